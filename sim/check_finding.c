@@ -168,7 +168,7 @@ static bool right_element(const struct world *w, const struct scenario_fault *s,
 {
     const struct element *e = &x->suspect;
 
-    if (e->kind == ELEMENT_UNKNOWN || x->confident == 0) {
+    if (e->kind == ELEMENT_UNKNOWN) {
         return true; /* "unknown" is never wrong */
     }
     switch (s->target.kind) {
@@ -268,7 +268,7 @@ static bool honest(const struct world *w, const struct finding *x)
 /* "Nothing is heard, and that NIC is why" sends somebody to a cable. */
 static bool accuses_nic(const struct finding *x)
 {
-    return x->kind == FINDING_PEER_SILENT && x->suspect.kind == ELEMENT_NIC && x->confident != 0;
+    return x->kind == FINDING_PEER_SILENT && x->suspect.kind == ELEMENT_NIC;
 }
 
 static void count_false(struct world *w, const struct world_finding *f)

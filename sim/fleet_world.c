@@ -69,12 +69,8 @@ static void complain(struct world *w, uint64_t *count, uint32_t host, const char
 
 static void say(struct world *w, const struct fault *x, uint32_t sayer, bool open)
 {
-    struct fleet_finding f = {.host = sayer,
-                              .run = 1,
-                              .number = x->number,
-                              .kind = FINDING_PATH_DEAD,
-                              .open = open,
-                              .confident = true};
+    struct fleet_finding f = {
+        .host = sayer, .run = 1, .number = x->number, .kind = FINDING_PATH_DEAD, .open = open};
 
     f.suspect = element_unknown();
     switch (x->kind) {
@@ -86,7 +82,11 @@ static void say(struct world *w, const struct fault *x, uint32_t sayer, bool ope
     case FAULT_TRUNK:
         f.suspect = element_of(ELEMENT_TRUNK, PLACE_LEAF, x->host % 8);
         f.suspect.b = (struct place){.kind = PLACE_SPINE, .number = x->number % 4};
-        f.confident = sayer % 2 == 0; /* some only guess */
+        if (sayer % 2 != 0) { /* some don't know which of several */
+            element_choice_add(&f.choice, &f.suspect);
+            f.choice.total++;
+            f.suspect = element_unknown();
+        }
         break;
     default:
         break;

@@ -41,9 +41,8 @@ struct way {
     uint32_t leaf_from, leaf_to, spine; /* spine SPINES: none, both hang on one leaf */
 };
 struct word {
-    uint32_t host, way; /* whose, and of which path of it */
-    struct element word;
-    bool confident;
+    uint32_t host, way;  /* whose, and of which path of it */
+    struct element word; /* what it may be, for that host */
 };
 struct fault {
     enum fault_kind kind;
@@ -246,15 +245,16 @@ static void say(struct world *w, const struct fault *x, const struct word *own, 
                               .from_host = way->from / NICS,
                               .to_host = way->to / NICS,
                               .port = way->port,
-                              .suspect = own->word,
-                              .confident = own->confident,
+                              .suspect = element_unknown(),
                               .since = place.since,
                               .text = "a path is dead"};
     struct brain_answer is;
 
     if (tell(w, BRAIN_PLACE, &place, &is) == 1) {
         f.suspect = element_from(&is.element);
-        f.confident = true;
+    } else if (own->word.kind != ELEMENT_UNKNOWN) {
+        element_choice_add(&f.choice, &own->word);
+        f.choice.total++;
     }
     tell(w, BRAIN_FINDING, &f, NULL);
 }
@@ -437,7 +437,8 @@ static void judge_incidents(struct world *w)
     while (alerts_next_incident(a, &cursor, &i)) {
         const bool open = i.state == INCIDENT_OPEN || i.state == INCIDENT_NEW;
         uint64_t *said = &w->complained[i.id % JUDGED_MAX];
-        if (open && i.told && *said != i.id && youngest(w) >= SETTLE_S && !is_so(w, &i.element)) {
+        if (open && i.told && i.element.kind != ELEMENT_UNKNOWN && *said != i.id &&
+            youngest(w) >= SETTLE_S && !is_so(w, &i.element)) {
             *said = i.id;
             complain(w, &w->result.wrong, NULL, i.cause, i.text);
         }

@@ -34,7 +34,7 @@ static uint32_t host_number(void *context, const char *name)
 static void play_finding(struct past *p, struct alerts *engine, const struct moment *m)
 {
     const json_t *d = json_object_get(m->event, "detail"), *from = json_object_get(d, "from"),
-                 *to = json_object_get(d, "to"), *suspect = json_object_get(d, "suspect");
+                 *to = json_object_get(d, "to");
     const char *phase = past_text(d, "phase");
     const struct alert_finding f = {
         .said_by = past_host(p, past_text(m->event, "host")),
@@ -50,7 +50,7 @@ static void play_finding(struct past *p, struct alerts *engine, const struct mom
         .to_host = past_host(p, past_text(to, "host")),
         .port = (uint32_t)json_integer_value(json_object_get(d, "port")),
         .suspect = json_read_element(json_object_get(d, "element"), host_number, p),
-        .confident = json_is_true(json_object_get(suspect, "confident")),
+        .choice = json_read_choice(d, host_number, p),
         .since = {m->at_ns},
         .text = past_text(d, "text")};
 

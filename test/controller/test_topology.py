@@ -163,7 +163,7 @@ class TestTopology(fleet.Fleet):
         """h1 doesn't know where h0's NICs hang; the controller does."""
         self.join(1)
         words = [("h0/nic1 or its link", "nic", 1, "h0/nic1 or its link (leaf1 port Ethernet2)"),
-                 ("h0/nic1 or its link", "nic", 0, "h0/nic1 or its link (leaf1 port Ethernet2) (a guess)"), ("h0/nic or its link", "nic", 1, "unknown"),
+                 ("h0/nic1 or its link", "nic", 0, "unknown, one of h0/nic1 or its link and others"), ("h0/nic or its link", "nic", 1, "unknown"),
                  ("h0/nic1", "trunk", 1, "unknown"), ("h1/nic0 or its link", "nic", 1, "h1/nic0 or its link")]
         events = []
         for number, (suspect, kind, confident, _) in enumerate(words, 1):

@@ -170,11 +170,15 @@ static void find(uint32_t host)
                               .to_host = host,
                               .port = 7640,
                               .suspect = suspect(),
-                              .confident = below(2),
                               .hearsay = below(4) == 0,
                               .since = w.now,
                               .text = below(2) ? "a path is dead" : ""};
     f.from_host = f.from_nic / 2;
+    if (below(2)) {
+        element_choice_add(&f.choice, &f.suspect);
+        f.choice.total += below(2);
+        f.suspect = element_unknown();
+    }
     const struct brain_place place = {.since = f.since, .route = route(f.from_nic, f.to_nic)};
     tell(BRAIN_PLACE, &place);
     tell(BRAIN_FINDING, &f);

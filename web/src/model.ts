@@ -145,7 +145,7 @@ export interface Finding {
     to_host?: string | null;
     what?: string;
     since_fleet_ns?: Ns | null;
-    suspect?: { kind?: string; name?: string } | string | null;
+    suspect?: { kind?: string; name?: string | null } | string | null;
     advice?: string | null;
   } | null;
 }
@@ -199,6 +199,8 @@ export interface Incident {
   incident: Ns;
   /** Absent from incidents of before. */
   element?: Element | null;
+  /** Of an unknown one: what it may be; absent from incidents of before. */
+  one_of?: Element[];
   state: string; // "new", "open", "quiet", "resolved", "merged"
   severity: string;
   cause: string | null;

@@ -4,6 +4,10 @@
  * them into alerts (pending, firing, over). Alerts with one cause become one incident, and incidents become
  * notifications: opened, worse, escalated, repeated, resolved.
  *
+ * WHAT IS UNKNOWN IS CALLED SO. A finding whose suspect isn't known tells what it may be. An incident of such findings alone is
+ * `unknown, one of …`: what all of them may come from. It joins those of the same moment that may be the same thing, and takes
+ * the name, in place, from the first finding that is sure.
+ *
  * ONE CAUSE, ONE INCIDENT. Every alert names the elements that could explain it, the most specific first: what its
  * finding suspects, else where it was seen (path, NIC, host, leaf). It joins the open incident whose cause is among
  * them; else it opens one of its own, with its most specific element as cause. As soon as `promote` incidents that
@@ -32,9 +36,11 @@
 #include "core/alert/rule.h"
 #include "core/finding/finding.h"
 
-#define ALERT_RULE_MAX     256
-#define ALERT_CAUSE_MAX    8   /* elements that could explain one alert */
-#define ALERT_ELEMENT_MAX  64  /* characters of an element's name */
+#define ALERT_RULE_MAX    256
+#define ALERT_CAUSE_MAX   8  /* elements that could explain one alert */
+#define ALERT_ELEMENT_MAX 64 /* characters of an element's name */
+#define ALERT_CALLED_MAX                                                                           \
+    288 /* of what an incident is called: several elements, where it is unknown which */
 #define ALERT_TEXT_MAX     640 /* a sentence */
 #define ALERT_ROUTE_MAX    16
 #define ALERT_STEP_MAX     4 /* of escalation, per route */
@@ -108,8 +114,8 @@ struct alert_finding {
     uint32_t kind;  /* enum finding_kind */
     uint32_t phase; /* enum finding_phase */
     uint32_t from_nic, to_nic, from_host, to_host, port;
-    struct element suspect; /* its hosts and NICs as above */
-    bool confident;
+    struct element suspect;       /* for sure; its hosts and NICs as above */
+    struct element_choice choice; /* of an unknown one: what it may be */
     bool hearsay; /* accuses what isn't the sayer's: on one tenant's word alone nobody is woken */
     struct mono since;
     const char *text; /* the whole sentence */
@@ -149,7 +155,8 @@ struct alert_incident {
     uint32_t state;               /* enum alert_incident_state */
     uint32_t severity;            /* the worst it had */
     struct element element;       /* the cause */
-    const char *cause;            /* the same in words: "spine1" */
+    struct element_choice choice; /* of an unknown one: what it may be */
+    const char *cause; /* the same in words: "spine1", "unknown, one of spine1 and others" */
     char host[ALERT_ELEMENT_MAX]; /* whose the cause is; empty: of several hosts, or of none */
     struct mono since, changed, resolved;
     uint32_t alerts_firing, alerts_total, hosts,
@@ -210,6 +217,7 @@ struct alert_restore {
     uint32_t severity, sequence, pages;
     const char *cause; /* as it was shown */
     struct element element;
+    struct element_choice choice;
     struct mono since;
     bool told;
     const char *acknowledged_by; /* NULL */

@@ -265,6 +265,38 @@ static void add_place(struct alerts *a, struct instance *i, const struct place *
     }
 }
 
+/* What an element is called here; a NIC without its link. */
+static void name_of_element(const struct alerts *a, const struct element *e,
+                            char name[static ALERT_ELEMENT_MAX])
+{
+    const size_t size = ALERT_ELEMENT_MAX;
+
+    if (e->kind == ELEMENT_NIC) {
+        name_of_nic(a, e->a.number, name, size);
+    } else if (e->kind == ELEMENT_HOST) {
+        name_of_host(a, e->a.number, name, size);
+    } else {
+        element_text(e, NULL, name, size);
+    }
+}
+
+uint32_t element_take_as(struct alerts *a, const struct element *where)
+{
+    char name[ALERT_ELEMENT_MAX];
+
+    name_of_element(a, where, name);
+    return element_take(a, where, name);
+}
+
+/* One of several that it may be; a trunk's ends aren't. */
+static void add_candidate(struct alerts *a, struct instance *i, const struct element *e)
+{
+    char name[ALERT_ELEMENT_MAX];
+
+    name_of_element(a, e, name);
+    add(a, i, e, name);
+}
+
 static void add_suspect(struct alerts *a, struct instance *i, const struct alert_finding *f)
 {
     char name[ALERT_ELEMENT_MAX];
@@ -298,14 +330,26 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
 {
     const bool peer = f->kind == FINDING_PEER_SILENT;
 
-    i->unplaced = (f->kind == FINDING_PATH_DEAD || f->kind == FINDING_PATH_LOSSY) &&
-                  f->suspect.kind == ELEMENT_UNKNOWN;
-    if (f->suspect.kind != ELEMENT_UNKNOWN) {
+    const bool known = f->suspect.kind != ELEMENT_UNKNOWN;
+
+    i->unplaced = (f->kind == FINDING_PATH_DEAD || f->kind == FINDING_PATH_LOSSY) && !known &&
+                  f->choice.count == 0;
+    if (known) {
         add_suspect(a, i, f);
     }
-    if (f->confident && i->cause_count > 0) {
+    if (i->cause_count > 0) {
         return;
     }
+    for (uint32_t k = 0; !known && k < f->choice.count; k++) {
+        add_candidate(a, i, &f->choice.one_of[k]);
+    }
+    i->candidates = i->cause_count;
+    for (uint32_t k = 0; !known && k < f->choice.count; k++) {
+        if (f->choice.one_of[k].kind == ELEMENT_TRUNK) { /* what many of them would share */
+            add_place(a, i, &f->choice.one_of[k].b);
+        }
+    }
+    i->others = f->choice.total > f->choice.count;
     if (i->cause_count == 0 && peer) { /* the one that isn't heard explains it best */
         const uint32_t other = f->from_host == f->said_by ? f->to_host : f->from_host;
         add_host(a, i, other);
@@ -321,7 +365,8 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
 
 void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_finding *f)
 {
-    i->unplaced = false;
+    i->unplaced = i->others = false;
+    i->candidates = 0;
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_nic(a, i, f->from_nic, DIRECTION_NONE, true);
     } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {

@@ -323,11 +323,21 @@ void instance_consider(struct alerts *a, struct instance *i)
 
 /* ---- findings --------------------------------------------------------------------------------------------------- */
 
+/* By what it suspects; where that is unknown, also by what it may be. */
+static bool suspect_wanted(const struct alert_rule *rule, const struct alert_finding *f)
+{
+    bool wanted = rule->suspects == 0 || (rule->suspects >> (f->suspect.kind & 31) & 1) != 0;
+
+    for (uint32_t k = 0; f->suspect.kind == ELEMENT_UNKNOWN && k < f->choice.count; k++) {
+        wanted = wanted || (rule->suspects >> (f->choice.one_of[k].kind & 31) & 1) != 0;
+    }
+    return wanted && (!rule->confident || f->suspect.kind != ELEMENT_UNKNOWN);
+}
+
 static bool finding_wanted(const struct alert_rule *rule, const struct alert_finding *f)
 {
     return rule->condition == ALERT_ON_FINDING && (rule->findings >> (f->kind & 63) & 1) != 0 &&
-           (rule->suspects == 0 || (rule->suspects >> (f->suspect.kind & 31) & 1) != 0) &&
-           (!rule->confident || f->confident);
+           suspect_wanted(rule, f);
 }
 
 static uint64_t finding_key(uint32_t rule, const struct alert_finding *f)

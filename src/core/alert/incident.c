@@ -57,6 +57,7 @@ static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
     }
     c->first = at;
     c->firing++;
+    c->unsure += i->candidates > 0;
     c->audible += !i->silenced;
 }
 
@@ -73,6 +74,7 @@ static void unlink_alert(struct alerts *a, struct incident *c, struct instance *
     i->incident = i->sibling_before = i->sibling_after = NONE;
     ASSERT(c->firing > 0 && c->audible <= c->firing && c->audible >= !i->silenced);
     c->firing--;
+    c->unsure -= i->candidates > 0;
     c->audible -= !i->silenced;
 }
 
@@ -301,6 +303,7 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
         }
     }
     incident_set_cause(a, into, element);
+    into->promoted = true;
     for (uint32_t k = into->common_count; k-- > 0;) {
         if (into->common[k] != element) {
             incident_remove_element(a, into, k);
@@ -404,6 +407,47 @@ static void gather_unplaced(struct alerts *a, struct incident *into)
     }
 }
 
+static bool is_candidate(const struct alerts *a, const struct incident *c, uint32_t element)
+{
+    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        for (uint32_t k = 0; k < i->candidates; k++) {
+            if (i->causes[k] == element) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* One that began at that moment and may be what this one is, or may be. */
+static struct incident *incident_of_unknown(struct alerts *a, const struct instance *i)
+{
+    const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
+
+    for (uint32_t k = 0; k < a->incident_max; k++) {
+        struct incident *c = &a->incidents[k];
+        for (uint32_t n = 0;
+             incident_is_open(c) && c->unknown && same_onset(c->since, i->since) && n < count;
+             n++) {
+            if (is_candidate(a, c, i->causes[n])) {
+                return c;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* It was unknown, and this one is sure which of those that it may be it is. */
+static void name_unknown(struct alerts *a, struct incident *c, const struct instance *i)
+{
+    if (c->unknown && i->candidates == 0 && i->causes[0] != c->cause &&
+        a->elements[i->causes[0]].owner == NONE && is_candidate(a, c, i->causes[0])) {
+        incident_set_cause(a, c, i->causes[0]);
+        incident_changed(a, c, true);
+    }
+}
+
 void incident_group(struct alerts *a, struct instance *i)
 {
     const struct alert_rule *rule = &a->rules[i->rule];
@@ -414,11 +458,15 @@ void incident_group(struct alerts *a, struct instance *i)
     } else if (c == NULL && i->unplaced) {
         c = incident_of_fabric(a, &i->since);
     }
+    if (c == NULL && rule->condition == ALERT_ON_FINDING) {
+        c = incident_of_unknown(a, i);
+    }
     if (c == NULL && i->cause_count > 0) {
         c = incident_new(a, i->causes[0]);
     }
     if (c != NULL) {
         take(a, c, i);
+        name_unknown(a, c, i);
         promote(a, c);
         gather_unplaced(a, &a->incidents[i->incident]);
     }
@@ -481,6 +529,7 @@ void incident_refine(struct alerts *a, struct incident *c)
     }
     incident_clear_elements(a, c);
     incident_set_cause(a, c, element);
+    c->promoted = false;
     for (uint32_t k = 0; k < a->instances[c->first].cause_count; k++) {
         incident_add_element(a, c, a->instances[c->first].causes[k]);
     }
@@ -498,8 +547,14 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     if (before != NONE) {
         element_hold(a, before); /* its number must mean the same after the release */
     }
+    if (old != NONE) {
+        a->incidents[old].unsure -= i->candidates > 0;
+    }
     causes_release(a, i);
     causes_of_finding(a, i, f);
+    if (old != NONE) {
+        a->incidents[old].unsure += i->candidates > 0;
+    }
     bool fits = false;
     for (uint32_t k = 0; old != NONE && k < i->cause_count; k++) {
         fits = fits || i->causes[k] == a->incidents[old].cause;
@@ -533,6 +588,10 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     }
     if (before != NONE) {
         element_drop(a, before);
+    }
+    if (i->incident != NONE) { /* it may know which of several it is, or that it is fewer */
+        name_unknown(a, &a->incidents[i->incident], i);
+        incident_weigh(a, &a->incidents[i->incident]);
     }
     if (i->incident != NONE && incident_direct(a, &a->incidents[i->incident])) {
         incident_changed(a, &a->incidents[i->incident], true);
@@ -619,6 +678,7 @@ void incident_tick(struct alerts *a, struct incident *c)
 
 void incident_changed(struct alerts *a, struct incident *c, bool at_once)
 {
+    incident_weigh(a, c);
     c->changed = a->now;
     c->change_due = true;
     if (!at_once && mono_before(a->now, c->change_next)) {

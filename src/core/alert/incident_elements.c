@@ -1,4 +1,5 @@
 /* incident_elements.c: what the alerts of an incident have in common: its cause is one of these elements. */
+#include "base/strbuf.h"
 #include "core/alert/internal.h"
 
 bool incident_has(const struct incident *c, uint32_t element)
@@ -86,6 +87,81 @@ bool incident_direct(struct alerts *a, const struct incident *c)
     }
     a->elements[c->cause].where.direction = told;
     return true;
+}
+
+/* ---- what it may be ----------------------------------------------------------------------------------------------- */
+
+/* What all alerts that don't know may come from; else, what the first of them may. */
+struct shared {
+    uint32_t elements[ELEMENT_ONE_OF], count, first[ELEMENT_ONE_OF], first_count;
+    bool any, others;
+};
+
+static void share(struct shared *s, const struct instance *i)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t k = 0; !s->any && k < i->candidates; k++) {
+        s->first[s->first_count++] = s->elements[s->count++] = i->causes[k];
+    }
+    for (uint32_t k = 0; k < s->count; k++) {
+        bool has = false;
+        for (uint32_t n = 0; n < i->candidates; n++) {
+            has = has || i->causes[n] == s->elements[k];
+        }
+        s->elements[kept] = s->elements[k];
+        kept += has;
+    }
+    s->count = kept;
+    s->any = true;
+    s->others = s->others || i->others;
+}
+
+static void call(const struct alerts *a, struct incident *c, const struct shared *s)
+{
+    const uint32_t *elements = s->count > 0 ? s->elements : s->first;
+    const uint32_t count = s->count > 0 ? s->count : s->first_count;
+    const bool others = s->others || s->count <= 1;
+    struct strbuf t = strbuf_init(c->called, sizeof(c->called));
+
+    c->choice = (struct element_choice){.total = others};
+    c->choice_host = a->elements[elements[0]].host;
+    strbuf_add(&t, "unknown, one of ");
+    for (uint32_t k = 0; k < count; k++) {
+        const struct cause_element *e = &a->elements[elements[k]];
+        const bool last = k > 0 && k + 1 == count && !others;
+        strbuf_add(&t, "%s%s", k == 0 ? "" : last ? " and " : ", ", e->name);
+        element_choice_add(&c->choice, &e->where);
+        c->choice_host = e->host == c->choice_host ? e->host : ALERT_NO_ID;
+    }
+    strbuf_add(&t, "%s", others ? " and others" : "");
+}
+
+void incident_weigh(struct alerts *a, struct incident *c)
+{
+    struct shared s = {.any = false};
+    const bool was = c->unknown;
+    bool sure = false;
+
+    if (c->first == NONE) {
+        return; /* it stays what it was called last */
+    }
+    for (uint32_t at = c->first; at != NONE && c->unsure > 0 && !sure;
+         at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        if (i->candidates > 0) {
+            share(&s, i);
+        }
+        for (uint32_t k = 0; i->candidates == 0 && k < (c->promoted ? i->cause_count : 1u); k++) {
+            sure = sure || (k < i->cause_count && i->causes[k] == c->cause);
+        }
+    }
+    c->unknown = s.any && !sure;
+    if (c->unknown) {
+        call(a, c, &s);
+    } else if (was && c->told && c->audible > 0) { /* whoever was told hears the name */
+        incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
+    }
 }
 
 void incident_release(struct alerts *a, struct incident *c)

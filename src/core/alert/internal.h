@@ -34,6 +34,9 @@ struct instance { /* one alert */
     uint32_t sibling_before, sibling_after; /* of its incident */
     uint32_t rule, incident;
     uint8_t state, cause_count;
+    uint8_t
+        candidates; /* its first causes: one of them, or of `others`, it is; 0: the first one is sure */
+    bool others;
     bool silenced, stale, holds; /* holds: the condition, as last judged */
     bool unplaced;               /* a dead path of which its finder knows no suspect */
     bool hearsay;                /* of a finding: see alert.h */
@@ -55,9 +58,12 @@ struct incident {
     struct mono since, created, due, quiet, resolved, changed;
     struct mono told_at, told_last[ALERT_ROUTE_MAX], repage, quiet_until, change_next;
     uint8_t steps[ALERT_ROUTE_MAX];
+    uint32_t unsure; /* of its alerts, those with candidates */
     uint32_t firing, audible, total, pages, reopened, sequence, told_receivers;
     bool told, spoke; /* spoke: an alert that nobody silenced was in it */
     bool placed;      /* not all of it was ever unplaced */
+    bool promoted;    /* the cause is what several share */
+    bool unknown;     /* no alert in it is sure of the cause: it is called as below */
     bool queued, change_due;
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;
@@ -65,6 +71,9 @@ struct incident {
     uint32_t news; /* tellings of new evidence */
     char by[ALERT_ELEMENT_MAX];
     struct mono acknowledged;
+    struct element_choice choice;
+    uint32_t choice_host; /* whose all of them are */
+    char called[ALERT_CALLED_MAX];
     char text[ALERT_TEXT_MAX];
 };
 
@@ -173,6 +182,7 @@ void causes_of_rule(struct alerts *a, struct instance *i, const char *name);
 void causes_release(struct alerts *a, struct instance *i);
 /* By its name; NONE: no memory. */
 uint32_t element_take(struct alerts *a, const struct element *where, const char *name);
+uint32_t element_take_as(struct alerts *a, const struct element *where); /* by its usual name */
 /* From specific to general: with equal evidence the finer one is the cause. */
 uint32_t element_rank(const struct alerts *a, uint32_t element);
 void element_hold(struct alerts *a, uint32_t element);
@@ -218,6 +228,8 @@ void incident_clear_elements(struct alerts *a, struct incident *c);
 /* Keeps what could explain the new alert as well, and the cause. */
 void incident_narrow(struct alerts *a, struct incident *c, const struct instance *i);
 void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element);
+/* Is its cause known; what may it be? After its alerts, or what they tell, changed. */
+void incident_weigh(struct alerts *a, struct incident *c);
 void incident_release(struct alerts *a, struct incident *c); /* holds no element any more */
 /* Its cause's direction is what its alerts tell by now. true: it was another one. */
 bool incident_direct(struct alerts *a, const struct incident *c);

@@ -209,7 +209,9 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     for (uint32_t k = 0; k < a->incident_max && c == NULL; k++) {
         c = a->incidents[k].state == INCIDENT_FREE ? &a->incidents[k] : NULL;
     }
-    element = c != NULL ? element_take(a, &r->element, r->cause) : NONE;
+    element = c == NULL             ? NONE
+              : r->choice.count > 0 ? element_take_as(a, &r->choice.one_of[0])
+                                    : element_take(a, &r->element, r->cause);
     if (c == NULL || element == NONE) {
         return -ENOSPC;
     }
@@ -234,6 +236,10 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     }
     snprintf(c->by, sizeof(c->by), "%s", r->acknowledged_by != NULL ? r->acknowledged_by : "");
     snprintf(c->text, sizeof(c->text), "%s", r->text);
+    c->unknown = r->choice.count > 0;
+    c->choice = r->choice;
+    c->choice_host = ALERT_NO_ID;
+    snprintf(c->called, sizeof(c->called), "%s", r->cause);
     a->elements[element].owner = (uint32_t)(c - a->incidents);
     a->next_incident = r->id >= a->next_incident ? r->id + 1 : a->next_incident;
     a->counters.incidents_open++;
@@ -282,8 +288,11 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .merged_into = c->merged_into,
         .state = c->state,
         .severity = c->severity,
-        .element = cause != NULL ? cause->where : element_unknown(),
-        .cause = cause != NULL ? cause->name : "",
+        .element = cause != NULL && !c->unknown ? cause->where : element_unknown(),
+        .choice = c->unknown ? c->choice : (struct element_choice){0},
+        .cause = cause == NULL ? ""
+                 : c->unknown  ? c->called
+                               : cause->name,
         .since = c->since,
         .changed = c->changed,
         .resolved = c->resolved,
@@ -300,8 +309,9 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .acknowledged = c->acknowledged,
         .text = c->text,
     };
-    if (cause != NULL && cause->host != ALERT_NO_ID) {
-        (void)name_of_host(a, cause->host, ret->host, sizeof(ret->host));
+    const uint32_t host = cause == NULL ? ALERT_NO_ID : c->unknown ? c->choice_host : cause->host;
+    if (host != ALERT_NO_ID) {
+        (void)name_of_host(a, host, ret->host, sizeof(ret->host));
     }
 }
 

@@ -239,10 +239,10 @@ void text_of_incident(struct alerts *a, struct incident *c)
     }
     incident_show(a, c, &shown);
     t = strbuf_init(c->text, sizeof(c->text));
-    strbuf_add(&t, "%s: %u alerts (", a->elements[c->cause].name, c->firing);
+    strbuf_add(&t, "%s: %u alerts (", shown.cause, c->firing);
     add_rules(&t, a, c);
     strbuf_add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s",
                shown.hosts, shown.hosts == 1 ? "" : "s");
     add_since(&t, a, c->since);
-    strbuf_add(&t, "; suspect: %s; the worst of them: %s", a->elements[c->cause].name, first->text);
+    strbuf_add(&t, "; suspect: %s; the worst of them: %s", shown.cause, first->text);
 }

@@ -135,9 +135,9 @@ static void take_finding(struct brain *b, struct mono now, const struct alert_fi
                                           .number = f->number,
                                           .kind = f->kind,
                                           .open = f->phase != FINDING_CLOSED,
-                                          .confident = f->confident,
                                           .hearsay = f->hearsay,
-                                          .suspect = f->suspect};
+                                          .suspect = f->suspect,
+                                          .choice = f->choice};
 
     if (b->hosts != NULL) {
         fleet_on_finding(b->hosts, &finding, now);

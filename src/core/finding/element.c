@@ -6,6 +6,7 @@
 #include "base/bug.h"
 #include "base/ip.h"
 #include "base/strbuf.h"
+#include "core/finding/finding.h"
 
 /* ---- making one --------------------------------------------------------------------------------------------------- */
 
@@ -45,6 +46,37 @@ bool element_same(const struct element *x, const struct element *y)
 {
     return x->kind == y->kind && x->direction == y->direction && same_place(&x->a, &y->a) &&
            same_place(&x->b, &y->b);
+}
+
+/* In whichever direction. */
+static bool same_thing(const struct element *x, const struct element *y)
+{
+    return x->kind == y->kind && same_place(&x->a, &y->a) && same_place(&x->b, &y->b);
+}
+
+bool element_choice_meets(const struct element_choice *x, const struct element_choice *y)
+{
+    for (uint32_t i = 0; i < x->count * y->count; i++) {
+        if (same_thing(&x->one_of[i / y->count], &y->one_of[i % y->count])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void element_choice_add(struct element_choice *choice, const struct element *e)
+{
+    for (uint32_t i = 0; i < choice->count; i++) {
+        struct element *known = &choice->one_of[i];
+        if (same_thing(known, e)) {
+            known->direction = known->direction == e->direction ? e->direction : DIRECTION_NONE;
+            return;
+        }
+    }
+    choice->total++;
+    if (choice->count < ELEMENT_ONE_OF) {
+        choice->one_of[choice->count++] = *e;
+    }
 }
 
 /* ---- words -------------------------------------------------------------------------------------------------------- */
@@ -178,5 +210,22 @@ size_t place_text(const struct place *p, const struct finding_names *names, char
     struct strbuf t = strbuf_init(ret_text, size);
 
     add_place(&t, names, p);
+    return t.length;
+}
+
+size_t element_choice_text(const struct element_choice *choice, const struct finding_names *names,
+                           char *ret_text, size_t size)
+{
+    struct strbuf t = strbuf_init(ret_text, size);
+
+    strbuf_add(&t, choice->count > 0 ? "unknown, one of " : "unknown");
+    for (uint32_t i = 0; i < choice->count; i++) {
+        const bool last = i > 0 && i + 1 == choice->count && choice->total == choice->count;
+        strbuf_add(&t, i == 0 ? "" : last ? " and " : ", ");
+        add_element(&t, names, &choice->one_of[i]);
+    }
+    if (choice->count > 0 && choice->total > choice->count) {
+        strbuf_add(&t, " and others");
+    }
     return t.length;
 }

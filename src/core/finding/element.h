@@ -43,6 +43,13 @@ struct element {
     struct place a, b;
 };
 
+/* What may be at fault where nobody can tell yet which: likeliest first. More in total than are listed: others may be it, too. */
+#define ELEMENT_ONE_OF 4
+struct element_choice {
+    uint32_t count, total;
+    struct element one_of[ELEMENT_ONE_OF];
+};
+
 /* Turns ids into the names of the fleet file. A NULL function or result: "host 3", "nic 7" stand in. */
 struct finding_names {
     const char *(*host)(void *context, struct host_id host);
@@ -64,6 +71,11 @@ struct element element_of(enum element_kind kind, enum place_kind place, uint32_
 struct element element_at(const struct place *place);
 bool element_same(const struct element *x, const struct element *y);
 
+/* The same thing in another direction is one. Without room it counts in the total. */
+void element_choice_add(struct element_choice *choice, const struct element *e);
+/* Something may be both, as far as is listed. */
+bool element_choice_meets(const struct element_choice *x, const struct element_choice *y);
+
 /* Short stable words for JSON: "trunk", "leaf", "out"; NULL: of no known number. */
 const char *element_kind_word(uint32_t kind);
 const char *place_kind_word(uint32_t kind);
@@ -76,6 +88,9 @@ uint32_t direction_of(const char *word);
 /* "trunk leaf0 - spine1", "host1/nic0 or its link"; always terminated, like snprintf. names may be NULL. */
 size_t element_text(const struct element *e, const struct finding_names *names, char *ret_text,
                     size_t size);
+/* "unknown", "unknown, one of spine1, trunk leaf0 - spine1 and others" */
+size_t element_choice_text(const struct element_choice *choice, const struct finding_names *names,
+                           char *ret_text, size_t size);
 /* "leaf0", "router 10.0.0.7", "host1/nic0" */
 size_t place_text(const struct place *p, const struct finding_names *names, char *ret_text,
                   size_t size);

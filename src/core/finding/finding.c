@@ -401,7 +401,7 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
                     size_t size)
 {
     struct strbuf t = strbuf_init(ret_text, size);
-    char suspect[320];
+    char suspect[640];
 
     add_who(&t, names, f);
     strbuf_add(&t, ": ");
@@ -410,14 +410,15 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
     add_other(&t, f);
     add_rules_out(&t, f);
     strbuf_add(&t, "; suspect: ");
-    element_text(&f->suspect, names, suspect, sizeof(suspect));
+    if (f->suspect.kind == ELEMENT_UNKNOWN) {
+        element_choice_text(&f->choice, names, suspect, sizeof(suspect));
+    } else {
+        element_text(&f->suspect, names, suspect, sizeof(suspect));
+    }
     strbuf_add(&t, "%s", suspect);
     if (f->suspect.kind == ELEMENT_NIC && names != NULL && names->port != NULL &&
         names->port(names->context, (struct nic_id){f->suspect.a.number}) != NULL) {
         strbuf_add(&t, " (%s)", names->port(names->context, (struct nic_id){f->suspect.a.number}));
-    }
-    if (f->suspect.kind != ELEMENT_UNKNOWN && !f->confident) {
-        strbuf_add(&t, " (a guess)");
     }
     if (f->advice != ADVICE_NONE && f->phase != FINDING_CLOSED) {
         strbuf_add(&t, "; %s", finding_advice_text(f->advice));

@@ -79,13 +79,12 @@ enum finding_advice {
 
 #define FINDING_NO_TIME INT64_MIN
 
-/* 208 bytes, no padding: recorded and compared as bytes. */
+/* 440 bytes, no padding: recorded and compared as bytes. */
 struct finding {
     uint32_t number; /* counts up per host; one number from opened to closed */
     uint32_t kind;   /* enum finding_kind */
     uint8_t phase, direction, other, path;
-    uint8_t path_count;   /* paths of the NIC pair, 0 when no path is meant */
-    uint8_t confident;    /* 0: the suspect is a guess among several */
+    uint16_t path_count;  /* paths of the NIC pair, 0 when no path is meant */
     uint16_t source_port; /* of the path, 0 when none is meant */
     struct nic_id
         from; /* who -> who, the way of the packets (direction: as the sayer sees it); NIC_NONE: no pair */
@@ -100,9 +99,10 @@ struct finding {
     uint16_t rules_out;     /* RULES_OUT_* */
     uint16_t advice;        /* enum finding_advice */
     uint32_t reserved;
-    struct element suspect;
-    int64_t numbers[4]; /* meaning per kind, above */
-    int64_t ended_ns;   /* mono; of a closed finding */
+    struct element suspect;       /* what is at fault, for sure */
+    struct element_choice choice; /* of an unknown one: what it may be */
+    int64_t numbers[4];           /* meaning per kind, above */
+    int64_t ended_ns;             /* mono; of a closed finding */
     int64_t reserved2;
 };
 

@@ -174,6 +174,22 @@ static uint32_t accused_by(const struct fleet *f, const struct element *suspect)
     return host < f->host_count && f->hosts[host].present ? host : FLEET_NOBODY;
 }
 
+/* Whom an unknown suspect casts a doubt on: who says so, if it may be itself; else who it must be. */
+static uint32_t doubted_by(const struct fleet *f, const struct fleet_finding *x)
+{
+    const struct element_choice *c = &x->choice;
+    uint32_t all = c->count > 0 ? accused_by(f, &c->one_of[0]) : FLEET_NOBODY;
+
+    for (uint32_t k = 0; k < c->count; k++) {
+        const uint32_t one = accused_by(f, &c->one_of[k]);
+        if (one == x->host) {
+            return one;
+        }
+        all = one == all ? all : FLEET_NOBODY;
+    }
+    return all;
+}
+
 static bool is_of_path(uint32_t kind)
 {
     return (kind >= FINDING_PATH_DEAD && kind <= FINDING_PEER_SILENT) ||
@@ -202,19 +218,22 @@ static void note(struct fleet *f, struct host *h, const struct fleet_finding *x)
     if (f->pool_free == NONE && !make_room(f, h)) {
         return;
     }
+    const bool sure = x->suspect.kind != ELEMENT_UNKNOWN;
     const uint32_t at = f->pool_free;
     struct accusation *a = &f->pool[at];
     f->pool_free = a->next;
     *a = (struct accusation){.sayer = x->host,
                              .run = x->run,
                              .number = x->number,
-                             .accused = x->hearsay ? FLEET_NOBODY : accused_by(f, &x->suspect),
+                             .accused = x->hearsay ? FLEET_NOBODY
+                                        : sure     ? accused_by(f, &x->suspect)
+                                                   : doubted_by(f, x),
                              .next = h->found,
                              .after = NONE,
                              .before = NONE,
-                             .confident = x->confident,
+                             .confident = sure,
                              .is_of_path = is_of_path(x->kind),
-                             .placed = x->suspect.kind != ELEMENT_UNKNOWN};
+                             .placed = sure || x->choice.count > 0};
     h->found = at;
     h->finding_count++;
     if (a->accused != FLEET_NOBODY) {

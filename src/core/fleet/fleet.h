@@ -3,11 +3,11 @@
  * A pure object that is told the time. Facts go in: who is a member with which NICs, what a host reports of itself and finds.
  * Out come events (a host fell silent, is heard again) and, for whoever shows them, each host's freshness and health.
  *
- * WHO IS ILL IS ILL; WHO ONLY SEES IT ISN'T. A finding accuses an element. A host is ill by its own word about itself, by a port
- * that is down, or because two hosts whose word counts accuse it or a NIC of it. One other host's word, or its own guess, is
- * a warning. Another tenant's word is nothing. A dead path that its finding places elsewhere (a trunk, a switch, another host)
- * says nothing about who reports it; one that nobody places is a warning. What a silent host found counts for nothing: silence is
- * never health, and never evidence.
+ * WHO IS ILL IS ILL; WHO ONLY SEES IT ISN'T. A finding accuses an element. A host is ill by its own word about itself, by a
+ * port that is down, or because two hosts whose word counts accuse it or a NIC of it. One other host's word is a warning; so is a
+ * finding that may be about the host that reports it, or about nothing but that host. Another tenant's word is nothing. A dead
+ * path that its finding places elsewhere (a trunk, a switch, another host) says nothing about who reports it; one that nobody
+ * places is a warning. What a silent host found counts for nothing: silence is never health, and never evidence.
  *
  * Memory is claimed by fleet_new and fleet_make_room, never by an event. Where there is no room for a finding, the host with most
  * of them loses its newest to one with less, and that is counted. Cost: an event O(1) and O(open findings of one host), without
@@ -51,9 +51,10 @@ struct fleet_report {
 struct fleet_finding {
     uint32_t host; /* who says so */
     uint32_t run, number, kind;
-    bool open, confident;
-    bool hearsay; /* accuses another tenant's host, which is none the worse for it */
-    struct element suspect;
+    bool open;
+    bool hearsay;           /* accuses another tenant's host, which is none the worse for it */
+    struct element suspect; /* what it is sure of */
+    struct element_choice choice; /* of an unknown one: what it may be */
 };
 
 enum fleet_action_kind { FLEET_SILENT, FLEET_HEARD, FLEET_SHOWN };

@@ -265,32 +265,38 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void set_box(struct mesh_location *where, const struct box *box, uint32_t direction)
+/* key: alike for what is one thing. */
+struct named {
+    struct element element;
+    uint64_t key;
+};
+
+static struct named name_of_box(const struct box *box, uint32_t direction)
 {
-    where->suspect.kind = element_at(&box->place).kind;
-    where->suspect.direction = direction;
-    where->suspect.a = box->place;
-    where->key = hash_u64(10, box->key);
+    struct named r = {element_at(&box->place), hash_u64(10, box->key)};
+
+    r.element.direction = direction;
+    return r;
 }
 
 /* A trunk from the leaf upwards, whichever way the packets went: forward, from a to b. */
-static void set_trunk(struct mesh_location *where, const struct box *a, const struct box *b,
-                      bool forward)
+static struct named name_of_trunk(const struct box *a, const struct box *b, bool forward)
 {
     const bool swap =
         a->place.kind == PLACE_SPINE || (a->place.kind == b->place.kind && a->key > b->key);
+    struct named r = {
+        .element = {.kind = ELEMENT_TRUNK,
+                    .direction = swap != forward ? DIRECTION_OUT : DIRECTION_IN,
+                    .a = swap ? b->place : a->place,
+                    .b = swap ? a->place : b->place},
+        .key = hash_u64(11, a->key < b->key ? hash_u64(a->key, b->key) : hash_u64(b->key, a->key))};
 
-    where->suspect.kind = ELEMENT_TRUNK;
-    where->suspect.direction = swap != forward ? DIRECTION_OUT : DIRECTION_IN;
-    where->suspect.a = swap ? b->place : a->place;
-    where->suspect.b = swap ? a->place : b->place;
     /* addresses differ by the side that was asked from; a name says enough */
     if (a->place.number != UINT32_MAX && b->place.number != UINT32_MAX) {
-        memset(where->suspect.a.address, 0, 16);
-        memset(where->suspect.b.address, 0, 16);
+        memset(r.element.a.address, 0, 16);
+        memset(r.element.b.address, 0, 16);
     }
-    where->key =
-        hash_u64(11, a->key < b->key ? hash_u64(a->key, b->key) : hash_u64(b->key, a->key));
+    return r;
 }
 
 static const struct box *box_of(const struct chain *chain, uint64_t key)
@@ -303,9 +309,9 @@ static const struct box *box_of(const struct chain *chain, uint64_t key)
     return NULL;
 }
 
-/* Its direction is that of the bad packets: of the other one this view tells nothing. */
-static void set_element(struct mesh_location *where, const struct chain *chain,
-                        const struct locate_element *e, struct view view)
+/* Its direction is that of the bad packets: of the other one this view tells nothing. Unknown: it isn't on the chain. */
+static struct named name_of(const struct chain *chain, const struct locate_element *e,
+                            struct view view)
 {
     const struct box *a = box_of(chain, e->a), *b = box_of(chain, e->b);
     const struct box nic = nic_box((struct nic_id){(uint32_t)e->a});
@@ -313,14 +319,18 @@ static void set_element(struct mesh_location *where, const struct chain *chain,
 
     if (e->kind == ELEMENT_NIC) {
         const bool own = nic.key == chain->boxes[0].key;
-        set_box(where, &nic, own == view.out ? DIRECTION_OUT : DIRECTION_IN);
-    } else if (e->kind == ELEMENT_HOST) {
-        set_box(where, &host, DIRECTION_NONE);
-    } else if (e->kind == ELEMENT_TRUNK && a && b) {
-        set_trunk(where, a < b ? a : b, a < b ? b : a, view.out);
-    } else if (e->kind != ELEMENT_UNKNOWN && e->kind != ELEMENT_TRUNK && a) {
-        set_box(where, a, DIRECTION_NONE);
+        return name_of_box(&nic, own == view.out ? DIRECTION_OUT : DIRECTION_IN);
     }
+    if (e->kind == ELEMENT_HOST) {
+        return name_of_box(&host, DIRECTION_NONE);
+    }
+    if (e->kind == ELEMENT_TRUNK && a && b) {
+        return name_of_trunk(a < b ? a : b, a < b ? b : a, view.out);
+    }
+    if (e->kind != ELEMENT_UNKNOWN && e->kind != ELEMENT_TRUNK && a) {
+        return name_of_box(a, DIRECTION_NONE);
+    }
+    return (struct named){element_unknown(), 0};
 }
 
 static int place_on(const struct chain *chain, const struct locate_element *e)
@@ -331,7 +341,7 @@ static int place_on(const struct chain *chain, const struct locate_element *e)
                                               : (int)chain->count;
 }
 
-/* The likeliest. Of several trunks the first behind the last router that answered; where none was asked, the router that
+/* What is told first. Of several trunks the first behind the last router that answered; where none was asked, the router that
  * they share. */
 static const struct locate_element *likeliest(const struct locate_case *c,
                                               const struct chain *chain, bool traced)
@@ -368,6 +378,33 @@ static bool one_thing(const struct locate_case *c)
         }
     }
     return c->count == c->total;
+}
+
+/* The name, if it is sure; else what it may be. */
+static void set_suspect(struct mesh_location *where, const struct chain *chain,
+                        const struct locate_case *c, const struct locate_element *first, bool sure,
+                        struct view view)
+{
+    const struct named best = name_of(chain, first, view);
+    uint32_t missing = c->total > c->count ? 1 : 0;
+
+    where->key = best.key;
+    where->suspect = sure ? best.element : element_unknown();
+    if (sure || best.key == 0) {
+        return; /* or only this one of several flows is hurt */
+    }
+    element_choice_add(&where->choice, &best.element);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct named other = name_of(chain, &c->elements[i], view);
+
+        if (other.key == 0) {
+            missing = 1;
+        } else {
+            element_choice_add(&where->choice, &other.element);
+        }
+    }
+    missing = where->choice.count == 1 ? 1 : missing; /* else it would be sure */
+    where->choice.total += missing;
 }
 
 static void count_explained(const struct mesh *m, const struct locate_case *c, struct view view,
@@ -429,17 +466,16 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (!locate_answer(m->locate, now, BACKGROUND, number_of(m, edge, path), &answer)) {
         return;
     }
-    set_element(ret_location, &chain,
-                likeliest(&answer, &chain,
-                          view.out && !view.loss && !view.slow && e->out[path].trace_rounds > 0),
-                view);
-    if (ret_location->suspect.kind == ELEMENT_UNKNOWN) {
-        return; /* only this one of several flows is hurt */
-    }
-    count_explained(m, &answer, view, ret_location);
-    ret_location->confident =
+    const bool sure =
         answer.state == LOCATE_NAMED && one_thing(&answer) &&
         (view.out || (answer.elements[0].kind == ELEMENT_NIC && answer.share > SHARE_ALL));
+    set_suspect(ret_location, &chain, &answer,
+                likeliest(&answer, &chain,
+                          view.out && !view.loss && !view.slow && e->out[path].trace_rounds > 0),
+                sure, view);
+    if (ret_location->key != 0) {
+        count_explained(m, &answer, view, ret_location);
+    }
 }
 
 /* ---- all the time --------------------------------------------------------------------------- */
@@ -534,9 +570,8 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
         return;
     }
     rule_out(m, e, now, c->began_high, view, &f.where);
-    set_element(&f.where, &chain, likeliest(c, &chain, false), view);
+    set_suspect(&f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
     f.where.paths = c->paths;
-    f.where.confident = f.named && one_thing(c);
     m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
 }
 

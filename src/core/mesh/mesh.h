@@ -209,11 +209,12 @@ void mesh_restore_edge(struct mesh *m, struct mono now, const struct mesh_saved_
 
 /* What the dead or lossy paths of this host in direction OUT share. */
 struct mesh_location {
-    struct element suspect;
+    struct element suspect;       /* what it is, for sure */
+    struct element_choice choice; /* of an unknown one: what it may be */
     uint16_t rules_out;
-    bool confident;
     uint32_t paths, edges; /* that it explains */
-    uint64_t key;          /* alike for findings with one cause */
+    uint64_t
+        key; /* alike for findings with one cause, or one likeliest; 0: any element may be it */
 };
 /* A fault that the trials of all own paths name: what lost all for a while, told when it is over; or what loses a share,
  * told when it is named, and when it is over. */

@@ -98,7 +98,7 @@ struct open_finding {
     bool quiet;      /* a flapping path's: its finding says it, unless this one lasts until `say` */
     uint32_t flap;   /* number of that finding; 0: none */
     struct mono say; /* when to say it: alike ones gather first */
-    struct mono looked; /* a guess, again */
+    struct mono looked; /* at a suspect that isn't known, again */
     struct mono calm;   /* when a flapping one is over, if nothing comes */
 };
 
@@ -108,7 +108,7 @@ struct said_death {
     struct mono over; /* MONO_NEVER: not yet */
     uint64_t cause;
     uint32_t number;
-    bool confident;
+    bool named;
 };
 
 struct node {
@@ -138,7 +138,7 @@ struct node {
     struct said_death deaths[DEATHS_MAX]; /* the newest, a ring */
     uint32_t death_count;
     struct mono incident_due;
-    struct mono incident_again, incident_until; /* guesses are looked at again; until then */
+    struct mono incident_again, incident_until; /* what is unknown is looked at again; until then */
     struct mono deaf_at[HOST_NIC_MAX];          /* when that NIC last heard nobody */
     struct node_query queries[QUERY_MAX];
     uint32_t query_number;

@@ -55,7 +55,6 @@ static void say(struct node *n, struct mono now, const struct mesh_edge_info *in
     o->finding.suspect.a = (struct place){.kind = PLACE_HOST, .number = info->host.index};
     o->finding.rules_out = RULES_OUT_OWN_HOST;
     o->finding.advice = ADVICE_ASK_ITS_CLOCK;
-    o->finding.confident = 1;
 }
 
 /* Each ten seconds. Who isn't in step, or not with most, can't tell who else isn't. */

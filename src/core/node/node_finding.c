@@ -150,14 +150,66 @@ static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id
     return false;
 }
 
-static void suspect(struct finding *f, enum element_kind kind, enum place_kind place,
-                    uint32_t number, enum finding_advice advice)
+/* Something is heard by way of that leaf. */
+static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf)
 {
-    f->suspect.kind = kind;
-    f->suspect.direction =
-        number == f->to.index && kind == ELEMENT_NIC ? DIRECTION_IN : DIRECTION_OUT;
-    f->suspect.a = (struct place){.kind = place, .number = number};
+    const struct mesh_fleet *fleet = &n->config.fleet;
+
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh) && leaf != LEAF_UNKNOWN; edge++) {
+        struct mesh_edge_info info;
+
+        if (mesh_edge_info(n->mesh, now, edge, &info) && !info.silent &&
+            info.heard.ns != MONO_NEVER.ns) {
+            const uint32_t far = fleet_find(fleet, info.nic),
+                           near = fleet_find(fleet, n->config.nics[info.local].nic);
+            if ((far != UINT32_MAX && fleet->peers[far].leaf == leaf) ||
+                (near != UINT32_MAX && fleet->peers[near].leaf == leaf)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What is silent lies behind its leaves. */
+static bool leaves_are_heard(const struct node *n, struct mono now, struct host_id host)
+{
+    const struct mesh_fleet *fleet = &n->config.fleet;
+
+    for (uint32_t k = 0; k < fleet->peer_count; k++) {
+        const struct mesh_peer *of = &fleet->peers[k];
+
+        if (host_id_equal(of->host, host) && !leaf_is_heard(n, now, of->leaf)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What is silent is that one; unsure: or something else. */
+static void suspect(struct finding *f, struct element e, bool sure, enum finding_advice advice)
+{
+    e.direction = e.a.number == f->to.index && e.kind == ELEMENT_NIC ? DIRECTION_IN : DIRECTION_OUT;
+    if (sure) {
+        f->suspect = e;
+    } else {
+        element_choice_add(&f->choice, &e);
+        f->choice.total = f->choice.count + 1;
+    }
     f->advice = (uint16_t)advice;
+}
+
+static void suspect_host(const struct node *n, struct mono now, struct finding *f, uint32_t nics)
+{
+    const bool behind = leaves_are_heard(n, now, f->from_host);
+
+    suspect(f, element_of(ELEMENT_HOST, PLACE_HOST, f->from_host.index), behind && nics > 1,
+            ADVICE_CHECK_PEER_HOST);
+    if (nics == 1) { /* which is all that is heard of it */
+        suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index), false,
+                ADVICE_CHECK_PEER_HOST);
+        f->choice.total -= behind;
+    }
 }
 
 /* Who is it: we, one NIC of theirs, or the whole host? One sentence for each. */
@@ -168,11 +220,14 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
 
     node_host_edges(n, now, f->from_host, &silent, &all);
     local_edges(n, now, f->to, &local_silent, &local_all);
+    const bool deaf = local_all > 1 && local_silent == local_all;
     o->say = MONO_NEVER;
-    if (local_all > 1 && local_silent == local_all) {
+    f->suspect = element_unknown();
+    f->choice = (struct element_choice){0};
+    if (deaf) {
         n->deaf_at[o->local] = now;
         o->cause = node_finding_key(FINDING_PEER_SILENT, 1, f->to.index, 0);
-        suspect(f, ELEMENT_NIC, PLACE_NIC, f->to.index, ADVICE_CHECK_OWN_HOST);
+        suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->to.index), false, ADVICE_CHECK_OWN_HOST);
     } else if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
         o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
         return;
@@ -186,12 +241,11 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
                        (local_silent < local_all ? RULES_OUT_OWN_NIC : 0);
     } else if (silent < all) { /* its other NICs are heard */
         o->cause = node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
-        suspect(f, ELEMENT_NIC, PLACE_NIC, f->from.index, ADVICE_CHECK_CABLE);
+        suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index), true, ADVICE_CHECK_CABLE);
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
-        f->confident = 1;
     } else {
         o->cause = node_finding_key(FINDING_PEER_SILENT, 3, f->from_host.index, 0);
-        suspect(f, ELEMENT_HOST, PLACE_HOST, f->from_host.index, ADVICE_CHECK_PEER_HOST);
+        suspect_host(n, now, f, all);
         f->rules_out = local_silent < local_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
     }
     for (uint32_t i = 0; i < n->open_count; i++) {
@@ -200,7 +254,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
             return;
         }
     }
-    if (f->suspect.a.number == f->to.index && f->advice == ADVICE_CHECK_OWN_HOST) {
+    if (deaf) {
         f->from = f->to; /* nobody is heard: it is about us */
         f->from_host = n->config.host;
         f->to = NIC_NONE;
@@ -368,7 +422,6 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
                 action->kind == CLOCK_ACTION_LIAR ? ELEMENT_HOST : ELEMENT_UNKNOWN;
             o->finding.suspect.a =
                 (struct place){.kind = PLACE_HOST, .number = o->finding.from_host.index};
-            o->finding.confident = 1;
         }
         return;
     case CLOCK_ACTION_CLEARED:
@@ -403,7 +456,6 @@ static void link_open(struct node *n, struct mono now, uint32_t local,
     o->finding.phase = fresh ? FINDING_OPENED : FINDING_UPDATED;
     o->finding.suspect.kind = ELEMENT_NIC;
     o->finding.suspect.a = (struct place){.kind = PLACE_NIC, .number = nic.index};
-    o->finding.confident = 1;
     o->finding.advice = kind == FINDING_NIC_GONE ? ADVICE_CHECK_DRIVER : ADVICE_CHECK_CABLE;
     o->said = true;
     node_finding_push(n, &o->finding);

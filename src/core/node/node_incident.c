@@ -2,7 +2,7 @@
  *
  * A trunk that is cut takes dozens of paths with it. Each waits a little until traces have told
  * where it ends; then those with one suspect share a finding, and those of the same moment whose
- * suspect is unknown, or a guess, join it. What comes in can't be traced from here: it waits
+ * suspect is unknown join it. What comes in can't be traced from here: it waits
  * longer, for its sender sees more. A finding closes when its last path works again. */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define SURE_NS        (40 * NS_PER_MS)  /* said that soon when the suspect is sure */
 #define GUESS_NS       (170 * NS_PER_MS) /* two rounds of traces later at the latest */
 #define IN_NS          (450 * NS_PER_MS)
-#define AGAIN_NS       (250 * NS_PER_MS) /* a guess is looked at again */
+#define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again */
 #define AGAIN_UNTIL_NS (3 * NS_PER_S)
 #define SLOW_NS        NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
@@ -32,7 +32,7 @@ static enum finding_other other_of(const struct path_report *r, bool known)
                                     : OTHER_UNKNOWN;
 }
 
-static uint16_t advice_for(const struct element *e)
+static uint16_t advice_for_one(const struct element *e)
 {
     switch ((enum element_kind)e->kind) {
     case ELEMENT_NIC:
@@ -48,6 +48,20 @@ static uint16_t advice_for(const struct element *e)
     default:
         return ADVICE_NONE;
     }
+}
+
+/* Of several only what is right whichever of them it is. */
+static uint16_t advice_for(const struct element *suspect, const struct element_choice *choice)
+{
+    uint16_t advice = advice_for_one(choice->count > 0 ? &choice->one_of[0] : suspect);
+
+    for (uint32_t i = 1; i < choice->count; i++) {
+        const uint16_t other = advice_for_one(&choice->one_of[i]);
+        const bool fabric = (advice == ADVICE_CHECK_TRUNK || advice == ADVICE_CHECK_SWITCH) &&
+                            (other == ADVICE_CHECK_TRUNK || other == ADVICE_CHECK_SWITCH);
+        advice = other == advice ? advice : fabric ? ADVICE_CHECK_SWITCH : ADVICE_NONE;
+    }
+    return advice;
 }
 
 static struct bad_path *bad_find(struct node *n, int edge, uint8_t path, uint8_t direction)
@@ -235,41 +249,49 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
     const uint32_t at = f->kind == FINDING_PATH_LOSSY ? 2 : 1;
 
     f->suspect = where->suspect;
+    f->choice = where->choice;
     f->rules_out = where->rules_out;
-    f->confident = where->confident;
-    f->advice = advice_for(&where->suspect);
+    f->advice = advice_for(&where->suspect, &where->choice);
     if (f->kind == FINDING_PATH_SLOW) {
         const int64_t shift = f->numbers[1] - f->numbers[0], other = f->numbers[2];
         /* a clock's error would have moved the other direction by as much */
         f->rules_out |= other < shift / 4 && other > -shift / 4 ? RULES_OUT_CLOCK : 0;
         return;
     }
-    f->numbers[at] = where->suspect.kind == ELEMENT_UNKNOWN ? alike : where->paths;
-    f->numbers[at + 1] = where->suspect.kind == ELEMENT_UNKNOWN ? 1 : where->edges;
+    f->numbers[at] = where->key == 0 ? alike : where->paths;
+    f->numbers[at + 1] = where->key == 0 ? 1 : where->edges;
+}
+
+static bool is_named(const struct finding *f)
+{
+    return f->suspect.kind != ELEMENT_UNKNOWN;
 }
 
 /* The open finding that this one belongs to; NULL: it is news. */
 static struct open_finding *same_cause(struct node *n, const struct bad_path *b,
                                        const struct mesh_location *where, uint64_t cause)
 {
-    const bool unknown = b->direction == DIRECTION_IN && where->suspect.kind == ELEMENT_UNKNOWN;
+    const bool any = b->direction == DIRECTION_IN && where->key == 0,
+               sure = where->suspect.kind != ELEMENT_UNKNOWN;
     struct open_finding *moment = NULL;
 
     for (uint32_t i = 0; i < n->open_count; i++) {
         struct open_finding *o = &n->open[i];
         const int64_t apart = mono_sub(o->finding.since, b->since).ns;
-        const int64_t echo =
-            unknown || o->finding.suspect.kind == ELEMENT_UNKNOWN ? ECHO_NS : ONE_CAUSE_NS;
+        const bool open =
+            !is_named(&o->finding) && (o->finding.choice.count == 0 ||
+                                       element_choice_meets(&o->finding.choice, &where->choice));
+        const int64_t echo = any || open ? ECHO_NS : ONE_CAUSE_NS;
 
         if (!is_path_kind(o->finding.kind) || !o->said ||
             (o->finding.kind == FINDING_PATH_SLOW) != (b->kind == FINDING_PATH_SLOW)) {
             continue;
         }
-        if (where->suspect.kind != ELEMENT_UNKNOWN && o->cause == cause) {
+        if (where->key != 0 && o->cause == cause) {
             return o;
         }
-        if ((!where->confident || !o->finding.confident) && apart < ONE_CAUSE_NS && apart > -echo) {
-            moment = moment && moment->finding.confident ? moment : o;
+        if ((!sure || !is_named(&o->finding)) && apart < ONE_CAUSE_NS && apart > -echo) {
+            moment = moment && is_named(&moment->finding) ? moment : o;
         }
     }
     return moment;
@@ -290,11 +312,14 @@ bool node_incident_at(const struct node *n, struct mono since)
     return false;
 }
 
-/* A guess was said; now it is known. Said again, under its number. */
+/* It was told as unknown; now it is known, or it may be fewer things. Told again, under its number. */
 static void improve(struct node *n, struct open_finding *o, const struct mesh_location *where,
                     uint64_t cause)
 {
-    if (o->finding.confident || !where->confident || where->suspect.kind == ELEMENT_UNKNOWN) {
+    const uint32_t total = o->finding.choice.total;
+    const bool fewer = where->key != 0 && (total == 0 || where->choice.total < total);
+
+    if (is_named(&o->finding) || (where->suspect.kind == ELEMENT_UNKNOWN && !fewer)) {
         return;
     }
     o->cause = cause;
@@ -346,7 +371,7 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     if (!o->quiet) {
         node_finding_push(n, &o->finding);
     }
-    if (!o->finding.confident && b->kind == FINDING_PATH_DEAD) {
+    if (!is_named(&o->finding) && b->kind == FINDING_PATH_DEAD) {
         n->incident_again = mono_min(n->incident_again, mono_add(now, span_ns(AGAIN_NS)));
         n->incident_until = mono_add(now, span_ns(AGAIN_UNTIL_NS));
     }
@@ -361,7 +386,7 @@ static struct bad_path *bad_in_turn(const struct node *n, uint32_t i)
     return &n->bad[i < paths ? 2 * i : 2 * (i - paths) + 1];
 }
 
-/* Sure ones first: guesses and what can't be traced then find them said. */
+/* Sure ones first: what is unknown or can't be traced then finds them said. */
 static void settle_round(struct node *n, struct mono now, bool sure)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
@@ -380,7 +405,7 @@ static void settle_round(struct node *n, struct mono now, bool sure)
         if (mono_sub(now, b->decided).ns >= wait) {
             mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
                         &where);
-            if (!sure || where.confident) {
+            if (!sure || where.suspect.kind != ELEMENT_UNKNOWN) {
                 settle(n, now, b, &where);
                 continue;
             }
@@ -389,7 +414,7 @@ static void settle_round(struct node *n, struct mono now, bool sure)
     }
 }
 
-/* Guesses that were said: what has come since may name them. */
+/* What was told as unknown: what has come since may name it. */
 static void look_again(struct node *n, struct mono now)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
@@ -402,7 +427,7 @@ static void look_again(struct node *n, struct mono now)
                 : NULL;
         struct mesh_location where;
 
-        if (o && o->said && !o->finding.confident && o->looked.ns != now.ns) {
+        if (o && o->said && !is_named(&o->finding) && o->looked.ns != now.ns) {
             o->looked = now; /* one path of a finding is enough */
             mesh_locate(n->mesh, now, b->edge, b->path, DIRECTION_OUT, &where);
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
@@ -421,7 +446,7 @@ void node_incident_note(struct node *n, const struct finding *f, uint64_t cause)
                             .over = MONO_NEVER,
                             .cause = cause,
                             .number = f->number,
-                            .confident = f->kind == FINDING_PATH_DEAD && f->confident != 0};
+                            .named = f->kind == FINDING_PATH_DEAD && is_named(f)};
 }
 
 void node_incident_over(struct node *n, struct mono now, uint32_t number)
@@ -438,7 +463,8 @@ static bool is_said(const struct node *n, const struct mesh_fault *f, struct mon
 
     for (uint32_t i = 0; i < DEATHS_MAX && i < n->death_count; i++) {
         const struct said_death *d = &n->deaths[i];
-        const bool other = d->confident && f->where.confident && d->cause != cause;
+        const bool other =
+            d->named && f->where.suspect.kind != ELEMENT_UNKNOWN && d->cause != cause;
 
         if (!other && mono_sub(d->since, until).ns < ONE_CAUSE_NS &&
             (d->over.ns == MONO_NEVER.ns || mono_sub(f->began, d->over).ns < ONE_CAUSE_NS)) {

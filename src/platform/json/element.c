@@ -60,6 +60,17 @@ void json_put_element(struct json_writer *j, const char *key, const struct eleme
     json_put_end(j);
 }
 
+void json_put_choice(struct json_writer *j, const struct element_choice *choice,
+                     const struct finding_names *names)
+{
+    json_put_array(j, "one_of");
+    for (uint32_t i = 0; i < choice->count; i++) {
+        json_put_element(j, NULL, &choice->one_of[i], names, NULL);
+    }
+    json_put_end(j);
+    json_put_bool(j, "others", choice->total > choice->count);
+}
+
 /* ---- back --------------------------------------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *object, const char *key)
@@ -109,6 +120,24 @@ struct element json_read_element(const json_t *object,
     const bool one = two || (e.kind > ELEMENT_UNKNOWN && e.kind < ELEMENT_PATH);
     return (one && e.a.kind == PLACE_NONE) || (two && e.b.kind == PLACE_NONE) ? element_unknown()
                                                                               : e;
+}
+
+struct element_choice json_read_choice(const json_t *object,
+                                       uint32_t (*host)(void *context, const char *name),
+                                       void *context)
+{
+    const json_t *list = json_object_get(object, "one_of");
+    struct element_choice choice = {0};
+    bool others = json_is_true(json_object_get(object, "others"));
+    for (size_t i = 0; i < json_array_size(list) && i < ELEMENT_ONE_OF; i++) {
+        const struct element e = json_read_element(json_array_get(list, i), host, context);
+        others = others || e.kind == ELEMENT_UNKNOWN;
+        if (e.kind != ELEMENT_UNKNOWN) {
+            element_choice_add(&choice, &e);
+        }
+    }
+    choice.total += others;
+    return choice;
 }
 
 bool json_next_element_host(const json_t *object, size_t *cursor, const char **ret_host)

@@ -17,5 +17,12 @@ void json_put_element(struct json_writer *j, const char *key, const struct eleme
 /* What isn't understood is an unknown element; host: a host's number by its name, UINT32_MAX: no such host. */
 struct element json_read_element(const json_t *object,
                                  uint32_t (*host)(void *context, const char *name), void *context);
+/* What an unknown element may be: "one_of":[elements],"others":whether it may be something else, too. */
+void json_put_choice(struct json_writer *j, const struct element_choice *choice,
+                     const struct finding_names *names);
+/* Of the object that has both; what isn't understood counts as others. */
+struct element_choice json_read_choice(const json_t *object,
+                                       uint32_t (*host)(void *context, const char *name),
+                                       void *context);
 /* The hosts that its places name, or are of; false at the end. Start with *cursor 0. NULL: a host that isn't named. */
 bool json_next_element_host(const json_t *object, size_t *cursor, const char **ret_host);

@@ -107,9 +107,10 @@ static void put_suspect(struct agent *a, struct json_writer *j, const struct fin
     json_put_object(j, "suspect");
     json_put_string(j, "kind", kind != NULL ? kind : "unknown");
     json_put_string(j, "name", f->suspect.kind == ELEMENT_UNKNOWN ? NULL : text);
-    json_put_bool(j, "confident", f->confident != 0);
+    json_put_bool(j, "confident", f->suspect.kind != ELEMENT_UNKNOWN);
     json_put_end(j);
     json_put_element(j, "element", &f->suspect, &names, NULL);
+    json_put_choice(j, &f->choice, &names);
 }
 
 static void put_finding_fields(struct agent *a, struct json_writer *j, const struct finding *f)

@@ -124,23 +124,44 @@ static Foliot__V1__Place *make_place(struct report_maker *m, const struct agent 
     return out;
 }
 
+static Foliot__V1__Element *make_element(struct report_maker *m, struct agent *a,
+                                         const struct element *from)
+{
+    Foliot__V1__Element *e = message_arena_take(&m->events, sizeof(*e));
+    if (e != NULL) {
+        foliot__v1__element__init(e);
+        e->kind = from->kind;
+        e->direction = from->direction;
+        e->a = make_place(m, a, &from->a);
+        e->b = make_place(m, a, &from->b);
+    }
+    return e;
+}
+
+static void fill_choice(struct report_maker *m, struct agent *a, const struct element_choice *from,
+                        Foliot__V1__Finding *out)
+{
+    Foliot__V1__Element **list =
+        from->count > 0 ? message_arena_take(&m->events, from->count * sizeof(*list)) : NULL;
+    for (uint32_t i = 0; list != NULL && i < from->count; i++) {
+        list[out->n_one_of] = make_element(m, a, &from->one_of[i]);
+        out->n_one_of += list[out->n_one_of] != NULL;
+    }
+    out->one_of = list;
+    out->others = from->total > out->n_one_of;
+}
+
 /* Beside it in words, for a controller before this. */
 static void fill_suspect(struct report_maker *m, struct agent *a, const struct finding *f,
                          Foliot__V1__Finding *out)
 {
     const struct finding_names names = agent_names(a);
     char text[512];
-    Foliot__V1__Element *e =
-        f->suspect.kind != ELEMENT_UNKNOWN ? message_arena_take(&m->events, sizeof(*e)) : NULL;
-    if (e == NULL) {
+    fill_choice(m, a, &f->choice, out);
+    if (f->suspect.kind == ELEMENT_UNKNOWN) {
         return;
     }
-    foliot__v1__element__init(e);
-    e->kind = f->suspect.kind;
-    e->direction = f->suspect.direction;
-    e->a = make_place(m, a, &f->suspect.a);
-    e->b = make_place(m, a, &f->suspect.b);
-    out->element = e;
+    out->element = make_element(m, a, &f->suspect);
     element_text(&f->suspect, &names, text, sizeof(text));
     out->suspect_kind = copy_text(&m->events, element_kind_word(f->suspect.kind));
     out->suspect = copy_text(&m->events, text);
@@ -174,7 +195,7 @@ static void fill_finding(struct report_maker *m, struct agent *a, const struct f
     out->ended_mono = f->phase == FINDING_CLOSED ? f->ended_ns : 0;
     finding_what_text(f, text, sizeof(text));
     out->what = copy_text(&m->events, text);
-    out->confident = f->confident != 0;
+    out->confident = f->suspect.kind != ELEMENT_UNKNOWN;
     fill_suspect(m, a, f, out);
     out->advice_number = f->advice;
     out->advice = copy_text(&m->events, advice != NULL ? advice : "");

@@ -173,6 +173,7 @@ static void restore_incident(struct alerting *g, const json_t *i, struct mono no
         .cause = text_of(i, "cause"),
         .element = json_read_element(json_object_get(i, "element"), g->options.fleet.find,
                                      g->options.fleet.context),
+        .choice = json_read_choice(i, g->options.fleet.find, g->options.fleet.context),
         .since = {number_of(i, "since_utc_ns") - utc_ns + now.ns},
         .told = json_is_true(json_object_get(i, "told")),
         .acknowledged_by = by[0] != '\0' ? by : NULL,

@@ -112,7 +112,9 @@ static void put_element(const struct alerting *g, struct json_writer *j,
     const struct finding_names names = {
         .host = host_name, .nic = nic_name, .context = &fleet, .host_of = host_of_nic};
 
-    json_put_element(j, "element", &c->element, &names, c->cause);
+    json_put_element(j, "element", &c->element, &names,
+                     c->element.kind != ELEMENT_UNKNOWN ? c->cause : NULL);
+    json_put_choice(j, &c->choice, &names);
 }
 
 static void put_incident_fields(const struct alerting *g, struct json_writer *j,
@@ -285,7 +287,7 @@ void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text
         const struct metrics_label labels[] = {
             {"incident", number},
             {"severity", alert_severity_word(c.severity)},
-            {"element", c.cause},
+            {"element", c.choice.count > 0 ? "unknown" : c.cause},
             {"element_kind", element_kind_word(c.element.kind)},
             {"direction", direction},
             {"host", c.host},

@@ -36,6 +36,7 @@ void alert_notice_init(struct alert_notice *n, const struct alert_action *action
     n->hosts = c->hosts;
     n->nics = c->links;
     snprintf(n->cause, sizeof(n->cause), "%s", c->cause);
+    n->unknown = c->choice.count > 0;
     n->element_kind = c->element.kind;
     n->direction = c->element.direction;
     snprintf(n->host, sizeof(n->host), "%s", c->host);
@@ -130,7 +131,7 @@ static void put_alertmanager(struct json_writer *j, const struct alert_notice *n
     if (!alive) {
         snprintf(number, sizeof(number), "%llu", (unsigned long long)n->incident);
         json_put_string(j, "incident", number);
-        json_put_string(j, "element", n->cause);
+        json_put_string(j, "element", n->unknown ? "unknown" : n->cause);
         json_put_string(j, "element_kind", element_kind_word(n->element_kind));
         json_put_string(j, "host", n->host); /* Alertmanager drops empty labels */
     }

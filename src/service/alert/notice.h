@@ -18,8 +18,9 @@ struct alert_notice {
         resolved_utc_ns; /* FINDING_NO_TIME: not known; 0: not over */
     uint32_t alerts, hosts, nics;
     char key[64]; /* the same for every attempt, of no other notice: receivers drop what they had */
-    char cause[ALERT_ELEMENT_MAX], host[ALERT_ELEMENT_MAX]; /* host: empty: of several, or none */
-    uint32_t element_kind, direction;                       /* of the cause */
+    char cause[ALERT_CALLED_MAX], host[ALERT_ELEMENT_MAX]; /* host: empty: of several, or none */
+    uint32_t element_kind, direction;                      /* of the cause */
+    bool unknown;                                          /* the cause tells what it may be */
     char text[ALERT_TEXT_MAX], acknowledged_by[ALERT_ELEMENT_MAX];
     char link[384]; /* empty: none */
 };

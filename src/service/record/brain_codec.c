@@ -269,6 +269,16 @@ static bool element_fits(const struct element *e)
            place_fits(&e->b);
 }
 
+static bool choice_fits(const struct element_choice *c)
+{
+    bool good = c->count <= ELEMENT_ONE_OF && c->count <= c->total;
+
+    for (uint32_t k = 0; good && k < c->count; k++) {
+        good = element_fits(&c->one_of[k]);
+    }
+    return good;
+}
+
 static bool text_ends(const char *text, size_t size)
 {
     return memchr(text, 0, size) != NULL;
@@ -323,14 +333,15 @@ static bool silence_fits(const struct alert_silence *s)
 static bool finding_fits(const struct alert_finding *f)
 {
     return f->kind < FINDING_KIND_COUNT && f->phase <= FINDING_CLOSED &&
-           element_fits(&f->suspect) && bool_fits(&f->confident) && bool_fits(&f->hearsay) &&
+           element_fits(&f->suspect) && choice_fits(&f->choice) && bool_fits(&f->hearsay) &&
            moment_fits(f->since) && f->text != NULL;
 }
 
 static bool restore_fits(const struct alert_restore *r)
 {
-    return element_fits(&r->element) && r->severity < ALERT_SEVERITY_COUNT && bool_fits(&r->told) &&
-           r->cause != NULL && r->text != NULL && moment_fits(r->since);
+    return element_fits(&r->element) && choice_fits(&r->choice) &&
+           r->severity < ALERT_SEVERITY_COUNT && bool_fits(&r->told) && r->cause != NULL &&
+           r->text != NULL && moment_fits(r->since);
 }
 
 static bool member_fits(const struct brain_bounds *b, const struct fleet_member *m)

@@ -24,7 +24,7 @@
     (NODE_EVENT_KIND_COUNT + 1) /* a struct finding: what a replay is compared with */
 #define CODEC_SLOTS     256
 #define CODEC_END_SIZE  9
-#define CODEC_WORD_MAX  48 /* words of the largest event */
+#define CODEC_WORD_MAX  56 /* words of the largest event */
 #define CODEC_EVENT_MAX (16 + 6 + CODEC_WORD_MAX * 10)
 
 struct codec {

@@ -177,8 +177,7 @@ struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_k
     f.to_nic = to;
     f.from_host = from / NIC_PER_HOST;
     f.to_host = to / NIC_PER_HOST;
-    f.suspect = suspect_named(kind, suspect);
-    f.confident = confident;
+    suspect_set(&f, suspect_named(kind, suspect), confident);
     return f;
 }
 void kit_say(const struct alert_finding *f, enum finding_phase phase)

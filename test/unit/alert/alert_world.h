@@ -181,8 +181,7 @@ static void world_finding(struct world *w, uint32_t host, enum finding_kind kind
     struct world_finding *x = world_say(w, host, kind, from, to, seconds);
 
     if (x != NULL) {
-        x->f.suspect = suspect_named(suspect_kind, suspect);
-        x->f.confident = confident;
+        suspect_set(&x->f, suspect_named(suspect_kind, suspect), confident);
         world_tell(w, x, FINDING_OPENED);
     }
 }

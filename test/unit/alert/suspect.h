@@ -38,3 +38,14 @@ static inline struct element suspect_named(enum element_kind kind, const char *n
     }
     return e;
 }
+
+/* Not sure: unknown, one of that and others. */
+static inline void suspect_set(struct alert_finding *f, struct element suspect, bool sure)
+{
+    f->suspect = sure ? suspect : element_unknown();
+    f->choice = (struct element_choice){0};
+    if (!sure && suspect.kind != ELEMENT_UNKNOWN) {
+        element_choice_add(&f->choice, &suspect);
+        f->choice.total++;
+    }
+}

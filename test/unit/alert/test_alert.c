@@ -151,7 +151,6 @@ static void a_guess_that_becomes_certain_moves_to_the_right_incident(void **stat
     kit_pass(500 * NS_PER_MS);
     assert_int_equal(kit_counters().incidents_open, 2);
     f.suspect = suspect_named(ELEMENT_SPINE, "spine1");
-    f.confident = true;
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(kit_counters().incidents_open, 1);
@@ -303,9 +302,8 @@ static uint64_t storm(uint64_t seed)
             f.kind = FINDING_PATH_DEAD;
             f.to_nic = (uint32_t)prng_below(&p, 240);
             f.to_host = f.to_nic / 8;
-            f.suspect =
-                suspect_named(prng_below(&p, 3) == 0 ? ELEMENT_UNKNOWN : ELEMENT_TRUNK, trunk);
-            f.confident = prng_below(&p, 2) == 0;
+            const uint32_t kind = prng_below(&p, 3) == 0 ? ELEMENT_UNKNOWN : ELEMENT_TRUNK;
+            suspect_set(&f, suspect_named(kind, trunk), prng_below(&p, 2) == 0);
         }
         kit_say(&f, (enum finding_phase)prng_below(&p, 3));
         if (prng_below(&p, 50) == 0) {

@@ -300,9 +300,8 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
     kit_finding_rules();
     kit_say(&f, FINDING_OPENED);
     kit_pass(5 * NS_PER_S);
-    assert_string_equal(told.cause, "host0");
+    assert_string_equal(told.cause, "unknown, one of host0 and others");
     f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3 or its link"); /* one of that host's */
-    f.confident = true;
     kit_say(&f, FINDING_UPDATED);
     kit_pass(5 * NS_PER_S);
     assert_int_equal(kit_counters().incidents_open, 1);
@@ -569,6 +568,101 @@ static void what_took_over_a_placed_one_is_placed(void **state)
     }
 }
 
+/* Two hosts that can't tell which of several it is, a third that can: one incident, which takes the name where it is. */
+static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
+{
+    const char *const names[] = {"trunk leaf0 - spine1", "trunk leaf2 - spine1", "spine1"};
+    struct alert_finding f[3];
+    struct alert_incident i;
+
+    kit_finding_rules();
+    for (uint32_t h = 0; h < 3; h++) {
+        f[h] = kit_path_finding(h * 80, 400 + h * 80, ELEMENT_UNKNOWN, NULL, false);
+        for (uint32_t k = 0; h < 2 && k < 2; k++) { /* each lists one that the other rules out */
+            const struct element e =
+                suspect_named(k == 1 ? ELEMENT_SPINE : ELEMENT_TRUNK, names[k == 1 ? 2 : h]);
+            element_choice_add(&f[h].choice, &e);
+        }
+    }
+    f[2].suspect = suspect_named(ELEMENT_SPINE, "spine1");
+    kit_say(&f[0], FINDING_OPENED);
+    kit_pass(100 * NS_PER_MS);
+    i = shown(1);
+    assert_string_equal(i.cause, "unknown, one of trunk leaf0 - spine1 and spine1");
+    assert_int_equal(i.element.kind, ELEMENT_UNKNOWN);
+    assert_int_equal(i.choice.count, 2);
+    assert_int_equal(i.choice.total, 2);
+    assert_string_equal(i.host, "");
+    kit_say(&f[1], FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    i = shown(1);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_string_equal(i.cause, "unknown, one of spine1 and others"); /* what both may be */
+    assert_string_equal(told.cause, i.cause);
+    assert_int_equal(told.pages, 1);
+    const uint32_t before = told.notifications;
+    f[2].since = f[0].since;
+    kit_say(&f[2], FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    i = shown(1);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_string_equal(i.cause, "spine1");
+    assert_int_equal(i.element.kind, ELEMENT_SPINE);
+    assert_int_equal(i.choice.count, 0);
+    assert_int_equal(i.alerts_firing, 3);
+    assert_int_equal(told.notifications, before + 1); /* the name, and nobody is woken by it */
+    assert_int_equal(told.pages, 1);
+    for (uint32_t h = 0; h < 3; h++) {
+        kit_say(&f[h], FINDING_CLOSED);
+    }
+    kit_pass(120 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 0);
+    assert_string_equal(shown(1).cause, "spine1");
+}
+
+/* Another fault, which one host is sure of, takes no name from what it can't be. */
+static void what_it_cannot_be_does_not_name_it(void **state)
+{
+    struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false),
+                         other = kit_path_finding(80, 480, ELEMENT_SPINE, "spine2", true);
+
+    kit_finding_rules();
+    kit_say(&f, FINDING_OPENED);
+    kit_say(&other, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_string_equal(shown(1).cause, "unknown, one of spine1 and others");
+    assert_string_equal(shown(2).cause, "spine2");
+}
+
+/* It keeps what it was called over a restart, and the findings that come again are its own. */
+static void an_unknown_one_is_restored_as_that(void **state)
+{
+    struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false);
+    struct alert_restore r = {.id = 7,
+                              .severity = ALERT_PAGE,
+                              .pages = 1,
+                              .cause = "unknown, one of spine1 and others",
+                              .element = element_unknown(),
+                              .choice = f.choice,
+                              .told = true,
+                              .text = "a path is dead"};
+
+    kit_finding_rules();
+    assert_int_equal(alerts_restore(engine, now, &r), 0);
+    assert_string_equal(shown(7).cause, r.cause);
+    assert_int_equal(shown(7).choice.count, 1);
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_string_equal(shown(7).cause, r.cause);
+    assert_int_equal(told.pages, 0);
+    f.suspect = suspect_named(ELEMENT_SPINE, "spine1");
+    kit_say(&f, FINDING_UPDATED);
+    kit_pass(5 * NS_PER_S);
+    assert_string_equal(shown(7).cause, "spine1");
+}
+
 /* The same by what becomes known later: the other end is no longer suspected. */
 static void a_better_suspect_rules_out_the_other_end(void **state)
 {
@@ -578,7 +672,6 @@ static void a_better_suspect_rules_out_the_other_end(void **state)
         kit_say(&f, FINDING_OPENED);
         kit_pass(NS_PER_S);
         f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3");
-        f.confident = true;
         if (better) {
             kit_say(&f, FINDING_UPDATED);
         }
@@ -611,6 +704,9 @@ int main(void)
         T(the_last_words_stay),
         T(what_may_be_part_of_more_waits_a_second),
         T(an_alert_that_joins_rules_out_the_leaf),
+        T(what_is_unknown_is_called_so_and_renamed_in_place),
+        T(what_it_cannot_be_does_not_name_it),
+        T(an_unknown_one_is_restored_as_that),
         T(a_better_suspect_rules_out_the_other_end),
         T(what_took_over_a_placed_one_is_placed),
         T(a_merger_is_passed_on_at_once),

@@ -196,17 +196,16 @@ static void each_scope_has_its_cause(void **state)
 
 static void a_rule_takes_the_findings_that_it_names(void **state)
 {
-    struct alert_finding f = kit_path_finding(3, 11, ELEMENT_TRUNK, "trunk leaf3 - spine1", true);
+    struct alert_finding f = kit_path_finding(3, 11, ELEMENT_TRUNK, "trunk leaf3 - spine1", false);
     struct alert_rule *r = kit_rule(0, "trunks", ALERT_ON_FINDING);
 
     r->findings = 1ULL << FINDING_PATH_DEAD;
     r->suspects = 1U << ELEMENT_TRUNK;
     r->confident = true;
     kit_start();
-    f.confident = false;
     kit_say(&f, FINDING_OPENED);
     assert_false(kit_any_alert());
-    f.confident = true;
+    suspect_set(&f, f.choice.one_of[0], true);
     f.suspect.kind = ELEMENT_SPINE;
     kit_say(&f, FINDING_UPDATED);
     assert_false(kit_any_alert());

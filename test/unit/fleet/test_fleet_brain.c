@@ -55,14 +55,16 @@ static int end(void **state)
 static void say(uint32_t host, uint32_t number, uint32_t kind, struct element suspect,
                 bool confident, bool open)
 {
-    const struct fleet_finding f = {.host = host,
-                                    .run = 1,
-                                    .number = number,
-                                    .kind = kind,
-                                    .open = open,
-                                    .confident = confident,
-                                    .suspect = suspect};
+    struct fleet_finding f = {.host = host,
+                              .run = 1,
+                              .number = number,
+                              .kind = kind,
+                              .open = open,
+                              .suspect = confident ? suspect : element_unknown()};
 
+    if (!confident && suspect.kind != ELEMENT_UNKNOWN) {
+        element_choice_add(&f.choice, &suspect);
+    }
     fleet_on_finding(brain, &f, now);
 }
 
@@ -116,7 +118,7 @@ static void one_word_of_another_is_a_warning(void **state)
     say(1, 1, FINDING_PATH_DEAD, nic, true, true);
     say(1, 2, FINDING_PATH_DEAD, host, true, true); /* twice is one host's word */
     assert_int_equal(health(3), HEALTH_WARN);
-    say(2, 1, FINDING_PATH_DEAD, nic, false, true); /* a guess */
+    say(2, 1, FINDING_PATH_DEAD, nic, false, true); /* or something else */
     assert_int_equal(health(3), HEALTH_WARN);
     say(4, 1, FINDING_PEER_SILENT, host, true, true);
     assert_int_equal(health(3), HEALTH_BAD);
@@ -127,7 +129,6 @@ static void one_word_of_another_is_a_warning(void **state)
                                         .number = 40,
                                         .kind = FINDING_PATH_DEAD,
                                         .open = true,
-                                        .confident = true,
                                         .hearsay = true,
                                         .suspect = other};
         fleet_on_finding(brain, &f, now);

@@ -99,7 +99,6 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.suspect.direction, DIRECTION_OUT);
     assert_int_equal(f.advice, ADVICE_CHECK_CABLE);
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
-    assert_true(f.confident);
 }
 
 static void a_nic_of_ours_that_hears_nobody(void **state)
@@ -115,9 +114,12 @@ static void a_nic_of_ours_that_hears_nobody(void **state)
     assert_int_equal(f.to.index, NIC_NONE.index);
     assert_int_equal(f.to_host.index, HOST_NONE.index);
     assert_int_equal(f.direction, DIRECTION_NONE);
-    assert_int_equal(f.suspect.kind, ELEMENT_NIC);
-    assert_int_equal(f.suspect.a.number, 1);
-    assert_int_equal(f.suspect.direction, DIRECTION_IN);
+    assert_int_equal(f.suspect.kind, ELEMENT_UNKNOWN); /* or its leaf, or all others */
+    assert_int_equal(f.choice.count, 1);
+    assert_int_equal(f.choice.total, 2);
+    assert_int_equal(f.choice.one_of[0].kind, ELEMENT_NIC);
+    assert_int_equal(f.choice.one_of[0].a.number, 1);
+    assert_int_equal(f.choice.one_of[0].direction, DIRECTION_IN);
     assert_int_equal(f.advice, ADVICE_CHECK_OWN_HOST);
     set_loss(0, 1, 1, 0);
     world_run(&w, 4 * NS_PER_S);

@@ -69,7 +69,7 @@ function Incidents({ of }: { of: readonly Incident[] }) {
     <>
       {[...of].sort((a, b) => seen(a) - seen(b)).map((i) => (
         <article key={String(i.incident)} class={`sentence incident ${seen(i) > 0 ? "" : "bad"}`}>
-          {i.element && fabric.data && ports.data && <SmallFabric fabric={fabric.data} ports={ports.data.items} element={i.element} />}
+          {i.element && fabric.data && ports.data && <SmallFabric fabric={fabric.data} ports={ports.data.items} elements={i.one_of?.length ? i.one_of : [i.element]} />}
           <div>
             <h3>{i.cause ?? "Cause not known"}</h3>
             <p class="dim">

@@ -37,8 +37,9 @@ const trunk: Element = { kind: "trunk", direction: "out", name: "trunk leaf0 - s
 const nic: Element = { kind: "nic", direction: "out", name: "h1/eth0", places: [{ kind: "nic", host: "h1", nic: 3, name: "eth0" }] };
 
 test("an element lights its own places: a NIC its number, not whoever has its name", () => {
-  assert.deepEqual([...litOf(trunk)], ["leaf0", "spine1"]);
-  assert.deepEqual([...litOf(nic)], ["nic 3"]);
+  assert.deepEqual([...litOf([trunk])], ["leaf0 spine1", "spine1 leaf0"]);
+  assert.deepEqual([...litOf([nic])], ["nic 3"]);
+  assert.deepEqual([...litOf([trunk, nic])], ["leaf0 spine1", "spine1 leaf0", "nic 3"]);
 });
 
 test("an incident stands in Fleet with its picture: one trunk is lit, or one host; what hosts found is folded below", async (t) => {

@@ -149,25 +149,30 @@ static void put_flow(const struct controller *c, const struct fleet_job *job, st
 }
 
 /* Is the element one of the fabric's, or of a host of the job? */
-static bool may_have_hurt(const struct controller *c, const struct fleet_job *job,
-                          const char *cause)
+static bool of_job(const struct controller *c, const struct fleet_job *job, const struct element *e)
 {
-    static const char *const fabric[] = {"trunk ", "leaf", "spine", "router"};
+    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
+    const uint32_t host = n != NULL                 ? n->host->index
+                          : e->kind == ELEMENT_HOST ? e->a.number
+                                                    : UINT32_MAX;
 
-    for (size_t i = 0; i < ARRAY_COUNT(fabric); i++) {
-        if (strncmp(cause, fabric[i], strlen(fabric[i])) == 0) {
+    for (uint32_t i = 0; i < job->host_count && host != UINT32_MAX; i++) {
+        if (job->host_list[i] == host) {
             return true;
         }
     }
-    for (uint32_t i = 0; i < job->host_count; i++) {
-        const char *host =
-            job->host_list[i] < c->host_count ? c->hosts[job->host_list[i]]->name : "?";
-        const size_t size = strlen(host);
-        if (strncmp(cause, host, size) == 0 && (cause[size] == 0 || cause[size] == '/')) {
-            return true;
-        }
+    return e->kind >= ELEMENT_LEAF && e->kind <= ELEMENT_TRUNK;
+}
+
+static bool may_have_hurt(const struct controller *c, const struct fleet_job *job,
+                          const struct alert_incident *incident)
+{
+    bool may = of_job(c, job, &incident->element);
+
+    for (uint32_t k = 0; k < incident->choice.count; k++) {
+        may = may || of_job(c, job, &incident->choice.one_of[k]);
     }
-    return false;
+    return may;
 }
 
 /* The cause of the severest open incident that fits. A tenant isn't told: the cause may be another's. */
@@ -184,7 +189,7 @@ static const char *cause_of(const struct api_call *call, const struct fleet_job 
     while (alerts_next_incident(alerting_engine(call->c->alerting), &cursor, &incident)) {
         const bool open = incident.state == INCIDENT_NEW || incident.state == INCIDENT_OPEN;
         if (open && (cause == NULL || incident.severity > severity) &&
-            may_have_hurt(call->c, job, incident.cause)) {
+            may_have_hurt(call->c, job, &incident)) {
             cause = incident.cause;
             severity = incident.severity;
         }

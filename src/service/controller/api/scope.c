@@ -100,9 +100,14 @@ static bool element_seen(const char *scope, const json_t *element)
 /* Of a row that was written before there were elements: it tells what kind of thing it names, and not whose. */
 static bool suspect_seen(const char *scope, const json_t *o)
 {
-    const json_t *element = json_object_get(o, "element");
+    const json_t *element = json_object_get(o, "element"), *one_of = json_object_get(o, "one_of");
     const char *kind = json_string_value(json_object_get(json_object_get(o, "suspect"), "kind"));
     const uint32_t known = kind != NULL ? element_kind_of(kind) : ELEMENT_UNKNOWN;
+    for (size_t i = 0; i < json_array_size(one_of); i++) {
+        if (!element_seen(scope, json_array_get(one_of, i))) {
+            return false;
+        }
+    }
     return element != NULL ? element_seen(scope, element)
                            : known != ELEMENT_HOST && known != ELEMENT_NIC;
 }
@@ -194,6 +199,12 @@ bool scope_sees_incident(void *context, const struct alert_incident *i)
                 return false;
             }
             seen++;
+        }
+    }
+    for (uint32_t k = 0; k < i->choice.count; k++) {
+        const struct element *e = &i->choice.one_of[k];
+        if (!place_seen(call, &e->a) || !place_seen(call, &e->b)) {
+            return false;
         }
     }
     return seen > 0 && place_seen(call, &i->element.a) && place_seen(call, &i->element.b);

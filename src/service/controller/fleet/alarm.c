@@ -173,7 +173,7 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h, const st
                                     .to_host = host_of(c, f->to_nic - 1, f->to_host),
                                     .port = f->port,
                                     .suspect = claim->element,
-                                    .confident = f->confident != 0,
+                                    .choice = claim->choice,
                                     .since = mono_of(since_ns),
                                     .text = claim->text[0] != 0 ? claim->text : f->what};
     if (c->alerting != NULL) {
@@ -205,8 +205,7 @@ static int on_stored(void *context, const struct store_finding *stored)
     const struct fleet_host *h = fleet_host_by_id(c, stored->host);
     json_t *body = json_loads(stored->body, 0, NULL);
     if (h != NULL && h->member && body != NULL) {
-        const json_t *from = json_object_get(body, "from"), *to = json_object_get(body, "to"),
-                     *suspect = json_object_get(body, "suspect");
+        const json_t *from = json_object_get(body, "from"), *to = json_object_get(body, "to");
         struct alert_finding finding = {
             .said_by = h->index,
             .run = stored->run,
@@ -219,7 +218,7 @@ static int on_stored(void *context, const struct store_finding *stored)
             .to_host = host_of(c, nic_of(to), text_of(to, "host")),
             .port = (uint32_t)json_integer_value(json_object_get(body, "port")),
             .suspect = json_read_element(json_object_get(body, "element"), index_of, c),
-            .confident = json_is_true(json_object_get(suspect, "confident")),
+            .choice = json_read_choice(body, index_of, c),
             .since = mono_of(stored->opened_ns),
             .text = text_of(body, "text")};
         tell_finding(c, h, &finding);

@@ -143,6 +143,30 @@ static struct element take_element(const struct controller *c, const struct flee
     return good ? e : element_unknown();
 }
 
+/* An agent before this has one element, and whether it is a guess. */
+static void take_suspect(const struct controller *c, const struct fleet_host *h,
+                         const Foliot__V1__Finding *m, struct finding *f)
+{
+    const struct element e =
+        m->element != NULL ? take_element(c, h, m->element, f) : claim_words_suspect(c, h, m, f);
+    f->suspect = m->confident ? e : element_unknown();
+    f->choice = (struct element_choice){0};
+    if (e.kind != ELEMENT_UNKNOWN && !m->confident) {
+        element_choice_add(&f->choice, &e);
+        f->choice.total++;
+        return;
+    }
+    bool others = m->others != 0;
+    for (size_t i = 0; i < m->n_one_of && i < ELEMENT_ONE_OF; i++) {
+        const struct element one = take_element(c, h, m->one_of[i], f);
+        others = others || one.kind == ELEMENT_UNKNOWN;
+        if (one.kind != ELEMENT_UNKNOWN && f->suspect.kind == ELEMENT_UNKNOWN) {
+            element_choice_add(&f->choice, &one);
+        }
+    }
+    f->choice.total += others && f->choice.count > 0;
+}
+
 /* ---- the sentence ---- */
 
 struct wording { /* of one sentence: the texts of its names are its own */
@@ -203,12 +227,12 @@ static struct finding_names names_of(struct wording *w)
                                   .port = port_name};
 }
 
-void claim_put_element(const struct controller *c, struct json_writer *j, const char *key,
-                       const struct element *e)
+void claim_put_element(const struct controller *c, struct json_writer *j, const struct claim *claim)
 {
     struct wording wording = {.c = c};
     const struct finding_names names = names_of(&wording);
-    json_put_element(j, key, e, &names, NULL);
+    json_put_element(j, "element", &claim->element, &names, NULL);
+    json_put_choice(j, &claim->choice, &names);
 }
 
 static uint8_t other_of(const char *text)
@@ -242,7 +266,6 @@ static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int6
     f.path_count = (uint8_t)m->path_count;
     f.source_port = (uint16_t)m->port;
     f.signature = m->signature;
-    f.confident = m->confident != 0;
     f.rules_out = (uint16_t)m->rules_out;
     f.advice = m->advice_number == 0                           ? claim_words_advice(m->advice)
                : finding_advice_text(m->advice_number)[0] != 0 ? (uint16_t)m->advice_number
@@ -312,10 +335,11 @@ bool claim_take(const struct controller *c, const struct fleet_host *h,
     f.to = to.nic;
     f.from_host = from.host;
     f.to_host = to.host;
-    f.suspect =
-        m->element != NULL ? take_element(c, h, m->element, &f) : claim_words_suspect(c, h, m, &f);
+    take_suspect(c, h, m, &f);
     ret->finding = *m;
+    ret->finding.confident = f.suspect.kind != ELEMENT_UNKNOWN;
     ret->element = f.suspect;
+    ret->choice = f.choice;
     write_texts(c, h, &f, since_ns, ret);
     if (kind == FINDING_NONE) { /* of a newer agent, about itself: its own words */
         snprintf(ret->text, sizeof(ret->text), "%s", said->text);

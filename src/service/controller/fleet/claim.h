@@ -7,14 +7,15 @@
 #include "service/controller/controller.h"
 
 struct claim {
-    Foliot__V1__Finding finding; /* as reported; every text of it ours, in here or static */
-    struct element element;      /* the suspect, its hosts by their index */
+    Foliot__V1__Finding finding;  /* as reported; every text of it ours, in here or static */
+    struct element element;       /* the suspect, its hosts by their index */
+    struct element_choice choice; /* of an unknown one: what it may be */
     char what[256], suspect[160], text[1024]; /* text: the whole sentence */
 };
 
 /* since_ns: on our clock. false: it isn't the host's to report. */
 MUST_CHECK bool claim_take(const struct controller *c, const struct fleet_host *h,
                            const Foliot__V1__Event *said, int64_t since_ns, struct claim *ret);
-/* An element with the fleet's names. */
-void claim_put_element(const struct controller *c, struct json_writer *j, const char *key,
-                       const struct element *e);
+/* "element", "one_of" and "others", with the fleet's names. */
+void claim_put_element(const struct controller *c, struct json_writer *j,
+                       const struct claim *claim);

@@ -191,10 +191,10 @@ void fault_place(struct controller *c, struct alert_finding *f)
         !route_of(c, f->from_nic, f->to_nic, f->port, &place.route)) {
         return;
     }
-    place.worded = f->confident && element_to(c, &f->suspect, &place.word);
+    place.worded = f->suspect.kind != ELEMENT_UNKNOWN && element_to(c, &f->suspect, &place.word);
     if (brain_tell(c->brain, controller_mono(), BRAIN_PLACE, &place, &is) == 1) {
         f->suspect = element_from(c, &is.element);
-        f->confident = true;
+        f->choice = (struct element_choice){0};
     }
 }
 

@@ -148,7 +148,7 @@ static const char *or_null(const char *text)
 }
 
 static void put_finding(const struct controller *c, struct json_writer *j,
-                        const Foliot__V1__Event *e, const struct element *element)
+                        const Foliot__V1__Event *e, const struct claim *claim)
 {
     static const char *const directions[] = {NULL, "out", "in", "both"};
     const Foliot__V1__Finding *f = e->finding;
@@ -174,7 +174,7 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_string(j, "name", or_null(f->suspect));
     json_put_bool(j, "confident", f->confident != 0);
     json_put_end(j);
-    claim_put_element(c, j, "element", element);
+    claim_put_element(c, j, claim);
     json_put_string(j, "advice", or_null(f->advice));
     json_put_array(j, "numbers");
     for (size_t i = 0; i < f->n_numbers && i < 8; i++) {
@@ -229,7 +229,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     size_t size = 0;
     int64_t id = 0;
     json_writer_reset(&c->json);
-    put_finding(c, &c->json, e, &claim.element);
+    put_finding(c, &c->json, e, &claim);
     r = json_writer_finish(&c->json, &body, &size);
     char *copy = r < 0 ? NULL : strndup(body, size - 1);
     if (copy == NULL) {
