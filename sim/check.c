@@ -318,8 +318,12 @@ static void judge_nics(struct world *w, struct check_window *win)
         if (h->node == NULL || h->lie != NULL || !w->check->hosts[host].synced) {
             continue;
         }
+        const struct clock *clock = node_member_clock(h->node, (uint32_t)nic);
         struct clock_terms terms;
-        clock_terms(node_member_clock(h->node, (uint32_t)nic), &terms);
+        if (clock == NULL) {
+            continue; /* an agent that has just begun; the page is of the one before */
+        }
+        clock_terms(clock, &terms);
         if (terms.status != CLOCK_SYNCED) {
             continue;
         }

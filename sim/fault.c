@@ -166,24 +166,39 @@ static void asleep(struct world *w, int host, bool on)
     }
 }
 
-static void rename_peers(struct world *w, unsigned index, bool on)
+static bool left_out(const struct world *w, int host)
 {
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < w->fleet.peer_count; i++) {
-        if (w->fault_hosts[index][w->peers[i].host.index] == 0) {
-            w->fewer[n++] = w->peers[i];
+    for (int i = 0; i < w->scenario->fault_count; i++) {
+        if (w->left_out[i] && w->fault_hosts[i][host] != 0) {
+            return true;
         }
     }
-    w->fleet_fewer = w->fleet;
-    w->fleet_fewer.peers = w->fewer;
-    w->fleet_fewer.peer_count = n;
-    for (int host = 0; host < w->host_count; host++) {
-        struct world_host *h = &w->hosts[host];
-        if (h->node == NULL || w->fault_hosts[index][host] != 0) {
-            continue;
+    return false;
+}
+
+/* The list without the hosts of all such faults that are on. Hosts keep what they were told, so each list has a place of
+ * its own. Who is left out isn't told. */
+static void rename_peers(struct world *w, unsigned index, bool on)
+{
+    struct mesh_fleet list = w->fleet;
+    struct mesh_peer *room = w->fewer + (2 * (size_t)index + !on) * w->fleet.peer_count;
+    uint32_t n = 0;
+
+    w->left_out[index] = on;
+    for (uint32_t i = 0; i < w->fleet.peer_count; i++) {
+        if (!left_out(w, (int)w->peers[i].host.index)) {
+            room[n++] = w->peers[i];
         }
-        host_tell_peers(w, host, on ? &w->fleet_fewer : &w->fleet);
+    }
+    if (n < w->fleet.peer_count) {
+        list.peers = room;
+        list.peer_count = n;
+    }
+    for (int host = 0; host < w->host_count; host++) {
+        const struct node *node = w->hosts[host].node;
+        if (node != NULL && !left_out(w, host) && node_fleet(node)->peers != list.peers) {
+            host_tell_peers(w, host, &list);
+        }
     }
 }
 

@@ -214,7 +214,7 @@ static int make_fleet(struct world *w)
     const int routers = w->network.leaves + w->network.spines;
 
     w->peers = calloc((size_t)nics, sizeof(*w->peers));
-    w->fewer = calloc((size_t)nics, sizeof(*w->fewer));
+    w->fewer = calloc((size_t)nics * (2 * (size_t)w->scenario->fault_count + 1), sizeof(*w->fewer));
     w->routers = calloc((size_t)routers, sizeof(*w->routers));
     if (w->peers == NULL || w->fewer == NULL || w->routers == NULL) {
         return -ENOMEM;

@@ -85,12 +85,13 @@ struct world {
     struct agenda agenda;
     struct world_host *hosts;
     int host_count, nics_per_host;
-    struct mesh_peer *peers, *fewer;
+    struct mesh_peer *peers, *fewer; /* fewer: a list for each begin and end of a fault */
     struct mesh_router *routers;
-    struct mesh_fleet fleet, fleet_fewer;
+    struct mesh_fleet fleet;
     struct packet *packets;
     uint32_t packet_count, packet_capacity, packet_free;
     uint8_t *fault_hosts[SCENARIO_FAULT_MAX]; /* per fault: which hosts */
+    bool left_out[SCENARIO_FAULT_MAX];        /* per fault: these hosts, of the list of peers */
     int flaps_left[SCENARIO_FAULT_MAX];
     struct packet *recorded; /* probes that a replay fault plays again */
     uint32_t recorded_count;
