@@ -13,6 +13,7 @@
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     BOUND_H_NS_MAX
+#define MAPS_LATE         64   /* no packet is later: they are the maps of a second and some */
 #define STEERED_SHARE     0.25 /* of what rates may depart by: the rest is the oscillator's */
 #define LINE_CALM_NS      20e3
 #define QUEUE_SIGMAS      4 /* not the gate: a host that took queues for noise has a wide one */
@@ -121,24 +122,27 @@ void clock_disrupt(struct clock *c, struct span hold)
     c->tight_ticks = 0;
 }
 
-/* Own stamps from before are on another clock. */
+/* Stamps from before are on another clock, the own or the peer's. */
+static void forget_stamps_of(struct clock *c, struct clock_edge *e)
+{
+    e->written = e->consumed = e->solved_written = 0;
+    e->solved.valid = false;
+    memset(e->buckets, 0, sizeof e->buckets);
+    drift_init(&e->drift);
+    memset(e->coarse_seen, 0, sizeof e->coarse_seen);
+    memset(e->raw_seen, 0, sizeof e->raw_seen);
+    e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
+    e->not_before_ns = c->now.ns;
+    for (int p = 0; p < CLOCK_PATH_MAX; p++) {
+        e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
+    }
+}
+
 void clock_forget_stamps(struct clock *c)
 {
     for (int i = 0; i < c->capacity; i++) {
-        struct clock_edge *e = &c->edges[i];
-        if (!e->used) {
-            continue;
-        }
-        e->written = e->consumed = e->solved_written = 0;
-        e->solved.valid = false;
-        memset(e->buckets, 0, sizeof e->buckets);
-        drift_init(&e->drift);
-        memset(e->coarse_seen, 0, sizeof e->coarse_seen);
-        memset(e->raw_seen, 0, sizeof e->raw_seen);
-        e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
-        e->not_before_ns = c->now.ns;
-        for (int p = 0; p < CLOCK_PATH_MAX; p++) {
-            e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
+        if (c->edges[i].used) {
+            forget_stamps_of(c, &c->edges[i]);
         }
     }
 }
@@ -344,6 +348,12 @@ void clock_edge_repath(struct clock *c, struct nic_time now, int edge, uint8_t p
 /* -- facts in
  * --------------------------------------------------------------------------------------------- */
 
+/* Its maps count from zero again, and are of another time: its clock isn't the one that took the stamps so far. */
+static bool began_anew(const struct clock_published *was, const struct clock_published *is)
+{
+    return fabs(clock_map_difference(&is->map, is->map.r, &was->map, is->map.r)) > ELSEWHERE_NS;
+}
+
 void clock_on_peer(struct clock *c, struct nic_time now, int edge,
                    const struct clock_published *heard)
 {
@@ -355,9 +365,12 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
     }
     struct clock_edge *e = &c->edges[edge];
     c->now = now;
-    if (e->heard && e->peer.map_seq - heard->map_seq < UINT32_MAX / 2 &&
-        e->peer.map_seq != heard->map_seq && now.ns - e->heard_at.ns < NS_PER_S) {
+    const uint32_t older = e->peer.map_seq - heard->map_seq; /* maps; a large number: it is newer */
+    if (e->heard && older - 1 < MAPS_LATE && now.ns - e->heard_at.ns < NS_PER_S) {
         return; /* an older header that came late by another path */
+    }
+    if (e->heard && older != 0 && older < UINT32_MAX / 2 && began_anew(&e->peer, heard)) {
+        forget_stamps_of(c, e);
     }
     if (e->heard && e->level_known && heard->phase == CLOCK_TRACK) {
         const double moved =

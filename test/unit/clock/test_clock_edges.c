@@ -74,6 +74,55 @@ static struct clock_published word(enum clock_phase phase, uint32_t seq, int64_t
         .phase = phase, .map = {.r = now, .x_ns = x_ns}, .map_seq = seq, .h_ns = h_ns};
 }
 
+/* A peer that boots counts its maps from one again and stamps by another clock. Its word is taken at once, and stamps from
+ * before it are nobody's: next to its map they would place it hours away. One map that comes late by another path isn't
+ * such a word. */
+static void a_peer_that_boots_is_heard_at_once(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+    struct clock_published h = word(CLOCK_TRACK, 1000, 0, 8000);
+    const struct clock_point there = {.forward = true, .local = now, .remote = {now.ns + 500}},
+                             back = {.local = now, .remote = {now.ns - 500}};
+
+    h.anchor.member = UINT32_MAX;
+    clock_on_peer(c, now, 0, &h);
+    clock_on_point(c, now, &there);
+    clock_on_point(c, now, &back);
+    bound_edges(c, now);
+    assert_true(e->proven);
+
+    now.ns += 10 * NS_PER_MS;
+    h.map_seq = 999; /* late */
+    h.map.x_ns = 7;
+    clock_on_peer(c, now, 0, &h);
+    assert_int_equal(e->peer.map_seq, 1000);
+    assert_true(e->written == 2 && e->proven);
+
+    now.ns += 10 * NS_PER_MS;
+    h.map_seq = 1;
+    h.phase = CLOCK_COLD;
+    h.map = (struct clock_map){.r = {5 * NS_PER_S}, .x_ns = 40000 * NS_PER_S};
+    clock_on_peer(c, now, 0, &h);
+    assert_int_equal(e->peer.map_seq, 1);
+    assert_true(e->written == 0 && !e->proven && !e->drift.slots[100 % DRIFT_SLOTS].upper.seen);
+    clock_free(c);
+
+    /* the agent alone began anew, its clock and its time went on */
+    c = member();
+    e = &c->edges[0];
+    h = word(CLOCK_TRACK, 1000, 0, 8000);
+    h.anchor.member = UINT32_MAX;
+    clock_on_peer(c, now, 0, &h);
+    const struct clock_point again = {.forward = true, .local = now, .remote = {now.ns + 500}};
+    clock_on_point(c, now, &again);
+    h.map_seq = 1;
+    clock_on_peer(c, now, 0, &h);
+    assert_true(e->peer.map_seq == 1 && e->written == 1);
+    clock_free(c);
+    (void)state;
+}
+
 /* How fast a peer's word moves beyond what it said is counted from tracking to tracking only. */
 static void restlessness_is_of_two_words_in_track(void **state)
 {
@@ -200,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_edge_is_as_wide_as_its_wider_side),
+        cmocka_unit_test(a_peer_that_boots_is_heard_at_once),
         cmocka_unit_test(restlessness_is_of_two_words_in_track),
         cmocka_unit_test(a_narrower_claim_is_believed_later),
         cmocka_unit_test(few_packets_make_a_sound_score),
