@@ -46,6 +46,79 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
     table_put(line, 13, strcmp(cell.text, " ") != 0 ? cell.text : "–");
 }
 
+/* What is wrong with it, else its state. */
+static const char *verbs_state(const json_t *port)
+{
+    const json_t *first = json_array_get(json_object_get(port, "troubles"), 0);
+
+    return first != NULL ? field_string(first, "trouble") : field_string(port, "state");
+}
+
+static void put_verbs_port(struct libscols_table *table, const json_t *answer, const json_t *port)
+{
+    struct libscols_line *line = table_line(table);
+    int64_t now, since, value;
+
+    table_put(line, 0, answer_host(answer));
+    table_put(
+        line, 1,
+        text_format("%s/%s", field_string(port, "device"), field_integer(port, "port").text).text);
+    table_put(line, 2, field_string(port, "interface"));
+    table_put(line, 3, field_string(port, "link"));
+    table_put_status(line, 4, verbs_state(port));
+    if (field_get(answer, "now_mono_ns", &now) && field_get(port, "since_mono_ns", &since)) {
+        table_put(line, 5, text_age(now - since).text);
+    }
+    table_put(line, 6, field_get(port, "rate_bps", &value) ? text_rate(value).text : "–");
+    table_put(line, 7, field_integer(port, "mtu").text);
+    table_put(line, 8,
+              field_get(port, "lid", &value) ? text_format("LID %lld", (long long)value).text
+              : field_get(port, "gid_index", &value)
+                  ? text_format("%lld: %s", (long long)value, field_string(port, "gid")).text
+                  : "–");
+    table_put(line, 9, field_integer(port, "downs").text);
+    table_put(line, 10, field_integer(port, "cable_errors").text);
+}
+
+/* Nothing where no host has RDMA. False: a port isn't well. */
+static bool show_verbs_ports(const struct options *options, json_t *const answers[], FILE *out)
+{
+    static const char *const titles[] = {"HOST",       ">PORT",  "INTERFACE",  "LINK",
+                                         "STATE",      ">SINCE", ">RATE",      ">MTU",
+                                         "GID TO USE", ">DOWNS", ">CABLE ERR", NULL};
+    struct libscols_table *table = NULL;
+    bool well = true;
+
+    for (size_t i = 0; i < options->target_count; i++) {
+        const json_t *ports = json_object_get(answers[i], "verbs_ports");
+        for (size_t k = 0; k < json_array_size(ports); k++) {
+            const json_t *port = json_array_get(ports, k);
+            table = table != NULL ? table : table_new(titles);
+            if (table != NULL) {
+                put_verbs_port(table, answers[i], port);
+            }
+            well = well && json_array_size(json_object_get(port, "troubles")) == 0;
+        }
+    }
+    if (table != NULL) {
+        table_show(table, out);
+    }
+    for (size_t i = 0; i < options->target_count && table != NULL; i++) {
+        const json_t *ports = json_object_get(answers[i], "verbs_ports");
+        for (size_t k = 0; k < json_array_size(ports); k++) {
+            const json_t *port = json_array_get(ports, k),
+                         *troubles = json_object_get(port, "troubles");
+            for (size_t m = 0; m < json_array_size(troubles); m++) {
+                const json_t *trouble = json_array_get(troubles, m);
+                fprintf(out, "%s %s/%s: %s: %s\n", answer_host(answers[i]),
+                        field_string(port, "device"), field_integer(port, "port").text,
+                        field_string(trouble, "text"), field_string(trouble, "advice"));
+            }
+        }
+    }
+    return well;
+}
+
 static void print_event(const json_t *event, FILE *out)
 {
     const char *what = field_string(event, "event");
@@ -79,6 +152,9 @@ static int render_links(const struct options *options, json_t *const answers[], 
         }
     }
     table_show(table, out);
+    if (!show_verbs_ports(options, answers, out)) {
+        status = EXIT_NOT_WELL;
+    }
     for (size_t i = 0; i < options->target_count; i++) {
         const json_t *events = json_object_get(answers[i], "events");
         const size_t count = json_array_size(events), shown = options->target_count > 1 ? 3 : 10;

@@ -156,18 +156,16 @@ static void find_interface(const struct sysfs *s, struct rdma_port *port)
     }
 }
 
-/* False: it isn't there any more. */
-static bool read_port(const struct sysfs *s, const char *device, uint32_t number_of_port,
-                      struct rdma_port *ret)
+bool rdma_port_read(const struct sysfs *s, const struct rdma_port_name *name, struct rdma_port *ret)
 {
     char top[SYSFS_PATH_SIZE], folder[SYSFS_PATH_SIZE], path[SYSFS_PATH_SIZE], layer[32];
-    struct rdma_port port = {.port = number_of_port};
+    struct rdma_port port = {.port = name->port};
 
-    if (strlen(device) >= sizeof(port.device) || sysfs_path(top, DEVICES "/%s", device) == NULL ||
-        sysfs_path(folder, "%s/ports/%u", top, number_of_port) == NULL) {
+    if (sysfs_path(top, DEVICES "/%s", name->device) == NULL ||
+        sysfs_path(folder, "%s/ports/%u", top, name->port) == NULL) {
         return false;
     }
-    memcpy(port.device, device, strlen(device) + 1);
+    memcpy(port.device, name->device, sizeof(port.device));
     text(s, folder, "link_layer", layer, sizeof(layer));
     port.layer = strcmp(layer, "InfiniBand") == 0 ? RDMA_LAYER_INFINIBAND
                  : strcmp(layer, "Ethernet") == 0 ? RDMA_LAYER_ETHERNET
@@ -194,7 +192,7 @@ static bool read_port(const struct sysfs *s, const char *device, uint32_t number
     return sysfs_there(s, folder);
 }
 
-int rdma_ports_read(const struct sysfs *s, struct rdma_port *ret_ports, int capacity)
+int rdma_port_names(const struct sysfs *s, struct rdma_port_name *ret_names, int capacity)
 {
     char devices[RDMA_PORT_MAX][SYSFS_NAME_SIZE], numbers[RDMA_PORT_MAX][SYSFS_NAME_SIZE],
         path[SYSFS_PATH_SIZE];
@@ -208,14 +206,28 @@ int rdma_ports_read(const struct sysfs *s, struct rdma_port *ret_ports, int capa
         const int port_count = sysfs_names(s, sysfs_path(path, DEVICES "/%s/ports", devices[i]),
                                            numbers, RDMA_PORT_MAX);
         for (int k = 0; k < port_count; k++) {
+            struct rdma_port_name name = {.port = (uint32_t)strtoul(numbers[k], NULL, 10)};
             if (count == capacity) {
                 return -E2BIG;
             }
-            count += read_port(s, devices[i], (uint32_t)strtoul(numbers[k], NULL, 10),
-                               &ret_ports[count]);
+            memcpy(name.device, devices[i], sizeof(name.device));
+            ret_names[count++] = name;
         }
     }
     return count;
+}
+
+int rdma_ports_read(const struct sysfs *s, struct rdma_port *ret_ports, int capacity)
+{
+    struct rdma_port_name names[RDMA_PORT_MAX];
+    const int named =
+        rdma_port_names(s, names, capacity < RDMA_PORT_MAX ? capacity : RDMA_PORT_MAX);
+    int count = 0;
+
+    for (int i = 0; i < named; i++) {
+        count += rdma_port_read(s, &names[i], &ret_ports[count]);
+    }
+    return named < 0 ? named : count;
 }
 
 const char *rdma_port_state_name(uint32_t state)

@@ -78,6 +78,16 @@ struct rdma_port {
     uint64_t counters[RDMA_COUNTER_COUNT]; /* RDMA_COUNTER_NONE: this device doesn't count it */
 };
 
+struct rdma_port_name {
+    char device[IF_NAMESIZE * 4];
+    uint32_t port;
+};
+/* Names of all ports, and one of them: a look at all at once takes milliseconds where tables are large. As rdma_ports_read. */
+int rdma_port_names(const struct sysfs *s, struct rdma_port_name *ret_names, int capacity);
+/* False: it isn't there any more. */
+bool rdma_port_read(const struct sysfs *s, const struct rdma_port_name *name,
+                    struct rdma_port *ret_port);
+
 /* All ports, by device and number; how many. 0: the kernel has no RDMA (no such folder) or no device. -E2BIG: more than
  * `capacity`. A port that goes while it is read is left out. */
 int rdma_ports_read(const struct sysfs *s, struct rdma_port *ret_ports, int capacity);

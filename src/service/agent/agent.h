@@ -64,7 +64,8 @@ struct agent_nic {
 };
 
 struct agent_event { /* of a link, for `foliot links` */
-    uint32_t nic;
+    uint32_t nic;    /* UINT32_MAX: of an RDMA port that is no NIC of ours */
+    char port[64];   /* the device of such a one */
     const char *event;
     struct mono at;
     int64_t fleet_ns, utc_ns;
@@ -117,6 +118,7 @@ struct agent_move { /* a NIC that sends from another address than it is sent to 
 #define AGENT_MOVE_MAX 16
 
 struct agent_server;
+struct agent_verbs;
 struct http_server;
 
 struct agent {
@@ -134,6 +136,7 @@ struct agent {
     struct node_config node_config;
     struct agent_nic nics[HOST_NIC_MAX];
     struct link_monitor *links;
+    struct agent_verbs *verbs; /* RDMA ports */
     struct hop_listener hops;
     struct lldp_listener lldp;
     uint32_t links_failures;      /* in a row, once a second */
@@ -262,6 +265,12 @@ void agent_nics_poll(struct agent *a);
 bool agent_links_unread(const struct agent *a); /* nobody knows how links are */
 uint8_t agent_nic_stamps(const struct agent *a, uint32_t local);
 
+/* ---- verbs_ports.c: RDMA ports ---- */
+MUST_CHECK int agent_verbs_open(struct agent *a);
+void agent_verbs_close(struct agent *a);
+void agent_verbs_round(struct agent *a);
+void agent_verbs_answer(struct agent *a, struct json_writer *j); /* fields of "links" */
+
 /* ---- clocks.c ---- */
 /* Decides what stamps each NIC's packets, and what the raw clock is compared with; says so. Before
  * the node is made. */
@@ -307,6 +316,9 @@ struct finding_names agent_names(const struct agent *a);
 const char *agent_interface_name(const struct agent *a, struct nic_id nic);
 void agent_say_finding(struct agent *a, const struct finding *f);
 void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text);
+/* The same of an RDMA port: local: our NIC beside it, or UINT32_MAX. */
+void agent_verbs_event(struct agent *a, uint32_t local, const char *device, const char *event,
+                       const char *text);
 /* Tells of what changed between two looks. */
 void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,
                      const struct link_facts *now);

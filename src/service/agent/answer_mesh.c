@@ -134,8 +134,10 @@ void agent_answer_link_event(struct agent *a, struct json_writer *j, const struc
         json_put_object(j, NULL);
     }
     json_put_string(j, "event", e->event);
-    json_put_uint(j, "nic", c->peers[c->nics[e->nic].peer].nic.index);
-    json_put_string(j, "name", link_monitor_get(a->links, a->nics[e->nic].slot)->name);
+    const bool ours = e->nic != UINT32_MAX;
+    json_put_int_if(j, "nic", ours, ours ? c->peers[c->nics[e->nic].peer].nic.index : 0);
+    json_put_string(j, "name",
+                    ours ? link_monitor_get(a->links, a->nics[e->nic].slot)->name : e->port);
     json_put_int(j, "at_mono_ns", e->at.ns);
     json_put_int_if(j, "at_fleet_ns", e->fleet_ns != FINDING_NO_TIME, e->fleet_ns);
     json_put_int_if(j, "at_utc_ns", e->utc_ns != FINDING_NO_TIME, e->utc_ns);
@@ -211,6 +213,7 @@ void answer_links(struct agent *a, struct json_writer *j)
         put_nic(a, j, i);
     }
     json_put_end(j);
+    agent_verbs_answer(a, j);
     json_put_array(j, "events");
     const uint64_t kept = a->event_count < AGENT_EVENT_KEPT ? a->event_count : AGENT_EVENT_KEPT;
     for (uint64_t i = kept; i-- > 0;) {

@@ -102,24 +102,44 @@ void agent_say_finding(struct agent *a, const struct finding *f)
     agent_uplink_finding(a, f);
 }
 
-void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text)
+static struct agent_event *new_event(struct agent *a, uint32_t local, const char *event)
 {
     struct agent_event *e = &a->events[a->event_count++ % AGENT_EVENT_KEPT];
-    const struct link_interface *l = link_monitor_get(a->links, a->nics[local].slot);
-    struct link_report report;
-    *e = (struct agent_event){
-        .nic = local, .event = event, .at = a->now, .down_count = l->down_count};
+
+    *e = (struct agent_event){.nic = local, .event = event, .at = a->now};
     if (!agent_fleet_ns(a, a->now, &e->fleet_ns)) {
         e->fleet_ns = FINDING_NO_TIME;
     }
     if (!agent_utc_ns(a, a->now, &e->utc_ns)) {
         e->utc_ns = FINDING_NO_TIME;
     }
+    return e;
+}
+
+void agent_link_event(struct agent *a, uint32_t local, const char *event, const char *text)
+{
+    struct agent_event *e = new_event(a, local, event);
+    const struct link_interface *l = link_monitor_get(a->links, a->nics[local].slot);
+    struct link_report report;
+    e->down_count = l->down_count;
     node_link_get(a->node, local, a->now, &report);
     e->flaps_hour = report.flaps_hour;
     snprintf(e->text, sizeof(e->text), "%s: %s", l->name, text);
     agent_server_link(a, e);
     agent_uplink_link(a, e);
+}
+
+void agent_verbs_event(struct agent *a, uint32_t local, const char *device, const char *event,
+                       const char *text)
+{
+    if (local != UINT32_MAX) {
+        agent_link_event(a, local, event, text);
+        return;
+    }
+    struct agent_event *e = new_event(a, local, event);
+    snprintf(e->port, sizeof(e->port), "%s", device);
+    snprintf(e->text, sizeof(e->text), "%s", text);
+    agent_server_link(a, e); /* the controller knows no such NIC */
 }
 
 void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,

@@ -351,6 +351,7 @@ void agent_round(struct agent *a)
         agent_nics_follow(a);
         agent_lldp_poll(a);
     }
+    agent_verbs_round(a);
     /* as it was before this round's facts: node_deadline() always lies after the last call */
     if (!mono_before(a->now, a->tick_due) || mono_sub(a->tick_due, a->now).ns > NS_PER_S) {
         agent_feed(a, NODE_EVENT_TICK, NULL);

@@ -1,0 +1,214 @@
+/* What becomes of an RDMA port is told once each, with what was found and what was expected. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/link/verbs_port.h"
+
+static struct verbs_port port;
+static struct verbs_port_facts facts;
+
+static void look(int64_t seconds)
+{
+    facts.at.ns += seconds * NS_PER_S;
+    verbs_port_on_facts(&port, &facts);
+}
+
+static void start(void)
+{
+    verbs_port_init(&port, (struct mono){0});
+    facts = (struct verbs_port_facts){.present = true,
+                                      .active = true,
+                                      .linked = true,
+                                      .gid_known = true,
+                                      .gid = {1, 2, 3},
+                                      .gid_index = 3,
+                                      .mtu = 4096,
+                                      .interface_mtu = 9000};
+    look(5);
+}
+
+static void expect(enum verbs_port_event event, int64_t a, int64_t b, int64_t c)
+{
+    struct verbs_port_message m;
+    assert_true(verbs_port_next_message(&port, &m));
+    assert_int_equal(m.event, event);
+    assert_int_equal(m.at.ns, facts.at.ns);
+    assert_int_equal(m.numbers[0], a);
+    assert_int_equal(m.numbers[1], b);
+    assert_int_equal(m.numbers[2], c);
+}
+
+static void expect_nothing(void)
+{
+    struct verbs_port_message m;
+    assert_false(verbs_port_next_message(&port, &m));
+}
+
+static void a_port_that_is_well_tells_nothing(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 100; i++) {
+        look(5);
+    }
+    expect_nothing();
+    for (int i = 0; i < VERBS_TROUBLE_COUNT; i++) {
+        assert_false(verbs_port_has(&port, (enum verbs_trouble)i));
+    }
+    assert_int_equal(port.downs, 0);
+}
+
+static void down_and_gone_are_told_once(void **state)
+{
+    (void)state;
+    start();
+    facts.active = facts.linked = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_DOWN, 0, 0);
+    look(1);
+    expect_nothing();
+    assert_int_equal(port.since.ns, facts.at.ns - NS_PER_S);
+    facts.active = facts.linked = true;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_DOWN, 0, 0);
+    facts.present = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_GONE, 0, 0);
+    look(1);
+    expect_nothing();
+    facts.present = true;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_GONE, 0, 0);
+    expect_nothing();
+    assert_int_equal(port.downs, 1);
+}
+
+static void expect_at(enum verbs_port_event event, int64_t a, int64_t b)
+{
+    expect(event, a, b, 0);
+}
+
+static void an_index_that_moved_while_it_was_down_is_told(void **state)
+{
+    (void)state;
+    start();
+    facts.active = facts.linked = facts.gid_known = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_DOWN, 0, 0);
+    facts.active = facts.linked = facts.gid_known = true;
+    facts.gid_index = 5;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_DOWN, 0, 0);
+    expect_at(VERBS_EVENT_GID_MOVED, 3, 5);
+    facts.gid[0] = 9;
+    look(1);
+    expect_at(VERBS_EVENT_GID_CHANGED, 5, 5);
+    expect_nothing();
+    assert_int_equal(port.gid_moves, 2);
+}
+
+static void the_wrong_type_is_not_the_same_as_none(void **state)
+{
+    (void)state;
+    start();
+    facts.gid_known = false;
+    facts.v1 = true;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_V1_ONLY, 0, 0);
+    facts.v1 = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_V1_ONLY, 0, 0);
+    expect(VERBS_EVENT_TROUBLE, VERBS_NO_GID, 0, 0);
+    facts.gid_known = true;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_NO_GID, 0, 0);
+    expect_nothing();
+}
+
+static void a_smaller_mtu_is_at_odds(void **state)
+{
+    (void)state;
+    assert_int_equal(verbs_port_mtu_of(1500), 1024);
+    assert_int_equal(verbs_port_mtu_of(4200), 4096);
+    assert_int_equal(verbs_port_mtu_of(4191), 2048);
+    assert_int_equal(verbs_port_mtu_of(300), 0);
+    start();
+    facts.mtu = 1024; /* and its interface has room for more */
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
+    facts.interface_mtu = 1500;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_MTU, 1024, 1024);
+    facts.sibling_mtu = 4096; /* and the others of this host have more */
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
+    facts.mtu = 0; /* the library doesn't tell any more */
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_MTU, 0, 1024);
+    expect_nothing();
+}
+
+static void errors_of_the_cable_count_by_the_minute(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < 10; i++) { /* 9 a minute */
+        facts.cable_errors += 9;
+        look(60);
+    }
+    expect_nothing();
+    facts.cable_errors += 10;
+    look(5);
+    expect(VERBS_EVENT_TROUBLE, VERBS_CABLE, 10, 0);
+    facts.cable_errors = 0; /* its driver was loaded anew */
+    look(30);
+    expect_nothing();
+    look(60);
+    look(60);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_CABLE, 0, 0);
+    assert_int_equal(port.cable_errors, 100);
+}
+
+static void a_subnet_manager_may_be_missing_or_another(void **state)
+{
+    (void)state;
+    start();
+    facts.infiniband = true;
+    facts.lid = 7;
+    facts.sm_lid = 1;
+    facts.interface_mtu = 0;
+    look(1);
+    expect_nothing();
+    facts.sm_lid = 2;
+    facts.lid = 8;
+    look(1);
+    expect_at(VERBS_EVENT_MANAGER, 1, 2);
+    expect_at(VERBS_EVENT_LID, 7, 8);
+    facts.active = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_NO_MANAGER, 0, 0);
+    facts.linked = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_DOWN, 0, 0);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_NO_MANAGER, 0, 0);
+    expect_nothing();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_port_that_is_well_tells_nothing),
+        cmocka_unit_test(down_and_gone_are_told_once),
+        cmocka_unit_test(an_index_that_moved_while_it_was_down_is_told),
+        cmocka_unit_test(the_wrong_type_is_not_the_same_as_none),
+        cmocka_unit_test(a_smaller_mtu_is_at_odds),
+        cmocka_unit_test(errors_of_the_cable_count_by_the_minute),
+        cmocka_unit_test(a_subnet_manager_may_be_missing_or_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
