@@ -11,6 +11,7 @@
 #include "wire/crc32c.h"
 #include "wire/handle.h"
 #include "wire/lane_nics.h"
+#include "wire/lane_qp.h"
 
 static const uint8_t key[LANE_KEY_SIZE] = "fuzz fuzz fuzz ", nonce[LANE_NONCE_SIZE] = "nonce";
 
@@ -113,9 +114,27 @@ static void nics(const uint8_t *bytes, size_t size)
     }
 }
 
+static void qp(const uint8_t *bytes, size_t size)
+{
+    uint8_t again[LANE_QP_SIZE];
+    struct lane_cell_header cell;
+    struct lane_qp q;
+
+    if (lane_qp_decode(bytes, size, &q) == LANE_ERROR_NONE) {
+        ASSERT(q.lane < LANE_MAX && q.qp <= LANE_QP_MASK && q.cells <= LANE_QP_CELLS_MAX);
+        lane_qp_encode(again, &q);
+        ASSERT(memcmp(again, bytes, sizeof(again)) == 0);
+    }
+    if (lane_cell_decode(bytes, size, &cell) == LANE_ERROR_NONE) {
+        lane_cell_encode(again, &cell);
+        ASSERT(memcmp(again, bytes, LANE_CELL_SIZE) == 0);
+    }
+}
+
 static void all(const uint8_t *bytes, size_t size)
 {
     nics(bytes, size);
+    qp(bytes, size);
     chunk(bytes, size);
     report(bytes, size);
     control(bytes, size);
@@ -143,7 +162,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         memcpy(bytes, data, used);
     }
-    frame = bytes[0] == LANE_NICS ? LANE_NICS_SIZE : lane_frame_size(bytes, used);
+    frame = bytes[0] == LANE_NICS ? LANE_NICS_SIZE
+            : bytes[0] == LANE_QP ? LANE_QP_SIZE
+                                  : lane_frame_size(bytes, used);
     if (frame == 0) {
         return 0;
     }

@@ -11,6 +11,7 @@
 #include "wire/handle.h"
 #include "wire/lane.h"
 #include "wire/lane_nics.h"
+#include "wire/lane_qp.h"
 #include "wire/mesh_page.h"
 #include "wire/probe.h"
 
@@ -189,6 +190,8 @@ static void lanes(const char *folder)
         .small_slots = LANE_SMALL_SLOTS,
         .large_slots = LANE_LARGE_SLOTS,
         .nics = {{.address = {[15] = 1}, .name = "eth0"}, {.address = {[15] = 2}, .name = "eth1"}}};
+    const struct lane_qp qp = {
+        .step = LANE_QP_OFFER, .qp = 17, .psn = 18, .mtu_shift = 10, .cells = 8, .cell_size = 8448};
     const struct handle handle = {.cookie = 0xff, .newest = 2, .lowest = 1, .group_max = 1};
     uint8_t bytes[LANE_FRAME_SIZE_MAX];
 
@@ -214,6 +217,8 @@ static void lanes(const char *folder)
     save(folder, "lane", "refusal", bytes, LANE_NO_SIZE);
     lane_nics_encode(bytes, &nics);
     save(folder, "lane", "nics", bytes, LANE_NICS_SIZE);
+    lane_qp_encode(bytes, &qp);
+    save(folder, "lane", "qp", bytes, LANE_QP_SIZE);
     handle_encode(bytes, &handle);
     save(folder, "lane", "handle", bytes, HANDLE_SIZE);
 }

@@ -196,6 +196,13 @@ static bool begin(struct job_world *w, struct fault_slot *slot)
         return begin_reset(w);
     case JOB_FAULT_ABORT:
         return rank_abort(w);
+    case JOB_FAULT_PAIR:
+        return sim_pair_break(w);
+    case JOB_FAULT_DEVICE:
+        slot->subject = below(w, w->net.config.hosts * w->net.config.nics);
+        w->net.nics[slot->subject].removed++;
+        sim_pairs_remove(w, slot->subject);
+        return true;
     case JOB_FAULT_STRANGER:
         return sim_stranger(w, below(w, w->config.hosts));
     default:
@@ -231,6 +238,9 @@ static void end(struct job_world *w, struct fault_slot *slot)
     }
     case JOB_FAULT_FILES:
         w->processes[slot->subject].no_files = false;
+        break;
+    case JOB_FAULT_DEVICE:
+        w->net.nics[slot->subject].removed--;
         break;
     default:
         break;
@@ -304,6 +314,9 @@ void fault_next(struct job_world *w)
     kind = below(w, JOB_FAULT_KILL);
     while (!(w->config.fault_mask >> kind & 1)) {
         kind = (kind + 1) % JOB_FAULT_KILL;
+    }
+    if (w->config.rdma && below(w, 4) == 0) { /* its NICs break, too, whatever the mask has */
+        kind = below(w, 2) == 0 ? JOB_FAULT_DEVICE : JOB_FAULT_PAIR;
     }
     if (i == w->slot_count) {
         return;

@@ -39,7 +39,7 @@ static struct mono io_now(struct io *io)
     return (struct mono){process_raw(p, p->world->now)};
 }
 
-static struct io_stamp stamp_at(const struct process *p, int64_t at, bool kernel)
+struct io_stamp process_stamp(const struct process *p, int64_t at, bool kernel)
 {
     if (p->fleet_half == IO_HALF_UNKNOWN) {
         return (struct io_stamp){.at = {process_raw(p, at) + p->fleet_offset},
@@ -56,7 +56,7 @@ static struct io_stamp io_stamp_now(struct io *io)
 {
     const struct process *p = io->driver;
 
-    return stamp_at(p, p->world->now, false);
+    return process_stamp(p, p->world->now, false);
 }
 
 static void io_random(struct io *io, void *bytes, size_t size)
@@ -228,7 +228,8 @@ static ssize_t io_receive(struct io *io, int conn, const struct iovec *parts, in
     }
     n = sim_receive(p->world, file->conn, file->end, parts, count);
     if (n > 0 && ret_stamp != NULL) {
-        *ret_stamp = stamp_at(p, tcp_conn(p->world, file->conn)->ends[file->end].arrived_at, true);
+        *ret_stamp =
+            process_stamp(p, tcp_conn(p->world, file->conn)->ends[file->end].arrived_at, true);
     }
     return n;
 }

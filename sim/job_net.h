@@ -33,6 +33,7 @@ struct job_nic {
     uint16_t leaf;
     bool carrier;
     uint32_t downs;
+    uint32_t removed; /* faults that took its RDMA device away */
 };
 
 struct job_net_config {

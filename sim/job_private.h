@@ -5,7 +5,7 @@
  *   job_net.c     links and paths                            job_rank.c   the application and its checker
  *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
  *   job_content.c what messages hold                         job_socket.c what a process calls on its connections
- *   job_slow.c    what a NIC that carries little does */
+ *   job_slow.c    what a NIC that carries little does        job_rdma.c   queue pairs, as a NIC keeps them */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -23,6 +23,8 @@ enum event_kind {
     EVENT_CARRIER, /* process: it is told that a link changed */
     EVENT_LAST,
     EVENT_STEP,
+    EVENT_PAIR,        /* queue pair */
+    EVENT_PAIR_PACKET, /* packet of one */
 };
 
 /* -- job_tcp.c: connections */
@@ -100,6 +102,8 @@ struct descriptor {
 struct process {
     struct job_world *world;
     struct io io;
+    struct io_rdma rdma;
+    uint32_t pairs; /* queue pairs that it has open */
     struct transport *transport;
     uint32_t index;
     bool killed, starved;
@@ -163,6 +167,12 @@ struct job_world {
     struct packet *packets;
     uint32_t packet_count, packet_free_count;
     uint32_t *packet_free;
+    struct pair **pairs; /* job_rdma.c; JOB_PAIRS_MAX of them */
+    uint32_t pair_count, pair_free_count;
+    uint32_t *pair_free;
+    struct pair_packet *pair_packets;
+    uint32_t pair_packet_count, pair_packet_capacity, pair_packet_free_count;
+    uint32_t *pair_packet_free;
     struct brown brown;
     struct fault_slot *slots;
     uint32_t slot_count;
@@ -206,6 +216,8 @@ void world_trace(struct job_world *w, uint64_t a, uint64_t b);
 void process_io(struct process *p);
 int64_t process_raw(const struct process *p, int64_t at);
 int64_t process_true(const struct process *p, int64_t raw);
+/* kernel: as a kernel or a NIC takes it. */
+struct io_stamp process_stamp(const struct process *p, int64_t at, bool kernel);
 /* Something that a poll would see happened at that end. */
 void process_ready(struct job_world *w, uint32_t conn, uint8_t end);
 int process_file(struct process *p, uint32_t conn, uint8_t end);
@@ -237,6 +249,16 @@ void sim_reset(struct job_world *w, uint32_t conn);                 /* by somebo
 /* Somebody connects to a process and says nothing, or nonsense. */
 bool sim_stranger(struct job_world *w, uint32_t process);
 void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *ret);
+
+/* -- job_rdma.c */
+#define JOB_PAIRS_MAX 4096
+void process_rdma(struct process *p);
+void sim_pair(struct job_world *w, uint32_t pair);
+void sim_pair_packet(struct job_world *w, uint32_t packet);
+void sim_pairs_remove(struct job_world *w, uint32_t nic); /* its device is gone */
+bool sim_pair_break(struct job_world *w);                 /* one of them errs by itself */
+void sim_pairs_kill(struct job_world *w, uint32_t process);
+void sim_pairs_done(struct job_world *w);
 
 /* -- job_fault.c */
 MUST_CHECK int fault_begin(struct job_world *w);

@@ -120,6 +120,12 @@ static void say_line(void *context, enum transport_level level, const char *text
     }
 }
 
+static bool has_rdma(const struct job_world *w, uint32_t index)
+{
+    return w->config.rdma && (w->config.no_rdma_every == 0 ||
+                              index % w->config.no_rdma_every != w->config.no_rdma_every - 1);
+}
+
 static int start_process(struct job_world *w, uint32_t index)
 {
     struct process *p = &w->processes[index];
@@ -127,6 +133,7 @@ static int start_process(struct job_world *w, uint32_t index)
     struct transport_nic nics[JOB_NIC_MAX];
     struct transport_config config = {
         .io = &p->io,
+        .rdma = has_rdma(w, index) ? &p->rdma : NULL,
         .nics = nics,
         .nic_count = w->config.nics,
         .mode = w->config.failover_only ? TRANSPORT_FAILOVER : TRANSPORT_FULL,
@@ -160,6 +167,7 @@ static int start_process(struct job_world *w, uint32_t index)
         p->fleet_error = (int64_t)prng_below(&p->prng, 2000) - 1000;
     }
     process_io(p);
+    process_rdma(p);
     for (uint32_t i = 0; i < w->config.nics; i++) {
         nics[i] = (struct transport_nic){
             .address = job_net_address(&w->net, index * w->config.nics + i), .bind_device = true};
@@ -273,6 +281,7 @@ void process_kill(struct job_world *w, struct process *p)
     }
     p->backlog_count = 0;
     p->killed = true;
+    sim_pairs_kill(w, p->index);
     rank_killed(w, p->index); /* its memory goes, too: that is no part of the world */
     if (transport_free(p->transport) != TRANSPORT_GONE) {
         world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
@@ -293,6 +302,10 @@ static void end_process(struct job_world *w, struct process *p)
         p->killed = true; /* it can't be heard any more */
         if (transport_free(p->transport) != TRANSPORT_GONE && w->result->wrong == NULL) {
             world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
+        }
+        if (p->pairs > 0 && w->result->wrong == NULL) {
+            world_wrong(w, "queue pairs are left after all was closed", "process %u: %u", p->index,
+                        p->pairs);
         }
         if (p->file_used > 0 && w->result->wrong == NULL) {
             world_wrong(w, "descriptors are left after all was closed", "process %u: %u", p->index,
@@ -320,7 +333,9 @@ static int begin(struct job_world *w)
     int rc = job_net_init(&w->net, &net, hash_u64(w->config.seed, 1));
 
     w->processes = calloc(w->config.hosts, sizeof(*w->processes));
-    rc = w->processes == NULL ? -ENOMEM : rc;
+    w->pairs = calloc(JOB_PAIRS_MAX, sizeof(struct pair *));
+    w->pair_free = calloc(JOB_PAIRS_MAX, sizeof(*w->pair_free));
+    rc = w->processes == NULL || w->pairs == NULL || w->pair_free == NULL ? -ENOMEM : rc;
     for (uint32_t i = 0; rc == 0 && i < w->config.hosts; i++) {
         rc = start_process(w, i);
     }
@@ -362,6 +377,12 @@ static void happen(struct job_world *w, const struct agenda_item *item)
         p = &w->processes[item->subject];
         p->links_changed = true;
         world_wake(w, p, w->now);
+        break;
+    case EVENT_PAIR:
+        sim_pair(w, item->subject);
+        break;
+    case EVENT_PAIR_PACKET:
+        sim_pair_packet(w, item->subject);
         break;
     case EVENT_LAST:
         fault_last(w);
@@ -422,6 +443,7 @@ static void finish(struct job_world *w)
     free(w->conn_free);
     free(w->packets);
     free(w->packet_free);
+    sim_pairs_done(w);
     free(w->slots);
     free(w->processes);
     agenda_done(&w->agenda);

@@ -11,8 +11,8 @@
  * for the whole patience, and then it must fail; and once the faults end, everything must be done and every
  * connection gone.
  *
- * What is real: src/transport, core/failover, core/traffic, wire/. What is modelled: sockets, TCP (job_tcp.c), links
- * (job_net.h), the application. Not here: threads (one thread drives all), memory that runs out, RC queue pairs. */
+ * What is real: src/transport, core/failover, core/traffic, wire/. What is modelled: sockets, TCP (job_tcp.c), queue
+ * pairs (job_rdma.c), links (job_net.h), the application. Not here: threads (one thread drives all), memory that runs out. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,6 +36,8 @@ enum job_fault {
     JOB_FAULT_CLOCK,    /* a process's fleet time steps by 1 ms or begins a new epoch: no fault */
     JOB_FAULT_KILL,     /* a process: never by chance */
     JOB_FAULT_PART,     /* every NIC of a host swallows all for good: never by chance */
+    JOB_FAULT_DEVICE,   /* queue pairs: a NIC's RDMA device is removed */
+    JOB_FAULT_PAIR,     /* queue pairs: one errs by itself */
     JOB_FAULT_COUNT,
 };
 
@@ -63,6 +65,8 @@ struct job_world_config {
                            none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool fenced;        /* as transport_config: sets are, as if some lane wrote unasked */
+    bool rdma;          /* hosts have queue pairs, */
+    uint32_t no_rdma_every; /* but for each so manyth; 0: all */
     bool checksum;
     int64_t patience_ns;
     /* messages */
@@ -122,6 +126,9 @@ struct job_world_result {
     uint64_t resent;           /* chunks sent more than once */
     uint64_t failovers, parted, repaths;
     uint64_t packets, lost, damaged, runs;
+    uint64_t cells;       /* sent over queue pairs */
+    uint64_t rnrs;        /* times that a NIC had none posted */
+    uint64_t late_writes; /* into cells of queue pairs in error */
     uint32_t sockets_max; /* of one process, lanes at both ends */
     int64_t owd_ns_p50,
         owd_ns_p99;       /* of chunks, after warm_ns and before the faults end; < 0: none */

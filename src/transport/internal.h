@@ -34,6 +34,7 @@
 #include "wire/job_page.h"
 #include "wire/lane.h"
 #include "wire/lane_nics.h"
+#include "wire/lane_qp.h"
 
 #define SCRATCH_SIZE                                                                               \
     16384 /* what one read takes beyond a chunk: small messages come many at once */
@@ -42,10 +43,12 @@
 #define COPY_ALONE_MAX (1 << 17) /* of one where its sender waits for nothing else: it is idle */
 #define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
 #define COPIES_MAX     (4 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
-#define LOOK_NS        500000 /* between two looks of the watch at most, while somebody polls */
-#define EMPTY_NS       2000 /* after all lanes had nothing: large messages don't come in no time */
-#define BUSY_NS        1000000 /* a lane that brought something so recently is looked at each time */
-#define UNPOLLED_NS    1000000 /* nobody polls a set: the housekeeping serves it */
+#define COPY_CELL_SIZE                                                                             \
+    (8192 + 256)            /* of lanes over queue pairs: 8 KiB of payload and its headers */
+#define LOOK_NS     500000  /* between two looks of the watch at most, while somebody polls */
+#define EMPTY_NS    2000    /* after all lanes had nothing: large messages don't come in no time */
+#define BUSY_NS     1000000 /* a lane that brought something so recently is looked at each time */
+#define UNPOLLED_NS 1000000 /* nobody polls a set: the housekeeping serves it */
 #define POLLED_NS                                                                                  \
     10000000 /* until it looks again whether somebody does: it takes a processor from who polls */
 #define CARRIER_NS    10000000
@@ -176,6 +179,11 @@ struct lane_set {
         bool strayed;  /* a standby that isn't on one of the best pairs */
         uint16_t port; /* its last connection's: its path */
     } lane_nics[LANE_MAX];
+    struct {
+        struct mono again; /* a queue pair is offered then */
+        uint32_t attempts;
+        uint8_t fails; /* in a row */
+    } pair_tries[LANE_MAX];
     uint32_t sequence, peer_sequence; /* of STATE */
 
     struct transport_comm *comms;
@@ -306,6 +314,7 @@ struct mesh_view {
 struct transport {
     struct transport_config config;
     struct io *io;
+    struct io_rdma *rdma; /* NULL: no queue pairs */
     struct own_nic nics[HOST_NIC_MAX];
     uint8_t key[LANE_KEY_SIZE], nonce[LANE_NONCE_SIZE];
     char host[LANE_HOST_SIZE];
@@ -457,6 +466,15 @@ void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset);
 bool lane_set_owes(const struct lane_set *set);
 /* "host NIC (pid)" of the peer, for people. */
 const char *lane_set_peer(const struct lane_set *set, char text[static PEER_TEXT]);
+
+/* -- lane_offer.c: lanes that go on over queue pairs */
+/* What is under way goes on; what may be offered is. */
+void lane_pair_look(struct lane_set *set, struct mono now);
+struct mono lane_pair_deadline(const struct lane_set *set, struct mono now);
+int lane_pair_on_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+                       size_t size);
+/* The lane's stream is about to go: a queue pair that was soon over isn't offered again at once. */
+void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane);
 
 /* -- state.c */
 /* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */

@@ -32,6 +32,7 @@ void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset)
         set->any_dead = true;
         return;
     }
+    lane_pair_lost(set, set->transport->io->now(set->transport->io), lane);
     set->streams[lane] = NULL;
     set->present &= ~(1u << lane);
     ceiling_closed(set->transport, stream);

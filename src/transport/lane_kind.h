@@ -4,7 +4,8 @@
  * Below it is whatever knows a socket. A stream points to its kind; all calls are made under the set's lock.
  *
  * What is to be written is queued in the stream whatever its kind (stream_control, stream_chunk): no table is asked for that.
- * Every lane is connected and greeted over TCP (out_lane.c, greeting.c): until both ends know each other it is a lane_tcp. */
+ * Every lane is connected and greeted over TCP (out_lane.c, greeting.c). Where both ends have queue pairs it then goes on as a
+ * lane_copy (lane_offer.c). */
 #pragma once
 #include "transport/stream.h"
 
@@ -37,7 +38,7 @@ struct lane_kind {
     int (*arm)(struct lane_set *set, uint32_t lane, uint32_t events);
 };
 
-extern const struct lane_kind lane_tcp;
+extern const struct lane_kind lane_tcp, lane_copy;
 
 static inline int stream_flush(struct lane_set *set, struct stream *stream)
 {

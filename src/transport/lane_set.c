@@ -227,6 +227,8 @@ int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const u
     }
     case LANE_NICS:
         return lane_set_on_nics(set, now, frame, size);
+    case LANE_QP:
+        return lane_pair_on_frame(set, now, lane, frame, size);
     default:
         return -ENOENT;
     }
@@ -351,6 +353,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
         mode_apply(set);
+        lane_pair_look(set, now);
         if (set->connects) {
             first_nic_look(set, now);
         }

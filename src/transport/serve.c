@@ -323,6 +323,7 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     if (set->comm_count == 0 && mono_before(now, lingered)) {
         set->deadline = earlier(set->deadline, lingered);
     }
+    set->deadline = earlier(set->deadline, lane_pair_deadline(set, now));
     if (set->any_dead) { /* a lane that isn't silent yet */
         set->deadline = earlier(set->deadline, mono_add(now, span_ns(NS_PER_MS)));
     }
@@ -435,6 +436,10 @@ static void look_at_host(struct transport *t, struct mono now)
     if (t->io->trouble != NULL && t->io->trouble(t->io, text, sizeof(text))) {
         say(t, TRANSPORT_WARN, "%s", text);
     }
+    if (t->rdma != NULL && t->rdma->trouble != NULL &&
+        t->rdma->trouble(t->rdma, text, sizeof(text))) {
+        say(t, TRANSPORT_WARN, "%s", text);
+    }
     t->next_carrier = mono_add(now, span_ns(CARRIER_NS));
 }
 
@@ -522,6 +527,9 @@ struct mono transport_serve(struct transport *t, struct mono until)
     }
     mode_look(t, now);
     on_events(t, now, events, count);
+    while (t->rdma != NULL && (count = t->rdma->events(t->rdma, events, EVENTS)) > 0) {
+        on_events(t, now, events, count);
+    }
     serve_pending(t, now);
     if (now.ns >= t->next_carrier.ns && any_active(t)) {
         look_at_host(t, now);

@@ -35,6 +35,7 @@ void stream_free(struct stream *stream)
 {
     if (stream != NULL) {
         free(stream->staging);
+        free(stream->qp);
         free(stream);
     }
 }
@@ -232,8 +233,9 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
         if (size - used < 2) {
             break;
         }
-        const size_t whole =
-            bytes[used] == LANE_NICS ? LANE_NICS_SIZE : lane_frame_size(bytes + used, size - used);
+        const size_t whole = bytes[used] == LANE_NICS ? LANE_NICS_SIZE
+                             : bytes[used] == LANE_QP ? LANE_QP_SIZE
+                                                      : lane_frame_size(bytes + used, size - used);
         if (whole == 0) {
             rc = -EPROTO;
             break;

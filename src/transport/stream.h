@@ -14,14 +14,16 @@ struct sender_chunk;
 
 struct stream {
     const struct lane_kind *kind;
-    int conn; /* -1: none */
+    int conn;             /* -1: none */
+    struct lane_pair *qp; /* lane_copy: what it goes over, or shall; NULL: its connection */
     uint32_t epoch;
     bool connecting; /* not connected yet; then waiting for HELLO_OK */
     bool shaken;     /* both ends know each other: frames flow */
     bool joined;     /* as HELLO said */
     uint8_t armed;   /* events */
     bool blocked;    /* the kernel took less than we had */
-    bool dead;       /* nothing is read or written any more: waits for lane_set_act to close it */
+    bool held;    /* no new chunk: what waits is written first, then it goes over its queue pair */
+    bool dead;    /* nothing is read or written any more: waits for lane_set_act to close it */
     bool fencing; /* dead, and told to be silent: until it is, its end is told to nobody as final */
     uint8_t own_nic, peer_nic;
     struct io_address local, peer;
@@ -74,7 +76,7 @@ static inline bool stream_idle(const struct stream *stream)
 /* It takes a whole chunk now. */
 static inline bool stream_room(const struct stream *stream)
 {
-    return !stream->blocked && stream_idle(stream);
+    return !stream->blocked && !stream->held && stream_idle(stream);
 }
 /* lane_kind.flush and read of lanes that carry bytes in order. */
 int stream_flush_bytes(struct lane_set *set, struct stream *stream);

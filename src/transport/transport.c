@@ -58,6 +58,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     t->config.sockets = ceiling_of(config);
     t->config.version = config->version != 0 ? config->version : LANE_VERSION;
     t->io = config->io;
+    t->rdma = config->rdma;
     t->pid = (uint32_t)getpid();
     t->forks = descriptor_forks();
     (void)!gethostname(t->host, sizeof(t->host) - 1);

@@ -69,7 +69,7 @@ struct transport_nic {
 
 struct transport_config {
     struct io *io;
-    struct io_rdma *rdma; /* queue pairs (nothing is sent over them yet); NULL: there are none */
+    struct io_rdma *rdma;             /* queue pairs; NULL: there are none */
     const struct transport_nic *nics; /* copied */
     uint32_t nic_count;
     enum transport_mode mode;

@@ -175,6 +175,38 @@ static void test_fenced_sets(void **state)
     assert_true(failovers > 20 && resent > 20);
 }
 
+/* Lanes go on over queue pairs, and back over TCP; some hosts have none, some are of an older version. Devices go and come,
+ * queue pairs err by themselves, neighbours take a second to be resolved. All that a world without them keeps is kept; no NIC
+ * is ever without a cell; and cells were written after their queue pair's end. */
+static void test_queue_pairs(void **state)
+{
+    struct job_world_result one, sum = {0};
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 16; seed++) {
+        struct job_world_config config;
+        job_world_chance(&config, seed);
+        config.rdma = true;
+        config.no_rdma_every = seed % 8 == 1 ? 2 : 0;
+        config.run_ns = 300 * NS_PER_MS;
+        config.last_ns = config.last != 0 ? config.run_ns / 2 : 0;
+        job_world_run(&config, &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        sum.failovers += one.failovers;
+        sum.cells += one.cells;
+        sum.rnrs += one.rnrs;
+        sum.late_writes += one.late_writes;
+        sum.by_kind[JOB_FAULT_PAIR] += one.by_kind[JOB_FAULT_PAIR];
+        sum.by_kind[JOB_FAULT_DEVICE] += one.by_kind[JOB_FAULT_DEVICE];
+    }
+    assert_int_equal(sum.rnrs, 0);
+    assert_true(sum.failovers > 50 && sum.cells > 20000 && sum.late_writes > 20);
+    assert_true(sum.by_kind[JOB_FAULT_PAIR] > 20 && sum.by_kind[JOB_FAULT_DEVICE] > 20);
+}
+
 /* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
 static void test_late_receivers(void **state)
 {
@@ -254,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_slow_is_not_stuck),
         cmocka_unit_test(test_fenced_sets),
+        cmocka_unit_test(test_queue_pairs),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
         cmocka_unit_test_prestate(is_noticed, &bugs[0]),

@@ -14,6 +14,7 @@
 #include "wire/handle.h"
 #include "wire/lane.h"
 #include "wire/lane_nics.h"
+#include "wire/lane_qp.h"
 
 static const uint8_t key[LANE_KEY_SIZE] = "job key 0123456",
                      other_key[LANE_KEY_SIZE] = "another job    ";
@@ -384,6 +385,87 @@ static void test_names(void **state)
     assert_string_equal(others.nics[0].name, "v??");
 }
 
+static enum lane_error qp_error(struct lane_qp qp)
+{
+    uint8_t bytes[LANE_QP_SIZE];
+
+    lane_qp_encode(bytes, &qp);
+    return lane_qp_decode(bytes, sizeof(bytes), &(struct lane_qp){0});
+}
+
+/* What an end of a queue pair is, in range; and who refuses or goes over names none. */
+static void test_qp(void **state)
+{
+    struct lane_qp qp = {.step = LANE_QP_OFFER,
+                         .lane = 3,
+                         .epoch = 7,
+                         .attempt = 2,
+                         .qp = 0x123456,
+                         .psn = 0xffffff,
+                         .lid = 9,
+                         .mtu_shift = 12,
+                         .sl = 15,
+                         .gid = {0xfe, 0x80, [15] = 1},
+                         .cells = 32,
+                         .cell_size = 8448};
+    uint8_t bytes[LANE_QP_SIZE];
+    struct lane_qp read;
+
+    (void)state;
+    lane_qp_encode(bytes, &qp);
+    assert_int_equal(lane_qp_decode(bytes, sizeof(bytes), &read), LANE_ERROR_NONE);
+    assert_true(read.step == LANE_QP_OFFER && read.lane == 3 && read.epoch == 7 &&
+                read.attempt == 2 && read.qp == 0x123456 && read.psn == 0xffffff && read.lid == 9 &&
+                read.mtu_shift == 12 && read.sl == 15 && read.cells == 32 &&
+                read.cell_size == 8448 && memcmp(read.gid, qp.gid, 16) == 0);
+    assert_int_equal(lane_qp_decode(bytes, sizeof(bytes) - 1, &read), LANE_ERROR_SHORT);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] ^= 1;
+        assert_int_not_equal(lane_qp_decode(bytes, sizeof(bytes), &read), LANE_ERROR_NONE);
+        bytes[i] ^= 1;
+    }
+    for (int k = 0; k < 6; k++) {
+        struct lane_qp wrong = qp;
+        wrong.mtu_shift = k == 0 ? 13 : k == 1 ? 7 : 12;
+        wrong.sl = k == 2 ? 16 : 0;
+        wrong.cells = k == 3 ? LANE_QP_CELLS_MIN - 1 : LANE_QP_CELLS_MAX;
+        wrong.cell_size = k == 4 ? LANE_QP_CELL_MAX + 1 : LANE_QP_CELL_MIN;
+        wrong.lane = k == 5 ? LANE_MAX : 0;
+        assert_int_equal(qp_error(wrong), LANE_ERROR_RANGE);
+    }
+    qp.step = LANE_QP_SWITCH; /* its end is no part of it */
+    lane_qp_encode(bytes, &qp);
+    assert_int_equal(lane_qp_decode(bytes, sizeof(bytes), &read), LANE_ERROR_NONE);
+    assert_true(read.step == LANE_QP_SWITCH && read.qp == 0 && read.cells == 0);
+    bytes[12] = 1;
+    le32_put(bytes + 60, crc32c(0, bytes, 60));
+    assert_int_equal(lane_qp_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RESERVED);
+    bytes[12] = 0;
+    bytes[1] = LANE_QP_STEP_COUNT;
+    le32_put(bytes + 60, crc32c(0, bytes, 60));
+    assert_int_equal(lane_qp_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RANGE);
+}
+
+static void test_cell(void **state)
+{
+    const struct lane_cell_header header = {LANE_CELL_CREDIT, 0xfffffff0u};
+    uint8_t bytes[LANE_CELL_SIZE];
+    struct lane_cell_header read;
+
+    (void)state;
+    lane_cell_encode(bytes, &header);
+    assert_int_equal(lane_cell_decode(bytes, sizeof(bytes), &read), LANE_ERROR_NONE);
+    assert_true(read.kind == LANE_CELL_CREDIT && read.returned == 0xfffffff0u);
+    assert_int_equal(lane_cell_decode(bytes, sizeof(bytes) - 1, &read), LANE_ERROR_SHORT);
+    bytes[0] = LANE_CELL_COUNT;
+    assert_int_equal(lane_cell_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RANGE);
+    bytes[0] = 0;
+    assert_int_equal(lane_cell_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RANGE);
+    bytes[0] = LANE_CELL_DATA;
+    bytes[3] = 1;
+    assert_int_equal(lane_cell_decode(bytes, sizeof(bytes), &read), LANE_ERROR_RESERVED);
+}
+
 /* Good for that HELLO and that answer to it, under that key; and no bit of it is free. */
 static void test_proof(void **state)
 {
@@ -460,6 +542,8 @@ int main(void)
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_qp),
+        cmocka_unit_test(test_cell),
         cmocka_unit_test(test_proof),
         cmocka_unit_test(test_handle),
     };

@@ -1,0 +1,375 @@
+/* lane_copy.c: lanes whose bytes go over a queue pair, copied from and into cells of our own.
+ *
+ * The NIC writes into cells only, and no cell is read before its completion: so what decision 002 proves of streams of bytes
+ * holds, and no fence is needed. The lane's TCP connection stays, with nothing on it: its end is the first to tell that the
+ * peer's process is gone.
+ *
+ * Credit. Each end has posted `count` cells, and a sender has at most so many that weren't given back: the NIC never finds
+ * none (RNR). The last one is for CREDIT, so that both ends may be full of data and still go on: each gives back half of its
+ * cells at least when it uses that one. What was given back is told by the next cell of any kind, or by CREDIT when it is half of
+ * all. */
+#include <errno.h>
+#include <string.h>
+
+#include "transport/internal.h"
+#include "transport/lane_pair.h"
+
+#define DONE_AT_ONCE 16
+#define TETHER_NS    NS_PER_MS /* between two looks at the TCP connection */
+#define FIN_NS       NS_PER_S  /* it ended: the queue pair's END is no longer waited for */
+
+_Static_assert(LANE_QP_CELLS_MIN >= 4, "half of them must be more than the one that CREDIT takes");
+
+/* -- cells out -------------------------------------------------------------------------------- */
+
+static uint32_t credit(const struct lane_pair *qp)
+{
+    return qp->out_count - (qp->sent - qp->returned);
+}
+
+static bool has_cell(const struct lane_pair *qp, uint32_t spare)
+{
+    return qp->error == 0 && qp->sent - qp->completed < qp->count && credit(qp) > spare;
+}
+
+static uint8_t *out_cell(const struct lane_pair *qp)
+{
+    return qp->cells.send + (size_t)(qp->sent % qp->count) * COPY_CELL_SIZE;
+}
+
+/* The next cell is filled behind its header: of so many bytes, `stream_bytes` of the stream. */
+static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind, uint32_t size,
+                uint32_t stream_bytes)
+{
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+    const uint32_t cell = qp->sent % qp->count;
+    const struct lane_cell_header header = {.kind = kind, .returned = qp->freed};
+
+    lane_cell_encode(out_cell(qp), &header);
+    qp->sizes[cell] = stream_bytes;
+    qp->sent_at[cell] = io->now(io);
+    const int r = rdma->send(rdma, qp->qp, cell, LANE_CELL_SIZE + size);
+    if (r < 0) {
+        qp->error = r;
+        return r;
+    }
+    if (qp->sent == qp->completed) { /* what comes back from now on is an answer to this */
+        qp->acked_at = qp->sent_at[cell];
+    }
+    qp->sent++;
+    qp->told = qp->freed;
+    return 0;
+}
+
+bool lane_pair_say(struct lane_set *set, struct stream *stream, enum lane_cell kind, uint32_t size)
+{
+    struct lane_pair *qp = stream->qp;
+
+    if (!has_cell(qp, 0)) {
+        return false;
+    }
+    memset(out_cell(qp) + LANE_CELL_SIZE, 0, size);
+    return post(set, qp, kind, size, 0) == 0;
+}
+
+/* Half of our cells were given back, and nothing tells the peer along. */
+static void give_credit(struct lane_set *set, struct stream *stream)
+{
+    const struct lane_pair *qp = stream->qp;
+
+    if (qp->freed - qp->told >= qp->count / 2) {
+        (void)lane_pair_say(set, stream, LANE_CELL_CREDIT, 0); /* no room: with the next one */
+    }
+}
+
+/* -- what completed --------------------------------------------------------------------------- */
+
+static void measure(struct lane_pair *qp, int64_t rtt)
+{
+    const int64_t error = rtt - qp->rtt_ns;
+
+    if (qp->rtt_ns == 0) {
+        qp->rtt_ns = rtt;
+        qp->rtt_var_ns = rtt / 2;
+    } else {
+        qp->rtt_var_ns += ((error < 0 ? -error : error) - qp->rtt_var_ns) / 4;
+        qp->rtt_ns += error / 8;
+    }
+    qp->rtt_ns_min = qp->rtt_ns_min == 0 || rtt < qp->rtt_ns_min ? rtt : qp->rtt_ns_min;
+}
+
+static void on_sent(struct lane_pair *qp, struct mono now, const struct io_qp_done *done)
+{
+    const uint32_t cell = qp->completed % qp->count;
+
+    if (qp->completed == qp->sent || done->cell != cell) {
+        qp->error = -EPROTO; /* a driver that names what was never posted */
+        return;
+    }
+    qp->completed++;
+    qp->acked += qp->sizes[cell];
+    qp->acked_at = now;
+    measure(qp, mono_sub(now, qp->sent_at[cell]).ns);
+}
+
+static void give_back(struct lane_set *set, struct lane_pair *qp, uint32_t cell)
+{
+    struct io_rdma *rdma = set->transport->rdma;
+    const int r = rdma->receive(rdma, qp->qp, cell);
+
+    qp->freed++;
+    qp->error = r < 0 && qp->error == 0 ? r : qp->error;
+}
+
+static void on_received(struct lane_set *set, struct lane_pair *qp, const struct io_qp_done *done)
+{
+    struct lane_cell_header header;
+
+    if (done->cell >= qp->count ||
+        lane_cell_decode(qp->cells.receive + (size_t)done->cell * COPY_CELL_SIZE, done->bytes,
+                         &header) != LANE_ERROR_NONE ||
+        header.returned - qp->returned > qp->sent - qp->returned) {
+        qp->error = -EPROTO;
+        return;
+    }
+    qp->returned = header.returned;
+    qp->probed = qp->probed || header.kind == LANE_CELL_PROBE;
+    qp->ended = qp->ended || header.kind == LANE_CELL_END;
+    if (header.kind != LANE_CELL_DATA || done->bytes == LANE_CELL_SIZE) {
+        give_back(set, qp, done->cell);
+        return;
+    }
+    if (qp->ended || qp->ready_count == qp->count) { /* more than it has posted */
+        qp->error = -EPROTO;
+        return;
+    }
+    qp->ready[(qp->ready_first + qp->ready_count++) % qp->count] = (struct pair_cell){
+        .cell = done->cell, .size = done->bytes - LANE_CELL_SIZE, .stamp = done->stamp};
+}
+
+void lane_pair_poll(struct lane_set *set, struct stream *stream)
+{
+    struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+    struct io_qp_done done[DONE_AT_ONCE];
+    int count = DONE_AT_ONCE;
+
+    while (qp->error == 0 && count == DONE_AT_ONCE) {
+        count = rdma->poll(rdma, qp->qp, done, DONE_AT_ONCE);
+        const struct mono now = count > 0 ? io->now(io) : (struct mono){0};
+        for (int i = 0; i < count && qp->error == 0; i++) {
+            if (done[i].status != IO_QP_OK) {
+                qp->error = -ECONNRESET;
+            } else if (done[i].receive) {
+                on_received(set, qp, &done[i]);
+            } else {
+                on_sent(qp, now, &done[i]);
+            }
+        }
+    }
+    if (count < 0) {
+        qp->error = count;
+    }
+    give_credit(set, stream);
+}
+
+/* -- the kind --------------------------------------------------------------------------------- */
+
+/* What still goes over TCP: not more than up to where the queue pair begins. */
+static ssize_t send_before(struct lane_set *set, const struct stream *stream,
+                           const struct iovec *parts, int count)
+{
+    struct io *io = set->transport->io;
+    uint64_t left = stream->qp->out_at - stream->bytes_out;
+    struct iovec some[4];
+    int n = 0;
+
+    for (; n < count && n < 4 && left > 0; n++) {
+        some[n] = parts[n];
+        some[n].iov_len = some[n].iov_len < left ? some[n].iov_len : (size_t)left;
+        left -= some[n].iov_len;
+    }
+    return io->send(io, stream->conn, some, n);
+}
+
+/* As much of the parts, from `at` in the first one on, as the cell holds. */
+static uint32_t fill(uint8_t *cell, uint32_t room, const struct iovec **parts, int *count,
+                     size_t *at)
+{
+    uint32_t size = 0;
+
+    while (*count > 0 && size < room) {
+        const size_t left = (*parts)->iov_len - *at;
+        const size_t part = left < room - size ? left : room - size;
+        memcpy(cell + size, (const uint8_t *)(*parts)->iov_base + *at, part);
+        size += (uint32_t)part;
+        *at += part;
+        if (*at == (*parts)->iov_len) {
+            ++*parts;
+            --*count;
+            *at = 0;
+        }
+    }
+    return size;
+}
+
+static ssize_t copy_send(struct lane_set *set, struct stream *stream, const struct iovec *parts,
+                         int count)
+{
+    struct lane_pair *qp = stream->qp;
+    size_t at = 0;
+    ssize_t all = 0;
+
+    if (!lane_pair_writes(stream, qp)) {
+        return send_before(set, stream, parts, count);
+    }
+    if (!has_cell(qp, 1)) {
+        lane_pair_poll(set, stream);
+    }
+    while (count > 0 && has_cell(qp, 1)) {
+        const uint32_t size =
+            fill(out_cell(qp) + LANE_CELL_SIZE, qp->out_size - LANE_CELL_SIZE, &parts, &count, &at);
+        if (size > 0 && post(set, qp, LANE_CELL_DATA, size, size) < 0) {
+            break;
+        }
+        all += size;
+    }
+    return all > 0 ? all : qp->error != 0 ? qp->error : -EAGAIN;
+}
+
+/* Nothing goes over the TCP connection; its end tells of the peer's process. 0: nothing yet. */
+static int look_at_tether(struct lane_set *set, struct stream *stream)
+{
+    struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    const struct mono now = io->now(io);
+    uint8_t byte;
+    const struct iovec part = {&byte, 1};
+
+    if (qp->fin_at.ns != 0) { /* what is on its way over the queue pair may still come */
+        return mono_sub(now, qp->fin_at).ns > FIN_NS ? -EPIPE : 0;
+    }
+    if (mono_sub(now, qp->tether_at).ns < TETHER_NS) {
+        return 0;
+    }
+    qp->tether_at = now;
+    const ssize_t n = io->receive(io, stream->conn, &part, 1, NULL);
+    if (n == 0) {
+        qp->fin_at = now;
+        stream->armed = 0;
+    }
+    return n > 0 ? -EPROTO : n == 0 || n == -EAGAIN ? 0 : (int)n;
+}
+
+static ssize_t copy_receive(struct lane_set *set, struct stream *stream, const struct iovec *parts,
+                            int count, struct io_stamp *ret_stamp)
+{
+    struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    size_t at = 0;
+    ssize_t all = 0;
+
+    if (qp->ready_count == 0 && qp->step == PAIR_UP) {
+        lane_pair_poll(set, stream);
+    }
+    if (!qp->in) {
+        return lane_pair_writes(stream, qp) && qp->error != 0
+                   ? qp->error
+                   : io->receive(io, stream->conn, parts, count, ret_stamp);
+    }
+    while (count > 0 && qp->ready_count > 0) {
+        const struct pair_cell *first = &qp->ready[qp->ready_first];
+        const size_t left = first->size - qp->read, room = parts->iov_len - at;
+        const size_t part = left < room ? left : room;
+        memcpy((uint8_t *)parts->iov_base + at,
+               qp->cells.receive + (size_t)first->cell * COPY_CELL_SIZE + LANE_CELL_SIZE + qp->read,
+               part);
+        all += (ssize_t)part;
+        at += part;
+        qp->read += (uint32_t)part;
+        if (ret_stamp != NULL) {
+            *ret_stamp = first->stamp;
+        }
+        if (at == parts->iov_len) {
+            parts++;
+            count--;
+            at = 0;
+        }
+        if (qp->read == first->size) {
+            const uint32_t cell = first->cell;
+            qp->ready_first = (qp->ready_first + 1) % qp->count;
+            qp->ready_count--;
+            qp->read = 0;
+            give_back(set, qp, cell);
+        }
+    }
+    give_credit(set, stream);
+    if (all > 0 || qp->ended || qp->error != 0) {
+        return all > 0 ? all : qp->ended ? 0 : qp->error;
+    }
+    const int r = look_at_tether(set, stream);
+    return r == -EPIPE ? 0 : r < 0 ? r : -EAGAIN;
+}
+
+static void copy_end(struct lane_set *set, struct stream *stream, bool reset)
+{
+    const struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+    const bool orderly = !reset && lane_pair_writes(stream, qp);
+
+    if (orderly) {
+        (void)lane_pair_say(set, stream, LANE_CELL_END,
+                            0); /* no room: the connection's end tells it, later */
+    }
+    rdma->close(rdma, qp->qp, orderly);
+    io->close(io, stream->conn, reset); /* stream_free frees what we know of it */
+}
+
+static void copy_info(const struct lane_set *set, const struct stream *stream, struct io_info *ret)
+{
+    struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+
+    if (!qp->tcp_done) { /* what went over TCP is the kernel's to tell */
+        io->info(io, stream->conn, ret);
+        qp->tcp_done = lane_pair_writes(stream, qp) && ret->unacked == 0 && ret->notsent == 0;
+        if (!qp->tcp_done) {
+            return;
+        }
+    }
+    *ret = (struct io_info){.known = true,
+                            .bytes_acked = qp->out_at + qp->acked,
+                            .rtt_ns = (uint32_t)qp->rtt_ns,
+                            .rtt_var_ns = (uint32_t)qp->rtt_var_ns,
+                            .rtt_ns_min = (uint32_t)qp->rtt_ns_min,
+                            .unacked = qp->sent - qp->completed,
+                            .ack_age_ns = (uint64_t)mono_sub(io->now(io), qp->acked_at).ns,
+                            .shut = credit(qp) <= 1};
+}
+
+static int copy_arm(struct lane_set *set, uint32_t lane, uint32_t events)
+{
+    const struct stream *stream = set->streams[lane];
+    const struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+    const uint64_t tag = (uint64_t)set->index * LANE_MAX + lane;
+    const uint32_t connection = qp->fin_at.ns != 0             ? 0
+                                : lane_pair_writes(stream, qp) ? IO_IN
+                                                               : events;
+    const int r = rdma->arm(rdma, qp->qp, tag);
+
+    return r < 0 ? r : io->arm(io, stream->conn, tag, connection);
+}
+
+const struct lane_kind lane_copy = {.name = "rc-copy",
+                                    .flush = stream_flush_bytes,
+                                    .read = stream_read_bytes,
+                                    .send = copy_send,
+                                    .receive = copy_receive,
+                                    .end = copy_end,
+                                    .info = copy_info,
+                                    .arm = copy_arm};

@@ -1,0 +1,388 @@
+/* lane_offer.c: a lane that began as a TCP connection goes on over a queue pair, if both ends have one and it works.
+ *
+ *   who connects   opens ── OFFER ──────────────► opens, connects   the other end
+ *                  connects ◄────────── ACCEPT ──
+ *                  ══ PROBE ════════════════════►                   ═ over the queue pair
+ *                  ◄════════════════════ PROBE ══
+ *                  ── SWITCH ───────────────────► reads the queue pair from here on; as soon as it can:
+ *                  ◄─────────────────── SWITCH ──
+ *
+ * Nothing waits for that: until SWITCH, and for ever where it fails, the lane is a TCP connection. PROBE is as large as a cell:
+ * it also finds paths that take only small packets. What fails is tried again later, each time less often; so a lane whose
+ * queue pair died comes back over TCP, and is over a queue pair again when that works. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/internal.h"
+#include "transport/lane_pair.h"
+
+#define OFFER_NS                                                                                   \
+    (5 * NS_PER_S) /* from open to PROBE: a neighbour may take a second to be resolved */
+#define AGAIN_NS      NS_PER_S /* after the first time in vain */
+#define AGAIN_SHIFTS  6
+#define LASTS_NS      (10 * NS_PER_S) /* a queue pair that lived so long was a good one */
+#define SETTING_UP_NS NS_PER_MS       /* between two looks at one in the making */
+#define MANY_LANES                                                                                 \
+    64 /* of the process: from there on, and from four times as many on, fewer cells each */
+
+/* Long before the queue pair gives up by itself the watch has judged; a pause of less than 0.4 s is ridden out. */
+static const struct io_qp_timeouts timeouts = {
+    .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
+
+static uint32_t cell_count(const struct transport *t)
+{
+    const uint32_t lanes = __atomic_load_n(&t->sockets, __ATOMIC_RELAXED);
+
+    return lanes <= MANY_LANES ? 32 : lanes <= 4 * MANY_LANES ? 16 : 8;
+}
+
+static void offer_later(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    set->pair_tries[lane].again = mono_add(now, span_ns(AGAIN_NS << set->pair_tries[lane].fails));
+    set->pair_tries[lane].fails += set->pair_tries[lane].fails < AGAIN_SHIFTS;
+}
+
+void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    const struct lane_pair *qp = set->streams[lane]->qp;
+
+    if (qp != NULL && qp->step == PAIR_UP && mono_sub(now, qp->up_at).ns >= LASTS_NS) {
+        set->pair_tries[lane].fails = 0;
+    } else if (qp != NULL && qp->error != 0 && !qp->answers) {
+        offer_later(set, now, lane);
+    }
+}
+
+/* Queues QP; false: no room now. */
+static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, uint32_t attempt)
+{
+    struct stream *stream = set->streams[lane];
+    const struct lane_pair *qp = stream->qp;
+    struct lane_qp frame = {
+        .step = step, .lane = (uint16_t)lane, .epoch = stream->epoch, .attempt = attempt};
+    uint8_t bytes[LANE_QP_SIZE];
+
+    if (step == LANE_QP_OFFER || step == LANE_QP_ACCEPT) {
+        frame.qp = qp->own.qp;
+        frame.psn = qp->own.psn;
+        frame.lid = qp->own.lid;
+        frame.mtu_shift = qp->own.mtu_shift;
+        frame.sl = qp->own.sl;
+        memcpy(frame.gid, qp->own.gid, sizeof(frame.gid));
+        frame.cells = (uint16_t)qp->count;
+        frame.cell_size = COPY_CELL_SIZE;
+    }
+    lane_qp_encode(bytes, &frame);
+    return stream_control(stream, bytes, sizeof(bytes));
+}
+
+/* The same ports, the same path: of what we send. */
+static uint32_t path_of(const struct stream *stream)
+{
+    return (uint32_t)hash_u64(stream->local.port, stream->peer.port);
+}
+
+static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answers,
+                 uint32_t attempt)
+{
+    const struct transport *t = set->transport;
+    struct stream *stream = set->streams[lane];
+    const struct own_nic *nic = &t->nics[stream->own_nic];
+    const uint32_t count = cell_count(t);
+    const struct io_qp_config config = {.nic = nic->config.address,
+                                        .device = nic->config.name,
+                                        .sends = count,
+                                        .receives = count,
+                                        .cell_size = COPY_CELL_SIZE,
+                                        .path = path_of(stream),
+                                        .traffic_class = t->config.traffic_class};
+    struct lane_pair *qp = calloc(1, sizeof(*qp));
+
+    if (qp == NULL) {
+        return -ENOMEM;
+    }
+    const int r = t->rdma->open(t->rdma, &config, &qp->qp);
+    if (r < 0) {
+        free(qp);
+        return r;
+    }
+    qp->answers = answers;
+    qp->attempt = attempt;
+    qp->count = count;
+    qp->until = mono_add(now, span_ns(OFFER_NS));
+    qp->out_at = UINT64_MAX;
+    stream->qp = qp;
+    stream->kind = &lane_copy;
+    stream->armed = 0;
+    return 0;
+}
+
+/* Before SWITCH: the lane stays what it was. */
+static void give_up(struct lane_set *set, uint32_t lane, int error)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+    char text[PEER_TEXT];
+
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s: no queue pair (%s): over TCP", lane,
+        stream->epoch, lane_set_peer(set, text), strerror(-error));
+    if (qp->answers || qp->step > PAIR_OPENING) {
+        (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer waits its time */
+    }
+    if (!qp->answers) {
+        offer_later(set, set->transport->io->now(set->transport->io), lane);
+    }
+    rdma->close(rdma, qp->qp, false);
+    free(qp);
+    stream->qp = NULL;
+    stream->kind = &lane_tcp;
+    stream->armed = 0;
+    stream->held = false;
+}
+
+/* What we write goes over the queue pair from here on: as soon as nothing else waits to be written. */
+static void switch_over(struct lane_set *set, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+
+    stream->held = !stream_idle(stream);
+    if (stream->held || !tell(set, lane, LANE_QP_SWITCH, qp->attempt)) {
+        return;
+    }
+    qp->out_at = stream->bytes_out + LANE_QP_SIZE;
+    stream->armed = 0;
+    (void)stream_flush(set, stream); /* an error shows again at the next turn */
+}
+
+/* -- one step after another ------------------------------------------------------------------- */
+
+static void connect_pair(struct lane_set *set, uint32_t lane)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+    const int r = rdma->connect(rdma, qp->qp, &qp->peer, &timeouts);
+
+    if (r < 0) {
+        give_up(set, lane, r);
+        return;
+    }
+    qp->step = PAIR_CONNECTING;
+}
+
+static void on_opened(struct lane_set *set, uint32_t lane)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+    const int r = rdma->opened(rdma, qp->qp, &qp->own, &qp->cells);
+
+    if (r < 0 && r != -EAGAIN) {
+        give_up(set, lane, r);
+    } else if (r == 0 && qp->answers) {
+        connect_pair(set, lane);
+    } else if (r == 0 && tell(set, lane, LANE_QP_OFFER, qp->attempt)) {
+        qp->step = PAIR_OFFERED;
+    }
+}
+
+static void on_connected(struct lane_set *set, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+    const int r = rdma->connected(rdma, qp->qp);
+
+    if (r < 0 && r != -EAGAIN) {
+        give_up(set, lane, r);
+    } else if (r == 0 && (qp->answers ? tell(set, lane, LANE_QP_ACCEPT, qp->attempt)
+                                      : lane_pair_say(set, stream, LANE_CELL_PROBE,
+                                                      qp->out_size - LANE_CELL_SIZE))) {
+        qp->step = PAIR_PROVING;
+    }
+}
+
+static void on_proving(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+
+    lane_pair_poll(set, stream);
+    if (qp->error != 0) {
+        give_up(set, lane, qp->error);
+        return;
+    }
+    if (qp->probed && qp->answers && !qp->said) { /* SWITCH comes, and is what we wait for */
+        qp->said = lane_pair_say(set, stream, LANE_CELL_PROBE, qp->out_size - LANE_CELL_SIZE);
+    } else if (qp->probed && !qp->answers) {
+        qp->step = PAIR_UP;
+        qp->up_at = now;
+    }
+}
+
+static void advance(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    const struct lane_pair *qp = stream->qp;
+
+    if (!qp->answers && qp->step != PAIR_UP && now.ns >= qp->until.ns) {
+        give_up(set, lane, -ETIMEDOUT);
+        return;
+    }
+    switch (qp->step) {
+    case PAIR_OPENING:
+        on_opened(set, lane);
+        break;
+    case PAIR_OFFERED:
+        break;
+    case PAIR_CONNECTING:
+        on_connected(set, lane);
+        break;
+    case PAIR_PROVING:
+        on_proving(set, now, lane);
+        break;
+    case PAIR_UP:
+        if (qp->out_at == UINT64_MAX) {
+            switch_over(set, lane);
+        }
+        break;
+    }
+}
+
+static bool may_offer(const struct lane_set *set, struct mono now, uint32_t lane)
+{
+    const struct stream *stream = set->streams[lane];
+
+    return set->connects && set->version >= LANE_QP_VERSION && set->mode != TRANSPORT_OBSERVE &&
+           stream->shaken && !set->leaving && set->error == 0 &&
+           now.ns >= set->pair_tries[lane].again.ns && !peer_here(set->transport, &stream->peer);
+}
+
+void lane_pair_look(struct lane_set *set, struct mono now)
+{
+    for (uint32_t lanes = set->transport->rdma != NULL ? set->present : 0; lanes != 0;
+         lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        struct stream *stream = set->streams[lane];
+        if (stream->dead || stream->connecting) {
+            continue;
+        }
+        if (stream->qp == NULL && may_offer(set, now, lane) &&
+            begin(set, now, lane, false, ++set->pair_tries[lane].attempts) < 0) {
+            offer_later(set, now, lane);
+        }
+        if (stream->qp != NULL) {
+            advance(set, now, lane);
+        }
+    }
+}
+
+struct mono lane_pair_deadline(const struct lane_set *set, struct mono now)
+{
+    struct mono next = MONO_NEVER;
+
+    for (uint32_t lanes = set->transport->rdma != NULL ? set->present : 0; lanes != 0;
+         lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        const struct stream *stream = set->streams[lane];
+        if (stream->dead || stream->connecting) {
+            continue;
+        }
+        const struct mono soon = mono_add(now, span_ns(SETTING_UP_NS)),
+                          again = set->pair_tries[lane].again;
+        if (stream->qp == NULL && may_offer(set, again, lane)) {
+            next = mono_min(next, mono_before(soon, again) ? again : soon);
+        } else if (stream->qp != NULL &&
+                   (stream->qp->out_at == UINT64_MAX || stream->qp->fin_at.ns != 0)) {
+            next = mono_min(next, soon);
+        }
+    }
+    return next;
+}
+
+/* -- what the peer says ----------------------------------------------------------------------- */
+
+static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
+{
+    qp->peer = (struct io_qp_end){.qp = frame->qp,
+                                  .psn = frame->psn,
+                                  .lid = frame->lid,
+                                  .mtu_shift = frame->mtu_shift,
+                                  .sl = frame->sl};
+    memcpy(qp->peer.gid, frame->gid, sizeof(qp->peer.gid));
+    qp->out_count = frame->cells;
+    qp->out_size = frame->cell_size < COPY_CELL_SIZE ? frame->cell_size : COPY_CELL_SIZE;
+}
+
+static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
+                    const struct lane_qp *frame)
+{
+    struct stream *stream = set->streams[lane];
+
+    if (set->connects || (stream->qp != NULL && stream->qp->in)) {
+        return -EPROTO;
+    }
+    if (stream->qp != NULL) { /* that one was given up, and we weren't told */
+        give_up(set, lane, -ECANCELED);
+    }
+    if (set->transport->rdma == NULL || begin(set, now, lane, true, frame->attempt) < 0) {
+        (void)tell(set, lane, LANE_QP_REFUSE, frame->attempt);
+        return 0;
+    }
+    take_end(stream->qp, frame);
+    return 0;
+}
+
+static int on_switch(struct lane_set *set, struct mono now, uint32_t lane,
+                     const struct lane_qp *frame)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+
+    if (qp == NULL || qp->attempt != frame->attempt || qp->step < PAIR_PROVING || qp->in) {
+        return -ECONNRESET; /* it is over here, and the peer writes to it */
+    }
+    qp->in = true;
+    if (qp->answers) {
+        qp->step = PAIR_UP;
+        qp->up_at = now;
+    }
+    set->streams[lane]->armed = 0;
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u: over a queue pair", lane,
+        set->streams[lane]->epoch);
+    return 0;
+}
+
+int lane_pair_on_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *bytes,
+                       size_t size)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+    struct lane_qp frame;
+    const enum lane_error error = lane_qp_decode(bytes, size, &frame);
+
+    if (error != LANE_ERROR_NONE || set->version < LANE_QP_VERSION || frame.lane != lane ||
+        frame.epoch != set->streams[lane]->epoch) {
+        return error == LANE_ERROR_CRC ? -EBADMSG : -EPROTO;
+    }
+    const bool meant = qp != NULL && qp->attempt == frame.attempt;
+    switch (frame.step) {
+    case LANE_QP_OFFER:
+        return on_offer(set, now, lane, &frame);
+    case LANE_QP_ACCEPT:
+        if (meant && !qp->answers && qp->step == PAIR_OFFERED) {
+            take_end(qp, &frame);
+            connect_pair(set, lane);
+        }
+        return 0;
+    case LANE_QP_REFUSE:
+        if (meant && (qp->in || qp->out_at != UINT64_MAX)) {
+            return -ECONNRESET;
+        }
+        if (meant) {
+            give_up(set, lane, -ECONNREFUSED);
+        }
+        return 0;
+    default:
+        return on_switch(set, now, lane, &frame);
+    }
+}
