@@ -18,7 +18,7 @@
 #include "service/audit/sheet_json.h"
 #include "service/inspect/inspect.h"
 
-enum { RESULTS_A_HOST = 400, ITEMS_A_HOST = 64, TEXT_A_HOST = 24 << 10 };
+enum { RESULTS_A_HOST = 1000, ITEMS_A_HOST = 128, TEXT_A_HOST = 64 << 10 };
 
 struct fleet {
     struct sheet *sheets;

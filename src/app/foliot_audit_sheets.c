@@ -22,7 +22,7 @@
 
 #define INSPECT_SOCKET "/run/foliot-inspect.sock"
 
-enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20, RESULTS_A_HOST = 1024, TEXT_A_HOST = 64 << 10 };
+enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20, RESULTS_A_HOST = 4096, TEXT_A_HOST = 64 << 10 };
 
 extern char **environ;
 

@@ -3,6 +3,9 @@
 (check, machine, {path: new text, None: no such file, or a link's target}, source). The source is a file of the tree; without it
 the check must be unknown. "!path": a folder in its place, where a file that is not there is a fact of its own (no /etc/nccl.conf
 is a skip)."""
+import json
+import re
+
 import machine
 
 NIC = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0"
@@ -30,6 +33,34 @@ NVML = machine.files("roce", 1)["/answers/nvml"].decode()
 def nvml(gpu, old, new):
     """NVIDIA's library answers otherwise for one GPU."""
     return {"/answers/nvml": NVML.replace(f"0000:{gpu}:00.0 {old}\n", f"0000:{gpu}:00.0 {new}\n").encode()}
+
+
+def answer(name, **changes):
+    """The agent answers otherwise: {place: value}, places by keys and numbers apart by "__"."""
+    tree = json.loads(machine.files("roce", 1)[f"/answers/agent/{name}"])
+    for place, value in changes.items():
+        *path, last = [int(word) if word.isdigit() else word for word in place.split("__")]
+        at = tree
+        for word in path:
+            at = at[word]
+        at[last] = value
+    return {f"/answers/agent/{name}": json.dumps(tree).encode() + b"\n"}
+
+
+def every_path(edge, way, state):
+    return {f"edges__{edge}__paths__{i}__{way}__state": state for i in range(4)}
+
+
+def test(name, old, new):
+    """A test's result is another one."""
+    path = f"/var/lib/foliot/tests/{name}"
+    return {path: machine.files("roce", 1)[path].decode().replace(old, new).encode()}
+
+
+def slower(name, rate):
+    """All runs of a test are of this rate."""
+    path = f"/var/lib/foliot/tests/{name}.txt"
+    return {path: re.sub(r"(Avg bus bandwidth +: )[0-9.]+", lambda found: f"{found[1]}{rate}", machine.files("roce", 1)[path].decode()).encode()}
 
 
 FAULTS = [
@@ -64,6 +95,49 @@ FAULTS = [
     ("be.roce.pfc", "roce", {"/answers/eth1/dcb": "dcb:pfc=4 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0"}, "/answers/eth1/dcb"),
     ("be.roce.trust", "roce", {"/answers/eth1/dcb": "dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=0,0,0,50,0,50,0,0 dscp=40-47"}, "/answers/eth1/dcb"),
     ("be.roce.ets", "roce", {"/answers/eth1/dcb": "dcb:pfc=3 classes=0,1,2,3,4,5,6,7 shares=0,0,0,10,0,90,0,0"}, "/answers/eth1/dcb"),
+    ("cfg.sw.nccl", "roce", {"/usr/lib/x86_64-linux-gnu/libnccl.so.2": Link("libnccl.so.2.19.3"), "/usr/lib/x86_64-linux-gnu/libnccl.so.2.19.3": "x"}, "!/usr/lib/x86_64-linux-gnu"),
+    ("cfg.sw.plugin", "roce", {"/usr/lib/x86_64-linux-gnu/libnccl-net-foliot.so": None}, "!/etc/nccl.conf"),
+    ("cfg.time.utc", "roce", answer("status", system_utc_ns=1790000037000310000), "/answers/agent/status"),
+    ("cfg.time.bound", "roce", answer("status", clock__hard_ns=4000), "/answers/agent/status"),
+    ("cfg.time.freq", "roce", answer("clock", members__0__rate_ppb=71000), "/answers/agent/clock"),
+    ("cfg.time.freq", "roce", answer("clock", members__0__rate_ppb=19000), "/answers/agent/clock"),
+    ("node.agent", "roce", {"/answers/agent/status": "silent"}, "/answers/agent/status"),
+    ("node.agent", "roce", answer("status", agent_version="0.0.9"), "/answers/agent/status"),
+    ("be.topo.rail", "roce", answer("links", nics__1__switch="leaf3"), "/answers/agent/links"),
+    ("be.topo.swap", "roce", answer("links", nics__1__switch="leaf3", nics__3__switch="leaf1"), "/answers/agent/links"),
+    ("be.topo.path_count", "roce", answer("mesh", edges__1__paths=[{"out": {"state": "alive", "owd_ns_min": 4080, "owd_ns_p99": 6100, "sent": 400000, "lost": 0}, "in": {"state": "alive", "owd_ns_min": 4100, "owd_ns_p99": 6200, "sent": 400000, "lost": 0}}]), "/answers/agent/mesh"),
+    ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
+    ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
+    ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),
+    ("be.conn.loss", "roce", answer("mesh", edges__1__paths__2__out__lost=900), "/answers/agent/mesh"),
+    ("be.lat.base", "roce", answer("mesh", **{f"edges__1__paths__{i}__{way}__owd_ns_{q}": 29000 for i in range(4) for way in ("out", "in") for q in ("min", "p99")}), "/answers/agent/mesh"),
+    ("be.lat.asym", "roce", answer("mesh", **{f"edges__1__paths__{i}__out__owd_ns_{q}": 8000 for i in range(4) for q in ("min", "p99")}), "/answers/agent/mesh"),
+    ("be.lat.jitter", "roce", answer("mesh", edges__1__paths__2__out__owd_ns_p99=90000), "/answers/agent/mesh"),
+    ("be.lat.inband", "roce", answer("lanes", processes__0__lane_list__0__owd_ns_p50=250000), "/answers/agent/lanes"),
+    ("node.mem_bw", "roce", test("values", "mem_bw 402.1", "mem_bw 340.0"), "/var/lib/foliot/tests/values"),
+    ("node.storage_bw", "roce", test("values", "storage_bw 9.8", "storage_bw 5.1"), "/var/lib/foliot/tests/values"),
+    ("node.gemm", "roce", test("values", "gemm 641.0", "gemm 560.0"), "/var/lib/foliot/tests/values"),
+    ("node.h2d", "roce", test("values", "h2d 54.9", "h2d 27.0"), "/var/lib/foliot/tests/values"),
+    ("fe.bw", "roce", test("values", "fe_bw 23.4", "fe_bw 9.4"), "/var/lib/foliot/tests/values"),
+    ("be.bw.pair", "roce", test("values", "pair_bw 388.2", "pair_bw 198.0"), "/var/lib/foliot/tests/values"),
+    ("be.bw.gdr", "roce", test("values", "gdr_bw 387.9", "gdr_bw 190.0"), "/var/lib/foliot/tests/values"),
+    ("be.bw.permutation", "roce", test("values", "permutation_bw 361.0", "permutation_bw 180.0"), "/var/lib/foliot/tests/values"),
+    ("node.dcgm", "roce", test("dcgm.json", '"gpu_id":"2","status":"Pass"', '"gpu_id":"2","status":"Fail"'), "/var/lib/foliot/tests/dcgm.json"),
+    ("node.nccl_intra", "roce", slower("intra", 402.0), "/var/lib/foliot/tests/intra.txt"),
+    ("nccl.busbw.q2", "roce", slower("allreduce-q2", 301.0), "/var/lib/foliot/tests/allreduce-q2.txt"),
+    ("nccl.busbw.q4", "roce", slower("allreduce-q4", 301.0), "/var/lib/foliot/tests/allreduce-q4.txt"),
+    ("nccl.busbw.q1", "roce", slower("allreduce-q1", 331.0), "/var/lib/foliot/tests/allreduce-q1.txt"),
+    ("nccl.busbw.q8", "roce", slower("allreduce-q8", 345.5), "/var/lib/foliot/tests/allreduce-q8.txt"),
+    ("nccl.busbw.q2h", "roce", slower("allreduce-q2h", 301.0), "/var/lib/foliot/tests/allreduce-q2h.txt"),
+    ("nccl.busbw.q4h", "roce", slower("allreduce-q4h", 301.0), "/var/lib/foliot/tests/allreduce-q4h.txt"),
+    ("nccl.busbw.q1h", "roce", slower("allreduce-q1h", 301.0), "/var/lib/foliot/tests/allreduce-q1h.txt"),
+    ("nccl.busbw.q8h", "roce", slower("allreduce-q8h", 301.0), "/var/lib/foliot/tests/allreduce-q8h.txt"),
+    ("nccl.qp_gain", "roce", slower("allreduce-q8", 480.0), "/var/lib/foliot/tests/allreduce-q8.txt"),
+    ("nccl.alltoall", "roce", slower("alltoall", 31.0), "/var/lib/foliot/tests/alltoall.txt"),
+    ("nccl.repeat", "roce", test("allreduce-q1.txt", "Avg bus bandwidth    : 361.01", "Avg bus bandwidth    : 290.5"), "/var/lib/foliot/tests/allreduce-q1.txt"),
+    ("nccl.correct", "roce", test("alltoall.txt", "Out of bounds values : 0 OK", "Out of bounds values : 3 FAILED"), "!/var/lib/foliot/tests/alltoall.txt"),
+    ("nccl.transport", "roce", test("intra.txt", "Using network IB", "Using network Socket"), "!/var/lib/foliot/tests/intra.txt"),
+    ("nccl.init", "roce", test("intra.txt", "total 2.15", "total 93.4"), "!/var/lib/foliot/tests/intra.txt"),
     ("cfg.sw.rdma_core", "roce", {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1": Link("libibverbs.so.1.13.0"),
                                   "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.13.0": "x"}, "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"),
     ("cfg.sw.nccl_env", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=eno1\nNCCL_IB_DISABLE=1\n"}, "!/etc/nccl.conf"),

@@ -1,10 +1,11 @@
 /* cohort.c: what ought to be alike: majorities, medians, and values that nobody shares. All members of one check's cohorts are
  * there when this begins. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/audit/rule.h"
+#include "core/audit/rule_list.h"
 
 static int compare_groups(const struct audit_item *x, const struct audit_item *y)
 {
@@ -128,6 +129,45 @@ static void settle_near(struct audit *a, const struct audit_item *items, uint32_
     }
 }
 
+/* Of sorted numbers the median distance from their median: the k-th nearest lies to the left or to the right. */
+static double spread_of(const struct audit_item *items, uint32_t count)
+{
+    const double middle = items[count / 2].number;
+    uint32_t left = count / 2, right = count / 2 + 1;
+    double distance = 0;
+
+    for (uint32_t k = 0; k < count / 2; k++) {
+        const double below = left > 0 ? middle - items[left - 1].number : INFINITY,
+                     above = right < count ? items[right].number - middle : INFINITY;
+        distance = below < above ? below : above;
+        left -= below < above;
+        right += below >= above;
+    }
+    return 1.4826 * distance;
+}
+
+/* Sorted by number: six spreads from the median, and further than what matters. */
+static void settle_apart(struct audit *a, const struct check *c, const struct audit_item *items,
+                         uint32_t count)
+{
+    enum { SPREADS = 6 };
+    const struct audit_item *middle = &items[count / 2];
+    const bool both = c->rule == rule_clock_rate;
+    const double matters = both ? c->warn * 1000 : c->fail, spread = spread_of(items, count);
+    const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_result *r = &a->results[items[i].result];
+        const double off = items[i].number - middle->number,
+                     distance = off < 0 && both ? -off : off;
+        r->cohort = count;
+        r->expected = expected;
+        if (distance > SPREADS * spread && distance > matters && distance > items[i].least) {
+            r->status = AUDIT_FAIL;
+        }
+    }
+}
+
 /* Sorted by value; all are one cohort. */
 static void settle_unique(struct audit *a, const struct audit_item *items, uint32_t count)
 {
@@ -146,6 +186,16 @@ static void settle_unique(struct audit *a, const struct audit_item *items, uint3
     }
 }
 
+static bool is_near(const struct check *c)
+{
+    return c->rule == rule_near || c->rule == rule_test_rate;
+}
+
+static bool is_apart(const struct check *c)
+{
+    return c->rule == rule_delay || c->rule == rule_clock_rate;
+}
+
 static void settle_group(struct audit *a, const struct check *c, const struct audit_item *items,
                          uint32_t count)
 {
@@ -157,7 +207,9 @@ static void settle_group(struct audit *a, const struct check *c, const struct au
             r->cohort = count;
             unknown(r, REASON_SMALL_COHORT, "too few others to compare it with");
         }
-    } else if (c->rule == rule_near) {
+    } else if (is_apart(c)) {
+        settle_apart(a, c, items, count);
+    } else if (is_near(c)) {
         settle_near(a, items, count, c->fail);
     } else if (c->rule == rule_unique) {
         settle_unique(a, items, count);
@@ -172,7 +224,7 @@ void cohort_settle(struct audit *a, const struct check *c)
 
     if (a->item_count > 0) {
         qsort(a->items, a->item_count, sizeof(*a->items),
-              c->rule == rule_near ? compare_numbers : compare_values);
+              is_near(c) || is_apart(c) ? compare_numbers : compare_values);
     }
     for (uint32_t i = 0; i < a->item_count; i += n) {
         for (n = 1; i + n < a->item_count && compare_groups(&a->items[i], &a->items[i + n]) == 0;) {

@@ -122,6 +122,11 @@
     F(NET_PFC, NIC, TEXT, "net.pfc", "priorities with priority flow control")                      \
     F(NET_TRUST, NIC, TEXT, "net.trust", "what decides about a packet's priority, and the map")    \
     F(NET_ETS, NIC, TEXT, "net.ets", "traffic classes and their shares")                           \
+    F(NET_SWITCH, NIC, TEXT, "net.switch", "switch at the other end of an interface's cable")      \
+    F(EDGE, NIC, TEXT, "edge",                                                                     \
+      "paths between an interface and a neighbour's, as the agent measures them")                  \
+    F(LANE, JOB, NUMBER, "lane",                                                                   \
+      "median delay of a job's messages from a neighbour's interface, ns")                         \
     F(BOND, NIC, WORD, "bond", "bond")                                                             \
     F(BOND_MODE, NIC, TEXT, "bond.mode", "mode of a bond")                                         \
     F(BOND_DOWN, NIC, TEXT, "bond.down", "members of a bond that are down")                        \
@@ -158,12 +163,31 @@
     F(SENSOR, OS, WORD, "sensor", "temperature sensor")                                            \
     F(SENSOR_C, OS, NUMBER, "sensor.reading", "temperature, thousandths of a degree")              \
     F(SENSOR_LIMIT, OS, NUMBER, "sensor.limit", "critical temperature of a sensor")                \
+    F(AGENT, TIME, WORD, "agent", "this host's agent: running or silent")                          \
+    F(AGENT_VERSION, TIME, WORD, "agent.version", "version of the agent")                          \
+    F(CLOCK_STATUS, TIME, WORD, "clock.status", "status of the agent's clock")                     \
+    F(CLOCK_STAMPS, TIME, WORD, "clock.stamps", "who stamps the agent's packets")                  \
+    F(CLOCK_BOUND, TIME, NUMBER, "clock.bound", "bound of fleet time's error, ns")                 \
+    F(CLOCK_UTC, TIME, WORD, "clock.utc", "system clock less fleet time, us")                      \
+    F(CLOCK_RATE, TIME, WORD, "clock.rate",                                                        \
+      "fleet time's rate less that of the host's oscillator, ppb")                                 \
     F(TIME_SOURCE, TIME, WORD, "time.source", "clock source of the kernel")                        \
     F(TIME_STEERS, TIME, TEXT, "time.steers", "running programs that steer the system clock")      \
     F(JOB_SETTING, JOB, TEXT, "job.setting", "variable of NCCL for all jobs: /etc/nccl.conf")      \
     F(JOB_LAUNCHER, JOB, WORD, "job.launcher", "running program that starts jobs")                 \
     F(JOB_MEMLOCK, JOB, WORD, "job.memlock", "memory that its jobs may pin")                       \
     F(JOB_SOCKETS, JOB, TEXT, "job.sockets", "interfaces that NCCL_SOCKET_IFNAME means")           \
+    F(JOB_NCCL, JOB, WORD, "job.nccl", "file name of libnccl")                                     \
+    F(JOB_PLUGIN, JOB, TEXT, "job.plugin", "network plugin that is set for all jobs")              \
+    F(TEST, JOB, WORD, "test", "file of a test's result")                                          \
+    F(TEST_RATE, JOB, NUMBER, "test.rate", "what a test measured, in thousandths")                 \
+    F(TEST_RUNS, JOB, NUMBER, "test.runs", "runs of a test that are kept")                         \
+    F(TEST_SPREAD, JOB, NUMBER, "test.spread",                                                     \
+      "standard deviation over mean of its runs, 1/10000")                                         \
+    F(TEST_WRONG, JOB, NUMBER, "test.wrong", "wrong values of a test")                             \
+    F(TEST_NETWORK, JOB, WORD, "test.network", "network that NCCL used in a test")                 \
+    F(TEST_INIT, JOB, NUMBER, "test.init", "time to a communicator in a test, ms")                 \
+    F(TEST_DCGM, JOB, TEXT, "test.dcgm", "results of dcgmi diag")                                  \
     F(SITE, JOB, WORD, "site", "program of the site in checks.d")                                  \
     F(SITE_STATUS, JOB, NUMBER, "site.status", "its exit status")                                  \
     F(SITE_OUTPUT, JOB, TEXT, "site.output", "the first line that it printed")

@@ -160,6 +160,18 @@ void judge_join(struct judging *j, const char *key, const char *value, double nu
                                                     .number = number};
 }
 
+void judge_join_apart(struct judging *j, const char *key, const char *value, double number,
+                      double least)
+{
+    struct audit *a = j->audit;
+    const uint32_t before = a->item_count;
+
+    judge_join(j, key, value, number);
+    if (a->item_count > before) {
+        a->items[before].least = least;
+    }
+}
+
 /* ---- one check ---- */
 
 /* Is it for this subject? If not, the result is there. */

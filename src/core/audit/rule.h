@@ -19,7 +19,7 @@ struct judging {
 struct audit_item {
     uint32_t result;
     const char *product, *key, *value;
-    double number;
+    double number, least;
 };
 
 /* The fact, whatever its state, as evidence. NULL: the sheet has none. */
@@ -37,6 +37,9 @@ const char *judge_format(struct judging *j, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Joins its cohort; key: what else is the same of all members. */
 void judge_join(struct judging *j, const char *key, const char *value, double number);
+/* The same for a number that is judged by its distance from the others: less than `least` is none. */
+void judge_join_apart(struct judging *j, const char *key, const char *value, double number,
+                      double least);
 /* What the site declares of this check; NULL after a skip. */
 const char *judge_declared(struct judging *j);
 

@@ -66,6 +66,10 @@ void collect_modules(struct collector *c);
 void collect_neighbours(struct collector *c);
 void collect_rdma(struct collector *c);
 void collect_job(struct collector *c);
+void collect_agent(struct collector *c);
+void collect_tests(struct collector *c);
+/* The file that a library's name leads to, in the usual folders. */
+void put_library(struct collector *c, enum fact_id id, const char *library);
 void collect_storage(struct collector *c);
 void collect_mounts(struct collector *c);
 void collect_site(struct collector *c);

@@ -177,20 +177,23 @@ static void newest_kernel(struct collector *c)
     free(names);
 }
 
-static void rdma_core(struct collector *c)
+void put_library(struct collector *c, enum fact_id id, const char *library)
 {
     static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-                                          "/usr/lib64", "/usr/lib"};
+                                          "/usr/lib64", "/usr/lib", "/usr/local/lib"};
     char path[SYSFS_PATH_SIZE], name[128];
     int r = -ENOENT;
 
     for (size_t i = 0; i < ARRAY_COUNT(folders) && r < 0; i++) {
-        r = collect_link(c, sysfs_path(path, "%s/libibverbs.so.1", folders[i]), name, sizeof(name));
+        r = collect_link(c, sysfs_path(path, "%s/%s", folders[i], library), name, sizeof(name));
+        if (r < 0 && state_of(r) != FACT_ABSENT) {
+            break;
+        }
     }
     if (r < 0) {
-        put_error(c, FACT_OS_RDMA_CORE, "", r, "libibverbs.so.1");
+        put_error(c, id, "", r, library);
     } else {
-        put(c, FACT_OS_RDMA_CORE, "", name, path);
+        put(c, id, "", name, path);
     }
 }
 
@@ -243,7 +246,8 @@ void collect_host(struct collector *c)
     modules(c);
     services(c);
     newest_kernel(c);
-    rdma_core(c);
+    put_library(c, FACT_OS_RDMA_CORE, "libibverbs.so.1");
+    put_library(c, FACT_JOB_NCCL, "libnccl.so.2");
     segments(c);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bug.h"
 #include "service/inspect/collect.h"
 
 #define PATH "/etc/nccl.conf"
@@ -54,10 +55,31 @@ static void put_sockets(struct collector *c, const char *setting)
     }
 }
 
+/* NCCL_NET_PLUGIN: a file, or NAME of libnccl-net-NAME.so. */
+static void put_plugin(struct collector *c, const char *setting)
+{
+    static const char *const folders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                                          "/usr/lib64", "/usr/lib", "/usr/local/lib"};
+    char path[SYSFS_PATH_SIZE], file[160], text[256];
+    const bool is_path = setting[0] == '/', is_file = strstr(setting, ".so") != NULL;
+    bool there = is_path && sysfs_there(c->tree, setting);
+
+    snprintf(file, sizeof(file), is_file ? "%.120s" : "libnccl-net-%.120s.so", setting);
+    for (size_t i = 0; i < ARRAY_COUNT(folders) && !is_path && !there; i++) {
+        there = sysfs_there(c->tree, sysfs_path(path, "%s/%s", folders[i], file));
+    }
+    if (!there && !sysfs_there(c->tree, "/usr")) {
+        put_error(c, FACT_JOB_PLUGIN, "", -EIO, "/usr");
+        return;
+    }
+    snprintf(text, sizeof(text), "%s%s", there ? "" : "missing ", is_path ? setting : file);
+    put(c, FACT_JOB_PLUGIN, "", text, PATH);
+}
+
 /* Lines of KEY=VALUE; # begins a comment. Others' variables are not ours to tell. */
 void collect_job(struct collector *c)
 {
-    char *cursor = NULL, *sockets = NULL;
+    char *cursor = NULL, *sockets = NULL, *plugin = NULL;
     int r = collect_file(c, PATH), count = 0;
 
     for (char *line; r >= 0 && (line = next_line(c, &cursor)) != NULL;) {
@@ -76,6 +98,8 @@ void collect_job(struct collector *c)
         count++;
         if (strcmp(line, "NCCL_SOCKET_IFNAME") == 0) {
             sockets = strdup(value);
+        } else if (strcmp(line, "NCCL_NET_PLUGIN") == 0 && strcmp(value, "none") != 0) {
+            plugin = strdup(value);
         }
     }
     if (r < 0 || count == 0) {
@@ -86,5 +110,11 @@ void collect_job(struct collector *c)
     } else {
         put_sockets(c, sockets);
     }
+    if (r < 0 || plugin == NULL) {
+        put_error(c, FACT_JOB_PLUGIN, "", r < 0 ? r : -ENOENT, PATH);
+    } else {
+        put_plugin(c, plugin);
+    }
     free(sockets);
+    free(plugin);
 }

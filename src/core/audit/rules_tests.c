@@ -1,0 +1,206 @@
+/* rules_tests.c: rules of tests that somebody ran (facts test.*), and of what jobs are given. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/audit/rule_list.h"
+
+/* False: nobody keeps results here, or nobody ran this one; the verdict is there then. */
+static bool kept(struct judging *j, enum fact_id id, const char *name, const struct fact **ret)
+{
+    const struct fact *folder = judge_look(j, FACT_TEST, "");
+    const struct fact *fact = judge_look(j, id, name);
+
+    if (folder != NULL) {
+        if (folder->state == FACT_ABSENT) {
+            judge_skip(j, "no results of tests are kept here: /var/lib/foliot/tests");
+        } else {
+            judge_unknown(j, folder);
+        }
+        return false;
+    }
+    if (fact == NULL || fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+        if (fact == NULL || fact->state == FACT_ABSENT) {
+            j->result->reason = REASON_NOT_RUN;
+            j->result->note = "nobody ran it: its result is not kept";
+        }
+        return false;
+    }
+    *ret = fact;
+    return true;
+}
+
+static bool test_number(struct judging *j, enum fact_id id, const char *name, int64_t *ret)
+{
+    const struct fact *fact;
+
+    return kept(j, id, name, &fact) && fact_number(fact->value, ret);
+}
+
+/* The result named by the check's words: less than declared by a share, else less than the cohort's median. */
+void rule_test_rate(struct judging *j)
+{
+    const char *declared = j->setting != NULL ? j->setting->declared : NULL;
+    int64_t rate;
+
+    if (!test_number(j, FACT_TEST_RATE, j->check->words, &rate)) {
+        return;
+    }
+    const char *found = judge_format(j, "%.3f", (double)rate / 1000);
+    if (declared == NULL) {
+        judge_join(j, "", found, (double)rate);
+        return;
+    }
+    const double expected = strtod(declared, NULL), least = expected * (1 - j->fail);
+    if (!(expected > 0)) {
+        judge_skip(j, "what is declared is no number");
+        return;
+    }
+    judge_end(j,
+              (double)rate / 1000 < least                          ? AUDIT_FAIL
+              : (double)rate / 1000 < expected * (1 - j->fail / 2) ? AUDIT_WARN
+                                                                   : AUDIT_PASS,
+              found, judge_format(j, "%.3f, as declared, less %.15g %%", expected, j->fail * 100));
+}
+
+void rule_test_gain(struct judging *j)
+{
+    int64_t one, eight;
+
+    if (!test_number(j, FACT_TEST_RATE, "allreduce-q1", &one) ||
+        !test_number(j, FACT_TEST_RATE, "allreduce-q8", &eight)) {
+        return;
+    }
+    if (one <= 0) {
+        judge_skip(j, "one queue pair carried nothing");
+        return;
+    }
+    const double gain = (double)eight / (double)one;
+    judge_end(j, gain > j->fail || gain < j->warn ? AUDIT_FAIL : AUDIT_PASS,
+              judge_format(j, "%.2f", gain),
+              judge_format(j, "between %.15g and %.15g", j->warn, j->fail));
+    j->result->note = gain > j->fail   ? "flows of one queue pair meet on one path"
+                      : gain < j->warn ? "queue pairs cost more than they bring"
+                                       : "";
+}
+
+/* Ten thousandths. */
+void rule_test_spread(struct judging *j)
+{
+    int64_t runs, spread;
+
+    if (!test_number(j, FACT_TEST_RUNS, "allreduce-q1", &runs) ||
+        !test_number(j, FACT_TEST_SPREAD, "allreduce-q1", &spread)) {
+        return;
+    }
+    if (runs < 3) {
+        judge_end(j, AUDIT_UNKNOWN, NULL, "three runs or more");
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note = "fewer than three runs are kept";
+        return;
+    }
+    judge_end(j, (double)spread > j->fail * 100 ? AUDIT_FAIL : AUDIT_PASS,
+              judge_format(j, "%.2f %% of %lld runs", (double)spread / 100, (long long)runs),
+              judge_format(j, "at most %.15g %%", j->fail));
+}
+
+/* Every result that is kept: none may be wrong. */
+void rule_test_correct(struct judging *j)
+{
+    int64_t wrong;
+
+    if (!judge_number(j, FACT_TEST_WRONG, j->subject, &wrong)) {
+        return;
+    }
+    if (wrong < 0) {
+        judge_skip(j, "its result was not compared (-c 1)");
+    } else {
+        judge_end(j, wrong > 0 ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "%lld wrong values", (long long)wrong), "none");
+    }
+}
+
+void rule_test_network(struct judging *j)
+{
+    const char *network = judge_text(j, FACT_TEST_NETWORK, j->subject);
+
+    if (network == NULL) {
+        return;
+    }
+    if (strcmp(network, "none") == 0) {
+        judge_skip(j, "it was run without NCCL's log (NCCL_DEBUG=INFO)");
+    } else if (strcmp(network, "Socket") == 0) {
+        judge_end(j, AUDIT_FAIL, "sockets", "a plugin, or RDMA");
+    } else {
+        judge_join(j, j->subject, network, 0);
+    }
+}
+
+void rule_test_init(struct judging *j)
+{
+    int64_t ms;
+
+    if (!judge_number(j, FACT_TEST_INIT, j->subject, &ms)) {
+        return;
+    }
+    if (ms < 0) {
+        judge_skip(j, "it was run without NCCL's log (NCCL_DEBUG=INFO)");
+    } else {
+        judge_end(j, (double)ms > j->fail * 1000 ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "%.1f s", (double)ms / 1000),
+                  judge_format(j, "at most %.15g s", j->fail));
+    }
+}
+
+/* A pass is one with nothing left out. */
+void rule_test_dcgm(struct judging *j)
+{
+    int pass, fail, warn, skip, other;
+    const struct fact *fact;
+
+    if (!kept(j, FACT_TEST_DCGM, "", &fact)) {
+        return;
+    }
+    if (sscanf(fact->value, "pass %d, fail %d, warn %d, skip %d, other %d", &pass, &fail, &warn,
+               &skip, &other) != 5) {
+        judge_unknown(j, NULL);
+        return;
+    }
+    if (fail == 0 && warn == 0 && skip + other > 0) {
+        judge_end(j, AUDIT_UNKNOWN, fact->value, "all of it was run");
+        j->result->reason = REASON_NOT_RUN;
+        return;
+    }
+    judge_end(j, fail > 0 ? AUDIT_FAIL : warn > 0 ? AUDIT_WARN : AUDIT_PASS, fact->value, "pass");
+}
+
+/* ---- what jobs are given ---- */
+
+void rule_nccl(struct judging *j)
+{
+    const struct fact *library = judge_look(j, FACT_JOB_NCCL, "");
+
+    if (library != NULL && library->state == FACT_ABSENT) {
+        judge_skip(j, "no libnccl.so.2 on this host: jobs bring their own");
+        return;
+    }
+    j->result->fact_count = 0;
+    rule_same(j);
+}
+
+void rule_plugin(struct judging *j)
+{
+    const struct fact *plugin = judge_look(j, FACT_JOB_PLUGIN, "");
+
+    if (plugin != NULL && plugin->state == FACT_ABSENT) {
+        judge_skip(j, "NCCL_NET_PLUGIN is not set for all jobs");
+        return;
+    }
+    if (plugin == NULL || plugin->state != FACT_VALUE) {
+        judge_unknown(j, plugin);
+        return;
+    }
+    const bool there = strncmp(plugin->value, "missing ", 8) != 0;
+    judge_end(j, there ? AUDIT_PASS : AUDIT_FAIL, plugin->value, "a library that is there");
+}

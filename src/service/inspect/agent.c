@@ -1,0 +1,360 @@
+/* agent.c: what this host's agent knows: clock, mesh, switches of its links, lanes of jobs (docs/json.md). It is asked on its
+ * socket; below another root its answers are the files /answers/agent/status, …, each a line of JSON, where the status has
+ * `system_utc_ns` too: what the system's clock told when it was asked; "silent" is an agent that did not answer. */
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bug.h"
+#include "base/time.h"
+#include "service/inspect/collect.h"
+
+#define INSTALLED "/etc/foliot/agent.yaml"
+#define SOCKET    "/run/foliot/agent.sock"
+
+enum { ANSWER_MAX = 8 << 20, WAIT_MS = 1000, EDGES_MAX = 64, LANES_MAX = 64 };
+
+/* ---- answers ---- */
+
+static int reach(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+        const int r = -errno;
+        close(fd);
+        return r;
+    }
+    return fd >= 0 ? fd : -errno;
+}
+
+/* A line, without its end; its length. */
+static int receive(int fd, char *text, size_t size)
+{
+    size_t used = 0;
+
+    while (used == 0 || text[used - 1] != '\n') {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        const int ready = poll(&p, 1, WAIT_MS);
+        const ssize_t n = ready > 0 ? recv(fd, text + used, size - 1 - used, 0) : 0;
+        if (ready < 0 || n < 0) {
+            return errno == EINTR ? -EAGAIN : -errno;
+        }
+        if (n == 0) {
+            return ready == 0 ? -ETIMEDOUT : used + 1 == size ? -EMSGSIZE : -ECONNRESET;
+        }
+        used += (size_t)n;
+    }
+    text[used - 1] = '\0';
+    return (int)used - 1;
+}
+
+static int ask_agent(const char *what, json_t **ret)
+{
+    char request[64], *text = malloc(ANSWER_MAX);
+    const int fd = text == NULL ? -ENOMEM : reach();
+    const int size = snprintf(request, sizeof(request), "{\"get\":\"%s\",\"version\":1}\n", what);
+    int r = fd;
+
+    if (fd >= 0) {
+        r = send(fd, request, (size_t)size, MSG_NOSIGNAL) == size ? receive(fd, text, ANSWER_MAX)
+                                                                  : -EIO;
+        close(fd);
+    }
+    if (r >= 0) {
+        *ret = json_loads(text, 0, NULL);
+        r = *ret == NULL ? -EBADMSG : 0;
+    }
+    free(text);
+    return r;
+}
+
+/* -ECONNREFUSED: the agent does not answer. -EBADMSG: it is no answer of this kind. */
+static int answer_of(struct collector *c, const char *what, json_t **ret)
+{
+    char path[SYSFS_PATH_SIZE];
+    const char *kind;
+    int r;
+
+    *ret = NULL;
+    if (c->tree != NULL) {
+        r = collect_file(c, sysfs_path(path, "/answers/agent/%s", what));
+        if (r >= 0 && strcmp(c->text, "silent\n") == 0) {
+            return -ECONNREFUSED;
+        }
+        *ret = r >= 0 ? json_loads(c->text, 0, NULL) : NULL;
+        r = r < 0 ? (r == -ENOENT ? -EIO : r) : *ret == NULL ? -EBADMSG : 0;
+    } else {
+        r = ask_agent(what, ret);
+        r = r == -ENOENT ? -ECONNREFUSED : r;
+    }
+    kind = json_string_value(json_object_get(*ret, "kind"));
+    if (r == 0 && (kind == NULL || strcmp(kind, what) != 0)) {
+        json_decref(*ret);
+        *ret = NULL;
+        return -EBADMSG;
+    }
+    return r;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text != NULL ? text : "";
+}
+
+/* -1: it is not known. */
+static int64_t count_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+/* ---- clock ---- */
+
+static int64_t system_utc_ns(const json_t *status)
+{
+    struct timespec t;
+    const json_t *told = json_object_get(status, "system_utc_ns");
+
+    if (json_is_integer(told)) {
+        return json_integer_value(told);
+    }
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void put_status(struct collector *c, const json_t *status)
+{
+    static const char source[] = "agent: status";
+    const json_t *clock = json_object_get(status, "clock"), *cost = json_object_get(status, "cost"),
+                 *now = json_object_get(status, "now_fleet_ns");
+    const int64_t bound = count_of(clock, "hard_ns"), system_ns = system_utc_ns(status);
+
+    put(c, FACT_AGENT, "", "running", source);
+    put(c, FACT_AGENT_VERSION, "", text_of(status, "agent_version"), source);
+    put(c, FACT_CLOCK_STATUS, "", text_of(clock, "status"), source);
+    put(c, FACT_CLOCK_STAMPS, "", text_of(cost, "stamps"), source);
+    put_number(c, FACT_CLOCK_BOUND, "", bound, source);
+    if (json_is_integer(now) && count_of(clock, "epoch") == 0) {
+        put_number(c, FACT_CLOCK_UTC, "", (system_ns - json_integer_value(now)) / 1000, source);
+    } else {
+        put(c, FACT_CLOCK_UTC, "", "none", source);
+    }
+}
+
+/* The host's own clock: how fast it runs against fleet time. */
+static void put_clock(struct collector *c, const json_t *answer)
+{
+    static const char source[] = "agent: clock";
+    const json_t *member;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "members"), i, member)
+    {
+        const json_t *rate = json_object_get(member, "rate_ppb");
+        if (strcmp(text_of(member, "name"), "host") == 0) {
+            if (json_is_integer(rate)) {
+                put_number(c, FACT_CLOCK_RATE, "", json_integer_value(rate), source);
+            } else {
+                put(c, FACT_CLOCK_RATE, "", "none", source);
+            }
+            return;
+        }
+    }
+    put_error(c, FACT_CLOCK_RATE, "", -EBADMSG, source);
+}
+
+/* ---- mesh ---- */
+
+struct edge {
+    unsigned paths, alive, dead_out, dead_in;
+    int hops; /* of the longest path; -1: of one it is not known */
+    int64_t sent, lost, out, in, late;
+};
+
+static void add_direction(const json_t *direction, unsigned *dead, int64_t *least, struct edge *e)
+{
+    const char *state = text_of(direction, "state");
+    const int64_t owd = count_of(direction, "owd_ns_min"), p99 = count_of(direction, "owd_ns_p99");
+    const bool measured = json_is_integer(json_object_get(direction, "owd_ns_min"));
+
+    *dead += strcmp(state, "dead") == 0;
+    e->alive += strcmp(state, "alive") == 0 || strcmp(state, "lossy") == 0;
+    e->sent += count_of(direction, "sent") > 0 ? count_of(direction, "sent") : 0;
+    e->lost += count_of(direction, "lost") > 0 ? count_of(direction, "lost") : 0;
+    if (measured && (*least == INT64_MAX || owd < *least)) {
+        *least = owd;
+    }
+    if (measured && p99 - owd > e->late) {
+        e->late = p99 - owd;
+    }
+}
+
+/* "rail, hops 1, paths 4, alive 8, dead 0 out 0 in, sent 120000, lost 3, least 12340 out 12390 in, late
+ * 2000, bound 300": delays in
+ * nanoseconds; alive counts directions of paths; late: 99 of 100 come within it. "none": the clocks allow no delay. */
+static void put_edge(struct collector *c, const json_t *edge)
+{
+    char subject[200], text[300], delays[96] = "none";
+    struct edge e = {.out = INT64_MAX, .in = INT64_MAX};
+    const json_t *path;
+    size_t i;
+
+    json_array_foreach(json_object_get(edge, "paths"), i, path)
+    {
+        const json_t *hops = json_object_get(path, "hops");
+        const int count = json_is_array(hops) ? (int)json_array_size(hops) : -1;
+        e.hops = count < 0 || e.hops < 0 ? -1 : count > e.hops ? count : e.hops;
+        e.paths++;
+        add_direction(json_object_get(path, "out"), &e.dead_out, &e.out, &e);
+        add_direction(json_object_get(path, "in"), &e.dead_in, &e.in, &e);
+    }
+    if (e.out != INT64_MAX && e.in != INT64_MAX) {
+        snprintf(delays, sizeof(delays), "least %lld out %lld in, late %lld, bound %lld",
+                 (long long)e.out, (long long)e.in, (long long)e.late,
+                 (long long)count_of(edge, "bound_hard_ns"));
+    }
+    snprintf(subject, sizeof(subject), "%.60s %.60s %.60s", text_of(edge, "local_name"),
+             text_of(edge, "peer_host"), text_of(edge, "peer_name"));
+    snprintf(text, sizeof(text),
+             "%.16s, hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld, %s",
+             text_of(edge, "kind"), e.hops, e.paths, e.alive, e.dead_out, e.dead_in,
+             (long long)e.sent, (long long)e.lost, delays);
+    put(c, FACT_EDGE, subject, text, "agent: mesh");
+}
+
+/* Neighbours on the same rail before others: a sheet has room for so many. */
+static void put_mesh(struct collector *c, const json_t *answer)
+{
+    const json_t *edges = json_object_get(answer, "edges"), *edge;
+    int left = EDGES_MAX;
+    size_t i;
+
+    for (int rails = 1; rails >= 0; rails--) {
+        json_array_foreach(edges, i, edge)
+        {
+            if ((strcmp(text_of(edge, "kind"), "rail") == 0) == (rails == 1) && left > 0) {
+                put_edge(c, edge);
+                left--;
+            }
+        }
+    }
+    if (left == EDGES_MAX) {
+        put_error(c, FACT_EDGE, "", json_is_array(edges) ? -ENOENT : -EBADMSG, "agent: mesh");
+    }
+}
+
+/* ---- links, lanes ---- */
+
+static void put_links(struct collector *c, const json_t *answer)
+{
+    static const char source[] = "agent: links";
+    const json_t *nics = json_object_get(answer, "nics"), *nic;
+    int found = 0;
+    size_t i;
+
+    json_array_foreach(nics, i, nic)
+    {
+        const char *name = text_of(nic, "name"), *far = text_of(nic, "switch");
+        if (name[0] != '\0') {
+            put(c, FACT_NET_SWITCH, name, far[0] != '\0' ? far : "none", source);
+            found++;
+        }
+    }
+    if (found == 0) {
+        put_error(c, FACT_NET_SWITCH, "", json_is_array(nics) ? -ENOENT : -EBADMSG, source);
+    }
+}
+
+/* Delays of a job's own messages, as they arrive; of lanes between the same two NICs the first. */
+static void put_lanes(struct collector *c, const json_t *answer)
+{
+    const json_t *processes = json_object_get(answer, "processes"), *process, *lane;
+    char subject[160];
+    int found = 0;
+    size_t i, k;
+
+    json_array_foreach(processes, i, process)
+    {
+        json_array_foreach(json_object_get(process, "lane_list"), k, lane)
+        {
+            const json_t *middle = json_object_get(lane, "owd_ns_p50"),
+                         *bound = json_object_get(lane, "bound_ns");
+            if (strcmp(text_of(lane, "direction"), "in") != 0 || !json_is_integer(middle) ||
+                !json_is_integer(bound) || found == LANES_MAX) {
+                continue;
+            }
+            snprintf(subject, sizeof(subject), "%.60s %.60s %.30s", text_of(lane, "own_nic"),
+                     text_of(lane, "peer_host"), text_of(lane, "peer_nic"));
+            put_number(c, FACT_LANE, subject, json_integer_value(middle), "agent: lanes");
+            found++;
+        }
+    }
+    if (found == 0) {
+        put_error(c, FACT_LANE, "", json_is_array(processes) ? -ENOENT : -EBADMSG, "agent: lanes");
+    }
+}
+
+/* ---- all ---- */
+
+static void nobody(struct collector *c, int r)
+{
+    static const uint16_t facts[] = {FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS,
+                                     FACT_CLOCK_BOUND,   FACT_CLOCK_UTC,    FACT_CLOCK_RATE,
+                                     FACT_EDGE,          FACT_NET_SWITCH,   FACT_LANE};
+
+    for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
+        put_error(c, facts[i], "", r, SOCKET);
+    }
+}
+
+void collect_agent(struct collector *c)
+{
+    static const struct {
+        const char *what;
+        uint16_t fact;
+        void (*put)(struct collector *c, const json_t *answer);
+    } more[] = {{"clock", FACT_CLOCK_RATE, put_clock},
+                {"mesh", FACT_EDGE, put_mesh},
+                {"links", FACT_NET_SWITCH, put_links},
+                {"lanes", FACT_LANE, put_lanes}};
+    json_t *answer;
+
+    if (!sysfs_there(c->tree, INSTALLED)) {
+        put_error(c, FACT_AGENT, "", -ENOENT, INSTALLED);
+        nobody(c, -ENOENT);
+        return;
+    }
+    int r = answer_of(c, "status", &answer);
+    if (r < 0) {
+        if (r == -ECONNREFUSED) {
+            put(c, FACT_AGENT, "", "silent", SOCKET);
+        } else {
+            put_error(c, FACT_AGENT, "", r, SOCKET);
+        }
+        nobody(c, r);
+        return;
+    }
+    put_status(c, answer);
+    json_decref(answer);
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        r = answer_of(c, more[i].what, &answer);
+        if (r < 0) {
+            put_error(c, more[i].fact, "", r, SOCKET);
+        } else {
+            more[i].put(c, answer);
+            json_decref(answer);
+        }
+    }
+}
