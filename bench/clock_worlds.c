@@ -1,10 +1,10 @@
 /* clock_worlds.c: rows over many drawn worlds (sim/swarm.h), each with one thing done to it. A world in which something
  * couldn't be measured, or somebody wasn't SYNCED where he must be, counts as the worst.
  *
- *     build/bench/clock_worlds [SECTION [WORLDS]]
+ *     build/bench/clock_worlds [SECTION [WORLDS [FIRST]]]
  *
- * Sections: rate, suspend, fabrics, saturated, noclass, wander, partition; all without. WORLDS: fewer of that one. One process
- * per processor. All figures are simulated. */
+ * Sections: rate, suspend, fabrics, saturated, noclass, wander, partition; all without. WORLDS: fewer of that one; FIRST: from
+ * that one on, for others than the usual. One process per processor. All figures are simulated. */
 #include "base/prng.h"
 #include "parallel.h"
 #include "report.h"
@@ -478,12 +478,14 @@ static const struct section {
                 {"partition", 200, play_partition, rows_partition}};
 static const struct section *section;
 
+static int first_world;
+
 static void job(int index)
 {
     struct scenario *s = malloc(sizeof(*s));
 
     ASSERT(s != NULL);
-    section->play(index, s, &results[index]);
+    section->play(first_world + index, s, &results[index]);
     free(s);
 }
 
@@ -508,6 +510,7 @@ int main(int argc, char **argv)
     static struct report report;
     bool known = false, good = true;
 
+    first_world = argc > 3 ? atoi(argv[3]) : 0;
     report_init(&report, argc > 1 ? "clock-worlds-part" : "clock-worlds", argc, argv);
     for (size_t i = 0; i < ARRAY_COUNT(sections) && good; i++) {
         section = &sections[i];
@@ -521,8 +524,8 @@ int main(int argc, char **argv)
             good = false;
         }
     }
-    if (!known || argc > 3) {
-        fputs("usage: clock_worlds [SECTION [WORLDS]]\n", stderr);
+    if (!known || argc > 4) {
+        fputs("usage: clock_worlds [SECTION [WORLDS [FIRST]]]\n", stderr);
         return 2;
     }
     return !good || report_finish(&report) < 0;

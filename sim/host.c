@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_NS      (100 * NS_PER_MS) /* brackets */
-#define SEND_COST_NS 2000              /* of one packet in sendmmsg */
-#define AHEAD        4                 /* packets whose memory is fetched meanwhile */
+#define SLOW_NS (100 * NS_PER_MS) /* brackets */
+#define AHEAD   4                 /* packets whose memory is fetched meanwhile */
 
 static bool hardware(const struct world *w)
 {
@@ -151,6 +150,7 @@ void host_stop(struct world *w, int host)
         world_packet_free(w, h->inbox[i].packet);
     }
     h->inbox_count = 0;
+    h->outbox_count = 0;
 }
 
 void host_carrier(struct world *w, int host, int nic, bool carrier, bool present)
@@ -379,132 +379,6 @@ static void tell_facts(struct world *w, int host, struct mono now)
 }
 
 /* ---- out ---- */
-static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
-{
-    const struct scenario_fault *f = h->lie;
-    int64_t by = 0;
-
-    switch (f->lie) {
-    case LIE_RANDOM:
-        by = (int64_t)((2 * prng_uniform(&h->random) - 1) * (double)f->size_ns);
-        break;
-    case LIE_COLLUDING:
-        by = f->size_ns;
-        break;
-    case LIE_DRIFTING: {
-        const double drift = f->rate_ppb * 1e-9 * (double)(w->now - h->lie_since);
-        by = (int64_t)(fabs(drift) < (double)f->size_ns ? drift
-                                                        : copysign((double)f->size_ns, drift));
-        break;
-    }
-    case LIE_TWO_FACED:
-        by = (hash_u64(3, send->peer.index / (uint32_t)w->nics_per_host) & 1) != 0 ? f->size_ns
-                                                                                   : -f->size_ns;
-        break;
-    case LIE_OLDEST:
-        by = f->size_ns;
-        send->probe.timeline = 0x6c696172;
-        send->probe.timeline_age_s = 1000000000;
-        send->probe.settled = true;
-        send->probe.state = PROBE_TRACK;
-        break;
-    case LIE_UTC:
-        send->probe.anchor = (struct probe_anchor){
-            .nic = {(uint32_t)prng_below(&h->random, 8)},
-            .bound_ns = 144000,
-            .utc_minus_fleet_ns = send->probe.anchor.utc_minus_fleet_ns + f->size_ns};
-        break;
-    default: /* only in bytes */
-        break;
-    }
-    send->probe.map.map.x += by;
-}
-
-/* What an agent of wire version 1 writes. */
-static void age(struct mesh_send *send)
-{
-    send->probe.version = 1;
-    send->probe.version_lowest = 1;
-    send->probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
-}
-
-static int64_t put_on_wire(struct world *w, int host, const struct mesh_send *send, uint32_t packet,
-                           int64_t stamped)
-{
-    struct world_host *h = &w->hosts[host];
-    const struct scenario_clocks *c = &w->scenario->clocks;
-    struct world_nic *nic = &h->nics[send->local];
-    struct packet *p = &w->packets[packet];
-    const double noise = c->noise_ns * prng_normal(&h->random);
-    const double late = c->jitter_ns > 0 ? c->jitter_ns * prng_exponential(&h->random) : 0;
-
-    *p = (struct packet){.token = send->token, .stage = TRANSMIT_STAMPED};
-    p->receive.rx.ns = host_stamp(w, host, send->local, stamped) + (int64_t)noise;
-    if (c->quantum_ns > 1) {
-        p->receive.rx.ns -= p->receive.rx.ns % (int64_t)c->quantum_ns;
-    }
-    p->receive.local = send->local;
-    p->receive.stamps = hardware(w) ? STAMP_HARDWARE : STAMP_SOFTWARE;
-    p->receive.error_ns = (uint32_t)(8.5 * c->noise_ns + c->quantum_ns + 10);
-    if (c->one_tx_stamp && stamped < nic->tx_busy) {
-        p->stage = TRANSMIT_NO_STAMP;
-    } else {
-        nic->tx_busy = stamped + 50000;
-    }
-    world_deliver(w, host, stamped + 30000, INBOX_TRANSMIT, packet);
-    return stamped + (int64_t)late;
-}
-
-static void launch(struct world *w, int host, const struct mesh_send *send, int64_t sent)
-{
-    const uint32_t i = world_packet_new(w);
-    struct packet *p = &w->packets[i];
-    const int peer = (int)send->peer.index / w->nics_per_host;
-
-    p->token = send->token;
-    p->src = world_nic(w, host, (int)send->local);
-    p->dst = send->peer.index;
-    p->source_port = send->source_port;
-    p->ttl = send->ttl;
-    p->high = w->scenario->fabric.probe_class && send->net_class == NODE_CLASS_CLOCK;
-    p->sent = sent;
-    p->receive = (struct node_receive){.probe = send->probe};
-    p->encoded = false;
-    if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION ||
-        world_lies_in_field(&w->hosts[host])) {
-        world_wire(w, i, peer);
-    } else {
-        world_launch(w, i);
-    }
-}
-
-static void send_one(struct world *w, int host, struct mesh_send *send, int64_t *at, int64_t *first)
-{
-    struct world_host *h = &w->hosts[host];
-
-    *at += SEND_COST_NS + (int64_t)(300 * prng_exponential(&h->random));
-    if (send->pair != 0 && send->probe.second) {
-        const int64_t wanted = *first + NODE_PAIR_GAP_NS;
-        *at = *at > wanted ? *at : wanted + (int64_t)(200 * prng_exponential(&h->random));
-    }
-    struct world_nic *nic = &h->nics[send->local];
-    *at = *at > nic->tx_free ? *at : nic->tx_free; /* behind what the NIC sends already */
-    nic->tx_free = *at + (int64_t)(PROBE_WIRE_BYTES * 8000.0 / w->scenario->fabric.link_mbps);
-    *first = *at;
-    if (h->lie != NULL && !world_lies_in_field(h)) {
-        lie(w, h, send);
-    }
-    if (h->version < PROBE_VERSION) {
-        age(send);
-    }
-    h->sent++;
-    int64_t sent = *at;
-    if (send->want_stamp != 0) {
-        sent = put_on_wire(w, host, send, world_packet_new(w), *at);
-    }
-    launch(w, host, send, sent);
-}
-
 uint64_t world_trace_action(uint64_t trace, struct mono now, const struct node_action *a)
 {
     if (a->kind == NODE_SEND) {
@@ -524,13 +398,12 @@ static void act(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
     struct node_action a;
-    int64_t at = w->now + 5000, first = 0;
 
     while (node_next_action(h->node, &a)) {
         h->trace = world_trace_action(h->trace, now, &a);
         switch (a.kind) {
         case NODE_SEND:
-            send_one(w, host, &a.send, &at, &first);
+            host_queue(h, w->now, &a.send);
             break;
         case NODE_PUBLISH_CLOCK:
             publish(w, host, now);
@@ -579,6 +452,20 @@ static void sleep_until_due(struct world *w, int host, struct mono now)
     agenda_add(&w->agenda, w->now + sleep + 2000 + late, WORLD_WAKE, (uint32_t)host);
 }
 
+/* Sends what is due, and sleeps until more is, as the agent does. */
+static void depart(struct world *w, int host, struct mono now)
+{
+    struct world_host *h = &w->hosts[host];
+    const int64_t next = host_depart(w, host);
+
+    if (next == INT64_MAX) {
+        sleep_until_due(w, host, now);
+    } else {
+        h->wake_due = true;
+        agenda_add(&w->agenda, next, WORLD_WAKE, (uint32_t)host);
+    }
+}
+
 void host_wake(struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
@@ -594,6 +481,10 @@ void host_wake(struct world *w, int host)
         return;
     }
     const struct mono now = {world_raw(w, host, w->now)};
+    if (h->outbox_count > 0) { /* what the last round left */
+        depart(w, host, now);
+        return;
+    }
     tell_facts(w, host, now);
     take_inbox(w, h, now);
     if (w->scenario->clocks.guard) {
@@ -607,5 +498,5 @@ void host_wake(struct world *w, int host)
         tell(w, h, NODE_EVENT_TICK, now, NULL);
     }
     act(w, host, now);
-    sleep_until_due(w, host, now);
+    depart(w, host, now);
 }

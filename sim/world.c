@@ -357,6 +357,7 @@ static void free_host(struct world *w, struct world_host *h)
 {
     node_free(h->node);
     free(h->inbox);
+    free(h->outbox);
     free(h->saved);
     crystal_done(&h->raw);
     crystal_done(&h->second);

@@ -26,6 +26,11 @@ struct inbox_item {
     uint32_t kind;
 };
 
+struct outbox_item {
+    int64_t at; /* when it departs */
+    struct mesh_send send;
+};
+
 struct world_nic {
     struct crystal crystal; /* hardware stamps: its own */
     struct link_facts facts;
@@ -42,6 +47,8 @@ struct world_host {
     struct prng random;
     struct inbox_item *inbox;
     size_t inbox_count, inbox_capacity;
+    struct outbox_item *outbox; /* of the last round */
+    size_t outbox_count, outbox_capacity;
     int64_t stopped_until; /* agent doesn't run (stopped, suspended) */
     int64_t starved_until, starve_turn;
     double starve_share;
@@ -128,6 +135,10 @@ enum world_event {
 bool world_lies_in_field(const struct world_host *h);
 /* Through the codec: encoded by the sender, decoded with the receiver's keys and version; then launched. */
 void world_wire(struct world *w, uint32_t packet, int receiver);
+/* host_send.c: a packet of the round at `now`, as its node decided. */
+void host_queue(struct world_host *h, int64_t now, const struct mesh_send *send);
+/* Sends what is due. When more is; INT64_MAX: nothing waits. */
+int64_t host_depart(struct world *w, int host);
 void world_found(struct world *w, int host, const struct finding *finding);
 int64_t world_raw(struct world *w, int host, int64_t at);
 uint32_t world_nic(const struct world *w, int host, int nic);

@@ -32,6 +32,8 @@
 #define GUEST_NS       (10 * NS_PER_S)
 #define REVIVE_PACKETS 3
 #define LATE_GRACE_NS  (250 * NS_PER_MS)
+#define DEPART_US      4000 /* within a round of 5 ms */
+#define DEPART_MAX     4    /* departures of a round: each one wakes the agent */
 #define BURST_STEP_NS  (4 * NS_PER_MS)
 #define DEAF_PACKETS   16 /* sent and stamped, none acknowledged, while the peer talks */
 #define DEAF_NS        (500 * NS_PER_MS)
@@ -198,6 +200,7 @@ struct nic {
     bool carrier, carrier_known;
     struct mono carrier_moved;
     uint64_t stamped, stamps_missing;
+    uint16_t hold_us;                   /* of what it sends until the next tick */
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct loss_share share, share_usual,
@@ -274,6 +277,7 @@ void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, doub
                    double sent);
 
 /* prober.c: what is sent when */
+void prober_round(struct mesh *m);
 void prober_edge_start(struct mesh *m, struct mono now, int edge);
 void prober_edge_tick(struct mesh *m, struct mono now, int edge);
 void prober_hear_pair(struct mesh *m, struct mono now, int edge);

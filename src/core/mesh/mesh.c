@@ -536,6 +536,7 @@ void mesh_tick(struct mesh *m, struct mono now)
     mesh_notice_late(m, now);
     credits_grow(m, now);
     m->last_tick = now;
+    prober_round(m);
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         if (m->due[edge].ns > now.ns) {
             continue;

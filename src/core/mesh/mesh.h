@@ -74,7 +74,7 @@ struct mesh_send {
     uint8_t net_class;
     uint8_t pair;       /* 1: one of a pair */
     uint8_t want_stamp; /* 0: no transmit stamp needed */
-    uint16_t reserved;
+    uint16_t hold_us; /* leaves that long after this round: alike for all that a NIC sends in it */
     struct probe probe; /* encode with the key */
 };
 

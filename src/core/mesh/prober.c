@@ -8,12 +8,35 @@ static struct span half_interval(const struct mesh *m)
     return span_ns(m->config.interval.ns / 2);
 }
 
-/* Uniform in +-10 % of the interval. */
+/* Uniform in +-8 % of the interval: with the departure's it is within +-10 %. */
 static struct span jitter(struct mesh *m)
 {
-    const int64_t tenth = m->config.interval.ns / 10;
+    const int64_t most = m->config.interval.ns * 8 / 100;
 
-    return span_ns((int64_t)prng_below(&m->prng, (uint64_t)(2 * tenth + 1)) - tenth);
+    return span_ns((int64_t)prng_below(&m->prng, (uint64_t)(2 * most + 1)) - most);
+}
+
+/* Hosts' rounds stay within a frame's length of each other for ten seconds where their clocks differ by 1 ppm, and NICs of
+ * one host send in one round each time. What meets at a switch would then wait the same way each time, and a wait that stays
+ * looks like a longer cable. So each round departs at a time drawn anew, and its NICs apart from each other, in another order
+ * each time. */
+void prober_round(struct mesh *m)
+{
+    const uint32_t count = m->config.nic_count;
+    const uint32_t departures = count < DEPART_MAX ? count : DEPART_MAX;
+    const uint32_t apart = DEPART_US / departures;
+    const uint32_t first = (uint32_t)prng_below(&m->prng, apart);
+    uint32_t order[HOST_NIC_MAX];
+
+    for (uint32_t i = 0; i < count; i++) { /* a shuffle, from the inside */
+        const uint32_t k = (uint32_t)prng_below(&m->prng, i + 1);
+
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        m->nics[order[i]].hold_us = (uint16_t)(first + i % departures * apart);
+    }
 }
 
 void prober_edge_start(struct mesh *m, struct mono now, int edge)
@@ -410,7 +433,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
         return;
     }
     probe->seq = e->out[entry->path].seq_next++;
-    remember(m, now, e, entry, probe->seq, send->token);
+    remember(m, mono_add(now, span_us(send->hold_us)), e, entry, probe->seq, send->token);
     send->want_stamp = 1;
 }
 
@@ -433,6 +456,7 @@ bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send,
         ret_send->ttl = entry.ttl;
         ret_send->net_class = entry.high ? NODE_CLASS_CLOCK : NODE_CLASS_JOB;
         ret_send->pair = entry.type == PROBE_PAIR;
+        ret_send->hold_us = m->nics[entry.local].hold_us;
         build(m, now, &entry, ret_send);
         *ret_edge = entry.edge;
         m->counters.sent++;

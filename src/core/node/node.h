@@ -9,7 +9,9 @@
  * Order of a driver's round: first everything that was received (packets, transmit stamps, hops,
  * links, brackets), then node_tick, then drain the actions, then sleep until node_deadline or the
  * next fact. Receiving before ticking matters: an agent that was stopped or starved must not take
- * packets that wait in its socket for lost. `now` never goes back. When a tick comes later than
+ * packets that wait in its socket for lost. A packet leaves its hold_us after the round, and no
+ * other round is needed before: whoever sends at once loses only that probes of hosts and NICs
+ * don't meet each other for long. `now` never goes back. When a tick comes later than
  * NODE_LATE_NS after its deadline the node knows that it was late: it says so to its peers and
  * judges nothing that it could have missed.
  *

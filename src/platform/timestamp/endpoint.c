@@ -398,6 +398,11 @@ void endpoint_queue(struct endpoint *e, const struct endpoint_packet *packet)
     e->queue[e->queued++] = *packet;
 }
 
+bool endpoint_waits(const struct endpoint *e)
+{
+    return e->queued > 0;
+}
+
 /* ---- receiving ---- */
 
 static int64_t timespec_ns(const struct timespec *t)

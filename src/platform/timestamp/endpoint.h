@@ -78,6 +78,7 @@ struct endpoint *endpoint_close(struct endpoint *e); /* NULL is fine; returns NU
 /* Queues; flushes by itself when ENDPOINT_BATCH wait. */
 void endpoint_queue(struct endpoint *e, const struct endpoint_packet *packet);
 void endpoint_flush(struct endpoint *e);
+bool endpoint_waits(const struct endpoint *e); /* for a flush */
 
 /* Up to ENDPOINT_BATCH packets that came; 0: none (left). */
 size_t endpoint_receive(struct endpoint *e, struct endpoint_received *ret_packets);

@@ -282,6 +282,7 @@ static int on_link_event(sd_event_source *source, int fd, uint32_t events, void 
     a->now = time_source_now(a->source);
     agent_nics_follow(a);
     agent_drain_actions(a);
+    agent_depart(a);
     return 0;
 }
 

@@ -58,6 +58,7 @@ struct agent_nic {
     struct link_facts said; /* last facts given to the node */
     int64_t facts_ns;       /* when */
     bool facts_known, started, ports_said, steering_said;
+    uint16_t hold_us;      /* what this round sends leaves so long after it */
     struct lldp neighbour; /* the switch, as it says */
     int64_t neighbour_until_ns;
     uint32_t lldp_interface; /* that is listened at; 0: none */
@@ -237,6 +238,7 @@ bool agent_address_on_packet(struct agent *a, const struct agent_receive *r);
 
 void agent_round(struct agent *a);
 void agent_drain_actions(struct agent *a);
+void agent_depart(struct agent *a); /* what the NICs send leaves: takes up to 4 ms */
 /* The addresses by which one of our NICs and a peer reach each other, IPv4 as ::ffff:a.b.c.d. */
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);

@@ -276,6 +276,7 @@ void agent_drain_actions(struct agent *a)
         switch ((enum node_action_kind)action.kind) {
         case NODE_SEND:
             agent_send(a, &action.send);
+            a->nics[action.send.local].hold_us = action.send.hold_us;
             break;
         case NODE_PUBLISH_CLOCK:
             a->publish_clock = true;
@@ -292,10 +293,38 @@ void agent_drain_actions(struct agent *a)
     recorder_drained(a->recorder);
     a->tick_due = node_deadline(a->node);
     agent_measure_send(a);
+}
+
+/* The NIC with the least hold that wasn't sent from yet. */
+static uint32_t next_departure(const struct agent *a, uint32_t sent)
+{
+    uint32_t next = UINT32_MAX;
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
-        if (a->nics[i].endpoint != NULL) {
-            endpoint_flush(a->nics[i].endpoint);
+        if ((sent & (1u << i)) == 0 &&
+            (next == UINT32_MAX || a->nics[i].hold_us < a->nics[next].hold_us)) {
+            next = i;
         }
+    }
+    return next;
+}
+
+/* The loop stands still for the few milliseconds: nothing else has to be done sooner than with the next round, and a sleep costs
+ * less than a timer and a turn of the loop. */
+void agent_depart(struct agent *a)
+{
+    uint32_t sent = 0, slept_us = 0;
+    for (uint32_t n = 0; n < a->config->nic_count; n++) {
+        struct agent_nic *nic = &a->nics[next_departure(a, sent)];
+        sent |= 1u << (uint32_t)(nic - a->nics);
+        if (nic->endpoint == NULL || !endpoint_waits(nic->endpoint)) {
+            continue;
+        }
+        if (nic->hold_us > slept_us) {
+            const struct timespec rest = {0, (nic->hold_us - slept_us) * NS_PER_US};
+            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL); /* a signal: sooner */
+            slept_us = nic->hold_us;
+        }
+        endpoint_flush(nic->endpoint);
     }
 }
 
@@ -370,4 +399,5 @@ void agent_round(struct agent *a)
         agent_state_save(a);
         note_cost(a);
     }
+    agent_depart(a);
 }

@@ -234,8 +234,8 @@ static inline void world_send(struct world *w, uint32_t host, const struct mesh_
                    spine = world_spine(w, s);
     const int64_t queue =
         (int64_t)(prng_uniform(&w->prng) < 0.3 ? prng_exponential(&w->prng) * 1000 : 0);
-    const int64_t sent =
-        w->now + (int64_t)prng_below(&w->prng, 20000) + (s->probe.second ? 30000 : 0);
+    const int64_t sent = w->now + s->hold_us * NS_PER_US + (int64_t)prng_below(&w->prng, 20000) +
+                         (s->probe.second ? 30000 : 0);
     struct world_packet stamp = {.at = sent + 200000, .kind = WORLD_STAMP, .host = host};
     struct world_packet p = {
         .at = sent + queue, .kind = WORLD_ARRIVE, .host = to, .send = *s, .from_host = host};

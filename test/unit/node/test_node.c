@@ -387,7 +387,8 @@ static void loss_of_the_jobs_class_alone_is_told_as_that(void **state)
     }
 }
 
-/* Too short to prove that a path is dead: it is known when the packets' fates are. */
+/* Too short to prove that a path is dead: it is known when the packets' fates are. A path is touched each 200 +- 20 ms, so that
+ * two touches may fall into 200 ms, and the ones beside them are up to three intervals apart. */
 static void an_outage_is_told_with_its_length_when_it_is_over(void **state)
 {
     const int64_t length = 200 * NS_PER_MS;
@@ -407,11 +408,11 @@ static void an_outage_is_told_with_its_length_when_it_is_over(void **state)
             if (w.hosts[h].findings[i].at < from || f->phase != FINDING_CLOSED) {
                 continue;
             }
-            if (llabs(f->ended_ns - f->since.ns - length) >= 250 * NS_PER_MS) {
+            if (llabs(f->ended_ns - f->since.ns - length) >= 460 * NS_PER_MS) {
                 print_findings();
             }
             assert_int_equal(f->kind, FINDING_PATH_DEAD);
-            assert_true(llabs(f->ended_ns - f->since.ns - length) < 250 * NS_PER_MS);
+            assert_true(llabs(f->ended_ns - f->since.ns - length) < 460 * NS_PER_MS);
             told++;
         }
         assert_int_equal(node_finding_count(w.hosts[h].node), 0);
