@@ -59,7 +59,7 @@ function History({ host }: { host: string }) {
   return (
     <Shown of={hard} what={`the history of ${host}`}>
       {(series) => series.values.every((v) => v === null) ? <Empty>{host} reported nothing in this range.</Empty> : (
-        <Chart title={`Bounds of ${host}`} seconds={secondsOf(series)} format={duration} lines={[{ name: "hard", values: series.values }, ...(likely.data ? [{ name: "likely", values: likely.data.values }] : [])]} />
+        <Chart scale="ratio" title={`Bounds of ${host}`} seconds={secondsOf(series)} format={duration} lines={[{ name: "hard", values: series.values }, ...(likely.data ? [{ name: "likely", values: likely.data.values }] : [])]} />
       )}
     </Shown>
   );

@@ -102,8 +102,8 @@ function Past({ detail, happened }: { detail: JobDetail; happened: JobRow[] }) {
   }
   return (
     <>
-      <Chart title="Throughput of all ranks; a dashed line where a lane failed, came back or was moved" seconds={at} format={rate} marks={marks} lines={[{ name: "sent", values: past.rate_bps }]} />
-      <Chart title="In-band one-way delay, the worst of all ranks" seconds={at} format={duration} marks={marks} lines={[{ name: "median of lanes", values: past.owd_ns_p50 }, { name: "worst lane, p99", values: past.owd_ns_p99 }]} />
+      <Chart title="Throughput of all ranks; a dashed line where a lane failed, came back or was moved" scale="zero" seconds={at} format={rate} marks={marks} lines={[{ name: "sent", values: past.rate_bps }]} />
+      <Chart title="In-band one-way delay, the worst of all ranks" scale="ratio" seconds={at} format={duration} marks={marks} lines={[{ name: "median of lanes", values: past.owd_ns_p50 }, { name: "worst lane, p99", values: past.owd_ns_p99 }]} />
     </>
   );
 }
@@ -200,8 +200,8 @@ function Runs({ first, second }: { first: JobDetail; second: JobDetail }) {
   const lines = (of: typeof rates) => of.lines.map((values, i) => ({ name: title([first, second][i]!), values }));
   return rates.seconds.length < 2 ? <Empty>Too little of their pasts to draw.</Empty> : (
     <>
-      <Chart title="Throughput, each from its own beginning on" span seconds={rates.seconds} format={rate} lines={lines(rates)} />
-      <Chart title="Worst flow's p99, each from its own beginning on" span seconds={delays.seconds} format={duration} lines={lines(delays)} />
+      <Chart title="Throughput, each from its own beginning on" span scale="zero" seconds={rates.seconds} format={rate} lines={lines(rates)} />
+      <Chart title="Worst flow's p99, each from its own beginning on" span scale="ratio" seconds={delays.seconds} format={duration} lines={lines(delays)} />
     </>
   );
 }

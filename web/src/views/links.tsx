@@ -112,7 +112,7 @@ function History({ port }: { port: Port }) {
   const tx = useResource<Series>(`series?metric=tx_bps&${query}`, 10_000);
   return (
     <Shown of={rx} what={`the history of ${port.host}/${port.name}`}>
-      {(series) => <Chart title={`${port.host}/${port.name}`} seconds={secondsOf(series)} format={rate} lines={[{ name: "receives", values: series.values }, ...(tx.data ? [{ name: "sends", values: tx.data.values }] : [])]} />}
+      {(series) => <Chart scale="zero" title={`${port.host}/${port.name}`} seconds={secondsOf(series)} format={rate} lines={[{ name: "receives", values: series.values }, ...(tx.data ? [{ name: "sends", values: tx.data.values }] : [])]} />}
     </Shown>
   );
 }

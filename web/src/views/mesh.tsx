@@ -191,7 +191,7 @@ function PathHistory({ path }: { path: Path }) {
   const p99 = useResource<Series>(`series?metric=owd_ns_p99&${query}`, 10_000);
   return (
     <Shown of={p50} what="the path's history">
-      {(series) => <Chart title={`One-way delay, port ${path.port}`} seconds={secondsOf(series)} format={duration} lines={[{ name: "median", values: series.values }, ...(p99.data ? [{ name: "p99", values: p99.data.values }] : [])]} />}
+      {(series) => <Chart scale="ratio" title={`One-way delay, port ${path.port}`} seconds={secondsOf(series)} format={duration} lines={[{ name: "median", values: series.values }, ...(p99.data ? [{ name: "p99", values: p99.data.values }] : [])]} />}
     </Shown>
   );
 }

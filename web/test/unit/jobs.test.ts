@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Job, JobDetail, JobFlow } from "../../src/model.ts";
 import { Jobs, Savings } from "../../src/views/jobs.tsx";
 import { open } from "./page.ts";
+import { reach } from "../../src/ui/chart.tsx";
 import { drawn } from "./uplot.ts";
 
 const flow = (lane: number, p50: number, p99: number): JobFlow => ({
@@ -88,4 +89,12 @@ test("what a restart costs is the reader's to say, and asked again", async (t) =
   input.value = "60";
   input.fire("change");
   await page.until(() => page.asked.at(-1) === "savings?restart_minutes=60");
+});
+
+test("a throughput begins at 0; a median of microseconds can be read beside a p99 of a second", () => {
+  assert.deepEqual(reach("zero", 9e9, 10e9), [0, 10.5e9]);
+  assert.deepEqual(reach("zero", 0, 0), [0, 1]);
+  assert.deepEqual(reach("ratio", 42_000, 1.2e9), [1e4, 1e10]);
+  assert.deepEqual(reach("ratio", 1000, 1000), [1e3, 1e4]);
+  assert.deepEqual([reach("ratio", null, null), reach("zero", null, null)], [[1, 10], [0, 1]]);
 });
