@@ -13,7 +13,6 @@
 #define POOR_SHARE    0.9
 #define POOR          8
 #define MOST_MEMORY   16                /* intervals */
-#define LEFT_SHARE    0.5               /* of what waits elsewhere */
 #define ELSEWHERE     16                /* two for each interval, less one for each other, */
 #define ELSEWHERE_NS  (500 * NS_PER_MS) /* and so long; not again for */
 #define BAR_ELSEWHERE (8 * NS_PER_S)
@@ -90,10 +89,10 @@ static void end(struct credit *c)
     c->standing = c->poor = c->elsewhere = 0;
 }
 
-/* What is under way if the link is full and that queue stands before it, `share` of what waits elsewhere included. */
-static double needed(const struct credit *c, int64_t queue_ns, double share)
+/* What is under way if the link is full and that queue stands before it, with what waits elsewhere. */
+static double needed(const struct credit *c, int64_t queue_ns)
 {
-    return c->rate_most * ((double)(c->rtt_ns + queue_ns) + share * (double)c->elsewhere_ns);
+    return c->rate_most * (double)(c->rtt_ns + queue_ns + c->elsewhere_ns);
 }
 
 /* Of the interval that ends: how much longer chunks were delayed, in the mean, than all of them. */
@@ -127,7 +126,7 @@ static void consider(struct credit *c, struct mono now, bool stands)
     }
     c->rate_before = c->standing == 0 || c->rate < c->rate_before ? c->rate : c->rate_before;
     if (++c->standing >= STANDING && !mono_before(now, c->barred)) {
-        c->window = needed(c, c->queue_last_ns, 1);
+        c->window = needed(c, c->queue_last_ns);
         c->poor = 0;
         c->begins++;
         c->held = (struct credit_mean){0};
@@ -177,7 +176,7 @@ static void widen(struct credit *c, int64_t target, double least)
     const double step = c->rate * (double)target / 2, more = c->window / 8;
 
     c->window += c->rate < DRY_SHARE * c->rate_before && more > step ? more : step;
-    if (c->window > TOO_WIDE * (needed(c, target, 1) + least)) {
+    if (c->window > TOO_WIDE * (needed(c, target) + least)) {
         end(c);
     }
 }
@@ -189,7 +188,7 @@ static void adjust(struct credit *c)
 
     if (queue > target) {
         const double less = c->rate * (double)(queue - target);
-        const double enough = needed(c, target, LEFT_SHARE), before = c->window;
+        const double enough = needed(c, target), before = c->window;
         const double after = before - (less < before / 2 ? less : before / 2);
         c->window = after > enough ? after : before < enough ? before : enough;
         c->window = c->window > least ? c->window : least;

@@ -7,16 +7,15 @@
  *
  *   begin            three such intervals in a row: W = needed(q, e)
  *   q > target       W -= rate * (q - target), by half at most: what stands in the queue isn't asked for again. But W
- *                    doesn't fall below needed(target, e / 2)
+ *                    doesn't fall below needed(target, e)
  *   q < target / 2   W += rate * target / 2, or W / 8 if less comes than before: the link shall not run dry
  *   end              W has grown to eight times what is needed, or nobody but one sends for 100 ms
  *
  * target = max(half a round trip, two chunks at the rate received, 20 us, `noise`).
  * needed(q, e) = most * (round trip + q + e): what is under way (Little's law) if q stands here and e elsewhere. e is
  * the mean delay of chunks beyond the least: where all send to all, each sender's own NIC and each trunk may have a
- * queue. What waits there is no queue of ours, and without it our link would run dry. Half of e is left out, for what
- * waits in the senders' sockets because of our queue goes with it. most: the largest rate of late; a sixteenth of it is
- * forgotten in an interval.
+ * queue. What waits there is no queue of ours, and without it our link would run dry. most: the largest rate of late; a
+ * sixteenth of it is forgotten in an interval.
  *
  * Off when it does harm: limits hold, the queue stands none the less, and for eight intervals less
  * than 0.9 comes of what came before: others take what we leave. Then no limits for 1 s, doubled each

@@ -10,18 +10,20 @@
 #define OLD_NS       NS_PER_S /* what a spare lane's last chunks told */
 #define RATE_MEMORY  7        /* chunks: what was known counts for so many */
 #define LATE_GAIN    0.25
-#define SPARE_CHUNKS 4                 /* beyond rate * floor */
-#define FLOOR_NS     (100 * NS_PER_US) /* until something was measured */
-#define HEDGE        3                 /* E */
-#define SLOW         2                 /* E of the best */
-#define DOUBLE_EACH  50                /* of so many chunks one may go twice, */
-#define DOUBLE_MOST  256               /* so many in a row */
-#define AWAY         4 /* times as slow as another NIC are the set's own before it carries, */
-#define HOME         2 /* and no more than so often when it ceases to */
-#define AWAY_NS      (50 * NS_PER_MS)
-#define AWAY_CHUNKS  4 /* and for the time that the other NIC takes for so many */
-#define BETTER       2 /* times as fast is a path that a lane is moved to where nobody knew of one */
-#define WEIGHT_MIN   0.01
+#define SPARE_CHUNKS 4 /* beyond rate * floor */
+#define SPARE_NS                                                                                   \
+    (4 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
+#define FLOOR_NS    (100 * NS_PER_US) /* until something was measured */
+#define HEDGE       3                 /* E */
+#define SLOW        2                 /* E of the best */
+#define DOUBLE_EACH 50                /* of so many chunks one may go twice, */
+#define DOUBLE_MOST 256               /* so many in a row */
+#define AWAY        4 /* times as slow as another NIC are the set's own before it carries, */
+#define HOME        2 /* and no more than so often when it ceases to */
+#define AWAY_NS     (50 * NS_PER_MS)
+#define AWAY_CHUNKS 4 /* and for the time that the other NIC takes for so many */
+#define BETTER      2 /* times as fast is a path that a lane is moved to where nobody knew of one */
+#define WEIGHT_MIN  0.01
 #define ONE_WAY_BYTES                                                                              \
     1048576 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
 #define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it */
@@ -191,7 +193,11 @@ static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
     if (one || x->cold) {
         return chunks(x) > 0;
     }
-    return unacked(x) >= (uint64_t)(x->rate * (double)floor_of(x)) + (uint64_t)x->spare * size;
+    double spare = (double)x->spare * size;
+    const double most = fmax(x->rate * (double)SPARE_NS, size);
+
+    spare = x->rate > 0 ? fmin(spare, most) : spare;
+    return (double)unacked(x) >= x->rate * (double)floor_of(x) + spare;
 }
 
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)

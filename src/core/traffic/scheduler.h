@@ -9,7 +9,9 @@
  *
  * Late binding: chunks stay in the pool until a lane can take one. If the
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
- * >= r_i * (round trip floor) + 4 chunks, or the kernel's buffer has no room (the caller's `room`).
+ * >= r_i * (round trip floor) + 4 chunks, but of these no more than r_i brings in 4 ms, or one; or the kernel's buffer has
+ * no room (the caller's `room`). Where dozens of lanes share a slow link, four chunks of each would stand there for longer
+ * than any switch has memory for.
  *
  * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh, but none
  * that somebody waits for; if the lane takes twice the best one's time, `slow` says that the chunk

@@ -102,6 +102,38 @@ static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 131072);
 }
 
+static int holds(struct scheduler *s, uint32_t lane)
+{
+    const struct scheduler_choice only = {
+        .usable = 1u << lane, .room = 1u << lane, .weights = {1, 1, 1, 1}};
+    int count = 0;
+
+    for (; scheduler_pick(s, at, CHUNK, &only) == (int)lane; count++) {
+        bound(s, lane);
+    }
+    return count;
+}
+
+/* Four chunks beyond the round trip, but no more than 4 ms of its rate, or one: a queue is as long as all lanes make it
+ * together. */
+static void a_slow_lane_holds_little(void **state)
+{
+    static const struct {
+        int64_t life_ns; /* of a chunk */
+        int most;
+    } lanes[] = {{NS_PER_MS / 2, 5}, {2 * NS_PER_MS, 3}, {50 * NS_PER_MS, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
+        struct scheduler s;
+        open_lanes(&s, rtts, 1);
+        for (int k = 0; k < 20; k++) {
+            carry(&s, 0, lanes[i].life_ns, false);
+        }
+        assert_int_equal(holds(&s, 0), lanes[i].most);
+    }
+}
+
 /* What can't be was our own bug: no more choosing. */
 static void more_back_than_went_is_a_bug(void **state)
 {
@@ -528,6 +560,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_that_is_not_there_carries_nothing),
         cmocka_unit_test(chunks_are_cut_for_the_lanes_that_there_are),
+        cmocka_unit_test(a_slow_lane_holds_little),
         cmocka_unit_test(more_back_than_went_is_a_bug),
         cmocka_unit_test(rates_of_lanes_that_had_little_do_not_fall),
         cmocka_unit_test(reports_in_a_bunch_make_no_lane_faster),
