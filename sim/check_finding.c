@@ -163,14 +163,9 @@ static bool right_way(const struct world *w, const struct scenario_fault *s,
     return true;
 }
 
-static bool right_element(const struct world *w, const struct scenario_fault *s,
-                          const struct finding *x)
+static bool is_element(const struct world *w, const struct scenario_fault *s,
+                       const struct element *e)
 {
-    const struct element *e = &x->suspect;
-
-    if (e->kind == ELEMENT_UNKNOWN) {
-        return true; /* "unknown" is never wrong */
-    }
     switch (s->target.kind) {
     case TARGET_TRUNK:
         return e->kind == ELEMENT_TRUNK && ((e->a.number == (uint32_t)s->target.first &&
@@ -187,6 +182,22 @@ static bool right_element(const struct world *w, const struct scenario_fault *s,
     default:
         return true;
     }
+}
+
+/* "unknown" is never wrong, but for a list of all that it may be which has not what it is. */
+static bool right_element(const struct world *w, const struct scenario_fault *s,
+                          const struct finding *x)
+{
+    const struct element_choice *c = &x->choice;
+    bool right = c->count == 0 || c->total > c->count;
+
+    if (x->suspect.kind != ELEMENT_UNKNOWN) {
+        return is_element(w, s, &x->suspect);
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        right = right || is_element(w, s, &c->one_of[i]);
+    }
+    return right;
 }
 
 /* The finding that a fault must lead to; else detection means nothing (a brown-out may pass unseen). */
@@ -287,11 +298,42 @@ static void count_false(struct world *w, const struct world_finding *f)
     }
 }
 
+static void judge_name(struct world *w, const struct world_finding *f)
+{
+    const struct finding *x = &f->finding;
+    const bool opened = x->phase == FINDING_OPENED;
+    bool right = false; /* of several faults at a time it is about one */
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < w->scenario->fault_count; i++) {
+            const struct scenario_fault *s = &w->scenario->fault[i];
+            struct check_fault *cf = &w->check->faults[i];
+            if (!active(w, i, f->at) || !touches(w, s, w->fault_hosts[i], f)) {
+                continue;
+            }
+            if (opened && cf->told < 0 && (leads_to(s) >> x->kind & 1) != 0) {
+                cf->told = f->at;
+            }
+            if (!names(s, x)) {
+                continue;
+            }
+            cf->detected = opened && cf->detected < 0 ? f->at : cf->detected;
+            const bool fits =
+                (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, s, x));
+            right = right || fits;
+            cf->wrong = cf->wrong || (pass == 1 && !right);
+        }
+    }
+}
+
 void check_finding(struct world *w, const struct world_finding *f)
 {
     const struct finding *x = &f->finding;
 
-    if (x->phase != FINDING_OPENED) {
+    if (x->phase == FINDING_CLOSED) {
+        return;
+    }
+    if (x->phase == FINDING_UPDATED) { /* it may be named by now */
+        judge_name(w, f);
         return;
     }
     if (x->kind == FINDING_CLOCK_LIAR) {
@@ -309,27 +351,7 @@ void check_finding(struct world *w, const struct world_finding *f)
         }
         return;
     }
-    bool right = false; /* of several faults at a time it is about one */
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < w->scenario->fault_count; i++) {
-            const struct scenario_fault *s = &w->scenario->fault[i];
-            struct check_fault *cf = &w->check->faults[i];
-            if (!active(w, i, f->at) || !touches(w, s, w->fault_hosts[i], f)) {
-                continue;
-            }
-            if (cf->told < 0 && (leads_to(s) >> x->kind & 1) != 0) {
-                cf->told = f->at;
-            }
-            if (!names(s, x)) {
-                continue;
-            }
-            cf->detected = cf->detected < 0 ? f->at : cf->detected;
-            const bool fits =
-                (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, s, x));
-            right = right || fits;
-            cf->wrong = cf->wrong || (pass == 1 && !right);
-        }
-    }
+    judge_name(w, f);
 }
 
 /* ---- faults begin and end ---- */

@@ -349,6 +349,7 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
             add_place(a, i, &f->choice.one_of[k].b);
         }
     }
+    i->shared = i->cause_count;
     i->others = f->choice.total > f->choice.count;
     if (i->cause_count == 0 && peer) { /* the one that isn't heard explains it best */
         const uint32_t other = f->from_host == f->said_by ? f->to_host : f->from_host;

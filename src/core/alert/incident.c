@@ -57,7 +57,7 @@ static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
     }
     c->first = at;
     c->firing++;
-    c->unsure += i->candidates > 0;
+    c->unsure += instance_is_unsure(i);
     c->audible += !i->silenced;
 }
 
@@ -74,7 +74,7 @@ static void unlink_alert(struct alerts *a, struct incident *c, struct instance *
     i->incident = i->sibling_before = i->sibling_after = NONE;
     ASSERT(c->firing > 0 && c->audible <= c->firing && c->audible >= !i->silenced);
     c->firing--;
-    c->unsure -= i->candidates > 0;
+    c->unsure -= instance_is_unsure(i);
     c->audible -= !i->silenced;
 }
 
@@ -168,7 +168,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     }
     c->since = mono_min(c->since, i->since);
     if (c->common_count == 0) { /* new, or back: it may be part of something larger again */
-        for (uint32_t k = 0; k < i->cause_count; k++) {
+        for (uint32_t k = 0; k < instance_shared(i); k++) {
             incident_add_element(a, c, i->causes[k]);
         }
     } else {
@@ -354,7 +354,7 @@ static void promote(struct alerts *a, struct incident *c)
 
 static struct incident *incident_of_cause(struct alerts *a, const struct instance *i)
 {
-    for (uint32_t k = 0; k < i->cause_count; k++) {
+    for (uint32_t k = 0; k < instance_shared(i); k++) {
         const uint32_t owner = a->elements[i->causes[k]].owner;
         struct incident *c = owner != NONE ? &a->incidents[owner] : NULL;
         /* One that was resolved comes back only by what it was itself about. */
@@ -441,7 +441,7 @@ static struct incident *incident_of_unknown(struct alerts *a, const struct insta
 /* It was unknown, and this one is sure which of those that it may be it is. */
 static void name_unknown(struct alerts *a, struct incident *c, const struct instance *i)
 {
-    if (c->unknown && i->candidates == 0 && i->causes[0] != c->cause &&
+    if (c->unknown && !instance_is_unsure(i) && i->causes[0] != c->cause &&
         a->elements[i->causes[0]].owner == NONE && is_candidate(a, c, i->causes[0])) {
         incident_set_cause(a, c, i->causes[0]);
         incident_changed(a, c, true);
@@ -530,7 +530,7 @@ void incident_refine(struct alerts *a, struct incident *c)
     incident_clear_elements(a, c);
     incident_set_cause(a, c, element);
     c->promoted = false;
-    for (uint32_t k = 0; k < a->instances[c->first].cause_count; k++) {
+    for (uint32_t k = 0; k < instance_shared(&a->instances[c->first]); k++) {
         incident_add_element(a, c, a->instances[c->first].causes[k]);
     }
     if (c->told && c->audible > 0) {
@@ -548,15 +548,15 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
         element_hold(a, before); /* its number must mean the same after the release */
     }
     if (old != NONE) {
-        a->incidents[old].unsure -= i->candidates > 0;
+        a->incidents[old].unsure -= instance_is_unsure(i);
     }
     causes_release(a, i);
     causes_of_finding(a, i, f);
     if (old != NONE) {
-        a->incidents[old].unsure += i->candidates > 0;
+        a->incidents[old].unsure += instance_is_unsure(i);
     }
     bool fits = false;
-    for (uint32_t k = 0; old != NONE && k < i->cause_count; k++) {
+    for (uint32_t k = 0; old != NONE && k < instance_shared(i); k++) {
         fits = fits || i->causes[k] == a->incidents[old].cause;
     }
     const bool other = i->cause_count == 0 || i->causes[0] != before ||

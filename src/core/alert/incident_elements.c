@@ -43,7 +43,7 @@ void incident_narrow(struct alerts *a, struct incident *c, const struct instance
 {
     for (uint32_t k = c->common_count; k-- > 0;) {
         bool shared = c->common[k] == c->cause;
-        for (uint32_t n = 0; n < i->cause_count && !shared; n++) {
+        for (uint32_t n = 0; n < instance_shared(i) && !shared; n++) {
             shared = i->causes[n] == c->common[k];
         }
         if (!shared) {
@@ -152,11 +152,16 @@ void incident_weigh(struct alerts *a, struct incident *c)
         if (i->candidates > 0) {
             share(&s, i);
         }
-        for (uint32_t k = 0; i->candidates == 0 && k < (c->promoted ? i->cause_count : 1u); k++) {
+        for (uint32_t k = 0; !instance_is_unsure(i) && k < (c->promoted ? i->cause_count : 1u);
+             k++) {
             sure = sure || (k < i->cause_count && i->causes[k] == c->cause);
         }
     }
-    c->unknown = s.any && !sure;
+    if (!s.any) { /* of what is dead nobody knows more than which way that was */
+        s.first[s.first_count++] = c->cause;
+    }
+    c->unknown =
+        c->unsure > 0 && !sure && (s.any || a->elements[c->cause].where.kind != ELEMENT_PATH);
     if (c->unknown) {
         call(a, c, &s);
     } else if (was && c->told && c->audible > 0) { /* whoever was told hears the name */

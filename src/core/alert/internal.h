@@ -35,6 +35,8 @@ struct instance { /* one alert */
     uint32_t rule, incident;
     uint8_t state, cause_count;
     uint8_t
+        shared; /* candidates and what they are parts of: what it may have in common with others */
+    uint8_t
         candidates; /* its first causes: one of them, or of `others`, it is; 0: the first one is sure */
     bool others;
     bool silenced, stale, holds; /* holds: the condition, as last judged */
@@ -58,7 +60,7 @@ struct incident {
     struct mono since, created, due, quiet, resolved, changed;
     struct mono told_at, told_last[ALERT_ROUTE_MAX], repage, quiet_until, change_next;
     uint8_t steps[ALERT_ROUTE_MAX];
-    uint32_t unsure; /* of its alerts, those with candidates */
+    uint32_t unsure; /* of its alerts */
     uint32_t firing, audible, total, pages, reopened, sequence, told_receivers;
     bool told, spoke; /* spoke: an alert that nobody silenced was in it */
     bool placed;      /* not all of it was ever unplaced */
@@ -211,6 +213,17 @@ struct mono incident_deadline(const struct alerts *a, const struct incident *c);
 static inline uint32_t incident_number(const struct alerts *a, const struct incident *c)
 {
     return (uint32_t)(c - a->incidents);
+}
+/* It doesn't know what it is about. */
+static inline bool instance_is_unsure(const struct instance *i)
+{
+    return i->candidates > 0 || i->unplaced;
+}
+/* Of its causes, those first ones by which it may be one with others. The ends of a path are none where it is known what else
+ * it may be. */
+static inline uint32_t instance_shared(const struct instance *i)
+{
+    return i->candidates > 0 ? i->shared : i->cause_count;
 }
 static inline bool incident_is_open(const struct incident *c)
 {

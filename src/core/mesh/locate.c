@@ -380,18 +380,40 @@ static bool one_thing(const struct locate_case *c)
     return c->count == c->total;
 }
 
+/* A path that lost, too, and of which nobody knows what it crosses: it may tell of something else. */
+static bool some_way_unknown(const struct mesh *m, struct view view)
+{
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        const uint8_t count = view.out ? e->path_count : e->peer_path_count;
+
+        for (uint8_t p = 0; e->used && !e->silent && p < count && p < m->config.path_limit; p++) {
+            struct chain chain;
+
+            chain_of(m, e, p, &chain);
+            if (chain.count == 0 &&
+                trials_of(half_of(e, p, view), m->asked.now, m->asked.since, view).lost > 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* The name, if it is sure; else what it may be. */
-static void set_suspect(struct mesh_location *where, const struct chain *chain,
-                        const struct locate_case *c, const struct locate_element *first, bool sure,
-                        struct view view)
+static void set_suspect(const struct mesh *m, struct mesh_location *where,
+                        const struct chain *chain, const struct locate_case *c,
+                        const struct locate_element *first, bool sure, struct view view)
 {
     const struct named best = name_of(chain, first, view);
+    const bool named =
+        c->state == LOCATE_NAMED || (c->state == LOCATE_ENDED && c->named.ns != MONO_NEVER.ns);
     uint32_t missing = c->total > c->count ? 1 : 0;
 
     where->key = best.key;
     where->suspect = sure ? best.element : element_unknown();
-    if (sure || best.key == 0) {
-        return; /* or only this one of several flows is hurt */
+    if (sure || best.key == 0 || !view.out) {
+        return; /* only this one of several flows is hurt; or its way is presumed: too little for a list */
     }
     element_choice_add(&where->choice, &best.element);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -403,7 +425,8 @@ static void set_suspect(struct mesh_location *where, const struct chain *chain,
             element_choice_add(&where->choice, &other.element);
         }
     }
-    missing = where->choice.count == 1 ? 1 : missing; /* else it would be sure */
+    /* it is one of them only where the inference is sure that nothing else does nearly as well; one alone would be named */
+    missing = !named || where->choice.count == 1 || some_way_unknown(m, view) ? 1 : missing;
     where->choice.total += missing;
 }
 
@@ -469,7 +492,7 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
     const bool sure =
         answer.state == LOCATE_NAMED && one_thing(&answer) &&
         (view.out || (answer.elements[0].kind == ELEMENT_NIC && answer.share > SHARE_ALL));
-    set_suspect(ret_location, &chain, &answer,
+    set_suspect(m, ret_location, &chain, &answer,
                 likeliest(&answer, &chain,
                           view.out && !view.loss && !view.slow && e->out[path].trace_rounds > 0),
                 sure, view);
@@ -570,7 +593,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
         return;
     }
     rule_out(m, e, now, c->began_high, view, &f.where);
-    set_suspect(&f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
+    set_suspect(m, &f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
     f.where.paths = c->paths;
     m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
 }

@@ -13,6 +13,7 @@
 #define IN_NS          (450 * NS_PER_MS)
 #define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again */
 #define AGAIN_UNTIL_NS (3 * NS_PER_S)
+#define AGAIN_LATE_NS  NS_PER_S /* then: ways are learnt meanwhile, and paths come back */
 #define SLOW_NS        NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
     (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
@@ -55,6 +56,9 @@ static uint16_t advice_for(const struct element *suspect, const struct element_c
 {
     uint16_t advice = advice_for_one(choice->count > 0 ? &choice->one_of[0] : suspect);
 
+    if (choice->count == 1) {
+        return ADVICE_NONE; /* as likely as not it is something else */
+    }
     for (uint32_t i = 1; i < choice->count; i++) {
         const uint16_t other = advice_for_one(&choice->one_of[i]);
         const bool fabric = (advice == ADVICE_CHECK_TRUNK || advice == ADVICE_CHECK_SWITCH) &&
@@ -317,7 +321,7 @@ static void improve(struct node *n, struct open_finding *o, const struct mesh_lo
                     uint64_t cause)
 {
     const uint32_t total = o->finding.choice.total;
-    const bool fewer = where->key != 0 && (total == 0 || where->choice.total < total);
+    const bool fewer = where->choice.count > 0 && (total == 0 || where->choice.total < total);
 
     if (is_named(&o->finding) || (where->suspect.kind == ELEMENT_UNKNOWN && !fewer)) {
         return;
@@ -418,6 +422,7 @@ static void settle_round(struct node *n, struct mono now, bool sure)
 static void look_again(struct node *n, struct mono now)
 {
     const uint32_t count = (uint32_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2u;
+    bool any = false;
 
     for (uint32_t i = 0; i < count; i++) {
         const struct bad_path *b = &n->bad[i];
@@ -431,10 +436,12 @@ static void look_again(struct node *n, struct mono now)
             o->looked = now; /* one path of a finding is enough */
             mesh_locate(n->mesh, now, b->edge, b->path, DIRECTION_OUT, &where);
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
+            any = any || !is_named(&o->finding);
         }
     }
-    n->incident_again =
-        now.ns < n->incident_until.ns ? mono_add(now, span_ns(AGAIN_NS)) : MONO_NEVER;
+    n->incident_again = now.ns < n->incident_until.ns ? mono_add(now, span_ns(AGAIN_NS))
+                        : any                         ? mono_add(now, span_ns(AGAIN_LATE_NS))
+                                                      : MONO_NEVER;
 }
 
 /* ---- faults that no path shows by itself ---------------------------------------------------- */

@@ -635,6 +635,41 @@ static void what_it_cannot_be_does_not_name_it(void **state)
     assert_string_equal(shown(2).cause, "spine2");
 }
 
+/* Paths of one host died, and those at their other ends know no more than that: the host is not named for it, and all are
+ * one with what the host itself takes into account, whichever comes first. */
+static void ends_of_dead_paths_are_no_names(void **state)
+{
+    for (int last = 0; last < 2; last++) {
+        struct alert_finding own = kit_path_finding(0, 400, ELEMENT_UNKNOWN, NULL, false);
+        const struct element trunk = suspect_named(ELEMENT_TRUNK, "trunk leaf0 - spine2"),
+                             spine = suspect_named(ELEMENT_SPINE, "spine2");
+        size_t cursor = 0;
+        struct alert_incident i;
+
+        kit_finding_rules();
+        element_choice_add(&own.choice, &trunk);
+        element_choice_add(&own.choice, &spine);
+        for (uint32_t h = 0; h < 5; h++) {
+            const struct alert_finding f =
+                kit_path_finding(h % 2, 400 + h * 80, ELEMENT_UNKNOWN, NULL, false);
+            if (h == (last ? 4 : 0)) {
+                kit_say(&own, FINDING_OPENED);
+            }
+            kit_say(&f, FINDING_OPENED);
+            kit_pass(20 * NS_PER_MS);
+        }
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 1);
+        while (alerts_next_incident(engine, &cursor, &i)) {
+            assert_int_not_equal(i.element.kind, ELEMENT_HOST);
+            if (i.state == INCIDENT_OPEN) {
+                assert_string_equal(i.cause, "unknown, one of trunk leaf0 - spine2 and spine2");
+                assert_int_equal(i.alerts_firing, 6);
+            }
+        }
+    }
+}
+
 /* It keeps what it was called over a restart, and the findings that come again are its own. */
 static void an_unknown_one_is_restored_as_that(void **state)
 {
@@ -668,7 +703,7 @@ static void a_better_suspect_rules_out_the_other_end(void **state)
 {
     for (int better = 0; better < 2; better++) {
         kit_finding_rules();
-        struct alert_finding f = kit_path_finding(3, 80, ELEMENT_HOST, "host0", false);
+        struct alert_finding f = kit_path_finding(3, 80, ELEMENT_UNKNOWN, NULL, false);
         kit_say(&f, FINDING_OPENED);
         kit_pass(NS_PER_S);
         f.suspect = suspect_named(ELEMENT_NIC, "host0/ib3");
@@ -706,6 +741,7 @@ int main(void)
         T(an_alert_that_joins_rules_out_the_leaf),
         T(what_is_unknown_is_called_so_and_renamed_in_place),
         T(what_it_cannot_be_does_not_name_it),
+        T(ends_of_dead_paths_are_no_names),
         T(an_unknown_one_is_restored_as_that),
         T(a_better_suspect_rules_out_the_other_end),
         T(what_took_over_a_placed_one_is_placed),

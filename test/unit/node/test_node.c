@@ -516,6 +516,12 @@ static void a_hole_while_ways_are_learnt_is_one_finding(void **state)
                 const struct finding *f = &w.hosts[h].findings[k].finding;
                 opened += f->kind == FINDING_PATH_DEAD && f->phase == FINDING_OPENED;
                 closed += f->kind == FINDING_PATH_DEAD && f->phase == FINDING_CLOSED;
+                bool has = f->choice.count == 0 || f->choice.total > f->choice.count;
+                for (uint32_t c = 0; c < f->choice.count; c++) {
+                    const struct element *e = &f->choice.one_of[c];
+                    has = has || (e->kind == ELEMENT_TRUNK && e->a.number == 0 && e->b.number == 1);
+                }
+                assert_true(f->kind != FINDING_PATH_DEAD || has); /* a list of all has it */
                 /* all ways of a pair went over that spine: no NIC's fault */
                 assert_int_not_equal(f->kind, FINDING_PEER_SILENT);
             }
