@@ -53,7 +53,9 @@ static const struct command commands[] = {
      "[run] [--facts PATH] [--all] [--json] [--root FOLDER] [--config FILE] | show PATH... [--all] "
      "[--json] [--config FILE] | gate [--format FORM] [--facts PATH] [--root FOLDER] [--config "
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
-     "explain CHECK [--json]",
+     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--format FORM] [RUN] | nodes [RUN] "
+     "| "
+     "runs | stop RUN" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit},
     {NULL, "selftest",

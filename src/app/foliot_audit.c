@@ -165,6 +165,9 @@ int command_audit(int argc, char *argv[])
     };
     int first = 0;
     const struct command *command = command_find("audit");
+    if (audit_means_fleet(argc, argv)) {
+        return audit_fleet(argc, argv);
+    }
     const int r = command_read(command, own, sizeof(own) / sizeof(own[0]), argc, argv, &first);
 
     if (r != 0) {

@@ -32,4 +32,17 @@ int audit_checks(const struct audit_options *o);
 int audit_explain(const struct audit_options *o, const char *id);
 int audit_show(const struct audit_options *o, const struct audit *a,
                const struct audit_settings *settings);
+/* The gate's one line and exit status, of a host that `foliot audit` or the controller has judged. */
+struct audit_gate_line {
+    unsigned format;
+    enum audit_status status;
+    const char *host, *text;
+};
+void audit_gate_print(const struct audit_gate_line *g); /* as text, or as Nagios reads it */
+int audit_gate_exit(const struct audit_gate_line *g);
+
+/* ---- foliot_audit_fleet.c: through the controller ---- */
+bool audit_means_fleet(int argc, char *argv[]);
+int audit_fleet(int argc, char *argv[]);
+
 int audit_gate(const struct audit_options *o, const struct audit *a, uint32_t sheet);

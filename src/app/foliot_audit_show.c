@@ -7,7 +7,9 @@
 #include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
+#include "core/audit/gate.h"
 #include "platform/json/json.h"
+#include "service/audit/result_json.h"
 
 enum { TEXT_MAX = 512 << 20, SHOWN_MOST = 200 };
 
@@ -17,48 +19,6 @@ static enum colour colour_of(enum audit_status status)
                                           COLOUR_DIM};
 
     return colours[status];
-}
-
-static void put_result(struct json_writer *j, const struct audit *a, const struct audit_result *r)
-{
-    json_put_object(j, NULL);
-    json_put_string(j, "check", r->check->id);
-    json_put_string(j, "host", a->sheets[r->sheet].host);
-    json_put_string(j, "subject", r->subject);
-    json_put_string(j, "status", audit_status_name(r->status));
-    json_put_string(j, "reason", r->reason != REASON_NONE ? audit_reason_name(r->reason) : NULL);
-    json_put_string(j, "severity", check_severity_name(r->severity));
-    json_put_bool(j, "suspect", r->suspect);
-    json_put_bool(j, "seen_once", r->seen_once);
-    json_put_bool(j, "overridden", r->overridden);
-    json_put_string(j, "found", r->found);
-    json_put_string(j, "expected", r->expected);
-    json_put_string(j, "note", r->note);
-    json_put_int(j, "cohort", r->cohort);
-    json_put_array(j, "evidence");
-    for (int i = 0; i < r->fact_count; i++) {
-        json_put_object(j, NULL);
-        json_put_string(j, "fact", fact_name(r->facts[i]->id));
-        json_put_string(j, "subject", r->facts[i]->subject);
-        json_put_string(j, "state", fact_state_name(r->facts[i]->state));
-        json_put_string(j, "value", r->facts[i]->value);
-        json_put_string(j, "source", r->facts[i]->source);
-        json_put_end(j);
-    }
-    json_put_end(j);
-    json_put_string(j, "remedy",
-                    r->status == AUDIT_FAIL || r->status == AUDIT_WARN ? r->check->remedy : NULL);
-    json_put_end(j);
-}
-
-static void put_counts(struct json_writer *j, const char *key,
-                       const uint32_t counts[AUDIT_STATUS_COUNT])
-{
-    json_put_object(j, key);
-    for (int i = 0; i < AUDIT_STATUS_COUNT; i++) {
-        json_put_int(j, audit_status_name(i), counts[i]);
-    }
-    json_put_end(j);
 }
 
 static void print_json(const struct audit *a, const uint32_t counts[AUDIT_STATUS_COUNT],
@@ -74,11 +34,11 @@ static void print_json(const struct audit *a, const uint32_t counts[AUDIT_STATUS
     json_put_string(&j, "kind", "audit");
     json_put_int(&j, "hosts", a->sheet_count);
     json_put_string(&j, "status", audit_status_name(worst));
-    put_counts(&j, "counts", counts);
+    result_write_counts(&j, "counts", counts);
     json_put_array(&j, "results");
     for (uint32_t i = 0; i < a->count; i++) {
         if (all || a->results[i].status < AUDIT_PASS) {
-            put_result(&j, a, &a->results[i]);
+            result_write(&j, a, &a->results[i]);
         }
     }
     json_put_end(&j);
@@ -249,35 +209,11 @@ int audit_show(const struct audit_options *o, const struct audit *a,
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_SLURM, FORMAT_NAGIOS, FORMAT_NPD };
 
-/* The worst blocking result, and the first that has it. */
-static const struct audit_result *blocking(const struct audit *a, uint32_t sheet,
-                                           uint32_t counts[AUDIT_STATUS_COUNT])
-{
-    const struct audit_result *worst = NULL;
-
-    memset(counts, 0, AUDIT_STATUS_COUNT * sizeof(*counts));
-    for (uint32_t i = 0; i < a->count; i++) {
-        const struct audit_result *r = &a->results[i];
-        if (r->sheet == sheet && r->severity == SEVERITY_BLOCK) {
-            counts[r->status]++;
-            worst = worst == NULL || r->status < worst->status ? r : worst;
-        }
-    }
-    return worst;
-}
-
-static const char *gate_line(const struct audit_result *r, char text[512])
-{
-    snprintf(text, 512, "%s%s%s: %.120s%s%.120s%s%.120s", r->check->id,
-             r->subject[0] != '\0' ? " " : "", r->subject, r->found,
-             r->expected[0] != '\0' ? ", expected " : "", r->expected,
-             r->note[0] != '\0' ? "; " : "", r->note);
-    return text;
-}
-
 /* 0 pass, 1 warn, 2 fail, 3 unknown: as Nagios counts. npd: 0 good, 1 bad, 2 unknown. Slurm: 0, or 1 for all that is no pass. */
-static int gate_exit(enum audit_status status, enum format format)
+int audit_gate_exit(const struct audit_gate_line *g)
 {
+    const enum audit_status status = g->status;
+    const unsigned format = g->format;
     const int nagios = status == AUDIT_FAIL      ? 2
                        : status == AUDIT_UNKNOWN ? 3
                        : status == AUDIT_WARN    ? 1
@@ -288,23 +224,24 @@ static int gate_exit(enum audit_status status, enum format format)
                                   : nagios;
 }
 
-int audit_gate(const struct audit_options *o, const struct audit *a, uint32_t sheet)
+void audit_gate_print(const struct audit_gate_line *g)
 {
     static const char *const nagios[] = {"CRITICAL", "UNKNOWN", "WARNING", "OK", "UNKNOWN"};
-    uint32_t counts[AUDIT_STATUS_COUNT];
-    const struct audit_result *worst = blocking(a, sheet, counts);
-    char text[512] = "nothing was judged";
-    /* nothing but skips is no pass either */
-    const enum audit_status status =
-        worst == NULL || worst->status == AUDIT_SKIP ? AUDIT_UNKNOWN : worst->status;
-    const int code = gate_exit(status, o->format);
 
-    if (status == AUDIT_PASS) {
-        snprintf(text, sizeof(text), "%u blocking checks pass, %u do not apply", counts[AUDIT_PASS],
-                 counts[AUDIT_SKIP]);
-    } else if (worst != NULL) {
-        gate_line(worst, text);
+    if (g->format == FORMAT_NAGIOS) {
+        printf("FOLIOT %s - %s: %s\n", nagios[g->status], g->host, g->text);
+    } else {
+        printf("%s: %s: %s\n", g->host, audit_status_name(g->status), g->text);
     }
+}
+
+int audit_gate(const struct audit_options *o, const struct audit *a, uint32_t sheet)
+{
+    const struct gate g = gate_of(a, sheet);
+    char text[GATE_LINE_SIZE];
+    const struct audit_gate_line shown = {o->format, g.status, a->sheets[sheet].host,
+                                          gate_line(&g, text)};
+
     if (o->format == FORMAT_JSON) {
         struct json_writer j;
         const char *line;
@@ -314,20 +251,18 @@ int audit_gate(const struct audit_options *o, const struct audit *a, uint32_t sh
         json_put_int(&j, "version", 1);
         json_put_string(&j, "kind", "audit-gate");
         json_put_string(&j, "host", a->sheets[sheet].host);
-        json_put_string(&j, "status", audit_status_name(status));
+        json_put_string(&j, "status", audit_status_name(g.status));
         json_put_string(&j, "check",
-                        worst != NULL && status != AUDIT_PASS ? worst->check->id : NULL);
+                        g.worst != NULL && g.status != AUDIT_PASS ? g.worst->check->id : NULL);
         json_put_string(&j, "text", text);
-        put_counts(&j, "counts", counts);
+        result_write_counts(&j, "counts", g.counts);
         json_put_end(&j);
         if (json_writer_finish(&j, &line, &size) == 0) {
             fwrite(line, 1, size, stdout);
         }
         json_writer_done(&j);
-    } else if (o->format == FORMAT_NAGIOS) {
-        printf("FOLIOT %s - %s: %s\n", nagios[status], a->sheets[sheet].host, text);
     } else {
-        printf("%s: %s: %s\n", a->sheets[sheet].host, audit_status_name(status), text);
+        audit_gate_print(&shown);
     }
-    return code;
+    return audit_gate_exit(&shown);
 }

@@ -45,3 +45,7 @@
 
 _Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHUNKS_MAX,
                "the largest message in the largest chunks");
+
+/* Facts of a host, as they travel: of a part, and of a whole sheet. */
+#define AUDIT_PART_MAX  (1u << 20)
+#define AUDIT_SHEET_MAX (3u << 19)

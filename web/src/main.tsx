@@ -10,6 +10,7 @@ import { go, hrefTo, listen, parsePlace, place, type Range, ranges, shownRange }
 import { fleet, parseInstant, wall } from "./time.ts";
 import { Failed, Mark } from "./ui/state.tsx";
 import { Alerts } from "./views/alerts.tsx";
+import { Audit } from "./views/audit.tsx";
 import { Clock } from "./views/clock.tsx";
 import { Fleet } from "./views/fleet.tsx";
 import { Jobs, Savings } from "./views/jobs.tsx";
@@ -25,6 +26,7 @@ const views: [string, string, () => preact.JSX.Element][] = [
   ["mesh", "Mesh", Mesh],
   ["links", "Links", Links],
   ["jobs", "Jobs", Jobs],
+  ["audit", "Audit", Audit],
   ["alerts", "Alerts", Alerts],
   ["levels", "Levels", Levels],
   ["topology", "Topology", Topology],
@@ -40,6 +42,7 @@ const then: Record<string, string> = {
   jobs: "Jobs are shown with their whole past; states and flows are as they are now.",
   levels: "Levels are as they are now; their changes are of the range that ends at the moment chosen.",
   topology: "The topology is as it is now.",
+  audit: "Audits are shown with what was found then; agents and connectivity are as they are now.",
   savings: "Savings are those of all that is kept.",
   settings: "Settings are as they are now.",
 };

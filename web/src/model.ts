@@ -387,3 +387,49 @@ export interface AuditRow {
   detail: string;
   source: string | null;
 }
+
+export type AuditStatus = "fail" | "unknown" | "warn" | "pass" | "skip";
+export type AuditCounts = Record<AuditStatus, number>;
+
+export interface AuditRun {
+  run: string;
+  state: "reading" | "judging" | "done" | "stopped";
+  who: string;
+  why: string | null;
+  started_utc_ns: Ns;
+  ended_utc_ns: Ns | null;
+  hosts: number;
+  unanswered: number;
+  look: number;
+  left_out: { host: string; reason: string; note: string }[];
+  counts?: AuditCounts; // of hosts; when it is done
+  checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
+}
+
+export interface AuditResult {
+  check: string;
+  host: string;
+  subject: string;
+  status: AuditStatus;
+  reason: string | null;
+  severity: string;
+  suspect: boolean;
+  found: string;
+  expected: string;
+  note: string;
+  evidence: { fact: string; subject: string; state: string; value: string; source: string }[];
+  remedy: string | null;
+}
+
+export interface AuditNode {
+  host: string;
+  status: AuditStatus;
+  agent: string;
+  nic: AuditStatus;
+  initialized: AuditStatus;
+  active: AuditStatus;
+  gid_index: AuditStatus;
+  connectivity: AuditStatus;
+  gate: AuditStatus;
+  gate_text: string;
+}

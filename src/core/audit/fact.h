@@ -72,6 +72,8 @@ enum {
 struct sheet {
     const char *host;
     int64_t at_utc_ns; /* when it was read */
+    uint8_t missing;   /* enum audit_reason: why there is no sheet of this host; 0: this is it */
+    const char *missing_note;
     struct fact *facts;
     uint32_t count, capacity, left_out;
     char *text;

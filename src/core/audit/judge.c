@@ -251,7 +251,10 @@ static bool sheet_is_out(struct judging *j)
                (j->setting == NULL || j->setting->declared == NULL)) {
         judge_skip(j, "it compares hosts, and no others are at hand");
     } else {
-        if (s->stale_ns > 0 && s->now_utc_ns - j->sheet->at_utc_ns > s->stale_ns) {
+        if (j->sheet->missing != REASON_NONE) {
+            why = j->sheet->missing_note != NULL ? j->sheet->missing_note : "";
+            reason = j->sheet->missing;
+        } else if (s->stale_ns > 0 && s->now_utc_ns - j->sheet->at_utc_ns > s->stale_ns) {
             why = "the sheet is too old";
         } else if (j->sheet->left_out > 0) {
             why = "the sheet had no room for all facts";
@@ -447,6 +450,46 @@ void audit_confirm(struct audit *a, const struct audit *second)
             r->status = AUDIT_WARN;
             r->seen_once = true;
             r->note = "seen once: a second look did not find it";
+        }
+    }
+}
+
+static void seen_once(struct audit_result *r, const char *note)
+{
+    r->status = AUDIT_WARN;
+    r->seen_once = true;
+    r->note = note;
+}
+
+/* Results are by check, then by sheet, then by subject. */
+static int failure_order(const struct audit_failure *f, const struct audit_result *r)
+{
+    if (f->check != r->check) {
+        return f->check < r->check ? -1 : 1;
+    }
+    if (f->sheet != r->sheet) {
+        return f->sheet < r->sheet ? -1 : 1;
+    }
+    return strcmp(f->subject, r->subject);
+}
+
+void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
+                         const bool *looked)
+{
+    uint32_t k = 0;
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        while (k < count && failure_order(&first[k], r) < 0) {
+            k++;
+        }
+        const bool before = k < count && failure_order(&first[k], r) == 0;
+        if (r->status == AUDIT_FAIL && !looked[r->sheet]) {
+            seen_once(r, "seen once: no second look came");
+        } else if (r->status == AUDIT_FAIL && !before) {
+            seen_once(r, "seen once: the first look did not find it");
+        } else if (r->status == AUDIT_PASS && before) {
+            seen_once(r, "seen once: a second look did not find it");
         }
     }
 }

@@ -97,6 +97,15 @@ size_t audit_item_size(void);
 int audit_judge(struct audit *a);
 /* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. */
 void audit_confirm(struct audit *a, const struct audit *second);
+/* The same where the first look is over and gone: its failures, in the order of its results. `a` is the second look at the same
+ * sheets. What only one of both has, and what no second look came of (not `looked` at, by sheet), was seen once. */
+struct audit_failure {
+    const struct check *check;
+    uint32_t sheet;
+    const char *subject;
+};
+void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
+                         const bool *looked);
 /* By precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all). AUDIT_SKIP: there is
  * nothing else. */
 enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,

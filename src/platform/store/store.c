@@ -59,9 +59,22 @@ static const char schema_1[] =
     " what TEXT NOT NULL, detail TEXT NOT NULL);";
 static const char schema_2[] = "ALTER TABLE token ADD COLUMN scope TEXT NOT NULL DEFAULT '';";
 static const char schema_3[] = "ALTER TABLE audit ADD COLUMN source TEXT NOT NULL DEFAULT '';";
+static const char schema_4[] =
+    "CREATE TABLE fact_body(hash BLOB PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE host_part(host INTEGER NOT NULL, part TEXT NOT NULL, at_ns INTEGER NOT NULL,"
+    " hash BLOB NOT NULL, PRIMARY KEY(host, part, at_ns)) WITHOUT ROWID;"
+    "CREATE INDEX host_part_hash ON host_part(hash);"
+    "CREATE TABLE host_look(host INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, left_out INTEGER NOT "
+    "NULL,"
+    " refused TEXT NOT NULL, now BLOB NOT NULL);"
+    "CREATE TABLE audit_run(id INTEGER PRIMARY KEY, ended_ns INTEGER NOT NULL, body TEXT NOT NULL);"
+    "CREATE TABLE audit_host(run INTEGER NOT NULL, host INTEGER NOT NULL, at_ns INTEGER NOT NULL,"
+    " marks TEXT NOT NULL, gate TEXT NOT NULL, line TEXT NOT NULL, body BLOB NOT NULL,"
+    " PRIMARY KEY(run, host)) WITHOUT ROWID;"
+    "CREATE INDEX audit_host_newest ON audit_host(host, run);";
 
 /* What brings version i to i + 1. Never changed once released: a new one is added. */
-static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3};
+static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3, schema_4};
 
 /* ---- sql ---- */
 

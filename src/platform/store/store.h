@@ -17,7 +17,7 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define STORE_SCHEMA 3
+#define STORE_SCHEMA 4
 
 struct store;
 
@@ -196,6 +196,67 @@ typedef int (*store_audit_each)(void *context, const struct store_audit *audit);
 MUST_CHECK int store_audit_put(struct store *s, const struct store_audit *audit);
 MUST_CHECK int store_audits(struct store *s, int64_t before_id, int limit, store_audit_each each,
                             void *context);
+
+/* ---- facts of hosts, and audits of them ---- */
+/* A part of a host's sheet as it is from at_ns on; each content is kept once, by its hash. The same as before: nothing. */
+MUST_CHECK int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
+                              const uint8_t hash[static STORE_HASH_SIZE], const void *body,
+                              size_t size);
+/* Is this its newest? 1 or 0. */
+MUST_CHECK int store_part_is(struct store *s, int64_t host, const char *part,
+                             const uint8_t hash[static STORE_HASH_SIZE]);
+/* What is never the same twice, and how the look went: the newest only. */
+struct store_look {
+    int64_t host, at_ns;
+    uint32_t left_out;
+    const char *refused; /* why there is no sheet, in words; empty: there is */
+    const void *now;
+    size_t now_size;
+};
+MUST_CHECK int store_look_put(struct store *s, const struct store_look *look);
+typedef int (*store_look_each)(void *context, const struct store_look *look);
+MUST_CHECK int store_looks(struct store *s, int64_t host, store_look_each each,
+                           void *context); /* host 0: all */
+struct store_part {
+    const char *part;
+    int64_t at_ns;
+    const uint8_t *hash;
+    const void *body;
+    size_t size;
+};
+typedef int (*store_part_each)(void *context, const struct store_part *part);
+/* As they were at at_ns. */
+MUST_CHECK int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each,
+                           void *context);
+
+struct store_audit_run {
+    int64_t id,
+        ended_ns;     /* id: the fleet nanosecond at which it began; ended_ns 0: it is under way */
+    const char *body; /* JSON object */
+};
+MUST_CHECK int store_audit_run_put(struct store *s, const struct store_audit_run *run);
+typedef int (*store_audit_run_each)(void *context, const struct store_audit_run *run);
+/* Newest first, older than before_id (0: any). */
+MUST_CHECK int store_audit_runs(struct store *s, int64_t before_id, int limit,
+                                store_audit_run_each each, void *context);
+MUST_CHECK int store_audit_run_get(struct store *s, int64_t id, store_audit_run_each each,
+                                   void *context); /* -ENOENT */
+/* Of one host in a run: body is the JSON array of all but what passed or was skipped. */
+struct store_audit_host {
+    int64_t run, host, at_ns;
+    const char *marks, *gate,
+        *line; /* a letter for each check of the run; the gate's status and words */
+    const void *body;
+    size_t size;
+};
+MUST_CHECK int store_audit_host_put(struct store *s, const struct store_audit_host *host);
+typedef int (*store_audit_host_each)(void *context, const struct store_audit_host *host);
+MUST_CHECK int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each,
+                                 void *context);
+/* The newest of each host. */
+MUST_CHECK int store_audit_newest(struct store *s, store_audit_host_each each, void *context);
+/* Ended runs that began before, their results, and contents that nothing names any more. */
+MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id);
 
 /* When the newest event or chunk is of; 0: there is none. */
 int64_t store_newest_ns(struct store *s);

@@ -384,6 +384,7 @@ static int open_parts(struct agent *a)
                  {"agent.sock", agent_server_open},
                  {"the fleet's settings", agent_settings_open},
                  {"measurements on demand", agent_measure_open},
+                 {"facts of this machine", agent_audit_open},
                  {"reports to the controller", agent_uplink_open},
                  {"jobs' pages", open_jobs},
                  {"metrics", agent_metrics_open}};
@@ -438,6 +439,7 @@ static void close_all(struct agent *a)
     http_server_close(a->metrics);
     agent_uplink_close(a);
     agent_measure_close(a);
+    agent_audit_close(a);
     agent_server_close(a);
     if (a->node != NULL) {
         agent_state_save(a);

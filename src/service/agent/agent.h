@@ -10,7 +10,7 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
- * jobs_change.c what jobs on this host say; measure.c measurements on demand; server.c and answer_*.c
+ * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; server.c and answer_*.c
  * the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
  * fleet's list; settings.c what it configures; join.c the way in. */
 #pragma once
@@ -189,6 +189,7 @@ struct agent {
     struct agent_server *server;
     struct uplink *uplink; /* NULL: no controller */
     struct agent_measure *measure;
+    struct agent_audit *audit;
     struct jobs *jobs;
     struct http_server *metrics;
     bool ready_said, state_trouble;
@@ -257,6 +258,13 @@ void agent_measure_send(struct agent *a);
 /* True: it was of a measurement. */
 bool agent_measure_on_packet(struct agent *a, const struct node_receive *r);
 bool agent_measure_on_transmit(struct agent *a, const struct node_transmit *t);
+
+/* ---- audit.c: the machine's facts, read by foliot-inspect, when the controller asks ---- */
+struct Foliot__V1__Look;
+MUST_CHECK int agent_audit_open(struct agent *a);
+void agent_audit_close(struct agent *a);
+/* As the controller's last reply has it; NULL: nothing is asked. */
+void agent_audit_take(struct agent *a, const struct Foliot__V1__Look *look);
 
 /* ---- nics.c ---- */
 MUST_CHECK int agent_nics_open(struct agent *a);

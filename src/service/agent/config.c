@@ -96,11 +96,11 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
-        "host",        "key_file",   "port",         "nics",         "peers",
-        "routers",     "stamps",     "edge_limit",   "runtime_dir",  "state_dir",
-        "delay_floor", "diameter",   "flap_limit",   "paths",        "ring_peers",
-        "record_mib",  "controller", "identity_dir", "fleet_file",   "metrics_listen",
-        "anchors",     "host_keys",  "mode",         "socket_group", NULL};
+        "host",       "key_file",       "port",        "nics",       "peers",       "routers",
+        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
+        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
+        "fleet_file", "metrics_listen", "anchors",     "host_keys",  "mode",        "socket_group",
+        "inspect",    "inspect_root",   NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
@@ -128,6 +128,11 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r
               : config_copy(root, "metrics_listen", c->metrics_listen, sizeof(c->metrics_listen),
                             l->error);
+    snprintf(c->inspect, sizeof(c->inspect), "%s", AGENT_INSPECT_DEFAULT);
+    r = r < 0 ? r : load_folder(root, "inspect", c->inspect, sizeof(c->inspect), l->error);
+    r = r < 0
+            ? r
+            : load_folder(root, "inspect_root", c->inspect_root, sizeof(c->inspect_root), l->error);
     snprintf(c->socket_group, sizeof(c->socket_group), "foliot");
     r = r < 0
             ? r

@@ -125,6 +125,7 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
         uplink_take_members(u, m->members);
     }
     agent_measure_take(u->agent, m->measure);
+    agent_audit_take(u->agent, m->look);
     if (m->renew && u->renew_at == 0) {
         u->renew_at = uplink_now();
     }
@@ -255,7 +256,7 @@ static void send_batch(struct uplink *u)
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
     m.controller = (ProtobufCBinaryData){u->seen.size, u->seen.token};
     m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
-    m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE;
+    m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK;
     m.measured = agent_measure_result(a);
     if (a->pairs != NULL) {
         m.pair_key = (ProtobufCBinaryData){sizeof(a->pair_public), a->pair_public};
@@ -392,6 +393,18 @@ void agent_uplink_beat(struct agent *a)
         a->uplink->echo = http_client_busy(a->uplink->client);
         uplink_arm(a->uplink);
     }
+}
+
+int agent_uplink_sheet(struct agent *a, Foliot__V1__Sheet *sheet)
+{
+    struct uplink *u = a->uplink;
+    if (u == NULL) {
+        return -ENOTCONN;
+    }
+    int r = report_make_sheet(u->maker, a, sheet, &u->packed);
+    r = r < 0 ? r : spool_append(u->spool, u->packed.bytes, u->packed.size);
+    agent_uplink_beat(a);
+    return r;
 }
 
 /* ---- life ---- */

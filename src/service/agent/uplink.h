@@ -31,6 +31,9 @@ void agent_uplink_link(struct agent *a, const struct agent_event *e);
 void agent_uplink_jobs(struct agent *a);
 /* There is something that the controller waits for: not only with the next beat. */
 void agent_uplink_beat(struct agent *a);
+/* A report that holds this sheet and nothing else, sent at once. -EMSGSIZE: it is too large for one. */
+struct Foliot__V1__Sheet;
+MUST_CHECK int agent_uplink_sheet(struct agent *a, struct Foliot__V1__Sheet *sheet);
 void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
 
 /* ---- shared by uplink.c and report.c ---- */
@@ -55,6 +58,9 @@ void report_want_table(struct report_maker *m);
 /* zstd(Report) with the waiting events; covers_ms > 0: and a rollup. -ENOMEM. */
 MUST_CHECK int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms,
                            uint64_t lost, uint64_t spool_bytes, struct message_buffer *ret);
+
+MUST_CHECK int report_make_sheet(struct report_maker *m, struct agent *a,
+                                 struct Foliot__V1__Sheet *sheet, struct message_buffer *ret);
 
 /* ---- report_jobs.c: out of the arena ---- */
 MUST_CHECK int report_fill_jobs(struct message_arena *arena, struct agent *a,

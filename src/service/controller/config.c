@@ -84,17 +84,31 @@ static bool loopback(const char *address)
 static int load_root(const struct config_node *root, struct controller_config *c,
                      struct config_error *error)
 {
-    static const char *const keys[] = {
-        "data_dir",         "listen",    "api_listen",   "api_socket", "api_key",
-        "api_certificate",  "api_names", "metrics_open", "report",     "beat",
-        "certificate_life", "keep",      "alerts",       "levels",     "remote_write",
-        "record_mib",       NULL};
+    static const char *const keys[] = {"data_dir",
+                                       "listen",
+                                       "api_listen",
+                                       "api_socket",
+                                       "api_key",
+                                       "api_certificate",
+                                       "api_names",
+                                       "metrics_open",
+                                       "report",
+                                       "beat",
+                                       "certificate_life",
+                                       "keep",
+                                       "alerts",
+                                       "levels",
+                                       "remote_write",
+                                       "record_mib",
+                                       "audit",
+                                       NULL};
     int64_t mib = 0, report = c->report_ms * NS_PER_MS, beat = c->beat_ms * NS_PER_MS,
             life = c->certificate_s * NS_PER_S;
     int r = config_allow(root, keys, error);
     r = r < 0 ? r : config_copy(root, "data_dir", c->data_dir, sizeof(c->data_dir), error);
     r = r < 0 ? r : config_copy(root, "alerts", c->alerts, sizeof(c->alerts), error);
     r = r < 0 ? r : config_copy(root, "levels", c->levels, sizeof(c->levels), error);
+    r = r < 0 ? r : config_copy(root, "audit", c->audit, sizeof(c->audit), error);
     r = r < 0 ? r : config_copy(root, "listen", c->listen, sizeof(c->listen), error);
     r = r < 0 ? r : config_copy(root, "api_listen", c->api_listen, sizeof(c->api_listen), error);
     r = r < 0 ? r : config_copy(root, "api_socket", c->api_socket, CONTROLLER_PATH_SIZE, error);

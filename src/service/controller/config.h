@@ -25,6 +25,7 @@ struct controller_config {
     char api_socket[CONTROLLER_PATH_SIZE + 16]; /* empty: the default place; "none" */
     char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
     char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
+    char audit[CONTROLLER_PATH_SIZE];  /* audit.yaml; likewise */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
     char api_names[CONTROLLER_API_NAMES_MAX][CONTROLLER_API_NAME_SIZE]; /* further ones, of ours */
     size_t api_name_count;

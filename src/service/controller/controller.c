@@ -14,6 +14,7 @@
 #include "base/paths.h"
 #include "platform/journal/journal.h"
 #include "service/controller/api/live.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fault.h"
@@ -182,6 +183,7 @@ static void commit(struct controller *c)
     }
     state_committed(c, true);
     ingest_answer_waiting(c, 0);
+    audit_on_commit(c);
     see_to_log(c);
 }
 
@@ -267,6 +269,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     tenants_watch(c);
     levels_watch(c);
     measure_watch(c);
+    audit_watch(c);
     reopen_agents(c);
     alarm_second(c);
     api_watch_streams(c);
@@ -366,6 +369,7 @@ void controller_close(struct controller *c)
     store_close(c->store);
     levels_free(c);
     measures_close(c);
+    audits_close(c);
     declared_free(c);
     fabric_close(c);
     fault_close(c);
@@ -456,6 +460,7 @@ static int open_all(struct controller *c)
                  {"threads beside the store", open_workers},
                  {"service levels", levels_load},
                  {"measurements on demand", measures_open},
+                 {"audits", audits_open},
                  {"the declared topology", declared_load},
                  {"the fabric", fabric_open},
                  {"faults", fault_open},

@@ -19,6 +19,7 @@
 #include "service/controller/fleet/host.h"
 #include "service/controller/instance.h"
 
+struct audits;
 struct brain;
 struct brain_recorder;
 struct member_index;
@@ -62,6 +63,7 @@ struct controller {
     struct fleet_config *fleet_config;
     struct levels *levels;
     struct measures *measures;
+    struct audits *audits; /* audit/audit.h */
     struct declared *declared;
     struct fabric *fabric;
     struct faults *faults;   /* fault.h */

@@ -6,6 +6,7 @@
 #pragma once
 #include "core/audit/fact.h"
 #include "platform/sysfs/sysfs.h"
+#include "service/audit/sheet.h"
 
 struct inspect_config {
     const char *root;        /* a tree that looks like "/"; NULL: this machine */
@@ -18,10 +19,6 @@ struct inspect_config {
     const char *slow;        /* for tests: this collector never ends; NULL: none */
 };
 extern const struct inspect_config inspect_usual;
-
-/* A sheet in memory of its own. */
-struct sheet *sheet_new(void);
-struct sheet *sheet_free(struct sheet *s); /* accepts NULL, returns NULL */
 
 /* 0, or why not even a child could be started (-errno). host: what the machine calls itself, unless the tree tells. */
 int inspect_host(const struct inspect_config *config, struct sheet *ret_sheet);

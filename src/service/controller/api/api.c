@@ -83,6 +83,12 @@ static const struct route {
     {"GET", "/api/v1/rotation", ROLE_ADMIN, api_get_rotation},
     {"POST", "/api/v1/rotation", ROLE_ADMIN, api_post_rotation},
     {"GET", "/api/v1/audit", ROLE_ADMIN, api_get_audit},
+    {"GET", "/api/v1/audit/runs", ROLE_VIEWER, api_get_audit_runs, true},
+    {"POST", "/api/v1/audit/runs", ROLE_OPERATOR, api_post_audit_run},
+    {"GET", "/api/v1/audit/runs/", ROLE_VIEWER, api_get_audit_run, true},
+    {"DELETE", "/api/v1/audit/runs/", ROLE_OPERATOR, api_delete_audit_run},
+    {"GET", "/api/v1/audit/hosts/", ROLE_VIEWER, api_get_audit_host, true},
+    {"GET", "/api/v1/audit/checks", ROLE_VIEWER, api_get_audit_checks, true},
     {"POST", "/api/v1/sign-in", ROLE_NONE, api_post_sign_in},
     {"POST", "/api/v1/sign-in/codes", ROLE_VIEWER, api_post_sign_in_code, true},
     {"GET", "/healthz", ROLE_NONE, get_health},
@@ -332,6 +338,7 @@ static const struct filter {
     {"/api/v1/findings", "open", "|true|false|"},
     {"/api/v1/events", "kind", "|finding|link|host|job|incident|controller|"},
     {"/api/v1/incidents", "open", "|true|false|"},
+    {"/api/v1/audit/runs/", "status", "|fail|unknown|warn|"},
     {"/api/v1/jobs", "state", "|unknown|running|idle|parted|ended|killed|"},
 };
 

@@ -67,6 +67,14 @@ void api_get_measurement(struct api_call *call);
 void api_post_measurement(struct api_call *call);
 void api_delete_measurement(struct api_call *call);
 
+/* ---- api_inspection.c ---- */
+void api_get_audit_runs(struct api_call *call);
+void api_post_audit_run(struct api_call *call);
+void api_get_audit_run(struct api_call *call);
+void api_delete_audit_run(struct api_call *call);
+void api_get_audit_host(struct api_call *call);
+void api_get_audit_checks(struct api_call *call);
+
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);
 void api_post_rotation(struct api_call *call);

@@ -8,6 +8,7 @@
 
 #include "core/brain/brain.h"
 #include "core/fleet/protocol.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
@@ -196,6 +197,8 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     Foliot__V1__Settings settings = ingest_settings(c, h);
     static struct measure_request request;
     reply.measure = measure_for(c, h, &request);
+    Foliot__V1__Look look;
+    reply.look = audit_look_for(c, h, &look);
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
@@ -351,6 +354,7 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     h->bytes += sealed->body.len;
     h->reports++;
     c->count.reports++;
+    r = r < 0 || report->sheet == NULL ? r : audit_take(c, h, report->sheet, at, &stored);
     r = r < 0 ? r : state_apply(c, h, report, at);
     quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
     return r < 0 ? r : tell_dropped(c, h);
@@ -463,6 +467,7 @@ static void do_report(struct controller *c, struct http_request *request,
     brain_tell(c->brain, h->heard, BRAIN_HEARD,
                &(struct brain_heard){h->index, span_ms(h->beat_ms), span_ms(h->report_ms)}, NULL);
     measure_heard(c, h, batch);
+    audit_heard(c, batch);
     hear_of_members(h, batch);
     fleet_pair_key(c, h, batch->pair_key.data, batch->pair_key.len);
     h->authority_version = batch->authority_version;
@@ -498,6 +503,7 @@ static void do_report(struct controller *c, struct http_request *request,
     } else {
         controller_touch(c);
     }
+    audit_watch(c); /* the last sheet may have come */
     alarm_run(c);
 }
 

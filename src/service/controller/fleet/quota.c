@@ -26,6 +26,7 @@ static const struct message_ceiling ceilings[] = {
     {&foliot__v1__finding__descriptor, "what", 0, REPORT_TEXT_MAX},
     {&foliot__v1__finding__descriptor, "suspect", 0, REPORT_TEXT_MAX},
     {&foliot__v1__finding__descriptor, "advice", 0, REPORT_TEXT_MAX},
+    {&foliot__v1__sheet_part__descriptor, "body", 0, AUDIT_PART_MAX},
     {&foliot__v1__path_table__descriptor, "local", PATHS, 0},
     {&foliot__v1__path_table__descriptor, "peer", PATHS, 0},
     {&foliot__v1__path_table__descriptor, "port", PATHS, 0},

@@ -1,0 +1,423 @@
+/* foliot_audit_fleet.c: `foliot audit` of a whole fleet, through its controller: runs, what came of them, the node table,
+ * the gate. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/foliot_api.h"
+#include "app/foliot_audit.h"
+#include "app/foliot_foreign.h"
+#include "app/foliot_show.h"
+#include "app/foliot_text.h"
+
+enum { BAR = 30, LOOK_MS = 200, SHOWN_MOST = 200, PATH_SIZE = 256 };
+
+static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
+
+static int exit_of_counts(const json_t *counts)
+{
+    const bool fails = json_integer_value(json_object_get(counts, "fail")) > 0 ||
+                       json_integer_value(json_object_get(counts, "warn")) > 0;
+
+    return fails                                                        ? EXIT_NOT_WELL
+           : json_integer_value(json_object_get(counts, "unknown")) > 0 ? EXIT_UNREACHABLE
+           : json_integer_value(json_object_get(counts, "pass")) > 0    ? EXIT_WELL
+                                                                        : EXIT_UNREACHABLE;
+}
+
+/* ---- a run, for people ---- */
+
+static void print_tree(const json_t *checks)
+{
+    static const char *const titles[] = {"", ">FAIL", ">UNKNOWN", ">WARN", ">PASS", ">SKIP", NULL};
+    struct libscols_table *table = table_new(titles);
+    const char *group = "";
+    size_t i = 0;
+
+    while (table != NULL && i < json_array_size(checks)) {
+        const json_t *first = json_array_get(checks, i);
+        struct libscols_line *line;
+        int64_t counts[5] = {0};
+        if (strcmp(group, api_text(first, "group")) != 0) {
+            group = api_text(first, "group");
+            line = table_line(table);
+            table_put(line, 0, group);
+        }
+        for (; i < json_array_size(checks); i++) {
+            const json_t *c = json_array_get(checks, i);
+            if (strcmp(api_text(c, "part"), api_text(first, "part")) != 0 ||
+                strcmp(api_text(c, "group"), group) != 0) {
+                break;
+            }
+            for (int k = 0; k < 5; k++) {
+                counts[k] +=
+                    json_integer_value(json_object_get(json_object_get(c, "counts"), statuses[k]));
+            }
+        }
+        line = table_line(table);
+        table_put(line, 0, text_format("    %s", api_text(first, "part")).text);
+        for (int k = 0; k < 5; k++) {
+            table_put(line, (size_t)k + 1,
+                      counts[k] > 0 ? text_format("%lld", (long long)counts[k]).text : "·");
+        }
+    }
+    if (table != NULL) {
+        table_show(table, stdout);
+    }
+}
+
+static void print_line(const char *what, const char *text)
+{
+    if (text[0] != '\0' && strcmp(text, "-") != 0) {
+        printf("  %-9s %s\n", what, text);
+    }
+}
+
+static void print_result(const json_t *r)
+{
+    const char *status = api_text(r, "status"), *subject = api_text(r, "subject");
+    const json_t *evidence = json_object_get(r, "evidence");
+    const size_t facts = json_array_size(evidence);
+    const enum colour colour = strcmp(status, "fail") == 0 ? COLOUR_BAD : COLOUR_WARN;
+
+    printf("\n%s%s%s %s  %s%s%s  (%s)\n", colour_begin(stdout, colour),
+           json_is_true(json_object_get(r, "suspect")) ? "suspect" : status, colour_end(stdout),
+           api_text(r, "check"), api_text(r, "host"), subject[0] != '\0' ? " " : "", subject,
+           api_text(r, "severity"));
+    print_line("found", api_text(r, "found"));
+    print_line("expected", api_text(r, "expected"));
+    print_line("note", api_text(r, "note"));
+    if (facts > 0) {
+        print_line("source", api_text(json_array_get(evidence, facts - 1), "source"));
+    }
+    print_line("do", api_text(r, "remedy"));
+}
+
+/* Results of one status, a page at a time. How many there are more of than were shown is told. */
+static int print_results(struct api *api, const char *run, const char *status)
+{
+    char path[PATH_SIZE];
+    size_t i;
+    json_t *r;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/results?limit=%d&status=%s", run,
+             SHOWN_MOST, status);
+    const int result = api_ask(api, "GET", path, NULL);
+    json_array_foreach(json_object_get(api->answer, "items"), i, r)
+    {
+        print_result(r);
+    }
+    if (result == EXIT_WELL && json_is_string(json_object_get(api->answer, "next"))) {
+        printf("\n… and more: --json has all\n");
+    }
+    return result;
+}
+
+static void print_left_out(const json_t *run)
+{
+    size_t i;
+    json_t *o;
+
+    json_array_foreach(json_object_get(run, "left_out"), i, o)
+    {
+        printf("left out: %s: %s (%s)\n", api_text(o, "host"), api_text(o, "note"),
+               api_text(o, "reason"));
+    }
+}
+
+static int print_run(struct api *api, json_t *run)
+{
+    const json_t *counts = json_object_get(run, "counts");
+    const char *id = api_text(run, "run");
+    int status = EXIT_WELL;
+
+    printf("audit %s of %s host%s, %s: %s\n", id, api_number_text(run, "hosts").text,
+           json_integer_value(json_object_get(run, "hosts")) == 1 ? "" : "s",
+           field_time(run, "started_utc_ns").text, api_text(run, "state"));
+    print_line("why", api_text(run, "why"));
+    if (counts == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    printf("hosts: %s fail, %s unknown, %s warn, %s pass\n\n", api_number_text(counts, "fail").text,
+           api_number_text(counts, "unknown").text, api_number_text(counts, "warn").text,
+           api_number_text(counts, "pass").text);
+    print_tree(json_object_get(run, "checks"));
+    status = print_results(api, id, "fail");
+    status = status == EXIT_WELL ? print_results(api, id, "warn") : status;
+    puts("");
+    print_left_out(run);
+    return status == EXIT_WELL ? exit_of_counts(counts) : status;
+}
+
+/* The run with all its results, in one answer. */
+static int print_json(struct api *api, json_t *run)
+{
+    json_t *items = NULL;
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/results?limit=1000",
+             api_text(run, "run"));
+    const json_t *counts = json_object_get(run, "counts");
+    const int status = counts != NULL ? api_ask_pages(api, path, &items) : EXIT_UNREACHABLE;
+    if (status == EXIT_WELL) {
+        json_object_set_new(run, "results", items);
+    }
+    json_dumpf(run, stdout, JSON_COMPACT);
+    putchar('\n');
+    return status == EXIT_WELL ? exit_of_counts(counts) : status;
+}
+
+static int show_run_of(struct api *api, const char *id)
+{
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s", id);
+    int status = api_ask(api, "GET", path, NULL);
+    if (status != EXIT_WELL) {
+        return status;
+    }
+    json_t *run = json_incref(api->answer);
+    status = api->json ? print_json(api, run) : print_run(api, run);
+    json_decref(run);
+    return status;
+}
+
+/* ---- under way ---- */
+
+static void show_progress(const json_t *run)
+{
+    const int64_t all = json_integer_value(json_object_get(run, "hosts")),
+                  left = json_integer_value(json_object_get(run, "unanswered"));
+    const int done = all > 0 ? (int)((all - left) * BAR / all) : 0;
+    char bar[BAR + 1];
+
+    for (int i = 0; i < BAR; i++) {
+        bar[i] = i < done ? '#' : '.';
+    }
+    bar[BAR] = '\0';
+    fprintf(stderr, "\r[%s] %s: %lld of %lld hosts have answered, look %s ", bar,
+            api_text(run, "state"), (long long)(all - left), (long long)all,
+            api_number_text(run, "look").text);
+}
+
+static bool under_way(const json_t *run)
+{
+    return strcmp(api_text(run, "state"), "reading") == 0 ||
+           strcmp(api_text(run, "state"), "judging") == 0;
+}
+
+static int follow(struct api *api, char id[24])
+{
+    const bool bar = isatty(STDERR_FILENO) && !api->json;
+    const struct timespec pause = {0, LOOK_MS * 1000000L};
+    char path[PATH_SIZE];
+    int status = EXIT_WELL;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%s", id);
+    while (status == EXIT_WELL && under_way(api->answer)) {
+        if (bar) {
+            show_progress(api->answer);
+        }
+        nanosleep(&pause, NULL);
+        status = api_ask(api, "GET", path, NULL);
+    }
+    if (bar) {
+        fprintf(stderr, "\r%*s\r", BAR + 70, "");
+    }
+    return status;
+}
+
+static int run(struct api *api, int count, char *words[])
+{
+    json_t *body = json_object(), *hosts = json_array();
+    char id[24];
+
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(hosts, json_string(words[i]));
+    }
+    if (count > 0) {
+        json_object_set(body, "hosts", hosts);
+    }
+    json_decref(hosts);
+    int status = api_ask_json(api, "POST", "/api/v1/audit/runs", body);
+    if (status != EXIT_WELL) {
+        return status;
+    }
+    snprintf(id, sizeof(id), "%s", api_text(api->answer, "run"));
+    status = follow(api, id);
+    return status == EXIT_WELL ? show_run_of(api, id) : status;
+}
+
+/* ---- the rest ---- */
+
+static int nodes(struct api *api, const char *id)
+{
+    static const char *const titles[] = {"HOST",        "STATUS", "AGENT",     "NIC",
+                                         "INITIALIZED", "ACTIVE", "GID INDEX", "CONNECTIVITY",
+                                         "GATE",        NULL};
+    static const char *const keys[] = {"host",   "status",    "agent",        "nic", "initialized",
+                                       "active", "gid_index", "connectivity", "gate"};
+    json_t *items = NULL, *n;
+    char path[PATH_SIZE];
+    size_t i;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/nodes?limit=1000", id);
+    const int status = api_ask_pages(api, path, &items);
+    if (status == EXIT_WELL && api->json) {
+        json_dumpf(items, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else if (status == EXIT_WELL) {
+        struct libscols_table *table = table_new(titles);
+        json_array_foreach(items, i, n)
+        {
+            struct libscols_line *line = table != NULL ? table_line(table) : NULL;
+            for (size_t k = 0; line != NULL && k < sizeof(keys) / sizeof(keys[0]); k++) {
+                table_put(line, k, api_text(n, keys[k]));
+            }
+        }
+        if (table != NULL) {
+            table_show(table, stdout);
+        }
+    }
+    json_decref(items);
+    return status;
+}
+
+static int runs(struct api *api)
+{
+    static const char *const titles[] = {"RUN",    "BEGAN",     "STATE", "WHO",
+                                         ">HOSTS", ">LEFT OUT", NULL};
+    size_t i;
+    json_t *r;
+    const int status = api_ask(api, "GET", "/api/v1/audit/runs", NULL);
+
+    if (status != EXIT_WELL || api->json) {
+        if (status == EXIT_WELL) {
+            api_print(api);
+        }
+        return status;
+    }
+    struct libscols_table *table = table_new(titles);
+    json_array_foreach(json_object_get(api->answer, "items"), i, r)
+    {
+        struct libscols_line *line = table != NULL ? table_line(table) : NULL;
+        if (line != NULL) {
+            table_put(line, 0, api_text(r, "run"));
+            table_put(line, 1, field_time(r, "started_utc_ns").text);
+            table_put(line, 2, api_text(r, "state"));
+            table_put(line, 3, api_text(r, "who"));
+            table_put(line, 4, api_number_text(r, "hosts").text);
+            table_put(line, 5,
+                      text_format("%zu", json_array_size(json_object_get(r, "left_out"))).text);
+        }
+    }
+    if (table != NULL) {
+        table_show(table, stdout);
+    }
+    return status;
+}
+
+static int stop(struct api *api, const char *id)
+{
+    char path[PATH_SIZE];
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s", id);
+    const int status = api_ask(api, "DELETE", path, NULL);
+    if (status == EXIT_WELL && api->json) {
+        api_print(api);
+    } else if (status == EXIT_WELL) {
+        printf("audit %s: %s\n", api_text(api->answer, "run"), api_text(api->answer, "why"));
+    }
+    return status;
+}
+
+static int gate(struct api *api, const char *host, unsigned format)
+{
+    char path[PATH_SIZE];
+    struct audit_gate_line line = {.format = format, .status = AUDIT_UNKNOWN};
+
+    snprintf(path, sizeof(path), "/api/v1/audit/hosts/%.80s/gate", host);
+    if (api_ask(api, "GET", path, NULL) != EXIT_WELL) {
+        return audit_gate_exit(&line); /* who knows nothing lets nothing pass */
+    }
+    if (api->json) {
+        api_print(api);
+    }
+    for (unsigned k = 0; k < AUDIT_STATUS_COUNT; k++) {
+        line.status = strcmp(api_text(api->answer, "status"), statuses[k]) == 0
+                          ? (enum audit_status)k
+                          : line.status;
+    }
+    line.host = api_text(api->answer, "host");
+    line.text = api_text(api->answer, "text");
+    if (!api->json) {
+        audit_gate_print(&line);
+    }
+    return audit_gate_exit(&line);
+}
+
+bool audit_means_fleet(int argc, char *argv[])
+{
+    static const char *const words[] = {"nodes", "runs", "stop"};
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--fleet") == 0 || strncmp(argv[i], "--controller", 12) == 0) {
+            return true;
+        }
+    }
+    for (size_t k = 0; argc > 1 && k < sizeof(words) / sizeof(words[0]); k++) {
+        if (strcmp(argv[1], words[k]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int ask(struct api *api, int count, char *words[], unsigned format)
+{
+    const char *word = count > 0 ? words[0] : "run";
+
+    if (strcmp(word, "run") == 0) {
+        return run(api, count > 0 ? count - 1 : 0, words + 1);
+    }
+    if (strcmp(word, "runs") == 0 && count == 1) {
+        return runs(api);
+    }
+    if (strcmp(word, "show") == 0 && count <= 2) {
+        return show_run_of(api, count == 2 ? words[1] : "latest");
+    }
+    if (strcmp(word, "nodes") == 0 && count <= 2) {
+        return nodes(api, count == 2 ? words[1] : "latest");
+    }
+    if (strcmp(word, "stop") == 0 && count == 2) {
+        return stop(api, words[1]);
+    }
+    if (strcmp(word, "gate") == 0 && count == 2) {
+        return gate(api, words[1], format);
+    }
+    command_usage(command_find("audit"), stderr);
+    return EXIT_USAGE;
+}
+
+int audit_fleet(int argc, char *argv[])
+{
+    static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
+    struct api api;
+    bool fleet = false;
+    unsigned format = 0;
+    const struct option_entry own[] = {{"fleet", 0, OPTION_FLAG, &fleet},
+                                       {"format", 0, OPTION_CHOICE, &format, .choices = formats},
+                                       {0}};
+
+    api_init(&api, "audit");
+    const int r = api_parse(&api, own, argc, argv);
+    if (r != 0) {
+        return r == COMMAND_HELPED ? EXIT_WELL : r;
+    }
+    api.json = api.json || format == 1;
+    const int status = ask(&api, argc - api.first, argv + api.first, format);
+    api_done(&api);
+    return status;
+}

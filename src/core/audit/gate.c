@@ -1,0 +1,39 @@
+/* gate.c: see gate.h. */
+#include "core/audit/gate.h"
+
+#include <stdio.h>
+
+struct gate gate_of(const struct audit *a, uint32_t sheet)
+{
+    struct gate g = {.status = AUDIT_UNKNOWN};
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if (r->sheet == sheet && r->severity == SEVERITY_BLOCK) {
+            g.counts[r->status]++;
+            g.worst = g.worst == NULL || r->status < g.worst->status ? r : g.worst;
+        }
+    }
+    if (g.worst != NULL && g.worst->status != AUDIT_SKIP) {
+        g.status = g.worst->status;
+    }
+    return g;
+}
+
+const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE])
+{
+    const struct audit_result *r = g->worst;
+
+    if (r == NULL) {
+        snprintf(ret_text, GATE_LINE_SIZE, "nothing was judged");
+    } else if (g->status == AUDIT_PASS) {
+        snprintf(ret_text, GATE_LINE_SIZE, "%u blocking checks pass, %u do not apply",
+                 g->counts[AUDIT_PASS], g->counts[AUDIT_SKIP]);
+    } else {
+        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%.100s%s%.100s", r->check->id,
+                 r->subject[0] != '\0' ? " " : "", r->subject, r->found,
+                 r->expected[0] != '\0' ? ", expected " : "", r->expected,
+                 r->note[0] != '\0' ? "; " : "", r->note);
+    }
+    return ret_text;
+}

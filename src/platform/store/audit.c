@@ -1,0 +1,238 @@
+/* audit.c: facts of hosts by their content, and audits. Bodies lie packed. */
+#include <errno.h>
+#include <string.h>
+
+#include "platform/message/message.h"
+#include "platform/store/sql.h"
+
+enum { BODY_MAX = 4 << 20 };
+
+/* ---- facts ---- */
+
+int store_part_is(struct store *s, int64_t host, const char *part,
+                  const uint8_t hash[static STORE_HASH_SIZE])
+{
+    int r = 0, same = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT hash FROM host_part WHERE host = ? AND part = ? "
+                                  "ORDER BY at_ns DESC LIMIT 1",
+                                  "is", host, part);
+    while (sql_next(s, q, &r)) {
+        same = sqlite3_column_bytes(q, 0) == STORE_HASH_SIZE &&
+               memcmp(sqlite3_column_blob(q, 0), hash, STORE_HASH_SIZE) == 0;
+    }
+    return r < 0 ? r : same;
+}
+
+int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
+                   const uint8_t hash[static STORE_HASH_SIZE], const void *body, size_t size)
+{
+    struct message_buffer packed = {0};
+    int r = store_part_is(s, host, part, hash);
+    if (r != 0) {
+        return r < 0 ? r : 0;
+    }
+    r = message_pack(body, size, &packed);
+    r = r < 0 ? r
+              : sql_run(s, "INSERT OR IGNORE INTO fact_body(hash, body) VALUES(?, ?)", "bb", hash,
+                        (size_t)STORE_HASH_SIZE, packed.bytes, packed.size);
+    r = r < 0 ? r
+              : sql_run(s,
+                        "INSERT OR REPLACE INTO host_part(host, part, at_ns, hash) "
+                        "VALUES(?, ?, ?, ?)",
+                        "isib", host, part, at_ns, hash, (size_t)STORE_HASH_SIZE);
+    message_buffer_done(&packed);
+    return r;
+}
+
+int store_look_put(struct store *s, const struct store_look *l)
+{
+    struct message_buffer packed = {0};
+    int r = message_pack(l->now_size > 0 ? l->now : "", l->now_size, &packed);
+    r = r < 0 ? r
+              : sql_run(s,
+                        "INSERT OR REPLACE INTO host_look(host, at_ns, left_out, refused, now) "
+                        "VALUES(?, ?, ?, ?, ?)",
+                        "iiisb", l->host, l->at_ns, (int64_t)l->left_out, l->refused, packed.bytes,
+                        packed.size);
+    message_buffer_done(&packed);
+    return r;
+}
+
+int store_looks(struct store *s, int64_t host, store_look_each each, void *context)
+{
+    struct message_buffer now = {0};
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT host, at_ns, left_out, refused, now FROM host_look "
+                                  "WHERE ?1 = 0 OR host = ?1",
+                                  "i", host);
+    while (sql_next(s, q, &r)) {
+        r = message_unpack(sqlite3_column_blob(q, 4), (size_t)sqlite3_column_bytes(q, 4), BODY_MAX,
+                           &now);
+        const struct store_look look = {.host = sqlite3_column_int64(q, 0),
+                                        .at_ns = sqlite3_column_int64(q, 1),
+                                        .left_out = (uint32_t)sqlite3_column_int(q, 2),
+                                        .refused = sql_text(q, 3),
+                                        .now = now.bytes,
+                                        .now_size = now.size};
+        r = r < 0 ? -EUCLEAN : each(context, &look);
+    }
+    message_buffer_done(&now);
+    return r;
+}
+
+int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each, void *context)
+{
+    struct message_buffer body = {0};
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
+        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
+        "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2)",
+        "ii", host, at_ns);
+    while (sql_next(s, q, &r)) {
+        r = message_unpack(sqlite3_column_blob(q, 3), (size_t)sqlite3_column_bytes(q, 3), BODY_MAX,
+                           &body);
+        const struct store_part part = {.part = sql_text(q, 0),
+                                        .at_ns = sqlite3_column_int64(q, 1),
+                                        .hash = sqlite3_column_blob(q, 2),
+                                        .body = body.bytes,
+                                        .size = body.size};
+        const bool good = r == 0 && sqlite3_column_bytes(q, 2) == STORE_HASH_SIZE;
+        r = good ? each(context, &part) : -EUCLEAN;
+    }
+    message_buffer_done(&body);
+    return r;
+}
+
+/* ---- runs ---- */
+
+int store_audit_run_put(struct store *s, const struct store_audit_run *run)
+{
+    return sql_run(s, "INSERT OR REPLACE INTO audit_run(id, ended_ns, body) VALUES(?, ?, ?)", "iis",
+                   run->id, run->ended_ns, run->body);
+}
+
+static int each_run(struct store *s, sqlite3_stmt *q, int r, store_audit_run_each each,
+                    void *context)
+{
+    while (sql_next(s, q, &r)) {
+        const struct store_audit_run run = {.id = sqlite3_column_int64(q, 0),
+                                            .ended_ns = sqlite3_column_int64(q, 1),
+                                            .body = sql_text(q, 2)};
+        r = each(context, &run);
+    }
+    return r;
+}
+
+int store_audit_runs(struct store *s, int64_t before_id, int limit, store_audit_run_each each,
+                     void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT id, ended_ns, body FROM audit_run WHERE ?1 = 0 OR id < "
+                                  "?1 ORDER BY id DESC LIMIT ?2",
+                                  "ii", before_id, (int64_t)limit);
+    return each_run(s, q, r, each, context);
+}
+
+struct one_run {
+    store_audit_run_each each;
+    void *context;
+    bool found;
+};
+
+static int find_run(void *context, const struct store_audit_run *run)
+{
+    struct one_run *o = context;
+    o->found = true;
+    return o->each(o->context, run);
+}
+
+int store_audit_run_get(struct store *s, int64_t id, store_audit_run_each each, void *context)
+{
+    struct one_run one = {.each = each, .context = context};
+    int r = 0;
+    sqlite3_stmt *q =
+        sql_prepare(s, &r, "SELECT id, ended_ns, body FROM audit_run WHERE id = ?", "i", id);
+    r = each_run(s, q, r, find_run, &one);
+    return r == 0 && !one.found ? -ENOENT : r;
+}
+
+int store_audit_host_put(struct store *s, const struct store_audit_host *h)
+{
+    struct message_buffer packed = {0};
+    int r = message_pack(h->body, h->size, &packed);
+    r = r < 0 ? r
+              : sql_run(s,
+                        "INSERT OR REPLACE INTO audit_host(run, host, at_ns, marks, gate, line, "
+                        "body) VALUES(?, ?, ?, ?, ?, ?, ?)",
+                        "iiisssb", h->run, h->host, h->at_ns, h->marks, h->gate, h->line,
+                        packed.bytes, packed.size);
+    message_buffer_done(&packed);
+    return r;
+}
+
+static int each_host(struct store *s, sqlite3_stmt *q, int r, store_audit_host_each each,
+                     void *context)
+{
+    struct message_buffer body = {0};
+    while (sql_next(s, q, &r)) {
+        r = message_unpack(sqlite3_column_blob(q, 6), (size_t)sqlite3_column_bytes(q, 6), BODY_MAX,
+                           &body);
+        const struct store_audit_host host = {.run = sqlite3_column_int64(q, 0),
+                                              .host = sqlite3_column_int64(q, 1),
+                                              .at_ns = sqlite3_column_int64(q, 2),
+                                              .marks = sql_text(q, 3),
+                                              .gate = sql_text(q, 4),
+                                              .line = sql_text(q, 5),
+                                              .body = body.bytes,
+                                              .size = body.size};
+        r = r < 0 ? -EUCLEAN : each(context, &host);
+    }
+    message_buffer_done(&body);
+    return r;
+}
+
+#define HOST_COLUMNS "SELECT run, host, at_ns, marks, gate, line, body FROM audit_host "
+
+int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r, HOST_COLUMNS "WHERE run = ? ORDER BY host", "i", run);
+    return each_host(s, q, r, each, context);
+}
+
+int store_audit_newest(struct store *s, store_audit_host_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q =
+        sql_prepare(s, &r,
+                    HOST_COLUMNS "AS h WHERE run = (SELECT max(run) FROM audit_host WHERE host = "
+                                 "h.host)",
+                    "");
+    return each_host(s, q, r, each, context);
+}
+
+int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id)
+{
+    int r =
+        sql_run(s, "DELETE FROM audit_host WHERE run < ? AND run <> ?", "ii", before_id, spare_id);
+    r = r < 0 ? r
+              : sql_run(s, "DELETE FROM audit_run WHERE id < ? AND id <> ? AND ended_ns <> 0", "ii",
+                        before_id, spare_id);
+    /* of each part what was in force then stays */
+    r = r < 0 ? r
+              : sql_run(s,
+                        "DELETE FROM host_part AS p WHERE at_ns < ?1 AND EXISTS(SELECT 1 FROM "
+                        "host_part o WHERE o.host = p.host AND o.part = p.part AND o.at_ns > "
+                        "p.at_ns AND o.at_ns <= ?1)",
+                        "i", before_id);
+    return r < 0 ? r
+                 : sql_run(s,
+                           "DELETE FROM fact_body WHERE NOT EXISTS(SELECT 1 FROM host_part p "
+                           "WHERE p.hash = fact_body.hash)",
+                           "");
+}

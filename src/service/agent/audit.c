@@ -1,0 +1,298 @@
+/* audit.c: the machine's facts. The controller asks; foliot-inspect reads, for the agent's unit lets it read next to nothing of a
+ * machine, and a reader that hangs must not stop the clock. Its sheet goes up by parts; a part that is as it was sent before is
+ * named by its hash alone. Nothing here is waited for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <foliot.pb-c.h>
+#include <gnutls/crypto.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "core/audit/part.h"
+#include "service/agent/agent.h"
+#include "service/audit/sheet.h"
+#include "service/audit/sheet_json.h"
+
+enum { HASH_SIZE = 32, TEXT_MAX = 8 << 20, READ_SIZE = 64 << 10 };
+#define READING_US (75 * 1000000ULL) /* the controller waits a little longer */
+
+extern char **environ;
+
+struct agent_audit {
+    uint64_t audit; /* of the look that is under way, or was last answered; 0: none */
+    uint32_t number;
+    bool whole;
+    int fd; /* < 0: none is under way */
+    pid_t child;
+    sd_event_source *readable, *deadline;
+    char *text;
+    size_t used, room;
+    bool sent[PART_COUNT];
+    uint8_t hash[PART_COUNT][HASH_SIZE]; /* of what was sent */
+};
+
+int agent_audit_open(struct agent *a)
+{
+    a->audit = calloc(1, sizeof(*a->audit));
+    if (a->audit == NULL) {
+        return -ENOMEM;
+    }
+    a->audit->fd = -1;
+    return 0;
+}
+
+static void reap(struct agent_audit *u)
+{
+    if (u->child > 0 && waitpid(u->child, NULL, WNOHANG) != 0) {
+        u->child = 0;
+    }
+}
+
+static void end_reading(struct agent_audit *u)
+{
+    u->readable = sd_event_source_disable_unref(u->readable);
+    u->deadline = sd_event_source_disable_unref(u->deadline);
+    if (u->fd >= 0) {
+        close(u->fd);
+    }
+    u->fd = -1;
+    if (u->child > 0) {
+        kill(u->child, SIGKILL);
+    }
+    reap(u);
+    free(u->text);
+    u->text = NULL;
+    u->used = u->room = 0;
+}
+
+void agent_audit_close(struct agent *a)
+{
+    if (a->audit != NULL) {
+        end_reading(a->audit);
+        free(a->audit);
+        a->audit = NULL;
+    }
+}
+
+/* ---- the answer ---- */
+
+static void answer(struct agent *a, Foliot__V1__Sheet *sheet)
+{
+    struct agent_audit *u = a->audit;
+    sheet->audit = u->audit;
+    sheet->number = u->number;
+    const int r = agent_uplink_sheet(a, sheet);
+    if (r < 0) {
+        agent_say(LOG_WARNING, "this host's facts can't be sent: %s", strerror(-r));
+        u->audit = 0; /* asked again, it tries again */
+    }
+}
+
+static void refuse(struct agent *a, const char *why)
+{
+    Foliot__V1__Sheet sheet = FOLIOT__V1__SHEET__INIT;
+    char words[200];
+    snprintf(words, sizeof(words), "%s", why);
+    agent_say(LOG_WARNING, "this host's facts can't be read: %s", words);
+    sheet.refused = words;
+    answer(a, &sheet);
+}
+
+struct parts {
+    Foliot__V1__SheetPart part[PART_COUNT], *pointers[PART_COUNT];
+    uint8_t hash[PART_COUNT][HASH_SIZE];
+    unsigned number[PART_COUNT];
+    size_t count;
+};
+
+/* What was sent already and is the same is named by its hash alone. */
+static void add_part(const struct agent_audit *u, struct parts *p, unsigned number, char *text,
+                     size_t size)
+{
+    Foliot__V1__SheetPart *part = &p->part[p->count];
+    uint8_t *hash = p->hash[p->count];
+    foliot__v1__sheet_part__init(part);
+    part->name = (char *)(uintptr_t)sheet_part_name(number);
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, size, hash) == 0 && number != PART_NOW) {
+        part->hash = (ProtobufCBinaryData){HASH_SIZE, hash};
+    }
+    if (u->whole || part->hash.len == 0 || !u->sent[number] ||
+        memcmp(u->hash[number], hash, HASH_SIZE) != 0) {
+        part->body = (ProtobufCBinaryData){size, (uint8_t *)text};
+    }
+    p->number[p->count] = number;
+    p->pointers[p->count++] = part;
+}
+
+static void send_sheet(struct agent *a, const struct sheet *s)
+{
+    struct agent_audit *u = a->audit;
+    Foliot__V1__Sheet sheet = FOLIOT__V1__SHEET__INIT;
+    struct parts *p = calloc(1, sizeof(*p));
+    char *texts = malloc(AUDIT_SHEET_MAX);
+    size_t used = 0;
+    for (unsigned number = 0; p != NULL && texts != NULL && number < PART_COUNT; number++) {
+        const size_t size = sheet_part_encode(s, number, texts + used, AUDIT_SHEET_MAX - used);
+        if (size > AUDIT_SHEET_MAX - used) {
+            sheet.left_out++; /* a whole part: nothing is judged by such a sheet */
+        } else if (size > 0) {
+            add_part(u, p, number, texts + used, size);
+            used += size;
+        }
+    }
+    if (p == NULL || texts == NULL) {
+        refuse(a, "out of memory");
+    } else {
+        sheet.left_out += s->left_out;
+        sheet.n_parts = p->count;
+        sheet.parts = p->pointers;
+        answer(a, &sheet);
+        for (size_t i = 0; i < p->count && u->audit != 0; i++) {
+            u->sent[p->number[i]] = true;
+            memcpy(u->hash[p->number[i]], p->hash[i], HASH_SIZE);
+        }
+    }
+    free(texts);
+    free(p);
+}
+
+static void read_answer(struct agent *a)
+{
+    struct agent_audit *u = a->audit;
+    json_t *tree = u->used > 0 ? json_loadb(u->text, u->used, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    struct sheet *s = sheet_new();
+    const char *why = "foliot-inspect gave no sheet: expected JSON";
+    const int r = tree == NULL ? -EINVAL : s == NULL ? -ENOMEM : sheet_read(tree, s, &why);
+    if (r == 0) {
+        send_sheet(a, s);
+    } else {
+        refuse(a, r == -ENOMEM ? "out of memory" : why);
+    }
+    json_decref(tree);
+    sheet_free(s);
+}
+
+/* ---- foliot-inspect ---- */
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct agent *a = context;
+    struct agent_audit *u = a->audit;
+    if (u->room - u->used < READ_SIZE) {
+        char *larger = u->room < TEXT_MAX ? realloc(u->text, u->room * 2 + READ_SIZE) : NULL;
+        if (larger == NULL) {
+            refuse(a, "foliot-inspect's answer is too large");
+            end_reading(u);
+            return 0;
+        }
+        u->text = larger;
+        u->room = u->room * 2 + READ_SIZE;
+    }
+    const ssize_t n = read(fd, u->text + u->used, READ_SIZE);
+    if (n > 0) {
+        u->used += (size_t)n;
+    } else if (n == 0) {
+        read_answer(a);
+        end_reading(u);
+    } else if (errno != EAGAIN && errno != EINTR) {
+        refuse(a, strerror(errno));
+        end_reading(u);
+    }
+    return 0;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t at, void *context)
+{
+    struct agent *a = context;
+    refuse(a, "foliot-inspect did not answer in time");
+    end_reading(a->audit);
+    return 0;
+}
+
+static int open_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof(address.sun_path)) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        const int r = -errno;
+        close(fd);
+        return r;
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+static int start_program(struct agent_audit *u, struct agent_config *c)
+{
+    static char option[] = "--root";
+    char *const of_root[] = {c->inspect, option, c->inspect_root, NULL};
+    char *const plain[] = {c->inspect, NULL};
+    posix_spawn_file_actions_t actions;
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) < 0) {
+        return -errno;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+    const int r = posix_spawn(&u->child, c->inspect, &actions, NULL,
+                              c->inspect_root[0] != 0 ? of_root : plain, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(pipes[1]);
+    if (r != 0) {
+        u->child = 0;
+        close(pipes[0]);
+        return -r;
+    }
+    (void)fcntl(pipes[0], F_SETFL, O_NONBLOCK);
+    return pipes[0];
+}
+
+static void start(struct agent *a)
+{
+    struct agent_audit *u = a->audit;
+    struct agent_config *c = a->config;
+    struct stat status;
+    uint64_t now = 0;
+    int r = stat(c->inspect, &status) < 0 ? -errno : 0;
+    r = r < 0 ? r : S_ISREG(status.st_mode) ? start_program(u, c) : open_socket(c->inspect);
+    u->fd = r;
+    r = r < 0 ? r : sd_event_add_io(a->loop, &u->readable, u->fd, EPOLLIN, on_readable, a);
+    r = r < 0 ? r : sd_event_now(a->loop, CLOCK_MONOTONIC, &now);
+    r = r < 0 ? r
+              : sd_event_add_time(a->loop, &u->deadline, CLOCK_MONOTONIC, now + READING_US, 1,
+                                  on_deadline, a);
+    if (r < 0) {
+        char why[160];
+        snprintf(why, sizeof(why),
+                 r == -ENOENT ? "%.100s is not there: enable foliot-inspect.socket" : "%.100s: %s",
+                 c->inspect, strerror(-r));
+        refuse(a, why);
+        end_reading(u);
+    }
+}
+
+void agent_audit_take(struct agent *a, const Foliot__V1__Look *look)
+{
+    struct agent_audit *u = a->audit;
+    reap(u);
+    if (look == NULL || look->audit == 0 || u->fd >= 0 || u->child != 0 ||
+        (look->audit == u->audit && look->number == u->number)) {
+        return;
+    }
+    u->audit = look->audit;
+    u->number = look->number;
+    u->whole = look->whole;
+    start(a);
+}

@@ -1,0 +1,44 @@
+/* result_json.c: see result_json.h. */
+#include "service/audit/result_json.h"
+
+void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
+{
+    json_put_object(j, NULL);
+    json_put_string(j, "check", r->check->id);
+    json_put_string(j, "host", a->sheets[r->sheet].host);
+    json_put_string(j, "subject", r->subject);
+    json_put_string(j, "status", audit_status_name(r->status));
+    json_put_string(j, "reason", r->reason != REASON_NONE ? audit_reason_name(r->reason) : NULL);
+    json_put_string(j, "severity", check_severity_name(r->severity));
+    json_put_bool(j, "suspect", r->suspect);
+    json_put_bool(j, "seen_once", r->seen_once);
+    json_put_bool(j, "overridden", r->overridden);
+    json_put_string(j, "found", r->found);
+    json_put_string(j, "expected", r->expected);
+    json_put_string(j, "note", r->note);
+    json_put_int(j, "cohort", r->cohort);
+    json_put_array(j, "evidence");
+    for (int i = 0; i < r->fact_count; i++) {
+        json_put_object(j, NULL);
+        json_put_string(j, "fact", fact_name(r->facts[i]->id));
+        json_put_string(j, "subject", r->facts[i]->subject);
+        json_put_string(j, "state", fact_state_name(r->facts[i]->state));
+        json_put_string(j, "value", r->facts[i]->value);
+        json_put_string(j, "source", r->facts[i]->source);
+        json_put_end(j);
+    }
+    json_put_end(j);
+    json_put_string(j, "remedy",
+                    r->status == AUDIT_FAIL || r->status == AUDIT_WARN ? r->check->remedy : NULL);
+    json_put_end(j);
+}
+
+void result_write_counts(struct json_writer *j, const char *key,
+                         const uint32_t counts[static AUDIT_STATUS_COUNT])
+{
+    json_put_object(j, key);
+    for (int i = 0; i < AUDIT_STATUS_COUNT; i++) {
+        json_put_int(j, audit_status_name(i), counts[i]);
+    }
+    json_put_end(j);
+}

@@ -1,0 +1,546 @@
+/* api_inspection.c: audits of the fleet at the API: runs, what came of them by check and by host, gate, facts,
+ * catalogue. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/audit/result_json.h"
+#include "service/audit/sheet.h"
+#include "service/audit/sheet_json.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/audit/audit.h"
+#include "service/controller/fleet/fleet.h"
+
+enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
+
+static const struct fleet_host *seen(const struct api_call *call, int64_t host)
+{
+    const struct fleet_host *h = fleet_host_by_id(call->c, host);
+    return api_sees(call, h) ? h : NULL;
+}
+
+static void put_counts(struct json_writer *j, const uint32_t counts[AUDIT_STATUS_COUNT])
+{
+    result_write_counts(j, "counts", counts);
+}
+
+/* ---- runs ---- */
+
+struct put_run {
+    struct api_call *call;
+    const struct audit_outcome *outcome; /* NULL: only what the row has */
+};
+
+static void put_left_out(struct api_call *call, const json_t *body)
+{
+    struct json_writer *j = call->j;
+    size_t i;
+    json_t *o;
+    json_put_array(j, "left_out");
+    json_array_foreach(json_object_get(body, "left_out"), i, o)
+    {
+        const struct fleet_host *h = seen(call, json_integer_value(json_object_get(o, "host")));
+        if (h != NULL) {
+            json_put_object(j, NULL);
+            json_put_string(j, "host", h->name);
+            json_put_string(j, "reason", json_string_value(json_object_get(o, "reason")));
+            json_put_string(j, "note", json_string_value(json_object_get(o, "note")));
+            json_put_end(j);
+        }
+    }
+    json_put_end(j);
+}
+
+/* Hosts by what is worst of each, and each check's hosts. */
+static void put_outcome(struct api_call *call, const struct audit_outcome *o)
+{
+    struct json_writer *j = call->j;
+    uint32_t hosts[AUDIT_STATUS_COUNT] = {0};
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (seen(call, o->found[i].host) != NULL) {
+            hosts[audit_found_worst(o, &o->found[i], "")]++;
+        }
+    }
+    put_counts(j, hosts);
+    json_put_array(j, "checks");
+    for (uint32_t k = 0; k < o->check_count; k++) {
+        const struct check *check = check_by_id(o->checks[k]);
+        uint32_t counts[AUDIT_STATUS_COUNT] = {0};
+        for (uint32_t i = 0; i < o->count; i++) {
+            const enum audit_status status = audit_mark_status(o->found[i].marks[k]);
+            if (status < AUDIT_STATUS_COUNT && seen(call, o->found[i].host) != NULL) {
+                counts[status]++;
+            }
+        }
+        json_put_object(j, NULL);
+        json_put_string(j, "check", o->checks[k]);
+        json_put_string(j, "group", check != NULL ? check_group_name(check->group) : NULL);
+        json_put_string(j, "part", check != NULL ? check_part_name(check) : NULL);
+        put_counts(j, counts);
+        json_put_end(j);
+    }
+    json_put_end(j);
+}
+
+static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < json_array_size(hosts); i++) {
+        count += seen(call, json_integer_value(json_array_get(hosts, i))) != NULL;
+    }
+    return count;
+}
+
+static int put_row(void *context, const struct store_audit_run *row)
+{
+    const struct put_run *p = context;
+    struct api_call *call = p->call;
+    struct json_writer *j = call->j;
+    const struct audit_run *run = call->c->audits->running;
+    json_t *body = json_loads(row->body, 0, NULL);
+    const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
+    const char *why = json_string_value(json_object_get(body, "why"));
+    const bool runs = run != NULL && run->id == row->id;
+    char id[24];
+    uint32_t waits = 0;
+    for (uint32_t i = 0; runs && i < run->count; i++) {
+        waits += run->members[i].waits && seen(call, run->members[i].host) != NULL;
+    }
+    snprintf(id, sizeof(id), "%lld", (long long)row->id);
+    json_put_object(j, NULL);
+    json_put_string(j, "run", id);
+    json_put_string(j, "state",
+                    runs ? audit_state_name(run->state)
+                         : json_string_value(json_object_get(body, "state")));
+    json_put_string(j, "who", json_string_value(json_object_get(body, "who")));
+    json_put_string(j, "why", why != NULL && why[0] != 0 ? why : NULL);
+    json_put_int(j, "started_utc_ns", json_integer_value(json_object_get(body, "started_utc_ns")));
+    json_put_int_if(j, "ended_utc_ns", row->ended_ns != 0, row->ended_ns);
+    json_put_uint(j, "hosts", hosts);
+    json_put_uint(j, "unanswered", waits);
+    json_put_uint(j, "look", runs && run->second ? 2 : 1);
+    put_left_out(call, body);
+    if (p->outcome != NULL) {
+        put_outcome(call, p->outcome);
+    }
+    json_put_end(j);
+    json_decref(body);
+    return 0;
+}
+
+void api_get_audit_runs(struct api_call *call)
+{
+    struct put_run p = {.call = call};
+    int64_t limit, cursor;
+    if (!api_page(call, &limit, &cursor)) {
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    const int r = store_audit_runs(call->c->store, cursor, (int)limit, put_row, &p);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    json_put_end(call->j);
+    json_put_null(call->j, "next");
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+static int newest(void *context, const struct store_audit_run *row)
+{
+    int64_t *id = context;
+    *id = row->id;
+    return 0;
+}
+
+/* The run that the path names, and what comes after it: "" or "results". 0: none; answered. */
+static int64_t run_of(struct api_call *call, const char **ret_what)
+{
+    const char *slash = strchr(call->rest, '/');
+    const size_t length = slash != NULL ? (size_t)(slash - call->rest) : strlen(call->rest);
+    char text[24], *end = text;
+    int64_t id = 0;
+    *ret_what = slash != NULL ? slash + 1 : "";
+    snprintf(text, sizeof(text), "%.*s", (int)(length < 20 ? length : 20), call->rest);
+    if (strcmp(text, "latest") == 0) {
+        if (store_audit_runs(call->c->store, 0, 1, newest, &id) < 0) {
+            id = 0;
+        }
+    } else {
+        errno = 0;
+        id = strtoll(text, &end, 10);
+        id = *end == 0 && errno == 0 && id > 0 ? id : 0;
+    }
+    struct put_run none = {.call = call};
+    json_writer_reset(call->j);
+    if (id == 0 || store_audit_run_get(call->c->store, id, put_row, &none) < 0) {
+        api_error(call, 404, "no-such-audit", "no such audit: GET /api/v1/audit/runs has them");
+        return 0;
+    }
+    json_writer_reset(call->j);
+    return id;
+}
+
+static void answer_run(struct api_call *call, int64_t id)
+{
+    struct put_run p = {.call = call};
+    const struct audit_run *run = call->c->audits->running;
+    int r = run != NULL && run->id == id ? 0 : audit_outcome_get(call->c, id, &p.outcome);
+    json_writer_reset(call->j);
+    r = r < 0 ? r : store_audit_run_get(call->c->store, id, put_row, &p);
+    if (r < 0) {
+        api_store_error(call, r);
+    } else {
+        api_answer(call);
+    }
+}
+
+/* ---- results ---- */
+
+struct filter_of {
+    bool status[AUDIT_STATUS_COUNT];
+    const char *check;
+    const struct fleet_host *host;
+    int64_t limit, cursor, at;
+    bool more;
+};
+
+static bool read_statuses(struct api_call *call, struct filter_of *f)
+{
+    const char *text = http_query(call->request, "status");
+    for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
+        f->status[k] = text == NULL ? k < AUDIT_PASS : strcmp(text, audit_status_name(k)) == 0;
+    }
+    return true;
+}
+
+/* The note of a failure may name another host: not for a tenant. */
+static void hide(const struct api_call *call, const char *status, json_t *result)
+{
+    if (call->visible != NULL && strcmp(status, audit_status_name(AUDIT_UNKNOWN)) != 0) {
+        json_object_set_new(result, "note", json_string(""));
+    }
+}
+
+static void put_results_of(struct api_call *call, const struct audit_found *found,
+                           struct filter_of *f)
+{
+    json_t *results = json_loadb(found->results, found->size, 0, NULL), *result;
+    size_t i;
+    json_array_foreach(results, i, result)
+    {
+        const char *check = json_string_value(json_object_get(result, "check")),
+                   *status = json_string_value(json_object_get(result, "status"));
+        bool wanted = false;
+        for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
+            wanted = wanted ||
+                     (f->status[k] && status != NULL && strcmp(status, audit_status_name(k)) == 0);
+        }
+        if (!wanted || (f->check != NULL && (check == NULL || strcmp(check, f->check) != 0)) ||
+            f->at++ < f->cursor) {
+            continue;
+        }
+        if (f->at > f->cursor + f->limit) {
+            f->more = true;
+            break;
+        }
+        hide(call, status, result);
+        char *text = json_dumps(result, JSON_COMPACT);
+        if (text != NULL) {
+            json_put_raw(call->j, NULL, text);
+            free(text);
+        }
+    }
+    json_decref(results);
+}
+
+static void put_next(struct api_call *call, const struct filter_of *f)
+{
+    char next[24];
+    snprintf(next, sizeof(next), "%lld", (long long)(f->cursor + f->limit));
+    json_put_string(call->j, "next", f->more ? next : NULL);
+}
+
+static void answer_results(struct api_call *call, int64_t id)
+{
+    struct filter_of f = {.check = http_query(call->request, "check")};
+    const struct audit_outcome *o = NULL;
+    struct fleet_host *host = NULL;
+    if (!api_page(call, &f.limit, &f.cursor) || !api_host(call, "host", &host) ||
+        !read_statuses(call, &f)) {
+        return;
+    }
+    const int r = audit_outcome_get(call->c, id, &o);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    for (uint32_t i = 0; i < o->count && !f.more; i++) {
+        const struct fleet_host *h = seen(call, o->found[i].host);
+        if (h != NULL && (host == NULL || h == host)) {
+            put_results_of(call, &o->found[i], &f);
+        }
+    }
+    json_put_end(call->j);
+    put_next(call, &f);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+/* ---- the node table ---- */
+
+/* What the mesh has measured of its paths lately: nothing is sent for this. */
+static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
+{
+    if (h->paths_at_ns == 0 || h->path_count == 0 ||
+        !fleet_current(call->c, h, controller_mono())) {
+        return "unknown";
+    }
+    return h->paths_dead > 0 ? "fail" : h->paths_lossy > 0 ? "warn" : "pass";
+}
+
+static void put_node(struct api_call *call, const struct audit_outcome *o,
+                     const struct audit_found *f, const struct fleet_host *h)
+{
+    static const struct {
+        const char *key, *prefix;
+    } columns[] = {{"nic", "cfg.nic."},
+                   {"initialized", "be.link.initialized"},
+                   {"active", "be.link.active"},
+                   {"gid_index", "be.roce.gid_index"}};
+    static const char *const agents[] = {"never", "live", "late", "stale"};
+    struct json_writer *j = call->j;
+    json_put_object(j, NULL);
+    json_put_string(j, "host", h->name);
+    json_put_string(j, "status", audit_status_name(audit_found_worst(o, f, "")));
+    json_put_string(j, "agent", agents[fleet_freshness(call->c, h, controller_mono())]);
+    for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
+        json_put_string(j, columns[i].key,
+                        audit_status_name(audit_found_worst(o, f, columns[i].prefix)));
+    }
+    json_put_string(j, "connectivity", connectivity(call, h));
+    json_put_string(j, "gate", audit_status_name(f->gate));
+    json_put_string(j, "gate_text", f->line);
+    json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
+    json_put_end(j);
+}
+
+static void answer_nodes(struct api_call *call, int64_t id)
+{
+    struct filter_of f = {0};
+    const struct audit_outcome *o = NULL;
+    if (!api_page(call, &f.limit, &f.cursor)) {
+        return;
+    }
+    const int r = audit_outcome_get(call->c, id, &o);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    for (uint32_t i = 0; i < o->count && !f.more; i++) {
+        const struct fleet_host *h = seen(call, o->found[i].host);
+        if (h == NULL || f.at++ < f.cursor) {
+            continue;
+        }
+        if (f.at > f.cursor + f.limit) {
+            f.more = true;
+            break;
+        }
+        put_node(call, o, &o->found[i], h);
+    }
+    json_put_end(call->j);
+    put_next(call, &f);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+void api_get_audit_run(struct api_call *call)
+{
+    const char *what;
+    const int64_t id = run_of(call, &what);
+    if (id == 0) {
+        return;
+    }
+    if (strcmp(what, "") == 0) {
+        answer_run(call, id);
+    } else if (strcmp(what, "results") == 0) {
+        answer_results(call, id);
+    } else if (strcmp(what, "nodes") == 0) {
+        answer_nodes(call, id);
+    } else {
+        api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
+    }
+}
+
+/* ---- starting and stopping ---- */
+
+/* Hosts by name, into flags by index. false: answered. */
+static bool read_hosts(struct api_call *call, bool **ret_hosts)
+{
+    const json_t *list = json_object_get(call->body, "hosts");
+    const size_t count = json_array_size(list);
+    *ret_hosts = NULL;
+    if (list == NULL || json_is_null(list)) {
+        return true;
+    }
+    bool *hosts = json_is_array(list) && count > 0 ? calloc(call->c->host_count + 1, 1) : NULL;
+    if (hosts == NULL) {
+        api_error(call, 400, "bad-body", "hosts: expected a list of names");
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        const struct fleet_host *h = name != NULL ? fleet_find_host(call->c, name) : NULL;
+        if (h == NULL || !h->member) {
+            api_error(call, 404, "no-such-host", "%.63s is no host of this fleet",
+                      name != NULL ? name : "-");
+            free(hosts);
+            return false;
+        }
+        hosts[h->index] = true;
+    }
+    *ret_hosts = hosts;
+    return true;
+}
+
+void api_post_audit_run(struct api_call *call)
+{
+    struct config_error error = {""};
+    bool *hosts;
+    char detail[80];
+    if (!read_hosts(call, &hosts)) {
+        return;
+    }
+    const int r = audit_begin(call->c, hosts, call->who, &error);
+    free(hosts);
+    if (r == -EBUSY) {
+        api_error(call, 409, "busy", "audit %lld of %s is under way: one at a time",
+                  (long long)call->c->audits->running->id, call->c->audits->running->who);
+    } else if (r == -EINVAL) {
+        api_error(call, 409, "bad-settings", "%s", error.text);
+    } else if (r < 0) {
+        api_error(call, 503, "memory", "out of memory");
+    } else {
+        const int64_t id = call->c->audits->running->id;
+        snprintf(detail, sizeof(detail), "audit %lld", (long long)id);
+        if (api_audit(call, "audit.start", detail)) {
+            answer_run(call, id);
+        }
+    }
+}
+
+void api_delete_audit_run(struct api_call *call)
+{
+    const char *what;
+    const int64_t id = run_of(call, &what);
+    const struct audit_run *run = call->c->audits->running;
+    char detail[80], why[100];
+    if (id == 0) {
+        return;
+    }
+    if (run == NULL || run->id != id) {
+        api_error(call, 409, "ended", "this audit has ended already");
+        return;
+    }
+    snprintf(detail, sizeof(detail), "audit %lld", (long long)id);
+    if (api_audit(call, "audit.stop", detail)) {
+        snprintf(why, sizeof(why), "%.60s stopped it", call->who);
+        audit_stop(call->c, why);
+        answer_run(call, id);
+    }
+}
+
+/* ---- one host ---- */
+
+static void answer_gate(struct api_call *call, const struct fleet_host *h)
+{
+    const struct audit_known *known = audit_known_of(call->c, h);
+    struct json_writer *j = call->j;
+    int64_t age_s = GATE_AGE_S;
+    char run[24], text[AUDIT_WORDS_SIZE];
+    if (!api_number(call, "age_s", 1, 366LL * 86400, &age_s)) {
+        return;
+    }
+    const bool there = known != NULL && known->run != 0;
+    const int64_t is_s =
+        there && known->at_ns != 0 ? (controller_utc_ns() - known->at_ns) / NS_PER_S : -1;
+    const bool stale = there && known->at_ns != 0 && is_s > age_s;
+    snprintf(run, sizeof(run), "%lld", there ? (long long)known->run : 0LL);
+    snprintf(text, sizeof(text), "what is known is %lld s old, asked for %lld s", (long long)is_s,
+             (long long)age_s);
+    json_put_object(j, NULL);
+    json_put_string(j, "host", h->name);
+    json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
+    json_put_string(j, "reason", !there ? "not_run" : stale ? "stale" : NULL);
+    json_put_string(j, "text", !there ? "it was never audited" : stale ? text : known->line);
+    json_put_string(j, "run", there ? run : NULL);
+    json_put_int_if(j, "age_s", is_s >= 0, is_s);
+    json_put_end(j);
+    api_answer(call);
+}
+
+static void answer_facts(struct api_call *call, const struct fleet_host *h)
+{
+    struct sheet *s = NULL;
+    const int r = audit_sheet(call->c->store, h->id, h->name, INT64_MAX, &s);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    sheet_write(call->j, s);
+    sheet_free(s);
+    api_answer(call);
+}
+
+void api_get_audit_host(struct api_call *call)
+{
+    const char *slash = strchr(call->rest, '/');
+    char name[REST_SIZE];
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(slash != NULL && slash - call->rest < REST_SIZE ? slash - call->rest : 0),
+             call->rest);
+    const struct fleet_host *h = fleet_find_host(call->c, name);
+    if (slash == NULL || (strcmp(slash, "/gate") != 0 && strcmp(slash, "/facts") != 0)) {
+        api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
+    } else if (h == NULL || !api_sees(call, h) || !h->member) {
+        api_error(call, 404, "no-such-host", "%.63s: no such host", name);
+    } else if (strcmp(slash, "/gate") == 0) {
+        answer_gate(call, h);
+    } else {
+        answer_facts(call, h);
+    }
+}
+
+void api_get_audit_checks(struct api_call *call)
+{
+    struct json_writer *j = call->j;
+    json_put_object(j, NULL);
+    json_put_array(j, "items");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        const struct check *check = &catalogue[i];
+        json_put_object(j, NULL);
+        json_put_string(j, "check", check->id);
+        json_put_string(j, "group", check_group_name(check->group));
+        json_put_string(j, "part", check_part_name(check));
+        json_put_string(j, "severity", check_severity_name(check->severity));
+        json_put_string(j, "cost", check_cost_name(check->cost));
+        json_put_string(j, "title", check->title);
+        json_put_string(j, "why", check->why);
+        json_put_string(j, "remedy", check->remedy);
+        json_put_string(j, "origin", check->origin);
+        json_put_end(j);
+    }
+    json_put_end(j);
+    json_put_null(j, "next");
+    json_put_end(j);
+    api_answer(call);
+}

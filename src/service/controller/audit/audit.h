@@ -1,0 +1,132 @@
+/* audit.h: one audit of the fleet: hosts are asked to read themselves (proto/foliot.proto, Look), their sheets are kept, and all
+ * of them are judged together (core/audit), with those of hosts that were not asked as members of cohorts.
+ *
+ * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; they are judged; those with a failure read
+ * once more; they are judged again. One runs at a time. What it is about is in the store from its first second on, so that a
+ * controller that starts anew goes on with it. Passes are kept as marks, a letter for each check; all else as it was found. */
+#pragma once
+#include "core/audit/gate.h"
+#include "service/audit/settings.h"
+#include "service/controller/controller.h"
+
+#define AUDIT_WAIT_S     90 /* for a host's sheet; agents give up earlier */
+#define AUDIT_SETTINGS   "/etc/foliot/audit.yaml"
+#define AUDIT_KEEP_NS    (365 * 86400 * NS_PER_S)
+#define AUDIT_WORDS_SIZE 160
+
+enum audit_run_state { AUDIT_READING, AUDIT_JUDGING, AUDIT_DONE, AUDIT_STOPPED };
+
+/* A host of the fleet in a run. */
+struct audit_member {
+    int64_t host; /* in the store */
+    uint32_t index;
+    bool asked;      /* the run is about it */
+    bool waits;      /* for its sheet */
+    bool looked;     /* it came, in this look */
+    uint8_t missing; /* enum audit_reason: why there is none; 0: there is, or was before */
+    char note[AUDIT_WORDS_SIZE];
+};
+
+/* What came of one host. */
+struct audit_found {
+    int64_t host, at_ns; /* at_ns: of its sheet; 0: there is none */
+    char marks
+        [CHECKS_MAX +
+         1]; /* by the outcome's checks: F U W P S, of all its subjects the worst; ' ': not judged */
+    uint8_t gate;  /* enum audit_status */
+    char *line;    /* of the gate */
+    char *results; /* JSON array */
+    size_t size;
+};
+struct audit_outcome {
+    int64_t run;
+    uint32_t check_count, count;
+    char (*checks)[32]; /* ids, as they were then */
+    struct audit_found *found;
+};
+
+struct audit_run {
+    int64_t id, started_ns, ended_ns; /* UTC; ended_ns 0: it is under way */
+    enum audit_run_state state;
+    uint32_t number; /* of the look that hosts are asked for: 1, 2, …; it goes on over a restart */
+    bool second, ready; /* the look is a second one; it waits for what is taken to be on the disk */
+    struct mono until;  /* hosts that have not answered are given up */
+    char who[64], why[AUDIT_WORDS_SIZE];
+    struct audit_member *members; /* all hosts of the fleet */
+    uint32_t count;
+    struct audit_file *settings;    /* NULL: the job that judges has them */
+    struct audit_failure *failures; /* of the first look */
+    uint32_t failure_count;
+    uint32_t unanswered;
+};
+
+struct audit_known { /* of a host, from its newest run */
+    int64_t run, at_ns;
+    uint8_t gate;
+    char line[GATE_LINE_SIZE];
+    bool whole; /* its parts are to be sent anew */
+};
+
+struct audits {
+    struct audit_run *running;      /* NULL: none */
+    struct audit_outcome *shown[2]; /* that were asked for lately */
+    struct audit_known *known;      /* by the host's index */
+    uint32_t known_count;
+    int64_t fleet_ns; /* fleet time, as a host told it last, at ... */
+    struct mono fleet_at;
+};
+
+MUST_CHECK int audits_open(struct controller *c);
+void audits_close(struct controller *c);
+
+/* ---- run.c ---- */
+/* hosts: of this fleet, by index; NULL: all. -EBUSY: one is under way; -EINVAL: audit.yaml is refused: error. */
+MUST_CHECK int audit_begin(struct controller *c, const bool *hosts, const char *who,
+                           struct config_error *error);
+void audit_stop(struct controller *c, const char *why);
+void audit_watch(struct controller *c);     /* once a second */
+void audit_on_commit(struct controller *c); /* what was taken is on the disk */
+/* After every change of the run: into the open transaction. */
+MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
+                          const struct audit_outcome *o);
+/* The look for this host; NULL: nothing is asked. */
+struct Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
+                                        struct Foliot__V1__Look *memory);
+void audit_heard(struct controller *c, const Foliot__V1__Batch *batch); /* of fleet time */
+struct audit_known *audit_known_of(struct controller *c,
+                                   const struct fleet_host *h); /* NULL: no memory */
+struct audit_run *audit_run_free(struct audit_run *run);
+void audit_failures_free(struct audit_failure *failures, uint32_t count);
+const char *audit_state_name(enum audit_run_state state);
+
+/* ---- take.c ---- */
+/* A sheet of a host. *ret_stored: bytes that it takes. < 0: the store's. */
+MUST_CHECK int audit_take(struct controller *c, struct fleet_host *h,
+                          const struct Foliot__V1__Sheet *sheet, int64_t at_ns, size_t *ret_stored);
+
+/* ---- judge.c ---- */
+/* In the keeper; then audit_judged. -ENOMEM. */
+MUST_CHECK int audit_judge_begin(struct controller *c, struct audit_run *run);
+/* By run.c: the outcome and the failures are its own from here on. r < 0: it could not be judged. */
+void audit_judged(struct controller *c, int64_t run, int r, struct audit_outcome *o,
+                  struct audit_failure *failures, uint32_t failure_count,
+                  struct audit_file *settings);
+/* All facts of a host at a moment (INT64_MAX: now), in memory of its own. */
+struct sheet;
+MUST_CHECK int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_ns,
+                           struct sheet **ret_sheet);
+
+/* ---- outcome.c ---- */
+struct audit_outcome *audit_outcome_new(int64_t run, uint32_t hosts); /* checks: of this release */
+struct audit_outcome *audit_outcome_free(struct audit_outcome *o);
+MUST_CHECK int audit_outcome_save(struct controller *c, const struct audit_outcome *o);
+/* Out of memory or the store; the controller's own. -ENOENT. */
+MUST_CHECK int audit_outcome_get(struct controller *c, int64_t run,
+                                 const struct audit_outcome **ret);
+/* The controller's own from here on. */
+void audit_outcome_keep(struct controller *c, struct audit_outcome *o);
+/* The worst of the checks whose id begins so; AUDIT_SKIP: none, or nothing but skips. */
+enum audit_status audit_found_worst(const struct audit_outcome *o, const struct audit_found *f,
+                                    const char *prefix);
+enum audit_status audit_mark_status(char mark); /* AUDIT_STATUS_COUNT: not judged */
+char audit_status_mark(enum audit_status status);

@@ -1,0 +1,424 @@
+/* judge.c: all hosts of the fleet, judged together in the keeper: their sheets out of the store, contents that they share once
+ * in memory, results by host as they are kept and shown. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/audit/part.h"
+#include "service/audit/result_json.h"
+#include "service/audit/sheet.h"
+#include "service/controller/audit/audit.h"
+#include "service/controller/history/worker.h"
+
+enum { RESULTS_A_HOST = 1024, ITEMS_A_HOST = 256, TEXT_A_HOST = 64 << 10, JSON_MAX = 16 << 20 };
+
+struct judge_job {
+    struct worker_job job;
+    struct controller *c;
+    int64_t run;
+    struct audit_member *members; /* a copy */
+    char (*names)[TLS_NAME_MAX + 1];
+    uint32_t count;
+    bool second;
+    struct audit_file *settings;
+    struct audit_failure *first; /* of a first look */
+    uint32_t first_count;
+    int r;
+    struct audit_outcome *outcome;
+    struct audit_failure *failures;
+    uint32_t failure_count;
+};
+
+/* ---- sheets ---- */
+
+struct content { /* facts of a part, shared by all hosts that have it */
+    uint8_t hash[STORE_HASH_SIZE];
+    struct sheet sheet;
+};
+struct pool {
+    struct content *contents;
+    uint32_t count, room;
+    struct hash_index index;
+    struct sheet *sheets;
+    struct sheet now; /* being put together */
+    const char *name;
+};
+
+static int decode(const void *text, size_t size, struct sheet *ret)
+{
+    *ret = (struct sheet){.capacity = sheet_part_facts(text, size), .text_size = size + 1};
+    ret->facts = calloc(ret->capacity, sizeof(*ret->facts));
+    ret->text = malloc(ret->text_size);
+    if (ret->facts == NULL || ret->text == NULL) {
+        free(ret->facts);
+        free(ret->text);
+        return -ENOMEM;
+    }
+    sheet_part_decode(ret, text, size);
+    return 0;
+}
+
+static int join(struct sheet *to, const struct sheet *part)
+{
+    struct fact *larger =
+        part->count > 0 ? realloc(to->facts, (to->count + part->count) * sizeof(*larger)) : NULL;
+    if (part->count == 0) {
+        return 0;
+    }
+    if (larger == NULL) {
+        return -ENOMEM;
+    }
+    memcpy(larger + to->count, part->facts, part->count * sizeof(*larger));
+    to->facts = larger;
+    to->count += part->count;
+    to->capacity = to->count;
+    return 0;
+}
+
+static uint64_t hash_of(const uint8_t hash[STORE_HASH_SIZE])
+{
+    uint64_t h;
+    memcpy(&h, hash, sizeof(h));
+    return h;
+}
+
+static const struct sheet *find_content(const struct pool *p, const uint8_t *hash)
+{
+    uint32_t i;
+    for (uint32_t at = hash_index_first(&p->index, hash_of(hash));
+         (i = hash_index_entry(&p->index, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&p->index, at)) {
+        if (memcmp(p->contents[i].hash, hash, STORE_HASH_SIZE) == 0) {
+            return &p->contents[i].sheet;
+        }
+    }
+    return NULL;
+}
+
+static int grow(struct pool *p)
+{
+    const uint32_t room = p->room * 2 + 256;
+    struct content *larger = realloc(p->contents, room * sizeof(*larger));
+    if (larger == NULL || hash_index_room(&p->index, room) < 0) {
+        p->contents = larger != NULL ? larger : p->contents;
+        return -ENOMEM;
+    }
+    p->contents = larger;
+    p->room = room;
+    for (uint32_t i = 0; i < p->count; i++) {
+        hash_index_put(&p->index, hash_of(p->contents[i].hash), i);
+    }
+    return 0;
+}
+
+static int add_part(void *context, const struct store_part *part)
+{
+    struct pool *p = context;
+    const struct sheet *known = find_content(p, part->hash);
+    if (known == NULL) {
+        int r = p->count == p->room ? grow(p) : 0;
+        r = r < 0 ? r : decode(part->body, part->size, &p->contents[p->count].sheet);
+        if (r < 0) {
+            return r;
+        }
+        memcpy(p->contents[p->count].hash, part->hash, STORE_HASH_SIZE);
+        hash_index_put(&p->index, hash_of(part->hash), p->count);
+        known = &p->contents[p->count++].sheet;
+    }
+    return join(&p->now, known);
+}
+
+static int add_look(void *context, const struct store_look *look)
+{
+    struct pool *p = context;
+    struct sheet own;
+    int r = decode(look->now, look->now_size, &own);
+    if (r < 0) {
+        return r;
+    }
+    r = join(&p->now, &own);
+    free(own.facts);
+    p->now.text = own.text; /* the sheet's own from here on */
+    p->now.at_utc_ns = look->at_ns;
+    p->now.left_out += look->left_out;
+    p->now.missing = look->refused[0] != 0 ? REASON_NO_SOURCE : REASON_NONE;
+    return r;
+}
+
+static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t at_ns,
+                      struct sheet *ret)
+{
+    p->now = (struct sheet){.host = p->name};
+    int r = store_looks(store, host, add_look, p);
+    r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
+    if (r == 0) {
+        sheet_finish(&p->now);
+    }
+    *ret = p->now;
+    return r;
+}
+
+static void pool_done(struct pool *p, uint32_t sheets)
+{
+    for (uint32_t i = 0; p->sheets != NULL && i < sheets; i++) {
+        free(p->sheets[i].facts);
+        free(p->sheets[i].text);
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        free(p->contents[i].sheet.facts);
+        free(p->contents[i].sheet.text);
+    }
+    free(p->sheets);
+    free(p->contents);
+    hash_index_done(&p->index);
+}
+
+int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_ns,
+                struct sheet **ret_sheet)
+{
+    struct pool p = {.name = name};
+    struct sheet found, *s = sheet_new();
+    int r = s == NULL ? -ENOMEM : make_sheet(&p, store, host, at_ns, &found);
+    if (s != NULL) {
+        s->host = sheet_keep(s, name);
+        s->at_utc_ns = found.at_utc_ns;
+        s->left_out = found.left_out;
+        for (uint32_t i = 0; r == 0 && i < found.count; i++) {
+            sheet_add(s, &found.facts[i]);
+        }
+        free(found.facts);
+        free(found.text);
+    }
+    pool_done(&p, 0);
+    if (r < 0) {
+        sheet_free(s);
+        return r;
+    }
+    sheet_finish(s);
+    *ret_sheet = s;
+    return 0;
+}
+
+/* ---- judged ---- */
+
+static int judge(struct audit *a, const struct judge_job *k, const struct sheet *sheets)
+{
+    int r = -ENOMEM;
+    for (uint32_t more = 1; more <= 8; more *= 2) {
+        *a = (struct audit){.sheets = sheets,
+                            .sheet_count = k->count,
+                            .settings = &k->settings->settings,
+                            .capacity = (k->count + 1) * RESULTS_A_HOST * more,
+                            .item_capacity = (k->count + 1) * ITEMS_A_HOST * more,
+                            .text_size = (size_t)(k->count + 1) * TEXT_A_HOST * more};
+        a->results = malloc(a->capacity * sizeof(*a->results));
+        a->items = malloc(a->item_capacity * audit_item_size());
+        a->text = malloc(a->text_size);
+        r = a->results == NULL || a->items == NULL || a->text == NULL ? -ENOMEM : audit_judge(a);
+        if (r != -ENOSPC) {
+            return r;
+        }
+        free(a->results);
+        free(a->items);
+        free(a->text);
+        *a = (struct audit){0};
+    }
+    return r;
+}
+
+static int keep_failures(struct judge_job *k, const struct audit *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        k->failure_count +=
+            a->results[i].status == AUDIT_FAIL && k->members[a->results[i].sheet].asked;
+    }
+    k->failures = calloc(k->failure_count + 1, sizeof(*k->failures));
+    uint32_t n = 0;
+    for (uint32_t i = 0; k->failures != NULL && i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if (r->status == AUDIT_FAIL && k->members[r->sheet].asked) {
+            char *subject = strdup(r->subject);
+            if (subject == NULL) {
+                return -ENOMEM;
+            }
+            k->failures[n++] = (struct audit_failure){r->check, r->sheet, subject};
+        }
+    }
+    return k->failures == NULL ? -ENOMEM : 0;
+}
+
+/* Results of each host, in the order of results. */
+static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t sheet,
+                      struct audit_found *f)
+{
+    const struct gate gate = gate_of(a, sheet);
+    struct json_writer j;
+    char line[GATE_LINE_SIZE];
+    const char *text;
+    size_t size;
+    memset(f->marks, ' ', catalogue_count);
+    json_writer_init(&j, JSON_MAX);
+    json_put_array(&j, NULL);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if (r->sheet != sheet) {
+            continue;
+        }
+        char *mark = &f->marks[check_number(r->check)];
+        const enum audit_status before = audit_mark_status(*mark);
+        *mark = r->status < before ? audit_status_mark(r->status) : *mark;
+        if (r->status < AUDIT_PASS) {
+            result_write(&j, a, r);
+        }
+    }
+    json_put_end(&j);
+    const int r = json_writer_finish(&j, &text, &size);
+    f->host = k->members[sheet].host;
+    f->at_ns = a->sheets[sheet].at_utc_ns;
+    f->gate = (uint8_t)gate.status;
+    f->line = strdup(gate_line(&gate, line));
+    f->results = r == 0 ? strndup(text, size) : NULL;
+    f->size = size;
+    json_writer_done(&j);
+    return r < 0 ? r : f->line == NULL || f->results == NULL ? -ENOMEM : 0;
+}
+
+static int by_sheet(const void *x, const void *y)
+{
+    const struct audit_result *a = x, *b = y;
+    if (a->sheet != b->sheet) {
+        return a->sheet < b->sheet ? -1 : 1;
+    }
+    if (a->check != b->check) {
+        return a->check < b->check ? -1 : 1;
+    }
+    return strcmp(a->subject, b->subject);
+}
+
+/* One host's results behind the other's, so that each is looked at once. */
+static int fill_outcome(struct judge_job *k, struct audit *a)
+{
+    uint32_t from = 0, asked = 0;
+    for (uint32_t i = 0; i < k->count; i++) {
+        asked += k->members[i].asked;
+    }
+    k->outcome = audit_outcome_new(k->run, asked);
+    if (k->outcome == NULL) {
+        return -ENOMEM;
+    }
+    qsort(a->results, a->count, sizeof(*a->results), by_sheet);
+    for (uint32_t i = 0; i < k->count; i++) {
+        struct audit one = *a;
+        uint32_t to = from;
+        while (to < a->count && a->results[to].sheet == i) {
+            to++;
+        }
+        one.results = a->results + from;
+        one.count = to - from;
+        from = to;
+        if (k->members[i].asked) {
+            const int r = fill_found(k, &one, i, &k->outcome->found[k->outcome->count++]);
+            if (r < 0) {
+                return r;
+            }
+        }
+    }
+    return 0;
+}
+
+static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
+{
+    struct audit a = {0};
+    bool *looked = calloc(k->count + 1, sizeof(*looked));
+    int r = looked == NULL ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < k->count && r == 0; i++) {
+        p->name = k->names[i];
+        r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
+        looked[i] = k->members[i].looked;
+        if (k->members[i].missing != REASON_NONE) {
+            p->sheets[i].missing = k->members[i].missing;
+            p->sheets[i].missing_note = k->members[i].note;
+        } else if (p->sheets[i].at_utc_ns == 0) {
+            p->sheets[i].missing = REASON_NOT_RUN;
+            p->sheets[i].missing_note = "it was never looked at";
+        }
+    }
+    r = r < 0 ? r : judge(&a, k, p->sheets);
+    if (r == 0 && k->second) {
+        audit_confirm_first(&a, k->first, k->first_count, looked);
+    } else if (r == 0) {
+        r = keep_failures(k, &a);
+    }
+    if (r == 0 && (k->second || k->failure_count == 0)) {
+        r = fill_outcome(k, &a);
+    }
+    free(a.results);
+    free(a.items);
+    free(a.text);
+    free(looked);
+    return r;
+}
+
+static void run_judge(struct worker_job *job, struct store *store)
+{
+    struct judge_job *k = (struct judge_job *)job;
+    struct pool p = {.sheets = calloc(k->count + 1, sizeof(*p.sheets))};
+    k->r = p.sheets == NULL ? -ENOMEM : store_snapshot(store);
+    if (k->r == 0) {
+        k->r = judge_all(k, store, &p);
+        store_snapshot_end(store);
+    }
+    pool_done(&p, k->count);
+}
+
+static void end_judge(struct worker_job *job)
+{
+    struct judge_job *k = (struct judge_job *)job;
+    audit_failures_free(k->first, k->first_count);
+    if (k->r < 0) {
+        audit_failures_free(k->failures, k->failure_count);
+        audit_outcome_free(k->outcome);
+        k->failures = NULL;
+        k->failure_count = 0;
+        k->outcome = NULL;
+    }
+    audit_judged(k->c, k->run, k->r, k->outcome, k->failures, k->failure_count, k->settings);
+    free(k->members);
+    free(k->names);
+    free(k);
+}
+
+int audit_judge_begin(struct controller *c, struct audit_run *run)
+{
+    struct judge_job *k = calloc(1, sizeof(*k));
+    if (k == NULL) {
+        return -ENOMEM;
+    }
+    *k = (struct judge_job){.job = {.run = run_judge, .done = end_judge},
+                            .c = c,
+                            .run = run->id,
+                            .count = run->count,
+                            .second = run->second,
+                            .r = -ECANCELED};
+    k->members = calloc(run->count + 1, sizeof(*k->members));
+    k->names = calloc(run->count + 1, sizeof(*k->names));
+    if (k->members == NULL || k->names == NULL) {
+        free(k->members);
+        free(k->names);
+        free(k);
+        return -ENOMEM;
+    }
+    memcpy(k->members, run->members, run->count * sizeof(*k->members));
+    for (uint32_t i = 0; i < run->count; i++) {
+        snprintf(k->names[i], sizeof(k->names[i]), "%s", c->hosts[run->members[i].index]->name);
+    }
+    k->settings = run->settings;
+    k->first = run->failures;
+    k->first_count = run->failure_count;
+    run->settings = NULL;
+    run->failures = NULL;
+    run->failure_count = 0;
+    worker_add(c->keeper, &k->job, false);
+    return 0;
+}

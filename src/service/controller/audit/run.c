@@ -1,0 +1,501 @@
+/* run.c: an audit from its beginning to its end: whom it asks, who has answered, when it is judged. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "service/controller/audit/audit.h"
+#include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/state.h"
+
+static const char *const states[] = {"reading", "judging", "done", "stopped"};
+
+void audit_failures_free(struct audit_failure *failures, uint32_t count)
+{
+    for (uint32_t i = 0; failures != NULL && i < count; i++) {
+        free((char *)(uintptr_t)failures[i].subject);
+    }
+    free(failures);
+}
+
+static void settings_free(struct audit_file *settings)
+{
+    if (settings != NULL) {
+        audit_file_done(settings);
+        free(settings);
+    }
+}
+
+struct audit_run *audit_run_free(struct audit_run *run)
+{
+    if (run != NULL) {
+        settings_free(run->settings);
+        audit_failures_free(run->failures, run->failure_count);
+        free(run->members);
+        free(run);
+    }
+    return NULL;
+}
+
+const char *audit_state_name(enum audit_run_state state)
+{
+    return states[state];
+}
+
+/* ---- fleet time ---- */
+
+void audit_heard(struct controller *c, const Foliot__V1__Batch *batch)
+{
+    if (batch->now_fleet > 0 && c->audits != NULL) {
+        c->audits->fleet_ns = batch->now_fleet;
+        c->audits->fleet_at = controller_mono();
+    }
+}
+
+/* Of now: as a host told it last; without one, of our own clock. */
+static int64_t name_of_now(const struct audits *a)
+{
+    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns;
+    const bool known = a->fleet_ns > 0 && since < 60 * NS_PER_S;
+    return known ? a->fleet_ns + since : controller_utc_ns();
+}
+
+/* ---- what is known of each host ---- */
+
+struct audit_known *audit_known_of(struct controller *c, const struct fleet_host *h)
+{
+    struct audits *a = c->audits;
+    if (h->index >= a->known_count) {
+        const uint32_t count = h->index + 64;
+        struct audit_known *larger = realloc(a->known, count * sizeof(*larger));
+        if (larger == NULL) {
+            return NULL;
+        }
+        memset(larger + a->known_count, 0, (count - a->known_count) * sizeof(*larger));
+        a->known = larger;
+        a->known_count = count;
+    }
+    return &a->known[h->index];
+}
+
+static int learn(struct controller *c, int64_t run, const struct audit_found *f)
+{
+    const struct fleet_host *h = fleet_host_by_id(c, f->host);
+    struct audit_known *known = h != NULL ? audit_known_of(c, h) : NULL;
+    if (known == NULL) {
+        return h == NULL ? 0 : -ENOMEM;
+    }
+    known->run = run;
+    known->at_ns = f->at_ns;
+    known->gate = f->gate;
+    snprintf(known->line, sizeof(known->line), "%s", f->line);
+    return 0;
+}
+
+static int learn_row(void *context, const struct store_audit_host *row)
+{
+    struct audit_found f = {.host = row->host, .at_ns = row->at_ns, .line = strdup(row->line)};
+    for (f.gate = 0; f.gate < AUDIT_SKIP && strcmp(audit_status_name(f.gate), row->gate) != 0;) {
+        f.gate++;
+    }
+    const int r = f.line != NULL ? learn(context, row->run, &f) : -ENOMEM;
+    free(f.line);
+    return r;
+}
+
+/* ---- kept ---- */
+
+static void put_members(struct json_writer *j, const struct audit_run *run)
+{
+    json_put_array(j, "hosts");
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (run->members[i].asked) {
+            json_put_int(j, NULL, run->members[i].host);
+        }
+    }
+    json_put_end(j);
+    json_put_array(j, "left_out");
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct audit_member *m = &run->members[i];
+        if (m->asked && m->missing != REASON_NONE) {
+            json_put_object(j, NULL);
+            json_put_int(j, "host", m->host);
+            json_put_string(j, "reason", audit_reason_name(m->missing));
+            json_put_string(j, "note", m->note);
+            json_put_end(j);
+        }
+    }
+    json_put_end(j);
+}
+
+static void put_counts(struct json_writer *j, const struct audit_outcome *o)
+{
+    uint32_t counts[AUDIT_STATUS_COUNT] = {0};
+    for (uint32_t i = 0; i < o->count; i++) {
+        counts[audit_found_worst(o, &o->found[i], "")]++;
+    }
+    json_put_object(j, "counts");
+    for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
+        json_put_uint(j, audit_status_name(k), counts[k]);
+    }
+    json_put_end(j);
+}
+
+int audit_save(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
+{
+    struct json_writer j;
+    const char *text = NULL;
+    size_t size = 0;
+    json_writer_init(&j, 16 << 20);
+    json_put_object(&j, NULL);
+    json_put_string(&j, "state", states[run->state]);
+    json_put_uint(&j, "number", run->number);
+    json_put_string(&j, "who", run->who);
+    json_put_string(&j, "why", run->why);
+    json_put_int(&j, "started_utc_ns", run->started_ns);
+    put_members(&j, run);
+    json_put_array(&j, "checks");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        json_put_string(&j, NULL, catalogue[i].id);
+    }
+    json_put_end(&j);
+    if (o != NULL) {
+        put_counts(&j, o);
+    }
+    json_put_end(&j);
+    int r = json_writer_finish(&j, &text, &size);
+    r = r < 0 ? r
+              : store_audit_run_put(c->store,
+                                    &(struct store_audit_run){run->id, run->ended_ns, text});
+    json_writer_done(&j);
+    controller_touch(c);
+    return r;
+}
+
+static void save(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
+{
+    const int r = audit_save(c, run, o);
+    if (r < 0) {
+        controller_store_failed(c, r, "an audit");
+    }
+}
+
+/* ---- whom it asks ---- */
+
+static void leave_out(struct audit_member *m, enum audit_reason reason, const char *note)
+{
+    m->waits = false;
+    m->missing = (uint8_t)reason;
+    snprintf(m->note, sizeof(m->note), "%s", note);
+}
+
+static void ask(struct controller *c, struct audit_member *m)
+{
+    const struct fleet_host *h = c->hosts[m->index];
+    const enum freshness f = fleet_freshness(c, h, controller_mono());
+    m->waits = true;
+    m->looked = false;
+    m->missing = REASON_NONE;
+    if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
+        leave_out(m, REASON_NOT_RUN,
+                  f == FRESHNESS_NEVER ? "it was not heard yet" : "it is silent");
+    } else if ((h->features & FOLIOT__V1__FEATURE__FEATURE_LOOK) == 0) {
+        leave_out(m, REASON_OLD_AGENT, "its agent is too old to be asked: update it");
+    }
+}
+
+static void begin_look(struct controller *c, struct audit_run *run)
+{
+    run->state = AUDIT_READING;
+    run->ready = false;
+    run->until = mono_add(controller_mono(), span_s(AUDIT_WAIT_S));
+    run->unanswered = 0;
+    for (uint32_t i = 0; i < run->count; i++) {
+        run->unanswered += run->members[i].waits;
+    }
+}
+
+static int load_settings(const struct controller *c, struct audit_file **ret,
+                         struct config_error *error)
+{
+    const char *path = c->config.audit[0] != 0             ? c->config.audit
+                       : access(AUDIT_SETTINGS, R_OK) == 0 ? AUDIT_SETTINGS
+                                                           : NULL;
+    struct audit_file *file = calloc(1, sizeof(*file));
+    if (file == NULL) {
+        return -ENOMEM;
+    }
+    if (audit_file_load(path, file, error) < 0) {
+        free(file);
+        return -EINVAL;
+    }
+    *ret = file;
+    return 0;
+}
+
+static int fill_members(const struct controller *c, struct audit_run *run)
+{
+    run->members = calloc(c->host_count + 1, sizeof(*run->members));
+    for (uint32_t i = 0; run->members != NULL && i < c->host_count; i++) {
+        if (c->hosts[i]->member) {
+            run->members[run->count++] = (struct audit_member){.host = c->hosts[i]->id, .index = i};
+        }
+    }
+    return run->members == NULL ? -ENOMEM : 0;
+}
+
+int audit_begin(struct controller *c, const bool *hosts, const char *who,
+                struct config_error *error)
+{
+    struct audits *a = c->audits;
+    if (a->running != NULL) {
+        return -EBUSY;
+    }
+    struct audit_run *run = calloc(1, sizeof(*run));
+    int r = run == NULL ? -ENOMEM : load_settings(c, &run->settings, error);
+    r = r < 0 ? r : fill_members(c, run);
+    if (r < 0) {
+        audit_run_free(run);
+        return r;
+    }
+    run->id = name_of_now(a);
+    run->started_ns = controller_utc_ns();
+    run->number = 1;
+    snprintf(run->who, sizeof(run->who), "%s", who);
+    for (uint32_t i = 0; i < run->count; i++) {
+        run->members[i].asked = hosts == NULL || hosts[run->members[i].index];
+        if (run->members[i].asked) {
+            ask(c, &run->members[i]);
+        }
+    }
+    begin_look(c, run);
+    a->running = run;
+    save(c, run, NULL);
+    return 0;
+}
+
+Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
+                                 Foliot__V1__Look *memory)
+{
+    const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (run == NULL || run->state != AUDIT_READING || run->ready ||
+        (h->features & FOLIOT__V1__FEATURE__FEATURE_LOOK) == 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (run->members[i].host == h->id && run->members[i].waits) {
+            const struct audit_known *known = audit_known_of(c, h);
+            foliot__v1__look__init(memory);
+            memory->audit = (uint64_t)run->id;
+            memory->number = run->number;
+            memory->whole = known != NULL && known->whole;
+            return memory;
+        }
+    }
+    return NULL;
+}
+
+/* ---- its way ---- */
+
+static void end_run(struct controller *c, enum audit_run_state state, const char *why,
+                    struct audit_outcome *o)
+{
+    struct audit_run *run = c->audits->running;
+    run->state = state;
+    run->ended_ns = controller_utc_ns();
+    snprintf(run->why, sizeof(run->why), "%s", why);
+    int r = o != NULL ? audit_outcome_save(c, o) : 0;
+    r = r < 0 ? r : store_audit_expire(c->store, controller_utc_ns() - AUDIT_KEEP_NS, 0);
+    if (r < 0) {
+        controller_store_failed(c, r, "an audit's results");
+    }
+    save(c, run, o);
+    for (uint32_t i = 0; o != NULL && i < o->count; i++) {
+        (void)learn(c, run->id,
+                    &o->found[i]); /* without memory the gate goes on with what it had */
+    }
+    if (o != NULL) {
+        audit_outcome_keep(c, o);
+    }
+    c->audits->running = audit_run_free(run);
+}
+
+void audit_stop(struct controller *c, const char *why)
+{
+    if (c->audits->running != NULL) {
+        end_run(c, AUDIT_STOPPED, why, NULL);
+    }
+}
+
+/* Hosts with a failure are looked at once more. */
+static void look_again(struct controller *c, struct audit_run *run, struct audit_failure *failures,
+                       uint32_t count, struct audit_file *settings)
+{
+    run->failures = failures;
+    run->failure_count = count;
+    run->settings = settings;
+    run->second = true;
+    run->number++;
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_member *m = &run->members[failures[i].sheet];
+        if (!m->waits && m->missing == REASON_NONE) {
+            ask(c, m);
+        }
+    }
+    begin_look(c, run);
+    save(c, run, NULL);
+}
+
+void audit_judged(struct controller *c, int64_t id, int r, struct audit_outcome *o,
+                  struct audit_failure *failures, uint32_t failure_count,
+                  struct audit_file *settings)
+{
+    struct audit_run *run = c->audits->running;
+    if (run == NULL || run->id != id ||
+        r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
+        audit_outcome_free(o);
+        audit_failures_free(failures, failure_count);
+        settings_free(settings);
+        return;
+    }
+    if (r < 0) {
+        char why[AUDIT_WORDS_SIZE];
+        snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-r));
+        controller_say(LOG_ERR, "audit %lld: %s", (long long)id, why);
+        end_run(c, AUDIT_STOPPED, why, NULL);
+        settings_free(settings);
+    } else if (o == NULL) {
+        look_again(c, run, failures, failure_count, settings);
+    } else {
+        audit_failures_free(failures, failure_count);
+        settings_free(settings);
+        end_run(c, AUDIT_DONE, "", o);
+    }
+}
+
+void audit_on_commit(struct controller *c)
+{
+    struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
+        return;
+    }
+    run->state = AUDIT_JUDGING;
+    if (audit_judge_begin(c, run) < 0) {
+        audit_stop(c, "out of memory");
+    }
+}
+
+void audit_watch(struct controller *c)
+{
+    struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (run == NULL || run->state != AUDIT_READING) {
+        return;
+    }
+    const bool late = mono_sub(controller_mono(), run->until).ns >= 0;
+    for (uint32_t i = 0; late && i < run->count; i++) {
+        if (run->members[i].waits && run->second) {
+            run->members[i].waits =
+                false; /* its first sheet stays; what fails there was seen once */
+        } else if (run->members[i].waits) {
+            leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
+        }
+    }
+    if (late || run->unanswered == 0) {
+        run->ready = true;
+        controller_touch(c); /* judged is what is on the disk */
+    }
+}
+
+/* ---- over a restart ---- */
+
+struct resume {
+    struct controller *c;
+    struct audit_run *run;
+    int r;
+};
+
+static struct audit_member *member_of(struct audit_run *run, int64_t host)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (run->members[i].host == host) {
+            return &run->members[i];
+        }
+    }
+    return NULL;
+}
+
+static int look_known(void *context, const struct store_look *look)
+{
+    struct audit_run *run = context;
+    struct audit_member *m = member_of(run, look->host);
+    if (m != NULL && m->asked && look->at_ns >= run->started_ns) { /* it has answered already */
+        m->waits = false;
+        m->looked = look->refused[0] == 0;
+        m->missing = m->looked ? REASON_NONE : REASON_NO_SOURCE;
+        snprintf(m->note, sizeof(m->note), "%.150s", look->refused);
+    }
+    return 0;
+}
+
+static int resume(void *context, const struct store_audit_run *row)
+{
+    struct resume *o = context;
+    struct controller *c = o->c;
+    struct config_error error;
+    struct audit_run *run = row->ended_ns == 0 ? calloc(1, sizeof(*run)) : NULL;
+    json_t *body = json_loads(row->body, 0, NULL);
+    const json_t *hosts = json_object_get(body, "hosts"), *who = json_object_get(body, "who");
+    if (run == NULL || load_settings(c, &run->settings, &error) < 0 || fill_members(c, run) < 0) {
+        audit_run_free(run);
+        json_decref(body);
+        return 0;
+    }
+    run->id = row->id;
+    run->started_ns = json_integer_value(json_object_get(body, "started_utc_ns"));
+    run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
+    snprintf(run->who, sizeof(run->who), "%s",
+             json_string_value(who) ? json_string_value(who) : "");
+    for (size_t i = 0; i < json_array_size(hosts); i++) {
+        struct audit_member *m = member_of(run, json_integer_value(json_array_get(hosts, i)));
+        if (m != NULL) {
+            m->asked = m->waits = true;
+        }
+    }
+    json_decref(body);
+    o->run = run;
+    return 0;
+}
+
+int audits_open(struct controller *c)
+{
+    struct resume o = {.c = c};
+    c->audits = calloc(1, sizeof(*c->audits));
+    int r = c->audits == NULL ? -ENOMEM : store_audit_newest(c->store, learn_row, c);
+    r = r < 0 ? r : store_audit_runs(c->store, 0, 1, resume, &o);
+    r = r < 0 || o.run == NULL ? r : store_looks(c->store, 0, look_known, o.run);
+    if (r == 0 && o.run != NULL) {
+        controller_say(LOG_NOTICE, "audit %lld goes on", (long long)o.run->id);
+        begin_look(c, o.run);
+        c->audits->running = o.run;
+        save(c, o.run, NULL);
+    } else {
+        audit_run_free(o.run);
+    }
+    return r;
+}
+
+void audits_close(struct controller *c)
+{
+    struct audits *a = c->audits;
+    if (a != NULL) {
+        audit_run_free(a->running);
+        audit_outcome_free(a->shown[0]);
+        audit_outcome_free(a->shown[1]);
+        free(a->known);
+        free(a);
+        c->audits = NULL;
+    }
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""An audit of a fleet through its controller: hosts are asked, read themselves by foliot-inspect, are judged together; what is
+shown to whom; over a restart; what can't be looked at. usage: test_inspection.py CONTROLLER AGENT FOLIOT INSPECT"""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "audit"))
+import fleet  # noqa: E402
+import machine  # noqa: E402
+import wire  # noqa: E402
+
+INSPECT = os.path.abspath(sys.argv.pop(4))
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+MRRS = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0/config"
+RUNS = "/api/v1/audit/runs"
+
+
+class TestInspection(fleet.Fleet):
+    HOSTS = 6
+
+    def members(self, *numbers):
+        """Each reads a machine that is a tree of files."""
+        for i in numbers:
+            machine.build(self.path(f"root-h{i}"), machine.files("roce", i + 1))
+            self.join(i)
+            self.write(f"h{i}.yaml", self.read(self.path(f"h{i}.yaml")) +
+                       f"inspect: {INSPECT}\ninspect_root: {self.path(f'root-h{i}')}\n")
+        agents = {i: self.agent(i) for i in numbers}
+        for i in numbers:
+            self.wait(lambda: (self.host(f"h{i}") or {}).get("paths") is not None, 15, lambda: str(self.host(f"h{i}")))
+        return agents
+
+    def change(self, i, path, text):
+        whole = self.path(f"root-h{i}") + path
+        with open(whole, "wb" if isinstance(text, bytes) else "w") as file:  # pylint: disable=unspecified-encoding
+            file.write(text)
+
+    def foliot(self, *arguments, token="admin"):
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "audit", *arguments], text=True, check=False,
+                              capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin if token == "admin" else token,
+                                                            FOLIOT_API="http://127.0.0.1:7639"))
+        return done.returncode, done.stdout + done.stderr
+
+    def audit(self, *hosts):
+        status, out = self.foliot("run", "--fleet", "--json", *hosts)
+        self.assertEqual(out[0], "{", out)
+        return status, json.loads(out)
+
+    @staticmethod
+    def of(run, status):
+        return {(r["check"], r["host"]) for r in run["results"] if r["status"] == status}
+
+    def rows(self, text):
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            return store.execute(text).fetchall()
+
+    def healthy_then_one_wrong(self):
+        status, run = self.audit()
+        self.assertEqual((run["state"], run["hosts"], run["left_out"]), ("done", 6, []), run)
+        self.assertEqual(self.of(run, "fail"), set(), run)
+        bodies = self.rows("SELECT count(*) FROM fact_body")[0][0]
+        parts = self.rows("SELECT count(*) FROM host_part")[0][0]
+        self.assertLess(bodies, parts)  # hosts of one kind share
+        # one host's driver is another, and one NIC's port is down
+        self.change(3, "/proc/sys/kernel/osrelease", "6.8.0-58-generic\n")
+        self.change(4, "/sys/class/infiniband/mlx5_1/ports/1/state", "2: INIT\n")
+        status, run = self.audit()
+        self.assertEqual(status, 1)
+        self.assertEqual(self.of(run, "fail"), {("cfg.sw.kernel", "h3"), ("be.link.active", "h4")}, self.of(run, "fail"))
+        self.assertEqual(run["look"], 1)
+        found = [r for r in run["results"] if r["check"] == "cfg.sw.kernel" and r["host"] == "h3"][0]
+        self.assertEqual((found["found"], found["remedy"] is not None), ("6.8.0-58-generic", True), found)
+        # what is as it was, was not sent again
+        self.assertLess(self.rows("SELECT count(*) FROM host_part")[0][0], parts + 6)
+        return run
+
+    def shown(self, run):
+        status, out = self.foliot("show", "--fleet")
+        self.assertEqual((status, "cfg.sw.kernel  h3" in out, "be.link.active  h4 mlx5_1/1" in out), (1, True, True), out)
+        status, out = self.foliot("nodes", "--json")
+        nodes = {n["host"]: n for n in json.loads(out)}
+        self.assertEqual({h for h in nodes if nodes[h]["status"] == "fail"}, {"h3", "h4"}, nodes)
+        self.assertEqual((nodes["h4"]["active"], nodes["h3"]["active"], nodes["h3"]["agent"]), ("fail", "pass", "live"), nodes)
+        self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h4", "h3", "h0")], [2, 0, 0], nodes)
+        self.assertEqual(self.foliot("gate", "--fleet", "--format", "slurm", "h4")[0], 1)
+        self.assertEqual(self.foliot("gate", "--fleet", "h9")[0], 3)
+        gate = self.get("/api/v1/audit/hosts/h0/gate?age_s=1")
+        self.wait(lambda: self.get("/api/v1/audit/hosts/h0/gate?age_s=1")["reason"] == "stale", 3, str(gate))
+        facts = self.get("/api/v1/audit/hosts/h3/facts")
+        kept = self.write("h3.json", json.dumps(facts))
+        self.assertEqual((facts["host"], len(facts["facts"]) > 200), ("h3", True))
+        self.assertIn(self.foliot("show", kept)[0], (0, 1, 3))
+        self.assertEqual(len(self.get("/api/v1/audit/checks")["items"]), len(run["checks"]))
+        self.assertEqual(self.get(RUNS)["items"][0]["run"], run["run"])
+        page = self.get(f"{RUNS}/{run['run']}/results?limit=1&status=fail")
+        self.assertEqual((len(page["items"]), page["next"]), (1, "1"), page)
+
+    def tenants(self, run):
+        made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0,h4"})[2]["token"]
+        self.assertEqual(self.request("POST", RUNS, {}, token=made)[0], 403)
+        self.assertEqual(self.request("DELETE", f"{RUNS}/{run['run']}", token=made)[0], 403)
+        whole = self.get(f"{RUNS}/{run['run']}", token=made)
+        self.assertEqual((whole["hosts"], sum(whole["counts"].values())), (2, 2), whole)
+        for what in ("results", "nodes"):
+            hosts = {i["host"] for i in self.get(f"{RUNS}/{run['run']}/{what}?limit=1000", token=made)["items"]}
+            self.assertEqual(hosts | {"h0"}, {"h0", "h4"}, what)  # h0 has nothing but passes
+        for path in ("h3/gate", "h3/facts"):
+            self.assertEqual(self.request("GET", f"/api/v1/audit/hosts/{path}", token=made)[0], 404)
+        self.assertEqual(self.request("GET", "/api/v1/audit/hosts/h4/gate", token=made)[0], 200)
+
+    def refused(self, run):
+        self.assertEqual(self.request("POST", RUNS, {"hosts": ["h9"]})[0], 404)
+        self.assertEqual(self.request("POST", RUNS, {"hosts": "h1"})[0], 400)
+        self.assertEqual(self.request("DELETE", f"{RUNS}/{run['run']}")[0], 409)
+        for path in ("7", "no", "7/results", f"{run['run']}/nothing", f"{run['run']}x"):
+            self.assertEqual(self.request("GET", f"{RUNS}/{path}")[0], 404, path)
+        self.write("audit.yaml", "version: 1\nchecks:\n  cfg.no.such: {off: me}\n")
+        status, _, answer = self.request("POST", RUNS, {})
+        self.assertEqual((status, answer["error"]["code"]), (409, "bad-settings"), answer)
+        self.assertIn("audit.yaml:3", answer["error"]["message"])
+        self.write("audit.yaml", "version: 1\nchecks:\n  cfg.sw.kernel: {off: 'anna: new ones come'}\n")
+        status, again = self.audit("h3")
+        self.assertEqual((again["hosts"], self.of(again, "fail")), (1, set()), again)
+        self.write("audit.yaml", "version: 1\n")
+
+    def left_out(self, agents):
+        """An agent that can't read, one that is gone, one of the version before: each with its reason, and never a pass."""
+        agents[5].stop(signal.SIGKILL)
+        self.wait(lambda: self.host("h5")["freshness"] == "stale", 15, lambda: str(self.host("h5")))
+        os.rename(self.path("root-h2"), self.path("elsewhere"))
+        _, run = self.audit("h2", "h5", "h0")
+        reasons = {o["host"]: o["reason"] for o in run["left_out"]}
+        self.assertEqual(reasons, {"h2": "no_source", "h5": "not_run"}, run["left_out"])
+        self.assertEqual({r["status"] for r in run["results"] if r["host"] in ("h2", "h5")}, {"unknown"})
+        self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h2", "h5")], [3, 3])
+        self.assertEqual(self.foliot("gate", "--fleet", "--format", "slurm", "h5")[0], 1)
+        os.rename(self.path("elsewhere"), self.path("root-h2"))
+
+    def over_a_restart(self, controller):
+        """Killed while hosts are asked: it goes on, and forgets nobody."""
+        before = self.get(RUNS)["items"][0]["run"]
+        status, _, run = self.request("POST", RUNS, {"hosts": ["h0", "h1", "h3", "h4"]})
+        self.assertEqual((status, run["state"]), (200, "reading"), run)
+        self.assertEqual(self.request("POST", RUNS, {})[0], 409)  # one at a time
+        controller.stop(signal.SIGKILL)
+        self.assertEqual(self.rows("SELECT count(*) FROM audit_run WHERE ended_ns = 0")[0][0], 1)
+        controller = self.controller()
+        controller.wait_log("audit .* goes on")
+        done = self.wait(lambda: (r := self.get(f"{RUNS}/{run['run']}"))["state"] == "done" and r, 30, lambda: str(self.get(RUNS)))
+        self.assertEqual((done["hosts"], done["counts"]["fail"]), (4, 2), done)
+        self.assertGreater(int(done["run"]), int(before))
+        self.assertEqual(self.foliot("gate", "--fleet", "h4")[0], 2)
+        return controller
+
+    def stopped(self, agents):
+        for i in (0, 1):
+            agents[i].process.send_signal(signal.SIGSTOP)
+        status, _, run = self.request("POST", RUNS, {"hosts": ["h0", "h1"]})
+        self.assertEqual(status, 200)
+        status, out = self.foliot("stop", run["run"])
+        self.assertEqual((status, "stopped it" in out), (0, True), out)
+        self.assertEqual(self.get(f"{RUNS}/{run['run']}")["state"], "stopped")
+        for i in (0, 1):
+            agents[i].process.send_signal(signal.SIGCONT)
+
+    def test_audit(self):
+        controller = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
+        agents = self.members(*range(self.HOSTS))
+        run = self.healthy_then_one_wrong()
+        self.shown(run)
+        self.tenants(run)
+        self.refused(run)
+        self.left_out(agents)
+        controller = self.over_a_restart(controller)
+        self.stopped(agents)
+
+
+class TestStrange(fleet.Fleet):
+    """Sheets as a host of our own making sends them."""
+    HOSTS = 1
+
+    def say(self, number, extra=b"", features=2):
+        body = wire.batch([(number, wire.report(extra=extra))], oldest=number) + wire.number(17, features)
+        status, answer = self.post("/agent/v1/report", body, **self.identity("h0"))
+        self.assertEqual(status, 200, answer)
+        return wire.fields(wire.unsqueeze(answer) if answer[:4] == b"\x28\xb5\x2f\xfd" else answer)
+
+    @staticmethod
+    def sheet(run, number, *parts, refused=""):
+        body = wire.fixed64(1, run) + wire.number(2, number) + (wire.data(3, refused) if refused else b"")
+        for name, content, digest in parts:
+            body += wire.data(5, wire.data(1, name) + (wire.data(2, digest) if digest else b"") + wire.data(3, content))
+        return wire.data(13, body)
+
+    def begin(self):
+        return int(self.request("POST", RUNS, {})[2]["run"])
+
+    def test_strange(self):
+        self.start()
+        self.join(0)
+        self.say(1)
+        run = self.begin()
+        look = wire.fields(self.say(2)[14][0])
+        self.assertEqual((look[1], look[2]), ([run], [1]))
+        self.assertNotIn(14, self.say(3, features=1))  # one of the version before is not asked
+        # of another audit, of another look: not taken
+        self.say(4, self.sheet(run + 1, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+        self.say(5, self.sheet(run, 2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+        self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
+        # a hash without the content that nobody sent: all is asked for
+        self.say(6, self.sheet(run, 1, ("os", b"", bytes(32))))
+        self.assertEqual(wire.fields(self.say(7)[14][0])[3], [1])
+        # markup, a line that is none, one of a later release, a hash that isn't the content's
+        lines = b"os.kernel\tvalue\t\t<b>6.1</b>\t/x\nnonsense\nos.later\tvalue\t\t1\t/x\nos.uptime\tvalue\t\t99999\t/y\n\xff\0\t\n"
+        self.say(8, self.sheet(run, 1, ("os", lines, b"\7" * 32), ("later", b"x", b""), ("now", b"os.uptime\tvalue\t\t5\t/y\n", b"")))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        facts = {f["fact"]: f for f in self.get("/api/v1/audit/hosts/h0/facts")["facts"]}
+        self.assertEqual(set(facts), {"os.kernel", "os.uptime"}, facts)
+        self.assertEqual(facts["os.kernel"]["state"], "garbled")
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        # more than a part may hold is not taken, and said
+        run = self.begin()
+        body = wire.batch([(9, wire.report(extra=self.sheet(run, 1, ("os", b"x" * ((1 << 20) + 1), b""))))], oldest=9, sealed=wire.squeeze)
+        self.assertEqual(self.post("/agent/v1/report", body + wire.number(17, 2), **self.identity("h0"))[0], 200)
+        self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
+        self.say(10, self.sheet(run, 1, refused="its reader <script>"))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"], "its reader <script>")
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)

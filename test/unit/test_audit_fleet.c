@@ -1,0 +1,224 @@
+/* test_audit_fleet.c: what an audit of a fleet adds to judging: sheets by parts, hosts without a sheet, two looks,
+ * the gate. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/audit/gate.h"
+#include "core/audit/part.h"
+#include "service/audit/sheet.h"
+
+static struct sheet *sheet_of(int host)
+{
+    static const struct fact facts[] = {
+        {FACT_OS_KERNEL, FACT_VALUE, "", "6.1.0", "/proc/sys/kernel/osrelease"},
+        {FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", "/sys/class/dmi/id/product_name"},
+        {FACT_OS_UPTIME, FACT_VALUE, "", "99999", "/proc/uptime"},
+        {FACT_NET_MTU, FACT_VALUE, "eth1", "9000", "/sys/class/net/eth1/mtu"},
+        {FACT_NET_MTU, FACT_NO_PERMISSION, "eth2", "", "/sys/class/net/eth2/mtu"},
+        {FACT_MEM_CE, FACT_GARBLED, "mc0", "a lot", ""}};
+    struct sheet *s = sheet_new();
+    char id[16];
+
+    assert_non_null(s);
+    snprintf(id, sizeof(id), "machine%d", host);
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+        sheet_add(s, &facts[i]);
+    }
+    sheet_add(s, &(struct fact){FACT_OS_MACHINE_ID, FACT_VALUE, "", id, "/etc/machine-id"});
+    sheet_finish(s);
+    s->host = "host";
+    return s;
+}
+
+static void test_parts_and_back(void **state)
+{
+    struct sheet *s = sheet_of(1), *back = sheet_new();
+    char text[PART_COUNT][4096];
+
+    for (unsigned part = 0; part < PART_COUNT; part++) {
+        const size_t size = sheet_part_encode(s, part, text[part], sizeof(text[part]));
+        assert_true(size < sizeof(text[part]));
+        assert_true(sheet_part_facts(text[part], size) >= (size > 0 ? 2 : 1));
+        sheet_part_decode(back, text[part], size);
+        assert_int_equal(sheet_part_by_name(sheet_part_name(part)), part);
+        /* without room it tells how much it takes, and writes no further */
+        char small[8] = "xxxxxxx";
+        assert_int_equal(sheet_part_encode(s, part, small, 4), size);
+        assert_string_equal(small + 4, "xxx");
+    }
+    sheet_finish(back);
+    assert_int_equal(back->count, s->count);
+    for (uint32_t i = 0; i < s->count; i++) {
+        assert_int_equal(back->facts[i].id, s->facts[i].id);
+        assert_int_equal(back->facts[i].state, s->facts[i].state);
+        assert_string_equal(back->facts[i].subject, s->facts[i].subject);
+        assert_string_equal(back->facts[i].value, s->facts[i].value);
+        assert_string_equal(back->facts[i].source, s->facts[i].source);
+    }
+    sheet_free(s);
+    sheet_free(back);
+}
+
+/* Hosts of one kind differ in their own part and in nothing else that is kept. */
+static void test_shared(void **state)
+{
+    struct sheet *a = sheet_of(1), *b = sheet_of(2);
+    char x[4096], y[4096];
+
+    for (unsigned part = 0; part < PART_COUNT; part++) {
+        const size_t n = sheet_part_encode(a, part, x, sizeof(x));
+        const bool same = n == sheet_part_encode(b, part, y, sizeof(y)) && memcmp(x, y, n) == 0;
+        assert_int_equal(same, part != PART_OWN);
+    }
+    sheet_free(a);
+    sheet_free(b);
+}
+
+/* A counter in a part that is kept would be a new content with each look. */
+static void test_counters_are_of_now(void **state)
+{
+    static const char *const words[] = {"since boot", "times that", "in the log", "sent again"};
+
+    for (unsigned id = 0; id < FACT_COUNT; id++) {
+        for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++) {
+            if (strstr(fact_what(id), words[k]) != NULL && sheet_part_of(id) != PART_NOW) {
+                fail_msg("%s: %s", fact_name(id), fact_what(id));
+            }
+        }
+    }
+}
+
+static void test_strange_lines(void **state)
+{
+    static const char text[] =
+        "\nos.kernel\nos.kernel\tvalue\t\t6.1\nos.kernel\tvalue\t\t6.1\t/x\ty\n"
+        "os.nothing\tvalue\t\t1\t/x\nos.bios\tperhaps\t\t1\t/x\n"
+        "os.board\tvalue\t\tgood\t/x\0\nos.uptime\tvalue\t\t12x\t/x\n"
+        "os.virtual\tvalue\t\t1\t/x";
+    struct sheet *s = sheet_new();
+    char *longest = malloc(1 << 16);
+
+    sheet_part_decode(s, text, sizeof(text) - 1);
+    memset(longest, 'a', 1 << 16);
+    sheet_part_decode(s, longest, 1 << 16);
+    sheet_finish(s);
+    assert_int_equal(s->count, 2);
+    assert_int_equal(s->facts[0].id, FACT_OS_UPTIME);
+    assert_int_equal(s->facts[0].state, FACT_GARBLED);
+    assert_int_equal(s->facts[1].id, FACT_OS_VIRTUAL);
+    sheet_free(s);
+    free(longest);
+}
+
+/* ---- looks ---- */
+
+enum { HOSTS = 3, RESULTS = 4096 };
+
+static void judge(struct audit *a, struct sheet *sheets)
+{
+    *a = (struct audit){.sheets = sheets,
+                        .sheet_count = HOSTS,
+                        .settings = &audit_usual,
+                        .results = calloc(RESULTS, sizeof(struct audit_result)),
+                        .capacity = RESULTS,
+                        .items = calloc(RESULTS, audit_item_size()),
+                        .item_capacity = RESULTS,
+                        .text = malloc(1 << 20),
+                        .text_size = 1 << 20};
+    assert_int_equal(audit_judge(a), 0);
+}
+
+static void done(struct audit *a)
+{
+    free(a->results);
+    free(a->items);
+    free(a->text);
+}
+
+static struct audit_result *result(struct audit *a, const char *check, uint32_t sheet)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (strcmp(a->results[i].check->id, check) == 0 && a->results[i].sheet == sheet) {
+            return &a->results[i];
+        }
+    }
+    fail_msg("no result of %s", check);
+    return NULL;
+}
+
+static void test_missing_is_unknown(void **state)
+{
+    struct sheet *one = sheet_of(1),
+                 sheets[HOSTS] = {*one, *one, {.host = "gone", .missing = REASON_OLD_AGENT}};
+    struct audit a;
+
+    judge(&a, sheets);
+    uint32_t counts[AUDIT_STATUS_COUNT];
+    assert_int_equal(audit_worst(&a, "", 2, counts), AUDIT_UNKNOWN);
+    assert_int_equal(counts[AUDIT_UNKNOWN], catalogue_count);
+    assert_int_equal(result(&a, "cfg.sw.kernel", 2)->reason, REASON_OLD_AGENT);
+    assert_int_equal(gate_of(&a, 2).status, AUDIT_UNKNOWN);
+    /* nothing but skips is no pass */
+    for (uint32_t i = 0; i < a.count; i++) {
+        a.results[i].status = AUDIT_SKIP;
+    }
+    assert_int_equal(gate_of(&a, 0).status, AUDIT_UNKNOWN);
+    /* one blocking check that nobody knows: none passes, whatever the others are */
+    for (uint32_t i = 0; i < a.count; i++) {
+        a.results[i].status = AUDIT_PASS;
+    }
+    assert_int_equal(gate_of(&a, 0).status, AUDIT_PASS);
+    result(&a, "cfg.kern.memlock", 0)->status = AUDIT_UNKNOWN;
+    assert_int_equal(gate_of(&a, 0).status, AUDIT_UNKNOWN);
+    result(&a, "node.mounts", 0)->status = AUDIT_FAIL;
+    assert_int_equal(gate_of(&a, 0).status, AUDIT_FAIL);
+    assert_int_equal(gate_of(&a, 1).status, AUDIT_PASS);
+    done(&a);
+    sheet_free(one);
+}
+
+/* By host: both looks, the second alone, the first alone; then a host that no second look came of. */
+static void test_two_looks(void **state)
+{
+    static const char *const id = "cfg.time.source";
+    struct sheet *one = sheet_of(1), sheets[HOSTS] = {*one, *one, *one};
+    const struct check *check = check_by_id(id);
+    const struct audit_failure first[] = {{check, 0, ""}, {check, 2, ""}};
+    bool looked[HOSTS] = {true, true, true};
+    struct audit a;
+
+    judge(&a, sheets);
+    for (uint32_t i = 0; i < a.count; i++) {
+        a.results[i].status = AUDIT_PASS;
+    }
+    result(&a, id, 0)->status = result(&a, id, 1)->status = AUDIT_FAIL;
+    audit_confirm_first(&a, first, 2, looked);
+    assert_int_equal(result(&a, id, 0)->status, AUDIT_FAIL);
+    assert_false(result(&a, id, 0)->seen_once);
+    for (uint32_t k = 1; k < HOSTS; k++) {
+        assert_int_equal(result(&a, id, k)->status, AUDIT_WARN);
+        assert_true(result(&a, id, k)->seen_once);
+    }
+    looked[0] = false;
+    audit_confirm_first(&a, first, 2, looked);
+    assert_int_equal(result(&a, id, 0)->status, AUDIT_WARN);
+    done(&a);
+    sheet_free(one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_and_back),      cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_counters_are_of_now), cmocka_unit_test(test_strange_lines),
+        cmocka_unit_test(test_missing_is_unknown),  cmocka_unit_test(test_two_looks)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
