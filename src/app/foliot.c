@@ -55,7 +55,7 @@ static const struct command commands[] = {
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
      "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--format FORM] [RUN] | nodes [RUN] "
      "| "
-     "runs | stop RUN" API,
+     "runs | stop RUN | diff RUN RUN" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit},
     {NULL, "selftest",

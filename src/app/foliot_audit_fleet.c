@@ -319,6 +319,48 @@ static int runs(struct api *api)
     return status;
 }
 
+static const char *or_none(const json_t *change, const char *key)
+{
+    const char *text = json_string_value(json_object_get(change, key));
+
+    return text == NULL || text[0] == '\0' ? "none" : text;
+}
+
+/* 1: something is another. */
+static int diff(struct api *api, const char *was, const char *is)
+{
+    char path[PATH_SIZE];
+    size_t i;
+    json_t *c;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/diff?with=%.24s", is, was);
+    const int status = api_ask(api, "GET", path, NULL);
+    if (status != EXIT_WELL) {
+        return status;
+    }
+    const json_t *facts = json_object_get(api->answer, "facts"),
+                 *results = json_object_get(api->answer, "results");
+    if (api->json) {
+        api_print(api);
+    } else {
+        json_array_foreach(facts, i, c)
+        {
+            const char *subject = api_text(c, "subject");
+            printf("%s: %s%s%s: %s → %s\n", api_text(c, "host"), api_text(c, "fact"),
+                   subject[0] != '\0' ? " " : "", subject, or_none(c, "was"), or_none(c, "is"));
+        }
+        json_array_foreach(results, i, c)
+        {
+            printf("%s: %s: %s → %s\n", api_text(c, "host"), api_text(c, "check"),
+                   api_text(c, "was"), api_text(c, "is"));
+        }
+        printf("%s hosts are in both: %zu facts and %zu results are others\n",
+               api_number_text(api->answer, "hosts").text, json_array_size(facts),
+               json_array_size(results));
+    }
+    return json_array_size(facts) + json_array_size(results) > 0 ? EXIT_NOT_WELL : EXIT_WELL;
+}
+
 static int stop(struct api *api, const char *id)
 {
     char path[PATH_SIZE];
@@ -360,7 +402,7 @@ static int gate(struct api *api, const char *host, unsigned format)
 
 bool audit_means_fleet(int argc, char *argv[])
 {
-    static const char *const words[] = {"nodes", "runs", "stop"};
+    static const char *const words[] = {"nodes", "runs", "stop", "diff"};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--fleet") == 0 || strncmp(argv[i], "--controller", 12) == 0) {
@@ -393,6 +435,9 @@ static int ask(struct api *api, int count, char *words[], unsigned format)
     }
     if (strcmp(word, "stop") == 0 && count == 2) {
         return stop(api, words[1]);
+    }
+    if (strcmp(word, "diff") == 0 && count == 3) {
+        return diff(api, words[1], words[2]);
     }
     if (strcmp(word, "gate") == 0 && count == 2) {
         return gate(api, words[1], format);

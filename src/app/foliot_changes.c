@@ -106,6 +106,13 @@ static void host_words(struct words *w, const char *word, const json_t *detail)
             snprintf(w->text, sizeof(w->text), "%s", plain[i][1]);
         }
     }
+    if (strcmp(word, "fact-changed") == 0) {
+        const char *subject = string_of(detail, "subject"), *was = string_of(detail, "was"),
+                   *is = string_of(detail, "is");
+        snprintf(w->text, sizeof(w->text), "%s%s%s: %.200s → %.200s", string_of(detail, "fact"),
+                 *subject != 0 ? " " : "", subject, *was != 0 ? was : "none",
+                 *is != 0 ? is : "none");
+    }
     if (strcmp(word, "joined") == 0) {
         snprintf(w->text, sizeof(w->text), "joined the fleet, with %s NICs",
                  api_number_text(detail, "nics").text);

@@ -66,6 +66,7 @@ class TestInspection(fleet.Fleet):
         status, run = self.audit()
         self.assertEqual((run["state"], run["hosts"], run["left_out"]), ("done", 6, []), run)
         self.assertEqual(self.of(run, "fail"), set(), run)
+        before = run["run"]
         bodies = self.rows("SELECT count(*) FROM fact_body")[0][0]
         parts = self.rows("SELECT count(*) FROM host_part")[0][0]
         self.assertLess(bodies, parts)  # hosts of one kind share
@@ -76,11 +77,30 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(status, 1)
         self.assertEqual(self.of(run, "fail"), {("cfg.sw.kernel", "h3"), ("be.link.active", "h4")}, self.of(run, "fail"))
         self.assertEqual(run["look"], 1)
+        self.changed(before, run["run"])
         found = [r for r in run["results"] if r["check"] == "cfg.sw.kernel" and r["host"] == "h3"][0]
         self.assertEqual((found["found"], found["remedy"] is not None), ("6.8.0-58-generic", True), found)
         # what is as it was, was not sent again
         self.assertLess(self.rows("SELECT count(*) FROM host_part")[0][0], parts + 6)
         return run
+
+    def changed(self, was, run):
+        """One fact and its checks: told by the diff, and as an event; the other way round, too."""
+        status, out = self.foliot("diff", "--json", was, run)
+        diff = json.loads(out)
+        self.assertEqual((status, diff["hosts"], diff["cut"]), (1, 6, False), diff)
+        facts = {(f["host"], f["fact"], f["subject"], f["was"], f["is"]) for f in diff["facts"]}
+        self.assertEqual(facts, {("h3", "os.kernel", "", "6.8.0-60-generic", "6.8.0-58-generic"),
+                                 ("h4", "port.state", "mlx5_1/1", "4: ACTIVE", "2: INIT")}, diff)
+        self.assertLessEqual({("h3", "cfg.sw.kernel", "pass", "fail"), ("h4", "be.link.active", "pass", "fail")},
+                             {(r["host"], r["check"], r["was"], r["is"]) for r in diff["results"]})
+        self.assertEqual({r["host"] for r in diff["results"]}, {"h3", "h4"}, diff)
+        events = [e for e in self.events(kind="host", word="fact-changed")]
+        self.assertEqual({(e["host"], e["detail"]["fact"], e["detail"]["is"]) for e in events},
+                         {("h3", "os.kernel", "6.8.0-58-generic"), ("h4", "port.state", "2: INIT")}, events)
+        self.assertEqual(self.foliot("diff", run, run)[0], 0)
+        self.assertEqual(self.request("GET", f"{RUNS}/{run}/diff?with=7")[0], 404)
+        self.assertEqual(self.request("GET", f"{RUNS}/{run}/diff")[0], 400)
 
     def shown(self, run):
         status, out = self.foliot("show", "--fleet")

@@ -211,6 +211,7 @@ void controller_store_failed(struct controller *c, int r, const char *doing)
     c->count.commit_failures++;
     store_rollback(c->store);
     state_committed(c, false);
+    audit_on_rollback(c);
     ingest_answer_waiting(c, r);
     if (!c->store_broken) {
         c->store_broken = true;

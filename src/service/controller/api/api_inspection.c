@@ -376,6 +376,8 @@ void api_get_audit_run(struct api_call *call)
         answer_results(call, id);
     } else if (strcmp(what, "nodes") == 0) {
         answer_nodes(call, id);
+    } else if (strcmp(what, "diff") == 0) {
+        api_answer_audit_diff(call, id);
     } else {
         api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
     }

@@ -1,5 +1,6 @@
 /* routes.h: what answers each route of api.c's table. */
 #pragma once
+#include <stdint.h>
 
 struct api_call;
 
@@ -74,6 +75,9 @@ void api_get_audit_run(struct api_call *call);
 void api_delete_audit_run(struct api_call *call);
 void api_get_audit_host(struct api_call *call);
 void api_get_audit_checks(struct api_call *call);
+
+/* ---- api_inspection_diff.c ---- */
+void api_answer_audit_diff(struct api_call *call, int64_t run);
 
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);

@@ -23,6 +23,7 @@ struct audit_member {
     bool asked;      /* the run is about it */
     bool waits;      /* for its sheet */
     bool looked;     /* it came, in this look */
+    bool unsaved;    /* and is not on the disk yet */
     uint8_t missing; /* enum audit_reason: why there is none; 0: there is, or was before */
     char note[AUDIT_WORDS_SIZE];
 };
@@ -84,8 +85,9 @@ void audits_close(struct controller *c);
 MUST_CHECK int audit_begin(struct controller *c, const bool *hosts, const char *who,
                            struct config_error *error);
 void audit_stop(struct controller *c, const char *why);
-void audit_watch(struct controller *c);     /* once a second */
-void audit_on_commit(struct controller *c); /* what was taken is on the disk */
+void audit_watch(struct controller *c);       /* once a second */
+void audit_on_commit(struct controller *c);   /* what was taken is on the disk */
+void audit_on_rollback(struct controller *c); /* it is not, and comes again */
 /* After every change of the run: into the open transaction. */
 MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
                           const struct audit_outcome *o);

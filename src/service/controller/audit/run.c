@@ -379,12 +379,29 @@ void audit_judged(struct controller *c, int64_t id, int r, struct audit_outcome 
 void audit_on_commit(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    for (uint32_t i = 0; run != NULL && i < run->count; i++) {
+        run->members[i].unsaved = false;
+    }
     if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
         return;
     }
     run->state = AUDIT_JUDGING;
     if (audit_judge_begin(c, run) < 0) {
         audit_stop(c, "out of memory");
+    }
+}
+
+void audit_on_rollback(struct controller *c)
+{
+    struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    for (uint32_t i = 0; run != NULL && i < run->count; i++) {
+        struct audit_member *m = &run->members[i];
+        if (m->unsaved) {
+            m->unsaved = m->looked = run->ready = false;
+            m->missing = REASON_NONE;
+            m->waits = true;
+            run->unanswered++;
+        }
     }
 }
 

@@ -5,8 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/audit/diff.h"
 #include "core/audit/part.h"
+#include "service/audit/sheet.h"
 #include "service/controller/audit/audit.h"
+#include "service/controller/fleet/state.h"
+
+enum { CHANGES_TOLD = 32 }; /* of a host with one look, each as an event */
 
 static struct audit_member *waiting_member(struct controller *c, const struct fleet_host *h,
                                            const Foliot__V1__Sheet *sheet)
@@ -24,57 +29,69 @@ static struct audit_member *waiting_member(struct controller *c, const struct fl
     return NULL;
 }
 
+struct taking {
+    struct controller *c;
+    struct fleet_host *h;
+    int64_t at_ns;
+    size_t stored;
+    struct sheet *was; /* what was kept before; NULL: nothing of it is another */
+};
+
+static int put_part(struct taking *t, const char *part, const uint8_t hash[STORE_HASH_SIZE],
+                    const void *body, size_t size)
+{
+    int r = t->was == NULL ? audit_sheet(t->c->store, t->h->id, t->h->name, INT64_MAX, &t->was) : 0;
+    t->stored += size;
+    return r < 0 ? r : store_part_put(t->c->store, t->h->id, part, t->at_ns, hash, body, size);
+}
+
 /* 1: it is as the store has it by now; 0: the store has another one. */
-static int take_part(struct controller *c, const struct fleet_host *h,
-                     const Foliot__V1__SheetPart *part, int64_t at_ns, size_t *stored)
+static int take_part(struct taking *t, const Foliot__V1__SheetPart *part)
 {
     uint8_t hash[STORE_HASH_SIZE];
     const unsigned number = sheet_part_by_name(part->name);
-    if (number == PART_COUNT ||
-        number == PART_NOW) { /* of a later release; or kept with the look */
+    if (number == PART_COUNT || number == PART_NOW) { /* of a later release; kept with the look */
         return 1;
     }
     if (part->body.len == 0) {
         return part->hash.len == sizeof(hash)
-                   ? store_part_is(c->store, h->id, part->name, part->hash.data)
+                   ? store_part_is(t->c->store, t->h->id, part->name, part->hash.data)
                    : 0;
     }
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, part->body.data, part->body.len, hash) < 0) {
         return -ENOMEM;
     }
-    const int same = store_part_is(c->store, h->id, part->name, hash);
+    const int same = store_part_is(t->c->store, t->h->id, part->name, hash);
     if (same != 0) {
         return same;
     }
-    *stored += part->body.len;
-    const int r =
-        store_part_put(c->store, h->id, part->name, at_ns, hash, part->body.data, part->body.len);
+    const int r = put_part(t, part->name, hash, part->body.data, part->body.len);
     return r < 0 ? r : 1;
 }
 
 /* Parts that the host has no longer become empty ones. */
-static int drop_parts(struct controller *c, const struct fleet_host *h,
-                      const Foliot__V1__Sheet *sheet, int64_t at_ns)
+static int drop_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
 {
     static const char none[] = "";
     uint8_t hash[STORE_HASH_SIZE];
     int r = gnutls_hash_fast(GNUTLS_DIG_SHA256, none, 0, hash) < 0 ? -ENOMEM : 0;
     for (unsigned number = 0; number < PART_NOW && r == 0; number++) {
+        const char *name = sheet_part_name(number);
         bool there = false;
         for (size_t i = 0; i < sheet->n_parts && !there; i++) {
             there = sheet_part_by_name(sheet->parts[i]->name) == number;
         }
-        r = there ? 0
-                  : store_part_put(c->store, h->id, sheet_part_name(number), at_ns, hash, none, 0);
+        const int same = there ? 1 : store_part_is(t->c->store, t->h->id, name, hash);
+        r = same != 0 ? (same < 0 ? same : 0) : put_part(t, name, hash, none, 0);
     }
     return r;
 }
 
-static int take_parts(struct controller *c, struct fleet_host *h, const Foliot__V1__Sheet *sheet,
-                      int64_t at_ns, size_t *stored)
+/* 1: the sheet is taken; 0: of a part it has but the name, and another content. */
+static int take_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
 {
-    struct store_look look = {.host = h->id,
-                              .at_ns = at_ns,
+    struct store_look look = {.host = t->h->id,
+                              .at_ns = t->at_ns,
                               .left_out = sheet->left_out,
                               .refused = sheet->refused,
                               .now = ""};
@@ -85,17 +102,55 @@ static int take_parts(struct controller *c, struct fleet_host *h, const Foliot__
             look.now = part->body.data;
             look.now_size = part->body.len;
         }
-        r = take_part(c, h, part, at_ns, stored);
+        r = take_part(t, part);
     }
     if (r > 0 && sheet->refused[0] == 0) {
-        const int dropped = drop_parts(c, h, sheet, at_ns);
+        const int dropped = drop_parts(t, sheet);
         r = dropped < 0 ? dropped : r;
     }
     if (r > 0) {
-        *stored += look.now_size;
-        const int put = store_look_put(c->store, &look);
+        t->stored += look.now_size;
+        const int put = store_look_put(t->c->store, &look);
         r = put < 0 ? put : r;
     }
+    return r;
+}
+
+/* ---- what changed is told ---- */
+
+static int tell_change(struct controller *c, struct fleet_host *h, const struct fact_change *change,
+                       int64_t at_ns)
+{
+    const struct fact *any = change->is != NULL ? change->is : change->was;
+    const char *text = NULL;
+    size_t size = 0;
+    struct json_writer j;
+    json_writer_init(&j, 16 << 10);
+    json_put_object(&j, NULL);
+    json_put_string(&j, "fact", fact_name(any->id));
+    json_put_string(&j, "subject", any->subject);
+    json_put_string(&j, "was", change->was != NULL ? change->was->value : NULL);
+    json_put_string(&j, "is", change->is != NULL ? change->is->value : NULL);
+    json_put_end(&j);
+    int r = json_writer_finish(&j, &text, &size);
+    const struct store_event event = {
+        .at_ns = at_ns, .host = h->id, .kind = "host", .word = "fact-changed", .body = text};
+    r = r < 0 ? r : state_event_of(c, h, &event);
+    json_writer_done(&j);
+    return r;
+}
+
+static int tell_changes(struct controller *c, struct fleet_host *h, const struct sheet *was,
+                        int64_t at_ns)
+{
+    struct sheet *is = NULL;
+    struct fact_change change;
+    int r = audit_sheet(c->store, h->id, h->name, INT64_MAX, &is);
+    struct sheet_diff diff = {.was = was, .is = is};
+    for (int told = 0; r == 0 && told < CHANGES_TOLD && sheet_diff_next(&diff, &change); told++) {
+        r = tell_change(c, h, &change, at_ns);
+    }
+    sheet_free(is);
     return r;
 }
 
@@ -107,13 +162,21 @@ int audit_take(struct controller *c, struct fleet_host *h, const Foliot__V1__She
     if (m == NULL || known == NULL) { /* late, or of nobody's asking */
         return 0;
     }
-    const int r = take_parts(c, h, sheet, at_ns, ret_stored);
+    struct taking t = {.c = c, .h = h, .at_ns = at_ns};
+    int r = take_parts(&t, sheet);
+    *ret_stored = t.stored;
+    if (r > 0 && t.was != NULL && t.was->count > 0) {
+        const int told = tell_changes(c, h, t.was, at_ns);
+        r = told < 0 ? told : r;
+    }
+    sheet_free(t.was);
     if (r <= 0) {
         known->whole = known->whole || r == 0; /* it is asked for all of them */
         return r;
     }
     known->whole = false;
     m->waits = false;
+    m->unsaved = true;
     m->looked = sheet->refused[0] == 0;
     if (!m->looked) {
         m->missing = REASON_NO_SOURCE;

@@ -354,7 +354,9 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     h->bytes += sealed->body.len;
     h->reports++;
     c->count.reports++;
-    r = r < 0 || report->sheet == NULL ? r : audit_take(c, h, report->sheet, at, &stored);
+    size_t sheet = 0;
+    r = r < 0 || report->sheet == NULL ? r : audit_take(c, h, report->sheet, at, &sheet);
+    stored += sheet;
     r = r < 0 ? r : state_apply(c, h, report, at);
     quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
     return r < 0 ? r : tell_dropped(c, h);
