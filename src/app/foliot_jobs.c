@@ -276,7 +276,8 @@ static void put_flow(struct libscols_table *table, const struct flow *flow)
 
     table_put(line, 0, flow_end_name(&flow->from).text);
     table_put(line, 1, flow_end_name(&flow->to).text);
-    cell = text_format("%" PRId64 "%s", flow->lane, flow->standby ? " standby" : "");
+    cell = text_format("%" PRId64 "%s%s", flow->lane, flow->standby ? " standby" : "",
+                       flow->pair ? " queue pair" : "");
     table_put(line, 2, cell.text);
     cell = text_format("%" PRId64 "→%" PRId64, flow->from.port, flow->to.port);
     table_put(line, 3, cell.text);

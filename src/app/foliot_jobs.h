@@ -22,7 +22,7 @@ struct flow_end {
 struct flow {
     struct flow_end from, to;
     int64_t set, lane;
-    bool standby;
+    bool standby, pair;
     char state[16], reason[16]; /* the sender's; else the receiver's */
     bool sender_said;
     int64_t since_ns, rate_bps, bytes, failovers;

@@ -55,6 +55,7 @@ static struct flow read_lane(const json_t *process, const json_t *lane)
                         .set = get(lane, "set"),
                         .lane = get(lane, "lane"),
                         .standby = field_true(lane, "standby"),
+                        .pair = strcmp(field_string(lane, "carrier"), "queue-pair") == 0,
                         .since_ns = get(lane, "since_ns"),
                         .rate_bps = get(lane, "rate_bps"),
                         .bytes = get(lane, "bytes"),

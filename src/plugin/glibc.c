@@ -36,6 +36,17 @@ OLD(pthread_once);
 OLD(pthread_sigmask);
 OLD(log);
 
+/* libdl's, before 2.34: weak, for the plugin doesn't need libdl by name. Where nothing of the process has brought it along,
+ * there are no queue pairs. */
+__attribute__((weak)) void *old_dlopen(const char *file, int mode);
+__attribute__((weak)) void *old_dlvsym(void *handle, const char *name, const char *version);
+__attribute__((weak)) int old_dlclose(void *handle);
+__attribute__((weak)) char *old_dlerror(void);
+OLD(dlopen);
+OLD(dlvsym);
+OLD(dlclose);
+OLD(dlerror);
+
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *argument);
 int __wrap_pthread_detach(pthread_t thread);
@@ -81,6 +92,33 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
 double __wrap_log(double x)
 {
     return old_log(x);
+}
+
+void *__wrap_dlopen(const char *file, int mode);
+void *__wrap_dlvsym(void *handle, const char *name, const char *version);
+int __wrap_dlclose(void *handle);
+char *__wrap_dlerror(void);
+
+void *__wrap_dlopen(const char *file, int mode)
+{
+    return old_dlopen != NULL ? old_dlopen(file, mode) : NULL;
+}
+
+void *__wrap_dlvsym(void *handle, const char *name, const char *version)
+{
+    return old_dlvsym != NULL ? old_dlvsym(handle, name, version) : NULL;
+}
+
+int __wrap_dlclose(void *handle)
+{
+    return old_dlclose != NULL ? old_dlclose(handle) : 0;
+}
+
+char *__wrap_dlerror(void)
+{
+    static char none[] = "this process has no dlopen (libdl)";
+
+    return old_dlerror != NULL ? old_dlerror() : none;
 }
 
 /* No libc before 2.33 has it as a symbol. The kernel's struct is the library's on both machines. */

@@ -10,12 +10,18 @@
 #include <unistd.h>
 
 #include "plugin/farewell.h"
+#include "transport/rdma.h"
 #include "transport/tcp.h"
 #include "wire/mesh_page.h"
 #include "wire/switch_page.h"
 
 #define EXIT_MS      700 /* of a process that exits, for what it still owes its peers */
 #define STATE_OFFSET 104 /* in a handle: ours to remember a connect by (wire/handle.h) */
+
+struct world {
+    struct tcp *tcp;
+    struct rdma *rdma; /* NULL: no queue pairs */
+};
 
 struct plugin {
     pthread_mutex_t lock;
@@ -27,7 +33,7 @@ struct plugin {
     struct device
         devices[HOST_NIC_MAX]; /* found once: NCCL keeps the names for the life of the process */
     uint32_t device_count;
-    struct tcp *tcp;
+    struct world *world; /* the transport's */
     struct transport *transport;
     pthread_mutex_t words_lock; /* the last in the order */
     char last_text[512];        /* of a failure: logged once */
@@ -145,11 +151,49 @@ static const char *agent_file(const char *name, char *path, size_t size)
     return path;
 }
 
+static void close_world(struct world *world)
+{
+    if (world != NULL) {
+        rdma_close(world->rdma);
+        tcp_close(world->tcp);
+        free(world);
+    }
+}
+
+/* Sockets, and queue pairs where they are wanted and there. */
+static int open_world(struct world **ret_world)
+{
+    const struct settings *s = &plugin.settings;
+    struct world *world = calloc(1, sizeof(*world));
+    char why[256], text[512];
+    int r = world == NULL ? -ENOMEM : tcp_open(&world->tcp, s->sysfs);
+
+    if (r < 0) {
+        free(world);
+        return r;
+    }
+    if (s->carrier != PLUGIN_TCP) {
+        const struct rdma_config config = {.library = s->verbs[0] != 0 ? s->verbs : NULL,
+                                           .sysfs = s->sysfs,
+                                           .io = tcp_io(world->tcp)};
+        const int no_pairs = rdma_open(&world->rdma, &config, why, sizeof(why));
+        if (no_pairs < 0) {
+            world->rdma = NULL;
+            snprintf(text, sizeof(text),
+                     "lanes are TCP connections: FOLIOT_TRANSPORT=%s wants queue pairs, and %s",
+                     s->carrier == PLUGIN_ROCE ? "roce" : "auto", why);
+            say(NULL, s->carrier == PLUGIN_ROCE ? TRANSPORT_WARN : TRANSPORT_INFO, text);
+        }
+    }
+    *ret_world = world;
+    return 0;
+}
+
 /* What was owed is paid. From the transport's own thread, which ends with this. */
-static void ended(void *tcp, enum transport_rest rest)
+static void ended(void *world, enum transport_rest rest)
 {
     if (rest == TRANSPORT_GONE) {
-        tcp_close(tcp);
+        close_world(world);
     }
     __atomic_fetch_sub(&plugin.alone, 1, __ATOMIC_SEQ_CST);
 }
@@ -194,16 +238,17 @@ static int open_transport(void)
                                          .bind_device = plugin.device_count > 1};
         memcpy(nics[i].name, plugin.devices[i].name, sizeof(nics[i].name));
     }
-    r = tcp_open(&plugin.tcp, plugin.settings.sysfs);
+    r = open_world(&plugin.world);
     if (r < 0) {
         return r;
     }
-    config.io = tcp_io(plugin.tcp);
-    config.ended_context = plugin.tcp;
+    config.io = tcp_io(plugin.world->tcp);
+    config.rdma = plugin.world->rdma != NULL ? rdma_io(plugin.world->rdma) : NULL;
+    config.ended_context = plugin.world;
     r = transport_new(&plugin.transport, &config);
     if (r < 0) {
-        tcp_close(plugin.tcp);
-        plugin.tcp = NULL;
+        close_world(plugin.world);
+        plugin.world = NULL;
     }
     return r;
 }
@@ -230,7 +275,7 @@ enum nccl_result plugin_init(nccl_logger logger)
     if (plugin.pid != getpid()) {
         /* Our parent's: its threads don't exist here, its sockets are its own. */
         plugin.transport = NULL;
-        plugin.tcp = NULL;
+        plugin.world = NULL;
         plugin.users = 0;
         plugin.alone = 0;
     }
@@ -266,20 +311,20 @@ static void say_farewell(void)
 static void close_transport(void)
 {
     struct transport *transport = plugin.transport;
-    struct tcp *tcp = plugin.tcp;
+    struct world *world = plugin.world;
 
     if (transport != NULL && plugin.pid == getpid()) {
         say_farewell();
     }
     plugin.transport = NULL;
-    plugin.tcp = NULL;
+    plugin.world = NULL;
     if (plugin.pid != getpid()) {
         return;
     }
     __atomic_fetch_add(&plugin.alone, 1, __ATOMIC_SEQ_CST);
     const enum transport_rest rest = transport_free(transport);
     if (rest != TRANSPORT_PAYS) { /* else the thread calls it */
-        ended(tcp, rest);
+        ended(world, rest);
     }
 }
 

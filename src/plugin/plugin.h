@@ -9,10 +9,13 @@
 
 #define PLUGIN_NAME "Foliot"
 
+/* What carries lanes. auto: queue pairs where both ends have them; roce: the same, and it is said aloud where they haven't. */
+enum plugin_carrier { PLUGIN_TCP, PLUGIN_AUTO, PLUGIN_ROCE };
 enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
 struct settings {
     enum plugin_mode mode;
+    enum plugin_carrier carrier;
     uint32_t lanes; /* 0: by the NICs' speed */
     uint32_t standbys;
     uint32_t sockets;
@@ -26,6 +29,7 @@ struct settings {
     bool unhinted; /* NCCL_NET_OPTIONAL_RECV_COMPLETION=0 */
     char nic[512]; /* FOLIOT_NIC, else NCCL_SOCKET_IFNAME; "": neither */
     char sysfs[256];
+    char verbs[256]; /* FOLIOT_VERBS: a libibverbs; "": the system's */
 };
 
 /* From the environment; what can't be understood is warned of and left at its default. */

@@ -100,13 +100,15 @@ static void keep(char *to, size_t size, const char *value)
 void settings_read(struct settings *ret, nccl_logger logger)
 {
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
+    static const char *const carriers[] = {"tcp", "auto", "roce", NULL};
     static const char *const priorities[] = {"low", "normal", "high", NULL};
     static const char *const marks[] = {"none", "dscp", NULL};
-    const char *sysfs = getenv("FOLIOT_SYSFS");
+    const char *sysfs = getenv("FOLIOT_SYSFS"), *verbs = getenv("FOLIOT_VERBS");
     const char *hints = getenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
 
     *ret = (struct settings){
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
+        .carrier = (enum plugin_carrier)choice(logger, "FOLIOT_TRANSPORT", carriers, PLUGIN_TCP),
         .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 0),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
         .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, PROCESS_LANES_MAX)),
@@ -125,5 +127,6 @@ void settings_read(struct settings *ret, nccl_logger logger)
     };
     keep(ret->nic, sizeof(ret->nic), interfaces());
     keep(ret->sysfs, sizeof(ret->sysfs), sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys");
+    keep(ret->verbs, sizeof(ret->verbs), verbs != NULL ? verbs : "");
     ports(logger, ret);
 }

@@ -14,6 +14,7 @@
 
 #include "transport/descriptor.h"
 #include "transport/internal.h"
+#include "transport/lane_pair.h"
 
 #define WRITE_NS (250 * NS_PER_MS)
 
@@ -101,6 +102,8 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                   : state->reason != LANE_REASON_NONE ? (uint8_t)state->reason
                                                       : set->failed_for[i],
         .standby = state->standby,
+        .pair = stream != NULL && stream->qp != NULL &&
+                (sending ? lane_pair_writes(stream, stream->qp) : stream->qp->in),
         .epoch = state->epoch,
         .peer_pid = set->pid,
         .failovers = state->failovers,

@@ -22,6 +22,13 @@ static struct queue_pair *get(struct io_rdma *rdma, int qp)
     return r->slots[qp];
 }
 
+void rdma_wake(struct rdma *r)
+{
+    const uint64_t one = 1;
+
+    (void)!write(r->work, &one, sizeof(one));
+}
+
 /* ---- life ---- */
 
 static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int *ret_qp)
@@ -45,7 +52,7 @@ static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int 
         q->number = i;
         q->generation = ++r->generations[i];
         r->slots[i] = q;
-        pthread_cond_signal(&r->work);
+        rdma_wake(r);
     }
     pthread_mutex_unlock(&r->lock);
     if (i == PROCESS_QUEUE_PAIRS_MAX) {
@@ -87,7 +94,7 @@ static int qp_connect(struct io_rdma *rdma, int qp, const struct io_qp_end *peer
     q->peer = *peer;
     q->timeouts = *timeouts;
     q->state = QP_CONNECT;
-    pthread_cond_signal(&q->rdma->work);
+    rdma_wake(q->rdma);
     pthread_mutex_unlock(&q->rdma->lock);
     return 0;
 }
@@ -287,17 +294,14 @@ static int start_threads(struct rdma *r)
 
 static int init(struct rdma *r)
 {
-    pthread_condattr_t monotonic;
     struct epoll_event wake = {.events = EPOLLIN, .data.u32 = UINT32_MAX};
 
     pthread_mutex_init(&r->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (r->epoll < 0 || r->wake < 0 || epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->wake, &wake) < 0) {
+    r->work = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r->epoll < 0 || r->wake < 0 || r->work < 0 ||
+        epoll_ctl(r->epoll, EPOLL_CTL_ADD, r->wake, &wake) < 0) {
         return -errno;
     }
     return 0;
@@ -312,7 +316,7 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
     if (r == NULL) {
         return -ENOMEM;
     }
-    r->epoll = r->wake = -1;
+    r->epoll = r->wake = r->work = -1;
     r->io = config->io;
     r->table = (struct io_rdma){.driver = r,
                                 .open = qp_open,
@@ -353,7 +357,7 @@ void rdma_close(struct rdma *r)
     }
     pthread_mutex_lock(&r->lock);
     r->stop = true;
-    pthread_cond_broadcast(&r->work);
+    rdma_wake(r);
     pthread_mutex_unlock(&r->lock);
     if (r->threads > 0) {
         (void)!write(r->wake, &one, sizeof(one));
@@ -380,7 +384,9 @@ void rdma_close(struct rdma *r)
     if (r->wake >= 0) {
         close(r->wake);
     }
-    pthread_cond_destroy(&r->work);
+    if (r->work >= 0) {
+        close(r->work);
+    }
     pthread_mutex_destroy(&r->lock);
     free(r);
 }

@@ -76,7 +76,7 @@ struct rdma {
     struct device devices[DEVICE_MAX];
     uint32_t device_count;
     pthread_mutex_t lock; /* all below, and states of queue pairs */
-    pthread_cond_t work;  /* for the worker */
+    int work;             /* an eventfd: there is something for the worker */
     pthread_t worker, watcher;
     int threads; /* that run */
     int epoll, wake;
@@ -102,6 +102,7 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
 void rdma_tell(struct queue_pair *q);
 
 /* ---- rdma.c ---- */
+void rdma_wake(struct rdma *r);                                /* the worker */
 MUST_CHECK int rdma_post(struct queue_pair *q, uint32_t cell); /* a receive */
 
 /* ---- rdma_work.c ---- */

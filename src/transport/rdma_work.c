@@ -1,15 +1,17 @@
 /* rdma_work.c: see rdma.h: the thread that makes, connects, closes queue pairs. Each of these takes milliseconds; connecting
  * takes up to a second where the neighbour has to be resolved first. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "transport/rdma_private.h"
 
-#define LINGER_LOOK_NS (2 * NS_PER_MS)
+#define LINGER_LOOK_MS 2
+#define RETIRE_LOOK_MS 250
 #define PAGE           4096
 #define PARTITION      0x7fff /* the default one */
 
@@ -256,7 +258,7 @@ void rdma_retire(struct queue_pair *q)
 {
     q->next = q->rdma->closing;
     q->rdma->closing = q;
-    pthread_cond_signal(&q->rdma->work);
+    rdma_wake(q->rdma);
 }
 
 static bool close_some(struct rdma *r)
@@ -277,15 +279,17 @@ static bool close_some(struct rdma *r)
     return lingers;
 }
 
-static void sleep_for(struct rdma *r, int64_t ns)
+/* Under the lock, which it lets go meanwhile. ms -1: until somebody wakes it. */
+static void sleep_for(struct rdma *r, int ms)
 {
-    struct timespec until;
+    struct pollfd woken = {.fd = r->work, .events = POLLIN};
+    uint64_t count;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ns % NS_PER_S;
-    until.tv_sec += ns / NS_PER_S + until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
-    pthread_cond_timedwait(&r->work, &r->lock, &until);
+    pthread_mutex_unlock(&r->lock);
+    if (poll(&woken, 1, ms) > 0) {
+        (void)!read(r->work, &count, sizeof(count));
+    }
+    pthread_mutex_lock(&r->lock);
 }
 
 void *rdma_work(void *rdma)
@@ -299,9 +303,9 @@ void *rdma_work(void *rdma)
         if (q != NULL) {
             do_job(r, q);
         } else if (r->closing != NULL) {
-            sleep_for(r, lingers ? LINGER_LOOK_NS : RETIRE_NS / 4);
+            sleep_for(r, lingers ? LINGER_LOOK_MS : RETIRE_LOOK_MS);
         } else {
-            pthread_cond_wait(&r->work, &r->lock);
+            sleep_for(r, -1);
         }
     }
     pthread_mutex_unlock(&r->lock);

@@ -35,7 +35,8 @@ struct job_page_lane {
     uint8_t reason;  /* enum lane_reason: why it left LANE_ACTIVE last */
     uint8_t standby;
     uint16_t own_port, peer_port;
-    uint16_t reserved;
+    uint8_t pair; /* 1: its bytes go over a queue pair; 0: over its TCP connection */
+    uint8_t reserved;
     uint32_t epoch;
     uint8_t own_address[16], peer_address[16];
     char own_nic[16], peer_nic[16];

@@ -57,7 +57,9 @@ static bool take_meeting(const char *text, void *to)
 /* COMMAND_LINE_GOOD, or the exit status. */
 static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_first)
 {
+    static const char *const transports[] = {"tcp", "auto", "roce", NULL};
     struct perf_options *o = &l->options;
+    int transport = -1;
     const struct option_entry entries[] = {
         HEADING("As in nccl-tests:"),
         {NULL, 'b', OPTION_SIZE, &o->bytes_min, 0, 1e12, .value = "SIZE", .help = "from (32M)"},
@@ -83,6 +85,9 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
         HEADING("Plugin:"),
         {"plugin", 0, OPTION_TEXT, &o->plugin, .value = "P",
          .help = "path, library or suffix (default: NCCL_NET_PLUGIN, else foliot)"},
+        {"transport", 0, OPTION_CHOICE, &transport, .choices = transports, .value = "T",
+         .help = "tcp, auto (queue pairs where both ends have them) or roce (and say where not): "
+                 "sets FOLIOT_TRANSPORT"},
         {"net-version", 0, OPTION_INT, &o->net_version, NET_VERSION_MIN, NET_VERSION_MAX,
          .value = "N", .help = "of NCCL's network plugins, 6 to 12 (default: the newest)"},
         {"device", 0, OPTION_INT, &o->device, 0, 1000, .value = "N",
@@ -126,7 +131,11 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
                                    .count = ARRAY_COUNT(entries),
                                    .words_most = 1,
                                    .words = "one OPERATION"};
-    return command_line_read(&set, argc, argv, ret_first);
+    const int r = command_line_read(&set, argc, argv, ret_first);
+    if (transport >= 0) {
+        setenv("FOLIOT_TRANSPORT", transports[transport], 1);
+    }
+    return r;
 }
 
 static bool read_hosts(struct perf_launch *l)

@@ -4,10 +4,10 @@
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "platform/rdma/library.h"
 
@@ -118,9 +118,10 @@ static struct ibv_context *open_named(struct rdma_verbs *v, const char *name)
 
 static int dont_wait(int fd)
 {
-    const int flags = fcntl(fd, F_GETFL);
+    const int on = 1;
 
-    return flags < 0 ? flags : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    return ioctl(fd, FIONBIO,
+                 &on); /* not fcntl, which has another symbol version since glibc 2.28 */
 }
 
 int rdma_device_open(struct rdma_verbs *v, const char *name, struct rdma_device **ret_device)

@@ -63,6 +63,7 @@ static void put_lane(struct json_writer *j, const struct job_lane *l)
         lane->reason == LANE_REASON_NONE ? NULL : lane_reason_name((enum lane_reason)lane->reason));
     json_put_int(j, "since_ns", (int64_t)lane->since_ms * NS_PER_MS);
     json_put_bool(j, "standby", lane->standby != 0);
+    json_put_string(j, "carrier", lane->pair != 0 ? "queue-pair" : "tcp");
     json_put_uint(j, "epoch", lane->epoch);
     json_put_uint(j, "failovers", lane->failovers);
     json_put_uint(j, "chunks", lane->chunks);

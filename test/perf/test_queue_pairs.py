@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Jobs whose lanes go on over queue pairs, through the lab's fabric: a libibverbs of our own, whose wire is UDP.
+
+usage: test_queue_pairs.py FOLIOT PLUGIN.so LIBRARIES (folder). Needs root (skipped without).
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+FOLIOT, PLUGIN, LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:4])
+WHOLE = os.path.join(LIBRARIES, "libfake-verbs-whole.so")
+NAME = f"pairs{os.getpid()}"
+FABRIC = """name: pairs
+why: a job with two NICs a host
+fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 200, trunk_mbps: 200, buffer_bytes: 400000}
+"""
+
+
+def lab(*arguments, check=True):
+    done = subprocess.run([FOLIOT, "lab", "--name", NAME, *arguments], capture_output=True, text=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL)
+    assert not check or done.returncode == 0, (arguments, done.stdout, done.stderr)
+    return done.stdout
+
+
+def address(host, nic):
+    """As the lab gave it."""
+    text = lab("exec", f"host{host}", "ip", "-4", "-o", "address", "show", "dev", f"nic{nic}")
+    return re.search(r"inet ([0-9.]+)/", text).group(1)
+
+
+class Job:
+    def __init__(self, folder, duration, *options, **environment):
+        self.folder, self.lines = folder, []
+        words = [FOLIOT, "perf", "all_reduce", "--lab", NAME, "--hosts", "0,1", "--ranks", "2", "--plugin", PLUGIN, "--message", "64K",
+                 "--channels", "2", "-b", "1M", "-e", "1M", "-c", "1", "-T", "60", "--duration", str(duration), "--wait", "100",
+                 "-J", folder + "/json", *options]
+        environment = {**os.environ, "NCCL_DEBUG": "TRACE", "FOLIOT_VERBS": WHOLE, "FOLIOT_FAKE_VERBS_WIRE": "auto", **environment}
+        environment.pop("FOLIOT_NIC", None)
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
+                                        env=environment)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+
+    def text(self):
+        return "\n".join(self.lines)
+
+    def count(self, pattern):
+        return len(re.findall(pattern, self.text()))
+
+    def wait_for(self, pattern, count=1):
+        end = time.monotonic() + 60
+        while self.count(pattern) < count:
+            assert self.process.poll() is None and time.monotonic() < end, f"expected {pattern!r} {count} times in:\n{self.text()}"
+            time.sleep(0.1)
+
+    def end(self):
+        status = self.process.wait(timeout=120)
+        self.reader.join(timeout=10)
+        assert status == 0, self.text()
+        result = json.load(open(self.folder + "/json", encoding="utf-8"))["results"][0]["out_of_place"]
+        assert result["nwrong"] == 0, self.text()
+        return self.text()
+
+
+UP = r": over a queue pair"
+
+
+def job_lives(folder):
+    """lanes go over to queue pairs; paths, a carrier, all acknowledgements die; not one wrong byte, and home again"""
+    job = Job(folder, 22, "--transport", "roce")
+    job.wait_for(UP, 4)
+    for fault in (("blackhole", "trunk 0-0", "--for", "2s"), ("carrier", "nic 1.1", "--for", "2s"),
+                  ("blackhole", "nic 0.1", "--direction", "up", "--for", "2s")):
+        before = job.count(UP)
+        lab("fault", *fault)
+        job.wait_for(r"down \(", 1)
+        job.wait_for(UP, before + 1)
+    text = job.end()
+    assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
+
+
+def where_there_are_none(folder):
+    """each has one line that tells what to do, and the job goes on over TCP"""
+    own = f"a={address(0, 0)} b={address(0, 1)}"
+    both = f"a={address(0, 0)} b={address(0, 1)} c={address(1, 0)} d={address(1, 1)}"
+    for expected, environment in (
+            (r"lanes are TCP connections: .*cannot open shared object", {"FOLIOT_VERBS": "/nowhere/libibverbs.so.1"}),
+            (r"lanes are TCP connections: .*has no function ibv_destroy_qp", {"FOLIOT_VERBS": LIBRARIES + "/libfake-verbs-short.so"}),
+            (r"lanes are TCP connections: .*no RDMA device", {"FOLIOT_FAKE_VERBS_WIRE": ""}),
+            (r"RoCE v1 only", {"FOLIOT_FAKE_VERBS_WIRE": re.sub(r"(\S+)", r"\1,v1", both)}),
+            (r"can't register memory: expected a `ulimit -l`|no room for another queue pair or its memory", {"FOLIOT_FAKE_VERBS_MEMLOCK": "65536"}),
+            (r"no queue pair \(No such device\): over TCP", {"FOLIOT_FAKE_VERBS_WIRE": own})):
+        job = Job(folder, 2, "--transport", "roce", **environment)
+        text = job.end()
+        assert re.search(expected, text), f"expected {expected!r} in:\n{text}"
+        assert not re.search(UP, text), text
+    job = Job(folder, 1, "--transport", "tcp")
+    assert not re.search("RDMA|queue pair", job.end()), job.text()
+
+
+if os.geteuid() != 0:
+    print("the lab needs root: skipped")
+    sys.exit(77)
+lab("down", check=False)
+with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+    file.write(FABRIC)
+    file.flush()
+    lab("up", file.name, "--no-agents")
+try:
+    for test in (job_lives, where_there_are_none):
+        with tempfile.TemporaryDirectory() as place:
+            test(place)
+        print("ok", test.__name__, flush=True)
+finally:
+    lab("down", check=False)
