@@ -246,11 +246,27 @@ static void a_few_long_ways_back_move_nobody_far(void **state)
     assert_true(r.p99_ns < 300);
 }
 
-/* Every edge loses one direction: no hard bound is fresh any more, so nobody stays SYNCED; but the end that still
- * hears knows from before how long the way takes, and the clocks go on together. */
+/* Two fifths of its neighbours: with fewer a member holds over. */
+static bool hears_enough(const struct clock_world *w, int member)
+{
+    int heard = 0, all = 0;
+
+    for (int i = 0; i < w->edge_count; i++) {
+        const struct clock_world_edge *e = &w->edges[i];
+        for (int side = 0; side < 2; side++) {
+            all += e->member[side] == member;
+            heard += e->member[side] == member && e->lost != 1 - side;
+        }
+    }
+    return 5 * heard >= 2 * all;
+}
+
+/* Every edge loses one direction, by chance: no hard bound is fresh any more, so nobody stays SYNCED; but the end that still
+ * hears knows from before how long the way takes, and the clocks go on together. Of 40 members one or two hear three
+ * others or fewer by then, as in this world, and go by themselves: they aren't judged. */
 static void one_direction_is_enough(void **state)
 {
-    struct clock_world_config g = small(50);
+    struct clock_world_config g = small(56);
     double spread = 0;
 
     g.one_way_loss_share = 1;
@@ -260,15 +276,15 @@ static void one_direction_is_enough(void **state)
     for (int slot = 0; clock_world_step(w); slot++) {
         double low = INFINITY, high = -INFINITY;
         for (int i = 0; i < g.members; i++) {
-            const double line = clock_world_line_ns(w, i, 0);
-            low = fmin(low, line);
+            const double line = hears_enough(w, i) ? clock_world_line_ns(w, i, 0) : NAN;
+            low = fmin(low, line); /* of one number and none it is the number */
             high = fmax(high, line);
         }
         spread = slot * CLOCK_WORLD_SLOT_NS > 9 * NS_PER_S ? fmax(spread, high - low) : 0;
     }
     clock_world_free(w);
     print_message("every edge one way: the farthest two %.1f ns apart\n", spread);
-    assert_true(spread < 250);
+    assert_true(spread < 150);
 }
 
 /* Nearly a third of all paths off by 500 ns, either way: some member has more paths that are off to one
