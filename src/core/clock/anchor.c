@@ -15,22 +15,47 @@
 #include "stats/sample.h"
 
 #define AGE_MS_MAX 60000
-#define BOUND_MAX  4e9 /* ns: what 32 bits hold */
+#define BOUND_MAX  4e9               /* ns: what 32 bits hold */
+#define WORD_NS    (300 * NS_PER_MS) /* as long as it takes until most stamps of a step have come */
 #define STEER_MAX  100e-9
 #define STEER_S    100.0
 /* Fleet time runs at the mean of free oscillators (100 ppm each at worst), UTC at its own rate: what an anchor said
  * is worth less with every second. */
 #define UTC_RATE 200e-6
 
-/* anchor_at is when it was measured, by the own clock. */
-void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_anchor *a)
+/* A peer's word is about its own F. One that doesn't track has an F that is nobody's. */
+void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_published *heard)
 {
-    if (a->member == UINT32_MAX || a->age_ms > AGE_MS_MAX) {
-        return;
+    const struct clock_anchor *a = &heard->anchor;
+
+    if (heard->phase < CLOCK_TRACK) {
+        e->word_known = false;
+    } else if (!e->word_known && a->member != UINT32_MAX && a->age_ms <= AGE_MS_MAX) {
+        e->word = *a;
+        e->word_at = now;
+        e->word_known = true;
     }
-    e->anchor = *a;
-    e->anchor_at.ns = now.ns - (int64_t)a->age_ms * NS_PER_MS;
-    e->anchor_known = true;
+}
+
+/* The word of a peer counts once the edge has been bounded for a while after it: a clock that steps tells UTC by its new
+ * time before its stamps show the step. anchor_at is when it was measured, by the own clock. */
+static void take_words(struct clock *c, struct nic_time now)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (!e->used || !e->word_known) {
+            continue;
+        }
+        if (!e->bounded || e->peer.timeline != c->timeline) {
+            e->word_known = false;
+        } else if (now.ns - e->word_at.ns >= WORD_NS) {
+            e->word_known = false;
+            e->anchor_known = true;
+            e->anchor = e->word;
+            e->anchor_at.ns = e->word_at.ns - (int64_t)e->word.age_ms * NS_PER_MS;
+            e->apart_ns = e->w_ns;
+        }
+    }
 }
 
 void clock_on_utc(struct clock *c, struct nic_time at, int64_t utc_ns, double bound_ns)
@@ -55,7 +80,7 @@ void anchor_forget_peers(struct clock *c)
 {
     c->utc_known = false;
     for (int i = 0; i < c->capacity; i++) {
-        c->edges[i].anchor_known = c->edges[i].apart_known = false;
+        c->edges[i].anchor_known = c->edges[i].word_known = false;
     }
 }
 
@@ -99,16 +124,9 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
         c->order[i] = -1; /* the freshest edge to that host */
     }
     for (int i = 0; i < c->capacity; i++) {
-        struct clock_edge *e = &c->edges[i];
+        const struct clock_edge *e = &c->edges[i];
         if (!e->used || e->config.witness || !e->anchor_known || !fresh(now, e->anchor_at) ||
             (named && !e->config.anchor)) {
-            continue;
-        }
-        if (e->bounded && e->peer.timeline == c->timeline) {
-            e->apart_known = true;
-            e->apart_ns = e->w_ns;
-        }
-        if (!e->apart_known) {
             continue;
         }
         int *best = &c->order[e->host_leader];
@@ -160,6 +178,7 @@ void anchor_tick(struct clock *c, struct nic_time now)
     c->utc_known = false;
     c->steer = 0;
     c->own_utc_known = c->own_utc_known && fresh(now, c->own_utc_at);
+    take_words(c, now);
     gather_votes(c, now, true, &v);
     if (v.count > 0) {
         conclude(c, &v, (v.count - 1) / 2);

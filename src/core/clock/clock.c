@@ -388,7 +388,7 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
     e->peer = *heard;
     e->heard = true;
     e->heard_at = now;
-    anchor_hear(e, now, &heard->anchor);
+    anchor_hear(e, now, heard);
 }
 
 void clock_on_point(struct clock *c, struct nic_time now, const struct clock_point *point)

@@ -104,8 +104,10 @@ struct clock_edge {
     bool anchor_known; /* what it last told of UTC, and when that was measured */
     struct clock_anchor anchor;
     struct nic_time anchor_at;
-    bool apart_known; /* how far its F and the own may differ, as last bounded */
-    double apart_ns;
+    double apart_ns; /* how far its F and the own may have differed then, as bounded */
+    bool word_known; /* what it tells of UTC since word_at, not yet taken */
+    struct clock_anchor word;
+    struct nic_time word_at;
     /* packets */
     struct packet ring[RING_PACKETS];
     uint32_t written;  /* ever; ring index = written % RING_PACKETS */
@@ -416,7 +418,7 @@ void timeline_found(struct clock *c, struct nic_time now);
 void liar_tick(struct clock *c, struct nic_time now, double dt_s);
 
 /* anchor.c */
-void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_anchor *a);
+void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_published *heard);
 void anchor_forget_peers(struct clock *c);
 void anchor_tick(struct clock *c, struct nic_time now);
 struct clock_anchor anchor_publish(const struct clock *c);

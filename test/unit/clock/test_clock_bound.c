@@ -401,6 +401,13 @@ static void utc_is_as_old_as_its_measurement(void **state)
     clock_free(c);
 }
 
+/* A word counts when the edge has been bounded for a while since. */
+static void wait_for_words(struct clock *c)
+{
+    now.ns += 300 * NS_PER_MS;
+    anchor_tick(c, now);
+}
+
 /* A peer's word is of its own F: worth what the edge to it is, and nothing while it may be anywhere. */
 static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
 {
@@ -410,13 +417,18 @@ static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
     h.anchor = (struct clock_anchor){.member = 1, .bound_ns = 100};
     c->edges[0].config.anchor = true;
     clock_on_peer(c, now, 0, &h);
-    anchor_tick(c, now);
+    wait_for_words(c);
     assert_false(c->utc_known);
     meet(c, 0, 30000);
     c->timeline = TIMELINE + 1;
-    anchor_tick(c, now);
+    clock_on_peer(c, now, 0, &h);
+    wait_for_words(c);
     assert_false(c->utc_known);
     c->timeline = TIMELINE;
+    clock_on_peer(c, now, 0, &h);
+    anchor_tick(c, now);
+    assert_false(c->utc_known); /* if its clock stepped, the edge doesn't show it yet */
+    wait_for_words(c);
     assert_true(utc_now(c).utc_bound_ns >= 30100);
     c->edges[0].bounded = false; /* silent: what was known of it stays */
     assert_true(utc_now(c).utc_bound_ns >= 30100);
@@ -426,9 +438,43 @@ static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
     clock_free(c);
 }
 
+/* A peer whose clock stepped tells UTC by a time that is its own alone: nobody takes it, what it told before stays. */
+static void utc_of_a_peer_that_stepped_waits(void **state)
+{
+    struct clock *c = tracking_member();
+    struct clock_published h = header(true, true);
+
+    h.anchor = (struct clock_anchor){.member = 1, .bound_ns = 100};
+    c->edges[0].config.anchor = true;
+    meet(c, 0, 30000);
+    clock_on_peer(c, now, 0, &h);
+    wait_for_words(c);
+    assert_true(utc_now(c).utc_minus_ns == 0);
+    h.anchor.utc_minus_ns =
+        4 * NS_PER_MS; /* the step: at once it tells so, 0.1 s later stamps cross */
+    clock_on_peer(c, now, 0, &h);
+    now.ns += 100 * NS_PER_MS;
+    anchor_tick(c, now);
+    c->edges[0].bounded = false;
+    wait_for_words(c);
+    c->edges[0].bounded = true;
+    wait_for_words(c);
+    assert_true(utc_now(c).utc_minus_ns == 0);
+    h.phase = CLOCK_ACQUIRE; /* its map is nobody's time */
+    clock_on_peer(c, now, 0, &h);
+    wait_for_words(c);
+    assert_true(utc_now(c).utc_minus_ns == 0);
+    h.phase = CLOCK_TRACK;
+    clock_on_peer(c, now, 0, &h);
+    wait_for_words(c);
+    assert_true(utc_now(c).utc_minus_ns == 4 * NS_PER_MS);
+    clock_free(c);
+    (void)state;
+}
+
 static void utc_is_no_surer_than_its_anchors_agree(void **state)
 {
-    static const int64_t said[] = {-40000, 1000, 200000};
+    static const int64_t said[] = {-200000, 1000, 300000};
     struct clock *c = tracking_member();
     struct clock_terms t;
 
@@ -440,7 +486,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
         meet(c, (int)i, 0);
         clock_on_peer(c, now, (int)i, &h);
     }
-    anchor_tick(c, now);
+    wait_for_words(c);
     clock_terms(c, &t);
     assert_true(t.utc_known);
     for (int i = 0; i < 3; i++) {
@@ -472,7 +518,7 @@ static bool voted(int sane, int liars, struct clock_terms *ret)
         }
     }
     consensus_count(c);
-    anchor_tick(c, now);
+    wait_for_words(c);
     clock_terms(c, ret);
     clock_free(c);
     return ret->utc_known;
@@ -536,6 +582,7 @@ int main(void)
         cmocka_unit_test(a_small_step_is_a_step),
         cmocka_unit_test(utc_is_as_old_as_its_measurement),
         cmocka_unit_test(utc_of_a_peer_is_as_sure_as_the_edge),
+        cmocka_unit_test(utc_of_a_peer_that_stepped_waits),
         cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
         cmocka_unit_test(few_hosts_move_no_utc),
         cmocka_unit_test(steering_is_followed),
