@@ -457,7 +457,9 @@ void node_clock_tick(struct node *n, struct mono now)
         }
         m->last = at;
         m->last_mono = now;
-        if (clock_deadline(m->clock).ns <= at.ns) {
+        /* further ahead than it is ever set: the NIC's clock went back, and would be asleep until it is there again */
+        const int64_t ahead_ns = clock_deadline(m->clock).ns - at.ns;
+        if (ahead_ns <= 0 || ahead_ns > 2 * CLOCK_TICK_NS) {
             clock_tick(m->clock, at);
             note_bound(m, at);
         }
