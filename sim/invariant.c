@@ -450,7 +450,8 @@ static void judge_back(struct invariants *v, struct world *w)
     for (int i = 0; i < w->host_count; i++) {
         struct judged_host *j = &v->hosts[i];
         if (j->status == CLOCK_PAGE_SYNCED || !j->sound || !j->running ||
-            w->now - j->disturbed_at < INVARIANT_SETTLE_NS || !invariant_can_sync(v, w, i)) {
+            w->now - j->disturbed_at < INVARIANT_SETTLE_NS ||
+            w->now - j->far_at < INVARIANT_SETTLE_NS || !invariant_can_sync(v, w, i)) {
             continue;
         }
         invariant_break(v, w, INVARIANT_BACK, "host %d isn't SYNCED %.1f s after the last fault", i,
@@ -508,6 +509,7 @@ void invariant_instant(struct invariants *v, struct world *w)
         look_at(v, w, i);
         invariant_alone(v, w, i);
         invariant_few(v, w, i);
+        invariant_far(v, w, i);
     }
     judge_hard(v, w);
     judge_stale(v, w);

@@ -28,6 +28,8 @@ struct judged_host {
     int64_t disturbed_at; /* it was stopped, starved, asleep, a liar, started */
     bool can;             /* invariant_can_sync, as of can_at */
     int64_t can_at;
+    int64_t near_at,
+        far_at;        /* looked at last; when packets last took too long for a bound to be shown */
     int steered;       /* faults that steer a clock of its right now */
     int64_t heard_at;  /* any packet */
     int64_t alone_at;  /* since when its bound was watched while it heard nobody; -1: it isn't */
@@ -75,6 +77,7 @@ bool invariant_can_sync(struct invariants *v, struct world *w, int host);
 /* A host that hears nobody: its bound has to grow, and it can't stay SYNCED. */
 void invariant_alone(struct invariants *v, struct world *w, int host);
 /* A host that hears too few to be sure of the fleet: it can't stay SYNCED. */
+void invariant_far(struct invariants *v, const struct world *w, int host);
 void invariant_few(struct invariants *v, struct world *w, int host);
 /* Nothing is on that shifts a clock unseen. */
 bool invariant_error_judged(const struct invariants *v, const struct world *w);

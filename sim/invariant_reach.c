@@ -284,16 +284,28 @@ static bool neighbours_hear_enough(const struct invariants *v, const struct worl
     return 4 * enough >= 3 * (w->host_count - 1);
 }
 
-static bool can_sync(struct invariants *v, struct world *w, int host)
+/* Packets are as fast as a bound that may be shown needs. */
+static bool near(struct invariants *v, const struct world *w, int host)
 {
     const double hops = w->host_count * w->nics_per_host > FULL_MESH ? HOPS : 1;
-    double *scratch = v->scratch + 2 * w->host_count;
+    const double half = hops * reach_ns(v, w, host, v->scratch + 2 * w->host_count) / 2;
 
-    if (!hears_enough(v, w, host) || !neighbours_hear_enough(v, w, host)) {
-        return false;
-    }
-    const double half = hops * reach_ns(v, w, host, scratch) / 2;
     return 1.5 * half + 2 * UNGUARDED < CLOCK_PAGE_HARD_NS_MAX;
+}
+
+void invariant_far(struct invariants *v, const struct world *w, int host)
+{
+    struct judged_host *h = &v->hosts[host];
+
+    if (w->scenario->traffic_count > 0 && w->now - h->near_at > KEEP_NS) {
+        h->near_at = w->now;
+        h->far_at = near(v, w, host) ? h->far_at : w->now;
+    }
+}
+
+static bool can_sync(struct invariants *v, const struct world *w, int host)
+{
+    return hears_enough(v, w, host) && neighbours_hear_enough(v, w, host) && near(v, w, host);
 }
 
 bool invariant_can_sync(struct invariants *v, struct world *w, int host)
