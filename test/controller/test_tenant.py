@@ -587,7 +587,8 @@ class TestTenant(fleet.Fleet):
         c = self.start()
         self.assertEqual(c.stop(), 0)
         base = sqlite3.connect(self.path("data", "store.db"))
-        base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; PRAGMA user_version = 1;")
+        base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; "
+                           "DROP TABLE fact_body; DROP TABLE host_part; DROP TABLE host_look; DROP TABLE audit_run; DROP TABLE audit_host; PRAGMA user_version = 1;")
         base.close()
         self.controller()
         self.assertEqual([t["scope"] for t in self.get("/api/v1/tokens")["items"]], [None, None])
