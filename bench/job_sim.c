@@ -76,6 +76,8 @@ static void chaos_slice(struct report *report, uint64_t wanted, uint64_t slice)
          seed += CHAOS_SLICES) {
         struct job_world_config config;
         job_world_chance(&config, seed);
+        config.rdma = seed / 2 % 2 != 0; /* lanes over queue pairs in every other two worlds */
+        config.no_rdma_every = seed % 8 == 3 ? 2 : 0;
         play(&config, "chaos", &one);
         faults += one.faults;
         chaos->faults += one.faults;

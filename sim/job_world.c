@@ -114,6 +114,8 @@ static void say_line(void *context, enum transport_level level, const char *text
     const struct process *p = context;
 
     p->world->result->repaths += strstr(text, "is contended") != NULL;
+    p->world->result->garbled +=
+        strstr(text, "down (damaged)") != NULL || strstr(text, "down (protocol)") != NULL;
     if (p->world->config.say) {
         fprintf(stderr, "%12.6f %u: [%d] %s\n", (double)(p->world->now - START_NS) / 1e9, p->index,
                 level, text);
@@ -498,6 +500,7 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     struct job_world world = {.config = *config, .result = ret_result, .now = START_NS},
                      *w = &world;
 
+    w->config.rdma = config->rdma || getenv("FOLIOT_SIM_QUEUE_PAIRS") != NULL;
     *ret_result = (struct job_world_result){.trace = config->seed};
     w->buffer_bytes = 1u << (config->buffer_log2 != 0 ? config->buffer_log2 : BUFFER_LOG2);
     w->burst_bytes = burst_of(config);

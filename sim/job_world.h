@@ -65,7 +65,8 @@ struct job_world_config {
                            none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool fenced;        /* as transport_config: sets are, as if some lane wrote unasked */
-    bool rdma;          /* hosts have queue pairs, */
+    bool
+        rdma; /* hosts have queue pairs (in all worlds where FOLIOT_SIM_QUEUE_PAIRS is in the environment), */
     uint32_t no_rdma_every; /* but for each so manyth; 0: all */
     bool checksum;
     int64_t patience_ns;
@@ -129,6 +130,8 @@ struct job_world_result {
     uint64_t cells;       /* sent over queue pairs */
     uint64_t rnrs;        /* times that a NIC had none posted */
     uint64_t late_writes; /* into cells of queue pairs in error */
+    uint64_t
+        garbled; /* lanes that ended for what came over them: none may, but for JOB_FAULT_DAMAGE */
     uint32_t sockets_max; /* of one process, lanes at both ends */
     int64_t owd_ns_p50,
         owd_ns_p99;       /* of chunks, after warm_ns and before the faults end; < 0: none */

@@ -2,6 +2,7 @@
  * lane_offer.c, which agrees with the peer to do so. Under the set's lock. */
 #pragma once
 #include "transport/io_rdma.h"
+#include "transport/stream.h"
 #include "wire/lane_qp.h"
 
 enum pair_step {

@@ -177,7 +177,7 @@ static void test_fenced_sets(void **state)
 
 /* Lanes go on over queue pairs, and back over TCP; some hosts have none, some are of an older version. Devices go and come,
  * queue pairs err by themselves, neighbours take a second to be resolved. All that a world without them keeps is kept; no NIC
- * is ever without a cell; and cells were written after their queue pair's end. */
+ * is ever without a cell, no lane ends for what came over it; and cells were written after their queue pair's end. */
 static void test_queue_pairs(void **state)
 {
     struct job_world_result one, sum = {0};
@@ -189,6 +189,13 @@ static void test_queue_pairs(void **state)
         job_world_chance(&config, seed);
         config.rdma = true;
         config.no_rdma_every = seed % 8 == 1 ? 2 : 0;
+        config.fault_mask &= ~(1u << JOB_FAULT_DAMAGE);
+        if (seed % 4 == 0) { /* a receiver that isn't run for a while: its cells are full */
+            config.size_max = 1u << 20;
+            config.whole = config.starved = true;
+            config.messages = 1000;
+            config.gap_ns = 0;
+        }
         config.run_ns = 300 * NS_PER_MS;
         config.last_ns = config.last != 0 ? config.run_ns / 2 : 0;
         job_world_run(&config, &one);
@@ -198,11 +205,13 @@ static void test_queue_pairs(void **state)
         sum.failovers += one.failovers;
         sum.cells += one.cells;
         sum.rnrs += one.rnrs;
+        sum.garbled += one.garbled;
         sum.late_writes += one.late_writes;
         sum.by_kind[JOB_FAULT_PAIR] += one.by_kind[JOB_FAULT_PAIR];
         sum.by_kind[JOB_FAULT_DEVICE] += one.by_kind[JOB_FAULT_DEVICE];
     }
     assert_int_equal(sum.rnrs, 0);
+    assert_int_equal(sum.garbled, 0);
     assert_true(sum.failovers > 50 && sum.cells > 20000 && sum.late_writes > 20);
     assert_true(sum.by_kind[JOB_FAULT_PAIR] > 20 && sum.by_kind[JOB_FAULT_DEVICE] > 20);
 }
@@ -279,7 +288,8 @@ static void is_noticed(void **state)
     print_message("world %llu: %s\n", (unsigned long long)seed - 1, one.wrong);
 }
 
-int main(void)
+/* A pattern: those tests alone (lane_copy_mutants.py). */
+int main(int argc, char **argv)
 {
     static int bugs[] = {NO_SECOND_LOOK, DEAD_LANES_KEEP, UNVERIFIED};
     const struct CMUnitTest tests[] = {
@@ -294,5 +304,8 @@ int main(void)
         cmocka_unit_test_prestate(is_noticed, &bugs[2]),
     };
 
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

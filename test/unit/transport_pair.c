@@ -23,12 +23,32 @@ static void say_line(void *context, enum transport_level level, const char *text
 const char *switch_file, *page_folder;
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version;
-bool fenced, rails;
+bool fenced, rails, queue_pairs;
+
+const char *verbs_library(void)
+{
+    static char path[512];
+
+    snprintf(path, sizeof(path), "%s/libfake-verbs-whole.so", getenv("FOLIOT_FAKE_VERBS"));
+    return path;
+}
+
+static void open_rdma(struct end *end, struct io *io)
+{
+    setenv("FOLIOT_FAKE_VERBS_WIRE", "lo1=127.0.0.1 lo2=127.0.0.2", 1);
+    const struct rdma_config config = {.library = verbs_library(), .sysfs = "/nowhere", .io = io};
+    char why[256];
+
+    if (rdma_open(&end->rdma, &config, why, sizeof(why)) < 0) {
+        fail_msg("%s", why);
+    }
+}
 
 void end_open(struct end *end, const char *name, bool thread)
 {
+    const uint8_t host = queue_pairs && name[0] != 's' ? 2 : 1;
     const struct transport_nic nic = {
-        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}};
+        .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = host}}};
     struct transport_nic three[3] = {nic, nic, nic};
     struct transport_config config = {.nics = rails ? three : &nic,
                                       .nic_count = rails ? 3 : 1,
@@ -51,12 +71,18 @@ void end_open(struct end *end, const char *name, bool thread)
         three[i].address.ip[14] = (uint8_t)(i + 1);
     }
     config.io = trouble_io(&end->trouble, tcp_io(end->tcp));
+    end->rdma = NULL;
+    if (queue_pairs) {
+        open_rdma(end, config.io);
+        config.rdma = rdma_io(end->rdma);
+    }
     assert_int_equal(transport_new(&end->transport, &config), 0);
 }
 
 void end_close(struct end *end)
 {
     assert_int_equal(transport_free(end->transport), TRANSPORT_GONE);
+    rdma_close(end->rdma);
     tcp_close(end->tcp);
 }
 

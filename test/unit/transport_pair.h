@@ -2,6 +2,7 @@
  * a test asks for them. */
 #pragma once
 #include "transport/internal.h"
+#include "transport/rdma.h"
 #include "transport/tcp.h"
 #include "trouble_io.h"
 
@@ -9,6 +10,7 @@
 
 struct end {
     struct tcp *tcp;
+    struct rdma *rdma; /* NULL: no queue pairs */
     struct trouble trouble;
     struct transport *transport;
 };
@@ -23,6 +25,10 @@ extern uint32_t sender_sockets, receiver_sockets;
 extern uint8_t version; /* of lanes' frames; 0: the newest */
 extern bool fenced;     /* the sets of both ends */
 extern bool rails;      /* three NICs that reach their like only */
+/* Both ends have them, by a libibverbs of our own; they are at 127.0.0.1 and 127.0.0.2, so that neither takes the other for
+ * itself. */
+extern bool queue_pairs;
+const char *verbs_library(void);
 
 void end_open(struct end *end, const char *name, bool thread);
 void end_close(struct end *end);
