@@ -95,6 +95,35 @@ static void what_a_nics_clock_proposes_is_the_wall(void **state)
     assert_int_not_equal(terms.status, CLOCK_SYNCED);
 }
 
+/* A member is ticked by its own clock. If that goes back it isn't asleep until the clock is there again: it sees the step. */
+static void a_clock_that_goes_back_is_ticked_at_once(void **state)
+{
+    const struct node_config c = hardware();
+    const struct clock *clock;
+    struct nic_time at;
+
+    kit_start_with(&c);
+    for (int i = 0; i < 200; i++) {
+        read_nic(0);
+        now.ns += 10 * NS_PER_MS;
+        kit_tick();
+    }
+    clock = node_member_clock(node, 0);
+    assert_non_null(clock);
+    assert_false(clock->fault_seen);
+    for (int i = 0; i < 20; i++) {
+        const struct node_bracket b = {
+            .before = now, .nic = {now.ns - 6 * NS_PER_S}, .after = {now.ns + 1000}};
+        node_on_bracket(node, now, &b);
+        now.ns += 10 * NS_PER_MS;
+        kit_tick();
+    }
+    assert_true(node_member_time(node, 0, now, &at));
+    assert_in_range(at.ns - clock->ticked.ns, 0, 2 * CLOCK_TICK_NS);
+    assert_true(clock->fault_seen && clock->fault == CLOCK_FAULT_STEP);
+    (void)state;
+}
+
 static void a_bracket_of_no_nic_or_no_clock_is_nothing(void **state)
 {
     kit_start();
@@ -425,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_nics_clock_begins_when_it_is_read),
         T(what_a_nics_clock_proposes_is_the_wall),
+        T(a_clock_that_goes_back_is_ticked_at_once),
         T(a_nics_clock_learns_utc_by_the_next_bracket),
         T(a_bracket_of_no_nic_or_no_clock_is_nothing),
         T(members_are_numbered_by_their_lowest_nic),
