@@ -19,7 +19,7 @@ function State({ of: status }: { of: AuditStatus }) {
 }
 
 export function Audit() {
-  const runs = useResource<Page<AuditRun>>("audit/runs", 2_000);
+  const runs = useResource<Page<AuditRun>>("audit/runs?limit=20", 2_000);
   return (
     <>
       <h1>Audit</h1>

@@ -30,6 +30,7 @@ static void put_counts(struct json_writer *j, const uint32_t counts[AUDIT_STATUS
 /* ---- runs ---- */
 
 struct put_run {
+    int64_t count, last; /* rows, and the last one's run */
     struct api_call *call;
     const struct audit_outcome *outcome; /* NULL: only what the row has */
 };
@@ -96,9 +97,11 @@ static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
 
 static int put_row(void *context, const struct store_audit_run *row)
 {
-    const struct put_run *p = context;
+    struct put_run *p = context;
     struct api_call *call = p->call;
     struct json_writer *j = call->j;
+    p->count++;
+    p->last = row->id;
     const struct audit_run *run = call->c->audits->running;
     json_t *body = json_loads(row->body, 0, NULL);
     const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
@@ -145,8 +148,10 @@ void api_get_audit_runs(struct api_call *call)
         api_store_error(call, r);
         return;
     }
+    char next[24];
+    snprintf(next, sizeof(next), "%lld", (long long)p.last);
     json_put_end(call->j);
-    json_put_null(call->j, "next");
+    json_put_string(call->j, "next", p.count == limit ? next : NULL);
     json_put_end(call->j);
     api_answer(call);
 }

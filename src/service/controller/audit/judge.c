@@ -11,7 +11,13 @@
 #include "service/controller/audit/audit.h"
 #include "service/controller/history/worker.h"
 
-enum { RESULTS_A_HOST = 1024, ITEMS_A_HOST = 256, TEXT_A_HOST = 64 << 10, JSON_MAX = 16 << 20 };
+enum {
+    RESULTS_A_HOST = 1024,
+    ITEMS_A_HOST = 256,
+    TEXT_A_HOST = 64 << 10,
+    MORE_MAX = 128,
+    JSON_MAX = 16 << 20
+};
 
 struct judge_job {
     struct worker_job job;
@@ -152,6 +158,10 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     p->now = (struct sheet){.host = p->name};
     int r = store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
+    if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
+        p->now.left_out += p->now.count - SHEET_FACTS_MAX;
+        p->now.count = SHEET_FACTS_MAX;
+    }
     if (r == 0) {
         sheet_finish(&p->now);
     }
@@ -205,7 +215,7 @@ int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_
 static int judge(struct audit *a, const struct judge_job *k, const struct sheet *sheets)
 {
     int r = -ENOMEM;
-    for (uint32_t more = 1; more <= 8; more *= 2) {
+    for (uint32_t more = 1; more <= MORE_MAX; more *= 2) {
         *a = (struct audit){.sheets = sheets,
                             .sheet_count = k->count,
                             .settings = &k->settings->settings,

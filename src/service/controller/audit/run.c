@@ -7,6 +7,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/plain.h"
 #include "service/controller/audit/audit.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
@@ -431,7 +432,7 @@ void audit_watch(struct controller *c)
 struct resume {
     struct controller *c;
     struct audit_run *run;
-    int r;
+    char refused[AUDIT_WORDS_SIZE]; /* audit.yaml is, with its place */
 };
 
 static struct audit_member *member_of(struct audit_run *run, int64_t host)
@@ -452,7 +453,7 @@ static int look_known(void *context, const struct store_look *look)
         m->waits = false;
         m->looked = look->refused[0] == 0;
         m->missing = m->looked ? REASON_NONE : REASON_NO_SOURCE;
-        snprintf(m->note, sizeof(m->note), "%.150s", look->refused);
+        plain_text(look->refused, m->note, sizeof(m->note));
     }
     return 0;
 }
@@ -461,11 +462,14 @@ static int resume(void *context, const struct store_audit_run *row)
 {
     struct resume *o = context;
     struct controller *c = o->c;
-    struct config_error error;
+    struct config_error error = {""};
     struct audit_run *run = row->ended_ns == 0 ? calloc(1, sizeof(*run)) : NULL;
     json_t *body = json_loads(row->body, 0, NULL);
     const json_t *hosts = json_object_get(body, "hosts"), *who = json_object_get(body, "who");
-    if (run == NULL || load_settings(c, &run->settings, &error) < 0 || fill_members(c, run) < 0) {
+    if (run != NULL && load_settings(c, &run->settings, &error) < 0) {
+        snprintf(o->refused, sizeof(o->refused), "%.150s", error.text);
+    }
+    if (run == NULL || fill_members(c, run) < 0) {
         audit_run_free(run);
         json_decref(body);
         return 0;
@@ -497,7 +501,11 @@ int audits_open(struct controller *c)
         controller_say(LOG_NOTICE, "audit %lld goes on", (long long)o.run->id);
         begin_look(c, o.run);
         c->audits->running = o.run;
-        save(c, o.run, NULL);
+        if (o.refused[0] != 0) {
+            audit_stop(c, o.refused);
+        } else {
+            save(c, o.run, NULL);
+        }
     } else {
         audit_run_free(o.run);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "core/audit/diff.h"
 #include "core/audit/part.h"
 #include "service/audit/sheet.h"
@@ -180,7 +181,7 @@ int audit_take(struct controller *c, struct fleet_host *h, const Foliot__V1__She
     m->looked = sheet->refused[0] == 0;
     if (!m->looked) {
         m->missing = REASON_NO_SOURCE;
-        snprintf(m->note, sizeof(m->note), "%.150s", sheet->refused);
+        plain_text(sheet->refused, m->note, sizeof(m->note));
     }
     c->audits->running->unanswered--;
     controller_touch(c);
