@@ -47,6 +47,9 @@ int main(int argc, char *argv[])
          .help = "of each mount's answer [5000]"},
         {"gpu-library", 0, OPTION_TEXT, &config.gpu_library, .value = "FILE",
          .help = "instead of libnvidia-ml.so.1; for a root none is asked without it"},
+        {"agent", 0, OPTION_TEXT, &config.agent_socket, .value = "SOCKET",
+         .help =
+             "of this host's agent [/run/foliot/agent.sock]; for a root none is asked without it"},
         {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
          .help = "for tests: this collector never ends"},
         {"help", 'h', OPTION_HELP},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot-agent as its operator meets it: two hosts as network namespaces, joined by two wires. usage: test_agent.py AGENT
+"""foliot-agent as its operator meets it: two hosts as network namespaces, joined by two wires. usage: test_agent.py AGENT FOLIOT-INSPECT
 
 Bad input and bad luck: each case asserts the message that a person reads, and that the agent goes on."""
 import json
@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-AGENT = os.path.abspath(sys.argv.pop(1))
+AGENT, INSPECT = (os.path.abspath(path) for path in (sys.argv.pop(1), sys.argv.pop(1)))
 KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 KEY2 = "key 2 ffeeddccbbaa99887766554433221100 2025-02-01T00:00:00Z\n"
 
@@ -170,6 +170,27 @@ class AgentCase(unittest.TestCase):
             self.assertFalse(a.ask()["clock"]["utc_known"])
         self.assertEqual(a.stop(), 0)
         self.assertEqual(b.stop(), 0)
+
+    def test_its_knowledge_is_facts_of_an_audit(self):
+        agents = [Agent(self, host).ready() for host in (0, 1)]
+        os.makedirs(self.path("root/etc/foliot"))
+        self.write("root/etc/foliot/agent.yaml", "host: h0\n")
+
+        def facts():
+            done = run(INSPECT, "--root", self.path("root"), "--agent", os.path.join(agents[0].runtime, "agent.sock"))
+            return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in json.loads(done.stdout)["facts"]}
+        self.wait(lambda: re.search("alive [1-9]", facts().get(("edge", "nic0 h1 nic0"), "")), IO_S, lambda: str(facts()))
+        found = facts()
+        self.assertEqual(found["agent", ""], "running")
+        self.assertEqual(found["agent.version", ""], agents[0].ask()["agent_version"])
+        self.assertIn(found["clock.stamps", ""], ("software", "hardware"))
+        self.assertIn(found["clock.status", ""], ("UNKNOWN", "SYNCED"))
+        self.assertEqual(found["net.switch", "nic0"], "none")
+        self.assertRegex(found["edge", "nic0 h1 nic0"], r"^\w+, hops -?\d+, paths \d+, alive \d+, dead 0 out 0 in, sent \d+, lost \d+, (none|least )")
+        agents[0].stop(signal.SIGKILL)
+        found = facts()
+        self.assertEqual(found["agent", ""], "silent")
+        self.assertEqual(found["edge", ""], "unreadable")
 
     def test_a_restart_is_warm(self):
         for host in (0, 1):

@@ -95,10 +95,17 @@ def expand(lines, names):
     return out
 
 
-def files(kind, number):
-    """{path: bytes, or the target of a link as text} of the machine with this number."""
+FOUR = "@each n:0,1,2,3 root:17,39,97,b7 nic:19,3b,99,b9 gpu:1b,3d,9b,bb node:0,0,1,1 cpu:0,1,2,3"
+SIXTEEN = "@each " + " ".join(f"{name}:" + ",".join(value(n) for n in range(16)) for name, value in (
+    ("n", str), ("root", lambda n: f"{n + 1:x}0"), ("nic", lambda n: f"{n + 1:x}2"), ("gpu", lambda n: f"{n + 1:x}4"), ("node", lambda n: str(n // 8)),
+    ("cpu", lambda n: str(n // 4)))).replace("100", "f8").replace("102", "fa").replace("104", "fc")
+
+
+def files(kind, number, large=False):
+    """{path: bytes, or the target of a link as text} of the machine with this number; large: with 16 NICs and 16 GPUs in place of 4."""
     with open(os.path.join(MACHINES, kind + ".txt"), encoding="utf-8") as file:
         lines = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
+    lines = [SIXTEEN if large and line == FOUR else line for line in lines]
     tree = {}
     for line in expand(lines, {"host": f"{kind}{number}", "hh": f"{number:02x}", "h": str(number)}):
         word, _, rest = line.partition(" ")

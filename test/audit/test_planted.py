@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Each check of the catalogue, on machines as files: a planted fault fails it, the machine without it passes, and without its
-source it is unknown. usage: test_planted.py FOLIOT FOLIOT-INSPECT [--rows]"""
+source it is unknown. usage: test_planted.py FOLIOT FOLIOT-INSPECT [--rows | --gates]"""
 import concurrent.futures
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,51 @@ def one(world, check, changes, source):
     return wrong, others
 
 
+def gate_passes(world, source):
+    """Does the gate let this host take a job though the source of a blocking check is gone?"""
+    world.lose(source)
+    done = subprocess.run([FOLIOT, "audit", "gate", "--root", world.root, "--format", "slurm"], capture_output=True, timeout=60, check=False)
+    world.again()
+    return done.returncode == 0
+
+
+def gates():
+    """How long the gate takes on a machine as files, and how often it passes without the source of a blocking rule."""
+    listed = json.loads(subprocess.run([FOLIOT, "audit", "checks", "--json"], capture_output=True, check=True).stdout)["checks"]
+    blocking = {c["check"] for c in listed if c["severity"] == "block" and "rule" in str(c["compares"])}
+    passed = tried = 0
+    with tempfile.TemporaryDirectory(prefix="foliot-gates-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+        for kind in ("roce", "infiniband"):
+            world = World(folder, kind)
+            for check, of, _, source in faults.FAULTS:
+                if of == kind and check in blocking and source is not None:
+                    tried += 1
+                    passed += gate_passes(world, source)
+    print(json.dumps({"tried": tried, "passed": passed}))
+
+
+def pairs(folder, count):
+    """Two faults at once, of different parts, that touch no common file: both must be named and nothing else may fail."""
+    world, named, others = World(folder, "roce"), 0, []
+    chosen = [f for f in faults.FAULTS if f[1] == "roce"]
+    rng = random.Random(7)
+    for _ in range(count):
+        while True:
+            one_fault, other = rng.sample(chosen, 2)
+            if one_fault[0].split(".")[:2] != other[0].split(".")[:2] and not set(one_fault[2]) & set(other[2]):
+                break
+        for path, value in {**one_fault[2], **other[2]}.items():
+            world.change(path, value)
+        results = world.judge()
+        named += (one_fault[0] in bad(results)) + (other[0] in bad(results))
+        expected = {one_fault[0], other[0]} | faults.ALSO.get(one_fault[0], set()) | faults.ALSO.get(other[0], set())
+        if {one_fault[0], other[0]} - bad(results):
+            print(f"pair {one_fault[0]} {other[0]}: {statuses(results, one_fault[0])} {statuses(results, other[0])}", file=sys.stderr)
+        others += sorted({r["check"] for r in results if r["status"] == "fail"} - expected)
+        world.again()
+    return named, others
+
+
 def site_programs(world):
     """The site's own programs, by their exit status."""
     wrong = []
@@ -149,6 +195,9 @@ def play(folder, kind):
 
 
 def main():
+    if "--gates" in sys.argv:
+        gates()
+        return 0
     kinds = sorted({fault[1] for fault in faults.FAULTS})
     wrong, others, working = [], {}, {}
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -164,9 +213,12 @@ def main():
     wrong += [f"{check}: no fault is planted for it" for check in sorted(missing)]
     wrong += [f"{check}: also fails {sorted(other)}" for check, other in others.items()]
     if "--rows" in sys.argv:
+        with tempfile.TemporaryDirectory(prefix="foliot-pairs-", dir=base) as folder:
+            named, also = pairs(folder, 30)
+        print(also, file=sys.stderr)
         print(json.dumps({"checks": len(listed), "working": sum(working.values()), "faults": len(faults.FAULTS) + 1,
                           "named": len(faults.FAULTS) + 1 - sum("the planted fault is" in line for line in wrong),
-                          "others": sum(len(o) for o in others.values())}))
+                          "others": sum(len(o) for o in others.values()), "pairs": 30, "pairs_named": named, "pairs_others": len(also)}))
         return 0
     for line in wrong:
         print(line)

@@ -20,6 +20,7 @@ struct audit_item {
     uint32_t result;
     const char *product, *key, *value;
     double number, least;
+    bool once; /* it was measured once: a first sight condemns nobody */
 };
 
 /* The fact, whatever its state, as evidence. NULL: the sheet has none. */

@@ -5,6 +5,8 @@
 
 #include "core/audit/rule_list.h"
 
+enum { RUNS_LEAST = 3 };
+
 /* False: nobody keeps results here, or nobody ran this one; the verdict is there then. */
 static bool kept(struct judging *j, enum fact_id id, const char *name, const struct fact **ret)
 {
@@ -49,7 +51,14 @@ void rule_test_rate(struct judging *j)
     }
     const char *found = judge_format(j, "%.3f", (double)rate / 1000);
     if (declared == NULL) {
+        const struct fact *runs = sheet_find(j->sheet, FACT_TEST_RUNS, j->check->words);
+        const uint32_t before = j->audit->item_count;
+        int64_t count = 1;
         judge_join(j, "", found, (double)rate);
+        if (j->audit->item_count > before) {
+            const bool known = runs != NULL && fact_number(runs->value, &count);
+            j->audit->items[before].once = !known || count < RUNS_LEAST;
+        }
         return;
     }
     const double expected = strtod(declared, NULL), least = expected * (1 - j->fail);
@@ -94,7 +103,7 @@ void rule_test_spread(struct judging *j)
         !test_number(j, FACT_TEST_SPREAD, "allreduce-q1", &spread)) {
         return;
     }
-    if (runs < 3) {
+    if (runs < RUNS_LEAST) {
         judge_end(j, AUDIT_UNKNOWN, NULL, "three runs or more");
         j->result->reason = REASON_NOT_RUN;
         j->result->note = "fewer than three runs are kept";

@@ -23,11 +23,16 @@ enum { ANSWER_MAX = 8 << 20, WAIT_MS = 1000, EDGES_MAX = 64, LANES_MAX = 64 };
 
 /* ---- answers ---- */
 
-static int reach(void)
+static int reach(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SOCKET};
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t size = strlen(path);
 
+    if (size >= sizeof(address.sun_path)) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(address.sun_path, path, size);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
         const int r = -errno;
         close(fd);
@@ -57,10 +62,10 @@ static int receive(int fd, char *text, size_t size)
     return (int)used - 1;
 }
 
-static int ask_agent(const char *what, json_t **ret)
+static int ask_agent(const char *path, const char *what, json_t **ret)
 {
     char request[64], *text = malloc(ANSWER_MAX);
-    const int fd = text == NULL ? -ENOMEM : reach();
+    const int fd = text == NULL ? -ENOMEM : reach(path);
     const int size = snprintf(request, sizeof(request), "{\"get\":\"%s\",\"version\":1}\n", what);
     int r = fd;
 
@@ -85,7 +90,7 @@ static int answer_of(struct collector *c, const char *what, json_t **ret)
     int r;
 
     *ret = NULL;
-    if (c->tree != NULL) {
+    if (c->tree != NULL && c->config->agent_socket == NULL) {
         r = collect_file(c, sysfs_path(path, "/answers/agent/%s", what));
         if (r >= 0 && strcmp(c->text, "silent\n") == 0) {
             return -ECONNREFUSED;
@@ -93,7 +98,8 @@ static int answer_of(struct collector *c, const char *what, json_t **ret)
         *ret = r >= 0 ? json_loads(c->text, 0, NULL) : NULL;
         r = r < 0 ? (r == -ENOENT ? -EIO : r) : *ret == NULL ? -EBADMSG : 0;
     } else {
-        r = ask_agent(what, ret);
+        r = ask_agent(c->config->agent_socket != NULL ? c->config->agent_socket : SOCKET, what,
+                      ret);
         r = r == -ENOENT ? -ECONNREFUSED : r;
     }
     kind = json_string_value(json_object_get(*ret, "kind"));
@@ -137,14 +143,13 @@ static int64_t system_utc_ns(const json_t *status)
 static void put_status(struct collector *c, const json_t *status)
 {
     static const char source[] = "agent: status";
-    const json_t *clock = json_object_get(status, "clock"), *cost = json_object_get(status, "cost"),
+    const json_t *clock = json_object_get(status, "clock"),
                  *now = json_object_get(status, "now_fleet_ns");
     const int64_t bound = count_of(clock, "hard_ns"), system_ns = system_utc_ns(status);
 
     put(c, FACT_AGENT, "", "running", source);
     put(c, FACT_AGENT_VERSION, "", text_of(status, "agent_version"), source);
     put(c, FACT_CLOCK_STATUS, "", text_of(clock, "status"), source);
-    put(c, FACT_CLOCK_STAMPS, "", text_of(cost, "stamps"), source);
     put_number(c, FACT_CLOCK_BOUND, "", bound, source);
     if (json_is_integer(now) && count_of(clock, "epoch") == 0) {
         put_number(c, FACT_CLOCK_UTC, "", (system_ns - json_integer_value(now)) / 1000, source);
@@ -153,26 +158,36 @@ static void put_status(struct collector *c, const json_t *status)
     }
 }
 
-/* The host's own clock: how fast it runs against fleet time. */
+/* How fast the host's own clock runs against fleet time; hardware stamps where one clock has them. */
 static void put_clock(struct collector *c, const json_t *answer)
 {
     static const char source[] = "agent: clock";
-    const json_t *member;
+    const char *stamps = "none";
+    const json_t *member, *host = NULL;
     size_t i;
 
     json_array_foreach(json_object_get(answer, "members"), i, member)
     {
-        const json_t *rate = json_object_get(member, "rate_ppb");
+        const char *own = text_of(member, "stamps");
         if (strcmp(text_of(member, "name"), "host") == 0) {
-            if (json_is_integer(rate)) {
-                put_number(c, FACT_CLOCK_RATE, "", json_integer_value(rate), source);
-            } else {
-                put(c, FACT_CLOCK_RATE, "", "none", source);
-            }
-            return;
+            host = member;
+        }
+        if (strcmp(own, "hardware") == 0 || strcmp(stamps, "none") == 0) {
+            stamps = own;
         }
     }
-    put_error(c, FACT_CLOCK_RATE, "", -EBADMSG, source);
+    const json_t *rate = json_object_get(host, "rate_ppb");
+    if (host == NULL) {
+        put_error(c, FACT_CLOCK_RATE, "", -EBADMSG, source);
+        put_error(c, FACT_CLOCK_STAMPS, "", -EBADMSG, source);
+        return;
+    }
+    put(c, FACT_CLOCK_STAMPS, "", stamps, source);
+    if (json_is_integer(rate)) {
+        put_number(c, FACT_CLOCK_RATE, "", json_integer_value(rate), source);
+    } else {
+        put(c, FACT_CLOCK_RATE, "", "none", source);
+    }
 }
 
 /* ---- mesh ---- */
@@ -352,6 +367,9 @@ void collect_agent(struct collector *c)
         r = answer_of(c, more[i].what, &answer);
         if (r < 0) {
             put_error(c, more[i].fact, "", r, SOCKET);
+            if (more[i].fact == FACT_CLOCK_RATE) {
+                put_error(c, FACT_CLOCK_STAMPS, "", r, SOCKET);
+            }
         } else {
             more[i].put(c, answer);
             json_decref(answer);

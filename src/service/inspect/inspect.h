@@ -9,14 +9,15 @@
 #include "service/audit/sheet.h"
 
 struct inspect_config {
-    const char *root;        /* a tree that looks like "/"; NULL: this machine */
-    const char *run_folder;  /* where what hangs is noted; NULL: nowhere */
-    const char *checks;      /* folder of the site's programs; NULL: none are run */
-    int deadline_ms;         /* of a collector */
-    int mount_deadline_ms;   /* of one mount's answer */
-    int site_deadline_ms;    /* of one program */
-    const char *gpu_library; /* instead of the usual one; NULL: that one, and none for a root */
-    const char *slow;        /* for tests: this collector never ends; NULL: none */
+    const char *root;         /* a tree that looks like "/"; NULL: this machine */
+    const char *run_folder;   /* where what hangs is noted; NULL: nowhere */
+    const char *checks;       /* folder of the site's programs; NULL: none are run */
+    int deadline_ms;          /* of a collector */
+    int mount_deadline_ms;    /* of one mount's answer */
+    int site_deadline_ms;     /* of one program */
+    const char *gpu_library;  /* instead of the usual one; NULL: that one, and none for a root */
+    const char *agent_socket; /* instead of the usual one; NULL: that one, and none for a root */
+    const char *slow;         /* for tests: this collector never ends; NULL: none */
 };
 extern const struct inspect_config inspect_usual;
 
