@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""foliot-agent as its operator meets it: two hosts as network namespaces, joined by two wires. usage: test_agent.py AGENT FOLIOT-INSPECT
+"""foliot-agent as its operator meets it: two hosts as network namespaces, joined by two wires. usage: test_agent.py AGENT; foliot-inspect lies beside it
 
 Bad input and bad luck: each case asserts the message that a person reads, and that the agent goes on."""
 import json
@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-AGENT, INSPECT = (os.path.abspath(path) for path in (sys.argv.pop(1), sys.argv.pop(1)))
+AGENT = os.path.abspath(sys.argv.pop(1))
 KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 KEY2 = "key 2 ffeeddccbbaa99887766554433221100 2025-02-01T00:00:00Z\n"
 
@@ -177,7 +177,7 @@ class AgentCase(unittest.TestCase):
         self.write("root/etc/foliot/agent.yaml", "host: h0\n")
 
         def facts():
-            done = run(INSPECT, "--root", self.path("root"), "--agent", os.path.join(agents[0].runtime, "agent.sock"))
+            done = run(os.path.join(os.path.dirname(AGENT), "foliot-inspect"), "--root", self.path("root"), "--agent", os.path.join(agents[0].runtime, "agent.sock"))
             return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in json.loads(done.stdout)["facts"]}
         self.wait(lambda: re.search("alive [1-9]", facts().get(("edge", "nic0 h1 nic0"), "")), IO_S, lambda: str(facts()))
         found = facts()

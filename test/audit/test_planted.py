@@ -33,6 +33,7 @@ class World:
         self.sheets, self.root = os.path.join(self.folder, "sheets"), os.path.join(self.folder, "root")
         self.checks = os.path.join(self.folder, "checks.d")
         self.tree = machine.files(kind, 1)
+        self.changed = set()
         os.makedirs(self.sheets)
         os.makedirs(self.checks)
         self.site(SITE)
@@ -55,11 +56,8 @@ class World:
             file.write(done.stdout)
 
     def change(self, path, value):
-        whole = self.root + path
-        if os.path.islink(whole) or os.path.isfile(whole):
-            os.unlink(whole)
-        elif os.path.isdir(whole):
-            shutil.rmtree(whole)
+        self.changed.add(path)
+        self.remove(path)
         if value is not None:
             machine.put(self.root, path, str(value) if isinstance(value, faults.Link) else
                         value if isinstance(value, bytes) else machine.content(value))
@@ -72,8 +70,26 @@ class World:
         assert done.returncode in (0, 1, 3), done.stderr
         return [r for r in json.loads(done.stdout)["results"] if r["host"] == f"{self.kind}1"]
 
+    def remove(self, path):
+        whole = self.root + path
+        if os.path.islink(whole) or os.path.isfile(whole):
+            os.unlink(whole)
+        elif os.path.isdir(whole):
+            shutil.rmtree(whole)
+
     def again(self):
-        machine.build(self.root, self.tree)
+        """As it was: only what was changed is built anew."""
+        for path in self.changed:
+            self.remove(path)
+        for path in self.changed:
+            folder = os.path.dirname(path)
+            while folder != "/" and os.path.isdir(self.root + folder) and not os.listdir(self.root + folder):
+                os.rmdir(self.root + folder)
+                folder = os.path.dirname(folder)
+        for path, value in self.tree.items():
+            if any(path == one_path or path.startswith(one_path + "/") for one_path in self.changed):
+                machine.put(self.root, path, value)
+        self.changed.clear()
 
     def lose(self, source):
         """The file is gone; '!': something else is in its place."""

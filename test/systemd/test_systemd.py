@@ -179,6 +179,25 @@ class Units(unittest.TestCase):
         done = ask("--clear-groups")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
 
+    def test_71_the_machine_is_read_through_its_socket(self):
+        self.alpha.write("/etc/systemd/system/foliot-inspect@.service.d/strict.conf", STRICT)
+        self.alpha.run("systemctl", "daemon-reload")
+        self.alpha.run("systemctl", "enable", "--now", "foliot-inspect.socket")
+        done = self.alpha.run("foliot", "audit", "facts")
+        facts = {(f["fact"], f["subject"]): f for f in json.loads(done.stdout)["facts"]}
+        log = self.alpha.run("journalctl", "-u", "foliot-inspect@*", "--no-pager", check=False).stdout
+        self.assertIn("NAccepted=1", self.alpha.run("systemctl", "show", "foliot-inspect.socket", "-p", "NAccepted").stdout)
+        broken = {key: f for key, f in facts.items() if f.get("state") in ("timeout", "stuck") or "broke off" in f["value"]}
+        self.assertEqual(broken, {}, log)
+        self.assertNotIn("state", facts["os.kernel", ""])
+        self.assertNotIn("state", facts["mem.total", ""])
+        self.assertEqual(facts["agent", ""]["value"], "running", log)
+        self.assertIn(("edge", "nic0 beta nic0"), facts)
+        denied = {key for key, f in facts.items() if f.get("state") == "no_permission"}
+        self.assertEqual({key for key in denied if key[0].startswith(("net.", "pci.", "os.kernel"))}, set(), log)
+        self.alpha.run("systemctl", "disable", "--now", "foliot-inspect.socket")
+        self.alpha.run("rm", "-rf", "/run/foliot-inspect", "/etc/systemd/system/foliot-inspect@.service.d")
+
     def test_8_removed(self):
         """As docs/uninstall.md has it, and what it tells that stays."""
         for machine, unit in self.both():
