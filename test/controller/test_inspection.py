@@ -191,6 +191,19 @@ class TestInspection(fleet.Fleet):
         for i in (0, 1):
             agents[i].process.send_signal(signal.SIGCONT)
 
+    def refused_over_a_restart(self, controller, agents):
+        """audit.yaml was spoilt meanwhile: the audit ends, and says why; the next one can begin."""
+        agents[0].process.send_signal(signal.SIGSTOP)
+        run = self.request("POST", RUNS, {"hosts": ["h0"]})[2]["run"]
+        controller.stop(signal.SIGKILL)
+        self.write("audit.yaml", "version: 2\n")
+        self.controller()
+        ended = self.get(f"{RUNS}/{run}")
+        self.assertEqual((ended["state"], "audit.yaml:1" in ended["why"]), ("stopped", True), ended)
+        self.write("audit.yaml", "version: 1\n")
+        self.assertEqual(self.request("POST", RUNS, {"hosts": ["h0"]})[0], 200)
+        agents[0].process.send_signal(signal.SIGCONT)
+
     def test_audit(self):
         controller = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
         agents = self.members(*range(self.HOSTS))
@@ -201,6 +214,7 @@ class TestInspection(fleet.Fleet):
         self.left_out(agents)
         controller = self.over_a_restart(controller)
         self.stopped(agents)
+        self.refused_over_a_restart(controller, agents)
 
 
 class TestStrange(fleet.Fleet):
