@@ -155,8 +155,9 @@ static int add_look(void *context, const struct store_look *look)
 static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t at_ns,
                       struct sheet *ret)
 {
-    p->now = (struct sheet){.host = p->name};
-    int r = store_looks(store, host, add_look, p);
+    /* never NULL: an empty sheet is sorted and looked into as any other */
+    p->now = (struct sheet){.host = p->name, .facts = calloc(1, sizeof(struct fact))};
+    int r = p->now.facts == NULL ? -ENOMEM : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
     if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
         p->now.left_out += p->now.count - SHEET_FACTS_MAX;
