@@ -219,11 +219,11 @@ class TestInspection(fleet.Fleet):
 
 class TestStrange(fleet.Fleet):
     """Sheets as a host of our own making sends them."""
-    HOSTS = 1
+    HOSTS = 2
 
-    def say(self, number, extra=b"", features=2):
-        body = wire.batch([(number, wire.report(extra=extra))], oldest=number) + wire.number(17, features)
-        status, answer = self.post("/agent/v1/report", body, **self.identity("h0"))
+    def say(self, number, extra=b"", features=2, host="h0", fleet_ns=0):
+        body = wire.batch([(number, wire.report(extra=extra))], oldest=number, sealed=wire.squeeze) + wire.number(17, features)
+        status, answer = self.post("/agent/v1/report", body + (wire.number(6, fleet_ns) if fleet_ns else b""), **self.identity(host))
         self.assertEqual(status, 200, answer)
         return wire.fields(wire.unsqueeze(answer) if answer[:4] == b"\x28\xb5\x2f\xfd" else answer)
 
@@ -276,6 +276,26 @@ class TestStrange(fleet.Fleet):
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
         self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
+
+    def done(self, run):
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        return self.get(f"{RUNS}/{run}")
+
+    def audit_of(self, first, *parts):
+        """One of h0 alone, whose sheet fails nothing: without a second look."""
+        run = self.begin()
+        self.say(first, self.sheet(run, 1, *parts))
+        self.done(run)
+        return run
+
+    def test_two_beside_a_third(self):
+        """Two audits are compared of which one is in memory, and makes room for the other."""
+        self.start()
+        self.join(0)
+        self.say(1)
+        runs = [self.audit_of(2 + i, ("os", f"os.kernel\tvalue\t\t6.{i}\t/x\n", b"")) for i in range(3)]
+        diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
+        self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ MUST_CHECK int audit_sheet(struct store *store, int64_t host, const char *name, 
 struct audit_outcome *audit_outcome_new(int64_t run, uint32_t hosts); /* checks: of this release */
 struct audit_outcome *audit_outcome_free(struct audit_outcome *o);
 MUST_CHECK int audit_outcome_save(struct controller *c, const struct audit_outcome *o);
-/* Out of memory or the store; the controller's own. -ENOENT. */
+/* Out of memory or the store; the controller's own, until two others were asked for. -ENOENT. */
 MUST_CHECK int audit_outcome_get(struct controller *c, int64_t run,
                                  const struct audit_outcome **ret);
 /* The controller's own from here on. */

@@ -137,9 +137,13 @@ static int read_found(void *context, const struct store_audit_host *row)
 
 int audit_outcome_get(struct controller *c, int64_t run, const struct audit_outcome **ret)
 {
+    struct audit_outcome **shown = c->audits->shown;
     for (size_t i = 0; i < ARRAY_COUNT(c->audits->shown); i++) {
-        if (c->audits->shown[i] != NULL && c->audits->shown[i]->run == run) {
-            *ret = c->audits->shown[i];
+        if (shown[i] != NULL && shown[i]->run == run) {
+            struct audit_outcome *found = shown[i];
+            shown[i] = shown[0]; /* the other one is freed first */
+            shown[0] = found;
+            *ret = found;
             return 0;
         }
     }
