@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -287,6 +288,18 @@ class TestStrange(fleet.Fleet):
         self.say(first, self.sheet(run, 1, *parts))
         self.done(run)
         return run
+
+    def test_far_fleet_time(self):
+        """One host's word of fleet time doesn't name an audit that all later ones come before."""
+        self.start()
+        self.join(0)
+        self.say(1, fleet_ns=2**63 - 1)
+        first = self.audit_of(2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b""))
+        self.assertLess(abs(first - time.time_ns()), 600 * 10**9)
+        self.say(3, fleet_ns=5)
+        second = self.audit_of(4, ("os", "os.kernel\tvalue\t\t2\t/x\n", b""))
+        self.assertGreater(second, first)
+        self.assertEqual(self.get(RUNS)["items"][0]["run"], str(second))
 
     def test_two_beside_a_third(self):
         """Two audits are compared of which one is in memory, and makes room for the other."""

@@ -12,6 +12,8 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
+#define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
+
 static const char *const states[] = {"reading", "judging", "done", "stopped"};
 
 void audit_failures_free(struct audit_failure *failures, uint32_t count)
@@ -56,12 +58,25 @@ void audit_heard(struct controller *c, const Foliot__V1__Batch *batch)
     }
 }
 
-/* Of now: as a host told it last; without one, of our own clock. */
-static int64_t name_of_now(const struct audits *a)
+static int take_id(void *context, const struct store_audit_run *row)
 {
-    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns;
-    const bool known = a->fleet_ns > 0 && since < 60 * NS_PER_S;
-    return known ? a->fleet_ns + since : controller_utc_ns();
+    *(int64_t *)context = row->id;
+    return 0;
+}
+
+/* Of now: as a host told it last; without one, or where it is far off, of our own clock. Later than all before it: the newest
+ * audit is the one with the greatest name. */
+static int name_of_now(const struct controller *c, int64_t *ret_name)
+{
+    const struct audits *a = c->audits;
+    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns, utc = controller_utc_ns();
+    const bool known = a->fleet_ns > utc - FLEET_OFF_NS && a->fleet_ns < utc + FLEET_OFF_NS &&
+                       since < 60 * NS_PER_S;
+    int64_t newest = 0;
+    const int r = store_audit_runs(c->store, 0, 1, take_id, &newest);
+    *ret_name = known ? a->fleet_ns + since : utc;
+    *ret_name = *ret_name > newest ? *ret_name : newest + 1;
+    return r;
 }
 
 /* ---- what is known of each host ---- */
@@ -258,11 +273,11 @@ int audit_begin(struct controller *c, const bool *hosts, const char *who,
     struct audit_run *run = calloc(1, sizeof(*run));
     int r = run == NULL ? -ENOMEM : load_settings(c, &run->settings, error);
     r = r < 0 ? r : fill_members(c, run);
+    r = r < 0 ? r : name_of_now(c, &run->id);
     if (r < 0) {
         audit_run_free(run);
         return r;
     }
-    run->id = name_of_now(a);
     run->started_ns = controller_utc_ns();
     run->number = 1;
     snprintf(run->who, sizeof(run->who), "%s", who);
