@@ -310,6 +310,19 @@ class TestStrange(fleet.Fleet):
         diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
         self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
 
+    def test_many_devices(self):
+        """Results of one host that are more than the store reads back don't keep the controller from starting."""
+        controller = self.start()
+        self.join(0)
+        self.say(1)
+        for first, count in ((2, 1500), (4, 8000)):
+            lines = "".join(f"port\tvalue\tx{i}/1\t1\t/s\n" for i in range(count))
+            self.audit_of(first, ("rdma", lines, b""))
+            self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        controller.stop()
+        self.controller()
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+
 
 if __name__ == "__main__":
     if not fleet.may_make_namespaces():

@@ -16,7 +16,8 @@ enum {
     ITEMS_A_HOST = 256,
     TEXT_A_HOST = 64 << 10,
     MORE_MAX = 128,
-    JSON_MAX = 16 << 20
+    RESULTS_JSON = 3 << 20, /* of one host; the store reads back 4 MiB */
+    JSON_MAX = 4 << 20
 };
 
 struct judge_job {
@@ -259,6 +260,20 @@ static int keep_failures(struct judge_job *k, const struct audit *a)
     return k->failures == NULL ? -ENOMEM : 0;
 }
 
+/* What there is no room for is told once. */
+static void put_result(struct json_writer *j, const struct audit *a, const struct audit_result *r,
+                       bool *full)
+{
+    struct audit_result last = *r;
+    last.note = "more was found of this host than there is room for: its facts have all";
+    if (j->size < RESULTS_JSON) {
+        result_write(j, a, r);
+    } else if (!*full) {
+        result_write(j, a, &last);
+        *full = true;
+    }
+}
+
 /* Results of each host, in the order of results. */
 static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t sheet,
                       struct audit_found *f)
@@ -268,6 +283,7 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
     char line[GATE_LINE_SIZE];
     const char *text;
     size_t size;
+    bool full = false;
     memset(f->marks, ' ', catalogue_count);
     json_writer_init(&j, JSON_MAX);
     json_put_array(&j, NULL);
@@ -280,7 +296,7 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
         const enum audit_status before = audit_mark_status(*mark);
         *mark = r->status < before ? audit_status_mark(r->status) : *mark;
         if (r->status < AUDIT_PASS) {
-            result_write(&j, a, r);
+            put_result(&j, a, r, &full);
         }
     }
     json_put_end(&j);
