@@ -3,6 +3,7 @@
 shown to whom; over a restart; what can't be looked at. usage: test_inspection.py CONTROLLER AGENT FOLIOT INSPECT"""
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -322,6 +323,25 @@ class TestStrange(fleet.Fleet):
         controller.stop()
         self.controller()
         self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+
+    def test_tenants_neighbour(self):
+        """Two clones, one a tenant's: he isn't told whose the other is, nor whom his host measures."""
+        self.start()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, host=f"h{i}")
+        run = self.begin()
+        lines = "os.machine_id\tvalue\t\tabcdefabcdefabcdefabcdefabcdef00\t/x\nos.product\tvalue\t\tbox\t/x\n"
+        edge = "edge\tvalue\teth0 h1 eth0\trail 1\tagent: mesh\n"
+        for look in (1, 2):
+            for i in (0, 1):
+                self.say(1 + look, self.sheet(run, look, ("own", lines, b""), ("os", lines, b""), ("now", edge, b"")), host=f"h{i}")
+        self.done(run)
+        self.assertIn("so has h1", self.get("/api/v1/audit/hosts/h0/gate")["text"])
+        made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0"})[2]["token"]
+        for path in (f"runs/{run}", f"runs/{run}/nodes", f"runs/{run}/results?limit=1000", "hosts/h0/gate", "hosts/h0/facts"):
+            answer = json.dumps(self.get(f"/api/v1/audit/{path}", token=made))
+            self.assertIsNone(re.search(r"\bh1\b|as 2 of 2", answer), answer)
 
 
 if __name__ == "__main__":

@@ -224,12 +224,59 @@ static bool read_statuses(struct api_call *call, struct filter_of *f)
     return true;
 }
 
-/* The note of a failure may name another host: not for a tenant. */
-static void hide(const struct api_call *call, const char *status, json_t *result)
+/* Does a fact's subject name a host that this tenant doesn't see? "eth0 HOST eth1" (service/inspect/agent.c). */
+static bool names_unseen(const struct api_call *call, enum fact_id id, const char *subject)
 {
-    if (call->visible != NULL && strcmp(status, audit_status_name(AUDIT_UNKNOWN)) != 0) {
+    char peer[64];
+    if (call->visible == NULL || (id != FACT_EDGE && id != FACT_LANE) ||
+        sscanf(subject, "%*s %63s", peer) != 1) {
+        return false;
+    }
+    const struct fleet_host *h = fleet_find_host(call->c, peer);
+    return h == NULL || !api_sees(call, h);
+}
+
+/* What a tenant isn't told: another host, in a note or as a subject; how many others there are, and what they have. */
+static void hide(const struct api_call *call, json_t *result)
+{
+    static const char *const counts[] = {", as ", " is the median of "};
+    const char *id = json_string_value(json_object_get(result, "check")),
+               *status = json_string_value(json_object_get(result, "status")),
+               *reason = json_string_value(json_object_get(result, "reason")),
+               *subject = json_string_value(json_object_get(result, "subject")),
+               *expected = json_string_value(json_object_get(result, "expected"));
+    if (call->visible == NULL || id == NULL || status == NULL) {
+        return;
+    }
+    const struct check *check = check_by_id(id);
+    if (strcmp(status, audit_status_name(AUDIT_UNKNOWN)) != 0 ||
+        (reason != NULL && strcmp(reason, audit_reason_name(REASON_NO_MAJORITY)) == 0)) {
         json_object_set_new(result, "note", json_string(""));
     }
+    json_object_set_new(result, "cohort", json_integer(0));
+    for (size_t i = 0; i < ARRAY_COUNT(counts) && expected != NULL; i++) {
+        const char *end = strstr(expected, counts[i]);
+        if (end != NULL) {
+            json_object_set_new(result, "expected",
+                                json_stringn(expected, (size_t)(end - expected)));
+            break;
+        }
+    }
+    if (check == NULL || (subject != NULL && names_unseen(call, check->each, subject))) {
+        json_object_set_new(result, "subject", json_string(""));
+        json_object_set_new(result, "evidence", json_array());
+    }
+}
+
+/* What is wrong is a check's name to a tenant: the rest may name other hosts. */
+static void put_gate_text(const struct api_call *call, const char *key, uint8_t gate,
+                          const char *line)
+{
+    const size_t size =
+        call->visible == NULL || gate == AUDIT_PASS ? strlen(line) : strcspn(line, " :");
+    char text[GATE_LINE_SIZE];
+    snprintf(text, sizeof(text), "%.*s", (int)size, line);
+    json_put_string(call->j, key, text);
 }
 
 static void put_results_of(struct api_call *call, const struct audit_found *found,
@@ -254,7 +301,7 @@ static void put_results_of(struct api_call *call, const struct audit_found *foun
             f->more = true;
             break;
         }
-        hide(call, status, result);
+        hide(call, result);
         char *text = json_dumps(result, JSON_COMPACT);
         if (text != NULL) {
             json_put_raw(call->j, NULL, text);
@@ -332,7 +379,7 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
     }
     json_put_string(j, "connectivity", connectivity(call, h));
     json_put_string(j, "gate", audit_status_name(f->gate));
-    json_put_string(j, "gate_text", f->line);
+    put_gate_text(call, "gate_text", f->gate, f->line);
     json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
     json_put_end(j);
 }
@@ -488,7 +535,11 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     json_put_string(j, "host", h->name);
     json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
     json_put_string(j, "reason", !there ? "not_run" : stale ? "stale" : NULL);
-    json_put_string(j, "text", !there ? "it was never audited" : stale ? text : known->line);
+    if (there && !stale) {
+        put_gate_text(call, "text", known->gate, known->line);
+    } else {
+        json_put_string(j, "text", there ? text : "it was never audited");
+    }
     json_put_string(j, "run", there ? run : NULL);
     json_put_int_if(j, "age_s", is_s >= 0, is_s);
     json_put_end(j);
@@ -503,6 +554,13 @@ static void answer_facts(struct api_call *call, const struct fleet_host *h)
         api_store_error(call, r);
         return;
     }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!names_unseen(call, s->facts[i].id, s->facts[i].subject)) {
+            s->facts[kept++] = s->facts[i];
+        }
+    }
+    s->count = kept;
     sheet_write(call->j, s);
     sheet_free(s);
     api_answer(call);
