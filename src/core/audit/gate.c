@@ -30,10 +30,11 @@ const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE])
         snprintf(ret_text, GATE_LINE_SIZE, "%u blocking checks pass, %u do not apply",
                  g->counts[AUDIT_PASS], g->counts[AUDIT_SKIP]);
     } else {
-        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%.100s%s%.100s", r->check->id,
+        const bool found = r->found[0] != '\0', expected = r->expected[0] != '\0';
+        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%s%.100s%s%.100s", r->check->id,
                  r->subject[0] != '\0' ? " " : "", r->subject, r->found,
-                 r->expected[0] != '\0' ? ", expected " : "", r->expected,
-                 r->note[0] != '\0' ? "; " : "", r->note);
+                 found && expected ? ", " : "", expected ? "expected " : "", r->expected,
+                 r->note[0] != '\0' && (found || expected) ? "; " : "", r->note);
     }
     return ret_text;
 }

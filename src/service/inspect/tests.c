@@ -209,14 +209,24 @@ static void read_values(struct collector *c)
     }
 }
 
+/* The facts that list what is kept: without results there is none of each. */
+static void put_none(struct collector *c, int error)
+{
+    static const uint16_t facts[] = {FACT_TEST, FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
+
+    for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
+        put_error(c, facts[i], "", error, FOLDER);
+    }
+}
+
 void collect_tests(struct collector *c)
 {
     char path[SYSFS_PATH_SIZE], name[SYSFS_NAME_SIZE];
     struct names *files = names_of(c, FOLDER);
     int found = 0;
 
-    if (files->count < 0) {
-        put_error(c, FACT_TEST, "", files->count, FOLDER);
+    if (files->count <= 0) {
+        put_none(c, files->count < 0 ? files->count : -ENOENT);
     }
     for (int i = 0; i < files->count; i++) {
         const size_t size = strlen(files->name[i]);
@@ -226,9 +236,6 @@ void collect_tests(struct collector *c)
             snprintf(name, sizeof(name), "%.*s", (int)size - 4, files->name[i]);
             read_runs(c, name, sysfs_path(path, FOLDER "/%s", files->name[i]));
         }
-    }
-    if (files->count == 0) {
-        put_error(c, FACT_TEST, "", -ENOENT, FOLDER);
     }
     if (found > 0) {
         read_dcgm(c);
