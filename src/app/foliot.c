@@ -39,7 +39,7 @@ static const struct command commands[] = {
      "[--token-file FILE]",
      "one-way delay and loss of every path, as a heat map; all pairs of NICs on demand",
      command_mesh},
-    {NULL, "links", ASK, "NIC ports: carrier, flaps, errors", command_links},
+    {NULL, "links", ASK, "NIC and RDMA ports: carrier, flaps, errors", command_links},
     {NULL, "findings", ASK " | --controller URL [--json] [--authority FILE] [--token-file FILE]",
      "what is wrong, since when, and what to do", command_findings},
     {NULL, "jobs",

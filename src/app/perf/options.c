@@ -86,7 +86,7 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
         {"plugin", 0, OPTION_TEXT, &o->plugin, .value = "P",
          .help = "path, library or suffix (default: NCCL_NET_PLUGIN, else foliot)"},
         {"transport", 0, OPTION_CHOICE, &transport, .choices = transports, .value = "T",
-         .help = "tcp, auto (queue pairs where both ends have them) or roce (and say where not): "
+         .help = "tcp, auto (queue pairs where both ends have them) or roce (a warning where not): "
                  "sets FOLIOT_TRANSPORT"},
         {"net-version", 0, OPTION_INT, &o->net_version, NET_VERSION_MIN, NET_VERSION_MAX,
          .value = "N", .help = "of NCCL's network plugins, 6 to 12 (default: the newest)"},
