@@ -121,11 +121,12 @@ static int check_peer(const struct api *a)
 {
     uint16_t port = 0;
     uid_t user = 0;
+    const bool no_path = strcmp(a->url, UNIX) == 0;
 
-    if (is_unix(a) || strncmp(a->url, "https://", 8) == 0) {
+    if (!no_path && (is_unix(a) || strncmp(a->url, "https://", 8) == 0)) {
         return EXIT_WELL; /* they are asked who they are */
     }
-    if (!peer_is_own_machine(a->url, &port)) {
+    if (no_path || !peer_is_own_machine(a->url, &port)) {
         fprintf(stderr,
                 "foliot %s: %s: a token isn't sent there: expected https://HOST[:PORT] for another "
                 "machine, unix:/PATH or http://127.0.0.1:PORT for this one\n",

@@ -133,6 +133,7 @@ class Api(unittest.TestCase):
         self.foliot("host", "list", "--token-file", self.path("none"), api=api, token=None)  # root needs none
         self.assertEqual(set(Controller.seen), {("/api/v1/hosts", None)})
         self.assertIn("Is the controller running?", self.foliot("host", "list", api="unix:" + self.path("nothing"), status=3))
+        self.assertIn("expected https://HOST[:PORT] for another machine, unix:/PATH", self.foliot("host", "list", api="unix:", status=2))
 
     @unittest.skipIf(os.geteuid() != 0 or not shutil.which("setpriv"), "needs another user")
     def test_a_stranger_gets_no_token(self):
