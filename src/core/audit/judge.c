@@ -484,8 +484,10 @@ void audit_confirm_first(struct audit *a, const struct audit_failure *first, uin
             k++;
         }
         const bool before = k < count && failure_order(&first[k], r) == 0;
-        if (r->status == AUDIT_FAIL && !looked[r->sheet]) {
-            seen_once(r, "seen once: no second look came");
+        if (r->status == AUDIT_FAIL && before && !looked[r->sheet]) { /* nobody has denied it */
+            r->status = AUDIT_UNKNOWN;
+            r->reason = REASON_TIMEOUT;
+            r->note = "it failed, and no second look came";
         } else if (r->status == AUDIT_FAIL && !before) {
             seen_once(r, "seen once: the first look did not find it");
         } else if (r->status == AUDIT_PASS && before) {

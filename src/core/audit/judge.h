@@ -98,7 +98,8 @@ int audit_judge(struct audit *a);
 /* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. */
 void audit_confirm(struct audit *a, const struct audit *second);
 /* The same where the first look is over and gone: its failures, in the order of its results. `a` is the second look at the same
- * sheets. What only one of both has, and what no second look came of (not `looked` at, by sheet), was seen once. */
+ * sheets. What only one of both has was seen once. A failure that no second look came of (not `looked` at, by sheet) is
+ * unknown. */
 struct audit_failure {
     const struct check *check;
     uint32_t sheet;

@@ -430,8 +430,7 @@ void audit_watch(struct controller *c)
     const bool late = mono_sub(controller_mono(), run->until).ns >= 0;
     for (uint32_t i = 0; late && i < run->count; i++) {
         if (run->members[i].waits && run->second) {
-            run->members[i].waits =
-                false; /* its first sheet stays; what fails there was seen once */
+            run->members[i].waits = false; /* its first sheet stays; what fails there is unknown */
         } else if (run->members[i].waits) {
             leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
         }
