@@ -311,6 +311,20 @@ class TestStrange(fleet.Fleet):
         diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
         self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
 
+    def test_clock_that_went_back(self):
+        """What was found after now, by the controller's clock, is not fresh for ever."""
+        controller = self.start()
+        self.join(0)
+        self.say(1)
+        self.audit_of(2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b""))
+        self.assertIsNone(self.get("/api/v1/audit/hosts/h0/gate")["reason"])
+        controller.stop()
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            store.execute("UPDATE audit_host SET at_ns = at_ns + 86400000000000 * 400")
+        self.controller()
+        gate = self.get("/api/v1/audit/hosts/h0/gate")
+        self.assertEqual((gate["status"], gate["reason"]), ("unknown", "stale"), gate)
+
     def test_many_devices(self):
         """Results of one host that are more than the store reads back don't keep the controller from starting."""
         controller = self.start()

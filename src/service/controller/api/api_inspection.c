@@ -527,7 +527,8 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     const bool there = known != NULL && known->run != 0;
     const int64_t is_s =
         there && known->at_ns != 0 ? (controller_utc_ns() - known->at_ns) / NS_PER_S : -1;
-    const bool stale = there && known->at_ns != 0 && is_s > age_s;
+    const bool later = there && known->at_ns != 0 && is_s < 0; /* our clock went back */
+    const bool stale = later || (there && known->at_ns != 0 && is_s > age_s);
     snprintf(run, sizeof(run), "%lld", there ? (long long)known->run : 0LL);
     snprintf(text, sizeof(text), "what is known is %lld s old, asked for %lld s", (long long)is_s,
              (long long)age_s);
@@ -538,7 +539,11 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     if (there && !stale) {
         put_gate_text(call, "text", known->gate, known->line);
     } else {
-        json_put_string(j, "text", there ? text : "it was never audited");
+        json_put_string(j, "text",
+                        later
+                            ? "what is known was found after now: the controller's clock went back"
+                        : there ? text
+                                : "it was never audited");
     }
     json_put_string(j, "run", there ? run : NULL);
     json_put_int_if(j, "age_s", is_s >= 0, is_s);
