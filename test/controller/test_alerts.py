@@ -162,7 +162,8 @@ class TestAlerts(fleet.Fleet):
         self.assertIn("h1/nic0: link is down", alert["annotations"]["summary"])
         self.assertEqual((alert["labels"]["element"], alert["labels"]["host"]), ("h1/nic0", "h1"))
         self.ip("c", "link", "set", "p1x0", "up")
-        self.wait(lambda: not [a for a in there("FoliotIncident") if a["annotations"]["cause"] == "h1/nic0"], 15, "its end")
+        self.wait(lambda: not [a for a in there("FoliotIncident") if a["annotations"]["cause"] == "h1/nic0"], 15,
+                  lambda: f"{there('FoliotIncident')}\n{self.get('/api/v1/incidents')}\n{self.get('/api/v1/findings')}\n{controller.log()}")
         self.assertEqual(manager.stop(), 0)
 
     def test_a_cut_link(self):

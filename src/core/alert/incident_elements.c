@@ -59,6 +59,7 @@ void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element)
     element_hold(a, element);
     a->elements[element].owner = incident_number(a, c);
     c->cause = element;
+    c->proven = c->proven && before == element;
     if (before != NONE) {
         if (before != element && a->elements[before].owner == incident_number(a, c)) {
             a->elements[before].owner = NONE;
@@ -157,11 +158,17 @@ void incident_weigh(struct alerts *a, struct incident *c)
             sure = sure || (k < i->cause_count && i->causes[k] == c->cause);
         }
     }
+    bool may_be = !s.any;
+    for (uint32_t k = 0; k < s.count; k++) {
+        may_be = may_be || s.elements[k] == c->cause;
+    }
+    /* Who was sure may be silent by now: a link is up again before its paths are. Its name stays, unless what is left
+     * can't come from it. */
+    c->proven = c->unsure == 0 || sure || (c->proven && may_be);
     if (!s.any) { /* of what is dead nobody knows more than which way that was */
         s.first[s.first_count++] = c->cause;
     }
-    c->unknown =
-        c->unsure > 0 && !sure && (s.any || a->elements[c->cause].where.kind != ELEMENT_PATH);
+    c->unknown = !c->proven && (s.any || a->elements[c->cause].where.kind != ELEMENT_PATH);
     if (c->unknown) {
         call(a, c, &s);
     } else if (was && c->told && c->audible > 0) { /* whoever was told hears the name */

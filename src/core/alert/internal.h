@@ -66,6 +66,7 @@ struct incident {
     bool placed;      /* not all of it was ever unplaced */
     bool promoted;    /* the cause is what several share */
     bool unknown;     /* no alert in it is sure of the cause: it is called as below */
+    bool proven;      /* an alert was sure of the cause, and may be over by now */
     bool queued, change_due;
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;

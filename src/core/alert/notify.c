@@ -237,6 +237,7 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     snprintf(c->by, sizeof(c->by), "%s", r->acknowledged_by != NULL ? r->acknowledged_by : "");
     snprintf(c->text, sizeof(c->text), "%s", r->text);
     c->unknown = r->choice.count > 0;
+    c->proven = !c->unknown;
     c->choice = r->choice;
     c->choice_host = ALERT_NO_ID;
     snprintf(c->called, sizeof(c->called), "%s", r->cause);

@@ -274,5 +274,5 @@ const struct fact *sheet_first(const struct sheet *s, enum fact_id id, uint32_t 
         to++;
     }
     *ret_count = to - from;
-    return s->facts + from;
+    return *ret_count > 0 ? &s->facts[from] : NULL;
 }

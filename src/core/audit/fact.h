@@ -101,5 +101,5 @@ const char *sheet_keep(struct sheet *s, const char *text);
 void sheet_finish(struct sheet *s);
 /* NULL: there is none. */
 const struct fact *sheet_find(const struct sheet *s, enum fact_id id, const char *subject);
-/* All facts of an id are one behind the other: the first, and how many. */
+/* All facts of an id are one behind the other: the first (NULL: none), and how many. */
 const struct fact *sheet_first(const struct sheet *s, enum fact_id id, uint32_t *ret_count);

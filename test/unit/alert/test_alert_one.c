@@ -620,6 +620,36 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     assert_string_equal(shown(1).cause, "spine1");
 }
 
+/* A link is up again, and what its paths were found to be outlasts it: the name that was sure stays. */
+static void a_name_outlasts_who_was_sure(void **state)
+{
+    for (int other = 0; other < 2; other++) {
+        struct alert_finding sure = kit_path_finding(0, 400, ELEMENT_NIC, "host0/ib0", true),
+                             path = kit_path_finding(0, 480, ELEMENT_UNKNOWN, NULL, false);
+        const struct element spine = suspect_named(ELEMENT_SPINE, "spine1"),
+                             nic = suspect_named(ELEMENT_NIC, "host0/ib0");
+
+        kit_finding_rules();
+        for (int k = 0; k < other; k++) { /* it lists what that may be, the NIC among it */
+            element_choice_add(&path.choice, &nic);
+            element_choice_add(&path.choice, &spine);
+        }
+        kit_say(&sure, FINDING_OPENED);
+        kit_say(&path, FINDING_OPENED);
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 1);
+        assert_string_equal(shown(1).cause, "host0/ib0");
+        kit_say(&sure, FINDING_CLOSED);
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 1);
+        assert_string_equal(shown(1).cause, "host0/ib0");
+        assert_int_equal(shown(1).element.kind, ELEMENT_NIC);
+        kit_say(&path, FINDING_CLOSED);
+        kit_pass(120 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 0);
+    }
+}
+
 /* Another fault, which one host is sure of, takes no name from what it can't be. */
 static void what_it_cannot_be_does_not_name_it(void **state)
 {
@@ -740,6 +770,7 @@ int main(void)
         T(what_may_be_part_of_more_waits_a_second),
         T(an_alert_that_joins_rules_out_the_leaf),
         T(what_is_unknown_is_called_so_and_renamed_in_place),
+        T(a_name_outlasts_who_was_sure),
         T(what_it_cannot_be_does_not_name_it),
         T(ends_of_dead_paths_are_no_names),
         T(an_unknown_one_is_restored_as_that),
