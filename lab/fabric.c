@@ -461,6 +461,30 @@ static int node_fill(const struct lab *lab, enum node_kind kind, int index)
     return rc;
 }
 
+#define LINK_NS INT64_C(10000000000)
+
+static int visit_wait(const struct lab *lab, const char *interface, double mbps, void *data)
+{
+    (void)lab;
+    (void)mbps;
+    (void)data;
+    int r = machine_link_wait(interface, LINK_NS);
+    if (r == -ETIMEDOUT) {
+        fprintf(stderr,
+                "foliot lab: %s: expected the link to run within %d s of being set up, it does "
+                "not: look at `foliot lab exec`'s `ip link`\n",
+                interface, (int)(LINK_NS / 1000000000));
+    }
+    return r;
+}
+
+/* A new link drops packets until the kernel has worked off its event; the first question would wait for a second one,
+ * and meanwhile a switch leaves the link out of its hashing. */
+static int node_wait(const struct lab *lab, enum node_kind kind, int index)
+{
+    return node_each_port(lab, kind, index, visit_wait, NULL);
+}
+
 static int each_node(const struct lab *lab,
                      int (*work)(const struct lab *lab, enum node_kind kind, int index))
 {
@@ -531,6 +555,9 @@ int lab_fabric_up(const struct lab *lab)
     }
     if (rc == 0) {
         rc = each_node(lab, node_fill);
+    }
+    if (rc == 0) {
+        rc = each_node(lab, node_wait);
     }
     return rc;
 }

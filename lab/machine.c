@@ -1,19 +1,24 @@
 /* machine.c: processes, namespaces and files. The netlink half is filter.c. */
 #include "lab/machine.h"
+#include "lab/fault.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NETNS_FOLDER "/run/netns"
@@ -254,4 +259,25 @@ void machine_each_space(const char *prefix, void (*visit)(const char *space, voi
     if (folder != NULL) {
         closedir(folder);
     }
+}
+
+int machine_link_wait(const char *interface, int64_t timeout_ns)
+{
+    struct ifreq request = {0};
+    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
+    int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int r = s < 0 ? -errno : 0;
+    int64_t end_ns = lab_raw_ns() + timeout_ns;
+    while (r == 0) {
+        r = ioctl(s, SIOCGIFFLAGS, &request) != 0 ? -errno : 0;
+        if (r == 0 && (request.ifr_flags & IFF_RUNNING) != 0) {
+            break;
+        }
+        r = r == 0 && lab_raw_ns() > end_ns ? -ETIMEDOUT : r;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    if (s >= 0) {
+        close(s);
+    }
+    return r;
 }

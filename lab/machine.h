@@ -48,6 +48,8 @@ void machine_each_space(const char *prefix, void (*visit)(const char *space, voi
 
 /* ---- in the current namespace, by netlink ---- */
 MUST_CHECK int machine_link_set(const char *interface, bool is_up);
+/* Waits until the kernel lets packets through a link that was set up. -ETIMEDOUT: it doesn't. */
+MUST_CHECK int machine_link_wait(const char *interface, int64_t timeout_ns);
 
 enum machine_hook { HOOK_INGRESS, HOOK_EGRESS, HOOK_CLASSIFY };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A UDP echo for the lab's tests: serve ADDRESS | ask SOURCE ADDRESS PORTS | times … | hops …
+"""A UDP echo for the lab's tests: serve ADDRESS | ask SOURCE ADDRESS PORTS [WAIT] | times … | hops …
 Each asks from PORTS source ports, all at once: every path gets some."""
 import json
 import select
@@ -20,8 +20,8 @@ def serve(address):
         s.sendto(data, peer)
 
 
-def ask(source, address, ports, wait_s=0.25):
-    """Seconds until each answer that came within wait_s."""
+def ask(source, address, ports, wait_s=2.0):
+    """Seconds until each answer that came within wait_s; ends with the last one. A slow answer isn't a lost one."""
     waiting, times = {}, []
     for i in range(ports):
         s = socket.socket(family(address), socket.SOCK_DGRAM)
@@ -69,8 +69,8 @@ if __name__ == '__main__':
         serve(*arguments)
     arguments[2] = int(arguments[2])
     if what == 'ask':
-        print(len(ask(*arguments)))
+        print(len(ask(*arguments[:3], *map(float, arguments[3:]))))
     elif what == 'times':
-        print(json.dumps(ask(*arguments, wait_s=2)))
+        print(json.dumps(ask(*arguments)))
     elif what == 'hops':
         print(json.dumps(hops(*arguments)))
