@@ -16,6 +16,7 @@ struct slot { /* a path that is looked at; its number in locate */
     uint32_t from, to;
     uint16_t port;
     bool lost;     /* counted as such */
+    bool dead;     /* as it was reported last */
     uint32_t rest; /* of trials that were lost, in millionths */
     struct mono at;
 };
@@ -267,6 +268,10 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
         return;
     }
     struct slot *s = &q->slots[slot];
+    if (p->dead && !s->dead) { /* reports are too rare for a window to tell before from after */
+        locate_path_clear(q->locate, slot);
+    }
+    s->dead = p->dead;
     const uint64_t part = (uint64_t)(p->dead ? 1000000 : p->loss_ppm) * TRIALS + s->rest;
     const uint32_t gone = (uint32_t)(part / 1000000);
     s->at = at;

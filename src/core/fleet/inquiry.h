@@ -7,6 +7,8 @@
  *
  * - Evidence counts by the time of its report: of the path's packets in the last moments before it. A report from the future, or
  *   older than locate looks back, is no evidence. The same report told twice counts once.
+ * - A path that is reported dead is dead from then on: its reports of before are forgotten. They are so rare that a window would
+ *   take half of them for half a loss, and find elements that lose half.
  * - A lost path whose way isn't known accuses nobody; a clean one still acquits its ends.
  * - No host's word alone names what isn't its own (locate.h). A host fills at most INQUIRY_TELLER places of lost paths.
  * - A name outlives its case by INQUIRY_MEMORY_NS: hosts' findings close a little later.

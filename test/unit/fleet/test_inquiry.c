@@ -254,6 +254,39 @@ static void one_fault_has_one_name(void **state)
     assert_true(worlds > 20 && named >= worlds - 3);
 }
 
+/* Who misses something reports at once, and so does who misses it no more. */
+static void tell_now(void)
+{
+    for (uint32_t h = 0; h < w.hosts; h++) {
+        bool misses = false;
+        for (uint32_t i = w.first[h]; i < w.first[h + 1]; i++) {
+            misses = misses || w.ways[i].loss > 0;
+        }
+        if (misses) {
+            tell(h, 0);
+        }
+    }
+}
+
+/* A NIC dies in both directions while the reports of all are still told for the fault before: what it swallows has that one name
+ * all the while, though windows hold much of the time before. */
+static void the_next_fault_has_one_name(void **state)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        world_new(seed, 64, 4, 4);
+        pass(12);
+        fault((struct locate_element){ELEMENT_NIC, DIRECTION_BOTH, prng_below(&w.prng, 64), 0}, 1);
+        tell_now();
+        pass(40);
+        heal();
+        pass(11);
+        fault((struct locate_element){ELEMENT_NIC, DIRECTION_BOTH, prng_below(&w.prng, 64), 0}, 1);
+        tell_now();
+        assert_int_equal(pass(25), 0);
+        assert_int_equal(judge().unplaced, 0);
+    }
+}
+
 static void two_faults_have_two(void **state)
 {
     uint32_t named = 0, worlds = 0;
@@ -379,6 +412,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_fault_has_one_name),
+        cmocka_unit_test(the_next_fault_has_one_name),
         cmocka_unit_test(two_faults_have_two),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(it_begins_and_ends),
