@@ -99,6 +99,13 @@ void descriptor_close(int fd)
     pthread_mutex_unlock(&list.lock);
 }
 
+void descriptor_forget(int fd)
+{
+    pthread_mutex_lock(&list.lock);
+    set_bit(fd, false);
+    pthread_mutex_unlock(&list.lock);
+}
+
 uint32_t descriptor_forks(void)
 {
     return __atomic_load_n(&list.forks, __ATOMIC_RELAXED);

@@ -16,6 +16,8 @@ MUST_CHECK int descriptor_accept(int listener);
 /* One that was opened just now by other means: a child that is forked right before this keeps it. */
 void descriptor_add(int fd);
 void descriptor_close(int fd);
+/* It is about to be closed by other means. */
+void descriptor_forget(int fd);
 
 /* How many times this process's line was forked into a child: in a child it differs from what it was in the parent, and
  * what the parent had is closed. */

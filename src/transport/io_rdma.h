@@ -15,7 +15,8 @@
  * signals; open, connect and close only tell it to. The simulator answers late.
  *
  * Threads. Calls come from several threads, but no two at a time with one queue pair. events() and trouble() belong to the
- * housekeeping alone. The driver's thread calls nothing of the transport's but io->kick() of the struct io that it was made with.
+ * housekeeping alone. The driver's threads call nothing of the transport's but now() and kick() of the struct io that it was made
+ * with.
  *
  * Cells. A queue pair sends from cells and receives into cells, all of config.cell_size bytes, registered by the driver, who owns
  * their memory: it stays until nothing of the queue pair moves any more, however late after close(). Nothing else of ours may

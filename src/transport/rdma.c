@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
 #define OF_RECEIVE ((uint64_t)1 << 32) /* of a request's tag, above its cell */
@@ -35,7 +37,7 @@ static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int 
 {
     struct rdma *r = rdma->driver;
     struct queue_pair *q = calloc(1, sizeof(*q));
-    uint32_t i = 0;
+    uint32_t i = PROCESS_QUEUE_PAIRS_MAX;
 
     if (q == NULL) {
         return -ENOMEM;
@@ -44,11 +46,14 @@ static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int 
     snprintf(q->device_name, sizeof(q->device_name), "%s",
              config->device != NULL ? config->device : "");
     q->config.device = q->device_name;
+    r->io->random(r->io, &q->own.psn, sizeof(q->own.psn));
+    q->own.psn &= 0xffffff;
     pthread_mutex_lock(&r->lock);
-    while (i < PROCESS_QUEUE_PAIRS_MAX && r->slots[i] != NULL) {
-        i++;
-    }
-    if (i < PROCESS_QUEUE_PAIRS_MAX) {
+    if (r->pair_count < PROCESS_QUEUE_PAIRS_MAX) { /* closed ones count while they hold memory */
+        for (i = 0; r->slots[i] != NULL;) {
+            i++;
+        }
+        r->pair_count++;
         q->number = i;
         q->generation = ++r->generations[i];
         r->slots[i] = q;
@@ -265,12 +270,12 @@ static bool take_trouble(struct io_rdma *rdma, char *text, size_t size)
 {
     struct rdma *r = rdma->driver;
 
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&r->trouble_lock);
     const bool is = r->trouble_told < r->trouble_count;
     if (is) {
         snprintf(text, size, "%s", r->troubles[r->trouble_told++]);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&r->trouble_lock);
     return is;
 }
 
@@ -283,10 +288,11 @@ static int start_threads(struct rdma *r)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&r->worker, NULL, rdma_work, r);
+    error = pthread_create(&r->watcher, NULL, rdma_watch, r);
     if (error == 0) {
-        error = pthread_create(&r->watcher, NULL, rdma_watch, r);
-        r->threads = error == 0 ? 2 : 1;
+        r->threads = 1;
+        error = pthread_create(&r->worker, NULL, rdma_work, r);
+        r->threads += error == 0;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
@@ -297,6 +303,8 @@ static int init(struct rdma *r)
     struct epoll_event wake = {.events = EPOLLIN, .data.u32 = UINT32_MAX};
 
     pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->trouble_lock, NULL);
+    r->forks = descriptor_forks();
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->work = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -348,35 +356,8 @@ struct io_rdma *rdma_io(struct rdma *rdma)
     return &rdma->table;
 }
 
-void rdma_close(struct rdma *r)
+void rdma_free(struct rdma *r)
 {
-    const uint64_t one = 1;
-
-    if (r == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    rdma_wake(r);
-    pthread_mutex_unlock(&r->lock);
-    if (r->threads > 0) {
-        (void)!write(r->wake, &one, sizeof(one));
-        pthread_join(r->worker, NULL);
-    }
-    if (r->threads > 1) {
-        pthread_join(r->watcher, NULL);
-    }
-    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
-        if (r->slots[i] != NULL) {
-            rdma_destroy(r->slots[i]);
-        }
-    }
-    while (r->closing != NULL) {
-        struct queue_pair *q = r->closing;
-        r->closing = q->next;
-        rdma_destroy(q);
-    }
-    rdma_devices_close(r);
     r->verbs = rdma_verbs_close(r->verbs);
     if (r->epoll >= 0) {
         close(r->epoll);
@@ -388,5 +369,49 @@ void rdma_close(struct rdma *r)
         close(r->work);
     }
     pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->trouble_lock);
     free(r);
+}
+
+/* The worker gives back all that is the library's, for each call of it may wait. False: one does, for too long. */
+static bool await_worker(struct rdma *r)
+{
+    const struct timespec some = {.tv_nsec = NS_PER_MS};
+
+    for (int ms = 0; !atomic_load(&r->ended) && ms < CLOSE_MS; ms++) {
+        (void)nanosleep(&some, NULL);
+    }
+    pthread_mutex_lock(&r->lock);
+    r->abandoned = !atomic_load(&r->ended);
+    const bool ended = !r->abandoned;
+    pthread_mutex_unlock(&r->lock);
+    return ended;
+}
+
+void rdma_close(struct rdma *r)
+{
+    const uint64_t one = 1;
+
+    if (r == NULL || r->forks != descriptor_forks()) { /* its threads are our parent's */
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    rdma_wake(r);
+    (void)!write(r->wake, &one, sizeof(one));
+    pthread_mutex_unlock(&r->lock);
+    const pthread_t worker = r->worker;
+    if (r->threads > 1 && !await_worker(r)) { /* from now on the memory is the worker's */
+        pthread_detach(worker);
+        return;
+    }
+    if (r->threads > 1) {
+        pthread_join(r->worker, NULL);
+    } else {
+        if (r->threads > 0) {
+            pthread_join(r->watcher, NULL);
+        }
+        rdma_end(r);
+    }
+    rdma_free(r);
 }

@@ -19,5 +19,6 @@ struct rdma_config {
 MUST_CHECK int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *ret_why,
                          size_t size);
 struct io_rdma *rdma_io(struct rdma *rdma);
-/* Accepts NULL. Takes all queue pairs along; what lingers doesn't any more. */
+/* Accepts NULL. Takes all queue pairs along; what lingers doesn't any more. Where the library doesn't return from a call, it is
+ * left to itself after 2 s, with its memory; config.io is not used any more. In a child of fork() it does nothing. */
 void rdma_close(struct rdma *rdma);

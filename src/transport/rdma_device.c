@@ -6,11 +6,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
 #define WAKE        UINT32_MAX
 #define COMPLETIONS 0x100u /* of a device's epoll data: its armed queues, else its events */
-#define AGAIN_MS    1000
+#define AGAIN_MS    1000   /* between two looks for a device that went */
 
 /* ---- what people are told ---- */
 
@@ -22,21 +23,22 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    for (uint32_t i = 0; i < r->trouble_count; i++) {
-        if (strcmp(r->troubles[i], text) == 0) {
-            return;
-        }
+    pthread_mutex_lock(&r->trouble_lock);
+    uint32_t i = 0;
+    while (i < r->trouble_count && strcmp(r->troubles[i], text) != 0) {
+        i++;
     }
-    if (r->trouble_count < TROUBLE_MAX) {
+    if (i == r->trouble_count && i < TROUBLE_MAX) {
         memcpy(r->troubles[r->trouble_count++], text, sizeof(text));
     }
+    pthread_mutex_unlock(&r->trouble_lock);
 }
 
 void rdma_tell(struct queue_pair *q)
 {
     struct rdma *r = q->rdma;
 
-    if (!q->armed || q->closing) {
+    if (!q->armed || q->closing || r->stop) {
         return;
     }
     q->armed = false;
@@ -52,38 +54,59 @@ void rdma_tell(struct queue_pair *q)
 
 /* ---- devices ---- */
 
-static int follow(struct rdma *r, uint32_t i)
+/* Whoever holds one of these keeps the device's queue pairs and their memory: children of fork() must not. */
+static void list_descriptors(const struct rdma_device *handle, void (*each)(int fd))
 {
-    const struct device *d = &r->devices[i];
+    each(rdma_device_command_fd(handle));
+    each(rdma_device_fd(handle));
+    each(rdma_device_armed_fd(handle));
+}
+
+static void close_handle(struct rdma_device *handle)
+{
+    list_descriptors(handle, descriptor_forget);
+    (void)rdma_device_close(handle);
+}
+
+static int follow(struct rdma *r, uint32_t i, const struct rdma_device *handle)
+{
     struct epoll_event events = {.events = EPOLLIN, .data.u32 = i};
     struct epoll_event completions = {.events = EPOLLIN, .data.u32 = i | COMPLETIONS};
 
-    return epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_fd(d->handle), &events) < 0 ||
-                   epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_armed_fd(d->handle),
-                             &completions) < 0
+    return epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_fd(handle), &events) < 0 ||
+                   epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_armed_fd(handle), &completions) <
+                       0
                ? -errno
                : 0;
 }
 
-static int open_device(struct rdma *r, uint32_t i)
+/* One that is gone is readable for ever. */
+static void unfollow(struct rdma *r, const struct rdma_device *handle)
 {
-    struct device *d = &r->devices[i];
+    (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(handle), NULL);
+    (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_armed_fd(handle), NULL);
+}
+
+/* Without the lock. */
+static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_handle,
+                       uint32_t *ret_ports)
+{
     struct rdma_limits limits;
-    int error = rdma_device_open(r->verbs, d->name, &d->handle);
+    struct rdma_device *handle;
+    int error = rdma_device_open(r->verbs, r->devices[i].name, &handle);
 
     if (error < 0) {
-        d->handle = NULL;
         return error;
     }
-    error = rdma_device_limits(d->handle, &limits);
-    error = error == 0 ? follow(r, i) : error;
+    list_descriptors(handle, descriptor_add);
+    error = rdma_device_limits(handle, &limits);
+    error = error == 0 ? follow(r, i, handle) : error;
     if (error < 0) {
-        (void)rdma_device_close(d->handle);
-        d->handle = NULL;
+        close_handle(handle);
         return error;
     }
-    d->ports = limits.ports;
-    atomic_store(&d->gone, false);
+    *ret_handle = handle;
+    *ret_ports = limits.ports;
     return 0;
 }
 
@@ -101,7 +124,8 @@ int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
     }
     for (int i = 0; i < count; i++) {
         memcpy(r->devices[r->device_count].name, names[i], RDMA_NAME_SIZE);
-        const int error = open_device(r, r->device_count++);
+        struct device *d = &r->devices[r->device_count];
+        const int error = open_device(r, r->device_count++, &d->handle, &d->ports);
         open += error == 0;
         if (error < 0) {
             snprintf(ret_why, size,
@@ -118,25 +142,51 @@ void rdma_devices_close(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
         if (r->devices[i].handle != NULL) {
-            (void)rdma_device_close(r->devices[i].handle);
+            close_handle(r->devices[i].handle);
         }
     }
 }
 
-/* It is gone: closed when nothing is left on it, then looked for again. */
-static void close_gone(struct rdma *r)
+static void close_device(struct rdma *r, struct device *d, struct mono now)
 {
-    for (uint32_t i = 0; i < r->device_count; i++) {
+    struct rdma_device *handle = d->handle;
+
+    d->handle = NULL;
+    d->again = mono_add(now, span_ms(AGAIN_MS));
+    pthread_mutex_unlock(&r->lock);
+    close_handle(handle);
+    pthread_mutex_lock(&r->lock);
+}
+
+static void reopen_device(struct rdma *r, uint32_t i, struct mono now)
+{
+    struct device *d = &r->devices[i];
+    struct rdma_device *handle;
+    uint32_t ports;
+
+    d->again = mono_add(now, span_ms(AGAIN_MS));
+    pthread_mutex_unlock(&r->lock);
+    const int error = open_device(r, i, &handle, &ports);
+    pthread_mutex_lock(&r->lock);
+    if (error == 0) {
+        d->handle = handle;
+        d->ports = ports;
+        d->again = (struct mono){0};
+        atomic_store(&d->gone, false);
+        rdma_trouble_add(r, "RDMA device %s is back", d->name);
+    }
+}
+
+/* A device that is gone is closed when nobody uses it, then looked for. Under the lock, which it lets go meanwhile. */
+static void look_at_gone(struct rdma *r)
+{
+    for (uint32_t i = 0; i < r->device_count && !r->stop; i++) {
         struct device *d = &r->devices[i];
-        if (d->handle != NULL && atomic_load(&d->gone) && d->users == 0) {
-            (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(d->handle), NULL);
-            (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_armed_fd(d->handle), NULL);
-            (void)rdma_device_close(d->handle);
-            d->handle = NULL;
-            d->open_again = true;
-        } else if (d->handle == NULL && d->open_again && open_device(r, i) == 0) {
-            d->open_again = false;
-            rdma_trouble_add(r, "RDMA device %s is back", d->name);
+        const struct mono now = r->io->now(r->io);
+        if (d->handle != NULL && atomic_load(&d->gone) && atomic_load(&d->users) == 0) {
+            close_device(r, d, now);
+        } else if (d->handle == NULL && d->again.ns != 0 && now.ns >= d->again.ns) {
+            reopen_device(r, i, now);
         }
     }
 }
@@ -153,12 +203,11 @@ static bool has_interface(const struct rdma *r, const char *device, const char *
     return interface[0] != 0 && access(path, F_OK) == 0;
 }
 
-static bool take_port(struct queue_pair *q, struct device *d, uint32_t port,
-                      const struct rdma_port_now *now, const uint8_t gid[16], int index)
+static bool take_port(struct queue_pair *q, uint32_t port, const struct rdma_port_now *now,
+                      const uint8_t gid[16], int index)
 {
     const uint32_t paths = now->infiniband ? 1u << now->lmc : 1;
 
-    q->device = d;
     q->port = port;
     q->gid_index = (uint8_t)index;
     q->infiniband = now->infiniband;
@@ -200,7 +249,7 @@ static bool roce_port(struct rdma *r, struct queue_pair *q, struct device *d, ui
     if (now->state != RDMA_PORT_ACTIVE) {
         return false;
     }
-    return take_port(q, d, port, now, ip, index);
+    return take_port(q, port, now, ip, index);
 }
 
 static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t port,
@@ -217,45 +266,51 @@ static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device 
             d->name, port, rdma_port_state_name(now->state));
         return false;
     }
-    return rdma_device_gid(d->handle, port, 0, gid) == 0 && take_port(q, d, port, now, gid, 0);
+    return rdma_device_gid(d->handle, port, 0, gid) == 0 && take_port(q, port, now, gid, 0);
+}
+
+static bool find_on(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t ports)
+{
+    for (uint32_t port = 1; port <= ports; port++) {
+        struct rdma_port_now now;
+        if (rdma_device_port(d->handle, port, &now) == 0 &&
+            (now.infiniband ? infiniband_port(r, q, d, port, &now)
+                            : roce_port(r, q, d, port, &now))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 int rdma_port_find(struct rdma *r, struct queue_pair *q)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
         struct device *d = &r->devices[i];
-        for (uint32_t port = 1; d->handle != NULL && !atomic_load(&d->gone) && port <= d->ports;
-             port++) {
-            struct rdma_port_now now;
-            if (rdma_device_port(d->handle, port, &now) == 0 &&
-                (now.infiniband ? infiniband_port(r, q, d, port, &now)
-                                : roce_port(r, q, d, port, &now))) {
-                return 0;
-            }
+        if (d->handle == NULL || atomic_load(&d->gone)) {
+            continue;
         }
+        const uint32_t ports = d->ports;
+        atomic_fetch_add(&d->users, 1);
+        pthread_mutex_unlock(&r->lock);
+        const bool found = find_on(r, q, d, ports);
+        pthread_mutex_lock(&r->lock);
+        if (found) {
+            q->device = d;
+            return 0;
+        }
+        atomic_fetch_sub(&d->users, 1);
     }
     return -ENODEV;
 }
 
 /* ---- the watching thread ---- */
 
-static void on_completions(struct rdma *r, struct device *d)
-{
-    uint64_t tag;
-
-    while (d->handle != NULL && rdma_device_armed(d->handle, &tag) == 0) {
-        struct queue_pair *q = r->slots[(uint32_t)tag % PROCESS_QUEUE_PAIRS_MAX];
-        if (q != NULL && q->generation == (uint32_t)(tag >> 32)) {
-            rdma_tell(q);
-        }
-    }
-}
-
 static void lose(struct rdma *r, struct device *d)
 {
     if (atomic_exchange(&d->gone, true)) {
         return;
     }
+    unfollow(r, d->handle);
     rdma_trouble_add(r, "RDMA device %s is gone: its lanes are made anew elsewhere", d->name);
     for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
         if (r->slots[i] != NULL && r->slots[i]->device == d) {
@@ -264,10 +319,26 @@ static void lose(struct rdma *r, struct device *d)
     }
 }
 
+static void on_completions(struct rdma *r, struct device *d)
+{
+    uint64_t tag;
+    int error = -EAGAIN;
+
+    while (d->handle != NULL && (error = rdma_device_armed(d->handle, &tag)) == 0) {
+        struct queue_pair *q = r->slots[(uint32_t)tag % PROCESS_QUEUE_PAIRS_MAX];
+        if (q != NULL && q->generation == (uint32_t)(tag >> 32)) {
+            rdma_tell(q);
+        }
+    }
+    if (error != -EAGAIN) {
+        lose(r, d);
+    }
+}
+
 static void on_event(struct rdma *r, struct device *d)
 {
     struct rdma_event event;
-    int error = 0;
+    int error = -EAGAIN;
 
     while (d->handle != NULL && (error = rdma_device_event(d->handle, &event)) == 0) {
         if (event.kind == RDMA_EVENT_DEVICE_GONE) {
@@ -281,8 +352,7 @@ static void on_event(struct rdma *r, struct device *d)
             }
         }
     }
-    if (d->handle != NULL && error != -EAGAIN) {
-        (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(d->handle), NULL);
+    if (error != -EAGAIN) {
         lose(r, d);
     }
 }
@@ -307,7 +377,7 @@ void *rdma_watch(void *rdma)
                 on_event(r, d);
             }
         }
-        close_gone(r);
+        look_at_gone(r);
         stop = r->stop;
         pthread_mutex_unlock(&r->lock);
     }

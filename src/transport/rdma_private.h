@@ -14,7 +14,7 @@
 #define TROUBLE_SIZE 256
 #define LINGER_NS    (2 * NS_PER_S)
 #define RETIRE_NS    NS_PER_S /* its number isn't given again while its packets live */
-#define NAME_OF_PORT (RDMA_NAME_SIZE + 8)
+#define CLOSE_MS     2000     /* that rdma_close() waits for a provider */
 
 /* Its life in the worker; only forward. */
 enum qp_state {
@@ -29,9 +29,11 @@ struct device {
     char name[RDMA_NAME_SIZE];
     struct rdma_device *handle; /* NULL: gone, or never there */
     uint32_t ports;
-    uint32_t users;   /* queue pairs that are not destroyed */
-    atomic_bool gone; /* its queue pairs are over; it is closed when the last is destroyed */
-    bool open_again;  /* once a second */
+    /* Queue pairs that are not destroyed, and the worker while it looks at the ports: the handle stays. Grows under the lock
+     * only */
+    atomic_uint users;
+    atomic_bool gone;  /* its queue pairs are over; it is closed when nobody uses it any more */
+    struct mono again; /* it is opened again, once a second; 0: it isn't to be */
 };
 
 struct queue_pair {
@@ -65,7 +67,7 @@ struct queue_pair {
     uint64_t tag;
     struct rdma_done stash[STASH];
     int stash_count, stash_at;
-    struct queue_pair *next; /* of those that are closing */
+    struct queue_pair *next; /* of those that are closing, or retired */
 };
 
 struct rdma {
@@ -75,17 +77,25 @@ struct rdma {
     struct rdma_verbs *verbs;
     struct device devices[DEVICE_MAX];
     uint32_t device_count;
-    pthread_mutex_t lock; /* all below, and states of queue pairs */
-    int work;             /* an eventfd: there is something for the worker */
+    /* All below, and states of queue pairs. Whoever calls from above takes it: nothing of the library that may wait is called
+     * under it. io is called under it, and not once `stop` is set. */
+    pthread_mutex_t lock;
+    int work; /* an eventfd: there is something for the worker */
     pthread_t worker, watcher;
     int threads; /* that run */
     int epoll, wake;
+    uint32_t forks; /* descriptor_forks() where it was made */
     bool stop;
+    atomic_bool ended;          /* the worker is about to return: all but memory is given back */
+    bool abandoned;             /* nobody waits for it any more: it frees the memory, too */
+    struct queue_pair *retired; /* the worker's alone */
+    uint32_t pair_count;        /* that aren't destroyed */
     struct queue_pair *slots[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t generations[PROCESS_QUEUE_PAIRS_MAX];
     struct queue_pair *closing;
     struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t event_count;
+    pthread_mutex_t trouble_lock;             /* nothing is locked under it */
     char troubles[TROUBLE_MAX][TROUBLE_SIZE]; /* each kept for good: it isn't told twice */
     uint32_t trouble_count, trouble_told;
 };
@@ -93,7 +103,8 @@ struct rdma {
 /* ---- rdma_device.c ---- */
 int rdma_devices_open(struct rdma *r, char *ret_why, size_t size);
 void rdma_devices_close(struct rdma *r);
-/* The port that carries that address: device, port, own end, how it is reached. Under the lock. -ENODEV. */
+/* The port that carries that address: device (which it uses from now on), port, own end, how it is reached. The worker's, under
+ * the lock, which it lets go meanwhile. -ENODEV. */
 MUST_CHECK int rdma_port_find(struct rdma *r, struct queue_pair *q);
 void *rdma_watch(void *rdma);
 void rdma_trouble_add(struct rdma *r, const char *format, ...)
@@ -109,4 +120,7 @@ MUST_CHECK int rdma_post(struct queue_pair *q, uint32_t cell); /* a receive */
 /* It is the worker's alone from now on, and nobody's later. Under the lock. */
 void rdma_retire(struct queue_pair *q);
 void *rdma_work(void *rdma);
-void rdma_destroy(struct queue_pair *q);
+/* Memory, and what isn't the library's; nobody runs any more. */
+void rdma_free(struct rdma *r);
+/* All queue pairs and devices, without the lock: nobody else runs any more. */
+void rdma_end(struct rdma *r);

@@ -14,6 +14,7 @@
 #define RETIRE_LOOK_MS 250
 #define PAGE           4096
 #define PARTITION      0x7fff /* the default one */
+#define MULTICAST_LID  0xc000 /* from here on; 0xffff is permissive */
 
 /* ---- making ---- */
 
@@ -64,8 +65,6 @@ static int make(struct queue_pair *q)
     }
     q->inline_size = rdma_qp_inline(q->qp);
     q->own.qp = rdma_qp_number(q->qp);
-    q->rdma->io->random(q->rdma->io, &q->own.psn, sizeof(q->own.psn));
-    q->own.psn &= 0xffffff;
     return post_all(q);
 }
 
@@ -116,6 +115,9 @@ static int check_peer(const struct queue_pair *q)
                          q->device->name, own_v4 ? '4' : '6', peer_v4 ? '4' : '6');
         return -EINVAL;
     }
+    if (q->infiniband && p->lid >= MULTICAST_LID) { /* it would go to whoever listens */
+        return -EINVAL;
+    }
     return p->mtu_shift < 8 || p->mtu_shift > 12 || p->qp == 0 || p->qp > 0xffffff ||
                    p->psn > 0xffffff
                ? -EINVAL
@@ -153,8 +155,8 @@ static int connect_pair(struct queue_pair *q)
 
 /* ---- closing ---- */
 
-/* The cells stay for good where the device doesn't swear that nothing moves any more. */
-void rdma_destroy(struct queue_pair *q)
+/* The cells stay for good where the device doesn't swear that nothing moves any more. Without the lock. */
+static void destroy(struct queue_pair *q)
 {
     bool safe = true;
 
@@ -171,7 +173,7 @@ void rdma_destroy(struct queue_pair *q)
         munmap(q->cells, q->cells_size);
     }
     if (q->device != NULL) {
-        q->device->users--;
+        atomic_fetch_sub(&q->device->users, 1);
     }
     free(q);
 }
@@ -231,19 +233,18 @@ static struct queue_pair *next_job(struct rdma *r)
 static void do_job(struct rdma *r, struct queue_pair *q)
 {
     const bool making = q->state == QP_MAKE;
-    int error = making ? rdma_port_find(r, q) : check_peer(q);
 
+    q->busy = true;
+    int error = making ? rdma_port_find(r, q) : check_peer(q);
     if (error == 0) {
-        q->busy = true;
-        q->device->users += making;
         pthread_mutex_unlock(&r->lock);
         error = making ? make(q) : connect_pair(q);
         pthread_mutex_lock(&r->lock);
-        q->busy = false;
         if (error == -ENOMEM && making) {
             tell_memory(q);
         }
     }
+    q->busy = false;
     q->error =
         error == -EAGAIN ? -EIO : error; /* there is no other try, so nobody may wait for one */
     q->state = error < 0 ? QP_FAILED : making ? QP_MADE : QP_READY;
@@ -261,21 +262,33 @@ void rdma_retire(struct queue_pair *q)
     rdma_wake(q->rdma);
 }
 
+/* Under the lock, which it lets go meanwhile. True: some linger. */
 static bool close_some(struct rdma *r)
 {
     const struct mono now = r->io->now(r->io);
     bool lingers = false;
+    uint32_t gone = 0;
 
-    for (struct queue_pair **at = &r->closing; *at != NULL;) {
+    while (r->closing != NULL) {
+        struct queue_pair *q = r->closing;
+        r->closing = q->next;
+        q->next = r->retired;
+        r->retired = q;
+    }
+    pthread_mutex_unlock(&r->lock);
+    for (struct queue_pair **at = &r->retired; *at != NULL;) {
         struct queue_pair *q = *at;
         if (go_on(q, now)) {
             *at = q->next;
-            rdma_destroy(q);
+            destroy(q);
+            gone++;
             continue;
         }
         lingers = lingers || q->linger;
         at = &q->next;
     }
+    pthread_mutex_lock(&r->lock);
+    r->pair_count -= gone;
     return lingers;
 }
 
@@ -292,6 +305,27 @@ static void sleep_for(struct rdma *r, int ms)
     pthread_mutex_lock(&r->lock);
 }
 
+static void destroy_all(struct queue_pair *q)
+{
+    while (q != NULL) {
+        struct queue_pair *next = q->next;
+        destroy(q);
+        q = next;
+    }
+}
+
+void rdma_end(struct rdma *r)
+{
+    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+        if (r->slots[i] != NULL) {
+            destroy(r->slots[i]);
+        }
+    }
+    destroy_all(r->closing);
+    destroy_all(r->retired);
+    rdma_devices_close(r);
+}
+
 void *rdma_work(void *rdma)
 {
     struct rdma *r = rdma;
@@ -299,15 +333,24 @@ void *rdma_work(void *rdma)
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
         const bool lingers = close_some(r);
-        struct queue_pair *q = next_job(r);
+        struct queue_pair *q = r->stop ? NULL : next_job(r);
         if (q != NULL) {
             do_job(r, q);
-        } else if (r->closing != NULL) {
-            sleep_for(r, lingers ? LINGER_LOOK_MS : RETIRE_LOOK_MS);
-        } else {
-            sleep_for(r, -1);
+        } else if (!r->stop) {
+            sleep_for(r, r->retired == NULL && r->closing == NULL ? -1
+                         : lingers                                ? LINGER_LOOK_MS
+                                                                  : RETIRE_LOOK_MS);
         }
     }
     pthread_mutex_unlock(&r->lock);
+    pthread_join(r->watcher, NULL);
+    rdma_end(r);
+    pthread_mutex_lock(&r->lock);
+    const bool abandoned = r->abandoned;
+    atomic_store(&r->ended, true);
+    pthread_mutex_unlock(&r->lock);
+    if (abandoned) {
+        rdma_free(r);
+    }
     return NULL;
 }

@@ -59,6 +59,11 @@ void fake_event(const char *device, int event, int port, uint32_t qp)
             (device == NULL || strcmp(device, c->device->device.name) == 0)) {
             fake_tell(c, event, port, own);
         }
+        if (event == IBV_EVENT_DEVICE_FATAL && c->channel != NULL && c->channel->write_fd >= 0 &&
+            (device == NULL || strcmp(device, c->device->device.name) == 0)) {
+            close(c->channel->write_fd); /* it is readable for ever, as the kernel's is */
+            c->channel->write_fd = -1;
+        }
     }
     pthread_mutex_unlock(&fake_lock);
 }
@@ -102,10 +107,21 @@ static void from_environment(void)
     }
 }
 
+void fake_hang(const char *function)
+{
+    if (strcmp(control->hang, function) == 0) {
+        __atomic_add_fetch(&control->hung, 1, __ATOMIC_SEQ_CST);
+        while (strcmp(control->hang, function) == 0) {
+            usleep(1000);
+        }
+    }
+}
+
 /* device: NULL: of none. */
 bool fake_refused(const struct device *device, const char *function)
 {
     __atomic_add_fetch(&control->calls, 1, __ATOMIC_RELAXED);
+    fake_hang(function);
     if (control->gone[0] != 0 &&
         (strcmp(control->gone, "*") == 0 ||
          (device != NULL && strcmp(control->gone, device->device.name) == 0))) {
@@ -202,6 +218,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *of)
     c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
     c->verbs.context.device = of;
     c->verbs.context.async_fd = c->events[0];
+    c->verbs.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     c->verbs.context.ops.post_send = fake_post_send;
     c->verbs.context.ops.post_recv = fake_post_recv;
     c->verbs.context.ops.poll_cq = poll_cq;
@@ -219,7 +236,6 @@ int ibv_close_device(struct ibv_context *context)
     struct context *c = context_of(context);
     const int r = fake_refused(c->device, "close_device") ? -1 : 0;
 
-    control->open--;
     if (c->device->wire) {
         wire_release();
     }
@@ -233,7 +249,9 @@ int ibv_close_device(struct ibv_context *context)
     pthread_mutex_unlock(&fake_lock);
     close(c->events[0]);
     close(c->events[1]);
+    close(c->verbs.context.cmd_fd);
     free(c);
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST); /* somebody may wait for this */
     return r;
 }
 
@@ -463,6 +481,10 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
         return NULL;
     }
     *c = (struct channel){.channel = {.context = context, .fd = fds[0]}, .write_fd = fds[1]};
+    context_of(context)->channel = c;
+    control->fds[0] = context->cmd_fd;
+    control->fds[1] = context->async_fd;
+    control->fds[2] = fds[0];
     control->open++;
     return &c->channel;
 }
@@ -471,8 +493,11 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
     struct channel *c = (struct channel *)channel;
 
+    context_of(channel->context)->channel = NULL;
     close(c->channel.fd);
-    close(c->write_fd);
+    if (c->write_fd >= 0) {
+        close(c->write_fd);
+    }
     free(c);
     control->open--;
     return 0;
@@ -481,9 +506,11 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
     int r = -1;
+    ssize_t size = 0;
 
+    __atomic_add_fetch(&control->calls, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&fake_lock);
-    while (r < 0 && read(channel->fd, cq, sizeof(*cq)) == sizeof(*cq)) {
+    while (r < 0 && (size = read(channel->fd, cq, sizeof(*cq))) == sizeof(*cq)) {
         for (struct queue *q = queues; q != NULL; q = q->next) {
             if (&q->cq == *cq) { /* else it is destroyed already */
                 q->told++;
@@ -493,6 +520,9 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
         }
     }
     pthread_mutex_unlock(&fake_lock);
+    if (r < 0 && size == 0) {
+        errno = EIO;
+    }
     return r;
 }
 
@@ -567,7 +597,7 @@ void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_
     if (q->count < q->capacity) {
         q->done[(q->head + q->count++) % DONE] = wc;
     }
-    if (q->armed && q->cq.channel != NULL) {
+    if (q->armed && q->cq.channel != NULL && ((struct channel *)q->cq.channel)->write_fd >= 0) {
         const struct ibv_cq *cq = &q->cq;
         q->armed = false;
         if (write(((struct channel *)q->cq.channel)->write_fd, &cq, sizeof(cq)) != sizeof(cq)) {

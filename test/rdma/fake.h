@@ -16,6 +16,9 @@ struct fake_control {
     char refuse[32];  /* the name of a function without ibv_, or "" */
     int refuse_nth;   /* the nth call of it from now on (1: the next) fails ... */
     int refuse_errno; /* ... with this */
+    char hang[32];    /* a function that doesn't return while its name stands here */
+    int hung;         /* how many calls of it there were */
+    int fds[3];       /* of the device that was opened last: command, events, completions */
     char gone
         [32]; /* this device was taken away ("*": all): every call of it fails with ENODEV, and is silent all the same */
     bool no_list; /* the kernel has no RDMA */

@@ -23,6 +23,7 @@ struct device {
 struct context {
     struct device *device;
     int events[2];
+    struct channel *channel;
     struct context *next;
     struct verbs_context verbs; /* must be last */
 };
@@ -95,6 +96,7 @@ static inline struct context *context_of(struct ibv_context *context)
 
 /* ---- fake.c ---- */
 /* Whether this call is to fail; sets errno. */
+void fake_hang(const char *function); /* waits while control->hang names it */
 bool fake_refused(const struct device *device, const char *function);
 void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
 struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);

@@ -298,6 +298,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 {
     struct pair *p = pair_of(qp);
 
+    fake_hang("destroy_qp");
     if (late_runs) {
         pthread_join(lander, NULL);
         late_runs = false;

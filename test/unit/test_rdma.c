@@ -10,11 +10,15 @@
 #include <cmocka.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../rdma/fake.h"
+#include "base/limits.h"
 #include "transport/rdma.h"
 
 #define CELLS     8
@@ -107,6 +111,17 @@ struct half {
 static const struct io_qp_timeouts timeouts = {
     .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
 
+static int await_opened(struct half *h)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    int r;
+
+    while ((r = rdma->opened(rdma, h->qp, &h->end, &h->cells)) == -EAGAIN) {
+        assert_true(now(NULL).ns < until);
+    }
+    return r;
+}
+
 static int open_half(struct half *h, uint8_t octet, uint32_t path)
 {
     const struct io_qp_config config = {
@@ -118,15 +133,10 @@ static int open_half(struct half *h, uint8_t octet, uint32_t path)
         .receives = CELLS,
         .cell_size = CELL_SIZE,
         .path = path};
-    int r;
 
     *h = (struct half){.qp = -1};
     assert_int_equal(rdma->open(rdma, &config, &h->qp), 0);
-    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
-    while ((r = rdma->opened(rdma, h->qp, &h->end, &h->cells)) == -EAGAIN) {
-        assert_true(now(NULL).ns < until);
-    }
-    return r;
+    return await_opened(h);
 }
 
 static int connect_half(const struct half *h, const struct half *peer)
@@ -419,6 +429,12 @@ static void what_cannot_be_is_refused_in_words(void **state)
     strange.end.mtu_shift = 40; /* from the network */
     assert_int_equal(connect_half(&h[0], &strange), -EINVAL);
     part(h);
+    assert_int_equal(open_half(&h[0], 8, 0), 0);
+    assert_int_equal(open_half(&h[1], 9, 0), 0);
+    strange = h[1];
+    strange.end.lid = 0xc001; /* a multicast group */
+    assert_int_equal(connect_half(&h[0], &strange), -EINVAL);
+    part(h);
 }
 
 /* Whatever is refused at whichever call: the queue pair isn't made, tells why, and leaves nothing behind. */
@@ -546,6 +562,148 @@ static void one_may_be_closed_at_any_time(void **state)
     part(h);
 }
 
+/* The library doesn't return from a call of the driver's: whoever calls the driver does. */
+static void nobody_waits_for_the_library(void **state)
+{
+    static const char *const functions[] = {"query_port", "destroy_qp", "open_device"};
+    struct half h[2], other;
+    struct io_event events[4];
+    struct io_qp_done done;
+    char text[256];
+    (void)state;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        join(h);
+        fake->hung = 0;
+        strcpy(fake->hang, functions[i]);
+        if (i == 2) { /* it is looked for */
+            strcpy(fake->gone, "roce1");
+            send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+            told("RDMA device roce1 is gone");
+            part(h);
+            fake->gone[0] = 0;
+        }
+        const struct io_qp_config config = {
+            .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}},
+            .sends = CELLS,
+            .receives = CELLS,
+            .cell_size = CELL_SIZE};
+        assert_int_equal(rdma->open(rdma, &config, &other.qp), 0);
+        if (i == 1) {
+            await_opened(&other);
+            rdma->close(rdma, other.qp, false);
+            assert_int_equal(rdma->open(rdma, &config, &other.qp), 0);
+        }
+        const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+        while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+            assert_true(now(NULL).ns < until);
+        }
+        if (i < 2) {
+            exchange(h, 20);
+            assert_int_equal(rdma->arm(rdma, h[0].qp, 41), 0);
+            part(h);
+        }
+        (void)rdma->arm(rdma, other.qp, 42);
+        (void)rdma->opened(rdma, other.qp, &other.end, &other.cells);
+        (void)rdma->poll(rdma, other.qp, &done, 1);
+        (void)rdma->events(rdma, events, 4);
+        (void)rdma->trouble(rdma, text, sizeof(text));
+        rdma->close(rdma, other.qp, false);
+        fake->hang[0] = 0;
+        if (i == 2) {
+            told("RDMA device roce1 is back");
+        }
+    }
+}
+
+/* Nor does who closes it all; what it left is given back when the library returns. */
+static void a_library_that_hangs_is_left_to_itself(void **state)
+{
+    struct half h[2];
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+
+    join(h);
+    fake->hung = 0;
+    strcpy(fake->hang, "destroy_qp");
+    part(h);
+    rdma_close(driver);
+    assert_true(__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) > 0);
+    assert_true(fake->open > 0);
+    fake->hang[0] = 0;
+    while (__atomic_load_n(&fake->open, __ATOMIC_SEQ_CST) > 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    begin(state);
+}
+
+/* Closed ones hold memory until they are destroyed: they count. */
+static void closed_ones_count_while_they_hold_memory(void **state)
+{
+    const struct io_qp_config config = {
+        .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}},
+        .sends = CELLS,
+        .receives = CELLS,
+        .cell_size = CELL_SIZE};
+    int qp, r = 0;
+    uint32_t count = 0;
+    (void)state;
+    fake->hung = 0;
+    strcpy(fake->hang, "query_port");
+    while (count < 2 * PROCESS_QUEUE_PAIRS_MAX && (r = rdma->open(rdma, &config, &qp)) == 0) {
+        while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+        }
+        rdma->close(rdma, qp, false);
+        count++;
+    }
+    assert_int_equal(r, -ENOSPC);
+    assert_int_equal(count, PROCESS_QUEUE_PAIRS_MAX);
+    fake->hang[0] = 0;
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while ((r = rdma->open(rdma, &config, &qp)) == -ENOSPC) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(r, 0);
+    rdma->close(rdma, qp, false);
+}
+
+/* The kernel's descriptors of a device that went are readable for ever: nobody looks at them any more. */
+static void a_device_that_went_costs_nothing(void **state)
+{
+    const struct timespec some = {.tv_nsec = 100000000};
+    struct half h[2];
+    (void)state;
+    join(h);
+    strcpy(fake->gone, "roce1");
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    told("RDMA device roce1 is gone");
+    const int before = __atomic_load_n(&fake->calls, __ATOMIC_SEQ_CST);
+    (void)nanosleep(&some, NULL);
+    assert_true(__atomic_load_n(&fake->calls, __ATOMIC_SEQ_CST) - before < 50);
+    part(h);
+    fake->gone[0] = 0;
+}
+
+/* A data loader that outlives its killed parent holds no queue pair of it. */
+static void children_hold_no_device(void **state)
+{
+    int status = -1;
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        int open = 0;
+        for (int i = 0; i < 3; i++) {
+            open += fcntl(fake->fds[i], F_GETFD) >= 0;
+        }
+        rdma_close(driver); /* its threads aren't here */
+        _exit(open);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fcntl(fake->fds[i], F_GETFD) >= 0);
+    }
+}
+
 int main(void)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE",
@@ -564,6 +722,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fatal_event_ends_one_queue_pair, begin, end),
         cmocka_unit_test_setup_teardown(what_was_posted_is_still_sent, begin, end),
         cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_the_library, begin, end),
+        cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
+        cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_that_went_costs_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(children_hold_no_device, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,11 @@ int rdma_device_pkey_index(struct rdma_device *d, uint32_t port, uint16_t partit
     return r < 0 ? r : limited;
 }
 
+int rdma_device_command_fd(const struct rdma_device *d)
+{
+    return d->context->cmd_fd;
+}
+
 int rdma_device_fd(const struct rdma_device *d)
 {
     return d->context->async_fd;

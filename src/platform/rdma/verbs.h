@@ -80,6 +80,8 @@ struct rdma_event {
     uint32_t qp;   /* its number; 0: of none */
     int number;    /* the library's own, for people */
 };
+int rdma_device_command_fd(
+    const struct rdma_device *d); /* of /dev/infiniband/uverbs*: owns all that is made on it */
 int rdma_device_fd(const struct rdma_device *d); /* readable when there is an event */
 /* -EAGAIN: none. */
 MUST_CHECK int rdma_device_event(struct rdma_device *d, struct rdma_event *ret_event);
