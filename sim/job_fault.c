@@ -315,7 +315,8 @@ void fault_next(struct job_world *w)
     while (!(w->config.fault_mask >> kind & 1)) {
         kind = (kind + 1) % JOB_FAULT_KILL;
     }
-    if (w->config.rdma && below(w, 4) == 0) { /* its NICs break, too, whatever the mask has */
+    if (w->config.rdma && !w->config.rdma_lasts &&
+        below(w, 4) == 0) { /* its NICs break, too, whatever the mask has */
         kind = below(w, 2) == 0 ? JOB_FAULT_DEVICE : JOB_FAULT_PAIR;
     }
     if (i == w->slot_count) {

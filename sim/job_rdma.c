@@ -416,6 +416,7 @@ static void on_send(struct job_world *w, uint32_t index, const struct pair_packe
     }
     const uint32_t cell = x->posted_cells[x->first_cell++ % x->config.receives];
     x->cell_count--;
+    w->result->full += x->cell_count == 1;
     memcpy(receive_cell(x, cell), packet->bytes, packet->size);
     x->expected = (x->expected + 1) & PSN_MASK;
     answer(w, index, PAIR_ACK);

@@ -68,6 +68,7 @@ struct job_world_config {
     bool
         rdma; /* hosts have queue pairs (in all worlds where FOLIOT_SIM_QUEUE_PAIRS is in the environment), */
     uint32_t no_rdma_every; /* but for each so manyth; 0: all */
+    bool rdma_lasts;        /* they break by what fault_mask has, only */
     bool checksum;
     int64_t patience_ns;
     /* messages */
@@ -127,8 +128,10 @@ struct job_world_result {
     uint64_t resent;           /* chunks sent more than once */
     uint64_t failovers, parted, repaths;
     uint64_t packets, lost, damaged, runs;
-    uint64_t cells;       /* sent over queue pairs */
-    uint64_t rnrs;        /* times that a NIC had none posted */
+    uint64_t cells; /* sent over queue pairs */
+    uint64_t rnrs;  /* times that a NIC had none posted */
+    uint64_t
+        full; /* times that a message took the last but one that was posted: the peer may send no more data */
     uint64_t late_writes; /* into cells of queue pairs in error */
     uint64_t
         garbled; /* lanes that ended for what came over them: none may, but for JOB_FAULT_DAMAGE */

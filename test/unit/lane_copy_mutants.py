@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """lane_copy_mutants.py SOURCE BUILD: are the worlds with queue pairs sharp? Breaks one rule of lanes over queue pairs at a time in a
-copy of its file, links the test of the job worlds with it, and expects test_queue_pairs to fail."""
+copy of its file, links the test of the job worlds with it, and expects a test of its queue pairs to fail."""
 import glob
 import os
 import subprocess
@@ -10,6 +10,7 @@ import tempfile
 MUTANTS = [
     # what is broken, file, old text, new text
     ("a cell is given back twice", "lane_copy.c", "    qp->freed++;", "    qp->freed += 2;"),
+    ("more is sent than the peer has cells", "lane_copy.c", "&& credit(qp) > spare", "&& spare < 2"),
     ("a cell is filled that is on its way", "lane_copy.c", "qp->sent - qp->completed < qp->count", "qp->sent - qp->completed <= qp->count"),
     ("a cell is posted before it is read", "lane_copy.c", "    qp->ready[(qp->ready_first", "    give_back(set, qp, done->cell);\n    qp->ready[(qp->ready_first"),
     ("a cell without bytes of the stream is kept", "lane_copy.c", "        give_back(set, qp, done->cell);\n        return;\n    }\n    if (qp->ended", "        return;\n    }\n    if (qp->ended"),
@@ -40,7 +41,7 @@ def main():
                             "-Wl,--start-group", *libraries, *others, "-Wl,--end-group", "-lcmocka", "-lsodium", "-lm", "-ldl", "-lpthread",
                             "-o", binary], check=True)
             try:
-                run = subprocess.run([binary, "test_queue_pairs"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                run = subprocess.run([binary, "test_queue_pairs*"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
                 said = next((line.strip() for line in run.stdout.splitlines() if "seed" in line or "!=" in line or "sum" in line), run.returncode)
                 status = run.returncode
             except subprocess.TimeoutExpired:

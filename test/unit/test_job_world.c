@@ -216,6 +216,53 @@ static void test_queue_pairs(void **state)
     assert_true(sum.by_kind[JOB_FAULT_PAIR] > 20 && sum.by_kind[JOB_FAULT_DEVICE] > 20);
 }
 
+/* Receivers that aren't run for long, and senders that have enough for them: what a lane's cells hold is used up. Yet no NIC is
+ * without one, and all arrives. */
+static void test_queue_pairs_full(void **state)
+{
+    struct job_world_result one, sum = {0};
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        const struct job_world_config config = {.seed = seed,
+                                                .hosts = 2,
+                                                .nics = 1,
+                                                .leaves = 2,
+                                                .spines = 2,
+                                                .host_bps = 10000000000LL,
+                                                .trunk_bps = 10000000000LL,
+                                                .delay_ns = 5 * NS_PER_US,
+                                                .pattern = JOB_PAIRS,
+                                                .comms = 2,
+                                                .lanes = 1,
+                                                .patience_ns = 20 * NS_PER_S,
+                                                .messages = 10,
+                                                .size_max = 1u << 22,
+                                                .whole = true,
+                                                .depth = 8,
+                                                .poll_ns = 100 * NS_PER_US,
+                                                .rdma = true,
+                                                .rdma_lasts = true,
+                                                .no_credit = true,
+                                                .checksum = true,
+                                                .fault_gap_ns = 8 * NS_PER_MS,
+                                                .fault_ns = 2 * NS_PER_MS,
+                                                .fault_mask = 1u << JOB_FAULT_PAUSE,
+                                                .run_ns = 400 * NS_PER_MS,
+                                                .rto_min_ns = 200 * NS_PER_MS};
+        job_world_run(&config, &one);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        sum.full += one.full;
+        sum.rnrs += one.rnrs;
+        sum.cells += one.cells;
+    }
+    assert_int_equal(sum.rnrs, 0);
+    assert_true(sum.full > 10 && sum.cells > 100000);
+}
+
 /* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
 static void test_late_receivers(void **state)
 {
@@ -297,6 +344,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_slow_is_not_stuck),
         cmocka_unit_test(test_fenced_sets),
         cmocka_unit_test(test_queue_pairs),
+        cmocka_unit_test(test_queue_pairs_full),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
         cmocka_unit_test_prestate(is_noticed, &bugs[0]),
