@@ -180,7 +180,8 @@ struct lane_set {
         uint16_t port; /* its last connection's: its path */
     } lane_nics[LANE_MAX];
     struct {
-        struct mono again; /* a queue pair is offered then */
+        struct mono
+            again; /* a queue pair is offered then; who accepts: an offer is answered from then on */
         uint32_t attempts;
         uint8_t fails; /* in a row */
     } pair_tries[LANE_MAX];

@@ -110,7 +110,8 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
     qp->answers = answers;
     qp->attempt = attempt;
     qp->count = count;
-    qp->until = mono_add(now, span_ns(OFFER_NS));
+    /* The peer gives up first: afterwards it has long not written SWITCH. */
+    qp->until = mono_add(now, span_ns(answers ? 2 * OFFER_NS : OFFER_NS));
     qp->out_at = UINT64_MAX;
     stream->qp = qp;
     stream->kind = &lane_copy;
@@ -226,7 +227,7 @@ static void advance(struct lane_set *set, struct mono now, uint32_t lane)
     struct stream *stream = set->streams[lane];
     const struct lane_pair *qp = stream->qp;
 
-    if (!qp->answers && qp->step != PAIR_UP && now.ns >= qp->until.ns) {
+    if (qp->step != PAIR_UP && now.ns >= qp->until.ns) {
         give_up(set, lane, -ETIMEDOUT);
         return;
     }
@@ -315,6 +316,22 @@ static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
     qp->out_size = frame->cell_size < COPY_CELL_SIZE ? frame->cell_size : COPY_CELL_SIZE;
 }
 
+/* A RoCE port's GID is its address, and that is the other end of the connection: our NIC sends nowhere else. An InfiniBand
+ * port's isn't one. */
+static bool is_peers(const struct stream *stream, const struct lane_qp *frame)
+{
+    return frame->lid != 0 || memcmp(frame->gid, stream->peer.ip, sizeof(frame->gid)) == 0;
+}
+
+/* A queue pair holds registered memory until a second after its end: who offers one after another gets no more than two a
+ * second. A peer of ours waits AGAIN_NS after one in vain. */
+static bool may_answer(const struct lane_set *set, struct mono now, uint32_t lane,
+                       const struct lane_qp *frame)
+{
+    return set->transport->rdma != NULL && now.ns >= set->pair_tries[lane].again.ns &&
+           is_peers(set->streams[lane], frame);
+}
+
 static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
                     const struct lane_qp *frame)
 {
@@ -326,10 +343,11 @@ static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
     if (stream->qp != NULL) { /* that one was given up, and we weren't told */
         give_up(set, lane, -ECANCELED);
     }
-    if (set->transport->rdma == NULL || begin(set, now, lane, true, frame->attempt) < 0) {
+    if (!may_answer(set, now, lane, frame) || begin(set, now, lane, true, frame->attempt) < 0) {
         (void)tell(set, lane, LANE_QP_REFUSE, frame->attempt);
         return 0;
     }
+    set->pair_tries[lane].again = mono_add(now, span_ns(AGAIN_NS / 2));
     take_end(stream->qp, frame);
     return 0;
 }
@@ -371,7 +389,11 @@ int lane_pair_on_frame(struct lane_set *set, struct mono now, uint32_t lane, con
     case LANE_QP_ACCEPT:
         if (meant && !qp->answers && qp->step == PAIR_OFFERED) {
             take_end(qp, &frame);
-            connect_pair(set, lane);
+            if (is_peers(set->streams[lane], &frame)) {
+                connect_pair(set, lane);
+            } else {
+                give_up(set, lane, -EADDRNOTAVAIL);
+            }
         }
         return 0;
     case LANE_QP_REFUSE:

@@ -58,7 +58,7 @@
  *  16 u64 own context   24 u64 peer's context   32 u64 set (HELLO_OK: 0)
  *  40 u8[16] own NIC's address (IPv4 mapped)    56 u8[16] peer's NIC's
  *  72 u8[16] own nonce   88 char[48] host   136 char[16] NIC   152 u32 pid   156 u32 rank
- * 160 u32 queue pair   164 u32 PSN   168 u8[16] GID   184 u8 log2 of MTU   185-203: 0
+ * 160-203: 0
  * 204 u32 last epoch and 208 u64 chunks taken of it, in fenced sets (before v5: 0)   216-239: 0
  * 240 u8[16] SipHash-2-4-128 under the job's key over the other end's nonce, then bytes 0-239
  *
@@ -183,7 +183,7 @@ enum lane_reason {
 
 struct lane_hello {
     bool answer; /* HELLO_OK */
-    bool queue_pair, standby;
+    bool standby;
     bool joined;    /* version 4: it has received over the set: who does not know that forgot it */
     bool fenced;    /* HELLO_OK of version 5: its writer wants the set to be */
     uint8_t newest; /* HELLO_OK: the version agreed */
@@ -198,9 +198,6 @@ struct lane_hello {
     char host[LANE_HOST_SIZE],
         nic[LANE_NIC_SIZE]; /* for messages to people; read: printable ASCII */
     uint32_t pid, rank;
-    uint32_t qp, psn; /* queue_pair only, else 0 */
-    uint8_t gid[16];
-    uint8_t mtu_shift;
     /* Fenced sets: the last epoch of this lane that was opened here, and what was taken of it. Nothing of it lands any more, and
      * none below `epoch` is opened any more. */
     uint32_t last_epoch;

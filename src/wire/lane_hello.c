@@ -8,7 +8,6 @@
 
 #define TAG_OFFSET       240
 #define PROOF_TAG_OFFSET 48
-#define FLAG_QUEUE_PAIR  1
 #define FLAG_STANDBY     2
 #define FLAG_JOINED      4 /* to who agreed on version 4 before, only */
 #define FLAG_FENCED      8 /* to who agreed on version 5 */
@@ -44,9 +43,8 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     bytes[0] = hello->answer ? LANE_HELLO_OK : LANE_HELLO;
     bytes[1] = hello->newest;
     bytes[2] = hello->lowest;
-    bytes[3] =
-        (uint8_t)((hello->queue_pair ? FLAG_QUEUE_PAIR : 0) | (hello->standby ? FLAG_STANDBY : 0) |
-                  (hello->joined ? FLAG_JOINED : 0) | (hello->fenced ? FLAG_FENCED : 0));
+    bytes[3] = (uint8_t)((hello->standby ? FLAG_STANDBY : 0) | (hello->joined ? FLAG_JOINED : 0) |
+                         (hello->fenced ? FLAG_FENCED : 0));
     le32_put(bytes + 4, LANE_MAGIC);
     le16_put(bytes + 8, hello->lane);
     le16_put(bytes + 10, hello->lanes);
@@ -61,12 +59,6 @@ void lane_hello_encode(uint8_t bytes[static LANE_HELLO_SIZE], const struct lane_
     lane_put_text(bytes + 136, hello->nic, LANE_NIC_SIZE);
     le32_put(bytes + 152, hello->pid);
     le32_put(bytes + 156, hello->rank);
-    if (hello->queue_pair) {
-        le32_put(bytes + 160, hello->qp);
-        le32_put(bytes + 164, hello->psn);
-        memcpy(bytes + 168, hello->gid, 16);
-        bytes[184] = hello->mtu_shift;
-    }
     le32_put(bytes + 204, hello->last_epoch);
     le64_put(bytes + 208, hello->last_taken);
     tag_make(bytes + TAG_OFFSET, bytes, other_nonce, key);
@@ -113,7 +105,6 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
 {
     *h = (struct lane_hello){
         .answer = bytes[0] == LANE_HELLO_OK,
-        .queue_pair = bytes[3] & FLAG_QUEUE_PAIR,
         .standby = bytes[3] & FLAG_STANDBY,
         .joined = bytes[3] & FLAG_JOINED,
         .fenced = bytes[3] & FLAG_FENCED,
@@ -127,24 +118,18 @@ static enum lane_error get_fields(const uint8_t *bytes, struct lane_hello *h)
         .set = le64_get(bytes + 32),
         .pid = le32_get(bytes + 152),
         .rank = le32_get(bytes + 156),
-        .qp = le32_get(bytes + 160),
-        .psn = le32_get(bytes + 164),
-        .mtu_shift = bytes[184],
         .last_epoch = le32_get(bytes + 204),
         .last_taken = le64_get(bytes + 208),
     };
     memcpy(h->own_address, bytes + 40, 16);
     memcpy(h->peer_address, bytes + 56, 16);
     memcpy(h->nonce, bytes + 72, LANE_NONCE_SIZE);
-    memcpy(h->gid, bytes + 168, 16);
-    if ((bytes[3] & ~(FLAG_QUEUE_PAIR | FLAG_STANDBY | FLAG_JOINED | FLAG_FENCED)) != 0 ||
-        !zeros(bytes + 185, 19) || !zeros(bytes + 216, 24) ||
-        (!h->queue_pair && !zeros(bytes + 160, 25))) {
+    if ((bytes[3] & ~(FLAG_STANDBY | FLAG_JOINED | FLAG_FENCED)) != 0 || !zeros(bytes + 160, 44) ||
+        !zeros(bytes + 216, 24)) {
         return LANE_ERROR_RESERVED;
     }
     if (h->lane >= LANE_MAX || h->lanes == 0 || h->lanes > LANE_MAX || h->epoch == 0 ||
-        h->mtu_shift > 13 || h->last_epoch >= h->epoch ||
-        !get_text(bytes + 88, h->host, LANE_HOST_SIZE) ||
+        h->last_epoch >= h->epoch || !get_text(bytes + 88, h->host, LANE_HOST_SIZE) ||
         !get_text(bytes + 136, h->nic, LANE_NIC_SIZE)) {
         return LANE_ERROR_RANGE;
     }

@@ -155,12 +155,126 @@ static void test_device_gone(void **state)
     fake->gone[0] = '\0';
 }
 
+/* -- what a peer may ask for ------------------------------------------------------------------- */
+
+static struct io_rdma counted;
+static int (*count_open)(struct io_rdma *, const struct io_qp_config *, int *);
+static int opens;
+
+static int counting_open(struct io_rdma *rdma, const struct io_qp_config *config, int *ret_qp)
+{
+    opens++;
+    return count_open(rdma, config, ret_qp);
+}
+
+/* A sender that offers nothing by itself, and how often its receiver opens a queue pair. The receiver's set. */
+static struct lane_set *open_counted(struct pair *pair)
+{
+    sender_without = true;
+    pair_open(pair);
+    sender_without = false;
+    struct transport *t = pair->receiver.transport;
+    counted = *t->rdma;
+    count_open = counted.open;
+    counted.open = counting_open;
+    t->rdma = &counted;
+    opens = 0;
+    exchange(pair, 1000, 1000, true, 1);
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        if (t->sets[i] != NULL && t->sets[i]->present != 0) {
+            return t->sets[i];
+        }
+    }
+    fail_msg("no set");
+    return NULL;
+}
+
+static void offer(struct lane_set *set, struct mono now, uint32_t attempt, uint8_t octet)
+{
+    const uint32_t lane = (uint32_t)__builtin_ctz(set->present);
+    struct lane_qp frame = {.step = LANE_QP_OFFER,
+                            .lane = (uint16_t)lane,
+                            .epoch = set->streams[lane]->epoch,
+                            .attempt = attempt,
+                            .qp = 17,
+                            .psn = 18,
+                            .mtu_shift = 10,
+                            .gid = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = octet},
+                            .cells = 8,
+                            .cell_size = COPY_CELL_SIZE};
+    uint8_t bytes[LANE_QP_SIZE];
+
+    lane_qp_encode(bytes, &frame);
+    pthread_mutex_lock(&set->lock);
+    assert_int_equal(lane_pair_on_frame(set, now, lane, bytes, sizeof(bytes)), 0);
+    pthread_mutex_unlock(&set->lock);
+}
+
+/* Each holds registered memory for a second after its end. */
+static void test_offers_without_end(void **state)
+{
+    struct pair pair;
+    struct lane_set *set = open_counted(&pair);
+    struct io *io = set->transport->io;
+    const struct mono start = io->now(io);
+
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) { /* one each millisecond */
+        offer(set, mono_add(start, span_ms(i)), i + 1, 1);
+    }
+    assert_int_equal(opens, 2);
+    pair_close(&pair);
+}
+
+/* A peer that offers, and never goes on. */
+static void test_offer_without_switch(void **state)
+{
+    struct pair pair;
+    struct lane_set *set = open_counted(&pair);
+    const uint32_t lane = (uint32_t)__builtin_ctz(set->present);
+    struct io *io = set->transport->io;
+    const struct mono start = io->now(io);
+
+    (void)state;
+    offer(set, start, 1, 1);
+    assert_non_null(set->streams[lane]->qp);
+    pthread_mutex_lock(&set->lock);
+    lane_pair_look(set, mono_add(start, span_ms(9900)));
+    assert_non_null(set->streams[lane]->qp);
+    lane_pair_look(set, mono_add(start, span_ms(10100)));
+    assert_null(set->streams[lane]->qp);
+    pthread_mutex_unlock(&set->lock);
+    exchange(&pair, 50000, 50000, true, 2); /* the lane stays what it was */
+    pair_close(&pair);
+}
+
+/* Our NIC sends to who is at the other end of the connection, not to whom the peer names. */
+static void test_offer_of_anothers_port(void **state)
+{
+    struct pair pair;
+    struct lane_set *set = open_counted(&pair);
+    struct io *io = set->transport->io;
+
+    (void)state;
+    offer(set, io->now(io), 1, 9);
+    assert_int_equal(opens, 0);
+    assert_null(set->streams[__builtin_ctz(set->present)]->qp);
+    offer(set, io->now(io), 2, 1);
+    assert_int_equal(opens, 1);
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),    cmocka_unit_test(test_dead_paths),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_older_peer),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_dead_paths),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_older_peer),
         cmocka_unit_test(test_device_gone),
+        cmocka_unit_test(test_offers_without_end),
+        cmocka_unit_test(test_offer_without_switch),
+        cmocka_unit_test(test_offer_of_anothers_port),
     };
 
     return cmocka_run_group_tests(tests, begin, NULL);

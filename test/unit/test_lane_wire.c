@@ -322,7 +322,7 @@ static void test_hello(void **state)
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, key, &read, version),
                      LANE_ERROR_NONE);
     assert_true(read.epoch == 3 && read.lanes == 6 && read.pid == 4242);
-    assert_true(read.joined && !read.standby && !read.queue_pair);
+    assert_true(read.joined && !read.standby);
     assert_string_equal(read.host, "node7");
     assert_int_equal(lane_hello_decode(bytes, sizeof(bytes), nonce, other_key, &read, version),
                      LANE_ERROR_TAG);

@@ -23,7 +23,7 @@ static void say_line(void *context, enum transport_level level, const char *text
 const char *switch_file, *page_folder;
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version;
-bool fenced, rails, queue_pairs;
+bool fenced, rails, queue_pairs, sender_without;
 
 const char *verbs_library(void)
 {
@@ -74,7 +74,7 @@ void end_open(struct end *end, const char *name, bool thread)
     end->rdma = NULL;
     if (queue_pairs) {
         open_rdma(end, config.io);
-        config.rdma = rdma_io(end->rdma);
+        config.rdma = sender_without && name[0] == 's' ? NULL : rdma_io(end->rdma);
     }
     assert_int_equal(transport_new(&end->transport, &config), 0);
 }

@@ -28,6 +28,7 @@ extern bool rails;      /* three NICs that reach their like only */
 /* Both ends have them, by a libibverbs of our own; they are at 127.0.0.1 and 127.0.0.2, so that neither takes the other for
  * itself. */
 extern bool queue_pairs;
+extern bool sender_without; /* but for the sender: it offers none */
 const char *verbs_library(void);
 
 void end_open(struct end *end, const char *name, bool thread);
