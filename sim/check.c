@@ -61,6 +61,7 @@ int check_new(struct check **ret, struct world *w)
         c->faults[i] = (struct check_fault){.on = -1,
                                             .off = -1,
                                             .detected = -1,
+                                            .sure = -1,
                                             .told = -1,
                                             .marked = -1,
                                             .back = -1,

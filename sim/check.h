@@ -44,6 +44,7 @@ struct check_window {
 struct check_fault {
     int64_t on, off;  /* -1: not yet */
     int64_t detected; /* first finding that names it */
+    int64_t sure;     /* first that is sure of its element */
     int64_t told;     /* first finding that it explains */
     int64_t marked;   /* the host's status left SYNCED, the last of the hosts meant */
     int64_t back;     /* SYNCED and in bounds since, the last of the hosts meant */

@@ -320,6 +320,9 @@ static void judge_name(struct world *w, const struct world_finding *f)
             const bool fits =
                 (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, s, x));
             right = right || fits;
+            if (fits && cf->sure < 0 && x->suspect.kind != ELEMENT_UNKNOWN) {
+                cf->sure = f->at;
+            }
             cf->wrong = cf->wrong || (pass == 1 && !right);
         }
     }

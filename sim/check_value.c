@@ -67,6 +67,9 @@ static double at_fault(struct world *w, const struct scenario_bound *b, int i)
     if (strcmp(what, "fault.detect_ms") == 0) {
         return f->detected >= 0 ? MS(f->detected - f->on) : INFINITY;
     }
+    if (strcmp(what, "fault.sure_ms") == 0) {
+        return f->sure >= 0 ? MS(f->sure - f->on) : INFINITY;
+    }
     if (strcmp(what, "fault.missed") == 0) {
         return f->detected < 0;
     }

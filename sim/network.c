@@ -209,6 +209,8 @@ enum network_step network_start(struct network *n, struct packet *p, int64_t *re
                       : (int)abstract_path(n, p->src, p->dst, p->source_port);
     p->stage = 0;
     p->extra_ns = 0;
+    p->enters = PART_OUT;
+    p->ends = p->ttl == 0 || p->ttl > (p->spine < 0 ? 1 : 3) ? PART_IN : (uint8_t)(p->ttl - 1);
     if (!network_fault_pass(n, p)) {
         n->lost++;
         return NETWORK_LOST;
@@ -227,11 +229,23 @@ static struct port *port_of(struct network *n, const struct packet *p)
                          : &n->across[p->spine * n->leaves + to];
 }
 
+/* A router's answer comes back by the same spine, and meets the faults that it crosses. */
+static bool answer_passes(struct network *n, const struct packet *p)
+{
+    struct packet back = *p;
+
+    back.src = p->dst;
+    back.dst = p->src;
+    back.enters = p->expires == 0 ? PART_IN : p->expires == 1 ? PART_DOWN : PART_UP;
+    back.ends = PART_IN;
+    return n->fabric->routers_answer && network_fault_pass(n, &back);
+}
+
 enum network_step network_hop(struct network *n, struct packet *p, int64_t at, int64_t *ret_at)
 {
     if (p->stage == p->expires) {
         *ret_at = at + (at - p->sent) + 20000; /* a router's slow path */
-        return n->fabric->routers_answer ? NETWORK_EXPIRES : NETWORK_LOST;
+        return answer_passes(n, p) ? NETWORK_EXPIRES : NETWORK_LOST;
     }
     const double left = port_pass(port_of(n, p), (double)at, PROBE_WIRE_BYTES, p->high != 0);
     if (left < 0) {

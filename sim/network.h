@@ -25,12 +25,16 @@ struct packet {
     uint8_t high;
     uint8_t stage;
     uint8_t stages;
-    uint8_t expires; /* stage at which the TTL runs out; 255: never */
-    bool encoded;    /* bytes, not receive.probe, is what travels */
-    int spine;       /* -1: none on its way */
+    uint8_t expires;      /* stage at which the TTL runs out; 255: never */
+    uint8_t enters, ends; /* of its way, what it crosses (enum network_part) */
+    bool encoded;         /* bytes, not receive.probe, is what travels */
+    int spine;            /* -1: none on its way */
     int64_t extra_ns;
     uint32_t next_free;
 };
+
+/* A way: out of the sender's NIC, up its leaf's trunk, down the other's, into the receiver's NIC. */
+enum network_part { PART_OUT, PART_UP, PART_DOWN, PART_IN };
 
 enum network_step {
     NETWORK_ON,      /* at the next hop at *ret_at: call again then */

@@ -4,12 +4,17 @@
 #include <math.h>
 
 /* ---- does the fault lie on this packet's way? ---- */
+static bool crosses(const struct packet *p, enum network_part part)
+{
+    return p->enters <= part && part <= p->ends;
+}
+
 static bool on_nic(const struct network *n, const struct scenario_fault *f, const struct packet *p)
 {
     const uint32_t nic =
         (uint32_t)(f->target.from.host * n->fabric->nics_per_host + f->target.from.nic);
-    return (p->src == nic && f->direction != TOWARDS_DOWN) ||
-           (p->dst == nic && f->direction != TOWARDS_UP);
+    return (p->src == nic && f->direction != TOWARDS_DOWN && crosses(p, PART_OUT)) ||
+           (p->dst == nic && f->direction != TOWARDS_UP && crosses(p, PART_IN));
 }
 
 static bool on_trunk(const struct network *n, const struct scenario_fault *f,
@@ -20,8 +25,9 @@ static bool on_trunk(const struct network *n, const struct scenario_fault *f,
     if (p->spine != spine || n->fabric->network != NETWORK_FABRIC) {
         return false;
     }
-    return (network_leaf(n, p->src) == leaf && f->direction != TOWARDS_DOWN) ||
-           (network_leaf(n, p->dst) == leaf && f->direction != TOWARDS_UP);
+    return (network_leaf(n, p->src) == leaf && f->direction != TOWARDS_DOWN &&
+            crosses(p, PART_UP)) ||
+           (network_leaf(n, p->dst) == leaf && f->direction != TOWARDS_UP && crosses(p, PART_DOWN));
 }
 
 static bool on_edge(const struct network *n, const struct scenario_target *t,
@@ -46,7 +52,7 @@ static bool on_way(const struct network *n, const struct scenario_fault *f, cons
     case TARGET_TRUNK:
         return on_trunk(n, f, p);
     case TARGET_SPINE:
-        return p->spine == f->target.first;
+        return p->spine == f->target.first && (crosses(p, PART_UP) || crosses(p, PART_DOWN));
     case TARGET_EDGE:
         return on_edge(n, &f->target, p);
     default:
@@ -123,12 +129,14 @@ static bool trunks_carry(const struct network *n, const struct packet *p)
     }
     const int up = network_leaf(n, p->src) * n->spines + p->spine;
     const int down = network_leaf(n, p->dst) * n->spines + p->spine;
-    return n->trunk_down[up] == 0 && n->trunk_down[down] == 0;
+    return (n->trunk_down[up] == 0 || !crosses(p, PART_UP)) &&
+           (n->trunk_down[down] == 0 || !crosses(p, PART_DOWN));
 }
 
 bool network_fault_pass(struct network *n, struct packet *p)
 {
-    if (n->carrier[p->src] == 0 || n->carrier[p->dst] == 0 || !trunks_carry(n, p)) {
+    if ((n->carrier[p->src] == 0 && crosses(p, PART_OUT)) ||
+        (n->carrier[p->dst] == 0 && crosses(p, PART_IN)) || !trunks_carry(n, p)) {
         return false;
     }
     for (unsigned i = 0; i < n->active_count; i++) {

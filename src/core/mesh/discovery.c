@@ -43,7 +43,7 @@ static bool learn_later(const struct mesh_edge *e, struct mono now)
     for (uint8_t p = 0; p < e->path_count; p++) {
         const struct path_half *half = &e->out[p].half;
         if (half->state == PATH_DEAD &&
-            (e->discovered || mono_sub(now, half->since).ns < LEARN_LATER)) {
+            (e->discovered || e->placed || mono_sub(now, half->since).ns < LEARN_LATER)) {
             return true;
         }
     }
@@ -61,6 +61,7 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
     }
     count = hops_distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
     e->discovered = true;
+    e->placed = e->unsorted = false;
     e->discovery_silent = count == 0;
     /* fewer ways than before: some may have been down just now */
     e->discover_next = mono_add(now, span_ns(count < e->path_count ? LEARN_LATER : REDISCOVER_NS));
@@ -102,21 +103,28 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
     e->path_count = (uint8_t)count;
 }
 
+/* ---- one after the other -------------------------------------------------------------------- */
+
+/* A fault is looked into first. */
 static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
 {
-    int best = -1;
+    int best = -1, first = -1;
 
     for (int edge = (int)local * m->config.edge_limit;
          edge < (int)(local + 1) * m->config.edge_limit; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
 
+        if (e->used && !e->silent && e->fresh && place_wanted(e, now) &&
+            (first < 0 || e->place_next.ns < m->edges[first].place_next.ns)) {
+            first = edge;
+        }
         if (e->used && !e->silent && e->fresh && e->discover_next.ns <= now.ns &&
             !learn_later(e, now) &&
             (best < 0 || e->discover_next.ns < m->edges[best].discover_next.ns)) {
             best = edge;
         }
     }
-    return best;
+    return first >= 0 ? first : best;
 }
 
 /* The hop limits worth asking for: up to the peer where its distance is known. */
@@ -125,13 +133,31 @@ static uint8_t ttl_limit(const struct discovery *d)
     return d->reached > 0 ? (uint8_t)(d->reached - 1) : d->port == 0 ? MESH_HOP_MAX - 1 : 3;
 }
 
+static uint8_t port_now(const struct discovery *d)
+{
+    return d->in_place ? d->ports[d->port] : d->port;
+}
+
+/* Enough is known: of the first pass. */
+static bool enough_ports(const struct mesh *m, const struct discovery *d)
+{
+    uint8_t ports[EDGE_PATH_MAX];
+
+    if (d->in_place) {
+        return false;
+    }
+    return (d->port >= 8 && hops_distinct_ports(d, d->port - 4u, ports, m->config.path_limit) >=
+                                m->config.path_limit) ||
+           (d->port >= 4 && d->reached > 0 && d->reached <= 2); /* one router between: one way */
+}
+
 static void step(struct mesh *m, struct mono now, uint32_t local)
 {
     struct discovery *d = &m->nics[local].discovery;
-    uint8_t ports[EDGE_PATH_MAX];
+    const uint8_t count = d->in_place ? d->port_count : MESH_PORT_COUNT;
 
     /* in the second pass only what did not answer */
-    while (d->port < MESH_PORT_COUNT) {
+    while (d->port < count) {
         if (d->ttl > ttl_limit(d) || d->ttl > MESH_HOP_MAX) {
             d->port++;
             d->ttl = 1;
@@ -139,26 +165,21 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
                 d->next = mono_add(now, span_ns(ANSWER_NS));
                 return;
             }
-            if (d->port >= 8 && hops_distinct_ports(d, d->port - 4u, ports, m->config.path_limit) >=
-                                    m->config.path_limit) {
-                d->port = MESH_PORT_COUNT;
-            }
-            if (d->port >= 4 && d->reached > 0 &&
-                d->reached <= 2) { /* one router between: one way */
-                d->port = MESH_PORT_COUNT;
-            }
+            d->port = enough_ports(m, d) ? count : d->port;
             continue;
         }
-        if (d->pass == 0 ||
-            (d->hops[d->port][d->ttl - 1] == 0 && hops_length(d->hops[d->port]) > 0)) {
+        const uint16_t *hops = d->hops[port_now(d)];
+        if (d->pass == 0 || (hops[d->ttl - 1] == 0 && (hops_length(hops) > 0 || d->in_place))) {
             break;
         }
         d->ttl++;
     }
-    if (d->port < MESH_PORT_COUNT) {
-        discovery_send(m, d->edge, (uint16_t)(m->config.port_base + d->port),
-                       discovery_seq(d->generation, d->port, d->ttl, 0), d->ttl);
-        d->last_port = d->port;
+    if (d->port < count) {
+        const uint8_t port = port_now(d);
+
+        discovery_send(m, d->edge, (uint16_t)(m->config.port_base + port),
+                       discovery_seq(d->generation, port, d->ttl, 0), d->ttl);
+        d->last_port = port;
         d->last_ttl = d->ttl++;
         d->next = mono_add(now, span_ns(PROBE_GAP));
         return;
@@ -227,7 +248,11 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
         d->edge = -1;
     }
     if (d->edge >= 0 && d->finish.ns <= now.ns) {
-        adopt(m, now, d->edge, d);
+        if (d->in_place) {
+            place_done(m, now, d->edge, d);
+        } else {
+            adopt(m, now, d->edge, d);
+        }
         d->edge = -1;
     }
     if (d->edge < 0) {
@@ -242,9 +267,13 @@ void discovery_tick(struct mesh *m, struct mono now, uint32_t local)
         }
         *d = (struct discovery){.edge = edge,
                                 .generation = m->edges[edge].generation,
+                                .in_place = place_wanted(&m->edges[edge], now),
                                 .ttl = 1,
                                 .next = now,
                                 .finish = MONO_NEVER};
+        if (d->in_place) {
+            place_start(d, m, &m->edges[edge]);
+        }
     }
     if (!mesh_credit(m, now, &nic->probe_credit)) {
         d->next = mono_add(now, span_ns(PROBE_GAP));

@@ -159,7 +159,9 @@ struct mesh_edge {
     int64_t out_min[2], in_min[2];
     struct mono min_start;
     bool discovered, discovery_silent;
-    struct mono discover_next;
+    bool unsorted; /* ways of ports that nobody chose: path k of the peer goes another way */
+    bool placed;   /* each of its ports is known to go a way, though they weren't chosen by ways */
+    struct mono discover_next, place_next;
     struct path_out out[EDGE_PATH_MAX];
     struct path_in in[EDGE_PATH_MAX];
 };
@@ -187,7 +189,9 @@ struct pending {
 struct discovery {
     int edge; /* -1: idle */
     uint32_t generation;
-    uint8_t port, ttl, length; /* next to probe; routers until the peer, 0 unknown */
+    bool in_place; /* asks about the ports in use only; else about all, to choose */
+    uint8_t ports[EDGE_PATH_MAX], port_count;
+    uint8_t port, ttl; /* next to probe: place in ports, or port */
     uint8_t pass;
     uint8_t reached;             /* lowest TTL at which the peer was reached */
     uint8_t last_port, last_ttl; /* what was asked last */
@@ -204,7 +208,8 @@ struct nic {
     int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct loss_share share, share_usual,
-        share_out; /* of all that it hears and sends, but for dead paths */
+        share_out;           /* of all that it hears and sends, but for dead paths */
+    struct loss_share waits; /* of what it hears, `lost` of them waited in a queue */
     struct discovery discovery;
     uint32_t verify_next;
     int32_t *table; /* edge by hash of peer id; -1 empty */
@@ -320,6 +325,12 @@ void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
  * `port`: the path's index with a flag. */
 uint32_t discovery_seq(uint32_t generation, uint8_t port, uint8_t ttl, uint32_t flag);
 void discovery_send(struct mesh *m, int edge, uint16_t source_port, uint32_t seq, uint8_t ttl);
+/* place.c: where the ports in use go, when one died before that was known */
+bool place_wanted(const struct mesh_edge *e, struct mono now);
+/* Ports to ask; those that live first: they tell how far it is. */
+void place_start(struct discovery *d, const struct mesh *m, const struct mesh_edge *e);
+/* The ports stay; what they answered is their way. */
+void place_done(struct mesh *m, struct mono now, int edge, const struct discovery *d);
 /* trace.c */
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
 /* A router answered: true if it is one of a path that is being traced, and that is all there was to it. */

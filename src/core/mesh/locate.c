@@ -49,13 +49,14 @@ static struct box router_box(const struct router *r)
 
 /* The boxes of own path p. What comes in on path p is taken to go the same way: with named routers
  * both ends sort their paths alike (discovery.c), and a silent router in between makes the chain
- * unusable either way. */
-static void chain_of(const struct mesh *m, const struct mesh_edge *e, uint8_t p, struct chain *ret)
+ * unusable either way. Ports that nobody chose aren't sorted: of those only what goes out is known. */
+static void chain_of(const struct mesh *m, const struct mesh_edge *e, uint8_t p, bool goes_out,
+                     struct chain *ret)
 {
     const struct path_out *out = &e->out[p];
 
     ret->count = 0;
-    if (out->hop_count == 0 || p >= e->path_count) {
+    if (out->hop_count == 0 || p >= e->path_count || (e->unsorted && !goes_out)) {
         return;
     }
     ret->boxes[ret->count++] = nic_box(m->nics[e->local].id);
@@ -217,7 +218,7 @@ static void tell_answers(const struct mesh *m, struct mono now, struct mono sinc
                 mono_sub(path->traced, since).ns < TOUCH_NS / 2 || number == m->locate_numbers) {
                 continue;
             }
-            chain_of(m, e, p, &chain);
+            chain_of(m, e, p, true, &chain);
             for (int hop = 0; hop < path->hop_count; hop++) {
                 last = (path->trace_answered & (1u << hop)) != 0 ? hop : last;
             }
@@ -251,7 +252,7 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
             const struct trials t = trials_of(half_of(e, p, view), now, since, view);
             struct chain chain;
 
-            chain_of(m, e, p, &chain);
+            chain_of(m, e, p, view.out, &chain);
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
                 const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
                 tell(m, number_of(m, edge, p), &route, now, t);
@@ -390,7 +391,7 @@ static bool some_way_unknown(const struct mesh *m, struct view view)
         for (uint8_t p = 0; e->used && !e->silent && p < count && p < m->config.path_limit; p++) {
             struct chain chain;
 
-            chain_of(m, e, p, &chain);
+            chain_of(m, e, p, view.out, &chain);
             if (chain.count == 0 &&
                 trials_of(half_of(e, p, view), m->asked.now, m->asked.since, view).lost > 0) {
                 return true;
@@ -481,7 +482,7 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
     view.loss = half->state == PATH_LOSSY;
     view.slow = !view.loss && half->state != PATH_DEAD && half->watch.slow;
     rule_out(m, e, now, half->since, view, ret_location);
-    chain_of(m, e, path, &chain);
+    chain_of(m, e, path, view.out, &chain);
     if (chain.count == 0) {
         return; /* any element may be it */
     }
@@ -517,7 +518,7 @@ void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, b
         const struct view view = {.out = true};
         struct chain chain;
 
-        chain_of(m, e, path, &chain);
+        chain_of(m, e, path, true, &chain);
         if (chain.count == 0) {
             return;
         }
@@ -588,7 +589,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
         return;
     }
     const struct mesh_edge *e = &m->edges[f.edge];
-    chain_of(m, e, f.path, &chain);
+    chain_of(m, e, f.path, true, &chain);
     if (chain.count == 0) {
         return;
     }

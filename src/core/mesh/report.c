@@ -125,6 +125,9 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
     if (direction == DIRECTION_OUT) {
         trial_on_delay(m, now, edge, path, pair, owd_ns);
+    } else if (half->brief_count > 0) {
+        const bool waited = owd_ns - half->brief_min > m->config.queue_ns[e->local];
+        loss_share_add(&m->nics[e->local].waits, now, span_ns(SHARE_NIC_NS), waited, 1);
     }
     if (!pair) {
         delay_add_single(half->delay, owd_ns);

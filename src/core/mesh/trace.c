@@ -20,7 +20,7 @@ static const struct path_out *traced_alike(const struct mesh *m, struct mono now
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             const struct path_out *other = &e->out[p];
-            if (other != out && other->signature == out->signature &&
+            if (other != out && out->signature != 0 && other->signature == out->signature &&
                 other->trace_rounds > out->trace_rounds &&
                 mono_sub(now, other->traced).ns < TRACE_SHARED) {
                 return other;
@@ -76,7 +76,7 @@ static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             struct path_out *out = &e->out[p];
-            if (out->signature == signature && out->trace_rounds > 0 &&
+            if (signature != 0 && out->signature == signature && out->trace_rounds > 0 &&
                 mono_sub(now, out->traced).ns < TRACE_OLD) {
                 out->trace_answered |= (uint8_t)(1u << hop);
             }

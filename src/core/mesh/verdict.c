@@ -1,4 +1,6 @@
 /* verdict.c: what is overdue, what is proven, what is silence. */
+#include <math.h>
+
 #include "core/mesh/internal.h"
 
 void path_half_trial(struct path_half *half, struct mono now, bool lost)
@@ -164,6 +166,22 @@ static double in_share(const struct mesh *m, const struct mesh_edge *e, const st
     return own > guess ? own : guess < SHARE_NIC_MAX ? guess : SHARE_NIC_MAX;
 }
 
+/* Others of this NIC's packets waited lately: a queue may have begun to drop, first on this path. How much it drops nobody
+ * knows before the path is heard again, so the share is the most that those which waited leave open. */
+static bool queue_fills(const struct mesh *m, const struct mesh_edge *e)
+{
+    return m->nics[e->local].waits.lost > 0.5;
+}
+
+static double queue_share(const struct mesh *m, const struct mesh_edge *e)
+{
+    const struct nic *nic = &m->nics[e->local];
+    const struct loss_share waited = {.lost = nic->share.lost,
+                                      .sent = fmax(nic->waits.lost, nic->share.lost)};
+
+    return loss_share_most(&waited);
+}
+
 /* Longer than the path's packets lately differed in delay. */
 static struct span proof_wait(const struct path_in *in)
 {
@@ -212,14 +230,16 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct pr
     if (since <= 0 || since > SEQ_LIFE) {
         return;
     }
+    const bool fills = queue_fills(m, e);
     const double share = in_share(m, e, in);
     if (seq_sub(seq, in->reported) > 0) {
         in->evidence += proof_evidence(
-            share, in->evidence == 0 ? INT64_MAX : nic_time_sub(own->first, in->missed_at).ns);
+            fills ? fmax(share, queue_share(m, e)) : share,
+            in->evidence == 0 ? INT64_MAX : nic_time_sub(own->first, in->missed_at).ns);
         in->missed_at = own->first;
         in->reported = seq;
     }
-    const bool enough = share <= PROOF_QUIET || in->evidence > PROOF_ENOUGH;
+    const bool enough = (share <= PROOF_QUIET && !fills) || in->evidence > PROOF_ENOUGH;
     if (enough && in->missed + (uint32_t)since >= PROOF_PACKETS &&
         in->proof_due.ns == MONO_NEVER.ns) {
         in->proof_seq = seq;

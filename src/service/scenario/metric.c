@@ -39,6 +39,8 @@ static const struct scenario_metric metrics[] = {
      "one-way delay of a path and direction against truth, median"},
     {"owd.error.p99_ns", BOTH, false, "the same, 99th percentile"},
     {"fault.detect_ms", BOTH, true, "from a fault's start to the finding that names it, worst"},
+    {"fault.sure_ms", SCENARIO_SIM, true,
+     "from a fault's start to the first finding that names its element for sure, worst"},
     {"fault.missed", BOTH, true, "faults that no finding named; a count"},
     {"fault.wrong", BOTH, true, "faults named with the wrong direction or element; a count"},
     {"clock.fault.marked_ms", BOTH, true,

@@ -21,6 +21,7 @@
 struct flight {
     int64_t at;
     uint32_t to;
+    int64_t delay;
     struct mesh_send send;
 };
 struct wire {
@@ -34,6 +35,7 @@ struct wire {
     double loss[PATHS], full; /* a queue that is full for 40 ms, this share of the time */
     int64_t single_delay[PATHS], delay[PATHS];
     bool cut;             /* side 0's link */
+    bool timed;           /* side 1 is told what each packet from side 0 took */
     uint32_t dead[SIDES]; /* verdicts of each side, direction in */
     int64_t dead_at;
 };
@@ -112,7 +114,7 @@ static void side_send(uint32_t side)
             delay += w.delay[way] + (send.net_class == NODE_CLASS_JOB ? w.single_delay[way] : 0);
         }
         assert_true(w.count < FLIGHTS);
-        w.flights[w.count++] = (struct flight){w.now + delay, send.peer.index, send};
+        w.flights[w.count++] = (struct flight){w.now + delay, send.peer.index, delay, send};
     }
 }
 
@@ -140,6 +142,10 @@ static void deliver(void)
         w.flights[i--] = w.flights[--w.count];
         mesh_on_receive(w.meshes[f.to], (struct mono){w.now}, 0, f.send.source_port, true,
                         (struct nic_time){f.at}, &f.send.probe, &heard);
+        if (w.timed && f.to == 1 && f.send.probe.src.index == 0 && heard.edge >= 0) {
+            mesh_on_delay(w.meshes[1], (struct mono){w.now}, heard.edge, f.send.probe.path,
+                          DIRECTION_IN, true, f.delay);
+        }
     }
 }
 
@@ -228,6 +234,37 @@ static void a_queue_that_fills_and_drains_is_no_hole(void **state)
         w.full = 0.05 * i;
         run(60 * NS_PER_S);
         assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
+        wire_done();
+    }
+}
+
+/* All ways of a load fill, and one of them overflows first: nothing was ever lost before, so nobody knows the share. A hole that
+ * begins then is found all the same, and one beside which nothing waits as soon as ever. */
+static void a_queue_that_begins_to_drop_is_no_hole(void **state)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        wire_start(seed);
+        w.timed = true;
+        run(5 * NS_PER_S + (int64_t)seed * 37 * NS_PER_MS);
+        for (uint32_t p = 0; p < PATHS; p++) {
+            w.delay[p] = 20 * NS_PER_MS;
+        }
+        run(40 * NS_PER_MS);
+        w.loss[seed % PATHS] = 1;
+        run(350 * NS_PER_MS);
+        w.loss[seed % PATHS] = 0.5;
+        run(5 * NS_PER_S);
+        assert_int_equal(w.dead[0] + w.dead[1] + w.dead[2], 0);
+        for (uint32_t p = 0; p < PATHS; p++) {
+            w.delay[p] = 0;
+            w.loss[p] = 0;
+        }
+        run(40 * NS_PER_S);
+        const int64_t from = w.now;
+        w.loss[2] = 1;
+        run(2 * NS_PER_S);
+        assert_int_equal(w.dead[1], 1);
+        assert_in_range(w.dead_at - from, 1, 450 * NS_PER_MS);
         wire_done();
     }
 }
@@ -415,6 +452,7 @@ int main(void)
         cmocka_unit_test(a_queue_that_drops_is_no_hole),
         cmocka_unit_test(a_hole_is_found_between_short_silences),
         cmocka_unit_test(a_queue_that_fills_and_drains_is_no_hole),
+        cmocka_unit_test(a_queue_that_begins_to_drop_is_no_hole),
         cmocka_unit_test(a_peer_that_begins_anew_has_no_hole),
         cmocka_unit_test(only_a_path_is_slow),
         cmocka_unit_test(what_nobody_hears_has_no_delay),
