@@ -9,11 +9,12 @@
 
 struct kind {
     const char *name, *what;
-    uint8_t section, form;
+    uint8_t section, keep, form;
 };
 
 static const struct kind kinds[] = {
-#define FACT(id, section, form, name, what) {name, what, SECTION_##section, FORM_##form},
+#define FACT(id, section, keep, form, name, what)                                                  \
+    {name, what, SECTION_##section, KEEP_##keep, FORM_##form},
     AUDIT_FACTS(FACT)
 #undef FACT
 };
@@ -38,6 +39,11 @@ const char *fact_what(enum fact_id id)
 enum fact_section fact_section(enum fact_id id)
 {
     return kinds[id].section;
+}
+
+enum fact_keep fact_keep(enum fact_id id)
+{
+    return kinds[id].keep;
 }
 
 const char *fact_section_name(enum fact_section section)

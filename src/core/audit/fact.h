@@ -36,6 +36,13 @@ enum fact_section {
     SECTION_COUNT
 };
 
+/* With what a fact is kept, and whether its change is told (core/audit/part.h). */
+enum fact_keep {
+    KEEP_KEPT, /* the same with each look until somebody changes the machine: a change is an event */
+    KEEP_OWN,  /* the same, and of this machine alone */
+    KEEP_NOW   /* another one with each look: counters, temperatures, what was measured */
+};
+
 /* What a value looks like. */
 enum fact_form {
     FORM_NUMBER,  /* decimal, of 18 digits at most, a minus before it */
@@ -48,7 +55,7 @@ enum fact_form {
 };
 
 enum fact_id {
-#define FACT(id, section, form, name, what) FACT_##id,
+#define FACT(id, section, keep, form, name, what) FACT_##id,
     AUDIT_FACTS(FACT)
 #undef FACT
         FACT_COUNT
@@ -71,8 +78,9 @@ enum {
 
 struct sheet {
     const char *host;
-    int64_t at_utc_ns; /* when it was read */
-    uint8_t missing;   /* enum audit_reason: why there is no sheet of this host; 0: this is it */
+    int64_t at_utc_ns;    /* when it was read */
+    int64_t own_since_ns; /* since when it has its machine id and GUIDs; 0: not known */
+    uint8_t missing;      /* enum audit_reason: why there is no sheet of this host; 0: this is it */
     const char *missing_note;
     struct fact *facts;
     uint32_t count, capacity, left_out;
@@ -83,6 +91,7 @@ struct sheet {
 const char *fact_name(enum fact_id id);
 const char *fact_what(enum fact_id id); /* one line for people */
 enum fact_section fact_section(enum fact_id id);
+enum fact_keep fact_keep(enum fact_id id);
 const char *fact_section_name(enum fact_section section);
 const char *fact_state_name(enum fact_state state);
 /* FACT_COUNT, FACT_STATE_COUNT: no such name. */

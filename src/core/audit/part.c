@@ -3,68 +3,7 @@
 
 #include <string.h>
 
-#include "base/bug.h"
-
 enum { LINE_MAX_ = 2 * FACT_VALUE_MAX + FACT_SUBJECT_MAX + 128, FIELDS = 5 };
-
-/* That name one machine. */
-static const uint16_t own[] = {FACT_OS_MACHINE_ID, FACT_NET_ADDRESS, FACT_RDMA_GUID, FACT_PORT_LID};
-/* That are others with each look, on a machine that nobody touched. */
-static const uint16_t now[] = {FACT_OS_UPTIME,
-                               FACT_OS_BOOT_ID,
-                               FACT_OS_LOG,
-                               FACT_OS_LOG_LOST,
-                               FACT_OS_LOG_LOCKUP,
-                               FACT_OS_LOG_MCE,
-                               FACT_OS_LOG_NIC,
-                               FACT_OS_LOG_POWER,
-                               FACT_OS_LOG_XID,
-                               FACT_OS_ZOMBIES,
-                               FACT_OS_BLOCKED,
-                               FACT_OS_RETRANS,
-                               FACT_OS_SEGMENTS,
-                               FACT_MEM_AVAILABLE,
-                               FACT_MEM_CE,
-                               FACT_MEM_UE,
-                               FACT_MEM_BLOCKS,
-                               FACT_PCI_AER_FATAL,
-                               FACT_PCI_AER_NONFATAL,
-                               FACT_PCI_AER_CORRECTED,
-                               FACT_GPU_UE,
-                               FACT_GPU_USERS,
-                               FACT_NET_DOWNS,
-                               FACT_NET_IRQS,
-                               FACT_NET_IRQS_FAR,
-                               FACT_NET_NEIGHBOUR,
-                               FACT_PORT_SYMBOLS,
-                               FACT_PORT_DOWNS,
-                               FACT_PORT_DISCARDS,
-                               FACT_DISK_USED,
-                               FACT_SENSOR_C,
-                               FACT_JOB_LAUNCHER,
-                               FACT_JOB_MEMLOCK,
-                               FACT_GPU_THROTTLE,
-                               FACT_GPU_REPLAYS,
-                               FACT_NET_FEC_CORRECTED,
-                               FACT_NET_FEC_LOST,
-                               FACT_NET_RX_BYTES,
-                               FACT_NET_MODULE_ALARM,
-                               FACT_NET_MODULE_RX,
-                               FACT_SITE_STATUS,
-                               FACT_SITE_OUTPUT,
-                               FACT_EDGE,
-                               FACT_LANE,
-                               FACT_AGENT,
-                               FACT_CLOCK_STATUS,
-                               FACT_CLOCK_BOUND,
-                               FACT_CLOCK_UTC,
-                               FACT_CLOCK_RATE,
-                               FACT_TEST_RATE,
-                               FACT_TEST_RUNS,
-                               FACT_TEST_SPREAD,
-                               FACT_TEST_WRONG,
-                               FACT_TEST_INIT,
-                               FACT_TEST_DCGM};
 
 const char *sheet_part_name(unsigned part)
 {
@@ -81,21 +20,11 @@ unsigned sheet_part_by_name(const char *name)
     return part;
 }
 
-static bool among(const uint16_t *list, size_t count, enum fact_id id)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (list[i] == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
 unsigned sheet_part_of(enum fact_id id)
 {
-    return among(own, ARRAY_COUNT(own), id)   ? PART_OWN
-           : among(now, ARRAY_COUNT(now), id) ? PART_NOW
-                                              : fact_section(id);
+    const enum fact_keep keep = fact_keep(id);
+
+    return keep == KEEP_OWN ? PART_OWN : keep == KEEP_NOW ? PART_NOW : fact_section(id);
 }
 
 static void put(char *to, size_t size, size_t *used, const char *text, char end)
