@@ -16,13 +16,13 @@
 #include "app/foliot_audit.h"
 #include "app/foliot_command.h"
 #include "app/foliot_foreign.h"
-#include "core/audit/rule.h"
+#include "service/audit/judged.h"
 #include "service/audit/sheet_json.h"
 #include "service/inspect/inspect.h"
 
 #define INSPECT_SOCKET "/run/foliot-inspect.sock"
 
-enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20, RESULTS_A_HOST = 4096, TEXT_A_HOST = 64 << 10 };
+enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20 };
 
 extern char **environ;
 
@@ -268,20 +268,8 @@ void sheets_done(struct audit_sheets *s)
 int audited(struct audit *a, const struct audit_sheets *sheets,
             const struct audit_settings *settings)
 {
-    const uint32_t hosts = sheets->count + 1;
-
-    *a = (struct audit){.sheets = sheets->all,
-                        .sheet_count = sheets->count,
-                        .settings = settings,
-                        .capacity = hosts * RESULTS_A_HOST,
-                        .item_capacity = hosts * 256,
-                        .text_size = (size_t)hosts * TEXT_A_HOST};
-    a->results = malloc(a->capacity * sizeof(*a->results));
-    a->items = malloc(a->item_capacity * audit_item_size());
-    a->text = malloc(a->text_size);
-    if (a->results == NULL || a->items == NULL || a->text == NULL || audit_judge(a) < 0) {
-        fputs("foliot audit: more results than there is room for\n", stderr);
-        audited_done(a);
+    if (judged(a, sheets->all, sheets->count, settings) < 0) {
+        fputs("foliot audit: out of memory\n", stderr);
         return EXIT_UNREACHABLE;
     }
     return EXIT_WELL;
@@ -289,8 +277,5 @@ int audited(struct audit *a, const struct audit_sheets *sheets,
 
 void audited_done(struct audit *a)
 {
-    free(a->results);
-    free(a->items);
-    free(a->text);
-    *a = (struct audit){0};
+    judged_done(a);
 }

@@ -1,5 +1,5 @@
 /* cohort.c: what ought to be alike: majorities, medians, and values that nobody shares. All members of one check's cohorts are
- * there when this begins. */
+ * there when this begins. Hosts vote, not parts: who has, or claims to have, many GPUs decides no more than the others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +17,15 @@ static int compare_groups(const struct audit_item *x, const struct audit_item *y
 static int compare_results(const struct audit_item *x, const struct audit_item *y)
 {
     return (x->result > y->result) - (x->result < y->result);
+}
+
+/* By host: results are in the order of sheets. */
+static int compare_hosts(const void *a, const void *b)
+{
+    const struct audit_item *x = a, *y = b;
+    const int group = compare_groups(x, y);
+
+    return group != 0 ? group : compare_results(x, y);
 }
 
 static int compare_values(const void *a, const void *b)
@@ -80,23 +89,61 @@ static const char *variants(struct audit *a, const struct audit_item *items, uin
     return words(a, "%s", text, 0, 0);
 }
 
-/* Sorted by value. One of five, and a tenth of more, is a failure; up to a third is a warning. */
+/* One host's vote, in parts. */
+#define WHOLE_VOTE (UINT64_C(1) << 20)
+
+static uint64_t votes_of(const struct audit_item *items, uint32_t count)
+{
+    uint64_t votes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        votes += items[i].vote;
+    }
+    return votes;
+}
+
+/* Sorted by host: its parts share its vote. */
+static void share_votes(struct audit *a)
+{
+    struct audit_item *items = a->items;
+    uint32_t n;
+
+    for (uint32_t i = 0; i < a->item_count; i += n) {
+        const uint32_t sheet = a->results[items[i].result].sheet;
+        for (n = 1; i + n < a->item_count && a->results[items[i + n].result].sheet == sheet &&
+                    compare_groups(&items[i], &items[i + n]) == 0;) {
+            n++;
+        }
+        for (uint32_t k = i; k < i + n; k++) {
+            items[k].vote = WHOLE_VOTE / n;
+        }
+    }
+}
+
+/* Sorted by value. One host of five or more, and a tenth of all, is a failure, as is a single part; up to a third is a
+ * warning. */
 static void settle_same(struct audit *a, const struct audit_item *items, uint32_t count)
 {
-    uint32_t best = 0, most = 0;
+    const uint64_t all = votes_of(items, count);
+    uint32_t best = 0, alike = 0;
+    uint64_t most = 0;
 
     for (uint32_t i = 0, n; i < count; i += n) {
         n = run_of(items, i, count);
-        if (n > most) {
+        const uint64_t votes = votes_of(&items[i], n);
+        if (votes > most) {
             best = i;
-            most = n;
+            alike = n;
+            most = votes;
         }
     }
-    const bool majority = (uint64_t)most * 3 >= (uint64_t)count * 2;
-    const uint32_t others = count - most;
-    const char *expected = majority && others > 0
-                               ? words(a, "%s, as %u of %u have it", items[best].value, most, count)
-                               : NULL;
+    const bool majority = most * 3 >= all * 2;
+    const uint64_t others = all - most;
+    const bool few = count - alike <= 1 || others * 10 <= all ||
+                     (others <= WHOLE_VOTE && all > (COHORT_LEAST - 1) * WHOLE_VOTE);
+    const char *expected = majority && alike < count ? words(a, "%s, as %u of %u have it",
+                                                             items[best].value, alike, count)
+                                                     : NULL;
     const char *differ = majority ? NULL : variants(a, items, count);
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
@@ -104,7 +151,7 @@ static void settle_same(struct audit *a, const struct audit_item *items, uint32_
         if (!majority) {
             unknown(r, REASON_NO_MAJORITY, differ);
         } else if (strcmp(items[i].value, items[best].value) != 0) {
-            r->status = others <= 1 || others * 10 <= count ? AUDIT_FAIL : AUDIT_WARN;
+            r->status = few ? AUDIT_FAIL : AUDIT_WARN;
             r->expected = expected;
         } else {
             r->expected = items[best].value;
@@ -112,11 +159,27 @@ static void settle_same(struct audit *a, const struct audit_item *items, uint32_
     }
 }
 
+/* Of sorted numbers the one in the middle of all votes. */
+static uint32_t middle_of(const struct audit_item *items, uint32_t count)
+{
+    const uint64_t all = votes_of(items, count);
+    uint64_t votes = 0;
+    uint32_t i = 0;
+
+    for (; i + 1 < count; i++) {
+        votes += items[i].vote;
+        if (votes * 2 > all) {
+            break;
+        }
+    }
+    return i;
+}
+
 /* Sorted by number. */
 static void settle_near(struct audit *a, const struct audit_item *items, uint32_t count,
                         double share)
 {
-    const struct audit_item *middle = &items[count / 2];
+    const struct audit_item *middle = &items[middle_of(items, count)];
     const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
 
     for (uint32_t i = 0; i < count; i++) {
@@ -131,19 +194,20 @@ static void settle_near(struct audit *a, const struct audit_item *items, uint32_
     }
 }
 
-/* Of sorted numbers the median distance from their median: the k-th nearest lies to the left or to the right. */
-static double spread_of(const struct audit_item *items, uint32_t count)
+/* Of sorted numbers the median distance from their median: the next nearest lies to the left or to the right. */
+static double spread_of(const struct audit_item *items, uint32_t count, uint32_t median)
 {
-    const double middle = items[count / 2].number;
-    uint32_t left = count / 2, right = count / 2 + 1;
+    const double middle = items[median].number;
+    const uint64_t all = votes_of(items, count);
+    uint64_t taken = items[median].vote;
+    uint32_t left = median, right = median + 1;
     double distance = 0;
 
-    for (uint32_t k = 0; k < count / 2; k++) {
+    while (taken * 2 <= all && (left > 0 || right < count)) {
         const double below = left > 0 ? middle - items[left - 1].number : INFINITY,
                      above = right < count ? items[right].number - middle : INFINITY;
         distance = below < above ? below : above;
-        left -= below < above;
-        right += below >= above;
+        taken += below < above ? items[--left].vote : items[right++].vote;
     }
     return 1.4826 * distance;
 }
@@ -153,9 +217,11 @@ static void settle_apart(struct audit *a, const struct check *c, const struct au
                          uint32_t count)
 {
     enum { SPREADS = 6 };
-    const struct audit_item *middle = &items[count / 2];
+    const uint32_t median = middle_of(items, count);
+    const struct audit_item *middle = &items[median];
     const bool both = c->rule == rule_clock_rate;
-    const double matters = both ? c->warn * 1000 : c->fail, spread = spread_of(items, count);
+    const double matters = both ? c->warn * 1000 : c->fail,
+                 spread = spread_of(items, count, median);
     const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
 
     for (uint32_t i = 0; i < count; i++) {
@@ -170,19 +236,45 @@ static void settle_apart(struct audit *a, const struct check *c, const struct au
     }
 }
 
+/* Of members with one value the host that has had it for longest, while all others came to it later: it is not the copy.
+ * UINT32_MAX: nobody knows. */
+static uint32_t first_owner(const struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    uint32_t first = UINT32_MAX;
+    int64_t since = INT64_MAX, second = INT64_MAX;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t sheet = a->results[items[i].result].sheet;
+        const int64_t its = a->sheets[sheet].own_since_ns;
+        if (its == 0) {
+            return UINT32_MAX;
+        }
+        if (sheet != first && its < since) {
+            second = since;
+            since = its;
+            first = sheet;
+        } else if (sheet != first && its < second) {
+            second = its;
+        }
+    }
+    return second != INT64_MAX && second - since > OWNER_APART_NS ? first : UINT32_MAX;
+}
+
 /* Sorted by value; all are one cohort. */
 static void settle_unique(struct audit *a, const struct audit_item *items, uint32_t count)
 {
     for (uint32_t i = 0, n; i < count; i += n) {
         n = run_of(items, i, count);
+        const uint32_t owner = n > 1 ? first_owner(a, &items[i], n) : UINT32_MAX;
         for (uint32_t k = i; k < i + n; k++) {
             struct audit_result *r = &a->results[items[k].result];
             r->cohort = count;
             r->expected = "nobody else has it";
             if (n > 1) {
                 const struct audit_result *other = &a->results[items[k == i ? i + 1 : i].result];
-                r->status = AUDIT_FAIL;
-                r->note = words(a, "so has %s", a->sheets[other->sheet].host, 0, 0);
+                r->status = r->sheet == owner && other->sheet != owner ? AUDIT_WARN : AUDIT_FAIL;
+                r->note = words(a, r->status == AUDIT_WARN ? "so has %s, since later" : "so has %s",
+                                a->sheets[other->sheet].host, 0, 0);
             }
         }
     }
@@ -225,6 +317,8 @@ void cohort_settle(struct audit *a, const struct check *c)
     uint32_t n;
 
     if (a->item_count > 0) {
+        qsort(a->items, a->item_count, sizeof(*a->items), compare_hosts);
+        share_votes(a);
         qsort(a->items, a->item_count, sizeof(*a->items),
               is_near(c) || is_apart(c) ? compare_numbers : compare_values);
     }

@@ -406,6 +406,23 @@ static void mind_breaker(struct audit *a, uint32_t from)
     }
 }
 
+void audit_room(struct audit *a)
+{
+    a->capacity = a->item_capacity = 1;
+    for (uint32_t n = 0; n < catalogue_count; n++) {
+        uint32_t most = 0, count;
+        for (uint32_t i = 0; i < a->sheet_count; i++) {
+            count = 1;
+            if (catalogue[n].each != FACT_COUNT) {
+                (void)sheet_first(&a->sheets[i], catalogue[n].each, &count);
+            }
+            most += count + 1; /* one for a list that has none */
+        }
+        a->capacity += most;
+        a->item_capacity = most > a->item_capacity ? most : a->item_capacity;
+    }
+}
+
 int audit_judge(struct audit *a)
 {
     a->count = 0;

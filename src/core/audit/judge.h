@@ -76,6 +76,8 @@ struct audit_settings {
 extern const struct audit_settings audit_usual;
 
 enum { COHORT_LEAST = 5, BREAKER_WHOLE = 20 };
+/* Who came so much later to an identity that another host has is the copy: longer than one look at a fleet takes. */
+#define OWNER_APART_NS INT64_C(600000000000)
 
 struct audit_item;
 struct audit {
@@ -93,6 +95,8 @@ struct audit {
 
 /* Of its items. */
 size_t audit_item_size(void);
+/* How many results and items its sheets can have at most: sets both capacities. */
+void audit_room(struct audit *a);
 /* 0; -ENOSPC: something didn't fit; what is there is not to be used. */
 int audit_judge(struct audit *a);
 /* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. */

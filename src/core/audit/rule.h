@@ -20,7 +20,8 @@ struct audit_item {
     uint32_t result;
     const char *product, *key, *value;
     double number, least;
-    bool once; /* it was measured once: a first sight condemns nobody */
+    uint64_t vote; /* its share of its host's one vote */
+    bool once;     /* it was measured once: a first sight condemns nobody */
 };
 
 /* The fact, whatever its state, as evidence. NULL: the sheet has none. */

@@ -135,12 +135,12 @@ void rule_irqs(struct judging *j)
               "all on the NIC's node");
 }
 
-/* Of the same port of other hosts of this product: is it up with most of them? A port that nobody uses is none. */
-static bool peers_use_it(struct judging *j)
+/* Of the same port of other hosts of this product: how many are up, less those that are down. `*ret_known`: two or more are known. */
+static int peers_up(struct judging *j, bool *ret_known)
 {
     const struct audit *a = j->audit;
     const struct fact *product = sheet_find(j->sheet, FACT_OS_PRODUCT, "");
-    uint32_t up = 0, down = 0;
+    int up = 0, down = 0;
 
     for (uint32_t i = 0; i < a->sheet_count; i++) {
         const struct fact *p = sheet_find(&a->sheets[i], FACT_OS_PRODUCT, ""),
@@ -151,19 +151,27 @@ static bool peers_use_it(struct judging *j)
             down += s->value[0] != '4';
         }
     }
-    return up + down < 2 || up > down;
+    *ret_known = up + down >= 2;
+    return up - down;
 }
 
+/* A port that nobody uses is none: without an address, and down on most hosts of its kind. */
 static void port_down(struct judging *j, const char *found, const char *expected)
 {
     const struct fact *gids = sheet_find(j->sheet, FACT_PORT_GIDS, j->subject);
     const bool addressed =
         gids != NULL && gids->state == FACT_VALUE && strstr(gids->value, "ip") != NULL;
+    bool known = false;
+    const int up = addressed ? 0 : peers_up(j, &known);
 
-    if (!addressed && !peers_use_it(j)) {
+    if (known && up < 0) {
         judge_skip(j, "unused port: without an address, and down on most hosts of its kind");
-    } else {
-        judge_end(j, AUDIT_FAIL, found, expected);
+        return;
+    }
+    judge_end(j, known && up == 0 ? AUDIT_UNKNOWN : AUDIT_FAIL, found, expected);
+    if (known && up == 0) {
+        j->result->reason = REASON_NO_MAJORITY;
+        j->result->note = "as many hosts of its kind use this port as do not";
     }
 }
 

@@ -82,16 +82,10 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
     return r;
 }
 
-int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each, void *context)
+/* Its rows: part, at_ns, hash, body. */
+static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each each, void *context)
 {
     struct message_buffer body = {0};
-    int r = 0;
-    sqlite3_stmt *q = sql_prepare(
-        s, &r,
-        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
-        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
-        "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2)",
-        "ii", host, at_ns);
     while (sql_next(s, q, &r)) {
         r = message_unpack(sqlite3_column_blob(q, 3), (size_t)sqlite3_column_bytes(q, 3), BODY_MAX,
                            &body);
@@ -105,6 +99,31 @@ int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each ea
     }
     message_buffer_done(&body);
     return r;
+}
+
+int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
+        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
+        "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2)",
+        "ii", host, at_ns);
+    return each_part(s, q, r, each, context);
+}
+
+int store_part_versions(struct store *s, int64_t host, const char *part, store_part_each each,
+                        void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
+        "p.hash WHERE p.host = ? AND p.part = ? ORDER BY p.at_ns DESC",
+        "is", host, part);
+    r = each_part(s, q, r, each, context);
+    return r > 0 ? 0 : r;
 }
 
 /* ---- runs ---- */

@@ -229,6 +229,10 @@ typedef int (*store_part_each)(void *context, const struct store_part *part);
 MUST_CHECK int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each,
                            void *context);
 
+/* One part from its newest content to its oldest, until each returns other than 0; > 0 ends it well. */
+MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *part,
+                                   store_part_each each, void *context);
+
 struct store_audit_run {
     int64_t id,
         ended_ns;     /* id: the fleet nanosecond at which it began; ended_ns 0: it is under way */

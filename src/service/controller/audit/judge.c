@@ -6,16 +6,13 @@
 #include <string.h>
 
 #include "core/audit/part.h"
+#include "service/audit/judged.h"
 #include "service/audit/result_json.h"
 #include "service/audit/sheet.h"
 #include "service/controller/audit/audit.h"
 #include "service/controller/history/worker.h"
 
 enum {
-    RESULTS_A_HOST = 1024,
-    ITEMS_A_HOST = 256,
-    TEXT_A_HOST = 64 << 10,
-    MORE_MAX = 128,
     RESULTS_JSON = 3 << 20, /* of one host; the store reads back 4 MiB */
     JSON_MAX = 4 << 20
 };
@@ -171,6 +168,56 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     return r;
 }
 
+/* ---- whose identity it is ---- */
+
+struct owner {
+    const struct sheet *is;
+    int64_t since_ns;
+};
+
+/* Of facts that must be nobody else's: has each that `is` has the same value in the other one? */
+static bool same_identity(const struct sheet *is, const struct sheet *was)
+{
+    static const enum fact_id identities[] = {FACT_OS_MACHINE_ID, FACT_RDMA_GUID};
+    uint32_t count;
+    for (size_t i = 0; i < ARRAY_COUNT(identities); i++) {
+        const struct fact *f = sheet_first(is, identities[i], &count);
+        for (uint32_t k = 0; k < count; k++) {
+            const struct fact *other = sheet_find(was, identities[i], f[k].subject);
+            if (other == NULL || other->state != f[k].state ||
+                strcmp(other->value, f[k].value) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static int older_identity(void *context, const struct store_part *part)
+{
+    struct owner *o = context;
+    struct sheet was;
+    int r = decode(part->body, part->size, &was);
+    if (r < 0) {
+        return r;
+    }
+    sheet_finish(&was);
+    r = !same_identity(o->is, &was);
+    o->since_ns = r == 0 ? part->at_ns : o->since_ns;
+    free(was.facts);
+    free(was.text);
+    return r;
+}
+
+/* Since when it has been who it is: a copy came to it later. */
+static int find_owner(struct store *store, int64_t host, struct sheet *s)
+{
+    struct owner o = {.is = s};
+    const int r = store_part_versions(store, host, sheet_part_name(PART_OWN), older_identity, &o);
+    s->own_since_ns = o.since_ns;
+    return r;
+}
+
 static void pool_done(struct pool *p, uint32_t sheets)
 {
     for (uint32_t i = 0; p->sheets != NULL && i < sheets; i++) {
@@ -213,31 +260,6 @@ int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_
 }
 
 /* ---- judged ---- */
-
-static int judge(struct audit *a, const struct judge_job *k, const struct sheet *sheets)
-{
-    int r = -ENOMEM;
-    for (uint32_t more = 1; more <= MORE_MAX; more *= 2) {
-        *a = (struct audit){.sheets = sheets,
-                            .sheet_count = k->count,
-                            .settings = &k->settings->settings,
-                            .capacity = (k->count + 1) * RESULTS_A_HOST * more,
-                            .item_capacity = (k->count + 1) * ITEMS_A_HOST * more,
-                            .text_size = (size_t)(k->count + 1) * TEXT_A_HOST * more};
-        a->results = malloc(a->capacity * sizeof(*a->results));
-        a->items = malloc(a->item_capacity * audit_item_size());
-        a->text = malloc(a->text_size);
-        r = a->results == NULL || a->items == NULL || a->text == NULL ? -ENOMEM : audit_judge(a);
-        if (r != -ENOSPC) {
-            return r;
-        }
-        free(a->results);
-        free(a->items);
-        free(a->text);
-        *a = (struct audit){0};
-    }
-    return r;
-}
 
 static int keep_failures(struct judge_job *k, const struct audit *a)
 {
@@ -362,6 +384,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
         p->name = k->names[i];
         r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
+        r = r < 0 ? r : find_owner(store, k->members[i].host, &p->sheets[i]);
         looked[i] = k->members[i].looked;
         if (k->members[i].missing != REASON_NONE) {
             p->sheets[i].missing = k->members[i].missing;
@@ -371,7 +394,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
             p->sheets[i].missing_note = "it was never looked at";
         }
     }
-    r = r < 0 ? r : judge(&a, k, p->sheets);
+    r = r < 0 ? r : judged(&a, p->sheets, k->count, &k->settings->settings);
     if (r == 0 && k->second) {
         audit_confirm_first(&a, k->first, k->first_count, looked);
     } else if (r == 0) {
@@ -380,9 +403,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     if (r == 0 && (k->second || k->failure_count == 0)) {
         r = fill_outcome(k, &a);
     }
-    free(a.results);
-    free(a.items);
-    free(a.text);
+    judged_done(&a);
     free(looked);
     return r;
 }

@@ -1,0 +1,246 @@
+/* test_audit_cohort.c: who decides what is usual: hosts, each with one vote, however many parts it has or claims to have; whose an
+ * identity is that two hosts have; ports that half of the hosts use. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/audit/judge.h"
+#include "service/audit/judged.h"
+#include "service/audit/sheet.h"
+
+enum { HOSTS = 7, RESULTS = 65536, PARTS = 4000 };
+
+struct world {
+    struct sheet *sheets[HOSTS];
+    struct sheet all[HOSTS];
+    struct audit audit;
+    char names[HOSTS][16];
+};
+
+static void add(struct sheet *s, enum fact_id id, const char *subject, const char *value)
+{
+    sheet_add(s, &(struct fact){(uint16_t)id, FACT_VALUE, subject, value, ""});
+}
+
+static struct world *begin(void)
+{
+    struct world *w = calloc(1, sizeof(*w));
+
+    assert_non_null(w);
+    for (int i = 0; i < HOSTS; i++) {
+        snprintf(w->names[i], sizeof(w->names[i]), "h%d", i);
+        w->sheets[i] = sheet_new();
+        assert_non_null(w->sheets[i]);
+        w->sheets[i]->host = w->names[i];
+        add(w->sheets[i], FACT_OS_PRODUCT, "", "Made up");
+        add(w->sheets[i], FACT_OS_UPTIME, "", "99999");
+    }
+    return w;
+}
+
+static void judge(struct world *w)
+{
+    for (int i = 0; i < HOSTS; i++) {
+        sheet_finish(w->sheets[i]);
+        w->all[i] = *w->sheets[i];
+    }
+    w->audit = (struct audit){.sheets = w->all,
+                              .sheet_count = HOSTS,
+                              .settings = &audit_usual,
+                              .results = calloc(RESULTS, sizeof(struct audit_result)),
+                              .capacity = RESULTS,
+                              .items = calloc(RESULTS, audit_item_size()),
+                              .item_capacity = RESULTS,
+                              .text = malloc(1 << 22),
+                              .text_size = 1 << 22};
+    assert_int_equal(audit_judge(&w->audit), 0);
+}
+
+static void done(struct world *w)
+{
+    for (int i = 0; i < HOSTS; i++) {
+        sheet_free(w->sheets[i]);
+    }
+    free(w->audit.results);
+    free(w->audit.items);
+    free(w->audit.text);
+    free(w);
+}
+
+static enum audit_status worst(const struct world *w, const char *check, uint32_t host)
+{
+    uint32_t counts[AUDIT_STATUS_COUNT];
+
+    return audit_worst(&w->audit, check, host, counts);
+}
+
+static void add_gpu(struct sheet *s, int number, const char *vbios)
+{
+    char subject[16];
+
+    snprintf(subject, sizeof(subject), "gpu%d", number);
+    add(s, FACT_GPU, subject, subject);
+    add(s, FACT_GPU_MODEL, subject, "Made up GPU");
+    add(s, FACT_GPU_VBIOS, subject, vbios);
+}
+
+/* The last host has more GPUs than all others together, and another video BIOS: it is the one that differs. */
+static void test_hosts_vote(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS - 1; i++) {
+        add_gpu(w->sheets[i], 0, "96.00.89");
+    }
+    for (int k = 0; k < 40; k++) {
+        add_gpu(w->sheets[HOSTS - 1], k, "1.1.1");
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS - 1; i++) {
+        assert_int_equal(worst(w, "cfg.fw.gpu", i), AUDIT_PASS);
+    }
+    assert_int_equal(worst(w, "cfg.fw.gpu", HOSTS - 1), AUDIT_FAIL);
+    done(w);
+}
+
+/* One part of one host, and two of eight on a host by itself. */
+static void test_parts_of_hosts(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS; i++) {
+        for (int k = 0; k < 8; k++) {
+            add_gpu(w->sheets[i], k, i == 2 && k == 5 ? "old" : "new");
+        }
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(w, "cfg.fw.gpu", i), i == 2 ? AUDIT_FAIL : AUDIT_PASS);
+    }
+    done(w);
+    w = begin();
+    for (int k = 0; k < 8; k++) {
+        add_gpu(w->sheets[0], k, k < 2 ? "old" : "new");
+    }
+    judge(w);
+    assert_int_equal(worst(w, "cfg.fw.gpu", 0), AUDIT_WARN); /* a quarter */
+    done(w);
+}
+
+static void add_edge(struct sheet *s, int number, long long delay_ns)
+{
+    char subject[32], text[160];
+
+    snprintf(subject, sizeof(subject), "eth1 p%d eth1", number);
+    snprintf(text, sizeof(text),
+             "rail, hops 3, paths 4, alive 4, dead 0 out 0 in, sent 200000, lost 0, least %lld out "
+             "%lld in, late 900, bound 50",
+             delay_ns, delay_ns);
+    add(s, FACT_EDGE, subject, text);
+}
+
+/* A host with many neighbours and long ways doesn't make long ways the usual ones. */
+static void test_medians_by_host(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS - 1; i++) {
+        for (int k = 0; k < 3; k++) {
+            add_edge(w->sheets[i], k, 2000 + k);
+        }
+    }
+    for (int k = 0; k < 60; k++) {
+        add_edge(w->sheets[HOSTS - 1], k, 90000 + k);
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS - 1; i++) {
+        assert_int_equal(worst(w, "be.lat.base", i), AUDIT_PASS);
+    }
+    assert_int_equal(worst(w, "be.lat.base", HOSTS - 1), AUDIT_FAIL);
+    done(w);
+}
+
+/* Who has had an identity for long is not the copy, whoever claims to be it now. */
+static void test_first_owner(void **state)
+{
+    const int64_t day = INT64_C(86400000000000);
+    /* of host 0 and 1: since when; then what becomes of both */
+    static const struct {
+        int64_t since[2];
+        enum audit_status status[2];
+    } cases[] = {{{100, 2}, {AUDIT_FAIL, AUDIT_WARN}}, /* days */
+                 {{3, 3}, {AUDIT_FAIL, AUDIT_FAIL}},   /* of one look */
+                 {{0, 5}, {AUDIT_FAIL, AUDIT_FAIL}}};  /* nobody knows */
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct world *w = begin();
+        for (int k = 0; k < HOSTS; k++) {
+            char id[16];
+            snprintf(id, sizeof(id), "machine%d", k < 2 ? 0 : k);
+            add(w->sheets[k], FACT_OS_MACHINE_ID, "", id);
+            w->sheets[k]->own_since_ns = k < 2 ? cases[i].since[k] * day : day;
+        }
+        judge(w);
+        for (uint32_t k = 0; k < HOSTS; k++) {
+            assert_int_equal(worst(w, "node.identity", k), k < 2 ? cases[i].status[k] : AUDIT_PASS);
+        }
+        done(w);
+    }
+}
+
+/* As many other hosts use the port as don't: nobody knows whether it is used. */
+static void test_tie_of_ports(void **state)
+{
+    for (int up = 0; up < HOSTS; up++) {
+        struct world *w = begin();
+        for (int i = 0; i < HOSTS; i++) {
+            const bool is_up = i > 0 && i <= up;
+            add(w->sheets[i], FACT_PORT, "mlx5_1/1", "1");
+            add(w->sheets[i], FACT_PORT_STATE, "mlx5_1/1", is_up ? "4: ACTIVE" : "1: DOWN");
+            add(w->sheets[i], FACT_PORT_PHYSICAL, "mlx5_1/1", is_up ? "5: LinkUp" : "2: Polling");
+        }
+        judge(w);
+        assert_int_equal(worst(w, "be.link.initialized", 0), up < 3    ? AUDIT_SKIP
+                                                             : up == 3 ? AUDIT_UNKNOWN
+                                                                       : AUDIT_FAIL);
+        done(w);
+    }
+}
+
+/* A host with very many parts: there is room for what comes of them, and the other hosts' results are there. */
+static void test_room(void **state)
+{
+    struct world *w = begin();
+    struct audit a;
+
+    add(w->sheets[1], FACT_TIME_SOURCE, "", "tsc");
+    for (int k = 0; k < PARTS; k++) {
+        add_edge(w->sheets[0], k, 2000);
+    }
+    for (int i = 0; i < HOSTS; i++) {
+        sheet_finish(w->sheets[i]);
+        w->all[i] = *w->sheets[i];
+    }
+    assert_int_equal(judged(&a, w->all, HOSTS, &audit_usual), 0);
+    w->audit = a;
+    assert_true(a.count > 6u * (PARTS));
+    assert_int_equal(worst(w, "be.conn.matrix", 0), AUDIT_PASS);
+    assert_int_equal(worst(w, "cfg.time.source", 1), AUDIT_PASS);
+    done(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts_vote),      cmocka_unit_test(test_parts_of_hosts),
+        cmocka_unit_test(test_medians_by_host), cmocka_unit_test(test_first_owner),
+        cmocka_unit_test(test_tie_of_ports),    cmocka_unit_test(test_room)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
