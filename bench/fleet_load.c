@@ -7,6 +7,9 @@
  * file `acknowledged` has a line for each host: NAME STREAM LAST-NUMBER. With FOLIOT_LOAD_EVENTS set each report
  * carries an event with its number as text.
  *
+ * With FOLIOT_LOAD_SHEET set, a folder, each host answers an audit with the parts that lie there, a file each
+ * (src/core/audit/part.h); @HOST@ in them becomes its name, and a file PART.odd is that part of each fiftieth host.
+ *
  * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
 #include <errno.h>
@@ -31,6 +34,7 @@
 
 enum { TIMEOUT_MS = 30000, ANSWER_MAX = 64 << 20, SAMPLE_MAX = 1 << 20, JOINING_MAX = 64 };
 enum { LEAF_HOSTS = 64, SPINES = 64 };
+enum { PARTS = 16, PART_SIZE = 256 << 10, ODD = 50 };
 
 struct host {
     struct http_client *client;
@@ -41,6 +45,8 @@ struct host {
     uint64_t generation;
     int64_t report_at, beat_at, sent_at;
     bool joined, joining, table_sent;
+    uint64_t look_run; /* of an audit: which look is to be answered */
+    uint32_t look_number;
     uint64_t fleet_version, keys_version, settings_version;
     uint64_t members_base; /* of the pages that it is given; it keeps nothing of them */
     uint32_t members_cursor;
@@ -65,6 +71,10 @@ static struct {
     uint32_t router_count;
     uint64_t *signature;
     int32_t *p50, *p99;
+    struct { /* of a sheet */
+        char name[32], *text, *odd;
+    } parts[PARTS];
+    uint32_t part_count;
 } world;
 
 static int64_t now_ns(void)
@@ -259,6 +269,77 @@ static uint32_t fill_columns(const struct host *h)
     return n;
 }
 
+/* ---- a sheet ---- */
+
+static char *read_part(const char *folder, const char *name)
+{
+    char path[256];
+    char *text = calloc(1, PART_SIZE);
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "re");
+    if (text == NULL || file == NULL) {
+        free(text);
+        text = NULL;
+    } else if (fread(text, 1, PART_SIZE - 1, file) == PART_SIZE - 1) {
+        die("a part is too large");
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return text;
+}
+
+static void read_parts(const char *folder)
+{
+    static const char *const names[] = {"os",   "cpu",     "memory", "pcie", "gpu", "nic",
+                                        "rdma", "storage", "time",   "job",  "own", "now"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        char odd[40];
+        snprintf(odd, sizeof(odd), "%s.odd", names[i]);
+        char *text = read_part(folder, names[i]);
+        if (text != NULL) {
+            snprintf(world.parts[world.part_count].name, sizeof(world.parts[0].name), "%s",
+                     names[i]);
+            world.parts[world.part_count].odd = read_part(folder, odd);
+            world.parts[world.part_count++].text = text;
+        }
+    }
+}
+
+/* The text with its host's name; at most as large as a part. */
+static size_t name_host(const char *text, const char *host, char *to)
+{
+    char *end = to;
+    for (const char *mark; (mark = strstr(text, "@HOST@")) != NULL; text = mark + 6) {
+        end = mempcpy(end, text, (size_t)(mark - text));
+        end = stpcpy(end, host);
+    }
+    return (size_t)(stpcpy(end, text) - to);
+}
+
+/* Valid until the next call. */
+static Foliot__V1__Sheet *make_sheet(const struct host *h)
+{
+    static Foliot__V1__Sheet sheet;
+    static Foliot__V1__SheetPart parts[PARTS], *pointers[PARTS];
+    static char texts[PARTS][2 * PART_SIZE];
+    foliot__v1__sheet__init(&sheet);
+    for (uint32_t i = 0; i < world.part_count; i++) {
+        const bool odd = h->index % ODD == ODD - 1 && world.parts[i].odd != NULL;
+        const size_t size =
+            name_host(odd ? world.parts[i].odd : world.parts[i].text, h->name, texts[i]);
+        foliot__v1__sheet_part__init(&parts[i]);
+        parts[i].name = world.parts[i].name;
+        parts[i].body = (ProtobufCBinaryData){size, (uint8_t *)texts[i]};
+        pointers[i] = &parts[i];
+    }
+    sheet.audit = h->look_run;
+    sheet.number = h->look_number;
+    sheet.parts = pointers;
+    sheet.n_parts = world.part_count;
+    return &sheet;
+}
+
 static void make_report(struct host *h)
 {
     Foliot__V1__Report m = FOLIOT__V1__REPORT__INIT;
@@ -319,6 +400,8 @@ static void make_report(struct host *h)
     m.n_ports = world.nic_count;
     m.paths = &paths;
     m.table = h->table_sent ? NULL : &table;
+    m.sheet = h->look_run != 0 ? make_sheet(h) : NULL;
+    h->look_run = 0;
     if (message_encode(&m.base, &world.encoded) < 0 ||
         message_pack(world.encoded.bytes, world.encoded.size, &world.packed) < 0 ||
         message_buffer_reserve(&h->waiting, world.packed.size) < 0) {
@@ -348,6 +431,10 @@ static void on_reply(void *context, const struct http_result *r)
         }
     }
     h->table_sent = h->table_sent && !m->tables_wanted;
+    if (m->look != NULL) { /* an agent answers it with a report of its own */
+        h->look_run = m->look->audit;
+        h->look_number = m->look->number;
+    }
     if (m->members != NULL) {
         h->fleet_version = m->members->next == 0 ? m->members->version : h->fleet_version;
         h->members_base = m->members->version;
@@ -375,6 +462,7 @@ static void send_batch(struct host *h)
     m.keys_version = h->keys_version;
     m.settings_version = h->settings_version;
     m.version = (char *)(uintptr_t) "load";
+    m.features = world.part_count > 0 ? FOLIOT__V1__FEATURE__FEATURE_LOOK : 0;
     sealed.number = h->number;
     sealed.body = (ProtobufCBinaryData){h->waiting.size, h->waiting.bytes};
     m.reports = &pointer;
@@ -418,7 +506,10 @@ static void turn(struct host *h, int64_t now)
         h->beat_at = now + (int64_t)(draw() % (world.beat_ms * (uint64_t)NS_PER_MS));
         world.reporting++;
     }
-    if (now >= h->report_at && h->number == h->acknowledged) {
+    if (h->look_run != 0 && h->number == h->acknowledged) {
+        make_report(h);
+        send_batch(h);
+    } else if (now >= h->report_at && h->number == h->acknowledged) {
         make_report(h);
         h->report_at += world.report_ms * NS_PER_MS;
         send_batch(h);
@@ -485,6 +576,9 @@ static void set_up(char **argv)
     }
     world.keep = argv[10] != NULL;
     world.events = getenv("FOLIOT_LOAD_EVENTS") != NULL;
+    if (getenv("FOLIOT_LOAD_SHEET") != NULL) {
+        read_parts(getenv("FOLIOT_LOAD_SHEET"));
+    }
     snprintf(world.folder, sizeof(world.folder), "%s",
              world.keep ? argv[10] : "/tmp/foliot-load-XXXXXX");
     if ((!world.keep && mkdtemp(world.folder) == NULL) || world.nic_count > 16) {

@@ -306,6 +306,88 @@ def comes_back(rows):
              note=f"gaps in the history: {len(gaps)}")
 
 
+AUDIT_TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INSPECT = os.path.join(BUILD, "src", "app", "foliot-inspect")
+
+
+def write_sheet(folder):
+    """The largest machine of the tests, read, as parts: each host its own machine id and GUIDs, each fiftieth another kernel."""
+    sys.path.insert(0, os.path.join(AUDIT_TOP, "test", "audit"))
+    import machine  # pylint: disable=import-outside-toplevel
+    root = os.path.join(folder, "root")
+    machine.build(root, machine.files("roce", 1, large=True))
+    sheet = json.loads(subprocess.run([INSPECT, "--root", root], check=True, capture_output=True, text=True).stdout)
+    with open(os.path.join(AUDIT_TOP, "src", "core", "audit", "facts.h"), encoding="utf-8") as file:
+        keep = {name: kind.lower() for kind, name in re.findall(r'F\(\w+, \w+, (OWN|NOW), \w+, "([^"]+)"', file.read())}
+    parts = {}
+    for f in sheet["facts"]:
+        part = keep.get(f["fact"], f["section"])
+        value = "@HOST@." + f.get("value", "")[:8] if f["fact"] in ("os.machine_id", "rdma.guid") else f.get("value", "")
+        line = "\t".join((f["fact"], f.get("state", "value"), f["subject"], value, f["source"])) + "\n"
+        parts[part] = parts.get(part, "") + line
+    parts["os.odd"] = parts["os"].replace("-generic", "-other", 1)
+    for part, text in parts.items():
+        with open(os.path.join(folder, part), "w", encoding="utf-8") as file:
+            file.write(text)
+    return len(sheet["facts"])
+
+
+def audit_run(fleet):
+    """One of all hosts, to its end: seconds, and its name."""
+    keep = http.client.HTTPConnection("127.0.0.1", fleet.api, timeout=30)
+    begin = time.monotonic()
+    keep.request("POST", "/api/v1/audit/runs", "{}", {"Authorization": f"Bearer {fleet.admin}", "Content-Type": "application/json"})
+    answer = keep.getresponse()
+    body = json.loads(answer.read())
+    if answer.status != 200:
+        raise Missing(f"no audit: {body}")
+    path, worst = f"/api/v1/audit/runs/{body['run']}", []
+    while True:
+        worst.append(fleet.get("/api/v1/status", keep)[0])  # what others wait for meanwhile
+        state = json.loads(fleet.get(path, keep)[1])
+        if state["state"] not in ("reading", "judging"):
+            return time.monotonic() - begin, state, worst
+        time.sleep(0.05)
+
+
+def audit(rows):
+    """what one audit of the fleet costs its controller"""
+    with Fleet() as fleet:
+        sheet = os.path.join(fleet.folder, "sheet")
+        os.makedirs(sheet)
+        facts = write_sheet(sheet)
+        os.environ["FOLIOT_LOAD_SHEET"] = sheet
+        fleet.begin(HOSTS)
+        time.sleep(WARM)
+
+        def store_mb():
+            data = os.path.join(fleet.folder, "data")
+            return sum(os.path.getsize(os.path.join(data, name)) for name in os.listdir(data) if name.startswith("store.db")) / 1e6
+
+        cpu, begin = fleet.cpu_s(), time.monotonic()
+        time.sleep(60 if not QUICK else 10)
+        idle = (fleet.cpu_s() - cpu) / (time.monotonic() - begin)
+        size, cpu, begin = store_mb(), fleet.cpu_s(), time.monotonic()
+        took, state, beside = audit_run(fleet)
+        time.sleep(max(0, (60 if not QUICK else 10) - (time.monotonic() - begin)))
+        passed = time.monotonic() - begin
+        more = (fleet.cpu_s() - cpu) / passed - idle
+        grown = store_mb() - size
+        pages = []
+        run = f"/api/v1/audit/runs/{state['run']}"
+        for path in (run, f"{run}/results?limit=200", f"{run}/results?limit=200&cursor=1000", f"{run}/results?limit=200&check=cfg.sw.kernel",
+                     f"{run}/nodes?limit=200", f"{run}/results?host=load{HOSTS - 1}"):
+            times = ask(fleet, lambda i, path=path: path, 30, 0.02)
+            print(f"  {path[len(run):] or '(run)'}: p50 {quantile(times, 0.5):.1f} p99 {quantile(times, 0.99):.1f} ms", file=sys.stderr)
+            pages += times
+    command = f"load.py audit: {HOSTS} hosts, a sheet of {facts} facts each"
+    note = f"{state['counts']}, {took:.1f} s; beside it /api/v1/status took at most {max(beside):.0f} ms"
+    rows.add("audit.controller.cpu_pct", 100 * more, "% of a core", 20, 5, command=command, note=note)
+    rows.add("audit.controller.disk_mb", grown, "MB", 20, 5, command=command, note="history of the same minute is part of it")
+    rows.add("audit.controller.api_p99_ms", quantile(pages, 0.99), "ms", 50, 10, runs=len(pages), command=command,
+             note="the run, pages of 200 results and hosts")
+
+
 def main():
     rows = Rows("controller" if len(sys.argv) < 2 else f"controller-{sys.argv[1]}")
     for program in (CONTROLLER, LOAD):
@@ -315,6 +397,8 @@ def main():
     measures = {"carries": ([("controller.hosts", "hosts", 2000, 12500, "higher"), ("controller.cpu", "% of a core", 60, None)], carries),
                 "large": ([("controller.large_hosts", "hosts × 8 NICs", None, 12500, "higher")], large),
                 "comes_back": ([("controller.back_s", "s", 2, None)], comes_back),
+                "audit": ([("audit.controller.cpu_pct", "% of a core", 20, 5), ("audit.controller.disk_mb", "MB", 20, 5),
+                           ("audit.controller.api_p99_ms", "ms", 50, 10)], audit),
                 "sealing": ([("controller.api_state_sealing_p99", "ms", 20, 5)], sealing)}
     for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone: for those who change this script
         rows.measure(*measures[name])

@@ -50,10 +50,13 @@ static const struct command commands[] = {
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor},
     {NULL, "audit",
-     "[run] [--facts PATH] [--all] [--json] [--root FOLDER] [--config FILE] | show PATH... [--all] "
-     "[--json] [--config FILE] | gate [--format FORM] [--facts PATH] [--root FOLDER] [--config "
+     "[run] [--facts PATH] [--all] [--json] [--junit FILE] [--html FILE] [--root FOLDER] [--config "
+     "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "
+     "[--format FORM] [--facts PATH] [--root FOLDER] [--config "
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
-     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--format FORM] [RUN] | nodes [RUN] "
+     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--format FORM] [RUN] [--junit "
+     "FILE] [--html FILE] "
+     "| nodes [RUN] "
      "| "
      "runs | stop RUN | diff RUN RUN" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",

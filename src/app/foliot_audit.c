@@ -158,6 +158,8 @@ int command_audit(int argc, char *argv[])
         {"config", 0, OPTION_TEXT, &o.config, .expected = "a file as audit.yaml"},
         {"output", 'o', OPTION_TEXT, &o.output, .expected = "a file"},
         {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
+        {"junit", 0, OPTION_TEXT, &o.files.junit, .expected = "a file"},
+        {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},
         {"json", 0, OPTION_FLAG, &o.json},
         {"markdown", 0, OPTION_FLAG, &o.markdown},
         {"man", 0, OPTION_FLAG, &o.man},

@@ -1,11 +1,13 @@
 /* foliot_audit.h: what the parts of `foliot audit` share. */
 #pragma once
+#include "app/foliot_audit_report.h"
 #include "core/audit/judge.h"
 #include "service/audit/settings.h"
 
 struct audit_options {
     const char *root, *facts, *config, *output, *host;
     unsigned format; /* of the gate */
+    struct audit_files files;
     bool json, markdown, man, all;
 };
 

@@ -169,7 +169,56 @@ static int print_json(struct api *api, json_t *run)
     return status == EXIT_WELL ? exit_of_counts(counts) : status;
 }
 
-static int show_run_of(struct api *api, const char *id)
+static int ask_list(struct api *api, const json_t *run, const char *what, json_t *report,
+                    const char *key)
+{
+    char path[PATH_SIZE];
+    json_t *items = NULL;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/%s?limit=1000", api_text(run, "run"),
+             what);
+    const int status = api_ask_pages(api, path, &items);
+    if (status == EXIT_WELL) {
+        json_object_set_new(report, key, items);
+    }
+    return status;
+}
+
+/* As foliot_audit_report.h has it. */
+static int write_files(struct api *api, const struct audit_files *files, const json_t *run)
+{
+    json_t *report = json_object(), *ids = json_array(), *c;
+    size_t i;
+
+    if (files->junit == NULL && files->html == NULL) {
+        json_decref(ids);
+        json_decref(report);
+        return EXIT_WELL;
+    }
+    json_array_foreach(json_object_get(run, "checks"), i, c)
+    {
+        json_array_append_new(ids, json_string(api_text(c, "check")));
+    }
+    json_object_set_new(report, "checks", ids);
+    json_object_set_new(report, "title",
+                        json_sprintf("audit of %s hosts, %s", api_number_text(run, "hosts").text,
+                                     field_time(run, "started_utc_ns").text));
+    json_object_set(report, "left_out", json_object_get(run, "left_out"));
+    int status = ask_list(api, run, "nodes", report, "hosts");
+    const json_t *first = json_array_get(json_object_get(report, "hosts"), 0);
+    if (status == EXIT_WELL && first != NULL && json_object_get(first, "marks") == NULL) {
+        fputs("foliot audit: --junit and --html need a controller of this release; this one does "
+              "not tell each check of each host\n",
+              stderr);
+        status = EXIT_UNREACHABLE;
+    }
+    status = status == EXIT_WELL ? ask_list(api, run, "results", report, "results") : status;
+    status = status == EXIT_WELL ? audit_report_write(files, report) : status;
+    json_decref(report);
+    return status;
+}
+
+static int show_run_of(struct api *api, const struct audit_files *files, const char *id)
 {
     char path[PATH_SIZE];
 
@@ -179,7 +228,10 @@ static int show_run_of(struct api *api, const char *id)
         return status;
     }
     json_t *run = json_incref(api->answer);
-    status = api->json ? print_json(api, run) : print_run(api, run);
+    status = write_files(api, files, run);
+    if (status == EXIT_WELL) {
+        status = api->json ? print_json(api, run) : print_run(api, run);
+    }
     json_decref(run);
     return status;
 }
@@ -229,7 +281,7 @@ static int follow(struct api *api, char id[24])
     return status;
 }
 
-static int run(struct api *api, int count, char *words[])
+static int run(struct api *api, const struct audit_files *files, int count, char *words[])
 {
     json_t *body = json_object(), *hosts = json_array();
     char id[24];
@@ -247,7 +299,7 @@ static int run(struct api *api, int count, char *words[])
     }
     snprintf(id, sizeof(id), "%s", api_text(api->answer, "run"));
     status = follow(api, id);
-    return status == EXIT_WELL ? show_run_of(api, id) : status;
+    return status == EXIT_WELL ? show_run_of(api, files, id) : status;
 }
 
 /* ---- the rest ---- */
@@ -417,18 +469,23 @@ bool audit_means_fleet(int argc, char *argv[])
     return false;
 }
 
-static int ask(struct api *api, int count, char *words[], unsigned format)
+struct fleet_options {
+    unsigned format; /* of the gate */
+    struct audit_files files;
+};
+
+static int ask(struct api *api, int count, char *words[], const struct fleet_options *o)
 {
     const char *word = count > 0 ? words[0] : "run";
 
     if (strcmp(word, "run") == 0) {
-        return run(api, count > 0 ? count - 1 : 0, words + 1);
+        return run(api, &o->files, count > 0 ? count - 1 : 0, words + 1);
     }
     if (strcmp(word, "runs") == 0 && count == 1) {
         return runs(api);
     }
     if (strcmp(word, "show") == 0 && count <= 2) {
-        return show_run_of(api, count == 2 ? words[1] : "latest");
+        return show_run_of(api, &o->files, count == 2 ? words[1] : "latest");
     }
     if (strcmp(word, "nodes") == 0 && count <= 2) {
         return nodes(api, count == 2 ? words[1] : "latest");
@@ -440,7 +497,7 @@ static int ask(struct api *api, int count, char *words[], unsigned format)
         return diff(api, words[1], words[2]);
     }
     if (strcmp(word, "gate") == 0 && count == 2) {
-        return gate(api, words[1], format);
+        return gate(api, words[1], o->format);
     }
     command_usage(command_find("audit"), stderr);
     return EXIT_USAGE;
@@ -451,18 +508,21 @@ int audit_fleet(int argc, char *argv[])
     static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
     struct api api;
     bool fleet = false;
-    unsigned format = 0;
-    const struct option_entry own[] = {{"fleet", 0, OPTION_FLAG, &fleet},
-                                       {"format", 0, OPTION_CHOICE, &format, .choices = formats},
-                                       {0}};
+    struct fleet_options o = {0};
+    const struct option_entry own[] = {
+        {"fleet", 0, OPTION_FLAG, &fleet},
+        {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
+        {"junit", 0, OPTION_TEXT, &o.files.junit, .expected = "a file"},
+        {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},
+        {0}};
 
     api_init(&api, "audit");
     const int r = api_parse(&api, own, argc, argv);
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    api.json = api.json || format == 1;
-    const int status = ask(&api, argc - api.first, argv + api.first, format);
+    api.json = api.json || o.format == 1;
+    const int status = ask(&api, argc - api.first, argv + api.first, &o);
     api_done(&api);
     return status;
 }

@@ -181,12 +181,28 @@ static int exit_of(enum audit_status worst)
                                                       : EXIT_WELL;
 }
 
+static int write_files(const struct audit_options *o, const struct audit *a)
+{
+    int status = EXIT_WELL;
+
+    if (o->files.junit != NULL || o->files.html != NULL) {
+        json_t *report = audit_report_of(a);
+        status = audit_report_write(&o->files, report);
+        json_decref(report);
+    }
+    return status;
+}
+
 int audit_show(const struct audit_options *o, const struct audit *a,
                const struct audit_settings *settings)
 {
     uint32_t counts[AUDIT_STATUS_COUNT];
     const enum audit_status worst = audit_worst(a, "", UINT32_MAX, counts);
+    const int written = write_files(o, a);
 
+    if (written != EXIT_WELL) {
+        return written;
+    }
     if (o->json) {
         print_json(a, counts, worst, o->all);
         return exit_of(worst);

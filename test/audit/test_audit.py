@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import machine  # noqa: E402
@@ -103,6 +104,51 @@ class Audit(unittest.TestCase):
         for form, code in (("text", 3), ("slurm", 1), ("npd", 2), ("nagios", 3)):
             done = self.foliot("gate", "--root", self.root, "--format", form)
             self.assertEqual(done.returncode, code, done.stdout)
+
+    def test_files_for_pipelines_and_browsers(self):
+        """JUnit: a suite for each host, unknown an error; HTML: names as they are, no markup of theirs, nothing from elsewhere."""
+        def change(number, facts):
+            if number == 2:
+                facts["os.kernel", ""]["value"] = "6.8.0-58-generic"
+            if number == 3:
+                facts["time.source", ""].update(state="no_permission", value="")
+            if number == 4:
+                facts["os.product", ""]["value"] = "<script>alert(1)</script>"
+        self.cohort(8, change)
+        os.rename(os.path.join(self.sheets, "h5.json"), os.path.join(self.sheets, "five.json"))
+        path = os.path.join(self.sheets, "five.json")
+        with open(path, encoding="utf-8") as file:
+            sheet = json.load(file)
+        sheet["host"] = "h5<img src=x onerror=alert(2)>\"'&\x1b"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+        junit, html = (os.path.join(self.folder, name) for name in ("audit.xml", "audit.html"))
+        done = self.foliot("show", self.sheets, "--junit", junit, "--html", html, "--json", "--all")
+        results = json.loads(done.stdout)["results"]
+        suites = {suite.get("name"): suite for suite in ElementTree.parse(junit).getroot()}
+        self.assertEqual((len(suites), [name for name in suites if name.startswith("h5")]), (8, ["h5<img src=x onerror=alert(2)>\"'&?"]))
+        for host, check, tag in (("h2", "cfg.sw.kernel", "failure"), ("h3", "cfg.time.source", "error"), ("h1", "cfg.sw.kernel", None)):
+            case = [c for c in suites[host] if c.get("name") == check][0]
+            self.assertEqual([child.tag for child in case], [tag] if tag else [], (host, check))
+        self.assertIn("found 6.8.0-58-generic, expected 6.8.0-60-generic", [c for c in suites["h2"] if c.get("name") == "cfg.sw.kernel"][0][0].text)
+        for suite in suites.values():
+            name = suite.get("name") if "<" not in suite.get("name") else sheet["host"]
+            worst = {}
+            for r in results:
+                if r["host"] == name:
+                    order = ["fail", "unknown", "warn", "pass", "skip"]
+                    worst[r["check"]] = min(worst.get(r["check"], "skip"), r["status"], key=order.index)
+            counts = tuple(list(worst.values()).count(status) for status in ("fail", "unknown", "skip"))
+            self.assertEqual(tuple(int(suite.get(key)) for key in ("failures", "errors", "skipped")), counts, name)
+            self.assertEqual(int(suite.get("tests")), len(worst), name)
+        with open(html, encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotRegex(page, r"<script|<img|onerror=alert\(2\)>|src=\"|href=|url\(")
+        self.assertIn("h5&lt;img src=x onerror=alert(2)&gt;", page)
+        self.assertIn("cfg.sw.kernel", page)
+        # a file that can't be written is told, and a pipeline sees it
+        done = self.foliot("show", self.sheets, "--junit", os.path.join(self.folder, "none", "audit.xml"))
+        self.assertEqual((done.returncode, "can't be written" in done.stderr), (3, True), done.stderr)
 
     def test_nothing_at_all_is_no_pass(self):
         os.makedirs(self.root)

@@ -1,5 +1,5 @@
-/* test_audit_cohort.c: who decides what is usual: hosts, each with one vote, however many parts it has or claims to have; whose an
- * identity is that two hosts have; ports that half of the hosts use. */
+/* test_audit_cohort.c: who decides what is usual: hosts, each with one vote, however many parts it has or claims to have;
+ * whose an identity is that two hosts have; ports that half of the hosts use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -135,7 +135,8 @@ void rule_irqs(struct judging *j)
               "all on the NIC's node");
 }
 
-/* Of the same port of other hosts of this product: how many are up, less those that are down. `*ret_known`: two or more are known. */
+/* Of the same port of other hosts of this product: how many are up, less those that are down. `*ret_known`: two or more
+ * are known. */
 static int peers_up(struct judging *j, bool *ret_known)
 {
     const struct audit *a = j->audit;

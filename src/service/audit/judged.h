@@ -1,4 +1,5 @@
-/* judged.h: sheets judged, in memory that is counted beforehand: however much hosts send, there is room for all that comes of it. */
+/* judged.h: sheets judged, in memory that is counted beforehand: however much hosts send, there is room for all that comes
+ * of it. */
 #pragma once
 #include "core/audit/judge.h"
 

@@ -380,6 +380,7 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
     json_put_string(j, "connectivity", connectivity(call, h));
     json_put_string(j, "gate", audit_status_name(f->gate));
     put_gate_text(call, "gate_text", f->gate, f->line);
+    json_put_string(j, "marks", f->marks);
     json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
     json_put_end(j);
 }
