@@ -464,9 +464,13 @@ static bool one_way(const struct locate_case *c, const struct locate_element *e)
     return ways <= 1;
 }
 
-bool inquiry_place(struct inquiry *q, struct mono since, const struct locate_route *route,
-                   const struct locate_element *word, struct locate_element *ret)
+/* What explains it. An open case before one that is over: that one's end and another's beginning are seconds apart for
+ * whoever hears of both by reports. */
+static struct known *explains(struct inquiry *q, struct mono since,
+                              const struct locate_route *route)
 {
+    struct known *best = NULL;
+
     for (uint32_t i = 0; i < q->known_count; i++) {
         struct known *k = &q->known[i];
         const bool over = k->over.ns != MONO_NEVER.ns;
@@ -476,18 +480,31 @@ bool inquiry_place(struct inquiry *q, struct mono since, const struct locate_rou
             !crosses(route, &k->c.elements[k->shown])) {
             continue;
         }
-        const uint32_t at =
-            word != NULL && k->c.alike && !k->worded ? meant(&k->c, word) : k->c.count;
-        if (at < k->c.count) {
-            q->version += at != k->shown;
-            k->shown = at;
-            k->worded = true;
+        if (!over) {
+            return k;
         }
-        *ret = k->c.elements[k->shown];
-        ret->direction = one_way(&k->c, ret) ? ret->direction : DIRECTION_NONE;
-        return true;
+        best = best == NULL ? k : best;
     }
-    return false;
+    return best;
+}
+
+bool inquiry_place(struct inquiry *q, struct mono since, const struct locate_route *route,
+                   const struct locate_element *word, struct locate_element *ret)
+{
+    struct known *k = explains(q, since, route);
+
+    if (k == NULL) {
+        return false;
+    }
+    const uint32_t at = word != NULL && k->c.alike && !k->worded ? meant(&k->c, word) : k->c.count;
+    if (at < k->c.count) {
+        q->version += at != k->shown;
+        k->shown = at;
+        k->worded = true;
+    }
+    *ret = k->c.elements[k->shown];
+    ret->direction = one_way(&k->c, ret) ? ret->direction : DIRECTION_NONE;
+    return true;
 }
 
 uint32_t inquiry_cases(const struct inquiry *q, struct locate_case ret[static INQUIRY_KNOWN])

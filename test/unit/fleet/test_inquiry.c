@@ -287,6 +287,35 @@ static void the_next_fault_has_one_name(void **state)
     }
 }
 
+/* One ends as another begins, and some ways cross both: what they lose is of the one that is there. */
+static void what_is_over_explains_nothing_new(void **state)
+{
+    world_new(1, 64, 4, 4);
+    pass(12);
+    fault((struct locate_element){ELEMENT_NIC, DIRECTION_BOTH, 5, 0}, 1);
+    tell_now();
+    pass(30);
+    heal();
+    const struct mono began = now();
+    fault((struct locate_element){ELEMENT_TRUNK, DIRECTION_OUT, 1 + 5 % 4, SPINE_KEY}, 1);
+    w.now_ms += 1000;
+    for (uint32_t h = 0; h < w.hosts; h++) {
+        tell(h, 0);
+    }
+    pass(25);
+    uint32_t both = 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        const struct locate_route *r = &w.ways[i].p.route;
+        struct locate_element e;
+        if (w.ways[i].loss > 0 && r->from.index == 5) {
+            assert_true(inquiry_place(w.q, began, r, NULL, &e));
+            assert_int_equal(e.kind, ELEMENT_TRUNK);
+            both++;
+        }
+    }
+    assert_true(both > 0);
+}
+
 static void two_faults_have_two(void **state)
 {
     uint32_t named = 0, worlds = 0;
@@ -413,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_fault_has_one_name),
         cmocka_unit_test(the_next_fault_has_one_name),
+        cmocka_unit_test(what_is_over_explains_nothing_new),
         cmocka_unit_test(two_faults_have_two),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(it_begins_and_ends),
