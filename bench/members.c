@@ -24,10 +24,10 @@
 #include "service/agent/members.h"
 #include "service/agent/uplink_internal.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/members.h"
 #include "service/controller/fleet/quota.h"
+#include "service/controller/fleet/ways.h"
 #include "service/controller/trust/trust.h"
 
 enum { SMALL = 500, JOINS = 200, ANSWER = 64 << 20 };
@@ -64,7 +64,7 @@ static void begin_controller(void)
     const struct controller_options options = {CONTROLLER_CONFIG_DEFAULT, false};
     controller = calloc(1, sizeof(*controller));
     if (controller == NULL || authority_create(folder, words) < 0 ||
-        controller_open(controller, &options, false) < 0 || fabric_open(controller) < 0) {
+        controller_open(controller, &options, false) < 0 || ways_open(controller) < 0) {
         die("the controller can't be opened");
     }
 }

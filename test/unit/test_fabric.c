@@ -11,7 +11,7 @@
 
 #include "core/brain/brain.h"
 #include "core/fleet/delay_code.h"
-#include "service/controller/fleet/fabric.h"
+#include "service/controller/fleet/ways.h"
 
 /* NIC 0 of h0 hangs on leafA, NIC 1 of h1 on leafB; two spines between them. */
 enum { WAYS = 2, HOPS = 3 };
@@ -20,7 +20,7 @@ static struct fleet_nic nics[2];
 static struct fleet_host *host_list[2] = {&hosts[0], &hosts[1]};
 static struct fleet_nic *nic_list[2] = {&nics[0], &nics[1]};
 static struct controller world;
-static struct fleet_hops ways[2][WAYS];
+static struct fabric_way ways[2][WAYS];
 static struct fleet_path paths[2][WAYS];
 
 static int begin(void **state)
@@ -57,13 +57,13 @@ static int begin(void **state)
                                               .p99 = delay_encode(5000 + 1000 * k)};
         }
     }
-    return fabric_open(&world);
+    return ways_open(&world);
 }
 
 static int end(void **state)
 {
     (void)state;
-    fabric_close(&world);
+    ways_close(&world);
     brain_delete(world.brain);
     return 0;
 }
@@ -75,7 +75,7 @@ static void tell(uint32_t i, uint32_t *switches, size_t places, const char *cons
     uint32_t local[WAYS] = {i, i}, peer[WAYS] = {1 - i, 1 - i}, port[WAYS] = {100, 101},
              count[WAYS] = {HOPS, HOPS};
     Foliot__V1__PathTable t = FOLIOT__V1__PATH_TABLE__INIT;
-    struct fleet_hops fresh[WAYS] = {{0}};
+    struct fabric_way fresh[WAYS] = {{0}};
     t.n_out_local = t.n_out_peer = t.n_out_port = t.n_out_hops = WAYS;
     t.out_local = local;
     t.out_peer = peer;
@@ -86,12 +86,12 @@ static void tell(uint32_t i, uint32_t *switches, size_t places, const char *cons
     t.n_router = name_count;
     t.router = (char **)(uintptr_t)names;
     for (uint32_t k = 0; k < WAYS; k++) {
-        fresh[k] = (struct fleet_hops){
+        fresh[k] = (struct fabric_way){
             .local = i, .peer = 1 - i, .port = (uint16_t)(100 + k), .hops = HOPS};
     }
-    fabric_name_ways(&world, &hosts[i], &t, fresh);
-    fabric_add_ways(&world, fresh, WAYS);
-    fabric_take_ways(&world, hosts[i].hops, hosts[i].hop_count);
+    ways_name(&world, &hosts[i], &t, fresh);
+    fabric_on_ways(world.fabric, fresh, WAYS, controller_mono());
+    fabric_on_ways_gone(world.fabric, hosts[i].hops, hosts[i].hop_count, controller_mono());
     memcpy(ways[i], fresh, sizeof(fresh));
     hosts[i].hops = ways[i];
     hosts[i].hop_count = WAYS;
@@ -125,7 +125,7 @@ static const struct fabric_trunk *trunk(const char *from, const char *to)
 static void look(void)
 {
     world.fabric->looked = (struct mono){INT64_MIN / 2};
-    fabric_look(&world);
+    ways_look(&world);
 }
 
 static void test_names(void **state)
@@ -141,7 +141,7 @@ static void test_names(void **state)
         assert_int_equal(f->switches[fabric_find_switch(f, leaves[i]) - 1].tier, 0);
         assert_int_equal(f->switches[fabric_find_switch(f, leaves[i]) - 1].ways, 4);
         assert_int_equal(f->switches[fabric_find_switch(f, spines[i]) - 1].tier, 1);
-        assert_string_equal(fabric_first_switch(&world, &nics[i]), leaves[i]);
+        assert_string_equal(ways_first_switch(&world, &nics[i]), leaves[i]);
     }
     assert_int_equal(fabric_find_switch(f, "10.0.0.1"), 0);
     assert_int_equal(trunk("leafA", "spine1")->ways, 1);
@@ -159,7 +159,7 @@ static void test_unknown(void **state)
                      0); /* of a way not known whole nothing is concluded */
     assert_int_equal(world.fabric->ways, 2);
     assert_int_equal(world.fabric->ways_known, 0);
-    assert_null(fabric_first_switch(&world, &nics[0]));
+    assert_null(ways_first_switch(&world, &nics[0]));
     tell(0, (uint32_t[]){1, 1, 1, 1, 1}, 5, names, 1);
     assert_int_equal(world.fabric->switches[0].ways, 0);
     nics[0].host = &hosts[1];
@@ -175,7 +175,7 @@ static void test_gone(void **state)
     tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3); /* around spine1 */
     look();
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine1")), "gone");
-    assert_true(trunk("leafA", "spine1")->gone_utc_ns > 0);
+    assert_int_not_equal(trunk("leafA", "spine1")->gone.ns, 0);
     assert_string_equal(fabric_trunk_state(trunk("spine1", "leafA")), "good");
     assert_int_equal(trunk("leafA", "spine0")->ways, 2);
     tell_both();
@@ -193,7 +193,7 @@ static void test_gone_for_long(void **state)
     tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3);
     struct fabric *f = world.fabric;
     for (uint32_t i = 0; i < f->trunk_count; i++) {
-        f->trunks[i].gone_utc_ns -= f->trunks[i].ways == 0 ? FABRIC_GONE_NS + NS_PER_S : 0;
+        f->trunks[i].gone.ns -= f->trunks[i].ways == 0 ? FABRIC_GONE_NS + NS_PER_S : 0;
     }
     look();
     assert_null(trunk("leafA", "spine1"));

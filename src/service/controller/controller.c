@@ -16,7 +16,6 @@
 #include "service/controller/api/live.h"
 #include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
@@ -25,6 +24,7 @@
 #include "service/controller/fleet/recording.h"
 #include "service/controller/fleet/state.h"
 #include "service/controller/fleet/topology.h"
+#include "service/controller/fleet/ways.h"
 #include "service/controller/history/remote.h"
 #include "service/controller/history/seal.h"
 #include "service/controller/history/worker.h"
@@ -372,7 +372,7 @@ void controller_close(struct controller *c)
     measures_close(c);
     audits_close(c);
     declared_free(c);
-    fabric_close(c);
+    ways_close(c);
     fault_close(c);
     fleet_config_free(c);
     fleet_free(c);
@@ -463,7 +463,7 @@ static int open_all(struct controller *c)
                  {"measurements on demand", measures_open},
                  {"audits", audits_open},
                  {"the declared topology", declared_load},
-                 {"the fabric", fabric_open},
+                 {"the fabric", ways_open},
                  {"faults", fault_open},
                  {"alert rules and incidents", alarm_open},
                  {"which controller of the fleet this is", instance_begin},

@@ -6,8 +6,8 @@
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/topology.h"
+#include "service/controller/fleet/ways.h"
 
 static void put_switch(struct json_writer *j, const char *name, uint32_t tier, uint32_t ways,
                        const char *declared)
@@ -55,7 +55,8 @@ static void put_trunk(const struct fabric *f, struct json_writer *j, const struc
     json_put_string(j, "from", f->switches[t->from].name);
     json_put_string(j, "to", f->switches[t->to].name);
     json_put_string(j, "state", fabric_trunk_state(t));
-    json_put_int_if(j, "gone_utc_ns", t->ways == 0, t->gone_utc_ns);
+    json_put_int_if(j, "gone_utc_ns", t->ways == 0,
+                    controller_utc_ns() - mono_sub(controller_mono(), t->gone).ns);
     json_put_uint(j, "ways", t->ways);
     json_put_uint(j, "paths_alive", t->alive);
     json_put_uint(j, "paths_lossy", t->lossy);
@@ -97,7 +98,7 @@ void api_get_fabric(struct api_call *call)
         api_error(call, 503, "memory", "out of memory");
         return;
     }
-    fabric_look(c);
+    ways_look(c);
     for (uint32_t i = 0; i < f->trunk_count; i++) {
         wanted[f->trunks[i].from] = wanted[f->trunks[i].to] = 1;
     }

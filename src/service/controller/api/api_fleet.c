@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "core/fleet/delay_code.h"
+#include "core/fleet/fabric.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/trust/trust.h"
 #include "wire/switch_page.h"
@@ -309,7 +309,7 @@ const char *api_path_word(uint32_t state)
 static void put_switches(const struct controller *c, struct json_writer *j,
                          const struct fleet_path *p)
 {
-    const struct fleet_hops *way = fleet_way(c, p->peer, p->local, p->port);
+    const struct fabric_way *way = fleet_way(c, p->peer, p->local, p->port);
     if (!fabric_names_way(way)) {
         json_put_null(j, "switches");
         return;

@@ -8,8 +8,8 @@
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
+#include "service/controller/fleet/ways.h"
 
 static const char *port_word(uint32_t state)
 {
@@ -69,7 +69,7 @@ void api_put_link(struct controller *c, struct json_writer *j, const struct flee
     const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
     put_place(j, n, known);
-    json_put_string(j, "first_switch", known ? fabric_first_switch(c, n) : NULL);
+    json_put_string(j, "first_switch", known ? ways_first_switch(c, n) : NULL);
     json_put_string(j, "state", port_word(known ? n->state : 0));
     json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
     json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);
@@ -106,7 +106,7 @@ static bool has_words(struct controller *c, const struct fleet_nic *n, const cha
                       struct mono now)
 {
     const bool known = n->reported && fleet_current(c, n->host, now);
-    const char *first = known && n->leaf[0] == 0 ? fabric_first_switch(c, n) : NULL;
+    const char *first = known && n->leaf[0] == 0 ? ways_first_switch(c, n) : NULL;
     char names[512];
     snprintf(names, sizeof(names), "%s/%s rail%u %s %s %s %s %s", n->host->name, n->name, n->rail,
              n->leaf, first != NULL ? first : "", known ? n->neighbour : "",
@@ -158,7 +158,7 @@ static struct row row_of(struct controller *c, const struct order *order, const 
     const bool known = n->reported && fleet_current(c, n->host, now);
     struct row row = {.nic = n};
     if (strcmp(order->by, "leaf") == 0) {
-        const char *first = n->leaf[0] == 0 && known ? fabric_first_switch(c, n) : NULL;
+        const char *first = n->leaf[0] == 0 && known ? ways_first_switch(c, n) : NULL;
         row.text = first != NULL ? first : n->leaf;
     } else if (strcmp(order->by, "nic") == 0) {
         row.text = n->host->name;

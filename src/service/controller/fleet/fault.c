@@ -6,8 +6,8 @@
 #include <syslog.h>
 
 #include "core/brain/brain.h"
+#include "core/fleet/fabric.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
@@ -53,7 +53,7 @@ static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uin
                      struct locate_route *ret)
 {
     const struct fleet_nic *a = fleet_find_nic(c, from), *b = fleet_find_nic(c, to);
-    const struct fleet_hops *way = fleet_way(c, from, to, port);
+    const struct fabric_way *way = fleet_way(c, from, to, port);
     if (a == NULL || b == NULL) {
         return false;
     }
@@ -62,16 +62,7 @@ static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uin
                                  .from = {from},
                                  .to = {to},
                                  .teller = {b->host->index}};
-    for (uint32_t k = 0; way != NULL && k < way->hops && way->hops <= PATH_HOP_MAX; k++) {
-        const uint32_t number = way->switches[k];
-        const uint32_t kind =
-            number != 0 ? element_at(&c->fabric->switches[number - 1].place).kind : ELEMENT_UNKNOWN;
-        if (kind == ELEMENT_UNKNOWN) {
-            ret->box_count = 0;
-            break;
-        }
-        ret->boxes[ret->box_count++] = (struct locate_box){number, (uint8_t)kind};
-    }
+    fabric_route(c->fabric, way, ret);
     return true;
 }
 
@@ -134,54 +125,6 @@ static void sweep(struct controller *c, struct mono now)
 
 /* ---- names ---- */
 
-static struct place place_at(const struct controller *c, uint64_t number)
-{
-    return number > 0 && number <= c->fabric->switch_count
-               ? c->fabric->switches[number - 1].place
-               : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
-}
-
-/* A trunk from the leaf upwards, as agents name it. */
-static struct element element_from(const struct controller *c, const struct locate_element *e)
-{
-    struct element r;
-    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
-        r = element_of((enum element_kind)e->kind, e->kind == ELEMENT_NIC ? PLACE_NIC : PLACE_HOST,
-                       (uint32_t)e->a);
-    } else {
-        const struct place a = place_at(c, e->a);
-        r = element_at(&a);
-        r.kind = e->kind;
-    }
-    r.direction = e->direction;
-    if (e->kind == ELEMENT_TRUNK) {
-        r.b = place_at(c, e->b);
-        const bool swap = r.a.kind == PLACE_SPINE || (r.a.kind == r.b.kind && e->a > e->b);
-        if (swap) {
-            const struct place a = r.a;
-            r.a = r.b;
-            r.b = a;
-            r.direction = r.direction == DIRECTION_OUT  ? DIRECTION_IN
-                          : r.direction == DIRECTION_IN ? DIRECTION_OUT
-                                                        : r.direction;
-        }
-    }
-    return r;
-}
-
-/* false: what it names isn't known here. */
-static bool element_to(const struct controller *c, const struct element *e,
-                       struct locate_element *ret)
-{
-    *ret = (struct locate_element){.kind = (uint8_t)e->kind, .a = e->a.number};
-    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
-        return true;
-    }
-    ret->a = fabric_find_place(c->fabric, &e->a);
-    ret->b = e->kind == ELEMENT_TRUNK ? fabric_find_place(c->fabric, &e->b) : 0;
-    return ret->a != 0 && (e->kind != ELEMENT_TRUNK || ret->b != 0);
-}
-
 void fault_place(struct controller *c, struct alert_finding *f)
 {
     struct brain_place place = {.since = f->since};
@@ -191,9 +134,10 @@ void fault_place(struct controller *c, struct alert_finding *f)
         !route_of(c, f->from_nic, f->to_nic, f->port, &place.route)) {
         return;
     }
-    place.worded = f->suspect.kind != ELEMENT_UNKNOWN && element_to(c, &f->suspect, &place.word);
+    place.worded =
+        f->suspect.kind != ELEMENT_UNKNOWN && fabric_locate(c->fabric, &f->suspect, &place.word);
     if (brain_tell(c->brain, controller_mono(), BRAIN_PLACE, &place, &is) == 1) {
-        f->suspect = element_from(c, &is.element);
+        f->suspect = fabric_element(c->fabric, &is.element);
         f->choice = (struct element_choice){0};
     }
 }

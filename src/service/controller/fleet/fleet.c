@@ -7,8 +7,8 @@
 
 #include "base/prng.h"
 #include "core/brain/brain.h"
+#include "core/fleet/fabric.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/members.h"
 #include "service/controller/fleet/quota.h"
@@ -499,7 +499,7 @@ int fleet_remove(struct controller *c, struct fleet_host *h)
     }
     free(h->paths);
     job_forget_host(h);
-    fabric_take_ways(c, h->hops, h->hop_count);
+    fabric_on_ways_gone(c->fabric, h->hops, h->hop_count, controller_mono());
     free(h->hops);
     h->hops = NULL;
     h->hop_count = 0;

@@ -61,7 +61,7 @@ int64_t controller_back(int64_t at_ns, int64_t later_ns, int64_t earlier_ns);
 int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns);
 
 /* Which switches the packets of a path pass; NULL: not known. */
-const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
+const struct fabric_way *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
                                    uint32_t port);
 /* How many these are; 0: not known. */
 uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port);

@@ -5,6 +5,7 @@
 
 #include "base/limits.h"
 #include "base/time.h"
+#include "core/fleet/fabric.h"
 #include "core/fleet/freshness.h"
 #include "core/fleet/member.h"
 #include "core/fleet/report.h"
@@ -62,7 +63,7 @@ struct fleet_host {
     struct fleet_path *paths;
     int64_t paths_at_ns; /* as they were then, on our clock; 0: nothing is known of them */
     uint32_t path_count, paths_dead, paths_lossy;
-    struct fleet_hops *hops; /* of own paths, by NIC, peer and port */
+    struct fabric_way *hops; /* of own paths, by NIC, peer and port */
     uint32_t hop_count;
     struct fleet_job_process *jobs; /* as in its last rollup; job.h */
     uint32_t job_count;

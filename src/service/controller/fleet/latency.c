@@ -8,9 +8,9 @@
 #include "core/fleet/delay_code.h"
 #include "platform/store/chunk.h"
 #include "service/controller/controller.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/latency.h"
+#include "service/controller/fleet/ways.h"
 
 enum { RAIL_SIZE = 11 }; /* of its digits and the newline */
 
@@ -40,7 +40,7 @@ int latency_init(struct latency_matrix *m, const struct controller *c, const uin
         m->index_of[id] = UINT32_MAX;
         if (n != NULL && (visible == NULL || visible[n->host->index])) {
             struct latency_nic *copy = &m->nics[m->nic_count++];
-            const char *leaf = n->leaf[0] != 0 ? n->leaf : fabric_first_switch(c, n);
+            const char *leaf = n->leaf[0] != 0 ? n->leaf : ways_first_switch(c, n);
             copy->id = id;
             copy->rail = n->rail;
             snprintf(copy->leaf, sizeof(copy->leaf), "%s", leaf != NULL ? leaf : "");

@@ -39,12 +39,6 @@ static inline int64_t fleet_path_loss_ppm(const struct fleet_path *p)
     return p->state != 0 ? (int64_t)p->loss_ppm : -1;
 }
 
-struct fleet_hops { /* how many switches a host's own packets pass, and which */
-    uint32_t local, peer;
-    uint16_t port, hops;
-    uint16_t switches[PATH_HOP_MAX]; /* of fabric.h, + 1; 0: not known */
-};
-
 struct fleet_nic {
     uint32_t id;
     struct fleet_host *host;

@@ -11,11 +11,11 @@
 #include "service/controller/api/live.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
-#include "service/controller/fleet/fabric.h"
 #include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
+#include "service/controller/fleet/ways.h"
 #include "service/controller/history/remote.h"
 #include "service/controller/job/job.h"
 
@@ -411,17 +411,17 @@ enum { PATH_COUNT_MAX = HOST_NIC_MAX * NIC_EDGE_MAX * EDGE_PATH_MAX };
 
 static int compare_hops(const void *a, const void *b)
 {
-    const struct fleet_hops *x = a, *y = b;
+    const struct fabric_way *x = a, *y = b;
     return x->local != y->local ? (x->local > y->local) - (x->local < y->local)
            : x->peer != y->peer ? (x->peer > y->peer) - (x->peer < y->peer)
                                 : (x->port > y->port) - (x->port < y->port);
 }
 
-const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
+const struct fabric_way *fleet_way(const struct controller *c, uint32_t from, uint32_t to,
                                    uint32_t port)
 {
     const struct fleet_nic *n = fleet_find_nic(c, from);
-    const struct fleet_hops key = {.local = from, .peer = to, .port = (uint16_t)port};
+    const struct fabric_way key = {.local = from, .peer = to, .port = (uint16_t)port};
     return n == NULL || n->host->hop_count == 0
                ? NULL
                : bsearch(&key, n->host->hops, n->host->hop_count, sizeof(key), compare_hops);
@@ -429,28 +429,29 @@ const struct fleet_hops *fleet_way(const struct controller *c, uint32_t from, ui
 
 uint32_t fleet_path_hops(const struct controller *c, uint32_t from, uint32_t to, uint32_t port)
 {
-    const struct fleet_hops *way = fleet_way(c, from, to, port);
+    const struct fabric_way *way = fleet_way(c, from, to, port);
     return way != NULL ? way->hops : 0;
 }
 
 static void apply_hops(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)
 {
-    struct fleet_hops *hops = calloc(t->n_out_local + 1, sizeof(*hops));
+    const struct mono now = controller_mono();
+    struct fabric_way *hops = calloc(t->n_out_local + 1, sizeof(*hops));
     if (hops == NULL || t->n_out_local != t->n_out_peer || t->n_out_local != t->n_out_port ||
         t->n_out_local != t->n_out_hops || t->n_out_local > PATH_COUNT_MAX) {
         free(hops);
         return;
     }
     for (size_t i = 0; i < t->n_out_local; i++) {
-        hops[i] = (struct fleet_hops){.local = t->out_local[i],
+        hops[i] = (struct fabric_way){.local = t->out_local[i],
                                       .peer = t->out_peer[i],
                                       .port = (uint16_t)t->out_port[i],
                                       .hops = (uint16_t)t->out_hops[i]};
     }
-    fabric_name_ways(c, h, t, hops);
+    ways_name(c, h, t, hops);
     qsort(hops, t->n_out_local, sizeof(*hops), compare_hops);
-    fabric_add_ways(c, hops, (uint32_t)t->n_out_local); /* first: what stays was never gone */
-    fabric_take_ways(c, h->hops, h->hop_count);
+    fabric_on_ways(c->fabric, hops, (uint32_t)t->n_out_local, now);
+    fabric_on_ways_gone(c->fabric, h->hops, h->hop_count, now);
     free(h->hops);
     h->hops = hops;
     h->hop_count = (uint32_t)t->n_out_local;

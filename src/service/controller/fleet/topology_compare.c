@@ -74,7 +74,7 @@ static uint32_t see_nic(const struct controller *c, const struct topology_view *
     uint32_t seen = NONE;
     for (uint32_t pass = 0; pass < 2; pass++) { /* count, then forget */
         for (uint32_t k = 0; k < h->hop_count; k++) {
-            const struct fleet_hops *p = &h->hops[k];
+            const struct fabric_way *p = &h->hops[k];
             const bool known = p->local == nic->id && p->hops == 1 &&
                                fleet_find_nic(c, p->peer) != NULL && v->of_nic[p->peer] != NONE;
             const uint32_t leaf = known ? t->nics[v->of_nic[p->peer]].leaf : NONE;

@@ -1,0 +1,384 @@
+/* fabric.c: switches and trunks, out of the ways that hosts tell of. */
+#include "core/fleet/fabric.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ip.h"
+#include "base/prng.h"
+#include "core/fleet/delay_code.h"
+
+#define DROP_NS (60 * NS_PER_S)
+
+struct fabric *fabric_free(struct fabric *f)
+{
+    if (f != NULL) {
+        free(f->switches);
+        hash_index_done(&f->by_name);
+        free(f->trunks);
+        hash_index_done(&f->by_ends);
+        free(f);
+    }
+    return NULL;
+}
+
+struct fabric *fabric_new(void)
+{
+    struct fabric *f = calloc(1, sizeof(*f));
+
+    if (f == NULL) {
+        return NULL;
+    }
+    f->switches = calloc(FABRIC_SWITCH_MAX, sizeof(*f->switches));
+    f->trunks = calloc(FABRIC_TRUNK_MAX, sizeof(*f->trunks));
+    f->looked = f->dropped = (struct mono){INT64_MIN / 2};
+    if (f->switches == NULL || f->trunks == NULL ||
+        hash_index_room(&f->by_name, FABRIC_SWITCH_MAX) < 0 ||
+        hash_index_room(&f->by_ends, FABRIC_TRUNK_MAX) < 0) {
+        return fabric_free(f);
+    }
+    return f;
+}
+
+/* ---- switches ---- */
+
+uint32_t fabric_find_switch(const struct fabric *f, const char *name)
+{
+    for (uint32_t at = hash_index_first(&f->by_name, hash_text(name)), i;
+         (i = hash_index_entry(&f->by_name, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&f->by_name, at)) {
+        if (strcmp(f->switches[i].name, name) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static bool numbered(const char *name, const char *word, uint32_t *ret_number)
+{
+    const size_t length = strlen(word);
+    char *end = NULL;
+    if (strncmp(name, word, length) != 0 || name[length] < '0' || name[length] > '9') {
+        return false;
+    }
+    const unsigned long long number = strtoull(name + length, &end, 10);
+    *ret_number = (uint32_t)number;
+    return *end == 0 && number < UINT32_MAX;
+}
+
+/* As agents mean it in findings: leaves and spines of their configuration by number, others by address. */
+static struct place place_of(const char *name, const char *said)
+{
+    struct place p = {.kind = PLACE_ROUTER, .number = UINT32_MAX};
+    uint32_t number;
+    if (numbered(name, "leaf", &number)) {
+        return (struct place){.kind = PLACE_LEAF, .number = number};
+    }
+    if (numbered(name, "spine", &number)) {
+        return (struct place){.kind = PLACE_SPINE, .number = number};
+    }
+    return ip_parse(said, p.address) ? p : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+}
+
+uint32_t fabric_find_place(const struct fabric *f, const struct place *place)
+{
+    for (uint32_t i = 0; i < f->switch_count && place->kind != PLACE_NONE; i++) {
+        const struct place *p = &f->switches[i].place;
+        if (p->kind == place->kind && p->number == place->number &&
+            (p->number != UINT32_MAX || memcmp(p->address, place->address, 16) == 0)) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+uint32_t fabric_on_switch(struct fabric *f, const char *name, const char *said, uint32_t *named,
+                          bool *ret_refused)
+{
+    *ret_refused = false;
+    if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
+        return 0;
+    }
+    const uint32_t known = fabric_find_switch(f, name);
+    if (known != 0 || f->switch_count == FABRIC_SWITCH_MAX) {
+        return known;
+    }
+    if (*named >= FABRIC_SWITCH_HOST_MAX) {
+        *ret_refused = true;
+        return 0;
+    }
+    ++*named;
+    memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
+    f->switches[f->switch_count].place = place_of(name, said);
+    hash_index_put(&f->by_name, hash_text(name), f->switch_count);
+    return ++f->switch_count;
+}
+
+const char *fabric_name_of(const char *said, const char *leaf)
+{
+    uint8_t address[16];
+
+    return leaf[0] != 0 && ip_parse(said, address) ? leaf : said;
+}
+
+const char *fabric_switch_name(const struct fabric *f, uint32_t number)
+{
+    return number != 0 ? f->switches[number - 1].name : NULL;
+}
+
+bool fabric_names_way(const struct fabric_way *way)
+{
+    for (uint32_t k = 0; way != NULL && k < way->hops && way->hops <= PATH_HOP_MAX; k++) {
+        if (way->switches[k] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- trunks ---- */
+
+static struct fabric_trunk *trunk_find(const struct fabric *f, uint32_t from, uint32_t to)
+{
+    for (uint32_t at = hash_index_first(&f->by_ends, hash_u64(from, to)), i;
+         (i = hash_index_entry(&f->by_ends, at)) != HASH_INDEX_NONE;
+         at = hash_index_next(&f->by_ends, at)) {
+        if (f->trunks[i].from == from && f->trunks[i].to == to) {
+            return &f->trunks[i];
+        }
+    }
+    return NULL;
+}
+
+static void index_trunks(struct fabric *f)
+{
+    hash_index_clear(&f->by_ends);
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        hash_index_put(&f->by_ends, hash_u64(f->trunks[i].from, f->trunks[i].to), i);
+    }
+}
+
+/* Those gone for long. What looks through all trunks isn't done for each host's table, but when they are looked at, and
+ * where there is no room: once a minute, lest a fabric with too many looks for room with each way. */
+static void drop_gone(struct fabric *f, struct mono now)
+{
+    uint32_t kept = 0;
+
+    if (mono_sub(now, f->dropped).ns < DROP_NS) {
+        return;
+    }
+    f->dropped = now;
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        if (f->trunks[i].ways > 0 || mono_sub(now, f->trunks[i].gone).ns <= FABRIC_GONE_NS) {
+            f->trunks[kept++] = f->trunks[i];
+        }
+    }
+    if (kept < f->trunk_count) {
+        f->trunk_count = kept;
+        index_trunks(f);
+    }
+}
+
+/* NULL: there are too many; what isn't known isn't drawn. */
+static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t to, struct mono now)
+{
+    struct fabric_trunk *t = trunk_find(f, from, to);
+
+    if (t == NULL && f->trunk_count == FABRIC_TRUNK_MAX) {
+        drop_gone(f, now);
+    }
+    if (t != NULL || f->trunk_count == FABRIC_TRUNK_MAX) {
+        return t;
+    }
+    hash_index_put(&f->by_ends, hash_u64(from, to), f->trunk_count);
+    t = &f->trunks[f->trunk_count++];
+    *t = (struct fabric_trunk){.from = (uint16_t)from, .to = (uint16_t)to};
+    return t;
+}
+
+static bool way_known(const struct fabric_way *way)
+{
+    bool known = way->hops > 0 && way->hops <= PATH_HOP_MAX;
+    for (uint32_t k = 0; known && k < way->hops; k++) {
+        known = way->switches[k] != 0;
+    }
+    return known;
+}
+
+void fabric_on_ways(struct fabric *f, const struct fabric_way *ways, uint32_t count,
+                    struct mono now)
+{
+    f->ways += count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fabric_way *way = &ways[i];
+        const bool whole = way_known(way);
+        f->ways_known += whole;
+        for (uint32_t k = 0; k < way->hops && k < PATH_HOP_MAX; k++) {
+            const uint32_t here = way->switches[k],
+                           tier = k < way->hops - 1 - k ? k : way->hops - 1 - k;
+            if (here == 0) {
+                continue;
+            }
+            struct fabric_switch *s = &f->switches[here - 1];
+            s->ways++;
+            s->tier = whole && tier > s->tier ? (uint8_t)tier : s->tier;
+            const uint32_t before = k > 0 ? way->switches[k - 1] : 0;
+            struct fabric_trunk *t =
+                before != 0 && before != here ? trunk_add(f, before - 1, here - 1, now) : NULL;
+            if (t != NULL) {
+                t->ways++;
+            }
+        }
+    }
+}
+
+void fabric_on_ways_gone(struct fabric *f, const struct fabric_way *ways, uint32_t count,
+                         struct mono now)
+{
+    f->ways -= count;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fabric_way *way = &ways[i];
+        f->ways_known -= way_known(way);
+        for (uint32_t k = 0; k < way->hops && k < PATH_HOP_MAX; k++) {
+            const uint32_t here = way->switches[k], before = k > 0 ? way->switches[k - 1] : 0;
+            struct fabric_trunk *t =
+                here != 0 && before != 0 ? trunk_find(f, before - 1, here - 1) : NULL;
+            if (here != 0) {
+                f->switches[here - 1].ways--;
+            }
+            if (t != NULL && t->ways > 0 && --t->ways == 0) {
+                t->gone = now;
+            }
+        }
+    }
+}
+
+/* ---- what is on them ---- */
+
+static bool is_bad(enum fabric_path_state state)
+{
+    return state == FABRIC_PATH_DEAD || state == FABRIC_PATH_LOSSY;
+}
+
+bool fabric_look(struct fabric *f, uint64_t paths, struct span age, struct mono now)
+{
+    if (mono_sub(now, f->looked).ns < age.ns) {
+        return false;
+    }
+    f->looked = now;
+    f->each = paths / FABRIC_LOOK_PATHS + 1;
+    f->seen = 0;
+    drop_gone(f, now);
+    for (uint32_t i = 0; i < f->trunk_count; i++) {
+        struct fabric_trunk *t = &f->trunks[i];
+        t->alive = t->lossy = t->dead = 0;
+        t->owd_p50 = t->owd_p99 = DELAY_CODE_NONE;
+        t->loss_ppm = UINT32_MAX;
+    }
+    return true;
+}
+
+bool fabric_looks_at(struct fabric *f, enum fabric_path_state state)
+{
+    return is_bad(state) || f->seen++ % f->each == 0;
+}
+
+static void count_path(struct fabric_trunk *t, const struct fabric_path *p)
+{
+    const bool best = p->p99 != DELAY_CODE_NONE && p->p50 != DELAY_CODE_NONE &&
+                      (t->owd_p99 == DELAY_CODE_NONE || p->p99 < t->owd_p99);
+
+    t->alive += p->state == FABRIC_PATH_ALIVE;
+    t->lossy += p->state == FABRIC_PATH_LOSSY;
+    t->dead += p->state == FABRIC_PATH_DEAD;
+    if (p->state != FABRIC_PATH_ALIVE && p->state != FABRIC_PATH_LOSSY) {
+        return;
+    }
+    t->loss_ppm = p->loss_ppm < t->loss_ppm ? p->loss_ppm : t->loss_ppm;
+    if (best) {
+        t->owd_p50 = p->p50;
+        t->owd_p99 = p->p99;
+    }
+}
+
+void fabric_on_path(struct fabric *f, const struct fabric_way *way, const struct fabric_path *path)
+{
+    for (uint32_t k = 1; k < way->hops && k < PATH_HOP_MAX; k++) {
+        const uint32_t from = way->switches[k - 1], to = way->switches[k];
+        struct fabric_trunk *t = from != 0 && to != 0 ? trunk_find(f, from - 1, to - 1) : NULL;
+        if (t != NULL) {
+            count_path(t, path);
+        }
+    }
+}
+
+const char *fabric_trunk_state(const struct fabric_trunk *t)
+{
+    return t->ways == 0   ? "gone"
+           : t->alive > 0 ? "good"
+           : t->lossy > 0 ? "lossy"
+           : t->dead > 0  ? "dead"
+                          : "unknown";
+}
+
+/* ---- its elements ---- */
+
+void fabric_route(const struct fabric *f, const struct fabric_way *way, struct locate_route *route)
+{
+    route->box_count = 0;
+    for (uint32_t k = 0; way != NULL && k < way->hops && way->hops <= PATH_HOP_MAX; k++) {
+        const uint32_t number = way->switches[k];
+        const uint32_t kind =
+            number != 0 ? element_at(&f->switches[number - 1].place).kind : ELEMENT_UNKNOWN;
+        if (kind == ELEMENT_UNKNOWN) {
+            route->box_count = 0;
+            return;
+        }
+        route->boxes[route->box_count++] = (struct locate_box){number, (uint8_t)kind};
+    }
+}
+
+static struct place place_at(const struct fabric *f, uint64_t number)
+{
+    return number > 0 && number <= f->switch_count
+               ? f->switches[number - 1].place
+               : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+}
+
+struct element fabric_element(const struct fabric *f, const struct locate_element *e)
+{
+    struct element r;
+    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
+        r = element_of((enum element_kind)e->kind, e->kind == ELEMENT_NIC ? PLACE_NIC : PLACE_HOST,
+                       (uint32_t)e->a);
+    } else {
+        const struct place a = place_at(f, e->a);
+        r = element_at(&a);
+        r.kind = e->kind;
+    }
+    r.direction = e->direction;
+    if (e->kind == ELEMENT_TRUNK) {
+        r.b = place_at(f, e->b);
+        const bool swap = r.a.kind == PLACE_SPINE || (r.a.kind == r.b.kind && e->a > e->b);
+        if (swap) {
+            const struct place a = r.a;
+            r.a = r.b;
+            r.b = a;
+            r.direction = r.direction == DIRECTION_OUT  ? DIRECTION_IN
+                          : r.direction == DIRECTION_IN ? DIRECTION_OUT
+                                                        : r.direction;
+        }
+    }
+    return r;
+}
+
+bool fabric_locate(const struct fabric *f, const struct element *e, struct locate_element *ret)
+{
+    *ret = (struct locate_element){.kind = (uint8_t)e->kind, .a = e->a.number};
+    if (e->kind == ELEMENT_NIC || e->kind == ELEMENT_HOST) {
+        return true;
+    }
+    ret->a = fabric_find_place(f, &e->a);
+    ret->b = e->kind == ELEMENT_TRUNK ? fabric_find_place(f, &e->b) : 0;
+    return ret->a != 0 && (e->kind != ELEMENT_TRUNK || ret->b != 0);
+}
