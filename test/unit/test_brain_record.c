@@ -27,8 +27,8 @@ static struct world {
     struct prng prng;
     struct brain *brain;
     struct mono now;
-    uint64_t told; /* prints of all answers */
-    uint32_t changes, numbers;
+    uint64_t told;                       /* prints of all answers */
+    uint32_t changes, numbers, verdicts; /* of trials, as bits */
     char folder[64], path[96], copy[96];
 } w;
 
@@ -235,6 +235,41 @@ static void judge_level(void)
     state = answer.level;
 }
 
+/* A configuration that three hosts try; a new trial each ten seconds. */
+static void judge_trial(void)
+{
+    static struct rollout_canary canaries[3];
+    static struct mono began;
+    struct rollout_facts facts = {.watch = span_s(4)};
+    struct brain_answer answer;
+
+    if (w.now.ns % (10 * NS_PER_S) == NS_PER_S) {
+        began = w.now;
+        for (uint32_t k = 0; k < 3; k++) {
+            canaries[k] = (struct rollout_canary){.run = 1,
+                                                  .health = (uint8_t)(HEALTH_BAD - below(2)),
+                                                  .confirmed = below(8) > 0,
+                                                  .worse = MONO_NEVER};
+        }
+    }
+    facts.age = mono_sub(w.now, began);
+    for (uint32_t k = 0; k < 3; k++) {
+        const struct brain_canary told = {.host = 5 + k, /* 5 falls silent */
+                                          .run = below(50) == 0 ? 2 : 1,
+                                          .heard = true,
+                                          .began = began,
+                                          .canary = canaries[k],
+                                          .facts = facts};
+        brain_tell(w.brain, w.now, BRAIN_CANARY, &told, &answer);
+        w.told = hash_u64(w.told, brain_answer_print(BRAIN_CANARY, &answer));
+        canaries[k] = answer.trial.canary;
+        facts = answer.trial.facts;
+    }
+    brain_tell(w.brain, w.now, BRAIN_TRIAL, &facts, &answer);
+    w.told = hash_u64(w.told, brain_answer_print(BRAIN_TRIAL, &answer));
+    w.verdicts |= 1U << answer.result;
+}
+
 static void second(void)
 {
     for (uint32_t h = 0; h < HOSTS; h++) {
@@ -247,6 +282,7 @@ static void second(void)
         find(below(HOSTS));
     }
     judge_level();
+    judge_trial();
     if (below(4) == 0) {
         people();
     }
@@ -271,7 +307,7 @@ static void live(uint64_t seed, uint32_t seconds)
     struct brain_recorder *recorder = NULL;
     prng_init(&w.prng, seed);
     w.now = (struct mono){NS_PER_S};
-    w.told = w.changes = 0;
+    w.told = w.changes = w.verdicts = 0;
     w.brain = brain_new();
     assert_non_null(w.brain);
     brain_names(w.brain, &names);
@@ -341,6 +377,7 @@ static int play(const uint8_t *bytes, size_t size, struct brain_outcome *o, uint
 
 static void test_told_again_it_answers_the_same(void **state)
 {
+    uint32_t verdicts = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= 8; seed++) {
         struct brain_outcome o;
@@ -353,8 +390,10 @@ static void test_told_again_it_answers_the_same(void **state)
         assert_int_equal(o.different, 0);
         assert_true(told == w.told); /* every answer, also of facts whose answers aren't recorded */
         assert_true(o.answers > 500 && o.events >= 4 && o.incidents > 20 && o.names > 20);
+        verdicts |= w.verdicts;
         free(bytes);
     }
+    assert_int_equal(verdicts, 1 << ROLLOUT_WAIT | 1 << ROLLOUT_GOOD | 1 << ROLLOUT_BAD);
 }
 
 /* A simulated fleet whose NICs and trunks die: every fault is one incident with its name, and all of it is told again. */

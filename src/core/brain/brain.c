@@ -313,6 +313,53 @@ static int tell_level(struct mono now, const struct brain_level *told, struct br
     return level_end(&ret->level, &told->level, now);
 }
 
+/* ---- trials ------------------------------------------------------------------------------------------------------- */
+
+/* An alert fires on it that nobody silenced, and that began with the trial. */
+static bool is_alerted(const struct alerts *a, uint32_t host, struct mono began)
+{
+    struct alert alert;
+    size_t cursor = 0;
+
+    while (a != NULL && alerts_next_alert(a, &cursor, &alert)) {
+        if (alert.host == host && alert.state == ALERT_FIRING && !alert.silenced &&
+            alert.severity >= ALERT_WARNING && alert.fired.ns > began.ns &&
+            alert.since.ns > began.ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int tell_canary(const struct brain *b, struct mono now, const struct brain_canary *told,
+                       struct brain_answer *ret)
+{
+    const struct rollout_host is = {
+        .heard = told->heard,
+        .refused = told->refused,
+        .alerted = is_alerted(b->alerts, told->host, told->began),
+        .run = told->run,
+        .freshness = (uint8_t)fleet_host_freshness(b->hosts, told->host, now),
+        .health = (uint8_t)fleet_host_health(b->hosts, told->host, now)};
+    struct rollout_canary canary = told->canary;
+    struct rollout_facts facts = told->facts;
+    const bool bad = rollout_on_canary(&facts, &canary, &is, now);
+
+    ret->trial.canary = canary;
+    ret->trial.facts = facts;
+    return bad;
+}
+
+static int tell_rollout(const struct brain *b, struct mono now, enum brain_fact fact,
+                        const void *data, struct brain_answer *ret)
+{
+    if (fact == BRAIN_CANARY) {
+        return tell_canary(b, now, data, ret);
+    }
+    ret->why = NULL;
+    return (int)rollout_judge(data, &ret->why);
+}
+
 /* ---- the door ----------------------------------------------------------------------------------------------------- */
 
 int brain_tell(struct brain *b, struct mono now, enum brain_fact fact, const void *data,
@@ -323,14 +370,15 @@ int brain_tell(struct brain *b, struct mono now, enum brain_fact fact, const voi
 
     ASSERT((unsigned)fact < BRAIN_FACT_COUNT);
     ASSERT(b->hosts != NULL || fact == BRAIN_TERMS || fact == BRAIN_RUN || fact == BRAIN_FINDING ||
-           fact >= BRAIN_INQUIRY);
+           (fact >= BRAIN_INQUIRY && fact != BRAIN_CANARY));
     if (b->witness.told != NULL) {
         b->witness.told(b->witness.context, now, fact, data);
     }
-    answer->result = fact < BRAIN_INQUIRY ? tell_hosts(b, now, fact, data, answer)
-                     : fact < BRAIN_RULES ? tell_inquiry(b, now, fact, data, answer)
-                     : fact < BRAIN_LEVEL ? tell_alerts(b, now, fact, data, answer)
-                                          : tell_level(now, data, answer);
+    answer->result = fact < BRAIN_INQUIRY  ? tell_hosts(b, now, fact, data, answer)
+                     : fact < BRAIN_RULES  ? tell_inquiry(b, now, fact, data, answer)
+                     : fact < BRAIN_LEVEL  ? tell_alerts(b, now, fact, data, answer)
+                     : fact == BRAIN_LEVEL ? tell_level(now, data, answer)
+                                           : tell_rollout(b, now, fact, data, answer);
     if (b->witness.answered != NULL) {
         b->witness.answered(b->witness.context, fact, answer);
     }
@@ -389,6 +437,22 @@ static uint64_t print_level(uint64_t h, const struct level_state *s)
     return h;
 }
 
+static uint64_t print_trial(uint64_t h, const struct rollout_canary *k,
+                            const struct rollout_facts *f)
+{
+    const uint64_t numbers[] = {(uint64_t)k->run << 32 | (uint64_t)k->health << 1 | k->confirmed,
+                                (uint64_t)k->worse.ns,
+                                (uint64_t)f->hosts << 32 | f->confirmed,
+                                (uint64_t)f->refused << 32 | f->silent,
+                                (uint64_t)f->restarted << 32 | f->worse,
+                                f->alerted};
+
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        h = hash_u64(h, numbers[i]);
+    }
+    return h;
+}
+
 uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *answer)
 {
     const struct fleet_action *host = &answer->host;
@@ -396,7 +460,7 @@ uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *ans
     const struct alert_action *alert = &answer->alert;
     uint64_t h = hash_u64((uint64_t)fact, (uint64_t)answer->result);
 
-    if (answer->result != 1 && fact != BRAIN_LEVEL) {
+    if (answer->result != 1 && fact < BRAIN_LEVEL) {
         return h;
     }
     switch (fact) {
@@ -412,6 +476,10 @@ uint64_t brain_answer_print(enum brain_fact fact, const struct brain_answer *ans
         return print_incident(hash_u64(h, alert->page), &alert->incident);
     case BRAIN_LEVEL:
         return print_level(h, &answer->level);
+    case BRAIN_CANARY:
+        return print_trial(h, &answer->trial.canary, &answer->trial.facts);
+    case BRAIN_TRIAL:
+        return print_text(h, answer->why);
     default:
         return h;
     }

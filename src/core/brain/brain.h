@@ -1,9 +1,10 @@
 /* brain.h: all that judges a fleet, behind one door.
  *
- * What is a fact for hosts (core/fleet/fleet.h), for the inquiry into losses (core/fleet/inquiry.h) and for alerts
- * (core/alert/alert.h) is told here, and nowhere else: by brain_tell, with the time. So a witness sees all that they are told,
- * all that they answer, and what names they were given. That is enough to have it again: service/record/brain_record.h keeps it,
- * and `foliot sim replay` tells it to the same code.
+ * What is a fact for hosts (core/fleet/fleet.h), for the inquiry into losses (core/fleet/inquiry.h), for alerts
+ * (core/alert/alert.h), for service levels (core/fleet/level.h) and for trials of a configuration (core/fleet/rollout.h) is told
+ * here, and nowhere else: by brain_tell, with the time. So a witness sees all that they are told, all that they answer, and
+ * what names they were given. That is enough to have it again: service/record/brain_record.h keeps it, and `foliot sim
+ * replay` tells it to the same code.
  *
  * Pure, told the time. What only looks (fleet_host_health, alerts_next_incident, …) is asked of the parts themselves. */
 #pragma once
@@ -15,6 +16,7 @@
 #include "core/fleet/fleet.h"
 #include "core/fleet/inquiry.h"
 #include "core/fleet/level.h"
+#include "core/fleet/rollout.h"
 
 struct brain;
 
@@ -47,6 +49,8 @@ enum brain_fact {
     BRAIN_ALERTS_TICK, /* NULL */
     BRAIN_ALERTS_NEXT, /* NULL; 1: with the answer's alert; 0: no more */
     BRAIN_LEVEL, /* struct brain_level: a round of it is over. 1: its verdict is another one; the answer's level in any case */
+    BRAIN_CANARY, /* struct brain_canary; 1: something about it is bad; the answer's trial in any case */
+    BRAIN_TRIAL, /* struct rollout_facts, all canaries in it; enum rollout_verdict, with the answer's why */
     BRAIN_FACT_COUNT
 };
 
@@ -97,6 +101,15 @@ struct brain_level {
     struct level_state state;
 };
 
+/* Of one host that tries a configuration: what it says itself, and what its trial came to so far. */
+struct brain_canary {
+    uint32_t host, run;
+    bool heard, refused;
+    struct mono began; /* the trial */
+    struct rollout_canary canary;
+    struct rollout_facts facts;
+};
+
 struct brain_answer {
     int64_t result;
     union { /* of a result of 1 */
@@ -104,6 +117,11 @@ struct brain_answer {
         struct locate_element element;
         struct alert_action alert;
         struct level_state level;
+        struct {
+            struct rollout_canary canary;
+            struct rollout_facts facts;
+        } trial;
+        const char *why; /* NULL: the trial isn't bad */
     };
 };
 

@@ -1,9 +1,61 @@
-/* rollout.c: the canaries' verdict. */
+/* rollout.c: the canaries: drawn, watched, judged. */
 #include "core/fleet/rollout.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/bug.h"
+#include "base/prng.h"
+
+#define WORSE_NS (15 * NS_PER_S) /* a moment may pass: new peers, a clock that settles */
+
+static int compare_lots(const void *a, const void *b)
+{
+    const struct rollout_lot *x = a, *y = b;
+
+    return x->lot < y->lot ? -1 : x->lot > y->lot;
+}
+
+uint32_t rollout_draw(struct rollout_lot *lots, uint32_t count, uint64_t version, double percent)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        lots[i].lot = hash_u64(version, lots[i].id);
+    }
+    qsort(lots, count, sizeof(*lots), compare_lots);
+    return rollout_count(count, percent);
+}
+
+static bool is_worse(const struct rollout_facts *facts, struct rollout_canary *k, uint8_t health,
+                     struct mono now)
+{
+    const int64_t moment = WORSE_NS < facts->watch.ns / 3 ? WORSE_NS : facts->watch.ns / 3;
+
+    if (k->health == HEALTH_UNKNOWN || (health != HEALTH_UNKNOWN && health <= k->health)) {
+        k->worse = MONO_NEVER;
+        return false;
+    }
+    if (k->worse.ns == MONO_NEVER.ns) {
+        k->worse = now;
+    }
+    return mono_sub(now, k->worse).ns >= moment;
+}
+
+bool rollout_on_canary(struct rollout_facts *facts, struct rollout_canary *canary,
+                       const struct rollout_host *is, struct mono now)
+{
+    const bool restarted = is->heard && canary->run != 0 && is->run != canary->run;
+    const bool silent = is->freshness == FRESHNESS_STALE;
+    const bool worse = is->heard && is_worse(facts, canary, is->health, now);
+
+    facts->hosts++;
+    facts->confirmed += canary->confirmed;
+    facts->refused += is->refused;
+    facts->restarted += restarted;
+    facts->silent += silent;
+    facts->worse += worse;
+    facts->alerted += is->alerted;
+    return is->refused || restarted || silent || worse || is->alerted;
+}
 
 enum rollout_verdict rollout_judge(const struct rollout_facts *f, const char **ret_why)
 {

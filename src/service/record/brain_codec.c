@@ -70,6 +70,8 @@ static const struct shape shapes[BRAIN_FACT_COUNT] = {
                                 offsetof(struct alert_restore, acknowledged_by),
                                 offsetof(struct alert_restore, text)}},
     [BRAIN_LEVEL] = PLAIN(struct brain_level),
+    [BRAIN_CANARY] = PLAIN(struct brain_canary),
+    [BRAIN_TRIAL] = PLAIN(struct rollout_facts),
 };
 
 _Static_assert(sizeof(struct alert_sample) <= sizeof(uint64_t) * (BRAIN_CODEC_WORDS / 8),
@@ -194,11 +196,12 @@ size_t brain_codec_fact(struct brain_codec *c, struct mono now, enum brain_fact 
 
 static bool has_answer(enum brain_fact fact)
 {
-    static const uint64_t with =
-        1ULL << BRAIN_TERMS | 1ULL << BRAIN_ROOM | 1ULL << BRAIN_HOSTS_NEXT |
-        1ULL << BRAIN_INQUIRY | 1ULL << BRAIN_PLACE | 1ULL << BRAIN_RULES | 1ULL << BRAIN_SILENCE |
-        1ULL << BRAIN_UNSILENCE | 1ULL << BRAIN_ACKNOWLEDGE | 1ULL << BRAIN_RESTORE |
-        1ULL << BRAIN_ALERTS_NEXT | 1ULL << BRAIN_LEVEL;
+    static const uint64_t with = 1ULL << BRAIN_TERMS | 1ULL << BRAIN_ROOM |
+                                 1ULL << BRAIN_HOSTS_NEXT | 1ULL << BRAIN_INQUIRY |
+                                 1ULL << BRAIN_PLACE | 1ULL << BRAIN_RULES | 1ULL << BRAIN_SILENCE |
+                                 1ULL << BRAIN_UNSILENCE | 1ULL << BRAIN_ACKNOWLEDGE |
+                                 1ULL << BRAIN_RESTORE | 1ULL << BRAIN_ALERTS_NEXT |
+                                 1ULL << BRAIN_LEVEL | 1ULL << BRAIN_CANARY | 1ULL << BRAIN_TRIAL;
 
     return (with >> fact & 1) != 0;
 }
@@ -373,6 +376,19 @@ static bool level_fits(const struct brain_level *l)
            (s->beyond == 0 || s->worst > l->level.limit);
 }
 
+static bool trial_fits(const struct rollout_facts *f)
+{
+    return f->hosts <= FLEET_NIC_MAX && f->confirmed <= f->hosts && span_fits(f->age) &&
+           span_fits(f->watch);
+}
+
+static bool canary_fits(const struct brain_bounds *b, const struct brain_canary *k)
+{
+    return b->has_hosts && k->host < b->hosts && bool_fits(&k->heard) && bool_fits(&k->refused) &&
+           time_fits(k->began.ns) && bool_fits(&k->canary.confirmed) &&
+           k->canary.health <= HEALTH_BAD && moment_fits(k->canary.worse) && trial_fits(&k->facts);
+}
+
 static bool terms_fit(const struct fleet_terms *t)
 {
     return t->finding_max > 0 && t->finding_max <= 1 << 22 && t->beat.ns > 0 && t->report.ns > 0 &&
@@ -440,6 +456,10 @@ static bool fact_fits(const struct brain_bounds *b, enum brain_fact fact, const 
         return restore_fits(data);
     case BRAIN_LEVEL:
         return level_fits(data);
+    case BRAIN_CANARY:
+        return canary_fits(b, data);
+    case BRAIN_TRIAL:
+        return trial_fits(data);
     default:
         return true;
     }

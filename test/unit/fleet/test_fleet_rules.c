@@ -210,6 +210,72 @@ static enum rollout_verdict judge(struct rollout_facts facts)
     return verdict;
 }
 
+/* Another version draws others; the same one the same, in whatever order they are asked. */
+static void canaries_are_drawn_by_version(void **state)
+{
+    struct rollout_lot one[40], other[40], again[40];
+    uint32_t same = 0;
+
+    for (uint32_t i = 0; i < 40; i++) {
+        one[i] = other[i] = (struct rollout_lot){.id = 100 + i, .host = i};
+        again[39 - i] = one[i];
+    }
+    assert_int_equal(rollout_draw(one, 40, 7, 10), 4);
+    assert_int_equal(rollout_draw(other, 40, 8, 10), 4);
+    assert_int_equal(rollout_draw(again, 40, 7, 10), 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(one[i].host, again[i].host);
+        same += one[i].host == other[i].host;
+    }
+    assert_true(same < 4);
+}
+
+/* Each sign counts once; being worse counts after a moment; what wasn't known before is no worse, and who wasn't heard since
+ * the start is neither worse nor restarted. */
+static void a_canary_gives_signs(void **state)
+{
+    const struct rollout_host well = {
+        .heard = true, .run = 5, .freshness = FRESHNESS_LIVE, .health = HEALTH_OK};
+    struct rollout_canary k = {.run = 5, .health = HEALTH_OK, .worse = MONO_NEVER};
+    struct rollout_facts f = {.watch = span_s(60)};
+    struct rollout_host is = well;
+
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){0}));
+    is.health = HEALTH_BAD;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){1 * NS_PER_S}));
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){15 * NS_PER_S}));
+    assert_true(rollout_on_canary(&f, &k, &is, (struct mono){16 * NS_PER_S}));
+    is.health = HEALTH_OK;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){17 * NS_PER_S}));
+    is.health = HEALTH_WARN; /* a moment anew */
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){20 * NS_PER_S}));
+    assert_int_equal(f.worse, 1);
+    is = well;
+    is.freshness = FRESHNESS_STALE;
+    is.health = HEALTH_UNKNOWN;
+    assert_true(rollout_on_canary(&f, &k, &is, (struct mono){21 * NS_PER_S}));
+    is = well;
+    is.run = 6;
+    assert_true(rollout_on_canary(&f, &k, &is, (struct mono){22 * NS_PER_S}));
+    is.heard = false;
+    is.health = HEALTH_UNKNOWN;
+    is.freshness = FRESHNESS_NEVER;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){90 * NS_PER_S}));
+    is = well;
+    is.refused = is.alerted = true;
+    assert_true(rollout_on_canary(&f, &k, &is, (struct mono){91 * NS_PER_S}));
+    assert_int_equal(f.hosts, 10);
+    assert_int_equal(f.silent, 1);
+    assert_int_equal(f.restarted, 1);
+    assert_int_equal(f.refused, 1);
+    assert_int_equal(f.alerted, 1);
+    k.health = HEALTH_UNKNOWN;
+    is = well;
+    is.health = HEALTH_BAD;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){92 * NS_PER_S}));
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){200 * NS_PER_S}));
+}
+
 static void canaries_decide(void **state)
 {
     const struct rollout_facts good = {
@@ -335,6 +401,8 @@ int main(void)
         cmocka_unit_test(silence_is_never_health),
         cmocka_unit_test(delays_keep_their_order_and_size),
         cmocka_unit_test(canaries_decide),
+        cmocka_unit_test(canaries_are_drawn_by_version),
+        cmocka_unit_test(a_canary_gives_signs),
         cmocka_unit_test(a_member_is_what_agents_take),
         cmocka_unit_test(a_refusal_tells_what_was_found),
         cmocka_unit_test(a_round_of_a_level_is_told),

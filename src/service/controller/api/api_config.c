@@ -67,7 +67,7 @@ static void put_trial(const struct controller *c, struct json_writer *j)
     for (size_t i = 0; i < f->canary_count; i++) {
         const struct fleet_host *h = fleet_host_by_id(c, f->canaries[i].host);
         json_put_string(j, NULL, h != NULL ? h->name : NULL);
-        confirmed += f->canaries[i].confirmed;
+        confirmed += f->canaries[i].is.confirmed;
     }
     json_put_end(j);
     json_put_uint(j, "confirmed", confirmed);

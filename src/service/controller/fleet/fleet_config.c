@@ -6,6 +6,7 @@
 #include <syslog.h>
 
 #include "base/prng.h"
+#include "core/brain/brain.h"
 #include "core/fleet/rollout.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
@@ -13,8 +14,6 @@
 #include "service/controller/fleet/fleet_config_store.h"
 #include "service/controller/fleet/state.h"
 #include "wire/switch_page.h"
-
-#define WORSE_NS (15 * NS_PER_S) /* a moment may pass: new peers, a clock that settles */
 
 /* ---- the text ---- */
 
@@ -131,7 +130,7 @@ void fleet_config_heard(struct controller *c, struct fleet_host *h, const Foliot
     h->beat_ms = v != NULL && v->settings.beat_ms != 0 ? v->settings.beat_ms : 0;
     if (canary != NULL && b->config_version == c->fleet_config->tried->version &&
         b->settings_version == told.version && h->refused[0] == 0) {
-        canary->confirmed = true;
+        canary->is.confirmed = true;
     }
 }
 
@@ -193,46 +192,34 @@ static struct fleet_config_version *add_version(struct fleet_config *f,
     return &f->versions[f->count - 1];
 }
 
-struct draw {
-    uint64_t lot;
-    struct fleet_host *host;
-};
-
-static int compare_draws(const void *a, const void *b)
-{
-    const struct draw *x = a, *y = b;
-    return x->lot < y->lot ? -1 : x->lot > y->lot;
-}
-
 /* Drawn anew for each version, among those that are there to try it. -ENODEV: there is none. */
 static int choose_canaries(struct controller *c, uint64_t version, double percent)
 {
     struct fleet_config *f = c->fleet_config;
     const struct mono now = controller_mono();
-    struct draw *draws = calloc(c->host_count + 1, sizeof(*draws));
+    struct rollout_lot *lots = calloc(c->host_count + 1, sizeof(*lots));
     uint32_t live = 0;
-    if (draws == NULL) {
+    if (lots == NULL) {
         return -ENOMEM;
     }
     for (uint32_t i = 0; i < c->host_count; i++) {
         struct fleet_host *h = c->hosts[i];
         h->canary = false;
         if (h->member && fleet_freshness(c, h, now) == FRESHNESS_LIVE) {
-            draws[live++] = (struct draw){hash_u64(version, (uint64_t)h->id), h};
+            lots[live++] = (struct rollout_lot){.id = (uint64_t)h->id, .host = i};
         }
     }
-    qsort(draws, live, sizeof(*draws), compare_draws);
-    const uint32_t count = rollout_count(live, percent);
+    const uint32_t count = rollout_draw(lots, live, version, percent);
     struct fleet_canary *canaries = calloc(count + 1, sizeof(*canaries));
     int r = canaries == NULL ? -ENOMEM : count == 0 ? -ENODEV : 0;
     for (uint32_t i = 0; i < count && r == 0; i++) {
-        draws[i].host->canary = true;
-        canaries[i] = (struct fleet_canary){.host = draws[i].host->id,
-                                            .run = draws[i].host->run,
-                                            .health = fleet_health(c, draws[i].host, now),
-                                            .worse = MONO_NEVER};
+        struct fleet_host *h = c->hosts[lots[i].host];
+        h->canary = true;
+        canaries[i] = (struct fleet_canary){
+            .host = h->id,
+            .is = {.run = h->run, .health = (uint8_t)fleet_health(c, h, now), .worse = MONO_NEVER}};
     }
-    free(draws);
+    free(lots);
     if (r < 0) {
         free(canaries);
         return r;
@@ -294,6 +281,7 @@ int fleet_config_apply(struct controller *c, const struct fleet_config_change *c
         f->tried = added;
         f->percent = change->percent;
         f->tried_ns = v.at_ns;
+        f->tried_at = controller_mono();
         f->watch_ns = change->watch_s * NS_PER_S;
     } else {
         make_active(c, added);
@@ -330,39 +318,6 @@ int fleet_config_observe(struct controller *c, bool on, const char *who)
 
 /* ---- watching ---- */
 
-static bool alerted(const struct controller *c, const struct fleet_host *h)
-{
-    const struct mono begin = {controller_mono().ns -
-                               (controller_utc_ns() - c->fleet_config->tried_ns)};
-    struct alert alert;
-    size_t cursor = 0;
-    while (c->alerting != NULL &&
-           alerts_next_alert(alerting_engine(c->alerting), &cursor, &alert)) {
-        if (alert.host == h->index && alert.state == ALERT_FIRING && !alert.silenced &&
-            alert.severity >= ALERT_WARNING && alert.fired.ns > begin.ns &&
-            alert.since.ns > begin.ns) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool worse(const struct controller *c, const struct fleet_host *h, struct fleet_canary *k,
-                  struct mono now)
-{
-    const enum health is = fleet_health(c, h, now);
-    const int64_t moment =
-        WORSE_NS < c->fleet_config->watch_ns / 3 ? WORSE_NS : c->fleet_config->watch_ns / 3;
-    if (k->health == HEALTH_UNKNOWN || (is != HEALTH_UNKNOWN && is <= k->health)) {
-        k->worse = MONO_NEVER;
-        return false;
-    }
-    if (k->worse.ns == MONO_NEVER.ns) {
-        k->worse = now;
-    }
-    return mono_sub(now, k->worse).ns >= moment;
-}
-
 static void gather(struct controller *c, struct rollout_facts *facts, char host[64])
 {
     struct fleet_config *f = c->fleet_config;
@@ -370,42 +325,41 @@ static void gather(struct controller *c, struct rollout_facts *facts, char host[
     for (size_t i = 0; i < f->canary_count; i++) {
         struct fleet_canary *k = &f->canaries[i];
         const struct fleet_host *h = fleet_host_by_id(c, k->host);
+        struct brain_answer answer;
         if (h == NULL || !h->member) {
             continue;
         }
-        const bool never = h->heard.ns == MONO_NEVER.ns; /* since this controller's start */
-        const bool bad[] = {h->refused[0] != 0, !never && k->run != 0 && h->run != k->run,
-                            fleet_freshness(c, h, now) == FRESHNESS_STALE,
-                            !never && worse(c, h, k, now), alerted(c, h)};
-        uint32_t *const counts[] = {&facts->refused, &facts->restarted, &facts->silent,
-                                    &facts->worse, &facts->alerted};
-        facts->hosts++;
-        facts->confirmed += k->confirmed;
-        for (size_t b = 0; b < ARRAY_COUNT(bad); b++) {
-            *counts[b] += bad[b];
-            if (bad[b]) {
-                snprintf(host, 64, "%s", h->name);
-            }
+        const struct brain_canary told = {.host = h->index,
+                                          .run = h->run,
+                                          .heard = h->heard.ns != MONO_NEVER.ns,
+                                          .refused = h->refused[0] != 0,
+                                          .began = f->tried_at,
+                                          .canary = k->is,
+                                          .facts = *facts};
+        if (brain_tell(c->brain, now, BRAIN_CANARY, &told, &answer) == 1) {
+            snprintf(host, 64, "%s", h->name);
         }
+        k->is = answer.trial.canary;
+        *facts = answer.trial.facts;
     }
 }
 
 void fleet_config_watch(struct controller *c)
 {
     struct fleet_config *f = c->fleet_config;
-    const char *why = NULL;
+    const struct mono now = controller_mono();
+    struct brain_answer answer;
     char host[64] = "", words[160];
     if (f->tried == NULL || c->store_broken) {
         return;
     }
     struct fleet_config_version *v = f->tried;
-    struct rollout_facts facts = {.age = span_ns(controller_utc_ns() - f->tried_ns),
-                                  .watch = span_ns(f->watch_ns)};
+    struct rollout_facts facts = {.age = mono_sub(now, f->tried_at), .watch = span_ns(f->watch_ns)};
     gather(c, &facts, host);
-    const enum rollout_verdict verdict = rollout_judge(&facts, &why);
+    const int verdict = brain_tell(c->brain, now, BRAIN_TRIAL, &facts, &answer);
     int r = 0;
     if (verdict == ROLLOUT_BAD) {
-        snprintf(words, sizeof(words), "%s%s%s", why, host[0] != 0 ? ": " : "", host);
+        snprintf(words, sizeof(words), "%s%s%s", answer.why, host[0] != 0 ? ": " : "", host);
         controller_say(LOG_WARNING, "configuration %llu is taken back: %s",
                        (unsigned long long)v->version, words);
         f->rolled_back = true;

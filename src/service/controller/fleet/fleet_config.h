@@ -6,6 +6,7 @@
  * judged each second (core/fleet/rollout.h). `observe` lies over all versions: with it no host's jobs do more than
  * measure, whatever the version says. All of it is one value of the store, written with each change. */
 #pragma once
+#include "core/fleet/rollout.h"
 #include "service/controller/controller.h"
 
 #define FLEET_CONFIG_TEXT_MAX 16384
@@ -34,10 +35,7 @@ struct fleet_config_version {
 
 struct fleet_canary {
     int64_t host;
-    uint32_t run; /* of its agent before; 0: not known */
-    enum health health;
-    struct mono worse; /* since when; MONO_NEVER: it isn't */
-    bool confirmed;
+    struct rollout_canary is;
 };
 
 struct fleet_config {
@@ -49,6 +47,7 @@ struct fleet_config {
     size_t canary_count;
     double percent;
     int64_t tried_ns, watch_ns;
+    struct mono tried_at;      /* tried_ns, on our clock: people may set the other one */
     bool observe, rolled_back; /* rolled_back: by itself, and nothing was applied since */
     int64_t observe_ns;
     char observe_by[64];

@@ -46,8 +46,8 @@ int fleet_config_save(struct controller *c)
     for (size_t i = 0; i < f->canary_count; i++) {
         json_put_object(&j, NULL);
         json_put_int(&j, "host", f->canaries[i].host);
-        json_put_uint(&j, "run", f->canaries[i].run);
-        json_put_uint(&j, "health", f->canaries[i].health);
+        json_put_uint(&j, "run", f->canaries[i].is.run);
+        json_put_uint(&j, "health", f->canaries[i].is.health);
         json_put_end(&j);
     }
     json_put_end(&j);
@@ -96,6 +96,11 @@ static int load_version(struct fleet_config *f, const json_t *o)
     return 0;
 }
 
+static uint8_t health_kept(int64_t health)
+{
+    return health > HEALTH_UNKNOWN && health <= HEALTH_BAD ? (uint8_t)health : HEALTH_UNKNOWN;
+}
+
 static int load_canaries(struct controller *c, const json_t *list)
 {
     struct fleet_config *f = c->fleet_config;
@@ -112,9 +117,9 @@ static int load_canaries(struct controller *c, const json_t *list)
             h->canary = true;
             f->canaries[f->canary_count++] =
                 (struct fleet_canary){.host = h->id,
-                                      .run = (uint32_t)number(o, "run"),
-                                      .health = (enum health)number(o, "health"),
-                                      .worse = MONO_NEVER};
+                                      .is = {.run = (uint32_t)number(o, "run"),
+                                             .health = health_kept(number(o, "health")),
+                                             .worse = MONO_NEVER}};
         }
     }
     return 0;
@@ -136,6 +141,8 @@ static int load_all(struct controller *c, const json_t *root)
     f->percent = (double)number(root, "percent_ppm") * 1e-4;
     f->tried_ns = number(root, "tried_ns");
     f->watch_ns = number(root, "watch_ns");
+    const int64_t age_ns = controller_utc_ns() - f->tried_ns;
+    f->tried_at = (struct mono){controller_mono().ns - (age_ns > 0 ? age_ns : 0)};
     json_array_foreach(versions, i, o)
     {
         r = r < 0 || f->versions == NULL ? -ENOMEM : load_version(f, o);
