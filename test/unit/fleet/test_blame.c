@@ -83,9 +83,49 @@ static void what_is_not_known_is_not_no(void **state)
     assert_int_equal(blame_judge(&s), BLAME_UNTIMED);
 }
 
+/* Medians over flows that arrive, not over those that send or whose delay isn't known; the first lane down is pointed out; an
+ * old fault is forgotten. */
+static void ranks_are_added_up(void **state)
+{
+    static struct blame_book b;
+    struct blame_flow f = {.active = true};
+
+    (void)state;
+    blame_begin(&b, 2, 3, span_s(601));
+    assert_int_equal(b.signals.faults, 0);
+    blame_begin(&b, 2, 3, span_s(600));
+    assert_int_equal(b.signals.faults, 3);
+    blame_begin(&b, 2, 0, span_s(0));
+    blame_on_rank(&b, false);
+    assert_int_equal(blame_end(&b), BLAME_UNHEARD);
+    blame_on_rank(&b, false);
+    assert_int_equal(blame_end(&b), BLAME_UNTIMED);
+    for (uint32_t i = 0; i < BLAME_FLOW_MAX + 7; i++) {
+        f.network_ns = 1000 * (i % 3 + 1);
+        f.floor_ns = 1000;
+        f.sender_ns = i;
+        assert_false(blame_on_flow(&b, &f));
+    }
+    f.network_ns = 0;
+    assert_false(blame_on_flow(&b, &f));
+    assert_int_equal(blame_end(&b), BLAME_NOT);
+    assert_int_equal(b.signals.flows, BLAME_FLOW_MAX);
+    assert_int_equal(b.signals.network_ns, 2000);
+    assert_int_equal(b.signals.sender_ns, BLAME_FLOW_MAX / 2);
+    f = (struct blame_flow){.sending = true, .active = true, .network_ns = 9000000};
+    assert_false(blame_on_flow(&b, &f));
+    assert_int_equal(b.signals.flows, BLAME_FLOW_MAX);
+    f.down = true;
+    assert_true(blame_on_flow(&b, &f));
+    assert_false(blame_on_flow(&b, &f)); /* the second one */
+    assert_int_equal(blame_end(&b), BLAME_BROKEN);
+    assert_int_equal(b.signals.lanes_down, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_are_added_up),
         cmocka_unit_test(a_quiet_network_is_innocent),
         cmocka_unit_test(who_waits_in_the_network_says_so),
         cmocka_unit_test(what_waits_at_the_ends_is_not_the_network),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fleet/blame.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/state.h"
 #include "service/controller/job/job.h"
@@ -509,7 +510,7 @@ static void note_fault(struct controller *c, const struct fleet_host *h, const F
     name_of(name, sizeof(name), text, e->job->pid, h);
     struct fleet_job *job = find(c, name, e->job->user, h);
     if (job != NULL) {
-        const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > JOB_FAULT_NS;
+        const bool anew = job->faults == 0 || at_ns - job->fault_last_ns > BLAME_FAULT_NS;
         job->fault_first_ns = anew ? at_ns : job->fault_first_ns;
         job->faults = (anew ? 0 : job->faults) + (e->job->count > 0 ? e->job->count : 1);
         job->fault_last_ns = most(job->fault_last_ns, at_ns);

@@ -14,8 +14,7 @@
 #define JOB_HOST_MAX      64   /* processes of one host */
 #define JOB_FLOW_MAX      8    /* of a process */
 #define JOB_RESTART_NS    (60 * NS_PER_S)
-#define JOB_RESTART_HOURS 2.5              /* per GPU; see docs/controller.md */
-#define JOB_FAULT_NS      (600 * NS_PER_S) /* a fault is held against the network for so long */
+#define JOB_RESTART_HOURS 2.5 /* per GPU; see docs/controller.md */
 
 struct fleet_job_flow {
     char peer_host[48], own_nic[16], peer_nic[16], state[16], reason[16];
@@ -50,7 +49,7 @@ struct fleet_job {
     uint32_t *host_list;       /* indexes of all that it was ever heard on; owned */
     uint32_t host_count;
     int64_t fault_first_ns,
-        fault_last_ns; /* lanes that the network took, without JOB_FAULT_NS between two */
+        fault_last_ns; /* lanes that the network took, without BLAME_FAULT_NS between two */
     uint32_t faults;
     int64_t past_from_ns, slot_ns;
     int64_t heard_to_ns,

@@ -9,66 +9,37 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/job/job.h"
 
-#define FLOWS_MAX 4096 /* more don't move a median */
-
 struct gathering {
-    struct blame_signals signals;
-    uint32_t network[FLOWS_MAX], floor[FLOWS_MAX], sender[FLOWS_MAX], receiver[FLOWS_MAX];
+    struct blame_book book;
     const struct fleet_host *down_host; /* of the first lane that is down */
     const struct fleet_job_flow *down;
     const char *cause; /* NULL: no open incident that fits */
 };
 
-static bool is_down(const struct fleet_job_flow *f)
-{
-    return strcmp(f->state, "down") == 0 || strcmp(f->state, "suspect") == 0;
-}
-
 static void gather_flow(struct gathering *g, const struct fleet_host *h,
                         const struct fleet_job_flow *f)
 {
-    struct blame_signals *s = &g->signals;
+    const struct blame_flow flow = {.sending = f->sending,
+                                    .active = strcmp(f->state, "active") == 0,
+                                    .down = strcmp(f->state, "down") == 0 ||
+                                            strcmp(f->state, "suspect") == 0,
+                                    .network_ns = f->owd_p50_ns,
+                                    .floor_ns = f->owd_floor_ns,
+                                    .sender_ns = f->queued_p50_ns,
+                                    .receiver_ns = f->consumed_p50_ns};
 
-    if (f->sending && is_down(f)) {
-        if (s->lanes_down++ == 0) {
-            g->down = f;
-            g->down_host = h;
-        }
-        return;
+    if (blame_on_flow(&g->book, &flow)) {
+        g->down = f;
+        g->down_host = h;
     }
-    if (f->sending || f->owd_p50_ns == 0 || strcmp(f->state, "active") != 0 ||
-        s->flows == FLOWS_MAX) {
-        return;
-    }
-    g->network[s->flows] = f->owd_p50_ns;
-    g->floor[s->flows] = f->owd_floor_ns;
-    g->sender[s->flows] = f->queued_p50_ns;
-    g->receiver[s->flows] = f->consumed_p50_ns;
-    s->flows++;
-}
-
-static int by_size(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-
-    return (a > b) - (a < b);
-}
-
-static int64_t median(uint32_t *values, uint32_t count)
-{
-    qsort(values, count, sizeof(values[0]), by_size);
-    return count > 0 ? values[count / 2] : 0;
 }
 
 static void gather(const struct controller *c, const struct fleet_job *job, struct gathering *g)
 {
     const struct mono now = controller_mono();
-    struct blame_signals *s = &g->signals;
 
-    memset(s, 0, sizeof(*s));
-    g->down = NULL;
-    s->ranks = job->ranks;
-    s->faults = controller_utc_ns() - job->fault_last_ns <= JOB_FAULT_NS ? job->faults : 0;
+    blame_begin(&g->book, job->ranks, job->faults,
+                span_ns(controller_utc_ns() - job->fault_last_ns));
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
         for (uint32_t k = 0; k < h->job_count; k++) {
@@ -79,22 +50,17 @@ static void gather(const struct controller *c, const struct fleet_job *job, stru
             if (!lives || !job_has(job, h, p) || !h->member || !fleet_current(c, h, now)) {
                 continue;
             }
-            s->ranks_heard++;
-            s->ranks_parted += p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED;
+            blame_on_rank(&g->book, p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED);
             for (uint32_t f = 0; f < p->flow_count; f++) {
                 gather_flow(g, h, &p->flows[f]);
             }
         }
     }
-    s->network_ns = median(g->network, s->flows);
-    s->floor_ns = median(g->floor, s->flows);
-    s->sender_ns = median(g->sender, s->flows);
-    s->receiver_ns = median(g->receiver, s->flows);
 }
 
 static void say_broken(const struct gathering *g, char *to, size_t size)
 {
-    const struct blame_signals *s = &g->signals;
+    const struct blame_signals *s = &g->book.signals;
     const struct fleet_job_flow *f = g->down;
 
     if (s->ranks_parted > 0) {
@@ -136,7 +102,7 @@ static void say_hurt(const struct gathering *g, const struct fleet_job *job, cha
         to, size,
         "the network: it took lanes %u times from %s to %s; none is down now: they carry again, by "
         "other ways where theirs are dead; %s%s",
-        g->signals.faults, clock_text(job->fault_first_ns, first),
+        g->book.signals.faults, clock_text(job->fault_first_ns, first),
         clock_text(job->fault_last_ns, last),
         g->cause != NULL ? "an open incident: " : "see the alerts of that time",
         g->cause != NULL ? g->cause : "");
@@ -145,7 +111,7 @@ static void say_hurt(const struct gathering *g, const struct fleet_job *job, cha
 static void say(const struct gathering *g, const struct fleet_job *job, enum blame blame, char *to,
                 size_t size)
 {
-    const struct blame_signals *s = &g->signals;
+    const struct blame_signals *s = &g->book.signals;
     const double us = 1e-3;
 
     switch (blame) {
@@ -191,13 +157,17 @@ static void say(const struct gathering *g, const struct fleet_job *job, enum bla
 void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job,
                    const char *cause)
 {
-    static struct gathering g;
-    char text[400];
+    struct gathering *g = calloc(1, sizeof(*g));
+    enum blame blame = BLAME_UNHEARD;
+    char text[400] = "not known: out of memory";
 
-    gather(c, job, &g);
-    g.cause = cause;
-    const enum blame blame = blame_judge(&g.signals);
-    say(&g, job, blame, text, sizeof(text));
+    if (g != NULL) {
+        gather(c, job, g);
+        g->cause = cause;
+        blame = blame_end(&g->book);
+        say(g, job, blame, text, sizeof(text));
+        free(g);
+    }
     json_put_object(j, "network");
     json_put_string(j, "answer", blame_answer(blame));
     json_put_string(j, "why", blame_word(blame));
