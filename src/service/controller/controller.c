@@ -254,8 +254,7 @@ static void reopen_agents(struct controller *c)
 /* Tokens expire by themselves, and who joins may make another scope the widest. */
 static void tenants_watch(struct controller *c)
 {
-    static uint32_t second;
-    if (second++ % 60 == 0 && tenant_refresh(c) < 0) {
+    if (c->seconds % 60 == 0 && tenant_refresh(c) < 0) {
         controller_say(LOG_WARNING, "out of memory: tenants are told apart as they were");
     }
 }
@@ -275,6 +274,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     alarm_second(c);
     api_watch_streams(c);
     alarm_save(c);
+    c->seconds++;
     job_keep_second(c);
     remote_on_second(c->remote);
     recording_second(c);

@@ -14,6 +14,7 @@
 #include "platform/json/json.h"
 #include "platform/message/message.h"
 #include "service/alert/alerting.h"
+#include "service/controller/allowance.h"
 #include "service/controller/api/live.h"
 #include "service/controller/config.h"
 #include "service/controller/fleet/host.h"
@@ -38,6 +39,10 @@ struct controller {
     bool checkpointing;
     struct remote *remote;
     struct alerting *alerting; /* NULL: of a command line that doesn't serve */
+    struct {
+        char nic[TLS_NAME_MAX + IF_NAMESIZE + 2]; /* the name that was asked for last */
+        uint32_t differences;                     /* from the declared topology */
+    } alarm;
     bool commit_armed, store_broken;
     bool api_plain; /* without TLS */
     bool is_copy;   /* the store, which was logged */
@@ -90,7 +95,9 @@ struct controller {
     uint64_t recent_count, recent_committed;
     struct event_reader streams[CONTROLLER_STREAM_MAX];
     struct sign_in_code codes[CONTROLLER_CODES_MAX];
+    struct allowance joins, renewals, strangers; /* strangers: wrong tokens; of all together */
     uint32_t seal_turn;
+    uint32_t seconds; /* that it has served */
     int64_t started_ns;
     struct {
         struct mono due, seen, not_before; /* seen: the last look at the clock */

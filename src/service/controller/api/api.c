@@ -269,18 +269,8 @@ static struct token *who(struct controller *c, const struct http_request *reques
 
 static bool too_many_refusals(struct controller *c)
 {
-    static double allowance = REFUSAL_BURST;
-    static int64_t at_ns;
-    const int64_t now = controller_mono().ns;
-    allowance += (double)(now - at_ns) * 1e-9 * REFUSAL_RATE;
-    at_ns = now;
-    allowance = allowance > REFUSAL_BURST ? REFUSAL_BURST : allowance;
     c->count.api_refused++;
-    if (allowance < 1) {
-        return true;
-    }
-    allowance -= 1;
-    return false;
+    return !allowance_take(&c->strangers, REFUSAL_RATE, REFUSAL_BURST, controller_mono());
 }
 
 void api_refuse_stranger(struct api_call *call, const char *code, const char *words)

@@ -31,14 +31,14 @@
 
 static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
 {
-    static char name[TLS_NAME_MAX + IF_NAMESIZE + 2];
-    const struct fleet_nic *n = fleet_find_nic(context, nic);
+    struct controller *c = context;
+    const struct fleet_nic *n = fleet_find_nic(c, nic);
     if (n == NULL) {
         return false;
     }
-    snprintf(name, sizeof(name), "%s/%s", n->host->name, n->name);
-    *ret =
-        (struct alert_nic){.name = name, .leaf = n->leaf, .host = n->host->index, .rail = n->rail};
+    snprintf(c->alarm.nic, sizeof(c->alarm.nic), "%s/%s", n->host->name, n->name);
+    *ret = (struct alert_nic){
+        .name = c->alarm.nic, .leaf = n->leaf, .host = n->host->index, .rail = n->rail};
     return true;
 }
 
@@ -380,13 +380,12 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
 /* All NICs are compared for it: once in ten seconds is enough for a rule that waits minutes. */
 static void feed_topology(struct controller *c, struct feed *f)
 {
-    static uint32_t second, differences;
     struct topology_view v;
-    if (second++ % 10 == 0 && topology_compare(c, &v) == 0) {
-        differences = (uint32_t)v.count;
+    if (c->seconds % 10 == 0 && topology_compare(c, &v) == 0) {
+        c->alarm.differences = (uint32_t)v.count;
         topology_view_done(&v);
     }
-    feed(f, ALERT_TOPOLOGY_DIFFERENCES, differences);
+    feed(f, ALERT_TOPOLOGY_DIFFERENCES, c->alarm.differences);
 }
 
 /* What is of no host: once a second, so that its rules can be judged. */

@@ -538,14 +538,15 @@ static void put_paths(const struct verdict *v, struct json_writer *j)
 int check_put(struct controller *c, struct json_writer *j, const struct measurement *m)
 {
     static const char *const answers[] = {"yes", "unknown", "no"};
-    static struct admit_reason reasons[REASON_MAX];
     struct verdict v = {.c = c, .m = m, .count = m->pair_count * m->ports};
     size_t count = 0;
     int64_t *scratch = calloc(v.count, sizeof(*scratch));
+    struct admit_reason *reasons = calloc(REASON_MAX, sizeof(*reasons));
     v.paths = calloc(v.count, sizeof(*v.paths));
-    if (v.paths == NULL || scratch == NULL) {
+    if (v.paths == NULL || scratch == NULL || reasons == NULL) {
         free(v.paths);
         free(scratch);
+        free(reasons);
         return -ENOMEM;
     }
     for (uint32_t row = 0; row < v.count; row++) {
@@ -570,5 +571,6 @@ int check_put(struct controller *c, struct json_writer *j, const struct measurem
     put_paths(&v, j);
     free(v.paths);
     free(scratch);
+    free(reasons);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "core/fleet/member.h"
 #include "core/fleet/report.h"
 #include "platform/tls/tls.h"
+#include "service/controller/allowance.h"
 #include "service/controller/fleet/nic.h"
 #include "wire/pair_key.h"
 
@@ -70,8 +71,7 @@ struct fleet_host {
     int64_t jobs_at_ns; /* of that rollup */
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
     uint32_t finding_count;
-    double allowance; /* of requests, refilled with time */
-    int64_t allowance_ns;
+    struct allowance requests;
     struct {
         double rows, stored, unpacked; /* left; quota.h */
         int64_t at_ns;

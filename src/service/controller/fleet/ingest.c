@@ -31,21 +31,6 @@ enum {
 
 /* ---- who ---- */
 
-static bool allowed(double *allowance, int64_t *at_ns, double rate, double burst)
-{
-    const int64_t now = controller_mono().ns;
-    *allowance += (double)(now - *at_ns) * 1e-9 * rate;
-    *at_ns = now;
-    if (*allowance > burst) {
-        *allowance = burst;
-    }
-    if (*allowance < 1) {
-        return false;
-    }
-    *allowance -= 1;
-    return true;
-}
-
 /* The member whose certificate this is; NULL and a status: none. */
 struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
                               unsigned *ret_status)
@@ -66,16 +51,15 @@ struct fleet_host *ingest_who(struct controller *c, const struct http_request *r
 
 unsigned ingest_on_head(void *context, struct http_request *request)
 {
-    static double join_allowance = JOIN_BURST;
-    static int64_t join_at_ns;
     struct controller *c = context;
+    const struct mono now = controller_mono();
     const char *path = http_path(request);
     unsigned status = 0;
     if (strcmp(http_method(request), "POST") != 0 || strncmp(path, "/agent/v1/", 10) != 0) {
         return 404;
     }
     if (strcmp(path, "/agent/v1/join") == 0) {
-        if (!allowed(&join_allowance, &join_at_ns, JOIN_RATE, JOIN_BURST)) {
+        if (!allowance_take(&c->joins, JOIN_RATE, JOIN_BURST, now)) {
             c->count.limited++;
             return 429;
         }
@@ -87,8 +71,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         return status;
     }
     (void)quota_left(h);
-    if (h->quota.unpacked <= 0 ||
-        !allowed(&h->allowance, &h->allowance_ns, HOST_RATE, HOST_BURST)) {
+    if (h->quota.unpacked <= 0 || !allowance_take(&h->requests, HOST_RATE, HOST_BURST, now)) {
         c->count.limited++;
         return 429;
     }
@@ -190,13 +173,10 @@ Foliot__V1__Settings ingest_settings(const struct controller *c, const struct fl
 
 static void answer_batch(struct controller *c, const struct waiting *w)
 {
-    static double renew_allowance = RENEW_RATE;
-    static int64_t renew_at_ns;
     Foliot__V1__BatchReply reply = FOLIOT__V1__BATCH_REPLY__INIT;
     struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = ingest_settings(c, h);
-    static struct measure_request request;
-    reply.measure = measure_for(c, h, &request);
+    reply.measure = measure_for(c, h);
     Foliot__V1__Look look;
     reply.look = audit_look_for(c, h, &look);
     reply.protocol = MESSAGE_PROTOCOL;
@@ -206,7 +186,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.renew = !c->reopen &&
                   (h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
                    (w->authority_version != 0 && w->authority_version != c->authority_version &&
-                    allowed(&renew_allowance, &renew_at_ns, RENEW_RATE, RENEW_RATE)));
+                    allowance_take(&c->renewals, RENEW_RATE, RENEW_RATE, controller_mono())));
     if (w->settings_version != settings.version) {
         reply.settings = &settings;
     }

@@ -363,8 +363,7 @@ void measure_heard(struct controller *c, struct fleet_host *h, const Foliot__V1_
     end_if_all_are_through(c, m);
 }
 
-Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *h,
-                                 struct measure_request *memory)
+Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *h)
 {
     struct measurement *m = measurement_running(c);
     struct measurement_asker *a = asker_of(m, h);
@@ -378,6 +377,7 @@ Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *
         a->wave_sent = 0;
         a->until = mono_add(controller_mono(), span_ns(wave_ns(m, a->wave) + PATIENCE_NS));
     }
+    struct measure_request *memory = &c->measures->request;
     foliot__v1__measure__init(&memory->message);
     for (uint32_t i = 0; i < a->wave; i++) {
         memory->local[i] = m->pairs[a->first + a->next + i].from;

@@ -60,7 +60,12 @@ struct measurement {
     uint32_t skipped_count;
 };
 
+struct measure_request {
+    Foliot__V1__Measure message;
+    uint32_t local[MEASURE_PAIR_MAX], peer[MEASURE_PAIR_MAX];
+};
 struct measures {
+    struct measure_request request;             /* that is being told */
     struct measurement *kept[MEASUREMENT_KEPT]; /* newest first */
     uint32_t next_id, next_run;
 };
@@ -90,13 +95,8 @@ void measurement_fill_matrix(const struct measurement *m, struct latency_matrix 
 
 /* ---- by ingest.c ---- */
 void measure_heard(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch);
-struct measure_request {
-    Foliot__V1__Measure message;
-    uint32_t local[MEASURE_PAIR_MAX], peer[MEASURE_PAIR_MAX];
-};
-/* NULL: nothing for this host. */
-Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *h,
-                                 struct measure_request *memory);
+/* NULL: nothing for this host. Valid until it is asked again. */
+Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *h);
 void measure_watch(struct controller *c); /* once a second */
 
 /* ---- check.c: may this host join? ---- */

@@ -1,0 +1,23 @@
+/* allowance.h: so many at once, and so many a second in the long run. {0} is a full one. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/time.h"
+
+struct allowance {
+    double left;
+    struct mono at;
+};
+
+/* Takes one; false: there is none. */
+static inline bool allowance_take(struct allowance *a, double rate, double burst, struct mono now)
+{
+    a->left = a->at.ns == 0 ? burst : a->left + (double)mono_sub(now, a->at).ns * 1e-9 * rate;
+    a->at = now;
+    a->left = a->left > burst ? burst : a->left;
+    if (a->left < 1) {
+        return false;
+    }
+    a->left -= 1;
+    return true;
+}
