@@ -1,5 +1,6 @@
 /* test_transport_life.c: what two transports in one process keep of each other: sets, lanes, NICs, pages, and how they end. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -348,6 +349,51 @@ static void nobody_there_is_told_after_all_nics(void **state)
     end_close(&pair.sender);
 }
 
+static int descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    assert_non_null(folder);
+    while (readdir(folder) != NULL) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+/* NCCL gives up a connect that is under way, at any point of it, and ends: neither side keeps a descriptor of it, nor memory (the
+ * memory checker tells). */
+static void an_abandoned_connect_leaves_nothing(void **state)
+{
+    (void)state;
+    for (int looks = 1; looks <= 16; looks++) {
+        const int before = descriptors();
+        uint8_t handle[TRANSPORT_HANDLE_SIZE];
+        struct transport_listener *listener;
+        struct transport_comm *comm = NULL;
+        uint64_t connecting = 0;
+        struct pair pair;
+        end_open(&pair.sender, "sender", false);
+        end_open(&pair.receiver, "receiver", false);
+        assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+        for (int i = 0; i < looks && comm == NULL; i++) {
+            assert_int_equal(
+                transport_connect(pair.sender.transport, 0, handle, &connecting, &comm), 0);
+            if (i + 1 < looks) {
+                serve(&pair);
+            }
+        }
+        if (comm != NULL) {
+            transport_close(comm);
+        }
+        assert_true(descriptors() > before);
+        end_close(&pair.sender);
+        end_close(&pair.receiver);
+        assert_int_equal(descriptors(), before);
+    }
+}
+
 static void comms_share_a_set_and_go(void **state)
 {
     struct pair pair, more[8];
@@ -502,6 +548,7 @@ int main(void)
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
         cmocka_unit_test(another_nic_is_tried_where_nccls_cannot_connect),
         cmocka_unit_test(nobody_there_is_told_after_all_nics),
+        cmocka_unit_test(an_abandoned_connect_leaves_nothing),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(foreign_handles_and_keys_are_named),
         cmocka_unit_test(a_set_whose_peer_left_unheard_goes),
