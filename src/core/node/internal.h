@@ -124,6 +124,7 @@ struct node {
     struct edge_link *links;
     struct clock_saved *saved; /* per member, from before a restart; NULL: none */
     uint32_t mesh_generation;
+    bool edges_joined; /* to their clocks: none waits for its NIC's time */
     struct link *ports[HOST_NIC_MAX];
     struct clock_terms terms; /* of the host clock */
     bool terms_changed, mesh_changed;

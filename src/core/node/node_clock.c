@@ -58,6 +58,7 @@ static int member_start(struct node *n, uint32_t index, struct nic_time now, int
     if (!m->clock) {
         return -ENOMEM;
     }
+    m->last = now;
     clock_published(m->clock, now, &m->published);
     return 0;
 }
@@ -135,16 +136,17 @@ static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
 
 static void edge_unlink(struct node *n, struct mono now, struct edge_link *link)
 {
-    struct nic_time at;
-
-    if (link->generation != 0 && link->clock_edge >= 0 && n->members[link->member].clock &&
-        node_member_time(n, (uint32_t)link->member, now, &at)) {
+    ASSERT(link->generation == 0 || (uint32_t)link->member < n->member_count);
+    if (link->generation != 0 && link->clock_edge >= 0 && n->members[link->member].clock) {
+        struct nic_time at = n->members[link->member].last; /* if the NIC's time isn't known now */
+        (void)node_member_time(n, (uint32_t)link->member, now, &at);
         clock_edge_remove(n->members[link->member].clock, at, link->clock_edge);
     }
     *link = (struct edge_link){.clock_edge = -1};
 }
 
-static void edge_join(struct node *n, struct mono now, int edge, const struct mesh_edge_info *info)
+/* False: its NIC's clock has begun, but its time isn't known now. */
+static bool edge_join(struct node *n, struct mono now, int edge, const struct mesh_edge_info *info)
 {
     struct edge_link *link = &n->links[edge];
     const uint32_t member = n->member_of[info->local];
@@ -153,10 +155,12 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
     const struct mesh_peer *peer = &n->config.fleet.peers[info->peer];
     struct nic_time at;
 
+    ASSERT(link->generation == 0 ||
+           link->clock_edge < 0); /* else the clock would keep it for ever */
     *link = (struct edge_link){
         .generation = info->generation, .member = (int)member, .clock_edge = -1, .in_step = now};
     if (!n->members[member].clock || !node_member_time(n, member, now, &at)) {
-        return;
+        return !n->members[member].clock;
     }
     const struct clock_edge_config config = {
         .peer = peer_number(n, info->peer, n->config.nics[info->local].stamps != STAMP_HARDWARE),
@@ -173,6 +177,7 @@ static void edge_join(struct node *n, struct mono now, int edge, const struct me
     };
     link->peer = config.peer;
     link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);
+    return true;
 }
 
 /* The mesh's edges came or went, or a NIC's clock was read for the first time. */
@@ -180,6 +185,7 @@ void node_clock_sync_edges(struct node *n, struct mono now)
 {
     const int capacity = mesh_edge_capacity(n->mesh);
     uint32_t started = 0; /* bits */
+    bool all = true;
 
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct nic_time at;
@@ -190,7 +196,7 @@ void node_clock_sync_edges(struct node *n, struct mono now)
             started |= 1u << i;
         }
     }
-    if (started == 0 && n->mesh_generation == mesh_generation(n->mesh)) {
+    if (started == 0 && n->edges_joined && n->mesh_generation == mesh_generation(n->mesh)) {
         return;
     }
     n->mesh_generation = mesh_generation(n->mesh);
@@ -207,9 +213,10 @@ void node_clock_sync_edges(struct node *n, struct mono now)
         struct mesh_edge_info info;
         if (mesh_edge_info(n->mesh, now, edge, &info) && info.peer != UINT32_MAX &&
             (n->links[edge].generation == 0 || n->links[edge].clock_edge < 0)) {
-            edge_join(n, now, edge, &info);
+            all = edge_join(n, now, edge, &info) && all;
         }
     }
+    n->edges_joined = all;
     for (uint32_t i = 0; i < n->member_count && n->saved; i++) {
         struct nic_time at;
         if ((started & (1u << i)) != 0 && node_member_time(n, i, now, &at) &&

@@ -1,6 +1,7 @@
 /* node_invariant.h: what must hold of a node's memory between any two calls: sums that agree, numbers that are known. */
 #pragma once
 
+#include "core/clock/clock_private.h"
 #include "core/node/internal.h"
 
 /* The words of what doesn't hold; NULL: all does. */
@@ -45,12 +46,29 @@ static inline const char *node_invariant(const struct node *n)
             return "a finding is never said";
         }
     }
+    int in_clocks = 0;
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
         const struct edge_link *link = &n->links[edge];
-        if (link->generation != 0 &&
-            (link->member < 0 || (uint32_t)link->member >= n->member_count)) {
+        if (link->generation == 0) {
+            continue;
+        }
+        if (link->member < 0 || (uint32_t)link->member >= n->member_count) {
             return "an edge belongs to no member";
         }
+        const struct clock *clock = n->members[link->member].clock;
+        if (link->clock_edge >= 0 && (clock == NULL || !clock->edges[link->clock_edge].used)) {
+            return "an edge is not in the clock that it was given to";
+        }
+        in_clocks += link->clock_edge >= 0;
+    }
+    for (uint32_t i = 0; i < n->member_count; i++) {
+        const struct clock *clock = n->members[i].clock;
+        for (int edge = 0; clock != NULL && edge < clock->capacity; edge++) {
+            in_clocks -= clock->edges[edge].used;
+        }
+    }
+    if (in_clocks != 0) {
+        return "a clock has an edge that is no more";
     }
     if (n->queue_count > FINDING_QUEUE || n->queue_head >= FINDING_QUEUE) {
         return "the queue is longer than it can be";

@@ -72,6 +72,49 @@ static void a_nics_clock_begins_when_it_is_read(void **state)
     assert_null(node_member_clock(node, 2));
 }
 
+static uint32_t edges_in_clock(uint32_t member)
+{
+    const struct clock *clock = node_member_clock(node, member);
+    uint32_t count = 0;
+
+    for (int i = 0; i < clock->capacity; i++) {
+        count += clock->edges[i].used;
+    }
+    return count;
+}
+
+/* After a suspend nobody knows what a NIC's clock shows. Edges that go meanwhile are taken from it; those that come reach it
+ * once it is read. */
+static void edges_change_while_a_nics_time_is_unknown(void **state)
+{
+    const struct node_clock_fact suspended = {.kind = CLOCK_FACT_SUSPENDED};
+    const struct node_config c = hardware();
+    struct mesh_fleet fewer = c.fleet;
+    struct nic_time at;
+
+    fewer.peer_count -= KIT_NICS;
+    kit_start_with(&c);
+    kit_tick();
+    read_nic(0);
+    const uint32_t before = clock_edges(0);
+    assert_int_equal(edges_in_clock(0), before);
+    node_on_clock_fact(node, now, &suspended);
+    assert_false(node_member_time(node, 0, now, &at));
+    assert_int_equal(node_on_peers(node, now, &fewer), 0);
+    kit_tick();
+    assert_true(clock_edges(0) < before);
+    assert_int_equal(edges_in_clock(0), clock_edges(0));
+    const uint32_t left = clock_edges(0);
+    assert_int_equal(node_on_peers(node, now, &c.fleet), 0);
+    kit_tick();
+    assert_int_equal(clock_edges(0), left);
+    now.ns += NS_PER_MS;
+    read_nic(0);
+    kit_tick();
+    assert_int_equal(clock_edges(0), before);
+    assert_int_equal(edges_in_clock(0), before);
+}
+
 /* The first proposal for fleet time is the wall's, whichever clock it is told by. */
 static void what_a_nics_clock_proposes_is_the_wall(void **state)
 {
@@ -455,6 +498,7 @@ int main(void)
         T(a_nics_clock_begins_when_it_is_read),
         T(what_a_nics_clock_proposes_is_the_wall),
         T(a_clock_that_goes_back_is_ticked_at_once),
+        T(edges_change_while_a_nics_time_is_unknown),
         T(a_nics_clock_learns_utc_by_the_next_bracket),
         T(a_bracket_of_no_nic_or_no_clock_is_nothing),
         T(members_are_numbered_by_their_lowest_nic),
