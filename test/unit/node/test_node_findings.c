@@ -508,6 +508,37 @@ static void paths_of_one_moment_are_one_finding(void **state)
     }
 }
 
+/* A fault that killed two paths was over when the first of them worked again, if the other one did soon after. What is lost now
+ * and then on two paths ends with the last of them. */
+static void what_was_dead_ended_with_its_first_path(void **state)
+{
+    static const struct {
+        enum path_state is;
+        int64_t later_ms;
+        bool first;
+    } cases[] = {{PATH_DEAD, 400, true},
+                 {PATH_DEAD, 1400, true},
+                 {PATH_DEAD, 1600, false},
+                 {PATH_LOSSY, 400, false}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        kit_start();
+        const int first = edge_of(0, 2), second = edge_of(0, 4);
+        path_is(first, 1, DIRECTION_OUT, cases[i].is, 0);
+        path_is(second, 2, DIRECTION_OUT, cases[i].is, 0);
+        until(5 * NS_PER_S);
+        assert_int_equal(node_finding_count(node), 1);
+        path_is(first, 1, DIRECTION_OUT, PATH_ALIVE, 0);
+        const int64_t back_ns = now.ns;
+        until(5 * NS_PER_S + cases[i].later_ms * NS_PER_MS);
+        path_is(second, 2, DIRECTION_OUT, PATH_ALIVE, 0);
+        listen_to_it();
+        assert_int_equal(said_count, 1);
+        assert_int_equal(said[0].phase, FINDING_CLOSED);
+        assert_int_equal(said[0].ended_ns, cases[i].first ? back_ns : now.ns);
+    }
+}
+
 static void what_is_dead_is_not_called_slow(void **state)
 {
     struct mesh_verdict v = {.direction = DIRECTION_OUT, .path = 1, .since = now};
@@ -740,6 +771,7 @@ int main(void)
         T(paths_are_said_when_enough_is_known),
         T(a_shift_both_ways_may_be_a_clock),
         T(paths_of_one_moment_are_one_finding),
+        T(what_was_dead_ended_with_its_first_path),
         T(what_is_dead_is_not_called_slow),
         T(deaths_are_counted_until_it_is_calm),
         T(the_third_death_is_a_flap),
