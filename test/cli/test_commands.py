@@ -62,6 +62,7 @@ class Commands(unittest.TestCase):
             one = self.foliot(name, "--help")
             self.assertEqual(one.returncode, 0, name + one.stderr)
             self.assertIn(f"foliot {name}", one.stdout)
+            self.assertEqual([line for line in one.stdout.splitlines() if len(line) > 100], [], name)
 
     def test_help_of_the_lab_does_nothing_else(self):
         for command in ("up", "status", "exec", "eval", "traffic", "run", "fault", "down"):

@@ -26,8 +26,10 @@ KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
     "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_series", "alert_words", "alert_one"],
     "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_leaf", "clock_queues", "clock_timeline", "clock_edges", "sim_world", "clock_fleet"],
-    "fleet": ["fleet_rules", "blame", "admit", "locate"],
-    "finding": ["finding"],
+    "brain": ["fleet_brain", "brain_record"],
+    "failover": ["watch", "watch_idle", "delivery", "lanes", "transport", "transport_both", "transport_life"],
+    "fleet": ["fleet_rules", "blame", "admit", "locate", "inquiry"],
+    "finding": ["finding", "element"],
     "link": ["link"],
     "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "mesh_reach", "measure", "node_silent", "node", "sim_world"],
     "node": ["node_parts", "node_findings", "node_clocks", "node_silent", "bad_packets", "sim_world", "record", "node"],
