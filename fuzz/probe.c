@@ -13,7 +13,7 @@ static const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
 static void check(const struct probe *probe)
 {
     ASSERT(probe->src.index < FLEET_NIC_MAX && probe->dst.index < FLEET_NIC_MAX);
-    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_MEASURED);
+    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_ROUND);
     ASSERT(linear_map_valid(&probe->map.map));
     ASSERT(linear_map_at(&probe->map.map, TIME_NS_MAX) >= linear_map_at(&probe->map.map, 0));
     ASSERT(!probe->own.present || probe->own.gap_ns >= 0);

@@ -33,12 +33,12 @@ static void save(const char *folder, const char *target, const char *name, const
 
 static void probes(const char *folder)
 {
-    static const char *const names[] = {"",      "pair",   "single",  "burst",   "discovery",
-                                        "query", "answer", "measure", "measured"};
+    static const char *const names[] = {"",      "pair",   "single",  "burst",    "discovery",
+                                        "query", "answer", "measure", "measured", "round"};
     const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
     uint8_t bytes[PROBE_SIZE];
 
-    for (int type = PROBE_PAIR; type <= PROBE_MEASURED; type++) {
+    for (int type = PROBE_PAIR; type <= PROBE_ROUND; type++) {
         struct probe probe = {
             .version = PROBE_VERSION,
             .version_lowest = 1,
@@ -54,11 +54,11 @@ static void probes(const char *folder)
             .anchor.nic = {3},
             .seq = 5,
             .received = 3};
-        if (type == PROBE_MEASURE || type == PROBE_MEASURED) {
+        if (type >= PROBE_MEASURE) {
             probe.measure =
                 (struct probe_measure){.run = 8, .packet = 9, .bound_ns = PROBE_BOUND_NONE};
         }
-        if (type == PROBE_MEASURED) {
+        if (type > PROBE_MEASURE) {
             probe.measure.heard.ns = 1790000000000000000;
             probe.measure.bound_ns = 300;
             probe.measure.count = 10;

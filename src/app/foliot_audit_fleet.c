@@ -16,6 +16,13 @@ enum { BAR = 30, LOOK_MS = 200, SHOWN_MOST = 200, PATH_SIZE = 256 };
 
 static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
 
+struct fleet_options {
+    bool fleet, matrix;
+    unsigned format;
+    int ip; /* 4, 6; 0: whichever there is */
+    struct audit_files files;
+};
+
 static int exit_of_counts(const json_t *counts)
 {
     const bool fails = json_integer_value(json_object_get(counts, "fail")) > 0 ||
@@ -257,6 +264,7 @@ static void show_progress(const json_t *run)
 static bool under_way(const json_t *run)
 {
     return strcmp(api_text(run, "state"), "reading") == 0 ||
+           strcmp(api_text(run, "state"), "measuring") == 0 ||
            strcmp(api_text(run, "state"), "judging") == 0;
 }
 
@@ -281,7 +289,7 @@ static int follow(struct api *api, char id[24])
     return status;
 }
 
-static int run(struct api *api, const struct audit_files *files, int count, char *words[])
+static int run(struct api *api, int count, char *words[], const struct fleet_options *o)
 {
     json_t *body = json_object(), *hosts = json_array();
     char id[24];
@@ -293,13 +301,19 @@ static int run(struct api *api, const struct audit_files *files, int count, char
         json_object_set(body, "hosts", hosts);
     }
     json_decref(hosts);
+    if (o->matrix) {
+        json_object_set_new(body, "matrix", json_true());
+    }
+    if (o->ip != 0) {
+        json_object_set_new(body, "family", json_integer(o->ip));
+    }
     int status = api_ask_json(api, "POST", "/api/v1/audit/runs", body);
     if (status != EXIT_WELL) {
         return status;
     }
     snprintf(id, sizeof(id), "%s", api_text(api->answer, "run"));
     status = follow(api, id);
-    return status == EXIT_WELL ? show_run_of(api, files, id) : status;
+    return status == EXIT_WELL ? show_run_of(api, &o->files, id) : status;
 }
 
 /* ---- the rest ---- */
@@ -363,6 +377,69 @@ static int runs(struct api *api)
             table_put(line, 4, api_number_text(r, "hosts").text);
             table_put(line, 5,
                       text_format("%zu", json_array_size(json_object_get(r, "left_out"))).text);
+        }
+    }
+    if (table != NULL) {
+        table_show(table, stdout);
+    }
+    return status;
+}
+
+/* ---- every NIC with every NIC ---- */
+
+static void print_sums(const json_t *m)
+{
+    const char *word;
+    json_t *count;
+    printf("%s of %s cells measured, %s rounds of %.0f ms", api_number_text(m, "measured").text,
+           api_number_text(m, "cells").text, api_number_text(m, "rounds").text,
+           (double)json_integer_value(json_object_get(m, "round_us")) / 1000);
+    json_object_foreach(json_object_get(m, "unmeasured"), word, count)
+    {
+        printf("; %lld %s", (long long)json_integer_value(count), word);
+    }
+    puts("");
+}
+
+static struct cell delay_text(const json_t *nic, const char *key)
+{
+    const json_t *ns = json_object_get(nic, key);
+    return json_is_integer(ns) ? text_format("%+.2f us", (double)json_integer_value(ns) / 1000)
+                               : text_format("-");
+}
+
+static int matrix(struct api *api, const char *id)
+{
+    static const char *const titles[] = {"HOST",        "NIC",       "LEAF",     "AS NEAR AS",
+                                         ">UNMEASURED", ">LOST OUT", ">LOST IN", ">SENDING",
+                                         ">RECEIVING",  NULL};
+    char path[PATH_SIZE];
+    json_t *n;
+    size_t i;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/matrix", id);
+    const int status = api_ask(api, "GET", path, NULL);
+    if (status != EXIT_WELL || api->json) {
+        if (status == EXIT_WELL) {
+            api_print(api);
+        }
+        return status;
+    }
+    print_sums(api->answer);
+    struct libscols_table *table = table_new(titles);
+    json_array_foreach(json_object_get(api->answer, "nics"), i, n)
+    {
+        struct libscols_line *line = table != NULL ? table_line(table) : NULL;
+        if (line != NULL) {
+            table_put(line, 0, api_text(n, "host"));
+            table_put(line, 1, api_text(n, "name"));
+            table_put(line, 2, api_text(n, "leaf"));
+            table_put(line, 3, api_text(n, "leaf_found"));
+            table_put(line, 4, api_number_text(n, "unmeasured").text);
+            table_put(line, 5, api_number_text(n, "lost_out").text);
+            table_put(line, 6, api_number_text(n, "lost_in").text);
+            table_put(line, 7, delay_text(n, "out_ns").text);
+            table_put(line, 8, delay_text(n, "in_ns").text);
         }
     }
     if (table != NULL) {
@@ -454,7 +531,7 @@ static int gate(struct api *api, const char *host, unsigned format)
 
 bool audit_means_fleet(int argc, char *argv[])
 {
-    static const char *const words[] = {"nodes", "runs", "stop", "diff"};
+    static const char *const words[] = {"nodes", "runs", "stop", "diff", "matrix"};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--fleet") == 0 || strncmp(argv[i], "--controller", 12) == 0) {
@@ -469,17 +546,12 @@ bool audit_means_fleet(int argc, char *argv[])
     return false;
 }
 
-struct fleet_options {
-    unsigned format; /* of the gate */
-    struct audit_files files;
-};
-
 static int ask(struct api *api, int count, char *words[], const struct fleet_options *o)
 {
     const char *word = count > 0 ? words[0] : "run";
 
     if (strcmp(word, "run") == 0) {
-        return run(api, &o->files, count > 0 ? count - 1 : 0, words + 1);
+        return run(api, count > 0 ? count - 1 : 0, words + 1, o);
     }
     if (strcmp(word, "runs") == 0 && count == 1) {
         return runs(api);
@@ -489,6 +561,9 @@ static int ask(struct api *api, int count, char *words[], const struct fleet_opt
     }
     if (strcmp(word, "nodes") == 0 && count <= 2) {
         return nodes(api, count == 2 ? words[1] : "latest");
+    }
+    if (strcmp(word, "matrix") == 0 && count <= 2) {
+        return matrix(api, count == 2 ? words[1] : "latest");
     }
     if (strcmp(word, "stop") == 0 && count == 2) {
         return stop(api, words[1]);
@@ -507,11 +582,12 @@ int audit_fleet(int argc, char *argv[])
 {
     static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
     struct api api;
-    bool fleet = false;
     struct fleet_options o = {0};
     const struct option_entry own[] = {
-        {"fleet", 0, OPTION_FLAG, &fleet},
+        {"fleet", 0, OPTION_FLAG, &o.fleet},
         {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
+        {"matrix", 0, OPTION_FLAG, &o.matrix},
+        {"ip", 0, OPTION_INT, &o.ip, .least = 4, .most = 6},
         {"junit", 0, OPTION_TEXT, &o.files.junit, .expected = "a file"},
         {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},
         {0}};

@@ -49,3 +49,7 @@ _Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHU
 /* Facts of a host, as they travel: of a part, and of a whole sheet. */
 #define AUDIT_PART_MAX  (1u << 20)
 #define AUDIT_SHEET_MAX (3u << 19)
+/* Of a matrix of all NICs (core/audit/matrix_plan.h): what an agent does at most, whoever asks. */
+#define AUDIT_ROUNDS_MAX    (1 << 15)
+#define AUDIT_RATE_MAX      2000 /* packets a second that a host sends where no job runs */
+#define AUDIT_RATE_BUSY_MAX 500  /* beside a job */

@@ -47,7 +47,7 @@ static bool is_question(enum probe_type type)
 
 static bool is_measure(enum probe_type type)
 {
-    return type == PROBE_MEASURE || type == PROBE_MEASURED;
+    return type == PROBE_MEASURE || type == PROBE_MEASURED || type == PROBE_ROUND;
 }
 
 /* What lies at 40: an earlier packet's stamps, or something else. */
@@ -244,7 +244,7 @@ static bool get_measure(const uint8_t *at, enum probe_type type, struct probe_me
                                       .heard.ns = (int64_t)le64_get(at + 8),
                                       .bound_ns = le32_get(at + 16),
                                       .count = le32_get(at + 20)};
-    const bool answers = type == PROBE_MEASURED;
+    const bool answers = type != PROBE_MEASURE;
     return time_valid(measure->heard.ns) && (answers || measure->count == 0) &&
            ((answers && measure->bound_ns != PROBE_BOUND_NONE) || measure->heard.ns == 0) &&
            (answers || measure->bound_ns == PROBE_BOUND_NONE);
@@ -332,7 +332,7 @@ static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
     if (le16_get(bytes + 8) != LENGTH) {
         return PROBE_ERROR_LENGTH;
     }
-    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_MEASURED) {
+    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_ROUND) {
         return PROBE_ERROR_TYPE;
     }
     if (!reserved_zero(bytes)) {

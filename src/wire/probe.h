@@ -42,6 +42,9 @@
  *  40     u32   run, 44 u32 packet                which measurement, which of its packets; repeated
  *  48     i64   heard, 56 u32 bound               of an answer: fleet time of hearing, ns; UINT32_MAX: none
  *  60     u32   count, 64-71 0                    of an answer: packets heard of that path so far; 0: not known
+ * A packet of a matrix of all NICs (core/audit/matrix_part.h) has the same fields: packet is round * 8 + its number in the
+ * round (7: it only tells of another), heard the fleet time at which an earlier packet of the round left, bound of that, count
+ * that packet's number.
  * They are sent to NICs whose agents are known to understand them; an older one counts them as malformed.
  *
  * Version 1 has no anchor (112-131 are 0): it is read, and written to a peer that knows no better,
@@ -80,6 +83,7 @@ enum probe_type {
     PROBE_ANSWER,
     PROBE_MEASURE,  /* of a measurement on demand */
     PROBE_MEASURED, /* its answer */
+    PROBE_ROUND,    /* of a matrix of all NICs; nothing answers it */
 };
 enum probe_state {
     PROBE_COLD,     /* no line yet that means anything */
@@ -112,7 +116,7 @@ struct probe_query {
 struct probe_measure {
     uint32_t run, packet;
     struct fleet_time heard; /* 0 in PROBE_MEASURE, and where bound_ns is PROBE_BOUND_NONE */
-    uint32_t bound_ns;       /* of the answerer's clock; PROBE_BOUND_NONE: it has no fleet time */
+    uint32_t bound_ns;       /* of that clock; PROBE_BOUND_NONE: it has no fleet time */
     uint32_t count;          /* 0 in PROBE_MEASURE; 0: not known */
 };
 struct probe_map {
@@ -148,7 +152,7 @@ struct probe {
     struct probe_stamps own, heard; /* of the first four types */
     union {
         struct probe_query query;     /* in PROBE_QUERY, PROBE_ANSWER */
-        struct probe_measure measure; /* in PROBE_MEASURE, PROBE_MEASURED */
+        struct probe_measure measure; /* in PROBE_MEASURE, PROBE_MEASURED, PROBE_ROUND */
     };
     struct probe_map map;
     uint16_t sqrt_p00; /* 0.1 ns */

@@ -64,6 +64,7 @@ uint8_t probe_field_kind(enum probe_type type)
         return PROBE_FIELD_QUERY;
     case PROBE_MEASURE:
     case PROBE_MEASURED:
+    case PROBE_ROUND:
         return PROBE_FIELD_MEASURE;
     default:
         return PROBE_FIELD_STAMPS;

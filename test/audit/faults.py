@@ -16,6 +16,13 @@ CPU = "/sys/devices/system/cpu/cpu2"
 ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 400 0 0 0" for pid in range(2000, 2060)}
 
 
+# What the controller puts beside a sheet: one interface in a matrix of all NICs (core/audit/matrix.h). "FACT SUBJECT" is its place.
+MATRIX = "fact:matrix eth1"
+WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, out 30, in -20, "
+        "limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
+FACTS = {"roce": {MATRIX: WELL}}
+
+
 class Link(str):
     """A symbolic link's target."""
 
@@ -114,6 +121,12 @@ FAULTS = [
     ("be.lat.asym", "roce", answer("mesh", **{f"edges__1__paths__{i}__out__owd_ns_{q}": 8000 for i in range(4) for q in ("min", "p99")}), "/answers/agent/mesh"),
     ("be.lat.jitter", "roce", answer("mesh", edges__1__paths__2__out__owd_ns_p99=90000), "/answers/agent/mesh"),
     ("be.lat.inband", "roce", answer("lanes", processes__0__lane_list__0__owd_ns_p50=250000), "/answers/agent/lanes"),
+    ("be.matrix.reach", "roce", {MATRIX: WELL.replace("dead_out 0", "dead_out 44")}, MATRIX),
+    ("be.matrix.reach", "roce", {MATRIX: WELL.replace("partners 0", "partners 1")}, MATRIX),
+    ("be.matrix.loss", "roce", {MATRIX: WELL.replace("lost_in 0", "lost_in 9")}, MATRIX),
+    ("be.matrix.delay", "roce", {MATRIX: WELL.replace("in -20", "in 25020")}, MATRIX),
+    ("be.topo.inferred", "roce", {MATRIX: WELL.replace("leaf leaf1, declared", "leaf leaf3, declared")}, MATRIX),
+    ("be.lat.drift", "roce", {MATRIX: WELL.replace("drift_out 10", "drift_out 1210")}, MATRIX),
     ("node.mem_bw", "roce", test("values", "mem_bw 402.1", "mem_bw 340.0"), "/var/lib/foliot/tests/values"),
     ("node.storage_bw", "roce", test("values", "storage_bw 9.8", "storage_bw 5.1"), "/var/lib/foliot/tests/values"),
     ("node.gemm", "roce", test("values", "gemm 641.0", "gemm 560.0"), "/var/lib/foliot/tests/values"),

@@ -34,6 +34,7 @@ class World:
         self.checks = os.path.join(self.folder, "checks.d")
         self.tree = machine.files(kind, 1)
         self.changed = set()
+        self.facts = dict(faults.FACTS.get(kind, {}))  # beside the sheet
         os.makedirs(self.sheets)
         os.makedirs(self.checks)
         self.site(SITE)
@@ -52,10 +53,17 @@ class World:
 
     def inspect(self, number=1):
         done = subprocess.run([INSPECT, "--root", self.root, "--checks", self.checks], capture_output=True, timeout=60, check=True)
-        with open(os.path.join(self.sheets, f"h{number}.json"), "wb") as file:
-            file.write(done.stdout)
+        sheet = json.loads(done.stdout)
+        for place, value in self.facts.items():
+            fact, subject = place.split(":")[1].split()
+            sheet["facts"].append({"fact": fact, "subject": subject, "source": "made up"} | ({"value": value} if value is not None else {"state": "unreadable"}))
+        with open(os.path.join(self.sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
 
     def change(self, path, value):
+        if path.startswith("fact:"):
+            self.facts[path] = value
+            return
         self.changed.add(path)
         self.remove(path)
         if value is not None:
@@ -90,6 +98,7 @@ class World:
             if any(path == one_path or path.startswith(one_path + "/") for one_path in self.changed):
                 machine.put(self.root, path, value)
         self.changed.clear()
+        self.facts = dict(faults.FACTS.get(self.kind, {}))
 
     def lose(self, source):
         """The file is gone; '!': something else is in its place."""

@@ -47,14 +47,14 @@ static struct probe sample(uint64_t seed)
                                            .level = -17,
                                            .noise = 4,
                                            .opinion = PROBE_OPINION_PARKED};
-    } else if (probe.type == PROBE_MEASURE || probe.type == PROBE_MEASURED) {
-        const bool heard = probe.type == PROBE_MEASURED && prng_below(&p, 2);
+    } else if (probe.type >= PROBE_MEASURE) {
+        const bool heard = probe.type != PROBE_MEASURE && prng_below(&p, 2);
         probe.measure = (struct probe_measure){
             .run = (uint32_t)prng_u64(&p),
             .packet = (uint32_t)prng_u64(&p),
             .heard.ns = heard ? 1790000000000000000 : 0,
             .bound_ns = heard ? 300 : PROBE_BOUND_NONE,
-            .count = probe.type == PROBE_MEASURED ? (uint32_t)prng_u64(&p) : 0};
+            .count = probe.type != PROBE_MEASURE ? (uint32_t)prng_u64(&p) : 0};
     } else {
         probe.own = (struct probe_stamps){
             .present = true, .path = 3, .seq = 12, .first = {-5}, .gap_ns = 10001};
@@ -169,7 +169,7 @@ static void every_reason_is_told(void **state)
         {2, 1, 0, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {3, 1, PROBE_VERSION + 1, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {4, 1, 0, PROBE_ERROR_TYPE, PROBE_PAIR},
-        {4, 1, PROBE_MEASURED + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
+        {4, 1, PROBE_ROUND + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
         {5, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x08, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x04, PROBE_ERROR_STATE, PROBE_PAIR},
@@ -194,6 +194,9 @@ static void every_reason_is_told(void **state)
         {60, 4, 1, PROBE_ERROR_STAMP, PROBE_MEASURE},
         {48, 8, INT64_MAX, PROBE_ERROR_STAMP, PROBE_MEASURED},
         {64, 1, 1, PROBE_ERROR_RESERVED, PROBE_MEASURED},
+        {56, 4, 300, PROBE_OK, PROBE_ROUND},
+        {48, 8, INT64_MAX, PROBE_ERROR_STAMP, PROBE_ROUND},
+        {64, 1, 1, PROBE_ERROR_RESERVED, PROBE_ROUND},
         {71, 1, 1, PROBE_ERROR_RESERVED, PROBE_MEASURE},
         {72, 8, (uint64_t)INT64_MIN, PROBE_ERROR_MAP, PROBE_PAIR},
         {80, 8, (uint64_t)INT64_MAX, PROBE_ERROR_MAP, PROBE_PAIR},
@@ -214,7 +217,7 @@ static void every_reason_is_told(void **state)
         struct probe read;
         uint8_t bytes[PROBE_SIZE];
 
-        if (probe.type == PROBE_MEASURE || probe.type == PROBE_MEASURED) {
+        if (probe.type >= PROBE_MEASURE) {
             probe.measure.bound_ns = PROBE_BOUND_NONE;
         }
         probe_encode(bytes, &probe, &key);
@@ -249,7 +252,7 @@ static void authentic_noise(void **state)
         if (decode(bytes, &read) == PROBE_OK) {
             assert_true(read.src.index < FLEET_NIC_MAX && read.dst.index < FLEET_NIC_MAX);
             assert_true(linear_map_valid(&read.map.map));
-            assert_in_range(read.type, PROBE_PAIR, PROBE_MEASURED);
+            assert_in_range(read.type, PROBE_PAIR, PROBE_ROUND);
         }
     }
 }

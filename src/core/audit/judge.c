@@ -278,7 +278,9 @@ static void judge_none(struct judging *j, const struct fact *listed)
     if (listed != NULL) {
         j->result->facts[j->result->fact_count++] = listed;
     }
-    if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
+    if (listed == NULL && (j->check->flags & CHECK_MATRIX) != 0) {
+        judge_skip(j, "not measured: foliot audit run --fleet --matrix does");
+    } else if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
         judge_skip(j, judge_format(j, "none on this host: %s", fact_what(j->check->each)));
     } else {
         judge_unknown(j, listed);

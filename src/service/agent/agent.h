@@ -10,8 +10,8 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
- * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; server.c and answer_*.c
- * the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
+ * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; matrix.c rounds; server.c and
+ * answer_*.c the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
  * fleet's list; settings.c what it configures; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
@@ -190,6 +190,7 @@ struct agent {
     struct uplink *uplink; /* NULL: no controller */
     struct agent_measure *measure;
     struct agent_audit *audit;
+    struct agent_matrix *matrix;
     struct jobs *jobs;
     struct http_server *metrics;
     bool ready_said, state_trouble;
@@ -244,6 +245,8 @@ void agent_depart(struct agent *a); /* what the NICs send leaves: takes up to 4 
 void agent_pair_addresses(const struct agent *a, uint32_t local, const struct agent_peer *peer,
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);
 void agent_send(struct agent *a, const struct mesh_send *s); /* leaves with the next flush */
+/* family: 4, 6; 0: IPv4 where both have it. */
+void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family);
 
 /* ---- measure.c: what the controller asks to be measured once (core/mesh/measure.h) ---- */
 struct Foliot__V1__Measure;
@@ -258,6 +261,23 @@ void agent_measure_send(struct agent *a);
 /* True: it was of a measurement. */
 bool agent_measure_on_packet(struct agent *a, const struct node_receive *r);
 bool agent_measure_on_transmit(struct agent *a, const struct node_transmit *t);
+/* Fleet time of a stamp of this NIC, by the clock that made it; false: not known. */
+bool agent_fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_time stamp,
+                          int64_t *ret_ns, uint32_t *ret_bound_ns);
+/* Which timeline this NIC's fleet time is of; 0: none. Times of two compare with nothing. */
+uint64_t agent_timeline_of(const struct agent *a, uint32_t local);
+
+/* ---- matrix.c: this host's part in a matrix of all NICs (core/audit/matrix_part.h) ---- */
+struct Foliot__V1__Matrix;
+MUST_CHECK int agent_matrix_open(struct agent *a);
+void agent_matrix_close(struct agent *a);
+/* As the controller's last reply has it; NULL: none, and what is under way ends. */
+void agent_matrix_take(struct agent *a, const struct Foliot__V1__Matrix *plan);
+uint64_t agent_matrix_held(const struct agent *a); /* the plan that it knows; 0: none */
+void agent_matrix_round(struct agent *a);
+/* True: it was of a matrix. */
+bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r);
+bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t);
 
 /* ---- audit.c: the machine's facts, read by foliot-inspect, when the controller asks ---- */
 struct Foliot__V1__Look;

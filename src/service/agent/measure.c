@@ -58,9 +58,8 @@ void agent_measure_close(struct agent *a)
     }
 }
 
-/* Fleet time of a stamp of this NIC, by the clock that made it; false: not known. */
-static bool fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_time stamp,
-                           int64_t *ret_ns, uint32_t *ret_bound_ns)
+bool agent_fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_time stamp,
+                          int64_t *ret_ns, uint32_t *ret_bound_ns)
 {
     const struct clock *clock = node_member_clock(a->node, agent_member_of_nic(a, local));
     struct clock_terms terms;
@@ -77,8 +76,7 @@ static bool fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_tim
     return true;
 }
 
-/* Which timeline this NIC's fleet time is of; 0: none. Times of two compare with nothing. */
-static uint64_t timeline_of(const struct agent *a, uint32_t local)
+uint64_t agent_timeline_of(const struct agent *a, uint32_t local)
 {
     const struct clock *clock = node_member_clock(a->node, agent_member_of_nic(a, local));
     struct clock_terms terms;
@@ -210,7 +208,7 @@ bool agent_measure_on_transmit(struct agent *a, const struct node_transmit *t)
     if (t->outcome == TRANSMIT_NOT_SENT) {
         measure_on_not_sent(m->asked, (uint32_t)t->token);
     } else if (t->outcome == TRANSMIT_STAMPED &&
-               fleet_of_stamp(a, t->local, t->tx, &fleet, &bound)) {
+               agent_fleet_of_stamp(a, t->local, t->tx, &fleet, &bound)) {
         measure_on_stamp(m->asked, (uint32_t)t->token, fleet, bound);
     }
     return true;
@@ -235,7 +233,7 @@ static void answer(struct agent *a, const struct node_receive *r)
         return;
     }
     if (r->stamps == STAMP_NONE ||
-        !fleet_of_stamp(a, r->local, r->rx, &reply.heard.ns, &reply.bound_ns)) {
+        !agent_fleet_of_stamp(a, r->local, r->rx, &reply.heard.ns, &reply.bound_ns)) {
         reply.heard.ns = 0;
         reply.bound_ns = PROBE_BOUND_NONE;
     }
@@ -252,7 +250,7 @@ static void answer(struct agent *a, const struct node_receive *r)
                                              .src = r->probe.dst,
                                              .dst = r->probe.src,
                                              .path = r->probe.path,
-                                             .timeline = timeline_of(a, r->local),
+                                             .timeline = agent_timeline_of(a, r->local),
                                              .anchor.nic = NIC_NONE,
                                              .measure = reply}};
     agent_send(a, &send);
@@ -271,7 +269,7 @@ bool agent_measure_on_packet(struct agent *a, const struct node_receive *r)
     if (p->type == PROBE_MEASURE) {
         answer(a, r);
     } else if (m->asked != NULL) {
-        const bool same = p->timeline != 0 && p->timeline == timeline_of(a, r->local);
+        const bool same = p->timeline != 0 && p->timeline == agent_timeline_of(a, r->local);
         const struct measure_answer answered = {.run = p->measure.run,
                                                 .packet = p->measure.packet,
                                                 .local = r->local,

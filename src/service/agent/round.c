@@ -59,7 +59,8 @@ static void deliver_received(struct agent *a)
         struct agent_receive *r = &a->received[i];
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
-        if (agent_measure_on_packet(a, &r->event)) { /* the node knows nothing of these */
+        if (agent_measure_on_packet(a, &r->event) ||
+            agent_matrix_on_packet(a, &r->event)) { /* the node knows nothing of these */
             continue;
         }
         if (!agent_address_on_packet(a, r)) {
@@ -71,7 +72,7 @@ static void deliver_received(struct agent *a)
 
 static void tell_transmitted(struct agent *a, const struct node_transmit *event)
 {
-    if (!agent_measure_on_transmit(a, event)) {
+    if (!agent_measure_on_transmit(a, event) && !agent_matrix_on_transmit(a, event)) {
         agent_feed(a, NODE_EVENT_TRANSMIT, event);
     }
 }
@@ -244,7 +245,7 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
     }
 }
 
-void agent_send(struct agent *a, const struct mesh_send *s)
+void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family)
 {
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,
@@ -259,14 +260,23 @@ void agent_send(struct agent *a, const struct mesh_send *s)
         tell_transmitted(a, &event);
         return;
     }
+    const struct agent_peer *peer = &a->config->more[index];
     uint8_t own[16];
-    agent_pair_addresses(a, s->local, &a->config->more[index], own, p.peer);
+    agent_pair_addresses(a, s->local, peer, own, p.peer);
+    if (family == 6) {
+        memcpy(p.peer, &peer->address6, 16);
+    }
     if (s->ttl != 0) {
         a->discovery[a->discovery_count++ % AGENT_DISCOVERY_KEPT] = (struct agent_discovery){
             s->token, a->now, s->peer, s->local, s->probe.seq, s->source_port, s->ttl};
     }
     probe_encode(p.bytes, &s->probe, agent_pair_key(a, s->peer));
     endpoint_queue(e, &p);
+}
+
+void agent_send(struct agent *a, const struct mesh_send *s)
+{
+    agent_send_over(a, s, 0);
 }
 
 void agent_drain_actions(struct agent *a)
@@ -293,6 +303,7 @@ void agent_drain_actions(struct agent *a)
     recorder_drained(a->recorder);
     a->tick_due = node_deadline(a->node);
     agent_measure_send(a);
+    agent_matrix_round(a);
 }
 
 /* The NIC with the least hold that wasn't sent from yet. */

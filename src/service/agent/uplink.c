@@ -126,6 +126,7 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     }
     agent_measure_take(u->agent, m->measure);
     agent_audit_take(u->agent, m->look);
+    agent_matrix_take(u->agent, m->matrix);
     if (m->renew && u->renew_at == 0) {
         u->renew_at = uplink_now();
     }
@@ -256,7 +257,9 @@ static void send_batch(struct uplink *u)
     m.version = (char *)(uintptr_t)FOLIOT_VERSION;
     m.controller = (ProtobufCBinaryData){u->seen.size, u->seen.token};
     m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
-    m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK;
+    m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK |
+                 FOLIOT__V1__FEATURE__FEATURE_MATRIX;
+    m.matrix = agent_matrix_held(a);
     m.measured = agent_measure_result(a);
     if (a->pairs != NULL) {
         m.pair_key = (ProtobufCBinaryData){sizeof(a->pair_public), a->pair_public};
@@ -395,16 +398,26 @@ void agent_uplink_beat(struct agent *a)
     }
 }
 
-int agent_uplink_sheet(struct agent *a, Foliot__V1__Sheet *sheet)
+static int send_audit(struct agent *a, Foliot__V1__Sheet *sheet, Foliot__V1__MatrixRow *row)
 {
     struct uplink *u = a->uplink;
     if (u == NULL) {
         return -ENOTCONN;
     }
-    int r = report_make_sheet(u->maker, a, sheet, &u->packed);
+    int r = report_make_audit(u->maker, a, sheet, row, &u->packed);
     r = r < 0 ? r : spool_append(u->spool, u->packed.bytes, u->packed.size);
     agent_uplink_beat(a);
     return r;
+}
+
+int agent_uplink_sheet(struct agent *a, Foliot__V1__Sheet *sheet)
+{
+    return send_audit(a, sheet, NULL);
+}
+
+int agent_uplink_matrix(struct agent *a, Foliot__V1__MatrixRow *row)
+{
+    return send_audit(a, NULL, row);
 }
 
 /* ---- life ---- */

@@ -105,7 +105,8 @@ static int put_row(void *context, const struct store_audit_run *row)
     const struct audit_run *run = call->c->audits->running;
     json_t *body = json_loads(row->body, 0, NULL);
     const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
-    const char *why = json_string_value(json_object_get(body, "why"));
+    const char *why = json_string_value(json_object_get(body, "why")),
+               *matrix_why = json_string_value(json_object_get(body, "matrix_why"));
     const bool runs = run != NULL && run->id == row->id;
     char id[24];
     uint32_t waits = 0;
@@ -125,6 +126,8 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_uint(j, "hosts", hosts);
     json_put_uint(j, "unanswered", waits);
     json_put_uint(j, "look", runs && run->second ? 2 : 1);
+    json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
+    json_put_string(j, "matrix_why", matrix_why != NULL && matrix_why[0] != 0 ? matrix_why : NULL);
     put_left_out(call, body);
     if (p->outcome != NULL) {
         put_outcome(call, p->outcome);
@@ -431,6 +434,8 @@ void api_get_audit_run(struct api_call *call)
         answer_nodes(call, id);
     } else if (strcmp(what, "diff") == 0) {
         api_answer_audit_diff(call, id);
+    } else if (strcmp(what, "matrix") == 0) {
+        api_answer_audit_matrix(call, id);
     } else {
         api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
     }
@@ -472,10 +477,22 @@ void api_post_audit_run(struct api_call *call)
     struct config_error error = {""};
     bool *hosts;
     char detail[80];
+    const json_t *matrix = json_object_get(call->body, "matrix"),
+                 *ip = json_object_get(call->body, "family");
+    const json_int_t family = json_integer_value(ip);
+    if ((matrix != NULL && !json_is_boolean(matrix)) ||
+        (ip != NULL && (!json_is_integer(ip) || (family != 4 && family != 6)))) {
+        api_error(call, 400, "bad-body", "matrix: expected true or false; family: 4 or 6");
+        return;
+    }
     if (!read_hosts(call, &hosts)) {
         return;
     }
-    const int r = audit_begin(call->c, hosts, call->who, &error);
+    const struct audit_wish wish = {.hosts = hosts,
+                                    .who = call->who,
+                                    .matrix = json_is_true(json_object_get(call->body, "matrix")),
+                                    .family = (uint32_t)family};
+    const int r = audit_begin(call->c, &wish, &error);
     free(hosts);
     if (r == -EBUSY) {
         api_error(call, 409, "busy", "audit %lld of %s is under way: one at a time",

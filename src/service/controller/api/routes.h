@@ -78,6 +78,8 @@ void api_get_audit_checks(struct api_call *call);
 
 /* ---- api_inspection_diff.c ---- */
 void api_answer_audit_diff(struct api_call *call, int64_t run);
+/* ---- api_inspection_matrix.c ---- */
+void api_answer_audit_matrix(struct api_call *call, int64_t run);
 
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);

@@ -1,9 +1,10 @@
 /* audit.h: one audit of the fleet: hosts are asked to read themselves (proto/foliot.proto, Look), their sheets are kept, and all
  * of them are judged together (core/audit), with those of hosts that were not asked as members of cohorts.
  *
- * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; they are judged; those with a failure read
- * once more; they are judged again. One runs at a time. What it is about is in the store from its first second on, so that a
- * controller that starts anew goes on with it. Passes are kept as marks, a letter for each check; all else as it was found. */
+ * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; where it is asked for, every NIC exchanges
+ * packets with every NIC (matrix.h); hosts are judged; those with a failure read once more; they are judged again. One runs at
+ * a time. What it is about is in the store from its first second on, so that a controller that starts anew goes on with it.
+ * Passes are kept as marks, a letter for each check; all else as it was found. */
 #pragma once
 #include "core/audit/gate.h"
 #include "service/audit/settings.h"
@@ -14,7 +15,9 @@
 #define AUDIT_KEEP_NS    (365 * 86400 * NS_PER_S)
 #define AUDIT_WORDS_SIZE 160
 
-enum audit_run_state { AUDIT_READING, AUDIT_JUDGING, AUDIT_DONE, AUDIT_STOPPED };
+enum audit_run_state { AUDIT_READING, AUDIT_MEASURING, AUDIT_JUDGING, AUDIT_DONE, AUDIT_STOPPED };
+
+struct audit_matrix;
 
 /* A host of the fleet in a run. */
 struct audit_member {
@@ -59,6 +62,10 @@ struct audit_run {
     struct audit_failure *failures; /* of the first look */
     uint32_t failure_count;
     uint32_t unanswered;
+    bool wants_matrix;
+    uint32_t family;                   /* of its packets: 4, 6, 0 */
+    struct audit_matrix *matrix;       /* NULL: none (yet), or the job that judges has it */
+    char matrix_why[AUDIT_WORDS_SIZE]; /* why there is none though it was asked for */
 };
 
 struct audit_known { /* of a host, from its newest run */
@@ -73,7 +80,8 @@ struct audits {
     struct audit_outcome *shown[2]; /* that were asked for lately */
     struct audit_known *known;      /* by the host's index */
     uint32_t known_count;
-    int64_t fleet_ns; /* fleet time, as a host told it last, at ... */
+    struct audit_matrix *matrix; /* the last one; NULL: none since the start */
+    int64_t fleet_ns;            /* fleet time, as a host told it last, at ... */
     struct mono fleet_at;
 };
 
@@ -81,8 +89,14 @@ MUST_CHECK int audits_open(struct controller *c);
 void audits_close(struct controller *c);
 
 /* ---- run.c ---- */
-/* hosts: of this fleet, by index; NULL: all. -EBUSY: one is under way; -EINVAL: audit.yaml is refused: error. */
-MUST_CHECK int audit_begin(struct controller *c, const bool *hosts, const char *who,
+/* -EBUSY: one is under way; -EINVAL: audit.yaml is refused: error. */
+struct audit_wish {
+    const bool *hosts; /* of this fleet, by index; NULL: all */
+    const char *who;
+    bool matrix;     /* every NIC with every NIC */
+    uint32_t family; /* over IPv4: 4, IPv6: 6; 0: whichever there is */
+};
+MUST_CHECK int audit_begin(struct controller *c, const struct audit_wish *wish,
                            struct config_error *error);
 void audit_stop(struct controller *c, const char *why);
 void audit_watch(struct controller *c);       /* once a second */
@@ -106,13 +120,27 @@ const char *audit_state_name(enum audit_run_state state);
 MUST_CHECK int audit_take(struct controller *c, struct fleet_host *h,
                           const struct Foliot__V1__Sheet *sheet, int64_t at_ns, size_t *ret_stored);
 
+/* ---- matrix.c ---- */
+/* held: the plan that the agent has (Batch.matrix). NULL: nothing is asked of it. */
+struct Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_host *h,
+                                            uint64_t held, struct Foliot__V1__Matrix *memory);
+void audit_matrix_take(struct controller *c, const struct fleet_host *h,
+                       const struct Foliot__V1__MatrixRow *row);
+
 /* ---- judge.c ---- */
 /* In the keeper; then audit_judged. -ENOMEM. */
 MUST_CHECK int audit_judge_begin(struct controller *c, struct audit_run *run);
-/* By run.c: the outcome and the failures are its own from here on. r < 0: it could not be judged. */
-void audit_judged(struct controller *c, int64_t run, int r, struct audit_outcome *o,
-                  struct audit_failure *failures, uint32_t failure_count,
-                  struct audit_file *settings);
+/* By run.c: all that it points to is its own from here on. r < 0: it could not be judged. */
+struct audit_judged {
+    int64_t run;
+    int r;
+    struct audit_outcome *outcome;
+    struct audit_failure *failures;
+    uint32_t failure_count;
+    struct audit_file *settings;
+    struct audit_matrix *matrix;
+};
+void audit_judged(struct controller *c, const struct audit_judged *j);
 /* All facts of a host at a moment (INT64_MAX: now), in memory of its own. */
 struct sheet;
 MUST_CHECK int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_ns,

@@ -9,7 +9,7 @@
 #include "service/audit/judged.h"
 #include "service/audit/result_json.h"
 #include "service/audit/sheet.h"
-#include "service/controller/audit/audit.h"
+#include "service/controller/audit/matrix.h"
 #include "service/controller/history/worker.h"
 
 enum {
@@ -26,6 +26,8 @@ struct judge_job {
     uint32_t count;
     bool second;
     struct audit_file *settings;
+    struct audit_matrix *matrix;
+    const struct audit_matrix *before;
     struct audit_failure *first; /* of a first look */
     uint32_t first_count;
     int r;
@@ -47,6 +49,7 @@ struct pool {
     struct sheet *sheets;
     struct sheet now; /* being put together */
     const char *name;
+    const struct audit_matrix *matrix; /* NULL: none */
 };
 
 static int decode(const void *text, size_t size, struct sheet *ret)
@@ -157,6 +160,7 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     p->now = (struct sheet){.host = p->name, .facts = calloc(1, sizeof(struct fact))};
     int r = p->now.facts == NULL ? -ENOMEM : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
+    r = r < 0 || p->matrix == NULL ? r : audit_matrix_facts(p->matrix, host, &p->now);
     if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
         p->now.left_out += p->now.count - SHEET_FACTS_MAX;
         p->now.count = SHEET_FACTS_MAX;
@@ -381,6 +385,8 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     struct audit a = {0};
     bool *looked = calloc(k->count + 1, sizeof(*looked));
     int r = looked == NULL ? -ENOMEM : 0;
+    r = r < 0 || k->matrix == NULL ? r : audit_matrix_judge(k->matrix, k->before);
+    p->matrix = k->matrix;
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
         p->name = k->names[i];
         r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
@@ -431,7 +437,13 @@ static void end_judge(struct worker_job *job)
         k->failure_count = 0;
         k->outcome = NULL;
     }
-    audit_judged(k->c, k->run, k->r, k->outcome, k->failures, k->failure_count, k->settings);
+    audit_judged(k->c, &(struct audit_judged){.run = k->run,
+                                              .r = k->r,
+                                              .outcome = k->outcome,
+                                              .failures = k->failures,
+                                              .failure_count = k->failure_count,
+                                              .settings = k->settings,
+                                              .matrix = k->matrix});
     free(k->members);
     free(k->names);
     free(k);
@@ -462,6 +474,9 @@ int audit_judge_begin(struct controller *c, struct audit_run *run)
         snprintf(k->names[i], sizeof(k->names[i]), "%s", c->hosts[run->members[i].index]->name);
     }
     k->settings = run->settings;
+    k->matrix = run->matrix;
+    k->before = c->audits->matrix;
+    run->matrix = NULL;
     k->first = run->failures;
     k->first_count = run->failure_count;
     run->settings = NULL;

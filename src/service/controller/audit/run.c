@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/plain.h"
-#include "service/controller/audit/audit.h"
+#include "service/controller/audit/matrix.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
 #define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
 
-static const char *const states[] = {"reading", "judging", "done", "stopped"};
+static const char *const states[] = {"reading", "measuring", "judging", "done", "stopped"};
 
 void audit_failures_free(struct audit_failure *failures, uint32_t count)
 {
@@ -37,6 +37,7 @@ struct audit_run *audit_run_free(struct audit_run *run)
     if (run != NULL) {
         settings_free(run->settings);
         audit_failures_free(run->failures, run->failure_count);
+        audit_matrix_free(run->matrix);
         free(run->members);
         free(run);
     }
@@ -172,6 +173,9 @@ int audit_save(struct controller *c, const struct audit_run *run, const struct a
     json_put_string(&j, "who", run->who);
     json_put_string(&j, "why", run->why);
     json_put_int(&j, "started_utc_ns", run->started_ns);
+    json_put_bool(&j, "matrix", run->wants_matrix);
+    json_put_uint(&j, "family", run->family);
+    json_put_string(&j, "matrix_why", run->matrix_why);
     put_members(&j, run);
     json_put_array(&j, "checks");
     for (uint32_t i = 0; i < catalogue_count; i++) {
@@ -263,8 +267,7 @@ static int fill_members(const struct controller *c, struct audit_run *run)
     return run->members == NULL ? -ENOMEM : 0;
 }
 
-int audit_begin(struct controller *c, const bool *hosts, const char *who,
-                struct config_error *error)
+int audit_begin(struct controller *c, const struct audit_wish *wish, struct config_error *error)
 {
     struct audits *a = c->audits;
     if (a->running != NULL) {
@@ -280,9 +283,11 @@ int audit_begin(struct controller *c, const bool *hosts, const char *who,
     }
     run->started_ns = controller_utc_ns();
     run->number = 1;
-    snprintf(run->who, sizeof(run->who), "%s", who);
+    run->wants_matrix = wish->matrix;
+    run->family = wish->family;
+    snprintf(run->who, sizeof(run->who), "%s", wish->who);
     for (uint32_t i = 0; i < run->count; i++) {
-        run->members[i].asked = hosts == NULL || hosts[run->members[i].index];
+        run->members[i].asked = wish->hosts == NULL || wish->hosts[run->members[i].index];
         if (run->members[i].asked) {
             ask(c, &run->members[i]);
         }
@@ -365,31 +370,70 @@ static void look_again(struct controller *c, struct audit_run *run, struct audit
     save(c, run, NULL);
 }
 
-void audit_judged(struct controller *c, int64_t id, int r, struct audit_outcome *o,
-                  struct audit_failure *failures, uint32_t failure_count,
-                  struct audit_file *settings)
+/* People look at the last one, and the next is compared with it. */
+static void keep_matrix(struct controller *c, struct audit_run *run)
+{
+    struct audit_matrix *x = run->matrix;
+    run->matrix = NULL;
+    if (x != NULL) {
+        if (x->m.count > MATRIX_CELLS_KEPT) {
+            audit_matrix_forget_cells(x);
+        }
+        audit_matrix_free(c->audits->matrix);
+        c->audits->matrix = x;
+    }
+}
+
+void audit_judged(struct controller *c, const struct audit_judged *j)
 {
     struct audit_run *run = c->audits->running;
-    if (run == NULL || run->id != id ||
-        r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
-        audit_outcome_free(o);
-        audit_failures_free(failures, failure_count);
-        settings_free(settings);
+    if (run == NULL || run->id != j->run ||
+        j->r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
+        audit_outcome_free(j->outcome);
+        audit_failures_free(j->failures, j->failure_count);
+        settings_free(j->settings);
+        audit_matrix_free(j->matrix);
         return;
     }
-    if (r < 0) {
+    run->matrix = j->matrix;
+    if (j->r < 0) {
         char why[AUDIT_WORDS_SIZE];
-        snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-r));
-        controller_say(LOG_ERR, "audit %lld: %s", (long long)id, why);
+        snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-j->r));
+        controller_say(LOG_ERR, "audit %lld: %s", (long long)j->run, why);
         end_run(c, AUDIT_STOPPED, why, NULL);
-        settings_free(settings);
-    } else if (o == NULL) {
-        look_again(c, run, failures, failure_count, settings);
+        settings_free(j->settings);
+    } else if (j->outcome == NULL) {
+        look_again(c, run, j->failures, j->failure_count, j->settings);
     } else {
-        audit_failures_free(failures, failure_count);
-        settings_free(settings);
-        end_run(c, AUDIT_DONE, "", o);
+        audit_failures_free(j->failures, j->failure_count);
+        settings_free(j->settings);
+        keep_matrix(c, run);
+        end_run(c, AUDIT_DONE, "", j->outcome);
     }
+}
+
+static void judge_now(struct controller *c, struct audit_run *run)
+{
+    run->state = AUDIT_JUDGING;
+    if (audit_judge_begin(c, run) < 0) {
+        audit_stop(c, "out of memory");
+    }
+}
+
+/* Who has answered takes part with all its NICs; why there is no matrix is kept with the run. */
+static void measure_now(struct controller *c, struct audit_run *run)
+{
+    const int r = audit_matrix_new(c, run, &run->matrix, run->matrix_why);
+    if (r < 0) {
+        controller_say(LOG_WARNING, "audit %lld: no matrix of all NICs: %s", (long long)run->id,
+                       run->matrix_why);
+        run->wants_matrix = false;
+        judge_now(c, run);
+    } else {
+        run->matrix_why[0] = 0;
+        run->state = AUDIT_MEASURING;
+    }
+    save(c, run, NULL);
 }
 
 void audit_on_commit(struct controller *c)
@@ -401,9 +445,10 @@ void audit_on_commit(struct controller *c)
     if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
         return;
     }
-    run->state = AUDIT_JUDGING;
-    if (audit_judge_begin(c, run) < 0) {
-        audit_stop(c, "out of memory");
+    if (run->wants_matrix && !run->second && run->matrix == NULL) {
+        measure_now(c, run);
+    } else {
+        judge_now(c, run);
     }
 }
 
@@ -424,6 +469,9 @@ void audit_on_rollback(struct controller *c)
 void audit_watch(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (run != NULL && run->state == AUDIT_MEASURING && audit_matrix_waits(run->matrix) == 0) {
+        judge_now(c, run);
+    }
     if (run == NULL || run->state != AUDIT_READING) {
         return;
     }
@@ -491,6 +539,8 @@ static int resume(void *context, const struct store_audit_run *row)
     run->id = row->id;
     run->started_ns = json_integer_value(json_object_get(body, "started_utc_ns"));
     run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
+    run->wants_matrix = json_is_true(json_object_get(body, "matrix"));
+    run->family = (uint32_t)json_integer_value(json_object_get(body, "family"));
     snprintf(run->who, sizeof(run->who), "%s",
              json_string_value(who) ? json_string_value(who) : "");
     for (size_t i = 0; i < json_array_size(hosts); i++) {
@@ -533,6 +583,7 @@ void audits_close(struct controller *c)
         audit_run_free(a->running);
         audit_outcome_free(a->shown[0]);
         audit_outcome_free(a->shown[1]);
+        audit_matrix_free(a->matrix);
         free(a->known);
         free(a);
         c->audits = NULL;

@@ -179,6 +179,8 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.measure = measure_for(c, h);
     Foliot__V1__Look look;
     reply.look = audit_look_for(c, h, &look);
+    Foliot__V1__Matrix matrix;
+    reply.matrix = audit_matrix_for(c, h, w->matrix, &matrix);
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
@@ -337,6 +339,9 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     size_t sheet = 0;
     r = r < 0 || report->sheet == NULL ? r : audit_take(c, h, report->sheet, at, &sheet);
     stored += sheet;
+    if (r == 0 && report->matrix != NULL) {
+        audit_matrix_take(c, h, report->matrix);
+    }
     r = r < 0 ? r : state_apply(c, h, report, at);
     quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
     return r < 0 ? r : tell_dropped(c, h);
@@ -465,6 +470,7 @@ static void do_report(struct controller *c, struct http_request *request,
                               .settings_version = batch->settings_version,
                               .authority_version = batch->authority_version,
                               .stream = batch->stream,
+                              .matrix = batch->matrix,
                               .members = {.protocol = batch->protocol,
                                           .cursor = batch->members_cursor,
                                           .version = batch->fleet_version,

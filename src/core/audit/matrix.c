@@ -1,0 +1,542 @@
+/* matrix.c: cells of all NICs: taken in, polished, summed up. */
+#include "core/audit/matrix.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fleet/delay_code.h"
+
+#define COUNT(byte) ((byte)&15)
+#define WHY(byte)   ((enum matrix_why)((byte) >> 4))
+
+enum {
+    MATRIX_BLOCK = 16, /* columns at a time: a line of the cache has their codes */
+    POLISHES = 3,
+    SAMPLE = 64, /* residuals of a row that the spread is taken from */
+    LEAST_NS = 1000,
+    SPREADS = 6,
+    BOUNDS = 3,
+    LEAF_LEAST = 3 /* NICs of a leaf that tell where another hangs */
+};
+
+/* ---- memory ---- */
+
+static uint32_t places(const struct matrix_plan *p)
+{
+    return p->hosts * p->rails;
+}
+
+size_t matrix_size(const struct matrix_plan *plan)
+{
+    const size_t n = places(plan);
+    return n * (sizeof(struct matrix_nic) + 2 * sizeof(int64_t)) +
+           (MATRIX_BLOCK + SAMPLE) * n * sizeof(int32_t) + n * n * 4;
+}
+
+void matrix_init(struct matrix *m, const struct matrix_plan *plan, void *memory)
+{
+    const size_t n = places(plan);
+    uint8_t *at = memory;
+    *m = (struct matrix){.plan = *plan, .count = (uint32_t)n};
+    matrix_plan_ready(&m->plan);
+    m->nics = (struct matrix_nic *)(void *)at;
+    at += n * sizeof(*m->nics);
+    m->row = (int64_t *)(void *)at;
+    m->column = m->row + n;
+    at += 2 * n * sizeof(*m->row);
+    m->scratch = (int32_t *)(void *)at;
+    at += (MATRIX_BLOCK + SAMPLE) * n * sizeof(*m->scratch);
+    m->delay = (int16_t *)(void *)at;
+    m->sent = at + n * n * 2;
+    m->heard = m->sent + n * n;
+    memset(m->delay, 0, n * n * 2);
+    memset(m->sent, MATRIX_SILENT << 4, n * n * 2);
+    for (size_t i = 0; i < n; i++) {
+        m->nics[i] = (struct matrix_nic){.host = (uint32_t)i / plan->rails,
+                                         .rail = (uint32_t)i % plan->rails,
+                                         .there = true,
+                                         .why = MATRIX_SILENT,
+                                         .leaf = MATRIX_LEAF_NONE,
+                                         .leaf_found = MATRIX_LEAF_NONE};
+    }
+}
+
+static bool two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
+{
+    const struct matrix_nic *x = &m->nics[a], *y = &m->nics[b];
+    return x->host != y->host && x->there && y->there &&
+           (!m->plan.rails_only || x->rail == y->rail);
+}
+
+int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8_t *heard,
+                const int16_t *delay, uint32_t rounds, uint32_t bound_ns)
+{
+    if (nic >= m->count || rounds != matrix_rounds(&m->plan) || m->nics[nic].told) {
+        return -EINVAL;
+    }
+    m->nics[nic].told = true;
+    m->nics[nic].bound_ns = bound_ns;
+    for (uint32_t k = 0; k < rounds; k++) {
+        const uint32_t other = matrix_partner(&m->plan, k, nic);
+        if (other != MATRIX_NONE && two_hosts(m, nic, other)) {
+            const size_t out = (size_t)nic * m->count + other, in = (size_t)other * m->count + nic;
+            m->sent[out] = sent[k];
+            m->heard[in] = heard[k];
+            m->delay[in] = delay[k] >= -DELAY_CODE_MAX && delay[k] <= DELAY_CODE_MAX ? delay[k] : 0;
+        }
+    }
+    return 0;
+}
+
+/* The sender's reason comes before the receiver's; whoever was silent has that of its host. */
+static enum matrix_why why_not(const struct matrix *m, uint32_t from, uint32_t to, size_t at)
+{
+    const enum matrix_why out = WHY(m->sent[at]), in = WHY(m->heard[at]);
+    if (out == MATRIX_ALONE ||
+        in == MATRIX_ALONE) { /* one of both was told to leave the other out */
+        return (enum matrix_why)m->nics[out == MATRIX_ALONE ? to : from].why;
+    }
+    if (out != MATRIX_FINE) {
+        return out == MATRIX_SILENT ? (enum matrix_why)m->nics[from].why : out;
+    }
+    if (in != MATRIX_FINE) {
+        return in == MATRIX_SILENT ? (enum matrix_why)m->nics[to].why : in;
+    }
+    if (COUNT(m->sent[at]) == 0) {
+        return MATRIX_PORT;
+    }
+    return COUNT(m->heard[at]) > 0 && m->delay[at] == DELAY_CODE_NONE ? MATRIX_CLOCK : MATRIX_FINE;
+}
+
+struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_t to)
+{
+    const size_t at = (size_t)from * m->count + to;
+    if (!two_hosts(m, from, to)) {
+        return (struct matrix_cell){.why = m->nics[from].there && m->nics[to].there &&
+                                                   m->nics[from].host == m->nics[to].host
+                                               ? MATRIX_SAME_HOST
+                                               : MATRIX_ALONE};
+    }
+    const uint8_t sent = COUNT(m->sent[at]), heard = COUNT(m->heard[at]);
+    return (struct matrix_cell){.sent = sent,
+                                .heard = heard < sent ? heard : sent,
+                                .why = (uint8_t)why_not(m, from, to, at),
+                                .delay = m->delay[at]};
+}
+
+/* ---- medians ---- */
+
+static void swap(int32_t *a, int32_t *b)
+{
+    const int32_t c = *a;
+    *a = *b;
+    *b = c;
+}
+
+/* The k-th least; reorders the values. */
+static int32_t select_kth(int32_t *v, uint32_t count, uint32_t k)
+{
+    int64_t low = 0, high = (int64_t)count - 1;
+    while (low < high) {
+        const int32_t pivot = v[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (v[i] < pivot) {
+                i++;
+            }
+            while (v[j] > pivot) {
+                j--;
+            }
+            if (i <= j) {
+                swap(&v[i++], &v[j--]);
+            }
+        }
+        if ((int64_t)k <= j) {
+            high = j;
+        } else if ((int64_t)k >= i) {
+            low = i;
+        } else {
+            break;
+        }
+    }
+    return v[k];
+}
+
+static int32_t median(int32_t *values, uint32_t count)
+{
+    return count > 0 ? select_kth(values, count, (count - 1) / 2) : 0;
+}
+
+/* 1.4826 times the median distance from the median: the standard deviation, were they normal. */
+static int64_t spread(int32_t *values, uint32_t count)
+{
+    const int32_t middle = median(values, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const int32_t apart = values[i] - middle;
+        values[i] = apart < 0 ? -apart : apart;
+    }
+    return (int64_t)(1.4826 * median(values, count));
+}
+
+static int32_t clip(int64_t ns)
+{
+    return ns > INT32_MAX / 2      ? INT32_MAX / 2
+           : ns < -(INT32_MAX / 2) ? -(INT32_MAX / 2)
+                                   : (int32_t)ns;
+}
+
+/* ---- leaves ---- */
+
+static bool is_near(const struct matrix *m, uint32_t a, uint32_t b)
+{
+    const uint16_t leaf = m->nics[a].leaf_now;
+    return leaf != MATRIX_LEAF_NONE && leaf == m->nics[b].leaf_now;
+}
+
+/* False: it is not known. matrix_take keeps codes of one host's pairs out. */
+static bool delay_at(const struct matrix *m, uint32_t from, uint32_t to, int64_t *ret_ns)
+{
+    const int16_t code = m->delay[(size_t)from * m->count + to];
+    *ret_ns = delay_decode(code);
+    return code != DELAY_CODE_NONE;
+}
+
+/* Median of all pairs of that kind, out of codes: these ascend with delays. */
+static int64_t median_of_kind(const struct matrix *m, bool near)
+{
+    static const int middle = DELAY_CODE_MAX;
+    uint32_t counts[2 * DELAY_CODE_MAX + 1];
+    uint64_t all = 0, sum = 0;
+    memset(counts, 0, sizeof(counts));
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            const int16_t code = m->delay[(size_t)i * m->count + j];
+            if (code != DELAY_CODE_NONE && is_near(m, i, j) == near) {
+                counts[middle + code]++;
+                all++;
+            }
+        }
+    }
+    for (int code = -middle; all > 0 && code <= middle; code++) {
+        sum += counts[middle + code];
+        if (2 * sum >= all) {
+            return delay_decode(code);
+        }
+    }
+    return INT64_MIN;
+}
+
+/* Median of both directions between a NIC and those that are declared to be of a leaf: a clock that is off goes out of that. */
+static bool to_leaf(struct matrix *m, uint32_t nic, uint16_t leaf, int64_t *ret_ns)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < m->count; j++) {
+        int64_t out, in;
+        if (m->nics[j].leaf == leaf && delay_at(m, nic, j, &out) && delay_at(m, j, nic, &in)) {
+            m->scratch[count++] = clip((out + in) / 2);
+        }
+    }
+    *ret_ns = median(m->scratch, count);
+    return count >= LEAF_LEAST;
+}
+
+static void find_leaf(struct matrix *m, uint32_t nic, uint16_t leaves)
+{
+    int64_t least = INT64_MAX, second = INT64_MAX, own = INT64_MAX;
+    uint16_t nearest = MATRIX_LEAF_NONE;
+    for (uint16_t leaf = 0; leaf < leaves; leaf++) {
+        int64_t ns;
+        if (!to_leaf(m, nic, leaf, &ns)) {
+            continue;
+        }
+        own = leaf == m->nics[nic].leaf ? ns : own;
+        if (ns < least) {
+            second = least;
+            least = ns;
+            nearest = leaf;
+        } else if (ns < second) {
+            second = ns;
+        }
+    }
+    const int64_t gap = m->far_ns - m->near_ns;
+    if (own != INT64_MAX && second != INT64_MAX && second - least > gap / 2) {
+        m->nics[nic].leaf_found = nearest;
+    }
+}
+
+static void find_leaves(struct matrix *m)
+{
+    uint16_t leaves = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const uint16_t leaf = m->nics[i].leaf;
+        leaves = leaf != MATRIX_LEAF_NONE && leaf >= leaves ? (uint16_t)(leaf + 1) : leaves;
+    }
+    for (uint32_t i = 0; i < m->count; i++) {
+        m->nics[i].leaf_now = m->nics[i].leaf;
+    }
+    m->near_ns = median_of_kind(m, true);
+    m->far_ns = median_of_kind(m, false);
+    m->leaves_told = leaves > 1 && m->near_ns != INT64_MIN && m->far_ns != INT64_MIN &&
+                     m->far_ns - m->near_ns > m->near_ns / 8;
+    for (uint32_t i = 0; m->leaves_told && i < m->count; i++) {
+        if (m->nics[i].leaf != MATRIX_LEAF_NONE) {
+            find_leaf(m, i, leaves);
+        }
+    }
+    for (uint32_t i = 0; i < m->count; i++) {
+        const uint16_t found = m->nics[i].leaf_found;
+        m->nics[i].leaf_now = found != MATRIX_LEAF_NONE ? found : m->nics[i].leaf;
+    }
+    if (m->leaves_told) { /* some hang elsewhere: the constants anew */
+        m->near_ns = median_of_kind(m, true);
+        m->far_ns = median_of_kind(m, false);
+    }
+}
+
+/* ---- polish ---- */
+
+static int64_t constant(const struct matrix *m, uint32_t from, uint32_t to)
+{
+    const int64_t ns = is_near(m, from, to) ? m->near_ns : m->far_ns;
+    return ns == INT64_MIN ? 0 : ns;
+}
+
+static void polish_rows(struct matrix *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint32_t count = 0;
+        int64_t ns;
+        for (uint32_t j = 0; j < m->count; j++) {
+            if (delay_at(m, i, j, &ns)) {
+                m->scratch[count++] = clip(ns - constant(m, i, j) - m->column[j]);
+            }
+        }
+        m->row[i] = median(m->scratch, count);
+    }
+}
+
+static void polish_columns(struct matrix *m)
+{
+    for (uint32_t first = 0; first < m->count; first += MATRIX_BLOCK) {
+        const uint32_t width =
+            m->count - first < MATRIX_BLOCK ? m->count - first : (uint32_t)MATRIX_BLOCK;
+        uint32_t count[MATRIX_BLOCK] = {0};
+        for (uint32_t i = 0; i < m->count; i++) {
+            for (uint32_t k = 0; k < width; k++) {
+                int64_t ns;
+                if (delay_at(m, i, first + k, &ns)) {
+                    m->scratch[(size_t)k * m->count + count[k]++] =
+                        clip(ns - constant(m, i, first + k) - m->row[i]);
+                }
+            }
+        }
+        for (uint32_t k = 0; k < width; k++) {
+            m->column[first + k] = median(m->scratch + (size_t)k * m->count, count[k]);
+        }
+    }
+}
+
+/* What all rows have in common belongs to the constants. Returns the spread. */
+static int64_t centre(struct matrix *m, int64_t *effects)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (m->nics[i].delay_known) {
+            m->scratch[count++] = clip(effects[i]);
+        }
+    }
+    const int64_t middle = median(m->scratch, count);
+    for (uint32_t i = 0; i < m->count; i++) {
+        effects[i] -= m->nics[i].delay_known ? middle : effects[i];
+    }
+    return spread(m->scratch, count);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Cells that row and column don't explain. */
+static void find_late_cells(struct matrix *m)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const uint32_t step = m->count > SAMPLE ? m->count / SAMPLE : 1;
+        for (uint32_t j = i % step, taken = 0; j < m->count && taken < SAMPLE; j += step) {
+            int64_t ns;
+            if (delay_at(m, i, j, &ns)) {
+                m->scratch[count++] = clip(ns - constant(m, i, j) - m->row[i] - m->column[j]);
+                taken++;
+            }
+        }
+    }
+    m->cell_limit_ns = larger(LEAST_NS, SPREADS * spread(m->scratch, count));
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            int64_t ns;
+            if (delay_at(m, i, j, &ns)) {
+                const int64_t left = ns - constant(m, i, j) - m->row[i] - m->column[j];
+                const bool late =
+                    left > m->cell_limit_ns && left > BOUNDS * (int64_t)m->nics[j].bound_ns;
+                m->nics[i].late_cells += late;
+                m->nics[j].late_cells += late;
+            }
+        }
+    }
+}
+
+static void polish(struct matrix *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        m->row[i] = m->column[i] = 0;
+    }
+    for (int k = 0; k < POLISHES; k++) {
+        polish_rows(m);
+        polish_columns(m);
+    }
+    const int64_t rows = centre(m, m->row), columns = centre(m, m->column);
+    m->limit_ns = larger(LEAST_NS, SPREADS * larger(rows, columns));
+    for (uint32_t i = 0; i < m->count; i++) {
+        m->nics[i].out_ns = m->row[i];
+        m->nics[i].in_ns = m->column[i];
+    }
+    find_late_cells(m);
+}
+
+/* ---- sums ---- */
+
+static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
+{
+    const struct matrix_cell c = matrix_cell_of(m, from, to);
+    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
+    a->cells++;
+    b->cells++;
+    m->cells++;
+    m->unmeasured[c.why]++;
+    if (c.why != MATRIX_FINE && (c.why != MATRIX_CLOCK || c.heard == 0)) {
+        a->unmeasured++;
+        b->unmeasured++;
+        a->why_not[c.why]++;
+        b->why_not[c.why]++;
+        return;
+    }
+    m->measured += c.why == MATRIX_FINE;
+    a->sent_out += c.sent;
+    a->lost_out += (uint32_t)(c.sent - c.heard);
+    b->sent_in += c.sent;
+    b->lost_in += (uint32_t)(c.sent - c.heard);
+    a->measured_out++;
+    b->measured_in++;
+    a->dead_out += c.heard == 0;
+    b->dead_in += c.heard == 0;
+    a->delay_known = a->delay_known || c.delay != DELAY_CODE_NONE;
+    b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
+}
+
+/* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
+ * all its packets. */
+static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
+{
+    const struct matrix_cell c = matrix_cell_of(m, from, to);
+    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
+    if ((c.why != MATRIX_FINE && c.why != MATRIX_CLOCK) || c.heard >= c.sent) {
+        return;
+    }
+    const bool mute = 2 * a->dead_out > a->measured_out, deaf = 2 * b->dead_in > b->measured_in;
+    if (c.heard == 0) {
+        a->own_dead_out += mute;
+        b->own_dead_in += deaf;
+        a->partners += !mute && !deaf;
+        b->partners += !mute && !deaf;
+        return;
+    }
+    const uint64_t x = (uint64_t)a->lost_out * b->sent_in, y = (uint64_t)b->lost_in * a->sent_out;
+    a->own_lost_out += x >= y ? (uint32_t)(c.sent - c.heard) : 0;
+    b->own_lost_in += y >= x ? (uint32_t)(c.sent - c.heard) : 0;
+}
+
+/* Median change of all cells of a row (out) or column; false: too few are in both. */
+static bool change_of(struct matrix *m, const struct matrix *before, uint32_t nic, bool out,
+                      int64_t *ret_ns)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < m->count; j++) {
+        int64_t now, then;
+        if (delay_at(m, out ? nic : j, out ? j : nic, &now) &&
+            delay_at(before, out ? nic : j, out ? j : nic, &then)) {
+            m->scratch[count++] = clip(now - then);
+        }
+    }
+    *ret_ns = median(m->scratch, count);
+    return count >= LEAF_LEAST;
+}
+
+void matrix_judge(struct matrix *m, const struct matrix *before)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            if (two_hosts(m, i, j)) {
+                add_cell(m, i, j);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            if (two_hosts(m, i, j)) {
+                blame_cell(m, i, j);
+            }
+        }
+    }
+    find_leaves(m);
+    polish(m);
+    for (uint32_t i = 0; before != NULL && before->count == m->count && i < m->count; i++) {
+        struct matrix_nic *n = &m->nics[i];
+        n->drift_known = change_of(m, before, i, true, &n->drift_out_ns) &&
+                         change_of(m, before, i, false, &n->drift_in_ns);
+    }
+}
+
+/* ---- words ---- */
+
+static enum matrix_why most_missing(const struct matrix_nic *n)
+{
+    enum matrix_why most = MATRIX_SILENT;
+    for (int why = 0; why < MATRIX_WHY_COUNT; why++) {
+        most = n->why_not[why] > n->why_not[most] ? (enum matrix_why)why : most;
+    }
+    return most;
+}
+
+const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,
+                         char ret[MATRIX_WORDS_SIZE])
+{
+    const struct matrix_nic *n = &m->nics[nic];
+    int used =
+        snprintf(ret, MATRIX_WORDS_SIZE,
+                 "cells %u, unmeasured %u, dead_out %u, dead_in %u, partners %u, sent_out %u, "
+                 "lost_out %u, sent_in %u, lost_in %u, late_cells %u",
+                 n->cells, n->unmeasured, n->own_dead_out, n->own_dead_in, n->partners, n->sent_out,
+                 n->own_lost_out, n->sent_in, n->own_lost_in, n->late_cells);
+    if (n->unmeasured > 0) {
+        used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", why %s",
+                         matrix_why_name(most_missing(n)));
+    }
+    if (n->delay_known) {
+        used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
+                         ", out %lld, in %lld, limit %lld, bound %u", (long long)n->out_ns,
+                         (long long)n->in_ns, (long long)m->limit_ns, n->bound_ns);
+    }
+    if (n->leaf != MATRIX_LEAF_NONE && n->leaf_found != MATRIX_LEAF_NONE) {
+        used +=
+            snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
+                     ", leaf %.60s, declared %.60s, near %lld, far %lld", leaf_names[n->leaf_found],
+                     leaf_names[n->leaf], (long long)m->near_ns, (long long)m->far_ns);
+    }
+    if (n->drift_known) {
+        snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", drift_out %lld, drift_in %lld",
+                 (long long)n->drift_out_ns, (long long)n->drift_in_ns);
+    }
+    return ret;
+}

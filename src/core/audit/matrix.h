@@ -1,0 +1,77 @@
+/* matrix.h: what all hosts measured in one matrix, and what follows from it.
+ *
+ * A cell is a pair of NICs and a direction. Its least delay is taken apart by median polish: a constant for pairs of one leaf and
+ * one for all others, a row (the sending side of a NIC), a column (its receiving side), and what is left of the cell. A NIC
+ * that is slow or deaf bends its whole row or column, a path its cell, cables of a leaf all cells between two leaves. Medians
+ * over many partners: no verdict of a NIC rests on one of them.
+ *
+ * A NIC whose delay to the NICs of another leaf than its own is as that of neighbours hangs on that other one.
+ *
+ * What nobody measured stays so, with the reason. Memory is the caller's (matrix_size: 4 bytes a cell); the work is some
+ * passes over all cells. */
+#pragma once
+#include <stddef.h>
+
+#include "core/audit/matrix_part.h"
+
+#define MATRIX_LEAF_NONE UINT16_MAX
+
+struct matrix_nic {
+    uint32_t host, rail; /* of the grid */
+    bool there;          /* no hole of the grid */
+    uint8_t why;         /* enum matrix_why of its host, where that has told nothing */
+    uint16_t leaf;       /* as declared; MATRIX_LEAF_NONE: not known */
+    bool told;           /* its row came */
+    uint32_t bound_ns;
+    /* by matrix_judge */
+    uint16_t leaf_now;          /* found, else declared */
+    uint16_t leaf_found;        /* where its delays put it; MATRIX_LEAF_NONE: they don't tell */
+    uint32_t cells, unmeasured; /* with NICs of other hosts, both ways */
+    uint32_t why_not[MATRIX_WHY_COUNT];
+    /* of measured cells: without an arrival, packets, those lost */
+    uint32_t dead_out, dead_in, measured_out, measured_in, sent_out, lost_out, sent_in, lost_in;
+    /* the same of cells whose loss is more likely this NIC's than the partner's; partners: dead cells of nobody's */
+    uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in;
+    uint32_t late_cells; /* whose delay stands out from row and column */
+    bool delay_known;
+    int64_t out_ns, in_ns;             /* more than the median of all rows, and of all columns */
+    int64_t drift_out_ns, drift_in_ns; /* against the matrix before; where that is known */
+    bool drift_known;
+};
+
+struct matrix_cell {
+    uint8_t sent, heard;
+    uint8_t why;   /* enum matrix_why: MATRIX_FINE: it is measured */
+    int16_t delay; /* code; 0: not known */
+};
+
+struct matrix {
+    struct matrix_plan plan;
+    uint32_t count; /* places */
+    struct matrix_nic *nics;
+    int16_t *delay; /* [from * count + to], as all of these */
+    uint8_t *sent, *heard;
+    int32_t *scratch; /* MATRIX_BLOCK * count, and some */
+    int64_t *row, *column;
+    /* by matrix_judge */
+    uint64_t cells, measured; /* of ordered pairs of two hosts */
+    uint64_t unmeasured[MATRIX_WHY_COUNT];
+    int64_t near_ns, far_ns;         /* medians; INT64_MIN: there are none */
+    int64_t limit_ns, cell_limit_ns; /* above which a row or column stands out, and a cell */
+    bool leaves_told;                /* delays tell leaves apart */
+};
+
+size_t matrix_size(const struct matrix_plan *plan);
+/* memory: matrix_size bytes, aligned as malloc's. All NICs: there, SILENT, of no leaf. */
+void matrix_init(struct matrix *m, const struct matrix_plan *plan, void *memory);
+/* A NIC's row as its host told it: `rounds` bytes each, delays of two. -EINVAL: it is not of this plan; or it came already. */
+MUST_CHECK int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent,
+                           const uint8_t *heard, const int16_t *delay, uint32_t rounds,
+                           uint32_t bound_ns);
+struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_t to);
+/* before: the matrix before, of the same NICs in the same places, or NULL. */
+void matrix_judge(struct matrix *m, const struct matrix *before);
+/* One NIC as the fact `matrix` has it (facts.h): words "NAME VALUE" apart by commas. leaf_names: by number. */
+enum { MATRIX_WORDS_SIZE = 512 };
+const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,
+                         char ret[MATRIX_WORDS_SIZE]);

@@ -1,0 +1,225 @@
+/* rules_matrix.c: rules of a matrix of all NICs: what matrix_words has of one interface. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/audit/matrix_part.h"
+#include "core/audit/rule_list.h"
+
+struct words {
+    unsigned cells, unmeasured, dead_out, dead_in, sent_out, lost_out, sent_in, lost_in;
+    unsigned
+        partners; /* with one of them nothing goes one way, and that is not this NIC's fault alone */
+    char why[16]; /* of most that is not measured */
+    long long out, in, limit, bound, near, far, drift_out, drift_in;
+    bool delays, leaves, drifts;
+    char leaf[64], declared[64];
+};
+
+static void missing(struct judging *j, const char *why)
+{
+    static const struct {
+        enum matrix_why why;
+        enum audit_reason reason;
+        const char *words;
+    } all[] = {{MATRIX_SILENT, REASON_TIMEOUT, "the host told nothing of its packets"},
+               {MATRIX_CLOCK, REASON_CLOCK, "the clock was not in step with the fleet's"},
+               {MATRIX_LATE, REASON_TIMEOUT, "the agent had no processor at its rounds"},
+               {MATRIX_PORT, REASON_NO_SOURCE, "the agent could not send from it: foliot links"},
+               {MATRIX_BUSY, REASON_BUSY, "a job runs, and so many packets are not for beside it"},
+               {MATRIX_STOPPED, REASON_PREEMPTED, "the run was ended before"},
+               {MATRIX_REFUSED, REASON_NOT_RUN, "the agent refused to take part"},
+               {MATRIX_OLD, REASON_OLD_AGENT, "the agent is too old to take part: update it"}};
+    judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
+    j->result->reason = REASON_NO_SOURCE;
+    j->result->note = "this is not what a matrix tells";
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (strcmp(matrix_why_name(all[i].why), why) == 0) {
+            j->result->reason = (uint8_t)all[i].reason;
+            j->result->note = all[i].words;
+        }
+    }
+}
+
+static bool words_of(const char *text, struct words *w)
+{
+    const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
+               *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why ");
+    *w = (struct words){.why = ""};
+    w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
+                                      &w->in, &w->limit, &w->bound) == 4;
+    w->leaves =
+        leaf != NULL && sscanf(leaf, ", leaf %63[^,], declared %63[^,], near %lld, far %lld",
+                               w->leaf, w->declared, &w->near, &w->far) == 4;
+    w->drifts = drift != NULL &&
+                sscanf(drift, ", drift_out %lld, drift_in %lld", &w->drift_out, &w->drift_in) == 2;
+    if (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) {
+        return false;
+    }
+    return sscanf(text,
+                  "cells %u, unmeasured %u, dead_out %u, dead_in %u, partners %u, sent_out %u, "
+                  "lost_out %u, sent_in %u, lost_in %u",
+                  &w->cells, &w->unmeasured, &w->dead_out, &w->dead_in, &w->partners, &w->sent_out,
+                  &w->lost_out, &w->sent_in, &w->lost_in) == 9;
+}
+
+/* False: the verdict is there already. Some cells are enough: medians are of those. */
+static bool matrix_of(struct judging *j, struct words *w)
+{
+    const char *text = judge_text(j, FACT_MATRIX, j->subject);
+    if (text == NULL) {
+        return false;
+    }
+    if (!words_of(text, w) || w->cells < w->unmeasured) {
+        missing(j, "");
+        return false;
+    }
+    if (w->cells == 0) {
+        judge_skip(j, "no other host was to be measured");
+        return false;
+    }
+    if (w->unmeasured == w->cells) {
+        missing(j, w->why);
+        return false;
+    }
+    if (w->unmeasured > 0) {
+        j->result->note = judge_format(j, "%u of %u cells are not measured, most: %s",
+                                       w->unmeasured, w->cells, w->why);
+    }
+    return true;
+}
+
+void rule_matrix_reach(struct judging *j)
+{
+    struct words w;
+    if (!matrix_of(j, &w)) {
+        return;
+    }
+    const bool out = w.dead_out > 0, in = w.dead_in > 0;
+    if (out || in) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(j, "of %u cells nothing arrives of %u from here, and of %u to here",
+                               w.cells - w.unmeasured, w.dead_out, w.dead_in),
+                  "packets arrive both ways");
+    } else if (w.partners > 0) {
+        judge_end(j, AUDIT_WARN,
+                  judge_format(j, "nothing arrives in %u cells, one way", w.partners),
+                  "packets arrive both ways");
+    } else {
+        judge_end(j, AUDIT_PASS, judge_format(j, "%u cells", w.cells - w.unmeasured),
+                  "packets arrive both ways");
+    }
+}
+
+void rule_matrix_loss(struct judging *j)
+{
+    enum { LEAST_LOST = 4, LEAST_SENT = 100 };
+    struct words w;
+    if (!matrix_of(j, &w)) {
+        return;
+    }
+    const unsigned sent = w.sent_out + w.sent_in, lost = w.lost_out + w.lost_in;
+    const double out = w.sent_out > 0 ? (double)w.lost_out / w.sent_out : 0,
+                 in = w.sent_in > 0 ? (double)w.lost_in / w.sent_in : 0,
+                 worst = out > in ? out : in;
+    if (sent < LEAST_SENT) {
+        missing(j, w.why[0] != 0 ? w.why : "");
+        return;
+    }
+    judge_end(j,
+              lost < LEAST_LOST || worst <= j->warn ? AUDIT_PASS
+              : worst > j->fail                     ? AUDIT_FAIL
+                                                    : AUDIT_WARN,
+              judge_format(j, "%u of %u sent, %u of %u to here", w.lost_out, w.sent_out, w.lost_in,
+                           w.sent_in),
+              judge_format(j, "at most %.15g", worst > j->fail ? j->fail : j->warn));
+}
+
+static bool delays_of(struct judging *j, struct words *w)
+{
+    if (!matrix_of(j, w)) {
+        return false;
+    }
+    if (!w->delays) {
+        missing(j, matrix_why_name(MATRIX_CLOCK));
+    }
+    return w->delays;
+}
+
+void rule_matrix_delay(struct judging *j)
+{
+    struct words w;
+    if (!delays_of(j, &w)) {
+        return;
+    }
+    const double least = (double)w.limit > j->fail ? (double)w.limit : j->fail,
+                 bounds = 3 * (double)w.bound;
+    const double worst = (double)(w.out > w.in ? w.out : w.in);
+    const bool both = (double)w.out > least && (double)w.in > least;
+    const char *found =
+        judge_format(j, "%lld ns more than others sending, %lld ns receiving", w.out, w.in);
+    if (worst > least && worst <= bounds) {
+        missing(j, matrix_why_name(MATRIX_CLOCK));
+        j->result->note =
+            judge_format(j, "the clocks' bounds are %lld ns: too wide to tell", w.bound);
+        return;
+    }
+    judge_end(j, worst > least ? AUDIT_FAIL : AUDIT_PASS, found,
+              judge_format(j, "at most %.0f ns", least > bounds ? least : bounds));
+    if (worst > least && !both) {
+        j->result->note = w.out > w.in ? "its sending side alone" : "its receiving side alone";
+    }
+}
+
+/* The interface that hangs where this one should: the two cables are exchanged. "": none. */
+static const char *exchanged(struct judging *j, const struct words *own)
+{
+    const struct audit *a = j->audit;
+    for (uint32_t i = 0; i < a->sheet_count; i++) {
+        uint32_t count;
+        const struct fact *f = sheet_first(&a->sheets[i], FACT_MATRIX, &count);
+        for (uint32_t k = 0; k < count; k++) {
+            struct words w;
+            if (f[k].state == FACT_VALUE && words_of(f[k].value, &w) && w.leaves &&
+                strcmp(w.leaf, own->declared) == 0 && strcmp(w.declared, own->leaf) == 0) {
+                return judge_format(j, "its cable and that of %s %s look exchanged",
+                                    a->sheets[i].host, f[k].subject);
+            }
+        }
+    }
+    return "";
+}
+
+void rule_matrix_leaf(struct judging *j)
+{
+    struct words w;
+    if (!delays_of(j, &w)) {
+        return;
+    }
+    if (!w.leaves) {
+        judge_skip(j, "no leaf is declared, or delays do not tell leaves apart");
+    } else if (strcmp(w.leaf, w.declared) == 0) {
+        judge_end(j, AUDIT_PASS, w.leaf[0] != 0 ? judge_format(j, "%s", w.leaf) : NULL, NULL);
+    } else {
+        judge_end(j, AUDIT_FAIL, judge_format(j, "as near as those of %s", w.leaf),
+                  judge_format(j, "%s, as declared", w.declared));
+        j->result->note = exchanged(j, &w);
+    }
+}
+
+void rule_matrix_drift(struct judging *j)
+{
+    struct words w;
+    if (!delays_of(j, &w)) {
+        return;
+    }
+    if (!w.drifts) {
+        judge_skip(j, "there is no matrix before this one");
+        return;
+    }
+    const double limit = j->warn + 3 * (double)w.bound;
+    const double out = (double)(w.drift_out < 0 ? -w.drift_out : w.drift_out),
+                 in = (double)(w.drift_in < 0 ? -w.drift_in : w.drift_in);
+    judge_end(j, out > limit || in > limit ? AUDIT_WARN : AUDIT_PASS,
+              judge_format(j, "%+lld ns sending, %+lld ns receiving", w.drift_out, w.drift_in),
+              judge_format(j, "within %.0f ns of the matrix before", limit));
+}

@@ -1,0 +1,359 @@
+/* matrix.c: every NIC with every NIC, as part of an audit. */
+#include "service/controller/audit/matrix.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/endian.h"
+#include "base/plain.h"
+#include "base/prng.h"
+#include "core/audit/fact.h"
+#include "service/controller/fleet/fleet.h"
+
+enum { PACKETS = 5, BEATS_AHEAD = 3 };
+
+struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
+{
+    if (x != NULL) {
+        free(x->places);
+        free(x->wanted);
+        free(x->hosts);
+        free(x->answered);
+        free(x->rows);
+        free(x->notes);
+        free(x->leaves);
+        free(x->words);
+        free(x->memory);
+        free(x);
+    }
+    return NULL;
+}
+
+/* What came of each NIC stays. */
+void audit_matrix_forget_cells(struct audit_matrix *x)
+{
+    void *smaller = realloc(x->memory, x->m.count * sizeof(*x->m.nics)); /* these are first */
+    x->memory = smaller != NULL ? smaller : x->memory;
+    x->m.nics = x->memory;
+    x->m.delay = NULL;
+    x->m.sent = x->m.heard = NULL;
+}
+
+uint32_t audit_matrix_row(const struct audit_matrix *x, int64_t host)
+{
+    for (uint32_t i = 0; i < x->plan.hosts; i++) {
+        if (x->hosts[i] == host) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* ---- the plan ---- */
+
+static enum matrix_why unfit(const struct controller *c, const struct audit_member *member,
+                             const char **ret_words)
+{
+    const struct fleet_host *h = c->hosts[member->index];
+    const enum freshness f = fleet_freshness(c, h, controller_mono());
+    *ret_words = "";
+    if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
+        *ret_words = "it is silent";
+        return MATRIX_SILENT;
+    }
+    if ((h->features & FOLIOT__V1__FEATURE__FEATURE_MATRIX) == 0) {
+        *ret_words = "its agent is too old to take part: update it";
+        return MATRIX_OLD;
+    }
+    if (h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED &&
+        h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER) {
+        *ret_words = "its clock is not in step with the fleet";
+        return MATRIX_CLOCK;
+    }
+    return MATRIX_FINE;
+}
+
+static int claim(struct audit_matrix *x)
+{
+    const size_t hosts = x->plan.hosts, places = hosts * x->plan.rails;
+    x->places = calloc(places, sizeof(*x->places));
+    x->wanted = calloc(places, sizeof(*x->wanted));
+    x->hosts = calloc(hosts, sizeof(*x->hosts));
+    x->answered = calloc(hosts, sizeof(*x->answered));
+    x->rows = calloc(hosts, sizeof(*x->rows));
+    x->notes = calloc(hosts, sizeof(*x->notes));
+    x->leaves = calloc(places, sizeof(*x->leaves));
+    x->memory = malloc(matrix_size(&x->plan));
+    if (x->places == NULL || x->wanted == NULL || x->hosts == NULL || x->answered == NULL ||
+        x->rows == NULL || x->notes == NULL || x->leaves == NULL || x->memory == NULL) {
+        return -ENOMEM;
+    }
+    matrix_init(&x->m, &x->plan, x->memory);
+    return 0;
+}
+
+static uint16_t leaf_number(struct audit_matrix *x, const char *leaf)
+{
+    for (uint32_t i = 0; i < x->leaf_count; i++) {
+        if (strcmp(x->leaves[i], leaf) == 0) {
+            return (uint16_t)i;
+        }
+    }
+    if (leaf[0] == 0 || x->leaf_count >= MATRIX_LEAF_NONE) {
+        return MATRIX_LEAF_NONE;
+    }
+    snprintf(x->leaves[x->leaf_count], sizeof(x->leaves[0]), "%s", leaf);
+    return (uint16_t)x->leaf_count++;
+}
+
+static void place_nic(struct audit_matrix *x, const struct fleet_nic *nic, uint32_t place,
+                      enum matrix_why why)
+{
+    struct matrix_nic *n = &x->m.nics[place];
+    x->places[place].id = nic->id + 1;
+    snprintf(x->places[place].name, sizeof(x->places[place].name), "%s", nic->name);
+    x->wanted[place] = why == MATRIX_FINE ? nic->id + 1 : 0;
+    n->there = true;
+    n->why = (uint8_t)(why == MATRIX_FINE ? MATRIX_SILENT : why);
+    n->leaf = leaf_number(x, nic->leaf);
+}
+
+/* Returns how many hosts take part. */
+static uint32_t fill(struct controller *c, const struct audit_run *run, struct audit_matrix *x)
+{
+    uint32_t row = 0, fit = 0;
+    for (uint32_t i = 0; i < x->m.count; i++) {
+        x->m.nics[i].there = false;
+    }
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct fleet_host *h = c->hosts[run->members[i].index];
+        if (!run->members[i].asked || h->nic_count == 0) {
+            continue;
+        }
+        const char *words;
+        const enum matrix_why why = unfit(c, &run->members[i], &words);
+        x->hosts[row] = h->id;
+        x->answered[row] = why != MATRIX_FINE;
+        snprintf(x->notes[row], sizeof(x->notes[row]), "%s", words);
+        fit += why == MATRIX_FINE;
+        for (uint32_t k = 0; k < h->nic_count; k++) {
+            const struct fleet_nic *nic = fleet_find_nic(c, h->nics[k]);
+            if (nic != NULL) {
+                place_nic(x, nic, row * x->plan.rails + k, why);
+            }
+        }
+        row++;
+    }
+    return fit;
+}
+
+static bool fleet_now(const struct controller *c, int64_t *ret_ns)
+{
+    const struct audits *a = c->audits;
+    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns;
+    *ret_ns = a->fleet_ns + since;
+    return a->fleet_ns > 0 && since < 60 * NS_PER_S;
+}
+
+/* Slow rounds where there is time for them: they cost a host less. */
+static void fill_times(const struct controller *c, struct matrix_plan *p, int64_t now)
+{
+    p->packets = PACKETS;
+    p->round_ns = MATRIX_ROUND_NS_USUAL;
+    if (matrix_rounds(p) * p->round_ns > MATRIX_PATIENT_NS) {
+        p->round_ns = MATRIX_ROUND_NS_LARGE;
+    }
+    p->gap_ns = p->round_ns / (2 * PACKETS);
+    p->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
+}
+
+int audit_matrix_new(struct controller *c, const struct audit_run *run, struct audit_matrix **ret,
+                     char why[AUDIT_WORDS_SIZE])
+{
+    struct audit_matrix *x = calloc(1, sizeof(*x));
+    int64_t now;
+    snprintf(why, AUDIT_WORDS_SIZE, "out of memory");
+    if (x == NULL) {
+        return -ENOMEM;
+    }
+    x->run = run->id;
+    x->family = run->family;
+    x->fleet_version = c->fleet_version;
+    x->plan.seed = (uint64_t)run->id;
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct fleet_host *h = c->hosts[run->members[i].index];
+        if (run->members[i].asked && h->nic_count > 0) {
+            x->plan.hosts++;
+            x->plan.rails = h->nic_count > x->plan.rails ? h->nic_count : x->plan.rails;
+        }
+    }
+    const char *wrong = "fleet time is not known";
+    if (fleet_now(c, &now)) {
+        fill_times(c, &x->plan, now);
+        wrong = matrix_plan_wrong(&x->plan);
+    }
+    int r = wrong != NULL ? -ENODATA : claim(x);
+    if (r == 0 && fill(c, run, x) < 2) {
+        wrong = "fewer than two hosts can take part";
+        r = -ENODATA;
+    }
+    if (r < 0) {
+        snprintf(why, AUDIT_WORDS_SIZE, "%s", r == -ENODATA ? wrong : "out of memory");
+        audit_matrix_free(x);
+        return r;
+    }
+    x->until = mono_add(controller_mono(),
+                        span_ns(matrix_end_ns(&x->plan) - now + MATRIX_WAIT_S * NS_PER_S));
+    *ret = x;
+    return 0;
+}
+
+Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_host *h,
+                                     uint64_t held, Foliot__V1__Matrix *memory)
+{
+    const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    const struct audit_matrix *x =
+        run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
+    const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
+    if (row == UINT32_MAX || x->answered[row]) {
+        return NULL;
+    }
+    foliot__v1__matrix__init(memory);
+    memory->audit = (uint64_t)x->run;
+    if (held == memory->audit) {
+        return memory;
+    }
+    memory->fleet_version = x->fleet_version;
+    memory->hosts = x->plan.hosts;
+    memory->rails = x->plan.rails;
+    memory->n_nic = x->m.count;
+    memory->nic = x->wanted;
+    memory->packets = x->plan.packets;
+    memory->begin_ns = (uint64_t)x->plan.begin_ns;
+    memory->round_us = (uint32_t)(x->plan.round_ns / NS_PER_US);
+    memory->gap_us = (uint32_t)(x->plan.gap_ns / NS_PER_US);
+    memory->seed = x->plan.seed;
+    memory->rails_only = x->plan.rails_only;
+    memory->family = x->family;
+    return memory;
+}
+
+/* ---- rows ---- */
+
+static void refuse(struct audit_matrix *x, uint32_t row, const char *words)
+{
+    plain_text(words, x->notes[row], sizeof(x->notes[row]));
+    x->answered[row] = true;
+    for (uint32_t k = 0; k < x->plan.rails; k++) {
+        x->m.nics[row * x->plan.rails + k].why = MATRIX_REFUSED;
+    }
+}
+
+void audit_matrix_take(struct controller *c, const struct fleet_host *h,
+                       const Foliot__V1__MatrixRow *message)
+{
+    struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    struct audit_matrix *x = run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
+    const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
+    const uint32_t rounds = x != NULL ? matrix_rounds(&x->plan) : 0;
+    if (row == UINT32_MAX || message->audit != (uint64_t)x->run || x->answered[row]) {
+        return; /* late, or of nobody's asking */
+    }
+    if (message->refused[0] != 0) {
+        refuse(x, row, message->refused);
+        return;
+    }
+    if (message->sent.len != rounds || message->heard.len != rounds ||
+        message->delay.len != (size_t)rounds * 2) {
+        return;
+    }
+    int16_t *delay = malloc((size_t)rounds * sizeof(*delay));
+    uint32_t expected = 0;
+    for (uint32_t k = 0; k < rounds && delay != NULL; k++) {
+        delay[k] = (int16_t)le16_get(message->delay.data + (size_t)2 * k);
+    }
+    for (uint32_t k = 0; k < x->plan.rails; k++) {
+        const uint32_t place = row * x->plan.rails + k;
+        expected += x->places[place].id != 0;
+        if (delay != NULL && x->places[place].id == message->nic + 1 &&
+            matrix_take(&x->m, place, message->sent.data, message->heard.data, delay, rounds,
+                        message->bound_ns) == 0) {
+            x->rows[row]++;
+        }
+    }
+    x->answered[row] = x->rows[row] == expected;
+    free(delay);
+}
+
+uint32_t audit_matrix_waits(const struct audit_matrix *x)
+{
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < x->plan.hosts; i++) {
+        waits += !x->answered[i];
+    }
+    return mono_sub(controller_mono(), x->until).ns >= 0 ? 0 : waits;
+}
+
+/* ---- what they amount to ---- */
+
+static bool same_places(const struct audit_matrix *x, const struct audit_matrix *y)
+{
+    if (y == NULL || y->m.delay == NULL || x->m.count != y->m.count ||
+        x->plan.rails != y->plan.rails || x->family != y->family) {
+        return false;
+    }
+    for (uint32_t i = 0; i < x->m.count; i++) {
+        if (x->places[i].id != y->places[i].id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before)
+{
+    if (x->judged) {
+        return 0;
+    }
+    const char **leaves = calloc(x->leaf_count + 1, sizeof(*leaves));
+    x->words = calloc(x->m.count, sizeof(*x->words));
+    if (leaves == NULL || x->words == NULL) {
+        free(leaves);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < x->leaf_count; i++) {
+        leaves[i] = x->leaves[i];
+    }
+    matrix_judge(&x->m, same_places(x, before) ? &before->m : NULL);
+    for (uint32_t i = 0; i < x->m.count; i++) {
+        (void)matrix_words(&x->m, i, leaves, x->words[i]);
+    }
+    x->judged = true;
+    free(leaves);
+    return 0;
+}
+
+int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet)
+{
+    const uint32_t row = audit_matrix_row(x, host);
+    struct fact *larger =
+        realloc(sheet->facts, (sheet->count + x->plan.rails + 1) * sizeof(*sheet->facts));
+    if (larger == NULL) {
+        return -ENOMEM;
+    }
+    sheet->facts = larger;
+    for (uint32_t k = 0; row != UINT32_MAX && k < x->plan.rails; k++) {
+        const uint32_t place = row * x->plan.rails + k;
+        if (x->places[place].id != 0) {
+            sheet->facts[sheet->count++] = (struct fact){.id = FACT_MATRIX,
+                                                         .state = FACT_VALUE,
+                                                         .subject = x->places[place].name,
+                                                         .value = x->words[place],
+                                                         .source = "every NIC with every NIC"};
+        }
+    }
+    sheet->capacity = sheet->count;
+    return 0;
+}

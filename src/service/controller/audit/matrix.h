@@ -1,0 +1,55 @@
+/* matrix.h: every NIC with every NIC, as part of an audit: the plan that agents get, rows that come back, and what they amount to
+ * (core/audit/matrix.h), as facts of the hosts beside their sheets.
+ *
+ * All NICs of hosts that are asked have a place. Those of hosts that can't take part stay unmeasured, with the reason. The last
+ * matrix is kept in memory, so that the next one is compared with it, and people can look at it. */
+#pragma once
+#include <net/if.h>
+
+#include "core/audit/matrix.h"
+#include "service/controller/audit/audit.h"
+
+#define MATRIX_ROUND_NS_USUAL (100 * NS_PER_MS)
+#define MATRIX_ROUND_NS_LARGE (20 * NS_PER_MS) /* where the first would take longer than ... */
+#define MATRIX_PATIENT_NS     (120 * NS_PER_S)
+#define MATRIX_WAIT_S         60   /* for rows, after the last round */
+#define MATRIX_CELLS_KEPT     1024 /* NICs: of more, cells are not kept after they were judged */
+
+struct audit_place {
+    uint32_t id; /* of the NIC, + 1; 0: a hole */
+    char name[IF_NAMESIZE];
+};
+struct audit_matrix {
+    int64_t run;
+    struct matrix_plan plan;
+    uint64_t fleet_version;
+    uint32_t family;
+    struct audit_place *places;
+    uint32_t *wanted; /* as the plan has them: 0: of a host that takes no part, too */
+    int64_t *hosts;   /* in the store, by row of the grid */
+    bool *answered;   /* by row */
+    uint32_t *rows;   /* that came */
+    char (*notes)[AUDIT_WORDS_SIZE]; /* why a host takes no part; empty: it does */
+    char (*leaves)[64];
+    uint32_t leaf_count;
+    struct matrix m;
+    void *memory; /* its cells; NULL: not kept */
+    struct mono until;
+    char (*words)[MATRIX_WORDS_SIZE]; /* by place, when it is judged */
+    bool judged;
+};
+
+/* -ENODATA: fewer than two hosts can take part; why. */
+MUST_CHECK int audit_matrix_new(struct controller *c, const struct audit_run *run,
+                                struct audit_matrix **ret, char why[AUDIT_WORDS_SIZE]);
+struct audit_matrix *audit_matrix_free(struct audit_matrix *x);
+void audit_matrix_forget_cells(struct audit_matrix *x);
+/* Rows that are still waited for; none after the last moment. */
+uint32_t audit_matrix_waits(const struct audit_matrix *x);
+/* In the keeper: the verdicts, by comparison with the matrix before (NULL: none). -ENOMEM. */
+MUST_CHECK int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before);
+/* Facts of this host into its sheet; their texts stay the matrix's own. -ENOMEM. */
+struct sheet;
+MUST_CHECK int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet);
+/* The row of the grid that is this host's; UINT32_MAX: none. */
+uint32_t audit_matrix_row(const struct audit_matrix *x, int64_t host);

@@ -1,0 +1,375 @@
+/* test_matrix.c: every NIC with every NIC: the rounds, one host's part in them, and what follows from all cells. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "base/time.h"
+#include "core/audit/matrix.h"
+#include "core/fleet/delay_code.h"
+
+enum { PACKETS = 5, HOSTS = 8, RAILS = 2, NICS = HOSTS * RAILS };
+#define BEGIN (1000 * NS_PER_S)
+
+static struct matrix_plan plan_of(uint32_t hosts, uint32_t rails)
+{
+    return (struct matrix_plan){.hosts = hosts,
+                                .rails = rails,
+                                .packets = PACKETS,
+                                .begin_ns = BEGIN,
+                                .round_ns = 100 * NS_PER_MS,
+                                .gap_ns = 10 * NS_PER_MS,
+                                .seed = 7};
+}
+
+/* ---- who with whom ---- */
+
+static void pairs_once(uint32_t hosts, uint32_t rails)
+{
+    const struct matrix_plan p = plan_of(hosts, rails);
+    const uint32_t n = hosts * rails, rounds = matrix_rounds(&p);
+    uint8_t *met = calloc(n, n);
+    assert_non_null(met);
+    for (uint32_t k = 0; k < rounds; k++) {
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t other = matrix_partner(&p, k, i);
+            if (other != MATRIX_NONE) {
+                assert_int_not_equal(other, i);
+                assert_int_equal(matrix_partner(&p, k, other), i); /* of each other: nobody twice */
+                assert_int_equal(matrix_round_of(&p, i, other), k);
+                assert_true(k < matrix_rail_rounds(&p) ? i % rails == other % rails
+                                                       : i % rails != other % rails);
+                met[i * n + other]++;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++) {
+            assert_int_equal(met[i * n + j],
+                             i != j && (i / rails != j / rails || i % rails != j % rails));
+        }
+    }
+    free(met);
+}
+
+static void test_each_pair_once(void **state)
+{
+    static const uint32_t grids[][2] = {{8, 2}, {16, 4}, {17, 3}, {12, 8},
+                                        {2, 1}, {3, 1},  {2, 2},  {5, 5}};
+    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
+        pairs_once(grids[i][0], grids[i][1]);
+    }
+}
+
+/* A tenth of the rounds meets each host about equally often. */
+static void test_even_sample(void **state)
+{
+    const struct matrix_plan p = plan_of(64, 4);
+    uint32_t shifts[8] = {0};
+    const uint32_t some = (matrix_rounds(&p) - matrix_rail_rounds(&p)) / 8;
+    for (uint32_t k = 0; k < some; k++) {
+        const uint32_t other = matrix_partner(&p, matrix_rail_rounds(&p) + k, 0);
+        shifts[other / 4 / 8]++;
+    }
+    for (int i = 0; i < 8; i++) {
+        assert_in_range(shifts[i], 1, some / 4);
+    }
+}
+
+static void test_plans_refused(void **state)
+{
+    struct matrix_plan p = plan_of(8, 2);
+    assert_null(matrix_plan_wrong(&p));
+    p.hosts = 1;
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(1 << 15, 1);
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(UINT32_MAX, UINT32_MAX);
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(8, 2);
+    p.round_ns = 4 * NS_PER_MS;
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(8, 2);
+    p.packets = 9;
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(8, 2);
+    p.gap_ns = 30 * NS_PER_MS; /* five of them don't fit */
+    assert_non_null(matrix_plan_wrong(&p));
+    p = plan_of(16000, 1);
+    p.round_ns = NS_PER_S;
+    assert_non_null(matrix_plan_wrong(&p));
+}
+
+/* ---- hosts that carry it out ---- */
+
+struct world {
+    struct matrix_plan plan;
+    struct matrix_part part[HOSTS];
+    void *memory[HOSTS];
+    struct matrix m;
+    void *cells;
+    enum matrix_why why[HOSTS]; /* from half of the rounds on */
+    bool stopped[HOSTS];        /* no turns in the second quarter */
+    int64_t turns_ns;           /* how often agents have their turn */
+    uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
+};
+
+/* Leaves: hosts 0 to 3, 4 to 7; NICs 5 and 13 hang on each other's. */
+static uint16_t declared(uint32_t nic)
+{
+    return nic / RAILS < HOSTS / 2 ? 0 : 1;
+}
+
+static uint16_t leaf(uint32_t nic)
+{
+    return nic == 5 || nic == 13 ? (uint16_t)!declared(nic) : declared(nic);
+}
+
+static int64_t truth(uint32_t from, uint32_t to)
+{
+    return (leaf(from) == leaf(to) ? 2000 : 5000) + (from == 6 ? 25000 : 0) + (to == 9 ? 9000 : 0);
+}
+
+static void setup_world(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    w->plan = plan_of(HOSTS, RAILS);
+    w->deaf = MATRIX_NONE;
+    w->turns_ns = 10 * NS_PER_MS;
+    for (uint32_t h = 0; h < HOSTS; h++) {
+        const uint32_t nics[RAILS] = {h * RAILS, h * RAILS + 1};
+        w->memory[h] = malloc((size_t)matrix_rounds(&w->plan) * MATRIX_SEAT_BYTES * RAILS);
+        assert_non_null(w->memory[h]);
+        matrix_part_init(&w->part[h], &w->plan, nics, RAILS, w->memory[h]);
+    }
+    w->cells = malloc(matrix_size(&w->plan));
+    assert_non_null(w->cells);
+    matrix_init(&w->m, &w->plan, w->cells);
+    for (uint32_t i = 0; i < NICS; i++) {
+        w->m.nics[i].leaf = declared(i);
+    }
+}
+
+static void deliver(struct world *w, struct matrix_packet *p, uint32_t from, int64_t left)
+{
+    const uint32_t to = p->other;
+    struct matrix_packet q = *p;
+    q.seat = to % RAILS;
+    q.other = from;
+    if (to != w->deaf) {
+        assert_true(matrix_part_on_packet(&w->part[to / RAILS], &q, left + truth(from, to), 60));
+        assert_false(matrix_part_on_packet(&w->part[to / RAILS], &q, left, 60)); /* a copy */
+    }
+}
+
+static void play(struct world *w)
+{
+    const int64_t end = matrix_end_ns(&w->plan), half = (BEGIN + end) / 2;
+    for (int64_t now = BEGIN - 50 * NS_PER_MS; now < end + 150 * NS_PER_MS; now += w->turns_ns) {
+        for (uint32_t h = 0; h < HOSTS; h++) {
+            struct matrix_packet p, stamps[RAILS * PACKETS];
+            int count = 0;
+            if (w->stopped[h] && now < half && now > (BEGIN + half) / 2) {
+                continue;
+            }
+            matrix_part_turn(&w->part[h], now, now > half ? w->why[h] : MATRIX_FINE);
+            while (matrix_part_next(&w->part[h], &p)) {
+                const uint32_t from = h * RAILS + p.seat;
+                deliver(w, &p, from, now);
+                if (p.packet != MATRIX_TELLS) {
+                    stamps[count++] = p;
+                }
+            }
+            for (int i = 0; i < count; i++) { /* the kernel tells later */
+                matrix_part_on_stamp(&w->part[h], stamps[i].seat, stamps[i].round, stamps[i].packet,
+                                     now, 40);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < NICS; i++) {
+        const struct matrix_part *part = &w->part[i / RAILS];
+        const struct matrix_seat *s = &part->seats[i % RAILS];
+        assert_true(part->over);
+        assert_int_equal(
+            matrix_take(&w->m, i, s->sent, s->heard, s->delay, part->rounds, s->bound_ns), 0);
+        assert_true(matrix_take(&w->m, i, s->sent, s->heard, s->delay, part->rounds, 0) < 0);
+    }
+    matrix_judge(&w->m, NULL);
+}
+
+static void end_world(struct world *w)
+{
+    for (uint32_t h = 0; h < HOSTS; h++) {
+        free(w->memory[h]);
+    }
+    free(w->cells);
+}
+
+static void test_all_measured(void **state)
+{
+    struct world w;
+    setup_world(&w);
+    play(&w);
+    assert_int_equal(w.m.cells, NICS * (NICS - RAILS));
+    assert_int_equal(w.m.measured, w.m.cells);
+    for (uint32_t i = 0; i < NICS; i++) {
+        const struct matrix_nic *n = &w.m.nics[i];
+        for (uint32_t j = 0; j < NICS; j++) {
+            const struct matrix_cell c = matrix_cell_of(&w.m, i, j);
+            if (i / RAILS != j / RAILS) {
+                assert_int_equal(c.why, MATRIX_FINE);
+                assert_int_equal(c.sent, PACKETS);
+                assert_int_equal(c.heard, PACKETS);
+                assert_int_equal(c.delay, delay_encode(truth(i, j)));
+            } else {
+                assert_int_equal(c.why, MATRIX_SAME_HOST);
+            }
+        }
+        /* NIC 6 sends late, 9 receives late, 5 and 13 hang on each other's leaf; nobody else */
+        assert_int_equal(n->out_ns > w.m.limit_ns, i == 6);
+        assert_int_equal(n->in_ns > w.m.limit_ns, i == 9);
+        assert_int_equal(n->leaf_found, leaf(i));
+        assert_int_equal(n->late_cells, 0);
+        assert_int_equal(n->bound_ns, 100);
+        assert_int_equal(n->unmeasured + n->dead_out + n->dead_in + n->lost_in, 0);
+    }
+    assert_in_range(w.m.nics[6].out_ns, 24000, 26000);
+    static const char *const names[] = {"leaf0", "leaf1"};
+    char words[MATRIX_WORDS_SIZE];
+    assert_non_null(strstr(matrix_words(&w.m, 5, names, words), "leaf leaf1, declared leaf0"));
+    end_world(&w);
+}
+
+/* One turn a round: all packets leave at once. Delays are known all the same. */
+static void test_late_agents(void **state)
+{
+    struct world w;
+    setup_world(&w);
+    w.turns_ns = 95 * NS_PER_MS;
+    play(&w);
+    assert_int_equal(w.m.unmeasured[MATRIX_CLOCK], 0);
+    assert_true(w.m.measured * 10 > w.m.cells * 9);
+    end_world(&w);
+}
+
+static void test_missing_has_its_reason(void **state)
+{
+    struct world w;
+    setup_world(&w);
+    w.why[0] = MATRIX_CLOCK; /* from the middle on */
+    w.why[1] = MATRIX_BUSY;
+    w.stopped[2] = true;
+    w.deaf = 7;
+    play(&w);
+    assert_true(w.m.measured < w.m.cells);
+    assert_true(w.m.unmeasured[MATRIX_CLOCK] > 0 && w.m.unmeasured[MATRIX_BUSY] > 0 &&
+                w.m.unmeasured[MATRIX_LATE] > 0);
+    assert_int_equal(w.m.unmeasured[MATRIX_SILENT], 0);
+    for (uint32_t i = 0; i < NICS; i++) {
+        for (uint32_t j = 0; j < NICS; j++) {
+            const struct matrix_cell c = matrix_cell_of(&w.m, i, j);
+            const uint32_t a = i / RAILS, b = j / RAILS;
+            if (a != b && c.why != MATRIX_FINE) { /* nobody else's cells */
+                assert_true(a < 3 || b < 3);
+            } else if (a != b) {
+                assert_int_equal(c.heard, j == 7 ? 0 : c.sent);
+            }
+        }
+    }
+    assert_true(w.m.nics[7].dead_in > 8 && w.m.nics[7].dead_out == 0);
+    assert_int_equal(w.m.nics[15].dead_in, 0);
+    end_world(&w);
+}
+
+/* Who never told has the reason of its host; what did come of it is known at the other end. */
+static void test_silent(void **state)
+{
+    struct world w;
+    setup_world(&w);
+    w.m.nics[3].why = MATRIX_OLD;
+    w.m.nics[3].told = true; /* as if: what it says is not taken */
+    const struct matrix_seat *s = &w.part[0].seats[0];
+    assert_true(matrix_take(&w.m, 3, s->sent, s->heard, s->delay, w.part[0].rounds, 0) < 0);
+    assert_true(matrix_take(&w.m, 0, s->sent, s->heard, s->delay, w.part[0].rounds - 1, 0) < 0);
+    assert_true(matrix_take(&w.m, NICS, s->sent, s->heard, s->delay, w.part[0].rounds, 0) < 0);
+    assert_int_equal(matrix_cell_of(&w.m, 3, 8).why, MATRIX_OLD);
+    assert_int_equal(matrix_cell_of(&w.m, 8, 3).why, MATRIX_SILENT);
+    matrix_judge(&w.m, NULL);
+    assert_int_equal(w.m.measured, 0);
+    end_world(&w);
+}
+
+static void test_drift(void **state)
+{
+    struct world a, b;
+    setup_world(&a);
+    setup_world(&b);
+    play(&a);
+    play(&b);
+    for (uint32_t j = 0; j < NICS; j++) {
+        int16_t *delay = &b.m.delay[4 * NICS + j];
+        *delay = *delay != 0 ? (int16_t)delay_encode(delay_decode(*delay) + 600) : 0;
+    }
+    matrix_judge(&b.m, &a.m);
+    for (uint32_t i = 0; i < NICS; i++) {
+        assert_true(b.m.nics[i].drift_known);
+        assert_int_equal(b.m.nics[i].drift_out_ns > 400, i == 4);
+        assert_int_equal(b.m.nics[i].drift_in_ns, 0);
+    }
+    end_world(&a);
+    end_world(&b);
+}
+
+/* Packets that are not of the plan are nobody's. */
+static void test_strangers(void **state)
+{
+    struct world w;
+    struct matrix_packet p = {.round = 0, .packet = 0, .seat = 0, .other = 0};
+    setup_world(&w);
+    struct matrix_part *part = &w.part[0];
+    matrix_part_turn(part, BEGIN + 2 * NS_PER_MS, MATRIX_FINE);
+    const uint32_t other = matrix_partner(&w.plan, 0, 0);
+    for (uint32_t i = 0; i < NICS; i++) {
+        p.other = i;
+        assert_int_equal(matrix_part_on_packet(part, &p, BEGIN, 0), i == other);
+    }
+    p.other = other;
+    p.packet = PACKETS + 1;
+    assert_false(matrix_part_on_packet(part, &p, BEGIN, 0));
+    p.packet = 1;
+    p.round = 9; /* ahead */
+    p.other = matrix_partner(&w.plan, 9, 0);
+    assert_false(matrix_part_on_packet(part, &p, BEGIN, 0));
+    p.round = UINT32_MAX;
+    assert_false(matrix_part_on_packet(part, &p, BEGIN, 0));
+    p.seat = RAILS;
+    assert_false(matrix_part_on_packet(part, &p, BEGIN, 0));
+    /* a job begins: the rest is left */
+    matrix_part_end(part, MATRIX_BUSY);
+    struct matrix_packet next;
+    matrix_part_turn(part, BEGIN + 300 * NS_PER_MS, MATRIX_FINE);
+    assert_false(matrix_part_next(part, &next));
+    assert_int_equal(part->seats[0].sent[5] >> 4, MATRIX_BUSY);
+    end_world(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_pair_once),
+        cmocka_unit_test(test_even_sample),
+        cmocka_unit_test(test_plans_refused),
+        cmocka_unit_test(test_all_measured),
+        cmocka_unit_test(test_missing_has_its_reason),
+        cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_late_agents),
+        cmocka_unit_test(test_strangers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
