@@ -1,12 +1,15 @@
 /* brain_sim.c: the fleet's brain over simulated days of a large fleet (sim/fleet_world.h), and over faults of the fabric with the
- * inquiry and alerts on (sim/incident_world.h): what it told that isn't so, told twice or didn't tell, and what that took.
- * usage: brain_sim [HOSTS SECONDS SEEDS [HOSTS SECONDS SEEDS of the second]] */
+ * inquiry and alerts on (sim/incident_world.h): what it told that isn't so, told twice or didn't tell, and what that took; and
+ * whether a recording of such a fleet is told again bit for bit.
+ * usage: brain_sim [HOSTS SECONDS SEEDS [HOSTS SECONDS SEEDS of the second [HOSTS SECONDS of the recording]]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "report.h"
+#include "service/record/brain_record.h"
 #include "sim/fleet_world.h"
 #include "sim/incident_world.h"
 
@@ -36,6 +39,7 @@ static void play_incidents(struct report *report, int argc, char **argv)
         all.doubled += r.doubled;
         all.forgotten += r.forgotten;
         all.judged += r.judged;
+        all.unwell += r.unwell;
         if (r.first[0] != '\0') {
             fprintf(stderr, "%s\n", r.first);
         }
@@ -50,6 +54,45 @@ static void play_incidents(struct report *report, int argc, char **argv)
     report_simulated(report, "brain.sim.incidents.doubled", (double)all.doubled, "", 0, REPORT_NONE,
                      REPORT_LOWER, note);
     report_simulated(report, "brain.sim.incidents.forgotten", (double)all.forgotten, "", 0,
+                     REPORT_NONE, REPORT_LOWER, note);
+    report_simulated(report, "locate.healthy", (double)all.unwell, "hosts", 0, REPORT_NONE,
+                     REPORT_LOWER, "not ok 30 s after a fault that they only see; those worlds");
+}
+
+/* Recorded as by a controller, and played as by foliot sim replay. */
+static void play_recording(struct report *report, int argc, char **argv)
+{
+    const uint32_t hosts = argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 16,
+                   seconds = argc > 8 ? (uint32_t)strtoul(argv[8], NULL, 10) : 3600;
+    char path[] = "/tmp/foliot-brain-XXXXXX", note[240];
+    struct brain_recorder *recorder = NULL;
+    struct brain_record *record = NULL;
+    struct brain_outcome o = {.different = 1};
+    const int fd = mkstemp(path);
+
+    if (fd < 0 || brain_recorder_open(&recorder, path, 2LL << 30, 0) < 0) {
+        fprintf(stderr, "brain_sim: no recording can be made in /tmp\n");
+        return;
+    }
+    close(fd);
+    const struct brain_witness witness = brain_recorder_witness(recorder);
+    const struct incident_world_config c = {
+        .seed = 7, .hosts = hosts, .seconds = seconds, .faults = 1, .witness = &witness};
+    const struct incident_world_result r = incident_world_run(&c);
+    const struct brain_recorder_report made = brain_recorder_report(recorder);
+    brain_recorder_close(recorder);
+    const bool played =
+        brain_record_open(&record, path) == 0 && brain_record_play(record, NULL, NULL, &o) == 0;
+    brain_record_close(record);
+    unlink(path);
+    snprintf(note, sizeof(note),
+             "of %llu answers; %u hosts, %u s, %llu faults, %llu trials of a configuration, %llu "
+             "of them taken back; %.0f MiB",
+             (unsigned long long)o.answers, hosts, seconds, (unsigned long long)r.faults,
+             (unsigned long long)r.trials, (unsigned long long)r.taken_back,
+             (double)made.bytes / (1 << 20));
+    const bool whole = played && o.damage == 0 && !made.full && made.error == 0 && o.answers > 0;
+    report_simulated(report, "brain.replay", whole ? (double)o.different : 1, "answers", 0,
                      REPORT_NONE, REPORT_LOWER, note);
 }
 
@@ -90,5 +133,6 @@ int main(int argc, char **argv)
     report_simulated(&report, "brain.sim.memory_mib", (double)usage.ru_maxrss / 1024, "MiB",
                      REPORT_NONE, REPORT_NONE, REPORT_LOWER, "world and judge in it");
     play_incidents(&report, argc, argv);
+    play_recording(&report, argc, argv);
     return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

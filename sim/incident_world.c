@@ -23,7 +23,10 @@ enum {
     FAULT_MAX = 8,
     FINDING_HOSTS = 24, /* that open a finding of one fault */
     PATHS = 16384,
-    JUDGED_MAX = 4096
+    JUDGED_MAX = 4096,
+    TRIAL_S = 300, /* a new configuration is tried so often, */
+    WATCH_S = 60,  /* so long, */
+    TRIED_BY = 4   /* by so many */
 };
 
 enum fault_kind {
@@ -63,6 +66,8 @@ struct world {
     struct fault faults[FAULT_MAX], past[FAULT_MAX]; /* past: a ring of those over */
     uint32_t past_next, numbers, leaves, round, sweep, version;
     uint64_t complained[JUDGED_MAX]; /* incidents that were, by number modulo */
+    struct rollout_canary canaries[TRIED_BY];
+    uint32_t tried_by[TRIED_BY], tried_s; /* 0: nothing is tried */
     struct mono now;
     uint32_t now_s;
 };
@@ -142,7 +147,8 @@ static int tell(struct world *w, enum brain_fact fact, const void *data, struct 
     struct brain_answer *answer = ret != NULL ? ret : &own;
     const int r = brain_tell(w->brain, w->now, fact, data, answer);
 
-    if (fact == BRAIN_HOSTS_NEXT || fact == BRAIN_ALERTS_NEXT || fact == BRAIN_PLACE) {
+    if (fact == BRAIN_HOSTS_NEXT || fact == BRAIN_ALERTS_NEXT || fact == BRAIN_PLACE ||
+        fact >= BRAIN_CANARY) {
         w->result.trace = hash_u64(w->result.trace, brain_answer_print(fact, answer));
     }
     return r;
@@ -464,6 +470,25 @@ static void judge_fault(struct world *w, struct fault *x)
     }
 }
 
+/* Whose NIC it is may be ill. An agent tells of its dead paths; of those beyond FINDING_HOSTS, which don't here, nothing is
+ * asked. */
+static void judge_health(struct world *w, const struct fault *x)
+{
+    const struct fleet *hosts = brain_hosts(w->brain);
+
+    for (uint32_t h = 0; h < w->config.hosts; h++) {
+        bool asked = !of_nic(x) || x->nic / NICS != h, dead = false;
+        for (uint32_t k = 0; k < INCOMING; k++) {
+            dead = dead || w->dead[h * INCOMING + k] != 0;
+        }
+        for (uint32_t n = 0; n < x->finding_count; n++) {
+            dead = dead && x->findings[n].host != h;
+        }
+        asked = asked && !dead;
+        w->result.unwell += asked && fleet_host_health(hosts, h, w->now) != HEALTH_OK;
+    }
+}
+
 static void judge(struct world *w)
 {
     judge_incidents(w);
@@ -472,6 +497,7 @@ static void judge(struct world *w)
         const bool told = x->used && x->finding_count > 0;
         if (told && w->now_s == x->from_s + SETTLE_S) {
             w->result.judged++;
+            judge_health(w, x);
         }
         if (told && w->now_s >= x->from_s + SETTLE_S) {
             judge_fault(w, x);
@@ -567,6 +593,51 @@ static void hear(struct world *w)
     }
 }
 
+/* ---- trials ------------------------------------------------------------------------------------------------------- */
+
+static void begin_trial(struct world *w)
+{
+    w->tried_s = w->now_s;
+    w->result.trials++;
+    for (uint32_t k = 0; k < TRIED_BY; k++) {
+        const uint32_t host = (w->now_s + k) % w->config.hosts;
+        w->tried_by[k] = host;
+        w->canaries[k] = (struct rollout_canary){
+            .run = 1,
+            .health = (uint8_t)fleet_host_health(brain_hosts(w->brain), host, w->now),
+            .confirmed = true,
+            .worse = MONO_NEVER};
+    }
+}
+
+static void play_trial(struct world *w)
+{
+    struct rollout_facts facts = {.watch = span_s(WATCH_S)};
+    struct brain_answer answer;
+
+    if (w->now_s % TRIAL_S == 0) {
+        begin_trial(w);
+    }
+    if (w->tried_s == 0) {
+        return;
+    }
+    facts.age = span_s(w->now_s - w->tried_s);
+    for (uint32_t k = 0; k < TRIED_BY; k++) {
+        const struct brain_canary told = {.host = w->tried_by[k],
+                                          .run = 1,
+                                          .heard = true,
+                                          .began = {w->tried_s * NS_PER_S},
+                                          .canary = w->canaries[k],
+                                          .facts = facts};
+        tell(w, BRAIN_CANARY, &told, &answer);
+        w->canaries[k] = answer.trial.canary;
+        facts = answer.trial.facts;
+    }
+    const int verdict = tell(w, BRAIN_TRIAL, &facts, &answer);
+    w->result.taken_back += verdict == ROLLOUT_BAD;
+    w->tried_s = verdict == ROLLOUT_WAIT ? w->tried_s : 0;
+}
+
 static void second(struct world *w)
 {
     uint32_t round;
@@ -590,6 +661,7 @@ static void second(struct world *w)
         }
         w->now = mono_add(w->now, span_ms(250));
     }
+    play_trial(w);
     judge(w);
 }
 

@@ -11,11 +11,14 @@ SIM = CORE + ["sim", ":!sim/job_*", ":!sim/clock_*", ":!sim/swarm*"]
 CLOCKS = ["src/base", "src/stats", "src/core/clock", "sim/clock_baseline.c", "sim/clock_judge.c", "sim/clock_lie.c", "sim/clock_world.c", "bench/clock_sim.c"]
 JOB = ["src/core/failover", "src/core/traffic", "src/transport", "src/plugin"]
 CONTROLLER = ["src/service/controller", "src/platform/store", "src/platform/http", "src/core/fleet", "proto"]
+BRAIN = ["src/core/brain", "src/core/fleet", "src/core/alert", "src/core/finding", "sim/fleet_world.c", "sim/incident_world.c"]
 # Beginning of a row's id, code that it is about. The longest that fits counts.
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
     "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/audit_trials.c", "bench/audit_fleets.c"],
     "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
+    "brain.sim.": BRAIN, "brain.replay": BRAIN + ["src/service/record"], "locate.healthy": BRAIN,
+    "brain.clocks": ["src/core", "src/service/controller"], "brain.parsers": ["src/core", "src/service/controller", "src/service/alert", "tools/tidy"],
     "clock.": CLOCKS, "liar.": CLOCKS,
     "clock.lab.": AGENT, "clock.restart.lab": AGENT, "clock.step.lab": AGENT, "clock.vs.chrony": AGENT,
     "clock.fabrics.": SIM, "clock.saturated.": SIM, "clock.noclass.": SIM, "clock.rate.": SIM, "clock.wander.": SIM, "clock.partition.": SIM,

@@ -420,7 +420,7 @@ static void test_a_fleet_with_faults(void **state)
                                                      .witness = &witness};
         const struct incident_world_result r = incident_world_run(&config);
         assert_string_equal(r.first, "");
-        assert_int_equal(r.wrong + r.doubled + r.forgotten, 0);
+        assert_int_equal(r.wrong + r.doubled + r.forgotten + r.unwell, 0);
         assert_true(r.judged >= 1 && r.incidents >= 1);
         brain_recorder_close(recorder);
         uint8_t *bytes = load(w.path, &size);
