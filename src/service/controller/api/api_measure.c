@@ -17,7 +17,7 @@ static void put_measurement(const struct api_call *call, const struct measuremen
     static const char *const states[] = {"running", "done", "stopped"};
     struct json_writer *j = call->j;
     uint32_t rows_measured = 0;
-    for (size_t i = 0; i < (size_t)m->pair_count * m->ports; i++) {
+    for (size_t i = 0; i < (size_t)m->pair_count * m->plan.ports; i++) {
         rows_measured += m->rows[i].measured;
     }
     json_put_uint(j, "id", m->id);
@@ -31,10 +31,10 @@ static void put_measurement(const struct api_call *call, const struct measuremen
     json_put_int(j, "left_ns", measurement_left_ns(call->c, m));
     json_put_uint(j, "packets", measurement_packets(m));
     json_put_uint(j, "packets_sent", measurement_packets_sent(m));
-    json_put_uint(j, "packets_per_path", m->packets);
-    json_put_uint(j, "rate_per_host", m->rate);
+    json_put_uint(j, "packets_per_path", m->plan.packets);
+    json_put_uint(j, "rate_per_host", m->plan.rate);
     json_put_uint(j, "pairs", m->pair_count);
-    json_put_uint(j, "paths_all", (uint64_t)m->pair_count * m->ports);
+    json_put_uint(j, "paths_all", (uint64_t)m->pair_count * m->plan.ports);
     json_put_uint(j, "paths_measured", rows_measured);
     json_put_int_if(j, "bound_ns", m->bound_ns != 0, m->bound_ns);
     json_put_array(j, "hosts");
@@ -42,8 +42,8 @@ static void put_measurement(const struct api_call *call, const struct measuremen
         const struct measurement_asker *a = &m->askers[i];
         json_put_object(j, NULL);
         json_put_string(j, "host", a->host->name);
-        json_put_uint(j, "pairs", a->count);
-        json_put_uint(j, "pairs_done", a->next);
+        json_put_uint(j, "pairs", a->asks.count);
+        json_put_uint(j, "pairs_done", a->asks.next);
         json_put_string(j, "trouble", a->trouble[0] != 0 ? a->trouble : NULL);
         json_put_end(j);
     }
@@ -221,8 +221,8 @@ static struct measurement *plan_matrix(struct api_call *call)
         api_error(call, 503, "memory", "out of memory");
         return measurement_free(m);
     }
-    m->ports = 1;
-    m->packets = MATRIX_PACKETS;
+    m->plan.ports = 1;
+    m->plan.packets = MATRIX_PACKETS;
     return m;
 }
 

@@ -140,11 +140,11 @@ static void set_pace(struct measurement *m, uint32_t seconds)
 {
     uint32_t most = 1;
     for (uint32_t i = 0; i < m->asker_count; i++) {
-        most = m->askers[i].count > most ? m->askers[i].count : most;
+        most = m->askers[i].asks.count > most ? m->askers[i].asks.count : most;
     }
-    m->ports = CHECK_PORTS;
-    const uint32_t packets = seconds * m->rate / (most * m->ports);
-    m->packets = packets < 10 ? 10 : packets > 200 ? 200 : packets;
+    m->plan.ports = CHECK_PORTS;
+    const uint32_t packets = seconds * m->plan.rate / (most * m->plan.ports);
+    m->plan.packets = packets < 10 ? 10 : packets > 200 ? 200 : packets;
 }
 
 /* Says which NICs of its cohort are left out. */
@@ -183,7 +183,7 @@ struct measurement *check_plan(struct controller *c, struct fleet_host *host, co
         }
         why = measure_unfit(c, h);
         if (why == NULL) {
-            draw(&k, h, is_near(c, host, h), hash_u64((uint64_t)controller_utc_ns(), i));
+            draw(&k, h, is_near(c, host, h), hash_u64(c->measures->next_run, i));
             r = skip_linkless(c, m, h);
         } else if (m->skipped_count < CHECK_PEER_MAX) {
             r = measurement_skip(m, h, why);
@@ -237,8 +237,8 @@ static int64_t delay(int16_t code)
 
 static void fill_path(const struct verdict *v, uint32_t row, struct admit_path *p)
 {
-    const struct measured_pair *pair = &v->m->pairs[row / v->m->ports];
-    const struct measured_row *r = &v->m->rows[row];
+    const struct measured_pair *pair = &v->m->pairs[row / v->m->plan.ports];
+    const struct wave_row *r = &v->m->rows[row];
     const struct fleet_nic *from = fleet_find_nic(v->c, pair->from),
                            *to = fleet_find_nic(v->c, pair->to);
     const uint32_t sends = own_number(v->m->host, pair->from),
@@ -333,7 +333,7 @@ static void suspect(const struct verdict *v, const struct admit_reason *r, const
     if (r->paths_bad * 5 >= r->paths * 4) {
         snprintf(ret, 240, "%s, its cable or its switch port", own);
     } else {
-        const struct measured_pair *pair = &v->m->pairs[r->worst / v->m->ports];
+        const struct measured_pair *pair = &v->m->pairs[r->worst / v->m->plan.ports];
         char peer[TLS_NAME_MAX + IF_NAMESIZE + 2];
         nic_name(v->c, r->out ? pair->to : pair->from, peer);
         snprintf(ret, 240, "some of the ways between %s and %s", own, peer);
@@ -406,7 +406,7 @@ static void put_reason(struct verdict *v, struct json_writer *j, const struct ad
                        size_t count, const struct admit_reason *r)
 {
     const enum admit_answer answer = admit_answer_of(r->kind);
-    const struct measured_pair *pair = &v->m->pairs[r->worst / v->m->ports];
+    const struct measured_pair *pair = &v->m->pairs[r->worst / v->m->plan.ports];
     const uint32_t own_nic = v->m->host->nics[r->nic];
     char own[TLS_NAME_MAX + IF_NAMESIZE + 2], ends[200], what[200], whom[240] = "";
     nic_name(v->c, own_nic, own);
@@ -432,7 +432,7 @@ static void put_reason(struct verdict *v, struct json_writer *j, const struct ad
     json_put_object(j, "worst");
     json_put_uint(j, "from", pair->from);
     json_put_uint(j, "to", pair->to);
-    json_put_uint(j, "port", v->m->port + r->worst % v->m->ports);
+    json_put_uint(j, "port", v->m->port + r->worst % v->m->plan.ports);
     json_put_end(j);
     json_put_string(j, "suspect", whom[0] != 0 ? whom : NULL);
     json_put_end(j);
@@ -442,14 +442,14 @@ static void put_reason(struct verdict *v, struct json_writer *j, const struct ad
 static int64_t level_value(const struct verdict *v, const struct level *l, uint32_t row)
 {
     const struct admit_path *p = &v->paths[row];
-    const struct measured_pair *pair = &v->m->pairs[row / v->m->ports];
+    const struct measured_pair *pair = &v->m->pairs[row / v->m->plan.ports];
     const int64_t ns = l->kind == LEVEL_OWD_P50 ? p->owd_ns_p50 : p->owd_ns_p99;
     if (!p->measured) {
         return -1;
     }
     if (l->kind == LEVEL_HOPS) {
         const uint32_t hops =
-            fleet_path_hops(v->c, pair->from, pair->to, v->m->port + row % v->m->ports);
+            fleet_path_hops(v->c, pair->from, pair->to, v->m->port + row % v->m->plan.ports);
         return hops != 0 ? (int64_t)hops : -1;
     }
     if (l->kind == LEVEL_LOSS) {
@@ -465,7 +465,7 @@ static void put_level(struct verdict *v, struct json_writer *j, const struct lev
     int64_t worst = -1;
     uint32_t worst_row = 0;
     for (uint32_t row = 0; row < v->count; row++) {
-        const struct measured_pair *pair = &v->m->pairs[row / v->m->ports];
+        const struct measured_pair *pair = &v->m->pairs[row / v->m->plan.ports];
         const struct fleet_nic *from = fleet_find_nic(v->c, pair->from),
                                *to = fleet_find_nic(v->c, pair->to);
         if (from == NULL || to == NULL) {
@@ -490,8 +490,8 @@ static void put_level(struct verdict *v, struct json_writer *j, const struct lev
         return;
     }
     char from[TLS_NAME_MAX + IF_NAMESIZE + 2], to[TLS_NAME_MAX + IF_NAMESIZE + 2];
-    nic_name(v->c, v->m->pairs[worst_row / v->m->ports].from, from);
-    nic_name(v->c, v->m->pairs[worst_row / v->m->ports].to, to);
+    nic_name(v->c, v->m->pairs[worst_row / v->m->plan.ports].from, from);
+    nic_name(v->c, v->m->pairs[worst_row / v->m->plan.ports].to, to);
     if (beyond > 0) {
         reason_open(
             v, j, ADMIT_NO, "level",
@@ -513,9 +513,9 @@ static void put_paths(const struct verdict *v, struct json_writer *j)
 {
     json_put_array(j, "paths");
     for (uint32_t row = 0; row < v->count; row++) {
-        const struct measured_pair *pair = &v->m->pairs[row / v->m->ports];
+        const struct measured_pair *pair = &v->m->pairs[row / v->m->plan.ports];
         const struct admit_path *p = &v->paths[row];
-        const uint32_t port = v->m->port + row % v->m->ports;
+        const uint32_t port = v->m->port + row % v->m->plan.ports;
         const uint32_t hops = fleet_path_hops(v->c, pair->from, pair->to, port);
         const bool timed = p->answered > 0 && p->owd_ns_p50 != ADMIT_NO_DELAY;
         json_put_object(j, NULL);
@@ -538,7 +538,7 @@ static void put_paths(const struct verdict *v, struct json_writer *j)
 int check_put(struct controller *c, struct json_writer *j, const struct measurement *m)
 {
     static const char *const answers[] = {"yes", "unknown", "no"};
-    struct verdict v = {.c = c, .m = m, .count = m->pair_count * m->ports};
+    struct verdict v = {.c = c, .m = m, .count = m->pair_count * m->plan.ports};
     size_t count = 0;
     int64_t *scratch = calloc(v.count, sizeof(*scratch));
     struct admit_reason *reasons = calloc(REASON_MAX, sizeof(*reasons));

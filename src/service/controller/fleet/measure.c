@@ -12,9 +12,6 @@
 #include "service/controller/fleet/measure.h"
 #include "service/controller/fleet/state.h"
 
-#define PATIENCE_NS (20 * NS_PER_S) /* on top of what a wave takes: beats, a restart of the agent */
-#define LOST_MAX    UINT16_MAX
-
 int measures_open(struct controller *c)
 {
     c->measures = calloc(1, sizeof(*c->measures));
@@ -39,24 +36,14 @@ void measures_close(struct controller *c)
 
 const char *measure_unfit(const struct controller *c, const struct fleet_host *h)
 {
-    const enum freshness f = fleet_freshness(c, h, controller_mono());
-    if (!h->member) {
-        return "it is no member any more";
-    }
-    if (f == FRESHNESS_NEVER || !h->reported) {
-        return "it was not heard yet";
-    }
-    if (f == FRESHNESS_STALE) {
-        return "it is silent";
-    }
-    if ((h->features & FOLIOT__V1__FEATURE__FEATURE_MEASURE) == 0) {
-        return "its agent is too old to measure on demand: update it";
-    }
-    if (h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED &&
-        h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER) {
-        return "its clock is not in step with the fleet: one-way delays would mean nothing";
-    }
-    return NULL;
+    const struct wave_host is = {
+        .member = h->member,
+        .reported = h->reported,
+        .able = (h->features & FOLIOT__V1__FEATURE__FEATURE_MEASURE) != 0,
+        .timed = h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED ||
+                 h->clock.status == FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER,
+        .freshness = fleet_freshness(c, h, controller_mono())};
+    return wave_unfit(&is);
 }
 
 struct measurement *measurement_running(const struct controller *c)
@@ -82,7 +69,7 @@ struct measurement *measurement_new(enum measurement_kind kind, const char *who)
     struct measurement *m = calloc(1, sizeof(*m));
     if (m != NULL) {
         m->kind = kind;
-        m->rate = MEASUREMENT_RATE;
+        m->plan.rate = MEASUREMENT_RATE;
         snprintf(m->who, sizeof(m->who), "%s", who);
     }
     return m;
@@ -131,7 +118,7 @@ int measurement_add(struct measurement *m, struct fleet_host *by, uint32_t from,
         return -ENOMEM;
     }
     m->pairs[m->pair_count++] = (struct measured_pair){from, to};
-    last->count++;
+    last->asks.count++;
     return 0;
 }
 
@@ -149,8 +136,8 @@ int measurement_skip(struct measurement *m, const struct fleet_host *h, const ch
 int measurement_begin(struct controller *c, struct measurement *m)
 {
     struct measures *all = c->measures;
-    m->rows =
-        m->pair_count > 0 ? calloc((size_t)m->pair_count * m->ports, sizeof(m->rows[0])) : NULL;
+    m->rows = m->pair_count > 0 ? calloc((size_t)m->pair_count * m->plan.ports, sizeof(m->rows[0]))
+                                : NULL;
     const int r = measurement_running(c) != NULL ? -EBUSY
                   : m->pair_count == 0           ? -ENODATA
                   : m->rows == NULL              ? -ENOMEM
@@ -182,7 +169,7 @@ static void end(struct controller *c, struct measurement *m, enum measurement_st
     m->state = state;
     m->ended_ns = controller_utc_ns();
     for (uint32_t i = 0; i < m->asker_count; i++) {
-        m->askers[i].wave = 0;
+        m->askers[i].asks.wave = 0;
     }
     c->revision++;
     snprintf(body, sizeof(body), "{\"measurement\":%u,\"kind\":\"%s\",\"host\":\"%s\"}", m->id,
@@ -211,41 +198,24 @@ void measurement_stop(struct controller *c, struct measurement *m, const char *w
 
 uint64_t measurement_packets(const struct measurement *m)
 {
-    return (uint64_t)m->pair_count * m->ports * m->packets;
+    return (uint64_t)m->pair_count * m->plan.ports * m->plan.packets;
 }
 
 uint64_t measurement_packets_sent(const struct measurement *m)
 {
     uint64_t sent = 0;
     for (uint32_t i = 0; i < m->asker_count; i++) {
-        const struct measurement_asker *a = &m->askers[i];
-        sent += (uint64_t)a->next * m->ports * m->packets + (a->wave > 0 ? a->wave_sent : 0);
+        sent += wave_packets(&m->askers[i].asks, &m->plan);
     }
     return sent;
-}
-
-static uint32_t wave_size(const struct measurement *m)
-{
-    const uint32_t fit = MEASURE_PACKET_MAX / (m->ports * m->packets);
-    return fit < MEASURE_PAIR_MAX ? fit : MEASURE_PAIR_MAX;
-}
-
-static int64_t wave_ns(const struct measurement *m, uint32_t pairs)
-{
-    return (int64_t)pairs * m->ports * m->packets * NS_PER_S / m->rate + NS_PER_S;
 }
 
 int64_t measurement_left_ns(const struct controller *c, const struct measurement *m)
 {
     int64_t left = 0;
     for (uint32_t i = 0; i < m->asker_count && m->state == MEASUREMENT_RUNNING; i++) {
-        const struct measurement_asker *a = &m->askers[i];
-        const uint32_t pairs = a->count - a->next;
-        const int64_t waves = (pairs + wave_size(m) - 1) / wave_size(m);
-        const int64_t takes = wave_ns(m, pairs) -
-                              (a->wave > 0 ? (int64_t)a->wave_sent * NS_PER_S / m->rate : 0) +
-                              waves * (int64_t)c->config.beat_ms * NS_PER_MS;
-        left = pairs > 0 && takes > left ? takes : left;
+        const struct span one = wave_left(&m->askers[i].asks, &m->plan, span_ms(c->config.beat_ms));
+        left = one.ns > left ? one.ns : left;
     }
     return left;
 }
@@ -262,15 +232,14 @@ static struct measurement_asker *asker_of(struct measurement *m, const struct fl
 
 static void give_up(struct measurement_asker *a, const char *why)
 {
-    a->next = a->count;
-    a->wave = 0;
+    wave_give_up(&a->asks);
     snprintf(a->trouble, sizeof(a->trouble), "%s", why);
 }
 
 static void end_if_all_are_through(struct controller *c, struct measurement *m)
 {
     for (uint32_t i = 0; i < m->asker_count; i++) {
-        if (m->askers[i].next < m->askers[i].count) {
+        if (m->askers[i].asks.next < m->askers[i].asks.count) {
             return;
         }
     }
@@ -282,8 +251,8 @@ void measurement_fill_matrix(const struct measurement *m, struct latency_matrix 
     struct fleet_path paths[EDGE_PATH_MAX];
     for (uint32_t pair = 0; pair < m->pair_count; pair++) {
         uint32_t count = 0;
-        for (uint32_t port = 0; port < m->ports && count < EDGE_PATH_MAX; port++) {
-            const struct measured_row *r = &m->rows[(size_t)pair * m->ports + port];
+        for (uint32_t port = 0; port < m->plan.ports && count < EDGE_PATH_MAX; port++) {
+            const struct wave_row *r = &m->rows[(size_t)pair * m->plan.ports + port];
             if (r->measured) {
                 paths[count++] = (struct fleet_path){
                     .local = m->pairs[pair].to,
@@ -303,32 +272,19 @@ void measurement_fill_matrix(const struct measurement *m, struct latency_matrix 
     }
 }
 
-static int16_t code(int32_t value)
-{
-    return value > DELAY_CODE_MAX || value < -DELAY_CODE_MAX ? DELAY_CODE_NONE : (int16_t)value;
-}
-
-/* What an agent says is believed as far as it may be true: never more answers than packets, never more than was asked. */
 static bool take_rows(struct measurement *m, struct measurement_asker *a,
                       const Foliot__V1__Measured *r)
 {
-    const size_t count = (size_t)a->wave * m->ports;
+    const size_t count = (size_t)a->asks.wave * m->plan.ports;
     if (r->n_sent != count || r->n_answered != count || r->n_lost != count ||
         r->n_owd_p50 != count || r->n_owd_p99 != count) {
         return false;
     }
-    struct measured_row *rows = &m->rows[(size_t)(a->first + a->next) * m->ports];
+    struct wave_row *rows = &m->rows[(size_t)(a->first + a->asks.next) * m->plan.ports];
     for (size_t i = 0; i < count; i++) {
-        const uint32_t sent = r->sent[i] < m->packets ? r->sent[i] : m->packets;
-        const uint32_t answered = r->answered[i] < sent ? r->answered[i] : sent;
-        const bool known = r->lost[i] >= 0 && (uint32_t)r->lost[i] <= sent && answered > 0;
-        rows[i] = (struct measured_row){.p50 = code(r->owd_p50[i]),
-                                        .p99 = code(r->owd_p99[i]),
-                                        .sent = (uint16_t)sent,
-                                        .answered = (uint16_t)answered,
-                                        .lost = known ? (uint16_t)r->lost[i] : 0,
-                                        .lost_known = known,
-                                        .measured = sent > 0};
+        const struct wave_told told = {r->sent[i], r->answered[i], r->lost[i], r->owd_p50[i],
+                                       r->owd_p99[i]};
+        rows[i] = wave_row(&m->plan, &told);
     }
     m->port = r->port <= UINT16_MAX ? r->port : 0;
     m->bound_ns = r->bound_ns > m->bound_ns ? r->bound_ns : m->bound_ns;
@@ -341,7 +297,7 @@ void measure_heard(struct controller *c, struct fleet_host *h, const Foliot__V1_
     struct measurement_asker *a = asker_of(m, h);
     const Foliot__V1__Measured *r = batch->measured;
     h->features = batch->features;
-    if (a == NULL || r == NULL || a->wave == 0 || r->run != a->run) {
+    if (a == NULL || r == NULL || a->asks.wave == 0 || r->run != a->asks.run) {
         return;
     }
     if (r->state == FOLIOT__V1__MEASURE_STATE__MEASURE_REFUSED) {
@@ -350,14 +306,12 @@ void measure_heard(struct controller *c, struct fleet_host *h, const Foliot__V1_
         give_up(a, why);
     } else if (r->state == FOLIOT__V1__MEASURE_STATE__MEASURE_DONE) {
         if (take_rows(m, a, r)) {
-            a->next += a->wave;
-            a->wave = 0;
+            wave_on_done(&a->asks);
         } else {
             give_up(a, "its answer has the wrong number of paths");
         }
     } else {
-        const uint32_t all = a->wave * m->ports * m->packets;
-        a->wave_sent = r->packets_sent < all ? r->packets_sent : all;
+        wave_on_progress(&a->asks, &m->plan, r->packets_sent);
     }
     c->revision++;
     end_if_all_are_through(c, m);
@@ -367,29 +321,26 @@ Foliot__V1__Measure *measure_for(struct controller *c, const struct fleet_host *
 {
     struct measurement *m = measurement_running(c);
     struct measurement_asker *a = asker_of(m, h);
-    if (a == NULL || a->next == a->count) {
+    if (a == NULL || a->asks.next == a->asks.count) {
         return NULL;
     }
-    if (a->wave == 0) {
-        const uint32_t left = a->count - a->next;
-        a->wave = left < wave_size(m) ? left : wave_size(m);
-        a->run = ++c->measures->next_run != 0 ? c->measures->next_run : ++c->measures->next_run;
-        a->wave_sent = 0;
-        a->until = mono_add(controller_mono(), span_ns(wave_ns(m, a->wave) + PATIENCE_NS));
+    if (a->asks.wave == 0) {
+        c->measures->next_run += c->measures->next_run == UINT32_MAX ? 2 : 1; /* never 0 */
     }
+    (void)wave_next(&a->asks, &m->plan, c->measures->next_run, controller_mono());
     struct measure_request *memory = &c->measures->request;
     foliot__v1__measure__init(&memory->message);
-    for (uint32_t i = 0; i < a->wave; i++) {
-        memory->local[i] = m->pairs[a->first + a->next + i].from;
-        memory->peer[i] = m->pairs[a->first + a->next + i].to;
+    for (uint32_t i = 0; i < a->asks.wave; i++) {
+        memory->local[i] = m->pairs[a->first + a->asks.next + i].from;
+        memory->peer[i] = m->pairs[a->first + a->asks.next + i].to;
     }
-    memory->message.run = a->run;
-    memory->message.n_local = memory->message.n_peer = a->wave;
+    memory->message.run = a->asks.run;
+    memory->message.n_local = memory->message.n_peer = a->asks.wave;
     memory->message.local = memory->local;
     memory->message.peer = memory->peer;
-    memory->message.ports = m->ports;
-    memory->message.packets = m->packets;
-    memory->message.rate = m->rate;
+    memory->message.ports = m->plan.ports;
+    memory->message.packets = m->plan.packets;
+    memory->message.rate = m->plan.rate;
     return &memory->message;
 }
 
@@ -406,13 +357,13 @@ void measure_watch(struct controller *c)
     }
     for (uint32_t i = 0; i < m->asker_count; i++) {
         struct measurement_asker *a = &m->askers[i];
-        if (a->next == a->count) {
+        if (a->asks.next == a->asks.count) {
             continue;
         }
         const char *why = measure_unfit(c, a->host);
         if (why != NULL) {
             give_up(a, why);
-        } else if (a->wave > 0 && mono_before(a->until, now)) {
+        } else if (wave_is_late(&a->asks, now)) {
             give_up(a, "it didn't report its measurements in time");
         }
     }

@@ -1,12 +1,13 @@
 /* measure.h: measurements on demand: who is asked to probe which pairs of NICs, in which waves, and what came of it.
  *
  * One runs at a time; the last MEASUREMENT_KEPT are remembered, in memory only. A measurement is a list of ordered pairs by the
- * host that sends. Each host gets the next few of its own with the answer to a report (proto/foliot.proto, Measure), says with
- * a later report that it is done, and gets the next. Who falls silent is given up: what it didn't get to stays not measured.
+ * host that sends. Each host gets the next few of its own with the answer to a report (proto/foliot.proto, Measure), which
+ * core/fleet/wave decides.
  *
  * Bounded by: pairs and packets of a wave and packets a second (base/limits.h, kept by agents themselves too), one measurement
  * at a time, MEASUREMENT_S_MAX for all of it, and the order of the pairs: at any moment hosts send to different ones. */
 #pragma once
+#include "core/fleet/wave.h"
 #include "service/controller/controller.h"
 
 #define MEASUREMENT_KEPT    8
@@ -26,19 +27,10 @@ struct latency_matrix;
 struct measured_pair {
     uint32_t from, to; /* NICs */
 };
-struct measured_row { /* of one path of a pair */
-    int16_t p50, p99; /* delay codes */
-    uint16_t sent, answered, lost;
-    bool measured, lost_known;
-};
-
 struct measurement_asker {
     struct fleet_host *host;
-    uint32_t first, count; /* its pairs */
-    uint32_t next;         /* of these are measured, or given up */
-    uint32_t wave, run;    /* pairs that it has now; 0: none */
-    struct mono until;     /* then they are given up */
-    uint32_t wave_sent;
+    uint32_t first; /* of its pairs */
+    struct wave_asker asks;
     char trouble[120]; /* why the rest isn't measured; empty: none */
 };
 
@@ -50,9 +42,10 @@ struct measurement {
     int64_t started_ns, ended_ns;
     struct mono started;
     struct fleet_host *host; /* of a check */
-    uint32_t ports, packets, rate, port, bound_ns;
+    struct wave_plan plan;
+    uint32_t port, bound_ns;
     struct measured_pair *pairs;
-    struct measured_row *rows; /* ports of each pair */
+    struct wave_row *rows; /* ports of each pair */
     uint32_t pair_count, pair_capacity;
     struct measurement_asker *askers;
     uint32_t asker_count, asker_capacity;
