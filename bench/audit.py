@@ -92,6 +92,24 @@ def fleets(folder):
     row("breaker.said", found["said"], "", 20, better="higher", runs=found["rules"], note="simulated")
 
 
+def matrix():
+    found = program(os.path.join(build, "bench", "audit_matrix"), "1024", "8")
+    row("sim.matrix8192_s", found["seconds"], "s", 180, 90, note=f"simulated schedule: {found['rounds']} rounds of {found['round_ms']:.0f} ms; a packet "
+        f"costs {found['packet_us']} us here; the rails take {found['rails_seconds']} s")
+    row("sim.pairs", found["pairs"] if found["pairs_wrong"] == 0 else None, "", 33550336, better="higher", note="simulated; each once")
+    row("matrix8192.judge_s", found["judge_s"] if found["named"] == found["planted"] and found["others"] == 0 else None, "s", 60, 15,
+        note=f"rows taken in, polished, judged; {found['named']} of {found['planted']} planted named, {found['others']} others")
+    row("matrix8192.memory_mib", found["memory_mib"], "MiB", 600)
+
+
+def bisect():
+    found = program(os.path.join(build, "bench", "audit_search"), "1024", "1000")
+    for name, must, aim in (("host", 11, 11), ("three", 40, 25), ("pair", 25, 15)):
+        row(f"sim.bisect.{name}", found[name] if found[f"{name}_missed"] == 0 else None, "rounds", must, aim, runs=found["seeds"],
+            note=f"simulated; the most of all seeds, mean {found[f'{name}_mean']}")
+    row("sim.bisect.wrong", found["wrong"], "", 0, runs=3 * found["seeds"], note="simulated")
+
+
 def passive(folder):
     times, processor, large = [], [], os.path.join(folder, "large")
     machine.build(large, machine.files("roce", 1, large=True))
@@ -118,6 +136,8 @@ with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.ac
     spoiled(place)
     fleets(place)
     passive(place)
+    matrix()
+    bisect()
     gate(place)
 planted()
 target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))

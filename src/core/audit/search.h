@@ -1,0 +1,60 @@
+/* search.h: which members of a set make it slow: halves that are tested at the same time, beside members that are known to
+ * be good.
+ *
+ * A test is a set of members that run together; it is slow or fast as a whole. Tests of a round run at the same time, and so
+ * have no member in common. A slow set is halved, both halves in one round: one slow half is gone on with, two slow ones both
+ * are (several culprits cost no more rounds), and where both are fast, two members are slow only together, one in each half.
+ * Those are found by quarters, across: at most two rounds for each halving. What is left, one or two members, is tested once
+ * more beside other good ones before it is named; what does not show again is named nobody, and counted as not seen again.
+ *
+ * Sans-I/O, no time: rounds out, results in. Memory is the caller's: search_size bytes. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bug.h"
+
+#define SEARCH_NONE UINT32_MAX
+
+enum { SEARCH_SETS_MAX = 64, SEARCH_NAMED_MAX = 64 };
+
+/* Members order[first … first + count - 1], those of the other range, and one known good one beside them. */
+struct search_range {
+    uint32_t first, count;
+};
+struct search_test {
+    struct search_range one, other; /* other.count 0: none */
+    uint32_t partner;               /* a member; SEARCH_NONE: none is needed, or there is none */
+};
+struct search_named {
+    uint32_t member, with; /* with: slow only together; SEARCH_NONE: by itself */
+};
+
+struct search {
+    uint32_t count;
+    uint32_t *order; /* members; ranges are of this */
+    uint8_t *good;   /* by member: it was in a fast test */
+    uint8_t *used;   /* by member: in this round */
+    uint32_t next_partner;
+    struct search_set {
+        uint8_t kind; /* of search.c */
+        struct search_range one, other;
+        uint32_t partner; /* of its last test */
+        uint8_t fast;     /* tests of the present question that were fast */
+    } sets[SEARCH_SETS_MAX];
+    uint32_t set_count;
+    struct search_named named[SEARCH_NAMED_MAX];
+    uint32_t named_count;
+    uint32_t rounds;
+    uint32_t not_seen_again; /* slow sets of which nothing was named */
+    bool full;               /* there was more than there is room for */
+};
+
+size_t search_size(uint32_t members);
+/* All members 0 … count - 1 together were slow. */
+void search_init(struct search *s, uint32_t count, void *memory);
+/* The tests of the next round; 0: it is over. At most 2 * SEARCH_SETS_MAX. */
+uint32_t search_round(struct search *s, struct search_test tests[2 * SEARCH_SETS_MAX]);
+/* Of each test of that round, in its order. */
+void search_results(struct search *s, const struct search_test *tests, const bool *slow);
