@@ -393,7 +393,9 @@ export type AuditCounts = Record<AuditStatus, number>;
 
 export interface AuditRun {
   run: string;
-  state: "reading" | "judging" | "done" | "stopped";
+  state: "reading" | "measuring" | "judging" | "done" | "stopped";
+  matrix?: boolean;
+  matrix_why?: string | null;
   who: string;
   why: string | null;
   started_utc_ns: Ns;
@@ -404,6 +406,29 @@ export interface AuditRun {
   left_out: { host: string; reason: string; note: string }[];
   counts?: AuditCounts; // of hosts; when it is done
   checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
+}
+
+export interface AuditMatrixNic {
+  nic: number;
+  host: string;
+  name: string;
+  leaf: string | null;
+  leaf_found: string | null;
+  unmeasured: number;
+  lost_out: number;
+  lost_in: number;
+  out_ns: number | null;
+  in_ns: number | null;
+  note: string | null;
+}
+
+export interface AuditMatrix {
+  cells?: number;
+  measured?: number;
+  unmeasured?: Record<string, number>;
+  limit_ns: number;
+  nics: AuditMatrixNic[];
+  delay_ns?: (number | null)[][]; // by sender; -1: nothing arrived
 }
 
 export interface AuditResult {

@@ -9,6 +9,7 @@ import { go, hrefTo, place } from "../route.ts";
 import { ago, wall } from "../time.ts";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
+import { Matrix } from "./audit_matrix.tsx";
 
 const tones: Record<AuditStatus, Tone> = { fail: "bad", unknown: "warn", warn: "warn", pass: "good", skip: "none" };
 const worry: Record<AuditStatus, number> = { fail: 4, unknown: 3, warn: 2, pass: 1, skip: 0 };
@@ -29,7 +30,7 @@ export function Audit() {
             const chosen = page.items.find((r) => r.run === place.value.rest) ?? page.items[0];
             return (
               <>
-                <Start running={page.items.find((r) => r.state === "reading" || r.state === "judging")} again={runs.again} />
+                <Start running={page.items.find((r) => r.state !== "done" && r.state !== "stopped")} again={runs.again} />
                 {chosen === undefined ? <Empty>No audit was made yet. One reads each host's settings, sends no packet and disturbs no job.</Empty> : <Run key={chosen.run} id={chosen.run} state={chosen.state} />}
                 {page.items.length > 1 && <Past items={page.items} />}
               </>
@@ -44,8 +45,9 @@ export function Audit() {
 /** What it costs is said before it is started. */
 function Start({ running, again }: { running: AuditRun | undefined; again: () => void }) {
   const [said, setSaid] = useState("");
+  const [matrix, setMatrix] = useState(false);
   const send = async (method: "POST" | "DELETE", path: string) => {
-    const answer = await call<AuditRun>(method, path, method === "POST" ? {} : undefined);
+    const answer = await call<AuditRun>(method, path, method === "POST" ? { matrix } : undefined);
     setSaid(answer.ok ? "" : answer.failure.text);
     if (answer.ok) {
       go({ rest: answer.data.run });
@@ -54,14 +56,19 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
   };
   return (
     <div>
-      {running === undefined ? <button onClick={() => void send("POST", "audit/runs")}>Start audit</button> : (
+      {running === undefined ? (
+        <>
+          <button onClick={() => void send("POST", "audit/runs")}>Start audit</button>{" "}
+          <label><input type="checkbox" checked={matrix} onChange={() => setMatrix(!matrix)} /> with every NIC to every NIC: 5 packets of each pair, each way</label>
+        </>
+      ) : (
         <>
           <progress max={running.hosts} value={running.hosts - running.unanswered} aria-label="hosts that have answered" />{" "}
-          {running.hosts - running.unanswered} of {running.hosts} hosts have answered{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
+          {running.state === "measuring" ? "every NIC with every NIC is measured" : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
           <button onClick={() => void send("DELETE", `audit/runs/${running.run}`)}>Stop</button>
         </>
       )}
-      <span class="dim"> Each host reads its own files for at most some seconds, at idle priority. No packet is sent. Hosts with a failure are read twice.</span>
+      <span class="dim"> Each host reads its own files for at most some seconds, at idle priority. Hosts with a failure are read twice.</span>
       <p role="alert" class="bad">{said}</p>
     </div>
   );
@@ -74,7 +81,7 @@ function Run({ id, state }: { id: string; state: AuditRun["state"] }) {
     <Shown of={run} what="the audit">
       {(r) => (
         <>
-          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}</p>
+          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}</p>
           {r.left_out.length > 0 && <details><summary>{r.left_out.length} left out</summary><ul>{r.left_out.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
           {r.counts !== undefined && r.checks !== undefined && <Found run={r} counts={r.counts} />}
         </>
@@ -94,6 +101,7 @@ function Found({ run, counts }: { run: AuditRun; counts: AuditCounts }) {
       </div>
       <Results id={run.run} />
       <Tree run={run} />
+      {run.matrix === true && <Matrix id={run.run} />}
       <Nodes id={run.run} />
     </>
   );
