@@ -29,7 +29,7 @@ static void write_peers(const struct lab *lab, FILE *f)
         for (int n = 0; n < fabric->nics_per_host; n++) {
             char address[LAB_TEXT_SIZE];
             fprintf(f, "  - {id: %d, host: host%d, nic: nic%d, rail: %d, leaf: leaf%d",
-                    h * fabric->nics_per_host + n, h, n, n, lab_leaf_of(lab, h, n));
+                    h * fabric->nics_per_host + n, h, n, n, lab_leaf_declared(lab, h, n));
             if (fabric->ip & IP_V4) {
                 lab_address4(h, n, address);
                 fprintf(f, ", address: %s", address);
@@ -59,6 +59,11 @@ static int write_config(const struct lab *lab, int host, const char *controller)
         fprintf(f, "%snic%d", n > 0 ? ", " : "", n);
     }
     fprintf(f, "]\nport: %d\nruntime_dir: %s\n", LAB_AGENT_PORT, folder);
+    if (lab->machines != NULL) {
+        char program[PATH_MAX];
+        lab_program(lab, "foliot-inspect", program);
+        fprintf(f, "inspect: %s\ninspect_root: %s/host%d\n", program, lab->machines, host);
+    }
     fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
     if (lab->scenario.clocks.edge_limit_ns > 0) {
         fprintf(f, "edge_limit: %" PRId64 "ns\n", lab->scenario.clocks.edge_limit_ns);

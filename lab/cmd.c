@@ -24,11 +24,15 @@ static const char usage[] =
     "Usage: foliot lab [--name NAME] COMMAND\n"
     "A fleet of hosts with clocks, NICs and switches of their own, emulated on this machine.\n"
     "\n"
-    "  up [FILE] [--no-agents] [--agent PROGRAM] [--controller[=PORT]]\n"
+    "  up [FILE] [--no-agents] [--agent PROGRAM] [--controller[=PORT]] [--machines FOLDER]\n"
+    "     [--exchange HOST/NIC,HOST/NIC]\n"
     "                          bring a lab up: FILE is a scenario's fabric and clocks;\n"
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines;\n"
     "                          --controller: with a foliot-controller that all hosts join,\n"
     "                          its dashboard at 127.0.0.1, PORT 7639\n"
+    "                          --machines: what audits read on host N is the tree FOLDER/hostN\n"
+    "                          --exchange: the fleet's list has these two NICs on each other's\n"
+    "                          leaf, as where two cables are exchanged\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; see --help\n"
@@ -118,15 +122,43 @@ static void say_dashboard(const char *name)
     }
 }
 
+/* "host1/nic0,host5/nic0" */
+static bool read_exchange(struct lab *lab, const char *text)
+{
+    const struct scenario_fabric *f = &lab->scenario.fabric;
+    struct lab_nic *a = &lab->exchange[0], *b = &lab->exchange[1];
+    int end = 0;
+    lab->exchanged = sscanf(text, "host%d/nic%d,host%d/nic%d%n", &a->host, &a->nic, &b->host,
+                            &b->nic, &end) == 4 &&
+                     text[end] == '\0' && a->host >= 0 && a->host < f->hosts && b->host >= 0 &&
+                     b->host < f->hosts && a->nic >= 0 && a->nic < f->nics_per_host &&
+                     b->nic >= 0 && b->nic < f->nics_per_host;
+    return lab->exchanged;
+}
+
+/* Absolute: agents have another working folder. */
+static bool read_machines(struct lab *lab, const char *folder, char memory[PATH_MAX])
+{
+    if (folder != NULL && realpath(folder, memory) == NULL) {
+        fprintf(stderr, "foliot lab: %s: %s\n", folder, strerror(errno));
+        return false;
+    }
+    lab->machines = folder != NULL ? memory : NULL;
+    return true;
+}
+
 static int cmd_up(const char *name, int argc, char **argv)
 {
     bool no_agents = false;
     int api_port = 0, first = 0;
     char program[PATH_MAX];
-    const char *agent = NULL;
+    const char *agent = NULL, *machines = NULL, *exchange = NULL;
+    char trees[PATH_MAX];
     const struct option_entry entries[] = {
         {"no-agents", 0, OPTION_FLAG, &no_agents},
         {"agent", 0, OPTION_TEXT, &agent, .expected = "a program"},
+        {"machines", 0, OPTION_TEXT, &machines, .expected = "a folder"},
+        {"exchange", 0, OPTION_TEXT, &exchange, .expected = "HOST/NIC,HOST/NIC"},
         {"controller", 0, OPTION_OWN, &api_port, .take = take_port, .optional = true,
          .expected = "a port from 1 to 65535"},
     };
@@ -156,8 +188,16 @@ static int cmd_up(const char *name, int argc, char **argv)
                 name);
         return 1;
     }
-    if (lab_describe(&lab, name, first < argc ? argv[first] : NULL) < 0) {
+    if (lab_describe(&lab, name, first < argc ? argv[first] : NULL) < 0 ||
+        !read_machines(&lab, machines, trees)) {
         return 1;
+    }
+    if (exchange != NULL && !read_exchange(&lab, exchange)) {
+        fprintf(stderr,
+                "foliot lab: --exchange: expected two NICs of this lab as host1/nic0,host5/nic0, "
+                "found %s\n",
+                exchange);
+        return 2;
     }
     if (lab_bring_up(&lab, !no_agents, agent, api_port) < 0) {
         fprintf(stderr, "foliot lab: not up: taking away what was made\n");

@@ -220,7 +220,7 @@ static int join_host(const struct lab *lab, int host, const char *token)
     }
     for (int i = 0; i < f->nics_per_host; i++) {
         snprintf(nics[i], sizeof(nics[i]), "nic%d", i);
-        snprintf(leaves[i], sizeof(leaves[i]), "leaf%d", lab_leaf_of(lab, host, i));
+        snprintf(leaves[i], sizeof(leaves[i]), "leaf%d", lab_leaf_declared(lab, host, i));
         argv[n++] = "--nic";
         argv[n++] = nics[i];
         argv[n++] = "--leaf";

@@ -28,6 +28,17 @@ int lab_leaf_of(const struct lab *lab, int host, int nic)
     return f->wiring == WIRING_RAIL ? nic % f->leaves : (int)((long)host * f->leaves / f->hosts);
 }
 
+int lab_leaf_declared(const struct lab *lab, int host, int nic)
+{
+    for (int i = 0; lab->exchanged && i < 2; i++) {
+        const struct lab_nic *other = &lab->exchange[1 - i];
+        if (lab->exchange[i].host == host && lab->exchange[i].nic == nic) {
+            return lab_leaf_of(lab, other->host, other->nic);
+        }
+    }
+    return lab_leaf_of(lab, host, nic);
+}
+
 struct lab_port lab_nic_port(const struct lab *lab, int host, int nic)
 {
     struct lab_port p;

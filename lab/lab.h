@@ -28,6 +28,13 @@ struct lab {
     char name[LAB_NAME_MAX + 1];
     char folder[LAB_TEXT_SIZE]; /* LAB_ROOT/NAME */
     struct scenario scenario;   /* its fabric, clocks and seed */
+    /* While it is brought up. Trees that foliot-inspect reads on its hosts: FOLDER/hostN; NULL: none is named. Two NICs of
+     * which the fleet's list has each on the other's leaf, as where two cables are exchanged. */
+    const char *machines;
+    bool exchanged;
+    struct lab_nic {
+        int host, nic;
+    } exchange[2];
 };
 
 /* One end of a link: interface `interface` in namespace `space`. */
@@ -39,6 +46,7 @@ struct lab_port {
 /* The namespace of a node, by name. */
 void lab_space(const struct lab *lab, enum node_kind kind, int index, char ret_space[64]);
 int lab_leaf_of(const struct lab *lab, int host, int nic);
+int lab_leaf_declared(const struct lab *lab, int host, int nic);
 /* The two ends of a NIC's link, and of a trunk. */
 struct lab_port lab_nic_port(const struct lab *lab, int host, int nic);
 struct lab_port lab_leaf_port(const struct lab *lab, int host, int nic);

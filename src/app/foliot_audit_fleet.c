@@ -144,6 +144,7 @@ static int print_run(struct api *api, json_t *run)
            json_integer_value(json_object_get(run, "hosts")) == 1 ? "" : "s",
            field_time(run, "started_utc_ns").text, api_text(run, "state"));
     print_line("why", api_text(run, "why"));
+    print_line("no matrix", api_text(run, "matrix_why"));
     if (counts == NULL) {
         return EXIT_UNREACHABLE;
     }

@@ -53,6 +53,7 @@ uint32_t audit_matrix_row(const struct audit_matrix *x, int64_t host)
 
 /* ---- the plan ---- */
 
+/* Whether its clock is in step the host itself knows better than its last report. */
 static enum matrix_why unfit(const struct controller *c, const struct audit_member *member,
                              const char **ret_words)
 {
@@ -66,11 +67,6 @@ static enum matrix_why unfit(const struct controller *c, const struct audit_memb
     if ((h->features & FOLIOT__V1__FEATURE__FEATURE_MATRIX) == 0) {
         *ret_words = "its agent is too old to take part: update it";
         return MATRIX_OLD;
-    }
-    if (h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED &&
-        h->clock.status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER) {
-        *ret_words = "its clock is not in step with the fleet";
-        return MATRIX_CLOCK;
     }
     return MATRIX_FINE;
 }
