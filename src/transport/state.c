@@ -3,6 +3,17 @@
 
 #include "transport/internal.h"
 
+/* CLOSED tells that nothing is asked of the lane any more. */
+static bool awaits_word(const struct lane_set *set, uint32_t lane)
+{
+    struct sender_lane_info info = {.held = false};
+
+    if (set->fenced && set->sender != NULL) {
+        sender_lane_info(set->sender, lane, &info);
+    }
+    return info.held || info.open; /* open: it is about to be closed */
+}
+
 /* What the peer is told of it; a lane that is to go from here drains, whatever it is like. */
 static void add_state(struct lane_set *set, const struct watch_lane *lane,
                       struct lane_state_lane *ret_lane)
@@ -12,6 +23,9 @@ static void add_state(struct lane_set *set, const struct watch_lane *lane,
 
     ret_lane->state = parting ? LANE_DRAINING : lane->used ? lane->state : LANE_CLOSED;
     ret_lane->reason = parting ? LANE_REASON_REPATH : lane->used ? lane->reason : LANE_REASON_NONE;
+    if (ret_lane->state == LANE_CLOSED && awaits_word(set, ret_lane->lane)) {
+        ret_lane->state = LANE_DOWN;
+    }
     if (ret_lane->state == LANE_ACTIVE && traffic_asks(set, ret_lane->lane)) {
         ret_lane->state = LANE_SUSPECT;
         ret_lane->reason = LANE_REASON_REPATH;

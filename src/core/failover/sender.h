@@ -92,6 +92,7 @@ struct sender_acked {
 
 struct sender_lane_info {
     bool open;
+    bool held; /* not open, and what was on it waits for the receiver's last word */
     uint32_t epoch;
     uint32_t chunks;      /* unacknowledged */
     uint64_t bytes;       /* of those */
@@ -114,6 +115,8 @@ void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large);
 
 /* The set is fenced, as the greetings of its first lane tell: before that is open. */
 void sender_fence(struct sender *s);
+/* The receiver tells where each message goes: config.posts, once that is known; before a message is sent. */
+void sender_posts(struct sender *s);
 
 /* -- lanes. -ESTALE: epoch not above the last; -EBUSY: open, or its chunks still wait for the
  * fence; -EINVAL; -ENOMEM. */

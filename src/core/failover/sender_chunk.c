@@ -1,5 +1,6 @@
 /* sender_chunk.c: cutting messages, choosing the next chunk, binding it to a lane, taking it back. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/failover/sender_internal.h"
@@ -57,6 +58,12 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
     if (c == NULL || post->first + post->index < c->placed) {
         return 0; /* late */
     }
+    if (c->posts == NULL && s->config.posts) { /* it was opened before that was known */
+        c->posts = calloc((size_t)COMM_WINDOW * 2 * c->group_max, sizeof(struct post));
+        if (c->posts == NULL) {
+            return 0; /* it is told again */
+        }
+    }
     if (c->posts == NULL || post->count > c->group_max ||
         post->first + post->count - c->placed > (uint64_t)COMM_WINDOW * 2 * c->group_max) {
         return -EPROTO;
@@ -70,15 +77,15 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
 }
 
 /* Messages take, in their order, the first free buffer of their group with their tag. */
-static bool match(struct out_comm *c, struct out_message *m)
+static bool match(const struct sender *s, struct out_comm *c, struct out_message *m)
 {
     const struct post *any;
     uint64_t first = 0;
 
     if (c->posts == NULL || m->matched) {
-        return true;
+        return m->matched || !s->config.posts;
     }
-    if (m->number > 0 && m->number > c->placed) {
+    if (c->group_max > 1 && m->number > c->placed) {
         const struct out_message *before = sender_message(c, m->number - 1);
         if (before != NULL && !before->matched) {
             return false; /* in order: else two of one tag could swap */
@@ -100,8 +107,10 @@ static bool match(struct out_comm *c, struct out_message *m)
         post_at(c, first + i)->matched = true;
         m->matched = true;
         m->buffer = (uint8_t)i;
-        m->address = p->post.address;
-        memcpy(m->rkey, p->post.rkey, sizeof(m->rkey));
+        if (m->size <= p->post.size) { /* else it fits nowhere, and the receiver is to find that */
+            m->address = p->post.address;
+            memcpy(m->rkey, p->post.rkey, sizeof(m->rkey));
+        }
         return true;
     }
     return false;
@@ -146,7 +155,7 @@ static bool may_start(struct sender *s, struct out_comm *c, struct out_message *
     if (!c->confirmed) {
         return false;
     }
-    if (m->number < c->posted && match(c, m)) {
+    if (m->number < c->posted && match(s, c, m)) {
         return is_granted(c, m, length);
     }
     *ret_eager = c->group_max == 1 && length == m->size && slot_free(s, m->size) >= 0 &&

@@ -7,6 +7,11 @@
 
 #include "core/failover/sender_internal.h"
 
+void sender_posts(struct sender *s)
+{
+    s->config.posts = true;
+}
+
 void sender_fence(struct sender *s)
 {
     s->config.fenced = true;
@@ -197,6 +202,7 @@ void sender_lane_info(const struct sender *s, uint32_t lane, struct sender_lane_
     x = &s->lanes[lane];
     *ret_info = (struct sender_lane_info){
         .open = x->open,
+        .held = x->held,
         .epoch = x->epoch,
         .chunks = x->load->chunks,
         .bytes = x->load->bytes,
