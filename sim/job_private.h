@@ -103,7 +103,9 @@ struct process {
     struct job_world *world;
     struct io io;
     struct io_rdma rdma;
-    uint32_t pairs; /* queue pairs that it has open */
+    uint32_t pairs;          /* queue pairs that it has open */
+    struct memory *memories; /* registered */
+    uint32_t keys;
     struct transport *transport;
     uint32_t index;
     bool killed, starved;

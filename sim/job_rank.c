@@ -72,12 +72,19 @@ static void fill(struct slot *slot, uint32_t size)
     slot->filled = size;
 }
 
-static struct slot *slot_of(struct job_world *w, struct side *side, uint32_t message)
+static struct slot *slot_of(struct job_world *w, uint32_t process, struct side *side,
+                            uint32_t message)
 {
     struct slot *slot = &side->slots[message % w->config.depth];
 
     if (slot->bytes == NULL) {
         slot->bytes = malloc((size_t)w->config.size_max + 2 * SLACK);
+        struct transport_memory *memory;
+        if (slot->bytes == NULL ||
+            transport_memory_add(w->processes[process].transport, slot->bytes,
+                                 (size_t)w->config.size_max + 2 * SLACK, &memory) < 0) {
+            abort();
+        }
     }
     return slot;
 }
@@ -244,7 +251,7 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
     while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
            side->next - side->over < w->config.depth && passed(w, f, side->next) &&
            rested(w, f, side) && w->now >= side->not_before) {
-        struct slot *slot = slot_of(w, side, side->next);
+        struct slot *slot = slot_of(w, f->from, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         int rc;
         if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
@@ -348,7 +355,7 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
 
     while (side->state == SIDE_OPEN && side->next < wanted && released(w, side->next) &&
            is_late_enough(w, f) && side->next - side->over < w->config.depth) {
-        struct slot *slot = slot_of(w, side, side->next);
+        struct slot *slot = slot_of(w, f->to, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         const uint32_t room = size + (uint32_t)(seed_of(f, side->next) >> 32) % SLACK;
         int rc;

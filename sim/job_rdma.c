@@ -9,7 +9,7 @@
  * What a queue pair in error has begun to execute goes on: for a drawn time its NIC still writes into posted cells, without a
  * completion; only then the receives are flushed. After close() it does so too, into memory that nobody should look at.
  *
- * Not kept: packets of less than a message, atomics, READs. WRITEs come with direct lanes. */
+ * Not kept: packets of less than a message (with the write before it), atomics, READs. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,17 @@ struct pair_packet {
     enum pair_packet_kind kind;
     uint32_t psn; /* SEND: its own; else the one expected */
     uint32_t size;
-    uint8_t *bytes;
+    uint8_t *bytes; /* of the cell, then of the write before it */
+    uint32_t written, key;
+    uint8_t *to;
     struct job_train train;
+};
+
+struct memory {
+    struct io_rdma_memory keys; /* must be first */
+    uint8_t *data;
+    size_t size;
+    struct memory *next;
 };
 
 struct pair {
@@ -59,7 +68,8 @@ struct pair {
     uint64_t acked, next, posted;
     struct {
         uint32_t cell, size;
-    } * sends; /* by number modulo config.sends */
+        struct io_rdma_write write; /* size 0: none */
+    } * sends;                      /* by number modulo config.sends */
     uint32_t window;
     uint32_t tries, rnr_tries;
     int64_t timeout_at, rnr_until; /* 0: none */
@@ -267,6 +277,19 @@ static void start_timeout(struct job_world *w, uint32_t index)
     set_timer(w, index);
 }
 
+/* That process has memory of that key which holds all of it. */
+static bool registered(const struct job_world *w, int process, uint32_t key, const void *at,
+                       uint32_t size)
+{
+    const struct memory *m = w->processes[process].memories;
+
+    while (m != NULL && (m->keys.remote[0] != key || (const uint8_t *)at < m->data ||
+                         (const uint8_t *)at + size > m->data + m->size)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
 static void pump(struct job_world *w, uint32_t index)
 {
     struct pair *x = pair_at(w, index);
@@ -277,12 +300,24 @@ static void pump(struct job_world *w, uint32_t index)
         struct pair_packet packet = {.kind = PAIR_SEND,
                                      .psn = (x->psn + (uint32_t)x->next) & PSN_MASK,
                                      .size = x->sends[k].size,
-                                     .bytes = malloc(x->config.cell_size)};
+                                     .written = x->sends[k].write.size,
+                                     .key = x->sends[k].write.remote_key,
+                                     .to = (uint8_t *)(uintptr_t)x->sends[k].write.to,
+                                     .bytes = malloc(x->config.cell_size + x->sends[k].write.size)};
         if (packet.bytes == NULL) {
             abort();
         }
         memcpy(packet.bytes, x->memory + (size_t)x->sends[k].cell * x->config.cell_size,
                packet.size);
+        if (packet.written > 0 && registered(w, x->process, x->sends[k].write.key,
+                                             x->sends[k].write.from, packet.written)) {
+            memcpy(packet.bytes + packet.size, x->sends[k].write.from, packet.written);
+            packet.size += packet.written;
+        } else if (packet.written > 0) {
+            free(packet.bytes);
+            fail(w, index, IO_QP_BROKEN);
+            return;
+        }
         x->next++;
         transmit(w, index, packet);
     }
@@ -372,10 +407,28 @@ static uint8_t *receive_cell(const struct pair *x, uint32_t cell)
     return x->memory + ((size_t)x->config.sends + cell) * x->config.cell_size;
 }
 
+/* False: the key or the place is wrong. */
+static bool write_there(struct job_world *w, const struct pair *x, const struct pair_packet *packet)
+{
+    if (packet->written == 0) {
+        return true;
+    }
+    if (!x->config.writes || !registered(w, x->process, packet->key, packet->to, packet->written)) {
+        return false;
+    }
+    memcpy(packet->to, packet->bytes + packet->size - packet->written, packet->written);
+    w->result->writes++;
+    return true;
+}
+
 /* It was being executed when the queue pair erred: it goes on, and nobody is told. */
 static void land_late(struct job_world *w, struct pair *x, const struct pair_packet *packet)
 {
-    if (x->cell_count > 0 && w->now < x->late_until && packet->size <= x->config.cell_size) {
+    if (w->now < x->late_until && write_there(w, x, packet)) {
+        w->result->late_writes += packet->written > 0;
+    }
+    if (x->cell_count > 0 && w->now < x->late_until && packet->written == 0 &&
+        packet->size <= x->config.cell_size) {
         memcpy(receive_cell(x, x->posted_cells[x->first_cell % x->config.receives]), packet->bytes,
                packet->size);
         w->result->late_writes++;
@@ -400,7 +453,8 @@ static void on_send(struct job_world *w, uint32_t index, const struct pair_packe
         return;
     }
     x->gap_told = false;
-    if (packet->size > x->config.cell_size) {
+    if (packet->size - packet->written > x->config.cell_size ||
+        (!x->linger && !write_there(w, x, packet))) {
         answer(w, index, PAIR_REFUSE);
         fail(w, index, IO_QP_BROKEN);
         return;
@@ -417,13 +471,13 @@ static void on_send(struct job_world *w, uint32_t index, const struct pair_packe
     const uint32_t cell = x->posted_cells[x->first_cell++ % x->config.receives];
     x->cell_count--;
     w->result->full += x->cell_count == 1;
-    memcpy(receive_cell(x, cell), packet->bytes, packet->size);
+    memcpy(receive_cell(x, cell), packet->bytes, packet->size - packet->written);
     x->expected = (x->expected + 1) & PSN_MASK;
     answer(w, index, PAIR_ACK);
     complete(w, index,
              &(struct io_qp_done){.receive = true,
                                   .cell = cell,
-                                  .bytes = packet->size,
+                                  .bytes = packet->size - packet->written,
                                   .stamp = process_stamp(p, w->now, true)});
 }
 
@@ -556,7 +610,8 @@ static int rdma_opened(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
     *ret_own = (struct io_qp_end){
         .qp = (x->generation & 0xfffu) << 12 | (uint32_t)qp, .psn = x->psn, .mtu_shift = 12};
     memcpy(ret_own->gid, own.ip, 16);
-    *ret_cells = (struct io_qp_cells){x->memory, receive_cell(x, 0)};
+    *ret_cells = (struct io_qp_cells){x->memory, receive_cell(x, 0),
+                                      x->nic % p->world->config.nics % IO_RDMA_DEVICES};
     return 0;
 }
 
@@ -601,7 +656,8 @@ static int rdma_connected(struct io_rdma *rdma, int qp)
     return p->killed || x->state == PAIR_ERROR ? -ENODEV : x->state == PAIR_RTS ? 0 : -EAGAIN;
 }
 
-static int rdma_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size)
+static int rdma_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
+                     const struct io_rdma_write *write)
 {
     struct process *p = rdma->driver;
     struct job_world *w = p->world;
@@ -621,6 +677,8 @@ static int rdma_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size)
     }
     x->sends[x->posted % x->config.sends].cell = cell;
     x->sends[x->posted % x->config.sends].size = size;
+    x->sends[x->posted % x->config.sends].write =
+        write != NULL ? *write : (struct io_rdma_write){.size = 0};
     x->posted++;
     w->result->cells++;
     pump(w, (uint32_t)qp);
@@ -700,6 +758,62 @@ static void rdma_close(struct io_rdma *rdma, int qp, bool linger)
     }
 }
 
+static int rdma_silence(struct io_rdma *rdma, int qp)
+{
+    const struct process *p = rdma->driver;
+
+    if (!p->killed) {
+        fail(p->world, (uint32_t)(mine(rdma, qp) != NULL ? qp : 0), IO_QP_FLUSHED);
+    }
+    return 0;
+}
+
+/* A destroyed one is silent when the call returns. */
+static int rdma_fence(struct io_rdma *rdma, int qp)
+{
+    const struct process *p = rdma->driver;
+    struct pair *x = mine(rdma, qp);
+
+    if (!p->killed) {
+        fail(p->world, (uint32_t)qp, IO_QP_FLUSHED);
+        if (!x->flushed) {
+            flush(p->world, (uint32_t)qp);
+        }
+    }
+    return 0;
+}
+
+static int memory_add(struct io_rdma *rdma, void *data, size_t size,
+                      struct io_rdma_memory **ret_memory)
+{
+    struct process *p = rdma->driver;
+    struct memory *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        abort();
+    }
+    *m = (struct memory){.data = data, .size = size, .next = p->memories};
+    p->keys++;
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        m->keys.local[i] = m->keys.remote[i] = p->keys << 8 | (p->index + 1);
+    }
+    p->memories = m;
+    *ret_memory = &m->keys;
+    return 0;
+}
+
+static void memory_remove(struct io_rdma *rdma, struct io_rdma_memory *memory)
+{
+    struct process *p = rdma->driver;
+    struct memory **at = &p->memories;
+
+    while (*at != (struct memory *)(void *)memory) {
+        at = &(*at)->next;
+    }
+    *at = (*at)->next;
+    free(memory);
+}
+
 static int rdma_events(struct io_rdma *rdma, struct io_event *ret_events, int capacity)
 {
     const struct process *p = rdma->driver;
@@ -728,6 +842,10 @@ void process_rdma(struct process *p)
                                .poll = rdma_poll,
                                .arm = rdma_arm,
                                .close = rdma_close,
+                               .silence = rdma_silence,
+                               .fence = rdma_fence,
+                               .memory_add = memory_add,
+                               .memory_remove = memory_remove,
                                .events = rdma_events};
 }
 

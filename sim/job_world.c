@@ -136,6 +136,7 @@ static int start_process(struct job_world *w, uint32_t index)
     struct transport_config config = {
         .io = &p->io,
         .rdma = has_rdma(w, index) ? &p->rdma : NULL,
+        .direct = w->config.direct,
         .nics = nics,
         .nic_count = w->config.nics,
         .mode = w->config.failover_only ? TRANSPORT_FAILOVER : TRANSPORT_FULL,

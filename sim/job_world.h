@@ -68,6 +68,7 @@ struct job_world_config {
     bool
         rdma; /* hosts have queue pairs (in all worlds where FOLIOT_SIM_QUEUE_PAIRS is in the environment), */
     uint32_t no_rdma_every; /* but for each so manyth; 0: all */
+    bool direct;            /* as transport_config: they write */
     bool rdma_lasts;        /* they break by what fault_mask has, only */
     bool checksum;
     int64_t patience_ns;
@@ -132,7 +133,8 @@ struct job_world_result {
     uint64_t rnrs;  /* times that a NIC had none posted */
     uint64_t
         full; /* times that a message took the last but one that was posted: the peer may send no more data */
-    uint64_t late_writes; /* into cells of queue pairs in error */
+    uint64_t writes;      /* into memory of the application */
+    uint64_t late_writes; /* into cells, and that memory, of queue pairs in error */
     uint64_t
         garbled; /* lanes that ended for what came over them: none may, but for JOB_FAULT_DAMAGE */
     uint32_t sockets_max; /* of one process, lanes at both ends */

@@ -70,7 +70,14 @@ static void cut_frames(struct transport_comm *comm, struct mono now)
 
     for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
         struct stream *stream = set->streams[lane];
-        if (stream == NULL || stream->payload_left == 0 || stream->payload_comm != comm->number) {
+        if (stream == NULL) {
+            continue;
+        }
+        if (!comm->close_heard && lane_pair_reads(set, stream, comm->number)) {
+            lane_pair_fence(set,
+                            lane); /* its NIC reads that memory, and writes what it finds there */
+        }
+        if (stream->payload_left == 0 || stream->payload_comm != comm->number) {
             continue;
         }
         if (comm->close_heard ||
@@ -79,6 +86,17 @@ static void cut_frames(struct transport_comm *comm, struct mono now)
         } else {
             lane_set_lost(set, now, lane, LANE_REASON_CLOSE);
         }
+    }
+}
+
+/* The peer knows where its receives are, and may be writing there. All direct lanes go: they are made anew. */
+static void fence_receives(struct transport_comm *comm)
+{
+    struct lane_set *set = comm->set;
+
+    for (uint32_t lanes = ledger_comm_idle(set->ledger, comm->number) ? 0 : set->present;
+         lanes != 0; lanes &= lanes - 1) {
+        lane_pair_fence(set, (uint32_t)__builtin_ctz(lanes));
     }
 }
 
@@ -99,6 +117,7 @@ static void close_book(struct transport_comm *comm, struct mono now)
     }
     comm->used = 0;
     if (!comm->sending) {
+        fence_receives(comm);
         ledger_comm_close(set->ledger, comm->number);
         return;
     }

@@ -33,8 +33,7 @@ bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoin
     }
     /* Who has nothing else on its way awaits an answer: it has the time. */
     const bool alone = set->copies_used == 0 && set->sends_awaited == 0;
-    if (size > lane_set_copies(set) * (alone ? COPY_ALONE_MAX / COPY_HERE_MAX : 1) ||
-        free_ones == 0) {
+    if (size > (alone ? lane_set_copies_alone(set) : lane_set_copies(set)) || free_ones == 0) {
         return false;
     }
     const uint32_t i = (uint32_t)__builtin_ctz(free_ones);

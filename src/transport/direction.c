@@ -8,10 +8,16 @@
 #define CROSSING_NS                                                                                \
     (1 * NS_PER_S) /* what was begun before the peer knew of ours has come by then */
 
+/* Each lane of such a set may go on over a queue pair that writes. */
+static enum ledger_way way_of(const struct lane_set *set)
+{
+    return post_needed(set) && set->transport->config.direct ? LEDGER_WRITES : LEDGER_READS;
+}
+
 int lane_set_open_lane(struct lane_set *set, struct mono now, uint32_t lane, uint32_t epoch,
                        struct span rtt)
 {
-    const int r = halves_lane_open(set->sender, set->ledger, lane, epoch, LEDGER_READS);
+    const int r = halves_lane_open(set->sender, set->ledger, lane, epoch, way_of(set));
 
     if (r == 0 && set->sender != NULL) {
         scheduler_lane_open(&set->scheduler, now, lane, rtt);
@@ -44,7 +50,8 @@ int lane_set_add_sender(struct lane_set *set, struct mono now)
     const struct sender_config config = {.slots = LANE_EAGER_SLOTS_MAX,
                                          .large = LANE_LARGE_SLOTS,
                                          .comms = SET_COMMS_MAX,
-                                         .fenced = set->fenced};
+                                         .fenced = set->fenced,
+                                         .posts = post_needed(set)};
     struct sender *sender = set->sender == NULL ? sender_new(&config) : NULL;
     int r = set->sender == NULL && sender == NULL ? -ENOMEM : 0;
 
@@ -88,7 +95,7 @@ int lane_set_add_ledger(struct lane_set *set)
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         const struct stream *stream = set->streams[lane];
         if (stream->shaken && !stream->dead) {
-            r = ledger_lane_open(ledger, lane, stream->epoch, LEDGER_READS);
+            r = ledger_lane_open(ledger, lane, stream->epoch, way_of(set));
         }
     }
     if (r < 0) {

@@ -217,6 +217,24 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
     report_within(set, now, size);
 }
 
+/* It counts, or it is refused. */
+static int settled(struct lane_set *set, struct mono now, uint32_t lane,
+                   enum ledger_verdict verdict, const struct ledger_copy *copy,
+                   const struct io_stamp *stamp)
+{
+    const struct stream *stream = set->streams[lane];
+
+    if (verdict != LEDGER_OK) {
+        return verdict_of(set, verdict);
+    }
+    delay_on_chunk(set, now, lane, &stream->chunk, stamp);
+    note_chunk(set, now, &stream->chunk);
+    in_copy(set, copy);
+    in_misfit(set);
+    in_harvest(set);
+    return 0;
+}
+
 static int finish_chunk(struct lane_set *set, struct mono now, uint32_t lane,
                         const struct io_stamp *stamp)
 {
@@ -228,18 +246,8 @@ static int finish_chunk(struct lane_set *set, struct mono now, uint32_t lane,
         ledger_end(set->ledger, now, lane, stream->epoch, fits, &copy);
 
     stream->reading = false;
-    if (verdict == LEDGER_OK) {
-        delay_on_chunk(set, now, lane, &stream->chunk, stamp);
-        note_chunk(set, now, &stream->chunk);
-        in_copy(set, &copy);
-        in_misfit(set);
-        in_harvest(set);
-        return 0;
-    }
-    if (verdict == LEDGER_LANE_DOWN && !fits) {
-        return -EBADMSG;
-    }
-    return verdict_of(set, verdict);
+    return verdict == LEDGER_LANE_DOWN && !fits ? -EBADMSG
+                                                : settled(set, now, lane, verdict, &copy, stamp);
 }
 
 int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *at, uint32_t size,
@@ -275,6 +283,20 @@ static void note_unknown(struct lane_set *set, uint32_t lane, uint32_t number)
     }
 }
 
+/* The header of a chunk that is in its place already: the NIC has checked it. */
+static int on_written(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    struct ledger_copy copy;
+
+    if (!lane_pair_takes_writes(stream)) {
+        return -EPROTO;
+    }
+    const enum ledger_verdict verdict =
+        ledger_on_written(set->ledger, now, lane, stream->epoch, &stream->chunk, true, &copy);
+    return settled(set, now, lane, verdict, &copy, lane_pair_stamp(stream));
+}
+
 static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                     size_t size)
 {
@@ -289,6 +311,9 @@ static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const 
         return -EPROTO;
     }
     note_unknown(set, lane, stream->chunk.comm);
+    if ((stream->chunk.flags & LANE_CHUNK_WRITTEN) != 0) {
+        return on_written(set, now, lane);
+    }
     const int rc = verdict_of(
         set, ledger_begin(set->ledger, now, lane, stream->epoch, &stream->chunk, &target));
     in_misfit(set);
@@ -450,9 +475,13 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
             if (comm != NULL) {
                 comm->posted_told = report.posted;
             }
+            if (comm != NULL && lane >= 0 && post_needed(set)) {
+                post_tell(set, now, comm, (uint32_t)lane);
+            }
         }
         said |= lane_set_say(set, now, &report, lane);
     }
+    said |= post_tell_left(set, now);
     /* What isn't due yet: who polls all the time is never served by the housekeeping, and nothing else may come. */
     set->report_by = ledger_deadline(set->ledger);
     return said;

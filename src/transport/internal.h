@@ -233,6 +233,7 @@ struct lane_set {
     uint32_t awaited;            /* requests that aren't done: whoever made them polls the set */
     bool unattended;             /* atomic: it has something to write, and nobody polls it */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
+    bool posts_left;                 /* some POST found no room */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
     bool peer_keeps; /* as its last chunk told: none of its requests waits for a report */
     uint32_t report_chunks, report_eager, report_copied, report_bytes;
@@ -332,6 +333,9 @@ struct transport {
     uint32_t trim_turn;
     uint64_t comm_ids;
     uint32_t generations;
+    pthread_mutex_t memory_lock; /* nothing of ours is locked under it */
+    struct transport_memory *memories;
+    uint32_t memory_count;
     struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
@@ -407,6 +411,11 @@ static inline size_t lane_set_copies(const struct lane_set *set)
 {
     return set->scheduler.one_way && lane_set_both(set) ? COPY_HERE_MAX : LANE_EAGER_SIZE_MAX;
 }
+/* And up to so much where it waits for nothing else. */
+static inline size_t lane_set_copies_alone(const struct lane_set *set)
+{
+    return lane_set_copies(set) * (COPY_ALONE_MAX / COPY_HERE_MAX);
+}
 /* Up to so much came from a sender that doesn't wait for our report: it tells that it waits for none. */
 static inline size_t lane_set_kept(const struct lane_set *set)
 {
@@ -476,6 +485,19 @@ int lane_pair_on_frame(struct lane_set *set, struct mono now, uint32_t lane, con
                        size_t size);
 /* The lane's stream is about to go: a queue pair that was soon over isn't offered again at once. */
 void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane);
+/* -- lane_copy.c: and whose chunks may be written where POST told */
+/* The chunk goes by a write, at once. False: it can't: it goes as bytes. */
+bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_chunk *chunk,
+                     struct lane_chunk *header);
+/* When what is read now arrived. */
+const struct io_stamp *lane_pair_stamp(const struct stream *stream);
+bool lane_pair_takes_writes(const struct stream *stream);
+/* Something of the communicator's messages is still being read by its NIC, and isn't known to have arrived. */
+bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, uint32_t comm);
+/* Before this returns nothing lands by way of this lane any more, and none of our memory is read. It is over. */
+void lane_pair_fence(struct lane_set *set, uint32_t lane);
+/* The set goes. */
+void lane_pair_end(struct lane_set *set, uint32_t lane);
 
 /* -- state.c */
 /* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
@@ -540,6 +562,22 @@ void in_answer(const struct transport *t, const struct pending *pending, uint8_t
                uint8_t bytes[static LANE_HELLO_SIZE]);
 /* The connection becomes a lane, of a new set if there is none. Both: 0, or -errno and the reason for HELLO_NO. */
 int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no);
+
+/* -- memory.c */
+struct transport_memory;
+/* The keys of what those bytes lie in; false: nobody registered them. */
+bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret);
+void memory_end(struct transport *t);
+
+/* -- post.c: where messages go, before they come: sets whose lanes may write unasked */
+static inline bool post_needed(const struct lane_set *set)
+{
+    return set->fenced && set->version >= LANE_POST_VERSION;
+}
+/* Queues POST for those receives of the communicator that its sender doesn't know; once more for those that it hasn't begun. */
+void post_tell(struct lane_set *set, struct mono now, struct transport_comm *comm, uint32_t lane);
+/* Those that found no room. Returns the lanes that they wait on. */
+uint32_t post_tell_left(struct lane_set *set, struct mono now);
 
 /* -- greeting.c */
 /* Who connected says more. True: nothing more is to be expected of it here, its connection is a lane's or refused. */

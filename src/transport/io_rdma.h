@@ -8,19 +8,21 @@
  *
  *     open ──► opened, until it isn't -EAGAIN ──► connect ──► connected, likewise ──► send, receive, poll, arm ──► close
  *
- * Each has its own completion queue, of sends + receives entries. Direct lanes will add memory and WRITEs to the table.
+ * Each has its own completion queue.
  *
- * What may block. Nothing. A modify to RTR resolves the neighbour in the kernel, up to 1 s where ARP is cold; making a queue
- * pair, a completion queue or registering cells takes milliseconds. A driver does these in a thread of its own, which blocks all
- * signals; open, connect and close only tell it to. The simulator answers late.
+ * What may block. Nothing, but memory_add, memory_remove (a millisecond) and fence (ten). A modify to RTR resolves the
+ * neighbour in the kernel, up to 1 s where ARP is cold; making a queue pair, a completion queue or registering cells takes
+ * milliseconds. A driver does these in a thread of its own, which blocks all signals; open, connect and close only tell it
+ * to. The simulator answers late.
  *
  * Threads. Calls come from several threads, but no two at a time with one queue pair. events() and trouble() belong to the
  * housekeeping alone. The driver's threads call nothing of the transport's but now() and kick() of the struct io that it was made
  * with.
  *
  * Cells. A queue pair sends from cells and receives into cells, all of config.cell_size bytes, registered by the driver, who owns
- * their memory: it stays until nothing of the queue pair moves any more, however late after close(). Nothing else of ours may
- * ever be written by a NIC. Cell k is at base + k * cell_size. Whose it is to read and write:
+ * their memory: it stays until nothing of the queue pair moves any more, however late after close(). Of our other memory a NIC
+ * writes only what was added, over queue pairs with config.writes, and where the peer was told to (POST). Cell k is at
+ * base + k * cell_size. Whose it is to read and write:
  *   a send cell     ours, until send(); ours again once its completion was polled, whatever its status
  *   a receive cell  the NIC's from opened() on (all are posted then); ours once a completion with IO_QP_OK names it; the NIC's
  *                   again from receive() on. One that was flushed is nobody's: the NIC may still be writing it
@@ -34,6 +36,10 @@
  * of their posting, after all good ones. So the last receive posted, flushed, is the *marker*: nothing lands after it. A poll()
  * may have good completions to tell of first, and tells of these first. A send beyond the cells that the peer has posted waits
  * in the NIC (RNR); who counts cells never meets that.
+ *
+ * Writes. A send may be preceded by a write into the peer's memory. The peer's completion of the send tells that it is there.
+ * Until the send has completed here, the NIC may read what is written from. Silence: after silence() or an error what the
+ * peer's NIC has begun to execute goes on, and lands: until the marker. Or until fence() returned 0.
  *
  * A device that is removed takes all its queue pairs with it: poll() gives -ENODEV. Whether there is another later is open()'s
  * to tell. */
@@ -56,9 +62,24 @@ struct io_qp_config {
     uint32_t cell_size;
     uint32_t path; /* what this end sends goes by it: any 32 bits, the same ones the same way */
     uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
+    bool writes;           /* both ends may write */
 };
 struct io_qp_cells {
     uint8_t *send, *receive; /* cell k at + k * cell_size */
+    uint32_t device;         /* whose keys it takes; IO_RDMA_DEVICES: none */
+};
+
+/* Memory of ours that NICs may read and write, by device. */
+#define IO_RDMA_DEVICES 4
+struct io_rdma_memory {
+    uint32_t local[IO_RDMA_DEVICES],
+        remote[IO_RDMA_DEVICES]; /* keys, atomic; 0: not on that one (any more) */
+};
+struct io_rdma_write {
+    const void *from;
+    uint32_t size, key; /* of ours, on the queue pair's device */
+    uint64_t to;
+    uint32_t remote_key;
 };
 struct io_qp_timeouts {
     uint8_t timeout; /* 4.096 us * 2^n, and a queue pair gives up after retries + 1 of them */
@@ -98,8 +119,10 @@ struct io_rdma {
     /* 0: it may send, and takes what comes; -EAGAIN: not yet; else why it won't. Whether the peer is reached, nobody knows. */
     int (*connected)(struct io_rdma *rdma, int qp);
 
-    /* The first `size` bytes of the cell, <= cell_size, 0 too. There is always room in the queue for a free cell. */
-    int (*send)(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size);
+    /* The first `size` bytes of the cell, <= cell_size, 0 too. There is always room in the queue for a free cell. write: goes
+     * before it; NULL: none. */
+    int (*send)(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
+                const struct io_rdma_write *write);
     int (*receive)(struct io_rdma *rdma, int qp, uint32_t cell); /* posts it again */
     /* How many; 0: none; -EIO: the queue pair is over, -ENODEV: its device is gone. No system call: it is called all the time. */
     int (*poll)(struct io_rdma *rdma, int qp, struct io_qp_done *ret_done, int capacity);
@@ -109,6 +132,16 @@ struct io_rdma {
     /* The number is free now, and what is armed isn't told. linger: what was posted is still sent, as long as that takes, up to
      * 2 s; what comes is dropped. Else nothing of it leaves any more, but for what is being executed. */
     void (*close)(struct io_rdma *rdma, int qp, bool linger);
+
+    /* Nothing of ours leaves any more; what the peer's NIC sends is refused. It completes as above, up to the marker. */
+    int (*silence)(struct io_rdma *rdma, int qp);
+    /* 0: nothing lands any more, and nothing is read. The queue pair is good for close() only. */
+    int (*fence)(struct io_rdma *rdma, int qp);
+
+    /* NULL: no writes. The memory must stay until it is removed. */
+    int (*memory_add)(struct io_rdma *rdma, void *data, size_t size,
+                      struct io_rdma_memory **ret_memory);
+    void (*memory_remove)(struct io_rdma *rdma, struct io_rdma_memory *memory);
 
     /* Tags that were armed and have something (events: IO_IN); how many. */
     int (*events)(struct io_rdma *rdma, struct io_event *ret_events, int capacity);

@@ -15,8 +15,9 @@
 #include "transport/lane_pair.h"
 
 #define DONE_AT_ONCE 16
-#define TETHER_NS    NS_PER_MS /* between two looks at the TCP connection */
-#define FIN_NS       NS_PER_S  /* it ended: the queue pair's END is no longer waited for */
+#define TETHER_NS    NS_PER_MS        /* between two looks at the TCP connection */
+#define MARKER_NS    (20 * NS_PER_MS) /* that the marker may take */
+#define FIN_NS       NS_PER_S         /* it ended: the queue pair's END is no longer waited for */
 
 _Static_assert(LANE_QP_CELLS_MIN >= 4, "half of them must be more than the one that CREDIT takes");
 
@@ -39,7 +40,7 @@ static uint8_t *out_cell(const struct lane_pair *qp)
 
 /* The next cell is filled behind its header: of so many bytes, `stream_bytes` of the stream. */
 static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind, uint32_t size,
-                uint32_t stream_bytes)
+                uint32_t stream_bytes, const struct io_rdma_write *write)
 {
     struct io *io = set->transport->io;
     struct io_rdma *rdma = set->transport->rdma;
@@ -49,7 +50,8 @@ static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind,
     lane_cell_encode(out_cell(qp), &header);
     qp->sizes[cell] = stream_bytes;
     qp->sent_at[cell] = io->now(io);
-    const int r = rdma->send(rdma, qp->qp, cell, LANE_CELL_SIZE + size);
+    qp->writes[cell].is = write != NULL;
+    const int r = rdma->send(rdma, qp->qp, cell, LANE_CELL_SIZE + size, write);
     if (r < 0) {
         qp->error = r;
         return r;
@@ -70,7 +72,7 @@ bool lane_pair_say(struct lane_set *set, struct stream *stream, enum lane_cell k
         return false;
     }
     memset(out_cell(qp) + LANE_CELL_SIZE, 0, size);
-    return post(set, qp, kind, size, 0) == 0;
+    return post(set, qp, kind, size, 0, NULL) == 0;
 }
 
 /* Half of our cells were given back, and nothing tells the peer along. */
@@ -119,6 +121,7 @@ static void give_back(struct lane_set *set, struct lane_pair *qp, uint32_t cell)
     const int r = rdma->receive(rdma, qp->qp, cell);
 
     qp->freed++;
+    qp->posted += r == 0;
     qp->error = r < 0 && qp->error == 0 ? r : qp->error;
 }
 
@@ -148,6 +151,12 @@ static void on_received(struct lane_set *set, struct lane_pair *qp, const struct
         .cell = done->cell, .size = done->bytes - LANE_CELL_SIZE, .stamp = done->stamp};
 }
 
+static void note_receive(struct lane_pair *qp, const struct io_qp_done *done)
+{
+    qp->posted -= done->receive && qp->posted > 0;
+    qp->flushed += done->receive && done->status == IO_QP_FLUSHED;
+}
+
 void lane_pair_poll(struct lane_set *set, struct stream *stream)
 {
     struct lane_pair *qp = stream->qp;
@@ -159,7 +168,11 @@ void lane_pair_poll(struct lane_set *set, struct stream *stream)
     while (qp->error == 0 && count == DONE_AT_ONCE) {
         count = rdma->poll(rdma, qp->qp, done, DONE_AT_ONCE);
         const struct mono now = count > 0 ? io->now(io) : (struct mono){0};
-        for (int i = 0; i < count && qp->error == 0; i++) {
+        for (int i = 0; i < count; i++) {
+            note_receive(qp, &done[i]);
+            if (qp->error != 0) { /* what follows is flushed, or nobody's any more */
+                continue;
+            }
             if (done[i].status != IO_QP_OK) {
                 qp->error = -ECONNRESET;
             } else if (done[i].receive) {
@@ -231,7 +244,7 @@ static ssize_t copy_send(struct lane_set *set, struct stream *stream, const stru
     while (count > 0 && has_cell(qp, 1)) {
         const uint32_t size =
             fill(out_cell(qp) + LANE_CELL_SIZE, qp->out_size - LANE_CELL_SIZE, &parts, &count, &at);
-        if (size > 0 && post(set, qp, LANE_CELL_DATA, size, size) < 0) {
+        if (size > 0 && post(set, qp, LANE_CELL_DATA, size, size, NULL) < 0) {
             break;
         }
         all += size;
@@ -289,6 +302,7 @@ static ssize_t copy_receive(struct lane_set *set, struct stream *stream, const s
         all += (ssize_t)part;
         at += part;
         qp->read += (uint32_t)part;
+        qp->stamp = first->stamp;
         if (ret_stamp != NULL) {
             *ret_stamp = first->stamp;
         }
@@ -365,6 +379,128 @@ static int copy_arm(struct lane_set *set, uint32_t lane, uint32_t events)
     return r < 0 ? r : io->arm(io, stream->conn, tag, connection);
 }
 
+/* -- writes ----------------------------------------------------------------------------------- */
+
+bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_chunk *chunk,
+                     struct lane_chunk *header)
+{
+    struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+    struct io_rdma_memory keys;
+
+    /* Of a message that is copied the source is its owner's again, long before the NIC has read it. */
+    if (qp == NULL || !qp->direct || !lane_pair_writes(stream, qp) || chunk->eager ||
+        chunk->size <= lane_set_copies_alone(set) || chunk->address == 0 ||
+        chunk->rkey[qp->peer_keys] == 0 ||
+        !memory_keys(set->transport, chunk->source, chunk->length, &keys) ||
+        keys.local[qp->cells.device] == 0) {
+        return false;
+    }
+    if (!stream_idle(stream)) { /* a report goes in front of it */
+        (void)stream_flush(set, stream);
+    }
+    if (!stream_idle(stream) || !has_cell(qp, 1)) {
+        return false;
+    }
+    const struct io_rdma_write write = {.from = chunk->source,
+                                        .size = chunk->length,
+                                        .key = keys.local[qp->cells.device],
+                                        .to = chunk->address,
+                                        .remote_key = chunk->rkey[qp->peer_keys]};
+    const uint32_t cell = qp->sent % qp->count;
+    header->flags |= LANE_CHUNK_WRITTEN;
+    lane_chunk_encode(out_cell(qp) + LANE_CELL_SIZE, header, set->version);
+    qp->writes[cell].comm = chunk->comm;
+    qp->writes[cell].message = chunk->message;
+    if (post(set, qp, LANE_CELL_DATA, LANE_CHUNK_SIZE, LANE_CHUNK_SIZE, &write) == 0) {
+        stream->bytes_out += LANE_CHUNK_SIZE;
+    }
+    return true; /* an error shows at the next turn */
+}
+
+const struct io_stamp *lane_pair_stamp(const struct stream *stream)
+{
+    return &stream->qp->stamp;
+}
+
+bool lane_pair_takes_writes(const struct stream *stream)
+{
+    return stream->qp != NULL && stream->qp->direct && stream->qp->in;
+}
+
+bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, uint32_t comm)
+{
+    const struct lane_pair *qp = stream->qp;
+
+    for (uint32_t i = qp != NULL && !qp->silent ? qp->completed : 0; qp != NULL && i != qp->sent;
+         i++) {
+        const uint32_t cell = i % qp->count;
+        if (qp->writes[cell].is && qp->writes[cell].comm == comm &&
+            !sender_placed(set->sender, comm, qp->writes[cell].message)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void copy_silence(struct lane_set *set, struct stream *stream)
+{
+    struct lane_pair *qp = stream->qp;
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+
+    if (qp->direct && !qp->silent) {
+        (void)rdma->silence(rdma, qp->qp);
+        qp->silence_at = io->now(io);
+    }
+}
+
+/* Up to the marker: then nothing lands any more. What comes until then isn't looked at: its chunks don't count, and go again. A
+ * device that doesn't flush has its queue pair destroyed; if it doesn't swear even then, the lane stays as it is. */
+static bool copy_silent(struct lane_set *set, uint32_t lane)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+    struct io *io = set->transport->io;
+    struct io_rdma *rdma = set->transport->rdma;
+    struct io_qp_done done[DONE_AT_ONCE];
+    int count = DONE_AT_ONCE;
+
+    if (!qp->direct || qp->silent) {
+        return true;
+    }
+    while (count == DONE_AT_ONCE) {
+        count = rdma->poll(rdma, qp->qp, done, DONE_AT_ONCE);
+        for (int i = 0; i < count; i++) {
+            note_receive(qp, &done[i]);
+        }
+    }
+    qp->silent = qp->flushed > 0 && qp->posted == 0;
+    if (!qp->silent && (count < 0 || mono_sub(io->now(io), qp->silence_at).ns >= MARKER_NS)) {
+        qp->silent = rdma->fence(rdma, qp->qp) == 0;
+    }
+    return qp->silent;
+}
+
+void lane_pair_fence(struct lane_set *set, uint32_t lane)
+{
+    struct lane_pair *qp = set->streams[lane]->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+
+    if (qp != NULL && qp->direct && !qp->silent) {
+        qp->silent = rdma->fence(rdma, qp->qp) == 0;
+        lane_set_lost(set, set->transport->io->now(set->transport->io), lane, LANE_REASON_RESET);
+    }
+}
+
+void lane_pair_end(struct lane_set *set, uint32_t lane)
+{
+    lane_pair_fence(set, lane);
+    if (set->streams[lane]->qp != NULL) {
+        set->streams[lane]->qp->silent =
+            true; /* all communicators are closed, and were fenced then */
+    }
+}
+
 const struct lane_kind lane_copy = {.name = "rc-copy",
                                     .flush = stream_flush_bytes,
                                     .read = stream_read_bytes,
@@ -372,4 +508,6 @@ const struct lane_kind lane_copy = {.name = "rc-copy",
                                     .receive = copy_receive,
                                     .end = copy_end,
                                     .info = copy_info,
+                                    .silence = copy_silence,
+                                    .silent = copy_silent,
                                     .arm = copy_arm};

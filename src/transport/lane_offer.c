@@ -54,6 +54,18 @@ void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane)
     }
 }
 
+static bool wants_direct(const struct lane_set *set)
+{
+    return post_needed(set) && set->transport->config.direct;
+}
+
+/* Which of POST's keys are for this end, from 1 on; 0: none. */
+static uint8_t own_keys(const struct lane_set *set, const struct lane_pair *qp)
+{
+    return wants_direct(set) && qp->cells.device < IO_RDMA_DEVICES ? (uint8_t)(1 + qp->cells.device)
+                                                                   : 0;
+}
+
 /* Queues QP; false: no room now. */
 static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, uint32_t attempt)
 {
@@ -71,6 +83,7 @@ static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, ui
         frame.sl = qp->own.sl;
         memcpy(frame.gid, qp->own.gid, sizeof(frame.gid));
         frame.cells = (uint16_t)qp->count;
+        frame.keys = own_keys(set, qp);
         frame.cell_size = COPY_CELL_SIZE;
     }
     lane_qp_encode(bytes, &frame);
@@ -96,6 +109,7 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
                                         .receives = count,
                                         .cell_size = COPY_CELL_SIZE,
                                         .path = path_of(stream),
+                                        .writes = wants_direct(set),
                                         .traffic_class = t->config.traffic_class};
     struct lane_pair *qp = calloc(1, sizeof(*qp));
 
@@ -109,7 +123,7 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
     }
     qp->answers = answers;
     qp->attempt = attempt;
-    qp->count = count;
+    qp->count = qp->posted = count;
     /* The peer gives up first: afterwards it has long not written SWITCH. */
     qp->until = mono_add(now, span_ns(answers ? 2 * OFFER_NS : OFFER_NS));
     qp->out_at = UINT64_MAX;
@@ -134,6 +148,12 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
     }
     if (!qp->answers) {
         offer_later(set, set->transport->io->now(set->transport->io), lane);
+    }
+    if (qp->direct && qp->said) { /* the peer may write already, and we haven't read that it does */
+        lane_pair_fence(set, lane);
+        if (stream->dead) {
+            return;
+        }
     }
     rdma->close(rdma, qp->qp, false);
     free(qp);
@@ -164,6 +184,10 @@ static void connect_pair(struct lane_set *set, uint32_t lane)
 {
     struct lane_pair *qp = set->streams[lane]->qp;
     struct io_rdma *rdma = set->transport->rdma;
+
+    qp->direct = own_keys(set, qp) != 0 && qp->keys_told != 0;
+    qp->peer_keys = qp->direct ? qp->keys_told - 1 : 0;
+    qp->out_count -= qp->direct; /* one is never used: the marker */
     const int r = rdma->connect(rdma, qp->qp, &qp->peer, &timeouts);
 
     if (r < 0) {
@@ -287,11 +311,14 @@ struct mono lane_pair_deadline(const struct lane_set *set, struct mono now)
          lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
         const struct stream *stream = set->streams[lane];
+        const struct mono soon = mono_add(now, span_ns(SETTING_UP_NS));
+        if (stream->fencing) {
+            next = mono_min(next, soon);
+        }
         if (stream->dead || stream->connecting) {
             continue;
         }
-        const struct mono soon = mono_add(now, span_ns(SETTING_UP_NS)),
-                          again = set->pair_tries[lane].again;
+        const struct mono again = set->pair_tries[lane].again;
         if (stream->qp == NULL && may_offer(set, again, lane)) {
             next = mono_min(next, mono_before(soon, again) ? again : soon);
         } else if (stream->qp != NULL &&
@@ -313,6 +340,7 @@ static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
                                   .sl = frame->sl};
     memcpy(qp->peer.gid, frame->gid, sizeof(qp->peer.gid));
     qp->out_count = frame->cells;
+    qp->keys_told = frame->keys;
     qp->out_size = frame->cell_size < COPY_CELL_SIZE ? frame->cell_size : COPY_CELL_SIZE;
 }
 
@@ -342,6 +370,9 @@ static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
     }
     if (stream->qp != NULL) { /* that one was given up, and we weren't told */
         give_up(set, lane, -ECANCELED);
+    }
+    if (stream->dead) {
+        return -ECONNRESET;
     }
     if (!may_answer(set, now, lane, frame) || begin(set, now, lane, true, frame->attempt) < 0) {
         (void)tell(set, lane, LANE_QP_REFUSE, frame->attempt);

@@ -23,6 +23,7 @@ struct lane_pair {
     int qp; /* the driver's number */
     enum pair_step step;
     bool answers; /* the peer offered it */
+    bool direct;  /* both ends write: it is fenced before its lane is over */
     bool said;    /* our frame of this step is queued */
     uint32_t attempt;
     struct mono until, up_at;
@@ -40,14 +41,25 @@ struct lane_pair {
     uint32_t sent, completed, returned;
     uint32_t sizes[LANE_QP_CELLS_MAX]; /* bytes of the stream in each */
     struct mono sent_at[LANE_QP_CELLS_MAX];
-    uint64_t acked; /* bytes of the stream: the peer's NIC has them */
+    struct {
+        bool is;
+        uint32_t comm;
+        uint64_t message;
+    } writes[LANE_QP_CELLS_MAX];  /* that go before them */
+    uint8_t keys_told, peer_keys; /* which of POST's are for the peer's end, from 1 and from 0 on */
+    uint64_t acked;               /* bytes of the stream: the peer's NIC has them */
     int64_t rtt_ns, rtt_var_ns, rtt_ns_min;
     struct mono acked_at;
     /* cells that came: given back, all in all; of these the peer has been told */
     uint32_t freed, told;
     struct pair_cell ready[LANE_QP_CELLS_MAX];
     uint32_t ready_first, ready_count;
-    uint32_t read; /* of the first one */
+    uint32_t read;         /* of the first one */
+    struct io_stamp stamp; /* of what was read last */
+    /* the end of a direct one */
+    uint32_t posted, flushed; /* receives: with the NIC; flushed */
+    bool silent;
+    struct mono silence_at;
     /* the TCP connection, once nothing goes over it */
     struct mono tether_at; /* looked at last */
     struct mono fin_at;    /* the peer ended it; 0: not */

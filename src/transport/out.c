@@ -224,11 +224,6 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     header->sent = stamp.at;
     header->sent_bound_ns = stamp.half_ns;
     header->queued_ns = queued < 0 ? 0 : queued < UINT32_MAX ? (uint32_t)queued : UINT32_MAX;
-    /* To this machine it is a copy in memory. */
-    if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
-        header->flags |= LANE_CHUNK_PAYLOAD_CRC;
-        header->payload_crc = crc32c(0, chunk->source, chunk->length);
-    }
     if (set->scheduler.one_way && set->sends_awaited == 0) {
         header->flags |= LANE_CHUNK_KEPT;
     }
@@ -239,6 +234,14 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     set->sent[lane].chunks++;
     set->sent[lane].bytes += chunk->length;
     set->sent[lane].resent += chunk->resent;
+    if (lane_pair_write(set, lane, chunk, header)) {
+        return;
+    }
+    /* To this machine it is a copy in memory. */
+    if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
+        header->flags |= LANE_CHUNK_PAYLOAD_CRC;
+        header->payload_crc = crc32c(0, chunk->source, chunk->length);
+    }
     stream_chunk(stream, chunk, header, set->version);
     const int rc = stream_flush(set, stream);
     if (rc < 0 && rc != -EAGAIN) {

@@ -175,6 +175,9 @@ static bool on_fence(struct lane_set *set, uint32_t lane, const struct lane_hell
     if (set->version == 0 && answer->fenced && set->transport->config.fenced) {
         set->fenced = true;
         sender_fence(set->sender);
+        if (answer->newest >= LANE_POST_VERSION) {
+            sender_posts(set->sender);
+        }
         if (set->ledger != NULL) {
             ledger_fence(set->ledger);
         }

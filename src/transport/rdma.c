@@ -84,6 +84,8 @@ static int qp_opened(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
         *ret_own = q->own;
         ret_cells->send = q->cells;
         ret_cells->receive = q->cells + (size_t)q->config.sends * q->config.cell_size;
+        const size_t device = (size_t)(q->device - q->rdma->devices);
+        ret_cells->device = device < IO_RDMA_DEVICES ? (uint32_t)device : IO_RDMA_DEVICES;
     }
     pthread_mutex_unlock(&q->rdma->lock);
     return r;
@@ -146,7 +148,8 @@ static void qp_close(struct io_rdma *rdma, int qp, bool linger)
 
 /* ---- data ---- */
 
-static int qp_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size)
+static int qp_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
+                   const struct io_rdma_write *write)
 {
     struct queue_pair *q = get(rdma, qp);
 
@@ -154,9 +157,37 @@ static int qp_send(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size)
     const struct rdma_piece piece = {.from = q->cells + (size_t)cell * q->config.cell_size,
                                      .size = size,
                                      .key = size <= q->inline_size ? 0 : q->key};
-    const int r = rdma_qp_send(q->qp, cell, NULL, 0, 0, &piece);
+    const struct rdma_piece first = {.from = write != NULL ? write->from : NULL,
+                                     .size = write != NULL ? write->size : 0,
+                                     .key = write != NULL ? write->key : 0};
+    const int r = q->qp == NULL ? -EIO
+                  : write == NULL
+                      ? rdma_qp_send(q->qp, cell, NULL, 0, 0, &piece)
+                      : rdma_qp_send(q->qp, cell, &first, write->to, write->remote_key, &piece);
     q->sends_out += r == 0;
     return r;
+}
+
+static int qp_silence(struct io_rdma *rdma, int qp)
+{
+    struct queue_pair *q = get(rdma, qp);
+
+    return q->qp != NULL ? rdma_qp_silence(q->qp) : 0;
+}
+
+/* Its completions may still be polled. */
+static int qp_fence(struct io_rdma *rdma, int qp)
+{
+    struct queue_pair *q = get(rdma, qp);
+    struct rdma_qp *handle = q->qp;
+
+    if (handle == NULL) {
+        return q->unsafe ? -EIO : 0;
+    }
+    q->qp = NULL;
+    q->unsafe = rdma_qp_close(handle) < 0;
+    atomic_store(&q->over, true);
+    return q->unsafe ? -EIO : 0;
 }
 
 int rdma_post(struct queue_pair *q, uint32_t cell)
@@ -169,7 +200,9 @@ int rdma_post(struct queue_pair *q, uint32_t cell)
 
 static int qp_receive(struct io_rdma *rdma, int qp, uint32_t cell)
 {
-    return rdma_post(get(rdma, qp), cell);
+    struct queue_pair *q = get(rdma, qp);
+
+    return q->qp != NULL ? rdma_post(q, cell) : -EIO;
 }
 
 static enum io_qp_status status_of(enum rdma_status status)
@@ -304,6 +337,7 @@ static int init(struct rdma *r)
 
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->trouble_lock, NULL);
+    pthread_mutex_init(&r->memory_lock, NULL);
     r->forks = descriptor_forks();
     r->epoll = epoll_create1(EPOLL_CLOEXEC);
     r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -336,6 +370,10 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
                                 .poll = qp_poll,
                                 .arm = qp_arm,
                                 .close = qp_close,
+                                .silence = qp_silence,
+                                .fence = qp_fence,
+                                .memory_add = rdma_memory_new,
+                                .memory_remove = rdma_memory_free,
                                 .events = take_events,
                                 .trouble = take_trouble};
     snprintf(r->sysfs, sizeof(r->sysfs), "%s", config->sysfs);
@@ -370,6 +408,12 @@ void rdma_free(struct rdma *r)
     }
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->trouble_lock);
+    pthread_mutex_destroy(&r->memory_lock);
+    while (r->memories != NULL) {
+        struct memory *m = r->memories;
+        r->memories = m->next;
+        free(m);
+    }
     free(r);
 }
 

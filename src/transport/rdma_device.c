@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -87,6 +88,90 @@ static void unfollow(struct rdma *r, const struct rdma_device *handle)
     (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_armed_fd(handle), NULL);
 }
 
+/* ---- memory ---- */
+
+static void forget(struct memory *m, uint32_t device)
+{
+    struct rdma_memory *handle = m->handles[device];
+
+    m->handles[device] = NULL;
+    __atomic_store_n(&m->keys.local[device], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&m->keys.remote[device], 0, __ATOMIC_RELAXED);
+    if (handle != NULL) {
+        (void)rdma_memory_remove(handle);
+    }
+}
+
+void rdma_memory_forget(struct rdma *r, uint32_t device)
+{
+    for (struct memory *m = device < IO_RDMA_DEVICES ? r->memories : NULL; m != NULL; m = m->next) {
+        forget(m, device);
+    }
+}
+
+int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
+                    struct io_rdma_memory **ret_memory)
+{
+    struct rdma *r = rdma->driver;
+    struct memory *m = calloc(1, sizeof(*m));
+    int error = -ENODEV;
+
+    if (m == NULL) {
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&r->memory_lock);
+    for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
+        struct device *d = &r->devices[i];
+        pthread_mutex_lock(&r->lock);
+        const bool is = d->handle != NULL && !atomic_load(&d->gone);
+        if (is) {
+            atomic_fetch_add(&d->users, 1);
+        }
+        pthread_mutex_unlock(&r->lock);
+        if (!is) {
+            continue;
+        }
+        const int one = rdma_memory_add(d->handle, data, size, true, &m->handles[i]);
+        if (one == 0) {
+            m->keys.local[i] = rdma_memory_key(m->handles[i], false);
+            m->keys.remote[i] = rdma_memory_key(m->handles[i], true);
+        }
+        error = error != 0 ? one : 0;
+        atomic_fetch_sub(&d->users, 1);
+    }
+    if (error == 0) {
+        m->next = r->memories;
+        r->memories = m;
+    }
+    pthread_mutex_unlock(&r->memory_lock);
+    if (error < 0) {
+        free(m);
+        return error;
+    }
+    *ret_memory = &m->keys;
+    return 0;
+}
+
+void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
+{
+    struct rdma *r = rdma->driver;
+    struct memory *m = (struct memory *)(void *)memory;
+
+    pthread_mutex_lock(&r->memory_lock);
+    struct memory **at = &r->memories;
+    while (*at != m) {
+        at = &(*at)->next;
+    }
+    *at = m->next;
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        forget(m, i);
+    }
+    pthread_mutex_unlock(&r->memory_lock);
+    free(m);
+}
+
+/* ---- devices that come and go ---- */
+
 /* Without the lock. */
 static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_handle,
                        uint32_t *ret_ports)
@@ -141,6 +226,7 @@ int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
 void rdma_devices_close(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
+        rdma_memory_forget(r, i);
         if (r->devices[i].handle != NULL) {
             close_handle(r->devices[i].handle);
         }
@@ -154,6 +240,9 @@ static void close_device(struct rdma *r, struct device *d, struct mono now)
     d->handle = NULL;
     d->again = mono_add(now, span_ms(AGAIN_MS));
     pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&r->memory_lock);
+    rdma_memory_forget(r, (uint32_t)(d - r->devices));
+    pthread_mutex_unlock(&r->memory_lock);
     close_handle(handle);
     pthread_mutex_lock(&r->lock);
 }

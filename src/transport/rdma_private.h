@@ -62,12 +62,19 @@ struct queue_pair {
     bool closing, linger, silent;
     struct mono closed;
     uint32_t sends_out; /* posted, not completed */
+    bool unsafe;        /* the device doesn't swear that nothing moves any more */
     atomic_bool over;   /* the device told so */
     bool armed;
     uint64_t tag;
     struct rdma_done stash[STASH];
     int stash_count, stash_at;
     struct queue_pair *next; /* of those that are closing, or retired */
+};
+
+struct memory {
+    struct io_rdma_memory keys; /* must be first */
+    struct rdma_memory *handles[IO_RDMA_DEVICES];
+    struct memory *next;
 };
 
 struct rdma {
@@ -93,6 +100,8 @@ struct rdma {
     struct queue_pair *slots[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t generations[PROCESS_QUEUE_PAIRS_MAX];
     struct queue_pair *closing;
+    pthread_mutex_t memory_lock; /* before `lock`: held while memory is registered */
+    struct memory *memories;
     struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t event_count;
     pthread_mutex_t trouble_lock;             /* nothing is locked under it */
@@ -111,6 +120,13 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Under the lock: an armed one has something; the event is there for events(). */
 void rdma_tell(struct queue_pair *q);
+
+/* Their keys on that device die with it. Under memory_lock, or nobody else runs. */
+void rdma_memory_forget(struct rdma *r, uint32_t device);
+/* The table's. */
+int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
+                    struct io_rdma_memory **ret_memory);
+void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
 
 /* ---- rdma.c ---- */
 void rdma_wake(struct rdma *r);                                /* the worker */

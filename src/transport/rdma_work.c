@@ -50,13 +50,17 @@ static int make(struct queue_pair *q)
 {
     const struct io_qp_config *c = &q->config;
     struct rdma_device *d = q->device->handle;
-    struct rdma_qp_config config = {
-        .port = q->port, .sends = c->sends, .receives = c->receives, .inline_size = 64};
+    const uint32_t requests = c->writes ? 2 * c->sends : c->sends; /* a write before each */
+    struct rdma_qp_config config = {.port = q->port,
+                                    .sends = requests,
+                                    .receives = c->receives,
+                                    .inline_size = 64,
+                                    .remote_write = c->writes};
     const int pkey = rdma_device_pkey_index(d, q->port, PARTITION);
     int r = claim_cells(q);
 
     config.pkey_index = pkey > 0 ? (uint16_t)pkey : 0;
-    r = r == 0 ? rdma_cq_open(d, c->sends + c->receives, q->number | (uint64_t)q->generation << 32,
+    r = r == 0 ? rdma_cq_open(d, requests + c->receives, q->number | (uint64_t)q->generation << 32,
                               &q->cq)
                : r;
     r = r == 0 ? rdma_qp_open(d, q->cq, &config, &q->qp) : r;
@@ -158,10 +162,10 @@ static int connect_pair(struct queue_pair *q)
 /* The cells stay for good where the device doesn't swear that nothing moves any more. Without the lock. */
 static void destroy(struct queue_pair *q)
 {
-    bool safe = true;
+    bool safe = !q->unsafe;
 
     if (q->qp != NULL) {
-        safe = rdma_qp_close(q->qp) == 0;
+        safe = rdma_qp_close(q->qp) == 0 && safe;
     }
     if (q->cq != NULL) {
         (void)rdma_cq_close(q->cq);

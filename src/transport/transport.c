@@ -59,6 +59,9 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     t->config.version = config->version != 0 ? config->version : LANE_VERSION;
     t->io = config->io;
     t->rdma = config->rdma;
+    t->config.direct = config->direct && t->rdma != NULL && t->rdma->memory_add != NULL;
+    t->config.fenced = t->config.fenced || t->config.direct;
+    pthread_mutex_init(&t->memory_lock, NULL);
     t->pid = (uint32_t)getpid();
     t->forks = descriptor_forks();
     (void)!gethostname(t->host, sizeof(t->host) - 1);
@@ -199,8 +202,10 @@ bool transport_end(struct transport *t)
     for (uint32_t i = 0; i < t->config.nic_count; i++) {
         pthread_mutex_destroy(&t->nics[i].credit_lock);
     }
+    memory_end(t);
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->listen_lock);
+    pthread_mutex_destroy(&t->memory_lock);
     free(t);
     return true;
 }

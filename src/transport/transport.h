@@ -82,6 +82,8 @@ struct transport_config {
     /* Sets whose both ends want it are fenced (core/failover/ledger.h), as lanes that write unasked will need. Until there
      * are any: for tests. */
     bool fenced;
+    /* Lanes over queue pairs write right to registered memory, if both ends want it; their sets are fenced. */
+    bool direct;
     bool no_repath;               /* lanes stay on the paths that they drew */
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
@@ -141,6 +143,13 @@ MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done,
 /* Gives the comm up. What it owes its peer is paid in the background; requests still in flight are
  * cancelled at once, and no byte lands in their buffers after this returns. */
 void transport_close(struct transport_comm *comm);
+/* NICs may read and write it from now on: messages of both directions that lie in it as a whole may go without a copy. Takes up
+ * to milliseconds. It must stay until it was removed as often as it was added. 0 with *ret_memory NULL: nobody would use it. */
+struct transport_memory;
+MUST_CHECK int transport_memory_add(struct transport *transport, void *data, size_t size,
+                                    struct transport_memory **ret_memory);
+void transport_memory_remove(struct transport *transport, struct transport_memory *memory);
+
 /* What the transport went through, all in all: for the paragraph at a job's end. */
 struct transport_summary {
     uint64_t bytes_out, bytes_in, chunks_out, chunks_in;

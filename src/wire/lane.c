@@ -69,7 +69,8 @@ size_t lane_frame_size(const uint8_t *bytes, size_t size)
 static uint8_t chunk_flags_known(uint8_t version)
 {
     return LANE_CHUNK_LAST | LANE_CHUNK_PAYLOAD_CRC | LANE_CHUNK_RESENT | LANE_CHUNK_EAGER |
-           (version >= 4 ? LANE_CHUNK_KEPT : 0);
+           (version >= 4 ? LANE_CHUNK_KEPT : 0) |
+           (version >= LANE_POST_VERSION ? LANE_CHUNK_WRITTEN : 0);
 }
 
 void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_chunk *chunk,
@@ -119,6 +120,10 @@ static bool chunk_consistent(const struct lane_chunk *c, uint8_t version)
         return false;
     }
     if (((c->flags & LANE_CHUNK_LAST) != 0) != (end == c->size)) {
+        return false;
+    }
+    if ((c->flags & LANE_CHUNK_WRITTEN) &&
+        (eager || c->length == 0 || (c->flags & LANE_CHUNK_PAYLOAD_CRC))) {
         return false;
     }
     return c->lane < LANE_MAX && c->epoch != 0 && c->comm != LANE_COMM_NONE &&

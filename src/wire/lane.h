@@ -79,7 +79,8 @@
  * agreed, the highest common; everything after is encoded in it. Version 1 lacks the fields marked
  * v1; in versions 1 and 2 an eager message is at most LANE_EAGER_SIZE_MAX bytes long. From version 4
  * on a sender may use the bounce slots that the receiver's NICS names (wire/lane_nics.h), before all. From
- * version 5 on a set may be fenced (core/failover/ledger.h), if both ends want that: HELLO_OK and PROOF tell.
+ * version 5 on a set may be fenced (core/failover/ledger.h), if both ends want that: HELLO_OK and PROOF tell. From version 6 on
+ * the receiver of a fenced set tells by POST where each message goes, and one that doesn't go by a bounce slot waits for that.
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -94,10 +95,11 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        5 /* newest that we speak */
+#define LANE_VERSION        6 /* newest that we speak */
 #define LANE_VERSION_LOWEST 1 /* oldest that we speak */
 #define LANE_BOTH_VERSION   4 /* from here on both ends of a set may send */
 #define LANE_FENCE_VERSION  5 /* from here on a set may be fenced */
+#define LANE_POST_VERSION   6 /* from here on the messages of fenced sets wait for their POST */
 #define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
 #define LANE_LARGE_SIZE_MAX (1u << 16) /* so much, for messages of one chunk */
 #define LANE_SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS) /* the others, 0 and up */
@@ -236,6 +238,8 @@ enum lane_chunk_flag {
     LANE_CHUNK_EAGER = 8,  /* may come before the receive is posted, into a bounce slot */
     /* Version 4: no request of the sender's in this set waits for a report; it keeps copies. */
     LANE_CHUNK_KEPT = 16,
+    /* Version 6: no payload follows: it was written where POST told, before this header was sent. */
+    LANE_CHUNK_WRITTEN = 32,
 };
 struct lane_chunk {
     uint8_t flags; /* LAST is set by encode */

@@ -33,8 +33,9 @@ struct fake_control {
     uint64_t memlock; /* bytes that may be registered; 0: all */
     /* Of the wire: packets that are lost: those whose source port, taken modulo 4, has a bit here; of 10000 packets. */
     uint32_t black_hole, loss;
-    int calls; /* how many functions were called */
-    int open;  /* what was opened and not closed */
+    int writes; /* that landed */
+    int calls;  /* how many functions were called */
+    int open;   /* what was opened and not closed */
 };
 
 /* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the

@@ -56,6 +56,7 @@ bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
     if (fake_memory(key, to, size, IBV_ACCESS_REMOTE_WRITE) == NULL) {
         return false;
     }
+    __atomic_add_fetch(&control->writes, 1, __ATOMIC_SEQ_CST);
     if (control->lag > 0 && held_count < HELD) {
         held[held_count] = (struct held){.to = to, .bytes = malloc(size), .size = size};
         memcpy(held[held_count++].bytes, from, size);

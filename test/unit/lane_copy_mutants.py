@@ -1,24 +1,40 @@
 #!/usr/bin/env python3
 """lane_copy_mutants.py SOURCE BUILD: are the worlds with queue pairs sharp? Breaks one rule of lanes over queue pairs at a time in a
-copy of its file, links the test of the job worlds with it, and expects a test of its queue pairs to fail."""
+copy of its file, links the test of the job worlds with it, and expects the test of these worlds to fail."""
 import glob
 import os
 import subprocess
 import sys
 import tempfile
 
+PAIRS, DIRECT, POSTS = "test_queue_pairs*", "test_direct_lanes*", "test_fenced_sets"
+# What keeps late bytes out of receives that are done. Each is found by worlds whose lanes write.
+FENCES = [
+    ("a chunk leaves a dead TCP lane unconfirmed", "transport/lane_act.c", "    scheduler_lane_down(&set->scheduler, lane);\n", """    scheduler_lane_down(&set->scheduler, lane);
+    if (set->sender != NULL && set->fenced) {
+        struct sender_lane_info info;
+        sender_lane_info(set->sender, lane, &info);
+        (void)!sender_on_fenced(set->sender, lane, info.epoch + 1, info.epoch, info.taken);
+    }
+"""),
+    ("what is slow goes by a second lane, too", "core/failover/sender_lane.c", "!s->lanes[lane].open || s->config.fenced) {", "!s->lanes[lane].open) {"),
+]
+POST = [
+    ("nobody is told where a message goes", "transport/post.c", "if (!stream_control(stream, bytes, sizeof(bytes))) {", "if (false) {"),
+    ("a place that got lost isn't told again", "transport/post.c", "again || first < placed ? placed : first", "first < placed ? placed : first"),
+]
 MUTANTS = [
     # what is broken, file, old text, new text
-    ("a cell is given back twice", "lane_copy.c", "    qp->freed++;", "    qp->freed += 2;"),
-    ("more is sent than the peer has cells", "lane_copy.c", "&& credit(qp) > spare", "&& spare < 2"),
-    ("a cell is filled that is on its way", "lane_copy.c", "qp->sent - qp->completed < qp->count", "qp->sent - qp->completed <= qp->count"),
-    ("a cell is posted before it is read", "lane_copy.c", "    qp->ready[(qp->ready_first", "    give_back(set, qp, done->cell);\n    qp->ready[(qp->ready_first"),
-    ("a cell without bytes of the stream is kept", "lane_copy.c", "        give_back(set, qp, done->cell);\n        return;\n    }\n    if (qp->ended", "        return;\n    }\n    if (qp->ended"),
-    ("a flushed cell is read", "lane_copy.c", "if (done[i].status != IO_QP_OK) {", "if (done[i].status > IO_QP_FLUSHED) {"),
-    ("SWITCH comes in the middle of a chunk", "lane_offer.c", "stream->held = !stream_idle(stream);", "stream->held = false;"),
-    ("bytes behind SWITCH still go over the connection", "lane_offer.c", "stream->bytes_out + LANE_QP_SIZE;", "stream->bytes_out + 2 * LANE_QP_SIZE;"),
-    ("a queue pair that wasn't used is left open", "lane_offer.c", "    rdma->close(rdma, qp->qp, false);\n", "    (void)rdma;\n"),
-    ("a queue pair is left open with its lane", "lane_copy.c", "    rdma->close(rdma, qp->qp, orderly);\n", "    (void)rdma;\n"),
+    ("a cell is given back twice", "transport/lane_copy.c", "    qp->freed++;", "    qp->freed += 2;"),
+    ("more is sent than the peer has cells", "transport/lane_copy.c", "&& credit(qp) > spare", "&& spare < 2"),
+    ("a cell is filled that is on its way", "transport/lane_copy.c", "qp->sent - qp->completed < qp->count", "qp->sent - qp->completed <= qp->count"),
+    ("a cell is posted before it is read", "transport/lane_copy.c", "    qp->ready[(qp->ready_first", "    give_back(set, qp, done->cell);\n    qp->ready[(qp->ready_first"),
+    ("a cell without bytes of the stream is kept", "transport/lane_copy.c", "        give_back(set, qp, done->cell);\n        return;\n    }\n    if (qp->ended", "        return;\n    }\n    if (qp->ended"),
+    ("a flushed cell is read", "transport/lane_copy.c", "if (done[i].status != IO_QP_OK) {", "if (done[i].status > IO_QP_FLUSHED) {"),
+    ("SWITCH comes in the middle of a chunk", "transport/lane_offer.c", "stream->held = !stream_idle(stream);", "stream->held = false;"),
+    ("bytes behind SWITCH still go over the connection", "transport/lane_offer.c", "stream->bytes_out + LANE_QP_SIZE;", "stream->bytes_out + 2 * LANE_QP_SIZE;"),
+    ("a queue pair that wasn't used is left open", "transport/lane_offer.c", "    rdma->close(rdma, qp->qp, false);\n", "    (void)rdma;\n"),
+    ("a queue pair is left open with its lane", "transport/lane_copy.c", "    rdma->close(rdma, qp->qp, orderly);\n", "    (void)rdma;\n"),
 ]
 
 
@@ -31,8 +47,10 @@ def main():
     alive = []
     with tempfile.TemporaryDirectory() as folder:
         copy, binary = os.path.join(folder, "mutant.c"), os.path.join(folder, "test")
-        for what, name, old, new in [("nothing", "lane_copy.c", "", "")] + MUTANTS:
-            text = open(os.path.join(source, "src/transport", name), encoding="utf-8").read()
+        groups = [(pattern, [("nothing", "transport/lane_copy.c", "", "")] + mutants)
+                  for pattern, mutants in ((DIRECT, FENCES), (POSTS, POST), (PAIRS, MUTANTS))]
+        for pattern, (what, name, old, new) in [(pattern, one) for pattern, mutants in groups for one in mutants]:
+            text = open(os.path.join(source, "src", name), encoding="utf-8").read()
             if old not in text:
                 print(f"{what}: {name} no longer has the text to change: update this script")
                 alive.append(what)
@@ -41,7 +59,7 @@ def main():
                             "-Wl,--start-group", *libraries, *others, "-Wl,--end-group", "-lcmocka", "-lsodium", "-lm", "-ldl", "-lpthread",
                             "-o", binary], check=True)
             try:
-                run = subprocess.run([binary, "test_queue_pairs*"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                run = subprocess.run([binary, pattern], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
                 said = next((line.strip() for line in run.stdout.splitlines() if "seed" in line or "!=" in line or "sum" in line), run.returncode)
                 status = run.returncode
             except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -263,6 +264,81 @@ static void test_queue_pairs_full(void **state)
     assert_true(sum.full > 10 && sum.cells > 100000);
 }
 
+/* Lanes over queue pairs write right into the receives. Whatever breaks, and however late a NIC goes on: a receive that was done
+ * doesn't change any more. */
+static void test_direct_lanes(void **state)
+{
+    struct job_world_result one, sum = {0};
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct job_world_config config;
+        job_world_chance(&config, seed);
+        config.rdma = config.direct = true;
+        config.old_every = seed % 8 == 5 ? 2 : 0;
+        config.fault_mask &= ~(1u << JOB_FAULT_DAMAGE);
+        config.size_max = 1u << (14 + seed % 4);
+        config.messages = 1000;
+        config.gap_ns = 300 * NS_PER_US;
+        config.run_ns = 200 * NS_PER_MS;
+        config.last_ns = config.last != 0 ? config.run_ns / 2 : 0;
+        leaks_count(false);
+        job_world_run(&config, &one);
+        leaks_count(true);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        sum.writes += one.writes;
+        sum.late_writes += one.late_writes;
+        sum.failovers += one.failovers;
+        sum.rnrs += one.rnrs;
+    }
+    assert_int_equal(sum.rnrs, 0);
+    assert_true(sum.writes > 5000 && sum.late_writes > 20 && sum.failovers > 100);
+}
+
+/* The same, densely: few lanes, large messages, queue pairs that break under them while their packets are on slow ways. */
+static void test_direct_lanes_dense(void **state)
+{
+    struct job_world_result one, sum = {0};
+
+    (void)state;
+    planted = NONE;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        struct job_world_config config;
+        job_world_chance(&config, seed);
+        config.rdma = config.direct = true;
+        config.old_every = config.no_rdma_every = 0;
+        config.hosts = config.nics = config.lanes = 2;
+        config.standbys = 1;
+        config.run_ns = 300 * NS_PER_MS;
+        config.patience_ns = 20 * NS_PER_S;
+        config.last = 0;
+        config.last_ns = 0;
+        config.starved = false;
+        config.size_max = 1u << 18;
+        config.whole = true;
+        config.gap_ns = 300 * NS_PER_US;
+        config.messages = 60;
+        config.depth = 2;
+        config.comms = 2;
+        config.poll_ns = 100 * NS_PER_US;
+        config.fault_gap_ns = 20 * NS_PER_MS;
+        config.fault_ns = 20 * NS_PER_MS;
+        config.fault_mask = 1u << JOB_FAULT_PAIR | 1u << JOB_FAULT_DELAY | 1u << JOB_FAULT_SLOW;
+        leaks_count(false);
+        job_world_run(&config, &one);
+        leaks_count(true);
+        if (one.wrong != NULL) {
+            fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
+        }
+        sum.writes += one.writes;
+        sum.late_writes += one.late_writes;
+    }
+    assert_true(sum.writes > 5000 && sum.late_writes > 20);
+}
+
 /* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
 static void test_late_receivers(void **state)
 {
@@ -345,6 +421,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fenced_sets),
         cmocka_unit_test(test_queue_pairs),
         cmocka_unit_test(test_queue_pairs_full),
+        cmocka_unit_test(test_direct_lanes),
+        cmocka_unit_test(test_direct_lanes_dense),
         cmocka_unit_test(test_late_receivers),
         cmocka_unit_test(test_one_seed_one_trace),
         cmocka_unit_test_prestate(is_noticed, &bugs[0]),

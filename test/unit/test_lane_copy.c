@@ -155,6 +155,86 @@ static void test_device_gone(void **state)
     fake->gone[0] = '\0';
 }
 
+/* -- lanes that write ------------------------------------------------------------------------- */
+
+static void test_writes(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    exchange(&pair, 100000, 100000, true, 1); /* over TCP, and nothing is written */
+    wait_for(&pair, 4, 4);
+    const int before = fake->writes;
+    for (uint64_t i = 0; i < 40; i++) {
+        exchange(&pair, i * 20011, i * 20011 + 8, i % 2 == 0, i);
+    }
+    assert_true(fake->writes - before >= 39);
+    pair_close(&pair);
+    direct = false;
+}
+
+/* Every path swallows all, and devices go: what was written late or twice would show. */
+static void test_writes_and_dead_paths(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    fake->drop = true;
+    exchange(&pair, 500000, 500000, true, 7);
+    fake->drop = false;
+    wait_for(&pair, 4, 4);
+    exchange(&pair, 500000, 500000, true, 8);
+    snprintf(fake->gone, sizeof(fake->gone), "*");
+    exchange(&pair, 500000, 500000, true, 9);
+    fake->gone[0] = '\0';
+    exchange(&pair, 500000, 500000, true, 10);
+    pair_close(&pair);
+    direct = false;
+}
+
+/* A receive that is given up: nothing lands in it once its communicator is closed, though the device has acknowledged what it
+ * hasn't written yet. */
+static void test_closed_receives(void **state)
+{
+    const size_t size = 1 << 19;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    for (int round = 0; round < 4; round++) {
+        struct transport_request *send = NULL, *receive = NULL;
+        const int before = fake->writes;
+        memset(in_bytes, 0x11, size);
+        fake->lag = 4;
+        assert_int_equal(transport_receive(pair.in, in_bytes, size, 7, false, NULL, &receive), 0);
+        assert_int_equal(transport_send(pair.out, out_bytes, size, 7, NULL, &send), 0);
+        for (int i = 0; i < STEPS_MAX && fake->writes - before < 2; i++) {
+            serve(&pair);
+        }
+        transport_close(pair.in);
+        memset(in_bytes, 0x77, size);
+        fake->lag = 0;
+        for (int i = 0; i < 2000; i++) {
+            serve(&pair);
+        }
+        for (size_t i = 0; i < size; i++) {
+            assert_int_equal(in_bytes[i], 0x77);
+        }
+        transport_close(pair.out);
+        connect_comm(&pair);
+        wait_for(&pair, 4, 4);
+    }
+    pair_close(&pair);
+    direct = false;
+}
+
 /* -- what a peer may ask for ------------------------------------------------------------------- */
 
 static struct io_rdma counted;
@@ -272,6 +352,9 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_older_peer),
         cmocka_unit_test(test_device_gone),
+        cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_writes_and_dead_paths),
+        cmocka_unit_test(test_closed_receives),
         cmocka_unit_test(test_offers_without_end),
         cmocka_unit_test(test_offer_without_switch),
         cmocka_unit_test(test_offer_of_anothers_port),

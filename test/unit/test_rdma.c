@@ -194,7 +194,7 @@ static void post(struct half *h)
 {
     const uint32_t cell = h->sent % CELLS;
     fill(h->cells.send + (size_t)cell * CELL_SIZE, h->sent);
-    assert_int_equal(rdma->send(rdma, h->qp, cell, size_of(h->sent)), 0);
+    assert_int_equal(rdma->send(rdma, h->qp, cell, size_of(h->sent), NULL), 0);
     h->sent++;
 }
 

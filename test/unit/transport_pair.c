@@ -23,7 +23,8 @@ static void say_line(void *context, enum transport_level level, const char *text
 const char *switch_file, *page_folder;
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version;
-bool fenced, rails, queue_pairs, sender_without;
+bool fenced, rails, queue_pairs, sender_without, direct;
+_Alignas(4096) uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 
 const char *verbs_library(void)
 {
@@ -61,6 +62,7 @@ void end_open(struct end *end, const char *name, bool thread)
                                       .sockets = name[0] == 's' ? sender_sockets : receiver_sockets,
                                       .version = version,
                                       .fenced = fenced,
+                                      .direct = direct,
                                       .standbys = rails ? 2 : 0,
                                       .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};
@@ -77,6 +79,14 @@ void end_open(struct end *end, const char *name, bool thread)
         config.rdma = sender_without && name[0] == 's' ? NULL : rdma_io(end->rdma);
     }
     assert_int_equal(transport_new(&end->transport, &config), 0);
+    if (direct) {
+        struct transport_memory *memory, *again;
+        uint8_t *bytes = name[0] == 's' ? out_bytes : in_bytes;
+        assert_int_equal(transport_memory_add(end->transport, bytes, 1 << 20, &memory), 0);
+        assert_int_equal(transport_memory_add(end->transport, bytes + 5000, 5000, &again), 0);
+        assert_ptr_equal(again, memory); /* it is registered once */
+        transport_memory_remove(end->transport, again);
+    }
 }
 
 void end_close(struct end *end)
@@ -153,7 +163,8 @@ void fill(uint8_t *bytes, size_t size, uint64_t seed)
 
 void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint64_t seed)
 {
-    uint8_t *from = malloc(size + 1), *to = malloc(room + 1);
+    uint8_t *from = direct ? out_bytes : malloc(size + 1),
+            *to = direct ? in_bytes : malloc(room + 1);
     struct transport_request *send = NULL, *receive = NULL;
     bool sent = false, received = false;
     size_t got = 0;
@@ -189,6 +200,8 @@ void exchange(struct pair *pair, size_t size, size_t room, bool post_first, uint
     for (size_t i = size; i <= room; i++) {
         assert_int_equal(to[i], 0xee);
     }
-    free(from);
-    free(to);
+    if (!direct) {
+        free(from);
+        free(to);
+    }
 }

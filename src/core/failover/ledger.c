@@ -520,7 +520,7 @@ bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
                                    .count = m->group_count,
                                    .comm = comm,
                                    .first = m->first,
-                                   .address = (uint64_t)(uintptr_t)m->data,
+                                   .address = m->staged ? 0 : (uint64_t)(uintptr_t)m->data,
                                    .size = m->size,
                                    .tag = m->tag};
     return true;

@@ -102,7 +102,7 @@ struct ledger_copy {
 /* How a lane brings chunks. */
 enum ledger_way {
     LEDGER_READS,  /* we read them, in turns: TCP, queue pairs that send into memory of ours */
-    LEDGER_WRITES, /* its NIC writes the posted buffer unasked; fenced sets only */
+    LEDGER_WRITES, /* its NIC may also write the posted buffer unasked; fenced sets only */
 };
 
 /* One receive: a group of buffers, each for one message. */
@@ -190,9 +190,9 @@ void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
 MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                            const struct ledger_receive *receive, uint64_t *ret_first,
                            struct ledger_copy *ret_copy);
-/* The POST for a message whose first chunk hasn't come yet; false: it needs none (any more). For
- * group_max > 1 and queue pairs: sent after ledger_post, and again on another lane while true.
- * rkeys are the caller's. */
+/* The POST for a message whose first chunk hasn't come yet; false: it needs none (any more). For group_max > 1 and queue
+ * pairs: sent after ledger_post, and again on another lane while true. rkeys are the caller's. Staged: no address, for
+ * nothing is written there. */
 bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,
                        struct lane_post *ret_post);
 /* A comm whose receive was too small, once: its requests fail, the others go on. What still comes for it goes to the

@@ -173,7 +173,7 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
         return verdict;
     }
     x = &l->lanes[lane];
-    if (x->way == LEDGER_WRITES || !HOLDS(&l->bug, x->place == READING_NONE)) {
+    if (!HOLDS(&l->bug, x->place == READING_NONE)) {
         return LEDGER_BROKEN;
     }
     c = ledger_comm_find(l, chunk->comm);
@@ -449,7 +449,7 @@ enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_
         return verdict;
     }
     x = &l->lanes[lane];
-    if (!HOLDS(&l->bug, x->way == LEDGER_WRITES)) {
+    if (!HOLDS(&l->bug, x->way == LEDGER_WRITES && x->place == READING_NONE)) {
         return LEDGER_BROKEN;
     }
     if (!crc_fits) {

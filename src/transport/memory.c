@@ -1,0 +1,118 @@
+/* memory.c: memory that NICs may read and write: a list of page-aligned ranges, each registered once, however many ask. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "transport/internal.h"
+
+#define PAGE       4096u
+#define RANGES_MAX 4096
+
+struct transport_memory {
+    struct transport_memory *next;
+    uintptr_t begin, end;
+    uint32_t users;
+    struct io_rdma_memory *keys;
+};
+
+static struct transport_memory *find(struct transport *t, uintptr_t begin, uintptr_t end)
+{
+    struct transport_memory *m = t->memories;
+
+    while (m != NULL && (begin < m->begin || end > m->end)) {
+        m = m->next;
+    }
+    return m;
+}
+
+/* Under the lock. */
+static int add(struct transport *t, uintptr_t begin, uintptr_t end,
+               struct transport_memory **ret_memory)
+{
+    struct transport_memory *m = t->memory_count < RANGES_MAX ? calloc(1, sizeof(*m)) : NULL;
+
+    if (m == NULL) {
+        return -ENOMEM;
+    }
+    *m = (struct transport_memory){.next = t->memories, .begin = begin, .end = end};
+    const int r = t->rdma->memory_add(t->rdma, (void *)begin, end - begin, &m->keys);
+    if (r < 0) {
+        free(m);
+        return r;
+    }
+    t->memories = m;
+    t->memory_count++;
+    *ret_memory = m;
+    return 0;
+}
+
+int transport_memory_add(struct transport *t, void *data, size_t size,
+                         struct transport_memory **ret_memory)
+{
+    const uintptr_t begin = (uintptr_t)data / PAGE * PAGE,
+                    end = ((uintptr_t)data + size + PAGE - 1) / PAGE * PAGE;
+    int r = 0;
+
+    *ret_memory = NULL;
+    if (!t->config.direct || size == 0) {
+        return 0;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    struct transport_memory *m = find(t, begin, end);
+    if (m == NULL) {
+        r = add(t, begin, end, &m);
+    }
+    if (r == 0) {
+        m->users++;
+        *ret_memory = m;
+    }
+    pthread_mutex_unlock(&t->memory_lock);
+    return r;
+}
+
+static void forget(struct transport *t, struct transport_memory **at)
+{
+    struct transport_memory *m = *at;
+
+    *at = m->next;
+    t->memory_count--;
+    t->rdma->memory_remove(t->rdma, m->keys);
+    free(m);
+}
+
+void transport_memory_remove(struct transport *t, struct transport_memory *memory)
+{
+    if (memory == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    struct transport_memory **at = &t->memories;
+    while (*at != memory) {
+        at = &(*at)->next;
+    }
+    if (--memory->users == 0) {
+        forget(t, at);
+    }
+    pthread_mutex_unlock(&t->memory_lock);
+}
+
+void memory_end(struct transport *t)
+{
+    while (t->memories != NULL) {
+        forget(t, &t->memories);
+    }
+}
+
+bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret)
+{
+    if (!t->config.direct) {
+        return false;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    const struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
+    for (uint32_t i = 0; m != NULL && i < IO_RDMA_DEVICES; i++) {
+        ret->local[i] = __atomic_load_n(&m->keys->local[i], __ATOMIC_RELAXED);
+        ret->remote[i] = __atomic_load_n(&m->keys->remote[i], __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&t->memory_lock);
+    return m != NULL;
+}

@@ -1,0 +1,63 @@
+/* post.c: POST: the receiver tells where a message goes, before it comes. It goes along with the reports of its communicator:
+ * what is new with the next one, and what hasn't begun to come with those that the ledger repeats. So a lost one is made good. */
+#include <string.h>
+
+#include "transport/internal.h"
+
+#define AGAIN_NS (5 * NS_PER_MS) /* the ledger repeats a report after 10 ms at the earliest */
+
+static void add_keys(struct lane_set *set, struct lane_post *post)
+{
+    struct io_rdma_memory keys;
+
+    if (post->address != 0 &&
+        memory_keys(set->transport, (const void *)(uintptr_t)post->address, post->size, &keys)) {
+        post->keys = IO_RDMA_DEVICES;
+        memcpy(post->rkey, keys.remote, sizeof(post->rkey));
+    }
+}
+
+void post_tell(struct lane_set *set, struct mono now, struct transport_comm *comm, uint32_t lane)
+{
+    struct stream *stream = set->streams[lane];
+    uint64_t placed, posted, first = comm->posts_told;
+    uint8_t bytes[LANE_POST_SIZE];
+    struct lane_post post;
+
+    if (!ledger_comm_progress(set->ledger, comm->number, &placed, &posted) || stream == NULL) {
+        return;
+    }
+    const bool again = mono_sub(now, comm->posts_at).ns >= AGAIN_NS;
+    for (uint64_t number = again || first < placed ? placed : first; number < posted; number++) {
+        if (!ledger_post_frame(set->ledger, comm->number, number, &post)) {
+            continue;
+        }
+        add_keys(set, &post);
+        lane_post_encode(bytes, &post);
+        if (!stream_control(stream, bytes, sizeof(bytes))) { /* the rest as soon as there is room */
+            comm->posts_told = number > first ? number : first;
+            set->posts_left = set->report_urgent = true;
+            return;
+        }
+    }
+    comm->posts_told = posted;
+    comm->posts_at = now;
+}
+
+uint32_t post_tell_left(struct lane_set *set, struct mono now)
+{
+    const int lane = set->posts_left ? lane_set_any_lane(set) : -1;
+
+    if (lane < 0 ||
+        !stream_idle(set->streams[lane])) { /* there is none; or no more room than before */
+        set->report_urgent = set->report_urgent || (lane >= 0 && set->posts_left);
+        return 0;
+    }
+    set->posts_left = false;
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (!comm->sending && !comm->released) {
+            post_tell(set, now, comm, (uint32_t)lane);
+        }
+    }
+    return 1u << lane;
+}
