@@ -1,5 +1,5 @@
-/* truth_agents.c: one fault in a small fleet of whole simulated agents, no controller: how many findings the fleet tells of
- * it, and after how long the first one comes. core/fleet/locate alone is measured by truth_locate.c.
+/* truth_agents.c: one fault in a small fleet of whole simulated agents, no controller: how many faults the fleet's hosts make of
+ * it (finding_fault_same), and after how long the first finding comes. core/fleet/locate alone is measured by truth_locate.c.
  *
  *   truth_agents */
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "stats/sample.h"
 
 #define WORLDS   24
-#define FAULT_S  20
+#define FAULT_S  60 /* all ways are learnt by then */
 #define WATCH_S  16
 #define TEXT_MAX 1024
 
@@ -67,6 +67,43 @@ static bool is_path_kind(uint32_t kind)
            kind == FINDING_PATH_FLAPPING || kind == FINDING_PEER_SILENT;
 }
 
+/* What each host says in the end of what it told, and how many faults that makes. */
+struct last_word {
+    int host;
+    struct finding finding;
+};
+static uint32_t faults_of(const struct world *w)
+{
+    static struct last_word words[256];
+    uint32_t count = 0, faults = 0;
+
+    for (size_t i = 0; i < w->finding_count; i++) {
+        const struct world_finding *f = &w->findings[i];
+        uint32_t k = 0;
+
+        if ((double)f->at / NS_PER_S < FAULT_S || !is_path_kind(f->finding.kind)) {
+            continue;
+        }
+        while (k < count &&
+               (words[k].host != f->host || words[k].finding.number != f->finding.number)) {
+            k++;
+        }
+        if (k < ARRAY_COUNT(words) && (k == count || f->finding.phase != FINDING_CLOSED)) {
+            words[k] = (struct last_word){f->host, f->finding};
+            count += k == count;
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool again = false;
+
+        for (uint32_t k = 0; k < i; k++) {
+            again = again || finding_fault_same(&words[k].finding, &words[i].finding);
+        }
+        faults += !again;
+    }
+    return faults;
+}
+
 static void play(int index)
 {
     static struct scenario scenario;
@@ -90,11 +127,11 @@ static void play(int index)
         const double at = (double)f->at / NS_PER_S - FAULT_S;
 
         if (f->finding.phase == FINDING_OPENED && at >= 0 && is_path_kind(f->finding.kind)) {
-            t->findings++;
             t->first_s = fmin(t->first_s, at);
             hosts |= 1ull << f->host;
         }
     }
+    t->findings = faults_of(w);
     t->hosts = __builtin_popcountll(hosts);
     t->wrong = check_value(w, 0) > 0;
     t->played = true;
@@ -145,7 +182,7 @@ static int sum_up(struct report *report)
     qsort(firsts, (size_t)told, sizeof(*firsts), sample_order);
     if (hole) {
         snprintf(note, sizeof(note),
-                 "median of %d worlds of 4 to 12 hosts; most %g, by %.1f hosts on average; no "
+                 "median of %d worlds of 4 to 12 hosts; most %g, told by %.1f hosts on average; no "
                  "controller",
                  count, most, hosts / count);
         row(report, "locate.per_fault.agents", sample_quantile(findings, (size_t)count, 0.5),

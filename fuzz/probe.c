@@ -10,10 +10,28 @@
 
 static const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
 
+static void check_digest(const struct probe_digest *digest)
+{
+    struct probe_observation o;
+    uint32_t count = 0;
+
+    ASSERT(digest->from.index < FLEET_NIC_MAX);
+    for (uint16_t at = 0; probe_digest_next(digest, &at, &o); count++) {
+        ASSERT(o.to.index < FLEET_NIC_MAX && o.to.index != digest->from.index);
+        ASSERT(o.hop_count >= 1 && o.hop_count <= PATH_HOP_MAX && o.path <= PROBE_PATH_MAX);
+        ASSERT(!o.answered || o.lost == 0);
+    }
+    ASSERT(count == digest->count && count >= 1 && count <= PROBE_OBSERVATION_MAX);
+}
+
 static void check(const struct probe *probe)
 {
     ASSERT(probe->src.index < FLEET_NIC_MAX && probe->dst.index < FLEET_NIC_MAX);
-    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_ROUND);
+    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_DIGEST);
+    if (probe->type == PROBE_DIGEST) {
+        check_digest(&probe->digest);
+        return;
+    }
     ASSERT(linear_map_valid(&probe->map.map));
     ASSERT(linear_map_at(&probe->map.map, TIME_NS_MAX) >= linear_map_at(&probe->map.map, 0));
     ASSERT(!probe->own.present || probe->own.gap_ns >= 0);

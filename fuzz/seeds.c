@@ -33,12 +33,13 @@ static void save(const char *folder, const char *target, const char *name, const
 
 static void probes(const char *folder)
 {
-    static const char *const names[] = {"",      "pair",   "single",  "burst",    "discovery",
-                                        "query", "answer", "measure", "measured", "round"};
+    static const char *const names[] = {"",          "pair",  "single", "burst",
+                                        "discovery", "query", "answer", "measure",
+                                        "measured",  "round", "digest"};
     const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
     uint8_t bytes[PROBE_SIZE];
 
-    for (int type = PROBE_PAIR; type <= PROBE_ROUND; type++) {
+    for (int type = PROBE_PAIR; type <= PROBE_DIGEST; type++) {
         struct probe probe = {
             .version = PROBE_VERSION,
             .version_lowest = 1,
@@ -58,7 +59,21 @@ static void probes(const char *folder)
             probe.measure =
                 (struct probe_measure){.run = 8, .packet = 9, .bound_ns = PROBE_BOUND_NONE};
         }
-        if (type > PROBE_MEASURE) {
+        if (type == PROBE_DIGEST) {
+            const struct probe_observation seen = {
+                .to = {2},
+                .path = 1,
+                .lost = 3,
+                .age_ms = 600,
+                .hop_count = 3,
+                .hops = {{5, PROBE_HOP_LEAF}, {6, PROBE_HOP_SPINE}, {7, PROBE_HOP_LEAF}}};
+            probe.digest = (struct probe_digest){.made = {1790000000000000000}, .from = {1}};
+            if (!probe_digest_put(&probe.digest, &seen) ||
+                !probe_digest_put(&probe.digest, &seen)) {
+                exit(1);
+            }
+        }
+        if (type == PROBE_MEASURED || type == PROBE_ROUND) {
             probe.measure.heard.ns = 1790000000000000000;
             probe.measure.bound_ns = 300;
             probe.measure.count = 10;

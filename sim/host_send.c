@@ -52,12 +52,14 @@ static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
     send->probe.map.map.x += by;
 }
 
-/* What an agent of wire version 1 writes. */
-static void age(struct mesh_send *send)
+/* What an agent of an older wire version writes. */
+static void age(struct mesh_send *send, uint8_t version)
 {
-    send->probe.version = 1;
+    send->probe.version = version < send->probe.version ? version : send->probe.version;
     send->probe.version_lowest = 1;
-    send->probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
+    if (send->probe.version < 2) {
+        send->probe.anchor = (struct probe_anchor){.nic = NIC_NONE};
+    }
 }
 
 static int64_t put_on_wire(struct world *w, int host, const struct mesh_send *send, uint32_t packet,
@@ -127,7 +129,7 @@ static void send_one(struct world *w, int host, struct mesh_send *send, int64_t 
         lie(w, h, send);
     }
     if (h->version < PROBE_VERSION) {
-        age(send);
+        age(send, (uint8_t)h->version);
     }
     h->sent++;
     int64_t sent = *at;

@@ -417,7 +417,7 @@ static bool draw_place(struct prng *p, const struct scenario *s, struct scenario
         x->target = (struct scenario_target){.kind = TARGET_ALL, .path = -1};
         return true;
     case FAULT_VERSION:
-        x->version = 1;
+        x->version = 2;
         x->target = host_target(p, f, f->hosts);
         return true;
     case FAULT_PEERS:

@@ -53,7 +53,7 @@ static bool is_measure(enum probe_type type)
 /* What lies at 40: an earlier packet's stamps, or something else. */
 static bool has_stamps(enum probe_type type)
 {
-    return !is_question(type) && !is_measure(type);
+    return !is_question(type) && !is_measure(type) && type != PROBE_DIGEST;
 }
 
 /* -- encode
@@ -108,6 +108,14 @@ static void put_anchor(uint8_t *at, const struct probe_anchor *anchor)
     le32_put(at + 16, anchor->age_ms);
 }
 
+static void put_digest(uint8_t *at, const struct probe_digest *digest)
+{
+    le64_put(at, (uint64_t)clamp(digest->made.ns, -TIME_NS_MAX, TIME_NS_MAX));
+    le32_put(at + 8, digest->from.index);
+    at[12] = digest->count;
+    memcpy(at + 16, digest->bytes, sizeof(digest->bytes));
+}
+
 void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key)
 {
     bytes[5] = (uint8_t)((bytes[5] & ~FLAG_PAIR) | (key->pair ? FLAG_PAIR : 0));
@@ -139,6 +147,11 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     le64_put(bytes + 24, probe->timeline);
     le32_put(bytes + 32, probe->epoch);
     le32_put(bytes + 36, probe->timeline_age_s);
+    if (probe->type == PROBE_DIGEST) {
+        put_digest(bytes + 40, &probe->digest);
+        probe_seal(bytes, key);
+        return;
+    }
     if (is_question(probe->type)) {
         put_query(bytes + 40, &probe->query);
     } else if (is_measure(probe->type)) {
@@ -200,6 +213,11 @@ static bool reserved_zero(const uint8_t *bytes)
     const size_t used = is_measure(kind) ? 24 : 17; /* of the 32 bytes at 40 */
     const bool flags = (bytes[5] & ~FLAGS_KNOWN) == 0 && (bytes[6] & ~STATE_KNOWN) == 0;
     const bool always = all_zero(bytes + 10, 2);
+
+    if (kind == PROBE_DIGEST) {
+        return flags && always && (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
+               all_zero(bytes + 53, 3);
+    }
     const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
     const bool type = has_stamps(kind)
                           ? ((bytes[140] | bytes[141]) & PATH_SECOND) == 0
@@ -283,6 +301,31 @@ static enum probe_error get_anchor(const uint8_t *at, uint8_t version, struct pr
     return time_valid(anchor->utc_minus_fleet_ns) ? PROBE_OK : PROBE_ERROR_ANCHOR;
 }
 
+static enum probe_error get_digest(const uint8_t *at, struct probe_digest *digest)
+{
+    struct probe_observation o;
+    uint16_t used = 0;
+    uint32_t count = 0;
+
+    *digest = (struct probe_digest){.made = {(int64_t)le64_get(at)},
+                                    .from = {le32_get(at + 8)},
+                                    .count = at[12],
+                                    .used = PROBE_OBSERVATION_BYTES};
+    memcpy(digest->bytes, at + 16, sizeof(digest->bytes));
+    if (!time_valid(digest->made.ns) || digest->from.index >= FLEET_NIC_MAX) {
+        return PROBE_ERROR_DIGEST;
+    }
+    while (count < digest->count && probe_digest_next(digest, &used, &o)) {
+        count++;
+    }
+    if (count == 0 || count < digest->count ||
+        !all_zero(digest->bytes + used, sizeof(digest->bytes) - used)) {
+        return PROBE_ERROR_DIGEST;
+    }
+    digest->used = used;
+    return PROBE_OK;
+}
+
 /* Who, what and in which state; the caller has checked reserved bits. */
 static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
 {
@@ -313,6 +356,13 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
         .seq = le32_get(bytes + 132),
         .received = le32_get(bytes + 136),
     };
+    if (probe->type == PROBE_DIGEST) { /* its observations stand there */
+        probe->wanted = probe->dead = 0;
+        probe->sqrt_p00 = probe->scale = 0;
+        probe->h_ns = UINT32_MAX;
+        probe->seq = probe->received = 0;
+        probe->anchor.nic = NIC_NONE;
+    }
     if ((bytes[6] & STATE_MASK) > PROBE_HOLDOVER) {
         return PROBE_ERROR_STATE;
     }
@@ -332,13 +382,17 @@ static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
     if (le16_get(bytes + 8) != LENGTH) {
         return PROBE_ERROR_LENGTH;
     }
-    if (bytes[4] < PROBE_PAIR || bytes[4] > PROBE_ROUND) {
+    if (bytes[4] < PROBE_PAIR ||
+        bytes[4] > (bytes[2] >= PROBE_VERSION_DIGEST ? PROBE_DIGEST : PROBE_ROUND)) {
         return PROBE_ERROR_TYPE;
     }
     if (!reserved_zero(bytes)) {
         return PROBE_ERROR_RESERVED;
     }
     error = get_header(bytes, probe);
+    if (type == PROBE_DIGEST) {
+        return error == PROBE_OK ? get_digest(bytes + 40, &probe->digest) : error;
+    }
     if (error == PROBE_OK && is_question(type)) {
         error = get_query(bytes + 40, &probe->query);
     } else if (error == PROBE_OK && is_measure(type)) {
@@ -412,6 +466,7 @@ const char *probe_error_name(enum probe_error error)
         [PROBE_ERROR_STAMP] = "stamp",
         [PROBE_ERROR_MAP] = "map",
         [PROBE_ERROR_ANCHOR] = "anchor",
+        [PROBE_ERROR_DIGEST] = "digest",
     };
 
     return error < PROBE_ERROR_COUNT ? names[error] : "unknown";

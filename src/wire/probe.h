@@ -47,7 +47,19 @@
  * that packet's number.
  * They are sent to NICs whose agents are known to understand them; an older one counts them as malformed.
  *
- * Version 1 has no anchor (112-131 are 0): it is read, and written to a peer that knows no better,
+ * A digest (from version 3) tells what its sender saw of its own paths lately. From 40 on it has no stamps, map, bound or
+ * anchor, but:
+ *  40     i64   made                              fleet time, ns
+ *  48     u32   from NIC                          one of the sender's host: the paths are its own
+ *  52     u8    count, 53-55 0                    of observations, 1 to PROBE_OBSERVATION_MAX
+ *  56     88 B  observations, one after the other, then 0; each of 10 + 4 * hops bytes:
+ *          0 u32 to NIC   4 u8 path   5 u8 lost    trials lost since the last that came; 0: none
+ *          6 u16 age                               ms from the last that came to `made`; UINT16_MAX: or longer
+ *          8 u16 hops: bits 0-2 count, 3 answered, 4 + 2k kind of hop k: enum probe_hop
+ *         10 u32 per hop                           its name in the fleet (core/mesh/digest.c)
+ *        answered: not the peer but the last of these hops answered, a packet with a small hop limit.
+ *
+ * Version 1 has no anchor (112-131 are 0), version 2 no digests: both are read, and written to a peer that knows no better,
  * so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
  * both ends' newest versions; read the current one and the one before.
  *
@@ -63,11 +75,14 @@
 
 #include "base/bug.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/time.h"
 #include "wire/linear_map.h"
 
 #define PROBE_SIZE           160
-#define PROBE_VERSION        2 /* newest that we speak */
+#define PROBE_VERSION        3 /* newest that we speak */
+#define PROBE_VERSION_DIGEST 3 /* lowest that has digests */
+#define PROBE_VERSION_BEFORE 2 /* of what goes to one whose newest isn't known */
 #define PROBE_VERSION_LOWEST 1 /* oldest that we read */
 #define PROBE_PATH_MAX       127
 #define PROBE_GAP_NS_MAX     100000000  /* between the stamps of one pair, 100 ms */
@@ -84,6 +99,7 @@ enum probe_type {
     PROBE_MEASURE,  /* of a measurement on demand */
     PROBE_MEASURED, /* its answer */
     PROBE_ROUND,    /* of a matrix of all NICs; nothing answers it */
+    PROBE_DIGEST,   /* what its sender saw of its own paths */
 };
 enum probe_state {
     PROBE_COLD,     /* no line yet that means anything */
@@ -119,6 +135,29 @@ struct probe_measure {
     uint32_t bound_ns;       /* of that clock; PROBE_BOUND_NONE: it has no fleet time */
     uint32_t count;          /* 0 in PROBE_MEASURE; 0: not known */
 };
+enum probe_hop { PROBE_HOP_ROUTER, PROBE_HOP_LEAF, PROBE_HOP_SPINE };
+/* What was seen of one path out of the digest's `from`. Never a verdict. */
+struct probe_observation {
+    struct nic_id to;
+    uint8_t path;      /* the sender's number */
+    uint8_t lost;      /* trials since the last that came */
+    bool answered;     /* what came was an answer of the last hop; lost is 0 */
+    uint8_t hop_count; /* 1 .. PATH_HOP_MAX */
+    uint16_t age_ms; /* from the last that came until the digest was made; UINT16_MAX: or longer */
+    struct {
+        uint32_t name;
+        uint8_t kind; /* enum probe_hop */
+    } hops[PATH_HOP_MAX];
+};
+#define PROBE_OBSERVATION_MAX   6 /* of a digest, where ways are short */
+#define PROBE_OBSERVATION_BYTES 88
+struct probe_digest {
+    struct fleet_time made;
+    struct nic_id from;
+    uint8_t count, reserved;
+    uint16_t used; /* of the bytes, which hold the observations as they are sent */
+    uint8_t bytes[PROBE_OBSERVATION_BYTES];
+};
 struct probe_map {
     struct linear_map map;  /* |y| < 2^31 on the wire */
     uint32_t seq;           /* grows by one with each new map */
@@ -149,12 +188,18 @@ struct probe {
     uint64_t timeline;
     uint32_t epoch;
     uint32_t timeline_age_s;
-    struct probe_stamps own, heard; /* of the first four types */
     union {
-        struct probe_query query;     /* in PROBE_QUERY, PROBE_ANSWER */
-        struct probe_measure measure; /* in PROBE_MEASURE, PROBE_MEASURED, PROBE_ROUND */
+        struct {
+            struct probe_stamps own, heard; /* of the first four types */
+            union {
+                struct probe_query query;     /* in PROBE_QUERY, PROBE_ANSWER */
+                struct probe_measure measure; /* in PROBE_MEASURE, PROBE_MEASURED, PROBE_ROUND */
+            };
+            struct probe_map map;
+        };
+        struct probe_digest
+            digest; /* in PROBE_DIGEST: then the four above, bounds and anchor are not */
     };
-    struct probe_map map;
     uint16_t sqrt_p00; /* 0.1 ns */
     uint16_t scale;    /* 0.1 ns */
     uint32_t h_ns;     /* hard bound; UINT32_MAX = none */
@@ -186,8 +231,15 @@ enum probe_error {
     PROBE_ERROR_STAMP, /* a stamp or gap out of range, or given though absent */
     PROBE_ERROR_MAP,
     PROBE_ERROR_ANCHOR,
+    PROBE_ERROR_DIGEST, /* observations that don't fill it, or out of range */
     PROBE_ERROR_COUNT
 };
+
+/* One more observation; false: no room. */
+MUST_CHECK bool probe_digest_put(struct probe_digest *digest, const struct probe_observation *o);
+/* The one at *at, which goes on to the next; 0 at first. False: none left, or nonsense (never after probe_decode). */
+MUST_CHECK bool probe_digest_next(const struct probe_digest *digest, uint16_t *at,
+                                  struct probe_observation *ret);
 
 /* Writes PROBE_SIZE bytes. Fields beyond their wire range are a bug of the caller and saturate
  * (times, y, line) or are masked (path); src, dst must be in range. */

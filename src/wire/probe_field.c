@@ -30,25 +30,34 @@
     X(heard, 48, 8, MEASURE)                                                                       \
     X(heard_bound, 56, 4, MEASURE)                                                                 \
     X(count, 60, 4, MEASURE)                                                                       \
-    X(map_r, 72, 8, ALL)                                                                           \
-    X(map_x, 80, 8, ALL)                                                                           \
-    X(map_fraction, 88, 4, ALL)                                                                    \
-    X(map_y, 92, 4, ALL)                                                                           \
-    X(map_seq, 96, 4, ALL)                                                                         \
-    X(line_minus_map, 100, 4, ALL)                                                                 \
-    X(sqrt_p00, 104, 2, ALL)                                                                       \
-    X(scale, 106, 2, ALL)                                                                          \
-    X(h, 108, 4, ALL)                                                                              \
-    X(anchor_nic, 112, 4, ALL)                                                                     \
-    X(anchor_bound, 116, 4, ALL)                                                                   \
-    X(anchor_utc, 120, 8, ALL)                                                                     \
-    X(anchor_age, 128, 4, ALL)                                                                     \
-    X(seq, 132, 4, ALL)                                                                            \
-    X(received, 136, 4, ALL)                                                                       \
+    X(map_r, 72, 8, CLOCK)                                                                         \
+    X(map_x, 80, 8, CLOCK)                                                                         \
+    X(map_fraction, 88, 4, CLOCK)                                                                  \
+    X(map_y, 92, 4, CLOCK)                                                                         \
+    X(map_seq, 96, 4, CLOCK)                                                                       \
+    X(line_minus_map, 100, 4, CLOCK)                                                               \
+    X(sqrt_p00, 104, 2, CLOCK)                                                                     \
+    X(scale, 106, 2, CLOCK)                                                                        \
+    X(h, 108, 4, CLOCK)                                                                            \
+    X(anchor_nic, 112, 4, CLOCK)                                                                   \
+    X(anchor_bound, 116, 4, CLOCK)                                                                 \
+    X(anchor_utc, 120, 8, CLOCK)                                                                   \
+    X(anchor_age, 128, 4, CLOCK)                                                                   \
+    X(seq, 132, 4, CLOCK)                                                                          \
+    X(received, 136, 4, CLOCK)                                                                     \
     X(own_path, 140, 1, STAMPS)                                                                    \
     X(heard_path, 141, 1, STAMPS)                                                                  \
-    X(wanted, 142, 1, ALL)                                                                         \
-    X(dead, 143, 1, ALL)
+    X(wanted, 142, 1, CLOCK)                                                                       \
+    X(dead, 143, 1, CLOCK)                                                                         \
+    X(made, 40, 8, DIGEST)                                                                         \
+    X(from, 48, 4, DIGEST)                                                                         \
+    X(observations, 52, 1, DIGEST)                                                                 \
+    X(seen_to, 56, 4, DIGEST)                                                                      \
+    X(seen_path, 60, 1, DIGEST)                                                                    \
+    X(seen_lost, 61, 1, DIGEST)                                                                    \
+    X(seen_age, 62, 2, DIGEST)                                                                     \
+    X(seen_hops, 64, 2, DIGEST)                                                                    \
+    X(seen_hop, 66, 4, DIGEST)
 
 #define AS_FIELD(name, offset, size, in) {#name, offset, size, PROBE_FIELD_##in},
 #define AS_NAME(name, offset, size, in)  #name,
@@ -66,6 +75,8 @@ uint8_t probe_field_kind(enum probe_type type)
     case PROBE_MEASURED:
     case PROBE_ROUND:
         return PROBE_FIELD_MEASURE;
+    case PROBE_DIGEST:
+        return PROBE_FIELD_DIGEST;
     default:
         return PROBE_FIELD_STAMPS;
     }

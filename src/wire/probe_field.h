@@ -10,7 +10,9 @@
 #define PROBE_FIELD_STAMPS  1u /* pair, single, burst, discovery */
 #define PROBE_FIELD_QUERY   2u /* query, answer */
 #define PROBE_FIELD_MEASURE 4u /* measure, measured */
-#define PROBE_FIELD_ALL     7u
+#define PROBE_FIELD_DIGEST  8u
+#define PROBE_FIELD_CLOCK   7u /* all but digests */
+#define PROBE_FIELD_ALL     15u
 
 struct probe_field {
     const char *name;
@@ -18,7 +20,7 @@ struct probe_field {
     uint8_t in;           /* PROBE_FIELD_* */
 };
 
-enum { PROBE_FIELD_COUNT = 46 };
+enum { PROBE_FIELD_COUNT = 55 };
 extern const struct probe_field probe_fields[PROBE_FIELD_COUNT];
 /* Their names in the same order, ended by NULL. */
 extern const char *const probe_field_names[PROBE_FIELD_COUNT + 1];

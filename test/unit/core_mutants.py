@@ -31,7 +31,7 @@ TESTS = {
     "fleet": ["fleet_rules", "blame", "admit", "locate", "inquiry"],
     "finding": ["finding", "element"],
     "link": ["link"],
-    "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "mesh_reach", "measure", "node_silent", "node", "sim_world"],
+    "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "mesh_reach", "mesh_digest", "measure", "node_silent", "node", "sim_world"],
     "node": ["node_parts", "node_findings", "node_clocks", "node_silent", "bad_packets", "sim_world", "record", "node"],
     "page": ["page"],
     "traffic": ["traffic", "traffic_steps", "scheduler_steps", "scheduler", "repath"],

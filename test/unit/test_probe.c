@@ -169,7 +169,7 @@ static void every_reason_is_told(void **state)
         {2, 1, 0, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {3, 1, PROBE_VERSION + 1, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {4, 1, 0, PROBE_ERROR_TYPE, PROBE_PAIR},
-        {4, 1, PROBE_ROUND + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
+        {4, 1, PROBE_DIGEST + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
         {5, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x08, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x04, PROBE_ERROR_STATE, PROBE_PAIR},
@@ -252,26 +252,144 @@ static void authentic_noise(void **state)
         if (decode(bytes, &read) == PROBE_OK) {
             assert_true(read.src.index < FLEET_NIC_MAX && read.dst.index < FLEET_NIC_MAX);
             assert_true(linear_map_valid(&read.map.map));
-            assert_in_range(read.type, PROBE_PAIR, PROBE_ROUND);
+            assert_in_range(read.type, PROBE_PAIR, PROBE_DIGEST);
         }
     }
 }
 
-/* A peer of the version before: no anchor, all else alike. */
-static void the_version_before(void **state)
+/* A peer of the first version: no anchor, all else alike. */
+static void the_first_version(void **state)
 {
     struct probe probe = sample(3), read;
     uint8_t bytes[PROBE_SIZE];
 
-    probe.version = probe.version_lowest = PROBE_VERSION - 1;
+    probe.version = probe.version_lowest = 1;
     probe.anchor = (struct probe_anchor){.nic = {5}, .bound_ns = 1};
     probe_encode(bytes, &probe, &key);
     assert_int_equal(decode(bytes, &read), PROBE_OK);
-    assert_int_equal(read.version, PROBE_VERSION - 1);
+    assert_int_equal(read.version, 1);
     assert_int_equal(read.anchor.nic.index, NIC_NONE.index);
     bytes[113] = 1;
     seal(bytes);
     assert_int_equal(decode(bytes, &read), PROBE_ERROR_RESERVED);
+}
+
+/* ---- digests ---- */
+static struct probe_observation observation(struct prng *p, uint8_t hops)
+{
+    struct probe_observation o = {.to = {(uint32_t)prng_below(p, 100) + 2000},
+                                  .path = (uint8_t)prng_below(p, 128),
+                                  .answered = prng_below(p, 2),
+                                  .hop_count = hops,
+                                  .age_ms = (uint16_t)prng_u64(p)};
+    o.lost = o.answered ? 0 : (uint8_t)prng_u64(p);
+    for (uint32_t i = 0; i < hops; i++) {
+        o.hops[i].name = (uint32_t)prng_u64(p);
+        o.hops[i].kind = (uint8_t)prng_below(p, 3);
+    }
+    return o;
+}
+
+static struct probe digest_of(uint64_t seed, struct probe_observation *list)
+{
+    struct prng p;
+    struct probe probe = {.version = PROBE_VERSION,
+                          .version_lowest = PROBE_VERSION_LOWEST,
+                          .type = PROBE_DIGEST,
+                          .state = PROBE_TRACK,
+                          .src = {1},
+                          .dst = {2},
+                          .timeline = 77,
+                          .epoch = 3};
+
+    prng_init(&p, seed);
+    probe.digest = (struct probe_digest){.made = {1790000000000000000}, .from = {1}};
+    for (uint32_t i = 0; i < PROBE_OBSERVATION_MAX; i++) {
+        list[i] = observation(&p, (uint8_t)(1 + prng_below(&p, PATH_HOP_MAX)));
+        if (!probe_digest_put(&probe.digest, &list[i])) {
+            break;
+        }
+    }
+    return probe;
+}
+
+static void a_digest_is_read_as_it_was_made(void **state)
+{
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        struct probe_observation list[PROBE_OBSERVATION_MAX], o;
+        const struct probe probe = digest_of(seed, list);
+        struct probe read;
+        uint8_t bytes[PROBE_SIZE];
+        uint16_t at = 0;
+
+        probe_encode(bytes, &probe, &key);
+        assert_int_equal(decode(bytes, &read), PROBE_OK);
+        assert_int_equal(read.type, PROBE_DIGEST);
+        assert_true(read.digest.made.ns == probe.digest.made.ns);
+        assert_int_equal(read.digest.from.index, 1);
+        assert_int_equal(read.digest.count, probe.digest.count);
+        assert_in_range(read.digest.count, 2, PROBE_OBSERVATION_MAX);
+        assert_true(read.timeline == 77 && read.epoch == 3);
+        for (uint32_t i = 0; i < read.digest.count; i++) {
+            assert_true(probe_digest_next(&read.digest, &at, &o));
+            assert_true(o.to.index == list[i].to.index && o.path == list[i].path &&
+                        o.lost == list[i].lost && o.answered == list[i].answered &&
+                        o.age_ms == list[i].age_ms && o.hop_count == list[i].hop_count);
+            for (uint32_t k = 0; k < o.hop_count; k++) {
+                assert_int_equal(o.hops[k].name, list[i].hops[k].name);
+                assert_int_equal(o.hops[k].kind, list[i].hops[k].kind);
+            }
+        }
+        assert_false(probe_digest_next(&read.digest, &at, &o));
+    }
+}
+
+/* Authentic, and nonsense in one field each; an older version has no digests at all. */
+static void a_digest_out_of_range_is_refused(void **state)
+{
+    static const struct {
+        uint8_t offset, value;
+        enum probe_error error;
+    } cases[] = {
+        {2, PROBE_VERSION_DIGEST - 1, PROBE_ERROR_TYPE},
+        {5, 0x02, PROBE_ERROR_RESERVED}, /* stamps, which it hasn't */
+        {53, 1, PROBE_ERROR_RESERVED},
+        {47, 0x7f, PROBE_ERROR_DIGEST}, /* made in a far future */
+        {51, 0xff, PROBE_ERROR_DIGEST}, /* a NIC that no list has */
+        {52, 0, PROBE_ERROR_DIGEST},    /* no observation */
+        {52, 3, PROBE_ERROR_DIGEST},    /* more than there are */
+        {52, 1, PROBE_ERROR_DIGEST},    /* fewer */
+        {59, 0xff, PROBE_ERROR_DIGEST}, /* to a NIC that no list has */
+        {60, 0x80, PROBE_ERROR_DIGEST}, /* a path that no packet has */
+        {64, 0x00, PROBE_ERROR_DIGEST}, /* no hops */
+        {64, 0x07, PROBE_ERROR_DIGEST}, /* more than a way has */
+        {64, 0x3a, PROBE_ERROR_DIGEST}, /* answered, and lost */
+        {65, 0xc0, PROBE_ERROR_DIGEST}, /* kinds of hops behind the last */
+        {143, 1, PROBE_ERROR_DIGEST},   /* behind the last observation */
+    };
+    const struct probe_observation o = {
+        .to = {2}, .lost = 3, .hop_count = 2, .hops = {{5, PROBE_HOP_LEAF}, {6, PROBE_HOP_SPINE}}};
+    struct probe probe = {.version = PROBE_VERSION,
+                          .version_lowest = PROBE_VERSION_LOWEST,
+                          .type = PROBE_DIGEST,
+                          .src = {1},
+                          .dst = {2},
+                          .digest.from = {1}};
+    uint8_t bytes[PROBE_SIZE];
+    struct probe read;
+
+    assert_true(probe_digest_put(&probe.digest, &o) && probe_digest_put(&probe.digest, &o));
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        probe_encode(bytes, &probe, &key);
+        assert_int_equal(decode(bytes, &read), PROBE_OK);
+        bytes[cases[i].offset] = cases[i].value;
+        seal(bytes);
+        assert_int_equal(decode(bytes, &read), cases[i].error);
+    }
+    probe_encode(bytes, &probe, &key); /* to itself */
+    bytes[56] = 1;
+    seal(bytes);
+    assert_int_equal(decode(bytes, &read), PROBE_ERROR_DIGEST);
 }
 
 static void every_error_has_a_name(void **state)
@@ -372,7 +490,9 @@ int main(void)
         cmocka_unit_test(damage_is_refused),
         cmocka_unit_test(every_reason_is_told),
         cmocka_unit_test(authentic_noise),
-        cmocka_unit_test(the_version_before),
+        cmocka_unit_test(the_first_version),
+        cmocka_unit_test(a_digest_is_read_as_it_was_made),
+        cmocka_unit_test(a_digest_out_of_range_is_refused),
         cmocka_unit_test(every_error_has_a_name),
         cmocka_unit_test(linear_map_is_exact_and_monotone),
         cmocka_unit_test(the_table_of_fields_is_complete),

@@ -71,7 +71,7 @@ static void the_whole_space_is_drawn(void **state)
     int hosts_most = 0, nics_most = 0, abstract = 0, rail = 0, nic_stamps = 0, classless = 0;
     (void)state;
 
-    for (uint64_t seed = 1; seed <= 20000; seed++) {
+    for (uint64_t seed = 1; seed <= 30000; seed++) {
         swarm_draw(seed, s);
         hosts_most = s->fabric.hosts > hosts_most ? s->fabric.hosts : hosts_most;
         nics_most = s->fabric.nics_per_host > nics_most ? s->fabric.nics_per_host : nics_most;

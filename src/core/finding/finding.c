@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "base/prng.h"
 #include "base/strbuf.h"
 #include "wire/probe.h"
 
@@ -424,4 +425,50 @@ size_t finding_text(const struct finding *f, const struct finding_names *names, 
         strbuf_add(&t, "; %s", finding_advice_text(f->advice));
     }
     return t.length;
+}
+
+/* ---- which fault ------------------------------------------------------------------------------ */
+
+static uint64_t place_hash(const struct place *p)
+{
+    uint64_t low, high;
+
+    memcpy(&low, p->address, 8);
+    memcpy(&high, p->address + 8, 8);
+    return p->number != UINT32_MAX ? hash_u64(p->kind, p->number)
+                                   : hash_u64(hash_u64(p->kind, low), high);
+}
+
+static uint64_t element_hash(const struct element *e)
+{
+    return hash_u64(hash_u64(hash_u64(e->kind, e->direction), place_hash(&e->a)),
+                    place_hash(&e->b));
+}
+
+uint64_t finding_fault(const struct finding *f)
+{
+    const struct element_choice *c = &f->choice;
+    uint64_t sum = 0;
+    bool nic = false;
+
+    if (f->suspect.kind != ELEMENT_UNKNOWN) {
+        return element_hash(&f->suspect);
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        nic = nic || c->one_of[i].kind == ELEMENT_NIC;
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        sum += c->one_of[i].kind == ELEMENT_HOST && nic ? 0 : element_hash(&c->one_of[i]);
+    }
+    return sum;
+}
+
+bool finding_fault_same(const struct finding *x, const struct finding *y)
+{
+    const uint64_t fault = finding_fault(x);
+    const int64_t apart = x->since_fleet_ns - y->since_fleet_ns;
+
+    return fault != 0 && fault == finding_fault(y) && x->since_fleet_ns != FINDING_NO_TIME &&
+           y->since_fleet_ns != FINDING_NO_TIME && apart <= FINDING_FAULT_NS &&
+           apart >= -FINDING_FAULT_NS;
 }

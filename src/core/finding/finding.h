@@ -106,6 +106,13 @@ struct finding {
     int64_t reserved2;
 };
 
+/* Hosts that see one fault agree on its name: two findings are of one fault where this is the same (what is at fault, or the
+ * list of what may be; a host with one NIC is that NIC) and they began within FINDING_FAULT_NS of each other by fleet
+ * time. 0: too little is known. */
+#define FINDING_FAULT_NS (500 * NS_PER_MS)
+uint64_t finding_fault(const struct finding *f);
+bool finding_fault_same(const struct finding *x, const struct finding *y);
+
 /* Fills f with "nothing known" of that kind. */
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
 /* Short stable word for JSON and tests: "path-dead". */

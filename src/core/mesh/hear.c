@@ -345,7 +345,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         m->counters.unknown_sender++;
         return;
     }
-    if (probe->type == PROBE_QUERY || probe->type == PROBE_ANSWER) {
+    if (probe->type == PROBE_QUERY || probe->type == PROBE_ANSWER || probe->type == PROBE_DIGEST) {
         return; /* the caller's */
     }
     edge = edge_of(m, now, local, probe, ret_heard);

@@ -10,6 +10,10 @@
 #define SEND_QUEUE     1024
 #define VERDICT_QUEUE  512
 #define FAULT_QUEUE    16
+#define TOLD_MAX       640               /* paths of other hosts that are known by their digests */
+#define TOLD_HOST_MAX  40                /* of one host */
+#define DIGEST_MAX     6                 /* packets of a round */
+#define DIGEST_TO_PEER UINT32_MAX        /* not one of those: what the peer alone is told */
 #define FAULT_CALM_NS  (400 * NS_PER_MS) /* looks cost most where queues drop packets all the time */
 #define ROUTER_MAX     2048              /* distinct router addresses remembered */
 #define SEQ_LIFE       100000 /* packets of a path in hours: who jumps further was started anew */
@@ -99,7 +103,8 @@ struct path_out {
     uint8_t trace_answered; /* bits by hop since the trace began */
     uint8_t trace_rounds;
     struct mono traced;
-    struct mono moved; /* took another port: until the peer heard it, it speaks of the old */
+    struct mono trace_began; /* the first packet whose answer may be among those */
+    struct mono moved;       /* took another port: until the peer heard it, it speaks of the old */
     struct loss_share share;
     uint32_t seq_next, acked, judged;
     uint32_t trial_us;      /* when the newest trial was sent */
@@ -166,6 +171,26 @@ struct mesh_edge {
     struct path_in in[EDGE_PATH_MAX];
 };
 
+/* A path out of another host, as its digest tells. */
+struct told_path {
+    bool used, answered;
+    uint8_t path, lost, hop_count;
+    uint16_t hops[MESH_HOP_MAX]; /* 1 + index into the mesh's routers */
+    struct host_id host;         /* whose it is, and whose word */
+    struct nic_id from, to;
+    struct host_id to_host;
+    struct mono made, heard; /* the digest; the last that came. MONO_NEVER: too long ago to tell */
+};
+/* Digests to send (digest.c). */
+struct digests {
+    struct mono next, until; /* the next round, and the last */
+    struct mono credit_at;
+    int64_t credit;
+    int cursor; /* the edge that is served next */
+    uint32_t count;
+    struct probe_digest packets[DIGEST_MAX];
+};
+
 enum slots { SLOTS_PAIR, SLOTS_SINGLE, SLOTS_REPORT, SLOTS_PROBE_REPLY };
 struct send_entry {
     int32_t edge;
@@ -174,7 +199,7 @@ struct send_entry {
     uint8_t type, path, slots, second;
     uint8_t ttl, report_path, high, answer;
     uint16_t port;
-    uint32_t seq; /* report, reply or discovery */
+    uint32_t seq; /* report, reply or discovery; which packet of the round of digests */
     uint32_t generation;
     struct probe_query query;
 };
@@ -221,12 +246,14 @@ struct router {
     uint8_t address[16];
     uint64_t hash;
     uint32_t place, number;
+    uint32_t name; /* in digests */
 };
 
 /* What the inference was told last, for which question. */
 struct locate_asked {
     struct mono now, since;
     bool out, loss, slow;
+    uint32_t told;  /* version of what others told */
     uint32_t times; /* that it was told anew */
 };
 
@@ -255,6 +282,11 @@ struct mesh {
     struct locate *locate;   /* by edge and path; then answers of routers */
     uint32_t locate_numbers; /* of its paths */
     struct locate_asked asked;
+    struct locate *wide; /* the same, then what other hosts tell: by number in `told` */
+    struct locate_asked asked_wide;
+    struct told_path *told;
+    uint32_t told_version; /* grows as something is told */
+    struct digests digests;
     struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
     struct mesh_fault faults[FAULT_QUEUE];
     uint32_t fault_head, fault_count;
@@ -303,6 +335,16 @@ struct class_sums {
 void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums);
 bool trial_is_job_class(const struct class_sums *sums);
 void trial_skip(struct mesh *m, int edge); /* nobody knows what became of all that was sent */
+/* digest.c */
+void digest_tick(struct mesh *m, struct mono now);
+struct mono digest_due(const struct mesh *m);
+void digest_alarm(struct mesh *m, struct mono now); /* an own path died */
+const struct told_path *digest_told(const struct mesh *m, struct mono now,
+                                    uint32_t index); /* NULL */
+void digest_to_peer(const struct mesh *m, struct mono now, int edge, struct probe_digest *ret);
+bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
+                 struct probe_observation *ret);
+uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
 /* locate.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_faults_tick(struct mesh *m, struct mono now);
@@ -332,6 +374,8 @@ void place_start(struct discovery *d, const struct mesh *m, const struct mesh_ed
 /* The ports stay; what they answered is their way. */
 void place_done(struct mesh *m, struct mono now, int edge, const struct discovery *d);
 /* trace.c */
+/* The last hop of a dead path that answered a packet sent when the path had lost one already; -1: none. */
+int trace_reached(const struct path_out *out, struct mono now);
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path);
 /* A router answered: true if it is one of a path that is being traced, and that is all there was to it. */
 bool discovery_trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,

@@ -13,15 +13,17 @@
 #include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
-#define CHAIN_MAX    (MESH_HOP_MAX + 2)
-#define TOUCH_NS     (200 * NS_PER_MS) /* between packets of a path */
-#define ACK_NS       (300 * NS_PER_MS) /* from a packet to its echo, at most */
-#define SPREAD_NS    (250 * NS_PER_MS) /* paths with one hole have their last word within it */
-#define COUNT_MAX    8                 /* packets of a path that count */
-#define ANSWER_COUNT 2                 /* one answered packet proves a crossing: as many as that */
-#define SHARE_ALL    0.9               /* who loses more than that of all its paths loses all */
-#define BACKGROUND   0.0025            /* half of what a good path may lose */
-#define TRIALS_MAX   250
+#define CHAIN_MAX     (MESH_HOP_MAX + 2)
+#define TOUCH_NS      (200 * NS_PER_MS) /* between packets of a path */
+#define SUSPECT_LEAST 2
+#define ACK_NS        (300 * NS_PER_MS) /* from a packet to its echo, at most */
+#define SPREAD_NS     (250 * NS_PER_MS) /* paths with one hole have their last word within it */
+#define COUNT_MAX     8                 /* packets of a path that count */
+#define ANSWER_COUNT  2                 /* one answered packet proves a crossing: as many as that */
+#define SHARE_ALL     0.9               /* who loses more than that of all its paths loses all */
+#define BACKGROUND    0.0025            /* half of what a good path may lose */
+#define TRIALS_MAX    250
+#define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
 
 struct box {
     uint64_t key;
@@ -31,6 +33,11 @@ struct chain {
     struct box boxes[CHAIN_MAX];
     uint32_t count; /* 0: hops unknown */
 };
+
+static struct host_id own_host(const struct mesh *m)
+{
+    return m->config.fleet.peers[m->nics[0].peer].host;
+}
 
 static struct box nic_box(struct nic_id nic)
 {
@@ -125,6 +132,9 @@ static struct trials trials_of_death(const struct path_half *half, struct mono n
     if (half->state == PATH_DEAD || half->state == PATH_SUSPECT) {
         const struct mono last = half->heard.ns == MONO_NEVER.ns ? since : half->heard;
         const uint32_t lost = touches(last, now);
+        if (half->state == PATH_SUSPECT && lost < SUSPECT_LEAST) {
+            return (struct trials){0, 0}; /* it may just be late: of many paths some always are */
+        }
         return (struct trials){.sent = lost > 0 ? lost : 1, .lost = lost > 0 ? lost : 1};
     }
     if (half->state == PATH_ALIVE && half->heard.ns != MONO_NEVER.ns &&
@@ -190,15 +200,15 @@ static uint32_t number_of(const struct mesh *m, int edge, uint8_t p)
     return (uint32_t)edge * m->config.path_limit + p;
 }
 
-static void tell(const struct mesh *m, uint32_t number, const struct locate_route *route,
+static void tell(struct locate *l, uint32_t number, const struct locate_route *route,
                  struct mono now, struct trials t)
 {
-    locate_path_set(m->locate, number, route);
-    locate_on_trials(m->locate, number, now, t.sent, t.lost);
+    locate_path_set(l, number, route);
+    locate_on_trials(l, number, now, t.sent, t.lost);
 }
 
 /* Routers answered packets of ours that were sent after the moment. */
-static void tell_answers(const struct mesh *m, struct mono now, struct mono since)
+static void tell_answers(const struct mesh *m, struct locate *l, struct mono now, struct mono since)
 {
     uint32_t number = (uint32_t)m->edge_capacity * m->config.path_limit;
     const struct view out = {.out = true};
@@ -209,40 +219,138 @@ static void tell_answers(const struct mesh *m, struct mono now, struct mono sinc
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             const struct path_out *path = &e->out[p];
             struct chain chain;
-            int last = -1;
-
+            const int last = trace_reached(path, now);
             const bool bad = path->half.state == PATH_DEAD || path->half.state == PATH_SUSPECT;
 
             /* it was asked when a packet of its own was overdue */
-            if (!bad || path->trace_rounds == 0 || path->trace_answered == 0 ||
-                mono_sub(path->traced, since).ns < TOUCH_NS / 2 || number == m->locate_numbers) {
+            if (!bad || last < 0 || mono_sub(path->trace_began, since).ns < TOUCH_NS / 2 ||
+                number == m->locate_numbers) {
                 continue;
             }
             chain_of(m, e, p, true, &chain);
-            for (int hop = 0; hop < path->hop_count; hop++) {
-                last = (path->trace_answered & (1u << hop)) != 0 ? hop : last;
-            }
-            if (chain.count > 0 && last >= 0) {
+            if (chain.count > 0) {
                 const struct locate_route route = route_of(m, e, &chain, (uint32_t)last + 1, out);
-                tell(m, number++, &route, now, (struct trials){.sent = ANSWER_COUNT});
+                tell(l, number++, &route, now, (struct trials){.sent = ANSWER_COUNT});
             }
         }
     }
 }
 
-/* All that this host knows since the moment, once for all that ask at a time. */
-static void tell_all(struct mesh *m, struct mono now, struct mono since, struct view view)
+/* ---- what other hosts tell ------------------------------------------------------------------ */
+
+static void chain_of_told(const struct mesh *m, const struct told_path *t, struct chain *ret)
 {
-    struct locate_asked *asked = &m->asked;
+    ret->count = 0;
+    ret->boxes[ret->count++] = nic_box(t->from);
+    for (uint32_t hop = 0; hop < t->hop_count; hop++) {
+        ret->boxes[ret->count++] = router_box(&m->routers[t->hops[hop] - 1]);
+    }
+    if (!t->answered) {
+        ret->boxes[ret->count++] = nic_box(t->to);
+    }
+}
+
+static struct locate_route route_of_told(const struct mesh *m, const struct told_path *t,
+                                         struct host_id teller)
+{
+    struct chain chain;
+    struct locate_route r = {.from_host = t->host,
+                             .from = t->from,
+                             .to_host = t->answered ? HOST_NONE : t->to_host,
+                             .to = t->answered ? NIC_NONE : t->to,
+                             .teller = teller,
+                             .box_count = t->hop_count};
+
+    chain_of_told(m, t, &chain);
+    for (uint32_t i = 0; i < r.box_count; i++) {
+        const struct box *box = &chain.boxes[i + 1];
+        r.boxes[i] = (struct locate_box){.key = box->key, .kind = kind_of(box)};
+    }
+    return r;
+}
+
+/* It ends here: what this host heard of it itself. NULL: it doesn't, or nothing is known. */
+static const struct path_half *heard_here(const struct mesh *m, const struct told_path *t)
+{
+    for (uint32_t local = 0; local < m->config.nic_count && !t->answered; local++) {
+        const int edge =
+            nic_id_equal(m->nics[local].id, t->to) ? mesh_edge_find(m, local, t->from) : -1;
+        if (edge >= 0 && t->path < m->config.path_limit &&
+            (m->edges[edge].in[t->path].half.state == PATH_ALIVE ||
+             m->edges[edge].in[t->path].half.state == PATH_DEAD)) {
+            return &m->edges[edge].in[t->path].half;
+        }
+    }
+    return NULL;
+}
+
+static struct trials trials_of_told(const struct told_path *t, struct mono since)
+{
+    const struct mono sent_after = mono_add(since, span_ns(TOUCH_NS + ACK_NS + TOLD_SLACK));
+
+    if (t->answered) {
+        return (struct trials){.sent = t->heard.ns != MONO_NEVER.ns &&
+                                               mono_sub(t->heard, since).ns >= TOUCH_NS / 2
+                                           ? ANSWER_COUNT
+                                           : 0};
+    }
+    if (t->lost > 0) {
+        return (struct trials){.sent = t->lost, .lost = t->lost};
+    }
+    if (t->heard.ns != MONO_NEVER.ns && t->heard.ns >= sent_after.ns) {
+        return (struct trials){.sent = 1 + touches(sent_after, t->heard)};
+    }
+    return (struct trials){0, 0};
+}
+
+static void tell_told(const struct mesh *m, struct locate *l, struct mono now, struct mono since)
+{
+    const struct view in = {.out = false};
+
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+        const struct path_half *own = t ? heard_here(m, t) : NULL;
+        const struct trials trials = own ? trials_of(own, now, since, in)
+                                     : t ? trials_of_told(t, since)
+                                         : (struct trials){0, 0};
+
+        if (t && trials.sent > 0) {
+            const struct locate_route route = route_of_told(m, t, own ? own_host(m) : t->host);
+            tell(l, m->locate_numbers + i, &route, now, trials);
+        }
+    }
+}
+
+static int told_number(const struct mesh *m, struct mono now, struct nic_id from, struct nic_id to,
+                       uint8_t path)
+{
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+        if (t && !t->answered && t->path == path && nic_id_equal(t->from, from) &&
+            nic_id_equal(t->to, to)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* All that this host knows since the moment, once for all that ask at a time. wide: and what others tell. */
+static void tell_all(struct mesh *m, struct mono now, struct mono since, struct view view,
+                     bool wide)
+{
+    struct locate_asked *asked = wide ? &m->asked_wide : &m->asked;
+    struct locate *l = wide ? m->wide : m->locate;
     const int64_t apart = mono_sub(asked->since, since).ns;
 
     if (asked->now.ns == now.ns && asked->out == view.out && asked->loss == view.loss &&
-        asked->slow == view.slow && apart < SPREAD_NS && apart > -SPREAD_NS) {
+        asked->slow == view.slow && (!wide || asked->told == m->told_version) &&
+        apart < SPREAD_NS && apart > -SPREAD_NS) {
         return;
     }
-    *asked = (struct locate_asked){now, since, view.out, view.loss, view.slow, asked->times + 1};
-    for (uint32_t i = 0; i < m->locate_numbers; i++) {
-        locate_path_clear(m->locate, i);
+    *asked = (struct locate_asked){now,       since,           view.out,        view.loss,
+                                   view.slow, m->told_version, asked->times + 1};
+    for (uint32_t i = 0; i < m->locate_numbers + (wide ? TOLD_MAX : 0); i++) {
+        locate_path_clear(l, i);
     }
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
@@ -255,12 +363,15 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
             chain_of(m, e, p, view.out, &chain);
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
                 const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
-                tell(m, number_of(m, edge, p), &route, now, t);
+                tell(l, number_of(m, edge, p), &route, now, t);
             }
         }
     }
     if (view.out && !view.loss && !view.slow) {
-        tell_answers(m, now, since);
+        tell_answers(m, l, now, since);
+        if (wide) {
+            tell_told(m, l, now, since);
+        }
     }
 }
 
@@ -469,24 +580,19 @@ static void rule_out(const struct mesh *m, const struct mesh_edge *bad, struct m
     }
 }
 
-void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
-                 enum finding_direction direction, struct mesh_location *ret_location)
+/* By what this host saw itself. */
+static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path, struct view view,
+                         struct mesh_location *ret_location)
 {
     const struct mesh_edge *e = &m->edges[edge];
-    struct view view = {.out = direction == DIRECTION_OUT};
-    const struct path_half *half = half_of(e, path, view);
     struct locate_case answer;
     struct chain chain;
 
-    memset(ret_location, 0, sizeof *ret_location);
-    view.loss = half->state == PATH_LOSSY;
-    view.slow = !view.loss && half->state != PATH_DEAD && half->watch.slow;
-    rule_out(m, e, now, half->since, view, ret_location);
     chain_of(m, e, path, view.out, &chain);
     if (chain.count == 0) {
         return; /* any element may be it */
     }
-    tell_all(m, now, half->since, view);
+    tell_all(m, now, half_of(e, path, view)->since, view, false);
     if (!locate_answer(m->locate, now, BACKGROUND, number_of(m, edge, path), &answer)) {
         return;
     }
@@ -499,6 +605,110 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
                 sure, view);
     if (ret_location->key != 0) {
         count_explained(m, &answer, view, ret_location);
+    }
+}
+
+/* A path's last word before what began about then: who was heard for longer went another way first. */
+static void note_began(struct mono since, struct mono heard, struct mono *began)
+{
+    if (heard.ns != MONO_NEVER.ns && mono_sub(heard, since).ns <= TOUCH_NS + ACK_NS &&
+        heard.ns > began->ns) {
+        *began = heard;
+    }
+}
+
+/* The last word before it of all paths that lost by it, and how many end here. */
+static void explained_by_all(const struct mesh *m, struct mono now, struct mono since,
+                             const struct locate_case *c, struct mesh_location *where)
+{
+    const struct view out = {.out = true};
+    struct mono began = {INT64_MIN};
+
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        bool any = false;
+
+        for (uint8_t p = 0; e->used && !e->silent && p < m->config.path_limit; p++) {
+            const struct path_half *half = &e->out[p].half;
+            const int told = told_number(m, now, e->nic, m->nics[e->local].id, p);
+            const bool in = told >= 0 && e->in[p].half.state == PATH_DEAD &&
+                            locate_explains(m->wide, c, m->locate_numbers + (uint32_t)told);
+
+            if (trials_of(half, m->asked_wide.now, m->asked_wide.since, out).lost > 0 &&
+                locate_explains(m->wide, c, number_of(m, edge, p))) {
+                note_began(since, half->heard, &began);
+                where->paths++;
+                any = true;
+            }
+            where->paths += in;
+            any = any || in;
+        }
+        where->edges += any;
+    }
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+
+        if (t && t->lost > 0 && locate_explains(m->wide, c, m->locate_numbers + i)) {
+            note_began(since, t->heard, &began);
+        }
+    }
+    where->began = began.ns == INT64_MIN ? MONO_NEVER : began;
+}
+
+/* By what others told, too: only where what this host saw itself doesn't suffice. What comes in goes the way that its sender
+ * told. */
+static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_t path,
+                               struct view view, struct mesh_location *ret_location)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    const struct view out = {.out = true};
+    struct mesh_location wide = {.rules_out = ret_location->rules_out};
+    const int told = view.out ? -1 : told_number(m, now, e->nic, m->nics[e->local].id, path);
+    struct locate_case answer;
+    struct chain chain;
+
+    if (m->told_version == 0 || (!view.out && told < 0)) {
+        return;
+    }
+    if (view.out) {
+        chain_of(m, e, path, true, &chain);
+    } else {
+        chain_of_told(m, &m->told[told], &chain);
+    }
+    if (chain.count == 0) {
+        return;
+    }
+    tell_all(m, now, half_of(e, path, view)->since, out, true);
+    if (!locate_answer(m->wide, now, BACKGROUND,
+                       view.out ? number_of(m, edge, path) : m->locate_numbers + (uint32_t)told,
+                       &answer)) {
+        return;
+    }
+    set_suspect(m, &wide, &chain, &answer, likeliest(&answer, &chain, true),
+                answer.state == LOCATE_NAMED && one_thing(&answer), out);
+    const uint32_t was = ret_location->choice.total;
+    if (wide.suspect.kind != ELEMENT_UNKNOWN ||
+        (wide.choice.count > 0 && (was == 0 || wide.choice.total < was))) {
+        explained_by_all(m, now, half_of(e, path, view)->since, &answer, &wide);
+        *ret_location = wide;
+    }
+}
+
+void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
+                 enum finding_direction direction, struct mesh_location *ret_location)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    struct view view = {.out = direction == DIRECTION_OUT};
+    const struct path_half *half = half_of(e, path, view);
+
+    memset(ret_location, 0, sizeof *ret_location);
+    ret_location->began = MONO_NEVER;
+    view.loss = half->state == PATH_LOSSY;
+    view.slow = !view.loss && half->state != PATH_DEAD && half->watch.slow;
+    rule_out(m, e, now, half->since, view, ret_location);
+    locate_alone(m, now, edge, path, view, ret_location);
+    if (ret_location->suspect.kind == ELEMENT_UNKNOWN && half->state == PATH_DEAD) {
+        locate_with_others(m, now, edge, path, view, ret_location);
     }
 }
 

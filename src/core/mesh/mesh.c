@@ -106,6 +106,7 @@ uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16])
             r->number = m->config.fleet.routers[i].number;
         }
     }
+    r->name = router_name(r->place, r->number, r->hash);
     return m->router_count;
 }
 
@@ -263,6 +264,7 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fle
 {
     m->config.fleet = *fleet;
     m->router_count = 0; /* names may differ; hop lists are learned anew */
+    memset(m->told, 0, TOLD_MAX * sizeof(*m->told));
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         struct mesh_edge *e = &m->edges[edge];
         e->discover_next = now;
@@ -439,8 +441,13 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->trials = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
                                                    .calm = span_ns(FAULT_CALM_NS),
                                                    .own = config->fleet.peers[own].host});
-    if (!m->locate || !m->trials || !m->edges || !m->due || !m->pending || !m->sends ||
-        !m->verdicts || !m->routers || !m->delays || !m->choices || !m->rings) {
+    m->wide = locate_new(&(struct locate_config){.path_limit = m->locate_numbers + TOLD_MAX,
+                                                 .own = config->fleet.peers[own].host});
+    m->told = calloc(TOLD_MAX, sizeof(*m->told));
+    m->digests.next = MONO_NEVER;
+    m->digests.credit_at = m->digests.until = now;
+    if (!m->locate || !m->wide || !m->told || !m->trials || !m->edges || !m->due || !m->pending ||
+        !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices || !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -488,6 +495,8 @@ void mesh_free(struct mesh *m)
     free(m->choices);
     free(m->rings);
     locate_free(m->locate);
+    locate_free(m->wide);
+    free(m->told);
     locate_free(m->trials);
     free(m);
 }
@@ -556,7 +565,8 @@ void mesh_tick(struct mesh *m, struct mono now)
         m->due[edge] = mono_min(m->due[edge], mono_min(prober_due(e), verdict_due(m, e)));
     }
     mesh_faults_tick(m, now);
-    m->promised = MONO_NEVER;
+    digest_tick(m, now);
+    m->promised = digest_due(m);
     for (uint32_t i = 0; i < m->config.nic_count; i++) {
         discovery_tick(m, now, i);
         m->promised = mono_min(m->promised, discovery_due(m, i));

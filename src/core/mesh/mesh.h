@@ -108,10 +108,16 @@ struct mesh_verdict {
     struct span late;
 };
 
+/* What another host's digest told of its own paths, which is a host's own evidence but another's word (digest.c). `made`: by
+ * this host's clock. The caller has checked its age and that its sender goes by the same timeline. True: it told of losses. */
+bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe,
+                    struct mono made);
+
 struct mesh_counters {
     uint64_t sent, received, stamped, stamps_missing, not_sent;
     uint64_t replayed, unknown_sender, stale, own_id, unmatched_stamps, late_ticks;
     uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, sends_dropped;
+    uint64_t digests_sent, digests_heard, digests_refused;
 };
 
 /* NULL: no memory. The caller has checked the configuration. Edges are chosen at once. */
@@ -215,6 +221,8 @@ struct mesh_location {
     uint32_t paths, edges; /* that it explains */
     uint64_t
         key; /* alike for findings with one cause, or one likeliest; 0: any element may be it */
+    struct mono
+        began; /* of all paths that it explains the last word before; MONO_NEVER: not known */
 };
 /* A fault that the trials of all own paths name: what lost all for a while, told when it is over; or what loses a share,
  * told when it is named, and when it is over. */

@@ -385,7 +385,7 @@ static void remember(struct mesh *m, struct mono now, struct mesh_edge *e,
 #define VERSION_TURN  16   /* long enough for each path to be heard and an answer to come */
 
 /* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
- * never answer: both are tried in turn. One that began anew is answered in what it speaks now: it may have been rolled
+ * never answer: all are tried in turn. One that began anew is answered in what it speaks now: it may have been rolled
  * back. And once in a while the newest is tried again, so that an edge that was stepped down by chance, or for a peer
  * that was upgraded since, climbs again. */
 static uint8_t version_for(struct mesh_edge *e)
@@ -393,7 +393,8 @@ static uint8_t version_for(struct mesh_edge *e)
     const uint32_t n = e->version_count++;
 
     if (e->version == 0) {
-        return n / VERSION_TURN % 2 == 0 ? PROBE_VERSION : PROBE_VERSION_LOWEST;
+        return (uint8_t)(PROBE_VERSION -
+                         n / VERSION_TURN % (PROBE_VERSION - PROBE_VERSION_LOWEST + 1));
     }
     if (e->stranger.present && e->stranger_version < e->version) {
         return e->stranger_version;
@@ -407,7 +408,7 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
     struct probe *probe = &send->probe;
     struct mesh_edge *e = entry->edge >= 0 ? &m->edges[entry->edge] : NULL;
 
-    probe->version = e ? version_for(e) : PROBE_VERSION;
+    probe->version = e ? version_for(e) : PROBE_VERSION_BEFORE;
     probe->version_lowest = PROBE_VERSION_LOWEST;
     probe->type = (enum probe_type)entry->type;
     probe->src = m->nics[entry->local].id;
@@ -416,6 +417,15 @@ static void build(struct mesh *m, struct mono now, const struct send_entry *entr
     probe->second = entry->second;
     if (entry->type == PROBE_QUERY || entry->type == PROBE_ANSWER) {
         probe->query = entry->query;
+        return;
+    }
+    if (entry->type == PROBE_DIGEST) {
+        probe->version = PROBE_VERSION_DIGEST;
+        if (entry->seq == DIGEST_TO_PEER) {
+            digest_to_peer(m, now, entry->edge, &probe->digest);
+        } else {
+            probe->digest = m->digests.packets[entry->seq % DIGEST_MAX];
+        }
         return;
     }
     fill_slots(e, entry, probe);

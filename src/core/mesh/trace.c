@@ -4,10 +4,11 @@
 
 #include "core/mesh/hops.h"
 
-#define TRACE_AGAIN  (110 * NS_PER_MS)
-#define TRACE_SHARED (100 * NS_PER_MS)
-#define TRACE_OLD    (2 * NS_PER_S)
-#define TRACE_ROUNDS 2
+#define TRACE_AGAIN    (110 * NS_PER_MS)
+#define TRACE_SHARED   (100 * NS_PER_MS)
+#define TRACE_OLD      (2 * NS_PER_S)
+#define TRACE_ROUNDS   2
+#define TRACE_APART_US 100000
 
 /* Another path of this NIC takes the same hops and was traced just now: its answers are ours. */
 static const struct path_out *traced_alike(const struct mesh *m, struct mono now, uint32_t local,
@@ -30,6 +31,38 @@ static const struct path_out *traced_alike(const struct mesh *m, struct mono now
     return NULL;
 }
 
+/* Its first packet was sent when the path had lost one already. A path may be traced that was just slow, and die then: what
+ * its routers answered tells nothing of that. Which packet was the first that was lost: packets of a path come close to each
+ * other, and of those not each is acknowledged; of the next ones at least one would be. */
+static bool trace_counts(const struct path_out *out, struct mono now)
+{
+    const struct sent_slot *last = &out->sent[out->acked % SLOT_COUNT];
+
+    for (uint32_t seq = out->acked + 1; last->seq == out->acked && seq != out->seq_next; seq++) {
+        const struct sent_slot *slot = &out->sent[seq % SLOT_COUNT];
+
+        if (slot->seq == seq && slot->at_us - last->at_us >= TRACE_APART_US) { /* modulo 2^32 */
+            const uint32_t age_us = (uint32_t)(now.ns / NS_PER_US) - slot->at_us;
+            return mono_sub(now, out->trace_began).ns <= (int64_t)age_us * NS_PER_US;
+        }
+    }
+    return false;
+}
+
+int trace_reached(const struct path_out *out, struct mono now)
+{
+    int last = -1;
+
+    if (out->trace_rounds == 0 || out->trace_answered == 0 || !out->acked_any ||
+        !trace_counts(out, now)) {
+        return -1;
+    }
+    for (int hop = 0; hop < out->hop_count; hop++) {
+        last = (out->trace_answered & (1u << hop)) != 0 ? hop : last;
+    }
+    return last;
+}
+
 void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -45,17 +78,23 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
          (out->half.heard.ns != MONO_NEVER.ns && out->half.heard.ns > out->traced.ns))) {
         out->trace_rounds = 0;
     }
+    if (out->trace_rounds > 0 && out->acked_any && !trace_counts(out, now)) {
+        out->trace_rounds = 0;
+    }
     if (out->trace_rounds >= TRACE_ROUNDS ||
         (out->trace_rounds > 0 && mono_sub(now, out->traced).ns < TRACE_AGAIN)) {
         return;
     }
     out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
     alike = traced_alike(m, now, e->local, out);
+    out->trace_began = out->trace_rounds == 0 ? now : out->trace_began;
     out->trace_rounds++;
     out->traced = now;
     if (alike) {
         out->trace_answered |= alike->trace_answered;
         out->traced = alike->traced;
+        out->trace_began =
+            alike->trace_began.ns < out->trace_began.ns ? alike->trace_began : out->trace_began;
         return;
     }
     for (uint8_t ttl = 1; ttl <= out->hop_count; ttl++) {
@@ -127,6 +166,7 @@ void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct ni
                 continue;
             }
             out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+            out->trace_began = out->trace_rounds == 0 ? now : out->trace_began;
             out->trace_rounds = out->trace_rounds == 0 ? 1 : out->trace_rounds;
             out->traced = now;
             note_answer(m, now, local, out->signature, hop);

@@ -30,6 +30,9 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
     half->state = (uint8_t)state;
     half->deaths += state == PATH_DEAD;
+    if (state == PATH_DEAD) {
+        digest_alarm(m, now);
+    }
     /* a path died when it was last heard, not when that was proven */
     half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard
                   : event == PATH_REVIVED                               ? half->back
@@ -418,6 +421,9 @@ static void silence_tick(struct mesh *m, struct mono now, int edge)
         path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
     }
     mesh_spare_add(m, now, edge);
+    if (e->heard.ns != MONO_NEVER.ns) {
+        digest_alarm(m, now);
+    }
     mesh_verdict_push(
         m, (struct mesh_verdict){.kind = MESH_PEER_SILENT, .edge = edge, .since = since});
 }

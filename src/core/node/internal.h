@@ -171,7 +171,12 @@ void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t a
 void node_astray_check(struct node *n, struct mono now);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
 
+/* node_digest.c */
+bool node_digest_fill(const struct node *n, uint32_t local, struct probe *probe);
+void node_digest_heard(struct node *n, struct mono now, const struct node_receive *event);
+
 /* node_incident.c */
+void node_incident_news(struct node *n, struct mono now); /* others told of losses */
 void node_finding_path(struct node *n, struct mono now, const struct mesh_verdict *v);
 void node_incident_forget(struct node *n, struct mono now, int edge);
 void node_incident_tick(struct node *n, struct mono now);

@@ -225,6 +225,8 @@ void node_on_receive(struct node *n, struct mono now, const struct node_receive 
     }
     if (event->probe.type == PROBE_QUERY || event->probe.type == PROBE_ANSWER) {
         node_clock_query(n, now, event);
+    } else if (event->probe.type == PROBE_DIGEST) {
+        node_digest_heard(n, now, event);
     } else if (heard.edge >= 0) {
         node_clock_heard(n, now, event, &heard);
     }
@@ -409,9 +411,15 @@ bool node_next_action(struct node *n, struct node_action *ret_action)
     int edge;
 
     memset(ret_action, 0, sizeof *ret_action);
-    if (mesh_next_send(n->mesh, n->now, &ret_action->send, &edge)) {
+    while (mesh_next_send(n->mesh, n->now, &ret_action->send, &edge)) {
+        const bool digest = ret_action->send.probe.type == PROBE_DIGEST;
+
+        if (!digest) {
+            node_clock_fill(n, ret_action->send.local, &ret_action->send.probe);
+        } else if (!node_digest_fill(n, ret_action->send.local, &ret_action->send.probe)) {
+            continue; /* without fleet time nobody could tell how old it is */
+        }
         ret_action->kind = NODE_SEND;
-        node_clock_fill(n, ret_action->send.local, &ret_action->send.probe);
         return true;
     }
     if (n->queue_count > 0) {

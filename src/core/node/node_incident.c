@@ -13,6 +13,7 @@
 #define IN_NS          (450 * NS_PER_MS)
 #define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again */
 #define AGAIN_UNTIL_NS (3 * NS_PER_S)
+#define NEWS_NS        (20 * NS_PER_MS)
 #define AGAIN_LATE_NS  NS_PER_S /* then: ways are learnt meanwhile, and paths come back */
 #define SLOW_NS        NS_PER_S /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
@@ -266,6 +267,14 @@ static void fill_place(struct finding *f, const struct mesh_location *where, uin
     f->numbers[at + 1] = where->key == 0 ? 1 : where->edges;
 }
 
+/* All hosts that heard the same digests come to the same moment. */
+static void set_began(struct node *n, struct finding *f, const struct mesh_location *where)
+{
+    if (where->began.ns != MONO_NEVER.ns) {
+        node_finding_since(n, f, where->began);
+    }
+}
+
 static bool is_named(const struct finding *f)
 {
     return f->suspect.kind != ELEMENT_UNKNOWN;
@@ -328,6 +337,7 @@ static void improve(struct node *n, struct open_finding *o, const struct mesh_lo
     }
     o->cause = cause;
     fill_place(&o->finding, where, o->paths);
+    set_began(n, &o->finding, where);
     o->finding.phase = o->quiet ? FINDING_OPENED : FINDING_UPDATED;
     if (!o->quiet) {
         node_finding_push(n, &o->finding);
@@ -368,6 +378,7 @@ static void settle(struct node *n, struct mono now, struct bad_path *b,
     b->incident = o->finding.number;
     fill(n, now, &o->finding, b, &info);
     fill_place(&o->finding, where, n->bad_waiting + 1);
+    set_began(n, &o->finding, where);
     if (b->kind == FINDING_PATH_DEAD) {
         node_incident_note(n, &o->finding, cause);
     }
@@ -418,6 +429,17 @@ static void settle_round(struct node *n, struct mono now, bool sure)
     }
 }
 
+void node_incident_news(struct node *n, struct mono now)
+{
+    const struct mono soon = mono_add(now, span_ns(NEWS_NS));
+
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        if (n->open[i].finding.kind == FINDING_PATH_DEAD && !is_named(&n->open[i].finding)) {
+            n->incident_again = mono_min(n->incident_again, soon);
+        }
+    }
+}
+
 /* What was told as unknown: what has come since may name it. */
 static void look_again(struct node *n, struct mono now)
 {
@@ -427,14 +449,13 @@ static void look_again(struct node *n, struct mono now)
     for (uint32_t i = 0; i < count; i++) {
         const struct bad_path *b = &n->bad[i];
         struct open_finding *o =
-            b->kind == FINDING_PATH_DEAD && !b->waiting && b->direction == DIRECTION_OUT
-                ? incident_by_number(n, b->incident)
-                : NULL;
+            b->kind == FINDING_PATH_DEAD && !b->waiting ? incident_by_number(n, b->incident) : NULL;
         struct mesh_location where;
 
         if (o && o->said && !is_named(&o->finding) && o->looked.ns != now.ns) {
-            o->looked = now; /* one path of a finding is enough */
-            mesh_locate(n->mesh, now, b->edge, b->path, DIRECTION_OUT, &where);
+            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
+                        &where);
+            o->looked = where.key != 0 ? now : o->looked; /* one path of a finding is enough */
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
             any = any || !is_named(&o->finding);
         }

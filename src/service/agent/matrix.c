@@ -246,7 +246,7 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
         .source_port = NODE_PORT_BASE_DEFAULT,
         .net_class = NODE_CLASS_JOB,
         .want_stamp = !tells,
-        .probe = {.version = PROBE_VERSION,
+        .probe = {.version = PROBE_VERSION_BEFORE,
                   .version_lowest = PROBE_VERSION_LOWEST,
                   .type = PROBE_ROUND,
                   .src = {own_number(a, local)},

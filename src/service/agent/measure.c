@@ -166,7 +166,7 @@ static void send_one(struct agent *a, const struct measure_send *s)
         .source_port = (uint16_t)(NODE_PORT_BASE_DEFAULT + s->port),
         .net_class = NODE_CLASS_JOB,
         .want_stamp = 1,
-        .probe = {.version = PROBE_VERSION,
+        .probe = {.version = PROBE_VERSION_BEFORE,
                   .version_lowest = PROBE_VERSION_LOWEST,
                   .type = PROBE_MEASURE,
                   .src = a->config->peers[a->config->nics[s->pair.local].peer].nic,
@@ -244,7 +244,7 @@ static void answer(struct agent *a, const struct node_receive *r)
                                    .source_port =
                                        (uint16_t)(NODE_PORT_BASE_DEFAULT + port % MEASURE_PORT_MAX),
                                    .net_class = NODE_CLASS_JOB,
-                                   .probe = {.version = PROBE_VERSION,
+                                   .probe = {.version = PROBE_VERSION_BEFORE,
                                              .version_lowest = PROBE_VERSION_LOWEST,
                                              .type = PROBE_MEASURED,
                                              .src = r->probe.dst,

@@ -61,6 +61,8 @@ struct world {
     uint16_t path_limit[WORLD_HOSTS]; /* of a host; 0: the usual */
     uint32_t astray;                  /* bits of hosts whose packets say that they aren't in step */
     uint64_t sends, losses, drains;
+    uint32_t liars; /* bits of hosts whose digests `lie` changes */
+    void (*lie)(const struct world *w, struct probe_digest *digest);
 };
 
 static inline uint32_t world_leaf(const struct world *w, uint32_t host)
@@ -307,6 +309,9 @@ static inline void world_drain(struct world *w, uint32_t host)
     while (node_next_action(h->node, &a)) {
         world_digest(h, &a);
         if (a.kind == NODE_SEND) {
+            if (a.send.probe.type == PROBE_DIGEST && (w->liars & 1u << host) != 0) {
+                w->lie(w, &a.send.probe.digest);
+            }
             world_send(w, host, &a.send);
         } else if (a.kind == NODE_FINDING && h->finding_count < WORLD_EVENTS) {
             h->findings[h->finding_count++] = (struct node_finding_log){a.finding, w->now};

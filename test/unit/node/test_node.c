@@ -269,6 +269,117 @@ static void a_dead_spine_is_told_once(void **state)
     world_done(&w);
 }
 
+/* ---- digests ---- */
+
+/* The last word of each host about paths that died, into *ret by host; how many hosts said one. */
+static uint32_t last_words(int64_t after, struct finding ret[static WORLD_HOSTS])
+{
+    uint32_t count = 0;
+
+    for (uint32_t h = 0; h < w.host_count; h++) {
+        bool any = false;
+
+        for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
+            const struct node_finding_log *f = &w.hosts[h].findings[i];
+            if (f->at >= after && f->finding.kind == FINDING_PATH_DEAD) {
+                ret[count] = f->finding;
+                any = true;
+            }
+        }
+        count += any;
+    }
+    return count;
+}
+
+/* No server: who sends into the hole and who only misses what others sent come to one name and one moment. */
+static void all_hosts_name_one_fault(void **state)
+{
+    struct finding words[WORLD_HOSTS];
+
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        start_all(seed, 6, 2, true);
+        world_run(&w, 40 * NS_PER_S);
+        const int64_t cut = w.now;
+        w.trunk_loss[seed % 2][2][seed / 2 % 2] = 1;
+        world_run(&w, 5 * NS_PER_S);
+        const uint32_t count = last_words(cut, words);
+        assert_int_equal(count, 6);
+        for (uint32_t i = 1; i < count; i++) {
+            if (!finding_fault_same(&words[0], &words[i])) {
+                print_findings();
+            }
+            assert_true(finding_fault_same(&words[0], &words[i]));
+        }
+        world_done(&w);
+    }
+}
+
+/* All that it sends is lost, and so was what it doesn't tell. */
+static void accuse(const struct world *world, struct probe_digest *digest)
+{
+    const struct probe_digest was = *digest;
+    struct probe_observation o;
+    uint16_t at = 0;
+
+    *digest = (struct probe_digest){.made = was.made, .from = was.from};
+    while (digest->count < was.count && probe_digest_next(&was, &at, &o)) {
+        o.lost = o.answered ? 0 : 8;
+        o.age_ms = 900;
+        assert_true(probe_digest_put(digest, &o));
+    }
+}
+
+/* Nothing was ever lost. */
+static void acquit(const struct world *world, struct probe_digest *digest)
+{
+    const struct probe_digest was = *digest;
+    struct probe_observation o;
+    uint16_t at = 0;
+
+    *digest = (struct probe_digest){.made = was.made, .from = was.from};
+    while (digest->count < was.count && probe_digest_next(&was, &at, &o)) {
+        o.lost = 0;
+        o.age_ms = 0;
+        assert_true(probe_digest_put(digest, &o));
+    }
+}
+
+/* One host lies about everybody, while a trunk is dead: nobody names anything else. And while all is well nobody says
+ * anything. */
+static void one_liar_names_nothing_and_clears_nothing(void **state)
+{
+    struct finding words[WORLD_HOSTS];
+
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        start_all(seed, 6, 2, true);
+        w.liars = 1u << seed;
+        w.lie = seed % 2 ? accuse : acquit;
+        world_run(&w, 40 * NS_PER_S);
+        assert_int_equal(count_kind(FINDING_PATH_DEAD), 0);
+        const int64_t cut = w.now;
+        w.trunk_loss[1][2][0] = 1;
+        world_run(&w, 5 * NS_PER_S);
+        const uint32_t count = last_words(cut, words);
+        assert_true(count >= 5);
+        for (uint32_t i = 0; i < count; i++) {
+            const struct element *e = &words[i].suspect;
+            const bool right = e->kind == ELEMENT_TRUNK && e->b.number == 2;
+            bool listed = words[i].choice.total > words[i].choice.count;
+
+            for (uint32_t k = 0; k < words[i].choice.count; k++) {
+                const struct element *c = &words[i].choice.one_of[k];
+                listed =
+                    listed || (c->kind == ELEMENT_TRUNK && c->a.number == 1 && c->b.number == 2);
+            }
+            if (e->kind != ELEMENT_UNKNOWN ? !right : words[i].choice.count > 0 && !listed) {
+                print_findings();
+            }
+            assert_true(e->kind != ELEMENT_UNKNOWN ? right : words[i].choice.count == 0 || listed);
+        }
+        world_done(&w);
+    }
+}
+
 static void one_way_dead_nic_is_named(void **state)
 {
     struct finding f;
@@ -734,6 +845,8 @@ int main(void)
         cmocka_unit_test(a_hole_while_ways_are_learnt_is_one_finding),
         cmocka_unit_test(who_is_out_of_step_for_a_minute_is_said),
         cmocka_unit_test(loops_show_asymmetry),
+        cmocka_unit_test(all_hosts_name_one_fault),
+        cmocka_unit_test(one_liar_names_nothing_and_clears_nothing),
         cmocka_unit_test(one_seed_one_history),
         cmocka_unit_test(a_restart_is_warm),
         cmocka_unit_test(fewer_peers_while_it_runs),

@@ -1,0 +1,345 @@
+/* Digests: who is told, how much, and what of it a host takes from others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/mesh/internal.h"
+
+#define PORT_BASE 7640
+#define HOSTS     4
+#define NICS      2
+#define SPINES    2
+
+static struct mesh *m;
+static struct mono now;
+static struct mesh_peer peers[HOSTS * NICS];
+static struct mesh_router routers[2 + SPINES];
+
+/* Hosts 0 and 1 are at leaf 0, 2 and 3 at leaf 1. */
+static uint32_t leaf_of(uint32_t nic)
+{
+    return nic / NICS / 2;
+}
+
+static int begin(void **state)
+{
+    now = (struct mono){1000 * NS_PER_S};
+    for (uint32_t i = 0; i < HOSTS * NICS; i++) {
+        peers[i] = (struct mesh_peer){.nic = {i}, .host = {i / NICS}, .leaf = (uint16_t)leaf_of(i)};
+    }
+    for (uint32_t i = 0; i < 2 + SPINES; i++) {
+        routers[i] = (struct mesh_router){.address = {10, (uint8_t)i},
+                                          .place = i < 2 ? PLACE_LEAF : PLACE_SPINE,
+                                          .number = i < 2 ? i : i - 2};
+    }
+    const struct mesh_config config = {.nic_count = NICS,
+                                       .nics = {{0}, {1}},
+                                       .fleet = {.seed = 7,
+                                                 .peers = peers,
+                                                 .peer_count = HOSTS * NICS,
+                                                 .routers = routers,
+                                                 .router_count = 2 + SPINES},
+                                       .seed = 3,
+                                       .port_base = PORT_BASE,
+                                       .edge_limit = 28,
+                                       .ring_peers = 16,
+                                       .full_limit = 20,
+                                       .path_limit = SPINES,
+                                       .no_discovery = true,
+                                       .interval = span_ms(100),
+                                       .grid = span_ms(5),
+                                       .late = span_ms(25)};
+    m = mesh_new(&config, now);
+    if (!m) {
+        return 1;
+    }
+    for (int edge = 0; edge < m->edge_capacity; edge++) { /* all is well and known */
+        struct mesh_edge *e = &m->edges[edge];
+
+        e->fresh = true;
+        e->version = PROBE_VERSION;
+        e->heard = now;
+        for (uint8_t p = 0; e->used && p < SPINES; p++) {
+            struct path_out *out = &e->out[p];
+            out->half.state = e->in[p].half.state = PATH_ALIVE;
+            out->half.heard = e->in[p].half.heard = now;
+            out->signature = hash_u64(p, leaf_of(e->nic.index)) | 1;
+            out->hops[out->hop_count++] = (uint16_t)mesh_router(m, routers[0].address);
+            if (leaf_of(e->nic.index) != 0) {
+                out->hops[out->hop_count++] = (uint16_t)mesh_router(m, routers[2 + p].address);
+                out->hops[out->hop_count++] = (uint16_t)mesh_router(m, routers[1].address);
+            }
+        }
+    }
+    return 0;
+}
+
+static int end(void **state)
+{
+    mesh_free(m);
+    return 0;
+}
+
+/* Whatever works goes on being heard. */
+static void pass(int64_t ns)
+{
+    now = mono_add(now, span_ns(ns));
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+
+        e->heard = now;
+        for (uint8_t p = 0; e->used && p < SPINES; p++) {
+            e->out[p].half.heard = e->out[p].half.state == PATH_ALIVE ? now : e->out[p].half.heard;
+        }
+    }
+}
+
+/* Digests of one look, by host that they go to; all else that is sent is forgotten. */
+static uint32_t digests(uint32_t to[static HOSTS], struct probe_digest *first)
+{
+    struct mesh_send send;
+    uint32_t count = 0;
+    int edge;
+
+    memset(to, 0, HOSTS * sizeof(*to));
+    digest_tick(m, now);
+    while (mesh_next_send(m, now, &send, &edge)) {
+        if (send.probe.type == PROBE_DIGEST) {
+            assert_int_equal(send.probe.version, PROBE_VERSION_DIGEST);
+            if (count++ == 0 && first) {
+                *first = send.probe.digest;
+            }
+            to[send.peer.index / NICS]++;
+        }
+    }
+    return count;
+}
+
+static int edge_to(uint32_t local, uint32_t nic)
+{
+    const int edge = mesh_edge_find(m, local, (struct nic_id){nic});
+    assert_true(edge >= 0);
+    return edge;
+}
+
+static void kill_path(uint32_t local, uint32_t nic, uint8_t path)
+{
+    path_half_move(m, now, edge_to(local, nic), path, DIRECTION_OUT, PATH_PROVEN, 6);
+}
+
+static void a_quiet_fleet_tells_nothing(void **state)
+{
+    uint32_t to[HOSTS];
+
+    for (uint32_t i = 0; i < 100; i++) {
+        pass(100 * NS_PER_MS);
+        assert_int_equal(digests(to, NULL), 0);
+    }
+}
+
+static void a_death_is_told_to_every_host_and_lost_ones_first(void **state)
+{
+    struct probe_digest first;
+    struct probe_observation o;
+    uint32_t to[HOSTS], rounds = 0;
+    uint16_t at = 0;
+
+    kill_path(0, 4, 1);
+    pass(600 * NS_PER_MS);
+    assert_true(digests(to, &first) > 0);
+    assert_true(to[0] == 0 && to[1] > 0 && to[2] > to[1] && to[3] > 0); /* its own ways, beside */
+    assert_true(probe_digest_next(&first, &at, &o));
+    while (first.count > 0 && o.lost == 0 && probe_digest_next(&first, &at, &o)) {
+    }
+    assert_true(o.to.index == 4 && o.path == 1 && o.lost == 3 && o.age_ms == 600 &&
+                o.hop_count == 3);
+    for (uint32_t i = 0; i < 100; i++) {
+        pass(100 * NS_PER_MS);
+        rounds += digests(to, NULL) > 0;
+    }
+    assert_in_range(rounds, 8, 14); /* then it is known */
+}
+
+static void who_can_not_read_them_gets_none(void **state)
+{
+    uint32_t to[HOSTS];
+
+    for (uint32_t nic = 4; nic < 6; nic++) {
+        m->edges[edge_to(0, nic)].version = m->edges[edge_to(1, nic)].version =
+            PROBE_VERSION_DIGEST - 1;
+    }
+    kill_path(0, 6, 1);
+    pass(NS_PER_S);
+    assert_true(digests(to, NULL) > 0);
+    assert_true(to[2] == 0 && to[1] > 0 && to[3] > 0);
+}
+
+/* A question goes to hosts that were never heard, too: those of before must be able to read it. */
+static void a_question_is_asked_in_the_version_before(void **state)
+{
+    const struct probe_query query = {.subject = {4}, .number = 1};
+    struct mesh_send send;
+    int edge;
+
+    m->nics[0].burst_credit = NS_PER_S;
+    assert_true(mesh_query(m, 0, (struct nic_id){6}, &query, false));
+    assert_true(mesh_next_send(m, now, &send, &edge));
+    assert_int_equal(send.probe.type, PROBE_QUERY);
+    assert_int_equal(send.probe.version, PROBE_VERSION - 1);
+}
+
+static void what_is_told_has_a_ceiling(void **state)
+{
+    uint32_t to[HOSTS], count = 0;
+
+    for (uint32_t i = 0; i < 200; i++) { /* something dies all the time */
+        const uint32_t nic = 2 + i % 6;
+        struct path_half *half = &m->edges[edge_to(i % 2, nic)].out[i % SPINES].half;
+        half->state = PATH_ALIVE;
+        kill_path(i % 2, nic, (uint8_t)(i % SPINES));
+        pass(100 * NS_PER_MS);
+        count += digests(to, NULL);
+    }
+    assert_in_range(count, 200, NICS * (80 + 40 * 20));
+}
+
+/* ---- what others tell ---- */
+
+static struct probe told_by(uint32_t host, const struct probe_observation *o)
+{
+    struct probe probe = {.type = PROBE_DIGEST,
+                          .version = PROBE_VERSION,
+                          .src = {host * NICS},
+                          .dst = {0},
+                          .digest = {.from = {host * NICS}}};
+    assert_true(probe_digest_put(&probe.digest, o));
+    return probe;
+}
+
+static struct probe_observation lost_one(uint32_t to)
+{
+    return (struct probe_observation){.to = {to},
+                                      .path = 1,
+                                      .lost = 4,
+                                      .hop_count = 1,
+                                      .age_ms = 800,
+                                      .hops = {{router_name(PLACE_LEAF, 1, 0), PROBE_HOP_LEAF}}};
+}
+
+static uint32_t told_count(void)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        count += digest_told(m, now, i) != NULL;
+    }
+    return count;
+}
+
+static bool hear(const struct probe *probe)
+{
+    return mesh_on_digest(m, now, 0, probe, now);
+}
+
+static void only_own_paths_of_a_known_host_count(void **state)
+{
+    const struct probe_observation o = lost_one(6);
+    struct probe probe = told_by(2, &o);
+
+    assert_true(hear(&probe));
+    assert_int_equal(told_count(), 1);
+    probe.digest.from.index = 2; /* a NIC of host 1 */
+    assert_false(hear(&probe));
+    probe = told_by(2, &o);
+    probe.dst.index = 1; /* to another NIC: played again elsewhere */
+    assert_false(hear(&probe));
+    probe = told_by(2, &o);
+    m->edges[edge_to(0, 4)].fresh = false; /* it doesn't know us: it may be a replay */
+    assert_false(hear(&probe));
+    assert_int_equal(m->counters.digests_refused, 3);
+    m->edges[edge_to(0, 4)].fresh = true;
+    struct probe_observation other = lost_one(5); /* from one of its NICs to another */
+    probe = told_by(2, &other);
+    (void)hear(&probe);
+    other = lost_one(900); /* no member */
+    probe = told_by(2, &other);
+    (void)hear(&probe);
+    other = lost_one(7);
+    other.hops[0].name++; /* a router that nobody knows */
+    probe = told_by(2, &other);
+    (void)hear(&probe);
+    assert_int_equal(told_count(), 1);
+}
+
+static void an_older_digest_changes_nothing(void **state)
+{
+    const struct probe_observation o = lost_one(6);
+    struct probe_observation well = o;
+
+    well.lost = 0;
+    const struct probe before = told_by(2, &o), after = told_by(2, &well);
+    assert_true(mesh_on_digest(m, now, 0, &after, now) == false);
+    const uint32_t version = m->told_version;
+    assert_int_equal(digest_told(m, now, 0)->lost, 0);
+    (void)mesh_on_digest(m, now, 0, &before, mono_add(now, span_ns(-1)));
+    (void)mesh_on_digest(m, now, 0, &before, now);
+    assert_int_equal(digest_told(m, now, 0)->lost, 0);
+    assert_int_equal(m->told_version, version);
+    assert_true(mesh_on_digest(m, now, 0, &before, mono_add(now, span_ns(1))));
+    assert_int_equal(digest_told(m, now, 0)->lost, 4);
+    pass(6 * NS_PER_S); /* and it ages */
+    assert_int_equal(told_count(), 0);
+}
+
+static void one_host_fills_its_own_share_only(void **state)
+{
+    struct probe_observation o = lost_one(6);
+    struct probe probe = told_by(1, &o);
+
+    (void)hear(&probe);
+    for (uint32_t i = 0; i < 128; i++) {
+        o.path = (uint8_t)i;
+        probe = told_by(2, &o);
+        now = mono_add(now, span_ms(1));
+        (void)hear(&probe);
+    }
+    assert_int_equal(told_count(), 1 + TOLD_HOST_MAX);
+}
+
+/* Only what is news makes a host tell its own: two hosts don't keep each other telling. */
+static void what_is_no_news_starts_no_round(void **state)
+{
+    const struct probe_observation o = lost_one(6);
+    const struct probe probe = told_by(2, &o);
+    uint32_t to[HOSTS], rounds = 0;
+
+    assert_true(hear(&probe));
+    for (uint32_t i = 0; i < 100; i++) {
+        pass(100 * NS_PER_MS);
+        (void)hear(&probe);
+        rounds += digests(to, NULL) > 0;
+    }
+    assert_in_range(rounds, 1, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_quiet_fleet_tells_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(a_death_is_told_to_every_host_and_lost_ones_first, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(who_can_not_read_them_gets_none, begin, end),
+        cmocka_unit_test_setup_teardown(a_question_is_asked_in_the_version_before, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_told_has_a_ceiling, begin, end),
+        cmocka_unit_test_setup_teardown(only_own_paths_of_a_known_host_count, begin, end),
+        cmocka_unit_test_setup_teardown(an_older_digest_changes_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(one_host_fills_its_own_share_only, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_no_news_starts_no_round, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
