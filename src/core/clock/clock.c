@@ -379,10 +379,13 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
     if (e->heard && e->level_known && heard->phase == CLOCK_TRACK) {
         const double moved =
             clock_map_difference(&heard->map, heard->map.r, &e->peer.map, heard->map.r);
-        contain_move(e, moved);
-        e->expected_ns = !e->tracking        ? e->level_ns /* its map was no time until now */
-                         : fabs(moved) < 1e4 ? e->expected_ns + moved
-                                             : e->expected_ns;
+        if (!e->tracking || fabs(moved) >= 1e4) {
+            contain_move(e, moved);
+            e->expected_ns =
+                e->tracking ? e->expected_ns : e->level_ns; /* its map was no time until now */
+        } else {
+            edge_move(c, e, moved);
+        }
     }
     bound_hear(e, heard, now);
     if ((heard->phase == CLOCK_TRACK) != e->tracking) {
@@ -516,8 +519,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     dy = fmin(CLOCK_RATE_STEP_MAX * 1e9, fmax(-CLOCK_RATE_STEP_MAX * 1e9, dy));
     clock_move(c, now, dx, dy * 1e-9);
     for (int i = 0; i < c->capacity; i++) {
-        c->edges[i].expected_ns -= dx;
-        contain_move(&c->edges[i], -dx);
+        edge_move(c, &c->edges[i], -dx);
     }
     bank_shift(&c->bank, dx, dy);
     disturbance_merge(c, now);

@@ -342,6 +342,12 @@ double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
 bool edge_elsewhere(const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
+/* Where it is isn't known any more: its next packets both ways tell. */
+void edge_begin_level(struct clock_edge *e);
+/* Parts of the fleet meet again: its level is how far apart they are by now, and no mean over seconds in which they moved. */
+bool edge_on_the_move(const struct clock *c, const struct clock_edge *e);
+/* One of the two maps moved, and theta with it. */
+void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns);
 /* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */
 bool edge_vouches(const struct clock_edge *e);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */

@@ -56,7 +56,7 @@ static void note_return(const struct clock *c, struct clock_edge *e)
         e->returned = true;
         e->returned_at = c->now;
         e->gone_s = gone_s;
-        e->level_weight = 0;
+        edge_begin_level(e);
     } else if (c->now.ns - e->returned_at.ns > RETURN_NS) {
         e->returned = false;
     }
@@ -411,6 +411,9 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         const double e_clipped = fmin(e->expected_ns + most, fmax(e->expected_ns - most, e->e_ns));
         e->level_ns += fmin(1, gain) * (e_clipped - e->level_ns);
         e->expected_ns += EXPECT_GAIN * fmin(most, fmax(-most, e->e_ns - e->expected_ns));
+        if (edge_on_the_move(c, e)) {
+            e->level_ns = e->expected_ns;
+        }
         if (e->config.witness) {
             e->witness_ms += 0.005 * (e->e_ns * e->e_ns - e->witness_ms);
         }

@@ -26,6 +26,7 @@
 #define SHAPE_NS       (1 * NS_PER_S) /* the start's errors aren't the packets' */
 #define STAMP_AGE_MAX  (4 * NS_PER_S)
 #define HUSH_KEPT      0.95
+#define FIND_NS        (1 * NS_PER_S)
 #define EXCESS_GAIN    0.02
 #define EXCESS_MAX     400
 #define EXCESS_USUAL   1.5
@@ -39,6 +40,27 @@ bool edge_live(const struct clock *c, const struct clock_edge *e)
 bool edge_elsewhere(const struct clock_edge *e)
 {
     return e->level_known && fabs(e->expected_ns) > ELSEWHERE_NS;
+}
+
+bool edge_on_the_move(const struct clock *c, const struct clock_edge *e)
+{
+    return c->regained || e->returned;
+}
+
+void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns)
+{
+    e->expected_ns += moved_ns;
+    if (edge_on_the_move(c, e)) {
+        e->level_ns += moved_ns;
+    }
+    contain_move(e, moved_ns);
+}
+
+void edge_begin_level(struct clock_edge *e)
+{
+    e->level_known = false;
+    e->level_ns = e->expected_ns = e->level_weight = 0;
+    memset(e->raw_seen, 0, sizeof(e->raw_seen));
 }
 
 bool edge_against(const struct clock_edge *e)
@@ -164,10 +186,10 @@ bool edge_take_point(struct clock *c, struct clock_edge *e, const struct clock_p
     return true;
 }
 
-/* Mean of the lowest two fifths; sorts. */
-static double low_mean(double *values, int count)
+/* Mean of the lowest fifths; sorts. */
+static double low_mean(double *values, int count, int fifths)
 {
-    const int keep = count * 2 / 5 > 2 ? count * 2 / 5 : count < 2 ? count : 2;
+    const int keep = count * fifths / 5 > 2 ? count * fifths / 5 : count < 2 ? count : 2;
     double sum = 0;
 
     sample_sort(values, (size_t)count);
@@ -177,10 +199,38 @@ static double low_mean(double *values, int count)
     return sum / keep;
 }
 
-/* Who tracks undisturbed knows the time better than one path's first second. */
+/* What one path's packets took lately, by direction, off the delay that is to be learned. */
+struct ways {
+    double way[2][RING_PACKETS];
+    int64_t at[2][RING_PACKETS];
+    int count[2];
+};
+
+/* The mean low round trip, halved: each forward packet with the backward one next to it in time. The lowest of either direction
+ * alone are of other moments, and while the two clocks' rates differ each then takes from the other's end: by 0.5 ppm, as after a
+ * partition, that made paths 0.2 us too short. Two directions wait independently, so fewer rounds are as low. */
+static double low_round(const struct ways *w)
+{
+    double half[RING_PACKETS];
+
+    for (int i = 0; i < w->count[1]; i++) {
+        int64_t nearest = INT64_MAX;
+        for (int k = 0; k < w->count[0]; k++) {
+            const int64_t apart = llabs((long long)(w->at[1][i] - w->at[0][k]));
+            if (apart < nearest) {
+                nearest = apart;
+                half[i] = (w->way[1][i] + w->way[0][k]) / 2;
+            }
+        }
+    }
+    return low_mean(half, w->count[1], 1);
+}
+
+/* Who tracks undisturbed knows the time better than one path's first second; not while parts of the fleet meet again. */
 static bool knows_time(const struct clock *c, const struct clock_edge *e)
 {
-    return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked;
+    return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked &&
+           !edge_on_the_move(c, e);
 }
 
 /* What a path between those two NICs takes: the one before it, else the fastest of the others. 0: not known. */
@@ -204,8 +254,7 @@ static double known_floor(const struct clock_edge *e, int index)
 static void learn_path(struct clock *c, struct clock_edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
-    double low[2][RING_PACKETS];
-    int count[2] = {0, 0};
+    struct ways w = {.count = {0, 0}};
 
     if (path->learning_since.ns == 0) {
         path->learning_since = now;
@@ -218,18 +267,20 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
             continue;
         }
         const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward);
-        low[p->forward][count[p->forward]++] =
+        w.at[p->forward][w.count[p->forward]] = p->local_ns;
+        w.way[p->forward][w.count[p->forward]++] =
             way + (p->forward ? -e->expected_ns : e->expected_ns);
     }
-    if (count[0] < 4 || count[1] < 4 || now.ns - path->learning_since.ns < LEARN_NS) {
+    if (w.count[0] < 4 || w.count[1] < 4 || now.ns - path->learning_since.ns < LEARN_NS) {
         return;
     }
-    const double forward = low_mean(low[1], count[1]), backward = low_mean(low[0], count[0]);
-    const double scatter = fmax(forward - low[1][0], backward - low[0][0]); /* they are sorted */
+    path->m_ns = low_round(&w);
+    const double forward = low_mean(w.way[1], w.count[1], 2);
+    const double backward = low_mean(w.way[0], w.count[0], 2);
+    const double scatter = fmax(forward - w.way[1][0], backward - w.way[0][0]); /* sorted */
     const double floor_ns = known_floor(e, index);
     const bool waits = floor_ns > 0 && scatter > noise_high_ns(&c->noise);
     path->known = true;
-    path->m_ns = (forward + backward) / 2;
     if (waits && path->m_ns > floor_ns) {
         path->m_ns = floor_ns; /* no two packets took as long: this path's own floor isn't seen */
     }
@@ -351,6 +402,21 @@ static void load_batch(const struct clock *c, struct clock_edge *e, struct batch
             e->raw_at[d] = now;
         }
     }
+}
+
+/* Heard again after a silence, it may be anywhere: the score is flat out there, and would take seconds to find it. The paths'
+ * delays are known, so the first packets both ways tell, to half of what they waited. */
+static void find_level(const struct clock *c, struct clock_edge *e)
+{
+    const double most = noise_high_ns(&c->noise);
+    const double waited = (e->raw_low[0] + e->raw_low[1]) / 2;
+    const bool patient = !e->returned || c->now.ns - e->returned_at.ns < FIND_NS;
+
+    if (!e->raw_seen[0] || !e->raw_seen[1] || (waited > most && patient)) {
+        return;
+    }
+    e->level_known = true;
+    shift_level(e, waited > most ? 0 : (e->raw_low[1] - e->raw_low[0]) / 2);
 }
 
 /* Far from where it was expected, both directions say the same, and neither queued: the score would
@@ -504,8 +570,11 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
     }
     struct batch batch;
     load_batch(c, e, &batch, now);
+    if (!e->level_known) {
+        find_level(c, e);
+    }
     follow_jump(c, e, &batch);
-    for (int i = 0; i < batch.count; i++) {
+    for (int i = 0; i < batch.count && e->level_known; i++) {
         take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums);
     }
     for (int i = 0; i < e->config.path_count; i++) {

@@ -245,6 +245,85 @@ static void a_disrupted_clock_promises_nothing(void **state)
     clock_free(c);
 }
 
+/* A round trip over 5 us each way at `at`, the peer's clock being `ahead_ns` ahead. */
+static void exchange(struct clock *c, int64_t at, int64_t ahead_ns)
+{
+    const struct clock_point there = {
+        .forward = true, .local = {at}, .remote = {at + 5000 + ahead_ns}};
+    const struct clock_point back = {.local = {at + 40 * NS_PER_MS},
+                                     .remote = {at + 40 * NS_PER_MS - 5000 + ahead_ns}};
+
+    c->now = now;
+    clock_on_point(c, now, &there);
+    clock_on_point(c, now, &back);
+}
+
+static void hear(struct clock *c, int64_t x_ns)
+{
+    static uint32_t seq;
+    struct clock_published h = word(CLOCK_TRACK, ++seq, x_ns, 8000);
+
+    h.settled = true;
+    h.anchor.member = UINT32_MAX;
+    clock_on_peer(c, now, 0, &h);
+}
+
+/* Two clocks that were apart for long run at rates which they don't know of each other. The lowest packets one way are
+ * then the first, and the other way the last. */
+static void a_path_is_no_shorter_while_rates_differ(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+    const int64_t from = now.ns;
+
+    hear(c, 0);
+    clock_edge_repath(c, now, 0, 0);
+    while (!e->paths[0].known && now.ns - from < 4 * NS_PER_S) {
+        now.ns += 100 * NS_PER_MS;
+        hear(c, 0);
+        exchange(c, now.ns - 50 * NS_PER_MS, (now.ns - from) / 2000000); /* 0.5 ppm */
+        edge_track(c, e, now);
+    }
+    assert_true(e->paths[0].known);
+    print_message("a path of 5000 ns is taken for %.1f\n", e->paths[0].m_ns);
+    assert_true(fabs(e->paths[0].m_ns - 5000) < 25);
+    clock_free(c);
+    (void)state;
+}
+
+/* A neighbour that is back is 8 us away. That is known from the first packets both ways, and it stays known while both move
+ * towards each other: no mean over seconds holds on to where it was. */
+static void who_is_back_is_where_its_packets_tell(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+
+    c->narrow = true;
+    e->paths[0] = (struct path){.known = true, .m_ns = 5000, .info = c->noise.info};
+    e->level_known = true;
+    hear(c, 0);
+    exchange(c, now.ns - 50 * NS_PER_MS, 0);
+    consensus_count(c);
+    edge_track(c, e, now);
+    assert_true(e->in_gate && fabs(e->level_ns) < 50);
+
+    now.ns += 60 * NS_PER_S;
+    hear(c, 0);
+    exchange(c, now.ns - 50 * NS_PER_MS, 8000);
+    consensus_count(c);
+    assert_true(e->returned && !e->level_known);
+    edge_track(c, e, now);
+    print_message("8000 ns away, taken for %.1f\n", e->level_ns);
+    assert_true(e->in_gate && fabs(e->level_ns - 8000) < 1);
+
+    now.ns += CLOCK_TICK_NS;
+    hear(c, -3000); /* it came nearer */
+    edge_move(c, e, -2000);
+    assert_true(fabs(e->level_ns - 3000) < 1 && fabs(e->expected_ns - 3000) < 1);
+    clock_free(c);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +334,8 @@ int main(void)
         cmocka_unit_test(few_packets_make_a_sound_score),
         cmocka_unit_test(an_edge_vouches_up_to_its_bound),
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
+        cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
+        cmocka_unit_test(who_is_back_is_where_its_packets_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
