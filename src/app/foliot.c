@@ -56,7 +56,7 @@ static const struct command commands[] = {
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
      "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--format "
      "FORM] [RUN] [--junit FILE] [--html FILE] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
-     "diff RUN RUN" API,
+     "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit},
     {NULL, "selftest",

@@ -491,6 +491,71 @@ static int diff(struct api *api, const char *was, const char *is)
     return json_array_size(facts) + json_array_size(results) > 0 ? EXIT_NOT_WELL : EXIT_WELL;
 }
 
+/* ---- what a person has accepted ---- */
+
+static void print_baseline(const json_t *b)
+{
+    const char *name = api_text(b, "name");
+
+    printf("audit %s of %s, %s hosts, accepted by %s, %s%s%s\n", api_text(b, "run"),
+           field_time(b, "started_utc_ns").text, api_number_text(b, "hosts").text,
+           api_text(b, "who"), field_time(b, "accepted_utc_ns").text, name[0] != '\0' ? ": " : "",
+           name);
+}
+
+static int list_baselines(struct api *api)
+{
+    size_t i;
+    json_t *b;
+
+    if (api->json) {
+        api_print(api);
+        return EXIT_WELL;
+    }
+    json_array_foreach(json_object_get(api->answer, "items"), i, b)
+    {
+        print_baseline(b);
+    }
+    return EXIT_WELL;
+}
+
+/* accept RUN [NAME] | remove RUN | list; nothing: what has changed since. */
+static int baseline(struct api *api, int count, char *words[])
+{
+    static const char path[] = "/api/v1/audit/baselines";
+    const char *word = count > 0 ? words[0] : "";
+    char one[PATH_SIZE];
+    int status;
+
+    if (strcmp(word, "accept") == 0 && (count == 2 || count == 3)) {
+        json_t *body = json_pack("{s:s, s:s}", "run", words[1], "name", count == 3 ? words[2] : "");
+        status = api_ask_json(api, "POST", path, body);
+        return status == EXIT_WELL ? list_baselines(api) : status;
+    }
+    if (strcmp(word, "remove") == 0 && count == 2) {
+        snprintf(one, sizeof(one), "%s/%.24s", path, words[1]);
+        status = api_ask(api, "DELETE", one, NULL);
+        return status == EXIT_WELL ? list_baselines(api) : status;
+    }
+    if (count > 1 || (count == 1 && strcmp(word, "list") != 0)) {
+        command_usage(command_find("audit"), stderr);
+        return EXIT_USAGE;
+    }
+    status = api_ask(api, "GET", path, NULL);
+    if (status != EXIT_WELL || count == 1) {
+        return status == EXIT_WELL ? list_baselines(api) : status;
+    }
+    const json_t *newest = json_array_get(json_object_get(api->answer, "items"), 0);
+    if (newest == NULL) {
+        fputs("foliot audit: no audit is accepted: foliot audit baseline accept RUN\n", stderr);
+        return EXIT_UNREACHABLE;
+    }
+    if (!api->json) {
+        print_baseline(newest);
+    }
+    return diff(api, "baseline", "latest");
+}
+
 static int stop(struct api *api, const char *id)
 {
     char path[PATH_SIZE];
@@ -532,7 +597,7 @@ static int gate(struct api *api, const char *host, unsigned format)
 
 bool audit_means_fleet(int argc, char *argv[])
 {
-    static const char *const words[] = {"nodes", "runs", "stop", "diff", "matrix"};
+    static const char *const words[] = {"nodes", "runs", "stop", "diff", "matrix", "baseline"};
 
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--fleet") == 0 || strncmp(argv[i], "--controller", 12) == 0) {
@@ -571,6 +636,9 @@ static int ask(struct api *api, int count, char *words[], const struct fleet_opt
     }
     if (strcmp(word, "diff") == 0 && count == 3) {
         return diff(api, words[1], words[2]);
+    }
+    if (strcmp(word, "baseline") == 0) {
+        return baseline(api, count - 1, words + 1);
     }
     if (strcmp(word, "gate") == 0 && count == 2) {
         return gate(api, words[1], o->format);

@@ -223,8 +223,8 @@ class TestStrange(fleet.Fleet):
     """Sheets as a host of our own making sends them."""
     HOSTS = 2
 
-    def say(self, number, extra=b"", features=2, host="h0", fleet_ns=0):
-        body = wire.batch([(number, wire.report(extra=extra))], oldest=number, sealed=wire.squeeze) + wire.number(17, features)
+    def say(self, number, extra=b"", features=2, host="h0", fleet_ns=0, covers=0):
+        body = wire.batch([(number, wire.report(extra=extra, covers=covers))], oldest=number, sealed=wire.squeeze) + wire.number(17, features)
         status, answer = self.post("/agent/v1/report", body + (wire.number(6, fleet_ns) if fleet_ns else b""), **self.identity(host))
         self.assertEqual(status, 200, answer)
         return wire.fields(wire.unsqueeze(answer) if answer[:4] == b"\x28\xb5\x2f\xfd" else answer)
@@ -337,6 +337,105 @@ class TestStrange(fleet.Fleet):
         controller.stop()
         self.controller()
         self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+
+    WRONG = (("storage", "mount\tvalue\t/data\tnfs\t/x\nmount.answers\tvalue\t/data\t0\t/x\n", b""),
+             ("rdma", "port\tvalue\tmlx5_0/1\t1\t/s\nport.physical\tvalue\tmlx5_0/1\t2: Polling\t/s\n"
+                      "port.state\tvalue\tmlx5_0/1\t1: DOWN\t/s\nport.net\tvalue\tmlx5_0/1\tnic0\t/s\n", b""),
+             ("now", "os.uptime\tvalue\t\t99999\t/y\n", b""))
+
+    def settings(self, text):
+        self.write("audit.yaml", "version: 1\n" + text)
+
+    said = 0
+
+    def speak(self, extra=b""):
+        self.said += 1
+        return self.say(self.said, extra, covers=1000)
+
+    def asked(self, look):
+        """h0 reports until it is asked for this look: the audit's name."""
+        return self.wait(lambda: (told := self.speak()) and 14 in told and (f := wire.fields(told[14][0]))[2] == [look] and f[1][0], 30,
+                         lambda: str(self.get(RUNS)))
+
+    def test_calendar_and_switches(self):
+        """Audits begin by themselves; what they found is an incident and a metric; switches end them, and are told."""
+        self.settings("every: 3s\n")
+        self.start(extra=f"audit: {self.path('audit.yaml')}\n")
+        self.join(0)
+        run = self.asked(1)
+        self.settings("every: 1h\n")
+        self.speak(self.sheet(run, 1, *self.WRONG))
+        self.assertEqual(self.asked(2), run)
+        self.speak(self.sheet(run, 2, *self.WRONG))
+        done = self.done(run)
+        self.assertEqual((done["who"], done["whole"], done["off"], done["suspect"]), ("the calendar", True, [], []), done)
+        failed = {r["check"]: r for r in self.get(f"{RUNS}/{run}/results?status=fail&limit=100")["items"]}
+        self.assertLessEqual({"node.mounts", "be.link.initialized"}, set(failed))
+        self.assertEqual((failed["be.link.initialized"]["interface"], failed["node.mounts"]["interface"]), ("nic0", None))
+        metrics = self.request("GET", "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})[2]
+        self.check_metrics(metrics)
+        metrics = metrics.decode()
+        for line in ('foliot_host_audit_gate{host="h0",foliot_host_audit_gate="fail"} 1', 'foliot_audit_off 0',
+                     'foliot_audit_results{check="node.mounts",status="fail"} 1', "foliot_audit_run_timestamp_seconds 1"):
+            self.assertIn(line, metrics)
+        # told with the host's next report: a mount is the host's, a port its NIC's
+        rules = {"audit-blocked", "audit-links"}
+        def firing():
+            self.speak()
+            alerts = [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] in rules and a["state"] == "firing"]
+            return {a["rule"] for a in alerts} == rules and alerts
+        alerts = self.wait(firing, 15, lambda: str(self.get("/api/v1/alerts")))
+        self.assertEqual({(a["rule"], a["host"], a["nic"]) for a in alerts}, {("audit-blocked", "h0", None), ("audit-links", "h0", "h0/nic0")})
+        causes = self.wait(lambda: self.speak() and [i["cause"] for i in self.get("/api/v1/incidents")["items"]], 15, "no incident")
+        self.assertTrue(set(causes) <= {"h0", "h0/nic0"}, causes)
+        self.switches()
+        self.baselines(run)
+
+    def switches(self):
+        """A check, a class, a host: skips, told by the run. The fleet: none begins, and one under way ends."""
+        self.settings("off: {hosts: {h0: 'anna: on the bench'}, classes: {bandwidth: 'ben: rebuilt'}}\n")
+        self.speak()
+        run = self.done(self.begin())
+        self.assertEqual([(o["host"], o["note"]) for o in run["left_out"]], [("h0", "switched off by anna: on the bench")], run)
+        self.assertEqual({(o["kind"], o["name"]) for o in run["off"]}, {("host", "h0"), ("class", "bandwidth")}, run["off"])
+        self.assertEqual((run["counts"]["skip"], self.get("/api/v1/audit/hosts/h0/gate")["status"]), (1, "unknown"), run["counts"])
+        self.assertIn("foliot_audit_off 2", str(self.request("GET", "/metrics")[2]))
+        self.settings("checks: {node.mounts: {off: 'anna: known'}}\n")
+        run = self.begin_live()
+        self.settings("off: {fleet: 'anna: maintenance'}\n")
+        stopped = self.wait(lambda: (r := self.get(f"{RUNS}/{run}"))["state"] == "stopped" and r, 10, lambda: str(self.get(RUNS)))
+        self.assertEqual(stopped["why"], "audits are switched off by anna: maintenance")
+        status, _, answer = self.request("POST", RUNS, {})
+        self.assertEqual((status, answer["error"]["code"]), (409, "audits-off"), answer)
+        self.settings("off: {hosts: [h0]}\n")  # refused: what was in force stays
+        self.assertEqual(self.request("POST", RUNS, {})[2]["error"]["code"], "bad-settings")
+        self.settings("")
+
+    def baselines(self, run):
+        """Accepted by a person, dated; another run is compared with it; it outlasts the others."""
+        paths = "/api/v1/audit/baselines"
+        self.assertEqual(self.get(paths)["items"], [])
+        self.assertEqual(self.request("GET", f"{RUNS}/latest/diff?with=baseline")[0], 404)
+        made = self.request("POST", "/api/v1/tokens", {"name": "operator", "role": "operator"})[2]["token"]
+        self.assertEqual(self.request("POST", paths, {"run": str(run)}, token=made)[0], 403)
+        self.assertEqual(self.request("POST", paths, {"run": "latest"})[2]["error"]["code"], "not-done")
+        self.assertEqual(self.request("POST", paths, {"run": "7"})[0], 404)
+        accepted = self.request("POST", paths, {"run": str(run), "name": "as <b>delivered</b>"})[2]["items"]
+        self.assertEqual([(b["run"], b["name"], b["hosts"]) for b in accepted], [(str(run), "as <b>delivered</b>", 1)], accepted)
+        again = self.begin_live()
+        self.speak(self.sheet(again, 1, ("nic", "net\tvalue\tnic7\tnic7\t/s\n", b""), self.WRONG[2]))
+        self.done(again)
+        diff = self.get(f"{RUNS}/latest/diff?with=baseline")
+        self.assertIn(("net", "nic7"), {(f["fact"], f["subject"]) for f in diff["facts"]}, diff)
+        self.assertEqual(self.request("DELETE", f"{paths}/{run}")[2]["items"], [])
+
+    def begin_live(self):
+        """An audit that asks h0: a machine that pauses makes it silent in between."""
+        def begun():
+            self.speak()
+            run = self.request("POST", RUNS, {})[2].get("run")
+            return run and self.get(f"{RUNS}/{run}")["state"] == "reading" and int(run)
+        return self.wait(begun, 30, lambda: str(self.get(RUNS)))
 
     def test_tenants_neighbour(self):
         """Two clones, one a tenant's: he isn't told whose the other is, nor whom his host measures."""

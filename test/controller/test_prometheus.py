@@ -295,6 +295,8 @@ class TestOnAFault(TestPrometheus):
         self.shows("Clocks that are not in sync", lambda v: v == {"": 0})
         self.shows("p99 one-way delay, the slowest path into a host", lambda v: 0 < max(v.values()) < 1)
         self.shows("Dead paths", lambda v: v == {"": 0})
+        self.shows("Audit: hosts by their gate", lambda v: v.get("unknown", 0) >= 2)  # nobody has looked yet
+        self.shows("Audit: hosts that must not take a job", lambda v: v.get("h0") == 1)
         self.assertEqual(self.alerts().get("FoliotIncident"), None)
         # one path of one direction swallows everything: another way, to a neighbour who isn't there
         def path():

@@ -406,6 +406,9 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
         if (rule->metric == ALERT_HOST_REPORT) {
             add_host(a, i, s->host);
             add_named(a, i, ELEMENT_FLEET, "the fleet");
+        } else if (rule->metric == ALERT_AUDIT_BLOCKED || rule->metric == ALERT_AUDIT_FAILED ||
+                   rule->metric == ALERT_AUDIT_UNKNOWN) {
+            add_host(a, i, s->host);
         } else if (rule->metric == ALERT_CLOCK_SYNCED || rule->metric == ALERT_CLOCK_HARD ||
                    rule->metric == ALERT_CLOCK_STATISTICAL) {
             add_of_host(a, i, ELEMENT_CLOCK, "clock", s->host);

@@ -70,6 +70,20 @@ static const struct alert_metric_info metrics[ALERT_METRIC_COUNT] = {
                                ALERT_PER_HOST, false, true},
     [ALERT_CONTROLLER_OTHERS] = {"controller.others", "other controllers that serve this fleet",
                                  ALERT_PLAIN, ALERT_PER_FLEET, false, true},
+    [ALERT_AUDIT_BLOCKED] = {"audit.blocked", "failed checks of the audit that keep jobs off",
+                             ALERT_PLAIN, ALERT_PER_HOST, false, true},
+    [ALERT_AUDIT_FAILED] = {"audit.failed", "failed checks of the audit that need a drain",
+                            ALERT_PLAIN, ALERT_PER_HOST, false, true},
+    [ALERT_AUDIT_UNKNOWN] = {"audit.unknown", "blocking checks of the audit that are unknown",
+                             ALERT_PLAIN, ALERT_PER_HOST, false, true},
+    [ALERT_AUDIT_LINKS] = {"audit.links", "failed checks of the NIC's link in the audit",
+                           ALERT_PLAIN, ALERT_PER_LINK, false, true},
+    [ALERT_AUDIT_AGE] = {"audit.age", "age of the last audit, in intervals of its calendar",
+                         ALERT_PLAIN, ALERT_PER_FLEET, false, true},
+    [ALERT_AUDIT_SUSPECT] = {"audit.suspect", "checks of the audit that are suspect themselves",
+                             ALERT_PLAIN, ALERT_PER_FLEET, false, true},
+    [ALERT_AUDIT_OFF] = {"audit.off", "switches of the audit that are off", ALERT_PLAIN,
+                         ALERT_PER_FLEET, false, true},
 };
 
 static const char *const severity_words[ALERT_SEVERITY_COUNT] = {"info", "warning", "page"};

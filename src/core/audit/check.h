@@ -22,7 +22,7 @@ enum check_severity {
     SEVERITY_COUNT
 };
 
-enum check_cost { COST_PASSIVE, COST_PACKETS, COST_BANDWIDTH, COST_EXCLUSIVE };
+enum check_cost { COST_PASSIVE, COST_PACKETS, COST_BANDWIDTH, COST_EXCLUSIVE, COST_COUNT };
 
 enum check_compare {
     COMPARE_RULE = 1,     /* with a rule that holds anywhere */

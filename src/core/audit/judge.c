@@ -237,6 +237,26 @@ static void judge_subject(struct judging *j, const struct fact *listed, const ch
     j->audit->count++;
 }
 
+const char *audit_host_off(const struct audit_settings *s, const char *host)
+{
+    for (uint32_t i = 0; i < s->hosts_off_count; i++) {
+        if (strcmp(s->hosts_off[i].host, host) == 0) {
+            return s->hosts_off[i].by;
+        }
+    }
+    return NULL;
+}
+
+/* The check itself, its class, or the host; NULL: all are on. */
+static const char *switched_off(const struct judging *j)
+{
+    const struct audit_settings *s = j->audit->settings;
+
+    return j->setting != NULL && j->setting->off != NULL ? j->setting->off
+           : s->class_off[j->check->cost] != NULL        ? s->class_off[j->check->cost]
+                                                         : audit_host_off(s, j->sheet->host);
+}
+
 /* What is true of the whole sheet before anything is read in it. */
 static bool sheet_is_out(struct judging *j)
 {
@@ -245,8 +265,8 @@ static bool sheet_is_out(struct judging *j)
     enum audit_reason reason = REASON_STALE;
 
     begin(j, "");
-    if (j->setting != NULL && j->setting->off != NULL) {
-        judge_skip(j, judge_format(j, "off by %s", j->setting->off));
+    if (switched_off(j) != NULL) {
+        judge_skip(j, judge_format(j, "off by %s", switched_off(j)));
     } else if (s->rules_alone && (j->check->compare & COMPARE_RULE) == 0 &&
                (j->setting == NULL || j->setting->declared == NULL)) {
         judge_skip(j, "it compares hosts, and no others are at hand");

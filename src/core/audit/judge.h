@@ -64,14 +64,22 @@ struct check_setting {
     double fail, warn;
 };
 
+/* A host that nobody audits. */
+struct audit_host_off {
+    const char *host, *by; /* by whom and since when */
+};
+
 struct audit_settings {
     const struct check_setting *checks; /* catalogue_count of them; NULL: none is changed */
-    double young_s;                     /* after a boot */
-    double breaker_share;               /* of a cohort of BREAKER_WHOLE or more */
-    uint32_t breaker_count;             /* of a smaller one */
-    int64_t stale_ns;                   /* older sheets judge nobody; 0: any age is fine */
-    int64_t now_utc_ns;                 /* for that */
-    bool rules_alone; /* no cohort is at hand: checks that only compare hosts are left out */
+    const char *class_off[COST_COUNT];  /* checks of that cost; NULL: they are on */
+    const struct audit_host_off *hosts_off;
+    uint32_t hosts_off_count;
+    double young_s;         /* after a boot */
+    double breaker_share;   /* of a cohort of BREAKER_WHOLE or more */
+    uint32_t breaker_count; /* of a smaller one */
+    int64_t stale_ns;       /* older sheets judge nobody; 0: any age is fine */
+    int64_t now_utc_ns;     /* for that */
+    bool rules_alone;       /* no cohort is at hand: checks that only compare hosts are left out */
 };
 extern const struct audit_settings audit_usual;
 
@@ -95,6 +103,8 @@ struct audit {
 
 /* Of its items. */
 size_t audit_item_size(void);
+/* By whom the host was switched off; NULL: it is not. */
+const char *audit_host_off(const struct audit_settings *s, const char *host);
 /* How many results and items its sheets can have at most: sets both capacities. */
 void audit_room(struct audit *a);
 /* 0; -ENOSPC: something didn't fit; what is there is not to be used. */

@@ -235,19 +235,40 @@ int store_audit_newest(struct store *s, store_audit_host_each each, void *contex
     return each_host(s, q, r, each, context);
 }
 
+#define ACCEPTED "json_extract(body, '$.accepted.at_utc_ns')"
+
+int store_audit_accepted(struct store *s, store_audit_run_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(s, &r,
+                                  "SELECT id, ended_ns, body FROM audit_run WHERE " ACCEPTED
+                                  " IS NOT NULL ORDER BY " ACCEPTED " DESC",
+                                  "");
+    return each_run(s, q, r, each, context);
+}
+
 int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id)
 {
-    int r =
-        sql_run(s, "DELETE FROM audit_host WHERE run < ? AND run <> ?", "ii", before_id, spare_id);
+    int r = sql_run(s,
+                    "DELETE FROM audit_host WHERE run < ? AND run <> ? AND run NOT IN (SELECT id "
+                    "FROM audit_run WHERE " ACCEPTED " IS NOT NULL)",
+                    "ii", before_id, spare_id);
     r = r < 0 ? r
-              : sql_run(s, "DELETE FROM audit_run WHERE id < ? AND id <> ? AND ended_ns <> 0", "ii",
-                        before_id, spare_id);
-    /* of each part what was in force then stays */
+              : sql_run(
+                    s,
+                    "DELETE FROM audit_run WHERE id < ? AND id <> ? AND ended_ns <> 0 AND " ACCEPTED
+                    " IS NULL",
+                    "ii", before_id, spare_id);
+    /* of each part what was in force then stays, and what was in force when an accepted run ended */
     r = r < 0 ? r
               : sql_run(s,
                         "DELETE FROM host_part AS p WHERE at_ns < ?1 AND EXISTS(SELECT 1 FROM "
                         "host_part o WHERE o.host = p.host AND o.part = p.part AND o.at_ns > "
-                        "p.at_ns AND o.at_ns <= ?1)",
+                        "p.at_ns AND o.at_ns <= ?1) AND NOT EXISTS(SELECT 1 FROM audit_run "
+                        "WHERE " ACCEPTED
+                        " IS NOT NULL AND ended_ns >= p.at_ns AND ended_ns < (SELECT "
+                        "min(o.at_ns) FROM host_part o WHERE o.host = p.host AND o.part = p.part "
+                        "AND o.at_ns > p.at_ns))",
                         "i", before_id);
     return r < 0 ? r
                  : sql_run(s,

@@ -259,7 +259,9 @@ MUST_CHECK int store_audit_hosts(struct store *s, int64_t run, store_audit_host_
                                  void *context);
 /* The newest of each host. */
 MUST_CHECK int store_audit_newest(struct store *s, store_audit_host_each each, void *context);
-/* Ended runs that began before, their results, and contents that nothing names any more. */
+/* Runs that a person has accepted (`accepted` with its `at_utc_ns` in the body), the newest acceptance first. */
+MUST_CHECK int store_audit_accepted(struct store *s, store_audit_run_each each, void *context);
+/* Ended runs that began before, their results, and contents that nothing names any more. Accepted ones stay. */
 MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id);
 
 /* When the newest event or chunk is of; 0: there is none. */

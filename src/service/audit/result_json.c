@@ -1,12 +1,38 @@
 /* result_json.c: see result_json.h. */
 #include "service/audit/result_json.h"
 
+#include <stdio.h>
+#include <string.h>
+
+enum { INTERFACE_SIZE = 64 };
+
+/* The network interface that a result is of; NULL: it is of none. "eth0 HOST eth1" is an edge (service/inspect/agent.c). */
+static const char *interface_of(const struct audit *a, const struct audit_result *r,
+                                char text[static INTERFACE_SIZE])
+{
+    const struct check *c = r->check;
+    const struct fact *net;
+
+    if (c->subject == SUBJECT_PORT) {
+        net = sheet_find(&a->sheets[r->sheet], FACT_PORT_NET, r->subject);
+        return net != NULL && net->state == FACT_VALUE ? net->value : NULL;
+    }
+    if (c->each == FACT_EDGE || c->each == FACT_LANE || c->subject == SUBJECT_NET) {
+        snprintf(text, INTERFACE_SIZE, "%.*s", (int)strcspn(r->subject, " "), r->subject);
+        return text[0] != '\0' ? text : NULL;
+    }
+    return NULL;
+}
+
 void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
 {
+    char interface[INTERFACE_SIZE];
+
     json_put_object(j, NULL);
     json_put_string(j, "check", r->check->id);
     json_put_string(j, "host", a->sheets[r->sheet].host);
     json_put_string(j, "subject", r->subject);
+    json_put_string(j, "interface", interface_of(a, r, interface));
     json_put_string(j, "status", audit_status_name(r->status));
     json_put_string(j, "reason", r->reason != REASON_NONE ? audit_reason_name(r->reason) : NULL);
     json_put_string(j, "severity", check_severity_name(r->severity));

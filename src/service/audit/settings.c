@@ -2,9 +2,13 @@
 #include "service/audit/settings.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bug.h"
+
+#define EVERY_LEAST_NS INT64_C(2000000000)
+#define EVERY_MOST_NS  INT64_C(31536000000000000)
 
 static const char *const severities[] = {"block", "drain", "ticket", "info", NULL};
 
@@ -61,10 +65,84 @@ static int read_check(const struct config_node *node, struct check_setting *s,
     return r;
 }
 
+/* ---- what is switched off ---- */
+
+static int read_classes_off(const struct config_node *node, struct audit_file *f,
+                            struct config_error *error)
+{
+    const char *keys[COST_COUNT + 1] = {NULL};
+    int r;
+
+    for (int cost = 0; cost < COST_COUNT; cost++) {
+        keys[cost] = check_cost_name(cost);
+    }
+    r = config_allow(node, keys, error);
+    for (int cost = 0; cost < COST_COUNT && r == 0; cost++) {
+        r = config_string(node, keys[cost], &f->settings.class_off[cost], error);
+    }
+    return r;
+}
+
+static int read_hosts_off(const struct config_node *node, struct audit_file *f,
+                          struct config_error *error)
+{
+    uint32_t count = 0;
+    int r = 0;
+
+    if (config_kind(node) != CONFIG_MAP) {
+        return config_expected(node, error, "a map of hosts, each with by whom and since when");
+    }
+    for (const struct config_node *n = config_first(node); n != NULL; n = config_next(n)) {
+        count++;
+    }
+    f->hosts_off = calloc(count + 1, sizeof(*f->hosts_off));
+    if (f->hosts_off == NULL) {
+        return config_fail(node, error, "out of memory");
+    }
+    f->settings.hosts_off = f->hosts_off;
+    for (const struct config_node *n = config_first(node); n != NULL && r == 0;
+         n = config_next(n)) {
+        struct audit_host_off *off = &f->hosts_off[f->settings.hosts_off_count++];
+        off->host = config_key(n);
+        r = config_string(node, off->host, &off->by, error);
+    }
+    return r;
+}
+
+static int read_off(const struct config_node *root, struct audit_file *f,
+                    struct config_error *error)
+{
+    static const char *const keys[] = {"classes", "hosts", "fleet", NULL};
+    const struct config_node *off = config_get(root, "off"), *node;
+    int r = off != NULL ? config_allow(off, keys, error) : 0;
+
+    if (off == NULL || r < 0) {
+        return r;
+    }
+    r = config_string(off, "fleet", &f->fleet_off, error);
+    node = config_get(off, "classes");
+    r = r < 0 || node == NULL ? r : read_classes_off(node, f, error);
+    node = config_get(off, "hosts");
+    return r < 0 || node == NULL ? r : read_hosts_off(node, f, error);
+}
+
+uint32_t audit_file_off_count(const struct audit_file *f)
+{
+    uint32_t count = f->settings.hosts_off_count + (f->fleet_off != NULL);
+
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        count += f->checks[i].off != NULL;
+    }
+    for (int cost = 0; cost < COST_COUNT; cost++) {
+        count += f->settings.class_off[cost] != NULL;
+    }
+    return count;
+}
+
 static int read_all(const struct config_node *root, struct audit_file *f,
                     struct config_error *error)
 {
-    static const char *const keys[] = {"version", "young", "checks", NULL};
+    static const char *const keys[] = {"version", "young", "checks", "every", "off", NULL};
     const struct config_node *checks = config_get(root, "checks");
     struct span young = {.ns = (int64_t)(audit_usual.young_s * 1e9)};
     int64_t version = 1;
@@ -78,6 +156,13 @@ static int read_all(const struct config_node *root, struct audit_file *f,
                         (struct span){.ns = INT64_C(86400000000000)}, &young, error);
     }
     f->settings.young_s = (double)young.ns / 1e9;
+    if (r == 0 && config_get(root, "every") != NULL) {
+        struct span every = {0};
+        r = config_span(root, "every", (struct span){.ns = EVERY_LEAST_NS},
+                        (struct span){.ns = EVERY_MOST_NS}, &every, error);
+        f->every_ns = every.ns;
+    }
+    r = r < 0 ? r : read_off(root, f, error);
     if (r == 0 && checks != NULL && config_kind(checks) != CONFIG_MAP) {
         return config_expected(checks, error, "a map of checks");
     }
@@ -110,4 +195,6 @@ int audit_file_load(const char *path, struct audit_file *ret_file, struct config
 void audit_file_done(struct audit_file *f)
 {
     f->config = config_free(f->config);
+    free(f->hosts_off);
+    f->hosts_off = NULL;
 }

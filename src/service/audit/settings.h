@@ -6,7 +6,12 @@
  *     cfg.kern.cstate: {warn: 2}
  *     cfg.gpu.count: {declared: "8"}
  *     node.procs: {off: "anna, 2026-11-20: the storage client leaves zombies"}
- *     cfg.mem.swap: {severity: info} */
+ *     cfg.mem.swap: {severity: info}
+ *   every: 1d
+ *   off:
+ *     classes: {bandwidth: "anna, 2026-11-20: the fabric is being rebuilt"}
+ *     hosts: {gpu-17: "anna, 2026-11-20: on the bench"}
+ *     fleet: "anna, 2026-11-20: maintenance" */
 #pragma once
 #include "core/audit/judge.h"
 #include "platform/config/config.h"
@@ -14,9 +19,14 @@
 struct audit_file {
     struct audit_settings settings;
     struct check_setting checks[CHECKS_MAX];
+    int64_t every_ns; /* the controller begins an audit of the fleet so often; 0: only when asked */
+    const char *fleet_off; /* by whom and since when no audit of the fleet begins; NULL: they do */
+    struct audit_host_off *hosts_off;
     struct config *config; /* owns the texts */
 };
 
 /* path NULL: nothing is changed. -errno: error->text has where and why. */
 int audit_file_load(const char *path, struct audit_file *ret_file, struct config_error *error);
 void audit_file_done(struct audit_file *f);
+/* Checks, classes, hosts and the fleet that are switched off. */
+uint32_t audit_file_off_count(const struct audit_file *f);

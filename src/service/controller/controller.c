@@ -269,7 +269,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     tenants_watch(c);
     levels_watch(c);
     measure_watch(c);
-    audit_watch(c);
+    audit_second(c);
     reopen_agents(c);
     alarm_second(c);
     api_watch_streams(c);

@@ -86,6 +86,44 @@ static void put_outcome(struct api_call *call, const struct audit_outcome *o)
     json_put_end(j);
 }
 
+/* A tenant isn't told which host was switched off, unless it sees it. */
+static void put_off(struct api_call *call, const json_t *body)
+{
+    struct json_writer *j = call->j;
+    size_t i;
+    json_t *o;
+    json_put_array(j, "off");
+    json_array_foreach(json_object_get(body, "off"), i, o)
+    {
+        const char *kind = json_string_value(json_object_get(o, "kind")),
+                   *name = json_string_value(json_object_get(o, "name"));
+        if (kind == NULL || name == NULL ||
+            (strcmp(kind, "host") == 0 && call->visible != NULL &&
+             (fleet_find_host(call->c, name) == NULL ||
+              !api_sees(call, fleet_find_host(call->c, name))))) {
+            continue;
+        }
+        json_put_object(j, NULL);
+        json_put_string(j, "kind", kind);
+        json_put_string(j, "name", name);
+        json_put_string(j, "by", json_string_value(json_object_get(o, "by")));
+        json_put_end(j);
+    }
+    json_put_end(j);
+}
+
+static void put_suspects(struct api_call *call, const json_t *body)
+{
+    size_t i;
+    json_t *id;
+    json_put_array(call->j, "suspect");
+    json_array_foreach(json_object_get(body, "suspect"), i, id)
+    {
+        json_put_string(call->j, NULL, json_string_value(id));
+    }
+    json_put_end(call->j);
+}
+
 static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
 {
     uint32_t count = 0;
@@ -123,12 +161,15 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_string(j, "why", why != NULL && why[0] != 0 ? why : NULL);
     json_put_int(j, "started_utc_ns", json_integer_value(json_object_get(body, "started_utc_ns")));
     json_put_int_if(j, "ended_utc_ns", row->ended_ns != 0, row->ended_ns);
+    json_put_bool(j, "whole", json_is_true(json_object_get(body, "whole")));
     json_put_uint(j, "hosts", hosts);
     json_put_uint(j, "unanswered", waits);
     json_put_uint(j, "look", runs && run->second ? 2 : 1);
     json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
     json_put_string(j, "matrix_why", matrix_why != NULL && matrix_why[0] != 0 ? matrix_why : NULL);
     put_left_out(call, body);
+    put_off(call, body);
+    put_suspects(call, body);
     if (p->outcome != NULL) {
         put_outcome(call, p->outcome);
     }
@@ -166,24 +207,39 @@ static int newest(void *context, const struct store_audit_run *row)
     return 0;
 }
 
+static int first_id(void *context, const struct store_audit_run *row)
+{
+    int64_t *id = context;
+    *id = *id == 0 ? row->id : *id;
+    return 0;
+}
+
+int64_t api_audit_named(struct api_call *call, const char *name)
+{
+    char *end = NULL;
+    int64_t id = 0;
+    int r = 0;
+    if (strcmp(name, "latest") == 0) {
+        r = store_audit_runs(call->c->store, 0, 1, newest, &id);
+    } else if (strcmp(name, "baseline") == 0) {
+        r = store_audit_accepted(call->c->store, first_id, &id);
+    } else {
+        errno = 0;
+        id = strtoll(name, &end, 10);
+        id = *end == 0 && errno == 0 && id > 0 ? id : 0;
+    }
+    return r < 0 ? 0 : id;
+}
+
 /* The run that the path names, and what comes after it: "" or "results". 0: none; answered. */
 static int64_t run_of(struct api_call *call, const char **ret_what)
 {
     const char *slash = strchr(call->rest, '/');
     const size_t length = slash != NULL ? (size_t)(slash - call->rest) : strlen(call->rest);
-    char text[24], *end = text;
-    int64_t id = 0;
+    char text[24];
     *ret_what = slash != NULL ? slash + 1 : "";
     snprintf(text, sizeof(text), "%.*s", (int)(length < 20 ? length : 20), call->rest);
-    if (strcmp(text, "latest") == 0) {
-        if (store_audit_runs(call->c->store, 0, 1, newest, &id) < 0) {
-            id = 0;
-        }
-    } else {
-        errno = 0;
-        id = strtoll(text, &end, 10);
-        id = *end == 0 && errno == 0 && id > 0 ? id : 0;
-    }
+    const int64_t id = api_audit_named(call, text);
     struct put_run none = {.call = call};
     json_writer_reset(call->j);
     if (id == 0 || store_audit_run_get(call->c->store, id, put_row, &none) < 0) {
@@ -499,6 +555,8 @@ void api_post_audit_run(struct api_call *call)
                   (long long)call->c->audits->running->id, call->c->audits->running->who);
     } else if (r == -EINVAL) {
         api_error(call, 409, "bad-settings", "%s", error.text);
+    } else if (r == -EPERM) {
+        api_error(call, 409, "audits-off", "%s", error.text);
     } else if (r < 0) {
         api_error(call, 503, "memory", "out of memory");
     } else {

@@ -148,13 +148,12 @@ void api_answer_audit_diff(struct api_call *call, int64_t id)
 {
     const char *with = http_query(call->request, "with");
     const struct audit_outcome *was = NULL, *is = NULL;
-    char *end = NULL;
-    const int64_t other = with != NULL ? strtoll(with, &end, 10) : 0;
-    if (with == NULL || *end != 0 || other <= 0) {
+    const int64_t other = with != NULL ? api_audit_named(call, with) : 0;
+    if (with == NULL) {
         api_error(call, 400, "bad-argument", "with: expected the other audit");
         return;
     }
-    int r = audit_outcome_get(call->c, other, &was);
+    int r = other > 0 ? audit_outcome_get(call->c, other, &was) : -ENOENT;
     if (r == -ENOENT) {
         api_error(call, 404, "no-such-audit", "no such audit: %s", with);
         return;

@@ -12,6 +12,7 @@
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/history/remote.h"
@@ -371,6 +372,68 @@ static void put_own(struct controller *c, struct metrics_text *t)
                     c->count.api_refused);
 }
 
+/* ---- audits ---- */
+
+static void put_audit_hosts(const struct api_call *call, struct metrics_text *t)
+{
+    struct controller *c = call->c;
+    metrics_family(t, "host_audit_gate", "stateset", NULL,
+                   "May a host take a job, by its newest audit; unknown is no pass.");
+    for (uint32_t i = 0; i < c->host_count; i++) {
+        const struct audit_known *known =
+            shown(call, c->hosts[i]) ? audit_known_of(c, c->hosts[i]) : NULL;
+        const int gate = known != NULL && known->run != 0 ? known->gate : AUDIT_UNKNOWN;
+        for (int s = AUDIT_FAIL; known != NULL && s <= AUDIT_PASS; s++) {
+            const struct metrics_label labels[] = {
+                {"host", c->hosts[i]->name},
+                {"foliot_host_audit_gate", audit_status_name((enum audit_status)s)}};
+            metrics_sample_n(t, "host_audit_gate", labels, 2, gate == s);
+        }
+    }
+}
+
+static void put_audit_checks(struct metrics_text *t, const struct audit_summary *s)
+{
+    metrics_family(t, "audit_results", "gauge", NULL,
+                   "Hosts by what a check of the newest audit of all of them found.");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
+            const struct metrics_label labels[] = {
+                {"check", catalogue[i].id}, {"status", audit_status_name((enum audit_status)k)}};
+            if (s->counts[i][k] > 0) {
+                metrics_sample_n(t, "audit_results", labels, 2, s->counts[i][k]);
+            }
+        }
+    }
+    metrics_family(t, "audit_check_suspect", "gauge", NULL,
+                   "1: so many hosts would fail a check that it is suspect itself.");
+    for (uint32_t i = 0; i < catalogue_count; i++) {
+        if (s->suspect[i]) {
+            metrics_sample(t, "audit_check_suspect", "check", catalogue[i].id, 1);
+        }
+    }
+    metrics_gauge(t, "audit_run_timestamp_seconds", "seconds",
+                  "When the newest audit of all hosts ended.",
+                  (double)(s->ended_ns / NS_PER_MS) * 1e-3);
+}
+
+static void put_audits(const struct api_call *call, struct metrics_text *t)
+{
+    const struct controller *c = call->c;
+    if (c->audits == NULL) {
+        return;
+    }
+    put_audit_hosts(call, t);
+    if (call->visible == NULL && c->audits->summary.run != 0) {
+        put_audit_checks(t, &c->audits->summary);
+    }
+    if (call->visible == NULL && c->audits->in_force != NULL) {
+        metrics_gauge(t, "audit_off", NULL,
+                      "Checks, classes, hosts and fleets that audit.yaml switches off.",
+                      audit_offs(c));
+    }
+}
+
 void api_get_metrics(struct api_call *call)
 {
     struct metrics_text t = {0};
@@ -385,6 +448,7 @@ void api_get_metrics(struct api_call *call)
     put_per_host(call, &t, "host_sensors_off", "What a host's agent can't watch.", sensors_off);
     put_unwatched(call, &t);
     put_all_reported(call, &t);
+    put_audits(call, &t);
     const struct alerting_view view = {.incident = scope_sees_incident, .context = call};
     alerting_put_incident_metrics(c->alerting, &t, &view);
     if (call->visible == NULL) {

@@ -46,6 +46,7 @@ struct audit_outcome {
     int64_t run;
     uint32_t check_count, count;
     char (*checks)[32]; /* ids, as they were then */
+    bool suspect[CHECKS_MAX];
     struct audit_found *found;
 };
 
@@ -66,6 +67,7 @@ struct audit_run {
     uint32_t family;                   /* of its packets: 4, 6, 0 */
     struct audit_matrix *matrix;       /* NULL: none (yet), or the job that judges has it */
     char matrix_why[AUDIT_WORDS_SIZE]; /* why there is none though it was asked for */
+    bool whole;                        /* it is about all hosts */
 };
 
 struct audit_known { /* of a host, from its newest run */
@@ -73,6 +75,17 @@ struct audit_known { /* of a host, from its newest run */
     uint8_t gate;
     char line[GATE_LINE_SIZE];
     bool whole; /* its parts are to be sent anew */
+    /* Checks that failed: those of a NIC's link count there, if the NIC is known, all others here. */
+    uint16_t blocked, failed,
+        unknown;                  /* of severity block; drain; blocking ones that nobody knows */
+    uint16_t links[HOST_NIC_MAX]; /* by the NIC's place at its host */
+};
+
+/* The newest audit of the whole fleet that came to its end. */
+struct audit_summary {
+    int64_t run, started_ns, ended_ns;               /* run 0: there is none */
+    uint32_t counts[CHECKS_MAX][AUDIT_STATUS_COUNT]; /* hosts, by this release's checks */
+    bool suspect[CHECKS_MAX];
 };
 
 struct audits {
@@ -81,7 +94,12 @@ struct audits {
     struct audit_known *known;      /* by the host's index */
     uint32_t known_count;
     struct audit_matrix *matrix; /* the last one; NULL: none since the start */
-    int64_t fleet_ns;            /* fleet time, as a host told it last, at ... */
+    struct audit_file *in_force; /* audit.yaml as it was taken last; NULL: none yet */
+    int64_t file_stamp;          /* of that file, whether it was taken or not */
+    int64_t attempt_ns;          /* when the newest audit of the whole fleet began; 0: never */
+    struct mono since;           /* this controller's start */
+    struct audit_summary summary;
+    int64_t fleet_ns; /* fleet time, as a host told it last, at ... */
     struct mono fleet_at;
 };
 
@@ -99,7 +117,7 @@ struct audit_wish {
 MUST_CHECK int audit_begin(struct controller *c, const struct audit_wish *wish,
                            struct config_error *error);
 void audit_stop(struct controller *c, const char *why);
-void audit_watch(struct controller *c);       /* once a second */
+void audit_watch(struct controller *c);       /* the last sheet may have come, or it is late */
 void audit_on_commit(struct controller *c);   /* what was taken is on the disk */
 void audit_on_rollback(struct controller *c); /* it is not, and comes again */
 /* After every change of the run: into the open transaction. */
@@ -109,11 +127,31 @@ MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
 struct Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
                                         struct Foliot__V1__Look *memory);
 void audit_heard(struct controller *c, const Foliot__V1__Batch *batch); /* of fleet time */
-struct audit_known *audit_known_of(struct controller *c,
-                                   const struct fleet_host *h); /* NULL: no memory */
 struct audit_run *audit_run_free(struct audit_run *run);
 void audit_failures_free(struct audit_failure *failures, uint32_t count);
 const char *audit_state_name(enum audit_run_state state);
+
+/* ---- calendar.c: what goes on by itself ---- */
+void audit_second(struct controller *c); /* once a second: audit.yaml anew, the calendar, the run */
+void audit_settings_look(
+    struct controller *c); /* is it another file? a refused one changes nothing */
+const char *audit_settings_path(const struct controller *c); /* NULL: there is none */
+/* For alerts and metrics; -1: nothing is known. */
+double
+audit_age(const struct controller *c); /* of the newest whole audit, in intervals of the calendar */
+double audit_suspects(const struct controller *c);
+double audit_offs(const struct controller *c);
+/* The newest ended run of the whole fleet is this one. */
+void audit_summarise(struct controller *c, const struct audit_run *run,
+                     const struct audit_outcome *o);
+MUST_CHECK int audit_calendar_open(struct controller *c); /* out of the store */
+
+/* ---- known.c: what is known of each host ---- */
+struct audit_known *audit_known_of(struct controller *c,
+                                   const struct fleet_host *h); /* NULL: no memory */
+/* Of an outcome's host. -ENOMEM: the gate goes on with what it had. */
+int audit_learn(struct controller *c, const struct audit_outcome *o, const struct audit_found *f);
+MUST_CHECK int audit_known_open(struct controller *c); /* out of the store */
 
 /* ---- take.c ---- */
 /* A sheet of a host. *ret_stored: bytes that it takes. < 0: the store's. */
@@ -150,6 +188,8 @@ MUST_CHECK int audit_sheet(struct store *store, int64_t host, const char *name, 
 struct audit_outcome *audit_outcome_new(int64_t run, uint32_t hosts); /* checks: of this release */
 struct audit_outcome *audit_outcome_free(struct audit_outcome *o);
 MUST_CHECK int audit_outcome_save(struct controller *c, const struct audit_outcome *o);
+/* A run's checks, without its hosts; the caller's own. */
+MUST_CHECK int audit_outcome_checks(struct controller *c, int64_t run, struct audit_outcome **ret);
 /* Out of memory or the store; the controller's own, until two others were asked for. -ENOENT. */
 MUST_CHECK int audit_outcome_get(struct controller *c, int64_t run,
                                  const struct audit_outcome **ret);

@@ -302,7 +302,7 @@ static void put_result(struct json_writer *j, const struct audit *a, const struc
 
 /* Results of each host, in the order of results. */
 static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t sheet,
-                      struct audit_found *f)
+                      bool suspect[static CHECKS_MAX], struct audit_found *f)
 {
     const struct gate gate = gate_of(a, sheet);
     struct json_writer j;
@@ -321,6 +321,7 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
         char *mark = &f->marks[check_number(r->check)];
         const enum audit_status before = audit_mark_status(*mark);
         *mark = r->status < before ? audit_status_mark(r->status) : *mark;
+        suspect[check_number(r->check)] |= r->suspect;
         if (r->status < AUDIT_PASS) {
             put_result(&j, a, r, &full);
         }
@@ -371,7 +372,8 @@ static int fill_outcome(struct judge_job *k, struct audit *a)
         one.count = to - from;
         from = to;
         if (k->members[i].asked) {
-            const int r = fill_found(k, &one, i, &k->outcome->found[k->outcome->count++]);
+            const int r = fill_found(k, &one, i, k->outcome->suspect,
+                                     &k->outcome->found[k->outcome->count++]);
             if (r < 0) {
                 return r;
             }

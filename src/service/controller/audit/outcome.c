@@ -135,6 +135,18 @@ static int read_found(void *context, const struct store_audit_host *row)
     return 0;
 }
 
+int audit_outcome_checks(struct controller *c, int64_t run, struct audit_outcome **ret)
+{
+    struct audit_outcome *o = audit_outcome_new(run, 0);
+    const int r = o == NULL ? -ENOMEM : store_audit_run_get(c->store, run, read_checks, o);
+    if (r < 0) {
+        audit_outcome_free(o);
+        return r;
+    }
+    *ret = o;
+    return 0;
+}
+
 int audit_outcome_get(struct controller *c, int64_t run, const struct audit_outcome **ret)
 {
     struct audit_outcome **shown = c->audits->shown;
@@ -147,8 +159,8 @@ int audit_outcome_get(struct controller *c, int64_t run, const struct audit_outc
             return 0;
         }
     }
-    struct audit_outcome *o = audit_outcome_new(run, 0);
-    int r = o == NULL ? -ENOMEM : store_audit_run_get(c->store, run, read_checks, o);
+    struct audit_outcome *o = NULL;
+    int r = audit_outcome_checks(c, run, &o);
     r = r < 0 ? r : store_audit_hosts(c->store, run, read_found, o);
     if (r < 0) {
         audit_outcome_free(o);

@@ -80,49 +80,6 @@ static int name_of_now(const struct controller *c, int64_t *ret_name)
     return r;
 }
 
-/* ---- what is known of each host ---- */
-
-struct audit_known *audit_known_of(struct controller *c, const struct fleet_host *h)
-{
-    struct audits *a = c->audits;
-    if (h->index >= a->known_count) {
-        const uint32_t count = h->index + 64;
-        struct audit_known *larger = realloc(a->known, count * sizeof(*larger));
-        if (larger == NULL) {
-            return NULL;
-        }
-        memset(larger + a->known_count, 0, (count - a->known_count) * sizeof(*larger));
-        a->known = larger;
-        a->known_count = count;
-    }
-    return &a->known[h->index];
-}
-
-static int learn(struct controller *c, int64_t run, const struct audit_found *f)
-{
-    const struct fleet_host *h = fleet_host_by_id(c, f->host);
-    struct audit_known *known = h != NULL ? audit_known_of(c, h) : NULL;
-    if (known == NULL) {
-        return h == NULL ? 0 : -ENOMEM;
-    }
-    known->run = run;
-    known->at_ns = f->at_ns;
-    known->gate = f->gate;
-    snprintf(known->line, sizeof(known->line), "%s", f->line);
-    return 0;
-}
-
-static int learn_row(void *context, const struct store_audit_host *row)
-{
-    struct audit_found f = {.host = row->host, .at_ns = row->at_ns, .line = strdup(row->line)};
-    for (f.gate = 0; f.gate < AUDIT_SKIP && strcmp(audit_status_name(f.gate), row->gate) != 0;) {
-        f.gate++;
-    }
-    const int r = f.line != NULL ? learn(context, row->run, &f) : -ENOMEM;
-    free(f.line);
-    return r;
-}
-
 /* ---- kept ---- */
 
 static void put_members(struct json_writer *j, const struct audit_run *run)
@@ -161,6 +118,44 @@ static void put_counts(struct json_writer *j, const struct audit_outcome *o)
     json_put_end(j);
 }
 
+static void put_suspects(struct json_writer *j, const struct audit_outcome *o)
+{
+    json_put_array(j, "suspect");
+    for (uint32_t i = 0; i < o->check_count; i++) {
+        if (o->suspect[i]) {
+            json_put_string(j, NULL, o->checks[i]);
+        }
+    }
+    json_put_end(j);
+}
+
+static void put_one_off(struct json_writer *j, const char *kind, const char *name, const char *by)
+{
+    if (by != NULL) {
+        json_put_object(j, NULL);
+        json_put_string(j, "kind", kind);
+        json_put_string(j, "name", name);
+        json_put_string(j, "by", by);
+        json_put_end(j);
+    }
+}
+
+/* What is switched off, so that nobody takes a skip for a pass. */
+static void put_off(struct json_writer *j, const struct audit_file *f)
+{
+    json_put_array(j, "off");
+    for (uint32_t i = 0; f != NULL && i < catalogue_count; i++) {
+        put_one_off(j, "check", catalogue[i].id, f->checks[i].off);
+    }
+    for (int cost = 0; f != NULL && cost < COST_COUNT; cost++) {
+        put_one_off(j, "class", check_cost_name(cost), f->settings.class_off[cost]);
+    }
+    for (uint32_t i = 0; f != NULL && i < f->settings.hosts_off_count; i++) {
+        put_one_off(j, "host", f->settings.hosts_off[i].host, f->settings.hosts_off[i].by);
+    }
+    json_put_end(j);
+}
+
 int audit_save(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
 {
     struct json_writer j;
@@ -176,6 +171,7 @@ int audit_save(struct controller *c, const struct audit_run *run, const struct a
     json_put_bool(&j, "matrix", run->wants_matrix);
     json_put_uint(&j, "family", run->family);
     json_put_string(&j, "matrix_why", run->matrix_why);
+    json_put_bool(&j, "whole", run->whole);
     put_members(&j, run);
     json_put_array(&j, "checks");
     for (uint32_t i = 0; i < catalogue_count; i++) {
@@ -184,7 +180,9 @@ int audit_save(struct controller *c, const struct audit_run *run, const struct a
     json_put_end(&j);
     if (o != NULL) {
         put_counts(&j, o);
+        put_suspects(&j, o);
     }
+    put_off(&j, c->audits->in_force);
     json_put_end(&j);
     int r = json_writer_finish(&j, &text, &size);
     r = r < 0 ? r
@@ -241,14 +239,11 @@ static void begin_look(struct controller *c, struct audit_run *run)
 static int load_settings(const struct controller *c, struct audit_file **ret,
                          struct config_error *error)
 {
-    const char *path = c->config.audit[0] != 0             ? c->config.audit
-                       : access(AUDIT_SETTINGS, R_OK) == 0 ? AUDIT_SETTINGS
-                                                           : NULL;
     struct audit_file *file = calloc(1, sizeof(*file));
     if (file == NULL) {
         return -ENOMEM;
     }
-    if (audit_file_load(path, file, error) < 0) {
+    if (audit_file_load(audit_settings_path(c), file, error) < 0) {
         free(file);
         return -EINVAL;
     }
@@ -267,6 +262,17 @@ static int fill_members(const struct controller *c, struct audit_run *run)
     return run->members == NULL ? -ENOMEM : 0;
 }
 
+static void mind_host_off(const struct controller *c, const struct audit_run *run,
+                          struct audit_member *m)
+{
+    const char *by = audit_host_off(&run->settings->settings, c->hosts[m->index]->name);
+    char note[AUDIT_WORDS_SIZE];
+    if (by != NULL) {
+        snprintf(note, sizeof(note), "switched off by %.100s", by);
+        leave_out(m, REASON_NOT_RUN, note);
+    }
+}
+
 int audit_begin(struct controller *c, const struct audit_wish *wish, struct config_error *error)
 {
     struct audits *a = c->audits;
@@ -275,6 +281,11 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
     }
     struct audit_run *run = calloc(1, sizeof(*run));
     int r = run == NULL ? -ENOMEM : load_settings(c, &run->settings, error);
+    if (r == 0 && run->settings->fleet_off != NULL) {
+        snprintf(error->text, sizeof(error->text), "audits are switched off by %.200s",
+                 run->settings->fleet_off);
+        r = -EPERM;
+    }
     r = r < 0 ? r : fill_members(c, run);
     r = r < 0 ? r : name_of_now(c, &run->id);
     if (r < 0) {
@@ -285,11 +296,14 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
     run->number = 1;
     run->wants_matrix = wish->matrix;
     run->family = wish->family;
+    run->whole = wish->hosts == NULL;
+    a->attempt_ns = run->whole ? run->started_ns : a->attempt_ns;
     snprintf(run->who, sizeof(run->who), "%s", wish->who);
     for (uint32_t i = 0; i < run->count; i++) {
         run->members[i].asked = wish->hosts == NULL || wish->hosts[run->members[i].index];
         if (run->members[i].asked) {
             ask(c, &run->members[i]);
+            mind_host_off(c, run, &run->members[i]);
         }
     }
     begin_look(c, run);
@@ -335,8 +349,10 @@ static void end_run(struct controller *c, enum audit_run_state state, const char
     }
     save(c, run, o);
     for (uint32_t i = 0; o != NULL && i < o->count; i++) {
-        (void)learn(c, run->id,
-                    &o->found[i]); /* without memory the gate goes on with what it had */
+        (void)audit_learn(c, o, &o->found[i]); /* without memory: as it was */
+    }
+    if (o != NULL && run->whole) {
+        audit_summarise(c, run, o);
     }
     if (o != NULL) {
         audit_outcome_keep(c, o);
@@ -423,7 +439,16 @@ static void judge_now(struct controller *c, struct audit_run *run)
 /* Who has answered takes part with all its NICs; why there is no matrix is kept with the run. */
 static void measure_now(struct controller *c, struct audit_run *run)
 {
-    const int r = audit_matrix_new(c, run, &run->matrix, run->matrix_why);
+    const struct audit_file *file = c->audits->in_force;
+    const char *off = file != NULL ? file->settings.class_off[COST_PACKETS] : NULL;
+    int r = 0;
+    if (off != NULL) {
+        snprintf(run->matrix_why, sizeof(run->matrix_why), "packets are switched off by %.100s",
+                 off);
+        r = -EPERM;
+    } else {
+        r = audit_matrix_new(c, run, &run->matrix, run->matrix_why);
+    }
     if (r < 0) {
         controller_say(LOG_WARNING, "audit %lld: no matrix of all NICs: %s", (long long)run->id,
                        run->matrix_why);
@@ -541,6 +566,7 @@ static int resume(void *context, const struct store_audit_run *row)
     run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
     run->wants_matrix = json_is_true(json_object_get(body, "matrix"));
     run->family = (uint32_t)json_integer_value(json_object_get(body, "family"));
+    run->whole = json_is_true(json_object_get(body, "whole"));
     snprintf(run->who, sizeof(run->who), "%s",
              json_string_value(who) ? json_string_value(who) : "");
     for (size_t i = 0; i < json_array_size(hosts); i++) {
@@ -558,7 +584,8 @@ int audits_open(struct controller *c)
 {
     struct resume o = {.c = c};
     c->audits = calloc(1, sizeof(*c->audits));
-    int r = c->audits == NULL ? -ENOMEM : store_audit_newest(c->store, learn_row, c);
+    int r = c->audits == NULL ? -ENOMEM : audit_known_open(c);
+    r = r < 0 ? r : audit_calendar_open(c);
     r = r < 0 ? r : store_audit_runs(c->store, 0, 1, resume, &o);
     r = r < 0 || o.run == NULL ? r : store_looks(c->store, 0, look_known, o.run);
     if (r == 0 && o.run != NULL) {
@@ -584,6 +611,7 @@ void audits_close(struct controller *c)
         audit_outcome_free(a->shown[0]);
         audit_outcome_free(a->shown[1]);
         audit_matrix_free(a->matrix);
+        settings_free(a->in_force);
         free(a->known);
         free(a);
         c->audits = NULL;

@@ -11,6 +11,7 @@
 #include "core/brain/brain.h"
 #include "core/fleet/delay_code.h"
 #include "platform/json/element.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
 #include "service/controller/fleet/fault.h"
@@ -358,6 +359,23 @@ static void feed_host(struct feed *f, const struct fleet_host *h, const Foliot__
     }
 }
 
+/* What its newest audit found, as long as it reports. */
+static void feed_audit(struct controller *c, struct feed *f, const struct fleet_host *h)
+{
+    const struct audit_known *known = c->audits != NULL ? audit_known_of(c, h) : NULL;
+    if (known == NULL || known->run == 0) {
+        return;
+    }
+    feed(f, ALERT_AUDIT_BLOCKED, known->blocked);
+    feed(f, ALERT_AUDIT_FAILED, known->failed);
+    feed(f, ALERT_AUDIT_UNKNOWN, known->unknown);
+    for (uint32_t i = 0; i < h->nic_count; i++) {
+        f->sample.nic = h->nics[i];
+        feed(f, ALERT_AUDIT_LINKS, known->links[i]);
+    }
+    f->sample.nic = ALERT_NO_ID;
+}
+
 void alarm_on_report(struct controller *c, const struct fleet_host *h,
                      const Foliot__V1__Report *report, int64_t at_ns)
 {
@@ -371,6 +389,7 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
     feed_ports(c, &f, h, report);
     if (report->covers_ms > 0) {
         feed_host(&f, h, report);
+        feed_audit(c, &f, h);
     }
     if (report->paths != NULL) {
         feed_paths(&f, h);
@@ -403,6 +422,13 @@ static void feed_members(struct controller *c, struct feed *f)
     f->sample.host = ALERT_NO_ID;
 }
 
+static void feed_known(struct feed *f, enum alert_metric metric, double value)
+{
+    if (value >= 0) {
+        feed(f, metric, value);
+    }
+}
+
 static void feed_fleet(struct controller *c)
 {
     const double now = (double)controller_utc_ns() * 1e-9;
@@ -416,6 +442,11 @@ static void feed_fleet(struct controller *c)
     feed(&f, ALERT_CONTROLLER_OTHERS, instance_others(c));
     feed_topology(c, &f);
     feed_members(c, &f);
+    if (c->audits != NULL) {
+        feed_known(&f, ALERT_AUDIT_AGE, audit_age(c));
+        feed_known(&f, ALERT_AUDIT_SUSPECT, audit_suspects(c));
+        feed_known(&f, ALERT_AUDIT_OFF, audit_offs(c));
+    }
     feed(&f, ALERT_CERTIFICATE_CONTROLLER, ((double)api_certificate_end(c) - now) / 86400);
     feed(&f, ALERT_CERTIFICATE_AUTHORITY, ((double)c->authority_not_after - now) / 86400);
 }
