@@ -166,6 +166,32 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(self.foliot("gate", "--fleet", "--format", "slurm", "h5")[0], 1)
         os.rename(self.path("elsewhere"), self.path("root-h2"))
 
+    def every_nic(self):
+        """h5 is gone: its cells have that reason, all others are measured or have one of their own."""
+        self.wait(lambda: all(self.host(f"h{i}")["clock"]["status"] == "SYNCED" for i in range(5)), 30, lambda: str(self.host("h0")))
+        status, out = self.foliot("run", "--fleet", "--matrix", "--json")
+        run = json.loads(out)
+        self.assertEqual((run["state"], run["matrix"], run["matrix_why"]), ("done", True, None), out[:500])
+        matrix = self.get(f"{RUNS}/{run['run']}/matrix")
+        self.assertEqual((matrix["cells"], matrix["measured"] + sum(matrix["unmeasured"].values())), (120, 120), matrix["unmeasured"])
+        self.assertGreater(matrix["measured"], 0, matrix["unmeasured"])
+        hosts = [n["host"] for n in matrix["nics"]]
+        for a, row in zip(hosts, matrix["why"]):
+            for b, why in zip(hosts, row):
+                self.assertEqual(why == "same-host", a == b, matrix["why"])
+                if a != b and "h5" in (a, b):
+                    self.assertEqual(why, "silent")
+                elif a != b:
+                    self.assertIn(why, (None, "late", "clock"))  # beside other tests an agent may have no processor
+        found = {r["host"]: r["reason"] for r in run["results"] if r["check"].startswith("be.matrix.") and r["status"] == "unknown"}
+        self.assertEqual(found.get("h5"), "not_run", found)
+        self.assertIn("of 120 cells measured", self.foliot("matrix")[1])
+        made = self.request("POST", "/api/v1/tokens", {"name": "one", "role": "viewer", "scope": "h0,h1"})[2]["token"]
+        seen = self.get(f"{RUNS}/{run['run']}/matrix", token=made)
+        self.assertEqual(({n["host"] for n in seen["nics"]}, len(seen["delay_ns"]), "cells" in seen), ({"h0", "h1"}, 4, False))
+        self.assertEqual(self.request("POST", RUNS, {"matrix": 1})[0], 400)
+        self.assertEqual(self.request("POST", RUNS, {"matrix": True, "family": 5})[0], 400)
+
     def over_a_restart(self, controller):
         """Killed while hosts are asked: it goes on, and forgets nobody."""
         before = self.get(RUNS)["items"][0]["run"]
@@ -214,6 +240,7 @@ class TestInspection(fleet.Fleet):
         self.tenants(run)
         self.refused(run)
         self.left_out(agents)
+        self.every_nic()
         controller = self.over_a_restart(controller)
         self.stopped(agents)
         self.refused_over_a_restart(controller, agents)
@@ -278,6 +305,41 @@ class TestStrange(fleet.Fleet):
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
         self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
+
+    @staticmethod
+    def row(plan, nic, sent, heard, delay, refused=""):
+        return wire.data(14, wire.fixed64(1, plan) + wire.number(2, nic) + (wire.data(3, refused) if refused else b"") +
+                         wire.data(4, sent) + wire.data(5, heard) + wire.data(6, delay) + wire.number(7, 100))
+
+    def test_strange_rows(self):
+        """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
+        self.start()
+        now = time.time_ns()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, features=7, host=f"h{i}", fleet_ns=now)
+        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
+        for i in (0, 1):
+            self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertNotIn(15, self.say(3, features=3, host="h1"))  # one of the version before is asked nothing it doesn't know
+        plan = wire.fields(self.say(3, features=7)[15][0])
+        name, nics, rounds = plan[1][0], list(plan[5][0]), 3
+        self.assertEqual((plan[3], plan[4], len(nics), min(nics)), ([2], [2], 4, 1))
+        good = (b"\5" * rounds, b"\5" * rounds, b"\x40\0" * rounds)
+        self.say(4, self.row(name, nics[0] - 1, b"\5" * 7, *good[1:]), features=7)     # another length
+        self.say(5, self.row(name + 1, nics[0] - 1, *good), features=7)                 # another plan
+        self.say(6, self.row(name, nics[2] - 1, *good), features=7)                     # another host's NIC
+        self.say(7, self.row(name, nics[0] - 1, b"\xff" * rounds, b"\xf7" * rounds, b"\xff\x7f" * rounds), features=7)
+        self.say(8, self.row(name, nics[0] - 1, *good), features=7)                     # once more: the first one stays
+        self.assertEqual(self.get(f"{RUNS}/{run}")["state"], "measuring")
+        self.say(9, self.row(name, nics[1] - 1, *good), features=7)
+        self.say(4, self.row(name, 0, b"", b"", b"", refused="no\x1b[2J<b>"), features=7, host="h1")
+        self.done(run)
+        matrix = self.get(f"{RUNS}/{run}/matrix")
+        self.assertEqual((matrix["cells"], matrix["measured"]), (8, 0), matrix)
+        self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # words that nobody knows are none
+        self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
 
     def done(self, run):
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))

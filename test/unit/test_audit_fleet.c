@@ -153,6 +153,36 @@ static struct audit_result *result(struct audit *a, const char *check, uint32_t 
     return NULL;
 }
 
+/* An audit without a matrix holds no host back for it; what is wrong in one that was measured does. */
+static void test_matrix_where_measured(void **state)
+{
+    struct sheet *one = sheet_of(1), *bad = sheet_of(2), *lost = sheet_of(3);
+    struct audit a;
+
+    sheet_add(bad, &(struct fact){
+                       FACT_MATRIX, FACT_VALUE, "nic0",
+                       "cells 8, unmeasured 0, dead_out 4, dead_in 0, partners 0, sent_out 20, "
+                       "lost_out 0, sent_in 20, lost_in 0, late_cells 0",
+                       ""});
+    sheet_add(lost, &(struct fact){
+                        FACT_MATRIX, FACT_VALUE, "nic0",
+                        "cells 8, unmeasured 8, dead_out 0, dead_in 0, partners 0, sent_out 0, "
+                        "lost_out 0, sent_in 0, lost_in 0, late_cells 0, why busy",
+                        ""});
+    sheet_finish(bad);
+    sheet_finish(lost);
+    struct sheet sheets[HOSTS] = {*one, *bad, *lost};
+    judge(&a, sheets);
+    assert_int_equal(result(&a, "be.matrix.reach", 0)->status, AUDIT_SKIP);
+    assert_int_equal(result(&a, "be.matrix.reach", 1)->status, AUDIT_FAIL);
+    assert_int_equal(result(&a, "be.matrix.reach", 2)->status, AUDIT_UNKNOWN);
+    assert_int_equal(result(&a, "be.matrix.reach", 2)->reason, REASON_BUSY);
+    done(&a);
+    sheet_free(one);
+    sheet_free(bad);
+    sheet_free(lost);
+}
+
 static void test_missing_is_unknown(void **state)
 {
     struct sheet *one = sheet_of(1),
@@ -216,10 +246,13 @@ static void test_two_looks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_and_back),      cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_counters_are_of_now), cmocka_unit_test(test_strange_lines),
-        cmocka_unit_test(test_missing_is_unknown),  cmocka_unit_test(test_two_looks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_and_back),
+                                       cmocka_unit_test(test_shared),
+                                       cmocka_unit_test(test_counters_are_of_now),
+                                       cmocka_unit_test(test_strange_lines),
+                                       cmocka_unit_test(test_matrix_where_measured),
+                                       cmocka_unit_test(test_missing_is_unknown),
+                                       cmocka_unit_test(test_two_looks)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

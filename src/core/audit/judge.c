@@ -324,6 +324,10 @@ static void judge_sheet(struct judging *j)
     if (sheet_is_out(j)) {
         return;
     }
+    if (listed == NULL && (j->check->flags & CHECK_MATRIX) != 0) {
+        judge_none(j, NULL);
+        return;
+    }
     if (listed == NULL) {
         judge_subject(j, NULL, "");
         return;

@@ -69,6 +69,12 @@ static bool two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
            (!m->plan.rails_only || x->rail == y->rail);
 }
 
+/* A host's word: a reason that we don't know is none of ours. */
+static uint8_t known(uint8_t byte)
+{
+    return byte >> 4 < MATRIX_WHY_COUNT ? byte : MATRIX_SILENT << 4;
+}
+
 int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8_t *heard,
                 const int16_t *delay, uint32_t rounds, uint32_t bound_ns)
 {
@@ -81,8 +87,8 @@ int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8
         const uint32_t other = matrix_partner(&m->plan, k, nic);
         if (other != MATRIX_NONE && two_hosts(m, nic, other)) {
             const size_t out = (size_t)nic * m->count + other, in = (size_t)other * m->count + nic;
-            m->sent[out] = sent[k];
-            m->heard[in] = heard[k];
+            m->sent[out] = known(sent[k]);
+            m->heard[in] = known(heard[k]);
             m->delay[in] = delay[k] >= -DELAY_CODE_MAX && delay[k] <= DELAY_CODE_MAX ? delay[k] : 0;
         }
     }

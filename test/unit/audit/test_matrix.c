@@ -304,6 +304,39 @@ static void test_silent(void **state)
     end_world(&w);
 }
 
+/* Bytes of a host that lies, or is of a later release: nothing beyond what we know comes of them. */
+static void test_any_bytes(void **state)
+{
+    struct world w;
+    struct prng g;
+    prng_init(&g, 9);
+    setup_world(&w);
+    for (uint32_t i = 0; i < NICS; i++) {
+        uint8_t sent[256], heard[256];
+        int16_t delay[256];
+        for (int k = 0; k < 256; k++) {
+            sent[k] = (uint8_t)prng_u64(&g);
+            heard[k] = (uint8_t)prng_u64(&g);
+            delay[k] = (int16_t)prng_u64(&g);
+        }
+        assert_int_equal(
+            matrix_take(&w.m, i, sent, heard, delay, w.part[0].rounds, (uint32_t)prng_u64(&g)), 0);
+    }
+    matrix_judge(&w.m, NULL);
+    uint64_t sum = 0;
+    for (int why = 0; why < MATRIX_WHY_COUNT; why++) {
+        sum += w.m.unmeasured[why];
+    }
+    assert_int_equal(sum, w.m.cells);
+    for (uint32_t i = 0; i < NICS; i++) {
+        for (uint32_t j = 0; j < NICS; j++) {
+            const struct matrix_cell c = matrix_cell_of(&w.m, i, j);
+            assert_true(c.why < MATRIX_WHY_COUNT && c.heard <= c.sent);
+        }
+    }
+    end_world(&w);
+}
+
 static void test_drift(void **state)
 {
     struct world a, b;
@@ -369,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_late_agents),
+        cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "service/controller/fleet/fleet.h"
 
 enum { PACKETS = 5, BEATS_AHEAD = 3 };
+#define FLEET_OFF_NS (86400 * NS_PER_S)
 
 struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
 {
@@ -145,12 +146,17 @@ static uint32_t fill(struct controller *c, const struct audit_run *run, struct a
     return fit;
 }
 
+/* As a host told it last; a word that is a day off our clock is nobody's time. */
 static bool fleet_now(const struct controller *c, int64_t *ret_ns)
 {
     const struct audits *a = c->audits;
-    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns;
+    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns, utc = controller_utc_ns();
+    if (a->fleet_ns < utc - FLEET_OFF_NS || a->fleet_ns > utc + FLEET_OFF_NS ||
+        since > 60 * NS_PER_S) {
+        return false;
+    }
     *ret_ns = a->fleet_ns + since;
-    return a->fleet_ns > 0 && since < 60 * NS_PER_S;
+    return true;
 }
 
 /* Slow rounds where there is time for them: they cost a host less. */
@@ -187,6 +193,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
     }
     const char *wrong = "fleet time is not known";
     if (fleet_now(c, &now)) {
+        x->name = (uint64_t)(now > run->id ? now : run->id);
         fill_times(c, &x->plan, now);
         wrong = matrix_plan_wrong(&x->plan);
     }
@@ -213,11 +220,12 @@ Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_ho
     const struct audit_matrix *x =
         run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
-    if (row == UINT32_MAX || x->answered[row]) {
+    if (row == UINT32_MAX || x->answered[row] ||
+        (h->features & FOLIOT__V1__FEATURE__FEATURE_MATRIX) == 0) {
         return NULL;
     }
     foliot__v1__matrix__init(memory);
-    memory->audit = (uint64_t)x->run;
+    memory->audit = x->name;
     if (held == memory->audit) {
         return memory;
     }
@@ -254,7 +262,7 @@ void audit_matrix_take(struct controller *c, const struct fleet_host *h,
     struct audit_matrix *x = run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
     const uint32_t rounds = x != NULL ? matrix_rounds(&x->plan) : 0;
-    if (row == UINT32_MAX || message->audit != (uint64_t)x->run || x->answered[row]) {
+    if (row == UINT32_MAX || message->audit != x->name || x->answered[row]) {
         return; /* late, or of nobody's asking */
     }
     if (message->refused[0] != 0) {

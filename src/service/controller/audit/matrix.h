@@ -21,6 +21,7 @@ struct audit_place {
 };
 struct audit_matrix {
     int64_t run;
+    uint64_t name; /* of the plan: a run that goes on over a restart has another one */
     struct matrix_plan plan;
     uint64_t fleet_version;
     uint32_t family;
