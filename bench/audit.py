@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""audit.py BUILD [--trials N] [--runs N]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
+"""audit.py BUILD [--trials N] [--runs N] [--lab]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
 
 Machines are those of test/audit/machines, made up from public documentation. Fleets are simulated out of one of their sheets."""
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("build")
 arguments.add_argument("--trials", type=int, default=10500)
 arguments.add_argument("--runs", type=int, default=50)
+arguments.add_argument("--lab", action="store_true", help="the rows of the lab alone")
 arguments = arguments.parse_args()
 build = os.path.abspath(arguments.build)
 foliot, inspect = (os.path.join(build, "src", "app", name) for name in ("foliot", "foliot-inspect"))
@@ -102,6 +104,79 @@ def matrix():
     row("matrix8192.memory_mib", found["memory_mib"], "MiB", 600)
 
 
+LAB = "name: matrix64\nwhy: every NIC with every NIC\nworld: lab\nduration: 30s\n" \
+    "fabric: {hosts: 16, nics_per_host: 4, leaves: 4, spines: 4, wiring: rail}\nclocks: {stamps: software}\n"
+
+
+class Lab:
+    """16 hosts with 4 NICs and a controller; real packets."""
+
+    def __init__(self, folder):
+        self.file = os.path.join(folder, "matrix64.yaml")
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write(LAB)
+
+    def command(self, *words):
+        return subprocess.run([foliot, "lab", "--name", "matrix64", *words], capture_output=True, text=True, check=True)
+
+    def __enter__(self):
+        self.command("up", self.file, "--controller")
+        folder = "/run/foliot-lab/matrix64/"
+        with open(folder + "dashboard", encoding="utf-8") as address, open(folder + "token", encoding="utf-8") as token:
+            self.address = address.read().strip().rstrip("/")
+            os.environ["FOLIOT_TOKEN"] = token.read().strip()
+        for _ in range(150):
+            out = subprocess.run([foliot, "clock", "--lab", "matrix64", "--json"], capture_output=True, text=True, check=False).stdout
+            if sum(json.loads(line)["clock_status"] == "SYNCED" for line in out.splitlines()) == 16:
+                break
+            time.sleep(0.2)
+        return self
+
+    def __exit__(self, *_):
+        self.command("down")
+
+    def agent(self, host):
+        with open(f"/run/foliot-lab/matrix64/host{host}/agent.pid", encoding="utf-8") as file:
+            return int(file.read())
+
+    def matrix(self, meanwhile=lambda: None):
+        """The cells, and how long the whole run took. meanwhile: called when rounds are under way."""
+        begin = time.monotonic()
+        with subprocess.Popen([foliot, "audit", "run", "--fleet", "--matrix", "--json", "--controller", self.address], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as run:
+            time.sleep(9)
+            meanwhile()
+            run.communicate()
+        took = time.monotonic() - begin
+        return json.loads(subprocess.run([foliot, "audit", "matrix", "--json", "--controller", self.address], capture_output=True, text=True,
+                                         check=True).stdout), took
+
+
+def lab_matrix(folder):
+    """A whole run; then one in which agents are killed and stopped: each missing cell needs a reason, and one of these hosts."""
+    def trouble():
+        os.kill(lab.agent(3), signal.SIGKILL)
+        os.kill(lab.agent(5), signal.SIGSTOP)
+        time.sleep(1.5)
+        os.kill(lab.agent(5), signal.SIGCONT)
+
+    if os.geteuid() != 0:
+        return
+    with Lab(folder) as lab:
+        found, took = lab.matrix()
+        row("lab.matrix64.cells", 100 * found["measured"] / found["cells"], "%", 99.9, 100, "higher", note=f"of {found['cells']}, both directions; {found['unmeasured']}")
+        row("lab.matrix64.s", took, "s", 15, note="the whole run, from the command to its results")
+        found, _ = lab.matrix(trouble)
+        hosts = [n["host"] for n in found["nics"]]
+        missing = unnamed = 0
+        for a, why, delays in zip(hosts, found["why"], found["delay_ns"]):
+            for b, word, delay in zip(hosts, why, delays):
+                if a != b and (word is not None or delay is None):
+                    missing += 1
+                    unnamed += word is None or not {a, b} & {"host3", "host5"}
+        row("lab.matrix.unmeasured_named", unnamed, "", 0, runs=missing, note=f"one agent killed, one stopped for 1.5 s meanwhile: {found['unmeasured']}")
+
+
 def bisect():
     found = program(os.path.join(build, "bench", "audit_search"), "1024", "1000")
     for name, must, aim in (("host", 11, 11), ("three", 40, 25), ("pair", 25, 15)):
@@ -133,11 +208,15 @@ def passive(folder):
 
 
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
+    if arguments.lab:
+        lab_matrix(place)
+        sys.exit(0)
     spoiled(place)
     fleets(place)
     passive(place)
     matrix()
     bisect()
+    lab_matrix(place)
     gate(place)
 planted()
 target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
