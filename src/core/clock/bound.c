@@ -63,6 +63,13 @@ static double rate_of_theta(const struct clock *c, const struct clock_edge *e, d
     return (1 + e->peer.map.y) * (1 + drift) - (1 + c->map.y);
 }
 
+/* Its stamps contradict the premises. */
+static void begin_anew(struct clock_edge *e, struct nic_time now)
+{
+    memset(e->buckets, 0, sizeof(e->buckets));
+    e->crossed_at = now;
+}
+
 static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     double best[2] = {INFINITY, INFINITY};
@@ -74,9 +81,8 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     /* by how much both clocks' rates may be others than when the stamps were taken */
     const double change =
         2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
-    if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped: begin anew */
-        memset(e->buckets, 0, sizeof(e->buckets));
-        e->crossed_at = now;
+    if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped */
+        begin_anew(e, now);
         return;
     }
     /* rates that both ends have published for long are what their clocks run at: they change by no more */
@@ -113,9 +119,12 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     e->upper_ns = best[1] + slack + fmax(0, peer) - fmin(0, own);
     e->lower_ns = -best[0] - slack + fmin(0, peer) - fmax(0, own);
     e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));
-    e->bounded = e->upper_ns >= e->lower_ns;
     e->proven = e->map_upper_ns >= e->map_lower_ns;
-    e->crossed_at = e->proven ? e->crossed_at : now;
+    e->bounded = e->proven;
+    if (!e->proven) { /* a rate changed by more than it may: what was seen before that proves nothing now */
+        begin_anew(e, now);
+        drift_init(&e->drift);
+    }
 }
 
 /* ---- levels ---- */

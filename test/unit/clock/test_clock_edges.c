@@ -324,6 +324,38 @@ static void who_is_back_is_where_its_packets_tell(void **state)
     (void)state;
 }
 
+/* A peer's clock ran fast by more than rates may change, and runs true again. What it was seen at before contradicts what
+ * comes: the edge begins anew, and is soon bounded by what holds. It isn't bounded by what contradicts itself. */
+static void an_edge_that_contradicts_itself_begins_anew(void **state)
+{
+    struct clock *c = member();
+    const struct clock_edge *e = &c->edges[0];
+    double ahead = 0;
+    int wrong = 0, crossed = 0;
+
+    for (int t = 0; t < 100; t++) {
+        now.ns += 100 * NS_PER_MS;
+        ahead += t < 30 ? 1200 : 0; /* 12 ppm */
+        hear(c, 0);
+        c->now = now;
+        for (int forward = 0; forward < 2; forward++) {
+            const int64_t way = forward ? 300 : -300;
+            const struct clock_point p = {
+                .forward = forward, .local = now, .remote = {now.ns + (int64_t)ahead + way}};
+            clock_on_point(c, now, &p);
+        }
+        bound_edges(c, now);
+        crossed += !e->proven;
+        wrong += t > 32 && e->bounded && !(e->lower_ns <= ahead && ahead <= e->upper_ns);
+    }
+    print_message("%d times contradictory, %d times wrong\n", crossed, wrong);
+    assert_true(crossed > 0 && crossed < 30);
+    assert_int_equal(wrong, 0);
+    assert_true(e->bounded);
+    clock_free(c);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +366,7 @@ int main(void)
         cmocka_unit_test(few_packets_make_a_sound_score),
         cmocka_unit_test(an_edge_vouches_up_to_its_bound),
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
+        cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
         cmocka_unit_test(who_is_back_is_where_its_packets_tell),
     };
