@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/prng.h"
 #include "parallel.h"
@@ -31,11 +32,19 @@ struct told {
 };
 static struct told *results; /* shared */
 
+/* What digests cost: the same worlds again, of hosts that speak the version before and have none. */
+#define COST_WORLDS 8
+struct cost {
+    bool played;
+    double probes[2], cpu_s[2]; /* without digests; with */
+};
+static struct cost *costs; /* shared */
+
 /* A trunk or a NIC, one direction. */
-static void draw(int index, char text[static TEXT_MAX])
+static void draw(int index, bool wire, int version, char text[static TEXT_MAX])
 {
     struct prng prng;
-    char target[64], loss[32] = "";
+    char target[64], loss[32] = "", older[80] = "";
 
     prng_init(&prng, hash_u64(0x61676e74, (uint64_t)index));
     const int leaves = 2 + (int)prng_below(&prng, 2), spines = 2 + (int)prng_below(&prng, 3);
@@ -48,17 +57,23 @@ static void draw(int index, char text[static TEXT_MAX])
         snprintf(target, sizeof(target), "nic %d.%d", (int)prng_below(&prng, (uint64_t)hosts),
                  (int)prng_below(&prng, (uint64_t)nics));
     }
+    if (version < PROBE_VERSION) {
+        snprintf(older, sizeof(older),
+                 "  - {at: 0s, kind: version, target: hosts 0-%d, version: %d}\n", hosts - 1,
+                 version);
+    }
     if (playing->share < 1) {
         snprintf(loss, sizeof(loss), ", loss: %g", playing->share);
     }
     snprintf(text, TEXT_MAX,
-             "name: truth-agents\nwhy: one fault\nworld: sim\nduration: %ds\nseed: %d\n"
+             "name: truth-agents\nwhy: one fault\nworld: sim\nduration: %ds\nseed: %d\nwire: %s\n"
              "fabric: {hosts: %d, nics_per_host: %d, leaves: %d, spines: %d}\n"
              "clocks: {stamps: software, noise: 20ns}\n"
-             "faults:\n  - {at: %ds, kind: %s, target: %s, direction: %s, for: %ds%s}\n"
+             "faults:\n%s  - {at: %ds, kind: %s, target: %s, direction: %s, for: %ds%s}\n"
              "bounds:\n  - {what: fault.wrong, equals: 0}\n",
-             FAULT_S + WATCH_S, index + 1, hosts, nics, leaves, spines, FAULT_S, playing->fault,
-             target, prng_below(&prng, 2) == 0 ? "up" : "down", WATCH_S - 2, loss);
+             FAULT_S + WATCH_S, index + 1, wire ? "yes" : "no", hosts, nics, leaves, spines, older,
+             FAULT_S, playing->fault, target, prng_below(&prng, 2) == 0 ? "up" : "down",
+             WATCH_S - 2, loss);
 }
 
 static bool is_path_kind(uint32_t kind)
@@ -113,7 +128,7 @@ static void play(int index)
     struct world *w = NULL;
     uint64_t hosts = 0;
 
-    draw(index, text);
+    draw(index, false, PROBE_VERSION, text);
     if (scenario_parse("truth-agents", text, strlen(text), &scenario, &error) < 0 ||
         world_new(&w, &scenario, scenario.seed) < 0) {
         fprintf(stderr, "truth_agents: world %d can't be played:\n%s", index, text);
@@ -136,6 +151,31 @@ static void play(int index)
     t->wrong = check_value(w, 0) > 0;
     t->played = true;
     world_free(w);
+}
+
+static void play_cost(int index)
+{
+    static struct scenario scenario;
+    struct config_error error;
+    struct cost *c = &costs[index];
+    char text[TEXT_MAX];
+
+    for (int with = 0; with < 2; with++) {
+        struct world *w = NULL;
+
+        draw(index, true, with ? PROBE_VERSION : PROBE_VERSION_DIGEST - 1, text);
+        if (scenario_parse("truth-agents", text, strlen(text), &scenario, &error) < 0 ||
+            world_new(&w, &scenario, scenario.seed) < 0) {
+            fprintf(stderr, "truth_agents: world %d can't be played:\n%s", index, text);
+            return;
+        }
+        const clock_t began = clock();
+        world_run(w, scenario.duration_ns);
+        c->cpu_s[with] = (double)(clock() - began) / CLOCKS_PER_SEC;
+        c->probes[with] = (double)w->probes;
+        world_free(w);
+    }
+    c->played = true;
 }
 
 static void row(struct report *report, const char *id, double value, const char *unit, double must,
@@ -199,6 +239,28 @@ static int sum_up(struct report *report)
     return 0;
 }
 
+static int sum_up_cost(struct report *report)
+{
+    double probes[2] = {0, 0}, cpu_s[2] = {0, 0};
+    char note[120];
+
+    for (int i = 0; i < COST_WORLDS; i++) {
+        for (int with = 0; with < 2 && costs[i].played; with++) {
+            probes[with] += costs[i].probes[with];
+            cpu_s[with] += costs[i].cpu_s[with];
+        }
+        if (!costs[i].played) {
+            return -1;
+        }
+    }
+    snprintf(note, sizeof(note),
+             "of %d worlds, a fault in each %d s; digests on against hosts of the version before",
+             COST_WORLDS, FAULT_S + WATCH_S);
+    row(report, "truth.cost.digests.bytes", probes[1] / probes[0], "x", 1.05, note);
+    row(report, "truth.cost.digests.cpu", cpu_s[1] / cpu_s[0], "x", 1.05, note);
+    return 0;
+}
+
 int main(int argc, char *argv[])
 {
     static struct report report;
@@ -211,6 +273,12 @@ int main(int argc, char *argv[])
             fprintf(stderr, "truth_agents: worlds of '%s' died\n", playing->name);
             return 1;
         }
+    }
+    playing = &sets[0];
+    costs = parallel_memory(COST_WORLDS * sizeof(*costs));
+    if (!costs || parallel_run(COST_WORLDS, play_cost) > 0 || sum_up_cost(&report) < 0) {
+        fprintf(stderr, "truth_agents: worlds of their cost died\n");
+        return 1;
     }
     return report_finish(&report) < 0;
 }

@@ -582,6 +582,9 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     const bool news = told.lost > 0 && (!known || t->lost == 0);
     *t = told;
     m->told_version++;
+    m->told_until = mono_add(made, span_ns(TOLD_NS)).ns > m->told_until.ns
+                        ? mono_add(made, span_ns(TOLD_NS))
+                        : m->told_until;
     return news;
 }
 

@@ -285,7 +285,8 @@ struct mesh {
     struct locate *wide; /* the same, then what other hosts tell: by number in `told` */
     struct locate_asked asked_wide;
     struct told_path *told;
-    uint32_t told_version; /* grows as something is told */
+    uint32_t told_version;  /* grows as something is told */
+    struct mono told_until; /* then all of it is too old */
     struct digests digests;
     struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
     struct mesh_fault faults[FAULT_QUEUE];

@@ -630,9 +630,11 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
 
         for (uint8_t p = 0; e->used && !e->silent && p < m->config.path_limit; p++) {
             const struct path_half *half = &e->out[p].half;
-            const int told = told_number(m, now, e->nic, m->nics[e->local].id, p);
-            const bool in = told >= 0 && e->in[p].half.state == PATH_DEAD &&
-                            locate_explains(m->wide, c, m->locate_numbers + (uint32_t)told);
+            const int told = e->in[p].half.state == PATH_DEAD
+                                 ? told_number(m, now, e->nic, m->nics[e->local].id, p)
+                                 : -1;
+            const bool in =
+                told >= 0 && locate_explains(m->wide, c, m->locate_numbers + (uint32_t)told);
 
             if (trials_of(half, m->asked_wide.now, m->asked_wide.since, out).lost > 0 &&
                 locate_explains(m->wide, c, number_of(m, edge, p))) {
@@ -663,11 +665,13 @@ static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_
     const struct mesh_edge *e = &m->edges[edge];
     const struct view out = {.out = true};
     struct mesh_location wide = {.rules_out = ret_location->rules_out};
-    const int told = view.out ? -1 : told_number(m, now, e->nic, m->nics[e->local].id, path);
+    const int told = view.out || m->told_until.ns <= now.ns
+                         ? -1
+                         : told_number(m, now, e->nic, m->nics[e->local].id, path);
     struct locate_case answer;
     struct chain chain;
 
-    if (m->told_version == 0 || (!view.out && told < 0)) {
+    if (m->told_until.ns <= now.ns || (!view.out && told < 0)) {
         return;
     }
     if (view.out) {

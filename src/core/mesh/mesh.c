@@ -445,6 +445,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
                                                  .own = config->fleet.peers[own].host});
     m->told = calloc(TOLD_MAX, sizeof(*m->told));
     m->digests.next = MONO_NEVER;
+    m->told_until = now;
     m->digests.credit_at = m->digests.until = now;
     if (!m->locate || !m->wide || !m->told || !m->trials || !m->edges || !m->due || !m->pending ||
         !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices || !m->rings) {
