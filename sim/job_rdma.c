@@ -80,6 +80,7 @@ struct pair {
     uint32_t first_cell, cell_count;
     int64_t late_until; /* ERROR: until then the NIC writes */
     bool flushed;
+    bool over; /* ERROR, and an event tells it before the receives are flushed */
     int64_t linger_until;
     /* completions */
     struct io_qp_done *done;
@@ -126,7 +127,7 @@ static void set_timer(struct job_world *w, uint32_t index)
 
 static bool has_news(const struct pair *x)
 {
-    return x->done_count > 0 || (x->state == PAIR_ERROR && x->flushed) ||
+    return x->done_count > 0 || (x->state == PAIR_ERROR && (x->flushed || x->over)) ||
            (x->state != PAIR_OPENING && x->error != 0) ||
            ((x->state == PAIR_INIT || x->state == PAIR_RTS) && x->ready_at != 0);
 }
@@ -189,7 +190,10 @@ static void fail(struct job_world *w, uint32_t index, enum io_qp_status status)
     }
     x->state = PAIR_ERROR;
     x->timeout_at = x->rnr_until = 0;
-    x->late_until = w->now + 1 + (int64_t)prng_below(&w->prng, LATE_NS);
+    x->late_until =
+        w->now + 1 +
+        (int64_t)prng_below(&w->prng,
+                            w->config.late_dma_ns != 0 ? (uint64_t)w->config.late_dma_ns : LATE_NS);
     for (; x->acked < x->posted; x->acked++) {
         complete(w, index,
                  &(struct io_qp_done){.status = status,
@@ -424,9 +428,11 @@ static bool write_there(struct job_world *w, const struct pair *x, const struct 
 /* It was being executed when the queue pair erred: it goes on, and nobody is told. */
 static void land_late(struct job_world *w, struct pair *x, const struct pair_packet *packet)
 {
-    if (w->now < x->late_until && write_there(w, x, packet)) {
-        w->result->late_writes += packet->written > 0;
-    }
+    /* What was executed before isn't executed again, nor what comes out of order. */
+    const bool next = w->now < x->late_until && packet->psn == x->expected;
+
+    x->expected = (x->expected + next) & PSN_MASK;
+    w->result->late_writes += next && packet->written > 0 && write_there(w, x, packet);
     if (x->cell_count > 0 && w->now < x->late_until && packet->written == 0 &&
         packet->size <= x->config.cell_size) {
         memcpy(receive_cell(x, x->posted_cells[x->first_cell % x->config.receives]), packet->bytes,
@@ -713,9 +719,9 @@ static int rdma_poll(struct io_rdma *rdma, int qp, struct io_qp_done *ret_done, 
     for (; count < capacity && x->done_count > 0; count++, x->done_count--) {
         ret_done[count] = x->done[x->done_first++ % (x->config.sends + x->config.receives)];
     }
-    return count > 0 || x->state != PAIR_ERROR || !x->flushed ? count
-           : x->error != 0                                    ? x->error
-                                                              : -EIO;
+    return count > 0 || x->state != PAIR_ERROR || !(x->flushed || x->over) ? count
+           : x->error != 0                                                 ? x->error
+                                                                           : -EIO;
 }
 
 static int rdma_arm(struct io_rdma *rdma, int qp, uint64_t tag)
@@ -863,16 +869,34 @@ void sim_pairs_remove(struct job_world *w, uint32_t nic)
     }
 }
 
+/* What its peer has sent, and doesn't know to have arrived. */
+static uint64_t flying_to(struct job_world *w, uint32_t index)
+{
+    const struct pair *peer = pair_at(w, pair_at(w, index)->peer);
+
+    return peer->next - peer->acked;
+}
+
+/* One to which much is on its way breaks rather than one that rests. */
 bool sim_pair_break(struct job_world *w)
 {
+    uint32_t worst = UINT32_MAX;
+    uint64_t most = 0;
+
     for (int tries = 0; tries < 8 && w->pair_count > 0; tries++) {
         const uint32_t i = (uint32_t)prng_below(&w->prng, w->pair_count);
-        if (pair_at(w, i)->used && pair_at(w, i)->state == PAIR_RTS) {
-            fail(w, i, IO_QP_BROKEN);
-            return true;
+        if (pair_at(w, i)->used && pair_at(w, i)->state == PAIR_RTS && flying_to(w, i) >= most) {
+            most = flying_to(w, i) + 1;
+            worst = i;
         }
     }
-    return false;
+    if (worst == UINT32_MAX) {
+        return false;
+    }
+    pair_at(w, worst)->over = prng_below(&w->prng, 2) == 0;
+    fail(w, worst, IO_QP_BROKEN);
+    tell(w, worst);
+    return true;
 }
 
 void sim_pairs_kill(struct job_world *w, uint32_t process)

@@ -69,6 +69,7 @@ struct job_world_config {
         rdma; /* hosts have queue pairs (in all worlds where FOLIOT_SIM_QUEUE_PAIRS is in the environment), */
     uint32_t no_rdma_every; /* but for each so manyth; 0: all */
     bool direct;            /* as transport_config: they write */
+    int64_t late_dma_ns;    /* an erred one goes on for so long at most; 0: 3 ms */
     bool rdma_lasts;        /* they break by what fault_mask has, only */
     bool checksum;
     int64_t patience_ns;

@@ -298,35 +298,41 @@ static void test_direct_lanes(void **state)
     assert_true(sum.writes > 5000 && sum.late_writes > 20 && sum.failovers > 100);
 }
 
-/* The same, densely: few lanes, large messages, queue pairs that break under them while their packets are on slow ways. */
+/* The same, densely: two lanes, one of them over a slow way at times, and queue pairs that break while much is on its way to
+ * them. Here what a fence keeps out would land in receives that are done. */
 static void test_direct_lanes_dense(void **state)
 {
+    const char *more = getenv("FOLIOT_WORLDS"); /* lane_copy_mutants.py */
+    const uint64_t worlds = more != NULL ? strtoull(more, NULL, 10) : 60;
     struct job_world_result one, sum = {0};
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 200; seed < 200 + worlds; seed++) {
         struct job_world_config config;
         job_world_chance(&config, seed);
         config.rdma = config.direct = true;
         config.old_every = config.no_rdma_every = 0;
-        config.hosts = config.nics = config.lanes = 2;
-        config.standbys = 1;
-        config.run_ns = 300 * NS_PER_MS;
+        config.hosts = config.lanes = config.spines = 2;
+        config.nics = 1;
+        config.delay_ns = 2 * NS_PER_US;
+        config.standbys = 0;
+        config.run_ns = 200 * NS_PER_MS;
         config.patience_ns = 20 * NS_PER_S;
         config.last = 0;
         config.last_ns = 0;
         config.starved = false;
-        config.size_max = 1u << 18;
+        config.size_max = 1u << 16;
         config.whole = true;
-        config.gap_ns = 300 * NS_PER_US;
-        config.messages = 60;
+        config.gap_ns = 100 * NS_PER_US;
+        config.messages = 50;
         config.depth = 2;
         config.comms = 2;
         config.poll_ns = 100 * NS_PER_US;
-        config.fault_gap_ns = 20 * NS_PER_MS;
+        config.fault_gap_ns = 8 * NS_PER_MS;
+        config.late_dma_ns = 15 * NS_PER_MS;
         config.fault_ns = 20 * NS_PER_MS;
-        config.fault_mask = 1u << JOB_FAULT_PAIR | 1u << JOB_FAULT_DELAY | 1u << JOB_FAULT_SLOW;
+        config.fault_mask = 1u << JOB_FAULT_DELAY | (seed % 4 == 1 ? 1u << JOB_FAULT_ABORT : 0);
         leaks_count(false);
         job_world_run(&config, &one);
         leaks_count(true);
@@ -336,7 +342,7 @@ static void test_direct_lanes_dense(void **state)
         sum.writes += one.writes;
         sum.late_writes += one.late_writes;
     }
-    assert_true(sum.writes > 5000 && sum.late_writes > 20);
+    assert_true(sum.writes > 3000 && sum.late_writes > 100);
 }
 
 /* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
