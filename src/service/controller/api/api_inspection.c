@@ -272,7 +272,12 @@ struct filter_of {
     const struct fleet_host *host;
     int64_t limit, cursor, at;
     bool more;
+    int64_t
+        from; /* of results: the first one of the host at the cursor, then where the next page begins */
 };
+
+/* A page of results begins at a host and one of its results, so that no host before it is read again. */
+enum { RESULT_BITS = 24 };
 
 static bool read_statuses(struct api_call *call, struct filter_of *f)
 {
@@ -338,6 +343,23 @@ static void put_gate_text(const struct api_call *call, const char *key, uint8_t 
     json_put_string(call->j, key, text);
 }
 
+/* Can it have a result that is wanted? By its marks, each the worst of a check: most hosts need not be read. */
+static bool may_have(const struct audit_outcome *o, const struct audit_found *found,
+                     const struct filter_of *f)
+{
+    unsigned mildest = 0;
+    for (unsigned k = 0; k < AUDIT_STATUS_COUNT; k++) {
+        mildest = f->status[k] ? k : mildest;
+    }
+    for (uint32_t i = 0; i < o->check_count; i++) {
+        if ((f->check == NULL || strcmp(o->checks[i], f->check) == 0) &&
+            (unsigned)audit_mark_status(found->marks[i]) <= mildest) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_results_of(struct api_call *call, const struct audit_found *found,
                            struct filter_of *f)
 {
@@ -353,13 +375,15 @@ static void put_results_of(struct api_call *call, const struct audit_found *foun
                      (f->status[k] && status != NULL && strcmp(status, audit_status_name(k)) == 0);
         }
         if (!wanted || (f->check != NULL && (check == NULL || strcmp(check, f->check) != 0)) ||
-            f->at++ < f->cursor) {
+            (int64_t)i < f->from) {
             continue;
         }
-        if (f->at > f->cursor + f->limit) {
+        if (f->at == f->limit) {
             f->more = true;
+            f->from = (int64_t)i;
             break;
         }
+        f->at++;
         hide(call, result);
         char *text = json_dumps(result, JSON_COMPACT);
         if (text != NULL) {
@@ -393,14 +417,19 @@ static void answer_results(struct api_call *call, int64_t id)
     }
     json_put_object(call->j, NULL);
     json_put_array(call->j, "items");
-    for (uint32_t i = 0; i < o->count && !f.more; i++) {
-        const struct fleet_host *h = seen(call, o->found[i].host);
-        if (h != NULL && (host == NULL || h == host)) {
-            put_results_of(call, &o->found[i], &f);
+    uint32_t at = (uint32_t)(f.cursor >> RESULT_BITS);
+    f.from = f.cursor & ((1 << RESULT_BITS) - 1);
+    for (; at < o->count && !f.more; at++) {
+        const struct fleet_host *h = seen(call, o->found[at].host);
+        if (h != NULL && (host == NULL || h == host) && may_have(o, &o->found[at], &f)) {
+            put_results_of(call, &o->found[at], &f);
         }
+        f.from = f.more ? f.from : 0;
     }
     json_put_end(call->j);
-    put_next(call, &f);
+    char next[24];
+    snprintf(next, sizeof(next), "%lld", (long long)(at - 1) << RESULT_BITS | (long long)f.from);
+    json_put_string(call->j, "next", f.more ? next : NULL);
     json_put_end(call->j);
     api_answer(call);
 }
