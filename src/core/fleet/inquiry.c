@@ -10,6 +10,7 @@
 #define TRIALS    25 /* that a report of a path is worth: as many tell 4 % apart from nothing */
 #define AGE_NS    (60 * NS_PER_S)
 #define NOTED     16384 /* NICs, trunks and hosts that something is counted of */
+#define WORDS     32    /* of hosts that are sure, before a name is known */
 #define SLOT_NONE UINT32_MAX
 
 struct slot { /* a path that is looked at; its number in locate */
@@ -30,6 +31,10 @@ struct known {
     bool worded;    /* a host is sure that it is this one */
     struct mono over;
 };
+struct word { /* what a host was sure of, of a fault since then */
+    struct locate_element element;
+    struct mono since;
+};
 struct inquiry {
     struct locate *locate;
     struct span report;
@@ -41,6 +46,8 @@ struct inquiry {
     struct hash_index by_key; /* into noted */
     struct known known[INQUIRY_KNOWN];
     uint32_t known_count;
+    struct word words[WORDS]; /* a ring */
+    uint32_t word_count;
     bool wants;
     struct mono lost; /* the newest loss that was told */
     uint32_t round, version;
@@ -232,7 +239,7 @@ static void forget_all(struct inquiry *q)
     for (uint32_t i = 0; i < q->path_count; i++) {
         locate_path_clear(q->locate, i);
     }
-    q->path_count = q->noted_count = 0;
+    q->path_count = q->noted_count = q->word_count = 0;
     hash_index_clear(&q->by_path);
     hash_index_clear(&q->by_key);
     q->wants = false;
@@ -356,6 +363,41 @@ static const struct locate_case *open_case(const struct inquiry *q, uint64_t num
     return NULL;
 }
 
+/* Which of a case's elements a host means, whatever direction it gives; count: none. */
+static uint32_t meant(const struct locate_case *c, const struct locate_element *word)
+{
+    uint32_t i = 0;
+
+    while (i < c->count && !same_thing(&c->elements[i], word)) {
+        i++;
+    }
+    return i;
+}
+
+static bool take_word(struct known *k, const struct locate_element *word)
+{
+    const uint32_t at = k->c.alike && !k->worded ? meant(&k->c, word) : k->c.count;
+
+    if (at == k->c.count) {
+        return false;
+    }
+    k->shown = at;
+    k->worded = true;
+    return true;
+}
+
+/* A host may have been sure before all together told anything. */
+static void recall_words(const struct inquiry *q, struct known *k)
+{
+    for (uint32_t i = 0; i < q->word_count && i < WORDS; i++) {
+        const int64_t apart = mono_sub(q->words[i].since, k->c.began_low).ns;
+
+        if (apart < INQUIRY_SINCE_NS && apart > -INQUIRY_SINCE_NS) {
+            (void)take_word(k, &q->words[i].element);
+        }
+    }
+}
+
 /* What has another name by now explains nothing any more. */
 static void follow(struct inquiry *q, struct mono now)
 {
@@ -384,6 +426,7 @@ static void follow(struct inquiry *q, struct mono now)
         k = known_add(q);
         if (k != NULL) {
             *k = (struct known){.c = *one, .over = MONO_NEVER};
+            recall_words(q, k);
             q->version++;
         }
     }
@@ -442,17 +485,6 @@ static bool crosses(const struct locate_route *r, const struct locate_element *e
     }
 }
 
-/* Which of a case's elements a host means, whatever direction it gives; count: none. */
-static uint32_t meant(const struct locate_case *c, const struct locate_element *word)
-{
-    uint32_t i = 0;
-
-    while (i < c->count && !same_thing(&c->elements[i], word)) {
-        i++;
-    }
-    return i;
-}
-
 /* Its direction is known: nothing that was told so far is as well explained by another one of it. */
 static bool one_way(const struct locate_case *c, const struct locate_element *e)
 {
@@ -494,13 +526,14 @@ bool inquiry_place(struct inquiry *q, struct mono since, const struct locate_rou
     struct known *k = explains(q, since, route);
 
     if (k == NULL) {
+        if (word != NULL) {
+            q->words[q->word_count++ % WORDS] = (struct word){*word, since};
+        }
         return false;
     }
-    const uint32_t at = word != NULL && k->c.alike && !k->worded ? meant(&k->c, word) : k->c.count;
-    if (at < k->c.count) {
-        q->version += at != k->shown;
-        k->shown = at;
-        k->worded = true;
+    const uint32_t shown = k->shown;
+    if (word != NULL && take_word(k, word)) {
+        q->version += k->shown != shown;
     }
     *ret = k->c.elements[k->shown];
     ret->direction = one_way(&k->c, ret) ? ret->direction : DIRECTION_NONE;

@@ -437,6 +437,35 @@ static void a_host_that_asked_the_routers_chooses(void **state)
     }
 }
 
+/* It was sure before anything was named: the first name that is told is its own, and no other trunk is accused meanwhile. */
+static void a_host_may_be_sure_before_all_are(void **state)
+{
+    const struct locate_element up = {ELEMENT_TRUNK, DIRECTION_OUT, 1, SPINE_KEY},
+                                down = {ELEMENT_TRUNK, DIRECTION_OUT, SPINE_KEY, 2};
+
+    for (int k = 0; k < 2; k++) {
+        const struct locate_element *word = k == 0 ? &up : &down;
+        struct locate_element e;
+
+        world_new(5, 20, 2, 3);
+        pass(12);
+        fault(up, 1);
+        for (uint32_t i = 0; i < w.count; i++) {
+            if (w.ways[i].loss > 0) {
+                assert_false(inquiry_place(w.q, now(), &w.ways[i].p.route, word, &e));
+            }
+        }
+        assert_int_equal(pass(15), 0);
+        for (uint32_t i = 0; i < w.count; i++) {
+            if (w.ways[i].loss > 0) {
+                assert_true(inquiry_place(w.q, now(), &w.ways[i].p.route, NULL, &e));
+                assert_int_equal(e.a, word->a);
+                assert_int_equal(e.b, word->b);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +477,7 @@ int main(void)
         cmocka_unit_test(it_begins_and_ends),
         cmocka_unit_test(liars_accuse_nobody_else),
         cmocka_unit_test(a_host_that_asked_the_routers_chooses),
+        cmocka_unit_test(a_host_may_be_sure_before_all_are),
     };
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
 
