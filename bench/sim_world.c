@@ -399,6 +399,8 @@ static const struct part_file {
       {"owd.sim.p99_ns", "owd.error.p99_ns", "ns", 60, 15, 0, 0}},
      2},
     {"blackhole-one-way", {{"mesh.blackhole.sim_ms", "fault.detect_ms", "ms", 2000, 300, 0, 0}}, 1},
+    {"size-hole", {{"size.blackhole.s", "fault.detect_ms", "s", 20, 5, 0, 0}}, 1},
+    {"class-hole", {{"class.blackhole.s", "fault.detect_ms", "s", 20, 5, 0, 0}}, 1},
     {"carrier-flaps", {{"links.flaps.sim.missed", "link.flaps_missed", "count", 0, 0, 0, 0}}, 1},
     {"carrier-cut",
      {{"links.carrier.sim_ms", "fault.detect_ms", "ms", 2000, REPORT_NONE, 0, 0}},

@@ -213,7 +213,7 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         if (s->target.kind == TARGET_EDGE && s->target.path < 0 && x->kind == FINDING_PEER_SILENT) {
             return true; /* nothing at all comes through */
         }
-        if (s->net_class != CLASS_ANY && x->kind == FINDING_PATH_LOSSY) {
+        if ((s->net_class != CLASS_ANY || s->above_bytes > 0) && x->kind == FINDING_PATH_LOSSY) {
             return true; /* the other class comes through */
         }
         return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;

@@ -100,10 +100,15 @@ static void launch(struct world *w, int host, const struct mesh_send *send, int6
     p->dst = send->peer.index;
     p->source_port = send->source_port;
     p->ttl = send->ttl;
+    p->size = send->size;
     p->high = w->scenario->fabric.probe_class && send->net_class == NODE_CLASS_CLOCK;
     p->sent = sent;
     p->receive = (struct node_receive){.probe = send->probe};
     p->encoded = false;
+    if (send->size > PROBE_SIZE && w->hosts[peer].version < PROBE_VERSION) {
+        world_packet_free(w, i); /* an agent of before refuses it */
+        return;
+    }
     if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION ||
         world_lies_in_field(&w->hosts[host])) {
         world_wire(w, i, peer);
@@ -123,7 +128,8 @@ static void send_one(struct world *w, int host, struct mesh_send *send, int64_t 
     }
     struct world_nic *nic = &h->nics[send->local];
     *at = *at > nic->tx_free ? *at : nic->tx_free; /* behind what the NIC sends already */
-    nic->tx_free = *at + (int64_t)(PROBE_WIRE_BYTES * 8000.0 / w->scenario->fabric.link_mbps);
+    nic->tx_free =
+        *at + (int64_t)(network_wire_bytes(send->size) * 8000.0 / w->scenario->fabric.link_mbps);
     *first = *at;
     if (h->lie != NULL && !world_lies_in_field(h)) {
         lie(w, h, send);

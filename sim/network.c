@@ -189,7 +189,7 @@ static int64_t link_ns(const struct network *n)
 
 static enum network_step start_fabric(struct network *n, struct packet *p, int64_t *ret_at)
 {
-    const double serial = PROBE_WIRE_BYTES * 8000.0 / n->fabric->link_mbps;
+    const double serial = network_wire_bytes(p->size) * 8000.0 / n->fabric->link_mbps;
 
     if (p->spine < 0 && network_leaf(n, p->src) != network_leaf(n, p->dst)) {
         n->lost++;
@@ -247,7 +247,8 @@ enum network_step network_hop(struct network *n, struct packet *p, int64_t at, i
         *ret_at = at + (at - p->sent) + 20000; /* a router's slow path */
         return answer_passes(n, p) ? NETWORK_EXPIRES : NETWORK_LOST;
     }
-    const double left = port_pass(port_of(n, p), (double)at, PROBE_WIRE_BYTES, p->high != 0);
+    const double left =
+        port_pass(port_of(n, p), (double)at, network_wire_bytes(p->size), p->high != 0);
     if (left < 0) {
         n->lost++;
         return NETWORK_LOST;

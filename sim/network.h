@@ -12,6 +12,10 @@
 #include "sim/port.h"
 
 #define PROBE_WIRE_BYTES 226.0 /* 160 + UDP 8 + IP 20 + Ethernet 18 + preamble and gap 20 */
+static inline double network_wire_bytes(uint32_t payload)
+{
+    return PROBE_WIRE_BYTES - 160 + payload;
+}
 
 /* A packet under way, or an event waiting for its host. */
 struct packet {
@@ -23,6 +27,7 @@ struct packet {
     uint16_t source_port;
     uint8_t ttl; /* 0: enough */
     uint8_t high;
+    uint16_t size; /* of its payload */
     uint8_t stage;
     uint8_t stages;
     uint8_t expires;      /* stage at which the TTL runs out; 255: never */

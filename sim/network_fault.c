@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define IP_BYTES 28 /* of headers */
+
 /* ---- does the fault lie on this packet's way? ---- */
 static bool crosses(const struct packet *p, enum network_part part)
 {
@@ -98,7 +100,7 @@ static bool one_fault(struct network *n, struct network_fault *nf, struct packet
 
     switch (f->kind) {
     case FAULT_BLACKHOLE:
-        return !on_way(n, f, p) || !in_class(f, p);
+        return !on_way(n, f, p) || !in_class(f, p) || IP_BYTES + p->size <= f->above_bytes;
     case FAULT_LOSS:
         return !on_way(n, f, p) || !in_class(f, p) || prng_uniform(&n->random) >= f->loss;
     case FAULT_DELAY:

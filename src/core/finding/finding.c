@@ -72,6 +72,8 @@ static const char *const advice_texts[] = {
     [ADVICE_ASK_ITS_CLOCK] = "run foliot clock on that host: it prints the reason",
     [ADVICE_CHECK_CLASS] =
         "only packets of the job's class are lost: check its queues and policers",
+    [ADVICE_CHECK_SIZE] =
+        "only packets of full size are lost: check the MTU of switches and tunnels",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 

@@ -75,6 +75,7 @@ enum finding_advice {
     ADVICE_FIND_SENDER,
     ADVICE_ASK_ITS_CLOCK,
     ADVICE_CHECK_CLASS,
+    ADVICE_CHECK_SIZE,
 };
 
 #define FINDING_NO_TIME INT64_MIN

@@ -294,6 +294,10 @@ void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
     const uint8_t ttl = (uint8_t)seq, port = (uint8_t)(seq >> 8) & 0x3f;
 
     (void)now;
+    if ((seq >> 16) == (e->generation & 0xffff) && full_is(seq)) {
+        full_reached(m, edge, seq);
+        return;
+    }
     if ((seq >> 16) != (e->generation & 0xffff) || (seq & (TRACE_FLAG | VERIFY_FLAG)) != 0 ||
         d->edge != edge || port >= MESH_PORT_COUNT || ttl == 0 || ttl > MESH_HOP_MAX) {
         return;

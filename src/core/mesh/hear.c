@@ -353,6 +353,13 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         return;
     }
     e = &m->edges[edge];
+    if (probe->type == PROBE_DISCOVERY && full_is(probe->seq)) {
+        /* replays of an hour ago know nothing that we said just now */
+        if (knows_us(e, probe) && mesh_credit(m, now, &m->nics[local].full_credit)) {
+            full_answer(m, edge, probe->seq);
+        }
+        return;
+    }
     if (probe->type == PROBE_DISCOVERY) { /* its hop limit sufficed: tell so */
         if (mesh_credit(m, now, &m->nics[local].probe_credit)) {
             mesh_send_push(m, &(struct send_entry){.edge = edge,

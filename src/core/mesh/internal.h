@@ -93,6 +93,12 @@ struct class_fates {
     struct mono start;
     uint16_t sent[2][2], lost[2][2];
 };
+/* The last full packet of a path (full.c). */
+struct full_probe {
+    struct mono sent;
+    uint8_t number;
+    bool waits; /* for its answer */
+};
 /* Of both, what every tick looks at stands first (tick_fetch). */
 struct path_out {
     struct mono burst_next;
@@ -110,7 +116,9 @@ struct path_out {
     uint32_t trial_us;      /* when the newest trial was sent */
     uint32_t trials_judged; /* the newest packet whose fate was told (trial.c) */
     uint64_t routed;        /* the way that it was told of: signature and generation */
-    struct waits waits[2];  /* of pairs; of singles, which ride in the job's class */
+    uint64_t full_routed;   /* the same, of full packets */
+    struct full_probe full;
+    struct waits waits[2]; /* of pairs; of singles, which ride in the job's class */
     struct class_fates fates;
     bool acked_any, judged_any;
     uint32_t lost_run; /* judged lost one after the other */
@@ -167,6 +175,9 @@ struct mesh_edge {
     bool unsorted; /* ways of ports that nobody chose: path k of the peer goes another way */
     bool placed;   /* each of its ports is known to go a way, though they weren't chosen by ways */
     struct mono discover_next, place_next;
+    bool full_answered; /* the peer answered a full packet once */
+    uint8_t full_round;
+    struct mono full_next;
     struct path_out out[EDGE_PATH_MAX];
     struct path_in in[EDGE_PATH_MAX];
 };
@@ -197,7 +208,7 @@ struct send_entry {
     uint32_t local;
     struct nic_id peer;
     uint8_t type, path, slots, second;
-    uint8_t ttl, report_path, high, answer;
+    uint8_t ttl, report_path, high, answer, full;
     uint16_t port;
     uint32_t seq; /* report, reply or discovery; which packet of the round of digests */
     uint32_t generation;
@@ -229,8 +240,8 @@ struct nic {
     bool carrier, carrier_known;
     struct mono carrier_moved;
     uint64_t stamped, stamps_missing;
-    uint16_t hold_us;                   /* of what it sends until the next tick */
-    int64_t burst_credit, probe_credit; /* in packets * NS_PER_S */
+    uint16_t hold_us;                                /* of what it sends until the next tick */
+    int64_t burst_credit, probe_credit, full_credit; /* in packets * NS_PER_S */
     struct mono credit_at;
     struct loss_share share, share_usual,
         share_out;           /* of all that it hears and sends, but for dead paths */
@@ -289,6 +300,7 @@ struct mesh {
     struct mono told_until; /* then all of it is too old */
     struct digests digests;
     struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
+    struct locate *fulls;  /* the same of full packets (full.c) */
     struct mesh_fault faults[FAULT_QUEUE];
     uint32_t fault_head, fault_count;
 };
@@ -321,6 +333,8 @@ void prober_edge_tick(struct mesh *m, struct mono now, int edge);
 void prober_hear_pair(struct mesh *m, struct mono now, int edge);
 void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path);
 struct mono prober_due(const struct mesh_edge *e);
+/* A path that lives, another one than `avoid` if there is. */
+uint8_t prober_good_path(const struct mesh_edge *e, uint8_t avoid);
 
 /* hear.c: what a packet tells */
 bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
@@ -335,6 +349,8 @@ struct class_sums {
 };
 void trial_classes(const struct path_out *out, struct mono now, struct class_sums *sums);
 bool trial_is_job_class(const struct class_sums *sums);
+/* A full queue may have dropped what was sent then: others of its class waited, or nobody knows. */
+bool trial_may_be_queue(const struct path_out *out, bool high, struct mono sent);
 void trial_skip(struct mesh *m, int edge); /* nobody knows what became of all that was sent */
 /* digest.c */
 void digest_tick(struct mesh *m, struct mono now);
@@ -348,7 +364,13 @@ bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
 uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
 /* locate.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
+void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_faults_tick(struct mesh *m, struct mono now);
+/* full.c: packets of full size */
+bool full_is(uint32_t seq);
+void full_tick(struct mesh *m, struct mono now, int edge);
+void full_answer(struct mesh *m, int edge, uint32_t seq);
+void full_reached(struct mesh *m, int edge, uint32_t seq);
 /* verdict.c: overdue, proofs, silence */
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
 struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e);

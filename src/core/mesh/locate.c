@@ -24,6 +24,7 @@
 #define BACKGROUND    0.0025            /* half of what a good path may lose */
 #define TRIALS_MAX    250
 #define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
+#define FULL_NUMBER   0x80000000u      /* of faults that full packets tell */
 
 struct box {
     uint64_t key;
@@ -718,17 +719,18 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
 
 /* ---- all the time --------------------------------------------------------------------------- */
 
-void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
+                      struct mono sent, bool lost)
 {
     const struct mesh_edge *e = &m->edges[edge];
-    struct path_out *out = &m->edges[edge].out[path];
+    const struct path_out *out = &e->out[path];
     const uint32_t number = number_of(m, edge, path);
     const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
 
     if (out->signature == 0 || path >= e->path_count) {
         return; /* nobody knows what it crosses */
     }
-    if (out->routed != routed) {
+    if (*told != routed) {
         const struct view view = {.out = true};
         struct chain chain;
 
@@ -737,16 +739,27 @@ void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, b
             return;
         }
         const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
-        locate_path_set(m->trials, number, &route);
-        out->routed = routed;
+        locate_path_set(l, number, &route);
+        *told = routed;
     }
-    locate_on_trial(m->trials, number, sent, lost);
+    locate_on_trial(l, number, sent, lost);
+}
+
+void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+{
+    tell_fate(m, m->trials, &m->edges[edge].out[path].routed, edge, path, sent, lost);
+}
+
+void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+{
+    tell_fate(m, m->fulls, &m->edges[edge].out[path].full_routed, edge, path, sent, lost);
 }
 
 /* One of the case's paths, and how many NIC pairs have some. Packets that a full queue drops are no fault: false. */
 static bool case_path(const struct mesh *m, struct mono now, const struct locate_case *c,
                       struct mesh_fault *ret)
 {
+    const struct locate *l = ret->full_size ? m->fulls : m->trials;
     uint32_t queued = 0, paths = 0;
     struct class_sums classes = {{0}, {0}};
 
@@ -756,7 +769,8 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
         bool any = false;
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
-            if (e->out[p].routed == 0 || !locate_explains(m->trials, c, number_of(m, edge, p))) {
+            const uint64_t routed = ret->full_size ? e->out[p].full_routed : e->out[p].routed;
+            if (routed == 0 || !locate_explains(l, c, number_of(m, edge, p))) {
                 continue;
             }
             if (ret->edge < 0) {
@@ -770,7 +784,7 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
         }
         ret->where.edges += any;
     }
-    ret->job_class = trial_is_job_class(&classes);
+    ret->job_class = !ret->full_size && trial_is_job_class(&classes);
     return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
 }
 
@@ -786,11 +800,12 @@ static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
     return false;
 }
 
-static void fault_push(struct mesh *m, struct mono now, const struct locate_case *c)
+static void fault_push(struct mesh *m, struct mono now, const struct locate_case *c, bool full)
 {
     const struct view view = {.out = true};
-    struct mesh_fault f = {.number = c->serial,
-                           .hole = c->share > SHARE_ALL,
+    struct mesh_fault f = {.number = c->serial | (full ? FULL_NUMBER : 0),
+                           .full_size = full,
+                           .hole = c->share > SHARE_ALL && !full,
                            .named = c->named.ns != MONO_NEVER.ns,
                            .ended = c->state == LOCATE_ENDED,
                            .began = c->began_high,
@@ -799,6 +814,9 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
                            .sent = c->sent};
     struct chain chain;
 
+    if (full && c->share <= SHARE_ALL && c->state != LOCATE_ENDED) {
+        return; /* their answers are lost */
+    }
     if (own_carrier_moved(m, c) || !case_path(m, now, c, &f) || m->fault_count == FAULT_QUEUE) {
         return;
     }
@@ -817,12 +835,17 @@ void mesh_faults_tick(struct mesh *m, struct mono now)
 {
     struct locate_case c;
 
-    if (locate_deadline(m->trials).ns > now.ns) {
-        return;
+    if (locate_deadline(m->trials).ns <= now.ns) {
+        locate_tick(m->trials, now);
+        while (locate_next_change(m->trials, &c)) {
+            fault_push(m, now, &c, false);
+        }
     }
-    locate_tick(m->trials, now);
-    while (locate_next_change(m->trials, &c)) {
-        fault_push(m, now, &c);
+    if (locate_deadline(m->fulls).ns <= now.ns) {
+        locate_tick(m->fulls, now);
+        while (locate_next_change(m->fulls, &c)) {
+            fault_push(m, now, &c, true);
+        }
     }
 }
 

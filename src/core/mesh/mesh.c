@@ -78,6 +78,10 @@ static void credits_grow(struct mesh *m, struct mono now)
         if (nic->probe_credit > MESH_DISCOVERY_RATE / 4 * NS_PER_S) {
             nic->probe_credit = MESH_DISCOVERY_RATE / 4 * NS_PER_S;
         }
+        nic->full_credit += gone * MESH_FULL_RATE;
+        if (nic->full_credit > MESH_FULL_RATE * NS_PER_S) {
+            nic->full_credit = MESH_FULL_RATE * NS_PER_S;
+        }
         nic->credit_at = now;
     }
 }
@@ -447,8 +451,12 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->digests.next = MONO_NEVER;
     m->told_until = now;
     m->digests.credit_at = m->digests.until = now;
-    if (!m->locate || !m->wide || !m->told || !m->trials || !m->edges || !m->due || !m->pending ||
-        !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices || !m->rings) {
+    m->fulls = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
+                                                  .calm = span_ns(FAULT_CALM_NS),
+                                                  .own = config->fleet.peers[own].host});
+    if (!m->locate || !m->fulls || !m->wide || !m->told || !m->trials || !m->edges || !m->due ||
+        !m->pending || !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices ||
+        !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -499,6 +507,7 @@ void mesh_free(struct mesh *m)
     locate_free(m->wide);
     free(m->told);
     locate_free(m->trials);
+    locate_free(m->fulls);
     free(m);
 }
 
@@ -563,6 +572,7 @@ void mesh_tick(struct mesh *m, struct mono now)
         }
         verdict_edge_tick(m, now, edge);
         prober_edge_tick(m, now, edge);
+        full_tick(m, now, edge);
         m->due[edge] = mono_min(m->due[edge], mono_min(prober_due(e), verdict_due(m, e)));
     }
     mesh_faults_tick(m, now);

@@ -37,8 +37,11 @@
 #define MESH_BURST_PACKETS  5
 #define MESH_BURST_RATE     40 /* packets a second and NIC */
 #define MESH_DISCOVERY_RATE 40
-#define MESH_HOP_MAX        PATH_HOP_MAX
-#define MESH_PATH_PROBE     PROBE_PATH_MAX /* the path number of packets with a small TTL */
+#define MESH_FULL_RATE                                                                             \
+    64 /* answers to full packets a second and NIC: of as many peers as there may be */
+#define MESH_HOP_MAX    PATH_HOP_MAX
+#define MESH_FULL_SIZE  1444 /* payload of a full packet: fits into an MTU of 1500, IPv6 too */
+#define MESH_PATH_PROBE PROBE_PATH_MAX /* the path number of packets with a small TTL */
 
 struct mesh;
 
@@ -74,6 +77,7 @@ struct mesh_send {
     uint8_t net_class;
     uint8_t pair;       /* 1: one of a pair */
     uint8_t want_stamp; /* 0: no transmit stamp needed */
+    uint16_t size;      /* of its payload: zeros follow the probe */
     uint16_t hold_us; /* leaves that long after this round: alike for all that a NIC sends in it */
     struct probe probe; /* encode with the key */
 };
@@ -229,6 +233,7 @@ struct mesh_location {
 struct mesh_fault {
     uint32_t number;         /* one from named to ended */
     bool hole, named, ended; /* named: that something is at fault is sure */
+    bool full_size;          /* short packets came through */
     bool job_class;          /* what rides in the probes' own class came through */
     int edge;                /* one of its paths */
     uint8_t path;

@@ -55,6 +55,7 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
     e->pair_next = e->pair_nominal;
     e->single_next = MONO_NEVER;
     e->discover_next = now;
+    e->full_next = mono_add(now, span_ns((int64_t)(spread % (2 * NS_PER_S))));
     mesh_due(m, edge, e->pair_next);
 }
 
@@ -128,7 +129,7 @@ void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path)
 }
 
 /* An own path that is believed to work, for what must arrive; `avoid` last. */
-static uint8_t good_path(const struct mesh_edge *e, uint8_t avoid)
+uint8_t prober_good_path(const struct mesh_edge *e, uint8_t avoid)
 {
     for (uint8_t i = 0; i < e->path_count; i++) {
         const uint8_t p = (uint8_t)((e->round + i) % e->path_count);
@@ -156,7 +157,7 @@ static void send_bursts(struct mesh *m, struct mono now, int edge)
                                        .local = e->local,
                                        .peer = e->nic,
                                        .type = PROBE_BURST,
-                                       .path = good_path(e, p),
+                                       .path = prober_good_path(e, p),
                                        .slots = SLOTS_REPORT,
                                        .report_path = p,
                                        .seq = out->burst_last,
@@ -193,7 +194,7 @@ static void send_wants(struct mesh *m, struct mono now, int edge)
         }
     }
     if (ask && mesh_credit(m, now, &m->nics[e->local].burst_credit)) {
-        push(m, edge, PROBE_SINGLE, good_path(e, UINT8_MAX), SLOTS_PAIR, true);
+        push(m, edge, PROBE_SINGLE, prober_good_path(e, UINT8_MAX), SLOTS_PAIR, true);
     }
 }
 
@@ -466,6 +467,7 @@ bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send,
         ret_send->ttl = entry.ttl;
         ret_send->net_class = entry.high ? NODE_CLASS_CLOCK : NODE_CLASS_JOB;
         ret_send->pair = entry.type == PROBE_PAIR;
+        ret_send->size = entry.full ? MESH_FULL_SIZE : PROBE_SIZE;
         ret_send->hold_us = m->nics[entry.local].hold_us;
         build(m, now, &entry, ret_send);
         *ret_edge = entry.edge;

@@ -43,10 +43,9 @@ void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, boo
     }
 }
 
-/* A full queue may have dropped it: others of its class waited, or nobody knows. */
-static bool may_be_queue(const struct path_out *out, const struct sent_slot *slot, struct mono sent)
+bool trial_may_be_queue(const struct path_out *out, bool high, struct mono sent)
 {
-    const struct waits *w = &out->waits[slot->high ? 0 : 1];
+    const struct waits *w = &out->waits[high ? 0 : 1];
 
     return w->count < WAIT_LEAST || mono_sub(sent, w->at).ns > QUEUE_FRESH_NS ||
            w->waited * WAIT_SHARE > w->count;
@@ -135,7 +134,7 @@ void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe
         if (slot->at_us - out->trial_us < TRIAL_US) {
             continue;
         }
-        if (lost && may_be_queue(out, slot, sent)) {
+        if (lost && trial_may_be_queue(out, slot->high, sent)) {
             continue;
         }
         out->trial_us = slot->at_us;

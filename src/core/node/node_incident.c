@@ -524,7 +524,9 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
             o->finding.numbers[1] = f->sent;
         }
         fill_place(&o->finding, &f->where, f->where.paths);
-        o->finding.advice = f->job_class ? ADVICE_CHECK_CLASS : o->finding.advice;
+        o->finding.advice = f->full_size   ? ADVICE_CHECK_SIZE
+                            : f->job_class ? ADVICE_CHECK_CLASS
+                                           : o->finding.advice;
         node_finding_push(n, &o->finding);
     }
     return o;

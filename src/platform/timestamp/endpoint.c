@@ -47,7 +47,7 @@ struct batch {
     uint8_t payload[ENDPOINT_BATCH][ENDPOINT_PAYLOAD_SIZE + 1];
     _Alignas(struct cmsghdr) uint8_t control[ENDPOINT_BATCH][CONTROL_SIZE];
     struct sockaddr_in6 address[ENDPOINT_BATCH];
-    struct iovec vector[ENDPOINT_BATCH];
+    struct iovec vector[ENDPOINT_BATCH][2];
     struct mmsghdr message[ENDPOINT_BATCH];
 };
 /* One pair for all endpoints of the process: they are used one after the other. */
@@ -273,12 +273,16 @@ static void fill_message(const struct endpoint *e, size_t i, const struct endpoi
             output.address[i].sin6_scope_id = e->config.scope;
         }
     }
-    output.vector[i] = (struct iovec){(void *)(uintptr_t)p->bytes, sizeof(p->bytes)};
+    static uint8_t zeros[ENDPOINT_FULL_SIZE - ENDPOINT_PAYLOAD_SIZE];
+    const size_t more = p->size > sizeof(p->bytes) ? p->size - sizeof(p->bytes) : 0;
+    ASSERT(more <= sizeof(zeros));
+    output.vector[i][0] = (struct iovec){(void *)(uintptr_t)p->bytes, sizeof(p->bytes)};
+    output.vector[i][1] = (struct iovec){zeros, more};
     *m = (struct msghdr){.msg_name = &output.address[i],
                          .msg_namelen =
                              is4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6),
-                         .msg_iov = &output.vector[i],
-                         .msg_iovlen = 1,
+                         .msg_iov = output.vector[i],
+                         .msg_iovlen = more > 0 ? 2 : 1,
                          .msg_control = output.control[i]};
     size_t used = 0;
     if (p->traffic_class != 0) {
@@ -433,10 +437,10 @@ static void prepare_input(size_t used)
 {
     static bool once;
     for (size_t i = 0; i < (once ? used : ENDPOINT_BATCH); i++) {
-        input.vector[i] = (struct iovec){input.payload[i], sizeof(input.payload[i])};
+        input.vector[i][0] = (struct iovec){input.payload[i], sizeof(input.payload[i])};
         input.message[i].msg_hdr = (struct msghdr){.msg_name = &input.address[i],
                                                    .msg_namelen = sizeof(input.address[i]),
-                                                   .msg_iov = &input.vector[i],
+                                                   .msg_iov = input.vector[i],
                                                    .msg_iovlen = 1,
                                                    .msg_control = input.control[i],
                                                    .msg_controllen = CONTROL_SIZE};

@@ -23,6 +23,7 @@
 
 #define ENDPOINT_BATCH        64
 #define ENDPOINT_PAYLOAD_SIZE 160
+#define ENDPOINT_FULL_SIZE    1472
 #define ENDPOINT_PORT_MAX     32
 
 struct endpoint;
@@ -44,6 +45,8 @@ struct endpoint_packet {
     uint8_t ttl;           /* 0: the default */
     uint8_t traffic_class; /* DSCP << 2 */
     bool want_stamp;
+    uint16_t
+        size; /* of the payload: zeros follow the bytes, up to ENDPOINT_FULL_SIZE; 0: just the bytes */
     uint8_t bytes[ENDPOINT_PAYLOAD_SIZE];
 };
 

@@ -16,8 +16,12 @@ enum {
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
-    const enum probe_error error =
-        agent_pair_decode(a, p->bytes, p->size, p->from, &r->event.probe);
+    const bool longer = p->size > PROBE_SIZE; /* only a full packet is */
+    enum probe_error error =
+        agent_pair_decode(a, p->bytes, longer ? PROBE_SIZE : p->size, p->from, &r->event.probe);
+    if (longer && (error != PROBE_OK || r->event.probe.type != PROBE_DISCOVERY)) {
+        error = PROBE_ERROR_SIZE;
+    }
     if (error != PROBE_OK) {
         a->bad[local][error]++;
         a->bad_total[error]++;
@@ -250,6 +254,7 @@ void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,
                                 .ttl = s->ttl,
+                                .size = s->size,
                                 .traffic_class = s->net_class == NODE_CLASS_CLOCK ? DSCP_CS6 : 0,
                                 .want_stamp = s->want_stamp != 0};
     struct endpoint *e = a->nics[s->local].endpoint;

@@ -98,6 +98,7 @@ const struct field scenario_fault_fields[] = {
     {"direction", FIELD_CHOICE, FAULT(direction), .choices = direction_words},
     {"loss", FIELD_SHARE, FAULT(loss), 0, 1},
     {"class", FIELD_CHOICE, FAULT(net_class), .choices = class_words},
+    {"above_bytes", FIELD_INT, FAULT(above_bytes), 1, 65535},
     {"rate_mbps", FIELD_NUMBER, FAULT(rate_mbps), 0.01, 1e6},
     {"delay", FIELD_SPAN, FAULT(delay_ns), 0, 1e10},
     {"jitter", FIELD_SPAN, FAULT(jitter_ns), 0, 1e10},

@@ -338,7 +338,7 @@ static void numbers_of_later_versions(void **state)
 
     assert_string_equal(finding_kind_word(FINDING_KIND_COUNT), "unknown");
     assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
-    assert_string_equal(finding_advice_text(ADVICE_CHECK_CLASS + 1), "");
+    assert_string_equal(finding_advice_text(ADVICE_CHECK_SIZE + 1), "");
     assert_string_equal(finding_advice_text(UINT32_MAX), "");
     finding_init(&f, FINDING_NONE, (struct mono){5});
     f.kind = FINDING_KIND_COUNT + 5;
