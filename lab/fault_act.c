@@ -102,6 +102,7 @@ static int filters_set(const struct lab *lab, const struct lab_fault *state, boo
                                    .verdict = VERDICT_DROP,
                                    .probability =
                                        state->fault.kind == FAULT_LOSS ? state->fault.loss : 1.0};
+        f.match.above_bytes = (uint16_t)state->fault.above_bytes;
         rc = machine_enter_network(spot[i].port.space);
         if (rc == 0 && is_on) {
             rc = machine_filter_add(spot[i].port.interface, spot[i].hook, (uint16_t)state->id, &f);

@@ -130,6 +130,10 @@ static void emit_match(struct assembler *a, const struct machine_match *m)
 static void emit_act(struct assembler *a, const struct machine_filter *f)
 {
     emit_match(a, &f->match);
+    if (f->match.above_bytes > 0) {
+        load_field(a, 7, offsetof(struct __sk_buff, len));
+        jump(a, BPF_JLE, 7, f->match.above_bytes + ETH_HLEN, LABEL_PASS);
+    }
     if (f->probability < 1.0) {
         emit(a, BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_get_prandom_u32);
         jump(a, BPF_JGE, 0, (int32_t)(uint32_t)(f->probability * 4294967295.0), LABEL_PASS);

@@ -60,6 +60,7 @@ struct machine_match {
     uint8_t source4[4], destination4[4];
     uint8_t source6[16], destination6[16];
     uint16_t source_port; /* host order; 0: any */
+    uint16_t above_bytes; /* IP packets longer than that; 0: all */
 };
 /* FORGET: the hash that the sender's socket put on the packet is forgotten, as on a real wire: ECMP
  * would use it instead of the ports, and TCP draws it at random per connection. */

@@ -85,6 +85,8 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
             out->half.brief_count = 0;
             out->test = (struct loss_test){0};
             out->moved = now;
+            out->trials_judged = out->seq_next - 1; /* what was sent before went the other way */
+            out->full.waits = false;
             if (out->half.state == PATH_DEAD) { /* that was of another way */
                 path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
             }

@@ -48,6 +48,7 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
     for (uint8_t p = 0; p < e->path_count; p++) {
         e->out[p].half.port = (uint16_t)(m->config.port_base + p);
         e->out[p].seq_next = (uint32_t)prng_u64(&m->prng);
+        e->out[p].trials_judged = e->out[p].seq_next - 1;
     }
     /* edges are spread over the interval, so that neither the host nor a peer sends everything at
      * once */

@@ -209,7 +209,7 @@ struct scenario_fault {
     enum scenario_direction direction;
     double loss;                   /* 0..1 */
     enum scenario_class net_class; /* black hole, loss; simulator only */
-    int above_bytes; /* black hole: only IP packets longer than that; simulator only */
+    int above_bytes;               /* black hole: only IP packets longer than that */
     double rate_mbps;
     int64_t delay_ns, jitter_ns;
     int64_t step_ns;
