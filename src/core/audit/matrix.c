@@ -69,10 +69,13 @@ static bool two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
            (!m->plan.rails_only || x->rail == y->rail);
 }
 
-/* A host's word: a reason that we don't know is none of ours. */
-static uint8_t known(uint8_t byte)
+/* A host's word is kept where it means something: a reason that there is, and no more packets than the plan has. */
+static uint8_t sane(const struct matrix *m, uint8_t told)
 {
-    return byte >> 4 < MATRIX_WHY_COUNT ? byte : MATRIX_SILENT << 4;
+    if (WHY(told) >= MATRIX_WHY_COUNT) {
+        return MATRIX_SILENT << 4;
+    }
+    return COUNT(told) > m->plan.packets ? (uint8_t)((WHY(told) << 4) | m->plan.packets) : told;
 }
 
 int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8_t *heard,
@@ -87,8 +90,8 @@ int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8
         const uint32_t other = matrix_partner(&m->plan, k, nic);
         if (other != MATRIX_NONE && two_hosts(m, nic, other)) {
             const size_t out = (size_t)nic * m->count + other, in = (size_t)other * m->count + nic;
-            m->sent[out] = known(sent[k]);
-            m->heard[in] = known(heard[k]);
+            m->sent[out] = sane(m, sent[k]);
+            m->heard[in] = sane(m, heard[k]);
             m->delay[in] = delay[k] >= -DELAY_CODE_MAX && delay[k] <= DELAY_CODE_MAX ? delay[k] : 0;
         }
     }

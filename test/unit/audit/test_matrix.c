@@ -391,6 +391,42 @@ static void test_strangers(void **state)
     end_world(&w);
 }
 
+/* Hosts that tell reasons that there are not, and more packets than the plan has: nothing of others changes. */
+static void test_liars(void **state)
+{
+    enum { NO_REASON = 4, TOO_MANY = 8, ROUNDS = HOSTS - 1 + HOSTS };
+    struct world w;
+    setup_world(&w);
+    const uint32_t rounds = w.part[0].rounds;
+    assert_int_equal(rounds, ROUNDS);
+    uint8_t sent[ROUNDS], heard[ROUNDS];
+    int16_t delay[ROUNDS];
+    for (uint32_t i = 0; i < NICS; i++) {
+        for (uint32_t k = 0; k < rounds; k++) {
+            const uint8_t none = (uint8_t)((MATRIX_WHY_COUNT + k % (16 - MATRIX_WHY_COUNT)) << 4);
+            sent[k] = i == NO_REASON ? none : i == TOO_MANY ? 15 : PACKETS;
+            heard[k] = i == NO_REASON ? none : PACKETS;
+            delay[k] = 100;
+        }
+        assert_int_equal(matrix_take(&w.m, i, sent, heard, delay, rounds, 0), 0);
+    }
+    matrix_judge(&w.m, NULL);
+    uint64_t unmeasured = 0;
+    for (int why = 0; why < MATRIX_WHY_COUNT; why++) {
+        unmeasured += why != MATRIX_FINE ? w.m.unmeasured[why] : 0;
+    }
+    assert_int_equal(unmeasured, w.m.cells - w.m.measured);
+    assert_int_equal(w.m.unmeasured[MATRIX_SILENT], 2 * (NICS - RAILS));
+    for (uint32_t i = 0; i < NICS; i++) {
+        const struct matrix_nic *n = &w.m.nics[i];
+        assert_int_equal(n->why_not[MATRIX_SILENT], n->unmeasured);
+        assert_int_equal(n->dead_out + n->dead_in + n->lost_out + n->lost_in, 0);
+        assert_int_equal(n->sent_out, n->measured_out * PACKETS);
+        assert_int_equal(n->sent_in, n->measured_in * PACKETS);
+    }
+    end_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_late_agents),
         cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_liars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
