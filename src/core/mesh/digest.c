@@ -516,7 +516,7 @@ static uint16_t router_by_name(struct mesh *m, uint32_t name)
     return 0;
 }
 
-/* The place for that path of the host; NULL: its share is full of what is newer. */
+/* The place for that path of the host, or that of the oldest of its share; NULL: no room. */
 static struct told_path *place_for(struct mesh *m, struct mono now, struct host_id host,
                                    struct nic_id from, const struct probe_observation *o)
 {
@@ -573,10 +573,10 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     if (!t) {
         return false;
     }
-    const bool known = digest_told(m, now, (uint32_t)(t - m->told)) != NULL &&
-                       nic_id_equal(t->from, from) && nic_id_equal(t->to, o->to) &&
+    const bool taken = digest_told(m, now, (uint32_t)(t - m->told)) != NULL,
+               known = taken && nic_id_equal(t->from, from) && nic_id_equal(t->to, o->to) &&
                        t->path == o->path && t->answered == o->answered;
-    if (known && t->made.ns >= made.ns) {
+    if (taken && t->made.ns >= made.ns) {
         return false;
     }
     const bool news = told.lost > 0 && (!known || t->lost == 0);

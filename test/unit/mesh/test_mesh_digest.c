@@ -310,6 +310,29 @@ static void one_host_fills_its_own_share_only(void **state)
     assert_int_equal(told_count(), 1 + TOLD_HOST_MAX);
 }
 
+/* Where the share is full, too: what is played again drives nothing out. */
+static void an_older_digest_drives_out_nothing(void **state)
+{
+    struct probe_observation o = lost_one(6);
+    struct probe probe;
+
+    for (uint32_t i = 0; i < TOLD_HOST_MAX; i++) {
+        o.path = (uint8_t)i;
+        probe = told_by(2, &o);
+        (void)hear(&probe);
+    }
+    const uint32_t version = m->told_version;
+    o.path = TOLD_HOST_MAX;
+    probe = told_by(2, &o);
+    (void)mesh_on_digest(m, now, 0, &probe, mono_add(now, span_ms(-100)));
+    assert_int_equal(m->told_version, version);
+    for (uint32_t i = 0; i < TOLD_HOST_MAX; i++) {
+        assert_int_equal(digest_told(m, now, i)->path, i);
+    }
+    (void)mesh_on_digest(m, now, 0, &probe, mono_add(now, span_ms(1)));
+    assert_int_equal(m->told_version, version + 1);
+}
+
 /* Only what is news makes a host tell its own: two hosts don't keep each other telling. */
 static void what_is_no_news_starts_no_round(void **state)
 {
@@ -338,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_own_paths_of_a_known_host_count, begin, end),
         cmocka_unit_test_setup_teardown(an_older_digest_changes_nothing, begin, end),
         cmocka_unit_test_setup_teardown(one_host_fills_its_own_share_only, begin, end),
+        cmocka_unit_test_setup_teardown(an_older_digest_drives_out_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_news_starts_no_round, begin, end),
     };
 
