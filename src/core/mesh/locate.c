@@ -35,11 +35,6 @@ struct chain {
     uint32_t count; /* 0: hops unknown */
 };
 
-static struct host_id own_host(const struct mesh *m)
-{
-    return m->config.fleet.peers[m->nics[0].peer].host;
-}
-
 static struct box nic_box(struct nic_id nic)
 {
     return (struct box){hash_u64(1, nic.index), {.kind = PLACE_NIC, .number = nic.index}};
@@ -251,15 +246,15 @@ static void chain_of_told(const struct mesh *m, const struct told_path *t, struc
     }
 }
 
-static struct locate_route route_of_told(const struct mesh *m, const struct told_path *t,
-                                         struct host_id teller)
+/* Its way is its host's word, whoever heard what came by it. */
+static struct locate_route route_of_told(const struct mesh *m, const struct told_path *t)
 {
     struct chain chain;
     struct locate_route r = {.from_host = t->host,
                              .from = t->from,
                              .to_host = t->answered ? HOST_NONE : t->to_host,
                              .to = t->answered ? NIC_NONE : t->to,
-                             .teller = teller,
+                             .teller = t->host,
                              .box_count = t->hop_count};
 
     chain_of_told(m, t, &chain);
@@ -316,7 +311,7 @@ static void tell_told(const struct mesh *m, struct locate *l, struct mono now, s
                                          : (struct trials){0, 0};
 
         if (t && trials.sent > 0) {
-            const struct locate_route route = route_of_told(m, t, own ? own_host(m) : t->host);
+            const struct locate_route route = route_of_told(m, t);
             tell(l, m->locate_numbers + i, &route, now, trials);
         }
     }

@@ -349,6 +349,55 @@ static void what_is_no_news_starts_no_round(void **state)
     assert_in_range(rounds, 1, 5);
 }
 
+/* Host 2 stops sending by one path, and tells that it crosses a trunk that nobody else crosses. */
+static void a_false_way_names_nothing(void **state)
+{
+    const struct mono cut = now;
+    struct mesh_location where;
+
+    pass(3 * NS_PER_S);
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+
+        e->peer_path_count = SPINES;
+        for (uint8_t p = 0; e->used && p < SPINES; p++) {
+            const bool dead = (e->nic.index == 4 || e->nic.index == 5) && p == 1;
+            e->in[p].half.heard = dead ? cut : now;
+            e->in[p].half.state = dead ? PATH_DEAD : PATH_ALIVE;
+            e->in[p].half.since = cut;
+        }
+    }
+    for (uint32_t src = 4; src < 8; src++) {
+        for (uint32_t to = 0; to < 2; to++) {
+            for (uint8_t path = 0; path < 2; path++) {
+                const bool dead = src < 6 && path == 1;
+                struct probe_observation o = {.to = {to},
+                                              .path = path,
+                                              .lost = dead ? 8 : 0,
+                                              .hop_count = dead ? 4 : 3,
+                                              .age_ms = dead ? 3000 : 0};
+                uint32_t k = 0;
+                o.hops[k].name = router_name(PLACE_LEAF, 1, 0);
+                o.hops[k++].kind = PROBE_HOP_LEAF;
+                o.hops[k].name = router_name(PLACE_SPINE, path, 0);
+                o.hops[k++].kind = PROBE_HOP_SPINE;
+                if (dead) {
+                    o.hops[k].name = router_name(PLACE_SPINE, 0, 0);
+                    o.hops[k++].kind = PROBE_HOP_SPINE;
+                }
+                o.hops[k].name = router_name(PLACE_LEAF, 0, 0);
+                o.hops[k++].kind = PROBE_HOP_LEAF;
+                struct probe probe = told_by(src / 2, &o);
+                probe.src.index = probe.digest.from.index = src;
+                (void)hear(&probe);
+            }
+        }
+    }
+    assert_int_equal(told_count(), 16);
+    mesh_locate(m, now, edge_to(0, 4), 1, DIRECTION_IN, &where);
+    assert_int_equal(where.suspect.kind, ELEMENT_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +411,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_older_digest_changes_nothing, begin, end),
         cmocka_unit_test_setup_teardown(one_host_fills_its_own_share_only, begin, end),
         cmocka_unit_test_setup_teardown(an_older_digest_drives_out_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(a_false_way_names_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_news_starts_no_round, begin, end),
     };
 
