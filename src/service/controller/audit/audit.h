@@ -6,6 +6,7 @@
  * a time. What it is about is in the store from its first second on, so that a controller that starts anew goes on with it.
  * Passes are kept as marks, a letter for each check; all else as it was found. */
 #pragma once
+#include "core/audit/fleet_time.h"
 #include "core/audit/gate.h"
 #include "service/audit/settings.h"
 #include "service/controller/controller.h"
@@ -99,8 +100,7 @@ struct audits {
     int64_t attempt_ns;          /* when the newest audit of the whole fleet began; 0: never */
     struct mono since;           /* this controller's start */
     struct audit_summary summary;
-    int64_t fleet_ns; /* fleet time, as a host told it last, at ... */
-    struct mono fleet_at;
+    struct fleet_words fleet;
 };
 
 MUST_CHECK int audits_open(struct controller *c);
@@ -126,7 +126,8 @@ MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
 /* The look for this host; NULL: nothing is asked. */
 struct Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
                                         struct Foliot__V1__Look *memory);
-void audit_heard(struct controller *c, const Foliot__V1__Batch *batch); /* of fleet time */
+void audit_heard(struct controller *c, const struct fleet_host *h,
+                 const Foliot__V1__Batch *batch); /* of fleet time */
 struct audit_run *audit_run_free(struct audit_run *run);
 void audit_failures_free(struct audit_failure *failures, uint32_t count);
 const char *audit_state_name(enum audit_run_state state);

@@ -146,17 +146,12 @@ static uint32_t fill(struct controller *c, const struct audit_run *run, struct a
     return fit;
 }
 
-/* As a host told it last; a word that is a day off our clock is nobody's time. */
+/* As the hosts tell it; what is a day off our clock is nobody's time. */
 static bool fleet_now(const struct controller *c, int64_t *ret_ns)
 {
-    const struct audits *a = c->audits;
-    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns, utc = controller_utc_ns();
-    if (a->fleet_ns < utc - FLEET_OFF_NS || a->fleet_ns > utc + FLEET_OFF_NS ||
-        since > 60 * NS_PER_S) {
-        return false;
-    }
-    *ret_ns = a->fleet_ns + since;
-    return true;
+    const int64_t utc = controller_utc_ns();
+    return fleet_time_now(&c->audits->fleet, controller_mono(), ret_ns) &&
+           *ret_ns > utc - FLEET_OFF_NS && *ret_ns < utc + FLEET_OFF_NS;
 }
 
 /* Slow rounds where there is time for them: they cost a host less. */

@@ -51,11 +51,10 @@ const char *audit_state_name(enum audit_run_state state)
 
 /* ---- fleet time ---- */
 
-void audit_heard(struct controller *c, const Foliot__V1__Batch *batch)
+void audit_heard(struct controller *c, const struct fleet_host *h, const Foliot__V1__Batch *batch)
 {
-    if (batch->now_fleet > 0 && c->audits != NULL) {
-        c->audits->fleet_ns = batch->now_fleet;
-        c->audits->fleet_at = controller_mono();
+    if (c->audits != NULL) {
+        fleet_time_hear(&c->audits->fleet, h->id, batch->now_fleet, controller_mono());
     }
 }
 
@@ -65,17 +64,16 @@ static int take_id(void *context, const struct store_audit_run *row)
     return 0;
 }
 
-/* Of now: as a host told it last; without one, or where it is far off, of our own clock. Later than all before it: the newest
+/* Of now: as the hosts tell it; without them, or where it is far off, of our own clock. Later than all before it: the newest
  * audit is the one with the greatest name. */
 static int name_of_now(const struct controller *c, int64_t *ret_name)
 {
-    const struct audits *a = c->audits;
-    const int64_t since = mono_sub(controller_mono(), a->fleet_at).ns, utc = controller_utc_ns();
-    const bool known = a->fleet_ns > utc - FLEET_OFF_NS && a->fleet_ns < utc + FLEET_OFF_NS &&
-                       since < 60 * NS_PER_S;
-    int64_t newest = 0;
+    const int64_t utc = controller_utc_ns();
+    int64_t fleet = 0, newest = 0;
+    const bool known = fleet_time_now(&c->audits->fleet, controller_mono(), &fleet) &&
+                       fleet > utc - FLEET_OFF_NS && fleet < utc + FLEET_OFF_NS;
     const int r = store_audit_runs(c->store, 0, 1, take_id, &newest);
-    *ret_name = known ? a->fleet_ns + since : utc;
+    *ret_name = known ? fleet : utc;
     *ret_name = *ret_name > newest ? *ret_name : newest + 1;
     return r;
 }

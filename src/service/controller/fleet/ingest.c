@@ -454,7 +454,7 @@ static void do_report(struct controller *c, struct http_request *request,
     brain_tell(c->brain, h->heard, BRAIN_HEARD,
                &(struct brain_heard){h->index, span_ms(h->beat_ms), span_ms(h->report_ms)}, NULL);
     measure_heard(c, h, batch);
-    audit_heard(c, batch);
+    audit_heard(c, h, batch);
     hear_of_members(h, batch);
     fleet_pair_key(c, h, batch->pair_key.data, batch->pair_key.len);
     h->authority_version = batch->authority_version;
