@@ -594,6 +594,7 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
     const int edge = mesh_edge_find(m, local, probe->src);
     const uint32_t from = fleet_find(&m->config.fleet, probe->digest.from);
     struct probe_observation o;
+    const uint32_t before = m->told_version;
     uint16_t at = 0;
     bool lost = false, news = false;
 
@@ -612,5 +613,5 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
     if (news) {
         alarm_for(m, now, NEWS_NS);
     }
-    return lost;
+    return lost && m->told_version != before; /* what is played again costs no look */
 }

@@ -113,7 +113,8 @@ struct mesh_verdict {
 };
 
 /* What another host's digest told of its own paths, which is a host's own evidence but another's word (digest.c). `made`: by
- * this host's clock. The caller has checked its age and that its sender goes by the same timeline. True: it told of losses. */
+ * this host's clock. The caller has checked its age and that its sender goes by the same timeline. True: it told of losses,
+ * and is newer than what was told of these paths. */
 bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe,
                     struct mono made);
 
