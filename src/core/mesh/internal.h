@@ -192,6 +192,13 @@ struct told_path {
     struct host_id to_host;
     struct mono made, heard; /* the digest; the last that came. MONO_NEVER: too long ago to tell */
 };
+/* What a path's loss is named by others' words, and since when: a name must stand for a while (locate.c). */
+#define WIDE_MAX 32
+struct wide_name {
+    uint32_t half; /* 1 + twice its number, one more for what comes in; 0: none */
+    uint64_t key;
+    struct mono at, looked;
+};
 /* Digests to send (digest.c). */
 struct digests {
     struct mono next, until; /* the next round, and the last */
@@ -298,6 +305,7 @@ struct mesh {
     struct told_path *told;
     uint32_t told_version;  /* grows as something is told */
     struct mono told_until; /* then all of it is too old */
+    struct wide_name wide_names[WIDE_MAX];
     struct digests digests;
     struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
     struct locate *fulls;  /* the same of full packets (full.c) */

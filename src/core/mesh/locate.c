@@ -23,6 +23,7 @@
 #define SHARE_ALL     0.9               /* who loses more than that of all its paths loses all */
 #define BACKGROUND    0.0025            /* half of what a good path may lose */
 #define TRIALS_MAX    250
+#define STANDS_NS     (TOUCH_NS + ACK_NS) /* the fate of a path's next packet is known then */
 #define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
 #define FULL_NUMBER   0x80000000u      /* of faults that full packets tell */
 
@@ -653,6 +654,23 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
     where->began = began.ns == INT64_MIN ? MONO_NEVER : began;
 }
 
+/* Others' paths that are well must have been so while this one was dead. A hole that ended a moment ago lets packets through
+ * that cross it: they would clear what is at fault. So a name must stand until a later packet of this path was lost, too. */
+static bool stands(struct mesh *m, struct mono now, uint32_t half, uint64_t key)
+{
+    struct wide_name *w = &m->wide_names[0];
+
+    for (uint32_t i = 0; i < WIDE_MAX && w->half != half; i++) {
+        struct wide_name *other = &m->wide_names[i];
+        w = other->half == half || other->looked.ns < w->looked.ns ? other : w;
+    }
+    if (w->half != half || w->key != key || mono_sub(now, w->looked).ns > 2 * STANDS_NS) {
+        *w = (struct wide_name){.half = half, .key = key, .at = now};
+    }
+    w->looked = now;
+    return mono_sub(now, w->at).ns >= STANDS_NS;
+}
+
 /* By what others told, too: only where what this host saw itself doesn't suffice. What comes in goes the way that its sender
  * told. */
 static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_t path,
@@ -687,6 +705,10 @@ static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_
     set_suspect(m, &wide, &chain, &answer, likeliest(&answer, &chain, true),
                 answer.state == LOCATE_NAMED && one_thing(&answer), out);
     const uint32_t was = ret_location->choice.total;
+    if (wide.suspect.kind != ELEMENT_UNKNOWN &&
+        !stands(m, now, 1 + 2 * number_of(m, edge, path) + !view.out, wide.key)) {
+        return;
+    }
     if (wide.suspect.kind != ELEMENT_UNKNOWN ||
         (wide.choice.count > 0 && (was == 0 || wide.choice.total < was))) {
         explained_by_all(m, now, half_of(e, path, view)->since, &answer, &wide);
