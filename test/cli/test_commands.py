@@ -53,6 +53,19 @@ class Commands(unittest.TestCase):
         return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, env=env, timeout=60,
                               cwd=cwd or self.folder.name, check=False)
 
+    def test_a_fault_is_replayed(self):
+        """What other hosts told of it is in the recording, too."""
+        with open(self.path("hole.yaml"), "w", encoding="utf-8") as file:
+            file.write("name: hole\nwhy: replayed\nworld: sim\nduration: 16s\nfabric: {hosts: 4, nics_per_host: 1}\n"
+                       "faults: [{at: 12s, kind: blackhole, target: trunk 0-1, direction: up, for: 2s}]\n"
+                       "bounds: [{what: fault.missed, equals: 0}]\n")
+        run = self.foliot("sim", "run", "--record", "0:rec", "hole.yaml")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        again = self.foliot("sim", "replay", "rec")
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        found = re.search(r"of (\d+) recorded findings 0 differ", again.stdout)
+        self.assertGreater(int(found[1]), 0, again.stdout)
+
     def test_every_command_explains_itself(self):
         listing = self.foliot("help")
         self.assertEqual(listing.returncode, 0)

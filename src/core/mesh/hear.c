@@ -284,7 +284,7 @@ int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe)
 {
     /* the table's first place for it: to look whether it is the peer's would wait for the edge */
     const int edge = m->nics[local].table[(uint32_t)hash_u64(1, probe->src.index) & m->table_mask];
-    const uint8_t back = probe->heard.path;
+    const uint8_t back = probe->heard.path; /* a digest has none of these */
 
     if (edge < 0 || probe->path >= m->config.path_limit) {
         return -1;
@@ -297,7 +297,7 @@ int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe)
     cache_fetch(in, offsetof(struct path_in, heard));
     cache_fetch(&in->heard[probe->seq % SLOT_COUNT], 1);
     cache_fetch(&delays[1], DELAY_FETCH);
-    if (probe->heard.present && back < m->config.path_limit) {
+    if (probe->type != PROBE_DIGEST && probe->heard.present && back < m->config.path_limit) {
         const struct path_out *out = &e->out[back];
         cache_fetch(out, offsetof(struct path_out, sent));
         cache_fetch(&out->sent[probe->heard.seq % SLOT_COUNT], 1);

@@ -160,8 +160,10 @@ static bool bools_fit(const struct probe *p)
 {
     const bool *const flags[] = {&p->settled, &p->tight,  &p->core,        &p->hardware,
                                  &p->late,    &p->second, &p->own.present, &p->heard.present};
+    const size_t count =
+        ARRAY_COUNT(flags) - (p->type == PROBE_DIGEST ? 2 : 0); /* it has no own, heard */
 
-    for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (*(const uint8_t *)flags[i] > 1) {
             return false;
         }
@@ -171,9 +173,15 @@ static bool bools_fit(const struct probe *p)
 
 static bool check_probe(const struct probe *p)
 {
-    return p->type >= PROBE_PAIR && p->type <= PROBE_ANSWER && p->state <= PROBE_HOLDOVER &&
-           p->path <= PROBE_PATH_MAX && p->src.index < FLEET_NIC_MAX &&
-           p->dst.index < FLEET_NIC_MAX && p->own.path <= PROBE_PATH_MAX &&
+    if (p->state > PROBE_HOLDOVER || p->path > PROBE_PATH_MAX || p->src.index >= FLEET_NIC_MAX ||
+        p->dst.index >= FLEET_NIC_MAX) {
+        return false;
+    }
+    if (p->type == PROBE_DIGEST) {
+        return p->digest.from.index < FLEET_NIC_MAX && time_fits(p->digest.made.ns) &&
+               p->digest.used <= sizeof(p->digest.bytes);
+    }
+    return p->type >= PROBE_PAIR && p->type <= PROBE_ANSWER && p->own.path <= PROBE_PATH_MAX &&
            p->heard.path <= PROBE_PATH_MAX && time_fits(p->own.first.ns) &&
            time_fits(p->heard.first.ns) && linear_map_valid(&p->map.map) &&
            p->query.opinion <= PROBE_OPINION_PARKED;
