@@ -183,8 +183,11 @@ int sim_replay(int argc, char **argv)
     if (r < 0) {
         return complain(argv[first], r);
     }
-    /* the node may live in the recording's arena: it ends with this process */
     r = record_play(record, trust, on_action, &replay, &node, &outcome);
+    if (record_whole(
+            record)) { /* else it lives in the recording's arena, and ends with this process */
+        node = node_free(node);
+    }
     record_close(record);
     if (r < 0) {
         return complain(argv[first], r);
