@@ -126,19 +126,24 @@ static void move_offset(struct clock *c, struct nic_time now, double shift)
     }
 }
 
-/* The stamps of most edges contradict the premises of the hard bound: it is the own clock that broke them. */
+/* The stamps of most edges contradict the premises of the hard bound: it is the own clock that broke them. While a bound is
+ * shown, those count that did so of late. One that isn't shown any more ages by how the own clock may drift, which is then
+ * all that it rests on: all count that contradicted each other since, and a half is enough to doubt it. */
 static bool crossed(const struct clock *c)
 {
+    const int64_t recent = c->now.ns - CROSSED_NS;
+    const bool aged = c->h_at.ns < recent;
+    const int64_t since = aged ? c->h_at.ns : recent;
     int count = 0, broken = 0;
 
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
         if (edge_usable(c, e) && !e->config.witness && !e->returned) {
             count++;
-            broken += e->crossed_at.ns != 0 && c->now.ns - e->crossed_at.ns < CROSSED_NS;
+            broken += e->crossed_at.ns != 0 && e->crossed_at.ns > since;
         }
     }
-    return 2 * broken > count;
+    return 2 * broken > count || (aged && broken > 0 && 2 * broken >= count);
 }
 
 bool contain_tick(struct clock *c, struct nic_time now)

@@ -356,6 +356,53 @@ static void an_edge_that_contradicts_itself_begins_anew(void **state)
     (void)state;
 }
 
+/* The stamps of one edge contradict each other. Of two edges the other can't show a bound alone, and the bound that was shown
+ * before ages by how the own clock may drift. It may be that clock which broke: soon the bound is void. Of four edges the
+ * other three go on to show it. */
+static void half_of_the_edges_void_a_bound_that_ages(void **state)
+{
+    for (int edges = 2; edges <= 4; edges += 2) {
+        struct clock *c = member();
+        int64_t ahead = 0;
+        int crossed = 0, voided = 0;
+
+        for (uint32_t peer = 2; (int)peer <= edges; peer++) {
+            const struct clock_edge_config edge = {
+                .peer = peer, .peer_nic = {peer}, .path_count = 1};
+            assert_int_equal(clock_edge_add(c, now, &edge), (int)peer - 1);
+        }
+        for (int t = 0; t < 100; t++) {
+            now.ns += CLOCK_TICK_NS;
+            ahead += t < 60 ? 0 : CLOCK_TICK_NS / 10000; /* 100 ppm */
+            for (int i = 0; i < edges; i++) {
+                struct clock_published h = word(CLOCK_TRACK, (uint32_t)t + 1, 0, 16000);
+                h.settled = h.tight = true;
+                h.anchor.member = UINT32_MAX;
+                clock_on_peer(c, now, i, &h);
+                for (int forward = 0; forward < 2; forward++) {
+                    const int64_t way = i == 0 ? 300 : 20000;
+                    const struct clock_point p = {
+                        .edge = i,
+                        .forward = forward,
+                        .local = now,
+                        .remote = {now.ns + (i == 0 ? ahead : 0) + (forward ? way : -way)}};
+                    clock_on_point(c, now, &p);
+                }
+            }
+            consensus_count(c);
+            c->status = t >= 60 ? CLOCK_SYNCED : CLOCK_HOLDOVER;
+            bound_tick(c, now);
+            crossed += crossed == 0 && c->edges[0].crossed_at.ns == now.ns ? t : 0;
+            voided += voided == 0 && c->disrupted ? t : 0;
+        }
+        print_message("of %d edges one crossed at %d, void at %d\n", edges, crossed, voided);
+        assert_true(crossed >= 60);
+        assert_true(edges == 2 ? voided > 0 && voided - crossed < 10 : voided == 0);
+        clock_free(c);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,6 +414,7 @@ int main(void)
         cmocka_unit_test(an_edge_vouches_up_to_its_bound),
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
         cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
+        cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
         cmocka_unit_test(who_is_back_is_where_its_packets_tell),
     };
