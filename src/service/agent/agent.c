@@ -48,6 +48,21 @@ static int make_directory(const char *path)
     return 0;
 }
 
+#define LOCK_TRIES   100 /* one that was killed may hold its lock while its threads end */
+#define LOCK_WAIT_US 10000
+
+static bool locks(int fd)
+{
+    int tries = 0;
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK || ++tries == LOCK_TRIES) {
+            return false;
+        }
+        usleep(LOCK_WAIT_US);
+    }
+    return true;
+}
+
 /* One agent per runtime directory: the lock goes when the process does. */
 static int take_lock(struct agent *a)
 {
@@ -59,7 +74,7 @@ static int take_lock(struct agent *a)
         agent_say(LOG_ERR, "%s: %s", path, strerror(-r));
         return r;
     }
-    if (flock(a->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+    if (!locks(a->lock_fd)) {
         char other[32] = "";
         const ssize_t n = pread(a->lock_fd, other, sizeof(other) - 1, 0);
         other[n > 0 ? n : 0] = 0;
