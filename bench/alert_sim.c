@@ -3,18 +3,11 @@
 #include <time.h>
 
 #include "alert_world.h"
+#include "now.h"
 #include "report.h"
 
 static struct world world;
 static int wrong; /* scenarios that did not give the number of pages that they must */
-
-static double seconds_of(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void add(struct report *report, const char *id, double value, const char *unit, double must,
                 const char *note)
@@ -33,7 +26,7 @@ static bool begin(uint32_t hosts, uint64_t seed)
 
 static void week(struct report *report, int days)
 {
-    const double start = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    const double start = now_s(CLOCK_PROCESS_CPUTIME_ID);
     struct alert_counters counters;
     char note[120];
 
@@ -48,8 +41,7 @@ static void week(struct report *report, int days)
              (unsigned long long)world.opened);
     add(report, "alert.sim.week_pages", (double)world.pages, "pages", 0, note);
     add(report, "alert.sim.sample_ns",
-        (seconds_of(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e9 / (double)world.samples, "ns",
-        REPORT_NONE,
+        (now_s(CLOCK_PROCESS_CPUTIME_ID) - start) * 1e9 / (double)world.samples, "ns", REPORT_NONE,
         "CPU of the whole run by samples judged, the simulated fleet's own cost in it");
     world_done(&world);
 }

@@ -16,20 +16,13 @@
 
 #include "base/time.h"
 #include "foliot/clock.h"
+#include "now.h"
 #include "report.h"
 #include "stats/sample.h"
 #include "wire/clock_page.h"
 
 #define RUNS  9
 #define CALLS 200000
-
-static int64_t read_ns(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static inline uint64_t ticks(void)
 {
@@ -39,17 +32,17 @@ static inline uint64_t ticks(void)
     __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high)::"memory");
     return (uint64_t)high << 32 | low;
 #else
-    return (uint64_t)read_ns(CLOCK_MONOTONIC_RAW);
+    return (uint64_t)now_ns(CLOCK_MONOTONIC_RAW);
 #endif
 }
 
 static double ticks_per_ns(void)
 {
-    const int64_t begin = read_ns(CLOCK_MONOTONIC_RAW);
+    const int64_t begin = now_ns(CLOCK_MONOTONIC_RAW);
     const uint64_t first = ticks();
 
     usleep(200000);
-    return (double)(ticks() - first) / (double)(read_ns(CLOCK_MONOTONIC_RAW) - begin);
+    return (double)(ticks() - first) / (double)(now_ns(CLOCK_MONOTONIC_RAW) - begin);
 }
 
 /* -- an agent's writer */
@@ -65,9 +58,9 @@ static void *write_pages(void *arg)
     struct writer *w = arg;
 
     while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
-        w->page.terms.written = w->page.terms.pass_raw = read_ns(CLOCK_MONOTONIC_RAW);
+        w->page.terms.written = w->page.terms.pass_raw = now_ns(CLOCK_MONOTONIC_RAW);
         w->page.terms.guard = w->page.terms.written;
-        w->page.terms.pass_coarse = read_ns(CLOCK_REALTIME_COARSE);
+        w->page.terms.pass_coarse = now_ns(CLOCK_REALTIME_COARSE);
         clock_page_write(w->memory, &w->page);
         usleep(5000);
     }
@@ -93,7 +86,7 @@ static void read_boot_id(uint8_t *id)
 
 static void fill_page(struct clock_page *page)
 {
-    const int64_t now = read_ns(CLOCK_MONOTONIC_RAW);
+    const int64_t now = now_ns(CLOCK_MONOTONIC_RAW);
     const struct linear_map map = {.r = now, .x = 1790000000 * NS_PER_S, .y = 12345};
 
     *page = (struct clock_page){
@@ -114,19 +107,19 @@ static void fill_page(struct clock_page *page)
                   .guard = now,
                   .guard_ns = 500,
                   .guard_rate = 6e-5,
-                  .pass_suspended = read_ns(CLOCK_BOOTTIME) - read_ns(CLOCK_MONOTONIC)}};
+                  .pass_suspended = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC)}};
     read_boot_id(page->boot_id);
 }
 
 static struct clock_page_memory *make_page(const char *path)
 {
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    struct clock_page_memory *memory;
 
     if (fd < 0 || ftruncate(fd, CLOCK_PAGE_SIZE) < 0) {
         return NULL;
     }
-    memory = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct clock_page_memory *memory =
+        mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return memory == MAP_FAILED ? NULL : memory;
 }
@@ -171,12 +164,12 @@ static int measure_all(struct report *report)
             median[what][run] = sample_quantile(costs, CALLS, 0.5) / rate - none;
             p999[what][run] = sample_quantile(costs, CALLS, 0.999) / rate - none;
         }
-        const int64_t begin = read_ns(CLOCK_MONOTONIC_RAW);
+        const int64_t begin = now_ns(CLOCK_MONOTONIC_RAW);
         for (int i = 0; i < CALLS; i++) {
             struct foliot_time now;
             foliot_now(&now);
         }
-        mean[run] = (double)(read_ns(CLOCK_MONOTONIC_RAW) - begin) / CALLS;
+        mean[run] = (double)(now_ns(CLOCK_MONOTONIC_RAW) - begin) / CALLS;
     }
 #define ROW(name, goal, wish, text)                                                                \
     (named = row, snprintf(named.id, sizeof(named.id), "%s", name),                                \
@@ -202,7 +195,7 @@ int main(int argc, char **argv)
     char dir[] = "/tmp/foliot-bench-XXXXXX", path[64];
     struct foliot_time now;
     pthread_t thread;
-    int rc = 1;
+    int r = 1;
 
     if (argc > 1) {
         FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
@@ -225,12 +218,12 @@ int main(int argc, char **argv)
         report_init(&report, "api", argc, argv);
         if (foliot_now(&now) == FOLIOT_SYNCED &&
             pthread_create(&thread, NULL, write_pages, &writer) == 0) {
-            rc = measure_all(&report) < 0;
+            r = measure_all(&report) < 0;
             __atomic_store_n(&writer.stop, 1, __ATOMIC_RELAXED);
             pthread_join(thread, NULL);
         }
     }
     unlink(path);
     rmdir(dir);
-    return rc;
+    return r;
 }

@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "core/audit/matrix.h"
 #include "core/fleet/delay_code.h"
+#include "now.h"
 #include "wire/probe.h"
 
 enum { PACKETS = 5, LEAF_HOSTS = 32, TRIES = 20000 };
@@ -26,13 +27,6 @@ enum { PACKETS = 5, LEAF_HOSTS = 32, TRIES = 20000 };
 #define SLOW_OUT    4242
 #define SLOW_IN     1717
 #define ONE_CELL_NS 90000
-
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static void *claim(size_t size)
 {

@@ -8,18 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "now.h"
 #include "report.h"
 #include "service/record/brain_record.h"
 #include "sim/fleet_world.h"
 #include "sim/incident_world.h"
-
-static double cpu_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Faults of the fabric: one incident each, with its name. */
 static void play_incidents(struct report *report, int argc, char **argv)
@@ -30,7 +23,7 @@ static void play_incidents(struct report *report, int argc, char **argv)
     struct incident_world_result all = {0};
     char note[160];
 
-    const double begin = cpu_s();
+    const double begin = now_s(CLOCK_PROCESS_CPUTIME_ID);
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         const struct incident_world_config c = {
             .seed = seed, .hosts = hosts, .seconds = seconds, .faults = 1};
@@ -48,7 +41,8 @@ static void play_incidents(struct report *report, int argc, char **argv)
         note, sizeof(note),
         "%u hosts, %u seeds of %u s, %llu black holes one after the other, inquiry and default "
         "rules on; %.0f s of CPU",
-        hosts, seeds, seconds, (unsigned long long)all.judged, cpu_s() - begin);
+        hosts, seeds, seconds, (unsigned long long)all.judged,
+        now_s(CLOCK_PROCESS_CPUTIME_ID) - begin);
     report_simulated(report, "brain.sim.incidents.wrong", (double)all.wrong, "", 0, REPORT_NONE,
                      REPORT_LOWER, note);
     report_simulated(report, "brain.sim.incidents.doubled", (double)all.doubled, "", 0, REPORT_NONE,
@@ -107,7 +101,7 @@ int main(int argc, char **argv)
     char note[160];
 
     report_init(&report, "brain_sim", argc, argv);
-    const double begin = cpu_s();
+    const double begin = now_s(CLOCK_PROCESS_CPUTIME_ID);
     for (uint32_t seed = 1; seed <= seeds; seed++) {
         const struct fleet_world_config c = {
             .seed = seed, .hosts = hosts, .seconds = seconds, .faults = 40};
@@ -120,7 +114,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "%s\n", r.first);
         }
     }
-    const double took = cpu_s() - begin;
+    const double took = now_s(CLOCK_PROCESS_CPUTIME_ID) - begin;
     getrusage(RUSAGE_SELF, &usage);
     snprintf(note, sizeof(note),
              "%u hosts, %u seeds of %u s, %llu faults; doubled and forgotten in it", hosts, seeds,

@@ -53,7 +53,7 @@ static void row(const char *id, double value, const char *unit, double must, dou
     }
     char text[160];
 
-    snprintf(text, sizeof text, "simulated%s%s", note[0] != 0 ? "; " : "", note);
+    snprintf(text, sizeof(text), "simulated%s%s", note[0] != 0 ? "; " : "", note);
     report_one(&report, id, value, unit, must, aim, better, text);
     fprintf(stderr, "%-44s %12.4g %s\n", id, value, unit);
 }
@@ -291,7 +291,7 @@ static void bounds_over_all(void)
     if (!chosen("clock.bound") || hard_judged == 0) {
         return;
     }
-    snprintf(note, sizeof note, "of %.3g judged samples, all scenarios", hard_judged);
+    snprintf(note, sizeof(note), "of %.3g judged samples, all scenarios", hard_judged);
     row("clock.bound.hard.violations", hard_violations, "samples", 0, 0, REPORT_LOWER, note);
     row("clock.bound.hard.judged", hard_judged, "samples", 1e7, REPORT_NONE, REPORT_HIGHER, "");
     if (soak) {
@@ -334,8 +334,8 @@ static void liar_row(const char *kind, const char *what, double value, const cha
 {
     char id[64], text[200];
 
-    snprintf(id, sizeof id, "clock.liar.%s.%s", kind, what);
-    snprintf(text, sizeof text, "%d members, %d seed%s%s%s", soak ? members : members / 4,
+    snprintf(id, sizeof(id), "clock.liar.%s.%s", kind, what);
+    snprintf(text, sizeof(text), "%d members, %d seed%s%s%s", soak ? members : members / 4,
              soak ? SOAK_SEEDS : 1, soak ? "s" : "", note[0] != 0 ? "; " : "", note);
     row(id, value, unit, must, aim, REPORT_LOWER, text);
 }
@@ -349,7 +349,7 @@ static void liar_rows(const char *kind, const struct lied *l, bool drifting)
     liar_row(kind, "named_s", l->named_s, "s", 10, 3,
              drifting ? "95 % of all liars, from the first ns of a lie that takes 10 s to grow"
                       : "95 % of all liars");
-    snprintf(note, sizeof note, "within 20 s; beside %d of whose 16 neighbours more than 4 lie",
+    snprintf(note, sizeof(note), "within 20 s; beside %d of whose 16 neighbours more than 4 lie",
              l->beyond);
     liar_row(kind, "unnamed", l->unnamed, "hosts", 0, 0, note);
     liar_row(kind, "falsely_named", l->falsely_named, "hosts", 0, 0, "");
@@ -382,10 +382,10 @@ static void liars(void)
         }
         g.liar_share = 0.2;
         const struct lied many = lied(g, (enum clock_world_lie)kind, 1);
-        snprintf(id, sizeof id, "clock.liar20.%s.ratio", names[kind]);
+        snprintf(id, sizeof(id), "clock.liar20.%s.ratio", names[kind]);
         row(id, many.ratio, "x", REPORT_NONE, 2.5, REPORT_LOWER,
             "p99 of the honest, against no liars");
-        snprintf(id, sizeof id, "clock.liar20.%s.violations", names[kind]);
+        snprintf(id, sizeof(id), "clock.liar20.%s.violations", names[kind]);
         row(id, many.violations, "samples", REPORT_NONE, 0, REPORT_LOWER, "");
     }
 }
@@ -509,10 +509,10 @@ static void side_by_side(void)
         g.noise_ns = cases[i].noise;
         g.edge_limit_ns = cases[i].software ? 50000 : 12000;
         const struct clock_world_result r = run(&g);
-        snprintf(id, sizeof id, "clock.vs.ntp.%s.ratio", cases[i].name);
+        snprintf(id, sizeof(id), "clock.vs.ntp.%s.ratio", cases[i].name);
         row(id, r.ntp_p99_ns / r.p99_ns, "x", 1, 10, REPORT_HIGHER,
             "its p99 over ours, same packets");
-        snprintf(id, sizeof id, "clock.vs.ptp.%s.ratio", cases[i].name);
+        snprintf(id, sizeof(id), "clock.vs.ptp.%s.ratio", cases[i].name);
         row(id, r.ptp_p99_ns / r.p99_ns, "x", 1, 10, REPORT_HIGHER,
             "its p99 over ours, same packets");
     }

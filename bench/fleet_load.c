@@ -28,6 +28,7 @@
 #include "base/prng.h"
 #include "base/time.h"
 #include "core/fleet/delay_code.h"
+#include "now.h"
 #include "platform/http/client.h"
 #include "platform/message/message.h"
 #include "platform/tls/tls.h"
@@ -76,13 +77,6 @@ static struct {
     } parts[PARTS];
     uint32_t part_count;
 } world;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static uint64_t draw(void)
 {
@@ -153,7 +147,8 @@ static void resume(struct host *h)
     char *text = NULL;
     if (access(h->certificate_path, R_OK) == 0 && tls_read_file(h->nic_path, &text) == 0) {
         h->first_nic = (uint32_t)strtoul(text, NULL, 10);
-        h->stream = hash_u64((uint64_t)now_ns(), h->index) | 1; /* its agent started anew */
+        h->stream =
+            hash_u64((uint64_t)now_ns(CLOCK_MONOTONIC), h->index) | 1; /* its agent started anew */
         h->joined = true;
         h->members_cursor = 1;
         world.joined++;
@@ -350,7 +345,7 @@ static void make_report(struct host *h)
     Foliot__V1__Port ports[16], *pointers[16];
     const uint32_t n = fill_columns(h);
     m.boot = 1;
-    m.at_mono = now_ns();
+    m.at_mono = now_ns(CLOCK_MONOTONIC);
     m.covers_ms = world.report_ms;
     clock.status = FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED;
     clock.hard_ns = 4000 + (int64_t)(draw() % 500);
@@ -420,14 +415,16 @@ static void on_reply(void *context, const struct http_result *r)
         r->error == 0 && r->status == 200 ? decode(r, &foliot__v1__batch_reply__descriptor) : NULL;
     if (m == NULL) {
         world.errors++;
-        h->beat_at = now_ns() + 250 * NS_PER_MS + (int64_t)(draw() % (uint64_t)NS_PER_S);
+        h->beat_at =
+            now_ns(CLOCK_MONOTONIC) + 250 * NS_PER_MS + (int64_t)(draw() % (uint64_t)NS_PER_S);
         return;
     }
     if (m->acknowledged > h->acknowledged) {
         h->acknowledged = m->acknowledged;
         world.acknowledged++;
         if (world.sample_count < SAMPLE_MAX) {
-            world.samples[world.sample_count++] = (double)(now_ns() - h->sent_at) * 1e-6;
+            world.samples[world.sample_count++] =
+                (double)(now_ns(CLOCK_MONOTONIC) - h->sent_at) * 1e-6;
         }
     }
     h->table_sent = h->table_sent && !m->tables_wanted;
@@ -442,7 +439,7 @@ static void on_reply(void *context, const struct http_result *r)
     }
     h->keys_version = m->keys.len > 0 ? m->keys_version : h->keys_version;
     h->settings_version = m->settings != NULL ? m->settings->version : h->settings_version;
-    h->beat_at = now_ns() + world.beat_ms * NS_PER_MS * 9 / 10 +
+    h->beat_at = now_ns(CLOCK_MONOTONIC) + world.beat_ms * NS_PER_MS * 9 / 10 +
                  (int64_t)(draw() % (world.beat_ms * (uint64_t)NS_PER_MS / 5));
 }
 
@@ -455,7 +452,7 @@ static void send_batch(struct host *h)
     m.stream = h->stream;
     m.oldest = h->acknowledged + 1;
     m.boot = 1;
-    m.now_mono = now_ns();
+    m.now_mono = now_ns(CLOCK_MONOTONIC);
     m.fleet_version = h->fleet_version;
     m.members_cursor = h->members_cursor;
     m.members_base = h->members_cursor > 1 ? h->members_base : 0;
@@ -520,7 +517,7 @@ static void turn(struct host *h, int64_t now)
 
 static int on_tick(sd_event_source *source, uint64_t at, void *context)
 {
-    const int64_t now = now_ns();
+    const int64_t now = now_ns(CLOCK_MONOTONIC);
     for (uint32_t i = 0; i < world.host_count; i++) {
         turn(&world.hosts[i], now);
     }
@@ -538,7 +535,7 @@ static int compare(const void *a, const void *b)
 static int on_second(sd_event_source *source, uint64_t at, void *context)
 {
     static int64_t begin;
-    const int64_t now = now_ns();
+    const int64_t now = now_ns(CLOCK_MONOTONIC);
     const size_t n = world.sample_count;
     begin = begin == 0 ? now : begin;
     qsort(world.samples, n, sizeof(double), compare);

@@ -76,15 +76,15 @@ static bool use(const struct pair *pair, const char *out, char *in)
     bool posted[2] = {false}, done[2] = {false};
 
     for (int i = 0; i < LIMIT_MS * 10 && !(done[0] && done[1]); i++) {
-        int rc = posted[0] ? 0 : transport_send(pair->sender, out, SIZE, 1, NULL, &requests[0]);
-        if (rc == 0 && !posted[1]) {
-            rc = transport_receive(pair->receiver, in, SIZE, 1, false, NULL, &requests[1]);
+        int r = posted[0] ? 0 : transport_send(pair->sender, out, SIZE, 1, NULL, &requests[0]);
+        if (r == 0 && !posted[1]) {
+            r = transport_receive(pair->receiver, in, SIZE, 1, false, NULL, &requests[1]);
         }
-        for (int k = 0; rc == 0 && k < 2; k++) {
+        for (int k = 0; r == 0 && k < 2; k++) {
             posted[k] = posted[k] || requests[k] != NULL;
-            rc = posted[k] && !done[k] ? transport_test(requests[k], &done[k], NULL) : 0;
+            r = posted[k] && !done[k] ? transport_test(requests[k], &done[k], NULL) : 0;
         }
-        if (rc < 0) {
+        if (r < 0) {
             return false;
         }
         loopback_wait_us(20);

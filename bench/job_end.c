@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "now.h"
 #include "ranks.h"
 #include "report.h"
 
@@ -49,14 +50,6 @@ struct rank {
     } links[OTHERS];
     int count;
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* -- ranks ------------------------------------------------------------------------------------ */
 
@@ -171,14 +164,14 @@ static _Noreturn void other(struct rank *r, const struct round *round, int fd)
         while (keep_busy(r, 0, SIZE)) {
             (void)usleep(100);
         }
-        answer = now_s(); /* the moment; the clock is everybody's */
+        answer = now_s(CLOCK_MONOTONIC); /* the moment; the clock is everybody's */
     } else {
         ranks_meet(&r->me, 'r'); /* until the harm is done */
-        const double begin = now_s();
+        const double begin = now_s(CLOCK_MONOTONIC);
         (void)net_close_send(&r->net, r->links[0].out);
         (void)net_close_receive(&r->net, r->links[0].in);
         (void)net_finalize(&r->net, r->context);
-        answer = now_s() - begin;
+        answer = now_s(CLOCK_MONOTONIC) - begin;
     }
     (void)!write(r->me.fd, &answer, sizeof(answer));
     _exit(0);
@@ -249,7 +242,7 @@ static double play(const struct round *round, const char *plugin)
         good = good && ranks_hear(&ranks[k], &byte, 1);
     }
     (void)usleep(50000); /* messages flow */
-    began = now_s();
+    began = now_s(CLOCK_MONOTONIC);
     harm(&ranks[0], round->what == KILLED ? DEAD : round->harm);
     (void)usleep(round->what == KILLED ? 0 : 20000);
     for (int k = 1; k <= OTHERS; k++) {

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "now.h"
 #include "ranks.h"
 #include "report.h"
 
@@ -64,10 +65,7 @@ static void sleep_ms(int ms)
 
 static int64_t now_ms(void)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return now_ns(CLOCK_MONOTONIC) / NS_PER_MS;
 }
 
 static struct world world_of(uint64_t seed, const char *plugin)

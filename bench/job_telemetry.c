@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "now.h"
 #include "report.h"
 #include "transport/internal.h"
 #include "transport/tcp.h"
@@ -14,40 +15,32 @@
 #define CHUNKS 1000000
 #define LANES  4
 
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static double per_chunk(struct lane_set *set)
 {
     struct io *io = set->transport->io;
     struct lane_chunk chunk = {.length = 65536, .queued_ns = 1200, .sent_bound_ns = 300};
     struct mono now = io->now(io);
     struct io_stamp stamp = io->stamp(io);
-    const int64_t begin = now_ns();
+    const int64_t begin = now_ns(CLOCK_MONOTONIC);
 
     for (uint32_t i = 0; i < CHUNKS; i++) {
         chunk.sent.ns = stamp.at.ns - 4000 - (i * 7919 & 0xffff);
         chunk.queued_ns = i & 0xfff;
         delay_on_chunk(set, now, i % LANES, &chunk, &stamp);
     }
-    return (double)(now_ns() - begin) / CHUNKS;
+    return (double)(now_ns(CLOCK_MONOTONIC) - begin) / CHUNKS;
 }
 
 static double per_stamp(struct lane_set *set)
 {
     struct io *io = set->transport->io;
-    const int64_t begin = now_ns();
+    const int64_t begin = now_ns(CLOCK_MONOTONIC);
     int64_t sum = 0;
 
     for (uint32_t i = 0; i < CHUNKS; i++) {
         sum += io->stamp(io).at.ns;
     }
-    return sum == 1 ? 0 : (double)(now_ns() - begin) / CHUNKS;
+    return sum == 1 ? 0 : (double)(now_ns(CLOCK_MONOTONIC) - begin) / CHUNKS;
 }
 
 int main(int argc, char *argv[])

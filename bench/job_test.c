@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "loopback.h"
+#include "now.h"
 #include "report.h"
 #include "stats/sample.h"
 #include "transport/transport.h"
@@ -22,14 +23,6 @@
 struct link {
     struct transport_comm *out, *in;
 };
-
-static double now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static bool join(struct transport *from, struct transport *to, struct link *link)
 {
@@ -61,12 +54,12 @@ static double empty_test(struct transport_request *request)
     double begin = 0;
 
     for (int i = -WARM_UPS; i < TESTS; i++) {
-        begin = i == 0 ? now_ns() : begin;
+        begin = i == 0 ? (double)now_ns(CLOCK_MONOTONIC) : begin;
         if (transport_test(request, &done, NULL) < 0 || done) {
             return -1;
         }
     }
-    return (now_ns() - begin) / TESTS;
+    return ((double)now_ns(CLOCK_MONOTONIC) - begin) / TESTS;
 }
 
 static bool measure(struct transport_request *requests[2], double ret_ns[2][RUNS])

@@ -1,5 +1,6 @@
 /* locate_world.c: see locate_world.h. */
 #include "locate_world.h"
+#include "now.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -511,14 +512,6 @@ static void judge(struct drawn *w, struct world_result *r)
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
-static double seconds(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void show(const struct drawn *w, const struct locate_case *c)
 {
     static const char *const states[] = {"unknown", "named", "ended"};
@@ -572,9 +565,9 @@ static void step_world(struct drawn *w, uint32_t step, struct world_result *r, d
     }
     b->count = 0;
     if (locate_deadline(w->locate).ns <= now.ns) {
-        const double start = seconds();
+        const double start = now_s(CLOCK_PROCESS_CPUTIME_ID);
         locate_tick(w->locate, now);
-        *look_s += seconds() - start;
+        *look_s += now_s(CLOCK_PROCESS_CPUTIME_ID) - start;
         ++*looks;
         if (changes(w, r)) {
             judge(w, r);

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/prng.h"
+#include "now.h"
 #include "report.h"
 #include "service/agent/fleet_file.h"
 #include "service/agent/members.h"
@@ -43,13 +44,6 @@ static _Noreturn void die(const char *what)
 {
     printf("members: %s\n", what); /* stderr has what the controller logs */
     exit(1);
-}
-
-static double cpu_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- the controller ---- */
@@ -241,10 +235,10 @@ static double joins_ms(uint32_t nics)
 {
     double took[JOINS];
     for (uint32_t i = 0; i < JOINS; i++) {
-        const double begin = cpu_s();
+        const double begin = now_s(CLOCK_PROCESS_CPUTIME_ID);
         join_plain(nics);
         commit();
-        took[i] = (cpu_s() - begin) * 1000;
+        took[i] = (now_s(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1000;
     }
     qsort(took, JOINS, sizeof(took[0]), compare);
     return took[JOINS / 2];
@@ -290,9 +284,9 @@ static void one_change(struct report *report, uint32_t nics)
         if (!removal) {
             bytes[count++] = longer_by(packed);
         }
-        const double begin = cpu_s();
+        const double begin = now_s(CLOCK_PROCESS_CPUTIME_ID);
         uplink_take_members(&uplink, told(packed)->members);
-        took[i] = (cpu_s() - begin) * 1000;
+        took[i] = (now_s(CLOCK_PROCESS_CPUTIME_ID) - begin) * 1000;
         if (agent.config->fleet_version != controller->fleet_version) {
             die(uplink.refused.why);
         }

@@ -1,5 +1,6 @@
 /* nights.c: see nights.h. */
 #include "nights.h"
+#include "now.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -93,16 +94,9 @@ static bool begin(struct night (*play)(const char *, uint64_t), const char *scen
     return child > 0;
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void say(const struct nights *n, const struct night *night, double began)
 {
-    fprintf(stderr, "%6.0f s  %s", seconds_now() - began, night->scenario);
+    fprintf(stderr, "%6.0f s  %s", now_s(CLOCK_MONOTONIC) - began, night->scenario);
     if (night->seed > 0) {
         fprintf(stderr, ", seed %d", (int)night->seed);
     }
@@ -114,7 +108,7 @@ void nights_run(struct nights *n, struct night (*play)(const char *scenario, uin
                 void (*told)(const struct nights *n))
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const double began = seconds_now();
+    const double began = now_s(CLOCK_MONOTONIC);
     const char *scenario;
     uint64_t seed;
     long running = 0;

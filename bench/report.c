@@ -162,7 +162,6 @@ int report_write(const struct report *report)
 {
     const char *dir = getenv("FOLIOT_BENCH");
     char path[512];
-    FILE *f;
 
     if (dir == NULL) {
         dir = "build/bench";
@@ -170,11 +169,11 @@ int report_write(const struct report *report)
     }
     (void)mkdir(dir, 0755);
     snprintf(path, sizeof(path), "%s/%s.json", dir, report->name);
-    f = fopen(path, "we");
+    FILE *f = fopen(path, "we");
     if (f == NULL) {
-        const int rc = -errno;
-        fprintf(stderr, "%s: %s\n", path, strerror(-rc));
-        return rc;
+        const int r = -errno;
+        fprintf(stderr, "%s: %s\n", path, strerror(-r));
+        return r;
     }
     fputs("[\n", f);
     for (int i = 0; i < report->count; i++) {

@@ -9,6 +9,7 @@
  * stopped if FOLIOT_DECIDES says the same as then (nights.h), its rows written after each night. --nights: these seeds
  * of one scenario, no rows. */
 #include "nights.h"
+#include "now.h"
 #include "parallel.h"
 #include "report.h"
 #include "sim/check.h"
@@ -33,19 +34,12 @@ static double path_hours, wrong_verdicts; /* of all runs */
 static char wrong_in[80];                 /* the last that had one */
 static double began;
 
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void add(const char *id, double value, const char *unit, double must, double aim,
                 const char *note)
 {
     const bool share = strcmp(unit, "share") == 0; /* of hosts that are well */
     report_one(&report, id, value, unit, must, aim, share ? REPORT_HIGHER : REPORT_LOWER, note);
-    fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", seconds_now() - began, id, value, unit);
+    fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", now_s(CLOCK_MONOTONIC) - began, id, value, unit);
 }
 
 /* ---- whole nodes ---- */
@@ -470,7 +464,7 @@ int main(int argc, char **argv)
     uint64_t first, last;
     int died = 0;
 
-    began = seconds_now();
+    began = now_s(CLOCK_MONOTONIC);
     if (argc == 4 && strcmp(argv[1], "--nights") == 0 &&
         sscanf(argv[2], "%" SCNu64 "-%" SCNu64, &first, &last) == 2 && load(argv[3])) {
         return seeds(first, last, argv + 3);

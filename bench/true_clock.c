@@ -9,15 +9,8 @@
 #include <unistd.h>
 
 #include "base/time.h"
+#include "now.h"
 #include "wire/clock_page.h"
-
-static int64_t read_ns(clockid_t id)
-{
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 /* Pages of another boot aren't believed. */
 static void read_boot_id(uint8_t *id)
@@ -43,14 +36,14 @@ static void read_boot_id(uint8_t *id)
 
 static void renew(struct clock_page *page)
 {
-    const int64_t now = read_ns(CLOCK_MONOTONIC_RAW);
+    const int64_t now = now_ns(CLOCK_MONOTONIC_RAW);
     struct clock_page_terms *t = &page->terms;
 
     t->written = t->pass_raw = now;
     t->line_from = t->map_from = now;
     t->prior = t->line = t->map = (struct linear_map){.r = now};
-    t->pass_coarse = read_ns(CLOCK_REALTIME_COARSE);
-    t->pass_suspended = read_ns(CLOCK_BOOTTIME) - read_ns(CLOCK_MONOTONIC);
+    t->pass_coarse = now_ns(CLOCK_REALTIME_COARSE);
+    t->pass_suspended = now_ns(CLOCK_BOOTTIME) - now_ns(CLOCK_MONOTONIC);
 }
 
 int main(int argc, char **argv)
@@ -63,7 +56,6 @@ int main(int argc, char **argv)
                                                .p00 = 1e-6,
                                                .guard = INT64_MAX},
                                      .utc_bound_ns = -1};
-    struct clock_page_memory *memory;
     int fd = -1;
 
     if (argc == 2 && chdir(argv[1]) == 0) {
@@ -73,13 +65,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: true_clock FOLDER\n");
         return EXIT_FAILURE;
     }
-    memory = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct clock_page_memory *memory =
+        mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         return EXIT_FAILURE;
     }
     read_boot_id(page.boot_id);
     clock_page_init(memory, (uint64_t)getpid() << 1);
-    page.terms.since = read_ns(CLOCK_MONOTONIC_RAW) - 10 * NS_PER_S;
+    page.terms.since = now_ns(CLOCK_MONOTONIC_RAW) - 10 * NS_PER_S;
     for (;;) {
         renew(&page);
         clock_page_write(memory, &page);

@@ -8,7 +8,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct alert_file file;
     struct config_error error = {""};
     struct alert_config config = {0};
-    struct alerts *engine;
 
     if (alert_file_parse("input", (const char *)data, size, &file, &error) < 0) {
         ASSERT(error.text[0] != 0);
@@ -26,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     alert_file_config(&file, &config);
     config.alert_max = config.incident_max = config.watch_max = 16;
     config.first_incident = 1;
-    engine = alerts_new(&config, (struct mono){1});
+    struct alerts *engine = alerts_new(&config, (struct mono){1});
     ASSERT(engine != NULL);
     alerts_tick(engine, (struct mono){NS_PER_S});
     alerts_free(engine);

@@ -147,7 +147,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t bytes[LANE_FRAME_SIZE_MAX] = {0}, tagged[LANE_NONCE_SIZE + 240];
     const size_t used = size < sizeof(bytes) ? size : sizeof(bytes);
     struct handle handle;
-    size_t frame;
 
     all(data, size);
     if (used < 2) {
@@ -162,9 +161,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         memcpy(bytes, data, used);
     }
-    frame = bytes[0] == LANE_NICS ? LANE_NICS_SIZE
-            : bytes[0] == LANE_QP ? LANE_QP_SIZE
-                                  : lane_frame_size(bytes, used);
+    size_t frame = bytes[0] == LANE_NICS ? LANE_NICS_SIZE
+                   : bytes[0] == LANE_QP ? LANE_QP_SIZE
+                                         : lane_frame_size(bytes, used);
     if (frame == 0) {
         return 0;
     }

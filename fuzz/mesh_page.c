@@ -8,14 +8,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct mesh_page_memory *memory;
     struct mesh_page_header header;
     struct mesh_page_entry entry;
 
     if (size > 65536) {
         return 0;
     }
-    memory = aligned_alloc(64, (size + 64) / 64 * 64);
+    struct mesh_page_memory *memory = aligned_alloc(64, (size + 64) / 64 * 64);
     ASSERT(memory != NULL);
     memcpy(memory, data, size);
     for (size_t i = 0; i + 8 <= size; i += 64) {

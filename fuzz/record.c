@@ -21,12 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct record *record = NULL;
     struct node *node = NULL;
     struct record_outcome outcome;
-    uint8_t *bytes;
 
     if (size < 32 || size > 65536) {
         return 0;
     }
-    bytes = malloc(size);
+    uint8_t *bytes = malloc(size);
     ASSERT(bytes != NULL);
     memcpy(bytes, data, size);
     memcpy(bytes, &magic, 8);

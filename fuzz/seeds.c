@@ -19,12 +19,11 @@ static void save(const char *folder, const char *target, const char *name, const
                  size_t size)
 {
     char path[1024];
-    FILE *f;
 
     snprintf(path, sizeof(path), "%s/%s", folder, target);
     (void)mkdir(path, 0755);
     snprintf(path, sizeof(path), "%s/%s/%s", folder, target, name);
-    f = fopen(path, "wbe");
+    FILE *f = fopen(path, "wbe");
     if (f == NULL || fwrite(data, 1, size, f) != size || fclose(f) != 0) {
         perror(path);
         exit(1);

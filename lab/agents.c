@@ -48,21 +48,24 @@ static int write_config(const struct lab *lab, int host, const char *controller)
     char folder[LAB_TEXT_SIZE];
     char file[LAB_TEXT_SIZE + 32];
     lab_host_folder(lab, host, folder);
-    int rc = machine_make_folder(folder);
+    int r = machine_make_folder(folder);
     snprintf(file, sizeof(file), "%s/agent.yaml", folder);
-    FILE *f = rc == 0 ? fopen(file, "we") : NULL;
+    FILE *f = r == 0 ? fopen(file, "we") : NULL;
     if (f == NULL) {
-        return rc < 0 ? rc : -errno;
+        return r < 0 ? r : -errno;
     }
     fprintf(f, "host: host%d\nnics: [", host);
     for (int n = 0; n < lab->scenario.fabric.nics_per_host; n++) {
         fprintf(f, "%snic%d", n > 0 ? ", " : "", n);
     }
     fprintf(f, "]\nport: %d\nruntime_dir: %s\n", LAB_AGENT_PORT, folder);
+    char program[PATH_MAX];
+    lab_program(lab, "foliot", program);
+    fprintf(f, "perf: %s\n", program);
+    lab_program(lab, "foliot-inspect", program);
+    fprintf(f, "inspect: %s\n", program);
     if (lab->machines != NULL) {
-        char program[PATH_MAX];
-        lab_program(lab, "foliot-inspect", program);
-        fprintf(f, "inspect: %s\ninspect_root: %s/host%d\n", program, lab->machines, host);
+        fprintf(f, "inspect_root: %s/host%d\n", lab->machines, host);
     }
     fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
     if (lab->scenario.clocks.edge_limit_ns > 0) {
@@ -123,20 +126,20 @@ static int write_key(const struct lab *lab)
     }
     snprintf(text + used, sizeof(text) - (size_t)used, " 2025-01-01T00:00:00Z\n");
     snprintf(file, sizeof(file), "%s/fleet.key", lab->folder);
-    int rc = machine_write_file(file, text);
-    return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
+    int r = machine_write_file(file, text);
+    return r == 0 && chmod(file, 0600) < 0 ? -errno : r;
 }
 
 int lab_agents_write(const struct lab *lab, const char *controller)
 {
-    int rc = write_key(lab);
-    if (rc == 0) {
-        rc = write_routers(lab);
+    int r = write_key(lab);
+    if (r == 0) {
+        r = write_routers(lab);
     }
-    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
-        rc = write_config(lab, h, controller);
+    for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
+        r = write_config(lab, h, controller);
     }
-    return rc;
+    return r;
 }
 
 int lab_host_enter(const struct lab *lab, int host)
@@ -152,10 +155,10 @@ int lab_host_enter(const struct lab *lab, int host)
     setenv("FOLIOT_LAB", lab->name, 1);
     setenv("FOLIOT_RUNTIME_DIR", folder, 1);
     setenv(OSCILLATOR_ENV, spec, 1);
-    int rc = machine_enter(space);
+    int r = machine_enter(space);
     snprintf(spec, sizeof(spec), "host%d", host);
-    return rc == 0 && (unshare(CLONE_NEWUTS) < 0 || sethostname(spec, strlen(spec)) < 0) ? -errno
-                                                                                         : rc;
+    return r == 0 && (unshare(CLONE_NEWUTS) < 0 || sethostname(spec, strlen(spec)) < 0) ? -errno
+                                                                                        : r;
 }
 
 pid_t lab_agent_pid(const struct lab *lab, int host)
@@ -237,9 +240,9 @@ static int enter_agent(const void *data)
 {
     const struct agent_place *place = (const struct agent_place *)data;
     char text[32];
-    const int rc = lab_host_enter(place->lab, place->host);
+    const int r = lab_host_enter(place->lab, place->host);
     snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    return rc < 0 ? rc : machine_write_file(place->pid_file, text);
+    return r < 0 ? r : machine_write_file(place->pid_file, text);
 }
 
 int lab_agent_start(const struct lab *lab, int host)
@@ -260,11 +263,11 @@ int lab_agent_start(const struct lab *lab, int host)
     }
     const struct agent_place place = {lab, host, pid_file};
     const char *argv[] = {program, "--config", config, NULL};
-    const int rc = machine_spawn(&(struct machine_task){
+    const int r = machine_spawn(&(struct machine_task){
         .argv = argv, .enter = enter_agent, .data = &place, .output = &output, .stays = true});
     close(output);
-    for (int i = 0; rc == 0 && i < 200 && lab_agent_pid(lab, host) == 0; i++) {
+    for (int i = 0; r == 0 && i < 200 && lab_agent_pid(lab, host) == 0; i++) {
         usleep(5000);
     }
-    return rc < 0 ? rc : lab_agent_pid(lab, host) == 0 ? -ECHILD : 0;
+    return r < 0 ? r : lab_agent_pid(lab, host) == 0 ? -ECHILD : 0;
 }

@@ -62,18 +62,18 @@ static int name_check(const char *name)
 
 static int open_said(struct lab *lab, const char *name)
 {
-    int rc = lab_open(lab, name);
-    if (rc == -ENOENT) {
+    int r = lab_open(lab, name);
+    if (r == -ENOENT) {
         fprintf(stderr, "foliot lab: there is no lab '%s': `foliot lab up` makes one\n", name);
-    } else if (rc == -EPROTO) {
+    } else if (r == -EPROTO) {
         fprintf(stderr,
                 "foliot lab: lab '%s' was made by another version of foliot: `foliot lab --name %s "
                 "down`\n",
                 name, name);
-    } else if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-rc));
+    } else if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-r));
     }
-    return rc;
+    return r;
 }
 
 static double seconds_now(void)
@@ -296,9 +296,9 @@ static int cmd_exec(const char *name, int argc, char **argv)
         fprintf(stderr, "Usage: foliot lab exec HOST [--] COMMAND …\n");
         return 2;
     }
-    int rc = lab_host_enter(&lab, host);
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-rc));
+    int r = lab_host_enter(&lab, host);
+    if (r < 0) {
+        fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-r));
         return 1;
     }
     execvp(argv[i], argv + i);

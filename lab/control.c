@@ -45,9 +45,9 @@ static int make_network(const struct lab *lab, const char *space)
         fprintf(ip, "link add m%d netns %s type veth peer name mgmt0 netns %s\n", h, space, host);
     }
     fclose(ip);
-    int rc = machine_run(argv, text);
+    int r = machine_run(argv, text);
     free(text);
-    return rc;
+    return r;
 }
 
 static int fill_space(const struct lab *lab, const char *space, int host)
@@ -63,16 +63,16 @@ static int fill_space(const struct lab *lab, const char *space, int host)
     snprintf(text, sizeof(text),
              "link set lo up\nlink add br0 type bridge\naddr add 172.31.0.1/16 dev br0\n"
              "link set br0 up\n");
-    int rc = machine_run(argv, text);
-    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+    int r = machine_run(argv, text);
+    for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
         used +=
             snprintf(text + used, sizeof(text) - (size_t)used, "link set m%d master br0 up\n", h);
         if (used > (int)sizeof(text) - 64 || h + 1 == lab->scenario.fabric.hosts) {
-            rc = machine_run(argv, text);
+            r = machine_run(argv, text);
             used = 0;
         }
     }
-    return rc;
+    return r;
 }
 
 /* ---- programs ---- */
@@ -90,9 +90,9 @@ static int run_to_file(const char *file, struct machine_task task)
         return -errno;
     }
     task.output = &output;
-    const int rc = machine_spawn(&task);
+    const int r = machine_spawn(&task);
     close(output);
-    return rc;
+    return r;
 }
 
 /* ---- the controller ---- */
@@ -106,8 +106,8 @@ static int write_controller(const struct lab *lab, int api_port, const char *fil
              "data_dir: %s/controller\nlisten: " LAB_CONTROLLER "\napi_listen: 127.0.0.1:%d\n"
              "report: 2s\nbeat: 500ms\nalerts: %s\n",
              lab->folder, api_port, alerts);
-    const int rc = machine_write_file(alerts, "version: 1 # man foliot-alerts.yaml\n");
-    return rc < 0 ? rc : machine_write_file(file, text);
+    const int r = machine_write_file(alerts, "version: 1 # man foliot-alerts.yaml\n");
+    return r < 0 ? r : machine_write_file(file, text);
 }
 
 /* On this machine's own loopback address, whatever namespace it is served from. */
@@ -120,11 +120,11 @@ static int open_api(int port)
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
         bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0) {
-        const int rc = -errno;
+        const int r = -errno;
         if (fd >= 0) {
             close(fd);
         }
-        return rc;
+        return r;
     }
     return fd;
 }
@@ -134,18 +134,18 @@ static int find_word(const char *file, const char *prefix, char ret_word[LAB_TEX
 {
     char line[512];
     FILE *f = fopen(file, "re");
-    int rc = -EPROTO;
-    while (f != NULL && rc < 0 && fgets(line, sizeof(line), f) != NULL) {
+    int r = -EPROTO;
+    while (f != NULL && r < 0 && fgets(line, sizeof(line), f) != NULL) {
         const char *at = strstr(line, prefix);
         if (at != NULL) {
             snprintf(ret_word, LAB_TEXT_SIZE, "%.*s", (int)strcspn(at, " \r\n"), at);
-            rc = 0;
+            r = 0;
         }
     }
     if (f != NULL) {
         fclose(f);
     }
-    return rc;
+    return r;
 }
 
 static int start_controller(const struct lab *lab, const char *space, int api_port,
@@ -165,27 +165,29 @@ static int start_controller(const struct lab *lab, const char *space, int api_po
     const char *init[] = {program,      "--config", config, "init", "--address",
                           "172.31.0.1", "--uses",   uses,   NULL};
     const char *serve[] = {program, "--config", config, NULL};
-    int rc = write_controller(lab, api_port, config);
-    if (rc == 0) {
-        rc = run_to_file(words,
-                         (struct machine_task){.argv = init, .enter = enter_space, .data = space});
+    int r = write_controller(lab, api_port, config);
+    if (r == 0) {
+        r = run_to_file(words,
+                        (struct machine_task){.argv = init, .enter = enter_space, .data = space});
     }
-    rc = rc < 0 ? rc : find_word(words, "flj_", ret_join);
-    rc = rc < 0 ? rc : find_word(words, "fla_", ret_admin);
+    if (r == 0 && ((r = find_word(words, "flj_", ret_join)) < 0 ||
+                   (r = find_word(words, "fla_", ret_admin)) < 0)) {
+        fprintf(stderr, "foliot lab: %s: expected two tokens, found no more than one\n", words);
+    }
     snprintf(words, sizeof(words), "%s/controller.log", lab->folder);
-    if (rc == 0) {
-        rc = run_to_file(words, (struct machine_task){.argv = serve,
-                                                      .enter = enter_space,
-                                                      .data = space,
-                                                      .socket = &socket,
-                                                      .stays = true});
+    if (r == 0) {
+        r = run_to_file(words, (struct machine_task){.argv = serve,
+                                                     .enter = enter_space,
+                                                     .data = space,
+                                                     .socket = &socket,
+                                                     .stays = true});
     }
     close(socket);
-    for (int i = 0; rc == 0 && access(ready, F_OK) < 0; i++) {
+    for (int i = 0; r == 0 && access(ready, F_OK) < 0; i++) {
         usleep(START_US);
-        rc = i == START_TRIES ? -ETIMEDOUT : 0;
+        r = i == START_TRIES ? -ETIMEDOUT : 0;
     }
-    return rc;
+    return r;
 }
 
 /* ---- the hosts ---- */
@@ -236,8 +238,8 @@ static int keep(const struct lab *lab, const char *name, const char *text)
 {
     char file[LAB_TEXT_SIZE + 32];
     snprintf(file, sizeof(file), "%s/%s", lab->folder, name);
-    int rc = machine_write_file(file, text);
-    return rc == 0 && chmod(file, 0600) < 0 ? -errno : rc;
+    int r = machine_write_file(file, text);
+    return r == 0 && chmod(file, 0600) < 0 ? -errno : r;
 }
 
 int lab_control_up(const struct lab *lab, int api_port)
@@ -245,32 +247,35 @@ int lab_control_up(const struct lab *lab, int api_port)
     char space[64], join[LAB_TEXT_SIZE], admin[LAB_TEXT_SIZE], address[LAB_TEXT_SIZE];
     const char *what = "its network";
     space_of(lab, space);
-    int rc = make_network(lab, space);
-    for (int h = -1; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+    int r = make_network(lab, space);
+    for (int h = -1; h < lab->scenario.fabric.hosts && r == 0; h++) {
         char host[64];
         lab_space(lab, NODE_HOST, h, host);
-        rc = fill_space(lab, h < 0 ? space : host, h);
+        r = fill_space(lab, h < 0 ? space : host, h);
     }
-    if (rc == 0) {
+    if (r == 0) {
         what = "its start: see controller.log and controller.init";
-        rc = start_controller(lab, space, api_port, join, admin);
+        r = start_controller(lab, space, api_port, join, admin);
     }
-    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
+    for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
         what = "a host's joining: see its join.log";
-        rc = join_host(lab, h, join);
+        r = join_host(lab, h, join);
     }
     snprintf(address, sizeof(address), "http://127.0.0.1:%d/", api_port);
-    rc = rc < 0 ? rc : keep(lab, "dashboard", address);
-    rc = rc < 0 ? rc : keep(lab, "token", admin);
-    if (rc == -EADDRINUSE) {
+    if (r == 0) {
+        what = "the files dashboard and token";
+        r = keep(lab, "dashboard", address);
+        r = r < 0 ? r : keep(lab, "token", admin);
+    }
+    if (r == -EADDRINUSE) {
         fprintf(stderr,
                 "foliot lab: expected port %d of 127.0.0.1 to be free, it is taken: "
                 "--controller=PORT\n",
                 api_port);
-    } else if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: controller: %s: %s\n", lab->folder, what, strerror(-rc));
+    } else if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: controller: %s: %s\n", lab->folder, what, strerror(-r));
     }
-    return rc;
+    return r;
 }
 
 static bool read_line(const char *name, const char *file, char ret_text[LAB_TEXT_SIZE])

@@ -191,6 +191,8 @@ static int measure(struct run *r)
         }
         int rc = eval_on_readings(&r->eval, raw_ns, r->readings);
         if (rc < 0) {
+            fprintf(stderr, "foliot lab eval: what the clocks showed can't be kept: %s\n",
+                    strerror(-rc));
             return rc;
         }
         close_block(r, raw_ns);
@@ -332,11 +334,11 @@ static int evaluate(struct run *r)
     }
     if (rc == 0 && r->options->json) {
         rc = print_json(r);
+        if (rc < 0) {
+            fprintf(stderr, "foliot lab eval: the report can't be written: %s\n", strerror(-rc));
+        }
     } else if (rc == 0) {
         print_text(r);
-    }
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab eval: %s\n", strerror(-rc));
     }
     return rc < 0 || r->eval.instants == 0 || r->eval.hard_broken > 0 ? 1 : 0;
 }
@@ -357,12 +359,14 @@ int lab_eval_main(const char *name, int argc, char **argv)
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     run.options = &o;
-    int rc = eval_reader_open(&run.reader, &lab);
-    if (rc == 0) {
-        rc = eval_init(&run.eval, run.reader.clock_count);
+    const char *step = "the lab's oscillators can't be read";
+    int r = eval_reader_open(&run.reader, &lab);
+    if (r == 0) {
+        step = "no room for what is judged";
+        r = eval_init(&run.eval, run.reader.clock_count);
     }
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab eval: the lab's clocks: %s\n", strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot lab eval: %s: %s\n", step, strerror(-r));
         return 1;
     }
     excuse(&run);

@@ -154,7 +154,7 @@ static int judge_clock(struct eval *e, const struct eval_reading *r)
 
 int eval_on_readings(struct eval *e, int64_t raw_ns, const struct eval_reading *readings)
 {
-    int rc = note_changes(e, raw_ns, readings);
+    int r = note_changes(e, raw_ns, readings);
     int count = 0;
     bool split = false;
     const struct eval_reading *first = NULL;
@@ -167,23 +167,23 @@ int eval_on_readings(struct eval *e, int64_t raw_ns, const struct eval_reading *
     }
     e->split += split;
     e->centre_known = count > 0 && !split;
-    if (rc < 0 || count < 2) {
-        return rc;
+    if (r < 0 || count < 2) {
+        return r;
     }
     e->instants++;
     e->complete += count == e->clock_count;
-    rc = judge_pairs(e, readings);
-    if (rc < 0 || split) {
-        return rc;
+    r = judge_pairs(e, readings);
+    if (r < 0 || split) {
+        return r;
     }
     qsort(e->scratch, (size_t)count, sizeof(*e->scratch), sample_order_int);
     /* The middle two: their mean without overflow. */
     int64_t low = e->scratch[(count - 1) / 2], high = e->scratch[count / 2];
     e->centre_ns = low + (high - low) / 2;
-    for (int i = 0; i < e->clock_count && rc == 0; i++) {
+    for (int i = 0; i < e->clock_count && r == 0; i++) {
         if (is_judged(&readings[i])) {
-            rc = judge_clock(e, &readings[i]);
+            r = judge_clock(e, &readings[i]);
         }
     }
-    return rc;
+    return r;
 }

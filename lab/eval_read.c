@@ -2,21 +2,14 @@
 #include "lab/eval_read.h"
 
 #include "lab/agents.h"
+#include "lab/machine.h"
 #include "wire/clock_page.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define LOOK_INTERVAL_NS 20000000 /* for pages of new agents */
-
-static int64_t raw_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* 0: there is none. */
 static unsigned long inode_of(const struct lab *lab)
@@ -155,14 +148,14 @@ static void read_nics(const struct eval_reader *r, int host, int64_t raw_ns,
 int64_t eval_read(struct eval_reader *r, struct eval_reading *ret_readings)
 {
     int hosts = r->lab->scenario.fabric.hosts, nics = r->lab->scenario.fabric.nics_per_host;
-    int64_t raw_ns = raw_now();
+    int64_t raw_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW);
     if (r->looked_ns == 0 || raw_ns - r->looked_ns >= LOOK_INTERVAL_NS) {
         for (int h = 0; h < hosts; h++) {
             look(r, h);
         }
         r->is_gone = inode_of(r->lab) != r->inode;
         r->looked_ns = raw_ns;
-        raw_ns = raw_now();
+        raw_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW);
     }
     for (int h = 0; h < hosts; h++) {
         read_host(r, h, raw_ns, &ret_readings[h]);

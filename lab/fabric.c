@@ -1,6 +1,7 @@
 /* fabric.c: a lab's namespaces, links, addresses, routes and shapers; up, and down whatever was left.
  *
  * Each node's part is one batch for `ip` and one for `tc`, run in its namespace; nodes go side by side. */
+#include "base/time.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
 
@@ -269,16 +270,16 @@ static int forget_hashes(const struct lab *lab, int leaf)
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
     struct machine_filter filter = {.verdict = VERDICT_FORGET};
-    int rc = 0;
+    int r = 0;
     for (int h = 0; h < f->hosts; h++) {
-        for (int n = 0; n < f->nics_per_host && rc == 0; n++) {
+        for (int n = 0; n < f->nics_per_host && r == 0; n++) {
             if (lab_leaf_of(lab, h, n) == leaf) {
-                rc = machine_filter_add(lab_leaf_port(lab, h, n).interface, HOOK_INGRESS,
-                                        FORGET_PRIORITY, &filter);
+                r = machine_filter_add(lab_leaf_port(lab, h, n).interface, HOOK_INGRESS,
+                                       FORGET_PRIORITY, &filter);
             }
         }
     }
-    return rc;
+    return r;
 }
 
 /* Calls `visit` for each interface of a node with its rate. */
@@ -289,23 +290,23 @@ static int node_each_port(const struct lab *lab, enum node_kind kind, int index,
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
     double trunk_mbps = scenario_trunk_mbps(f);
-    int rc = 0;
+    int r = 0;
     for (int h = 0; h < f->hosts && kind != NODE_SPINE; h++) {
-        for (int n = 0; n < f->nics_per_host && rc == 0; n++) {
+        for (int n = 0; n < f->nics_per_host && r == 0; n++) {
             if (kind == NODE_HOST ? h == index : lab_leaf_of(lab, h, n) == index) {
                 struct lab_port p =
                     kind == NODE_HOST ? lab_nic_port(lab, h, n) : lab_leaf_port(lab, h, n);
-                rc = visit(lab, p.interface, f->link_mbps, data);
+                r = visit(lab, p.interface, f->link_mbps, data);
             }
         }
     }
     int trunks = kind == NODE_HOST ? 0 : kind == NODE_LEAF ? f->spines : f->leaves;
-    for (int i = 0; i < trunks && rc == 0; i++) {
+    for (int i = 0; i < trunks && r == 0; i++) {
         struct lab_port p =
             kind == NODE_LEAF ? lab_uplink_port(lab, index, i) : lab_downlink_port(lab, i, index);
-        rc = visit(lab, p.interface, trunk_mbps, data);
+        r = visit(lab, p.interface, trunk_mbps, data);
     }
-    return rc;
+    return r;
 }
 
 struct shaping {
@@ -409,12 +410,12 @@ static int node_run_ip(char *text)
     *to = '\0';
     fclose(six);
     const char *argv[] = {"ip", "-6", "-batch", "-", NULL};
-    int rc = node_run_batch("ip", text);
-    if (rc == 0 && size > 0) {
-        rc = machine_run(argv, later);
+    int r = node_run_batch("ip", text);
+    if (r == 0 && size > 0) {
+        r = machine_run(argv, later);
     }
     free(later);
-    return rc;
+    return r;
 }
 
 static int node_links(const struct lab *lab, enum node_kind kind, int index)
@@ -431,9 +432,9 @@ static int node_links(const struct lab *lab, enum node_kind kind, int index)
     }
     leaf_links(lab, index, ip);
     fclose(ip);
-    int rc = node_run_batch("ip", text);
+    int r = node_run_batch("ip", text);
     free(text);
-    return rc;
+    return r;
 }
 
 static int node_fill(const struct lab *lab, enum node_kind kind, int index)
@@ -449,30 +450,30 @@ static int node_fill(const struct lab *lab, enum node_kind kind, int index)
     (kind == NODE_HOST   ? host_addresses
      : kind == NODE_LEAF ? leaf_addresses
                          : spine_addresses)(lab, index, ip);
-    int rc = node_each_port(lab, kind, index, visit_shape, &shaping);
+    int r = node_each_port(lab, kind, index, visit_shape, &shaping);
     fclose(ip);
     fclose(tc);
-    if (rc == 0) {
-        rc = node_each_port(lab, kind, index, visit_ignore_linkdown, NULL);
+    if (r == 0) {
+        r = node_each_port(lab, kind, index, visit_ignore_linkdown, NULL);
     }
-    if (rc == 0) {
-        rc = node_run_ip(text[0]);
+    if (r == 0) {
+        r = node_run_ip(text[0]);
     }
-    if (rc == 0) {
-        rc = node_run_batch("tc", text[1]);
+    if (r == 0) {
+        r = node_run_batch("tc", text[1]);
     }
-    if (rc == 0) {
-        rc = node_each_port(lab, kind, index, visit_classify, NULL);
+    if (r == 0) {
+        r = node_each_port(lab, kind, index, visit_classify, NULL);
     }
-    if (rc == 0 && kind == NODE_LEAF) {
-        rc = forget_hashes(lab, index);
+    if (r == 0 && kind == NODE_LEAF) {
+        r = forget_hashes(lab, index);
     }
     free(text[0]);
     free(text[1]);
-    return rc;
+    return r;
 }
 
-#define LINK_NS INT64_C(10000000000)
+#define LINK_NS (10 * NS_PER_S)
 
 static int visit_wait(const struct lab *lab, const char *interface, double mbps, void *data)
 {
@@ -484,7 +485,7 @@ static int visit_wait(const struct lab *lab, const char *interface, double mbps,
         fprintf(stderr,
                 "foliot lab: %s: expected the link to run within %d s of being set up, it does "
                 "not: look at `foliot lab exec`'s `ip link`\n",
-                interface, (int)(LINK_NS / 1000000000));
+                interface, (int)(LINK_NS / NS_PER_S));
     }
     return r;
 }
@@ -496,43 +497,48 @@ static int node_wait(const struct lab *lab, enum node_kind kind, int index)
     return node_each_port(lab, kind, index, visit_wait, NULL);
 }
 
-static int each_node(const struct lab *lab,
+/* `what` the work makes, for a person who reads that it failed. */
+static int each_node(const struct lab *lab, const char *what,
                      int (*work)(const struct lab *lab, enum node_kind kind, int index))
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
     const int count[] = {f->hosts, f->leaves, f->spines};
     int running = 0;
-    int rc = 0;
+    int r = 0;
     fflush(NULL);
     for (int kind = NODE_HOST; kind <= NODE_SPINE; kind++) {
         for (int i = 0; i < count[kind]; i++) {
             if (running >= 4) {
                 int status = 1;
                 wait(&status);
-                rc = status != 0 ? -EIO : rc;
+                r = status != 0 ? -EIO : r;
                 running--;
             }
             pid_t pid = fork();
             if (pid == 0) {
                 char space[64];
                 lab_space(lab, (enum node_kind)kind, i, space);
-                int child_rc = machine_enter_network(space);
-                child_rc = child_rc < 0 ? child_rc : work(lab, (enum node_kind)kind, i);
-                if (child_rc < 0) {
-                    fprintf(stderr, "foliot lab: %s: %s\n", space, strerror(-child_rc));
+                const char *step = "its name space can't be entered";
+                int done = machine_enter_network(space);
+                if (done == 0) {
+                    step = what;
+                    done = work(lab, (enum node_kind)kind, i);
                 }
-                _exit(child_rc < 0 ? 1 : 0);
+                if (done < 0) {
+                    fprintf(stderr, "foliot lab: %s: %s: %s\n", space, step, strerror(-done));
+                }
+                _exit(done < 0 ? 1 : 0);
             }
-            rc = pid < 0 ? -errno : rc;
+            r = pid < 0 ? -errno : r;
             running += pid > 0;
         }
     }
     while (running-- > 0) {
         int status = 1;
         wait(&status);
-        rc = status != 0 ? -EIO : rc;
+        r = status != 0 ? -EIO : r;
     }
-    return rc;
+    return r;
 }
 
 static int make_spaces(const struct lab *lab)
@@ -553,24 +559,27 @@ static int make_spaces(const struct lab *lab)
         }
     }
     fclose(ip);
-    int rc = node_run_batch("ip", text);
+    int r = node_run_batch("ip", text);
     free(text);
-    return rc;
+    return r;
 }
 
 int lab_fabric_up(const struct lab *lab)
 {
-    int rc = make_spaces(lab);
-    if (rc == 0) {
-        rc = each_node(lab, node_links);
+    int r = make_spaces(lab);
+    if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: its name spaces can't be made: %s\n", lab->folder,
+                strerror(-r));
+        return r;
     }
-    if (rc == 0) {
-        rc = each_node(lab, node_fill);
+    r = each_node(lab, "its links can't be made", node_links);
+    if (r == 0) {
+        r = each_node(lab, "its addresses and routes can't be set", node_fill);
     }
-    if (rc == 0) {
-        rc = each_node(lab, node_wait);
+    if (r == 0) {
+        r = each_node(lab, "its links don't come up", node_wait);
     }
-    return rc;
+    return r;
 }
 
 /* ---- down ---- */
@@ -608,9 +617,9 @@ int lab_fabric_down(const char *name)
     }
     machine_each_space(prefix, visit_list, ip);
     fclose(ip);
-    int rc = node_run_batch("ip", text);
+    int r = node_run_batch("ip", text);
     free(text);
     machine_remove_tree(folder);
     rmdir(LAB_ROOT); /* only if it was the last */
-    return rc;
+    return r;
 }

@@ -15,14 +15,11 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 int64_t lab_raw_ns(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
+    return machine_clock_ns(CLOCK_MONOTONIC_RAW);
 }
 
 static void state_file(const struct lab *lab, int id, char ret_file[LAB_TEXT_SIZE + 64])
@@ -102,7 +99,7 @@ static void become_helper(const struct lab *lab, struct lab_fault *state)
     sigset_t set;
     setsid();
     lab_space(lab, NODE_LEAF, 0, space);
-    int rc = machine_enter_network(space);
+    int r = machine_enter_network(space);
     state->pid = getpid();
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -117,13 +114,13 @@ static void become_helper(const struct lab *lab, struct lab_fault *state)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(log < 0 ? null : log, STDERR_FILENO);
-    rc = rc < 0 ? rc : stop_fd < 0 ? -errno : lab_fault_play(lab, state, stop_fd);
-    if (rc < 0 && !state->is_on) {
-        __atomic_store_n(&state->error, rc, __ATOMIC_RELEASE);
+    r = r < 0 ? r : stop_fd < 0 ? -errno : lab_fault_play(lab, state, stop_fd);
+    if (r < 0 && !state->is_on) {
+        __atomic_store_n(&state->error, r, __ATOMIC_RELEASE);
         _exit(1); /* whoever started it removes the state */
     }
     state_remove(lab, state->id);
-    _exit(rc < 0 ? 1 : 0);
+    _exit(r < 0 ? 1 : 0);
 }
 
 /* Never the same twice in a lab: events and relay logs are told apart by it. */
@@ -140,9 +137,9 @@ static int next_id(const struct lab *lab)
         id = 0;
     }
     id++;
-    int rc = id > LAB_FAULT_ID_MAX ? -ENOSPC : pwrite(fd, &id, sizeof(id), 0) < 0 ? -errno : id;
+    int r = id > LAB_FAULT_ID_MAX ? -ENOSPC : pwrite(fd, &id, sizeof(id), 0) < 0 ? -errno : id;
     close(fd);
-    return rc;
+    return r;
 }
 
 static struct lab_fault *state_new(const struct lab *lab)
@@ -162,23 +159,23 @@ static struct lab_fault *state_new(const struct lab *lab)
 
 static int wait_ready(const struct lab *lab, struct lab_fault *state)
 {
-    int rc = -ETIMEDOUT;
+    int r = -ETIMEDOUT;
     for (int i = 0; i < 5000; i++) {
         if (__atomic_load_n(&state->is_on, __ATOMIC_ACQUIRE)) {
-            rc = 0;
+            r = 0;
             break;
         }
         int error = __atomic_load_n(&state->error, __ATOMIC_ACQUIRE);
         if (error != 0) {
-            rc = error;
+            r = error;
             break;
         }
         usleep(i < 100 ? 100 : 1000);
     }
-    if (rc < 0) {
+    if (r < 0) {
         state_remove(lab, state->id);
     }
-    return rc;
+    return r;
 }
 
 int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault, int *ret_id)
@@ -195,12 +192,12 @@ int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault, i
     if (parent == 0) {
         become_helper(lab, state);
     }
-    int rc = parent < 0 ? parent : wait_ready(lab, state);
-    if (rc == 0 && ret_id != NULL) {
+    int r = parent < 0 ? parent : wait_ready(lab, state);
+    if (r == 0 && ret_id != NULL) {
         *ret_id = state->id;
     }
     munmap(state, sizeof(*state));
-    return rc;
+    return r;
 }
 
 int lab_fault_undo(const struct lab *lab, int id)
@@ -211,18 +208,18 @@ int lab_fault_undo(const struct lab *lab, int id)
     }
     char file[LAB_TEXT_SIZE + 64];
     state_file(lab, id, file);
-    int rc = 0;
+    int r = 0;
     if (state->pid > 0 && kill(state->pid, SIGTERM) == 0) {
         for (int i = 0; i < 3000 && access(file, F_OK) == 0 && kill(state->pid, 0) == 0; i++) {
             usleep(1000);
         }
     }
     if (access(file, F_OK) == 0) { /* its helper was killed */
-        rc = lab_fault_unapply(lab, state);
+        r = lab_fault_unapply(lab, state);
         state_remove(lab, id);
     }
     munmap(state, sizeof(*state));
-    return rc;
+    return r;
 }
 
 static int id_filter(const struct dirent *e)

@@ -41,8 +41,8 @@ static bool wait_until(int64_t raw_ns, int stop_fd)
 
 static int port_set(const struct lab_port *port, bool is_up)
 {
-    int rc = machine_enter_network(port->space);
-    return rc < 0 ? rc : machine_link_set(port->interface, is_up);
+    int r = machine_enter_network(port->space);
+    return r < 0 ? r : machine_link_set(port->interface, is_up);
 }
 
 struct holders {
@@ -77,11 +77,11 @@ static int links_set(const struct lab *lab, const struct lab_fault *state, bool 
 {
     static struct lab_port port[LAB_SPOT_MAX];
     int count = lab_link_ports(lab, &state->fault, port);
-    int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++) {
-        rc = is_up ? port_release(lab, &port[i], state->id) : port_set(&port[i], false);
+    int r = 0;
+    for (int i = 0; i < count && r == 0; i++) {
+        r = is_up ? port_release(lab, &port[i], state->id) : port_set(&port[i], false);
     }
-    return rc;
+    return r;
 }
 
 static bool is_trunk_fault(const struct scenario_fault *f)
@@ -96,21 +96,21 @@ static int filters_set(const struct lab *lab, const struct lab_fault *state, boo
 {
     static struct lab_spot spot[LAB_SPOT_MAX];
     int count = lab_spots(lab, &state->fault, spot);
-    int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++) {
+    int r = 0;
+    for (int i = 0; i < count && r == 0; i++) {
         struct machine_filter f = {.match = spot[i].match,
                                    .verdict = VERDICT_DROP,
                                    .probability =
                                        state->fault.kind == FAULT_LOSS ? state->fault.loss : 1.0};
         f.match.above_bytes = (uint16_t)state->fault.above_bytes;
-        rc = machine_enter_network(spot[i].port.space);
-        if (rc == 0 && is_on) {
-            rc = machine_filter_add(spot[i].port.interface, spot[i].hook, (uint16_t)state->id, &f);
-        } else if (rc == 0) {
+        r = machine_enter_network(spot[i].port.space);
+        if (r == 0 && is_on) {
+            r = machine_filter_add(spot[i].port.interface, spot[i].hook, (uint16_t)state->id, &f);
+        } else if (r == 0) {
             (void)!machine_filter_delete(spot[i].port.interface, spot[i].hook, (uint16_t)state->id);
         }
     }
-    return rc;
+    return r;
 }
 
 static int shapers_set(const struct lab *lab, const struct lab_fault *state, bool is_on)
@@ -123,14 +123,14 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
     long kbit = (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0);
     char rate[32];
     char low_rate[32]; /* as fabric.c's: the low class borrows */
-    int rc = 0;
+    int r = 0;
     snprintf(rate, sizeof(rate), "%ldkbit", kbit);
     snprintf(low_rate, sizeof(low_rate), "%ldkbit", kbit / 100 > 8 ? kbit / 100 : 8);
-    for (int i = 0; i < count && rc == 0; i++) {
+    for (int i = 0; i < count && r == 0; i++) {
         static const char *const class[] = {"1:1", "1:10", "1:20"};
         static const char *const parent[] = {"1:", "1:1", "1:1"};
-        rc = machine_enter_network(port[i].space);
-        for (int c = 0; c < 3 && rc == 0; c++) {
+        r = machine_enter_network(port[i].space);
+        for (int c = 0; c < 3 && r == 0; c++) {
             const char *argv[] = {"tc",
                                   "class",
                                   "change",
@@ -154,10 +154,10 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
                                   "prio",
                                   c == 2 ? "1" : "0",
                                   NULL};
-            rc = machine_run(argv, NULL);
+            r = machine_run(argv, NULL);
         }
     }
-    return rc;
+    return r;
 }
 
 /* ---- clocks ---- */
@@ -168,9 +168,9 @@ static int clock_event(const struct lab *lab, const struct lab_fault *state, dou
     static int host[LAB_HOST_MAX];
     struct oscillator o;
     lab_oscillators_file(lab, file);
-    int rc = oscillator_open_write(file, &o);
-    if (rc < 0) {
-        return rc;
+    int r = oscillator_open_write(file, &o);
+    if (r < 0) {
+        return r;
     }
     const struct scenario_fault *f = &state->fault;
     int count = lab_target_hosts(lab, &f->target, host);
@@ -184,12 +184,12 @@ static int clock_event(const struct lab *lab, const struct lab_fault *state, dou
     } else {
         e.suspend_ns = f->for_ns;
     }
-    for (int i = 0; i < count && rc == 0; i++) {
-        rc = oscillator_append(&o.page->host[host[i]], &e);
+    for (int i = 0; i < count && r == 0; i++) {
+        r = oscillator_append(&o.page->host[host[i]], &e);
     }
     oscillator_close(&o);
     wait_until(e.effect_raw_ns, -1);
-    return rc;
+    return r;
 }
 
 /* ---- agents ---- */
@@ -199,9 +199,9 @@ static int agents_signal(const struct lab *lab, const struct lab_fault *state, i
     int host[LAB_HOST_MAX];
     int count = lab_target_hosts(lab, &state->fault.target, host);
     for (int i = 0; i < count; i++) {
-        int rc = lab_agent_signal(lab, host[i], signal);
-        if (rc < 0 && rc != -ESRCH) {
-            return rc;
+        int r = lab_agent_signal(lab, host[i], signal);
+        if (r < 0 && r != -ESRCH) {
+            return r;
         }
     }
     return 0;
@@ -212,9 +212,9 @@ static int agents_start(const struct lab *lab, const struct lab_fault *state)
     int host[LAB_HOST_MAX];
     int count = lab_target_hosts(lab, &state->fault.target, host);
     for (int i = 0; i < count; i++) {
-        int rc = lab_agent_start(lab, host[i]);
-        if (rc < 0 && rc != -EALREADY) {
-            return rc;
+        int r = lab_agent_start(lab, host[i]);
+        if (r < 0 && r != -EALREADY) {
+            return r;
         }
     }
     return 0;
@@ -249,8 +249,8 @@ int lab_fault_apply(const struct lab *lab, const struct lab_fault *state)
     case FAULT_CLOCK_FREQ:
         return clock_event(lab, state, 1.0);
     case FAULT_SUSPEND: {
-        int rc = agents_signal(lab, state, SIGSTOP);
-        return rc < 0 ? rc : clock_event(lab, state, 1.0);
+        int r = agents_signal(lab, state, SIGSTOP);
+        return r < 0 ? r : clock_event(lab, state, 1.0);
     }
     default:
         return -EOPNOTSUPP;
@@ -260,15 +260,15 @@ int lab_fault_apply(const struct lab *lab, const struct lab_fault *state)
 int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
 {
     static struct lab_spot spot[LAB_SPOT_MAX];
-    int rc;
+    int r;
     switch (state->fault.kind) {
     case FAULT_CARRIER:
     case FAULT_FLAP:
     case FAULT_TRUNK:
     case FAULT_SPINE:
-        rc = state->fault.kind == FAULT_SPINE ? filters_set(lab, state, false) : 0;
-        rc = rc == 0 ? links_set(lab, state, true) : rc;
-        return rc == 0 && is_trunk_fault(&state->fault) ? lab_fabric_reroute(lab) : rc;
+        r = state->fault.kind == FAULT_SPINE ? filters_set(lab, state, false) : 0;
+        r = r == 0 ? links_set(lab, state, true) : r;
+        return r == 0 && is_trunk_fault(&state->fault) ? lab_fabric_reroute(lab) : r;
     case FAULT_BLACKHOLE:
     case FAULT_LOSS:
         return filters_set(lab, state, false);
@@ -276,8 +276,8 @@ int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
         return shapers_set(lab, state, false);
     case FAULT_DELAY:
         for (int i = lab_spots(lab, &state->fault, spot) - 1; i >= 0; i--) {
-            rc = machine_enter_network(spot[i].port.space);
-            if (rc == 0) {
+            r = machine_enter_network(spot[i].port.space);
+            if (r == 0) {
                 relay_clear(&spot[i], state->id);
             }
         }
@@ -302,22 +302,22 @@ int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
 static int apply_said(const struct lab *lab, struct lab_fault *state)
 {
     int64_t before_ns = lab_raw_ns();
-    int rc = lab_fault_apply(lab, state);
-    if (rc == 0) {
+    int r = lab_fault_apply(lab, state);
+    if (r == 0) {
         lab_event(lab, state, "on", before_ns);
         if (!state->is_on) {
             lab_fault_ready(state);
         }
     }
-    return rc;
+    return r;
 }
 
 static int unapply_said(const struct lab *lab, const struct lab_fault *state)
 {
     int64_t before_ns = lab_raw_ns();
-    int rc = lab_fault_unapply(lab, state);
+    int r = lab_fault_unapply(lab, state);
     lab_event(lab, state, "off", before_ns);
-    return rc;
+    return r;
 }
 
 /* A trunk is down from down_ns on: what a routing protocol would do about it, reroute_ns later. */
@@ -345,40 +345,40 @@ static int play_flaps(const struct lab *lab, struct lab_fault *state, int stop_f
 {
     int64_t up_ns = state->fault.up_ns > 0 ? state->fault.up_ns : state->fault.down_ns;
     int64_t begin_ns = lab_raw_ns();
-    int rc = 0;
+    int r = 0;
     bool is_stopped = false;
-    for (int i = 0; i < state->fault.count && rc == 0 && !is_stopped; i++) {
+    for (int i = 0; i < state->fault.count && r == 0 && !is_stopped; i++) {
         int64_t down_ns = begin_ns + i * (state->fault.down_ns + up_ns);
-        rc = apply_said(lab, state);
-        if (rc == 0) {
+        r = apply_said(lab, state);
+        if (r == 0) {
             is_stopped =
                 wait_rerouting(lab, state, down_ns, down_ns + state->fault.down_ns, stop_fd);
-            rc = unapply_said(lab, state);
+            r = unapply_said(lab, state);
         }
         is_stopped = is_stopped || wait_until(down_ns + state->fault.down_ns + up_ns, stop_fd);
     }
-    return rc;
+    return r;
 }
 
 static int play_starving(const struct lab *lab, struct lab_fault *state, int stop_fd)
 {
     int64_t stopped_ns = (int64_t)((double)state->fault.turn_ns * state->fault.share);
     int64_t turn_ns = lab_raw_ns();
-    int rc = 0;
+    int r = 0;
     bool is_stopped = false;
-    while (rc == 0 && !is_stopped && (state->end_raw_ns == 0 || lab_raw_ns() < state->end_raw_ns)) {
-        rc = lab_fault_apply(lab, state);
+    while (r == 0 && !is_stopped && (state->end_raw_ns == 0 || lab_raw_ns() < state->end_raw_ns)) {
+        r = lab_fault_apply(lab, state);
         if (!state->is_on) {
             lab_event(lab, state, "on", turn_ns);
             lab_fault_ready(state);
         }
         is_stopped = wait_until(turn_ns + stopped_ns, stop_fd);
-        rc = rc == 0 ? lab_fault_unapply(lab, state) : rc;
+        r = r == 0 ? lab_fault_unapply(lab, state) : r;
         turn_ns += state->fault.turn_ns;
         is_stopped = is_stopped || wait_until(turn_ns, stop_fd);
     }
     int last = unapply_said(lab, state);
-    return rc < 0 ? rc : last;
+    return r < 0 ? r : last;
 }
 
 /* One host after another. */
@@ -392,11 +392,11 @@ static int play_restarts(const struct lab *lab, struct lab_fault *state, int sto
         one.fault.target =
             (struct scenario_target){.kind = TARGET_HOSTS, .first = host[i], .last = host[i]};
         one.is_on = 1;
-        int rc = apply_said(lab, &one);
-        bool is_stopped = rc == 0 && wait_until(lab_raw_ns() + state->fault.for_ns, stop_fd);
-        rc = rc == 0 ? unapply_said(lab, &one) : rc;
-        if (rc < 0) {
-            return rc;
+        int r = apply_said(lab, &one);
+        bool is_stopped = r == 0 && wait_until(lab_raw_ns() + state->fault.for_ns, stop_fd);
+        r = r == 0 ? unapply_said(lab, &one) : r;
+        if (r < 0) {
+            return r;
         }
         if (!state->is_on) {
             lab_fault_ready(state);
@@ -428,11 +428,11 @@ static pid_t relay_start(const struct lab_spot *spot, int id, struct relay_log *
     if (pid != 0) {
         return pid;
     }
-    int rc = prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent
-                 ? -ESRCH
-                 : machine_enter_network(spot->port.space);
-    rc = rc == 0 ? relay_run(spot, id, log, stop_fd, relay_ready, &ready_fd) : rc;
-    _exit(rc < 0 ? -rc : 0);
+    int r = prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent
+                ? -ESRCH
+                : machine_enter_network(spot->port.space);
+    r = r == 0 ? relay_run(spot, id, log, stop_fd, relay_ready, &ready_fd) : r;
+    _exit(r < 0 ? -r : 0);
 }
 
 /* How many said that packets go through them, within 2 s. */
@@ -450,18 +450,18 @@ static int relays_ready(int ready_fd, int count)
     return ready;
 }
 
-static int relays_join(struct relay_place *place, int count, int rc)
+static int relays_join(struct relay_place *place, int count, int r)
 {
     for (int i = 0; i < count; i++) {
         int status = 0;
         while (waitpid(place[i].pid, &status, 0) < 0 && errno == EINTR) {
         }
-        if (rc == 0 && status != 0) {
-            rc = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+        if (r == 0 && status != 0) {
+            r = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
         }
         munmap(place[i].log, sizeof(*place[i].log));
     }
-    return rc;
+    return r;
 }
 
 static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_fd)
@@ -469,38 +469,38 @@ static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_
     static struct lab_spot spot[LAB_SPOT_MAX];
     struct relay_place place[RELAY_SPOT_MAX];
     int count = lab_spots(lab, &state->fault, spot);
-    int rc = count > RELAY_SPOT_MAX ? -E2BIG : 0;
+    int r = count > RELAY_SPOT_MAX ? -E2BIG : 0;
     int relay_stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int started = 0;
-    while (started < count && rc == 0) {
+    while (started < count && r == 0) {
         struct relay_place *p = &place[started];
         p->log = lab_relay_map(lab, state->id, started, true);
         if (p->log == NULL) {
-            rc = -EIO;
+            r = -EIO;
             break;
         }
         p->log->delay_ns = state->fault.delay_ns;
         p->log->jitter_ns = state->fault.jitter_ns;
         p->pid = relay_start(&spot[started], state->id, p->log, relay_stop_fd, ready_fd);
         if (p->pid < 0) {
-            rc = -errno;
+            r = -errno;
             munmap(p->log, sizeof(*p->log));
             break;
         }
         started++;
     }
-    if (rc == 0 && relays_ready(ready_fd, count) == count) {
+    if (r == 0 && relays_ready(ready_fd, count) == count) {
         lab_event(lab, state, "on", lab_raw_ns());
         lab_fault_ready(state);
         wait_until(state->end_raw_ns, stop_fd);
     }
     eventfd_write(relay_stop_fd, 1);
-    rc = relays_join(place, started, rc);
+    r = relays_join(place, started, r);
     close(relay_stop_fd);
     close(ready_fd);
     lab_event(lab, state, "off", lab_raw_ns());
-    return rc;
+    return r;
 }
 
 /* ---- a delay where there is a relay already ---- */
@@ -577,9 +577,9 @@ int lab_fault_play(const struct lab *lab, struct lab_fault *state, int stop_fd)
     case FAULT_DELAY:
         return play_delay(lab, state, stop_fd);
     default: {
-        int rc = apply_said(lab, state);
-        if (rc < 0) {
-            return rc;
+        int r = apply_said(lab, state);
+        if (r < 0) {
+            return r;
         }
         wait_rerouting(lab, state, state->begin_raw_ns, state->end_raw_ns, stop_fd);
         return unapply_said(lab, state);

@@ -89,7 +89,7 @@ static int parse(const struct lab *lab, int argc, char **argv, struct scenario_f
     if (stream == NULL) {
         return -ENOMEM;
     }
-    int rc = read_words(argc - 1, argv + 1, words, stream);
+    int r = read_words(argc - 1, argv + 1, words, stream);
     fclose(stream);
     /* `carrier NIC down` reads well; down is what it does. */
     size_t length = strlen(words);
@@ -97,21 +97,21 @@ static int parse(const struct lab *lab, int argc, char **argv, struct scenario_f
         words[length - 5] = '\0';
     }
     target_words(kind, words, target);
-    if (rc == 0 &&
+    if (r == 0 &&
         asprintf(&text,
                  "name: command\nfabric: {hosts: %d, nics_per_host: %d, leaves: %d, spines: %d}\n"
                  "faults:\n  - {kind: %s, target: '%s'%s}\n",
                  f->hosts, f->nics_per_host, f->leaves, f->spines, kind, target, fields) < 0) {
-        rc = -ENOMEM;
+        r = -ENOMEM;
     }
-    if (rc == 0) {
+    if (r == 0) {
         struct config_error error;
-        rc = scenario_parse("fault", text, strlen(text), &scenario, &error);
-        if (rc < 0) {
+        r = scenario_parse("fault", text, strlen(text), &scenario, &error);
+        if (r < 0) {
             fprintf(stderr, "foliot lab: %s\n", error.text);
         }
     }
-    if (rc == 0) {
+    if (r == 0) {
         *ret_fault = scenario.fault[0];
         if (strstr(fields, "reroute:") == NULL) {
             ret_fault->reroute_ns = 5000000000LL;
@@ -119,7 +119,7 @@ static int parse(const struct lab *lab, int argc, char **argv, struct scenario_f
     }
     free(text);
     free(fields);
-    return rc;
+    return r;
 }
 
 static int cmd_start(const struct lab *lab, int argc, char **argv)
@@ -131,11 +131,11 @@ static int cmd_start(const struct lab *lab, int argc, char **argv)
         return 2;
     }
     lab_fault_text(&fault, text);
-    int rc = lab_fault_start(lab, &fault, &id);
-    if (rc == -EOPNOTSUPP) {
+    int r = lab_fault_start(lab, &fault, &id);
+    if (r == -EOPNOTSUPP) {
         fprintf(stderr, "foliot lab: %s: only the simulator can: `foliot sim run`\n", text);
-    } else if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-rc));
+    } else if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-r));
     } else {
         printf("fault %d: %s", id, text);
         if (fault.for_ns > 0) {
@@ -143,7 +143,7 @@ static int cmd_start(const struct lab *lab, int argc, char **argv)
         }
         printf("\n");
     }
-    return rc < 0 ? 1 : 0;
+    return r < 0 ? 1 : 0;
 }
 
 static void visit_print(const struct lab_fault *state, void *data)
@@ -179,14 +179,14 @@ static int cmd_undo(const struct lab *lab, const char *which)
     }
     char *end;
     const long id = strtol(which, &end, 10);
-    int rc = *end == '\0' && id > 0 && id <= INT_MAX ? lab_fault_undo(lab, (int)id) : -ENOENT;
-    if (rc < 0) {
+    int r = *end == '\0' && id > 0 && id <= INT_MAX ? lab_fault_undo(lab, (int)id) : -ENOENT;
+    if (r < 0) {
         fprintf(stderr,
-                rc == -ENOENT ? "foliot lab: there is no fault %s: it is over, or never was\n"
-                              : "foliot lab: fault %s could not be undone\n",
+                r == -ENOENT ? "foliot lab: there is no fault %s: it is over, or never was\n"
+                             : "foliot lab: fault %s could not be undone\n",
                 which);
     }
-    return rc < 0;
+    return r < 0;
 }
 
 int lab_fault_main(const struct lab *lab, int argc, char **argv)

@@ -222,17 +222,17 @@ static int talk(struct nlmsghdr *request)
     }
     request->nlmsg_seq = (uint32_t)time(NULL);
     request->nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
-    int rc = mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;
-    if (rc == 0 && mnl_socket_sendto(s, request, request->nlmsg_len) < 0) {
-        rc = -errno;
+    int r = mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : 0;
+    if (r == 0 && mnl_socket_sendto(s, request, request->nlmsg_len) < 0) {
+        r = -errno;
     }
-    ssize_t size = rc == 0 ? mnl_socket_recvfrom(s, buffer, sizeof(buffer)) : 0;
-    if (rc == 0 && (size < 0 || mnl_cb_run(buffer, (size_t)size, request->nlmsg_seq,
-                                           mnl_socket_get_portid(s), NULL, NULL) < 0)) {
-        rc = -errno;
+    ssize_t size = r == 0 ? mnl_socket_recvfrom(s, buffer, sizeof(buffer)) : 0;
+    if (r == 0 && (size < 0 || mnl_cb_run(buffer, (size_t)size, request->nlmsg_seq,
+                                          mnl_socket_get_portid(s), NULL, NULL) < 0)) {
+        r = -errno;
     }
     mnl_socket_close(s);
-    return rc;
+    return r;
 }
 
 int machine_link_set(const char *interface, bool is_up)
@@ -283,9 +283,9 @@ int machine_filter_add(const char *interface, enum machine_hook hook, uint16_t p
         mnl_attr_put_u32(n, TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
     }
     mnl_attr_nest_end(n, options);
-    int rc = talk(n);
+    int r = talk(n);
     close(fd);
-    return rc;
+    return r;
 }
 
 int machine_filter_delete(const char *interface, enum machine_hook hook, uint16_t priority)

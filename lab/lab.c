@@ -39,10 +39,10 @@ int lab_describe(struct lab *lab, const char *name, const char *file)
     scenario_init(&lab->scenario);
     if (file != NULL) {
         struct config_error error;
-        int rc = scenario_load(file, &lab->scenario, &error);
-        if (rc < 0) {
+        int r = scenario_load(file, &lab->scenario, &error);
+        if (r < 0) {
             fprintf(stderr, "foliot lab: %s\n", error.text);
-            return rc;
+            return r;
         }
     }
     return describe_check(lab);
@@ -100,41 +100,45 @@ bool lab_is_there(const char *name)
 
 static int start_agents(const struct lab *lab)
 {
-    int rc = 0;
-    for (int h = 0; h < lab->scenario.fabric.hosts && rc == 0; h++) {
-        rc = lab_agent_start(lab, h);
-        if (rc < 0) {
+    int r = 0;
+    for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
+        r = lab_agent_start(lab, h);
+        if (r < 0) {
             fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
                     h, lab->folder, h);
         }
     }
-    return rc;
+    return r;
 }
 
 int lab_bring_up(const struct lab *lab, bool has_agents, const char *program, int api_port)
 {
-    int rc = machine_make_folder(LAB_ROOT);
-    rc = rc == 0 ? machine_make_folder(lab->folder) : rc;
-    rc = rc == 0 ? save(lab) : rc;
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", lab->folder, strerror(-rc));
-        return rc;
+    const char *step = "expected a folder that can be made";
+    int r = machine_make_folder(LAB_ROOT);
+    r = r == 0 ? machine_make_folder(lab->folder) : r;
+    if (r == 0) {
+        step = "the scenario can't be kept there";
+        r = save(lab);
     }
-    rc = lab_fabric_up(lab);
-    if (rc == 0 && (rc = lab_oscillators_create(lab)) < 0) {
-        fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: %s: %s\n", lab->folder, step, strerror(-r));
+        return r;
     }
-    if (rc == 0 && (rc = lab_agents_write(lab, api_port != 0 ? LAB_CONTROLLER : NULL)) < 0) {
-        fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-rc));
+    r = lab_fabric_up(lab);
+    if (r == 0 && (r = lab_oscillators_create(lab)) < 0) {
+        fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-r));
     }
-    if (rc == 0 && program != NULL && (rc = lab_agents_program(lab, program)) < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", program, strerror(-rc));
+    if (r == 0 && (r = lab_agents_write(lab, api_port != 0 ? LAB_CONTROLLER : NULL)) < 0) {
+        fprintf(stderr, "foliot lab: agent files: %s\n", strerror(-r));
     }
-    if (rc == 0 && api_port != 0) {
-        rc = lab_control_up(lab, api_port);
+    if (r == 0 && program != NULL && (r = lab_agents_program(lab, program)) < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", program, strerror(-r));
     }
-    if (rc == 0 && has_agents) {
-        rc = start_agents(lab);
+    if (r == 0 && api_port != 0) {
+        r = lab_control_up(lab, api_port);
     }
-    return rc;
+    if (r == 0 && has_agents) {
+        r = start_agents(lab);
+    }
+    return r;
 }

@@ -1,6 +1,6 @@
 /* machine.c: processes, namespaces and files. The netlink half is filter.c. */
 #include "lab/machine.h"
-#include "lab/fault.h"
+#include "base/time.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,16 +32,16 @@ int machine_enter_network(const char *space)
     if (fd < 0) {
         return -errno;
     }
-    int rc = setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+    int r = setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
     close(fd);
-    return rc;
+    return r;
 }
 
 int machine_enter(const char *space)
 {
-    int rc = machine_enter_network(space);
-    if (rc < 0) {
-        return rc;
+    int r = machine_enter_network(space);
+    if (r < 0) {
+        return r;
     }
     /* As `ip netns exec` does: /sys/class/net shows the namespace that mounted it. */
     if (unshare(CLONE_NEWNS) < 0 || mount("", "/", "none", MS_SLAVE | MS_REC, NULL) < 0) {
@@ -110,8 +110,8 @@ int machine_fork_away(void)
         }
         _exit(away < 0 ? 1 : 0);
     }
-    const int rc = pid < 0 ? -errno : wait_for(pid, -ECHILD);
-    return rc < 0 ? rc : 1;
+    const int r = pid < 0 ? -errno : wait_for(pid, -ECHILD);
+    return r < 0 ? r : 1;
 }
 
 /* What systemd's sd_listen_fds(3) wants to find. */
@@ -137,10 +137,10 @@ _Noreturn static void become(const struct machine_task *task)
         sigprocmask(SIG_SETMASK, &none, NULL); /* a fault's helper blocks what an agent must hear */
         setsid();
     }
-    const int rc = task->enter == NULL ? 0 : task->enter(task->data);
+    const int r = task->enter == NULL ? 0 : task->enter(task->data);
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (rc < 0 || null < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", task->argv[0], strerror(rc < 0 ? -rc : errno));
+    if (r < 0 || null < 0) {
+        fprintf(stderr, "foliot lab: %s: %s\n", task->argv[0], strerror(r < 0 ? -r : errno));
         _exit(1);
     }
     dup2(null, STDIN_FILENO);
@@ -159,11 +159,11 @@ _Noreturn static void become(const struct machine_task *task)
 int machine_spawn(const struct machine_task *task)
 {
     if (task->stays) {
-        const int rc = machine_fork_away();
-        if (rc == 0) {
+        const int r = machine_fork_away();
+        if (r == 0) {
             become(task);
         }
-        return rc < 0 ? rc : 0;
+        return r < 0 ? r : 0;
     }
     fflush(NULL);
     const pid_t pid = fork();
@@ -181,9 +181,9 @@ int machine_write_file(const char *path, const char *text)
     }
     size_t size = strlen(text);
     ssize_t n = write(fd, text, size);
-    int rc = n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
+    int r = n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
     close(fd);
-    return rc;
+    return r;
 }
 
 int machine_sysctl(const char *value, const char *format, ...)
@@ -198,9 +198,9 @@ int machine_sysctl(const char *value, const char *format, ...)
     if (fd < 0) {
         return -errno;
     }
-    int rc = write(fd, value, strlen(value)) < 0 ? -errno : 0;
+    int r = write(fd, value, strlen(value)) < 0 ? -errno : 0;
     close(fd);
-    return rc;
+    return r;
 }
 
 int machine_make_folder(const char *path)
@@ -261,19 +261,26 @@ void machine_each_space(const char *prefix, void (*visit)(const char *space, voi
     }
 }
 
+int64_t machine_clock_ns(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
 int machine_link_wait(const char *interface, int64_t timeout_ns)
 {
     struct ifreq request = {0};
     snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interface);
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int r = s < 0 ? -errno : 0;
-    int64_t end_ns = lab_raw_ns() + timeout_ns;
+    int64_t end_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW) + timeout_ns;
     while (r == 0) {
         r = ioctl(s, SIOCGIFFLAGS, &request) != 0 ? -errno : 0;
         if (r == 0 && (request.ifr_flags & IFF_RUNNING) != 0) {
             break;
         }
-        r = r == 0 && lab_raw_ns() > end_ns ? -ETIMEDOUT : r;
+        r = r == 0 && machine_clock_ns(CLOCK_MONOTONIC_RAW) > end_ns ? -ETIMEDOUT : r;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     if (s >= 0) {

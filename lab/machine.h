@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
+
+int64_t machine_clock_ns(clockid_t id);
 
 /* Enters a network namespace by name, with a /sys of its own: this process only, for good. */
 MUST_CHECK int machine_enter(const char *space);

@@ -1,6 +1,7 @@
 /* oscillators.c: the shared page of a lab's clocks, drawn by its seed. */
 #include "base/prng.h"
 #include "lab/lab.h"
+#include "lab/machine.h"
 #include "platform/oscillator/oscillator.h"
 
 #include <errno.h>
@@ -13,13 +14,6 @@
 void lab_oscillators_file(const struct lab *lab, char ret_file[LAB_TEXT_SIZE])
 {
     snprintf(ret_file, LAB_TEXT_SIZE, LAB_ROOT "/%s/oscillators", lab->name);
-}
-
-static int64_t clock_now(clockid_t id)
-{
-    struct timespec t;
-    clock_gettime(id, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
 static double symmetric(struct prng *p)
@@ -76,12 +70,12 @@ int lab_oscillators_create(const struct lab *lab)
     char file[LAB_TEXT_SIZE];
     struct oscillator o;
     lab_oscillators_file(lab, file);
-    int rc = oscillator_create(file, (uint32_t)lab->scenario.fabric.hosts, &o);
-    if (rc < 0) {
-        return rc;
+    int r = oscillator_create(file, (uint32_t)lab->scenario.fabric.hosts, &o);
+    if (r < 0) {
+        return r;
     }
-    int64_t raw_ns = clock_now(CLOCK_MONOTONIC_RAW);
-    int64_t real_minus_raw_ns = clock_now(CLOCK_REALTIME) - raw_ns;
+    int64_t raw_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW);
+    int64_t real_minus_raw_ns = machine_clock_ns(CLOCK_REALTIME) - raw_ns;
     o.page->seed = lab->scenario.seed;
     o.page->origin_raw_ns = raw_ns;
     for (uint32_t i = 0; i < o.page->host_count; i++) {

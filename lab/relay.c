@@ -1,5 +1,6 @@
 /* relay.c: the relay's loop. One FIFO, spins for the last microseconds before a packet is due. */
 #include "lab/relay.h"
+#include "lab/machine.h"
 
 #include "base/prng.h"
 #include "base/time.h"
@@ -49,13 +50,6 @@ struct relay {
     int64_t come_ns[STAMP_RING]; /* by stamp id */
 };
 
-static int64_t clock_ns(clockid_t id)
-{
-    struct timespec t;
-    clock_gettime(id, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
-
 static void veth_names(int id, const struct lab_spot *spot, char ret_near[16], char ret_far[16])
 {
     /* Both directions of a port may have one. */
@@ -86,9 +80,9 @@ static int packet_socket(const char *interface, bool is_reader)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &stamping, sizeof(stamping)) < 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-        int rc = -errno;
+        int r = -errno;
         close(fd);
-        return rc;
+        return r;
     }
     return fd;
 }
@@ -139,8 +133,8 @@ static bool frame_take(struct relay *r)
     if (f == NULL) {
         return true; /* as a full queue does */
     }
-    int64_t real_ns = clock_ns(CLOCK_REALTIME);
-    int64_t raw_ns = clock_ns(CLOCK_MONOTONIC_RAW);
+    int64_t real_ns = machine_clock_ns(CLOCK_REALTIME);
+    int64_t raw_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW);
     int64_t stamp_ns = stamp_of(&m, NULL);
     f->come_real_ns = stamp_ns != 0 ? stamp_ns : real_ns;
     f->size = (size_t)size;
@@ -185,7 +179,7 @@ static void frame_send(struct relay *r, const struct frame *f)
 static int64_t send_due(struct relay *r)
 {
     while (r->first != NULL) {
-        int64_t wait_ns = r->first->due_raw_ns - clock_ns(CLOCK_MONOTONIC_RAW);
+        int64_t wait_ns = r->first->due_raw_ns - machine_clock_ns(CLOCK_MONOTONIC_RAW);
         if (wait_ns > 0) {
             return wait_ns;
         }
@@ -220,9 +214,10 @@ static void read_stamps(struct relay *r)
             continue;
         }
         struct relay_log *log = r->log;
-        log->sample[log->sample_count % RELAY_SAMPLE_MAX] = (struct relay_sample){
-            .raw_ns = leave_ns - clock_ns(CLOCK_REALTIME) + clock_ns(CLOCK_MONOTONIC_RAW),
-            .delay_ns = leave_ns - r->come_ns[id % STAMP_RING]};
+        log->sample[log->sample_count % RELAY_SAMPLE_MAX] =
+            (struct relay_sample){.raw_ns = leave_ns - machine_clock_ns(CLOCK_REALTIME) +
+                                            machine_clock_ns(CLOCK_MONOTONIC_RAW),
+                                  .delay_ns = leave_ns - r->come_ns[id % STAMP_RING]};
         __atomic_store_n(&log->sample_count, log->sample_count + 1, __ATOMIC_RELEASE);
     }
 }
@@ -252,13 +247,13 @@ static int copy_mac(const char *from, const char *to)
     struct ifreq request = {0};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     snprintf(request.ifr_name, IFNAMSIZ, "%s", from);
-    int rc = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) < 0 ? -errno : 0;
+    int r = fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) < 0 ? -errno : 0;
     snprintf(request.ifr_name, IFNAMSIZ, "%s", to);
-    rc = rc == 0 && ioctl(fd, SIOCSIFHWADDR, &request) < 0 ? -errno : rc;
+    r = r == 0 && ioctl(fd, SIOCSIFHWADDR, &request) < 0 ? -errno : r;
     if (fd >= 0) {
         close(fd);
     }
-    return rc;
+    return r;
 }
 
 static int veth_make(const struct lab_spot *spot, int id)
@@ -267,11 +262,11 @@ static int veth_make(const struct lab_spot *spot, int id)
     char far[16];
     veth_names(id, spot, near, far);
     const char *argv[] = {"ip", "link", "add", near, "type", "veth", "peer", "name", far, NULL};
-    int rc = machine_run(argv, NULL);
+    int r = machine_run(argv, NULL);
     /* What the relay puts back arrives at `near`: it must look like the port itself. */
-    rc = rc == 0 ? copy_mac(spot->port.interface, near) : rc;
-    rc = rc == 0 ? machine_link_set(near, true) : rc;
-    return rc == 0 ? machine_link_set(far, true) : rc;
+    r = r == 0 ? copy_mac(spot->port.interface, near) : r;
+    r = r == 0 ? machine_link_set(near, true) : r;
+    return r == 0 ? machine_link_set(far, true) : r;
 }
 
 void relay_clear(const struct lab_spot *spot, int id)

@@ -34,9 +34,9 @@ static int trunks_read(const struct lab *lab, bool is_up[LAB_SWITCH_MAX][LAB_SWI
     for (int l = 0; l < f->leaves; l++) {
         char space[64];
         lab_space(lab, NODE_LEAF, l, space);
-        int rc = machine_enter_network(space);
-        if (rc < 0) {
-            return rc;
+        int r = machine_enter_network(space);
+        if (r < 0) {
+            return r;
         }
         for (int s = 0; s < f->spines; s++) {
             is_up[l][s] = link_is_up(lab_uplink_port(lab, l, s).interface);
@@ -140,17 +140,17 @@ int lab_fabric_reroute(const struct lab *lab)
 {
     static bool is_up[LAB_SWITCH_MAX][LAB_SWITCH_MAX];
     bool all_up;
-    int rc = trunks_read(lab, is_up, &all_up);
-    for (int l = 0; l < lab->scenario.fabric.leaves && rc == 0; l++) {
+    int r = trunks_read(lab, is_up, &all_up);
+    for (int l = 0; l < lab->scenario.fabric.leaves && r == 0; l++) {
         char space[64];
         lab_space(lab, NODE_LEAF, l, space);
-        rc = machine_enter_network(space);
-        if (rc == 0 && (lab->scenario.fabric.ip & IP_V4)) {
-            rc = leaf_batch(lab, l, is_up, false);
+        r = machine_enter_network(space);
+        if (r == 0 && (lab->scenario.fabric.ip & IP_V4)) {
+            r = leaf_batch(lab, l, is_up, false);
         }
-        if (rc == 0 && (lab->scenario.fabric.ip & IP_V6)) {
-            rc = leaf_batch(lab, l, is_up, true);
+        if (r == 0 && (lab->scenario.fabric.ip & IP_V6)) {
+            r = leaf_batch(lab, l, is_up, true);
         }
     }
-    return rc;
+    return r;
 }

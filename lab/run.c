@@ -140,12 +140,12 @@ static int faults_tick(struct play *p, int64_t now_ns)
     for (int i = 0; i < s->fault_count; i++) {
         if (p->fault_id[i] == 0 && now_ns >= s->fault[i].at_ns) {
             run_judge_fault(&p->judge, lab_raw_ns() - p->begin_raw_ns, i, true);
-            int rc = lab_fault_start(&p->lab, &s->fault[i], &p->fault_id[i]);
-            if (rc < 0) {
+            int r = lab_fault_start(&p->lab, &s->fault[i], &p->fault_id[i]);
+            if (r < 0) {
                 char text[LAB_TEXT_SIZE];
                 lab_fault_text(&s->fault[i], text);
-                fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-rc));
-                return rc;
+                fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-r));
+                return r;
             }
         } else if (p->fault_id[i] > 0) {
             struct search search = {.id = p->fault_id[i]};
@@ -161,28 +161,30 @@ static int faults_tick(struct play *p, int64_t now_ns)
 
 /* ---- the run ---- */
 
-static int play_through(struct play *p)
+static int play_through(struct play *p, const char **ret_step)
 {
     const struct scenario *s = &p->lab.scenario;
-    int rc = 0;
-    while (rc == 0 && !stopped) {
+    int r = 0;
+    while (r == 0 && !stopped) {
         int64_t now_ns = lab_raw_ns() - p->begin_raw_ns;
         if (now_ns >= s->duration_ns) {
             break;
         }
-        rc = faults_tick(p, now_ns);
+        *ret_step = "a fault can't be set";
+        r = faults_tick(p, now_ns);
         traffic_tick(p, now_ns);
         run_agents_poll(p->agents, lab_raw_ns() - p->begin_raw_ns);
         int64_t raw_ns = eval_read(&p->reader, p->readings);
-        if (rc == 0) {
-            rc = run_judge_readings(&p->judge, raw_ns - p->begin_raw_ns, p->readings);
+        if (r == 0) {
+            *ret_step = "what the clocks showed can't be judged";
+            r = run_judge_readings(&p->judge, raw_ns - p->begin_raw_ns, p->readings);
         }
         struct timespec t = {.tv_nsec = READ_EVERY_NS - (lab_raw_ns() - p->begin_raw_ns - now_ns)};
         if (t.tv_nsec > 0) {
             nanosleep(&t, NULL);
         }
     }
-    return stopped ? -EINTR : rc;
+    return stopped ? -EINTR : r;
 }
 
 static const char *relation(const struct scenario_bound *b)
@@ -299,29 +301,33 @@ static bool print_json(struct play *p)
 static int play(struct play *p, const struct options *o)
 {
     p->begin_raw_ns = lab_raw_ns();
-    int rc = run_judge_init(&p->judge, &p->lab);
+    const char *step = "no room for what is judged";
+    int r = run_judge_init(&p->judge, &p->lab);
     p->judge.findings = o->findings ? stderr : NULL;
-    p->agents = rc == 0 ? run_agents_new(&p->judge) : NULL;
-    rc = rc == 0 && p->agents == NULL ? -ENOMEM : rc;
-    rc = rc == 0 ? eval_reader_open(&p->reader, &p->lab) : rc;
-    if (rc == 0) {
-        rc = play_through(p);
+    p->agents = r == 0 ? run_agents_new(&p->judge) : NULL;
+    r = r == 0 && p->agents == NULL ? -ENOMEM : r;
+    if (r == 0) {
+        step = "the lab's oscillators can't be read";
+        r = eval_reader_open(&p->reader, &p->lab);
+    }
+    if (r == 0) {
+        r = play_through(p, &step);
         for (int i = 0; i < p->lab.scenario.traffic_count; i++) {
             traffic_stop(p, i);
         }
-        if (rc == 0) {
+        if (r == 0) {
             run_agents_totals(p->agents, lab_raw_ns() - p->begin_raw_ns);
-            rc = (o->is_json ? print_json(p) : print_text(p)) ? 0 : 1;
+            r = (o->is_json ? print_json(p) : print_text(p)) ? 0 : 1;
         }
         eval_reader_close(&p->reader);
     }
     run_agents_free(p->agents);
     run_judge_done(&p->judge);
-    if (rc < 0) {
-        fprintf(stderr, "foliot lab: %s: %s\n", p->lab.scenario.name,
-                rc == -EINTR ? "interrupted" : strerror(-rc));
+    if (r < 0) {
+        fprintf(stderr, "foliot lab: %s: %s%s%s\n", p->lab.scenario.name, r != -EINTR ? step : "",
+                r != -EINTR ? ": " : "", r == -EINTR ? "interrupted" : strerror(-r));
     }
-    return rc;
+    return r;
 }
 
 /* What the lab can't do is said before it begins. */
@@ -358,8 +364,8 @@ static int run_file(const char *name, const char *file, const struct options *o)
         fflush(stdout);
     }
     if (lab_bring_up(&p->lab, true, o->agent, 0) == 0) {
-        int rc = play(p, o);
-        status = rc < 0 ? 2 : rc;
+        int r = play(p, o);
+        status = r < 0 ? 2 : r;
     }
     if (!o->keeps && lab_fabric_down(name) < 0) {
         fprintf(stderr, "foliot lab: lab '%s': not all of it could be removed\n", name);

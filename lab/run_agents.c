@@ -75,9 +75,9 @@ static int ask(const struct lab *lab, int host, const char *request)
     }
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
         send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
-        int rc = -errno;
+        int r = -errno;
         close(fd);
-        return rc;
+        return r;
     }
     return fd;
 }

@@ -16,13 +16,13 @@ int run_judge_init(struct run_judge *j, const struct lab *lab)
 {
     const struct scenario *s = &lab->scenario;
     *j = (struct run_judge){.lab = lab, .good_from_ns = -1};
-    int rc = eval_init(&j->second, s->fabric.hosts);
-    for (int i = 0; i < s->bound_count && rc == 0; i++) {
+    int r = eval_init(&j->second, s->fabric.hosts);
+    for (int i = 0; i < s->bound_count && r == 0; i++) {
         struct run_window *w = &j->window[i];
         w->from_ns = s->bound[i].from_ns;
         w->until_ns = s->bound[i].until_ns > 0 ? s->bound[i].until_ns : s->duration_ns;
         w->synced_share_min = 1.0;
-        rc = eval_init(&w->eval, s->fabric.hosts);
+        r = eval_init(&w->eval, s->fabric.hosts);
     }
     for (int i = 0; i < s->fault_count; i++) {
         int host[LAB_HOST_MAX];
@@ -37,7 +37,7 @@ int run_judge_init(struct run_judge *j, const struct lab *lab)
             f->is_hit[host[count]] = true;
         }
     }
-    return rc;
+    return r;
 }
 
 void run_judge_done(struct run_judge *j)
@@ -179,14 +179,14 @@ int run_judge_readings(struct run_judge *j, int64_t now_ns, struct eval_reading 
     j->longest_gap_ns = j->last_ns > 0 && gap_ns > j->longest_gap_ns ? gap_ns : j->longest_gap_ns;
     j->last_ns = now_ns;
     uint64_t broken_before = j->second.hard_broken;
-    int rc = eval_on_readings(&j->second, now_ns, readings);
+    int r = eval_on_readings(&j->second, now_ns, readings);
     judge_clock_faults(j, now_ns, readings, j->second.hard_broken - broken_before);
     judge_start(j, now_ns);
-    for (int i = 0; i < j->lab->scenario.bound_count && rc == 0; i++) {
+    for (int i = 0; i < j->lab->scenario.bound_count && r == 0; i++) {
         struct run_window *w = &j->window[i];
         if (now_ns >= w->from_ns && now_ns <= w->until_ns) {
             judge_statuses(j, w, now_ns, readings);
-            rc = eval_on_readings(&w->eval, now_ns, readings);
+            r = eval_on_readings(&w->eval, now_ns, readings);
         }
     }
     for (int h = 0; h < hosts; h++) {
@@ -195,7 +195,7 @@ int run_judge_readings(struct run_judge *j, int64_t now_ns, struct eval_reading 
     }
     j->timelines = count_different(hosts, readings, false);
     j->epochs_at_end = count_different(hosts, readings, true);
-    return rc;
+    return r;
 }
 
 /* ---- values ---- */

@@ -180,18 +180,18 @@ static int make_plan(struct options *o, const struct lab *lab, struct traffic_ni
     if (o->wish.pattern == TRAFFIC_PATTERN_ONE && !o->to_given) {
         o->wish.to = count - 1;
     }
-    int rc = traffic_plan(&fabric, &o->wish, flows, FLOW_MAX);
-    if (rc < 0) {
+    int r = traffic_plan(&fabric, &o->wish, flows, FLOW_MAX);
+    if (r < 0) {
         fprintf(stderr, "foliot lab traffic: %s\n",
-                rc == -ENOSPC ? "too many flows"
-                              : "no flow fits: unknown NIC, or too few leaves or hosts");
-        return rc;
+                r == -ENOSPC ? "too many flows"
+                             : "no flow fits: unknown NIC, or too few leaves or hosts");
+        return r;
     }
     o->config.lab = lab;
     o->config.nics = nics;
     o->config.nic_count = count;
     o->config.flows = flows;
-    o->config.flow_count = rc;
+    o->config.flow_count = r;
     return 0;
 }
 
@@ -222,13 +222,13 @@ static int print_json(struct json_writer *j)
 {
     const char *text;
     size_t size;
-    int rc = json_writer_finish(j, &text, &size);
-    if (rc == 0) {
+    int r = json_writer_finish(j, &text, &size);
+    if (r == 0) {
         fwrite(text, 1, size, stdout);
         fflush(stdout);
     }
     json_writer_done(j);
-    return rc < 0 ? 1 : 0;
+    return r < 0 ? 1 : 0;
 }
 
 static int report_load(const struct traffic *t, const struct options *o, double seconds)
@@ -296,24 +296,24 @@ static int report_jobs(const struct options *o, const double *seconds, int count
 
 /* ---- runs ---- */
 
-static int broken(int rc)
+static int broken(int r)
 {
-    fprintf(stderr, "foliot lab traffic: a connection broke: %s\n", strerror(-rc));
+    fprintf(stderr, "foliot lab traffic: a connection broke: %s\n", strerror(-r));
     return 1;
 }
 
 /* Half a second to get going doesn't count. */
 static int run_load(struct traffic *t, const struct options *o)
 {
-    int rc = traffic_run(t, 500000000, &stopped);
+    int r = traffic_run(t, 500000000, &stopped);
     traffic_mark(t);
     int64_t start = now_ns();
-    if (rc == 0 && !stopped) {
-        rc = traffic_run(t, (int64_t)(o->seconds * 1e9), &stopped);
+    if (r == 0 && !stopped) {
+        r = traffic_run(t, (int64_t)(o->seconds * 1e9), &stopped);
     }
     double seconds = (double)(now_ns() - start) * 1e-9;
-    if (rc < 0) {
-        return broken(rc);
+    if (r < 0) {
+        return broken(r);
     }
     return report_load(t, o, seconds > 1e-3 ? seconds : 1e-3);
 }
@@ -324,9 +324,9 @@ static int run_jobs(struct traffic *t, const struct options *o)
     int count = 0;
     while (count < o->repeat && !stopped) {
         int64_t start = now_ns();
-        int rc = traffic_run(t, 120000000000, &stopped);
-        if (rc < 0) {
-            return broken(rc);
+        int r = traffic_run(t, 120000000000, &stopped);
+        if (r < 0) {
+            return broken(r);
         }
         if (!stopped) {
             seconds[count++] = (double)(now_ns() - start) * 1e-9;
@@ -345,8 +345,8 @@ int lab_traffic_main(const char *name, int argc, char **argv)
     if (early != COMMAND_LINE_GOOD) {
         return early;
     }
-    int rc = lab_open(&lab, name);
-    if (rc < 0) {
+    int r = lab_open(&lab, name);
+    if (r < 0) {
         fprintf(stderr, "foliot lab traffic: there is no lab '%s': `foliot lab up` makes one\n",
                 name);
         return 1;

@@ -107,9 +107,9 @@ static int plan_leaf(struct plan *p)
     for (int i = 0; i < f->nic_count; i++) {
         int beside = neighbour(f, i);
         double rate = w->load > 0 ? w->load * f->link_mbps * TRAFFIC_PAYLOAD_SHARE : w->rate_mbps;
-        int rc = beside < 0 ? -EINVAL : add(p, i, beside, rate);
-        if (rc < 0) {
-            return rc;
+        int r = beside < 0 ? -EINVAL : add(p, i, beside, rate);
+        if (r < 0) {
+            return r;
         }
     }
     return 0;
@@ -122,7 +122,7 @@ static int plan_cross(struct plan *p, bool fill)
     for (int i = 0; i < f->nic_count; i++) {
         int across = counterpart(f, i), beside = fill ? neighbour(f, i) : -1;
         double cross = 0;
-        int rc = 0;
+        int r = 0;
         if (across < 0 && beside < 0) {
             return -EINVAL;
         }
@@ -132,15 +132,15 @@ static int plan_cross(struct plan *p, bool fill)
             if (fill && w->load <= 0 && beside >= 0) {
                 cross /= 2;
             }
-            rc = add(p, i, across, cross);
+            r = add(p, i, across, cross);
         }
         double rest = w->load > 0 ? w->load * f->link_mbps * TRAFFIC_PAYLOAD_SHARE - cross
                                   : w->rate_mbps - cross;
-        if (rc == 0 && beside >= 0 && (rest > 0.1 || w->greedy)) {
-            rc = add(p, i, beside, rest);
+        if (r == 0 && beside >= 0 && (rest > 0.1 || w->greedy)) {
+            r = add(p, i, beside, rest);
         }
-        if (rc < 0) {
-            return rc;
+        if (r < 0) {
+            return r;
         }
     }
     return 0;
@@ -168,9 +168,9 @@ static int plan_all_to_all(struct plan *p)
         }
         for (int j = 0; j < f->nic_count; j++) {
             if (f->nics[j].host != f->nics[i].host) {
-                int rc = add(p, i, j, rate / peers);
-                if (rc < 0) {
-                    return rc;
+                int r = add(p, i, j, rate / peers);
+                if (r < 0) {
+                    return r;
                 }
             }
         }
@@ -189,9 +189,9 @@ static int plan_incast(struct plan *p)
     double rate = w->load > 0 ? w->load * f->link_mbps * TRAFFIC_PAYLOAD_SHARE : w->rate_mbps;
     for (int i = 0; i < f->nic_count; i++) {
         if (f->nics[i].host != f->nics[w->to].host) {
-            int rc = add(p, i, w->to, rate / senders);
-            if (rc < 0) {
-                return rc;
+            int r = add(p, i, w->to, rate / senders);
+            if (r < 0) {
+                return r;
             }
         }
     }
@@ -202,7 +202,7 @@ int traffic_plan(const struct traffic_fabric *fabric, const struct traffic_wish 
                  struct traffic_flow *ret_flows, int capacity)
 {
     struct plan p = {.fabric = fabric, .wish = wish, .flows = ret_flows, .capacity = capacity};
-    int n = fabric->nic_count, rc = -EINVAL;
+    int n = fabric->nic_count, r = -EINVAL;
     bool to_known = wish->to >= 0 && wish->to < n, from_known = wish->from >= 0 && wish->from < n;
     if (wish->flows < 1 || (!wish->greedy && wish->load <= 0 && wish->rate_mbps <= 0)) {
         return -EINVAL;
@@ -210,24 +210,24 @@ int traffic_plan(const struct traffic_fabric *fabric, const struct traffic_wish 
     switch (wish->pattern) {
     case TRAFFIC_PATTERN_CROSS:
     case TRAFFIC_PATTERN_FILL:
-        rc = plan_cross(&p, wish->pattern == TRAFFIC_PATTERN_FILL);
+        r = plan_cross(&p, wish->pattern == TRAFFIC_PATTERN_FILL);
         break;
     case TRAFFIC_PATTERN_LEAF:
-        rc = plan_leaf(&p);
+        r = plan_leaf(&p);
         break;
     case TRAFFIC_PATTERN_ALL_TO_ALL:
-        rc = plan_all_to_all(&p);
+        r = plan_all_to_all(&p);
         break;
     case TRAFFIC_PATTERN_INCAST:
-        rc = to_known ? plan_incast(&p) : -EINVAL;
+        r = to_known ? plan_incast(&p) : -EINVAL;
         break;
     case TRAFFIC_PATTERN_ONE:
         if (to_known && from_known && wish->to != wish->from) {
-            rc = add(&p, wish->from, wish->to,
-                     wish->load > 0 ? wish->load * fabric->link_mbps * TRAFFIC_PAYLOAD_SHARE
-                                    : wish->rate_mbps);
+            r = add(&p, wish->from, wish->to,
+                    wish->load > 0 ? wish->load * fabric->link_mbps * TRAFFIC_PAYLOAD_SHARE
+                                   : wish->rate_mbps);
         }
         break;
     }
-    return rc < 0 ? rc : p.count;
+    return r < 0 ? r : p.count;
 }

@@ -125,16 +125,16 @@ int traffic_ports_choose(struct traffic_ports *p, struct traffic_link *link, int
     if (link->source->leaf == link->sink->leaf) {
         return 0;
     }
-    int rc = machine_enter_network(port.space);
-    if (rc < 0) {
-        return rc;
+    int r = machine_enter_network(port.space);
+    if (r < 0) {
+        return r;
     }
     uint32_t from = if_nametoindex(port.interface);
     struct mnl_socket *s = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
     if (s == NULL || mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0) {
-        rc = -errno;
+        r = -errno;
     }
-    for (uint16_t k = 0; rc == 0 && k < CANDIDATES; k++) {
+    for (uint16_t k = 0; r == 0 && k < CANDIDATES; k++) {
         int interface = ask(s, link, from, (uint16_t)(first + k));
         struct trunk *t = interface > 0 ? find(p, link->source->leaf, interface) : NULL;
         if (t != NULL && (best == NULL || t->load < best->load)) {
@@ -149,5 +149,5 @@ int traffic_ports_choose(struct traffic_ports *p, struct traffic_link *link, int
     if (s != NULL) {
         mnl_socket_close(s);
     }
-    return rc;
+    return r;
 }

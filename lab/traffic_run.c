@@ -227,18 +227,18 @@ static int open_flow(struct traffic *t, int index, struct traffic_ports *ports)
         .rate_bps = f->plan.rate_bps,
     };
     f->in = f->out = -1;
-    int rc = c->any_port ? 0 : traffic_ports_choose(ports, &link, &f->state.trunk);
-    if (rc == 0) {
-        rc = traffic_link_open(&link, &f->out, &f->in);
+    int r = c->any_port ? 0 : traffic_ports_choose(ports, &link, &f->state.trunk);
+    if (r == 0) {
+        r = traffic_link_open(&link, &f->out, &f->in);
     }
     f->state.port = link.source_port;
-    if (rc == 0) {
-        rc = watch(t, f->in, index, true);
+    if (r == 0) {
+        r = watch(t, f->in, index, true);
     }
-    if (rc == 0 && !c->udp) {
-        rc = watch(t, f->out, index, false);
+    if (r == 0 && !c->udp) {
+        r = watch(t, f->out, index, false);
     }
-    return rc;
+    return r;
 }
 
 static int make_pattern(struct traffic *t)
@@ -266,14 +266,14 @@ static int make_pattern(struct traffic *t)
 static int open_all(struct traffic *t)
 {
     struct traffic_ports *ports = traffic_ports_new();
-    int rc = ports == NULL ? -ENOMEM : 0;
-    for (int i = 0; i < t->config.flow_count && rc == 0; i++) {
-        rc = open_flow(t, i, ports);
-        if (rc < 0) {
+    int r = ports == NULL ? -ENOMEM : 0;
+    for (int i = 0; i < t->config.flow_count && r == 0; i++) {
+        r = open_flow(t, i, ports);
+        if (r < 0) {
             const struct traffic_nic *a = &t->config.nics[t->flows[i].plan.source],
                                      *b = &t->config.nics[t->flows[i].plan.sink];
             fprintf(stderr, "foliot lab traffic: from %d.%d to %d.%d: %s\n", a->host, a->nic,
-                    b->host, b->nic, strerror(-rc));
+                    b->host, b->nic, strerror(-r));
         }
     }
     traffic_ports_free(ports);
@@ -281,7 +281,7 @@ static int open_all(struct traffic *t)
     char space[64];
     lab_space(t->config.lab, NODE_HOST, 0, space);
     int rc_enter = machine_enter_network(space);
-    return rc < 0 ? rc : rc_enter;
+    return r < 0 ? r : rc_enter;
 }
 
 struct traffic *traffic_new(const struct traffic_config *config)
@@ -295,15 +295,15 @@ struct traffic *traffic_new(const struct traffic_config *config)
     t->poll = epoll_create1(EPOLL_CLOEXEC);
     t->flows = calloc((size_t)config->flow_count, sizeof(*t->flows));
     t->scratch = malloc(RECEIVE_SIZE);
-    int rc = t->poll < 0 || t->flows == NULL || t->scratch == NULL ? -ENOMEM : make_pattern(t);
-    if (rc == 0) {
+    int r = t->poll < 0 || t->flows == NULL || t->scratch == NULL ? -ENOMEM : make_pattern(t);
+    if (r == 0) {
         for (int i = 0; i < config->flow_count; i++) {
             t->flows[i].plan = config->flows[i];
             t->flows[i].in = t->flows[i].out = -1;
         }
-        rc = open_all(t);
+        r = open_all(t);
     }
-    if (rc < 0) {
+    if (r < 0) {
         traffic_free(t);
         return NULL;
     }

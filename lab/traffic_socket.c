@@ -48,9 +48,9 @@ static int open_bound(const struct traffic_link *l, const struct traffic_nic *ni
     struct sockaddr_storage a;
     char space[64];
     lab_space(l->lab, NODE_HOST, nic->host, space);
-    int rc = machine_enter_network(space);
-    if (rc < 0) {
-        return rc;
+    int r = machine_enter_network(space);
+    if (r < 0) {
+        return r;
     }
     int fd = socket(l->ipv6 ? AF_INET6 : AF_INET,
                     (l->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -58,17 +58,17 @@ static int open_bound(const struct traffic_link *l, const struct traffic_nic *ni
         return -errno;
     }
     socklen_t size = address_of(l, nic, port, &a);
-    rc = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-    if (rc == 0 && l->high_class) {
-        rc = l->ipv6 ? set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, DSCP_CS6)
-                     : set_int(fd, IPPROTO_IP, IP_TOS, DSCP_CS6);
+    r = set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (r == 0 && l->high_class) {
+        r = l->ipv6 ? set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, DSCP_CS6)
+                    : set_int(fd, IPPROTO_IP, IP_TOS, DSCP_CS6);
     }
-    if (rc == 0 && bind(fd, (struct sockaddr *)&a, size) < 0) {
-        rc = -errno;
+    if (r == 0 && bind(fd, (struct sockaddr *)&a, size) < 0) {
+        r = -errno;
     }
-    if (rc < 0) {
+    if (r < 0) {
         close(fd);
-        return rc;
+        return r;
     }
     *ret_fd = fd;
     return 0;
@@ -79,21 +79,21 @@ static int tune_stream(int out, double rate_bps)
 {
     /* Closed by reset: the next run may use the same ports at once. */
     struct linger linger = {.l_onoff = 1};
-    int rc = setsockopt(out, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
-    rc = rc == 0 ? set_int(out, IPPROTO_TCP, TCP_NODELAY, 1) : rc;
+    int r = setsockopt(out, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
+    r = r == 0 ? set_int(out, IPPROTO_TCP, TCP_NODELAY, 1) : r;
     if (setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0) {
         (void)setsockopt(out, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     }
-    if (rc == 0 && rate_bps > 0) {
+    if (r == 0 && rate_bps > 0) {
         uint64_t rate = (uint64_t)(rate_bps / 8.0);
         /* Room for 40 ms, so that it wakes us some 50 times a second. */
         double room = rate_bps / 8.0 * 0.04;
-        rc = setsockopt(out, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)) < 0 ? -errno : 0;
-        if (rc == 0) {
-            rc = set_int(out, SOL_SOCKET, SO_SNDBUF, room < 65536 ? 65536 : (int)room);
+        r = setsockopt(out, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)) < 0 ? -errno : 0;
+        if (r == 0) {
+            r = set_int(out, SOL_SOCKET, SO_SNDBUF, room < 65536 ? 65536 : (int)room);
         }
     }
-    return rc;
+    return r;
 }
 
 static int await(int fd, short events)
@@ -110,22 +110,22 @@ static int connect_stream(const struct traffic_link *l, int out, int listener, i
     if (connect(out, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS) {
         return -errno;
     }
-    int rc = await(listener, POLLIN);
-    if (rc < 0) {
-        return rc;
+    int r = await(listener, POLLIN);
+    if (r < 0) {
+        return r;
     }
     int in = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (in < 0) {
         return -errno;
     }
-    rc = await(out, POLLOUT);
-    if (rc == 0) {
+    r = await(out, POLLOUT);
+    if (r == 0) {
         /* Wake us for a good deal, not for each packet; but the end of a job is no good deal. */
-        rc = set_int(in, SOL_SOCKET, SO_RCVLOWAT, l->ends ? 1 : l->rate_bps > 0 ? 16384 : 65536);
+        r = set_int(in, SOL_SOCKET, SO_RCVLOWAT, l->ends ? 1 : l->rate_bps > 0 ? 16384 : 65536);
     }
-    if (rc < 0) {
+    if (r < 0) {
         close(in);
-        return rc;
+        return r;
     }
     *ret_in = in;
     return 0;
@@ -134,27 +134,27 @@ static int connect_stream(const struct traffic_link *l, int out, int listener, i
 static int open_stream(struct traffic_link *l, int *ret_out, int *ret_in)
 {
     int out = -1, listener = -1;
-    int rc = open_bound(l, l->sink, l->sink_port, &listener);
-    if (rc == 0 && listen(listener, 1) < 0) {
-        rc = -errno;
+    int r = open_bound(l, l->sink, l->sink_port, &listener);
+    if (r == 0 && listen(listener, 1) < 0) {
+        r = -errno;
     }
-    if (rc == 0) {
-        rc = open_bound(l, l->source, l->source_port, &out);
+    if (r == 0) {
+        r = open_bound(l, l->source, l->source_port, &out);
     }
-    if (rc == 0) {
-        rc = tune_stream(out, l->rate_bps);
+    if (r == 0) {
+        r = tune_stream(out, l->rate_bps);
     }
-    if (rc == 0) {
-        rc = connect_stream(l, out, listener, ret_in);
+    if (r == 0) {
+        r = connect_stream(l, out, listener, ret_in);
     }
     if (listener >= 0) {
         close(listener);
     }
-    if (rc < 0) {
+    if (r < 0) {
         if (out >= 0) {
             close(out);
         }
-        return rc;
+        return r;
     }
     *ret_out = out;
     return 0;
@@ -165,30 +165,30 @@ static int open_datagram(struct traffic_link *l, int *ret_out, int *ret_in)
     int out = -1, in = -1;
     struct sockaddr_storage to;
     socklen_t size = address_of(l, l->sink, l->sink_port, &to);
-    int rc = open_bound(l, l->sink, l->sink_port, &in);
-    if (rc == 0) {
-        rc = open_bound(l, l->source, l->source_port, &out);
+    int r = open_bound(l, l->sink, l->sink_port, &in);
+    if (r == 0) {
+        r = open_bound(l, l->source, l->source_port, &out);
     }
-    if (rc == 0 && connect(out, (struct sockaddr *)&to, size) < 0) {
-        rc = -errno;
+    if (r == 0 && connect(out, (struct sockaddr *)&to, size) < 0) {
+        r = -errno;
     }
-    if (rc == 0) {
-        rc = set_int(out, SOL_UDP, UDP_SEGMENT, DATAGRAM_SIZE);
+    if (r == 0) {
+        r = set_int(out, SOL_UDP, UDP_SEGMENT, DATAGRAM_SIZE);
     }
-    if (rc == 0) {
-        rc = set_int(in, SOL_UDP, UDP_GRO, 1);
+    if (r == 0) {
+        r = set_int(in, SOL_UDP, UDP_GRO, 1);
     }
-    if (rc == 0) {
-        rc = set_int(in, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    if (r == 0) {
+        r = set_int(in, SOL_SOCKET, SO_RCVBUF, 4 << 20);
     }
-    if (rc < 0) {
+    if (r < 0) {
         if (out >= 0) {
             close(out);
         }
         if (in >= 0) {
             close(in);
         }
-        return rc;
+        return r;
     }
     *ret_out = out;
     *ret_in = in;
@@ -197,13 +197,13 @@ static int open_datagram(struct traffic_link *l, int *ret_out, int *ret_in)
 
 int traffic_link_open(struct traffic_link *link, int *ret_out, int *ret_in)
 {
-    int rc = link->udp ? open_datagram(link, ret_out, ret_in) : open_stream(link, ret_out, ret_in);
-    if (rc == 0 && link->source_port == 0) {
+    int r = link->udp ? open_datagram(link, ret_out, ret_in) : open_stream(link, ret_out, ret_in);
+    if (r == 0 && link->source_port == 0) {
         struct sockaddr_in6 a = {0};
         socklen_t size = sizeof(a);
         if (getsockname(*ret_out, (struct sockaddr *)&a, &size) == 0) {
             link->source_port = ntohs(a.sin6_port); /* same place in sockaddr_in */
         }
     }
-    return rc;
+    return r;
 }

@@ -7,7 +7,7 @@
 void baseline_init(struct baseline *b, bool reference, int64_t now, int64_t first_guess,
                    int window_size)
 {
-    memset(b, 0, sizeof *b);
+    memset(b, 0, sizeof(*b));
     b->reference = reference;
     b->ntp = b->ptp = (struct baseline_map){now, first_guess, 0, 0};
     b->t0 = now;
@@ -97,7 +97,7 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
     }
     s->in_window = 0;
     if (s->window_count == BASELINE_WINDOWS) {
-        memmove(&s->windows[0], &s->windows[1], (BASELINE_WINDOWS - 1) * sizeof s->windows[0]);
+        memmove(&s->windows[0], &s->windows[1], (BASELINE_WINDOWS - 1) * sizeof(s->windows[0]));
         s->window_count--;
     }
     s->windows[s->window_count++] = s->best;

@@ -25,7 +25,7 @@ static void append(struct clock_world_values *v, double value)
 {
     if (v->count == v->capacity) {
         v->capacity = v->capacity > 0 ? 2 * v->capacity : 4096;
-        v->values = realloc(v->values, v->capacity * sizeof v->values[0]);
+        v->values = realloc(v->values, v->capacity * sizeof(v->values[0]));
         ASSERT(v->values != NULL);
     }
     v->values[v->count++] = value;
@@ -36,14 +36,14 @@ double clock_world_quantile(struct clock_world_values *v, double share)
     if (v->count == 0) {
         return 0;
     }
-    qsort(v->values, v->count, sizeof v->values[0], sample_order);
+    qsort(v->values, v->count, sizeof(v->values[0]), sample_order);
     return sample_quantile(v->values, v->count, share);
 }
 
 void judge_init(struct clock_world *w)
 {
-    w->lines = calloc((size_t)w->config.members, sizeof w->lines[0]);
-    w->readings = calloc((size_t)w->config.members, sizeof w->readings[0]);
+    w->lines = calloc((size_t)w->config.members, sizeof(w->lines[0]));
+    w->readings = calloc((size_t)w->config.members, sizeof(w->readings[0]));
     ASSERT(w->lines != NULL && w->readings != NULL);
     prng_init(&w->judge_prng, w->config.seed + 77);
     w->cpu_start_s = cpu_s();

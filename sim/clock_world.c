@@ -86,7 +86,7 @@ static void join(struct clock_world *w, int a, int b)
 static void make_graph(struct clock_world *w)
 {
     const int n = w->config.members, k = w->config.degree < n - 1 ? w->config.degree : n - 1;
-    int count = 0, *stubs = claim((size_t)n * (size_t)k, sizeof *stubs);
+    int count = 0, *stubs = claim((size_t)n * (size_t)k, sizeof(*stubs));
 
     for (int i = 0; i < n; i++) {
         w->members[i].peers = claim((size_t)k, sizeof(int));
@@ -195,11 +195,11 @@ static void make_member(struct clock_world *w, int i)
 /* A tree of hops from member 0, for the baselines. */
 static void make_tree(struct clock_world *w)
 {
-    int *queue = claim((size_t)w->config.members, sizeof *queue),
-        *hops = claim((size_t)w->config.members, sizeof *hops);
+    int *queue = claim((size_t)w->config.members, sizeof(*queue)),
+        *hops = claim((size_t)w->config.members, sizeof(*hops));
     int first = 0, last = 0;
 
-    memset(hops, -1, (size_t)w->config.members * sizeof *hops);
+    memset(hops, -1, (size_t)w->config.members * sizeof(*hops));
     hops[0] = 0;
     queue[last++] = 0;
     while (first < last) {
@@ -233,13 +233,13 @@ static void make_tree(struct clock_world *w)
 
 struct clock_world *clock_world_new(const struct clock_world_config *config)
 {
-    struct clock_world *w = claim(1, sizeof *w);
+    struct clock_world *w = claim(1, sizeof(*w));
 
     w->config = *config;
     w->config.paths = config->paths > 0 ? config->paths : 1;
     prng_init(&w->prng, config->seed);
-    w->members = claim((size_t)config->members, sizeof *w->members);
-    w->edges = claim((size_t)config->members * (size_t)config->degree, sizeof *w->edges);
+    w->members = claim((size_t)config->members, sizeof(*w->members));
+    w->edges = claim((size_t)config->members * (size_t)config->degree, sizeof(*w->edges));
     for (int i = 0; i < config->members; i++) {
         make_member(w, i);
     }

@@ -142,12 +142,11 @@ static void next_piece(struct crystal *c)
 int64_t crystal_read(struct crystal *c, int64_t at, double *ret_fraction)
 {
     double unused;
-    unsigned i;
 
     while (at >= c->end) {
         next_piece(c);
     }
-    i = c->head;
+    unsigned i = c->head;
     for (unsigned n = 1; n < CRYSTAL_PIECES && c->pieces[i].at > at; n++) {
         i = (i + CRYSTAL_PIECES - 1) % CRYSTAL_PIECES;
     }

@@ -30,7 +30,7 @@ static void tell_carrier(struct job_world *w, uint32_t nic)
 static struct job_link *any_link(struct job_world *w, struct fault_slot *slot)
 {
     const struct job_net_config *net = &w->net.config;
-    uint32_t spine, nic;
+    uint32_t spine;
 
     slot->extra = below(w, 2);
     if (net->spines > 1 && below(w, 2) == 0) {
@@ -40,7 +40,7 @@ static struct job_link *any_link(struct job_world *w, struct fault_slot *slot)
                    ? NULL
                    : &w->net.trunks[(slot->subject - UINT32_MAX / 2) * 2 + slot->extra];
     }
-    nic = below(w, net->hosts * net->nics);
+    uint32_t nic = below(w, net->hosts * net->nics);
     slot->subject = nic;
     return nic % net->nics == w->safe_nic ? NULL
            : slot->extra != 0             ? &w->net.nics[nic].in

@@ -115,6 +115,7 @@ static int io_listen(struct io *io, const struct io_address *at, uint16_t low, u
                      int *ret_conn, uint16_t *ret_port)
 {
     struct process *p = io->driver;
+    const uint32_t sharing = pattern_sharing(p->world);
     const int fd = process_file(p, SIM_CONN_NONE, 0);
 
     (void)at;
@@ -126,6 +127,7 @@ static int io_listen(struct io *io, const struct io_address *at, uint16_t low, u
     if (p->listener < 0) {
         p->listener = fd;
         p->port = (uint16_t)(20000 + prng_below(&p->prng, 10000));
+        p->port = (uint16_t)(p->port - p->port % sharing + p->index % sharing);
     }
     *ret_port = p->port;
     *ret_conn = fd;
@@ -169,19 +171,18 @@ static int io_connect_to(struct io *io, const struct io_connect *connect, int *r
     struct process *p = io->driver;
     struct job_world *w = p->world;
     uint32_t conn;
-    int fd, rc;
 
     if (p->killed) {
         return -EHOSTUNREACH;
     }
-    fd = process_file(p, SIM_CONN_NONE, 0);
+    int fd = process_file(p, SIM_CONN_NONE, 0);
     if (fd < 0) {
         return fd;
     }
-    rc = sim_connect(w, p, connect, &conn);
-    if (rc < 0) {
+    int r = sim_connect(w, p, connect, &conn);
+    if (r < 0) {
         file_free(p, fd);
-        return rc;
+        return r;
     }
     *file_of(p, fd) = (struct descriptor){.used = true, .conn = conn, .end = 0};
     tcp_conn(w, conn)->ends[0].fd = fd;
@@ -221,12 +222,11 @@ static ssize_t io_receive(struct io *io, int conn, const struct iovec *parts, in
 {
     struct process *p = io->driver;
     const struct descriptor *file = file_of(p, conn);
-    ssize_t n;
 
     if (p->killed) {
         return -ECONNRESET;
     }
-    n = sim_receive(p->world, file->conn, file->end, parts, count);
+    ssize_t n = sim_receive(p->world, file->conn, file->end, parts, count);
     if (n > 0 && ret_stamp != NULL) {
         *ret_stamp =
             process_stamp(p, tcp_conn(p->world, file->conn)->ends[file->end].arrived_at, true);
@@ -379,7 +379,8 @@ static int io_carrier(struct io *io, const char *device, uint32_t *ret_downs)
 {
     const struct process *p = io->driver;
     const struct job_net *net = &p->world->net;
-    const uint32_t nic = p->index * net->config.nics + (uint32_t)(device[3] - '0');
+    const uint32_t nic =
+        p->index / pattern_sharing(p->world) * net->config.nics + (uint32_t)(device[3] - '0');
 
     if (p->world->config.carrier_unknown) {
         return -ENOENT;

@@ -117,14 +117,13 @@ static int64_t time_on(const struct job_link *link, const struct job_train *trai
 
 int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *train)
 {
-    struct job_link *link, *next;
     const uint32_t packets = packets_of(train);
 
     if (train->links == 0) {
         net->packets++;
         train->spine = job_net_spine(net, &train->way);
     }
-    link = link_of(net, train);
+    struct job_link *link = link_of(net, train);
     const int64_t takes = time_on(link, train);
     const int64_t begin = now > link->busy_until ? now : link->busy_until;
     if (link->cut > 0 || begin - now > net->config.queue_ns * (link->slow ? link->slow : 1) ||
@@ -145,7 +144,7 @@ int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *trai
         return train->last;
     }
     /* A link that is faster begins later, to have each packet when its turn comes. */
-    next = link_of(net, train);
+    struct job_link *next = link_of(net, train);
     const int64_t faster = time_on(next, train);
     const int64_t ready = train->last + faster / packets - faster;
     return ready > first ? ready : first;

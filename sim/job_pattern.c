@@ -1,14 +1,22 @@
 /* job_pattern.c: who of the simulated processes is of which job, and who talks to whom. */
 #include "sim/job_private.h"
 
+uint32_t pattern_sharing(const struct job_world *w)
+{
+    return w->config.sharing > 1 ? w->config.sharing : 1;
+}
+
 static uint32_t job_of(const struct job_world *w, uint32_t process)
 {
-    return w->config.jobs > 1 ? process / w->config.leaves % w->config.jobs : 0;
+    return w->config.sharing > 1 ? process % w->config.sharing
+           : w->config.jobs > 1  ? process / w->config.leaves % w->config.jobs
+                                 : 0;
 }
 
 bool pattern_low(const struct job_world *w, uint32_t process)
 {
-    const uint32_t which = w->config.jobs > 1 ? job_of(w, process) : process;
+    const uint32_t which =
+        w->config.jobs > 1 || w->config.sharing > 1 ? job_of(w, process) : process;
 
     return w->config.low_every != 0 && which % w->config.low_every == 0;
 }
@@ -27,7 +35,7 @@ bool pattern_talks(const struct job_world *w, uint32_t from, uint32_t to)
 {
     switch (w->config.pattern) {
     case JOB_PAIRS:
-        return from != to;
+        return from != to && job_of(w, from) == job_of(w, to);
     case JOB_RING:
         return to == pattern_next(w, from);
     case JOB_STAR:

@@ -270,6 +270,8 @@ void fault_heal_all(struct job_world *w);
 void fault_last(struct job_world *w);
 
 /* -- job_pattern.c */
+/* Processes of one host. */
+uint32_t pattern_sharing(const struct job_world *w);
 bool pattern_low(const struct job_world *w, uint32_t process);
 /* The next one of its job. */
 uint32_t pattern_next(const struct job_world *w, uint32_t process);

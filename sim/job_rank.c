@@ -158,20 +158,20 @@ static bool only_surplus(const struct job_world *w, const struct flow *f, const 
     return side == &f->in && f->out.state == SIDE_OVER && k >= w->config.messages;
 }
 
-static void on_error(struct job_world *w, struct flow *f, struct side *side, int rc)
+static void on_error(struct job_world *w, struct flow *f, struct side *side, int r)
 {
-    if (rc == -EMFILE && w->result->by_kind[JOB_FAULT_FILES] > 0 && side->comm == NULL) {
+    if (r == -EMFILE && w->result->by_kind[JOB_FAULT_FILES] > 0 && side->comm == NULL) {
         f->excused = true; /* no communicator was made, and the reason is said */
-        rc = -ECONNABORTED;
+        r = -ECONNABORTED;
     }
     f->excused = f->excused || only_surplus(w, f, side);
     if (!f->excused) {
         world_wrong(w, "an error while a path was left",
                     "flow %u (%u to %u), communicator %u, %s: %d, %s", f->index, f->from, f->to,
-                    f->generation, side == &f->out ? "sender" : "receiver", rc, transport_why());
+                    f->generation, side == &f->out ? "sender" : "receiver", r, transport_why());
     }
-    if (rc != -ECONNABORTED && f->excused) {
-        world_wrong(w, "not the proper error", "%d", rc);
+    if (r != -ECONNABORTED && f->excused) {
+        world_wrong(w, "not the proper error", "%d", r);
     }
     w->result->failed++;
     w->result->error_ns = w->last_came ? w->now - w->last_at : 0;
@@ -204,6 +204,23 @@ static void again(struct job_world *w, struct flow *f)
 }
 
 /* -- sending ---------------------------------------------------------------------------------- */
+
+/* All ranks of its job are done with the operations before the one that the message is of. */
+static bool operated(const struct job_world *w, const struct flow *f, uint32_t message)
+{
+    const uint32_t sharing = pattern_sharing(w), each = w->config.operation;
+
+    if (each == 0 || message % each != 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < w->flow_count; i++) {
+        const struct flow *other = &w->flows[i];
+        if (other->to % sharing == f->to % sharing && other->in.over < message) {
+            return false;
+        }
+    }
+    return true;
+}
 
 /* What this one passes on has come; of all-to-all: the process has had that much from everybody. */
 static bool passed(const struct job_world *w, const struct flow *f, uint32_t message)
@@ -250,19 +267,18 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
 
     while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
            side->next - side->over < w->config.depth && passed(w, f, side->next) &&
-           rested(w, f, side) && w->now >= side->not_before) {
+           operated(w, f, side->next) && rested(w, f, side) && w->now >= side->not_before) {
         struct slot *slot = slot_of(w, f->from, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
-        int rc;
         if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
             content_make(slot->bytes, size, seed_of(f, side->next));
             slot->filled = UINT32_MAX;
             slot->room = size;
             slot->message = side->next;
         }
-        rc = transport_send(side->comm, slot->bytes, size, 0, NULL, &slot->request);
-        if (rc < 0) {
-            on_error(w, f, side, rc);
+        int r = transport_send(side->comm, slot->bytes, size, 0, NULL, &slot->request);
+        if (r < 0) {
+            on_error(w, f, side, r);
             return;
         }
         if (slot->request == NULL) {
@@ -287,14 +303,13 @@ static bool ask(struct job_world *w, struct flow *f, struct side *side, struct s
                 size_t *ret_size)
 {
     bool done = false;
-    int rc;
 
     if (slot->request == NULL) {
         return false;
     }
-    rc = transport_test(slot->request, &done, ret_size);
-    if (rc < 0) {
-        on_error(w, f, side, rc);
+    int r = transport_test(slot->request, &done, ret_size);
+    if (r < 0) {
+        on_error(w, f, side, r);
         return false;
     }
     if (done) {
@@ -322,7 +337,7 @@ static void sends_done(struct job_world *w, struct flow *f, struct side *side)
 static void run_sender(struct job_world *w, struct flow *f)
 {
     struct side *side = &f->out;
-    int rc;
+    int r;
 
     if (side->state == SIDE_BEGIN && f->listening) {
         side->state = SIDE_OPENING;
@@ -330,10 +345,10 @@ static void run_sender(struct job_world *w, struct flow *f)
         side->state = SIDE_OVER; /* it died before it listened */
     }
     if (side->state == SIDE_OPENING) {
-        rc = transport_connect(of(w, f->from), f->from_nic, f->handle, &side->connecting,
-                               &side->comm);
-        if (rc < 0) {
-            on_error(w, f, side, rc);
+        r = transport_connect(of(w, f->from), f->from_nic, f->handle, &side->connecting,
+                              &side->comm);
+        if (r < 0) {
+            on_error(w, f, side, r);
         } else if (side->comm != NULL) {
             side->state = SIDE_OPEN;
         }
@@ -358,13 +373,12 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
         struct slot *slot = slot_of(w, f->to, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         const uint32_t room = size + (uint32_t)(seed_of(f, side->next) >> 32) % SLACK;
-        int rc;
         check_rest(w, f, slot);
         fill(slot, room + SLACK);
-        rc = transport_receive(side->comm, slot->bytes, room, 0, (seed_of(f, side->next) & 7) == 0,
-                               NULL, &slot->request);
-        if (rc < 0) {
-            on_error(w, f, side, rc);
+        int r = transport_receive(side->comm, slot->bytes, room, 0,
+                                  (seed_of(f, side->next) & 7) == 0, NULL, &slot->request);
+        if (r < 0) {
+            on_error(w, f, side, r);
             return;
         }
         if (slot->request == NULL) {
@@ -428,15 +442,15 @@ static void receives_done(struct job_world *w, struct flow *f, struct side *side
 static void run_receiver(struct job_world *w, struct flow *f)
 {
     struct side *side = &f->in;
-    int rc;
+    int r;
 
     if (side->state == SIDE_BEGIN) {
-        rc = transport_listen(of(w, f->to), f->to_nic, f->handle, &f->listener);
-        if (rc == -EMFILE) {
+        r = transport_listen(of(w, f->to), f->to_nic, f->handle, &f->listener);
+        if (r == -EMFILE) {
             return; /* none left now: tried again */
         }
-        if (rc < 0) {
-            on_error(w, f, side, rc);
+        if (r < 0) {
+            on_error(w, f, side, r);
             return;
         }
         f->listening = true;
@@ -444,9 +458,9 @@ static void run_receiver(struct job_world *w, struct flow *f)
         world_wake(w, &w->processes[f->from], w->now + 10 * NS_PER_US);
     }
     if (side->state == SIDE_OPENING) {
-        rc = transport_accept(f->listener, &side->comm);
-        if (rc < 0 || (side->comm == NULL && f->out.state == SIDE_OVER && f->excused)) {
-            on_error(w, f, side, rc < 0 ? rc : -ECONNABORTED);
+        r = transport_accept(f->listener, &side->comm);
+        if (r < 0 || (side->comm == NULL && f->out.state == SIDE_OVER && f->excused)) {
+            on_error(w, f, side, r < 0 ? r : -ECONNABORTED);
         } else if (side->comm != NULL) {
             side->state = SIDE_OPEN;
             transport_close_listener(f->listener);

@@ -18,7 +18,7 @@ static void slow_down(struct job_world *w, uint32_t by)
 /* What all hosts receive per ns if one has only so many NICs. */
 static double bound(const struct job_world *w, double nics)
 {
-    return nics * w->config.hosts * (double)w->config.host_bps / 8e9 * PAYLOAD;
+    return nics * w->net.config.hosts * (double)w->config.host_bps / 8e9 * PAYLOAD;
 }
 
 /* Of the bound, from the first time to the second. */

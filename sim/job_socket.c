@@ -26,8 +26,6 @@ int sim_connect(struct job_world *w, struct process *p, const struct io_connect 
                 uint32_t *ret_conn)
 {
     const int from_nic = job_net_nic(&w->net, &to->from), to_nic = job_net_nic(&w->net, &to->to);
-    uint32_t conn;
-    struct end *e;
 
     if (from_nic < 0 || to_nic < 0) {
         return -EADDRNOTAVAIL;
@@ -35,8 +33,8 @@ int sim_connect(struct job_world *w, struct process *p, const struct io_connect 
     if (!w->net.nics[from_nic].carrier && prng_below(&w->prng, 4) == 0) {
         return -ENETUNREACH; /* the route went with the carrier, or not */
     }
-    conn = tcp_new_conn(w);
-    e = &w->conns[conn]->ends[0];
+    uint32_t conn = tcp_new_conn(w);
+    struct end *e = &w->conns[conn]->ends[0];
     e->state = END_OPENING;
     e->process = (int)p->index;
     e->nic = (uint32_t)from_nic;
@@ -55,8 +53,9 @@ bool sim_stranger(struct job_world *w, uint32_t process)
 {
     struct process *p = &w->processes[process],
                    *from = &w->processes[(process + 1) % w->config.hosts];
-    struct io_connect to = {.from = job_net_address(&w->net, from->index * w->config.nics),
-                            .to = job_net_address(&w->net, process * w->config.nics)};
+    struct io_connect to = {
+        .from = job_net_address(&w->net, from->index / pattern_sharing(w) * w->config.nics),
+        .to = job_net_address(&w->net, process / pattern_sharing(w) * w->config.nics)};
     uint32_t conn;
 
     to.to.port = p->port;
@@ -114,13 +113,12 @@ ssize_t sim_send(struct job_world *w, uint32_t conn, uint8_t end, const struct i
                  int count)
 {
     struct end *e = &w->conns[conn]->ends[end];
-    uint64_t left;
     ssize_t sum = 0;
 
     if (e->state == END_DEAD) {
         return error_of(e);
     }
-    left = e->state == END_OPEN ? room(w, e) : 0;
+    uint64_t left = e->state == END_OPEN ? room(w, e) : 0;
     if (left > 1 && prng_below(&w->prng, 16) == 0) {
         left = 1 + prng_below(&w->prng, left); /* a kernel may take less */
     }

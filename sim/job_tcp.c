@@ -284,11 +284,25 @@ void sim_timer(struct job_world *w, uint32_t subject)
 
 /* -- what arrives ----------------------------------------------------------------------------- */
 
+/* Of the host's processes the one that listens at that port; if there is none, any. */
+static struct process *listener_of(struct job_world *w, const struct end *e)
+{
+    const uint32_t sharing = pattern_sharing(w);
+    struct process *first = &w->processes[e->nic / w->net.config.nics * sharing];
+
+    for (uint32_t i = 0; i < sharing; i++) {
+        if (first[i].listener >= 0 && first[i].port == e->port) {
+            return &first[i];
+        }
+    }
+    return first;
+}
+
 static void on_syn(struct job_world *w, uint32_t conn)
 {
     struct conn *c = w->conns[conn];
     struct end *e = &c->ends[1];
-    struct process *p = &w->processes[w->net.nics == NULL ? 0 : e->nic / w->net.config.nics];
+    struct process *p = listener_of(w, e);
 
     if (e->state == END_OPEN) { /* our answer was lost */
         tcp_transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});

@@ -173,7 +173,8 @@ static int start_process(struct job_world *w, uint32_t index)
     process_rdma(p);
     for (uint32_t i = 0; i < w->config.nics; i++) {
         nics[i] = (struct transport_nic){
-            .address = job_net_address(&w->net, index * w->config.nics + i), .bind_device = true};
+            .address = job_net_address(&w->net, index / pattern_sharing(w) * w->config.nics + i),
+            .bind_device = true};
         snprintf(nics[i].name, sizeof(nics[i].name), "nic%u", i);
     }
     return transport_new(&p->transport, &config);
@@ -239,9 +240,6 @@ static void forget_delays(struct job_world *w)
 
 static void run_process(struct job_world *w, struct process *p)
 {
-    int64_t next, late;
-    struct mono deadline;
-
     if (p->killed || p->wake != w->now) {
         return; /* it ran earlier, and found nothing to be done now */
     }
@@ -252,8 +250,8 @@ static void run_process(struct job_world *w, struct process *p)
     }
     p->ran_at = w->now;
     w->result->runs++;
-    next = rank_run(w, p);
-    deadline = transport_serve(p->transport, (struct mono){0});
+    int64_t next = rank_run(w, p);
+    struct mono deadline = transport_serve(p->transport, (struct mono){0});
     if (deadline.ns != INT64_MAX) {
         const int64_t at = process_true(p, deadline.ns);
         next = at < next ? at : next;
@@ -264,7 +262,7 @@ static void run_process(struct job_world *w, struct process *p)
     w->result->sockets_max = p->transport->sockets > w->result->sockets_max
                                  ? p->transport->sockets
                                  : w->result->sockets_max;
-    late = w->config.starved ? starve(p) : 0;
+    int64_t late = w->config.starved ? starve(p) : 0;
     if (next != INT64_MAX) {
         world_wake(w, p, (next > w->now ? next : w->now) + late);
     }
@@ -325,7 +323,7 @@ static void end_process(struct job_world *w, struct process *p)
 
 static int begin(struct job_world *w)
 {
-    const struct job_net_config net = {.hosts = w->config.hosts,
+    const struct job_net_config net = {.hosts = w->config.hosts / pattern_sharing(w),
                                        .nics = w->config.nics,
                                        .leaves = w->config.leaves,
                                        .spines = w->config.spines,
@@ -333,17 +331,17 @@ static int begin(struct job_world *w)
                                        .trunk_bps = w->config.trunk_bps,
                                        .delay_ns = w->config.delay_ns,
                                        .queue_ns = w->config.queue_ns};
-    int rc = job_net_init(&w->net, &net, hash_u64(w->config.seed, 1));
+    int r = job_net_init(&w->net, &net, hash_u64(w->config.seed, 1));
 
     w->processes = calloc(w->config.hosts, sizeof(*w->processes));
     w->pairs = calloc(JOB_PAIRS_MAX, sizeof(struct pair *));
     w->pair_free = calloc(JOB_PAIRS_MAX, sizeof(*w->pair_free));
-    rc = w->processes == NULL || w->pairs == NULL || w->pair_free == NULL ? -ENOMEM : rc;
-    for (uint32_t i = 0; rc == 0 && i < w->config.hosts; i++) {
-        rc = start_process(w, i);
+    r = w->processes == NULL || w->pairs == NULL || w->pair_free == NULL ? -ENOMEM : r;
+    for (uint32_t i = 0; r == 0 && i < w->config.hosts; i++) {
+        r = start_process(w, i);
     }
-    rc = rc == 0 ? rank_start(w) : rc;
-    rc = rc == 0 ? fault_begin(w) : rc;
+    r = r == 0 ? rank_start(w) : r;
+    r = r == 0 ? fault_begin(w) : r;
     for (uint32_t i = 0; i < w->config.hosts; i++) {
         world_wake(w, &w->processes[i], w->now + (int64_t)prng_below(&w->prng, NS_PER_MS));
     }
@@ -353,7 +351,7 @@ static int begin(struct job_world *w)
     if (w->config.step_ns > 0) {
         world_add(w, w->now + w->config.step_ns, EVENT_STEP, 1);
     }
-    return rc;
+    return r;
 }
 
 static void happen(struct job_world *w, const struct agenda_item *item)
@@ -377,9 +375,11 @@ static void happen(struct job_world *w, const struct agenda_item *item)
         fault_heal(w, item->subject);
         break;
     case EVENT_CARRIER:
-        p = &w->processes[item->subject];
-        p->links_changed = true;
-        world_wake(w, p, w->now);
+        for (uint32_t i = 0; i < pattern_sharing(w); i++) {
+            p = &w->processes[item->subject * pattern_sharing(w) + i];
+            p->links_changed = true;
+            world_wake(w, p, w->now);
+        }
         break;
     case EVENT_PAIR:
         sim_pair(w, item->subject);
@@ -538,7 +538,7 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
             world_wake(w, &w->processes[i], w->now);
         }
     }
-    if (config->chain != 0) {
+    if (config->chain != 0 || config->operation != 0) {
         rank_last(w);
     }
     run_out(w);

@@ -51,6 +51,9 @@ enum job_pattern {
 struct job_world_config {
     uint64_t seed;
     uint32_t hosts, nics, leaves, spines;
+    /* So many processes in a row are of one host and share its NICs, each of a job of its own; `hosts` counts
+     * processes. 0: one */
+    uint32_t sharing;
     int64_t host_bps, trunk_bps, delay_ns; /* delay of a link */
     int64_t queue_ns;                      /* most that waits before a link; 0: 10 ms */
     enum job_pattern pattern;
@@ -82,6 +85,9 @@ struct job_world_config {
     uint32_t
         chain; /* JOB_RING: message k goes once k - chain came from the one before; JOB_PAIRS: from all;
                   0: at once */
+    /* JOB_PAIRS: all-to-alls of so many messages of a communicator; the next one of a job begins when the last of its ranks is
+     * done. 0: one that never ends */
+    uint32_t operation;
     uint32_t burst;  /* who isn't of low priority rests after so many messages; 0: never */
     int64_t rest_ns; /* for so long */
     int64_t poll_ns; /* the application polls about this often, at events too if it is below 1 ms */

@@ -184,8 +184,8 @@ int sim_replay(int argc, char **argv)
         return complain(argv[first], r);
     }
     r = record_play(record, trust, on_action, &replay, &node, &outcome);
-    if (record_whole(
-            record)) { /* else it lives in the recording's arena, and ends with this process */
+    /* else the node lives in the recording's arena, and ends with this process */
+    if (record_whole(record)) {
         node = node_free(node);
     }
     record_close(record);

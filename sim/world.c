@@ -310,7 +310,6 @@ static void plan_traffic(struct world *w)
 int world_new(struct world **ret, const struct scenario *s, uint64_t seed)
 {
     struct world *w = calloc(1, sizeof(*w));
-    int r;
 
     if (w == NULL) {
         return -ENOMEM;
@@ -327,7 +326,7 @@ int world_new(struct world **ret, const struct scenario *s, uint64_t seed)
         memset(w->keys[i].bytes, (int)(17 * (i + 1)), sizeof(w->keys[i].bytes));
     }
     agenda_init(&w->agenda);
-    r = network_init(&w->network, s, seed);
+    int r = network_init(&w->network, s, seed);
     if (r == 0) {
         r = make_fleet(w);
     }

@@ -82,11 +82,18 @@ static int write_token(const char *name, const char *role, int64_t life_s,
                                       .detail = role};
     const struct token_wish wish = {
         .name = name, .role = role, .scope = scope, .life_s = life_s, .uses = uses};
+    const char *step = "made";
     int r = token_make(c, &wish, text, &id);
-    r = r < 0 ? r : store_audit_put(c->store, &audit);
-    r = r < 0 ? r : store_commit(c->store);
+    if (r == 0) {
+        step = "written into the audit trail";
+        r = store_audit_put(c->store, &audit);
+    }
+    if (r == 0) {
+        step = "stored";
+        r = store_commit(c->store);
+    }
     if (r < 0) {
-        fprintf(stderr, "foliot-controller: the token can't be made: %s\n",
+        fprintf(stderr, "foliot-controller: the token '%s' can't be %s: %s\n", name, step,
                 r == -EEXIST ? "one of that name lives: take another name" : strerror(-r));
     }
     return r;
@@ -111,7 +118,11 @@ static int command_init(void)
         free(c);
         return 2;
     }
-    int r = c == NULL ? -ENOMEM : load_config(&config);
+    if (c == NULL) {
+        fprintf(stderr, "foliot-controller: out of memory\n");
+        return EXIT_FAILURE;
+    }
+    int r = load_config(&config);
     if (r < 0) {
         free(c);
         return EXIT_FAILURE;
@@ -168,7 +179,11 @@ static int command_token(int argc, char **argv)
         return expected("token api: --scope with a viewer only", role);
     }
     struct controller *c = calloc(1, sizeof(*c));
-    int r = c == NULL ? -ENOMEM : controller_open(c, &options, false);
+    if (c == NULL) {
+        fprintf(stderr, "foliot-controller: out of memory\n");
+        return EXIT_FAILURE;
+    }
+    int r = controller_open(c, &options, false);
     if (r == -EBUSY) {
         fputs("foliot-controller: while it runs: foliot token (man foliot)\n", stderr);
     }
@@ -182,9 +197,7 @@ static int command_token(int argc, char **argv)
     } else if (r == 0) {
         puts(text);
     }
-    if (c != NULL) {
-        controller_close(c);
-    }
+    controller_close(c);
     free(c);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

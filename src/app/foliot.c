@@ -54,8 +54,9 @@ static const struct command commands[] = {
      "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "
      "[--format FORM] [--facts PATH] [--root FOLDER] [--config "
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | checks [--json] [--markdown] [--man] | "
-     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--format "
-     "FORM] [RUN] [--junit FILE] [--html FILE] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
+     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] "
+     "[--nccl] [--format FORM] [RUN] [--junit FILE] [--html FILE] | nodes [RUN] | matrix [RUN] | "
+     "runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit},

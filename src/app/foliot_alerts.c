@@ -63,7 +63,6 @@ static int list(struct alerts_call *c, bool all, bool json)
 {
     static const char *const titles[] = {">INCIDENT", "SEVERITY", "STATE", "SINCE",
                                          ">ALERTS",   "ACK BY",   "CAUSE", NULL};
-    struct libscols_table *table;
     int status =
         api_ask(&c->api, "GET", all ? "/api/v1/incidents" : "/api/v1/incidents?open=true", NULL);
     size_t index;
@@ -72,7 +71,7 @@ static int list(struct alerts_call *c, bool all, bool json)
     if (status != EXIT_WELL || json) {
         return status != EXIT_WELL ? status : print_json(c, status);
     }
-    table = table_new(titles);
+    struct libscols_table *table = table_new(titles);
     if (table == NULL) {
         return EXIT_UNREACHABLE;
     }
@@ -98,14 +97,13 @@ static int acknowledge(struct alerts_call *c, const char *number, bool json)
 {
     char path[64], *end = NULL;
     const unsigned long long id = strtoull(number, &end, 10);
-    int status;
 
     if (*end != '\0' || number[0] < '0' || number[0] > '9') {
         fprintf(stderr, "foliot alerts ack: expected an incident's number, found '%s'\n", number);
         return EXIT_USAGE;
     }
     snprintf(path, sizeof(path), "/api/v1/incidents/%llu", id);
-    status = api_ask(&c->api, "POST", path, "{\"acknowledge\":true}");
+    int status = api_ask(&c->api, "POST", path, "{\"acknowledge\":true}");
     if (status == EXIT_WELL && json) {
         return print_json(c, status);
     }
@@ -181,17 +179,16 @@ static int silence(struct alerts_call *c, const struct silence_options *o, bool 
                              "maintenance", (int)o->maintenance);
     const char *const keys[] = {"rule", "host", "element", "why"};
     const char *const values[] = {o->rule, o->host, o->element, o->why};
-    char *text;
-    int status;
 
     for (size_t k = 0; k < ARRAY_COUNT(keys); k++) {
         if (values[k] != NULL) {
             json_object_set_new(body, keys[k], json_string(values[k]));
         }
     }
-    text = json_dumps(body, JSON_COMPACT);
+    char *text = json_dumps(body, JSON_COMPACT);
     json_decref(body);
-    status = text != NULL ? api_ask(&c->api, "POST", "/api/v1/silences", text) : EXIT_UNREACHABLE;
+    int status =
+        text != NULL ? api_ask(&c->api, "POST", "/api/v1/silences", text) : EXIT_UNREACHABLE;
     free(text);
     if (status == EXIT_WELL && json) {
         return print_json(c, status);
@@ -228,7 +225,6 @@ static int silences(struct alerts_call *c, bool json)
 static int unsilence(struct alerts_call *c, const char *number)
 {
     char path[96];
-    int status;
 
     if (strspn(number, "0123456789") != strlen(number) || strlen(number) > 20) {
         fprintf(stderr, "foliot alerts unsilence: expected a silence's number, found '%s'\n",
@@ -236,7 +232,7 @@ static int unsilence(struct alerts_call *c, const char *number)
         return EXIT_USAGE;
     }
     snprintf(path, sizeof(path), "/api/v1/silences/%s", number);
-    status = api_ask(&c->api, "DELETE", path, NULL);
+    int status = api_ask(&c->api, "DELETE", path, NULL);
     if (status == EXIT_WELL) {
         printf("silence %s is over\n", number);
     }

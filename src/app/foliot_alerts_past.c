@@ -370,18 +370,16 @@ static int load_job(struct alerts_call *c, struct past *p, uint32_t metric, cons
     char name[400], path[500];
     const char *state = past_text(job, "state");
     struct moment m = {.kind = MOMENT_SAMPLE, .sample = of_nobody(metric)};
-    json_int_t from, step;
     size_t index;
-    json_t *past, *value;
-    int status;
+    json_t *value;
 
     encode(past_text(job, "job"), name, sizeof(name));
     snprintf(path, sizeof(path), "/api/v1/jobs/%s?user=%" PRId64, name,
              (int64_t)json_integer_value(json_object_get(job, "user")));
-    status = api_ask(&c->api, "GET", path, NULL);
-    past = json_object_get(c->api.answer, "past");
-    from = json_integer_value(json_object_get(past, "from_utc_ns"));
-    step = json_integer_value(json_object_get(past, "step_ns"));
+    int status = api_ask(&c->api, "GET", path, NULL);
+    json_t *past = json_object_get(c->api.answer, "past");
+    json_int_t from = json_integer_value(json_object_get(past, "from_utc_ns"));
+    json_int_t step = json_integer_value(json_object_get(past, "step_ns"));
     m.sample.job = json_array_size(p->jobs);
     json_array_append(p->jobs, json_object_get(job, "job"));
     json_array_foreach(
@@ -458,7 +456,6 @@ int past_load(struct alerts_call *c, const struct alert_rule *rule, struct past 
     const bool fleet =
                    rule->metric == ALERT_LEVELS_BROKEN || rule->metric == ALERT_CONFIG_TAKEN_BACK,
                job = rule->metric == ALERT_JOB_THROUGHPUT || rule->metric == ALERT_JOB_DELAY_P99;
-    int status;
 
     p->keep = json_array();
     p->hosts = json_array();
@@ -470,7 +467,7 @@ int past_load(struct alerts_call *c, const struct alert_rule *rule, struct past 
     if (rule->condition == ALERT_ON_ABSENCE && (fleet || rule->within.ns < 2 * step_ns)) {
         return fleet ? refuse_metric(rule) : refuse_window(rule, p, step_ns);
     }
-    status = api_ask_pages(&c->api, "/api/v1/nics?limit=1000", &p->nics);
+    int status = api_ask_pages(&c->api, "/api/v1/nics?limit=1000", &p->nics);
     if (status == EXIT_WELL) {
         status = rule->condition == ALERT_ON_FINDING ? load_findings(c, p)
                  : fleet                             ? load_fleet(c, p, rule->metric)

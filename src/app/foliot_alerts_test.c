@@ -106,7 +106,6 @@ static void play_moment(struct past *p, struct alerts *engine, const struct mome
 static int play(struct past *p, const struct alert_rule *rule)
 {
     static struct alert_config config;
-    struct alerts *engine;
     unsigned told = 0, pages = 0;
 
     config = (struct alert_config){.rules = rule,
@@ -115,7 +114,7 @@ static int play(struct past *p, const struct alert_rule *rule)
                                    .fleet = past_fleet(p),
                                    .blind = span_ns(INT64_MAX / 4)};
     config.routes[0].receivers = 1;
-    engine = alerts_new(&config, (struct mono){p->from_ns});
+    struct alerts *engine = alerts_new(&config, (struct mono){p->from_ns});
     if (engine == NULL) {
         fputs("foliot alerts test: out of memory\n", stderr);
         return EXIT_UNREACHABLE;

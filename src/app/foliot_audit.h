@@ -1,5 +1,7 @@
 /* foliot_audit.h: what the parts of `foliot audit` share. */
 #pragma once
+#include <jansson.h>
+
 #include "app/foliot_audit_report.h"
 #include "core/audit/judge.h"
 #include "service/audit/settings.h"
@@ -42,6 +44,9 @@ struct audit_gate_line {
 };
 void audit_gate_print(const struct audit_gate_line *g); /* as text, or as Nagios reads it */
 int audit_gate_exit(const struct audit_gate_line *g);
+
+/* ---- foliot_audit_tests.c ---- */
+void audit_print_tests(const json_t *tests); /* "tests" of a run */
 
 /* ---- foliot_audit_fleet.c: through the controller ---- */
 bool audit_means_fleet(int argc, char *argv[]);

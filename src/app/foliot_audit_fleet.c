@@ -17,7 +17,7 @@ enum { BAR = 30, LOOK_MS = 200, SHOWN_MOST = 200, PATH_SIZE = 256 };
 static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
 
 struct fleet_options {
-    bool fleet, matrix;
+    bool fleet, matrix, bandwidth, nccl;
     unsigned format;
     int ip; /* 4, 6; 0: whichever there is */
     struct audit_files files;
@@ -145,6 +145,7 @@ static int print_run(struct api *api, json_t *run)
            field_time(run, "started_utc_ns").text, api_text(run, "state"));
     print_line("why", api_text(run, "why"));
     print_line("no matrix", api_text(run, "matrix_why"));
+    print_line("no tests", api_text(run, "tests_why"));
     if (counts == NULL) {
         return EXIT_UNREACHABLE;
     }
@@ -152,6 +153,7 @@ static int print_run(struct api *api, json_t *run)
            api_number_text(counts, "unknown").text, api_number_text(counts, "warn").text,
            api_number_text(counts, "pass").text);
     print_tree(json_object_get(run, "checks"));
+    audit_print_tests(json_object_get(run, "tests"));
     status = print_results(api, id, "fail");
     status = status == EXIT_WELL ? print_results(api, id, "warn") : status;
     puts("");
@@ -248,8 +250,10 @@ static int show_run_of(struct api *api, const struct audit_files *files, const c
 
 static void show_progress(const json_t *run)
 {
-    const int64_t all = json_integer_value(json_object_get(run, "hosts")),
-                  left = json_integer_value(json_object_get(run, "unanswered"));
+    const bool tests = strcmp(api_text(run, "state"), "testing") == 0;
+    const int64_t all = json_integer_value(json_object_get(run, tests ? "tests_planned" : "hosts")),
+                  left = tests ? all - json_integer_value(json_object_get(run, "tests_done"))
+                               : json_integer_value(json_object_get(run, "unanswered"));
     const int done = all > 0 ? (int)((all - left) * BAR / all) : 0;
     char bar[BAR + 1];
 
@@ -257,15 +261,16 @@ static void show_progress(const json_t *run)
         bar[i] = i < done ? '#' : '.';
     }
     bar[BAR] = '\0';
-    fprintf(stderr, "\r[%s] %s: %lld of %lld hosts have answered, look %s ", bar,
-            api_text(run, "state"), (long long)(all - left), (long long)all,
-            api_number_text(run, "look").text);
+    fprintf(stderr, "\r[%s] %s: %lld of %lld %s, look %s ", bar, api_text(run, "state"),
+            (long long)(all - left), (long long)all,
+            tests ? "results have come" : "hosts have answered", api_number_text(run, "look").text);
 }
 
 static bool under_way(const json_t *run)
 {
     return strcmp(api_text(run, "state"), "reading") == 0 ||
            strcmp(api_text(run, "state"), "measuring") == 0 ||
+           strcmp(api_text(run, "state"), "testing") == 0 ||
            strcmp(api_text(run, "state"), "judging") == 0;
 }
 
@@ -304,6 +309,12 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
     json_decref(hosts);
     if (o->matrix) {
         json_object_set_new(body, "matrix", json_true());
+    }
+    if (o->bandwidth) {
+        json_object_set_new(body, "bandwidth", json_true());
+    }
+    if (o->nccl) {
+        json_object_set_new(body, "nccl", json_true());
     }
     if (o->ip != 0) {
         json_object_set_new(body, "family", json_integer(o->ip));
@@ -656,6 +667,8 @@ int audit_fleet(int argc, char *argv[])
         {"fleet", 0, OPTION_FLAG, &o.fleet},
         {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
         {"matrix", 0, OPTION_FLAG, &o.matrix},
+        {"bandwidth", 0, OPTION_FLAG, &o.bandwidth},
+        {"nccl", 0, OPTION_FLAG, &o.nccl},
         {"ip", 0, OPTION_INT, &o.ip, .least = 4, .most = 6},
         {"junit", 0, OPTION_TEXT, &o.files.junit, .expected = "a file"},
         {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},

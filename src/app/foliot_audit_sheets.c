@@ -139,10 +139,9 @@ static void find_program(char path[PATH_MAX])
 {
     static const char name[] = "foliot-inspect";
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof(name));
-    char *slash;
 
     path[n > 0 ? n : 0] = '\0';
-    slash = strrchr(path, '/');
+    char *slash = strrchr(path, '/');
     if (slash != NULL) {
         memcpy(slash + 1, name, sizeof(name));
     }
@@ -213,7 +212,6 @@ char *sheets_inspect_text(const char *root, size_t *ret_size)
 {
     pid_t child = 0;
     int status = 0, fd = root == NULL ? connect_socket() : -ENOENT;
-    char *text;
 
     if (fd < 0) {
         fd = spawn(root, &child);
@@ -223,7 +221,7 @@ char *sheets_inspect_text(const char *root, size_t *ret_size)
                 strerror(-fd));
         return NULL;
     }
-    text = read_all(fd, ret_size);
+    char *text = read_all(fd, ret_size);
     close(fd);
     if (child > 0) {
         (void)waitpid(child, &status, 0);

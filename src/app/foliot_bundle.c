@@ -103,15 +103,13 @@ static bool add_file(FILE *tar, const char *name, const char *path)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t size;
-    char *text;
-    bool done;
 
     if (fd < 0) {
         return true; /* a host without it is no failure */
     }
-    text = slurp(fd, &size);
+    char *text = slurp(fd, &size);
     close(fd);
-    done = text != NULL && tar_add(tar, name, text, size);
+    bool done = text != NULL && tar_add(tar, name, text, size);
     free(text);
     return done;
 }
@@ -201,20 +199,17 @@ static int bundle(const struct target *target, const char *file, const char *con
     const time_t now = time(NULL);
     char name[64];
     struct tm tm;
-    FILE *tar;
-    bool done;
-    int fd;
 
     gmtime_r(&now, &tm);
     strftime(name, sizeof(name), "foliot-support-%Y%m%dT%H%M%SZ.tar", &tm);
     file = file != NULL ? file : name;
-    fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    tar = fd >= 0 ? fdopen(fd, "w") : NULL;
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *tar = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (tar == NULL) {
         fprintf(stderr, "foliot support-bundle: %s: %s\n", file, strerror(errno));
         return EXIT_UNREACHABLE;
     }
-    done = fill_bundle(tar, target, config);
+    bool done = fill_bundle(tar, target, config);
     if (fclose(tar) != 0 || !done) {
         fprintf(stderr, "foliot support-bundle: %s: %s; removed\n", file, strerror(errno));
         unlink(file);

@@ -18,13 +18,13 @@
 int client_open(struct client *client, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd, r;
+    int r;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
         return -ENAMETOOLONG;
     }
     memcpy(address.sun_path, path, strlen(path));
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return -errno;
     }
@@ -84,9 +84,6 @@ int client_send(struct client *client, const char *verb, const char *what)
 /* More bytes into the buffer: > 0, or negative errno. */
 static ssize_t fill(struct client *client, int timeout_ms)
 {
-    ssize_t n;
-    int r;
-
     if (client->size == client->capacity) {
         const size_t capacity = client->capacity == 0 ? 65536 : client->capacity * 2;
         char *grown = capacity <= ANSWER_MAX ? realloc(client->buffer, capacity) : NULL;
@@ -96,11 +93,11 @@ static ssize_t fill(struct client *client, int timeout_ms)
         client->buffer = grown;
         client->capacity = capacity;
     }
-    r = wait_for(client->fd, POLLIN, timeout_ms);
+    int r = wait_for(client->fd, POLLIN, timeout_ms);
     if (r < 0) {
         return r;
     }
-    n = recv(client->fd, client->buffer + client->size, client->capacity - client->size, 0);
+    ssize_t n = recv(client->fd, client->buffer + client->size, client->capacity - client->size, 0);
     if (n == 0) {
         return -ECONNRESET;
     }
@@ -152,7 +149,6 @@ int client_receive(struct client *client, int timeout_ms, json_t **ret_answer)
         const char *end = client->size > looked
                               ? memchr(client->buffer + looked, '\n', client->size - looked)
                               : NULL;
-        ssize_t n;
 
         if (end != NULL) {
             const size_t size = (size_t)(end - client->buffer);
@@ -161,7 +157,7 @@ int client_receive(struct client *client, int timeout_ms, json_t **ret_answer)
             return r;
         }
         looked = client->size;
-        n = fill(client, timeout_ms);
+        ssize_t n = fill(client, timeout_ms);
         if (n < 0 && n != -EAGAIN) {
             return (int)n;
         }
@@ -187,7 +183,6 @@ int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd)
 {
     while (size > 0) {
         const size_t part = client->size < size ? client->size : size;
-        ssize_t n;
         int r;
 
         if (part > 0) {
@@ -199,7 +194,7 @@ int client_copy(struct client *client, size_t size, int timeout_ms, int to_fd)
             size -= part;
             continue;
         }
-        n = fill(client, timeout_ms);
+        ssize_t n = fill(client, timeout_ms);
         if (n < 0 && n != -EAGAIN) {
             return (int)n;
         }

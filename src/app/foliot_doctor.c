@@ -246,7 +246,6 @@ int command_selftest(int argc, char *argv[])
 {
     const struct command *command = command_find("selftest");
     struct options options;
-    int status;
 
     if (argc >= 2 && strcmp(argv[1], "clock") == 0) {
         argv[1] = argv[0];
@@ -265,7 +264,7 @@ int command_selftest(int argc, char *argv[])
             return selftest_nics(argc, argv);
         }
     }
-    status = options_parse(&options, command, argc, argv);
+    int status = options_parse(&options, command, argc, argv);
     if (status == 0 && !options.help) {
         status = show_run(&options, "selftest", render_selftest);
     }

@@ -206,7 +206,6 @@ static int render_jobs(const struct options *options, json_t *const answers[], F
 static void put_process(struct libscols_table *table, const json_t *process)
 {
     struct libscols_line *line = table_line(table);
-    struct cell cell;
 
     table_put(line, 0, field_integer(process, "rank").text);
     table_put(line, 1, field_string(process, "host"));
@@ -214,8 +213,8 @@ static void put_process(struct libscols_table *table, const json_t *process)
     table_put_status(line, 3, field_string(process, "state"));
     table_put(line, 4, field_string(process, "mode"));
     table_put(line, 5, field_integer(process, "peers").text);
-    cell = text_format("%s/%s", field_integer(process, "lanes_usable").text,
-                       field_integer(process, "lanes").text);
+    struct cell cell = text_format("%s/%s", field_integer(process, "lanes_usable").text,
+                                   field_integer(process, "lanes").text);
     table_put(line, 6, cell.text);
     table_put(line, 7, text_flow_rate(number(process, "rate_out_bps")).text);
     table_put(line, 8, text_flow_rate(number(process, "rate_in_bps")).text);
@@ -272,12 +271,11 @@ static struct cell text_network(const struct flow *flow)
 static void put_flow(struct libscols_table *table, const struct flow *flow)
 {
     struct libscols_line *line = table_line(table);
-    struct cell cell;
 
     table_put(line, 0, flow_end_name(&flow->from).text);
     table_put(line, 1, flow_end_name(&flow->to).text);
-    cell = text_format("%" PRId64 "%s%s", flow->lane, flow->standby ? " standby" : "",
-                       flow->pair ? " queue pair" : "");
+    struct cell cell = text_format("%" PRId64 "%s%s", flow->lane, flow->standby ? " standby" : "",
+                                   flow->pair ? " queue pair" : "");
     table_put(line, 2, cell.text);
     cell = text_format("%" PRId64 "→%" PRId64, flow->from.port, flow->to.port);
     table_put(line, 3, cell.text);
@@ -492,7 +490,6 @@ int command_jobs(int argc, char *argv[])
     struct options options;
     const struct words words = take_words(&argc, argv);
     const bool compare = words.count > 0 && strcmp(words.list[0], "compare") == 0;
-    int status;
 
     if (words.count > 0 && words.count != (compare ? 3 : 1)) {
         fprintf(stderr, "foliot jobs: %s\n",
@@ -508,7 +505,7 @@ int command_jobs(int argc, char *argv[])
         fputs("foliot jobs: --save: of which job?\n", stderr);
         return EXIT_USAGE;
     }
-    status = options_parse(&options, command_find("jobs"), argc, argv);
+    int status = options_parse(&options, command_find("jobs"), argc, argv);
     if (status == 0 && !options.help) {
         status = compare ? jobs_compare_files(words.list[1], words.list[2], options.json, stdout)
                  : wanted != NULL ? show_run(&options, "lanes", render_job)

@@ -73,22 +73,19 @@ static void count_processes(struct run *run, json_t *const answers[], size_t cou
 static int load(struct run *run, const char *path)
 {
     json_error_t error;
-    json_t *answers;
-    size_t count;
     json_t **list;
-    int r;
 
     run->file = json_load_file(path, 0, &error);
     foreign_show(run->file, NULL);
     run->job = field_string(run->file, "job");
-    answers = json_object_get(run->file, "answers");
+    json_t *answers = json_object_get(run->file, "answers");
     if (strcmp(field_string(run->file, "kind"), "job-run") != 0 || !json_is_array(answers)) {
         fprintf(stderr, "foliot jobs: %s: expected a file of `foliot jobs ID --save FILE`%s%s\n",
                 path, run->file == NULL ? ", found: " : "",
                 run->file == NULL ? foreign_text(error.text).text : "");
         return -EINVAL;
     }
-    count = json_array_size(answers);
+    size_t count = json_array_size(answers);
     list = calloc(count + 1, sizeof(*list));
     for (size_t i = 0; list != NULL && i < count; i++) {
         list[i] = json_array_get(answers, i);
@@ -97,7 +94,7 @@ static int load(struct run *run, const char *path)
         jobs_drop_earlier_runs(list, count);
         count_processes(run, list, count);
     }
-    r = list == NULL ? -ENOMEM : flows_collect(&run->flows, list, count, run->job);
+    int r = list == NULL ? -ENOMEM : flows_collect(&run->flows, list, count, run->job);
     free(list);
     return r;
 }
@@ -457,7 +454,6 @@ static json_t *json_run(const struct run *run)
 static int print_json(const struct comparison *c, const char *verdict, FILE *out)
 {
     json_t *flows = json_array();
-    json_t *root;
 
     for (size_t i = 0; i < c->pair_count; i++) {
         const struct pair *pair = &c->pairs[i];
@@ -468,9 +464,9 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
                              "first", json_flow(pair->first), "second", json_flow(pair->second),
                              "stands_out", (int)pair->slow));
     }
-    root = json_pack("{s:i,s:s,s:o,s:o,s:o,s:s}", "version", 1, "kind", "job-comparison", "first",
-                     json_run(&c->runs[0]), "second", json_run(&c->runs[1]), "flows", flows, "text",
-                     verdict);
+    json_t *root = json_pack("{s:i,s:s,s:o,s:o,s:o,s:s}", "version", 1, "kind", "job-comparison",
+                             "first", json_run(&c->runs[0]), "second", json_run(&c->runs[1]),
+                             "flows", flows, "text", verdict);
     if (root == NULL) {
         return -ENOMEM;
     }

@@ -191,7 +191,6 @@ static int compare(struct api *a, const char *first, const char *second)
 int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_count)
 {
     struct api a;
-    int status;
 
     api_init(&a, "jobs");
     const int r = api_parse(&a, NULL, argc, argv);
@@ -201,9 +200,9 @@ int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_co
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    status = word_count == 0   ? list(&a)
-             : word_count == 1 ? one(&a, words[0])
-                               : compare(&a, words[1], words[2]);
+    int status = word_count == 0   ? list(&a)
+                 : word_count == 1 ? one(&a, words[0])
+                                   : compare(&a, words[1], words[2]);
     api_done(&a);
     return status;
 }

@@ -112,10 +112,9 @@ static int replace_file(const char *path, const char *text, bool must_be_new)
 static int make_new(const struct keygen *k)
 {
     char line[128];
-    int r;
 
     key_line(k->id != 0 ? k->id : 1, time(NULL), line, sizeof(line));
-    r = replace_file(k->path, line, true);
+    int r = replace_file(k->path, line, true);
     sodium_memzero(line, sizeof(line));
     if (r == -EEXIST) {
         fprintf(stderr,

@@ -21,7 +21,6 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
 {
     struct libscols_line *line = table_line(table);
     int64_t now, since, value;
-    struct cell cell;
 
     table_put(line, 0, answer_host(answer));
     table_put(line, 1, field_integer(nic, "nic").text);
@@ -36,8 +35,8 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
     table_put(line, 8, field_integer(nic, "flaps_minute").text);
     table_put(line, 9, field_integer(nic, "flaps_hour").text);
     table_put(line, 10, field_integer(nic, "flaps_day").text);
-    cell = text_format("%s/%s", field_integer(nic, "rx_errors").text,
-                       field_integer(nic, "tx_errors").text);
+    struct cell cell = text_format("%s/%s", field_integer(nic, "rx_errors").text,
+                                   field_integer(nic, "tx_errors").text);
     table_put(line, 11, cell.text);
     cell = text_format("%s/%s", field_integer(nic, "rx_dropped").text,
                        field_integer(nic, "tx_dropped").text);

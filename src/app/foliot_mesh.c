@@ -114,14 +114,13 @@ static void map_add_edge(struct map *map, const json_t *answer, const json_t *ed
     const json_t *paths = json_object_get(edge, "paths");
     int64_t local = -1, peer = -1;
     struct map_cell worst = {.owd_us = NAN};
-    size_t from, to;
 
     if (!field_get(edge, "local_nic", &local) || !field_get(edge, "peer_nic", &peer)) {
         return;
     }
-    from = map_find(map, local, answer_host(answer), field_string(edge, "local_name"), true);
-    to = map_find(map, peer, field_string(edge, "peer_host"), field_string(edge, "peer_name"),
-                  false);
+    size_t from = map_find(map, local, answer_host(answer), field_string(edge, "local_name"), true);
+    size_t to = map_find(map, peer, field_string(edge, "peer_host"),
+                         field_string(edge, "peer_name"), false);
     if (from == SIZE_MAX || to == SIZE_MAX) {
         return;
     }
@@ -357,12 +356,12 @@ static void put_path(struct libscols_table *table, const struct path_row *row)
     const json_t *out = json_object_get(row->path, "out"), *in = json_object_get(row->path, "in");
     const double a = owd_of(out, "owd_ns_p50"), b = owd_of(in, "owd_ns_p50");
     struct libscols_line *line = table_line(table);
-    struct cell cell;
     int64_t rtt;
 
-    cell = text_format("%.30s/%.16s <> %.30s/%.16s", answer_host(row->answer),
-                       field_string(row->edge, "local_name"), field_string(row->edge, "peer_host"),
-                       field_string(row->edge, "peer_name"));
+    struct cell cell =
+        text_format("%.30s/%.16s <> %.30s/%.16s", answer_host(row->answer),
+                    field_string(row->edge, "local_name"), field_string(row->edge, "peer_host"),
+                    field_string(row->edge, "peer_name"));
     table_put(line, 0, cell.text);
     cell = text_format("%s:%s", field_integer(row->path, "path").text,
                        field_integer(row->path, "port").text);
@@ -416,7 +415,6 @@ static int print_paths(const struct map *map, const struct options *options,
 static int render_mesh(const struct options *options, json_t *const answers[], FILE *out)
 {
     struct map *map = calloc(1, sizeof(*map));
-    int status;
 
     if (map == NULL) {
         return EXIT_UNREACHABLE;
@@ -428,7 +426,7 @@ static int render_mesh(const struct options *options, json_t *const answers[], F
         return EXIT_NOT_WELL;
     }
     print_map(map, options, out);
-    status = print_paths(map, options, answers, out);
+    int status = print_paths(map, options, answers, out);
     free(map);
     return status;
 }

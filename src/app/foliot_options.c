@@ -17,13 +17,11 @@
 
 static int add_target(struct options *o, const char *name, const char *directory, const char *rest)
 {
-    struct target *t;
-
     if (o->target_count == TARGET_MAX) {
         fprintf(stderr, "foliot: more than %d agents\n", TARGET_MAX);
         return EXIT_USAGE;
     }
-    t = &o->targets[o->target_count];
+    struct target *t = &o->targets[o->target_count];
     if ((size_t)snprintf(t->name, sizeof(t->name), "%s", name) >= sizeof(t->name) ||
         (size_t)snprintf(t->path, sizeof(t->path), "%s%s", directory, rest) >= sizeof(t->path)) {
         fprintf(stderr, "foliot: the socket's name is too long: %s%s\n", directory, rest);

@@ -26,17 +26,16 @@ static void default_name(const char *host, char *buffer, size_t size)
 static int save(struct client *client, const json_t *answer, const char *path)
 {
     int64_t size = 0;
-    int fd, r;
 
     if (!field_get(answer, "size_bytes", &size) || size < 0) {
         return -EPROTO;
     }
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         fprintf(stderr, "foliot record: %s: %s\n", path, strerror(errno));
         return -EPROTO; /* said */
     }
-    r = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
+    int r = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
     if (r == 0 && fsync(fd) < 0) {
         r = -errno;
     }

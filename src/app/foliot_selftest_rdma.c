@@ -344,7 +344,6 @@ int selftest_rdma(int argc, char *argv[])
 {
     struct selftest_rdma *s = calloc(1, sizeof(*s));
     struct rdma_verbs *verbs = NULL;
-    int status;
 
     if (s == NULL) {
         fputs("foliot selftest rdma: out of memory\n", stderr);
@@ -352,7 +351,7 @@ int selftest_rdma(int argc, char *argv[])
     }
     s->rounds = ROUNDS_USUAL;
     s->watch_ms = WATCH_MS;
-    status = take_options(s, argc, argv);
+    int status = take_options(s, argc, argv);
     if (status != EXIT_WELL) {
         free(s);
         return status == COMMAND_HELPED ? EXIT_WELL : status;

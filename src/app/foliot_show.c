@@ -167,10 +167,9 @@ void table_put(struct libscols_line *line, size_t column, const char *text)
 void table_put_status(struct libscols_line *line, size_t column, const char *text)
 {
     const char *colour = colour_name(colour_of_status(text));
-    struct libscols_cell *cell;
 
     table_put(line, column, *text != '\0' ? text : "–");
-    cell = line != NULL ? scols_line_get_cell(line, column) : NULL;
+    struct libscols_cell *cell = line != NULL ? scols_line_get_cell(line, column) : NULL;
     if (cell != NULL && colour != NULL) {
         (void)scols_cell_set_color(cell, colour);
     }

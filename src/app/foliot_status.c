@@ -10,12 +10,14 @@
 static void print_finding(const json_t *finding, FILE *out)
 {
     const bool open = field_true(finding, "open");
+    const char *fault = json_string_value(json_object_get(finding, "fault"));
     int64_t since;
 
     fprintf(out, "%s%s%s  %s\n", colour_begin(out, open ? COLOUR_BAD : COLOUR_DIM),
             open ? "OPEN  " : "closed", colour_end(out), field_string(finding, "text"));
     if (field_get(finding, "since_fleet_ns", &since)) {
-        fprintf(out, "        %sfleet time %" PRId64 "%s\n", colour_begin(out, COLOUR_DIM), since,
+        fprintf(out, "        %sfleet time %" PRId64 "%s%s%s\n", colour_begin(out, COLOUR_DIM),
+                since, fault != NULL ? ", fault " : "", fault != NULL ? fault : "",
                 colour_end(out));
     }
 }
@@ -95,7 +97,6 @@ static void put_host(struct libscols_table *table, const char *host, const json_
     const json_t *clock = json_object_get(answer, "clock"), *mesh = json_object_get(answer, "mesh");
     const json_t *links = json_object_get(answer, "links"), *cost = json_object_get(answer, "cost");
     struct libscols_line *line = table_line(table);
-    struct cell open;
 
     table_put(line, 0, host);
     if (answer == NULL) {
@@ -111,7 +112,7 @@ static void put_host(struct libscols_table *table, const char *host, const json_
     table_put(line, 7, field_integer(links, "nics_up").text);
     table_put(line, 8, field_integer(links, "flaps_hour").text);
     table_put(line, 9, field_ppm(cost, "cpu_ppm").text);
-    open = text_format("%zu", json_array_size(json_object_get(answer, "findings")));
+    struct cell open = text_format("%zu", json_array_size(json_object_get(answer, "findings")));
     table_put(line, 10, open.text);
 }
 
@@ -195,7 +196,6 @@ static void print_change(const struct options *options, json_t *answer, FILE *ou
 static int findings_of_fleet(int argc, char *argv[])
 {
     struct api api;
-    int status;
     size_t i;
     json_t *finding;
 
@@ -207,7 +207,7 @@ static int findings_of_fleet(int argc, char *argv[])
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    status = api_ask(&api, "GET", "/api/v1/findings?open=true&limit=1000", NULL);
+    int status = api_ask(&api, "GET", "/api/v1/findings?open=true&limit=1000", NULL);
     if (status == EXIT_WELL && api.json) {
         api_print(&api);
     } else if (status == EXIT_WELL) {

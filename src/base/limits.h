@@ -53,3 +53,9 @@ _Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHU
 #define AUDIT_ROUNDS_MAX    (1 << 15)
 #define AUDIT_RATE_MAX      2000 /* packets a second that a host sends where no job runs */
 #define AUDIT_RATE_BUSY_MAX 500  /* beside a job */
+/* Of tests of bandwidth and collectives (core/audit/perf.h), the same. */
+#define AUDIT_STEPS_MAX   128 /* of a plan */
+#define AUDIT_STEP_MS_MAX 60000
+#define AUDIT_PLAN_MS_MAX 600000
+#define AUDIT_RANKS_MAX   4096
+#define AUDIT_LANES_MAX   64

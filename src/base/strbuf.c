@@ -16,10 +16,9 @@ void strbuf_add(struct strbuf *s, const char *format, ...)
 {
     const size_t used = s->length < s->size ? s->length : s->size;
     va_list arguments;
-    int n;
 
     va_start(arguments, format);
-    n = vsnprintf(s->size > 0 ? s->text + used : NULL, s->size - used, format, arguments);
+    int n = vsnprintf(s->size > 0 ? s->text + used : NULL, s->size - used, format, arguments);
     va_end(arguments);
     if (n > 0) {
         s->length += (size_t)n;

@@ -50,7 +50,6 @@ static bool slept(const struct clock_page_head *head, int64_t raw_ns, int64_t co
 {
     const int64_t apart = (int64_t)(((uint64_t)coarse_ns - (uint64_t)head->pass_coarse) -
                                     ((uint64_t)raw_ns - (uint64_t)head->pass_raw));
-    int64_t suspended;
 
     if (__builtin_expect((apart < SUSPECT_NS && apart > -SUSPECT_NS) || head->pass_raw == 0, 1) &&
         __builtin_expect(page_map.oscillator.host == NULL, 1)) {
@@ -59,8 +58,8 @@ static bool slept(const struct clock_page_head *head, int64_t raw_ns, int64_t co
     if (head->pass_raw == 0) {
         return false;
     }
-    suspended = (read_ns(CLOCK_BOOTTIME) - page_map.boot_offset_ns) -
-                (read_ns(CLOCK_MONOTONIC) - page_map.mono_offset_ns);
+    int64_t suspended = (read_ns(CLOCK_BOOTTIME) - page_map.boot_offset_ns) -
+                        (read_ns(CLOCK_MONOTONIC) - page_map.mono_offset_ns);
     if (page_map.oscillator.host != NULL) {
         suspended += oscillator_suspended_ns(page_map.oscillator.host, raw_ns);
     }
@@ -104,14 +103,13 @@ static enum foliot_status from_raw(int64_t c_ns, int64_t raw_ns, int64_t widen_n
     const struct clock_page_memory *memory = memory_at(raw_ns);
     struct clock_page_head head;
     struct clock_page_reading reading;
-    int64_t c, now;
 
     if (__builtin_expect(memory == NULL, 0)) {
         return no_time(FOLIOT_UNKNOWN, ret_time);
     }
     raw_ns -= page_map.mono_offset_ns;
-    now = host_time(raw_ns);
-    c = c_ns == INT64_MAX ? now : host_time(c_ns - page_map.mono_offset_ns);
+    int64_t now = host_time(raw_ns);
+    int64_t c = c_ns == INT64_MAX ? now : host_time(c_ns - page_map.mono_offset_ns);
     if (__builtin_expect(!clock_page_read_at(memory, c, now, &head, &reading), 0)) {
         page_map_retry(&page_map, raw_ns);
         return no_time(FOLIOT_UNKNOWN, ret_time);
@@ -162,13 +160,13 @@ static void sandwich(clockid_t id, int64_t *ret_raw_ns, int64_t *ret_ns, int64_t
 /* A stamp of a steered clock; not before raw time since_ns, from when on it wasn't set. */
 static enum foliot_status from_clock(clockid_t id, int64_t stamp_ns, struct foliot_time *ret_time)
 {
-    int64_t raw_ns, now_ns, half_ns, age_ns;
+    int64_t raw_ns, now_ns, half_ns;
 
     sandwich(id, &raw_ns, &now_ns, &half_ns);
     if (!plausible(stamp_ns, now_ns)) {
         return no_time(FOLIOT_UNKNOWN, ret_time);
     }
-    age_ns = now_ns - stamp_ns;
+    int64_t age_ns = now_ns - stamp_ns;
     return from_raw(raw_ns - age_ns, raw_ns,
                     half_ns + (age_ns > 0 ? age_ns : -age_ns) / (1000000 / STEERING_PPM) + 1,
                     ret_time);
@@ -186,13 +184,12 @@ static bool was_set_since(int64_t realtime_ns)
     const int64_t now_ns = read_ns(CLOCK_REALTIME);
     const struct clock_page_memory *memory = memory_at(raw_ns);
     struct clock_page page;
-    int64_t apart;
 
     if (memory == NULL || !clock_page_read(memory, &page)) {
         return true;
     }
-    apart = (int64_t)(((uint64_t)now_ns - (uint64_t)page.terms.pass_coarse) -
-                      ((uint64_t)raw_ns - (uint64_t)page.terms.pass_raw));
+    int64_t apart = (int64_t)(((uint64_t)now_ns - (uint64_t)page.terms.pass_coarse) -
+                              ((uint64_t)raw_ns - (uint64_t)page.terms.pass_raw));
     return (page.terms.pass_raw != 0 && (apart > SUSPECT_NS || apart < -SUSPECT_NS)) ||
            host_time(raw_ns - (now_ns - realtime_ns)) < page.realtime_since;
 }
@@ -211,14 +208,13 @@ enum foliot_status foliot_from_nic(const char *nic, int64_t nic_ns, struct folio
     const int64_t coarse_ns = read_ns(CLOCK_REALTIME_COARSE);
     const struct clock_page_memory *memory = memory_at(raw_ns);
     struct clock_page page;
-    struct clock_page_head head;
 
     if (memory == NULL || !clock_page_read(memory, &page)) {
         return no_time(FOLIOT_UNKNOWN, ret_time);
     }
-    head = (struct clock_page_head){.pass_raw = page.terms.pass_raw,
-                                    .pass_coarse = page.terms.pass_coarse,
-                                    .pass_suspended = page.terms.pass_suspended};
+    struct clock_page_head head = {.pass_raw = page.terms.pass_raw,
+                                   .pass_coarse = page.terms.pass_coarse,
+                                   .pass_suspended = page.terms.pass_suspended};
     if (slept(&head, raw_ns - page_map.mono_offset_ns, coarse_ns)) {
         return no_time(FOLIOT_DISRUPTED, ret_time);
     }

@@ -79,13 +79,12 @@ static int replace(struct page_map *map, int fd, const struct stat *found)
     void **slot = &map->slots[map->opened % PAGE_MAP_SLOTS];
     void *memory =
         mmap(*slot, CLOCK_PAGE_SIZE, PROT_READ, MAP_SHARED | (*slot ? MAP_FIXED : 0), fd, 0);
-    int r;
 
     if (memory == MAP_FAILED) {
         return -errno;
     }
     *slot = memory; /* a bad one's slot is used again */
-    r = check(memory);
+    int r = check(memory);
     if (r == 0) {
         map->opened++;
         map->device = found->st_dev;
@@ -100,7 +99,7 @@ static int open_locked(struct page_map *map)
     const char *dir = secure_getenv("FOLIOT_RUNTIME_DIR");
     char path[PATH_SIZE];
     struct stat found;
-    int fd, r;
+    int r;
 
     if (dir == NULL || *dir == 0) {
         dir = RUNTIME_DIR;
@@ -118,7 +117,7 @@ static int open_locked(struct page_map *map)
             }
         }
     }
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return -errno;
     }

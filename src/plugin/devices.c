@@ -216,7 +216,6 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
 {
     struct device *found = calloc(FOUND_MAX, sizeof(*found));
     struct ifaddrs *list = NULL;
-    int count;
 
     if (found == NULL) {
         return -ENOMEM;
@@ -230,7 +229,7 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
         filter = NULL;
     }
     const bool named = filter != NULL && filter[0] != '^';
-    count = gather(list, filter, false, found);
+    int count = gather(list, filter, false, found);
     if (count == 0 && !named) {
         count = gather(list, filter, true, found);
     }
@@ -262,10 +261,9 @@ bool devices_of_agent(const char *folder, char *ret_filter, size_t size)
     struct clock_page page;
     size_t used = 1;
     bool good = false;
-    int fd;
 
     snprintf(path, sizeof(path), "%s/" CLOCK_PAGE_NAME, folder);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return false;
     }

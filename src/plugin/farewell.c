@@ -64,8 +64,12 @@ void farewell_write(const struct transport_summary *sum, const struct profiler_s
 
     strbuf_add(&t, "after ");
     add_time(&t, sum->ran_ns);
-    strbuf_add(&t, ": %.3f GB sent, %.3f GB received", (double)sum->bytes_out / 1e9,
-               (double)sum->bytes_in / 1e9);
+    strbuf_add(&t, ": %.3f GB sent", (double)sum->bytes_out / 1e9);
+    if (sum->written > 0 && sum->bytes_out > 0) {
+        strbuf_add(&t, " (%.0f %% of it written by NICs directly to its place)",
+                   100.0 * (double)sum->written / (double)sum->bytes_out);
+    }
+    strbuf_add(&t, ", %.3f GB received", (double)sum->bytes_in / 1e9);
     add_faults(&t, sum);
     if (sum->parted > 0) {
         strbuf_add(&t, "; lost: ");

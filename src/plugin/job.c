@@ -56,12 +56,11 @@ static bool number(const char *variable, uint32_t *ret)
 {
     const char *value = getenv(variable);
     char *end;
-    unsigned long number;
 
     if (value == NULL || value[0] < '0' || value[0] > '9') {
         return false;
     }
-    number = strtoul(value, &end, 10);
+    unsigned long number = strtoul(value, &end, 10);
     if (*end != 0 || number > INT32_MAX) {
         return false;
     }

@@ -16,20 +16,17 @@
 #define COMM_MAX        65536
 #define EXPORT          __attribute__((visibility("default")))
 
-static char
-    registered; /* host memory needs no registration; NCCL wants something that isn't NULL */
+static char context; /* NCCL wants something that isn't NULL */
 
 /* -- registration, flush, closing: the same in all versions ----------------------------------- */
 
 static enum nccl_result reg_mr(void *comm, void *data, size_t size, int type, void **mhandle)
 {
-    (void)comm;
-    (void)data;
-    (void)size;
+    (void)comm; /* known to all NICs: registration_is_global */
     if (type != NCCL_POINTER_HOST) {
         return NCCL_INVALID_USAGE; /* ptrSupport says so */
     }
-    *mhandle = &registered;
+    *mhandle = plugin_register(data, size);
     return NCCL_SUCCESS;
 }
 
@@ -41,7 +38,7 @@ static enum nccl_result reg_mr_int(void *comm, void *data, int size, int type, v
 static enum nccl_result dereg_mr(void *comm, void *mhandle)
 {
     (void)comm;
-    (void)mhandle;
+    plugin_deregister(mhandle);
     return NCCL_SUCCESS;
 }
 
@@ -86,14 +83,13 @@ static enum nccl_result irecv(void *comm, int n, void **data, const size_t *size
                               bool staged, void *parent, void **request)
 {
     struct transport_request *out = NULL;
-    int r;
 
     *request = NULL;
     if (n != 1) {
         return NCCL_INVALID_ARGUMENT; /* maxRecvs says 1 */
     }
-    r = transport_receive(comm, data[0], sizes[0], tags != NULL ? tags[0] : 0, staged, parent,
-                          &out);
+    int r = transport_receive(comm, data[0], sizes[0], tags != NULL ? tags[0] : 0, staged, parent,
+                              &out);
     *request = out;
     return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
@@ -207,26 +203,27 @@ static enum nccl_result init_v10(nccl_logger logger, nccl_profiler_callback prof
     return plugin_init(logger);
 }
 
-static enum nccl_result init_v11(void **context, uint64_t comm_id, struct nccl_net_config *config,
-                                 nccl_logger logger, nccl_profiler_callback profiler)
+static enum nccl_result init_v11(void **ret_context, uint64_t comm_id,
+                                 struct nccl_net_config *config, nccl_logger logger,
+                                 nccl_profiler_callback profiler)
 {
     (void)comm_id;
     (void)config;
     (void)profiler;
-    *context = &registered;
+    *ret_context = &context;
     return plugin_init(logger);
 }
 
-static enum nccl_result finalize(void *context)
+static enum nccl_result finalize(void *ours)
 {
-    (void)context;
+    (void)ours;
     plugin_finalize();
     return NCCL_SUCCESS;
 }
 
-static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm)
+static enum nccl_result listen_v11(void *ours, int device, void *handle, void **listen_comm)
 {
-    (void)context;
+    (void)ours;
     return plugin_listen(device, handle, listen_comm);
 }
 
@@ -245,10 +242,10 @@ static enum nccl_result connect_v10(int device, struct nccl_net_config *config, 
     return plugin_connect(device, handle, send_comm);
 }
 
-static enum nccl_result connect_v11(void *context, int device, void *handle, void **send_comm,
+static enum nccl_result connect_v11(void *ours, int device, void *handle, void **send_comm,
                                     struct nccl_device_handle **on_gpu)
 {
-    (void)context;
+    (void)ours;
     (void)on_gpu;
     return plugin_connect(device, handle, send_comm);
 }

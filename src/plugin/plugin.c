@@ -37,6 +37,7 @@ struct plugin {
     struct transport *transport;
     pthread_mutex_t words_lock; /* the last in the order */
     char last_text[512];        /* of a failure: logged once */
+    int refused;                /* atomic: that memory could not be registered has been logged */
     int alone; /* atomic: transports that pay what is owed after their last communicator */
 };
 
@@ -48,10 +49,8 @@ static struct plugin plugin = {.lock = PTHREAD_MUTEX_INITIALIZER,
 /* Whether that wasn't the last failure told. */
 static bool is_news(const char *text)
 {
-    bool news;
-
     pthread_mutex_lock(&plugin.words_lock);
-    news = strncmp(plugin.last_text, text, sizeof(plugin.last_text) - 1) != 0;
+    bool news = strncmp(plugin.last_text, text, sizeof(plugin.last_text) - 1) != 0;
     snprintf(plugin.last_text, sizeof(plugin.last_text), "%s", text);
     pthread_mutex_unlock(&plugin.words_lock);
     return news;
@@ -71,18 +70,11 @@ static void say(void *context, enum transport_level level, const char *text)
     }
 }
 
-enum nccl_result plugin_failed(int r)
+static enum nccl_result result_of(int r)
 {
-    const char *text = transport_why();
-
-    if (r == 0) {
-        return NCCL_SUCCESS;
-    }
-    if (text[0] == 0) {
-        text = strerror(-r);
-    }
-    say(NULL, TRANSPORT_WARN, text);
     switch (r) {
+    case 0:
+        return NCCL_SUCCESS;
     case -ECONNABORTED:
     case -EBADMSG:
         return NCCL_REMOTE_ERROR;
@@ -98,6 +90,26 @@ enum nccl_result plugin_failed(int r)
     default:
         return NCCL_SYSTEM_ERROR;
     }
+}
+
+enum nccl_result plugin_failed(int r)
+{
+    const char *text = transport_why();
+
+    if (r < 0) {
+        say(NULL, TRANSPORT_WARN, text[0] != 0 ? text : strerror(-r));
+    }
+    return result_of(r);
+}
+
+/* While it starts: which step failed, in NCCL's log. */
+static int step_failed(const char *step, int r)
+{
+    char text[256];
+
+    snprintf(text, sizeof(text), "%s: %s", step, strerror(-r));
+    say(NULL, TRANSPORT_WARN, text);
+    return r;
 }
 
 /* -- the transport ---------------------------------------------------------------------------- */
@@ -127,7 +139,7 @@ static int find_devices(void)
                              (int)ARRAY_COUNT(plugin.devices));
     }
     if (count < 0) {
-        return count;
+        return step_failed("this host's NICs can't be listed", count);
     }
     if (count == 0) {
         char text[640];
@@ -217,6 +229,7 @@ static int open_transport(void)
         .checksum = plugin.settings.checksum,
         .no_credit = !plugin.settings.credit,
         .no_repath = !plugin.settings.repath,
+        .direct = plugin.settings.writes == PLUGIN_DIRECT,
         .priority = plugin.settings.priority,
         .traffic_class = plugin.settings.traffic_class,
         .port_low = plugin.settings.port_low,
@@ -231,16 +244,15 @@ static int open_transport(void)
         .say = say,
         .ended = ended,
     };
-    int r;
 
     for (uint32_t i = 0; i < plugin.device_count; i++) {
         nics[i] = (struct transport_nic){.address = plugin.devices[i].address,
                                          .bind_device = plugin.device_count > 1};
         memcpy(nics[i].name, plugin.devices[i].name, sizeof(nics[i].name));
     }
-    r = open_world(&plugin.world);
+    int r = open_world(&plugin.world);
     if (r < 0) {
-        return r;
+        return step_failed("sockets can't be opened", r);
     }
     config.io = tcp_io(plugin.world->tcp);
     config.rdma = plugin.world->rdma != NULL ? rdma_io(plugin.world->rdma) : NULL;
@@ -249,8 +261,9 @@ static int open_transport(void)
     if (r < 0) {
         close_world(plugin.world);
         plugin.world = NULL;
+        return step_failed("the transport can't be started", r);
     }
-    return r;
+    return 0;
 }
 
 /* Other threads of the parent may have held them. */
@@ -292,7 +305,7 @@ enum nccl_result plugin_init(nccl_logger logger)
         plugin.users++;
     }
     pthread_mutex_unlock(&plugin.lock);
-    return plugin_failed(r);
+    return result_of(r); /* the step that failed is in the log */
 }
 
 static void say_farewell(void)
@@ -353,6 +366,37 @@ __attribute__((destructor)) static void unload(void)
     }
 }
 
+/* -- memory ----------------------------------------------------------------------------------- */
+
+static char unregistered; /* what NCCL gets for memory that no NIC knows: not NULL */
+
+void *plugin_register(void *data, size_t size)
+{
+    struct transport_memory *memory = NULL;
+
+    if (plugin.transport == NULL || plugin.pid != getpid()) {
+        return &unregistered;
+    }
+    const int r = transport_memory_add(plugin.transport, data, size, &memory);
+    if (r < 0 && !__atomic_exchange_n(&plugin.refused, 1, __ATOMIC_RELAXED)) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "no NIC takes %zu bytes of memory as NCCL registered them: %s; expected a `ulimit "
+                 "-l` of unlimited; such memory is copied",
+                 size, strerror(-r));
+        say(NULL, TRANSPORT_WARN, text);
+    }
+    return memory != NULL ? (void *)memory : &unregistered;
+}
+
+void plugin_deregister(void *mhandle)
+{
+    if (mhandle != &unregistered && mhandle != NULL && plugin.transport != NULL &&
+        plugin.pid == getpid()) {
+        transport_memory_remove(plugin.transport, mhandle);
+    }
+}
+
 bool plugin_unhinted(void)
 {
     return plugin.settings.unhinted;
@@ -375,12 +419,10 @@ static bool known(int device)
 
 enum nccl_result plugin_describe(int device, struct nic_description *ret)
 {
-    struct device *nic;
-
     if (!known(device)) {
         return NCCL_INVALID_ARGUMENT;
     }
-    nic = &plugin.devices[device];
+    struct device *nic = &plugin.devices[device];
     *ret = (struct nic_description){.name = nic->name,
                                     .pci_path = nic->pci_path[0] != 0 ? nic->pci_path : NULL,
                                     .guid = nic->guid,
@@ -394,13 +436,12 @@ enum nccl_result plugin_describe(int device, struct nic_description *ret)
 enum nccl_result plugin_listen(int device, void *handle, void **listen_comm)
 {
     struct transport_listener *listener = NULL;
-    int r;
 
     *listen_comm = NULL;
     if (!known(device) || plugin.transport == NULL) {
         return NCCL_INVALID_ARGUMENT;
     }
-    r = transport_listen(plugin.transport, (uint32_t)device, handle, &listener);
+    int r = transport_listen(plugin.transport, (uint32_t)device, handle, &listener);
     *listen_comm = listener;
     return plugin_failed(r);
 }
@@ -409,7 +450,6 @@ enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
 {
     struct transport_comm *comm = NULL;
     uint64_t state;
-    int r;
 
     *send_comm = NULL;
     if (!known(device) || plugin.transport == NULL) {
@@ -417,7 +457,7 @@ enum nccl_result plugin_connect(int device, void *handle, void **send_comm)
     }
     /* NCCL passes the same bytes at each poll; where we are in connecting lies among them. */
     memcpy(&state, (char *)handle + STATE_OFFSET, sizeof(state));
-    r = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
+    int r = transport_connect(plugin.transport, (uint32_t)device, handle, &state, &comm);
     memcpy((char *)handle + STATE_OFFSET, &state, sizeof(state));
     *send_comm = comm;
     return plugin_failed(r);

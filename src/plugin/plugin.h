@@ -11,11 +11,14 @@
 
 /* What carries lanes. auto: queue pairs where both ends have them; roce: the same, and it is said aloud where they haven't. */
 enum plugin_carrier { PLUGIN_TCP, PLUGIN_AUTO, PLUGIN_ROCE };
+/* What queue pairs carry: copies of all bytes; or large messages right from and to memory that NCCL registered. */
+enum plugin_writes { PLUGIN_COPY, PLUGIN_DIRECT };
 enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
 struct settings {
     enum plugin_mode mode;
     enum plugin_carrier carrier;
+    enum plugin_writes writes;
     uint32_t lanes; /* 0: by the NICs' speed */
     uint32_t standbys;
     uint32_t sockets;
@@ -60,6 +63,10 @@ enum nccl_result plugin_describe(int device, struct nic_description *ret);
 enum nccl_result plugin_listen(int device, void *handle, void **listen_comm);
 enum nccl_result plugin_connect(int device, void *handle, void **send_comm);
 enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);
+
+/* Lets NICs read and write it, where they do (FOLIOT_RDMA=direct). Never NULL: what no NIC takes is copied. */
+void *plugin_register(void *data, size_t size);
+void plugin_deregister(void *mhandle);
 
 /* Logs a failure at WARN, once per text, and says what NCCL is to be told. */
 enum nccl_result plugin_failed(int r);

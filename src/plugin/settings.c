@@ -38,12 +38,11 @@ static double number(nccl_logger logger, const char *variable, double low, doubl
 {
     const char *value = getenv(variable);
     char *end;
-    double number;
 
     if (value == NULL || value[0] == 0) {
         return otherwise;
     }
-    number = strtod(value, &end);
+    double number = strtod(value, &end);
     if (*end != 0 || !(number >= low && number <= high)) {
         WARN(logger,
              "NET/" PLUGIN_NAME ": %s=%s is not a number from %g to %g: its default is taken",
@@ -57,13 +56,12 @@ static void ports(nccl_logger logger, struct settings *settings)
 {
     const char *value = getenv("FOLIOT_PORT_RANGE");
     char *end;
-    unsigned long low, high;
 
     if (value == NULL || value[0] == 0) {
         return;
     }
-    low = strtoul(value, &end, 10);
-    high = *end == '-' ? strtoul(end + 1, &end, 10) : low;
+    unsigned long low = strtoul(value, &end, 10);
+    unsigned long high = *end == '-' ? strtoul(end + 1, &end, 10) : low;
     if (*end != 0 || low < 1 || high > UINT16_MAX || low > high) {
         WARN(logger, "NET/" PLUGIN_NAME ": FOLIOT_PORT_RANGE=%s is not LOW-HIGH: any port", value);
         return;
@@ -101,6 +99,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
 {
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
     static const char *const carriers[] = {"tcp", "auto", "roce", NULL};
+    static const char *const writes[] = {"copy", "direct", NULL};
     static const char *const priorities[] = {"low", "normal", "high", NULL};
     static const char *const marks[] = {"none", "dscp", NULL};
     const char *sysfs = getenv("FOLIOT_SYSFS"), *verbs = getenv("FOLIOT_VERBS");
@@ -109,6 +108,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
     *ret = (struct settings){
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
         .carrier = (enum plugin_carrier)choice(logger, "FOLIOT_TRANSPORT", carriers, PLUGIN_TCP),
+        .writes = (enum plugin_writes)choice(logger, "FOLIOT_RDMA", writes, PLUGIN_COPY),
         .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 0),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
         .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, PROCESS_LANES_MAX)),

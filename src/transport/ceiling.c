@@ -75,22 +75,22 @@ void ceiling_look(struct lane_set *set, struct mono now)
     standby_start(set, now);
 }
 
-int ceiling_refused(struct lane_set *set, int rc)
+int ceiling_refused(struct lane_set *set, int r)
 {
     struct rlimit limit = {0};
     char text[PEER_TEXT];
 
-    if ((rc != -EMFILE && rc != -ENFILE) || set->version != 0 || watch_connected(set->watch) != 0) {
+    if ((r != -EMFILE && r != -ENFILE) || set->version != 0 || watch_connected(set->watch) != 0) {
         return 0; /* it had lanes: it tries again */
     }
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     lane_set_fail(
-        set, rc,
+        set, r,
         "no descriptor left for a lane to %s: %u lanes in use, FOLIOT_LANES %u, open files at "
         "most %llu (ulimit -n)",
         lane_set_peer(set, text), used(set->transport), set->transport->config.sockets,
         (unsigned long long)limit.rlim_cur);
-    return rc;
+    return r;
 }
 
 /* Lanes that stay: connected, and nobody has asked them to go. */

@@ -332,15 +332,12 @@ void comm_on_close(struct lane_set *set, struct mono now, uint32_t lane,
 
 void transport_close(struct transport_comm *comm)
 {
-    struct lane_set *set;
-    struct mono now;
-
     if (comm == NULL || is_childs(comm->set->transport)) {
         return;
     }
-    set = comm->set;
+    struct lane_set *set = comm->set;
     pthread_mutex_lock(&set->lock);
-    now = set->transport->io->now(set->transport->io);
+    struct mono now = set->transport->io->now(set->transport->io);
     comm->abort = in_flight(comm) || comm->state == COMM_OPENING || comm->error != 0;
     set->opening -= comm->sending && comm->state == COMM_OPENING;
     set->parting_comms++;

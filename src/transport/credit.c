@@ -2,6 +2,7 @@
  *
  *   chunks ─► sums of this set ─► its NIC's struct credit, shared by all sets ─► a window for each communicator
  *          ─► ledger ─► `granted` in the next STATE ─► the sender waits
+ *   sets of a NIC that have something to send ─► `receivers` in STATE ─► what each of them has of our link
  *
  * The sums go to the NIC at each look, not at each chunk: nothing is locked on the way of a chunk. Windows hold in mode
  * full only. A sender of an older release sends no chunk that is larger than what was granted, not even if none is on its
@@ -11,7 +12,10 @@
 #define STALLED_NS  (200 * NS_PER_MS)
 #define STALLED_MIN (2u << LANE_CHUNK_SHIFT_MAX)
 #define RTT_NS      NS_PER_S          /* so often the kernel is asked */
-#define DRIFT_NS    (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
+#define FAN_NS      (100 * NS_PER_MS) /* sets that send within such a time do so at once */
+#define TOLD_NS                                                                                    \
+    (3 * FAN_NS) /* what a peer told counts for: it sends none while nothing comes to it */
+#define DRIFT_NS (500 * NS_PER_US) /* of two clocks that nobody steers, within a floor's 10 s */
 
 /* By how much a delay exceeds the least that came by any of the set's own lanes: one that never saw its path empty has a floor
  * that hides the queue there. */
@@ -98,18 +102,19 @@ static uint64_t tell_nic(struct lane_set *set, struct mono now)
 {
     struct own_nic *nic = &set->transport->nics[set->nic];
     struct credit_arrivals *arrived = &set->arrived;
-    uint64_t window;
 
     pthread_mutex_lock(&nic->credit_lock);
     credit_tick(&nic->credit, now);
     arrived->first = arrived->bytes > 0 && set->credit_interval != nic->credit.interval;
+    arrived->receivers =
+        mono_sub(now, set->peer_receivers_at).ns < TOLD_NS ? set->peer_receivers : 0;
     if (arrived->first) {
         set->credit_interval = nic->credit.interval;
         arrived->comms = count_comms(set, now);
         ask_round_trip(set, now, &nic->credit);
     }
     credit_on_arrivals(&nic->credit, now, arrived);
-    window = credit_window(&nic->credit);
+    uint64_t window = credit_window(&nic->credit);
     pthread_mutex_unlock(&nic->credit_lock);
     *arrived = CREDIT_NO_ARRIVALS;
     return window;
@@ -127,4 +132,30 @@ void credit_look(struct lane_set *set, struct mono now)
     if (window != CREDIT_UNLIMITED || set->window != window) {
         grant(set, now, window);
     }
+}
+
+static bool has_to_send(const struct lane_set *set)
+{
+    return sender_waiting(set->sender) || scheduler_unacked(&set->scheduler) > 0;
+}
+
+void credit_count(struct lane_set *set, struct mono now)
+{
+    struct own_nic *nic = &set->transport->nics[set->nic];
+    const int64_t time = now.ns / FAN_NS;
+
+    if (set->fan_time == time || !has_to_send(set)) {
+        return;
+    }
+    set->fan_time = time;
+    pthread_mutex_lock(&nic->credit_lock);
+    if (nic->fan_time != time) {
+        nic->fan_last = nic->fan_time == time - 1 ? nic->fan_now : 0;
+        nic->fan_time = time;
+        nic->fan_now = 0;
+    }
+    nic->fan_now++;
+    const uint32_t most = nic->fan_now > nic->fan_last ? nic->fan_now : nic->fan_last;
+    __atomic_store_n(&nic->receivers, most, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&nic->credit_lock);
 }

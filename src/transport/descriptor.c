@@ -60,12 +60,10 @@ static void set_bit(int fd, bool on)
 
 int descriptor_socket(int domain, int type, int protocol)
 {
-    int fd, error;
-
     pthread_once(&list.once, watch_forks);
     pthread_mutex_lock(&list.lock);
-    fd = socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
-    error = errno;
+    int fd = socket(domain, type | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+    int error = errno;
     set_bit(fd, true);
     pthread_mutex_unlock(&list.lock);
     return fd < 0 ? -error : fd;
@@ -73,11 +71,9 @@ int descriptor_socket(int domain, int type, int protocol)
 
 int descriptor_accept(int listener)
 {
-    int fd, error;
-
     pthread_mutex_lock(&list.lock);
-    fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    error = errno;
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int error = errno;
     set_bit(fd, true);
     pthread_mutex_unlock(&list.lock);
     return fd < 0 ? -error : fd;

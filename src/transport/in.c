@@ -49,13 +49,12 @@ void in_harvest(struct lane_set *set)
 void in_misfit(struct lane_set *set)
 {
     struct ledger_misfit misfit;
-    struct transport_comm *comm;
     char text[PEER_TEXT];
 
     if (!ledger_next_misfit(set->ledger, &misfit)) {
         return;
     }
-    comm = comm_find(set, false, misfit.comm);
+    struct transport_comm *comm = comm_find(set, false, misfit.comm);
     if (comm == NULL || comm->error != 0) {
         return;
     }
@@ -138,10 +137,10 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
 {
     struct stream *stream = set->streams[lane];
     struct ledger_target target;
-    const int rc = verdict_of(set, ledger_target(set->ledger, lane, stream->epoch, &target));
+    const int r = verdict_of(set, ledger_target(set->ledger, lane, stream->epoch, &target));
 
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     if (target.place == LEDGER_STAGING && stream->staging == NULL) {
         stream->staging = malloc(1u << LANE_CHUNK_SHIFT_MAX);
@@ -256,9 +255,9 @@ int in_got(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *
     struct stream *stream = set->streams[lane];
 
     if (size > 0) {
-        const int rc = verdict_of(set, ledger_got(set->ledger, lane, stream->epoch, size));
-        if (rc < 0) {
-            return rc;
+        const int r = verdict_of(set, ledger_got(set->ledger, lane, stream->epoch, size));
+        if (r < 0) {
+            return r;
         }
         if (at != NULL && (stream->chunk.flags & LANE_CHUNK_PAYLOAD_CRC) != 0) {
             stream->crc = crc32c(stream->crc, at, size);
@@ -314,15 +313,15 @@ static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const 
     if ((stream->chunk.flags & LANE_CHUNK_WRITTEN) != 0) {
         return on_written(set, now, lane);
     }
-    const int rc = verdict_of(
+    const int r = verdict_of(
         set, ledger_begin(set->ledger, now, lane, stream->epoch, &stream->chunk, &target));
     in_misfit(set);
-    if (rc == 0) {
+    if (r == 0) {
         stream->reading = true;
         stream->crc = 0;
         stream->got = 0;
     }
-    return rc;
+    return r;
 }
 
 /* -- comms ------------------------------------------------------------------------------------ */
@@ -331,10 +330,9 @@ static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const 
 static bool hand_over(struct transport *t, struct transport_comm *comm)
 {
     const struct lane_set *set = comm->set;
-    struct transport_listener *listener;
 
     pthread_mutex_lock(&t->listen_lock);
-    listener = t->listeners;
+    struct transport_listener *listener = t->listeners;
     while (listener != NULL && listener->cookie != comm->cookie) {
         listener = listener->next;
     }
@@ -382,13 +380,12 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
     struct lane_open open;
     struct transport_comm *comm;
     struct lane_report report = {0};
-    int rc;
 
     if (lane_open_decode(frame, size, &open) != LANE_ERROR_NONE || begin_ledger(set) < 0) {
         return -EPROTO;
     }
-    rc = ledger_comm_open(set->ledger, open.comm, open.group_max);
-    if (rc == 0) {
+    int r = ledger_comm_open(set->ledger, open.comm, open.group_max);
+    if (r == 0) {
         comm = comm_new(set, false, open.comm);
         if (comm != NULL) {
             comm->cookie = open.cookie;
@@ -402,7 +399,7 @@ static int on_open(struct lane_set *set, struct mono now, uint32_t lane, const u
             comm_unknown(set, lane, false, open.comm, LANE_CLOSE_ABORT);
             return 0;
         }
-    } else if (rc != -EALREADY) {
+    } else if (r != -EALREADY) {
         comm_unknown(set, lane, false, open.comm, LANE_CLOSE_ABORT);
         return 0;
     }

@@ -12,13 +12,12 @@ static struct lane_set *find(struct transport *t, uint64_t own_context,
 {
     for (uint32_t i = 0; i < t->set_count; i++) {
         struct lane_set *set = t->sets[i];
-        bool fits;
         if (set == NULL || set->connects || set->own_context != own_context ||
             set->peer_context != hello->own_context || set->number != hello->set) {
             continue;
         }
         pthread_mutex_lock(&set->lock);
-        fits = !set->leaving && set->error == 0;
+        bool fits = !set->leaving && set->error == 0;
         pthread_mutex_unlock(&set->lock);
         if (fits) {
             return set;
@@ -88,7 +87,6 @@ static int attach(struct lane_set *set, struct pending *pending)
     struct stream *stream = stream_new(pending->conn, hello->epoch);
     struct watch_lane_config config = {0};
     struct watch_lane lane;
-    int rc;
 
     if (stream == NULL) {
         return -ENOMEM;
@@ -109,24 +107,24 @@ static int attach(struct lane_set *set, struct pending *pending)
         return -EBUSY;
     }
     watch_lane_get(set->watch, now, hello->lane, &lane);
-    rc = lane_set_open_lane(set, now, hello->lane, hello->epoch, span_ns(-1));
-    if (rc < 0) {
+    int r = lane_set_open_lane(set, now, hello->lane, hello->epoch, span_ns(-1));
+    if (r < 0) {
         stream_free(stream);
-        return rc;
+        return r;
     }
     if (lane.used && lane.state == LANE_CLOSED) { /* moved away once; its number is used again */
         watch_lane_remove(set->watch, hello->lane);
         lane.used = false;
     }
     if (!lane.used) {
-        rc = watch_lane_add(set->watch, now, hello->lane, &config);
+        r = watch_lane_add(set->watch, now, hello->lane, &config);
     } else { /* a standby that tries another pair of NICs keeps its number */
         watch_lane_nics(set->watch, hello->lane, &config);
     }
-    if (rc < 0) {
+    if (r < 0) {
         halves_lane_down(set->sender, set->ledger, hello->lane, hello->epoch);
         stream_free(stream);
-        return rc;
+        return r;
     }
     set->lane_nics[hello->lane].own = config.own_nic;
     set->lane_nics[hello->lane].peer = config.peer_nic;
@@ -175,17 +173,17 @@ static bool ours_stays(struct transport *t, uint32_t nic, const struct lane_hell
     return false;
 }
 
-static enum lane_no no_for(int rc)
+static enum lane_no no_for(int r)
 {
-    return rc == -ENOMEM || rc == -ENOBUFS ? LANE_NO_FULL
-           : rc == -EALREADY               ? LANE_NO_YOURS
-                                           : LANE_NO_LANE;
+    return r == -ENOMEM || r == -ENOBUFS ? LANE_NO_FULL
+           : r == -EALREADY              ? LANE_NO_YOURS
+                                         : LANE_NO_LANE;
 }
 
 int in_admit(struct transport *t, const struct pending *pending, uint8_t version, uint32_t waiting,
              enum lane_no *ret_no)
 {
-    int rc = 0;
+    int r = 0;
 
     pthread_mutex_lock(&t->lock);
     struct lane_set *set = find(t, t->nics[pending->nic].context, &pending->hello);
@@ -194,18 +192,18 @@ int in_admit(struct transport *t, const struct pending *pending, uint8_t version
     }
     if (set == NULL && version >= LANE_BOTH_VERSION && !pending->hello.joined &&
         ours_stays(t, pending->nic, &pending->hello)) {
-        rc = -EALREADY;
+        r = -EALREADY;
     } else if (set != NULL && set->version != version) {
-        rc = -EPROTO;
+        r = -EPROTO;
     } else if (!ceiling_admits(t, set, &pending->hello, waiting)) {
-        rc = -ENOBUFS;
+        r = -ENOBUFS;
     }
     if (set != NULL) {
         pthread_mutex_unlock(&set->lock);
     }
     pthread_mutex_unlock(&t->lock);
-    *ret_no = no_for(rc);
-    return rc;
+    *ret_no = no_for(r);
+    return r;
 }
 
 /* Silence first, then the last word on it: what comes of an older greeting opens nothing any more. */
@@ -262,32 +260,33 @@ bool in_fence(struct transport *t, struct pending *pending)
 int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no)
 {
     const struct lane_hello *hello = &pending->hello;
-    int rc = 0;
+    int r = 0;
 
     pthread_mutex_lock(&t->lock);
     struct lane_set *set = find(t, t->nics[pending->nic].context, hello);
     if (set == NULL) {
-        rc = lane_set_new(t, false, pending->nic, hello->own_context, &set);
-        if (rc == 0) {
+        r = lane_set_new(t, false, pending->nic, hello->own_context, &set);
+        if (r == 0) {
             set->number = hello->set;
             set->version = version;
             set->fenced = pending->fenced && t->config.fenced;
             if (set->fenced) {
                 ledger_fence(set->ledger);
+                watch_fenced(set->watch);
             }
             slots_promise(set);
             set->remade = hello->joined;
         }
     }
     pthread_mutex_unlock(&t->lock);
-    if (rc < 0) {
+    if (r < 0) {
         *ret_no = LANE_NO_FULL;
-        return rc;
+        return r;
     }
     pthread_mutex_lock(&set->lock);
-    rc = set->version != version ? -EPROTO : attach(set, pending);
+    r = set->version != version ? -EPROTO : attach(set, pending);
     pthread_mutex_unlock(&set->lock);
     lane_set_touch(set);
-    *ret_no = no_for(rc);
-    return rc;
+    *ret_no = no_for(r);
+    return r;
 }

@@ -209,6 +209,7 @@ struct lane_set {
     struct lane_delay delays[LANE_MAX];
     struct {
         uint64_t chunks, bytes, resent;
+        uint64_t written; /* bytes that a NIC wrote to their place */
     } sent[LANE_MAX];
     uint32_t generation;   /* no two sets of a process have the same */
     int64_t unsynced_base; /* taken off delays between unsynchronised clocks; INT64_MIN: none yet */
@@ -246,6 +247,9 @@ struct lane_set {
     struct least floor_ns; /* of one-way delays by all lanes over the set's own NICs; */
     uint32_t floor_clock;  /* how both clocks stood */
     uint32_t credit_interval;
+    uint32_t peer_receivers; /* that the peer has data for; 0: not told */
+    struct mono peer_receivers_at;
+    int64_t fan_time; /* sending: it was counted then */
     uint64_t window;
     struct mono rtt_asked;
     struct mono deadline; /* housekeeping's alone: it comes back then */
@@ -293,6 +297,10 @@ struct own_nic {
     uint32_t downs;
     pthread_mutex_t credit_lock; /* the last in the order: nothing is locked under it */
     struct credit credit;
+    /* Sets that have something to send, by times of FAN_NS: of the present one, and of the last */
+    int64_t fan_time;
+    uint32_t fan_now, fan_last;
+    uint32_t receivers; /* atomic: the larger of both */
 };
 
 /* agent_page.c: a file of the agent's, mapped. */
@@ -399,7 +407,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all);
 /* Something is wrong with the lane: nothing more goes over it; lane_set_act closes it and tells everybody. */
 void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum lane_reason reason);
 /* Why a connection is over that said so. */
-enum lane_reason set_reason(int rc);
+enum lane_reason set_reason(int r);
 void lane_set_act(struct lane_set *set, struct mono now);
 /* Serves the sets that have something to write and that nobody polls. No set may be locked by the caller. */
 void lane_set_attend(struct transport *t, struct mono now);
@@ -643,6 +651,8 @@ struct mono yield_deadline(const struct lane_set *set, struct mono now);
 void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
                  const struct lane_chunk *chunk, const struct io_stamp *stamp, int64_t owd_ns);
 void credit_look(struct lane_set *set, struct mono now);
+/* Sending sets: whether it has something to send counts for what receivers are told. */
+void credit_count(struct lane_set *set, struct mono now);
 
 /* -- standby.c */
 /* Standbys, once the peer has named its NICs. */
@@ -668,7 +678,7 @@ bool ceiling_standbys(const struct transport *t);
 /* Standbys that were saved are needed now? */
 void ceiling_look(struct lane_set *set, struct mono now);
 /* A lane could not be had: 0, or the error that the set has failed with. */
-int ceiling_refused(struct lane_set *set, int rc);
+int ceiling_refused(struct lane_set *set, int r);
 /* Who accepts: may this one come as well? set: NULL if it is to be the first. */
 bool ceiling_admits(const struct transport *t, struct lane_set *set, const struct lane_hello *hello,
                     uint32_t waiting);

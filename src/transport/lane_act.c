@@ -73,11 +73,11 @@ void lane_set_lost(struct lane_set *set, struct mono now, uint32_t lane, enum la
     }
 }
 
-enum lane_reason set_reason(int rc)
+enum lane_reason set_reason(int r)
 {
-    return rc == -EBADMSG  ? LANE_REASON_DAMAGED
-           : rc == -EPROTO ? LANE_REASON_PROTOCOL
-                           : LANE_REASON_RESET;
+    return r == -EBADMSG  ? LANE_REASON_DAMAGED
+           : r == -EPROTO ? LANE_REASON_PROTOCOL
+                          : LANE_REASON_RESET;
 }
 
 void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)

@@ -414,6 +414,7 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
     qp->writes[cell].message = chunk->message;
     if (post(set, qp, LANE_CELL_DATA, LANE_CHUNK_SIZE, LANE_CHUNK_SIZE, &write) == 0) {
         stream->bytes_out += LANE_CHUNK_SIZE;
+        set->sent[lane].written += chunk->length;
     }
     return true; /* an error shows at the next turn */
 }

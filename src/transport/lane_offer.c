@@ -397,8 +397,8 @@ static int on_switch(struct lane_set *set, struct mono now, uint32_t lane,
         qp->up_at = now;
     }
     set->streams[lane]->armed = 0;
-    say(set->transport, TRANSPORT_TRACE, "lane %u.%u: over a queue pair", lane,
-        set->streams[lane]->epoch);
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u: over a queue pair%s", lane,
+        set->streams[lane]->epoch, qp->direct ? " that writes" : "");
     return 0;
 }
 

@@ -141,6 +141,8 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
 
     if (newer) {
         set->peer_sequence = report->sequence;
+        set->peer_receivers = report->receivers;
+        set->peer_receivers_at = now;
     }
     for (uint32_t k = 0; k < report->lane_count; k++) {
         const struct lane_state_lane *lane = &report->lanes[k];
@@ -175,14 +177,13 @@ static int on_ping(struct lane_set *set, struct mono now, uint32_t lane,
 {
     struct io *io = set->transport->io;
     uint8_t bytes[LANE_PING_SIZE];
-    struct io_stamp stamp;
     struct lane_ping pong = *ping;
 
     if (ping->answer) {
         watch_on_pong(set->watch, now, lane, ping->epoch, ping->sequence);
         return 0;
     }
-    stamp = io->stamp(io);
+    struct io_stamp stamp = io->stamp(io);
     pong.answer = true;
     pong.received = stamp.at;
     pong.received_bound_ns = stamp.half_ns;
@@ -243,13 +244,12 @@ int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const u
 static void read_lane(struct lane_set *set, uint32_t lane, struct mono now)
 {
     struct stream *stream = set->streams[lane];
-    ssize_t n;
 
     if (stream->connecting) {
         out_handshake(set, now, lane);
         return;
     }
-    n = stream_read(set, lane, stream, now);
+    ssize_t n = stream_read(set, lane, stream, now);
     if (n < 0) {
         if (n == -EPIPE) {
             stream->ended = true;
@@ -368,6 +368,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
             out_look(set, now);
             copies_look(set, now);
             traffic_look(set, now);
+            credit_count(set, now);
         }
         if (set->ledger != NULL) {
             credit_look(set, now);

@@ -14,11 +14,23 @@ struct transport_memory {
     struct io_rdma_memory *keys;
 };
 
+/* The newest that holds the range. */
 static struct transport_memory *find(struct transport *t, uintptr_t begin, uintptr_t end)
 {
     struct transport_memory *m = t->memories;
 
     while (m != NULL && (begin < m->begin || end > m->end)) {
+        m = m->next;
+    }
+    return m;
+}
+
+/* Only equal ranges share a registration: one inside a larger one would keep that alive when its memory is given back. */
+static struct transport_memory *find_equal(struct transport *t, uintptr_t begin, uintptr_t end)
+{
+    struct transport_memory *m = t->memories;
+
+    while (m != NULL && (begin != m->begin || end != m->end)) {
         m = m->next;
     }
     return m;
@@ -57,7 +69,7 @@ int transport_memory_add(struct transport *t, void *data, size_t size,
         return 0;
     }
     pthread_mutex_lock(&t->memory_lock);
-    struct transport_memory *m = find(t, begin, end);
+    struct transport_memory *m = find_equal(t, begin, end);
     if (m == NULL) {
         r = add(t, begin, end, &m);
     }
@@ -86,10 +98,10 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
     }
     pthread_mutex_lock(&t->memory_lock);
     struct transport_memory **at = &t->memories;
-    while (*at != memory) {
+    while (*at != NULL && *at != memory) {
         at = &(*at)->next;
     }
-    if (--memory->users == 0) {
+    if (*at != NULL && --memory->users == 0) { /* else it is an older transport's */
         forget(t, at);
     }
     pthread_mutex_unlock(&t->memory_lock);

@@ -34,14 +34,13 @@ static enum transport_mode allowed(const struct transport *t)
 void mode_look(struct transport *t, struct mono now)
 {
     const enum transport_mode before = mode_now(t);
-    enum transport_mode mode;
 
     if (t->config.switch_file == NULL) {
         return;
     }
     (void)follow_look(&t->host_switch, now, t->config.switch_file, sizeof(struct switch_page),
                       sizeof(struct switch_page));
-    mode = allowed(t);
+    enum transport_mode mode = allowed(t);
     mode = mode < t->config.mode ? mode : t->config.mode;
     if (mode != before) {
         __atomic_store_n(&t->mode, mode, __ATOMIC_RELAXED);

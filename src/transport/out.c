@@ -24,10 +24,10 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                     const struct lane_state_lane *lane, bool by_itself)
 {
     struct sender_acked acked = {0};
-    const int rc = sender_on_state(set->sender, now, lane, &acked);
+    const int r = sender_on_state(set->sender, now, lane, &acked);
     char text[PEER_TEXT];
 
-    if (rc < 0) {
+    if (r < 0) {
         lane_set_fail(set, -ENOTRECOVERABLE, "%s claims to have taken what was never sent",
                       lane_set_peer(set, text));
         return (struct sender_acked){0};
@@ -139,8 +139,8 @@ static void send_open(struct lane_set *set, struct mono now, struct transport_co
         if (stream_control(stream, bytes, sizeof(bytes))) {
             comm->opened_on |= 1u << lane;
             comm->opened_at = now;
-            const int rc = stream_flush(set, stream);
-            if (rc < 0 && rc != -EAGAIN) {
+            const int r = stream_flush(set, stream);
+            if (r < 0 && r != -EAGAIN) {
                 lane_set_lost(set, now, lane, LANE_REASON_RESET);
             }
         }
@@ -243,8 +243,8 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
         header->payload_crc = crc32c(0, chunk->source, chunk->length);
     }
     stream_chunk(stream, chunk, header, set->version);
-    const int rc = stream_flush(set, stream);
-    if (rc < 0 && rc != -EAGAIN) {
+    const int r = stream_flush(set, stream);
+    if (r < 0 && r != -EAGAIN) {
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
     }
 }
@@ -280,7 +280,6 @@ static int pick(struct lane_set *set, struct mono now, const struct sender_chunk
     const uint32_t good =
         choice->usable & choice->room & ~choice->one &
         (set->scheduler.away && choice->spare != 0 ? choice->spare : ~choice->spare);
-    int together;
 
     set->scheduler.slow = false;
 
@@ -294,9 +293,9 @@ static int pick(struct lane_set *set, struct mono now, const struct sender_chunk
             return (int)lane;
         }
     }
-    together = chunk->size <= TOGETHER_SIZE && !set->scheduler.one_way
-                   ? pick_together(set, chunk, choice, good)
-                   : -1;
+    int together = chunk->size <= TOGETHER_SIZE && !set->scheduler.one_way
+                       ? pick_together(set, chunk, choice, good)
+                       : -1;
     return together >= 0 ? together : scheduler_pick(&set->scheduler, now, chunk->length, choice);
 }
 

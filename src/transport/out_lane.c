@@ -32,17 +32,17 @@ static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, boo
     const struct own_nic *nic = &t->nics[set->lane_nics[lane].own];
     struct io_connect connect =
         peer_connect(t, &nic->config.address, &set->peers[set->lane_nics[lane].peer].address);
-    int conn, rc;
+    int conn;
 
     connect.device = peer_device(set, nic, &connect.to, epoch);
     connect.from.port = same_path ? set->lane_nics[lane].port : 0;
-    rc = t->io->connect(t->io, &connect, &conn);
-    if (rc < 0 && connect.from.port != 0) {
+    int r = t->io->connect(t->io, &connect, &conn);
+    if (r < 0 && connect.from.port != 0) {
         connect.from.port = 0;
-        rc = t->io->connect(t->io, &connect, &conn);
+        r = t->io->connect(t->io, &connect, &conn);
     }
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     set->streams[lane] = stream_new(conn, epoch);
     if (set->streams[lane] == NULL) {
@@ -61,9 +61,9 @@ static int connect_lane(struct lane_set *set, uint32_t lane, uint32_t epoch, boo
 
 /* Nobody listens there and no lane is left: the process is gone. Or it was never reached, and another NIC of ours may be told
  * otherwise. */
-static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc)
+static void refused(struct lane_set *set, struct mono now, uint32_t lane, int r)
 {
-    if (rc == -ECONNREFUSED && watch_connected(set->watch) == 0 && !first_nic_undecided(set) &&
+    if (r == -ECONNREFUSED && watch_connected(set->watch) == 0 && !first_nic_undecided(set) &&
         peer_refuses(set, set->lane_nics[lane].own, set->lane_nics[lane].peer)) {
         watch_on_peer_dead(set->watch, now);
     }
@@ -72,7 +72,6 @@ static void refused(struct lane_set *set, struct mono now, uint32_t lane, int rc
 void out_connect(struct lane_set *set, struct mono now, const struct watch_action *action)
 {
     const uint32_t lane = action->lane, epoch = action->epoch;
-    int rc;
 
     lane_set_close_stream(set, lane, true);
     if (set->streams[lane] != NULL) { /* the last one isn't silent: its count isn't known */
@@ -80,11 +79,11 @@ void out_connect(struct lane_set *set, struct mono now, const struct watch_actio
         return;
     }
     set->lane_nics[lane].tries += set->lane_nics[lane].tries < UINT8_MAX;
-    rc = connect_lane(set, lane, epoch, action->same_path);
-    first_nic_on_connect(set, now, rc);
-    if (rc < 0) {
-        refused(set, now, lane, rc);
-        if (ceiling_refused(set, rc) == 0) {
+    int r = connect_lane(set, lane, epoch, action->same_path);
+    first_nic_on_connect(set, now, r);
+    if (r < 0) {
+        refused(set, now, lane, r);
+        if (ceiling_refused(set, r) == 0) {
             watch_on_lost(set->watch, now, lane, epoch, LANE_REASON_RESET);
         }
         return;
@@ -150,14 +149,14 @@ void out_handshake(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
     struct io *io = set->transport->io;
-    const int rc = io->connected(io, stream->conn, &stream->local);
+    const int r = io->connected(io, stream->conn, &stream->local);
 
-    if (rc == -EAGAIN) {
+    if (r == -EAGAIN) {
         return;
     }
-    if (rc < 0) {
-        first_nic_on_connect(set, now, rc);
-        refused(set, now, lane, rc);
+    if (r < 0) {
+        first_nic_on_connect(set, now, r);
+        refused(set, now, lane, r);
         lane_set_lost(set, now, lane, LANE_REASON_RESET);
         return;
     }
@@ -174,6 +173,7 @@ static bool on_fence(struct lane_set *set, uint32_t lane, const struct lane_hell
 {
     if (set->version == 0 && answer->fenced && set->transport->config.fenced) {
         set->fenced = true;
+        watch_fenced(set->watch);
         sender_fence(set->sender);
         if (answer->newest >= LANE_POST_VERSION) {
             sender_posts(set->sender);

@@ -21,24 +21,23 @@
 static int make_file(struct transport *t, const char *folder)
 {
     uint32_t random;
-    int fd, rc;
 
     t->io->random(t->io, &random, sizeof(random));
     snprintf(t->page_path, sizeof(t->page_path), "%s/job-%u-%08x.page", folder, t->pid, random);
-    fd = open(t->page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = open(t->page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0) {
         return -errno;
     }
     /* Goes when we do, however that comes about. Before it has its size: agents look at nothing smaller, and take a page
      * without a lock for a dead process's. */
     (void)flock(fd, LOCK_EX | LOCK_NB);
-    rc = -posix_fallocate(fd, 0, sizeof(*t->page));
-    t->page = rc == 0 ? calloc(1, sizeof(*t->page)) : NULL;
-    rc = rc == 0 && t->page == NULL ? -ENOMEM : rc;
-    if (rc < 0) {
+    int r = -posix_fallocate(fd, 0, sizeof(*t->page));
+    t->page = r == 0 ? calloc(1, sizeof(*t->page)) : NULL;
+    r = r == 0 && t->page == NULL ? -ENOMEM : r;
+    if (r < 0) {
         close(fd);
         unlink(t->page_path);
-        return rc;
+        return r;
     }
     t->page_fd = fd;
     descriptor_add(fd); /* a child would hold the lock */
@@ -47,17 +46,17 @@ static int make_file(struct transport *t, const char *folder)
 
 void page_open(struct transport *t)
 {
-    int rc = -ENOENT;
+    int r = -ENOENT;
     uint64_t nonce;
 
     t->started = t->io->now(t->io);
     if (t->config.page_folder == NULL) {
         return;
     }
-    rc = make_file(t, t->config.page_folder);
-    if (rc < 0) {
+    r = make_file(t, t->config.page_folder);
+    if (r < 0) {
         say(t, TRANSPORT_INFO, "no job page in %s (%s): foliot jobs won't show this process",
-            t->config.page_folder, strerror(-rc));
+            t->config.page_folder, strerror(-r));
         return;
     }
     t->io->random(t->io, &nonce, sizeof(nonce));
@@ -187,7 +186,6 @@ void page_sum(const struct lane_set *set, struct mono now, struct transport_summ
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct lane_delay *delay = &set->delays[i];
         struct watch_lane state;
-        int64_t floor, above;
         watch_lane_get(set->watch, now, i, &state);
         if (!state.used) {
             continue;
@@ -196,10 +194,11 @@ void page_sum(const struct lane_set *set, struct mono now, struct transport_summ
         sum->bytes_out += set->sent[i].bytes;
         sum->chunks_out += set->sent[i].chunks;
         sum->resent += set->sent[i].resent;
+        sum->written += set->sent[i].written;
         sum->bytes_in += delay->bytes;
         sum->chunks_in += delay->chunks;
-        floor = least_get(&delay->floor_ns);
-        above = delay->chunks > 0 ? (int64_t)delay->owd_mean_ns - floor : 0;
+        int64_t floor = least_get(&delay->floor_ns);
+        int64_t above = delay->chunks > 0 ? (int64_t)delay->owd_mean_ns - floor : 0;
         if (above > sum->slowest_ns) {
             char text[PEER_TEXT];
             sum->slowest_ns = above;
@@ -254,7 +253,6 @@ void page_write(struct transport *t, struct mono now)
                                      .ranks = t->config.ranks,
                                      .mode = (uint8_t)mode_now(t)};
     uint32_t count = 0;
-    size_t used;
 
     t->next_page = mono_add(now, span_ns(WRITE_NS));
     if (t->page == NULL) {
@@ -274,8 +272,8 @@ void page_write(struct transport *t, struct mono now)
     for (uint32_t i = count; i < t->page_count; i++) {
         job_page_write_lane(t->page, i, &free_lane);
     }
-    used = offsetof(struct job_page_memory, lanes) +
-           sizeof(t->page->lanes[0]) * (count > t->page_count ? count : t->page_count);
+    size_t used = offsetof(struct job_page_memory, lanes) +
+                  sizeof(t->page->lanes[0]) * (count > t->page_count ? count : t->page_count);
     t->page_count = count;
     job_page_write_header(t->page, &header);
     if (pwrite(t->page_fd, t->page, used, 0) < 0) {

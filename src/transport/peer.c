@@ -198,8 +198,8 @@ static void begin_knock(struct lane_set *set)
     if (connect.to.port == 0) {
         return; /* it doesn't listen */
     }
-    const int rc = t->io->connect(t->io, &connect, &set->knock);
-    if (rc < 0) {
+    const int r = t->io->connect(t->io, &connect, &set->knock);
+    if (r < 0) {
         set->knock = -1;
     }
 }
@@ -215,13 +215,13 @@ void lane_set_knock(struct lane_set *set, struct mono now)
         return;
     }
     if (set->knock >= 0) {
-        const int rc = io->connected(io, set->knock, &local);
-        if (rc == -ECONNREFUSED) {
+        const int r = io->connected(io, set->knock, &local);
+        if (r == -ECONNREFUSED) {
             watch_on_peer_dead(set->watch, now);
-        } else if (rc == 0) {
+        } else if (r == 0) {
             watch_on_peer_there(set->watch);
         }
-        if (rc != -EAGAIN || now.ns >= set->next_knock.ns) {
+        if (r != -EAGAIN || now.ns >= set->next_knock.ns) {
             end_knock(set);
         }
         return;

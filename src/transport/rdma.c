@@ -317,11 +317,10 @@ static bool take_trouble(struct io_rdma *rdma, char *text, size_t size)
 static int start_threads(struct rdma *r)
 {
     sigset_t all, before;
-    int error;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&r->watcher, NULL, rdma_watch, r);
+    int error = pthread_create(&r->watcher, NULL, rdma_watch, r);
     if (error == 0) {
         r->threads = 1;
         error = pthread_create(&r->worker, NULL, rdma_work, r);
@@ -352,7 +351,6 @@ static int init(struct rdma *r)
 int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *ret_why, size_t size)
 {
     struct rdma *r = calloc(1, sizeof(*r));
-    int error;
 
     snprintf(ret_why, size, "out of memory");
     if (r == NULL) {
@@ -377,7 +375,7 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
                                 .events = take_events,
                                 .trouble = take_trouble};
     snprintf(r->sysfs, sizeof(r->sysfs), "%s", config->sysfs);
-    error = init(r);
+    int error = init(r);
     error = error == 0 ? rdma_verbs_open(&r->verbs, config->library, ret_why, size) : error;
     error = error == 0 ? rdma_devices_open(r, ret_why, size) : error;
     error = error == 0 ? start_threads(r) : error;

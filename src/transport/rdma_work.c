@@ -21,10 +21,10 @@
 static int claim_cells(struct queue_pair *q)
 {
     const size_t wanted = (size_t)(q->config.sends + q->config.receives) * q->config.cell_size;
-    void *cells;
 
     q->cells_size = (wanted + PAGE - 1) / PAGE * PAGE;
-    cells = mmap(NULL, q->cells_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *cells =
+        mmap(NULL, q->cells_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (cells == MAP_FAILED) {
         return -errno;
     }

@@ -22,17 +22,17 @@ static struct mono enter(struct lane_set *set)
     return polled(set);
 }
 
-static int leave(const struct transport_comm *comm, int rc)
+static int leave(const struct transport_comm *comm, int r)
 {
     struct lane_set *set = comm->set;
 
-    if (rc < 0) {
+    if (r < 0) {
         why("%s", comm->why != NULL  ? comm->why
                   : set->why[0] != 0 ? set->why
                                      : "the peer closed the communicator");
     }
     pthread_mutex_unlock(&set->lock);
-    return rc;
+    return r;
 }
 
 static int error_of(const struct transport_comm *comm)
@@ -86,26 +86,24 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     struct outgoing *outgoing = free_outgoing(comm);
     struct sender_message message = {.source = data, .size = (uint32_t)size, .tag = tag};
     uint64_t number;
-    bool copied;
-    int rc;
 
     *ret_request = NULL;
     if (outgoing == NULL || comm->used == UINT32_MAX) {
         lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
-    copied = copies_room(set, now, outgoing, size);
+    bool copied = copies_room(set, now, outgoing, size);
     message.cookie = (uintptr_t)outgoing;
-    rc = sender_send(set->sender, now, comm->number, &message, &number);
-    if (rc < 0) {
+    int r = sender_send(set->sender, now, comm->number, &message, &number);
+    if (r < 0) {
         copies_back(set, outgoing);
     }
-    if (rc == -EAGAIN) {
+    if (r == -EAGAIN) {
         lane_set_progress(set, now, false);
         return error_of(comm);
     }
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     *ret_request = claim(comm, now, size, parent);
     if (copied) {
@@ -137,18 +135,18 @@ int transport_send(struct transport_comm *comm, const void *data, size_t size, i
         return why_child();
     }
     const struct mono now = enter(set);
-    int rc = error_of(comm);
+    int r = error_of(comm);
 
-    if (rc == 0 && (!comm->sending || size > TRANSPORT_BYTES_MAX)) {
-        rc = -EINVAL;
+    if (r == 0 && (!comm->sending || size > TRANSPORT_BYTES_MAX)) {
+        r = -EINVAL;
     }
-    if (rc == 0) {
-        rc = send_message(comm, now, data, size, tag, parent, ret_request);
+    if (r == 0) {
+        r = send_message(comm, now, data, size, tag, parent, ret_request);
         lane_set_touch(set);
     }
-    rc = leave(comm, rc);
+    r = leave(comm, r);
     lane_set_attend(comm->set->transport, now); /* what was got is reported after what it was for */
-    return rc;
+    return r;
 }
 
 /* -- receiving -------------------------------------------------------------------------------- */
@@ -165,25 +163,25 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
     struct transport_request *request = NULL;
     struct ledger_copy copy;
     uint64_t first;
-    int rc = error_of(comm);
+    int r = error_of(comm);
 
     *ret_request = NULL;
-    if (rc == 0 && comm->sending) {
-        rc = -EINVAL;
+    if (r == 0 && comm->sending) {
+        r = -EINVAL;
     }
-    if (rc == 0 && comm->used != UINT32_MAX) {
+    if (r == 0 && comm->used != UINT32_MAX) {
         request = claim(comm, now, size, parent);
         receive.cookie = (uintptr_t)request;
         receive.buffers[0] = (struct ledger_buffer){
             .data = data,
             .size = size < TRANSPORT_BYTES_MAX ? (uint32_t)size : (uint32_t)TRANSPORT_BYTES_MAX,
             .tag = tag};
-        rc = ledger_post(set->ledger, now, comm->number, &receive, &first, &copy);
-        if (rc < 0) {
+        r = ledger_post(set->ledger, now, comm->number, &receive, &first, &copy);
+        if (r < 0) {
             unclaim(request);
             request = NULL;
             in_misfit(set);
-            rc = rc == -EAGAIN ? 0 : rc;
+            r = r == -EAGAIN ? 0 : r;
         } else {
             in_copy(set, &copy);
             in_harvest(set);
@@ -196,7 +194,7 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         lane_set_touch(set);
     }
     *ret_request = request;
-    return leave(comm, rc);
+    return leave(comm, r);
 }
 
 /* -- done? ------------------------------------------------------------------------------------ */
@@ -207,30 +205,30 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     struct lane_set *set = comm->set;
     struct transport *t = set->transport;
     struct mono now = {0};
-    int rc = 0;
+    int r = 0;
 
     if (is_childs(set->transport)) {
         return why_child();
     }
     pthread_mutex_lock(&set->lock);
     if (!request->done) { /* else not even the clock is asked: small sends are done at once */
-        rc = error_of(comm);
+        r = error_of(comm);
         now = polled(set);
-        if (rc == 0) {
+        if (r == 0) {
             lane_set_progress(set, now, false);
-            rc = request->done ? 0 : error_of(comm);
+            r = request->done ? 0 : error_of(comm);
         }
     }
-    *ret_done = rc == 0 && request->done;
+    *ret_done = r == 0 && request->done;
     if (*ret_done) {
         if (ret_size != NULL) {
             *ret_size = request->size;
         }
         unclaim(request);
     }
-    rc = leave(comm, rc);
+    r = leave(comm, r);
     if (now.ns != 0) {
         lane_set_attend(t, now);
     }
-    return rc;
+    return r;
 }

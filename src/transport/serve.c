@@ -44,40 +44,40 @@ static bool is_repeated(const struct transport *t, uint32_t nic)
 static int listen_once(struct transport *t)
 {
     uint16_t low = t->config.port_low, high = t->config.port_high, port = 0;
-    int rc = 0;
+    int r = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < t->config.nic_count; i++) {
+    for (uint32_t i = 0; r == 0 && i < t->config.nic_count; i++) {
         uint32_t *count = &t->listening_count;
         if (is_repeated(t, i)) {
             continue;
         }
-        rc = t->io->listen(t->io, &t->nics[i].config.address, low, high, &t->listening[*count],
-                           &port);
-        if (rc == 0) {
-            rc = t->io->arm(t->io, t->listening[*count], TAG_LISTENER + *count, IO_IN);
+        r = t->io->listen(t->io, &t->nics[i].config.address, low, high, &t->listening[*count],
+                          &port);
+        if (r == 0) {
+            r = t->io->arm(t->io, t->listening[*count], TAG_LISTENER + *count, IO_IN);
             (*count)++;
             low = high = port;
         }
     }
-    if (rc < 0) {
+    if (r < 0) {
         stop_listening(t);
         port = 0;
     }
     __atomic_store_n(&t->port, port, __ATOMIC_RELAXED); /* peers may be told it now */
-    return rc;
+    return r;
 }
 
 int serve_listen(struct transport *t)
 {
-    int rc = 0;
+    int r = 0;
 
     pthread_mutex_lock(&t->listen_lock);
-    for (int i = 0; t->listening_count == 0 && i < PORT_TRIES && (i == 0 || rc == -EADDRINUSE);
+    for (int i = 0; t->listening_count == 0 && i < PORT_TRIES && (i == 0 || r == -EADDRINUSE);
          i++) {
-        rc = listen_once(t);
+        r = listen_once(t);
     }
     pthread_mutex_unlock(&t->listen_lock);
-    return rc;
+    return r;
 }
 
 static void forget(struct transport *t, uint32_t i)
@@ -184,16 +184,16 @@ static void on_listener(struct transport *t, struct mono now, uint32_t index)
             t->listen_again = mono_add(now, span_ns(ROOM_NS));
             return;
         }
-        const int rc = t->io->accept(t->io, t->listening[index], &one.conn, &one.local, &one.peer);
-        if (rc == -EINTR) {
+        const int r = t->io->accept(t->io, t->listening[index], &one.conn, &one.local, &one.peer);
+        if (r == -EINTR) {
             continue;
         }
-        if (rc == -EMFILE || rc == -ENFILE || rc == -ENOBUFS || rc == -ENOMEM) {
-            say(t, TRANSPORT_WARN, "can't accept a lane: %s; trying again", strerror(-rc));
+        if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM) {
+            say(t, TRANSPORT_WARN, "can't accept a lane: %s; trying again", strerror(-r));
             t->listen_again = mono_add(now, span_ns(NO_FILES_NS));
             return; /* not armed until then: it would wake us for ever */
         }
-        if (rc < 0) {
+        if (r < 0) {
             break;
         }
         welcome(t, now, &one);
@@ -508,7 +508,6 @@ struct mono transport_serve(struct transport *t, struct mono until)
 {
     struct io_event events[EVENTS];
     struct mono now = t->io->now(t->io), next = next_deadline(t, now), wake;
-    int count;
 
     wake = earlier(next, until);
     wake = wake.ns < now.ns ? now : wake;
@@ -516,7 +515,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
     if (wake.ns > now.ns && next.ns == INT64_MAX && any_active(t)) {
         wake = now; /* became active while we looked elsewhere */
     }
-    count = t->io->wait(t->io, wake, events, EVENTS);
+    int count = t->io->wait(t->io, wake, events, EVENTS);
     __atomic_store_n(&t->sleeping_until, 0, __ATOMIC_SEQ_CST);
     now = t->io->now(t->io);
     if (t->listen_again.ns != 0 && now.ns >= t->listen_again.ns) {

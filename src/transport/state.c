@@ -75,10 +75,10 @@ static void name_lanes(struct lane_set *set, struct mono now, struct lane_report
 /* What waits on that lane is written. */
 static void flush_lane(struct lane_set *set, struct mono now, uint32_t lane)
 {
-    const int rc = stream_flush(set, set->streams[lane]);
+    const int r = stream_flush(set, set->streams[lane]);
 
-    if (rc < 0 && rc != -EAGAIN) {
-        lane_set_lost(set, now, lane, set_reason(rc));
+    if (r < 0 && r != -EAGAIN) {
+        lane_set_lost(set, now, lane, set_reason(r));
     }
 }
 
@@ -87,7 +87,6 @@ uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report 
     struct io *io = set->transport->io;
     uint8_t bytes[LANE_STATE_SIZE_MAX];
     uint32_t said = 0;
-    size_t size;
 
     if (lane < 0) {
         add_lanes(set, now, report);
@@ -95,8 +94,13 @@ uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report 
         name_lanes(set, now, report);
     }
     report->sequence = ++set->sequence;
+    const uint32_t receivers =
+        __atomic_load_n(&set->transport->nics[set->nic].receivers, __ATOMIC_RELAXED);
+    report->receivers = set->sender == NULL      ? 0
+                        : receivers < UINT16_MAX ? (uint16_t)receivers
+                                                 : UINT16_MAX;
     report->now = io->stamp(io).at;
-    size = lane_report_encode(bytes, report, set->version);
+    size_t size = lane_report_encode(bytes, report, set->version);
     for (uint32_t lanes = set->present & (lane < 0 ? UINT32_MAX : 1u << lane); lanes != 0;
          lanes &= lanes - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(lanes);

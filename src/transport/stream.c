@@ -186,10 +186,10 @@ int stream_flush_bytes(struct lane_set *set, struct stream *stream)
 static int handle_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                         size_t size)
 {
-    const int rc = lane_set_frame(set, now, lane, frame, size);
+    const int r = lane_set_frame(set, now, lane, frame, size);
 
-    if (rc != -ENOENT) {
-        return rc;
+    if (r != -ENOENT) {
+        return r;
     }
     return set->streams[lane]->shaken && halves_of_frame(frame[0]) == HALF_LEDGER
                ? in_frame(set, now, lane, frame, size)
@@ -202,10 +202,10 @@ static int place_payload(struct lane_set *set, struct mono now, uint32_t lane, c
 {
     uint8_t *to;
     uint32_t left;
-    int rc = in_target(set, lane, &to, &left);
+    int r = in_target(set, lane, &to, &left);
 
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     left = left < size ? left : (uint32_t)size;
     if (to != NULL) {
@@ -221,12 +221,12 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
 {
     struct stream *stream = set->streams[lane];
     size_t used = 0;
-    int rc = 0;
+    int r = 0;
 
-    while (rc == 0 && used < size) {
+    while (r == 0 && used < size) {
         if (stream->reading) {
             size_t part = 0;
-            rc = place_payload(set, now, lane, bytes + used, size - used, stamp, &part);
+            r = place_payload(set, now, lane, bytes + used, size - used, stamp, &part);
             used += part;
             continue;
         }
@@ -237,20 +237,20 @@ static int handle_bytes(struct lane_set *set, struct mono now, uint32_t lane, co
                              : bytes[used] == LANE_QP ? LANE_QP_SIZE
                                                       : lane_frame_size(bytes + used, size - used);
         if (whole == 0) {
-            rc = -EPROTO;
+            r = -EPROTO;
             break;
         }
         if (size - used < whole) {
             break;
         }
-        rc = handle_frame(set, now, lane, bytes + used, whole);
+        r = handle_frame(set, now, lane, bytes + used, whole);
         used += whole;
-        if (rc == 0 && stream->reading && stream->chunk.length == 0) {
-            rc = in_got(set, now, lane, NULL, 0, stamp);
+        if (r == 0 && stream->reading && stream->chunk.length == 0) {
+            r = in_got(set, now, lane, NULL, 0, stamp);
         }
     }
     *ret_used = used;
-    return rc;
+    return r;
 }
 
 /* A header; and what the peer tells of what we sent goes in front of it. */
@@ -288,9 +288,9 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     int count = 0;
 
     if (stream->reading) { /* carried is 0: a header was whole, and all bytes after it placed */
-        const int rc = in_target(set, lane, &to, &left);
-        if (rc < 0) {
-            return rc;
+        const int r = in_target(set, lane, &to, &left);
+        if (r < 0) {
+            return r;
         }
         if (to == NULL) {
             left = left < SCRATCH_SIZE ? left : SCRATCH_SIZE;
@@ -314,15 +314,15 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     *ret_drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {
         payload = (size_t)n < left ? (size_t)n : left;
-        const int rc = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
-        if (rc < 0 || to == NULL) {
-            return rc < 0 ? rc : n;
+        const int r = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
+        if (r < 0 || to == NULL) {
+            return r < 0 ? r : n;
         }
     }
     carried += (size_t)n - payload;
-    const int rc = handle_bytes(set, now, lane, scratch, carried, &stamp, &used);
-    if (rc < 0) {
-        return rc;
+    const int r = handle_bytes(set, now, lane, scratch, carried, &stamp, &used);
+    if (r < 0) {
+        return r;
     }
     stream->part_size = (uint16_t)(carried - used);
     memcpy(stream->part, scratch + used, stream->part_size);

@@ -113,10 +113,10 @@ static void name_of(int fd, bool peer, struct io_address *ret)
 {
     struct sockaddr_storage storage;
     socklen_t size = sizeof(storage);
-    const int rc = peer ? getpeername(fd, (struct sockaddr *)&storage, &size)
-                        : getsockname(fd, (struct sockaddr *)&storage, &size);
+    const int r = peer ? getpeername(fd, (struct sockaddr *)&storage, &size)
+                       : getsockname(fd, (struct sockaddr *)&storage, &size);
 
-    if (rc < 0 || !tcp_from_sockaddr((struct sockaddr *)&storage, ret)) {
+    if (r < 0 || !tcp_from_sockaddr((struct sockaddr *)&storage, ret)) {
         *ret = (struct io_address){0};
     }
 }
@@ -212,7 +212,6 @@ static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, 
     const bool v4 = io_address_is_v4(at);
     const int fd = descriptor_socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM, 0);
     struct io_address local;
-    int rc;
 
     (void)io;
     if (fd < 0) {
@@ -224,13 +223,13 @@ static int tcp_listen(struct io *io, const struct io_address *at, uint16_t low, 
     }
     set_int(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
     (void)leave_bbr(fd); /* what is accepted inherits it */
-    rc = bind_in_range(fd, at, low, high);
-    if (rc == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
-        rc = -errno;
+    int r = bind_in_range(fd, at, low, high);
+    if (r == 0 && listen(fd, LISTEN_BACKLOG) < 0) {
+        r = -errno;
     }
-    if (rc < 0) {
+    if (r < 0) {
         descriptor_close(fd);
-        return rc;
+        return r;
     }
     name_of(fd, false, &local);
     *ret_port = local.port;
@@ -286,16 +285,16 @@ static int connect_by(struct tcp *tcp, const struct io_connect *connect_to, cons
     if (connect_to->from.port == 0) { /* two connections to different peers may share a port */
         set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     }
-    int rc = 0;
+    int r = 0;
     if (from.ss_family == to.ss_family && bind(fd, (struct sockaddr *)&from, from_size) < 0) {
-        rc = -errno;
+        r = -errno;
     }
-    if (rc == 0 && connect(fd, (struct sockaddr *)&to, to_size) < 0 && errno != EINPROGRESS) {
-        rc = -errno;
+    if (r == 0 && connect(fd, (struct sockaddr *)&to, to_size) < 0 && errno != EINPROGRESS) {
+        r = -errno;
     }
-    if (rc < 0) {
+    if (r < 0) {
         descriptor_close(fd);
-        return rc;
+        return r;
     }
     leave_routes_bbr(tcp, fd, &connect_to->to);
     *ret_conn = fd;
@@ -304,13 +303,13 @@ static int connect_by(struct tcp *tcp, const struct io_connect *connect_to, cons
 
 static int tcp_connect(struct io *io, const struct io_connect *connect_to, int *ret_conn)
 {
-    int rc = connect_by(io->driver, connect_to, connect_to->device, ret_conn);
+    int r = connect_by(io->driver, connect_to, connect_to->device, ret_conn);
 
     /* Its own table has no way for that device: the routes know better than we. */
-    if (connect_to->device != NULL && (rc == -ENETUNREACH || rc == -EHOSTUNREACH)) {
-        rc = connect_by(io->driver, connect_to, NULL, ret_conn);
+    if (connect_to->device != NULL && (r == -ENETUNREACH || r == -EHOSTUNREACH)) {
+        r = connect_by(io->driver, connect_to, NULL, ret_conn);
     }
-    return rc;
+    return r;
 }
 
 static int tcp_connected(struct io *io, int conn, struct io_address *ret_local)
@@ -530,7 +529,7 @@ static void tcp_random(struct io *io, void *bytes, size_t size)
 int tcp_open(struct tcp **ret_tcp, const char *sysfs)
 {
     struct tcp *tcp = calloc(1, sizeof(*tcp));
-    int rc = 0;
+    int r = 0;
 
     if (tcp == NULL) {
         return -ENOMEM;
@@ -559,14 +558,14 @@ int tcp_open(struct tcp **ret_tcp, const char *sysfs)
     tcp->link = -1;
     tcp->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (tcp->epoll < 0 || tcp->kick < 0) {
-        rc = -errno;
+        r = -errno;
     } else {
         struct epoll_event event = {.events = EPOLLIN, .data = {.u64 = KICK_TAG}};
-        rc = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->kick, &event) < 0 ? -errno : 0;
+        r = epoll_ctl(tcp->epoll, EPOLL_CTL_ADD, tcp->kick, &event) < 0 ? -errno : 0;
     }
-    if (rc < 0) {
+    if (r < 0) {
         tcp_close(tcp);
-        return rc;
+        return r;
     }
     tcp_clock_init(tcp);
     tcp_link_open(tcp);

@@ -107,14 +107,13 @@ void tcp_stamp_of(struct tcp *tcp, const struct timespec *kernel, struct io_stam
 {
     const int64_t now = read_ns(CLOCK_MONOTONIC_RAW);
     const int64_t at = (int64_t)kernel->tv_sec * NS_PER_S + kernel->tv_nsec;
-    int64_t seen, raw;
 
     if (at == 0) {
         *ret = stamp_of_raw(tcp, now, now);
         return;
     }
-    seen = __atomic_load_n(&tcp->realtime_raw, __ATOMIC_ACQUIRE);
-    raw = at - __atomic_load_n(&tcp->realtime_offset, __ATOMIC_RELAXED);
+    int64_t seen = __atomic_load_n(&tcp->realtime_raw, __ATOMIC_ACQUIRE);
+    int64_t raw = at - __atomic_load_n(&tcp->realtime_offset, __ATOMIC_RELAXED);
     /* Renewed when old, and when the stamp looks odd: CLOCK_REALTIME was set. Two threads at it at
      * once write two good values. */
     if (now - seen > REALTIME_KEEP_NS || raw > now || now - raw > STAMP_OLD_NS) {

@@ -20,7 +20,6 @@ static int read_number(const struct tcp *tcp, const char *device, const char *na
                        uint32_t *ret)
 {
     char text[32], path[512];
-    ssize_t n;
 
     if (*fd < 0) {
         snprintf(path, sizeof(path), "%s/class/net/%s/%s", tcp->sysfs, device, name);
@@ -29,7 +28,7 @@ static int read_number(const struct tcp *tcp, const char *device, const char *na
             return -errno;
         }
     }
-    n = pread(*fd, text, sizeof(text) - 1, 0);
+    ssize_t n = pread(*fd, text, sizeof(text) - 1, 0);
     if (n <= 0) {
         const int error = n == 0 ? EIO : errno;
         if (error != EINVAL) { /* the NIC is gone; there may be another one of its name */
@@ -73,9 +72,9 @@ int tcp_carrier(struct io *io, const char *device, uint32_t *ret_downs)
     if (read_number(tcp, device, "carrier_down_count", &nic->downs, ret_downs) < 0) {
         *ret_downs = 0;
     }
-    const int rc = read_number(tcp, device, "carrier", &nic->carrier, &up);
+    const int r = read_number(tcp, device, "carrier", &nic->carrier, &up);
     /* EINVAL: the interface is administratively down. */
-    return rc == -EINVAL ? 0 : rc < 0 ? rc : up != 0;
+    return r == -EINVAL ? 0 : r < 0 ? r : up != 0;
 }
 
 void tcp_link_close(struct tcp *tcp)

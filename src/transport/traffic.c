@@ -144,7 +144,6 @@ static void go_on(struct lane_set *set, struct mono now, const struct detector_f
     const uint32_t to = (uint32_t)traffic->to;
     const int64_t waited = mono_sub(now, traffic->began).ns;
     struct watch_lane lane;
-    int better;
 
     if (traffic->drained) {
         if (waited > SETTLE_NS) {
@@ -154,7 +153,7 @@ static void go_on(struct lane_set *set, struct mono now, const struct detector_f
         return;
     }
     watch_lane_get(set->watch, now, to, &lane);
-    better = new_is_better(set, now, &lane);
+    int better = new_is_better(set, now, &lane);
     if (better > 0) {
         watch_lane_repath(set->watch, now, (uint32_t)traffic->from);
         traffic->retired |= 1u << traffic->from;

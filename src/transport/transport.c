@@ -25,21 +25,20 @@ _Static_assert(TRANSPORT_BYTES_MAX == LANE_MESSAGE_SIZE_MAX, "a message's size")
 static int start_thread(struct transport *t)
 {
     sigset_t all, before;
-    int rc;
 
     /* The application's signals are the application's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = -pthread_create(&t->thread, NULL, serve_thread, t);
+    int r = -pthread_create(&t->thread, NULL, serve_thread, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    t->running = rc == 0;
-    return rc;
+    t->running = r == 0;
+    return r;
 }
 
 int transport_new(struct transport **ret_transport, const struct transport_config *config)
 {
     struct transport *t;
-    int rc = 0;
+    int r = 0;
 
     if (config->nic_count == 0 || config->nic_count > HOST_NIC_MAX ||
         config->lanes > LANE_MAX / 2) {
@@ -80,13 +79,13 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     mode_look(t, t->io->now(t->io));
     page_open(t);
     if (config->thread) {
-        rc = start_thread(t);
+        r = start_thread(t);
     }
-    if (rc < 0) {
+    if (r < 0) {
         page_close(t);
         follow_end(&t->host_switch);
         free(t);
-        return rc;
+        return r;
     }
     *ret_transport = t;
     return 0;
@@ -116,10 +115,8 @@ bool transport_owes(struct transport *t)
 /* What nobody above knows (any more) can't be closed by anybody above. */
 static void close_abandoned(struct transport *t)
 {
-    struct transport_comm *comm;
-
     pthread_mutex_lock(&t->lock);
-    comm = t->connecting;
+    struct transport_comm *comm = t->connecting;
     t->connecting = NULL;
     pthread_mutex_unlock(&t->lock);
     while (comm != NULL) {
@@ -255,10 +252,7 @@ int transport_listen(struct transport *t, uint32_t nic,
                      struct transport_listener **ret_listener)
 {
     struct transport_listener *listener;
-    struct io_address address;
-    struct handle words;
     uint64_t random;
-    int rc;
 
     if (is_childs(t)) {
         return why_child();
@@ -267,11 +261,11 @@ int transport_listen(struct transport *t, uint32_t nic,
         why("there is no device %u", nic);
         return -EINVAL;
     }
-    rc = serve_listen(t);
-    if (rc < 0) {
+    int r = serve_listen(t);
+    if (r < 0) {
         why("no listening socket on any port of %u to %u: %s", t->config.port_low,
-            t->config.port_high, strerror(-rc));
-        return rc;
+            t->config.port_high, strerror(-r));
+        return r;
     }
     listener = calloc(1, sizeof(*listener));
     if (listener == NULL) {
@@ -281,13 +275,13 @@ int transport_listen(struct transport *t, uint32_t nic,
     *listener =
         (struct transport_listener){.transport = t, .cookie = handle_cookie(random), .nic = nic};
     listener->ready_end = &listener->ready;
-    words = (struct handle){.cookie = listener->cookie,
-                            .newest = t->config.version,
-                            .lowest = LANE_VERSION_LOWEST,
-                            .group_max = 1,
-                            .context = t->nics[nic].context,
-                            .pid = t->pid};
-    address = t->nics[nic].config.address;
+    struct handle words = {.cookie = listener->cookie,
+                           .newest = t->config.version,
+                           .lowest = LANE_VERSION_LOWEST,
+                           .group_max = 1,
+                           .context = t->nics[nic].context,
+                           .pid = t->pid};
+    struct io_address address = t->nics[nic].config.address;
     address.port = t->port;
     put_address(&address, words.address);
     memcpy(words.key, t->key, sizeof(words.key));
@@ -303,13 +297,10 @@ int transport_listen(struct transport *t, uint32_t nic,
 
 void transport_close_listener(struct transport_listener *listener)
 {
-    struct transport *t;
-    struct transport_comm *comm;
-
     if (listener == NULL || is_childs(listener->transport)) {
         return;
     }
-    t = listener->transport;
+    struct transport *t = listener->transport;
     pthread_mutex_lock(&t->listen_lock);
     for (struct transport_listener **at = &t->listeners; *at != NULL; at = &(*at)->next) {
         if (*at == listener) {
@@ -317,7 +308,7 @@ void transport_close_listener(struct transport_listener *listener)
             break;
         }
     }
-    comm = listener->ready;
+    struct transport_comm *comm = listener->ready;
     pthread_mutex_unlock(&t->listen_lock);
     while (comm != NULL) { /* opened by a peer, never accepted */
         struct transport_comm *next = comm->next_ready;
@@ -330,28 +321,26 @@ void transport_close_listener(struct transport_listener *listener)
 int transport_accept(struct transport_listener *listener, struct transport_comm **ret_comm)
 {
     struct transport *t = listener->transport;
-    struct transport_comm *comm;
-    int rc;
 
     *ret_comm = NULL;
     if (is_childs(t)) {
         return why_child();
     }
     pthread_mutex_lock(&t->listen_lock);
-    comm = listener->ready;
-    rc = listener->error;
+    struct transport_comm *comm = listener->ready;
+    int r = listener->error;
     if (comm != NULL) {
         listener->ready = comm->next_ready;
         if (listener->ready == NULL) {
             listener->ready_end = &listener->ready;
         }
-    } else if (rc < 0) {
+    } else if (r < 0) {
         why("%s", listener->why);
     }
     pthread_mutex_unlock(&t->listen_lock);
     if (comm == NULL) {
         *ret_comm = NULL;
-        return rc;
+        return r;
     }
     pthread_mutex_lock(&comm->set->lock);
     comm->state = COMM_OPEN;
@@ -427,15 +416,14 @@ static int find_set(struct transport *t, uint32_t nic, const struct handle *hand
                     const struct io_address *address, struct lane_set **ret_set)
 {
     struct lane_set *set = present_set(t, nic, handle, false);
-    int rc;
 
     if (set != NULL) {
         *ret_set = set;
         return 0;
     }
-    rc = lane_set_new(t, true, nic, handle->context, &set);
-    if (rc < 0) {
-        return rc;
+    int r = lane_set_new(t, true, nic, handle->context, &set);
+    if (r < 0) {
+        return r;
     }
     memcpy(set->key, handle->key, sizeof(set->key));
     memcpy(set->nonce, handle->nonce, sizeof(set->nonce));
@@ -454,21 +442,21 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     struct transport_comm *comm = NULL;
     struct lane_set *set;
     int64_t number;
-    int rc = read_handle(bytes, &handle, &address);
+    int r = read_handle(bytes, &handle, &address);
 
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     (void)!serve_listen(t); /* so that the peer can find out whether we live */
     pthread_mutex_lock(&t->lock);
-    rc = find_set(t, nic, &handle, &address, &set);
-    if (rc == 0) {
+    r = find_set(t, nic, &handle, &address, &set);
+    if (r == 0) {
         const struct mono now = t->io->now(t->io);
         pthread_mutex_lock(&set->lock);
-        rc = lane_set_add_sender(set, now);
-        number = rc == 0 ? sender_comm_open(set->sender, handle.group_max) : rc;
+        r = lane_set_add_sender(set, now);
+        number = r == 0 ? sender_comm_open(set->sender, handle.group_max) : r;
         comm = number >= 0 ? comm_new(set, true, (uint32_t)number) : NULL;
-        rc = number < 0 ? (int)number : comm == NULL ? -ENOMEM : 0;
+        r = number < 0 ? (int)number : comm == NULL ? -ENOMEM : 0;
         if (comm != NULL) {
             comm->cookie = handle.cookie;
             comm->id = ++t->comm_ids;
@@ -483,20 +471,18 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     }
     pthread_mutex_unlock(&t->lock);
     *ret_comm = comm;
-    return rc;
+    return r;
 }
 
 /* The comm that a state names, if it is one of ours; takes it off the list if `off`. */
 static struct transport_comm *connecting(struct transport *t, uint64_t id, bool off)
 {
-    struct transport_comm **at, *comm;
-
     pthread_mutex_lock(&t->lock);
-    at = &t->connecting;
+    struct transport_comm **at = &t->connecting;
     while (*at != NULL && (*at)->id != id) {
         at = &(*at)->next_ready;
     }
-    comm = *at;
+    struct transport_comm *comm = *at;
     if (comm != NULL && off) {
         *at = comm->next_ready;
         comm->next_ready = NULL;
@@ -546,10 +532,7 @@ int transport_connect(struct transport *t, uint32_t nic,
                       const uint8_t handle[static TRANSPORT_HANDLE_SIZE], uint64_t *state,
                       struct transport_comm **ret_comm)
 {
-    struct transport_comm *comm;
-    struct lane_set *set;
-    bool open;
-    int rc = 0;
+    int r = 0;
 
     *ret_comm = NULL;
     if (is_childs(t)) {
@@ -559,35 +542,35 @@ int transport_connect(struct transport *t, uint32_t nic,
         why("there is no device %u", nic);
         return -EINVAL;
     }
-    comm = *state != 0 ? connecting(t, *state, false) : NULL;
+    struct transport_comm *comm = *state != 0 ? connecting(t, *state, false) : NULL;
     if (comm != NULL && begins_anew(t, nic, handle, comm)) {
         forsake(t, comm);
         comm = NULL;
     }
     if (comm == NULL) {
-        rc = begin(t, nic, handle, &comm);
-        if (rc < 0) {
-            return rc;
+        r = begin(t, nic, handle, &comm);
+        if (r < 0) {
+            return r;
         }
         *state = comm->id;
     }
-    set = comm->set;
+    struct lane_set *set = comm->set;
     pthread_mutex_lock(&set->lock);
     lane_set_progress(set, t->io->now(t->io), true);
-    rc = comm->error != 0 ? comm->error : set->error;
-    open = comm->state == COMM_OPEN;
-    if (rc < 0) {
+    r = comm->error != 0 ? comm->error : set->error;
+    bool open = comm->state == COMM_OPEN;
+    if (r < 0) {
         why("%s", set->why[0] != 0 ? set->why : "the peer closed its listener");
     }
     pthread_mutex_unlock(&set->lock);
-    if (rc < 0 || open) {
+    if (r < 0 || open) {
         *state = 0;
         (void)connecting(t, comm->id, true);
-        if (rc < 0) {
+        if (r < 0) {
             transport_close(comm);
         } else {
             *ret_comm = comm;
         }
     }
-    return rc;
+    return r;
 }

@@ -105,6 +105,7 @@ struct transport_config {
     void *ended_context;
 };
 
+/* -EINVAL: no NIC, or more NICs or lanes than there may be; -ENOMEM; -EAGAIN: no thread can be had. */
 MUST_CHECK int transport_new(struct transport **ret_transport,
                              const struct transport_config *config);
 /* Waits for what closed comms still owe, but no longer than TRANSPORT_END_MS. If something is owed then and config.ended
@@ -148,12 +149,14 @@ void transport_close(struct transport_comm *comm);
 struct transport_memory;
 MUST_CHECK int transport_memory_add(struct transport *transport, void *data, size_t size,
                                     struct transport_memory **ret_memory);
+/* NULL is fine. After the last time no NIC reads or writes it. */
 void transport_memory_remove(struct transport *transport, struct transport_memory *memory);
 
 /* What the transport went through, all in all: for the paragraph at a job's end. */
 struct transport_summary {
     uint64_t bytes_out, bytes_in, chunks_out, chunks_in;
-    uint64_t resent; /* of chunks_out: once more, on another lane */
+    uint64_t resent;  /* of chunks_out: once more, on another lane */
+    uint64_t written; /* of bytes_out: written by the NIC right to their place */
     uint32_t failovers, parted;
     int64_t parted_ns; /* with no way to a peer left */
     int64_t ran_ns;    /* since the transport was made */
@@ -162,6 +165,7 @@ struct transport_summary {
     char slowest[2 * WHY_TEXT];
     int64_t slowest_ns;
 };
+/* May be called at any time, from any thread. */
 void transport_summary(struct transport *transport, struct transport_summary *ret);
 
 /* Why the last call of this thread failed; "" if it didn't. */

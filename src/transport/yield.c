@@ -44,8 +44,6 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
 {
     struct yield_lane *own = &set->yield.lanes[seen->lane];
     const struct span life = mono_sub(now, acked->sent);
-    struct yield_floor *floor;
-    uint32_t bytes;
 
     if (!wanted(set) || acked->chunks == 0) {
         return;
@@ -54,9 +52,9 @@ void yield_on_lane(struct lane_set *set, struct mono now, const struct lane_stat
     if (seen->owd_ns == LANE_OWD_UNKNOWN) {
         return;
     }
-    bytes = (uint32_t)(acked->bytes / acked->chunks);
+    uint32_t bytes = (uint32_t)(acked->bytes / acked->chunks);
     const bool own_path = !set->lane_nics[seen->lane].standby;
-    floor = floor_of(set, bytes);
+    struct yield_floor *floor = floor_of(set, bytes);
     least_add(&floor->owd_ns, now, span_ns(BUCKET_NS), own_path ? seen->owd_ns : LEAST_NONE);
     least_add(&floor->life_ns, now, span_ns(BUCKET_NS), own_path ? life.ns : LEAST_NONE);
     const int64_t queue_ns = seen->owd_ns - least_get(&floor->owd_ns);

@@ -147,14 +147,13 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
                                                    int64_t now)
 {
     struct clock_page_reading ret;
-    double t, hard, statistical;
 
     if (!time_valid(c) || !time_valid(now) || c < terms->since ||
         now < terms->written - CLOCK_PAGE_EARLY_NS) {
         return unknown;
     }
-    t = 1e-9 * fabs((double)(c - terms->written));
-    hard = terms->h_ns + drift_ns(terms, t) + 1;
+    double t = 1e-9 * fabs((double)(c - terms->written));
+    double hard = terms->h_ns + drift_ns(terms, t) + 1;
     if (terms->guard != INT64_MAX) {
         /* Unsigned: a page may say anything; too early a pass only widens. */
         const int64_t age = (int64_t)((uint64_t)c - (uint64_t)terms->guard);
@@ -164,7 +163,7 @@ static inline struct clock_page_reading reading_at(const struct clock_page_terms
     if (ret.status == CLOCK_PAGE_UNKNOWN) {
         return unknown;
     }
-    statistical = statistical_ns(terms, t);
+    double statistical = statistical_ns(terms, t);
     ret.estimate_ns = linear_map_at(line, c);
     ret.hard_ns = (int64_t)hard;
     ret.statistical_ns = (int64_t)(statistical >= 0 && statistical < hard ? statistical : hard);
@@ -188,7 +187,6 @@ static inline bool quick_at(const struct clock_page_terms *terms,
 {
     const uint64_t age = (uint64_t)c - (uint64_t)terms->written;
     uint64_t guard_age = (uint64_t)c - (uint64_t)terms->guard;
-    int64_t hard;
 
     if (terms->guard == INT64_MAX || (int64_t)guard_age < 0) {
         guard_age = 0;
@@ -201,8 +199,8 @@ static inline bool quick_at(const struct clock_page_terms *terms,
         quick->hard_ns > CLOCK_PAGE_HARD_NS_MAX || quick->likely_ns[0] < 0) {
         return false;
     }
-    hard = quick->hard_ns + (int64_t)((age * (uint64_t)quick->drift) >> 42) +
-           (int64_t)((guard_age * (uint64_t)quick->guard_rate) >> 42);
+    int64_t hard = quick->hard_ns + (int64_t)((age * (uint64_t)quick->drift) >> 42) +
+                   (int64_t)((guard_age * (uint64_t)quick->guard_rate) >> 42);
     if (hard > CLOCK_PAGE_HARD_NS_MAX) {
         return false;
     }
@@ -298,7 +296,6 @@ bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64
         const uint64_t before = load(&memory->sequence);
         struct clock_page_terms terms;
         struct linear_map line;
-        bool done;
 
         if (__builtin_expect(before & 1, 0)) {
             continue;
@@ -306,7 +303,7 @@ bool clock_page_read_at(const struct clock_page_memory *memory, int64_t c, int64
         load_head(memory, &terms);
         load_line(memory->words + line_word(&terms, c), &line);
         terms.quick.likely_ns[0] = (int64_t)load(&memory->words[likely_word(&terms, c)]);
-        done = terms_valid(&terms) && linear_map_valid(&line);
+        bool done = terms_valid(&terms) && linear_map_valid(&line);
         if (__builtin_expect(done, 1)) {
             done = now == c && quick_at(&terms, &terms.quick, &line, c, ret);
             if (__builtin_expect(!done, 0)) {
@@ -334,14 +331,13 @@ struct clock_page_reading clock_page_nic_at(const struct clock_page *page, uint3
 {
     const struct clock_page_nic *nic = &page->nics[index];
     struct clock_page_reading ret;
-    double t, hard;
 
     if (index >= page->nic_count || nic->status == CLOCK_PAGE_UNKNOWN || !time_valid(stamp) ||
         !time_valid(now) || now < page->terms.written - CLOCK_PAGE_EARLY_NS) {
         return unknown;
     }
-    t = 1e-9 * fabs((double)(stamp - nic->map.r));
-    hard = nic->h_ns + drift_ns(&page->terms, t) + 1;
+    double t = 1e-9 * fabs((double)(stamp - nic->map.r));
+    double hard = nic->h_ns + drift_ns(&page->terms, t) + 1;
     ret.status = status_at(&page->terms, now, hard);
     if (ret.status == CLOCK_PAGE_UNKNOWN) {
         return unknown;

@@ -35,15 +35,13 @@ void handle_encode(uint8_t bytes[static HANDLE_SIZE], const struct handle *handl
 
 enum lane_error handle_decode(const uint8_t bytes[static HANDLE_SIZE], struct handle *ret)
 {
-    struct handle h;
-
     if (le32_get(bytes + 40) != HANDLE_MAGIC) {
         return LANE_ERROR_MAGIC;
     }
     if (le32_get(bytes + SEALED) != crc32c(0, bytes, SEALED)) {
         return LANE_ERROR_CRC;
     }
-    h = (struct handle){
+    struct handle h = {
         .cookie = le64_get(bytes + HANDLE_COOKIE_OFFSET),
         .newest = bytes[44],
         .lowest = bytes[45],

@@ -137,12 +137,11 @@ enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, uint8_t ver
                                   struct lane_chunk *ret)
 {
     const enum lane_error error = sealed(bytes, size, LANE_CHUNK_SIZE, LANE_CHUNK);
-    struct lane_chunk c;
 
     if (error != LANE_ERROR_NONE) {
         return error;
     }
-    c = (struct lane_chunk){
+    struct lane_chunk c = {
         .flags = bytes[1],
         .buffer = bytes[52],
         .slot = bytes[53],
@@ -182,12 +181,11 @@ size_t lane_report_encode(uint8_t bytes[static LANE_STATE_SIZE_MAX],
     const uint8_t count = report->lane_count <= LANE_MAX ? report->lane_count : LANE_MAX;
     const bool comm = report->comm != LANE_COMM_NONE;
     const size_t size = LANE_STATE_HEAD_SIZE + (size_t)count * LANE_STATE_LANE_SIZE;
-    uint32_t crc;
 
     memset(bytes, 0, size);
     bytes[0] = LANE_STATE;
     bytes[1] = count;
-    le16_put(bytes + 2, version >= 2 ? report->active_senders : 0);
+    le16_put(bytes + 2, version >= 2 ? report->receivers : 0);
     le32_put(bytes + 4, report->sequence);
     le64_put(bytes + 8, comm ? report->placed : 0);
     le64_put(bytes + 16, comm ? report->posted : 0);
@@ -206,7 +204,7 @@ size_t lane_report_encode(uint8_t bytes[static LANE_STATE_SIZE_MAX],
         le32_put(at + 20, version >= 2 ? lane->owd_ns : 0);
         le32_put(at + 24, version >= LANE_FENCE_VERSION ? lane->fenced_below : 0);
     }
-    crc = crc32c(0, bytes, 44);
+    uint32_t crc = crc32c(0, bytes, 44);
     crc = crc32c(crc, bytes + LANE_STATE_HEAD_SIZE, size - LANE_STATE_HEAD_SIZE);
     le32_put(bytes + 44, crc);
     return size;
@@ -238,15 +236,13 @@ static enum lane_error get_state_lane(const uint8_t *at, uint8_t version,
 enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t version,
                                    struct lane_report *ret)
 {
-    struct lane_report r;
     enum lane_error error = LANE_ERROR_NONE;
     uint32_t seen = 0, crc;
-    size_t wanted;
 
     if (size < LANE_STATE_HEAD_SIZE) {
         return LANE_ERROR_SHORT;
     }
-    wanted = lane_frame_size(bytes, size);
+    size_t wanted = lane_frame_size(bytes, size);
     if (bytes[0] != LANE_STATE || wanted == 0) {
         return LANE_ERROR_TYPE;
     }
@@ -258,8 +254,8 @@ enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t ve
     if (crc != le32_get(bytes + 44)) {
         return LANE_ERROR_CRC;
     }
-    r = (struct lane_report){
-        .active_senders = le16_get(bytes + 2),
+    struct lane_report r = {
+        .receivers = le16_get(bytes + 2),
         .sequence = le32_get(bytes + 4),
         .placed = le64_get(bytes + 8),
         .posted = le64_get(bytes + 16),
@@ -268,7 +264,7 @@ enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t ve
         .comm = le32_get(bytes + 40),
         .lane_count = bytes[1],
     };
-    if (version < 2 && r.active_senders != 0) {
+    if (version < 2 && r.receivers != 0) {
         return LANE_ERROR_RESERVED;
     }
     if (!time_valid(r.now.ns) || r.placed > r.posted ||
@@ -313,12 +309,11 @@ void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_po
 enum lane_error lane_post_decode(const uint8_t *bytes, size_t size, struct lane_post *ret)
 {
     const enum lane_error error = sealed(bytes, size, LANE_POST_SIZE, LANE_POST);
-    struct lane_post p;
 
     if (error != LANE_ERROR_NONE) {
         return error;
     }
-    p = (struct lane_post){
+    struct lane_post p = {
         .index = bytes[1],
         .count = bytes[2],
         .keys = bytes[3],
@@ -360,12 +355,11 @@ void lane_open_encode(uint8_t bytes[static LANE_OPEN_SIZE], const struct lane_op
 enum lane_error lane_open_decode(const uint8_t *bytes, size_t size, struct lane_open *ret)
 {
     const enum lane_error error = sealed(bytes, size, LANE_OPEN_SIZE, LANE_OPEN);
-    struct lane_open o;
 
     if (error != LANE_ERROR_NONE) {
         return error;
     }
-    o = (struct lane_open){
+    struct lane_open o = {
         .group_max = bytes[1],
         .traffic_class = bytes[2],
         .comm = le32_get(bytes + 4),
@@ -404,12 +398,11 @@ enum lane_error lane_ping_decode(const uint8_t *bytes, size_t size, struct lane_
 {
     const uint8_t type = size > 0 && bytes[0] == LANE_PONG ? LANE_PONG : LANE_PING;
     const enum lane_error error = sealed(bytes, size, LANE_PING_SIZE, type);
-    struct lane_ping p;
 
     if (error != LANE_ERROR_NONE) {
         return error;
     }
-    p = (struct lane_ping){
+    struct lane_ping p = {
         .answer = type == LANE_PONG,
         .lane = le16_get(bytes + 2),
         .epoch = le32_get(bytes + 4),

@@ -268,7 +268,7 @@ struct lane_state_lane {
     uint32_t owd_min_ns, owd_ns; /* LANE_OWD_UNKNOWN; version 1: always */
 };
 struct lane_report {
-    uint16_t active_senders;
+    uint16_t receivers; /* that its writer has data for, by the NIC of the set; 0: not told */
     uint32_t sequence;
     uint32_t comm; /* LANE_COMM_NONE: lanes only */
     uint64_t placed, posted, granted;

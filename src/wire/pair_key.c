@@ -24,6 +24,7 @@ struct slot {
     struct probe_key keys[PAIR_FLEET_KEYS];
 };
 
+/* No hash table: a host's number is its place in hosts, and of the keys so many stay as there are slots. */
 struct pair_table {
     uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];
     struct host *hosts;

@@ -377,7 +377,6 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
 static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
 {
     const enum probe_type type = (enum probe_type)bytes[4];
-    enum probe_error error;
 
     if (le16_get(bytes + 8) != LENGTH) {
         return PROBE_ERROR_LENGTH;
@@ -389,7 +388,7 @@ static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
     if (!reserved_zero(bytes)) {
         return PROBE_ERROR_RESERVED;
     }
-    error = get_header(bytes, probe);
+    enum probe_error error = get_header(bytes, probe);
     if (type == PROBE_DIGEST) {
         return error == PROBE_OK ? get_digest(bytes + 40, &probe->digest) : error;
     }
@@ -413,7 +412,6 @@ enum probe_error probe_decode(const uint8_t *bytes, size_t size, const struct pr
                               size_t key_count, struct probe *ret)
 {
     struct probe probe;
-    enum probe_error error;
 
     if (size != PROBE_SIZE) {
         return PROBE_ERROR_SIZE;
@@ -427,7 +425,7 @@ enum probe_error probe_decode(const uint8_t *bytes, size_t size, const struct pr
     if (bytes[2] < PROBE_VERSION_LOWEST || bytes[3] > bytes[2]) {
         return PROBE_ERROR_VERSION_OLDER;
     }
-    error = check_tag(bytes, keys, key_count);
+    enum probe_error error = check_tag(bytes, keys, key_count);
     if (error == PROBE_OK) {
         error = get_fields(bytes, &probe);
     }

@@ -86,6 +86,13 @@ class TestVerbsPorts(unittest.TestCase):
     def troubles(self):
         return [t["trouble"] for t in self.port()["troubles"]]
 
+    def findings(self):
+        done = run(FOLIOT, "findings", "--json", check=False, env=dict(os.environ, FOLIOT_RUNTIME_DIR=self.path("run")))
+        try:
+            return [f for f in json.loads(done.stdout)["findings"] if f["open"] and f["finding"] == "rdma-port"]
+        except (json.JSONDecodeError, KeyError):
+            return []
+
     def event(self, word, text=""):
         return [e for e in self.answer().get("events", []) if e["event"] == word and re.search(text, e["text"])]
 
@@ -115,14 +122,20 @@ class TestVerbsPorts(unittest.TestCase):
         self.move_gid(5, 6)
         moved = self.wait(lambda: self.event("gid-moved", r"fake0/1: GID 10\.1\.0\.2 moved from index 5 to 6"), "the index moved")
         self.assertEqual((moved[0]["nic"], moved[0]["name"]), (0, "nic0"))
-        for index in (4, 6):  # 4: a global IPv6 address
+        self.wait(lambda: self.troubles() == ["gid-moved"], "the index that moved")
+        found = self.wait(self.findings, "a finding")
+        self.assertEqual((len(found), found[0]["from"]["nic"]), (1, 0))
+        self.assertIn("GID of the RDMA port moved from index 5 to 6", found[0]["text"])
+        self.move_gid(6, 5)
+        self.wait(lambda: not self.troubles() and not self.findings(), "the index is back")
+        for index in (4, 5):  # 4: a global IPv6 address
             self.put(f"{PORT}/gid_attrs/types/{index}", "IB/RoCE v1\n")
         self.wait(lambda: self.troubles() == ["roce-v1"], "the wrong type")
         done = self.links()
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"h0 +fake0/1 nic0 +roce +roce-v1")
         self.assertIn("h0 fake0/1: it has GIDs of RoCE v1 only, which isn't routed and takes one path: switch RoCE v2 on\n", done.stdout)
-        self.put(f"{PORT}/gid_attrs/types/6", "RoCE v2\n")
+        self.put(f"{PORT}/gid_attrs/types/5", "RoCE v2\n")
         self.wait(lambda: not self.troubles(), "the right type")
         self.put("sys/class/net/nic0/mtu", "9000")
         self.wait(lambda: self.event("rdma-trouble", "its MTU is 1024, expected 4096"), "the MTU at odds")

@@ -20,7 +20,9 @@ ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 
 MATRIX = "fact:matrix eth1"
 WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, out 30, in -20, "
         "limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
-FACTS = {"roce": {MATRIX: WELL}}
+# The same of tests that the audit made (core/audit/perf.h).
+LATE, SEARCH = "fact:perf.late", "fact:perf.search"
+FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", SEARCH: "well 361.010 of 382.400 GB/s"}}
 
 
 class Link(str):
@@ -151,6 +153,8 @@ FAULTS = [
     ("nccl.correct", "roce", test("alltoall.txt", "Out of bounds values : 0 OK", "Out of bounds values : 3 FAILED"), "!/var/lib/foliot/tests/alltoall.txt"),
     ("nccl.transport", "roce", test("intra.txt", "Using network IB", "Using network Socket"), "!/var/lib/foliot/tests/intra.txt"),
     ("nccl.init", "roce", test("intra.txt", "total 2.15", "total 93.4"), "!/var/lib/foliot/tests/intra.txt"),
+    ("nccl.straggler", "roce", {LATE: "130 of 320"}, LATE),
+    ("nccl.bisect", "roce", {SEARCH: "alone 190.200 of 382.400 GB/s"}, SEARCH),
     ("cfg.sw.rdma_core", "roce", {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1": Link("libibverbs.so.1.13.0"),
                                   "/usr/lib/x86_64-linux-gnu/libibverbs.so.1.13.0": "x"}, "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"),
     ("cfg.sw.nccl_env", "roce", {"/etc/nccl.conf": "NCCL_SOCKET_IFNAME=eno1\nNCCL_IB_DISABLE=1\n"}, "!/etc/nccl.conf"),

@@ -55,7 +55,7 @@ class World:
         done = subprocess.run([INSPECT, "--root", self.root, "--checks", self.checks], capture_output=True, timeout=60, check=True)
         sheet = json.loads(done.stdout)
         for place, value in self.facts.items():
-            fact, subject = place.split(":")[1].split()
+            fact, _, subject = place.split(":", 1)[1].partition(" ")
             sheet["facts"].append({"fact": fact, "subject": subject, "source": "made up"} | ({"value": value} if value is not None else {"state": "unreadable"}))
         with open(os.path.join(self.sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
             json.dump(sheet, file)

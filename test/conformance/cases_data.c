@@ -30,14 +30,13 @@ static struct stream streams[LINKS_MAX];
 static void exchange(struct rank *r, int times, int version, const struct stream *like)
 {
     const int link_count = pairs(r->ranks, times, links);
-    int count;
 
     rank_open(r, version);
     if (like->group > r->group_max) {
         skip(r, "the plugin takes %d buffer(s) per receive", r->group_max);
     }
     links_open(r, links, link_count);
-    count = streams_of(r, links, link_count, like, streams);
+    int count = streams_of(r, links, link_count, like, streams);
     streams_run(r, streams, count);
     quarantine_drain(r);
     barrier(r);

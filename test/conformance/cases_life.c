@@ -244,14 +244,13 @@ static void check_cloexec(struct rank *r)
 static void fork_case(struct rank *r)
 {
     struct link links[2] = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
-    pid_t child;
     int status;
 
     rank_open(r, r->options->version);
     links_open(r, links, 2);
     little(r, links, 2, 14);
     check_cloexec(r);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < 100 && getppid() != 1; i++) {
             sleep_ms(100);

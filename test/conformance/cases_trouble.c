@@ -36,8 +36,6 @@ static void killed(struct rank *r)
 {
     const int count = all_pairs(r->ranks);
     const struct stream like = {.sizes = SIZES_MIXED, .count = 1000000, .seed = 21};
-    enum nccl_result result;
-    int64_t begin;
 
     rank_open(r, r->options->version);
     links_open(r, links, count);
@@ -57,8 +55,8 @@ static void killed(struct rank *r)
             streams[toward_dead++] = streams[i];
         }
     }
-    begin = now_ms();
-    result = streams_run_to_error(r, streams, toward_dead);
+    int64_t begin = now_ms();
+    enum nccl_result result = streams_run_to_error(r, streams, toward_dead);
     if (result == NCCL_SUCCESS || result == NCCL_INTERNAL_ERROR) {
         found(r, "the peer was killed: the plugin says %s", net_result_name(result));
     }
@@ -245,21 +243,20 @@ static void foreign_handle(struct rank *r)
 
 static void no_descriptors(struct rank *r)
 {
-    struct rlimit old, few;
+    struct rlimit old;
     struct link link = {.from = 0, .to = 0, .rank = r};
-    enum nccl_result result;
     int fds[64], count = 0;
 
     rank_open(r, r->options->version);
     getrlimit(RLIMIT_NOFILE, &old);
-    few = old;
+    struct rlimit few = old;
     few.rlim_cur = 64;
     setrlimit(RLIMIT_NOFILE, &few);
     while (count < 64 && (fds[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
         count++;
     }
     doing(r, "listen without descriptors");
-    result = net_listen(&r->net, r->context, 0, link.handle, &link.listen_comm);
+    enum nccl_result result = net_listen(&r->net, r->context, 0, link.handle, &link.listen_comm);
     if (result == NCCL_SUCCESS) { /* it may have had one */
         void *comm = NULL;
         for (int i = 0; i < 200 && result == NCCL_SUCCESS && comm == NULL; i++) {

@@ -176,7 +176,6 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     const struct iovec *asked = message->msg_iov;
     const size_t count = message->msg_iovlen;
     struct iovec iov[64];
-    ssize_t n;
 
     if (real == NULL) {
         real = REAL(recvmsg);
@@ -186,7 +185,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
     }
     message->msg_iov = iov;
     message->msg_iovlen = (size_t)cut(iov, asked, count, portion(draw, size_of(asked, count)));
-    n = real(fd, message, flags);
+    ssize_t n = real(fd, message, flags);
     maybe_flip(fd, asked, n);
     message->msg_iov = (struct iovec *)asked;
     message->msg_iovlen = count;

@@ -84,7 +84,6 @@ static enum nccl_result post_send(struct rank *r, struct stream *s)
     const size_t size = stream_size(s, buffer);
     struct slot *slot = &s->slots[s->posted % SLOTS];
     void *request = NULL;
-    enum nccl_result result;
 
     if (!s->retrying) {
         s->retry[0] = box_new(size, SENT_BYTE);
@@ -97,8 +96,8 @@ static enum nccl_result post_send(struct rank *r, struct stream *s)
         }
     }
     doing(r, "isend");
-    result = net_isend(&r->net, s->link->comm, box_data(&s->retry[0]), size, tag_of(s, buffer),
-                       s->retry[0].mhandle, &request);
+    enum nccl_result result = net_isend(&r->net, s->link->comm, box_data(&s->retry[0]), size,
+                                        tag_of(s, buffer), s->retry[0].mhandle, &request);
     s->retrying = request == NULL;
     if (result == NCCL_SUCCESS && request != NULL) {
         new_request(r, s, request, s->posted);
@@ -111,10 +110,10 @@ static enum nccl_result finish_send(struct rank *r, struct stream *s)
 {
     struct slot *slot = &s->slots[s->done % SLOTS];
     int done = 0, size = -1;
-    enum nccl_result result;
 
     doing(r, "test of a send");
-    result = net_test(&r->net, slot->request, &done, slot->index % 2 == 0 ? &size : NULL);
+    enum nccl_result result =
+        net_test(&r->net, slot->request, &done, slot->index % 2 == 0 ? &size : NULL);
     if (result != NCCL_SUCCESS || !done) {
         return result;
     }
@@ -136,7 +135,6 @@ static enum nccl_result post_receive(struct rank *r, struct stream *s)
     struct slot *slot = &s->slots[group % SLOTS];
     struct net_receive receive = {.count = n};
     void *request = NULL;
-    enum nccl_result result;
 
     for (int i = 0; i < n; i++) {
         const int buffer = group * n + i;
@@ -157,7 +155,7 @@ static enum nccl_result post_receive(struct rank *r, struct stream *s)
         receive.mhandles[i] = s->retry[i].mhandle;
     }
     doing(r, "irecv");
-    result = net_irecv(&r->net, s->link->comm, &receive, &request);
+    enum nccl_result result = net_irecv(&r->net, s->link->comm, &receive, &request);
     s->retrying = request == NULL;
     if (result == NCCL_SUCCESS && request != NULL) {
         new_request(r, s, request, group);
@@ -173,13 +171,12 @@ static void check_received(struct rank *r, struct stream *s, struct box *box, in
 {
     const size_t expected = stream_size(s, buffer);
     const char *data = box_data(box);
-    long wrong;
 
     if ((size_t)size != expected) {
         found(r, "message %d of %zu bytes into a buffer of %zu: the plugin says %d", buffer,
               expected, box->capacity, size);
     }
-    wrong = pattern_wrong(content(s, buffer), data, expected);
+    long wrong = pattern_wrong(content(s, buffer), data, expected);
     if (wrong >= 0) {
         for (int other = buffer - 64; other < buffer + 64; other++) {
             if (other != buffer && other >= 0 && expected >= 8 &&
@@ -207,11 +204,10 @@ static enum nccl_result finish_receive(struct rank *r, struct stream *s)
     struct slot *slot = &s->slots[s->done % SLOTS];
     const int n = group_of(s);
     int done = 0, sizes[NET_GROUP_MAX];
-    enum nccl_result result;
 
     memset(sizes, -1, sizeof(sizes));
     doing(r, "test of a receive");
-    result = net_test(&r->net, slot->request, &done, sizes);
+    enum nccl_result result = net_test(&r->net, slot->request, &done, sizes);
     if (result != NCCL_SUCCESS || !done) {
         return result;
     }

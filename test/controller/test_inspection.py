@@ -467,7 +467,8 @@ class TestStrange(fleet.Fleet):
         """A check, a class, a host: skips, told by the run. The fleet: none begins, and one under way ends."""
         self.settings("off: {hosts: {h0: 'anna: on the bench'}, classes: {bandwidth: 'ben: rebuilt'}}\n")
         self.speak()
-        run = self.done(self.begin())
+        run = self.done(int(self.request("POST", RUNS, {"nccl": True})[2]["run"]))
+        self.assertEqual((run["tests_why"], run["tests"]), ("such tests are switched off by ben: rebuilt", None), run)
         self.assertEqual([(o["host"], o["note"]) for o in run["left_out"]], [("h0", "switched off by anna: on the bench")], run)
         self.assertEqual({(o["kind"], o["name"]) for o in run["off"]}, {("host", "h0"), ("class", "bandwidth")}, run["off"])
         self.assertEqual((run["counts"]["skip"], self.get("/api/v1/audit/hosts/h0/gate")["status"]), (1, "unknown"), run["counts"])

@@ -197,6 +197,18 @@ class Start(fleet.Fleet):
 
     def test_the_step_that_fails_is_named(self):
         self.init()
+        for name in ("server.key", "fleet.key"):
+            os.rename(self.path("data/" + name), self.path("kept"))
+            self.assertIn(f"data/{name}: expected a file of this controller's authority, found: No such file or directory. Restore it",
+                          self.command(check=False).stderr)
+            os.rename(self.path("kept"), self.path("data/" + name))
+        if os.path.exists(self.path("data/server.pem")):
+            os.unlink(self.path("data/server.pem"))
+        os.mkdir(self.path("data/server.pem"))
+        self.assertIn("data/server.pem can't be made by authority.key and server.key: Is a directory", self.command(check=False).stderr)
+        os.rmdir(self.path("data/server.pem"))
+        self.assertIn("the token 'admin' can't be made: one of that name lives",
+                      self.command("token", "api", "admin", "admin", check=False).stderr)
         taken = self.listen("10.90.0.1", 7638)
         text = self.command(check=False).stderr
         self.assertIn("cannot start: the agents' port: Address already in use", text)

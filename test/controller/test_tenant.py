@@ -381,6 +381,10 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([(i["incident"], i["cause"]) for i in incident()], [(one["incident"], called)])
         self.say(0, [(2, wire.report([self.claim(1, "path-dead", 2, 0, element=(spine, 3, (4, 2, None)), suspect=("spine", "spine2"), phase=1)]))])
         self.wait(lambda: [(i["incident"], i["cause"], i["one_of"]) for i in incident()] == [(one["incident"], "spine2", [])], 5, lambda: str(incident()))
+        self.say(1, [(1, wire.report([self.claim(1, "path-dead", 0, 2, one_of=may_be[:3]), self.claim(2, "path-dead", 0, 2, one_of=may_be[:1])]))])
+        told = {f["detail"]["number"]: f["detail"]["fault"] for f in self.get("/api/v1/findings")["items"] if f["host"] == "h1"}
+        self.assertRegex(said["fault"], "^[0-9a-f]{16}$")
+        self.assertEqual((told[1], told[2] == said["fault"]), (said["fault"], False))
 
     def test_one_hosts_word_wakes_nobody_for_another_tenant(self):
         self.write("alerts.yaml", "rules:\n  - {name: liar, finding: clock-liar, for: 0s, wait: 0s, severity: page}\n")

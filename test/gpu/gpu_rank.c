@@ -156,10 +156,9 @@ static double now_s(void)
 static void write_id(const char *path, const struct id *id)
 {
     char temporary[4096];
-    FILE *file;
 
     snprintf(temporary, sizeof(temporary), "%s.new", path);
-    file = fopen(temporary, "we");
+    FILE *file = fopen(temporary, "we");
     if (file == NULL || fwrite(id, sizeof(*id), 1, file) != 1 || fclose(file) != 0 ||
         rename(temporary, path) != 0) {
         die(path, strerror(errno));
@@ -453,16 +452,15 @@ static int bench(const char *operation, int iterations, char **sizes, int count)
     for (int s = 0; s < count; s++) {
         size_t n = read_bytes(sizes[s]) / sizeof(int32_t);
         n = n > b.count ? b.count : n;
-        double begin, us;
         fill(&b, n, 0, 1);
         for (int i = 0; i < 3; i++) {
             once(operation, &b, n);
         }
-        begin = now_s();
+        double begin = now_s();
         for (int i = 0; i < iterations; i++) {
             once(operation, &b, n);
         }
-        us = (now_s() - begin) * 1e6 / iterations;
+        double us = (now_s() - begin) * 1e6 / iterations;
         if (rank == 0) {
             printf("bench %s %zu %.2f %.4f\n", operation, n * sizeof(int32_t), us,
                    (double)(n * sizeof(int32_t)) / us / 1e3 * bus_factor(operation));

@@ -327,9 +327,10 @@ class Fleet(unittest.TestCase):
 class Controlled(unittest.TestCase):
     """With a controller: all hosts are members, and what they see is at an address of this machine."""
 
-    def ask(self, path):
+    def ask(self, path, body=None):
         with open(folder() + '/dashboard') as address, open(folder() + '/token') as token:
-            request = urllib.request.Request(address.read() + path, headers={'Authorization': 'Bearer ' + token.read()})
+            request = urllib.request.Request(address.read() + path, headers={'Authorization': 'Bearer ' + token.read(), 'Content-Type': 'application/json'},
+                                             data=None if body is None else json.dumps(body).encode())
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=30) as answer:
             return json.load(answer)
 
@@ -353,10 +354,30 @@ class Controlled(unittest.TestCase):
             nics = {(nic['host'], nic['name']): nic['leaf'] for nic in self.ask('api/v1/nics')['items']}
             self.assertEqual(nics, {('host%d' % h, 'nic%d' % n): 'leaf%d' % n for h in range(4) for n in range(2)})
             self.assertEqual(lab('status').returncode, 0)
+            self.audit_beside_a_job()
         finally:
             os.unlink(f.name)
             lab('down')
         self.assertEqual(spaces(), [])
+
+    def audit_beside_a_job(self):
+        """An audit's tests run between the hosts without a job, and not on the one that has one."""
+        foliot = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app', 'foliot')
+        job = subprocess.Popen([foliot, 'perf', '--lab', NAME, '--hosts', '3,3', '--ranks', '2', '-b', '64K', '--duration', '600', '-c', '0', '--wait', '1000'],
+                               env={**os.environ, 'FOLIOT_RUNTIME_DIR': folder() + '/host3'}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.assertTrue(until(lambda: glob.glob(folder() + '/host3/jobs/job-*'), 30), os.listdir(folder() + '/host3'))
+            run = self.ask('api/v1/audit/runs', {'bandwidth': True})['run']
+            self.assertTrue(until(lambda: self.ask('api/v1/audit/runs/' + run)['state'] in ('done', 'stopped'), 240))
+            done = self.ask('api/v1/audit/runs/' + run)
+            self.assertEqual((done['state'], done['tests_why'], done['bandwidth'], done['nccl']), ('done', None, True, False), done['why'])
+            self.assertEqual(done['tests']['rows'], [])
+            unknown = {r['host']: r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items'] if r['check'] == 'be.bw.pair'}
+            self.assertEqual(unknown.get('host3'), 'busy', unknown)
+            self.assertEqual([h for h, reason in unknown.items() if reason == 'busy'], ['host3'])
+        finally:
+            job.terminate()
+            job.wait()
 
     def test_the_page_about_alerts(self):
         """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""

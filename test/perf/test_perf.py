@@ -103,6 +103,16 @@ def test_by_ssh():
         assert asked == ["-oBatchMode=yes 127.0.0.1"] * 2 + ["-oBatchMode=yes localhost"] * 2, asked
 
 
+def test_no_port_that_kernels_hand_out():
+    """A connection of anybody's may have one of these, and a rank that is early may connect to itself."""
+    for job in (12768, 15715, 19999, 4194304):
+        environment = {**ENVIRONMENT, "SLURM_STEP_NODELIST": "localhost", "SLURM_JOB_ID": str(job), "SLURM_PROCID": "1", "SLURM_NTASKS": "2"}
+        done = subprocess.run([FOLIOT, "perf", "--plugin", REFERENCE, "-T", "1"], capture_output=True, text=True, timeout=60,
+                              env=environment, check=False)
+        port = int(re.search(r"rank 1: localhost:(\d+): ", done.stderr)[1])
+        assert 1024 <= port < 32768, (job, port)
+
+
 def test_json():
     report = json.loads(perf("alltoall", "-b", "64K", "-n", "2", "--json"))
     row = report["results"][0]

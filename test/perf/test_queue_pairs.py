@@ -75,18 +75,30 @@ class Job:
 UP = r": over a queue pair"
 
 
-def job_lives(folder):
-    """lanes go over to queue pairs; paths, a carrier, all acknowledgements die; not one wrong byte, and home again"""
-    job = Job(folder, 22, "--transport", "roce")
+def job_lives(folder, duration, how, faults):
+    job = Job(folder, duration, "--transport", "roce", "--rdma", how)
     job.wait_for(UP, 4)
-    for fault in (("blackhole", "trunk 0-0", "--for", "2s"), ("carrier", "nic 1.1", "--for", "2s"),
-                  ("blackhole", "nic 0.1", "--direction", "up", "--for", "2s")):
+    for fault in faults:
         before = job.count(UP)
-        lab("fault", *fault)
+        lab("fault", *fault, "--for", "2s")
         job.wait_for(r"down \(", 1)
         job.wait_for(UP, before + 1)
     text = job.end()
     assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
+    return text
+
+
+def nics_write(folder):
+    """lanes write to their place; paths, a carrier, all acknowledgements die; not one wrong byte, and home again"""
+    text = job_lives(folder, 22, "direct", (("blackhole", "trunk 0-0"), ("carrier", "nic 1.1"), ("blackhole", "nic 0.1", "--direction", "up")))
+    written = [int(share) for share in re.findall(r"sent \((\d+) % of it written by NICs", text)]
+    assert len(written) == 2 and min(written) >= 50, text
+
+
+def nics_copy(folder):
+    """the same for lanes of bytes"""
+    text = job_lives(folder, 10, "copy", (("blackhole", "trunk 0-0"),))
+    assert "written by NICs" not in text, text
 
 
 def where_there_are_none(folder):
@@ -100,7 +112,7 @@ def where_there_are_none(folder):
             (r"RoCE v1 only", {"FOLIOT_FAKE_VERBS_WIRE": re.sub(r"(\S+)", r"\1,v1", both)}),
             (r"can't register memory: expected a `ulimit -l`|no room for another queue pair or its memory", {"FOLIOT_FAKE_VERBS_MEMLOCK": "65536"}),
             (r"no queue pair \(No such device\): over TCP", {"FOLIOT_FAKE_VERBS_WIRE": own})):
-        job = Job(folder, 2, "--transport", "roce", **environment)
+        job = Job(folder, 2, "--transport", "roce", "--rdma", "direct", **environment)
         text = job.end()
         assert re.search(expected, text), f"expected {expected!r} in:\n{text}"
         assert not re.search(UP, text), text
@@ -117,7 +129,7 @@ with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
     file.flush()
     lab("up", file.name, "--no-agents")
 try:
-    for test in (job_lives, where_there_are_none):
+    for test in (nics_write, nics_copy, where_there_are_none):
         with tempfile.TemporaryDirectory() as place:
             test(place)
         print("ok", test.__name__, flush=True)

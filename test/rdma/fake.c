@@ -279,7 +279,6 @@ static uint16_t lid_of(const struct device *d)
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *ret)
 {
     struct device *d = context_of(context)->device;
-    struct ibv_port_attr attr;
 
     if (fake_refused(d, "query_port") || port != 1) {
         return control->gone[0] != 0 ? ENODEV : EINVAL;
@@ -288,16 +287,16 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     if (d->wire) {
         wire_look(d);
     }
-    attr = (struct ibv_port_attr){.state = d->state,
-                                  .max_mtu = IBV_MTU_4096,
-                                  .active_mtu = d->mtu,
-                                  .gid_tbl_len = GIDS,
-                                  .pkey_tbl_len = 1,
-                                  .lid = lid_of(d),
-                                  .sm_lid = d->roce ? 0 : 1,
-                                  .lmc = d->roce ? 0 : 2,
-                                  .link_layer = d->roce ? IBV_LINK_LAYER_ETHERNET
-                                                        : IBV_LINK_LAYER_INFINIBAND};
+    struct ibv_port_attr attr = {.state = d->state,
+                                 .max_mtu = IBV_MTU_4096,
+                                 .active_mtu = d->mtu,
+                                 .gid_tbl_len = GIDS,
+                                 .pkey_tbl_len = 1,
+                                 .lid = lid_of(d),
+                                 .sm_lid = d->roce ? 0 : 1,
+                                 .lmc = d->roce ? 0 : 2,
+                                 .link_layer =
+                                     d->roce ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND};
     pthread_mutex_unlock(&fake_lock);
     memcpy(ret, &attr,
            offsetof(struct ibv_port_attr,

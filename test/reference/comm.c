@@ -46,14 +46,12 @@ static ssize_t move(struct comm *comm, int fd, struct iovec *iov, int count)
 static bool piece_progress(struct comm *comm, int socket)
 {
     struct piece *p = comm->first[socket];
-    struct iovec iov;
-    ssize_t n;
 
     if (p == NULL) {
         return false;
     }
-    iov = (struct iovec){p->data + p->moved, p->size - p->moved};
-    n = move(comm, comm->fds[socket], &iov, 1);
+    struct iovec iov = {p->data + p->moved, p->size - p->moved};
+    ssize_t n = move(comm, comm->fds[socket], &iov, 1);
     if (n <= 0) {
         return false;
     }
@@ -181,7 +179,6 @@ static bool send_control(struct comm *comm, struct request *request)
     const size_t at = request->moved;
     struct iovec iov[2];
     int count = 0;
-    ssize_t n;
 
     if (at < sizeof(header)) {
         iov[count++] = (struct iovec){(char *)&header + at, sizeof(header) - at};
@@ -190,7 +187,7 @@ static bool send_control(struct comm *comm, struct request *request)
         const size_t skip = at > sizeof(header) ? at - sizeof(header) : 0;
         iov[count++] = (struct iovec){part->data + skip, total - sizeof(header) - skip};
     }
-    n = move(comm, comm->fds[CONTROL], iov, count);
+    ssize_t n = move(comm, comm->fds[CONTROL], iov, count);
     if (n <= 0) {
         return false;
     }
@@ -239,7 +236,6 @@ static bool receive_control(struct comm *comm, struct request *request)
     struct part *part = comm->current;
     const size_t at = request->moved;
     struct iovec iov;
-    ssize_t n;
 
     if (at < sizeof(comm->header)) {
         iov = (struct iovec){(char *)&comm->header + at, sizeof(comm->header) - at};
@@ -247,7 +243,7 @@ static bool receive_control(struct comm *comm, struct request *request)
         const size_t skip = at - sizeof(comm->header);
         iov = (struct iovec){part->data + skip, inline_size(comm, part->size) - skip};
     }
-    n = move(comm, comm->fds[CONTROL], &iov, 1);
+    ssize_t n = move(comm, comm->fds[CONTROL], &iov, 1);
     if (n <= 0) {
         return false;
     }

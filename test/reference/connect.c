@@ -114,7 +114,6 @@ static int say_hello(struct comm *comm, int index)
 {
     struct pollfd p = {comm->fds[index], POLLOUT, 0};
     size_t *moved = &comm->hello_moved[index];
-    ssize_t n;
 
     if (*moved == sizeof(struct hello)) {
         return 1;
@@ -122,8 +121,8 @@ static int say_hello(struct comm *comm, int index)
     if (poll(&p, 1, 0) <= 0) {
         return 0;
     }
-    n = send(comm->fds[index], (char *)&comm->hello[index] + *moved, sizeof(struct hello) - *moved,
-             MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t n = send(comm->fds[index], (char *)&comm->hello[index] + *moved,
+                     sizeof(struct hello) - *moved, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0) {
         return errno == EAGAIN || errno == EINTR ? 0 : -1;
     }
@@ -147,14 +146,14 @@ enum nccl_result connect_poll(struct handle *handle, struct comm **ret_comm)
         }
     }
     for (int i = 0; i <= comm->sockets; i++) {
-        const int rc = say_hello(comm, i == comm->sockets ? CONTROL : i);
-        if (rc < 0) {
+        const int r = say_hello(comm, i == comm->sockets ? CONTROL : i);
+        if (r < 0) {
             say(NCCL_LOG_WARN, "connect: %s", strerror(errno));
             handle->connecting = NULL;
             comm_free(comm);
             return NCCL_REMOTE_ERROR;
         }
-        done += rc;
+        done += r;
     }
     if (done == comm->sockets + 1) {
         if (planted(PLANT_BLOCKING_CONNECT)) {
@@ -223,7 +222,6 @@ static void take_connections(struct listener *l)
 enum nccl_result accept_poll(struct listener *l, struct comm **ret_comm)
 {
     enum nccl_result result = NCCL_SUCCESS;
-    struct comm *comm;
 
     if (planted(PLANT_BLOCKING_ACCEPT)) {
         struct pollfd p = {l->fd, POLLIN, 0};
@@ -240,7 +238,7 @@ enum nccl_result accept_poll(struct listener *l, struct comm **ret_comm)
         l->hello[i] = l->hello[l->pending_count];
         l->moved[i] = l->moved[l->pending_count];
     }
-    comm = l->accepting;
+    struct comm *comm = l->accepting;
     if (comm != NULL && comm->connected == comm->sockets + 1) {
         if (planted(PLANT_BLOCKING_CONNECT)) {
             (void)!send(comm->fds[CONTROL], "", 1, MSG_NOSIGNAL);

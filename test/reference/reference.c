@@ -83,7 +83,6 @@ static void add_device(const struct ifaddrs *a)
 {
     struct device *d = &devices[device_count];
     char path[80];
-    FILE *f;
     int speed = 0;
 
     for (int i = 0; i < device_count; i++) {
@@ -99,7 +98,7 @@ static void add_device(const struct ifaddrs *a)
         d->pci_path[0] = '\0';
     }
     snprintf(path, sizeof(path), "/sys/class/net/%s/speed", d->name);
-    f = fopen(path, "re");
+    FILE *f = fopen(path, "re");
     if (f != NULL) {
         if (fscanf(f, "%d", &speed) == 1 && speed > 0) {
             d->speed_mbps = speed;
@@ -339,13 +338,12 @@ static enum nccl_result irecv_v9(void *receive_comm, int n, void **data, size_t 
                                  void **mhandles, void **request)
 {
     struct comm *comm = receive_comm;
-    struct request *r;
 
     *request = NULL;
     if (n < 1 || n > GROUP_MAX) {
         return NCCL_INVALID_ARGUMENT;
     }
-    r = comm_request(comm);
+    struct request *r = comm_request(comm);
     if (r == NULL) {
         return (enum nccl_result)atomic_load(&comm->error);
     }

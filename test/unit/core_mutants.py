@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""core_mutants.py BUILD [--sample N] [--seed N] [--jobs N] [FOLDER…]: would the unit tests of a folder of src/core notice?
+"""core_mutants.py BUILD [--sample N] [--seed N] [--jobs N] [--seconds S] [FOLDER…]: would the unit tests of a folder of src/core notice?
 
 Breaks one place at a time (a comparison, a sign, a constant of one, a condition turned round, a statement left out), links
-the folder's unit tests with it and runs them, the quickest first. What they all pass is tried again with the sanitizers, for
-the tests run there, too. A mutant that passes that as well is alive: a test is missing, or the place doesn't matter. Those
+the folder's unit tests with it and runs them, the quickest first. What they all pass is tried again with the sanitizers and
+with the quick ones of them, for the tests run there, too. The audit's last test is the one that plants a fault for each check.
+A mutant that passes that as well is alive: a test is missing, or the place doesn't matter. Those
 that were looked at and don't matter stand in core_mutants.txt with the reason; the others are printed. What the compiler makes
 the same code of is no mutant. The sample is the same for the same seed and text, wherever else the file changes: try another
-seed, for one that was mended tells nothing any more. With FOLIOT_BENCH (make soak) a row for each folder is written.
+seed, for one that was mended tells nothing any more. --seconds leaves out the tests that take longer: a quick look, no figure.
+With FOLIOT_BENCH (make soak) a row for each folder is written.
 """
 import argparse
 import concurrent.futures
@@ -14,6 +16,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -24,18 +27,22 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KNOWN = os.path.join(TOP, "test", "unit", "core_mutants.txt")
 TESTS = {
+    "audit": ["audit_search", "audit_matrix", "audit_fleet_time", "audit_cohort", "audit_fleet", "planted"],
     "alert": ["alert", "alert_rules", "alert_told", "alert_sees", "alert_series", "alert_words", "alert_one"],
     "clock": ["clock_parts", "clock_bound", "clock_steps", "clock_leaf", "clock_queues", "clock_timeline", "clock_edges", "sim_world", "clock_fleet"],
-    "brain": ["fleet_brain", "brain_record"],
+    "brain": ["brain", "fleet_brain", "brain_record"],
     "failover": ["watch", "watch_idle", "delivery", "lanes", "transport", "transport_both", "transport_life"],
-    "fleet": ["fleet_rules", "blame", "admit", "locate", "inquiry"],
+    "fleet": ["fleet_rules", "blame", "admit", "wave", "fabric_rules", "locate", "inquiry"],
     "finding": ["finding", "element"],
-    "link": ["link"],
-    "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "mesh_reach", "mesh_digest", "measure", "node_silent", "node", "sim_world"],
+    "link": ["link", "verbs_port"],
+    "mesh": ["mesh_peers", "mesh_path", "mesh_verdict", "mesh_reach", "mesh_digest", "mesh_departure", "measure", "node_silent", "node", "sim_world"],
     "node": ["node_parts", "node_findings", "node_clocks", "node_silent", "bad_packets", "sim_world", "record", "node"],
     "page": ["page"],
     "traffic": ["traffic", "traffic_steps", "scheduler_steps", "scheduler", "repath"],
 }
+# Tests of whole programs.
+PROGRAMS = {"planted": ("test/audit/test_planted.py", ["src/app/foliot", "src/app/foliot-inspect"])}
+SANITIZED_S = 10  # of processor time: what takes longer runs without the sanitizers alone
 SWAPS = [(r" < ", " <= "), (r" <= ", " < "), (r" > ", " >= "), (r" >= ", " > "), (r" == ", " != "), (r" != ", " == "),
          (r" && ", " || "), (r" \|\| ", " && "), (r" \+ ", " - "), (r" - ", " + "), (r" \* ", " / "), (r" \+= ", " -= "),
          (r" -= ", " += "), (r"\+\+", "--"), (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r" \+ 1\b", ""), (r" - 1\b", ""),
@@ -78,46 +85,64 @@ def mutants_of(path):
 class Folder:
     """A folder of core, its unit tests, and how each is built."""
 
-    def __init__(self, build, name):
-        self.name, self.build = name, build
+    def __init__(self, build, name, seconds):
+        self.name, self.build, self.seconds = name, build, seconds
         with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
             commands = {os.path.realpath(os.path.join(c["directory"], c["file"])): c["command"] for c in json.load(file)}
         folder = os.path.join(TOP, "src", "core", name)
         self.files = {os.path.join(folder, f): commands[os.path.join(folder, f)] for f in sorted(os.listdir(folder)) if f.endswith(".c")}
-        self.links, self.took = {}, {}
+        self.links, self.took, self.walls, self.same = {}, {}, {}, {}
         for test in TESTS[name]:
-            command = subprocess.check_output(["ninja", "-C", build, "-t", "commands", f"test/test_{test}"], text=True)
-            self.links[test] = shlex.split(command.strip().split("\n")[-1])
-        self.lock, self.originals = threading.Lock(), {}
+            self.links[test] = [self.link_of(program) for program in PROGRAMS.get(test, ("", [f"test/test_{test}"]))[1]]
+        self.lock = threading.Lock()
+
+    def link_of(self, program):
+        command = subprocess.check_output(["ninja", "-C", self.build, "-t", "commands", program], text=True)
+        return shlex.split(command.strip().split("\n")[-1])
 
     def compiled(self, command, source, made, how=()):
         words = [w for w in shlex.split(command) if w not in ("ccache", "-MD", "-g")]
         for option in ("-MQ", "-MF", "-o", "-c"):
             del words[words.index(option):words.index(option) + 2]
-        return subprocess.run([*words, "-O1", "-g0", "-w", *how, "-c", source, "-o", made], cwd=self.build, capture_output=True, check=False).returncode == 0
+        words += ["-O1", "-g0", "-w", f"-fmacro-prefix-map={os.path.dirname(source)}=", *how, "-c", source, "-o", made]
+        return subprocess.run(words, cwd=self.build, capture_output=True, check=False).returncode == 0
 
     def passes(self, test, folder, objects, how=()):
         """Does the test pass with these objects in the place of its own?"""
-        words, binary = list(self.links[test]), os.path.join(folder, "test")
-        at = words.index("-o")
-        words[at + 1:at + 2] = [binary, *objects, *how]
-        subprocess.run(words, cwd=self.build, check=True, capture_output=True)
-        begin = time.monotonic()
+        programs = []
+        for link in self.links[test]:
+            at = link.index("-o")
+            programs.append(os.path.join(folder, os.path.basename(link[at + 1])))
+            subprocess.run([*link[:at + 1], programs[-1], *objects, *how, *link[at + 2:]], cwd=self.build, check=True, capture_output=True)
+        script = [sys.executable, os.path.join(TOP, PROGRAMS[test][0])] if test in PROGRAMS else []
+        limit = ["prlimit", f"--cpu={5 + 5 * self.took[test] if objects else min(1 + self.seconds, 1e6):.0f}"]
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         try:
-            status = subprocess.run([binary], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-                                    timeout=max(20, 10 * self.took.get(test, 60))).returncode
+            status = subprocess.run([*limit, *script, *programs], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
+                                    timeout=60 + 20 * self.walls.get(test, 60)).returncode
         except subprocess.TimeoutExpired:
             return False
         if not objects:
-            self.took[test] = time.monotonic() - begin
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.took[test] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+            self.walls[test] = time.monotonic() - begin
         return status == 0
 
     def prepare(self):
         with tempfile.TemporaryDirectory() as folder:
             for test in TESTS[self.name]:
-                if not self.passes(test, folder, []):
+                if not self.passes(test, folder, []) and self.took[test] <= self.seconds:
                     sys.exit(f"{test} fails as it is")
-        self.tests = sorted(TESTS[self.name], key=self.took.get)
+        self.tests = sorted((test for test in TESTS[self.name] if self.took[test] <= self.seconds), key=self.took.get)
+
+    def digest(self, path, lines, source, made):
+        """Of the object of this text; None: it doesn't compile."""
+        with open(source, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+        if not self.compiled(self.files[path], source, made):
+            return None
+        with open(made, "rb") as file:
+            return hashlib.sha256(file.read()).digest()
 
     def lives(self, path, number, new):
         """True, False, or None: it doesn't compile, or is the same code."""
@@ -125,19 +150,14 @@ class Folder:
             lines = file.read().split("\n")
         with tempfile.TemporaryDirectory(prefix="mutant") as folder:
             source, made = os.path.join(folder, os.path.basename(path)), os.path.join(folder, "made.o")
-            digests = []
-            for text in (lines, lines[:number] + [new] + lines[number + 1:]):
-                with open(source, "w", encoding="utf-8") as file:
-                    file.write("\n".join(text))
-                if not self.compiled(self.files[path], source, made):
-                    return None
-                with open(made, "rb") as file:
-                    digests.append(hashlib.sha256(file.read()).digest())
-            if digests[0] == digests[1]:
+            with self.lock:
+                if path not in self.same:
+                    self.same[path] = self.digest(path, lines, source, made)
+            if self.digest(path, lines[:number] + [new] + lines[number + 1:], source, made) in (None, self.same[path]):
                 return None
             return (all(self.passes(test, folder, [made]) for test in self.tests) and
                     self.compiled(self.files[path], source, made, SANITIZED) and
-                    all(self.passes(test, folder, [made], SANITIZED) for test in self.tests))
+                    all(self.passes(test, folder, [made], SANITIZED) for test in self.tests if self.took[test] <= SANITIZED_S))
 
 
 def key_of(path, old, new):
@@ -149,7 +169,7 @@ def known():
         return {line.split(" ## ")[0].strip() for line in file if line.strip() and not line.startswith("#")}
 
 
-def tried(folder, sample, seed, jobs, accepted):
+def tried(folder, arguments, accepted):
     """How many mutants count, and which of them live."""
     found = {}
     for path in folder.files:
@@ -157,13 +177,13 @@ def tried(folder, sample, seed, jobs, accepted):
             key = key_of(path, old, new)
             if key not in accepted:
                 found.setdefault(key, (path, number, new))
-    chosen = sorted(found, key=lambda key: hashlib.sha256(f"{seed} {key}".encode()).digest())
+    chosen = sorted(found, key=lambda key: hashlib.sha256(f"{arguments.seed} {key}".encode()).digest())
     folder.prepare()
     count, alive = 0, []
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         waiting, rest = {}, iter(chosen)
-        while count < sample:
-            while len(waiting) < jobs and count + len(waiting) < sample:
+        while count < arguments.sample:
+            while len(waiting) < arguments.jobs and count + len(waiting) < arguments.sample:
                 key = next(rest, None)
                 if key is None:
                     break
@@ -187,14 +207,16 @@ def main():
     options.add_argument("--sample", type=int, default=60, help="mutants of each folder")
     options.add_argument("--seed", type=int, default=1, help="which of them")
     options.add_argument("--jobs", type=int, default=os.cpu_count())
+    options.add_argument("--seconds", type=float, default=1e9, help="leave out the tests that take more processor time")
     arguments = options.parse_intermixed_args()
     build, accepted, rows = os.path.abspath(arguments.build), known(), []
     for name in arguments.folders or sorted(TESTS):
         begin = time.monotonic()
-        count, alive = tried(Folder(build, name), arguments.sample, arguments.seed, arguments.jobs, accepted)
+        count, alive = tried(Folder(build, name, arguments.seconds), arguments, accepted)
         print(f"{name}: {count} mutants, {len(alive)} alive ({time.monotonic() - begin:.0f} s)", flush=True)
+        less = f" --seconds {arguments.seconds:g}" if arguments.seconds < 1e9 else ""
         rows.append({"id": f"mutants.{name}.caught", "value": (count - len(alive)) / max(1, count), "unit": f"of {count}", "better": "higher",
-                     "aim": 0.96, "runs": count, "command": f"test/unit/core_mutants.py build --sample {arguments.sample} --seed {arguments.seed} {name}"})
+                     "aim": 0.96, "runs": count, "command": f"test/unit/core_mutants.py build --sample {arguments.sample} --seed {arguments.seed}{less} {name}"})
     if os.environ.get("FOLIOT_BENCH"):
         with open(os.path.join(os.environ["FOLIOT_BENCH"], "mutants.json"), "w", encoding="utf-8") as file:
             json.dump(rows, file)

@@ -32,8 +32,7 @@ MUTANTS = [
     # what is broken, file, old text, new text
     ("a cell is given back twice", "transport/lane_copy.c", "    qp->freed++;", "    qp->freed += 2;"),
     ("more is sent than the peer has cells", "transport/lane_copy.c", "&& credit(qp) > spare", "&& spare < 2"),
-    # Not planted: "a cell is filled that is on its way" (has_cell()). With as many cells at both ends credit stops the sender
-    # first; a world in which a process has fewer cells than its peers is missing.
+    ("a cell is filled that is on its way", "transport/lane_copy.c", "qp->sent - qp->completed < qp->count && ", ""),
     ("a cell is posted before it is read", "transport/lane_copy.c", "    qp->ready[(qp->ready_first", "    give_back(set, qp, done->cell);\n    qp->ready[(qp->ready_first"),
     ("a cell without bytes of the stream is kept", "transport/lane_copy.c", "        give_back(set, qp, done->cell);\n        return;\n    }\n    if (qp->ended", "        return;\n    }\n    if (qp->ended"),
     ("a flushed cell is read", "transport/lane_copy.c", "if (done[i].status != IO_QP_OK) {", "if (done[i].status > IO_QP_FLUSHED) {"),

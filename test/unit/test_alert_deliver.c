@@ -74,7 +74,6 @@ static bool serve_http(int fd)
     const char *length;
     char answer[128];
     size_t want, got = 0;
-    int status;
 
     if (read_until(fd, head, sizeof(head), "\r\n\r\n") == 0) {
         return false;
@@ -90,7 +89,7 @@ static bool serve_http(int fd)
     }
     body[got] = '\0';
     pthread_mutex_lock(&lock);
-    status = server.statuses[server.count % REQUEST_MAX];
+    int status = server.statuses[server.count % REQUEST_MAX];
     memcpy(server.heads[server.count % REQUEST_MAX], head, sizeof(head));
     memcpy(server.bodies[server.count % REQUEST_MAX], body, sizeof(body));
     server.count++;
@@ -220,15 +219,12 @@ static struct deliver *deliver_start(const struct alert_receiver *r)
 
 static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
 {
-    struct alert_receiver r;
-    struct deliver *d;
     struct alert_notice n;
-    json_t *json;
 
     server_start(false);
-    r = receiver(RECEIVER_WEBHOOK);
+    struct alert_receiver r = receiver(RECEIVER_WEBHOOK);
     snprintf(r.authorization, sizeof(r.authorization), "Bearer s3cret");
-    d = deliver_start(&r);
+    struct deliver *d = deliver_start(&r);
     for (uint64_t k = 1; k <= 5; k++) {
         n = notice(k, k == 5 ? ALERT_RESOLVED : ALERT_OPENED);
         deliver_put(d, 1, &n);
@@ -239,7 +235,7 @@ static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
     assert_non_null(strstr(server.heads[1], "POST /hook/T0KEN HTTP/1.1"));
     assert_non_null(strstr(server.heads[1], "Idempotency-Key: foliot-2-1\r\n"));
     assert_non_null(strstr(server.heads[1], "Authorization: Bearer s3cret\r\n"));
-    json = body_json(1);
+    json_t *json = body_json(1);
     assert_int_equal(json_integer_value(json_object_get(json, "incident")), 2);
     assert_string_equal(text_of(json, "event"), "opened");
     assert_string_equal(text_of(json, "severity"), "page");
@@ -257,15 +253,13 @@ static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
 
 static void what_fails_is_tried_again_and_what_is_refused_is_not(void **state)
 {
-    struct alert_receiver r;
-    struct deliver *d;
     struct alert_notice n;
 
     server_start(false);
     server.statuses[0] = 503;
     server.statuses[2] = 400;
-    r = receiver(RECEIVER_WEBHOOK);
-    d = deliver_start(&r);
+    struct alert_receiver r = receiver(RECEIVER_WEBHOOK);
+    struct deliver *d = deliver_start(&r);
     for (uint64_t k = 1; k <= 3; k++) {
         n = notice(k, ALERT_OPENED);
         deliver_put(d, 1, &n);
@@ -289,13 +283,12 @@ static void the_queue_is_bounded_and_loss_is_said(void **state)
 {
     struct alert_receiver r = {.kind = RECEIVER_WEBHOOK, .timeout = span_s(1), .resolved = true};
     struct deliver_counters c;
-    struct deliver *d;
     struct alert_notice n;
 
     trouble_count = given_up = 0;
     snprintf(r.name, sizeof(r.name), "nobody");
     snprintf(r.url, sizeof(r.url), "http://127.0.0.1:1/T0KEN"); /* nobody listens there */
-    d = deliver_start(&r);
+    struct deliver *d = deliver_start(&r);
     for (uint64_t k = 1; k <= DELIVER_QUEUE_MAX + 40; k++) {
         n = notice(k, ALERT_OPENED);
         deliver_put(d, 1, &n);
@@ -312,14 +305,11 @@ static void the_queue_is_bounded_and_loss_is_said(void **state)
 
 static void alertmanager_and_slack_get_their_formats(void **state)
 {
-    struct alert_receiver r;
-    struct deliver *d;
     struct alert_notice n = notice(7, ALERT_OPENED);
-    json_t *json, *first;
 
     server_start(false);
-    r = receiver(RECEIVER_ALERTMANAGER);
-    d = deliver_start(&r);
+    struct alert_receiver r = receiver(RECEIVER_ALERTMANAGER);
+    struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
     assert_int_equal(deliver_free(d, 10000), 0);
     r = receiver(RECEIVER_SLACK);
@@ -328,8 +318,8 @@ static void alertmanager_and_slack_get_their_formats(void **state)
     assert_int_equal(deliver_free(d, 10000), 0);
     server_stop();
     assert_non_null(strstr(server.heads[0], "POST /api/v2/alerts HTTP/1.1"));
-    json = body_json(0);
-    first = json_array_get(json, 0);
+    json_t *json = body_json(0);
+    json_t *first = json_array_get(json, 0);
     assert_string_equal(text_of(json_object_get(first, "labels"), "alertname"), "FoliotIncident");
     assert_string_equal(text_of(json_object_get(first, "labels"), "incident"), "7");
     assert_string_equal(text_of(json_object_get(first, "labels"), "element"), "spine1");
@@ -347,16 +337,14 @@ static void alertmanager_and_slack_get_their_formats(void **state)
 
 static void an_e_mail_has_its_headers_and_no_forged_ones(void **state)
 {
-    struct alert_receiver r;
-    struct deliver *d;
     struct alert_notice n = notice(7, ALERT_OPENED);
 
     server_start(true);
-    r = receiver(RECEIVER_EMAIL);
+    struct alert_receiver r = receiver(RECEIVER_EMAIL);
     snprintf(r.from, sizeof(r.from), "foliot@example.org");
     snprintf(r.to[0], sizeof(r.to[0]), "ops@example.org");
     r.to_count = 1;
-    d = deliver_start(&r);
+    struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
     assert_int_equal(deliver_free(d, 10000), 0);
     server_stop();
@@ -373,9 +361,6 @@ static void a_command_gets_it_on_its_standard_input(void **state)
     char folder[] = "/tmp/foliot-command-XXXXXX", path[64], text[4096] = "";
     struct alert_receiver r = {.kind = RECEIVER_COMMAND, .timeout = span_s(10), .resolved = true};
     struct alert_notice n = notice(7, ALERT_OPENED);
-    struct deliver *d;
-    ssize_t size;
-    int fd;
 
     trouble_count = given_up = 0;
     assert_non_null(mkdtemp(folder));
@@ -389,12 +374,12 @@ static void a_command_gets_it_on_its_standard_input(void **state)
              "{ echo $FOLIOT_EVENT $FOLIOT_KEY; cat; } >$0");
     snprintf(r.arguments[3], sizeof(r.arguments[3]), "%s", path);
     r.argument_count = 4;
-    d = deliver_start(&r);
+    struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
     assert_int_equal(deliver_free(d, 20000), 0);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    size = read(fd, text, sizeof(text) - 1);
+    ssize_t size = read(fd, text, sizeof(text) - 1);
     close(fd);
     assert_true(size > 0);
     assert_int_equal(strncmp(text, "opened foliot-7-1\n{\"version\":1,", 31), 0);

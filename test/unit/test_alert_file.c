@@ -56,10 +56,8 @@ static void the_default_rules_are_sound(void **state)
 
 static void own_rules_add_replace_and_remove(void **state)
 {
-    size_t defaults;
-
     taken("");
-    defaults = file.rule_count;
+    size_t defaults = file.rule_count;
     taken("rules:\n- {name: link-speed, enabled: no}\n"
           "- {name: link-flaps, count: link.downs, above: 3, within: 10min, severity: warning}\n"
           "- {name: mine, value: path.owd_p50, per: fleet, of: mean, above: 10us, clear: 8us, for: "

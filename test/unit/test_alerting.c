@@ -128,22 +128,19 @@ static char *save(struct alerting *g)
     struct json_writer j;
     const char *text = NULL;
     size_t size = 0;
-    char *copy;
 
     json_writer_init(&j, 1 << 20);
     alerting_save(g, &j);
     assert_int_equal(json_writer_finish(&j, &text, &size), 0);
-    copy = strdup(text);
+    char *copy = strdup(text);
     json_writer_done(&j);
     return copy;
 }
 
 static void a_fact_becomes_a_notice(void **state)
 {
-    struct alerting *g;
-
     with_command();
-    g = start(NULL);
+    struct alerting *g = start(NULL);
     link_down(g, 3, FINDING_OPENED);
     run(g, NS_PER_S);
     alerting_free(g);
@@ -158,7 +155,6 @@ static void a_fact_becomes_a_notice(void **state)
 static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
 {
     struct alerting *g = start(NULL);
-    char *saved;
 
     link_down(g, 3, FINDING_OPENED);
     run(g, NS_PER_S);
@@ -167,7 +163,7 @@ static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
                      0);
     run(g, NS_PER_S);
     assert_true(alerting_changed(g));
-    saved = save(g);
+    char *saved = save(g);
     assert_false(alerting_changed(g));
     alerting_free(g);
     incidents = 0;
@@ -217,14 +213,12 @@ static void a_refused_file_leaves_the_rules_in_force_and_is_an_alert(void **stat
 /* A bad file on the disk must not stop a controller that restarts at night. */
 static void a_start_with_a_bad_file_takes_the_rules_of_the_last_run(void **state)
 {
-    struct alerting *g;
     struct alert alert;
     size_t cursor = 0;
-    char *saved;
 
     write_file("rules:\n- {name: own, finding: link-down, severity: page}\n");
-    g = start(NULL);
-    saved = save(g);
+    struct alerting *g = start(NULL);
+    char *saved = save(g);
     alerting_free(g);
     write_file("rules:\n- {name: x, vlaue: 1}\n");
     said[0] = '\0';
@@ -247,13 +241,12 @@ static void silences_survive_and_go(void **state)
     struct alerting *g = start(NULL);
     struct alert_silence s = {.from_utc_ns = UTC, .until_utc_ns = UTC + 3600 * NS_PER_S};
     uint64_t id = 0;
-    char *saved;
 
     run(g, NS_PER_MS);
     assert_int_equal(alerting_silence(g, now, &s, "ada", "x", &id), -EINVAL);
     snprintf(s.match.host, sizeof(s.match.host), "host 0");
     assert_int_equal(alerting_silence(g, now, &s, "ada", "new cables", &id), 0);
-    saved = save(g);
+    char *saved = save(g);
     alerting_free(g);
     now = (struct mono){1000 * NS_PER_S};
     g = start(saved);
@@ -271,15 +264,13 @@ static void silences_survive_and_go(void **state)
 
 static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
 {
-    struct alerting *g;
     struct json_writer j;
     const char *text = NULL;
     size_t size = 0;
-    json_t *tree;
     struct metrics_text metrics = {0};
 
     with_command();
-    g = start(NULL);
+    struct alerting *g = start(NULL);
     link_down(g, 3, FINDING_OPENED);
     run(g, NS_PER_S);
     json_writer_init(&j, 1 << 20);
@@ -290,7 +281,7 @@ static void what_is_shown_is_json_and_metrics_have_their_families(void **state)
     alerting_put_rules(g, &j, "rules");
     json_put_end(&j);
     assert_int_equal(json_writer_finish(&j, &text, &size), 0);
-    tree = json_loads(text, 0, NULL);
+    json_t *tree = json_loads(text, 0, NULL);
     assert_non_null(tree);
     assert_int_equal(json_array_size(json_object_get(tree, "alerts")), 1);
     assert_string_equal(json_string_value(json_object_get(
@@ -316,14 +307,13 @@ int main(void)
         cmocka_unit_test_setup(silences_survive_and_go, begin),
         cmocka_unit_test_setup(what_is_shown_is_json_and_metrics_have_their_families, begin),
     };
-    int failed;
 
     if (mkdtemp(folder) == NULL) {
         return 1;
     }
     snprintf(path, sizeof(path), "%s/alerts.yaml", folder);
     snprintf(out, sizeof(out), "%s/out", folder);
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(path);
     unlink(out);
     rmdir(folder);

@@ -81,17 +81,17 @@ static void bounds_grow_with_age(void **state)
 {
     const struct clock_page page = sample();
     struct clock_page_terms t = page.terms;
-    struct clock_page_reading now, later, past;
 
-    now = clock_page_at(&t, start, start);
+    struct clock_page_reading now = clock_page_at(&t, start, start);
     assert_int_equal(now.status, CLOCK_PAGE_SYNCED);
     assert_true(now.estimate_ns == start + page.terms.map.x);
     assert_int_equal(now.hard_ns, 5501);                  /* h + G */
     assert_int_equal(now.statistical_ns, 6 * 11 + 4 + 1); /* 6 sqrt(121) + shift */
-    later = clock_page_at(&t, start + NS_PER_S, start + NS_PER_S);
+    struct clock_page_reading later = clock_page_at(&t, start + NS_PER_S, start + NS_PER_S);
     assert_int_equal(later.hard_ns, 5501 + 2000 + 60000); /* 2 ppm and J for 1 s */
     assert_in_range(later.estimate_ns - now.estimate_ns, NS_PER_S + 999, NS_PER_S + 1000);
-    past = clock_page_at(&t, start - NS_PER_S, start); /* no J: the guard has passed since */
+    struct clock_page_reading past =
+        clock_page_at(&t, start - NS_PER_S, start); /* no J: the guard has passed since */
     assert_int_equal(past.hard_ns, 5501 + 2000);
     t.guard = INT64_MAX;
     later = clock_page_at(&t, start + 40 * NS_PER_S, start + 40 * NS_PER_S);
@@ -103,12 +103,11 @@ static void bounds_grow_with_age(void **state)
 static void status_ages(void **state)
 {
     struct clock_page_terms t = sample().terms;
-    struct clock_page_reading r;
 
     t.guard = INT64_MAX;
     t.rate_limit = 1e-9;
     t.rate_drift = 0;
-    r = clock_page_at(&t, start + 2 * NS_PER_S, start + 2 * NS_PER_S);
+    struct clock_page_reading r = clock_page_at(&t, start + 2 * NS_PER_S, start + 2 * NS_PER_S);
     assert_int_equal(r.status, CLOCK_PAGE_SYNCED);
     r = clock_page_at(&t, start + 2 * NS_PER_S + 1, start + 2 * NS_PER_S + 1);
     assert_int_equal(r.status, CLOCK_PAGE_HOLDOVER);
@@ -136,7 +135,7 @@ static void quick_is_never_narrower(void **state)
     for (int i = 0; i < 20000; i++) {
         struct clock_page page = sample();
         struct clock_page_head head;
-        struct clock_page_reading quick, exact, later;
+        struct clock_page_reading quick;
         struct clock_page_terms *t = &page.terms;
         const int64_t c = start + (int64_t)prng_below(&p, 600 * NS_PER_MS) - NS_PER_MS;
 
@@ -148,8 +147,9 @@ static void quick_is_never_narrower(void **state)
         t->guard = prng_below(&p, 2) ? INT64_MAX : start - 5 * NS_PER_MS;
         clock_page_write(&memory, &page);
         assert_true(clock_page_read_at(&memory, c, c, &head, &quick));
-        exact = clock_page_at(t, c, c);
-        later = clock_page_at(t, c + (1 << CLOCK_PAGE_BIN_SHIFT), c + (1 << CLOCK_PAGE_BIN_SHIFT));
+        struct clock_page_reading exact = clock_page_at(t, c, c);
+        struct clock_page_reading later =
+            clock_page_at(t, c + (1 << CLOCK_PAGE_BIN_SHIFT), c + (1 << CLOCK_PAGE_BIN_SHIFT));
         assert_int_equal(quick.status, exact.status);
         assert_true(quick.estimate_ns == exact.estimate_ns);
         assert_true(quick.hard_ns >= exact.hard_ns && quick.hard_ns <= exact.hard_ns + 3);

@@ -97,11 +97,11 @@ static struct clock_page page_now(int64_t x)
 static struct clock_page_memory *agent_starts(uint64_t nonce, const struct clock_page *page)
 {
     const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL, 0644);
-    struct clock_page_memory *memory;
 
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, CLOCK_PAGE_SIZE), 0);
-    memory = mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct clock_page_memory *memory =
+        mmap(NULL, CLOCK_PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     assert_true(memory != MAP_FAILED);
     close(fd);
     clock_page_init(memory, nonce);
@@ -205,11 +205,10 @@ static void earlier_stamps(void **state)
 static void realtime_was_set(void **state)
 {
     struct clock_page page = page_now(0);
-    struct clock_page_memory *memory;
     struct foliot_time t;
 
     page.terms.pass_coarse -= NS_PER_S; /* set a second ahead since the agent looked */
-    memory = agent_starts(2, &page);
+    struct clock_page_memory *memory = agent_starts(2, &page);
     assert_int_equal(foliot_from_realtime(read_ns(CLOCK_REALTIME), &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_now(&t), FOLIOT_SYNCED); /* raw time doesn't care */
     page = page_now(0);
@@ -223,12 +222,11 @@ static void realtime_was_set(void **state)
 static void the_host_slept(void **state)
 {
     struct clock_page page = page_now(0);
-    struct clock_page_memory *memory;
     struct foliot_time now;
 
     page.terms.pass_coarse -= 5 * NS_PER_S; /* raw stood still for 5 s, wall time went on */
     page.terms.pass_suspended -= 5 * NS_PER_S;
-    memory = agent_starts(2, &page);
+    struct clock_page_memory *memory = agent_starts(2, &page);
     assert_int_equal(foliot_now(&now), FOLIOT_DISRUPTED);
     assert_true(now.latest_ns == INT64_MAX);
     assert_int_equal(foliot_from_nic("eth0", 1, &now), FOLIOT_DISRUPTED);
@@ -238,18 +236,17 @@ static void the_host_slept(void **state)
 static void the_agent_died_and_came_back(void **state)
 {
     struct clock_page page = page_now(0);
-    struct clock_page_memory *first, *second;
     struct foliot_time now;
 
     page.terms.written -= 3 * NS_PER_S;
-    first = agent_starts(2, &page);
+    struct clock_page_memory *first = agent_starts(2, &page);
     assert_int_equal(foliot_now(&now), FOLIOT_HOLDOVER);
     agent_ends(first);
     unlink(file); /* vanished: the old page goes on ageing */
     assert_int_equal(foliot_now(&now), FOLIOT_HOLDOVER);
     page = page_now(0);
     page.terms.timeline = 10;
-    second = agent_starts(4, &page);
+    struct clock_page_memory *second = agent_starts(4, &page);
     page_map.tried_ns = 0; /* in life: 100 ms later */
     (void)foliot_now(&now);
     assert_int_equal(foliot_now(&now), FOLIOT_SYNCED);
@@ -269,11 +266,10 @@ static void the_agent_died_and_came_back(void **state)
 static void from_an_earlier_boot(void **state)
 {
     struct clock_page page = page_now(0);
-    struct clock_page_memory *memory;
     struct foliot_time now;
 
     page.boot_id[0] ^= 1;
-    memory = agent_starts(2, &page);
+    struct clock_page_memory *memory = agent_starts(2, &page);
     assert_int_equal(foliot_clock_open(), -ESTALE);
     assert_int_equal(foliot_now(&now), FOLIOT_UNKNOWN);
     agent_ends(memory);
@@ -281,11 +277,10 @@ static void from_an_earlier_boot(void **state)
 
 static void rubbish(void **state)
 {
-    struct clock_page_memory *memory;
     struct foliot_time now;
     struct clock_page page = page_now(0);
 
-    memory = agent_starts(2, NULL); /* nothing published yet */
+    struct clock_page_memory *memory = agent_starts(2, NULL); /* nothing published yet */
     assert_int_equal(foliot_clock_open(), -EAGAIN);
     memory->words[0] = 1;
     assert_int_equal(foliot_clock_open(), -EPROTO);
@@ -352,10 +347,9 @@ static void fork_is_safe(void **state)
     struct clock_page_memory *memory = agent_starts(2, &page);
     struct foliot_time now;
     int status;
-    pid_t child;
 
     page_map.owner = getpid();
-    child = fork();
+    pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         _exit(foliot_now(&now) == FOLIOT_SYNCED ? 0 : 1);
@@ -380,7 +374,6 @@ int main(void)
         cmocka_unit_test_setup(threads_and_restarts, forget),
         cmocka_unit_test_setup(fork_is_safe, forget),
     };
-    int failed;
 
     if (mkdtemp(dir) == NULL) {
         return 1;
@@ -389,7 +382,7 @@ int main(void)
     snprintf(temporary, sizeof(temporary), "%s/temporary", dir);
     setenv("FOLIOT_RUNTIME_DIR", dir, 1);
     unsetenv(OSCILLATOR_ENV);
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(file);
     rmdir(dir);
     return failed;

@@ -178,13 +178,13 @@ static int outcome(struct transport_request *request, int64_t most_ns)
 {
     const int64_t until = now_skipped(&a.io).ns + most_ns;
     bool done = false;
-    int rc = 0;
+    int r = 0;
 
-    for (int i = 0; rc == 0 && !done && now_skipped(&a.io).ns < until; i++) {
-        rc = transport_test(request, &done, NULL);
+    for (int i = 0; r == 0 && !done && now_skipped(&a.io).ns < until; i++) {
+        r = transport_test(request, &done, NULL);
         serve(i > 200 ? 2 * NS_PER_MS : 0);
     }
-    return done ? 0 : rc != 0 ? rc : -EINPROGRESS;
+    return done ? 0 : r != 0 ? r : -EINPROGRESS;
 }
 
 static void exchange(struct transport_comm *out, struct transport_comm *in, uint8_t byte,
@@ -479,13 +479,12 @@ static void too_long_fails_one_communicator(void **state)
     struct transport_comm *out, *in, *other_out, *other_in;
     struct transport_request *receive = NULL, *send = NULL;
     static uint8_t from[LATE], to[LATE];
-    int rc;
 
     open_both();
     connect_comm(&out, &in);
     connect_comm(&other_out, &other_in);
-    rc = transport_receive(in, to, size - 1, 0, false, NULL, &receive);
-    assert_int_equal(rc, 0);
+    int r = transport_receive(in, to, size - 1, 0, false, NULL, &receive);
+    assert_int_equal(r, 0);
     assert_int_equal(transport_send(out, from, size, 0, NULL, &send), 0);
     assert_int_equal(outcome(receive, 30 * NS_PER_S), -EMSGSIZE);
     assert_non_null(strstr(transport_why(), "came for a receive of"));
@@ -548,8 +547,8 @@ static void children_hold_no_connections(void **state)
         struct transport_request *request;
         const int left = descriptors();
         const bool closed = fcntl(a.transport->sets[0]->streams[0]->conn, F_GETFD) < 0;
-        const int rc = transport_send(out, "", 1, 0, NULL, &request);
-        _exit(!(closed && left < before && rc == -ECHILD));
+        const int r = transport_send(out, "", 1, 0, NULL, &request);
+        _exit(!(closed && left < before && r == -ECHILD));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -31,10 +31,9 @@ static void filters_choose_by_beginning_name_or_exception(void **state)
 static void write_file(const char *folder, const char *name, const char *text)
 {
     char path[256];
-    FILE *file;
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    file = fopen(path, "w");
+    FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
@@ -44,7 +43,6 @@ static void the_loopback_is_described_from_sysfs(void **state)
 {
     char root[] = "/tmp/foliot-devices-XXXXXX", path[256], target[256];
     struct device devices[4];
-    int count;
 
     (void)state;
     assert_non_null(mkdtemp(root));
@@ -64,7 +62,7 @@ static void the_loopback_is_described_from_sysfs(void **state)
     snprintf(target, sizeof(target), "%s/devices/0000:3b:00.1/virtio0", root);
     snprintf(path, sizeof(path), "%s/class/net/lo/device", root);
     assert_int_equal(symlink(target, path), 0);
-    count = devices_find(root, "=lo", devices, 4);
+    int count = devices_find(root, "=lo", devices, 4);
     assert_int_equal(count, 1);
     assert_string_equal(devices[0].name, "lo");
     assert_int_equal(devices[0].speed_mbps, 400000);

@@ -22,6 +22,21 @@ static void a_quiet_job(void **state)
     assert_string_equal(text, "after 90 s: 1.500 GB sent, 2.500 GB received; no lane failed");
 }
 
+static void what_nics_wrote(void **state)
+{
+    const struct transport_summary sum = {.bytes_out = 2000000000,
+                                          .bytes_in = 2500000000,
+                                          .written = 1500000000,
+                                          .ran_ns = 90000000000};
+    const struct profiler_sums waits = {0};
+
+    (void)state;
+    farewell_write(&sum, &waits, text);
+    assert_string_equal(text,
+                        "after 90 s: 2.000 GB sent (75 % of it written by NICs directly to its "
+                        "place), 2.500 GB received; no lane failed");
+}
+
 static void a_job_that_was_hit(void **state)
 {
     struct transport_summary sum = {.failovers = 3,
@@ -60,6 +75,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quiet_job),
+        cmocka_unit_test(what_nics_wrote),
         cmocka_unit_test(a_job_that_was_hit),
         cmocka_unit_test(it_is_cut_and_not_written_beyond),
     };

@@ -173,7 +173,7 @@ static void assert_refused(struct end *end, const struct peer *peer, enum lane_n
 static void a_recorded_greeting_is_worth_nothing(void **state)
 {
     uint8_t bytes[LANE_HELLO_SIZE];
-    struct peer peer, thief;
+    struct peer peer;
     struct end end;
 
     (void)state;
@@ -184,7 +184,7 @@ static void a_recorded_greeting_is_worth_nothing(void **state)
     close(peer.fd);
     pass(&end, 3000);
     assert_int_equal(sets(&end), 0);
-    thief = peer;
+    struct peer thief = peer;
     dial(&end, &thief);
     put(&thief, thief.hello, sizeof(thief.hello));
     assert_int_equal(get(&end, &thief, bytes, sizeof(bytes)), sizeof(bytes));
@@ -357,7 +357,7 @@ static int connect_without_a_route(void)
     struct handle words;
     uint64_t connecting = 0;
     struct end end = {0};
-    int rc = 0;
+    int r = 0;
 
     if (tcp_open(&end.tcp, "/sys") < 0) {
         return 2;
@@ -372,13 +372,13 @@ static int connect_without_a_route(void)
     words.context++;
     handle_encode(handle, &words);
     trouble_skipped_ns = 0;
-    while (rc == 0 && trouble_skipped_ns < 20 * NS_PER_S) {
+    while (r == 0 && trouble_skipped_ns < 20 * NS_PER_S) {
         trouble_skipped_ns += 10 * NS_PER_MS;
-        rc = transport_connect(end.transport, 0, handle, &connecting, &comm);
+        r = transport_connect(end.transport, 0, handle, &connecting, &comm);
         (void)transport_serve(end.transport, (struct mono){0});
     }
-    fprintf(stderr, "%d after %.1f s: %s\n", rc, (double)trouble_skipped_ns / 1e9, transport_why());
-    return rc == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3;
+    fprintf(stderr, "%d after %.1f s: %s\n", r, (double)trouble_skipped_ns / 1e9, transport_why());
+    return r == -ENETUNREACH && strstr(transport_why(), "no route from NIC v0") != NULL ? 0 : 3;
 }
 
 /* Not after the patience, as if somebody could come back. */

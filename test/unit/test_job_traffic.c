@@ -102,6 +102,33 @@ static void test_no_incast(void **state)
     assert_true(result.credits == 0 && result.messages > 0);
 }
 
+/* Two jobs send all to all over the same NICs, as fast as trunks and NICs allow. Each sender divides its link among as many
+ * receivers as a receiver has senders: all of them together fill its link and no more, and limits would only let it run dry. */
+static void test_exchange(void **state)
+{
+    struct job_world_config config = incast();
+    struct job_world_result result;
+
+    (void)state;
+    config.hosts = 8;
+    config.sharing = 2;
+    config.nics = config.comms = 2;
+    config.host_bps = 45000000;
+    config.trunk_bps = 30000000;
+    config.queue_ns = 27 * NS_PER_MS;
+    config.pattern = JOB_PAIRS;
+    config.standbys = 2;
+    config.messages = UINT32_MAX / 2;
+    config.size_max = 65536;
+    config.depth = 8;
+    config.operation = 16;
+    config.poll_ns = NS_PER_MS;
+    config.run_ns = 3 * NS_PER_S;
+    config.warm_ns = NS_PER_S;
+    play(&config, &result);
+    assert_true(result.credits == 0 && result.chaos_bytes > 0);
+}
+
 /* Two send to a third, over one link: one of them of low priority, which alone has all of it. */
 static void test_priority(void **state)
 {
@@ -351,11 +378,10 @@ static void test_links(void **state)
                                           .trunk_bps = 1000000000LL};
     struct flight flights[TRAINS];
     struct job_net net;
-    int count;
 
     (void)state;
     assert_int_equal(job_net_init(&net, &config, 1), 0);
-    count = send_ten(flights, 0, 1);
+    int count = send_ten(flights, 0, 1);
     flights[count++] = (struct flight){
         .train = {.way = {.from = 2, .to = 3, .from_port = 1, .to_port = 2}, .bytes = 1000}};
     count += send_ten(&flights[count], 2, 3);
@@ -377,10 +403,15 @@ static void test_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),          cmocka_unit_test(test_brown_out),
-        cmocka_unit_test(test_slow_nic),       cmocka_unit_test(test_incast),
-        cmocka_unit_test(test_versions_mixed), cmocka_unit_test(test_no_incast),
-        cmocka_unit_test(test_priority),       cmocka_unit_test(test_priority_beside_bursts),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_brown_out),
+        cmocka_unit_test(test_slow_nic),
+        cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_versions_mixed),
+        cmocka_unit_test(test_no_incast),
+        cmocka_unit_test(test_exchange),
+        cmocka_unit_test(test_priority),
+        cmocka_unit_test(test_priority_beside_bursts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,45 @@ static void test_queue_pairs_full(void **state)
     assert_true(sum.full > 10 && sum.cells > 100000);
 }
 
+/* One process has so many lanes that they have fewer cells each than its peers' have: its own stop it, not its peers'. */
+static void test_queue_pairs_of_many(void **state)
+{
+    const struct job_world_config config = {.seed = 1,
+                                            .hosts = 20,
+                                            .nics = 1,
+                                            .leaves = 2,
+                                            .spines = 2,
+                                            .host_bps = 10000000000LL,
+                                            .trunk_bps = 100000000000LL,
+                                            .delay_ns = 5 * NS_PER_US,
+                                            .pattern = JOB_STAR,
+                                            .comms = 1,
+                                            .lanes = 4,
+                                            .patience_ns = 20 * NS_PER_S,
+                                            .messages = 20,
+                                            .size_max = 1u << 20,
+                                            .whole = true,
+                                            .depth = 4,
+                                            .poll_ns = 100 * NS_PER_US,
+                                            .rdma = true,
+                                            .rdma_lasts = true,
+                                            .no_credit = true,
+                                            .checksum = true,
+                                            .run_ns = 60 * NS_PER_MS,
+                                            .rto_min_ns = 200 * NS_PER_MS};
+    struct job_world_result one;
+
+    (void)state;
+    planted = NONE;
+    job_world_run(&config, &one);
+    if (one.wrong != NULL) {
+        fail_msg("%s %s", one.wrong, one.detail);
+    }
+    assert_int_equal(one.rnrs, 0);
+    assert_int_equal(one.garbled, 0);
+    assert_true(one.cells > 20000);
+}
+
 /* Lanes over queue pairs write right into the receives. Whatever breaks, and however late a NIC goes on: a receive that was done
  * doesn't change any more. */
 static void test_direct_lanes(void **state)
@@ -427,6 +466,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fenced_sets),
         cmocka_unit_test(test_queue_pairs),
         cmocka_unit_test(test_queue_pairs_full),
+        cmocka_unit_test(test_queue_pairs_of_many),
         cmocka_unit_test(test_direct_lanes),
         cmocka_unit_test(test_direct_lanes_dense),
         cmocka_unit_test(test_late_receivers),

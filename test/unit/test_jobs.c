@@ -155,7 +155,6 @@ static void a_killed_process_leaves_no_page_in_a_shared_folder(void **state)
     const char *folders[] = {"/nowhere", folder};
     struct page page, living;
     char foreign[128];
-    int fd;
 
     (void)state;
     jobs_free(jobs);
@@ -163,7 +162,7 @@ static void a_killed_process_leaves_no_page_in_a_shared_folder(void **state)
     open_page(&page, "job-1-a.page");
     open_page(&living, "job-2-b.page");
     snprintf(foreign, sizeof(foreign), "%s/job-3-c.page", folder);
-    fd = open(foreign, O_RDWR | O_CREAT | O_EXCL, 0644); /* as large as a page, and none */
+    int fd = open(foreign, O_RDWR | O_CREAT | O_EXCL, 0644); /* as large as a page, and none */
     assert_int_equal(ftruncate(fd, sizeof(*page.memory)), 0);
     close(fd);
     look(1);

@@ -189,7 +189,7 @@ static void test_large_eager(void **state)
 
 static void test_report(void **state)
 {
-    const struct lane_report r = {.active_senders = 3,
+    const struct lane_report r = {.receivers = 3,
                                   .sequence = 9,
                                   .comm = 4,
                                   .placed = 5,
@@ -213,7 +213,7 @@ static void test_report(void **state)
     assert_int_equal(lane_frame_size(bytes, size), size);
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_NONE);
     assert_true(read.placed == 5 && read.posted == 7 && read.comm == 4 &&
-                read.granted == UINT64_MAX && read.active_senders == 3);
+                read.granted == UINT64_MAX && read.receivers == 3);
     assert_true(read.lanes[0].lane == 3 && read.lanes[0].state == LANE_DOWN &&
                 read.lanes[0].taken == 1ULL << 40 && read.lanes[0].owd_ns == 6000);
     assert_int_equal(lane_report_decode(bytes, size - 1, 2, &read), LANE_ERROR_SHORT);
@@ -224,7 +224,7 @@ static void test_report(void **state)
     }
     size = lane_report_encode(bytes, &r, 1);
     assert_int_equal(lane_report_decode(bytes, size, 1, &read), LANE_ERROR_NONE);
-    assert_true(read.active_senders == 0 && read.lanes[0].owd_ns == LANE_OWD_UNKNOWN);
+    assert_true(read.receivers == 0 && read.lanes[0].owd_ns == LANE_OWD_UNKNOWN);
     twice.lanes[1].lane = 3;
     size = lane_report_encode(bytes, &twice, 2);
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);

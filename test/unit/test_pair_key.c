@@ -111,11 +111,10 @@ static void rotation_renews_them(void **state)
 {
     struct host hosts[HOSTS];
     const struct probe_key *keys;
-    struct probe_key before;
 
     make_hosts(hosts, PAIR_LONG_AGO);
     assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 1);
-    before = keys[0];
+    struct probe_key before = keys[0];
     pair_table_fleet(hosts[0].table, fleet, 2);
     assert_int_equal(pair_table_keys(hosts[0].table, 1, 0, PAIR_OURS, &keys), 2);
     assert_memory_equal(keys[0].bytes, before.bytes, sizeof(before.bytes));
@@ -132,10 +131,9 @@ static void rotation_renews_them(void **state)
 static void upgrades_lose_nothing(void **state)
 {
     struct host hosts[HOSTS];
-    struct pair_table *t;
 
     make_hosts(hosts, 100);
-    t = hosts[0].table;
+    struct pair_table *t = hosts[0].table;
     assert_false(pair_table_speak(t, 1, 100 + PAIR_SPEAK_S - 1));
     assert_true(pair_table_speak(t, 1, 100 + PAIR_SPEAK_S));
     pair_table_heard(t, 2);
@@ -184,13 +182,12 @@ static void strangers_keep_no_member_out(void **state)
     enum { FLEET = 6000, JOINED = FLEET };
     uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];
     struct host hosts[HOSTS];
-    struct pair_table *t;
     const struct probe_key *keys, *mine;
     uint32_t claimed = HOSTS;
 
     (void)state;
     make_hosts(hosts, PAIR_LONG_AGO);
-    t = hosts[0].table;
+    struct pair_table *t = hosts[0].table;
     assert_int_equal(pair_table_resize(t, FLEET + 1), 0);
     for (uint32_t i = HOSTS; i < FLEET; i++) {
         pair_secret_new(public); /* any bytes are a key */

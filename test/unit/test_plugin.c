@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -59,6 +60,34 @@ int __wrap_transport_accept(struct transport_listener *listener, struct transpor
 const char *__wrap_transport_why(void)
 {
     return reason != NULL ? reason : "";
+}
+
+static struct {
+    int added, removed, error;
+    void *data, *gone;
+    size_t size;
+} memory;
+
+int __wrap_transport_memory_add(struct transport *t, void *data, size_t size,
+                                struct transport_memory **ret_memory);
+void __wrap_transport_memory_remove(struct transport *t, struct transport_memory *m);
+
+int __wrap_transport_memory_add(struct transport *t, void *data, size_t size,
+                                struct transport_memory **ret_memory)
+{
+    assert_non_null(t);
+    memory.added++;
+    memory.data = data;
+    memory.size = size;
+    *ret_memory = memory.error == 0 ? data : NULL; /* as good as any other */
+    return memory.error;
+}
+
+void __wrap_transport_memory_remove(struct transport *t, struct transport_memory *m)
+{
+    assert_non_null(t);
+    memory.removed++;
+    memory.gone = m;
 }
 
 /* -- receives --------------------------------------------------------------------------------- */
@@ -146,6 +175,44 @@ static void hints_are_taken_and_their_lack_is_known(void **state)
     unsetenv("NCCL_NET_OPTIONAL_RECV_COMPLETION");
 }
 
+/* -- memory ----------------------------------------------------------------------------------- */
+
+/* What NCCL registers the transport gets to know, and forgets; what no NIC takes is told once, and is registered all the same:
+ * it is copied. */
+static void memory_is_registered(void **state)
+{
+    static char buffer[8192];
+    void *context, *handle = NULL, *other = NULL;
+
+    (void)state;
+    setenv("FOLIOT_NIC", "lo", 1);
+    assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, count_warnings, NULL), NCCL_SUCCESS);
+    assert_int_equal(
+        ncclNetPlugin_v11.reg_mr(NULL, buffer, sizeof(buffer), NCCL_POINTER_HOST, &handle),
+        NCCL_SUCCESS);
+    assert_int_equal(memory.added, 1);
+    assert_ptr_equal(memory.data, buffer);
+    assert_int_equal(memory.size, sizeof(buffer));
+    assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS);
+    assert_int_equal(memory.removed, 1);
+    assert_ptr_equal(memory.gone, handle);
+    warnings = 0;
+    memory.error = -ENOMEM;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ncclNetPlugin_v6.reg_mr(NULL, buffer, 100, NCCL_POINTER_HOST, &other),
+                         NCCL_SUCCESS);
+        assert_non_null(other);
+        assert_int_equal(ncclNetPlugin_v6.dereg_mr(NULL, other), NCCL_SUCCESS);
+    }
+    assert_int_equal(warnings, 1);
+    assert_int_equal(memory.removed, 1);
+    memory.error = 0;
+    assert_int_equal(ncclNetPlugin_v11.reg_mr(NULL, buffer, 100, NCCL_POINTER_CUDA, &other),
+                     NCCL_INVALID_USAGE); /* pointer_support doesn't have it */
+    ncclNetPlugin_v11.finalize(context);
+    assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS); /* nobody is left */
+}
+
 /* -- words ------------------------------------------------------------------------------------ */
 
 /* Who set a variable may write over it, or free it. */
@@ -197,13 +264,63 @@ static void a_failure_is_logged_once(void **state)
     ncclNetPlugin_v11.finalize(context);
 }
 
+static char last_words[512];
+
+static void keep_words(int level, unsigned long flags, const char *file, int line,
+                       const char *format, ...)
+{
+    va_list arguments;
+
+    (void)flags;
+    (void)file;
+    (void)line;
+    if (level == NCCL_LOG_WARN) {
+        va_start(arguments, format);
+        vsnprintf(last_words, sizeof(last_words), format, arguments);
+        va_end(arguments);
+    }
+}
+
+/* No descriptor is left: "Too many open files" alone would tell nobody what was opened. */
+static void the_step_that_fails_is_named(const char *step)
+{
+    struct rlimit before;
+    void *context;
+
+    setenv("FOLIOT_NIC", "lo", 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const int result = ncclNetPlugin_v11.init(&context, 0, NULL, keep_words, NULL);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(result, NCCL_SYSTEM_ERROR);
+    assert_non_null(strstr(last_words, step));
+    assert_non_null(strstr(last_words, "Too many open files"));
+}
+
+static void nics_that_cannot_be_listed_are_named(void **state)
+{
+    (void)state;
+    the_step_that_fails_is_named("this host's NICs can't be listed");
+}
+
+static void sockets_that_cannot_be_opened_are_named(void **state)
+{
+    (void)state; /* the NICs are known since the tests before */
+    the_step_that_fails_is_named("sockets can't be opened");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nics_that_cannot_be_listed_are_named),
         cmocka_unit_test(before_v9_small_receives_are_staged),
         cmocka_unit_test(hints_are_taken_and_their_lack_is_known),
+        cmocka_unit_test(memory_is_registered),
         cmocka_unit_test(nothing_is_read_from_the_environment_later),
         cmocka_unit_test(a_failure_is_logged_once),
+        cmocka_unit_test(sockets_that_cannot_be_opened_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

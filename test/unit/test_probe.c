@@ -133,11 +133,11 @@ static void either_of_two_keys_opens(void **state)
 static void damage_is_refused(void **state)
 {
     const struct probe probe = sample(2);
-    struct probe read, before;
+    struct probe read;
     uint8_t bytes[PROBE_SIZE + 1] = {0};
 
     memset(&read, 0x5a, sizeof(read));
-    before = read;
+    struct probe before = read;
     probe_encode(bytes, &probe, &key);
     for (int bit = 0; bit < PROBE_SIZE * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);

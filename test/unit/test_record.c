@@ -186,13 +186,13 @@ static int read_all(const uint8_t *bytes, size_t size)
     enum node_event_kind kind;
     struct mono now;
     const void *event;
-    int rc = record_open_memory(&record, bytes, size);
-    for (int more = 1; rc == 0 && more == 1;) {
+    int r = record_open_memory(&record, bytes, size);
+    for (int more = 1; r == 0 && more == 1;) {
         more = record_next(record, &kind, &now, &event);
-        rc = more < 0 ? more : 0;
+        r = more < 0 ? more : 0;
     }
     record_close(record);
-    return rc;
+    return r;
 }
 
 /* Cut anywhere, by one byte too: the events before the cut, then word of it. */
@@ -204,8 +204,8 @@ static void cut_is_noticed(const uint8_t *bytes, size_t size)
 
     assert_int_equal(read_all(bytes, size), 0);
     for (size_t cut = 0; cut < size; cut += cut < 4000 ? 97 : cut + 300 < size ? 9973 : 1) {
-        const int rc = read_all(bytes, cut);
-        assert_true(rc == -ENODATA || (rc == -EPROTO && cut < 4000 + sizeof(struct node_config)));
+        const int r = read_all(bytes, cut);
+        assert_true(r == -ENODATA || (r == -EPROTO && cut < 4000 + sizeof(struct node_config)));
     }
     for (size_t lost = 1; lost < 40; lost += 6) {
         assert_int_equal(record_open_memory(&record, bytes, size - lost), 0);

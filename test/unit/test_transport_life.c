@@ -89,7 +89,6 @@ static uint32_t lanes_shown(const struct transport *t, enum lane_state state)
 static void lanes_without_carrier_are_shown_so(void **state)
 {
     char folder[] = "/tmp/foliot-page-XXXXXX";
-    struct transport *t;
     struct pair pair;
 
     (void)state;
@@ -98,7 +97,7 @@ static void lanes_without_carrier_are_shown_so(void **state)
     pair_open(&pair);
     page_folder = NULL;
     exchange(&pair, 4 << 20, 4 << 20, true, 1);
-    t = pair.receiver.transport;
+    struct transport *t = pair.receiver.transport;
     page_write(t, t->io->now(t->io));
     const uint32_t lanes = lanes_shown(t, LANE_ACTIVE);
     assert_true(lanes > 1 && lanes_shown(t, LANE_DOWN) == 0);
@@ -487,7 +486,7 @@ static size_t allocated(void)
  * come (slots.c). */
 static void a_peer_costs_so_much_memory(void **state)
 {
-    struct pair pair, more;
+    struct pair pair;
 
     (void)state;
     end_open(&pair.sender, "sender", false);
@@ -496,7 +495,7 @@ static void a_peer_costs_so_much_memory(void **state)
     connect_comm(&pair);
     exchange(&pair, 1 << 20, 1 << 20, true, 1);
     const size_t one = allocated();
-    more = pair;
+    struct pair more = pair;
     connect_comm(&more);
     const size_t two = allocated();
     print_message("%zu bytes, %zu for a second communicator\n", one - before, two - one);
@@ -516,7 +515,7 @@ static void foreign_handles_and_keys_are_named(void **state)
     struct transport_listener *listener;
     struct transport_comm *comm = NULL;
     uint64_t connecting = 0;
-    int rc = 0;
+    int r = 0;
 
     (void)state;
     end_open(&pair.sender, "sender", false);
@@ -529,8 +528,8 @@ static void foreign_handles_and_keys_are_named(void **state)
     assert_non_null(strstr(transport_why(), "NCCL_NET_PLUGIN"));
     memcpy(bad, handle, sizeof(bad));
     bad[60] ^= 1; /* the key, and with it the checksum */
-    rc = transport_connect(pair.sender.transport, 0, bad, &connecting, &comm);
-    assert_int_equal(rc, -EBADMSG);
+    r = transport_connect(pair.sender.transport, 0, bad, &connecting, &comm);
+    assert_int_equal(r, -EBADMSG);
     transport_close_listener(listener);
     end_close(&pair.sender);
     end_close(&pair.receiver);

@@ -83,8 +83,11 @@ void end_open(struct end *end, const char *name, bool thread)
         struct transport_memory *memory, *again;
         uint8_t *bytes = name[0] == 's' ? out_bytes : in_bytes;
         assert_int_equal(transport_memory_add(end->transport, bytes, 1 << 20, &memory), 0);
-        assert_int_equal(transport_memory_add(end->transport, bytes + 5000, 5000, &again), 0);
+        assert_int_equal(transport_memory_add(end->transport, bytes, 1 << 20, &again), 0);
         assert_ptr_equal(again, memory); /* it is registered once */
+        transport_memory_remove(end->transport, again);
+        assert_int_equal(transport_memory_add(end->transport, bytes + 5000, 5000, &again), 0);
+        assert_ptr_not_equal(again, memory); /* what is given back alone is registered alone */
         transport_memory_remove(end->transport, again);
     }
 }

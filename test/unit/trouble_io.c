@@ -48,7 +48,6 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
 {
     struct trouble *trouble = (struct trouble *)(void *)io;
     struct iovec part = parts[0];
-    ssize_t n;
 
     if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
@@ -61,7 +60,8 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
         part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
         count = 1;
     }
-    n = trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
+    ssize_t n =
+        trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
     if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
         const size_t at =
             prng_below(&trouble->prng, (uint64_t)n < part.iov_len ? (uint64_t)n : part.iov_len);
@@ -107,17 +107,16 @@ static int real_connect(struct io *io, const struct io_connect *connect_to, int 
     struct trouble *trouble = (struct trouble *)(void *)io;
     const uint8_t from = connect_to->from.ip[14], to = connect_to->to.ip[14];
     const bool astray = trouble->rails && (from != to || from == trouble->cut);
-    int rc;
 
     if (astray && trouble->astray < 0) {
         return trouble->astray;
     }
-    rc = REAL(io)->connect(REAL(io), connect_to, ret_conn);
-    if (rc == 0) {
+    int r = REAL(io)->connect(REAL(io), connect_to, ret_conn);
+    if (r == 0) {
         trouble->via[*ret_conn % 256] = from;
         trouble->lost[*ret_conn % 256] = astray;
     }
-    return rc;
+    return r;
 }
 static void real_carry(struct io *io, int conn, const struct io_connect *how)
 {

@@ -393,9 +393,13 @@ export type AuditCounts = Record<AuditStatus, number>;
 
 export interface AuditRun {
   run: string;
-  state: "reading" | "measuring" | "judging" | "done" | "stopped";
+  state: "reading" | "measuring" | "testing" | "judging" | "done" | "stopped";
   matrix?: boolean;
   matrix_why?: string | null;
+  tests_why?: string | null; // as all of tests: of this release on
+  tests_done?: number;
+  tests_planned?: number;
+  tests?: AuditTests | null;
   who: string;
   why: string | null;
   started_utc_ns: Ns;
@@ -406,6 +410,14 @@ export interface AuditRun {
   left_out: { host: string; reason: string; note: string }[];
   counts?: AuditCounts; // of hosts; when it is done
   checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
+}
+
+export interface AuditTests {
+  expected: number | null;
+  rows: { lanes: number; order: "name" | "leaf"; hosts: number; outcome: string; busbw: number | null; spread_1e4: number | null }[];
+  slow: boolean;
+  searched: boolean;
+  named: { host: string; with: string | null }[];
 }
 
 export interface AuditMatrixNic {

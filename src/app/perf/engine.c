@@ -91,14 +91,13 @@ static enum nccl_result post_receive(struct engine *e, const struct line *plan,
     const bool direct = x->kind == RECEIVE_OUTPUT;
     struct net_receive receive = {.count = 1, .sizes = {x->size}, .tags = {0}};
     void *request = NULL;
-    enum nccl_result result;
 
     if (line->slot_busy[i % PERF_STEPS]) {
         return NCCL_SUCCESS;
     }
     receive.data[0] = direct ? e->output + x->offset : slot_of(e, line, i);
     receive.mhandles[0] = line->mhandles[direct ? 1 : 2];
-    result = net_irecv(e->net, line->comm, &receive, &request);
+    enum nccl_result result = net_irecv(e->net, line->comm, &receive, &request);
     if (result == NCCL_SUCCESS && request != NULL) {
         line->requests[i % PERF_STEPS] = request;
         line->slot_busy[i % PERF_STEPS] = true;

@@ -20,7 +20,7 @@ static void name_meeting(struct perf_launch *l, int job)
     const size_t size = sizeof(l->options.meet);
 
     if (l->host_count > 0 && l->lab == NULL) {
-        snprintf(meet, size, "%s:%d", l->hosts[0], 20000 + (int)getpid() % 20000 + job);
+        snprintf(meet, size, "%s:%d", l->hosts[0], perf_meeting_port((long)getpid() + job));
     } else {
         snprintf(meet, size, "unix:/tmp/foliot-perf-%d-%d", (int)getpid(), job);
     }
@@ -235,6 +235,9 @@ int command_perf(int argc, char *argv[])
     struct perf_options *o = &l.options;
     int status;
 
+    if (argc == 2 && strcmp(argv[1], "--agent") == 0) {
+        return perf_agent_main();
+    }
     l.argc = argc;
     l.argv = argv;
     o->plugin = getenv("NCCL_NET_PLUGIN");

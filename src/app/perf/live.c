@@ -44,14 +44,13 @@ int perf_live_open(struct perf_live **ret_live)
 
 void perf_live_close(struct perf_live *live)
 {
-    DIR *folder;
     const struct dirent *entry;
 
     if (live == NULL) {
         return;
     }
     jobs_free(live->jobs);
-    folder = opendir(live->folder);
+    DIR *folder = opendir(live->folder);
     while (folder != NULL && (entry = readdir(folder)) != NULL) { /* of ranks that were killed */
         (void)unlinkat(dirfd(folder), entry->d_name, 0);
     }

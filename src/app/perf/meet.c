@@ -151,7 +151,6 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
 {
     const int64_t end_ns = perf_now_ns() + timeout_s * 1000000000LL;
     struct place place;
-    int r;
 
     *m = (struct meet){rank, ranks, calloc((size_t)ranks, sizeof(int))};
     if (m->sockets == NULL) {
@@ -163,7 +162,7 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
     if (ranks == 1) {
         return 0;
     }
-    r = find_place(where, &place);
+    int r = find_place(where, &place);
     if (r < 0) {
         return r;
     }
@@ -201,6 +200,79 @@ int meet_barrier(struct meet *m)
     char all[PERF_RANK_MAX], mine = 1;
 
     return meet_exchange(m, &mine, 1, all);
+}
+
+/* Arrivals by the clock of rank 0. */
+static int await_all(struct meet *m, int64_t *at_ns)
+{
+    struct pollfd *polls = calloc((size_t)m->ranks, sizeof(*polls));
+    int r = polls == NULL ? -ENOMEM : 0;
+
+    for (int i = 0; r == 0 && i < m->ranks; i++) {
+        polls[i] = (struct pollfd){i == 0 ? -1 : m->sockets[i], POLLIN, 0};
+    }
+    for (int missing = m->ranks - 1; r == 0 && missing > 0;) {
+        r = poll(polls, (nfds_t)m->ranks, -1) < 0 && errno != EINTR ? -errno : 0;
+        const int64_t now = perf_now_ns();
+        for (int i = 1; r == 0 && i < m->ranks; i++) {
+            char byte;
+            if (polls[i].fd >= 0 && polls[i].revents != 0) {
+                r = move_all(polls[i].fd, &byte, 1, false);
+                at_ns[i] = now;
+                polls[i].fd = -1;
+                missing--;
+            }
+        }
+    }
+    free(polls);
+    return r;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct late {
+    int32_t rank;
+    int64_t after_ns;
+};
+
+static int find_last(struct meet *m, struct late *ret)
+{
+    int64_t at_ns[PERF_RANK_MAX] = {perf_now_ns()};
+    const int r = await_all(m, at_ns);
+
+    *ret = (struct late){0};
+    for (int i = 1; r == 0 && i < m->ranks; i++) {
+        ret->rank = at_ns[i] > at_ns[ret->rank] ? i : ret->rank;
+    }
+    const int64_t last_ns = at_ns[ret->rank];
+    qsort(at_ns, (size_t)m->ranks, sizeof(*at_ns), by_time);
+    ret->after_ns = last_ns - at_ns[m->ranks / 2];
+    return r;
+}
+
+int meet_last(struct meet *m, int *ret_rank, int64_t *ret_after_ns)
+{
+    struct late late = {0};
+    const char byte = 1;
+    int r = 0;
+
+    if (m->rank == 0) {
+        r = find_last(m, &late);
+    } else {
+        r = move_all(m->sockets[0], (void *)(uintptr_t)&byte, 1, true);
+        r = r < 0 ? r : move_all(m->sockets[0], &late, sizeof(late), false);
+    }
+    for (int i = 1; m->rank == 0 && i < m->ranks && r == 0; i++) {
+        r = move_all(m->sockets[i], &late, sizeof(late), true);
+    }
+    *ret_rank = late.rank;
+    *ret_after_ns = late.after_ns;
+    return r;
 }
 
 void meet_close(struct meet *m)

@@ -67,12 +67,11 @@ static void *find(struct net_client *client, const char *plugin)
 int net_client_open(struct net_client *client, const char *plugin, int version, char *ret_why,
                     size_t why_size)
 {
-    void *library;
     const int high = version != 0 ? version : NET_VERSION_MAX;
     const int low = version != 0 ? version : NET_VERSION_MIN;
 
     *client = (struct net_client){0};
-    library = find(client, plugin);
+    void *library = find(client, plugin);
     if (library == NULL) {
         snprintf(ret_why, why_size, "%s", dlerror());
         return -ENOENT;
@@ -155,11 +154,10 @@ enum nccl_result net_properties(const struct net_client *c, int device,
         struct nccl_net_properties_v12 v12;
         unsigned char bytes[256];
     } p;
-    enum nccl_result result;
 
     memset(&p, 0xa5, sizeof(p)); /* NCCL clears nothing either */
     /* The slot is the same in all, its argument isn't: the plugin knows which it fills. */
-    result = TABLE(c, 12)->get_properties(device, &p.v12);
+    enum nccl_result result = TABLE(c, 12)->get_properties(device, &p.v12);
     if (result != NCCL_SUCCESS) {
         return result;
     }

@@ -58,8 +58,9 @@ static bool take_meeting(const char *text, void *to)
 static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_first)
 {
     static const char *const transports[] = {"tcp", "auto", "roce", NULL};
+    static const char *const carries[] = {"copy", "direct", NULL};
     struct perf_options *o = &l->options;
-    int transport = -1;
+    int transport = -1, rdma = -1;
     const struct option_entry entries[] = {
         HEADING("As in nccl-tests:"),
         {NULL, 'b', OPTION_SIZE, &o->bytes_min, 0, 1e12, .value = "SIZE", .help = "from (32M)"},
@@ -88,6 +89,8 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
         {"transport", 0, OPTION_CHOICE, &transport, .choices = transports, .value = "T",
          .help = "tcp, auto (queue pairs where both ends have them) or roce (a warning where not): "
                  "sets FOLIOT_TRANSPORT"},
+        {"rdma", 0, OPTION_CHOICE, &rdma, .choices = carries, .value = "HOW",
+         .help = "copy, or direct (NICs write right to their place): sets FOLIOT_RDMA"},
         {"net-version", 0, OPTION_INT, &o->net_version, NET_VERSION_MIN, NET_VERSION_MAX,
          .value = "N", .help = "of NCCL's network plugins, 6 to 12 (default: the newest)"},
         {"device", 0, OPTION_INT, &o->device, 0, 1000, .value = "N",
@@ -134,6 +137,9 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
     const int r = command_line_read(&set, argc, argv, ret_first);
     if (transport >= 0) {
         setenv("FOLIOT_TRANSPORT", transports[transport], 1);
+    }
+    if (rdma >= 0) {
+        setenv("FOLIOT_RDMA", carries[rdma], 1);
     }
     return r;
 }
@@ -221,6 +227,11 @@ static void first_of_nodes(const char *list, char *ret, size_t size)
              digits > 0 ? list + head + 1 : "");
 }
 
+int perf_meeting_port(long number)
+{
+    return 20000 + (int)((unsigned long)number % 12000);
+}
+
 bool perf_find_meeting(struct perf_options *o)
 {
     const char *nodes = getenv("SLURM_STEP_NODELIST"), *job = getenv("SLURM_JOB_ID");
@@ -233,7 +244,8 @@ bool perf_find_meeting(struct perf_options *o)
     }
     if (nodes != NULL && job != NULL) {
         first_of_nodes(nodes, first, sizeof(first));
-        snprintf(o->meet, sizeof(o->meet), "%s:%ld", first, 20000 + strtol(job, NULL, 10) % 20000);
+        snprintf(o->meet, sizeof(o->meet), "%s:%d", first,
+                 perf_meeting_port(strtol(job, NULL, 10)));
         return true;
     }
     if (local != NULL && perf_read_int(local, 1, PERF_RANK_MAX, &n) && n == o->ranks) {

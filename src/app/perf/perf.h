@@ -10,6 +10,7 @@
  *   meet.c         how ranks find each other and wait for each other
  *   report.c       nccl-tests' table and JSON
  *   live.c         each lane once a second, out of the ranks' job pages
+ *   agent.c        one rank of an audit's test, in a sandbox
  *   net_client.c   any network plugin, v6 to v12, as one interface: what NCCL's own shims do
  */
 #pragma once
@@ -120,6 +121,8 @@ MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ran
 /* mine of `size` bytes; all gets ranks x size. */
 MUST_CHECK int meet_exchange(struct meet *meet, const void *mine, size_t size, void *all);
 MUST_CHECK int meet_barrier(struct meet *meet);
+/* A barrier of which rank 0 learns who came last, and how long after the one in the middle; all ranks have it. */
+MUST_CHECK int meet_last(struct meet *meet, int *ret_rank, int64_t *ret_after_ns);
 void meet_close(struct meet *meet);
 
 /* -- options */
@@ -160,6 +163,10 @@ void perf_read_environment(struct perf_options *options);
 /* Where a rank that somebody else started finds rank 0, if nobody says: Slurm's first node; this machine, if all are
  * on it. False: it can't be known. */
 bool perf_find_meeting(struct perf_options *options);
+/* A port for rank 0, the same for all who know `number`. It is below those that kernels hand out to whoever connects
+ * (32768 and up, ip_local_port_range): one of these may be taken, and a rank that connects to it before rank 0 listens
+ * may even be given it, and so be connected to itself. */
+int perf_meeting_port(long number);
 
 /* -- engine */
 
@@ -221,6 +228,8 @@ struct perf_report {
     char **argv;
 };
 
+/* Bus bandwidth over the algorithm's, as nccl-tests has it. */
+double report_bus_factor(const struct perf_options *options);
 void report_perf_begin(struct perf_report *report, const struct perf_member *members);
 MUST_CHECK int report_perf_row(struct perf_report *report, const struct perf_row *row);
 /* Status 0, or 1 if there were wrong elements. */
@@ -239,3 +248,9 @@ void perf_live_close(struct perf_live *live);
 
 /* Runs all sizes; exit status. */
 int perf_rank_main(const struct perf_options *options, FILE *out, int argc, char **argv);
+
+/* -- agent */
+
+/* One rank of an audit's test, for this host's agent: its plan is a line on standard input, what came of it a line on standard
+ * output. Ends at once when standard input does. Exit status. */
+int perf_agent_main(void);

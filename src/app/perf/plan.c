@@ -52,14 +52,13 @@ static bool talks(const struct plan_wish *w, int a, int b)
 int plan_init(struct plan *plan, const struct plan_wish *w)
 {
     const int peers = is_ring(w->operation) ? 1 : w->ranks;
-    struct line *line;
 
     *plan = (struct plan){.line_count = 2 * peers * w->channels};
     plan->lines = calloc((size_t)plan->line_count, sizeof(*plan->lines));
     if (plan->lines == NULL) {
         return -ENOMEM;
     }
-    line = plan->lines;
+    struct line *line = plan->lines;
     for (int channel = 0; channel < w->channels; channel++) {
         for (int p = 0; p < peers; p++, line += 2) {
             const int to = is_ring(w->operation) ? (w->rank + 1) % w->ranks : p;

@@ -76,13 +76,13 @@ static int poll_connections(struct rank *r, char *handles)
         for (int i = 0; i < r->plan.line_count; i++) {
             const struct line *line = &r->plan.lines[i];
             struct engine_line *e = &r->engine.lines[i];
-            enum nccl_result result;
             if (line->peer < 0 || e->comm != NULL) {
                 continue;
             }
-            result = line->sends ? net_connect(&r->net, r->context, device_of(r, line),
-                                               handles + (size_t)i * NCCL_HANDLE_SIZE, &e->comm)
-                                 : net_accept(&r->net, e->listen_comm, &e->comm);
+            enum nccl_result result =
+                line->sends ? net_connect(&r->net, r->context, device_of(r, line),
+                                          handles + (size_t)i * NCCL_HANDLE_SIZE, &e->comm)
+                            : net_accept(&r->net, e->listen_comm, &e->comm);
             if (result != NCCL_SUCCESS) {
                 rank_say(r, line->sends ? "connect" : "accept", net_result_name(result));
                 return -EIO;
@@ -217,10 +217,9 @@ static FILE *open_trace(struct rank *r, const char *kind)
 {
     const struct perf_options *o = r->options;
     char path[4200];
-    FILE *file;
 
     snprintf(path, sizeof(path), "%s/job%d-rank%d.%s", o->trace, o->job, o->rank, kind);
-    file = fopen(path, "we");
+    FILE *file = fopen(path, "we");
     if (file == NULL) {
         rank_say(r, path, strerror(errno));
     }
@@ -237,19 +236,19 @@ static int open_traces(struct rank *r)
     return r->engine.trace == NULL || r->engine.sends == NULL ? -EIO : 0;
 }
 
-static int open_rank(struct rank *r, struct perf_member *member)
+int rank_open(struct rank *r, struct perf_member *member)
 {
     const struct perf_options *o = r->options;
     const struct plan_wish wish = {o->operation, o->rank, o->ranks,  o->channels,
                                    o->root,      0,       o->message};
     char why[4200];
-    enum nccl_result result;
 
     if (net_client_open(&r->net, o->plugin, o->net_version, why, sizeof(why)) < 0) {
         rank_say(r, o->plugin, why);
         return -ENOENT;
     }
-    result = net_init(&r->net, 0x666f6c696f74ull + (uint64_t)o->job, log_line, &r->context);
+    enum nccl_result result =
+        net_init(&r->net, 0x666f6c696f74ull + (uint64_t)o->job, log_line, &r->context);
     if (result != NCCL_SUCCESS) {
         rank_say(r, "init", net_result_name(result));
         return -EIO;
@@ -275,7 +274,7 @@ static int open_rank(struct rank *r, struct perf_member *member)
                : connect_all(r);
 }
 
-static void close_rank(struct rank *r)
+void rank_close(struct rank *r)
 {
     if (r->engine.lines != NULL) {
         disconnect_all(r);
@@ -329,20 +328,22 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
     if (rc < 0) {
         rank_say(&r, o->meet, strerror(-rc));
     }
-    rc = rc < 0 || members == NULL ? -EIO : open_rank(&r, &member);
+    rc = rc < 0 || members == NULL ? -EIO : rank_open(&r, &member);
     rc = rc < 0 ? rc : meet_exchange(&r.meet, &member, sizeof(member), members);
     if (rc == 0 && o->rank == 0) {
         report_perf_begin(&r.report, members);
     }
     for (size_t bytes = o->bytes_min; rc == 0 && bytes <= o->bytes_max;) {
-        rc = rank_run_size(&r, bytes);
+        struct perf_row row;
+        rc = rank_run_size(&r, bytes, &row);
+        rc = rc < 0 || o->rank != 0 ? rc : report_perf_row(&r.report, &row);
         bytes = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
     }
     if (rc == 0) {
         rc = meet_barrier(&r.meet); /* nobody closes under another's last messages */
         status = o->rank == 0 ? report_perf_end(&r.report, members) : rc < 0;
     }
-    close_rank(&r);
+    rank_close(&r);
     free(members);
     return status;
 }

@@ -20,5 +20,8 @@ struct rank {
 };
 
 void rank_say(const struct rank *rank, const char *what, const char *why);
-/* One size, out of place and in place: played, timed, checked; rank 0 adds its row to the report. All ranks at once. */
-MUST_CHECK int rank_run_size(struct rank *rank, size_t bytes);
+/* One size, out of place and in place: played, timed, checked; all ranks have the same row. All ranks at once. */
+MUST_CHECK int rank_run_size(struct rank *rank, size_t bytes, struct perf_row *ret_row);
+/* Its plugin, its connections, its buffers. options->meet was met. */
+MUST_CHECK int rank_open(struct rank *rank, struct perf_member *ret_member);
+void rank_close(struct rank *rank);

@@ -34,7 +34,7 @@ static int root_of(const struct perf_options *o)
     return o->operation == BROADCAST || o->operation == GATHER ? o->root : -1;
 }
 
-static double bus_factor(const struct perf_options *o)
+double report_bus_factor(const struct perf_options *o)
 {
     const double n = o->ranks;
 
@@ -117,7 +117,7 @@ static struct rates rates_of(const struct perf_report *report, const struct perf
     struct rates r = {0};
 
     r.algorithm = time > 0 ? (double)row->size * 1e-3 / time : 0;
-    r.bus = r.algorithm * bus_factor(report->options);
+    r.bus = r.algorithm * report_bus_factor(report->options);
     return r;
 }
 
@@ -245,7 +245,6 @@ static int write_json(const struct perf_report *report, const struct perf_member
     const char *text;
     char end[32];
     size_t size;
-    int r;
 
     now_text(end, sizeof(end));
     json_writer_init(&j, 64 << 20);
@@ -269,7 +268,7 @@ static int write_json(const struct perf_report *report, const struct perf_member
     json_put_end(&j);
     json_put_string(&j, "end_time", end);
     json_put_end(&j);
-    r = json_writer_finish(&j, &text, &size);
+    int r = json_writer_finish(&j, &text, &size);
     if (r == 0) {
         fwrite(text, 1, size, out);
     }

@@ -77,10 +77,8 @@ static void copy_own(struct rank *r, const struct shape *s)
 
 static int play(struct rank *r, const struct shape *s)
 {
-    enum nccl_result result;
-
     copy_own(r, s);
-    result = engine_run(&r->engine);
+    enum nccl_result result = engine_run(&r->engine);
     if (result != NCCL_SUCCESS) {
         rank_say(r, "transfer", net_result_name(result));
         return -EIO;
@@ -163,13 +161,12 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
 {
     int iterations = 0, samples = 0, warm = 0, rc;
     double cpu, mine[3], sum[3], max[3];
-    int64_t begin;
 
     r->engine.gap_ns = r->engine.last_receive_ns = 0;
     rc = repeat(r, s, r->options->warmups, &warm);
     rc = rc < 0 ? rc : meet_barrier(&r->meet);
     r->engine.gap_ns = r->engine.last_receive_ns = 0;
-    begin = perf_now_ns();
+    int64_t begin = perf_now_ns();
     cpu = cpu_seconds();
     rc = rc < 0 ? rc : run_timed(r, s, &iterations, &samples);
     mine[0] = (double)(perf_now_ns() - begin) * 1e-3 / iterations;
@@ -255,7 +252,7 @@ static int check(struct rank *r, const struct shape *s, uint64_t seed, struct pe
     return 0;
 }
 
-int rank_run_size(struct rank *r, size_t bytes)
+int rank_run_size(struct rank *r, size_t bytes, struct perf_row *ret_row)
 {
     const struct perf_options *o = r->options;
     const struct shape s = shape_of(o, bytes);
@@ -278,5 +275,6 @@ int rank_run_size(struct rank *r, size_t bytes)
             row.figures[in_place].wrong = -1;
         }
     }
-    return rc < 0 || o->rank != 0 ? rc : report_perf_row(&r->report, &row);
+    *ret_row = row;
+    return rc;
 }

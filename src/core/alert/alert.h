@@ -256,8 +256,12 @@ MUST_CHECK int alerts_acknowledge(struct alerts *a, struct mono now, uint64_t in
 MUST_CHECK int alerts_restore(struct alerts *a, struct mono now,
                               const struct alert_restore *incident);
 
+/* What time alone brings: ends of windows, of waits and of silences. At alerts_deadline() or later. */
 void alerts_tick(struct alerts *a, struct mono now);
+/* What to do, until false: a heartbeat that is due, then incidents in the order in which they changed. Texts in it are valid
+ * until the next call that changes something. */
 bool alerts_next_action(struct alerts *a, struct alert_action *ret_action);
+/* When to tick next. */
 struct mono alerts_deadline(const struct alerts *a);
 
 /* Walks: start with *cursor 0; false at the end. Texts are valid until the next call that changes something. */
@@ -273,6 +277,7 @@ struct alert_counters {
     uint64_t alerts_dropped, watches_dropped, incidents_dropped; /* no memory */
     uint32_t pending, firing, incidents_open, watches;
 };
+/* Counts since alerts_new(); pending, firing, incidents_open and watches are as of now. */
 void alerts_counters(const struct alerts *a, struct alert_counters *ret);
 const char *alert_event_word(uint32_t event); /* "opened", … */
 const char *alert_state_word(uint32_t state); /* "pending", "firing" */

@@ -52,13 +52,12 @@ uint32_t element_rank(const struct alerts *a, uint32_t element)
 uint32_t element_take(struct alerts *a, const struct element *where, const char *name)
 {
     char cut[ALERT_ELEMENT_MAX];
-    uint64_t key;
-    uint32_t *head, at;
+    uint32_t at;
 
     ASSERT(where->kind < ELEMENT_KIND_COUNT);
     snprintf(cut, sizeof(cut), "%s", name);
-    key = hash_text(cut);
-    head = &a->element_hash.heads[key & a->element_hash.mask];
+    uint64_t key = hash_text(cut);
+    uint32_t *head = &a->element_hash.heads[key & a->element_hash.mask];
     for (at = *head; at != NONE; at = a->elements[at].next) {
         struct cause_element *e = &a->elements[at];
         if (e->key == key && strcmp(e->name, cut) == 0) {
@@ -99,14 +98,13 @@ void element_hold(struct alerts *a, uint32_t element)
 void element_drop(struct alerts *a, uint32_t element)
 {
     struct cause_element *e = &a->elements[element];
-    uint32_t *link;
 
     ASSERT(e->uses > 0);
     if (--e->uses > 0) {
         return;
     }
     ASSERT(e->incidents == 0 && e->owner == NONE); /* each of them holds it */
-    link = &a->element_hash.heads[e->key & a->element_hash.mask];
+    uint32_t *link = &a->element_hash.heads[e->key & a->element_hash.mask];
     while (*link != element) {
         link = &a->elements[*link].next;
     }
@@ -167,12 +165,10 @@ const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t
 
 static void add(struct alerts *a, struct instance *i, const struct element *where, const char *name)
 {
-    uint32_t e;
-
     if (i->cause_count == ALERT_CAUSE_MAX || name[0] == '\0') {
         return;
     }
-    e = element_take(a, where, name);
+    uint32_t e = element_take(a, where, name);
     for (uint32_t k = 0; e != NONE && k < i->cause_count; k++) {
         if (i->causes[k] == e) {
             element_drop(a, e);
@@ -370,6 +366,8 @@ void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_
     i->candidates = 0;
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_nic(a, i, f->from_nic, DIRECTION_NONE, true);
+    } else if (f->kind == FINDING_RDMA_PORT) { /* of a port without a NIC of ours: its host */
+        add_nic(a, i, f->from_nic, DIRECTION_NONE, f->from_nic != ALERT_NO_ID);
     } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
         causes_of_path_finding(a, i, f);
     } else if (f->kind == FINDING_CLOCK_ASYMMETRY) {

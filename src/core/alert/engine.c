@@ -220,13 +220,11 @@ static bool make_room(struct alerts *a, uint32_t said_by)
 
 static struct instance *instance_new(struct alerts *a, uint64_t key, uint32_t said_by)
 {
-    struct instance *i;
-
     if (a->instance_free == NONE && !make_room(a, said_by)) {
         return NULL;
     }
     const uint32_t at = a->instance_free;
-    i = &a->instances[at];
+    struct instance *i = &a->instances[at];
     ASSERT(i->state == ALERT_FREE);
     a->instance_free = i->chain;
     memset(i, 0, sizeof(*i));
@@ -348,7 +346,8 @@ static uint64_t finding_key(uint32_t rule, const struct alert_finding *f)
 
 static void set_finding(struct instance *i, const struct alert_finding *f)
 {
-    const bool links = f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE;
+    const bool links = (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) ||
+                       f->kind == FINDING_RDMA_PORT;
 
     i->said_by = f->said_by;
     i->run = f->run;

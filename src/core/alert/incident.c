@@ -329,11 +329,10 @@ static void promote(struct alerts *a, struct incident *c)
 
     for (uint32_t k = 0; k < c->common_count; k++) {
         const uint32_t e = c->common[k];
-        uint32_t count;
         if (e == c->cause || a->elements[e].incidents < 2) {
             continue;
         }
-        count = count_sharing(a, c, e);
+        uint32_t count = count_sharing(a, c, e);
         if (count + 1 == needed(a, e) && !c->told && c->state == INCIDENT_NEW) {
             /* It looks like more: tell a little later, and tell of all of it. */
             const struct mono latest = mono_add(c->created, span_ns(GATHER_MAX_NS));
@@ -600,12 +599,10 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
 
 void incident_leave(struct alerts *a, struct instance *i)
 {
-    struct incident *c;
-
     if (i->incident == NONE) {
         return;
     }
-    c = &a->incidents[i->incident];
+    struct incident *c = &a->incidents[i->incident];
     if (c->firing == 1) {
         text_of_incident(a, c); /* the last words of it, while its last alert is there */
     }
@@ -618,12 +615,10 @@ void incident_leave(struct alerts *a, struct instance *i)
 
 void incident_silence_changed(struct alerts *a, struct instance *i)
 {
-    struct incident *c;
-
     if (i->incident == NONE) {
         return;
     }
-    c = &a->incidents[i->incident];
+    struct incident *c = &a->incidents[i->incident];
     if (i->silenced) {
         c->audible--;
     } else {

@@ -108,7 +108,9 @@ struct rule_state {
     bool had_input;
 };
 
-struct hash { /* of indices into a pool, chained through it */
+/* Of indices into a pool, chained through it. Not base/hash_index.h: alerts, elements and watches end one by one, and that
+ * index takes no entry out. */
+struct hash {
     uint32_t *heads;
     uint32_t mask;
 };

@@ -128,8 +128,6 @@ struct mono incident_deadline(const struct alerts *a, const struct incident *c)
 
 bool alerts_next_action(struct alerts *a, struct alert_action *ret)
 {
-    struct incident *c;
-
     memset(ret, 0, sizeof(*ret));
     if (a->heartbeat) {
         a->heartbeat = false;
@@ -144,7 +142,7 @@ bool alerts_next_action(struct alerts *a, struct alert_action *ret)
     if (a->queue_head == NONE) {
         return false;
     }
-    c = &a->incidents[a->queue_head];
+    struct incident *c = &a->incidents[a->queue_head];
     ASSERT(c->queued && c->state != INCIDENT_FREE);
     incident_direct(a, c);
     text_of_incident(a, c);
@@ -203,15 +201,14 @@ int alerts_acknowledge(struct alerts *a, struct mono now, uint64_t incident, con
 int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore *r)
 {
     struct incident *c = NULL;
-    uint32_t element;
 
     a->now = now;
     for (uint32_t k = 0; k < a->incident_max && c == NULL; k++) {
         c = a->incidents[k].state == INCIDENT_FREE ? &a->incidents[k] : NULL;
     }
-    element = c == NULL             ? NONE
-              : r->choice.count > 0 ? element_take_as(a, &r->choice.one_of[0])
-                                    : element_take(a, &r->element, r->cause);
+    uint32_t element = c == NULL             ? NONE
+                       : r->choice.count > 0 ? element_take_as(a, &r->choice.one_of[0])
+                                             : element_take(a, &r->element, r->cause);
     if (c == NULL || element == NONE) {
         return -ENOSPC;
     }

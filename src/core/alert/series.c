@@ -36,7 +36,6 @@ static struct watch *watch_find(const struct alerts *a, uint64_t key)
 
 static struct watch *watch_new(struct alerts *a, uint64_t key)
 {
-    struct watch *w;
     uint32_t at = a->watch_free;
 
     if (at != NONE) {
@@ -47,7 +46,7 @@ static struct watch *watch_new(struct alerts *a, uint64_t key)
         a->counters.watches_dropped++;
         return NULL;
     }
-    w = &a->watches[at];
+    struct watch *w = &a->watches[at];
     *w = (struct watch){.key = key, .used = true, .window = NONE, .last = a->now};
     w->chain = a->watch_hash.heads[key & a->watch_hash.mask];
     a->watch_hash.heads[key & a->watch_hash.mask] = at;
@@ -89,13 +88,11 @@ static uint64_t host_key(uint32_t host)
 
 void series_host_seen(struct alerts *a, uint32_t host)
 {
-    struct watch *w;
-
     if (host == ALERT_NO_ID) {
         return;
     }
     a->host_seen = a->now;
-    w = watch_find(a, host_key(host));
+    struct watch *w = watch_find(a, host_key(host));
     if (w == NULL) {
         w = watch_new(a, host_key(host));
         if (w == NULL) {
@@ -128,13 +125,12 @@ void series_forget_host(struct alerts *a, uint32_t host)
 static void judge(struct alerts *a, uint32_t rule, const struct subject *s, uint32_t said_by,
                   double value, int beyond)
 {
-    uint64_t key;
     struct instance *i;
 
     if (beyond <= 0 && a->rule_states[rule].active == 0) {
         return;
     }
-    key = subject_key(a, rule, s);
+    uint64_t key = subject_key(a, rule, s);
     if (beyond > 0) {
         i = instance_raise(a, rule, key, said_by, MONO_NEVER);
     } else {
@@ -239,8 +235,6 @@ static void on_counter(struct alerts *a, uint32_t rule, const struct subject *s,
     const struct alert_rule *r = &a->rules[rule];
     const uint64_t key = subject_key(a, rule, s);
     struct watch *w = watch_find(a, key);
-    struct window *window;
-    double sum, grown;
 
     if (w == NULL) {
         w = watch_new(a, key);
@@ -252,19 +246,20 @@ static void on_counter(struct alerts *a, uint32_t rule, const struct subject *s,
         }
         return;
     }
-    grown = value - w->value; /* smaller: it began anew, and nobody knows when its counts were */
+    double grown =
+        value - w->value; /* smaller: it began anew, and nobody knows when its counts were */
     w->value = value;
     w->last = a->now;
     if (!(grown > 0)) {
         return; /* the sweep lets go of what slides out of the window */
     }
-    window = window_of(a, w);
+    struct window *window = window_of(a, w);
     if (window == NULL) {
         return;
     }
     (void)window_slide(a, window, r);
     window->buckets[window->newest % WINDOW_BUCKETS] += grown;
-    sum = measure(r, window_slide(a, window, r));
+    double sum = measure(r, window_slide(a, window, r));
     judge(a, rule, s, s->host, sum, compare(r, sum));
 }
 
@@ -376,7 +371,6 @@ static void round_end(struct alerts *a, struct round *r)
                               .port = ALERT_NO_ID,
                               .rail = r->rail};
     double value = 0;
-    int beyond;
 
     ASSERT(r->count > 0 && r->beyond <= r->count && r->min <= r->max);
     switch ((enum alert_aggregate)rule->aggregate) {
@@ -393,7 +387,8 @@ static void round_end(struct alerts *a, struct round *r)
         value = r->max;
         break;
     }
-    beyond = rule->aggregate == ALERT_SHARE ? (value > rule->share ? 1 : -1) : compare(rule, value);
+    int beyond =
+        rule->aggregate == ALERT_SHARE ? (value > rule->share ? 1 : -1) : compare(rule, value);
     judge(a, r->rule, &s, s.host, value, beyond);
     *r = (struct round){.key = r->key,
                         .chain = r->chain,

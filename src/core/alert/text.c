@@ -226,7 +226,6 @@ static const struct instance *spokesman(const struct alerts *a, const struct inc
 
 void text_of_incident(struct alerts *a, struct incident *c)
 {
-    struct strbuf t;
     const struct instance *first = spokesman(a, c);
     struct alert_incident shown;
 
@@ -238,7 +237,7 @@ void text_of_incident(struct alerts *a, struct incident *c)
         return;
     }
     incident_show(a, c, &shown);
-    t = strbuf_init(c->text, sizeof(c->text));
+    struct strbuf t = strbuf_init(c->text, sizeof(c->text));
     strbuf_add(&t, "%s: %u alerts (", shown.cause, c->firing);
     add_rules(&t, a, c);
     strbuf_add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s",

@@ -52,6 +52,7 @@ enum {
         1, /* of reachability and link state: what is shared by many has failed, not the check */
     CHECK_ONCE = 2,   /* once a host, where any subject is listed */
     CHECK_MATRIX = 4, /* of a matrix of all NICs: a skip where none was measured */
+    CHECK_TESTED = 8, /* of an audit's own tests: the same */
     CHECK_FACTS_MAX = 5,
     CHECKS_MAX = 160
 };

@@ -139,13 +139,12 @@ static bool rate(const char *text)
     const size_t whole = digits(text, false),
                  part = text[whole] == '.' ? digits(text + whole + 1, false) : 0;
     const char *at = text + whole + (part > 0 ? part + 1 : 0);
-    size_t lanes;
 
     if (whole == 0 || whole > 5 || strncmp(at, " Gb/sec (", 9) != 0) {
         return false;
     }
     at += 9;
-    lanes = digits(at, false);
+    size_t lanes = digits(at, false);
     if (lanes == 0 || lanes > 2 || at[lanes] != 'X') {
         return false;
     }
@@ -201,12 +200,11 @@ void sheet_add(struct sheet *s, const struct fact *fact)
     char value[FACT_VALUE_MAX], subject[FACT_SUBJECT_MAX], source[FACT_VALUE_MAX];
     struct fact *f = &s->facts[s->count];
     const char *text = fact->value != NULL ? fact->value : "";
-    size_t size;
 
     plain_text(text, value, sizeof(value));
     plain_text(fact->subject, subject, sizeof(subject));
     plain_text(fact->source, source, sizeof(source));
-    size = strlen(subject) + strlen(value) + strlen(source) + 3;
+    size_t size = strlen(subject) + strlen(value) + strlen(source) + 3;
     if (fact->id >= FACT_COUNT || s->count == s->capacity || size > s->text_size - s->text_used) {
         s->left_out++;
         return;

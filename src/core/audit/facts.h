@@ -206,6 +206,10 @@
     F(TEST_NETWORK, JOB, KEPT, WORD, "test.network", "network that NCCL used in a test")           \
     F(TEST_INIT, JOB, NOW, NUMBER, "test.init", "time to a communicator in a test, ms")            \
     F(TEST_DCGM, JOB, NOW, TEXT, "test.dcgm", "results of dcgmi diag")                             \
+    F(PERF, JOB, NOW, TEXT, "perf", "what came of this audit's tests of this host")                \
+    F(PERF_NIC, JOB, NOW, TEXT, "perf.nic", "what an interface carried beside others")             \
+    F(PERF_LATE, JOB, NOW, TEXT, "perf.late", "how often a host came last to a collective")        \
+    F(PERF_SEARCH, JOB, NOW, TEXT, "perf.search", "whether a host makes the collectives slow")     \
     F(SITE, JOB, KEPT, WORD, "site", "program of the site in checks.d")                            \
     F(SITE_STATUS, JOB, NOW, NUMBER, "site.status", "its exit status")                             \
     F(SITE_OUTPUT, JOB, NOW, TEXT, "site.output", "the first line that it printed")

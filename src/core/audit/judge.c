@@ -300,6 +300,8 @@ static void judge_none(struct judging *j, const struct fact *listed)
     }
     if (listed == NULL && (j->check->flags & CHECK_MATRIX) != 0) {
         judge_skip(j, "not measured: foliot audit run --fleet --matrix does");
+    } else if (listed == NULL && (j->check->flags & CHECK_TESTED) != 0) {
+        judge_skip(j, "not tested: foliot audit run --fleet --nccl does");
     } else if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
         judge_skip(j, judge_format(j, "none on this host: %s", fact_what(j->check->each)));
     } else {
@@ -324,7 +326,7 @@ static void judge_sheet(struct judging *j)
     if (sheet_is_out(j)) {
         return;
     }
-    if (listed == NULL && (j->check->flags & CHECK_MATRIX) != 0) {
+    if (listed == NULL && (j->check->flags & (CHECK_MATRIX | CHECK_TESTED)) != 0) {
         judge_none(j, NULL);
         return;
     }

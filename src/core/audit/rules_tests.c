@@ -7,12 +7,55 @@
 
 enum { RUNS_LEAST = 3 };
 
+/* What this audit's tests of the host came to: a word of core/audit/perf.h, and more. NULL: it made none. */
+static const char *tested(struct judging *j)
+{
+    const struct fact *perf = sheet_find(j->sheet, FACT_PERF, "");
+
+    return perf != NULL && perf->state == FACT_VALUE ? perf->value : NULL;
+}
+
+/* A test of this audit did not come to its end. */
+static void not_measured(struct judging *j, const char *why)
+{
+    static const struct {
+        const char *word;
+        enum audit_reason reason;
+        const char *note;
+    } words[] = {{"busy", REASON_BUSY, "a job runs here"},
+                 {"preempted", REASON_PREEMPTED, "a job began during the test"},
+                 {"silent", REASON_TIMEOUT, "its tests told nothing"}};
+
+    judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
+    j->result->reason = REASON_NOT_RUN;
+    j->result->note = why;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strncmp(why, words[i].word, strlen(words[i].word)) == 0) {
+            j->result->reason = (uint8_t)words[i].reason;
+            j->result->note = strchr(why, ':') != NULL ? why : words[i].note;
+        }
+    }
+}
+
+/* Of the checks that this audit can test by itself. */
+static bool is_tested(const struct check *c)
+{
+    return strncmp(c->id, "nccl.busbw.", 11) == 0 || strcmp(c->id, "be.bw.pair") == 0;
+}
+
 /* False: nobody keeps results here, or nobody ran this one; the verdict is there then. */
 static bool kept(struct judging *j, enum fact_id id, const char *name, const struct fact **ret)
 {
-    const struct fact *folder = judge_look(j, FACT_TEST, "");
     const struct fact *fact = judge_look(j, id, name);
+    const struct fact *folder =
+        fact == NULL || fact->state != FACT_VALUE ? judge_look(j, FACT_TEST, "") : NULL;
+    const char *perf = tested(j);
 
+    if ((fact == NULL || fact->state != FACT_VALUE) && perf != NULL && is_tested(j->check) &&
+        strcmp(perf, "done") != 0) {
+        not_measured(j, perf);
+        return false;
+    }
     if (folder != NULL) {
         if (folder->state == FACT_ABSENT) {
             judge_skip(j, "no results of tests are kept here: /var/lib/foliot/tests");
@@ -40,6 +83,23 @@ static bool test_number(struct judging *j, enum fact_id id, const char *name, in
     return kept(j, id, name, &fact) && fact_number(fact->value, ret);
 }
 
+/* Which interface is the slow one. */
+static void name_slow_nic(struct judging *j)
+{
+    uint32_t count;
+    const struct fact *f = sheet_first(j->sheet, FACT_PERF_NIC, &count);
+    double least = 1;
+
+    for (uint32_t i = 0; strcmp(j->check->words, "pair_bw") == 0 && i < count; i++) {
+        double rate, usual;
+        if (f[i].state == FACT_VALUE && sscanf(f[i].value, "%lf of %lf", &rate, &usual) == 2 &&
+            usual > 0 && rate / usual < least) {
+            least = rate / usual;
+            j->result->note = judge_format(j, "%s: %s", f[i].subject, f[i].value);
+        }
+    }
+}
+
 /* The result named by the check's words: less than declared by a share, else less than the cohort's median. */
 void rule_test_rate(struct judging *j)
 {
@@ -50,6 +110,7 @@ void rule_test_rate(struct judging *j)
         return;
     }
     const char *found = judge_format(j, "%.3f", (double)rate / 1000);
+    name_slow_nic(j);
     if (declared == NULL) {
         const struct fact *runs = sheet_find(j->sheet, FACT_TEST_RUNS, j->check->words);
         const uint32_t before = j->audit->item_count;
@@ -182,6 +243,81 @@ void rule_test_dcgm(struct judging *j)
         return;
     }
     judge_end(j, fail > 0 ? AUDIT_FAIL : warn > 0 ? AUDIT_WARN : AUDIT_PASS, fact->value, "pass");
+}
+
+/* ---- what this audit tested ---- */
+
+static const char *perf_text(struct judging *j, enum fact_id id)
+{
+    const struct fact *fact = judge_look(j, id, "");
+    const char *why = tested(j);
+
+    if (fact != NULL && fact->state == FACT_VALUE) {
+        return fact->value;
+    }
+    if (why == NULL || fact != NULL) {
+        judge_unknown(j, fact);
+    } else if (strcmp(why, "done") == 0) {
+        judge_skip(j, "this audit made no tests of collectives: --nccl does");
+    } else {
+        not_measured(j, why);
+    }
+    return NULL;
+}
+
+/* A host that comes last, and late, to many collectives makes all others wait. */
+void rule_straggler(struct judging *j)
+{
+    const char *text = perf_text(j, FACT_PERF_LATE);
+    unsigned late, of;
+
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "%u of %u", &late, &of) != 2 || of == 0 || late > of) {
+        judge_unknown(j, NULL);
+        return;
+    }
+    judge_end(j, late > j->fail * of ? AUDIT_FAIL : AUDIT_PASS,
+              judge_format(j, "last and more than 1 ms late %u times of %u", late, of),
+              judge_format(j, "at most %.15g %%", j->fail * 100));
+}
+
+void rule_bisect(struct judging *j)
+{
+    const char *text = perf_text(j, FACT_PERF_SEARCH);
+    double rate, expected;
+    char word[16];
+
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "%15[a-z] %lf of %lf GB/s", word, &rate, &expected) != 3) {
+        judge_unknown(j, NULL);
+        return;
+    }
+    const char *found = judge_format(j, "%.3f GB/s", rate),
+               *least = judge_format(j, "%.3f GB/s, what pairs carry, less 20 %%", expected);
+    if (strcmp(word, "well") == 0) {
+        judge_end(j, AUDIT_PASS, found, least);
+    } else if (strcmp(word, "others") == 0) {
+        judge_end(j, AUDIT_PASS, found, least);
+        j->result->note = "the set is slow by others";
+    } else if (strcmp(word, "alone") == 0) {
+        judge_end(j, AUDIT_FAIL, found, least);
+        j->result->note = "whatever set it is in is slow, and the same without it is not";
+    } else if (strcmp(word, "pair") == 0) {
+        judge_end(j, AUDIT_WARN, found, least);
+        j->result->note = "slow only together with one other host";
+    } else if (strcmp(word, "nobody") == 0) {
+        judge_end(j, AUDIT_WARN, found, least);
+        j->result->note = "all together are slow, and no part of them is: what is shared, or many "
+                          "at once";
+    } else {
+        judge_end(j, AUDIT_UNKNOWN, found, least);
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note = "all together are slow, and the search for the reason has not ended";
+    }
 }
 
 /* ---- what jobs are given ---- */

@@ -10,6 +10,7 @@
 #define SPAN_S_MIN     0.8
 #define POINTS_MIN     4
 #define RATE_USUAL     300e-6
+#define CRYSTAL_USUAL  50e-6
 #define RATE_MAX       1000e-6 /* two clocks, each as far off as a map can say */
 #define KEEP           0.4     /* of a direction's packets: the lowest, when most may have queued */
 #define GROUPS         (2 * CLOCK_PATH_MAX)
@@ -32,6 +33,7 @@ struct fit {
     int count;
     int64_t local0, difference0;
     double rate; /* ns/s */
+    double tt;   /* s^2, of the kept about their groups' means */
     double intercept[GROUPS];
     int kept[GROUPS];
 };
@@ -133,6 +135,7 @@ static double least_squares(struct fit *f)
             td += t * (s->d - sd[s->group] / n[s->group]);
         }
     }
+    f->tt = tt;
     if (tt > 1e-6) {
         f->rate = td / tt;
     }
@@ -204,6 +207,7 @@ bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct so
     }
     const double t = f.s[f.count - 1].t;
     *solved = (struct solved){.valid = true, .rate = f.rate * 1e-9, .noise_ns = sqrt(square)};
+    solved->rate_sigma = sqrt(square / fmax(1e-6, f.tt)) * 1e-9;
     for (int path = 0; path < CLOCK_PATH_MAX; path++) {
         const int u = f.kept[2 * path + 1], l = f.kept[2 * path];
         if (u < 2 || l < 2) {
@@ -390,7 +394,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
         c->values[count++] = e->solved.noise_ns;
         for (int p = 0; p < e->config.path_count; p++) {
             struct path *path = &e->paths[p];
-            path->known = e->solved.m_known[p];
+            path->known = e->solved.m_known[p] && e->solved.m_ns[p] >= edge_delay_least(c, e);
             path->m_ns = e->solved.m_ns[p];
             path->info = c->noise.info;
             path->window = now;
@@ -415,6 +419,19 @@ static void start_tracking(struct clock *c, struct nic_time now)
     bank_start(&c->bank, 50.0 * 50.0, 300.0 * 300.0);
     clock_set_phase(c, CLOCK_TRACK);
     line_rejoin(c, now);
+}
+
+/* By how much the own map's rate is too low, as the edge tells. Behind full queues a second of packets tells less of a rate
+ * than a crystal's data sheet does. Members that took each other's errors for rates would carry the fleet's common rate,
+ * which nothing else holds, to the end of what a map can tell. So what is measured counts against what the clock ran
+ * at before, or should run at. */
+static double rate_off(const struct clock *c, const struct clock_edge *e)
+{
+    const double off = (1 + e->peer.map.y) * (1 + e->solved.rate) - (1 + c->map.y);
+    const double sigma = e->solved.rate_sigma / CRYSTAL_USUAL;
+    const double share = 1 / (1 + sigma * sigma);
+
+    return share * off + (1 - share) * (c->usual_y - c->map.y);
 }
 
 void acquire_round(struct clock *c, struct nic_time now)
@@ -446,7 +463,7 @@ void acquire_round(struct clock *c, struct nic_time now)
         c->values[count] =
             clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +
             e->solved.fraction;
-        c->weights[count] = (1 + e->peer.map.y) * (1 + e->solved.rate) - (1 + c->map.y);
+        c->weights[count] = rate_off(c, e);
         sigma_sum += e->solved.sigma_ns;
         count++;
     }

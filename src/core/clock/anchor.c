@@ -54,6 +54,8 @@ static void take_words(struct clock *c, struct nic_time now)
             e->anchor = e->word;
             e->anchor_at.ns = e->word_at.ns - (int64_t)e->word.age_ms * NS_PER_MS;
             e->apart_ns = e->w_ns;
+            e->utc_at = e->word_at;
+            e->utc_ns = clock_map_apply(&c->map, e->utc_at).ns + e->word.utc_minus_ns;
         }
     }
 }
@@ -66,13 +68,12 @@ void clock_on_utc(struct clock *c, struct nic_time at, int64_t utc_ns, double bo
     c->own_utc_at = at;
 }
 
-/* By the map of now: what was measured is UTC at a time of the own clock, whatever F has done since. */
-static struct clock_anchor own_anchor(const struct clock *c)
+/* By the map of now: it was UTC at a time of the own clock, whatever F has done since. */
+static struct clock_anchor anchor_now(const struct clock *c, struct nic_time at, int64_t utc_ns,
+                                      double bound_ns)
 {
-    const int64_t fleet_ns = clock_map_apply(&c->map, c->own_utc_at).ns;
-
-    return (struct clock_anchor){.bound_ns = (uint32_t)ceil(c->own_utc_bound_ns),
-                                 .utc_minus_ns = c->own_utc_ns - fleet_ns};
+    return (struct clock_anchor){.bound_ns = (uint32_t)ceil(bound_ns),
+                                 .utc_minus_ns = utc_ns - clock_map_apply(&c->map, at).ns};
 }
 
 /* F is another one now. */
@@ -96,6 +97,7 @@ static void cast_vote(struct votes *v, struct nic_time now, const struct clock_a
 {
     const int64_t age = now.ns - at.ns > 0 ? now.ns - at.ns : 0;
     const int64_t half = (int64_t)a->bound_ns + (int64_t)ceil(UTC_RATE * (double)age + apart_ns);
+    ASSERT(v->count <= MEMBER_EDGE_MAX); /* one a host, and the own one */
     const size_t n = (size_t)v->count++;
 
     sample_insert_int(v->value, n, a->utc_minus_ns);
@@ -111,7 +113,8 @@ static bool fresh(struct nic_time now, struct nic_time at)
 
 static void cast_own(const struct clock *c, struct nic_time now, struct votes *v)
 {
-    const struct clock_anchor own = own_anchor(c);
+    const struct clock_anchor own =
+        anchor_now(c, c->own_utc_at, c->own_utc_ns, c->own_utc_bound_ns);
 
     cast_vote(v, now, &own, c->own_utc_at, 0);
 }
@@ -135,7 +138,9 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
     for (int i = 0; i < c->capacity; i++) {
         if (c->order[i] >= 0) {
             const struct clock_edge *e = &c->edges[c->order[i]];
-            cast_vote(v, now, &e->anchor, e->anchor_at, e->apart_ns);
+            const struct clock_anchor theirs =
+                anchor_now(c, e->utc_at, e->utc_ns, e->anchor.bound_ns);
+            cast_vote(v, now, &theirs, e->anchor_at, e->apart_ns);
         }
     }
     if (c->own_utc_known && (!named || c->config.anchor)) {
@@ -157,6 +162,7 @@ static int agreeing(const struct votes *v, int64_t lower, int64_t upper)
 /* `liars` of them may be anything. Where more disagree, the bound is as wide as all of them together. */
 static void conclude(struct clock *c, const struct votes *v, int liars)
 {
+    ASSERT(liars >= 0 && liars < v->count); /* else liars alone would tell UTC */
     int64_t lower = v->lower[v->count - 1 - liars], upper = v->upper[liars];
 
     if (lower > upper || agreeing(v, lower, upper) < v->count - liars) {

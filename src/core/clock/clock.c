@@ -104,6 +104,9 @@ static void follow_steer(struct clock *c)
 
 void clock_set_phase(struct clock *c, enum clock_phase phase)
 {
+    if (c->phase >= CLOCK_TRACK && phase < CLOCK_TRACK) {
+        c->usual_y = c->map.y;
+    }
     c->phase = phase;
     c->phase_since = c->now;
     c->rounds = c->calm = 0;
@@ -131,10 +134,10 @@ static void forget_stamps_of(struct clock *c, struct clock_edge *e)
 {
     e->written = e->consumed = e->solved_written = 0;
     e->solved.valid = false;
-    memset(e->buckets, 0, sizeof e->buckets);
+    memset(e->buckets, 0, sizeof(e->buckets));
     drift_init(&e->drift);
-    memset(e->coarse_seen, 0, sizeof e->coarse_seen);
-    memset(e->raw_seen, 0, sizeof e->raw_seen);
+    memset(e->coarse_seen, 0, sizeof(e->coarse_seen));
+    memset(e->raw_seen, 0, sizeof(e->raw_seen));
     e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
     e->not_before_ns = c->now.ns;
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
@@ -225,7 +228,7 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
         wall_ns > TIME_NS_MAX) {
         return NULL;
     }
-    struct clock *c = calloc(1, sizeof *c);
+    struct clock *c = calloc(1, sizeof(*c));
     if (c == NULL) {
         return NULL;
     }
@@ -233,10 +236,10 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     c->config = *config;
     set_defaults(&c->config);
     c->capacity = config->edge_capacity;
-    c->edges = calloc(room, sizeof *c->edges);
-    c->values = calloc(room, sizeof *c->values);
-    c->weights = calloc(room, sizeof *c->weights);
-    c->order = calloc(room, sizeof *c->order);
+    c->edges = calloc(room, sizeof(*c->edges));
+    c->values = calloc(room, sizeof(*c->values));
+    c->weights = calloc(room, sizeof(*c->weights));
+    c->order = calloc(room, sizeof(*c->order));
     if (c->edges == NULL || c->values == NULL || c->weights == NULL || c->order == NULL) {
         clock_free(c);
         return NULL;
@@ -476,7 +479,7 @@ static void fetch_edge(const struct clock *c, int edge)
         cache_fetch(&e->ring[(e->written - 4) % RING_PACKETS], 4 * sizeof(struct packet));
         cache_fetch(e->buckets,
                     offsetof(struct clock_edge, solved) - offsetof(struct clock_edge, buckets));
-        cache_fetch(&e->solved_written, sizeof *e - offsetof(struct clock_edge, solved_written));
+        cache_fetch(&e->solved_written, sizeof(*e) - offsetof(struct clock_edge, solved_written));
     }
 }
 

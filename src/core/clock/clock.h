@@ -301,12 +301,14 @@ void clock_free(struct clock *clock); /* accepts NULL */
  * (10 min), from the future, or of another version: then the start is cold. */
 int clock_restore(struct clock *clock, struct nic_time now,
                   const struct clock_saved *saved) MUST_CHECK;
+/* For clock_restore() of the next run. */
 void clock_save(const struct clock *clock, struct nic_time now, struct clock_saved *ret_saved);
 
 /* The edge's number, for points; -ENOSPC, -EINVAL, -EEXIST (same pair of NICs). Numbers of removed
  * edges are used again. */
 int clock_edge_add(struct clock *clock, struct nic_time now,
                    const struct clock_edge_config *config) MUST_CHECK;
+/* What is known of it is forgotten. A number that is free: nothing. */
 void clock_edge_remove(struct clock *clock, struct nic_time now, int edge);
 /* That path now goes another way: its delay is learned anew. */
 void clock_edge_repath(struct clock *clock, struct nic_time now, int edge, uint8_t path);
@@ -355,6 +357,7 @@ struct fleet_time clock_map_apply(const struct clock_map *map, struct nic_time a
 double clock_map_difference(const struct clock_map *a, struct nic_time at_a,
                             const struct clock_map *b, struct nic_time at_b);
 
+/* For people, pages and JSON. */
 void clock_report(const struct clock *clock, struct nic_time now, struct clock_report *ret_report);
 /* Edges are 0 … clock_edge_capacity() - 1; false: that number is free. */
 int clock_edge_capacity(const struct clock *clock);

@@ -68,7 +68,8 @@ struct solved {
     struct nic_time local,
         remote; /* simultaneous: remote's clock reads `remote` + fraction at `local` */
     double fraction;
-    double rate; /* d remote / d local - 1 */
+    double rate;       /* d remote / d local - 1 */
+    double rate_sigma; /* of it, by the scatter of the packets that it was made of */
     double m_ns[CLOCK_PATH_MAX];
     bool m_known[CLOCK_PATH_MAX];
     double sigma_ns; /* of theta */
@@ -104,7 +105,9 @@ struct clock_edge {
     bool anchor_known; /* what it last told of UTC, and when that was measured */
     struct clock_anchor anchor;
     struct nic_time anchor_at;
-    double apart_ns; /* how far its F and the own may have differed then, as bounded */
+    double apart_ns;        /* how far its F and the own may have differed then, as bounded */
+    struct nic_time utc_at; /* a time of the own clock at which it was utc_ns, by that word */
+    int64_t utc_ns;
     bool word_known; /* what it tells of UTC since word_at, not yet taken */
     struct clock_anchor word;
     struct nic_time word_at;
@@ -213,8 +216,9 @@ struct clock {
     uint32_t map_seq;
     struct bank bank;
     struct line line;
-    int rounds; /* of the phase; for COLD: of coarse rounds */
-    int calm;   /* ticks running that were good enough to go on */
+    int rounds;     /* of the phase; for COLD: of coarse rounds */
+    double usual_y; /* the map's rate when it last tracked; 0: never */
+    int calm;       /* ticks running that were good enough to go on */
 
     /* consensus */
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
@@ -348,6 +352,8 @@ void edge_begin_level(struct clock_edge *e);
 bool edge_on_the_move(const struct clock *c, const struct clock_edge *e);
 /* One of the two maps moved, and theta with it. */
 void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns);
+/* What any path takes, as stamps show it. A delay that comes out below isn't known. */
+double edge_delay_least(const struct clock *c, const struct clock_edge *e);
 /* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */
 bool edge_vouches(const struct clock_edge *e);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */

@@ -117,6 +117,8 @@ void consensus_count(struct clock *c)
         *peer |= is_live ? PEER | PEER_LIVE : PEER;
         *host |= is_live ? HOST | HOST_LIVE : HOST;
     }
+    ASSERT(used == c->edge_count); /* who counts as enough is a share of it */
+    ASSERT(tracking <= live && peers_live <= peers && hosts_live <= hosts && parked <= used);
     c->hosts_live = hosts_live;
     c->hosts_chosen = hosts;
     c->live = live;
@@ -386,6 +388,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
     if (with_e == 0) {
         return;
     }
+    ASSERT(members == count && info_sum > 0 && with_e <= members); /* means of them */
     c->has_mean = true;
     c->mean_ns = contain_mean(c, level_sum / members + new_sum / info_sum);
     c->mean_age_s = age_sum / info_sum;
@@ -404,6 +407,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         note_boast(c, e, dt_s);
         e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
         e->info_mean = fmin(e->info_mean, INFO_FALL * e->e_info); /* its packets scatter by now */
+        ASSERT(e->info_mean > 0); /* gains and the clip are shares of it */
         e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;
         const double gain =

@@ -30,6 +30,7 @@
 #define EXCESS_GAIN    0.02
 #define EXCESS_MAX     400
 #define EXCESS_USUAL   1.5
+#define DELAY_SIGMAS   3 /* of stamps: the mean of a few low round trips, halved, is no lower */
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -247,6 +248,11 @@ static double known_floor(const struct clock_edge *e, int index)
     return least;
 }
 
+double edge_delay_least(const struct clock *c, const struct clock_edge *e)
+{
+    return (double)e->config.delay_ns_min - DELAY_SIGMAS * c->config.stamp_noise_ns;
+}
+
 /* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
@@ -280,12 +286,16 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
     const double scatter = fmax(forward - w.way[1][0], backward - w.way[0][0]); /* sorted */
     const double floor_ns = known_floor(e, index);
     const bool waits = floor_ns > 0 && scatter > noise_high_ns(&c->noise);
+    if (path->m_ns < edge_delay_least(c, e)) {
+        return; /* some packets are of before a clock stepped, or a map's rate is far off */
+    }
     path->known = true;
     if (waits && path->m_ns > floor_ns) {
         path->m_ns = floor_ns; /* no two packets took as long: this path's own floor isn't seen */
     }
     path->unsure = !path->shrunk && !waits && knows_time(c, e) &&
-                   fabs(forward - backward) / 2 > noise_high_ns(&c->noise);
+                   fabs(forward - backward) / 2 > noise_high_ns(&c->noise) &&
+                   fmin(forward, backward) >= edge_delay_least(c, e);
     path->unsure_s = 0;
     path->shrunk = false;
     if (path->unsure) {
@@ -500,7 +510,8 @@ static void learn_m_one_way(const struct clock *c, struct path *path)
 
 /* m from both directions together; what only one says can't be told from theta, so it waits for the
  * other. */
-static void learn_m(const struct clock *c, struct path *path, const struct sums *s)
+static void learn_m(const struct clock *c, const struct clock_edge *e, struct path *path,
+                    const struct sums *s)
 {
     for (int d = 0; d < 2; d++) {
         path->score[d] += s->score[d];
@@ -519,6 +530,7 @@ static void learn_m(const struct clock *c, struct path *path, const struct sums 
 
     path->info = path->info * (1 - M_FORGET) + info;
     path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
+    path->m_ns = fmax(path->m_ns, edge_delay_least(c, e));
     path->score[0] = path->score[1] = 0;
     path->count[0] = path->count[1] = 0;
 }
@@ -578,7 +590,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums);
     }
     for (int i = 0; i < e->config.path_count; i++) {
-        learn_m(c, &e->paths[i], &sums[i]);
+        learn_m(c, e, &e->paths[i], &sums[i]);
         if (e->paths[i].known) {
             close_window(c, e, &e->paths[i], now);
         }

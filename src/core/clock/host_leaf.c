@@ -18,7 +18,7 @@
 
 void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s)
 {
-    memset(leaf, 0, sizeof *leaf);
+    memset(leaf, 0, sizeof(*leaf));
     leaf->rate_limit = (rate_limit_ppm > 0 ? rate_limit_ppm : 2) * 1e-6;
     leaf->rate_drift = (rate_drift_ppb_s > 0 ? rate_drift_ppb_s : 100) * 1e-9;
 }
@@ -229,9 +229,15 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     return true;
 }
 
+/* Another line than the one before: this host's clock stood still, or was stepped, while its NICs' ran on. */
+static void begin_line(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
+{
+    chosen->epoch = ++leaf->restarts;
+    leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
+}
+
 /* Never backwards within an epoch: meets the new line from the old one over a tick, and what is left counts in both
- * bounds. Further off than what slewing can bridge it jumps: this host's clock stood still or was stepped while its
- * NICs' ran on. */
+ * bounds. Further off than what slewing can bridge it jumps. */
 static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
 {
     const struct clock_line *old = &leaf->terms.line;
@@ -241,8 +247,7 @@ static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *ch
     const double gap = (double)(chosen->line.x_ns - old->x_ns) + chosen->line.x_fraction - moved;
 
     if (fabs(gap) > LINE_JUMP_NS) {
-        chosen->epoch = ++leaf->restarts;
-        leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
+        begin_line(leaf, now, chosen);
         return;
     }
     chosen->line.x_ns = old->x_ns + (int64_t)floor(moved);
@@ -280,8 +285,9 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
     }
     struct clock_terms chosen = opinions[(count - 1) / 2];
     chosen.epoch = leaf->restarts; /* a NIC whose own line began anew is met like any other */
-    if (leaf->terms.timeline == chosen.timeline && leaf->terms.line.r.ns != 0 &&
-        now.ns >= leaf->terms.line.r.ns) {
+    if (now.ns < leaf->terms.line.r.ns) { /* it went back */
+        begin_line(leaf, now, &chosen);
+    } else if (leaf->terms.timeline == chosen.timeline && leaf->terms.line.r.ns != 0) {
         meet(leaf, now, &chosen);
     }
     if (now.ns < leaf->disrupted_until.ns) {

@@ -102,6 +102,7 @@ void clock_on_answer(struct clock *c, struct nic_time now, const struct clock_an
         return;
     }
     s->asked += o == s->opinions + s->asked;
+    ASSERT(s->asked > 0 && s->asked <= (int)ARRAY_COUNT(s->opinions));
     *o = (struct opinion){.from = a->from, .at = now, .known = a->known, .against = a->parked};
 }
 

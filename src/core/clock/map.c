@@ -52,12 +52,10 @@ double clock_drift_ns(double rate_limit, double rate_drift, double age_s)
 /* What clock_page_at() (wire) makes of the same terms: readers of either see one bound. */
 static double hard_bound(const struct clock_terms *t, struct nic_time at, double age_s)
 {
-    double h;
-
     if (t->h_ns < 0) {
         return -1;
     }
-    h = t->h_ns + clock_drift_ns(t->rate_limit, t->rate_drift, age_s);
+    double h = t->h_ns + clock_drift_ns(t->rate_limit, t->rate_drift, age_s);
     if (t->guarded) {
         const double since_s = fmax(0, (double)(at.ns - t->guard.ns) * 1e-9);
         h += t->guard_ns + t->guard_rate * since_s * 1e9;

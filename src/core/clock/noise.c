@@ -74,7 +74,7 @@ void noise_found(struct noise *noise, double sigma_ns)
 
 void noise_init(struct noise *noise, double sigma_ns, bool one_sided)
 {
-    memset(noise, 0, sizeof *noise);
+    memset(noise, 0, sizeof(*noise));
     noise->one_sided = one_sided;
     noise->guess_ns = sigma_ns;
     noise->gap_ns = sigma_ns / 3;
@@ -189,8 +189,8 @@ static void rebin(struct noise *noise, double ratio)
 {
     double old[NOISE_BINS];
 
-    memcpy(old, noise->count, sizeof old);
-    memset(noise->count, 0, sizeof noise->count);
+    memcpy(old, noise->count, sizeof(old));
+    memset(noise->count, 0, sizeof(noise->count));
     for (int i = 0; i < NOISE_BINS; i++) {
         enum { PARTS = 16 };
         for (int part = 0; part < PARTS; part++) {

@@ -157,7 +157,7 @@ bool clock_edge_report(const struct clock *c, struct nic_time now, int edge,
 
 void clock_save(const struct clock *c, struct nic_time now, struct clock_saved *s)
 {
-    memset(s, 0, sizeof *s);
+    memset(s, 0, sizeof(*s));
     s->version = CLOCK_SAVED_VERSION;
     s->member = c->config.member;
     s->saved = now;

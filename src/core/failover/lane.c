@@ -49,12 +49,10 @@ static enum lane_state guarded(enum lane_state state, enum lane_event event, str
 
 enum lane_state lane_next(enum lane_state state, enum lane_event event, struct lane_guards guards)
 {
-    unsigned next;
-
     if ((unsigned)state >= LANE_STATE_COUNT || (unsigned)event >= LANE_EVENT_COUNT) {
         return LANE_CLOSED;
     }
-    next = table[state][event];
+    unsigned next = table[state][event];
     return next == STAY    ? state
            : next == GUARD ? guarded(state, event, guards)
                            : (enum lane_state)next;

@@ -81,12 +81,10 @@ void ledger_counters_get(const struct ledger *l, struct ledger_counters *ret_cou
 
 int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch, enum ledger_way way)
 {
-    struct in_lane *x;
-
     if (lane >= LANE_MAX || (way == LEDGER_WRITES && !l->config.fenced)) {
         return -EINVAL;
     }
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     if (epoch <= x->epoch || epoch < x->barred) {
         return -ESTALE;
     }
@@ -123,13 +121,11 @@ void ledger_lane_bar(struct ledger *l, uint32_t lane, uint32_t epoch)
 
 void ledger_lane_heard(struct ledger *l, uint32_t lane, uint32_t epoch, enum lane_state state)
 {
-    struct in_lane *x;
-
     if (lane >= LANE_MAX || !l->config.fenced || l->lanes[lane].open ||
         epoch < l->lanes[lane].epoch) {
         return;
     }
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     if (state == LANE_CLOSED ||
         (state != LANE_CONNECTING && state != LANE_DOWN && epoch >= x->barred)) {
         ledger_fence_heard(l, lane);
@@ -361,7 +357,6 @@ static void message_done(struct ledger *l, struct in_comm *c, struct in_message 
 {
     struct in_message *first = &c->messages[m->first % c->capacity];
     const uint32_t bit = 1u << (m->sender_message - m->first);
-    struct done *d;
 
     if (!HOLDS(&l->bug, m->first == first->number &&
                             m->sender_message - m->first < m->group_count && !m->complete &&
@@ -380,7 +375,7 @@ static void message_done(struct ledger *l, struct in_comm *c, struct in_message 
     if (!HOLDS(&l->bug, c->done_count < COMM_WINDOW && c->in_flight > 0)) {
         return;
     }
-    d = &c->done[(c->done_head + c->done_count++) % COMM_WINDOW];
+    struct done *d = &c->done[(c->done_head + c->done_count++) % COMM_WINDOW];
     *d = (struct done){.cookie = first->cookie, .count = first->group_count};
     for (uint32_t i = 0; i < first->group_count; i++) {
         d->sizes[i] = c->messages[(m->first + i) % c->capacity].got_size;
@@ -467,14 +462,14 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                 struct ledger_copy *ret_copy)
 {
     struct in_comm *c = ledger_comm_find(l, comm);
-    int rc = post_check(l, c, receive);
+    int r = post_check(l, c, receive);
 
-    for (uint32_t i = 0; rc == 0 && i < receive->count; i++) {
-        rc = chunk_bits_begin(&c->messages[(c->posted + i) % c->capacity].bits,
-                              receive->buffers[i].size);
+    for (uint32_t i = 0; r == 0 && i < receive->count; i++) {
+        r = chunk_bits_begin(&c->messages[(c->posted + i) % c->capacity].bits,
+                             receive->buffers[i].size);
     }
-    if (rc < 0) {
-        return rc;
+    if (r < 0) {
+        return r;
     }
     *ret_copy = (struct ledger_copy){.wanted = false};
     *ret_first = c->posted;
@@ -502,9 +497,9 @@ int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
         l->repeat_at = mono_min(l->repeat_at, c->repeat_at);
     }
     if (c->group_max == 1) {
-        rc = post_early(l, c, ledger_message(c, *ret_first), ret_copy);
+        r = post_early(l, c, ledger_message(c, *ret_first), ret_copy);
     }
-    return rc;
+    return r;
 }
 
 bool ledger_post_frame(const struct ledger *l, uint32_t comm, uint64_t message,

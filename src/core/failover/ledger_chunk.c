@@ -62,12 +62,10 @@ static bool is_set(const struct in_message *m, const struct lane_chunk *chunk)
 /* The posted buffer that the chunk is for; NULL: its message is done. */
 static struct in_message *buffer_of(struct in_comm *c, const struct lane_chunk *chunk)
 {
-    struct in_message *m;
-
     if (ledger_message_done(c, chunk->message)) {
         return NULL;
     }
-    m = ledger_message(c, chunk->message);
+    struct in_message *m = ledger_message(c, chunk->message);
     return m != NULL ? ledger_message(c, m->first + chunk->buffer) : NULL;
 }
 
@@ -165,18 +163,16 @@ enum ledger_verdict ledger_begin(struct ledger *l, struct mono now, uint32_t lan
                                  const struct lane_chunk *chunk, struct ledger_target *ret_target)
 {
     enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
-    struct in_comm *c;
     struct in_message *m;
-    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
     }
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     if (!HOLDS(&l->bug, x->place == READING_NONE)) {
         return LEDGER_BROKEN;
     }
-    c = ledger_comm_find(l, chunk->comm);
+    struct in_comm *c = ledger_comm_find(l, chunk->comm);
     if (c == NULL && !ledger_comm_was(l, chunk->comm)) {
         return refuse(l, chunk->comm, chunk->message);
     }
@@ -262,13 +258,12 @@ enum ledger_verdict ledger_target(struct ledger *l, uint32_t lane, uint32_t epoc
                                                [READING_SLOT] = LEDGER_SLOT,
                                                [READING_BIN] = LEDGER_BIN};
     const enum ledger_verdict verdict = check_reading(l, lane, epoch);
-    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
     }
     look_again(l, lane);
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     *ret_target = (struct ledger_target){.place = places[x->place],
                                          .slot = x->chunk.slot,
                                          .at = x->got,
@@ -327,14 +322,11 @@ static void settle_early(struct ledger *l, const struct in_lane *x, struct ledge
 static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in_comm *c,
                                   struct ledger_copy *copy)
 {
-    struct slot *s;
-    struct in_message *m;
-
     if (x->chunk.message >= c->posted) {
         settle_early(l, x, copy);
         return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
     }
-    m = buffer_of(c, &x->chunk);
+    struct in_message *m = buffer_of(c, &x->chunk);
     if (m != NULL && is_misfit(c, m, &x->chunk)) { /* posted since, smaller than what came early */
         ledger_misfit_note(l, c, m, x->chunk.size);
         ledger_chunk_forget(l, (uint32_t)(x - l->lanes));
@@ -353,7 +345,8 @@ static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in
                                      .size = x->chunk.length};
         l->counters.staged += x->place == READING_STAGING;
     }
-    s = x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
+    struct slot *s =
+        x->chunk.flags & LANE_CHUNK_EAGER ? ledger_slot_of(l, c->number, x->chunk.message) : NULL;
     if (s != NULL) { /* whoever fills it reads into the bin from now on */
         slot_become(l, s, SLOT_EMPTY);
     }
@@ -366,18 +359,16 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
 {
     enum ledger_verdict verdict = check_reading(l, lane, epoch);
     struct ledger_copy copy = {.wanted = false};
-    struct in_comm *c;
-    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
     }
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     if (!HOLDS(&l->bug, x->got == x->chunk.length)) {
         return LEDGER_BROKEN;
     }
     look_again(l, lane);
-    c = ledger_comm_find(l, x->chunk.comm);
+    struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
     if (x->place == READING_BIN) {
         l->counters.binned++;
         if (c != NULL) { /* the sender doesn't know yet: what told it was lost */
@@ -410,7 +401,6 @@ enum ledger_verdict ledger_end(struct ledger *l, struct mono now, uint32_t lane,
 static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct ledger_copy *copy)
 {
     struct in_comm *c = ledger_comm_find(l, x->chunk.comm);
-    struct in_message *m;
     struct slot *s;
 
     if (c == NULL) {
@@ -429,7 +419,7 @@ static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct l
         settle_early(l, x, copy);
         return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
     }
-    m = buffer_of(c, &x->chunk);
+    struct in_message *m = buffer_of(c, &x->chunk);
     if (!HOLDS(&l->bug, m != NULL) || (m->seen && !HOLDS(&l->bug, !is_set(m, &x->chunk)))) {
         return LEDGER_BROKEN; /* it was resent before its first queue pair was silent */
     }
@@ -443,12 +433,11 @@ enum ledger_verdict ledger_on_written(struct ledger *l, struct mono now, uint32_
 {
     enum ledger_verdict verdict = check_header(l, lane, epoch, chunk);
     struct ledger_copy copy = {.wanted = false};
-    struct in_lane *x;
 
     if (verdict != LEDGER_OK) {
         return verdict;
     }
-    x = &l->lanes[lane];
+    struct in_lane *x = &l->lanes[lane];
     if (!HOLDS(&l->bug, x->way == LEDGER_WRITES && x->place == READING_NONE)) {
         return LEDGER_BROKEN;
     }

@@ -171,14 +171,13 @@ static struct in_comm *comm_with_news(struct ledger *l)
 bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *ret_report,
                         int *ret_lane)
 {
-    struct in_comm *c;
     const bool fences = !mono_before(now, fences_due(l));
     bool due = fences;
 
     if (!mono_before(now, l->repeat_at)) {
         repeats(l, now);
     }
-    c = comm_with_news(l);
+    struct in_comm *c = comm_with_news(l);
     *ret_lane = c != NULL ? c->lane : -1;
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         if (lane_due(l, &l->lanes[i], now)) {

@@ -325,7 +325,6 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
                 const struct sender_message *message, uint64_t *ret_message)
 {
     struct out_comm *c = sender_comm_find(s, number);
-    struct out_message *m;
 
     if (c == NULL || message->size > LANE_MESSAGE_SIZE_MAX) {
         return -EINVAL;
@@ -336,7 +335,7 @@ int sender_send(struct sender *s, struct mono now, uint32_t number,
     if (c->count - c->done >= COMM_WINDOW) {
         return -EAGAIN;
     }
-    m = &c->messages[c->count % COMM_WINDOW];
+    struct out_message *m = &c->messages[c->count % COMM_WINDOW];
     if (chunk_bits_begin(&m->sent, message->size) < 0 ||
         chunk_bits_begin(&m->taken, message->size) < 0) {
         return -ENOMEM;

@@ -53,7 +53,6 @@ static bool post_equal(const struct lane_post *a, const struct lane_post *b)
 int sender_on_post(struct sender *s, const struct lane_post *post)
 {
     struct out_comm *c = sender_comm_find(s, post->comm);
-    struct post *p;
 
     if (c == NULL || post->first + post->index < c->placed) {
         return 0; /* late */
@@ -68,7 +67,7 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
         post->first + post->count - c->placed > (uint64_t)COMM_WINDOW * 2 * c->group_max) {
         return -EPROTO;
     }
-    p = post_at(c, post->first + post->index);
+    struct post *p = post_at(c, post->first + post->index);
     if (p->known && p->post.first + p->post.index == post->first + post->index) {
         return post_equal(&p->post, post) ? 0 : -EPROTO;
     }
@@ -228,13 +227,12 @@ static bool next_returned(struct sender *s, struct out_comm *c, uint32_t usable,
 static bool next_fresh(struct sender *s, struct out_comm *c, uint32_t wanted, bool small,
                        struct sender_chunk *ret)
 {
-    struct out_message *m;
     bool eager;
 
     if (c->cursor >= c->count) {
         return false;
     }
-    m = sender_message(c, c->cursor);
+    struct out_message *m = sender_message(c, c->cursor);
     if (!HOLDS(&s->bug, m != NULL) || (small && m->size > LANE_EAGER_SIZE_MAX) ||
         !may_start(s, c, m, wanted, &eager)) {
         return false;
@@ -333,12 +331,11 @@ int sender_bind(struct sender *s, struct mono now, const struct sender_chunk *ch
 {
     struct out_comm *c = sender_comm_find(s, chunk->comm);
     struct out_message *m = c != NULL ? sender_message(c, chunk->message) : NULL;
-    struct out_lane *x;
 
     if (m == NULL || lane >= LANE_MAX || !s->lanes[lane].open || (chunk->not_on >> lane & 1)) {
         return -EINVAL;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     if (x->load->chunks == SENDER_LANE_CHUNKS) {
         return -EAGAIN;
     }

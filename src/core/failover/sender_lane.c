@@ -19,12 +19,10 @@ void sender_fence(struct sender *s)
 
 int sender_lane_open(struct sender *s, uint32_t lane, uint32_t epoch)
 {
-    struct out_lane *x;
-
     if (lane >= LANE_MAX) {
         return -EINVAL;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     if (epoch <= x->epoch) {
         return -ESTALE;
     }
@@ -88,12 +86,10 @@ static void lane_empty(struct sender *s, struct out_lane *x)
 
 void sender_on_lane_down(struct sender *s, uint32_t lane, uint32_t epoch)
 {
-    struct out_lane *x;
-
     if (lane >= LANE_MAX || s->lanes[lane].epoch != epoch || !s->lanes[lane].open) {
         return;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     x->open = false;
     if (s->config.fenced) {
         x->held = true;
@@ -128,12 +124,10 @@ uint32_t sender_on_suspect(struct sender *s, uint32_t lane)
 
 void sender_on_trusted(struct sender *s, uint32_t lane)
 {
-    struct out_lane *x;
-
     if (lane >= LANE_MAX || !s->lanes[lane].open || !s->lanes[lane].doubted) {
         return;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     x->doubted = false;
     for (uint32_t i = 0; i < x->load->chunks; i++) {
         if (!lane_entry(x, i)->asking) {
@@ -153,13 +147,11 @@ static bool double_entry(struct sender *s, struct entry *e)
 
 bool sender_double(struct sender *s, uint32_t lane)
 {
-    struct entry *e;
-
     if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.fenced ||
         s->loads[lane].chunks == 0) {
         return false;
     }
-    e = lane_entry(&s->lanes[lane], s->loads[lane].chunks - 1);
+    struct entry *e = lane_entry(&s->lanes[lane], s->loads[lane].chunks - 1);
     if (e->doubled) {
         return false;
     }
@@ -169,13 +161,11 @@ bool sender_double(struct sender *s, uint32_t lane)
 
 bool sender_hedge(struct sender *s, uint32_t lane, struct mono before, bool more)
 {
-    struct out_lane *x;
-
     if (lane >= LANE_MAX || !s->lanes[lane].open || s->config.fenced || s->pending > 0 ||
         s->returned > 0) {
         return false;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     for (uint32_t i = 0; i < (more ? x->load->chunks : x->load->chunks > 0) &&
                          mono_before(lane_entry(x, i)->bound, before);
          i++) {
@@ -243,12 +233,11 @@ int sender_on_taken(struct sender *s, struct mono now, uint32_t lane, uint32_t e
                     uint64_t taken, struct sender_acked *ret_acked)
 {
     struct sender_acked acked = {.sent = now};
-    struct out_lane *x;
 
     if (lane >= LANE_MAX || (epoch == s->lanes[lane].epoch && taken > s->lanes[lane].sent)) {
         return -EPROTO;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     while (x->open && epoch == x->epoch && x->taken < taken) {
         if (!HOLDS(&s->bug, x->load->chunks > 0)) {
             return -EPROTO;
@@ -281,12 +270,10 @@ static int fenced(struct sender *s, struct out_lane *x, uint64_t taken)
 int sender_on_fenced(struct sender *s, uint32_t lane, uint32_t below, uint32_t epoch,
                      uint64_t taken)
 {
-    struct out_lane *x;
-
     if (lane >= LANE_MAX || !s->config.fenced || epoch >= below) {
         return -EPROTO;
     }
-    x = &s->lanes[lane];
+    struct out_lane *x = &s->lanes[lane];
     if (x->epoch >= below || x->epoch < epoch || (!x->held && !x->open)) {
         return 0; /* of another epoch, or known already */
     }

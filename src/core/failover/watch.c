@@ -26,13 +26,12 @@
 struct watch *watch_new(const struct watch_config *config, struct mono now)
 {
     struct watch *w = calloc(1, sizeof(*w));
-    struct watch_config *c;
 
     if (w == NULL) {
         return NULL;
     }
     w->config = *config;
-    c = &w->config;
+    struct watch_config *c = &w->config;
     c->patience.ns = c->patience.ns > 0 ? c->patience.ns : PATIENCE_NS;
     c->timeout_min.ns = c->timeout_min.ns > 0 ? c->timeout_min.ns : TIMEOUT_MIN_NS;
     c->timeout_max.ns = c->timeout_max.ns > 0 ? c->timeout_max.ns : TIMEOUT_MAX_NS;
@@ -292,6 +291,11 @@ void watch_observe(struct watch *w, bool on)
     w->observe = on;
 }
 
+void watch_fenced(struct watch *w)
+{
+    w->fenced = true;
+}
+
 /* Who only watches acts on what the connection itself says, and on nothing that he makes of it. */
 static bool only_watched(const struct watch *w, const struct wlane *x, enum lane_event event,
                          enum lane_reason reason)
@@ -336,17 +340,14 @@ void watch_event(struct watch *w, struct mono now, uint32_t lane, enum lane_even
 int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                    const struct watch_lane_config *config)
 {
-    struct wlane *x;
-    uint32_t epoch;
-
     if (lane >= LANE_MAX || config->own_nic >= WATCH_NIC_MAX || config->peer_nic >= WATCH_NIC_MAX) {
         return -EINVAL;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     if (x->used) {
         return -EEXIST;
     }
-    epoch = x->epoch;
+    uint32_t epoch = x->epoch;
     *x = (struct wlane){.used = true,
                         .first = epoch == 0,
                         .standby = config->standby,
@@ -442,12 +443,10 @@ void watch_on_answered(struct watch *w, uint32_t lane, uint32_t epoch)
 void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                     struct span rtt)
 {
-    struct wlane *x;
-
     if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].state == LANE_CLOSED) {
         return;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     if (w->config.accepts) {
         if (epoch <= x->epoch) {
             return;
@@ -475,13 +474,11 @@ void watch_on_hello(struct watch *w, struct mono now, uint32_t lane, uint32_t ep
 void watch_on_sent(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                    struct span backlog)
 {
-    struct wlane *x;
-
     (void)now;
     if (lane >= LANE_MAX || !w->lanes[lane].used) {
         return;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     if (watch_left(x) <= chunks && !x->pinged &&
         !x->told) { /* it waited for nothing before these */
         watch_quiet(w, x);
@@ -506,12 +503,10 @@ void watch_on_told(struct watch *w, uint32_t lane)
 void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t chunks,
                     struct span rtt, struct span backlog, bool by_itself)
 {
-    struct wlane *x;
-
     if (lane >= LANE_MAX || !w->lanes[lane].used) {
         return;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     x->backlog_ns = backlog.ns;
     x->acked += chunks;
     w->untaken_ns = 0;
@@ -529,12 +524,10 @@ void watch_on_acked(struct watch *w, struct mono now, uint32_t lane, uint32_t ch
 void watch_on_pong(struct watch *w, struct mono now, uint32_t lane, uint32_t epoch,
                    uint32_t sequence)
 {
-    struct wlane *x;
-
     if (lane >= LANE_MAX || !w->lanes[lane].used || w->lanes[lane].epoch != epoch) {
         return;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     if (sequence == x->sequence && x->pinged) {
         x->pinged = false;
         x->proven = x->proven || !mono_before(x->ping_at, x->since);
@@ -598,14 +591,11 @@ void watch_on_hint(struct watch *w, struct mono now, uint32_t lane)
 void watch_on_carrier(struct watch *w, struct mono now, bool own, uint32_t nic, bool up,
                       uint32_t down_count)
 {
-    struct wnic *n;
-    bool flap;
-
     if (nic >= WATCH_NIC_MAX) {
         return;
     }
-    n = own ? &w->own[nic] : &w->peer[nic];
-    flap = n->known && n->up && up && down_count != 0 && down_count != n->down_count;
+    struct wnic *n = own ? &w->own[nic] : &w->peer[nic];
+    bool flap = n->known && n->up && up && down_count != 0 && down_count != n->down_count;
     if (n->known && (n->up != up || down_count != n->down_count)) {
         damping_on_movement(&n->damping, now);
     }

@@ -22,6 +22,8 @@
  * 5 ms): bytes acknowledged since, none on their way, a window that is closed: it isn't silent.
  * Nor is one whose peer has all that was written: until something is written again it is asked each 100 ms, and not at all
  * if nothing is owed.
+ * Fenced sets (watch_fenced). What a doubted lane has may go nowhere else before it is silent at the peer, so doubt helps nobody:
+ * it is given up after 2 D, if any other lane brought something back meanwhile.
  * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
  * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
  * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.
@@ -121,6 +123,9 @@ void watch_loads(struct watch *w, const struct lane_load *loads);
 
 /* Observe: measure and accuse nobody. Lanes go down only when their connection does. */
 void watch_observe(struct watch *w, bool on);
+
+/* Chunks of this set leave a lane only once it is given up. */
+void watch_fenced(struct watch *w);
 
 /* A lane joins. Who connects: WATCH_CONNECT with epoch 1 follows (delayed: not at once,
  * for standbys on demand). Who accepts: waits for HELLO. */

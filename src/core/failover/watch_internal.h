@@ -63,7 +63,7 @@ struct watch {
     int64_t unusable_ns;
     int64_t untaken_ns; /* observed, while chunks are on their way, are owed, and none is taken */
     bool on_their_way;
-    bool observe;
+    bool observe, fenced;
     bool owing, kept, parted, failed, dead, tell;
     struct mono dead_at, forced_at;
     struct mono kept_at; /* the last ping for its sake */

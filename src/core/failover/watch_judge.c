@@ -7,7 +7,7 @@
 #define SEEN_MAX_NS  (20 * NS_PER_MS) /* of one look, where the kernel saw the rest of it */
 #define DOUBT_MIN_NS (40 * NS_PER_MS)
 #define LIMIT_NS     NS_PER_S
-#define LIMIT_RC     2 /* T */
+#define LIMIT_RC     2 /* D */
 #define FORCED_NS    (200 * NS_PER_MS)
 #define ASK_NS       (100 * NS_PER_MS)
 #define ASK_SOON_NS  (5 * NS_PER_MS)
@@ -135,7 +135,8 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
     const int64_t after = doubt_after(w, x);
-    const int64_t limit = w->config.queue_pairs ? LIMIT_RC * after : LIMIT_NS;
+    const int64_t soon = LIMIT_RC * after, late = w->config.queue_pairs ? soon : LIMIT_NS;
+    const int64_t limit = w->fenced ? soon : late;
 
     if (!watch_waiting(x) || x->silent_ns < after / 2) {
         return;
@@ -146,7 +147,7 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
         if (x->kernel && x->silent_ns >= after + after / 2 && x->state == LANE_ACTIVE) {
             doubt(w, now, lane);
         }
-        force(w, now, lane, limit);
+        force(w, now, lane, late);
     } else if (x->silent_ns >= limit) {
         watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
     } else if (x->silent_ns >= after && x->state != LANE_SUSPECT) {

@@ -49,12 +49,11 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
                      const struct watch_kernel *kernel)
 {
     const uint64_t segments = kernel->segments, resent = kernel->resent;
-    struct wlane *x;
 
     if (lane >= LANE_MAX || !w->lanes[lane].used || !lane_connected(w->lanes[lane].state)) {
         return;
     }
-    x = &w->lanes[lane];
+    struct wlane *x = &w->lanes[lane];
     x->kernel = kernel->known;
     x->rtt_ns = kernel->rtt.ns;
     x->rtt_ns_var = kernel->rtt_var.ns;

@@ -7,6 +7,7 @@
 #include "base/bug.h"
 #include "base/prng.h"
 #include "base/strbuf.h"
+#include "core/link/verbs_port.h"
 #include "wire/probe.h"
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
@@ -32,6 +33,7 @@ static const char *const kind_words[FINDING_KIND_COUNT] = {
     [FINDING_BAD_PACKETS] = "bad-packets",
     [FINDING_TWO_AGENTS] = "two-agents",
     [FINDING_CLOCK_ASTRAY] = "clock-astray",
+    [FINDING_RDMA_PORT] = "rdma-port",
 };
 
 static const char *refused_for(enum probe_error error)
@@ -74,6 +76,7 @@ static const char *const advice_texts[] = {
         "only packets of the job's class are lost: check its queues and policers",
     [ADVICE_CHECK_SIZE] =
         "only packets of full size are lost: check the MTU of switches and tunnels",
+    [ADVICE_CHECK_RDMA] = "run foliot links on that host: it names the port and what to do",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 
@@ -230,6 +233,36 @@ static void add_what_link(struct strbuf *t, const struct finding *f)
     }
 }
 
+static void add_what_rdma(struct strbuf *t, const struct finding *f)
+{
+    static const char *const texts[VERBS_TROUBLE_COUNT] = {
+        [VERBS_GONE] = "RDMA device is gone",
+        [VERBS_DOWN] = "RDMA port is down",
+        [VERBS_NO_MANAGER] = "no subnet manager has been at the RDMA port",
+        [VERBS_NO_GID] = "RDMA port has no GID with an address that a router carries",
+        [VERBS_V1_ONLY] = "RDMA port has GIDs of RoCE v1 only",
+    };
+    const long long found = f->numbers[1], expected = f->numbers[2];
+
+    switch (f->numbers[0]) {
+    case VERBS_MTU:
+        strbuf_add(t, "MTU of the RDMA port is %lld, expected %lld", found, expected);
+        break;
+    case VERBS_CABLE:
+        strbuf_add(t, "RDMA port has %lld errors of its cable within a minute", found);
+        break;
+    case VERBS_GID_MOVED:
+        strbuf_add(t, "GID of the RDMA port moved from index %lld to %lld", expected, found);
+        break;
+    default:
+        strbuf_add(t, "%s",
+                   f->numbers[0] >= 0 && f->numbers[0] < VERBS_TROUBLE_COUNT
+                       ? texts[f->numbers[0]]
+                       : "RDMA port has a trouble of a newer agent");
+        break;
+    }
+}
+
 static void add_what_path(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2], n3 = f->numbers[3];
@@ -322,6 +355,8 @@ static void add_what(struct strbuf *t, const struct finding *f)
         add_what_link(t, f);
     } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
         add_what_path(t, f);
+    } else if (f->kind == FINDING_RDMA_PORT) {
+        add_what_rdma(t, f);
     } else {
         add_what_host(t, f);
     }
@@ -437,8 +472,9 @@ static uint64_t place_hash(const struct place *p)
 
     memcpy(&low, p->address, 8);
     memcpy(&high, p->address + 8, 8);
-    return p->number != UINT32_MAX ? hash_u64(p->kind, p->number)
-                                   : hash_u64(hash_u64(p->kind, low), high);
+    return p->kind == PLACE_NONE     ? 0
+           : p->number != UINT32_MAX ? hash_u64(p->kind, p->number)
+                                     : hash_u64(hash_u64(p->kind, low), high);
 }
 
 static uint64_t element_hash(const struct element *e)
@@ -447,14 +483,13 @@ static uint64_t element_hash(const struct element *e)
                     place_hash(&e->b));
 }
 
-uint64_t finding_fault(const struct finding *f)
+uint64_t finding_fault(const struct element *suspect, const struct element_choice *c)
 {
-    const struct element_choice *c = &f->choice;
     uint64_t sum = 0;
     bool nic = false;
 
-    if (f->suspect.kind != ELEMENT_UNKNOWN) {
-        return element_hash(&f->suspect);
+    if (suspect->kind != ELEMENT_UNKNOWN) {
+        return element_hash(suspect);
     }
     for (uint32_t i = 0; i < c->count; i++) {
         nic = nic || c->one_of[i].kind == ELEMENT_NIC;
@@ -467,10 +502,10 @@ uint64_t finding_fault(const struct finding *f)
 
 bool finding_fault_same(const struct finding *x, const struct finding *y)
 {
-    const uint64_t fault = finding_fault(x);
+    const uint64_t fault = finding_fault(&x->suspect, &x->choice);
     const int64_t apart = x->since_fleet_ns - y->since_fleet_ns;
 
-    return fault != 0 && fault == finding_fault(y) && x->since_fleet_ns != FINDING_NO_TIME &&
-           y->since_fleet_ns != FINDING_NO_TIME && apart <= FINDING_FAULT_NS &&
-           apart >= -FINDING_FAULT_NS;
+    return fault != 0 && fault == finding_fault(&y->suspect, &y->choice) &&
+           x->since_fleet_ns != FINDING_NO_TIME && y->since_fleet_ns != FINDING_NO_TIME &&
+           apart <= FINDING_FAULT_NS && apart >= -FINDING_FAULT_NS;
 }

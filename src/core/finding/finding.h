@@ -37,6 +37,7 @@ enum finding_kind {
     FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
     FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
     FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
+    FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected */
     FINDING_KIND_COUNT
 };
 
@@ -76,6 +77,7 @@ enum finding_advice {
     ADVICE_ASK_ITS_CLOCK,
     ADVICE_CHECK_CLASS,
     ADVICE_CHECK_SIZE,
+    ADVICE_CHECK_RDMA,
 };
 
 #define FINDING_NO_TIME INT64_MIN
@@ -107,11 +109,11 @@ struct finding {
     int64_t reserved2;
 };
 
-/* Hosts that see one fault agree on its name: two findings are of one fault where this is the same (what is at fault, or the
- * list of what may be; a host with one NIC is that NIC) and they began within FINDING_FAULT_NS of each other by fleet
- * time. 0: too little is known. */
+/* Hosts that see one fault agree on its name: two findings are of one fault where finding_fault is the same (of what is at fault,
+ * or of the list of what may be; a host with one NIC is that NIC) and they began within FINDING_FAULT_NS of each other by
+ * fleet time. 0: too little is known. */
 #define FINDING_FAULT_NS (500 * NS_PER_MS)
-uint64_t finding_fault(const struct finding *f);
+uint64_t finding_fault(const struct element *suspect, const struct element_choice *choice);
 bool finding_fault_same(const struct finding *x, const struct finding *y);
 
 /* Fills f with "nothing known" of that kind. */

@@ -131,10 +131,12 @@ static void forget(struct fleet *f, struct host *h, uint32_t at)
     uint32_t *link = &h->found;
 
     while (*link != at) {
+        ASSERT(*link != NONE); /* it is in the list of who said it */
         link = &f->pool[*link].next;
     }
     *link = a->next;
     if (a->accused != FLEET_NOBODY) {
+        ASSERT((a->before == NONE ? f->hosts[a->accused].accused : f->pool[a->before].after) == at);
         if (a->before != NONE) {
             f->pool[a->before].after = a->after;
         } else {
@@ -220,6 +222,7 @@ static void note(struct fleet *f, struct host *h, const struct fleet_finding *x)
     }
     const bool sure = x->suspect.kind != ELEMENT_UNKNOWN;
     const uint32_t at = f->pool_free;
+    ASSERT(at < f->terms.finding_max); /* a free place, or one was made */
     struct accusation *a = &f->pool[at];
     f->pool_free = a->next;
     *a = (struct accusation){.sayer = x->host,
@@ -302,6 +305,7 @@ void fleet_on_member(struct fleet *f, const struct fleet_member *m, struct mono 
     f->now = now;
     if (!m->present) {
         forget_others(f, h, 0, true);
+        ASSERT(h->finding_count == 0); /* what it said is in the pool again */
         for (uint32_t at = h->accused, next; at != NONE;
              at = next) { /* who is gone is accused no more */
             next = f->pool[at].after;

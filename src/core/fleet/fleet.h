@@ -70,6 +70,7 @@ void fleet_delete(struct fleet *f); /* NULL is fine */
 /* Room for hosts and NICs numbered below these. -ENOMEM: as before. */
 MUST_CHECK int fleet_make_room(struct fleet *f, uint32_t hosts, uint32_t nics);
 
+/* A host came, changed, or (present false) went: what it said of others goes with it. */
 void fleet_on_member(struct fleet *f, const struct fleet_member *member, struct mono now);
 /* Any sign of it. How often it says something and reports, as it tells; 0: as in the terms. */
 void fleet_on_heard(struct fleet *f, uint32_t host, struct span beat, struct span report,
@@ -79,11 +80,14 @@ void fleet_on_report(struct fleet *f, const struct fleet_report *report, struct 
 void fleet_on_run(struct fleet *f, uint32_t host, uint32_t run, struct mono now);
 void fleet_on_finding(struct fleet *f, const struct fleet_finding *finding, struct mono now);
 
+/* What time alone brings: hosts that weren't heard. At fleet_deadline() or later. */
 void fleet_tick(struct fleet *f, struct mono now);
+/* What to tell, until false: ask again after each event and each tick. */
 bool fleet_next_action(struct fleet *f, struct fleet_action *ret_action);
 struct mono
 fleet_deadline(const struct fleet *f); /* of the next tick; MONO_NEVER: nobody to watch */
 
+/* As of `now`: by when it was heard; by that and its open findings. */
 enum freshness fleet_host_freshness(const struct fleet *f, uint32_t host, struct mono now);
 enum health fleet_host_health(const struct fleet *f, uint32_t host, struct mono now);
 /* Open findings that it reports, and those that had no room since the start. */

@@ -109,17 +109,27 @@ static void unlist(struct locate *l, struct path *p)
     }
 }
 
+void locate_trials_clear(struct locate *l, uint32_t path)
+{
+    struct path *p = &l->paths[path];
+
+    ASSERT(path < l->config.path_limit);
+    if (p->used && p->seen.ns != MONO_NEVER.ns) {
+        locate_observe(l, path, false);
+        unlist(l, p);
+        locate_rings_clear(p);
+        l->told++;
+    }
+}
+
 void locate_path_clear(struct locate *l, uint32_t path)
 {
-    ASSERT(path < l->config.path_limit);
-    if (!l->paths[path].used) {
-        return;
+    locate_trials_clear(l, path);
+    if (l->paths[path].used) {
+        l->paths[path].used = false;
+        l->told++;
+        l->stale = true;
     }
-    locate_observe(l, path, false);
-    unlist(l, &l->paths[path]);
-    l->paths[path].used = false;
-    l->told++;
-    l->stale = true;
 }
 
 void locate_path_set(struct locate *l, uint32_t path, const struct locate_route *route)
@@ -241,8 +251,12 @@ void locate_tick(struct locate *l, struct mono now)
         l->next = MONO_NEVER;
         return;
     }
-    const bool calm = look(l, now) && l->config.calm.ns > 0;
-    l->next = mono_add(now, calm ? l->config.calm : span_ns(LOCATE_PERIOD));
+    if (!l->calm || l->lost_since || l->case_count > 0) { /* else less is in sight than before */
+        l->lost_since = false;
+        l->calm = look(l, now);
+    }
+    const bool rare = l->calm && l->config.calm.ns > 0;
+    l->next = mono_add(now, rare ? l->config.calm : span_ns(LOCATE_PERIOD));
 }
 
 struct mono locate_deadline(const struct locate *l)

@@ -101,6 +101,8 @@ struct locate *locate_free(struct locate *l); /* NULL is fine; returns NULL */
  * is as it was. */
 void locate_path_set(struct locate *l, uint32_t path, const struct locate_route *route);
 void locate_path_clear(struct locate *l, uint32_t path);
+/* What was told of it is forgotten, and its route is not: nobody tells of it until somebody does. */
+void locate_trials_clear(struct locate *l, uint32_t path);
 /* A packet of the path that was sent then came, or was lost; one in LOCATE_PERIOD. They may be told in any order within
  * 1.6 s. */
 void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost);

@@ -320,15 +320,13 @@ static void fill(struct locate *l, struct locate_case *c, const struct explanati
 
 static struct locate_case *open_case(struct locate *l, struct mono now)
 {
-    struct locate_case *c;
-
     if (l->case_count == LOCATE_CASE_MAX) {
         return NULL;
     }
     const struct span window =
         l->window < WINDOW_COUNT ? locate_window_span(l->window) : mono_sub(now, l->from);
     l->doubted[l->case_count] = MONO_NEVER;
-    c = &l->cases[l->case_count++];
+    struct locate_case *c = &l->cases[l->case_count++];
     *c = (struct locate_case){.state = LOCATE_UNKNOWN,
                               .serial = ++l->case_serial,
                               .opened = now,
@@ -416,7 +414,7 @@ static void name(struct locate *l, struct mono now, struct locate_case *c,
 static void settle(struct locate *l, struct mono now, const struct explanation *x, uint32_t index)
 {
     const struct streak *s = step(l, x, index);
-    bool doubted, sure;
+    bool doubted;
     struct locate_case *c = case_of(l, x, index, &doubted);
     const struct tellers t = tellers_of(l, x->elements[index]);
 
@@ -437,7 +435,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     }
     struct tellers all = t;
     add_others(l, &all);
-    sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &all);
+    bool sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &all);
     if (sure) {
         c = c ? c : open_case(l, now);
         if (c) {

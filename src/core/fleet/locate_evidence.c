@@ -272,6 +272,7 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
             note_burst(&l->suspects[p->elements[i]], sent.ns / BURST_NS);
         }
     }
+    l->lost_since = true;
     if (l->next.ns == MONO_NEVER.ns) {
         l->next = sent; /* at once */
     }

@@ -40,7 +40,7 @@ struct link {
 
 struct link *link_new(uint32_t flap_limit, struct mono now)
 {
-    struct link *l = calloc(1, sizeof *l);
+    struct link *l = calloc(1, sizeof(*l));
 
     if (l) {
         l->flap_limit = flap_limit ? flap_limit : LINK_FLAP_LIMIT_DEFAULT;
@@ -312,7 +312,6 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
     const struct mono at = mono_before(now, facts->at)      ? now
                            : mono_before(facts->at, was.at) ? was.at
                                                             : facts->at;
-    uint32_t downs;
 
     if (!facts->present) {
         move(l, at, LINK_GONE);
@@ -328,7 +327,7 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
         l->window_errors += errors_of(facts) - errors_of(&was);
     }
     note_speed(l, at, &was, facts);
-    downs = new_downs(l, &was, facts);
+    uint32_t downs = new_downs(l, &was, facts);
     l->ups += new_ups(l, downs, facts->carrier);
     count_flaps(l, now, at, downs);
     l->facts = *facts;

@@ -7,11 +7,12 @@
 
 #define MINUTE_NS   (60 * NS_PER_S)
 #define CABLE_LIMIT 10 /* errors a minute */
+#define MOVED_NS    (3600 * NS_PER_S)
 #define ROCE_HEAD   96 /* IPv6, UDP, BTH, extended headers and ICRC, as the kernel counts them */
 
 void verbs_port_init(struct verbs_port *p, struct mono now)
 {
-    *p = (struct verbs_port){.since = now, .window_start = now};
+    *p = (struct verbs_port){.since = now, .window_start = now, .moved_at = MONO_NEVER};
     for (int i = 0; i < VERBS_TROUBLE_COUNT; i++) {
         p->trouble_since[i] = MONO_NEVER;
     }
@@ -89,6 +90,17 @@ static void judge_cable(struct verbs_port *p)
     }
 }
 
+/* Another index of the same GID. */
+static void judge_moved(struct verbs_port *p, uint32_t before)
+{
+    if (verbs_port_has(p, VERBS_GID_MOVED)) { /* again, or back */
+        p->moved_at = p->facts.gid_index == p->gid_before ? MONO_NEVER : p->facts.at;
+        return;
+    }
+    p->gid_before = before;
+    p->moved_at = p->facts.at;
+}
+
 /* What moved between two looks at an active port. */
 static void compare(struct verbs_port *p, const struct verbs_port_facts *was)
 {
@@ -98,8 +110,12 @@ static void compare(struct verbs_port *p, const struct verbs_port_facts *was)
         const bool same = memcmp(p->gid, f->gid, sizeof(f->gid)) == 0;
         if (p->gid_ever && (!same || p->gid_index != f->gid_index)) {
             p->gid_moves++;
-            tell(p, same ? VERBS_EVENT_GID_MOVED : VERBS_EVENT_GID_CHANGED, p->gid_index,
-                 f->gid_index, 0);
+            if (same) {
+                judge_moved(p, p->gid_index);
+            } else {
+                p->moved_at = MONO_NEVER;
+                tell(p, VERBS_EVENT_GID_CHANGED, p->gid_index, f->gid_index, 0);
+            }
         }
         p->gid_ever = true;
         p->gid_index = f->gid_index;
@@ -141,6 +157,9 @@ void verbs_port_on_facts(struct verbs_port *p, const struct verbs_port_facts *fa
         judge_mtu(p);
         compare(p, &was);
     }
+    judge(p, VERBS_GID_MOVED,
+          p->moved_at.ns != MONO_NEVER.ns && mono_sub(facts->at, p->moved_at).ns < MOVED_NS,
+          p->gid_index, p->gid_before);
     judge_cable(p);
     p->known = true;
 }

@@ -16,6 +16,7 @@ enum verbs_trouble {
     VERBS_V1_ONLY,    /* such a one, but of RoCE v1 only: not routed, not spread over paths */
     VERBS_MTU,        /* smaller than its interface has room for, or not that of its siblings */
     VERBS_CABLE,      /* symbol errors, damaged packets, links trained again: 10 a minute or more */
+    VERBS_GID_MOVED, /* within an hour: the same GID at another index; who names it by index fails */
     VERBS_TROUBLE_COUNT
 };
 
@@ -39,7 +40,6 @@ struct verbs_port_facts {
 enum verbs_port_event {
     VERBS_EVENT_TROUBLE,     /* numbers: enum verbs_trouble, what was found, what was expected */
     VERBS_EVENT_TROUBLE_END, /* numbers: enum verbs_trouble */
-    VERBS_EVENT_GID_MOVED,   /* the same GID; numbers: index before, now */
     VERBS_EVENT_GID_CHANGED, /* another GID is the one to use; numbers: index before, now */
     VERBS_EVENT_MANAGER,     /* another subnet manager; numbers: its LID before, now */
     VERBS_EVENT_LID,         /* numbers: before, now */
@@ -60,6 +60,8 @@ struct verbs_port {
     uint8_t gid[16];                                /* the last that was known */
     uint32_t gid_index;
     bool gid_ever;
+    uint32_t gid_before;       /* its index, before it moved */
+    struct mono moved_at;      /* MONO_NEVER: it didn't, or is back */
     uint64_t downs, gid_moves; /* since the first look */
     uint64_t cable_errors;     /* likewise */
     uint64_t window_errors;

@@ -10,7 +10,7 @@ static void counts_clear(struct delay_counts *c)
 {
     histogram_init(&c->head, (struct histogram_shape){.sub_bits = DELAY_SUB_BITS,
                                                       .octaves = DELAY_OCTAVES,
-                                                      .counter_size = sizeof c->counters[0]});
+                                                      .counter_size = sizeof(c->counters[0])});
 }
 
 void delay_init(struct delay_window *w, struct mono now)

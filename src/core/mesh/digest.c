@@ -14,7 +14,8 @@
 #define DIGEST_RATE    40 /* packets a second and NIC */
 #define DIGEST_DEPTH   80 /* and at once */
 #define FIRST_NS       (80 * NS_PER_MS)
-#define ROUND_NS       (250 * NS_PER_MS)
+#define ROUND_NS       (250 * NS_PER_MS) /* for a second; then, for who missed one, */
+#define LATER_NS       (500 * NS_PER_MS)
 #define DEATH_NS       (3 * NS_PER_S) /* rounds go on after an own path died */
 #define NEWS_NS        NS_PER_S       /* or a neighbour told of a loss */
 #define TOLD_NS        (5 * NS_PER_S)
@@ -188,6 +189,7 @@ static bool first_of(struct element_count *list, uint64_t key)
 
 static void add(struct round *r, uint32_t local, const struct probe_observation *o)
 {
+    ASSERT(r->count < ALL_PATHS); /* who asks looks at the room first */
     r->list[r->count].seen = *o;
     r->list[r->count++].local = local;
 }
@@ -455,7 +457,8 @@ void digest_tick(struct mesh *m, struct mono now)
         d->next = MONO_NEVER;
         return;
     }
-    d->next = mono_add(now, span_ns(ROUND_NS));
+    const bool first = mono_sub(now, d->news).ns < NEWS_NS;
+    d->next = mono_add(now, span_ns(first ? ROUND_NS : LATER_NS));
     if (mesh_is_late(m, now)) {
         return; /* what did not come may be our own fault */
     }
@@ -480,6 +483,7 @@ static void alarm_for(struct mesh *m, struct mono now, int64_t ns)
     struct digests *d = &m->digests;
     const struct mono until = mono_add(now, span_ns(ns));
 
+    d->news = now;
     d->until = until.ns > d->until.ns ? until : d->until;
     d->next = mono_min(d->next, mono_add(now, span_ns(FIRST_NS)));
     m->promised = mono_min(m->promised, d->next);

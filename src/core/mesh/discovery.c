@@ -54,12 +54,11 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
 {
     struct mesh_edge *e = &m->edges[edge];
     uint8_t ports[EDGE_PATH_MAX];
-    uint32_t count;
 
     if (learn_later(e, now)) {
         return;
     }
-    count = hops_distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
+    uint32_t count = hops_distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
     e->discovered = true;
     e->placed = e->unsorted = false;
     e->discovery_silent = count == 0;
@@ -76,7 +75,7 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         const bool moved = source_port != out->half.port || p >= e->path_count ||
                            (out->signature != 0 && out->signature != signature);
 
-        memcpy(out->hops, d->hops[ports[p]], sizeof out->hops);
+        memcpy(out->hops, d->hops[ports[p]], sizeof(out->hops));
         out->hop_count = hops_length(out->hops);
         out->signature = signature;
         out->half.port = source_port;
@@ -315,7 +314,6 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
     struct discovery *d = &m->nics[local].discovery;
     const struct pending *asked = &m->pending[token & m->pending_mask];
     const uint32_t port = (uint32_t)(source_port - m->config.port_base);
-    uint32_t router;
 
     if (token != 0 && asked->token == token && asked->path == MESH_PATH_PROBE) {
         ttl = (uint8_t)asked->seq;
@@ -328,7 +326,7 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
         m->counters.hops_unmatched++;
         return;
     }
-    router = mesh_router(m, address);
+    uint32_t router = mesh_router(m, address);
     if (router == 0) {
         return;
     }

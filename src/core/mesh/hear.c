@@ -311,12 +311,11 @@ static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct
                    struct mesh_heard *heard)
 {
     int edge = mesh_edge_find(m, local, probe->src);
-    uint32_t peer;
 
     if (edge >= 0) {
         return edge;
     }
-    peer = fleet_find(&m->config.fleet, probe->src);
+    uint32_t peer = fleet_find(&m->config.fleet, probe->src);
     if (peer != UINT32_MAX && !host_id_equal(m->config.fleet.peers[peer].host,
                                              m->config.fleet.peers[m->nics[local].peer].host)) {
         /* somebody whose list differs from ours, or who replaced a silent peer by us: answer him
@@ -333,9 +332,6 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
                      bool stamped, struct nic_time rx, const struct probe *probe,
                      struct mesh_heard *ret_heard)
 {
-    struct mesh_edge *e;
-    int edge;
-
     *ret_heard = (struct mesh_heard){.edge = -1};
     mesh_notice_late(m, now);
     m->counters.received++;
@@ -348,11 +344,11 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     if (probe->type == PROBE_QUERY || probe->type == PROBE_ANSWER || probe->type == PROBE_DIGEST) {
         return; /* the caller's */
     }
-    edge = edge_of(m, now, local, probe, ret_heard);
+    int edge = edge_of(m, now, local, probe, ret_heard);
     if (edge < 0) {
         return;
     }
-    e = &m->edges[edge];
+    struct mesh_edge *e = &m->edges[edge];
     if (probe->type == PROBE_DISCOVERY && full_is(probe->seq)) {
         /* replays of an hour ago know nothing that we said just now */
         if (knows_us(e, probe) && mesh_credit(m, now, &m->nics[local].full_credit)) {

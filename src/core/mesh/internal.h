@@ -202,6 +202,7 @@ struct wide_name {
 /* Digests to send (digest.c). */
 struct digests {
     struct mono next, until; /* the next round, and the last */
+    struct mono news;        /* something died, or was told to be lost */
     struct mono credit_at;
     int64_t credit;
     int cursor; /* the edge that is served next */

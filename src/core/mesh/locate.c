@@ -47,7 +47,7 @@ static struct box router_box(const struct router *r)
                                               : hash_u64(3, r->hash),
                       {.kind = r->place, .number = r->number}};
 
-    memcpy(box.place.address, r->address, sizeof box.place.address);
+    memcpy(box.place.address, r->address, sizeof(box.place.address));
     return box;
 }
 
@@ -347,7 +347,7 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
     *asked = (struct locate_asked){now,       since,           view.out,        view.loss,
                                    view.slow, m->told_version, asked->times + 1};
     for (uint32_t i = 0; i < m->locate_numbers + (wide ? TOLD_MAX : 0); i++) {
-        locate_path_clear(l, i);
+        locate_trials_clear(l, i); /* its way is the same, mostly */
     }
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
@@ -717,19 +717,19 @@ static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_
 }
 
 void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
-                 enum finding_direction direction, struct mesh_location *ret_location)
+                 enum finding_direction direction, bool others, struct mesh_location *ret_location)
 {
     const struct mesh_edge *e = &m->edges[edge];
     struct view view = {.out = direction == DIRECTION_OUT};
     const struct path_half *half = half_of(e, path, view);
 
-    memset(ret_location, 0, sizeof *ret_location);
+    memset(ret_location, 0, sizeof(*ret_location));
     ret_location->began = MONO_NEVER;
     view.loss = half->state == PATH_LOSSY;
     view.slow = !view.loss && half->state != PATH_DEAD && half->watch.slow;
     rule_out(m, e, now, half->since, view, ret_location);
     locate_alone(m, now, edge, path, view, ret_location);
-    if (ret_location->suspect.kind == ELEMENT_UNKNOWN && half->state == PATH_DEAD) {
+    if (others && ret_location->suspect.kind == ELEMENT_UNKNOWN && half->state == PATH_DEAD) {
         locate_with_others(m, now, edge, path, view, ret_location);
     }
 }

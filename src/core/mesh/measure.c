@@ -37,6 +37,7 @@ int measure_start(struct measure *m, const struct measure_wish *wish, uint32_t n
     m->wish.pairs = m->pairs;
     m->path_count = wish->pair_count * wish->ports;
     m->packet_count = m->path_count * wish->packets;
+    ASSERT(m->packet_count <= MEASURE_PACKET_MAX && m->path_count <= m->packet_count);
     m->sent = m->answered = 0;
     m->next = m->last = now;
     m->bound_ns = MEASURE_BOUND_NONE;

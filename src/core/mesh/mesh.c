@@ -88,11 +88,11 @@ static void credits_grow(struct mesh *m, struct mono now)
 
 uint32_t mesh_router(struct mesh *m, const uint8_t address[static 16])
 {
-    uint64_t low, high, hash;
+    uint64_t low, high;
 
     memcpy(&low, address, 8);
     memcpy(&high, address + 8, 8);
-    hash = hash_u64(low, high);
+    uint64_t hash = hash_u64(low, high);
     for (uint32_t i = 0; i < m->router_count; i++) {
         if (m->routers[i].hash == hash && memcmp(m->routers[i].address, address, 16) == 0) {
             return i + 1;
@@ -175,7 +175,7 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
         return -1;
     }
     ASSERT(mesh_edge_find(m, local, peer->nic) < 0); /* else two edges count one pair's packets */
-    memset(e, 0, sizeof *e);
+    memset(e, 0, sizeof(*e));
     e->used = true;
     e->reason = choice->reason;
     e->ring = choice->ring;
@@ -273,7 +273,7 @@ void mesh_on_peers(struct mesh *m, struct mono now, const struct mesh_fleet *fle
         struct mesh_edge *e = &m->edges[edge];
         e->discover_next = now;
         for (uint32_t p = 0; p < EDGE_PATH_MAX; p++) {
-            memset(e->out[p].hops, 0, sizeof e->out[p].hops);
+            memset(e->out[p].hops, 0, sizeof(e->out[p].hops));
         }
         e->peer = e->used ? fleet_find(fleet, e->nic) : UINT32_MAX;
         if (e->used && e->peer != UINT32_MAX) {
@@ -417,7 +417,7 @@ static uint32_t power_of_two(uint32_t at_least)
 
 struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
 {
-    struct mesh *m = calloc(1, sizeof *m);
+    struct mesh *m = calloc(1, sizeof(*m));
 
     if (!m) {
         return NULL;
@@ -430,15 +430,15 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->pending_mask = power_of_two(config->nic_count * 512u) - 1;
     m->promised = MONO_NEVER;
     m->late_until = m->last_tick = now;
-    m->edges = calloc((size_t)m->edge_capacity, sizeof *m->edges);
-    m->due = calloc((size_t)m->edge_capacity, sizeof *m->due);
-    m->pending = calloc(m->pending_mask + 1, sizeof *m->pending);
-    m->sends = calloc(SEND_QUEUE, sizeof *m->sends);
-    m->verdicts = calloc(VERDICT_QUEUE, sizeof *m->verdicts);
-    m->routers = calloc(ROUTER_MAX, sizeof *m->routers);
-    m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof *m->delays);
-    m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof *m->choices);
-    m->rings = calloc(config->nic_count, sizeof *m->rings);
+    m->edges = calloc((size_t)m->edge_capacity, sizeof(*m->edges));
+    m->due = calloc((size_t)m->edge_capacity, sizeof(*m->due));
+    m->pending = calloc(m->pending_mask + 1, sizeof(*m->pending));
+    m->sends = calloc(SEND_QUEUE, sizeof(*m->sends));
+    m->verdicts = calloc(VERDICT_QUEUE, sizeof(*m->verdicts));
+    m->routers = calloc(ROUTER_MAX, sizeof(*m->routers));
+    m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof(*m->delays));
+    m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof(*m->choices));
+    m->rings = calloc(config->nic_count, sizeof(*m->rings));
     m->locate_numbers = (uint32_t)m->edge_capacity * config->path_limit + TRACE_ANSWERS;
     m->locate = locate_new(&(struct locate_config){.path_limit = m->locate_numbers,
                                                    .own = config->fleet.peers[own].host});
@@ -450,7 +450,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->told = calloc(TOLD_MAX, sizeof(*m->told));
     m->digests.next = MONO_NEVER;
     m->told_until = now;
-    m->digests.credit_at = m->digests.until = now;
+    m->digests.credit_at = m->digests.until = m->digests.news = now;
     m->fulls = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
                                                   .calm = span_ns(FAULT_CALM_NS),
                                                   .own = config->fleet.peers[own].host});

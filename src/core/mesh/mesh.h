@@ -187,6 +187,7 @@ struct mesh_edge_info {
     int64_t rtt_ns_min;  /* -1 unknown */
     uint32_t generation; /* changes when the number is used for another pair */
 };
+/* Edges are numbered below it; a number may be free. */
 int mesh_edge_capacity(const struct mesh *m);
 /* Grows whenever an edge came or went. */
 uint32_t mesh_generation(const struct mesh *m);
@@ -245,7 +246,10 @@ struct mesh_fault {
 /* When the way of that own path was gone, if that is over: better known by all paths that cross what was. */
 bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
                  struct mono *ret_over);
+/* What broke since it was last asked, oldest first; false: nothing more. */
 bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault);
 
+/* Where that path's fault lies in that direction, by all own paths. others: and by what peers tell of theirs, where the own
+ * paths don't tell: such a look costs most. */
 void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
-                 enum finding_direction direction, struct mesh_location *ret_location);
+                 enum finding_direction direction, bool others, struct mesh_location *ret_location);

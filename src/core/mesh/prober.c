@@ -65,12 +65,11 @@ void prober_hear_pair(struct mesh *m, struct mono now, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
     const int64_t interval = m->config.interval.ns;
-    int64_t off;
 
     if (m->nics[e->local].id.index < e->nic.index) {
         return;
     }
-    off = (now.ns + interval / 2 - e->pair_nominal.ns) % interval;
+    int64_t off = (now.ns + interval / 2 - e->pair_nominal.ns) % interval;
     off = off > interval / 2 ? off - interval : off < -interval / 2 ? off + interval : off;
     e->pair_nominal = mono_add(e->pair_nominal, span_ns(off / 8));
 }
@@ -264,14 +263,13 @@ static void fill_own(const struct mesh_edge *e, struct packet_ref ref, struct pr
     const struct path_out *out = &e->out[ref.path];
     const struct sent_slot *first = &out->sent[ref.seq % SLOT_COUNT];
     const struct sent_slot *second = &out->sent[(ref.seq + 1) % SLOT_COUNT];
-    int64_t gap;
 
     if (!ref.valid || first->seq != ref.seq || first->state != SENT_STAMPED || first->rough) {
         return;
     }
     *ret = (struct probe_stamps){
         .present = true, .path = ref.path, .seq = ref.seq, .first = first->tx};
-    gap = nic_time_sub(second->tx, first->tx).ns;
+    int64_t gap = nic_time_sub(second->tx, first->tx).ns;
     if (ref.pair && second->seq == ref.seq + 1 && second->state == SENT_STAMPED && !second->rough &&
         gap >= 0 && gap < PROBE_GAP_NS_MAX) {
         ret->gap_ns = gap == 0 ? 1 : (int32_t)gap;
@@ -283,14 +281,13 @@ static void fill_heard(const struct mesh_edge *e, struct packet_ref ref, struct 
     const struct path_in *in = &e->in[ref.path];
     const struct heard_slot *first = &in->heard[ref.seq % SLOT_COUNT];
     const struct heard_slot *second = &in->heard[(ref.seq + 1) % SLOT_COUNT];
-    int64_t gap;
 
     if (!ref.valid || !first->valid || first->seq != ref.seq || !first->stamped) {
         return;
     }
     *ret = (struct probe_stamps){
         .present = true, .path = ref.path, .seq = ref.seq, .first = first->rx};
-    gap = nic_time_sub(second->rx, first->rx).ns;
+    int64_t gap = nic_time_sub(second->rx, first->rx).ns;
     if (ref.pair && second->valid && second->seq == ref.seq + 1 && second->stamped &&
         gap > -PROBE_GAP_NS_MAX && gap < PROBE_GAP_NS_MAX) {
         ret->gap_ns = gap == 0 ? 1 : (int32_t)gap;
@@ -460,7 +457,7 @@ bool mesh_next_send(struct mesh *m, struct mono now, struct mesh_send *ret_send,
             (!m->edges[entry.edge].used || m->edges[entry.edge].generation != entry.generation)) {
             continue;
         }
-        memset(ret_send, 0, sizeof *ret_send);
+        memset(ret_send, 0, sizeof(*ret_send));
         ret_send->token = ++m->token;
         ret_send->local = entry.local;
         ret_send->peer = entry.peer;
@@ -496,8 +493,6 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
                       struct nic_time tx, bool rough)
 {
     const struct pending *p = &m->pending[token & m->pending_mask];
-    struct mesh_edge *e;
-    struct sent_slot *slot;
 
     (void)now;
     if (token == 0 || p->token != token || p->path == MESH_PATH_PROBE || !m->edges[p->edge].used ||
@@ -505,8 +500,8 @@ void mesh_on_transmit(struct mesh *m, struct mono now, uint64_t token, uint8_t o
         m->counters.unmatched_stamps++;
         return;
     }
-    e = &m->edges[p->edge];
-    slot = &e->out[p->path].sent[p->seq % SLOT_COUNT];
+    struct mesh_edge *e = &m->edges[p->edge];
+    struct sent_slot *slot = &e->out[p->path].sent[p->seq % SLOT_COUNT];
     if (slot->seq != p->seq || slot->state != SENT_WAITING) {
         m->counters.unmatched_stamps++;
         return;

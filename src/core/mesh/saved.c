@@ -7,7 +7,7 @@ bool mesh_save_edge(const struct mesh *m, int edge, struct mesh_saved_edge *ret_
 {
     const struct mesh_edge *e = &m->edges[edge];
 
-    memset(ret_saved, 0, sizeof *ret_saved);
+    memset(ret_saved, 0, sizeof(*ret_saved));
     if (!e->used) {
         return false;
     }

@@ -86,6 +86,7 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
         return;
     }
     out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
+    ASSERT(out->hop_count <= MESH_HOP_MAX); /* a packet each, and a bit each of its answers */
     alike = traced_alike(m, now, e->local, out);
     out->trace_began = out->trace_rounds == 0 ? now : out->trace_began;
     out->trace_rounds++;

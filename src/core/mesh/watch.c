@@ -77,7 +77,6 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, int64_t owd_ns, int64_t bound_ns)
 {
     struct mesh_edge *e = &m->edges[edge];
-    enum slow_change change;
     double back = 0;
 
     if (!e->used || path >= m->config.path_limit) {
@@ -89,7 +88,7 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
         slow_pause(w, now);
         return;
     }
-    change = slow_add(w, now, half->port, owd_ns, (double)bound_ns);
+    enum slow_change change = slow_add(w, now, half->port, owd_ns, (double)bound_ns);
     if (direction == DIRECTION_OUT || change == SLOW_SAME) {
         return; /* what we send is judged by who receives it */
     }

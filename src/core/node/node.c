@@ -100,39 +100,37 @@ static struct mesh_config mesh_config_of(const struct node_config *c)
 
 int node_new(struct node **ret_node, const struct node_config *config, struct mono now)
 {
-    struct node *n = calloc(1, sizeof *n);
-    struct mesh_config mesh;
-    int rc;
+    struct node *n = calloc(1, sizeof(*n));
 
     if (!n) {
         return -ENOMEM;
     }
     n->config = *config;
     n->now = n->mesh_page_due = n->checked = n->late_since = now;
-    rc = config_complete(&n->config);
-    if (rc < 0) {
+    int r = config_complete(&n->config);
+    if (r < 0) {
         free(n);
-        return rc;
+        return r;
     }
     n->initial = (struct node_settings){n->config.ring_peers, n->config.flap_limit};
-    mesh = mesh_config_of(&n->config);
+    struct mesh_config mesh = mesh_config_of(&n->config);
     n->mesh = mesh_new(&mesh, now);
-    n->links = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh), sizeof *n->links) : NULL;
+    n->links = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh), sizeof(*n->links)) : NULL;
     n->bad = n->mesh ? calloc((size_t)mesh_edge_capacity(n->mesh) * n->config.path_limit * 2,
-                              sizeof *n->bad)
+                              sizeof(*n->bad))
                      : NULL;
     n->incident_due = n->incident_again = MONO_NEVER;
     for (uint32_t i = 0; i < HOST_NIC_MAX; i++) {
         n->deaf_at[i] = (struct mono){now.ns - 10 * NS_PER_S};
     }
-    rc = n->links && n->bad ? node_clock_new(n, now) : -ENOMEM;
-    for (uint32_t i = 0; i < n->config.nic_count && rc == 0; i++) {
+    r = n->links && n->bad ? node_clock_new(n, now) : -ENOMEM;
+    for (uint32_t i = 0; i < n->config.nic_count && r == 0; i++) {
         n->ports[i] = link_new(n->config.flap_limit, now);
-        rc = n->ports[i] ? 0 : -ENOMEM;
+        r = n->ports[i] ? 0 : -ENOMEM;
     }
-    if (rc < 0) {
+    if (r < 0) {
         node_free(n);
-        return rc;
+        return r;
     }
     node_clock_sync_edges(n, now);
     *ret_node = n;
@@ -410,7 +408,7 @@ bool node_next_action(struct node *n, struct node_action *ret_action)
 {
     int edge;
 
-    memset(ret_action, 0, sizeof *ret_action);
+    memset(ret_action, 0, sizeof(*ret_action));
     while (mesh_next_send(n->mesh, n->now, &ret_action->send, &edge)) {
         const bool digest = ret_action->send.probe.type == PROBE_DIGEST;
 
@@ -449,6 +447,7 @@ size_t node_event_size(enum node_event_kind kind)
         [NODE_EVENT_PEERS] = sizeof(struct mesh_fleet),
         [NODE_EVENT_SETTINGS] = sizeof(struct node_settings),
         [NODE_EVENT_MEMBER] = sizeof(struct mesh_member),
+        [NODE_EVENT_VERBS] = sizeof(struct node_verbs),
     };
 
     return kind < NODE_EVENT_KIND_COUNT ? sizes[kind] : 0;
@@ -493,6 +492,9 @@ int node_on_event(struct node *n, struct mono now, enum node_event_kind kind, co
         return node_on_settings(n, now, data);
     case NODE_EVENT_MEMBER:
         return node_on_member(n, now, data);
+    case NODE_EVENT_VERBS:
+        node_on_verbs(n, now, data);
+        return 0;
     case NODE_EVENT_KIND_COUNT:
         break;
     }

@@ -106,6 +106,7 @@ enum node_event_kind {
     NODE_EVENT_PEERS, /* struct mesh_fleet: store the arrays, not the pointers */
     NODE_EVENT_SETTINGS,
     NODE_EVENT_MEMBER, /* struct mesh_member */
+    NODE_EVENT_VERBS,
     NODE_EVENT_KIND_COUNT
 };
 
@@ -208,6 +209,15 @@ struct node_bad_packet {
     uint32_t reserved;
 };
 
+/* A trouble of RDMA ports of this host: those beside one of its NICs, or (local UINT32_MAX) those beside none. */
+struct node_verbs {
+    uint32_t local;
+    uint32_t trouble; /* enum verbs_trouble */
+    uint32_t has;     /* 1: one of them has it; 0: none any more */
+    uint32_t reserved;
+    int64_t found, expected;
+};
+
 /* What of the configuration may change while it runs; 0: as node_new had it. */
 struct node_settings {
     uint32_t ring_peers; /* K: even, at most edge_limit - 4 */
@@ -260,6 +270,7 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
 void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock_fact *event);
 void node_on_anchor(struct node *n, struct mono now, const struct node_anchor *event);
 void node_on_bad_packet(struct node *n, struct mono now, const struct node_bad_packet *event);
+void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *event);
 /* -EINVAL as node_new: the old list then stays. */
 MUST_CHECK int node_on_peers(struct node *n, struct mono now, const struct mesh_fleet *fleet);
 /* One NIC joins the list or leaves it: changed in place, in the list's own room. -EINVAL as node_new, or it is there already, or
@@ -272,6 +283,7 @@ MUST_CHECK int node_on_settings(struct node *n, struct mono now,
                                 const struct node_settings *settings);
 void node_tick(struct node *n, struct mono now);
 
+/* What to do, until false: ask again after each event and each tick. */
 bool node_next_action(struct node *n, struct node_action *ret_action);
 /* When to tick next; MONO_NEVER is never returned. */
 struct mono node_deadline(const struct node *n);
@@ -291,6 +303,7 @@ void node_clock_page(const struct node *n, struct clock_terms *ret_terms);
 uint32_t node_mesh_count(const struct node *n);
 void node_mesh_page(const struct node *n, uint32_t index, struct mesh_page_entry *ret_entry);
 
+/* Of the own NIC `local`: returns ret_report. NULL: there is no such NIC. */
 const struct link_report *node_link_get(const struct node *n, uint32_t local, struct mono now,
                                         struct link_report *ret_report);
 
@@ -340,8 +353,10 @@ struct node_triangles {
     uint32_t count; /* 0: nobody knew, so far */
     double residual_ns_p50, residual_ns_max;
 };
+/* ns; count 0: nothing else is valid. */
 void node_triangles(const struct node *n, struct node_triangles *ret);
 
+/* Open ones of this host, by index below the count. Valid until the next event or tick. */
 uint32_t node_finding_count(const struct node *n);
 const struct finding *node_finding_get(const struct node *n, uint32_t index);
 
@@ -350,4 +365,5 @@ struct node_counters {
     uint64_t replayed, unknown_sender, own_id, stale, unmatched_stamps, bad_packets, late_ticks;
     uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, findings, actions_dropped;
 };
+/* Counts since node_new(). */
 void node_counters_get(const struct node *n, struct node_counters *ret_counters);

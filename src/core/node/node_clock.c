@@ -253,7 +253,7 @@ static void fault_all(struct node *n, struct mono now, enum clock_fault fault)
         n->leaf_due = now;
         n->terms_changed = true;
     }
-    memset(n->guards, 0, sizeof n->guards);
+    memset(n->guards, 0, sizeof(n->guards));
 }
 
 void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock_fact *event)
@@ -424,7 +424,9 @@ static void leaf_tick(struct node *n, struct mono now)
 {
     struct clock_terms terms;
 
-    if (!n->has_leaf || n->leaf_due.ns > now.ns) {
+    /* further ahead than it is ever set: the host's clock went back */
+    const int64_t ahead_ns = n->leaf_due.ns - now.ns;
+    if (!n->has_leaf || (ahead_ns > 0 && ahead_ns <= 2 * CLOCK_TICK_NS)) {
         return;
     }
     n->leaf_due = mono_add(now, span_ns(CLOCK_TICK_NS));
@@ -442,10 +444,9 @@ static void leaf_tick(struct node *n, struct mono now)
 static void note_bound(struct member *m, struct nic_time at)
 {
     struct clock_terms terms;
-    struct clock_reading reading;
 
     clock_terms(m->clock, &terms);
-    reading = clock_terms_read(&terms, at);
+    struct clock_reading reading = clock_terms_read(&terms, at);
     m->synced = reading.status == CLOCK_SYNCED;
     m->bound_ns = (reading.status == CLOCK_SYNCED || reading.status == CLOCK_HOLDOVER) &&
                           reading.statistical_ns >= 0 && reading.statistical_ns < 1e9
@@ -529,10 +530,9 @@ uint32_t node_host_member(const struct node *n)
 bool node_fleet_time(const struct node *n, struct mono at, struct fleet_time *ret_time)
 {
     struct clock_terms terms;
-    struct clock_reading reading;
 
     node_clock_page(n, &terms);
-    reading = clock_terms_read(&terms, (struct nic_time){at.ns});
+    struct clock_reading reading = clock_terms_read(&terms, (struct nic_time){at.ns});
     if (reading.status == CLOCK_UNKNOWN) {
         return false;
     }

@@ -43,6 +43,7 @@ void node_finding_push(struct node *n, struct finding *f)
         n->queue_count--;
         n->counters.actions_dropped++;
     }
+    ASSERT(n->queue_count < FINDING_QUEUE);
     n->queue[(n->queue_head + n->queue_count++) % FINDING_QUEUE] = *f;
     n->counters.findings++;
 }
@@ -52,7 +53,7 @@ void node_finding_close_at(struct node *n, struct mono now, uint32_t index)
     ASSERT(index < n->open_count); /* what is moved below is counted from it */
     struct open_finding o = n->open[index];
 
-    memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof n->open[0]);
+    memmove(&n->open[index], &n->open[index + 1], (n->open_count - index - 1) * sizeof(n->open[0]));
     n->open_count--;
     node_incident_over(n, now, o.finding.number);
     if (o.said && !o.quiet) {
@@ -85,13 +86,11 @@ static void close_key(struct node *n, struct mono now, uint64_t key)
 struct open_finding *node_finding_open(struct node *n, uint64_t key, enum finding_kind kind,
                                        struct mono since, struct mono say)
 {
-    struct open_finding *o;
-
     if (n->open_count == FINDING_OPEN_MAX) {
         n->counters.actions_dropped++;
         return NULL;
     }
-    o = &n->open[n->open_count++];
+    struct open_finding *o = &n->open[n->open_count++];
     *o = (struct open_finding){
         .key = key, .edge = -1, .say = say, .calm = MONO_NEVER, .back = MONO_NEVER};
     finding_init(&o->finding, kind, n->now);
@@ -281,12 +280,11 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
 {
     struct mesh_edge_info info;
     struct open_finding *o;
-    uint64_t key;
 
     if (!mesh_edge_info(n->mesh, now, v->edge, &info)) {
         return;
     }
-    key = node_finding_key(FINDING_PEER_SILENT, info.nic.index, 0, 0);
+    uint64_t key = node_finding_key(FINDING_PEER_SILENT, info.nic.index, 0, 0);
     if (v->kind == MESH_PEER_HEARD) {
         o = node_finding_find(n, key);
         const uint64_t cause = o && o->said ? o->cause : 0;
@@ -450,7 +448,7 @@ static void link_open(struct node *n, struct mono now, uint32_t local,
     if (!o) {
         return;
     }
-    memcpy(o->finding.numbers, message->numbers, sizeof o->finding.numbers);
+    memcpy(o->finding.numbers, message->numbers, sizeof(o->finding.numbers));
     o->finding.from = nic;
     o->finding.from_host = n->config.host;
     o->finding.phase = fresh ? FINDING_OPENED : FINDING_UPDATED;
@@ -487,7 +485,7 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
         once.since = message->since;
         once.from = n->config.nics[local].nic;
         once.from_host = n->config.host;
-        memcpy(once.numbers, message->numbers, sizeof once.numbers);
+        memcpy(once.numbers, message->numbers, sizeof(once.numbers));
         once.advice = message->numbers[1] < message->numbers[0] ? ADVICE_CHECK_CABLE : ADVICE_NONE;
         node_finding_push(n, &once);
         return;
@@ -505,6 +503,36 @@ void node_finding_link(struct node *n, struct mono now, uint32_t local,
         close_key(n, now, node_finding_key(FINDING_NIC_GONE, nic, 1, 0));
         return;
     }
+}
+
+void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *event)
+{
+    const bool ours = event->local < n->config.nic_count;
+    const struct nic_id nic = ours ? n->config.nics[event->local].nic : NIC_NONE;
+    const uint64_t key =
+        node_finding_key(FINDING_RDMA_PORT, nic.index, (uint64_t)event->trouble + 1, 0);
+    struct open_finding *o = node_finding_find(n, key);
+
+    n->now = now;
+    if (event->has == 0 || o != NULL) {
+        if (event->has == 0) {
+            close_key(n, now, key);
+        }
+        return;
+    }
+    o = node_finding_open(n, key, FINDING_RDMA_PORT, now, MONO_NEVER);
+    if (o == NULL) {
+        return;
+    }
+    o->finding.numbers[0] = event->trouble;
+    o->finding.numbers[1] = event->found;
+    o->finding.numbers[2] = event->expected;
+    o->finding.from = nic;
+    o->finding.suspect = ours ? element_of(ELEMENT_NIC, PLACE_NIC, nic.index)
+                              : element_of(ELEMENT_HOST, PLACE_HOST, n->config.host.index);
+    o->finding.advice = ADVICE_CHECK_RDMA;
+    o->said = true;
+    node_finding_push(n, &o->finding);
 }
 
 #define LATE_SAID_NS NS_PER_S /* of ten seconds: a tenth of what it could have seen */

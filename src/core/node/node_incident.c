@@ -13,9 +13,9 @@
 #define IN_NS          (450 * NS_PER_MS)
 #define AGAIN_NS       (250 * NS_PER_MS) /* an unknown suspect is looked at again */
 #define AGAIN_UNTIL_NS (3 * NS_PER_S)
-#define NEWS_NS        (20 * NS_PER_MS)
-#define AGAIN_LATE_NS  NS_PER_S /* then: ways are learnt meanwhile, and paths come back */
-#define SLOW_NS        NS_PER_S /* windows of the other paths fill meanwhile */
+#define NEWS_NS        (200 * NS_PER_MS) /* what a neighbour told, with what comes beside it */
+#define AGAIN_LATE_NS  NS_PER_S          /* then: ways are learnt meanwhile, and paths come back */
+#define SLOW_NS        NS_PER_S          /* windows of the other paths fill meanwhile */
 #define ONE_CAUSE_NS                                                                               \
     (1500 * NS_PER_MS) /* what began within it, and has no better suspect, is one */
 #define ECHO_NS                                                                                    \
@@ -221,7 +221,6 @@ static void fill(struct node *n, struct mono now, struct finding *f, const struc
     const bool out = b->direction == DIRECTION_OUT;
     const struct nic_id own = n->config.nics[info->local].nic;
     struct path_report report, other;
-    bool known;
 
     f->direction = b->direction;
     f->path = b->path;
@@ -230,11 +229,11 @@ static void fill(struct node *n, struct mono now, struct finding *f, const struc
     f->to = out ? info->nic : own;
     f->from_host = out ? n->config.host : info->host;
     f->to_host = out ? info->host : n->config.host;
-    known = mesh_path_report(n->mesh, now, b->edge, b->path, out ? DIRECTION_IN : DIRECTION_OUT,
-                             &other);
+    bool known = mesh_path_report(n->mesh, now, b->edge, b->path,
+                                  out ? DIRECTION_IN : DIRECTION_OUT, &other);
     f->other = (uint8_t)other_of(&other, known);
     if (f->kind == FINDING_PATH_SLOW) {
-        memcpy(f->numbers, b->numbers, sizeof f->numbers);
+        memcpy(f->numbers, b->numbers, sizeof(f->numbers));
     } else {
         f->numbers[0] = b->proof;
     }
@@ -418,7 +417,7 @@ static void settle_round(struct node *n, struct mono now, bool sure)
             continue;
         }
         if (mono_sub(now, b->decided).ns >= wait) {
-            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
+            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction, !sure,
                         &where);
             if (!sure || where.suspect.kind != ELEMENT_UNKNOWN) {
                 settle(n, now, b, &where);
@@ -453,7 +452,7 @@ static void look_again(struct node *n, struct mono now)
         struct mesh_location where;
 
         if (o && o->said && !is_named(&o->finding) && o->looked.ns != now.ns) {
-            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction,
+            mesh_locate(n->mesh, now, b->edge, b->path, (enum finding_direction)b->direction, true,
                         &where);
             o->looked = where.key != 0 ? now : o->looked; /* one path of a finding is enough */
             improve(n, o, &where, node_finding_key(FINDING_PATH_DEAD, where.key, 0, 0));
@@ -508,12 +507,11 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
     const struct bad_path b = {
         .path = f->path, .direction = DIRECTION_OUT, .edge = f->edge, .proof = f->lost};
     struct mesh_edge_info info;
-    struct open_finding *o;
 
     if (!mesh_edge_info(n->mesh, now, f->edge, &info)) {
         return NULL;
     }
-    o = node_finding_open(n, key, kind, f->began, MONO_NEVER);
+    struct open_finding *o = node_finding_open(n, key, kind, f->began, MONO_NEVER);
     if (o) {
         o->cause = node_finding_key(kind, f->where.key, 0, 0);
         o->held = true;
@@ -536,12 +534,11 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
 static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
 {
     const uint64_t key = node_finding_key(FINDING_PATH_DEAD, f->number, 1, 1);
-    struct open_finding *o;
 
     if (!f->ended || is_said(n, f, f->over)) {
         return;
     }
-    o = fault_open(n, now, f, FINDING_PATH_DEAD, key);
+    struct open_finding *o = fault_open(n, now, f, FINDING_PATH_DEAD, key);
     if (o) {
         struct finding over = o->finding;
 

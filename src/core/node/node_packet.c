@@ -117,17 +117,15 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
 {
     const struct clock_published header = header_of(&event->probe);
     struct edge_link *link = &n->links[heard->edge];
-    struct member *m;
     struct nic_time at;
-    bool hardware;
 
     link->in_step = heard->fresh && event->probe.core ? now : link->in_step;
     if (!heard->fresh || link->clock_edge < 0 ||
         !node_member_time(n, (uint32_t)link->member, now, &at)) {
         return;
     }
-    m = &n->members[link->member];
-    hardware = event->probe.hardware && event->stamps == STAMP_HARDWARE;
+    struct member *m = &n->members[link->member];
+    bool hardware = event->probe.hardware && event->stamps == STAMP_HARDWARE;
     clock_on_peer(m->clock, at, link->clock_edge, &header);
     for (uint32_t i = 0; i < heard->point_count; i++) {
         struct clock_point point = heard->points[i];

@@ -34,23 +34,23 @@ void node_save(const struct node *n, struct mono now, void *ret_bytes)
     uint8_t *at = ret_bytes;
 
     memset(ret_bytes, 0, node_saved_size(n));
-    memcpy(at, &header, sizeof header);
-    at += sizeof header;
+    memcpy(at, &header, sizeof(header));
+    at += sizeof(header);
     for (uint32_t i = 0; i < n->member_count; i++, at += sizeof(struct clock_saved)) {
         struct clock_saved saved;
         struct nic_time member_now;
 
         if (n->members[i].clock && node_member_time(n, i, now, &member_now)) {
-            memset(&saved, 0, sizeof saved);
+            memset(&saved, 0, sizeof(saved));
             clock_save(n->members[i].clock, member_now, &saved);
-            memcpy(at, &saved, sizeof saved);
+            memcpy(at, &saved, sizeof(saved));
         }
     }
     for (uint32_t i = 0; i < edges; i++, at += sizeof(struct mesh_saved_edge)) {
         struct mesh_saved_edge saved;
 
         if (mesh_save_edge(n->mesh, (int)i, &saved)) {
-            memcpy(at, &saved, sizeof saved);
+            memcpy(at, &saved, sizeof(saved));
         }
     }
 }
@@ -59,29 +59,29 @@ int node_restore(struct node *n, struct mono now, const void *bytes, size_t size
 {
     const uint8_t *at = bytes;
     struct saved_header header;
-    int rc = -EINVAL;
+    int r = -EINVAL;
 
-    if (size < sizeof header) {
+    if (size < sizeof(header)) {
         return -EINVAL;
     }
-    memcpy(&header, at, sizeof header);
-    at += sizeof header;
+    memcpy(&header, at, sizeof(header));
+    at += sizeof(header);
     if (header.magic != SAVED_MAGIC || header.version != SAVED_VERSION || header.size != size ||
         header.member_count != n->member_count || header.edge_count > MEMBER_EDGE_MAX ||
         size_of(header.member_count, header.edge_count) != size) {
         return -EINVAL;
     }
     free(n->saved);
-    n->saved = calloc(n->member_count, sizeof *n->saved);
+    n->saved = calloc(n->member_count, sizeof(*n->saved));
     if (!n->saved) {
         return -ENOMEM;
     }
-    memcpy(n->saved, at, n->member_count * sizeof *n->saved);
-    at += n->member_count * sizeof *n->saved;
+    memcpy(n->saved, at, n->member_count * sizeof(*n->saved));
+    at += n->member_count * sizeof(*n->saved);
     for (uint32_t i = 0; i < header.edge_count; i++, at += sizeof(struct mesh_saved_edge)) {
         struct mesh_saved_edge saved;
 
-        memcpy(&saved, at, sizeof saved);
+        memcpy(&saved, at, sizeof(saved));
         mesh_restore_edge(n->mesh, now, &saved);
     }
     for (uint32_t i = 0; i < n->member_count;
@@ -90,10 +90,10 @@ int node_restore(struct node *n, struct mono now, const void *bytes, size_t size
 
         if (n->members[i].clock && node_member_time(n, i, now, &member_now) &&
             clock_restore(n->members[i].clock, member_now, &n->saved[i]) == 0) {
-            rc = 0;
+            r = 0;
         } else if (!n->members[i].clock) {
-            rc = 0;
+            r = 0;
         }
     }
-    return rc;
+    return r;
 }

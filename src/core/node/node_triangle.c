@@ -44,18 +44,17 @@ void node_triangle_tick(struct node *n, struct mono now)
 {
     const int capacity = mesh_edge_capacity(n->mesh);
     struct mesh_edge_info info = {.host = HOST_NONE}, third;
-    int asked, about;
 
     if (mono_sub(now, n->triangle.asked).ns < ASK_NS || capacity == 0) {
         return;
     }
     n->triangle.asked = now;
     n->triangle.turn++;
-    asked = some_edge(n, now, hash_u64(n->config.seed, n->triangle.turn * 2u), -1, &info);
+    int asked = some_edge(n, now, hash_u64(n->config.seed, n->triangle.turn * 2u), -1, &info);
     third = info;
-    about = asked < 0 ? -1
-                      : some_edge(n, now, hash_u64(n->config.seed, n->triangle.turn * 2u + 1u),
-                                  asked, &third);
+    int about = asked < 0 ? -1
+                          : some_edge(n, now, hash_u64(n->config.seed, n->triangle.turn * 2u + 1u),
+                                      asked, &third);
     if (about < 0) {
         return;
     }

@@ -41,11 +41,10 @@ static struct linear_map moved_to(const struct linear_map *map, int64_t r)
 void page_line_maps(const struct clock_line *line, struct linear_map *ret_slewing,
                     struct linear_map *ret_after)
 {
-    struct linear_map end;
-
     *ret_slewing = map_from(line->r.ns, line->r.ns + line->x_ns, line->x_fraction,
                             line->y + (line->until.ns > line->r.ns ? line->slew : 0));
-    end = line->until.ns > line->r.ns ? moved_to(ret_slewing, line->until.ns) : *ret_slewing;
+    struct linear_map end =
+        line->until.ns > line->r.ns ? moved_to(ret_slewing, line->until.ns) : *ret_slewing;
     end.y = linear_map_y(line->y * 1e9);
     *ret_after = end;
 }
@@ -95,16 +94,15 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
 {
     const int64_t from = now + PAGE_LEAD_NS;
     const struct linear_map prior = piece_at(t, from);
-    struct linear_map slewing, after, start;
+    struct linear_map slewing, after;
     int64_t meet = from + PAGE_MEET_NS;
-    double apart, rate;
 
     if (meet < line->until.ns) {
         meet = line->until.ns;
     }
     page_line_maps(line, &slewing, &after);
-    start = moved_to(&prior, from);
-    apart = difference(&after, &prior, from);
+    struct linear_map start = moved_to(&prior, from);
+    double apart = difference(&after, &prior, from);
     if (!(fabs(apart) < JOIN_RATE * (double)(meet - from))) {
         if (!(fabs(apart) < JOIN_NS)) {
             return false;
@@ -112,7 +110,7 @@ static bool join(struct clock_page_terms *t, const struct clock_line *line, int6
         meet = from + (int64_t)(fabs(apart) / JOIN_RATE);
     }
     ASSERT(meet > from); /* they meet after they part: a rate, and pieces in order */
-    rate = difference(&after, &prior, meet) / (double)(meet - from);
+    double rate = difference(&after, &prior, meet) / (double)(meet - from);
     start.y += (int64_t)(rate * (double)LINEAR_MAP_Y_ONE);
     if (start.y > LINEAR_MAP_Y_MAX || start.y < -LINEAR_MAP_Y_MAX) {
         return false;

@@ -17,6 +17,7 @@
 #define ELSEWHERE_NS  (500 * NS_PER_MS) /* and so long; not again for */
 #define BAR_ELSEWHERE (8 * NS_PER_S)
 #define LESS_SHARE    0.97
+#define OVERLOAD      1.5 /* links: an exchange asks for one, two senders of our own for two */
 #define BAR_MIN_NS    NS_PER_S
 #define BAR_MAX_NS    (64 * NS_PER_S)
 
@@ -50,6 +51,7 @@ void credit_on_arrivals(struct credit *c, struct mono now, const struct credit_a
     c->chunk = c->chunk_now > c->chunk ? c->chunk_now : c->chunk;
     c->comms += a->comms;
     c->sets += a->first;
+    c->demand += a->first ? 1.0 / (a->receivers > 0 ? a->receivers : 1) : 0;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -201,7 +203,7 @@ static void adjust(struct credit *c)
 static void judge(struct credit *c, struct mono now)
 {
     const bool known = c->queue_last_ns != CREDIT_QUEUE_UNKNOWN;
-    const bool many = c->sets > 1;
+    const bool many = c->sets > 1 && c->demand > OVERLOAD;
     const bool stands = known && many && c->queue_last_ns > target_of(c);
 
     c->alone = many ? MONO_NEVER : mono_min(c->alone, now);
@@ -242,6 +244,7 @@ void credit_tick(struct credit *c, struct mono now)
     c->delay_ns = c->delays = 0;
     c->queue_ns = CREDIT_QUEUE_UNKNOWN;
     c->sets = c->comms = 0;
+    c->demand = 0;
     c->chunk = c->chunk_now > 0 ? c->chunk_now : c->chunk; /* what is no longer sent is forgotten */
     c->chunk_now = 0;
     c->noise_ns = c->noise_ns / 2;

@@ -3,7 +3,7 @@
  * What stands before a NIC delays whatever comes to it, by each lane and from everybody alike. So the *least* delayed
  * chunk of an interval tells how long the shared queue stood (as in CoDel, RFC 8289): a burst, or a trunk that some lanes
  * share with others, leaves some chunk quick. While even that one waits for longer than `target`, and two senders or more
- * have something for us, all of them together get a window W of bytes on their way, each communicator W / N:
+ * have more for us than our link takes, all of them together get a window W of bytes on their way, each communicator W / N:
  *
  *   begin            three such intervals in a row: W = needed(q, e)
  *   q > target       W -= rate * (q - target), by half at most: what stands in the queue isn't asked for again. But W
@@ -16,6 +16,10 @@
  * the mean delay of chunks beyond the least: where all send to all, each sender's own NIC and each trunk may have a
  * queue. What waits there is no queue of ours, and without it our link would run dry. most: the largest rate of late; a
  * sixteenth of it is forgotten in an interval.
+ *
+ * More than our link takes: a sender that has data for k receivers has 1/k of its link for us. Where all send to all
+ * these shares add up to one link: each sender's own NIC divides what comes here, and what stands before us is a burst.
+ * Limits there make equal windows of unequal round trips: short ones take the link, long ones are late, and it runs dry.
  *
  * Off when it does harm: limits hold, the queue stands none the less, and for eight intervals less
  * than 0.9 comes of what came before: others take what we leave. Then no limits for 1 s, doubled each
@@ -52,6 +56,7 @@ struct credit {
     double delay_ns; /* sum over `delays` chunks of how long each waited, wherever */
     uint32_t delays;
     uint32_t sets, comms, chunk_now;
+    double demand; /* of these sets, in links: 1 / receivers each */
     /* of the last one */
     double rate;           /* bytes per ns; 0: nothing came */
     double rate_most;      /* of late */
@@ -80,10 +85,11 @@ struct credit_arrivals {
     int64_t queue_ns; /* least delay above the sender's floor; CREDIT_QUEUE_UNKNOWN */
     double delay_ns;  /* sum over `delays` chunks of that delay */
     uint32_t delays;
-    int64_t noise_ns; /* how far floors may be off: clocks that nobody steers drift */
-    uint32_t chunk;   /* largest */
-    uint32_t comms;   /* that something came for since the set's last interval */
-    bool first;       /* something came, for the first time in this interval (credit.interval) */
+    int64_t noise_ns;   /* how far floors may be off: clocks that nobody steers drift */
+    uint32_t chunk;     /* largest */
+    uint32_t comms;     /* that something came for since the set's last interval */
+    uint32_t receivers; /* that its sender has data for, by that NIC; 0: not told, like 1 */
+    bool first;         /* something came, for the first time in this interval (credit.interval) */
 };
 
 #define CREDIT_NO_ARRIVALS ((struct credit_arrivals){.queue_ns = CREDIT_QUEUE_UNKNOWN})

@@ -50,14 +50,13 @@ static int64_t noise(const struct detector_lane *x)
 {
     int64_t sorted[DETECTOR_WINDOW];
     const uint32_t n = x->count;
-    int64_t median;
 
     if (n == 0) {
         return 0;
     }
     memcpy(sorted, x->q_ns, n * sizeof(sorted[0]));
     sample_sort_int(sorted, n);
-    median = sorted[n / 2];
+    int64_t median = sorted[n / 2];
     for (uint32_t i = 0; i < n; i++) {
         sorted[i] = sorted[i] > median ? sorted[i] - median : median - sorted[i];
     }
@@ -127,15 +126,12 @@ void detector_on_load(struct detector *d, uint64_t bytes)
 
 void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t owd_ns)
 {
-    struct detector_lane *x;
-    int64_t q;
-
     if (lane >= LANE_MAX || !d->lanes[lane].open || d->off) {
         return;
     }
-    x = &d->lanes[lane];
+    struct detector_lane *x = &d->lanes[lane];
     least_add(&x->floor_ns, now, span_ns(BUCKET_NS), owd_ns);
-    q = owd_ns - least_get(&x->floor_ns);
+    int64_t q = owd_ns - least_get(&x->floor_ns);
     x->owd_ns = owd_ns;
     x->at = now;
     x->q_ns[x->next] = q;

@@ -81,7 +81,6 @@ struct detector {
 struct detector_context {
     uint32_t peers, peers_over;     /* of this NIC, with traffic; with detector_base_over */
     uint32_t rack_peers, rack_over; /* in the peer's rack; 0 not known */
-    uint32_t active_senders;        /* the receiver's, from STATE */
     bool receiver_slow;             /* received -> consumed is what grows */
 };
 struct detector_finding {

@@ -14,13 +14,12 @@ void goodput_on_arrived(struct goodput *g, struct mono now, uint64_t bytes, stru
                         bool limited)
 {
     const int64_t ns = mono_sub(now, g->began).ns;
-    double rate;
 
     g->bytes += bytes;
     if (ns < WINDOW_NS || ns < WINDOW_LIVES * life.ns) {
         return;
     }
-    rate = (double)g->bytes / (double)ns;
+    double rate = (double)g->bytes / (double)ns;
     g->best *= limited ? 1 : DECAY;
     g->best = rate > g->best ? rate : g->best;
     g->bytes = 0;

@@ -156,7 +156,6 @@ int repath_decide(struct repath *r, struct mono now, const struct detector_findi
 void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
 {
     const bool helped = excess_ns >= 0 && excess_ns <= r->excess_before_ns / 2;
-    struct span *freeze;
 
     if (r->busy < 0) {
         return;
@@ -169,7 +168,7 @@ void repath_on_moved(struct repath *r, struct mono now, int64_t excess_ns)
             mono_add(now, span_ns((int64_t)((1 + prng_uniform(&r->prng)) * (double)FREEZE_NS)));
         return;
     }
-    freeze = &r->freeze[r->why];
+    struct span *freeze = &r->freeze[r->why];
     freeze->ns = helped                                     ? freezes[r->why].least_ns
                  : freeze->ns * 2 < freezes[r->why].most_ns ? freeze->ns * 2
                                                             : freezes[r->why].most_ns;

@@ -110,12 +110,10 @@ void scheduler_lane_down(struct scheduler *s, uint32_t lane)
 
 void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane)
 {
-    struct scheduler_lane *x;
-
     if (lane >= LANE_MAX || !s->lanes[lane].open) {
         return;
     }
-    x = &s->lanes[lane];
+    struct scheduler_lane *x = &s->lanes[lane];
     if (chunks(x) <= 1) { /* it was empty */
         x->cold = mono_sub(now, x->acked_at).ns >= COLD_NS;
         x->run_at = now;
@@ -132,14 +130,13 @@ static void rate_sample(struct scheduler_lane *x, struct mono now,
                         const struct scheduler_acked *acked)
 {
     const int64_t ns = mono_sub(now, x->run_at).ns;
-    double rate;
 
     x->run_bytes += acked->bytes;
     x->run_chunks += acked->chunks;
     if (ns <= 0 || mono_before(acked->sent, x->run_at)) {
         return;
     }
-    rate = (double)x->run_bytes / (double)ns;
+    double rate = (double)x->run_bytes / (double)ns;
     if (x->rate <= 0) {
         x->rate = rate;
     } else if (!x->limited || rate > x->rate) {
@@ -163,12 +160,10 @@ static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load
 void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
                         const struct scheduler_acked *acked)
 {
-    struct scheduler_lane *x;
-
     if (lane >= LANE_MAX || !s->lanes[lane].open || acked->chunks == 0) {
         return;
     }
-    x = &s->lanes[lane];
+    struct scheduler_lane *x = &s->lanes[lane];
     if (!HOLDS(&s->bug, acked->bytes <= acked->load)) { /* all of them were there with the newest */
         return;
     }
@@ -340,7 +335,6 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct scheduler_lane *x = &s->lanes[i];
         const bool one = choice->one >> i & 1, spare = choice->spare >> i & 1;
-        double e;
         if (!x->open || !(choice->usable >> i & 1)) {
             continue;
         }
@@ -351,7 +345,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
             (full(x, chunk, false) || !(choice->room >> i & 1))) {
             continue; /* nobody waits for what nobody knows */
         }
-        e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
+        double e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
         e = choice->spare != 0 ? fmax(e, silent(x, now)) : e;
         if (stale < 0 && !choice->urgent && !spare && chunks(x) == 0 &&
             mono_sub(now, x->bound_at).ns >= FRESH_NS && choice->room >> i & 1) {
@@ -406,13 +400,12 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
 struct mono scheduler_hedge_before(const struct scheduler *s, struct mono now, uint32_t lane)
 {
     const struct scheduler_lane *x = &s->lanes[lane < LANE_MAX ? lane : 0];
-    double rates, e;
 
     if (!x->open || x->rate <= 0) {
         return (struct mono){INT64_MIN};
     }
-    rates = all_rates(s);
-    e = expected(x, 0, 1, rates);
+    double rates = all_rates(s);
+    double e = expected(x, 0, 1, rates);
     const bool left = s->away && (s->spare >> lane & 1) == 0;
     for (uint32_t i = 0; i < LANE_MAX && (chunks(x) == 1 || left); i++) {
         const double other = s->lanes[i].open ? expected(&s->lanes[i], 0, 1, rates) : e;

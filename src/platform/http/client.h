@@ -39,6 +39,7 @@ struct http_result {
 };
 typedef void (*http_done)(void *context, const struct http_result *result);
 
+/* -ENOMEM, or what the event loop refuses. Calls end in the loop's callbacks. */
 MUST_CHECK int http_client_open(sd_event *loop, struct http_client **ret_client);
 /* No callback comes any more. NULL is fine. */
 void http_client_close(struct http_client *client);

@@ -207,7 +207,7 @@ void json_put_hex64(struct json_writer *j, const char *key, uint64_t value)
 {
     char text[20];
     snprintf(text, sizeof(text), "%016" PRIx64, value);
-    json_put_string(j, key, text);
+    json_put_string(j, key, value != 0 ? text : NULL);
 }
 
 void json_put_int_if(struct json_writer *j, const char *key, bool known, int64_t value)

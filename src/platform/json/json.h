@@ -52,8 +52,8 @@ void json_put_bool(struct json_writer *j, const char *key, bool value);
 void json_put_null(struct json_writer *j, const char *key);
 /* NULL is null. Escapes what must be; bytes that aren't UTF-8 become U+FFFD. */
 void json_put_string(struct json_writer *j, const char *key, const char *value);
-void json_put_hex64(struct json_writer *j, const char *key,
-                    uint64_t value); /* "0123456789abcdef" */
+/* "0123456789abcdef"; 0 is null: not known. */
+void json_put_hex64(struct json_writer *j, const char *key, uint64_t value);
 /* JSON that was made by this writer before: taken as it is. */
 void json_put_raw(struct json_writer *j, const char *key, const char *json);
 /* null when !known */

@@ -54,7 +54,9 @@ struct message_buffer {
     uint8_t *bytes;
     size_t size, capacity;
 };
+/* Frees the bytes and leaves it empty; of {0}, too. */
 void message_buffer_done(struct message_buffer *buffer);
+/* At least so many bytes; what it holds stays. -ENOMEM: it is as it was. */
 MUST_CHECK int message_buffer_reserve(struct message_buffer *buffer, size_t capacity);
 
 /* -ENOMEM. */

@@ -32,6 +32,8 @@ struct ethtool *ethtool_close(struct ethtool *e); /* accepts NULL, returns NULL 
 int ethtool_ask(struct ethtool *e, enum ethtool_question question, const char *interface,
                 unsigned page, unsigned offset, uint8_t ret_answer[ETHTOOL_ANSWER_MAX]);
 
+/* Readers of answers of ethtool_ask(): attributes, size bytes of them. -EBADMSG: damaged, or not the answer to that question.
+ * A number that the driver doesn't tell is -1. */
 struct link_fec {
     int active; /* the kernel's number of a link mode: 50 is RS; -1: none is in force */
     int64_t corrected_bits, corrected_blocks, lost_blocks;

@@ -45,6 +45,7 @@ struct link_interface {
 
 struct link_monitor;
 
+/* Watches nothing yet. -ENOMEM; -EPERM, -EMFILE …: no netlink socket can be had. */
 MUST_CHECK int link_monitor_open(struct link_monitor **ret_monitor);
 struct link_monitor *link_monitor_close(struct link_monitor *m); /* NULL is fine; returns NULL */
 /* -ENOSPC. The slot's number counts up from 0. */

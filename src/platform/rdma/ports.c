@@ -137,12 +137,11 @@ static void find_interface(const struct sysfs *s, struct rdma_port *port)
 {
     char names[8][SYSFS_NAME_SIZE], path[SYSFS_PATH_SIZE];
     int64_t mtu;
-    int count;
 
     for (uint32_t i = 0; port->if_name[0] == 0 && i < port->gid_count; i++) {
         memcpy(port->if_name, port->gids[i].if_name, sizeof(port->if_name));
     }
-    count = sysfs_names(s, sysfs_path(path, DEVICES "/%s/device/net", port->device), names, 8);
+    int count = sysfs_names(s, sysfs_path(path, DEVICES "/%s/device/net", port->device), names, 8);
     for (int i = 0; port->if_name[0] == 0 && i < count; i++) {
         sysfs_path(path, DEVICES "/%s/device/net/%s", port->device, names[i]);
         if (number(s, path, "dev_port", 0) == port->port - 1 && strlen(names[i]) < IF_NAMESIZE) {

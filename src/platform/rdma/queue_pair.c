@@ -160,7 +160,6 @@ int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq, const struct rdma_qp
                                .qp_access_flags =
                                    config->remote_write ? IBV_ACCESS_REMOTE_WRITE : 0};
     struct rdma_qp *qp = calloc(1, sizeof(*qp));
-    int r;
 
     if (qp == NULL) {
         return -ENOMEM;
@@ -174,7 +173,7 @@ int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq, const struct rdma_qp
         return no_memory_or(-EIO);
     }
     qp->inline_size = init.cap.max_inline_data;
-    r = failed(d->verbs->modify_qp(
+    int r = failed(d->verbs->modify_qp(
         qp->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
     if (r < 0) {
         (void)rdma_qp_close(qp);
@@ -222,14 +221,13 @@ int rdma_qp_connect(struct rdma_qp *qp, uint32_t own_psn, const struct rdma_path
                                                    .sgid_index = path->own_gid_index,
                                                    .hop_limit = 64,
                                                    .traffic_class = path->traffic_class}}};
-    int r;
 
     memcpy(attr.ah_attr.grh.dgid.raw, path->gid, sizeof(path->gid));
     errno = 0;
-    r = failed(qp->verbs->modify_qp(qp->qp, &attr,
-                                    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                                        IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                                        IBV_QP_MIN_RNR_TIMER));
+    int r = failed(qp->verbs->modify_qp(qp->qp, &attr,
+                                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                            IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                            IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
     if (r < 0) {
         return r;
     }

@@ -36,5 +36,6 @@ struct rdma_trial {
     int64_t marker_ns_max;
 };
 
+/* Takes `rounds` times some milliseconds. How it ended is in ret_trial->error. */
 void rdma_trial_fence(struct rdma_device *device, const struct rdma_trial_config *config,
                       struct rdma_trial *ret_trial);

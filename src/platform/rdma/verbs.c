@@ -16,10 +16,9 @@
 static bool look_up(struct rdma_verbs *v, const char *name, const char *version, void *ret_function)
 {
     char symbol[64];
-    void *found;
 
     snprintf(symbol, sizeof(symbol), "ibv_%s", name);
-    found = dlvsym(v->library, symbol, version);
+    void *found = dlvsym(v->library, symbol, version);
     if (found == NULL) { /* two have a name that begins with an underscore */
         snprintf(symbol, sizeof(symbol), "_ibv_%s", name);
         found = dlvsym(v->library, symbol, version);

@@ -43,6 +43,7 @@ struct rdma_limits {
     bool cqe_stamps; /* completions can carry the device's clock */
     uint64_t clock_khz;
 };
+/* What the library answers, negative: the device can't be asked. */
 MUST_CHECK int rdma_device_limits(struct rdma_device *d, struct rdma_limits *ret_limits);
 
 /* What the library tells of a port beyond ports.h. */
@@ -54,6 +55,7 @@ struct rdma_port_now {
     bool infiniband, grh_required;
     uint32_t gids, pkeys; /* sizes of the tables */
 };
+/* Ports count from 1. What the library answers, negative: there is no such port, or it can't be asked. */
 MUST_CHECK int rdma_device_port(struct rdma_device *d, uint32_t port,
                                 struct rdma_port_now *ret_port);
 /* The present index of a GID, by value: indices move. type: enum rdma_gid_type, or RDMA_GID_UNKNOWN for any. -ENOENT. */
@@ -92,8 +94,10 @@ MUST_CHECK int rdma_memory_add(struct rdma_device *d, void *from, size_t size, b
 int rdma_memory_remove(struct rdma_memory *m);
 uint32_t rdma_memory_key(const struct rdma_memory *m, bool remote);
 
+/* For `entries` completions. -ENOMEM, also where `ulimit -l` is too small; -EIO. */
 MUST_CHECK int rdma_cq_open(struct rdma_device *d, uint32_t entries, uint64_t tag,
                             struct rdma_cq **ret_cq);
+/* After its queue pairs. 0, or what the library answers, negative: one still uses it. */
 int rdma_cq_close(struct rdma_cq *cq);
 /* The next completion is told by rdma_device_armed(), once: one that is there already isn't, so poll again afterwards. */
 MUST_CHECK int rdma_cq_arm(struct rdma_cq *cq);

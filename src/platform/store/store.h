@@ -59,9 +59,10 @@ int store_shrink(struct store *s, int pages);
 /* Copies into another file while the store is in use: `pages` a call, > 0: more is left; 0: done
  * and on the disk. */
 struct store_backup;
+/* -EEXIST: a file is there; -ENOENT: none can be made. */
 MUST_CHECK int store_backup_open(struct store *s, const char *path, struct store_backup **ret);
 MUST_CHECK int store_backup_step(struct store_backup *b, int pages);
-void store_backup_close(struct store_backup *b);
+void store_backup_close(struct store_backup *b); /* done or not; NULL is fine */
 
 /* ---- settings: small named values ---- */
 /* -ENOENT. The caller frees. */
@@ -144,7 +145,9 @@ struct store_event_filter {
     int limit;
 };
 typedef int (*store_event_each)(void *context, const struct store_event *event);
+/* *ret_id: its number, larger than all before. */
 MUST_CHECK int store_event_put(struct store *s, const struct store_event *event, int64_t *ret_id);
+/* Until each returns other than 0: below 0 it is what this returns, above 0 ends it well. */
 MUST_CHECK int store_events(struct store *s, const struct store_event_filter *filter,
                             store_event_each each, void *context);
 /* Events, closed findings and the audit trail, each at most `limit`: how many events went. */
@@ -182,7 +185,9 @@ struct store_token {
     uint8_t hash[STORE_HASH_SIZE];
 };
 typedef int (*store_token_each)(void *context, const struct store_token *token);
+/* All, also those that have ended. */
 MUST_CHECK int store_tokens(struct store *s, store_token_each each, void *context);
+/* A new one: its id is given out. -EEXIST: a token of this hash is there. */
 MUST_CHECK int store_token_put(struct store *s, const struct store_token *token, int64_t *ret_id);
 MUST_CHECK int store_token_use(struct store *s, int64_t id, int64_t at_ns); /* -ENOENT: used up */
 MUST_CHECK int store_token_remove(struct store *s, int64_t id);             /* -ENOENT */
@@ -213,6 +218,7 @@ struct store_look {
     const void *now;
     size_t now_size;
 };
+/* In the place of the host's last one. */
 MUST_CHECK int store_look_put(struct store *s, const struct store_look *look);
 typedef int (*store_look_each)(void *context, const struct store_look *look);
 MUST_CHECK int store_looks(struct store *s, int64_t host, store_look_each each,
@@ -238,6 +244,7 @@ struct store_audit_run {
         ended_ns;     /* id: the fleet nanosecond at which it began; ended_ns 0: it is under way */
     const char *body; /* JSON object */
 };
+/* In the place of the one with this id, if there is one. */
 MUST_CHECK int store_audit_run_put(struct store *s, const struct store_audit_run *run);
 typedef int (*store_audit_run_each)(void *context, const struct store_audit_run *run);
 /* Newest first, older than before_id (0: any). */
@@ -253,8 +260,10 @@ struct store_audit_host {
     const void *body;
     size_t size;
 };
+/* In the place of that host's in that run. */
 MUST_CHECK int store_audit_host_put(struct store *s, const struct store_audit_host *host);
 typedef int (*store_audit_host_each)(void *context, const struct store_audit_host *host);
+/* All of a run, by host. */
 MUST_CHECK int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each,
                                  void *context);
 /* The newest of each host. */
@@ -270,4 +279,5 @@ int64_t store_newest_ns(struct store *s);
 struct store_sizes {
     int64_t file_bytes, reports, events, chunks;
 };
+/* Of the file in bytes; rows of the others. */
 void store_sizes(struct store *s, struct store_sizes *ret);

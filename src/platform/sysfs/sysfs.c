@@ -79,12 +79,11 @@ int sysfs_text(const struct sysfs *s, const char *path, char *ret_text, size_t s
 {
     char text[4096];
     const int fd = sysfs_fd(s, path, O_RDONLY);
-    ssize_t n;
 
     if (fd < 0) {
         return fd;
     }
-    n = read_whole(fd, text, sizeof(text));
+    ssize_t n = read_whole(fd, text, sizeof(text));
     close(fd);
     if (n < 0) {
         return (int)n;
@@ -106,10 +105,9 @@ int sysfs_text(const struct sysfs *s, const char *path, char *ret_text, size_t s
 const char *sysfs_path(char path[static SYSFS_PATH_SIZE], const char *format, ...)
 {
     va_list arguments;
-    int n;
 
     va_start(arguments, format);
-    n = vsnprintf(path, SYSFS_PATH_SIZE, format, arguments);
+    int n = vsnprintf(path, SYSFS_PATH_SIZE, format, arguments);
     va_end(arguments);
     return n > 0 && n < SYSFS_PATH_SIZE ? path : NULL;
 }

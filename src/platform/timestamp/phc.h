@@ -27,6 +27,7 @@ MUST_CHECK int phc_enable(const char *interface);
 int phc_find_kvm(void);
 
 struct phc;
+/* /dev/ptp`index`. -ENOENT: none; -EACCES; -ENOMEM. */
 MUST_CHECK int phc_open(struct phc **ret_phc, int index);
 struct phc *phc_close(struct phc *p); /* NULL is fine; returns NULL */
 /* One bracket, the narrowest of `samples`. */

@@ -401,6 +401,7 @@ static int open_parts(struct agent *a)
                  {"measurements on demand", agent_measure_open},
                  {"facts of this machine", agent_audit_open},
                  {"rounds of a matrix", agent_matrix_open},
+                 {"tests of an audit", agent_perf_open},
                  {"reports to the controller", agent_uplink_open},
                  {"jobs' pages", open_jobs},
                  {"metrics", agent_metrics_open}};
@@ -457,6 +458,7 @@ static void close_all(struct agent *a)
     agent_measure_close(a);
     agent_audit_close(a);
     agent_matrix_close(a);
+    agent_perf_close(a);
     agent_server_close(a);
     if (a->node != NULL) {
         agent_state_save(a);

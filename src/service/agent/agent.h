@@ -10,8 +10,8 @@
  *
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
- * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; matrix.c rounds; server.c and
- * answer_*.c the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
+ * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; matrix.c rounds; perf.c tests;
+ * server.c and answer_*.c the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
  * fleet's list; settings.c what it configures; join.c the way in. */
 #pragma once
 #include "core/node/node.h"
@@ -191,6 +191,7 @@ struct agent {
     struct agent_measure *measure;
     struct agent_audit *audit;
     struct agent_matrix *matrix;
+    struct agent_perf *perf;
     struct jobs *jobs;
     struct http_server *metrics;
     bool ready_said, state_trouble;
@@ -278,6 +279,17 @@ void agent_matrix_round(struct agent *a);
 /* True: it was of a matrix. */
 bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r);
 bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t);
+
+/* ---- perf.c: this host's ranks of an audit's tests, in a process of their own ---- */
+struct Foliot__V1__Perf;
+MUST_CHECK int agent_perf_open(struct agent *a);
+void agent_perf_close(struct agent *a);
+/* As the controller's last reply has it; NULL: none, and what is under way ends. */
+void agent_perf_take(struct agent *a, const struct Foliot__V1__Perf *plan);
+uint64_t agent_perf_held(const struct agent *a); /* the plan that it knows; 0: none */
+void agent_perf_round(struct agent *a);
+/* Some process of a job is alive here, whatever it does. */
+bool agent_job_runs(const struct agent *a);
 
 /* ---- audit.c: the machine's facts, read by foliot-inspect, when the controller asks ---- */
 struct Foliot__V1__Look;

@@ -111,6 +111,7 @@ static void put_suspect(struct agent *a, struct json_writer *j, const struct fin
     json_put_end(j);
     json_put_element(j, "element", &f->suspect, &names, NULL);
     json_put_choice(j, &f->choice, &names);
+    json_put_hex64(j, "fault", finding_fault(&f->suspect, &f->choice));
 }
 
 static void put_finding_fields(struct agent *a, struct json_writer *j, const struct finding *f)
@@ -126,11 +127,7 @@ static void put_finding_fields(struct agent *a, struct json_writer *j, const str
     put_end_point(a, j, "to", f->to, f->to_host);
     json_put_int_if(j, "path", f->path_count > 0, f->path);
     json_put_int_if(j, "port", f->source_port != 0, f->source_port);
-    if (f->signature != 0) {
-        json_put_hex64(j, "signature", f->signature);
-    } else {
-        json_put_null(j, "signature");
-    }
+    json_put_hex64(j, "signature", f->signature);
     json_put_string(j, "direction",
                     f->direction < ARRAY_COUNT(directions) ? directions[f->direction] : NULL);
     put_times(a, j, f);
@@ -251,11 +248,7 @@ static void put_clock_summary(struct agent *a, struct json_writer *j)
     json_put_object(j, "clock");
     json_put_string(j, "status", answer_status_word((uint32_t)reading.status));
     json_put_string(j, "why", reading.status == CLOCK_SYNCED ? NULL : answer_why(a, &r));
-    if (r.timeline != CLOCK_TIMELINE_NONE) {
-        json_put_hex64(j, "timeline", r.timeline);
-    } else {
-        json_put_null(j, "timeline");
-    }
+    json_put_hex64(j, "timeline", r.timeline);
     json_put_uint(j, "epoch", a->page.page.terms.epoch);
     json_put_int_if(j, "hard_ns", reading.hard_ns >= 0, (int64_t)reading.hard_ns);
     json_put_int_if(j, "statistical_ns", reading.statistical_ns >= 0,

@@ -77,11 +77,7 @@ static void put_path(struct agent *a, struct json_writer *j, uint32_t edge, uint
     json_put_object(j, NULL);
     json_put_uint(j, "path", path);
     json_put_int_if(j, "port", has_out && out.source_port != 0, out.source_port);
-    if (has_out && out.signature != 0) {
-        json_put_hex64(j, "signature", out.signature);
-    } else {
-        json_put_null(j, "signature");
-    }
+    json_put_hex64(j, "signature", has_out ? out.signature : 0);
     put_hops(a, j, edge, path);
     json_put_int_if(j, "rtt_ns_p50", both, out.owd_ns_p50 + in.owd_ns_p50);
     json_put_int_if(j, "rtt_ns_min", both, out.owd_ns_min + in.owd_ns_min);

@@ -2,37 +2,28 @@
  * machine, and a reader that hangs must not stop the clock. Its sheet goes up by parts; a part that is as it was sent before is
  * named by its hash alone. Nothing here is waited for. */
 #include <errno.h>
-#include <fcntl.h>
 #include <foliot.pb-c.h>
 #include <gnutls/crypto.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include "core/audit/part.h"
 #include "service/agent/agent.h"
+#include "service/agent/program.h"
 #include "service/audit/sheet.h"
 #include "service/audit/sheet_json.h"
 
 enum { HASH_SIZE = 32, TEXT_MAX = 8 << 20, READ_SIZE = 64 << 10 };
 #define READING_US (75 * 1000000ULL) /* the controller waits a little longer */
 
-extern char **environ;
-
 struct agent_audit {
     uint64_t audit; /* of the look that is under way, or was last answered; 0: none */
     uint32_t number;
     bool whole;
-    int fd; /* < 0: none is under way */
-    pid_t child;
+    struct program program;
     sd_event_source *readable, *deadline;
     char *text;
     size_t used, room;
@@ -46,29 +37,15 @@ int agent_audit_open(struct agent *a)
     if (a->audit == NULL) {
         return -ENOMEM;
     }
-    a->audit->fd = -1;
+    a->audit->program = PROGRAM_NONE;
     return 0;
-}
-
-static void reap(struct agent_audit *u)
-{
-    if (u->child > 0 && waitpid(u->child, NULL, WNOHANG) != 0) {
-        u->child = 0;
-    }
 }
 
 static void end_reading(struct agent_audit *u)
 {
     u->readable = sd_event_source_disable_unref(u->readable);
     u->deadline = sd_event_source_disable_unref(u->deadline);
-    if (u->fd >= 0) {
-        close(u->fd);
-    }
-    u->fd = -1;
-    if (u->child > 0) {
-        kill(u->child, SIGKILL);
-    }
-    reap(u);
+    program_close(&u->program);
     free(u->text);
     u->text = NULL;
     u->used = u->room = 0;
@@ -218,57 +195,16 @@ static int on_deadline(sd_event_source *source, uint64_t at, void *context)
     return 0;
 }
 
-static int open_socket(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        return -ENAMETOOLONG;
-    }
-    memcpy(address.sun_path, path, strlen(path));
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-        const int r = -errno;
-        close(fd);
-        return r;
-    }
-    return fd < 0 ? -errno : fd;
-}
-
-static int start_program(struct agent_audit *u, struct agent_config *c)
-{
-    static char option[] = "--root";
-    char *const of_root[] = {c->inspect, option, c->inspect_root, NULL};
-    char *const plain[] = {c->inspect, NULL};
-    posix_spawn_file_actions_t actions;
-    int pipes[2];
-    if (pipe2(pipes, O_CLOEXEC) < 0) {
-        return -errno;
-    }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
-    const int r = posix_spawn(&u->child, c->inspect, &actions, NULL,
-                              c->inspect_root[0] != 0 ? of_root : plain, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(pipes[1]);
-    if (r != 0) {
-        u->child = 0;
-        close(pipes[0]);
-        return -r;
-    }
-    (void)fcntl(pipes[0], F_SETFL, O_NONBLOCK);
-    return pipes[0];
-}
-
 static void start(struct agent *a)
 {
     struct agent_audit *u = a->audit;
     struct agent_config *c = a->config;
-    struct stat status;
+    static char option[] = "--root";
+    char *const of_root[] = {c->inspect, option, c->inspect_root, NULL};
+    char *const plain[] = {c->inspect, NULL};
     uint64_t now = 0;
-    int r = stat(c->inspect, &status) < 0 ? -errno : 0;
-    r = r < 0 ? r : S_ISREG(status.st_mode) ? start_program(u, c) : open_socket(c->inspect);
-    u->fd = r;
-    r = r < 0 ? r : sd_event_add_io(a->loop, &u->readable, u->fd, EPOLLIN, on_readable, a);
+    int r = program_open(&u->program, c->inspect_root[0] != 0 ? of_root : plain);
+    r = r < 0 ? r : sd_event_add_io(a->loop, &u->readable, u->program.fd, EPOLLIN, on_readable, a);
     r = r < 0 ? r : sd_event_now(a->loop, CLOCK_MONOTONIC, &now);
     r = r < 0 ? r
               : sd_event_add_time(a->loop, &u->deadline, CLOCK_MONOTONIC, now + READING_US, 1,
@@ -286,8 +222,7 @@ static void start(struct agent *a)
 void agent_audit_take(struct agent *a, const Foliot__V1__Look *look)
 {
     struct agent_audit *u = a->audit;
-    reap(u);
-    if (look == NULL || look->audit == 0 || u->fd >= 0 || u->child != 0 ||
+    if (look == NULL || look->audit == 0 || u->program.fd >= 0 || program_is_left(&u->program) ||
         (look->audit == u->audit && look->number == u->number)) {
         return;
     }

@@ -100,7 +100,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
         "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
         "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
         "fleet_file", "metrics_listen", "anchors",     "host_keys",  "mode",        "socket_group",
-        "inspect",    "inspect_root",   NULL};
+        "inspect",    "inspect_root",   "perf",        NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
@@ -133,6 +133,8 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0
             ? r
             : load_folder(root, "inspect_root", c->inspect_root, sizeof(c->inspect_root), l->error);
+    snprintf(c->perf, sizeof(c->perf), "%s", AGENT_PERF_DEFAULT);
+    r = r < 0 ? r : load_folder(root, "perf", c->perf, sizeof(c->perf), l->error);
     snprintf(c->socket_group, sizeof(c->socket_group), "foliot");
     r = r < 0
             ? r

@@ -18,6 +18,7 @@
 #define AGENT_RUNTIME_DEFAULT "/run/foliot"
 #define AGENT_STATE_DEFAULT   "/var/lib/foliot"
 #define AGENT_INSPECT_DEFAULT "/run/foliot-inspect.sock"
+#define AGENT_PERF_DEFAULT    "/run/foliot-perf.sock"
 #define AGENT_PORT_DEFAULT    7637
 #define AGENT_NAME_SIZE       64
 #define AGENT_PATH_SIZE       200
@@ -43,6 +44,7 @@ struct agent_config {
     char identity_dir[AGENT_PATH_SIZE]; /* certificate and key for it */
     char fleet_file[AGENT_PATH_SIZE];   /* where `peers` are instead, as the controller has them */
     uint64_t fleet_version;             /* of that file */
+    char perf[AGENT_PATH_SIZE];         /* an audit's tests: its socket, or the program `foliot` */
     char inspect[AGENT_PATH_SIZE];      /* foliot-inspect: its socket, or the program */
     char inspect_root[AGENT_PATH_SIZE]; /* what the program reads as "/"; empty: this machine */
     char socket_group[33];              /* whose members may ask, beside root; "*": every user */

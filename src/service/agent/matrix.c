@@ -85,7 +85,7 @@ static uint32_t own_number(const struct agent *a, uint32_t local)
     return a->config->peers[a->config->nics[local].peer].nic.index;
 }
 
-static bool job_runs(const struct agent *a)
+bool agent_job_runs(const struct agent *a)
 {
     for (uint32_t i = 0; i < jobs_count(a->jobs); i++) {
         const struct job_process *p = jobs_get(a->jobs, i);
@@ -380,7 +380,7 @@ void agent_matrix_round(struct agent *a)
         matrix_part_turn(&m->part, now.time.ns, MATRIX_CLOCK);
         m->clock_gone = false;
     }
-    if (rate_of(&m->part) > AUDIT_RATE_BUSY_MAX && job_runs(a)) {
+    if (rate_of(&m->part) > AUDIT_RATE_BUSY_MAX && agent_job_runs(a)) {
         matrix_part_end(&m->part, MATRIX_BUSY);
     }
     matrix_part_turn(&m->part, now.time.ns,

@@ -53,10 +53,9 @@ void agent_pair_open(struct agent *a)
     uint8_t secret[PAIR_SECRET_SIZE];
     char path[AGENT_PATH_SIZE + 16];
     bool made = false;
-    int r;
 
     snprintf(path, sizeof(path), "%s/" AGENT_PAIR_FILE, a->config->state_dir);
-    r = agent_pair_secret(path, secret, &made);
+    int r = agent_pair_secret(path, secret, &made);
     r = r < 0 ? r : pair_table_new(secret, &a->pairs);
     if (r < 0 || !pair_public(secret, a->pair_public)) {
         agent_say(LOG_ERR,

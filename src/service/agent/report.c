@@ -608,15 +608,16 @@ int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms, uin
     return 0;
 }
 
-int report_make_audit(struct report_maker *m, struct agent *a, Foliot__V1__Sheet *sheet,
-                      Foliot__V1__MatrixRow *row, struct message_buffer *ret)
+int report_make_audit(struct report_maker *m, struct agent *a, const struct report_audit *what,
+                      struct message_buffer *ret)
 {
     Foliot__V1__Report report = FOLIOT__V1__REPORT__INIT;
     report.boot = m->boot;
     report.at_mono = a->now.ns;
     report.at_fleet = fleet_or_0(a, a->now);
-    report.sheet = sheet;
-    report.matrix = row;
+    report.sheet = what->sheet;
+    report.matrix = what->matrix;
+    report.perf = what->perf;
     int r = message_encode(&report.base, &m->encoded);
     r = r < 0 ? r : message_pack(m->encoded.bytes, m->encoded.size, ret);
     if (r == 0 && (m->encoded.size > MESSAGE_REPORT_UNPACKED || ret->size > MESSAGE_REPORT_MAX)) {

@@ -309,6 +309,7 @@ void agent_drain_actions(struct agent *a)
     a->tick_due = node_deadline(a->node);
     agent_measure_send(a);
     agent_matrix_round(a);
+    agent_perf_round(a);
 }
 
 /* The NIC with the least hold that wasn't sent from yet. */

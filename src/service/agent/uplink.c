@@ -127,6 +127,7 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
     agent_measure_take(u->agent, m->measure);
     agent_audit_take(u->agent, m->look);
     agent_matrix_take(u->agent, m->matrix);
+    agent_perf_take(u->agent, m->perf);
     if (m->renew && u->renew_at == 0) {
         u->renew_at = uplink_now();
     }
@@ -258,8 +259,9 @@ static void send_batch(struct uplink *u)
     m.controller = (ProtobufCBinaryData){u->seen.size, u->seen.token};
     m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK |
-                 FOLIOT__V1__FEATURE__FEATURE_MATRIX;
+                 FOLIOT__V1__FEATURE__FEATURE_MATRIX | FOLIOT__V1__FEATURE__FEATURE_PERF;
     m.matrix = agent_matrix_held(a);
+    m.perf = agent_perf_held(a);
     m.measured = agent_measure_result(a);
     if (a->pairs != NULL) {
         m.pair_key = (ProtobufCBinaryData){sizeof(a->pair_public), a->pair_public};
@@ -398,13 +400,13 @@ void agent_uplink_beat(struct agent *a)
     }
 }
 
-static int send_audit(struct agent *a, Foliot__V1__Sheet *sheet, Foliot__V1__MatrixRow *row)
+static int send_audit(struct agent *a, const struct report_audit *what)
 {
     struct uplink *u = a->uplink;
     if (u == NULL) {
         return -ENOTCONN;
     }
-    int r = report_make_audit(u->maker, a, sheet, row, &u->packed);
+    int r = report_make_audit(u->maker, a, what, &u->packed);
     r = r < 0 ? r : spool_append(u->spool, u->packed.bytes, u->packed.size);
     agent_uplink_beat(a);
     return r;
@@ -412,12 +414,17 @@ static int send_audit(struct agent *a, Foliot__V1__Sheet *sheet, Foliot__V1__Mat
 
 int agent_uplink_sheet(struct agent *a, Foliot__V1__Sheet *sheet)
 {
-    return send_audit(a, sheet, NULL);
+    return send_audit(a, &(struct report_audit){.sheet = sheet});
 }
 
 int agent_uplink_matrix(struct agent *a, Foliot__V1__MatrixRow *row)
 {
-    return send_audit(a, NULL, row);
+    return send_audit(a, &(struct report_audit){.matrix = row});
+}
+
+int agent_uplink_perf(struct agent *a, Foliot__V1__PerfRow *row)
+{
+    return send_audit(a, &(struct report_audit){.perf = row});
 }
 
 /* ---- life ---- */

@@ -34,8 +34,10 @@ void agent_uplink_beat(struct agent *a);
 /* A report that holds this sheet and nothing else, sent at once. -EMSGSIZE: it is too large for one. */
 struct Foliot__V1__Sheet;
 struct Foliot__V1__MatrixRow;
+struct Foliot__V1__PerfRow;
 MUST_CHECK int agent_uplink_sheet(struct agent *a, struct Foliot__V1__Sheet *sheet);
 MUST_CHECK int agent_uplink_matrix(struct agent *a, struct Foliot__V1__MatrixRow *row);
+MUST_CHECK int agent_uplink_perf(struct agent *a, struct Foliot__V1__PerfRow *row);
 void agent_uplink_report(const struct agent *a, struct uplink_report *ret);
 
 /* ---- shared by uplink.c and report.c ---- */
@@ -61,10 +63,14 @@ void report_want_table(struct report_maker *m);
 MUST_CHECK int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms,
                            uint64_t lost, uint64_t spool_bytes, struct message_buffer *ret);
 
-/* One of the two, and nothing else. -EMSGSIZE. */
+/* One of these, and nothing else. -EMSGSIZE. */
+struct report_audit {
+    struct Foliot__V1__Sheet *sheet;
+    struct Foliot__V1__MatrixRow *matrix;
+    struct Foliot__V1__PerfRow *perf;
+};
 MUST_CHECK int report_make_audit(struct report_maker *m, struct agent *a,
-                                 struct Foliot__V1__Sheet *sheet, struct Foliot__V1__MatrixRow *row,
-                                 struct message_buffer *ret);
+                                 const struct report_audit *what, struct message_buffer *ret);
 
 /* ---- report_jobs.c: out of the arena ---- */
 MUST_CHECK int report_fill_jobs(struct message_arena *arena, struct agent *a,

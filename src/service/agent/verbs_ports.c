@@ -26,6 +26,7 @@ struct port {
     struct rdma_port_now now; /* as the library tells; mtu 0: it doesn't */
     struct verbs_port state;
     bool there, look; /* in the last list; due */
+    bool down;        /* by itself: has a finding */
 };
 
 struct agent_verbs {
@@ -57,6 +58,9 @@ static const struct {
     [VERBS_MTU] = {"mtu", "its MTU is at odds",
                    "set the same MTU on all ports and switches: 4200 or more for 4096"},
     [VERBS_CABLE] = {"cable", "errors of the cable", "check cable and transceiver"},
+    [VERBS_GID_MOVED] = {"gid-moved", "its GID moved to another index within the past hour",
+                         "let jobs choose it by address: who names it by index "
+                         "(NCCL_IB_GID_INDEX) fails"},
 };
 
 /* ---- telling ---- */
@@ -107,12 +111,6 @@ static const char *news_text(const struct port *p, const struct verbs_port_messa
 
     gid_text(p->state.gid, gid);
     switch (m->event) {
-    case VERBS_EVENT_GID_MOVED:
-        snprintf(
-            text, size,
-            "GID %s moved from index %lld to %lld: who names it by index (NCCL_IB_GID_INDEX) fails",
-            gid, before, now);
-        return "gid-moved";
     case VERBS_EVENT_GID_CHANGED:
         snprintf(text, size, "its GID is now %s, at index %lld", gid, now);
         return "gid";
@@ -125,9 +123,40 @@ static const char *news_text(const struct port *p, const struct verbs_port_messa
     case VERBS_EVENT_TROUBLE:
     case VERBS_EVENT_TROUBLE_END:
     default:
+        if (m->event == VERBS_EVENT_TROUBLE && before == VERBS_GID_MOVED) {
+            snprintf(text, size,
+                     "GID %s moved from index %lld to %lld: who names it by index "
+                     "(NCCL_IB_GID_INDEX) fails",
+                     gid, (long long)m->numbers[2], now);
+            return "gid-moved";
+        }
         trouble_text(m, text, size);
         return m->event == VERBS_EVENT_TROUBLE ? "rdma-trouble" : "rdma-well";
     }
+}
+
+/* A port that is down with its interface has that one's finding. */
+static bool is_found(const struct agent *a, const struct port *p, enum verbs_trouble trouble)
+{
+    const uint32_t nic = nic_of(a, p);
+
+    return verbs_port_has(&p->state, trouble) &&
+           (trouble != VERBS_DOWN || nic == UINT32_MAX ||
+            link_monitor_get(a->links, a->nics[nic].slot)->carrier);
+}
+
+/* What ports beside one NIC share is one finding. */
+static void find(struct agent *a, const struct port *p, enum verbs_trouble trouble,
+                 const int64_t numbers[3])
+{
+    struct agent_verbs *v = a->verbs;
+    struct node_verbs event = {
+        .local = nic_of(a, p), .trouble = trouble, .found = numbers[1], .expected = numbers[2]};
+
+    for (uint32_t i = 0; i < v->port_count; i++) {
+        event.has |= nic_of(a, &v->ports[i]) == event.local && is_found(a, &v->ports[i], trouble);
+    }
+    agent_feed(a, NODE_EVENT_VERBS, &event);
 }
 
 static void tell(struct agent *a, struct port *p)
@@ -140,6 +169,13 @@ static void tell(struct agent *a, struct port *p)
         snprintf(line, sizeof(line), "%s/%u: %s", p->name.device, p->name.port, text);
         agent_say(m.event == VERBS_EVENT_TROUBLE_END ? LOG_NOTICE : LOG_WARNING, "%s", line);
         agent_verbs_event(a, nic_of(a, p), p->name.device, event, line);
+        if (m.event <= VERBS_EVENT_TROUBLE_END && m.numbers[0] != VERBS_DOWN) {
+            find(a, p, (enum verbs_trouble)m.numbers[0], m.numbers);
+        }
+    }
+    if (is_found(a, p, VERBS_DOWN) != p->down) { /* its interface may come back without it */
+        p->down = !p->down;
+        find(a, p, VERBS_DOWN, (const int64_t[3]){VERBS_DOWN});
     }
 }
 

@@ -232,9 +232,8 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
 {
     struct alerting *g = calloc(1, sizeof(*g));
     struct config_error error;
-    json_t *saved, *value;
+    json_t *value;
     size_t index;
-    int r;
 
     if (g == NULL) {
         return -ENOMEM;
@@ -243,8 +242,8 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
     g->next_silence = 1;
     g->refresh_due = now;
     snprintf(g->path, sizeof(g->path), "%s", options->path);
-    saved = parse_saved(g);
-    r = load_file(g, &g->file, &g->rules, &error);
+    json_t *saved = parse_saved(g);
+    int r = load_file(g, &g->file, &g->rules, &error);
     const bool refused = r < 0;
     if (refused && load_last(g, saved, &error) < 0) {
         say(g, LOG_ERR, "%s", error.text);
@@ -282,12 +281,10 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
 
 void alerting_free(struct alerting *g)
 {
-    size_t left;
-
     if (g == NULL) {
         return;
     }
-    left = deliver_free(g->deliver, 2000);
+    size_t left = deliver_free(g->deliver, 2000);
     if (left > 0) {
         say(g, LOG_WARNING, "%zu notices were not delivered", left);
     }
@@ -410,11 +407,10 @@ static int use_file(struct alerting *g, const struct alert_file *file, struct mo
     const char *saved = NULL;
     struct deliver *deliver = NULL;
     size_t size;
-    int r;
 
     json_writer_init(&j, SAVED_MAX);
     alerting_save(g, &j);
-    r = json_writer_finish(&j, &saved, &size);
+    int r = json_writer_finish(&j, &saved, &size);
     r = r < 0 ? r : deliver_new(file->receivers, file->receiver_count, on_trouble, g, &deliver);
     r = r < 0 ? r : make_engine(g, file, now, g->first_incident);
     if (r < 0) {
@@ -439,12 +435,11 @@ int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
     struct alert_file *file = malloc(sizeof(*file));
     struct config_error error;
     char *text = NULL;
-    int r;
 
     if (file == NULL) {
         return -ENOMEM;
     }
-    r = load_file(g, file, &text, &error);
+    int r = load_file(g, file, &text, &error);
     if (r < 0) {
         say(g, LOG_ERR, "%s; the rules before it stay in force", error.text);
         brain_tell(g->brain, now, BRAIN_REFUSED, &(struct brain_words){error.text}, NULL);
@@ -488,7 +483,6 @@ int alerting_silence(struct alerting *g, struct mono now, const struct alert_sil
                      const char *by, const char *why, uint64_t *ret_id)
 {
     struct kept_silence k = {.silence = *silence};
-    int r;
 
     forget_over(g, now.ns + g->utc_offset_ns);
     if (g->silence_count == KEPT_SILENCE_MAX) {
@@ -497,7 +491,7 @@ int alerting_silence(struct alerting *g, struct mono now, const struct alert_sil
     k.silence.id = g->next_silence;
     snprintf(k.by, sizeof(k.by), "%s", by);
     snprintf(k.why, sizeof(k.why), "%s", why);
-    r = brain_tell(g->brain, now, BRAIN_SILENCE, &k.silence, NULL);
+    int r = brain_tell(g->brain, now, BRAIN_SILENCE, &k.silence, NULL);
     if (r < 0) {
         return r;
     }

@@ -109,10 +109,8 @@ void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notic
 /* Copies the head of the queue; it stays there until it is taken or given up. */
 static bool head(struct deliver *d, struct delivery_queue *l, struct alert_notice *ret)
 {
-    bool there;
-
     pthread_mutex_lock(&d->lock);
-    there = l->first != NULL;
+    bool there = l->first != NULL;
     if (there) {
         *ret = l->first->notice;
     }
@@ -122,10 +120,8 @@ static bool head(struct deliver *d, struct delivery_queue *l, struct alert_notic
 
 static void pop(struct deliver *d, struct delivery_queue *l, bool delivered)
 {
-    struct job *j;
-
     pthread_mutex_lock(&d->lock);
-    j = l->first;
+    struct job *j = l->first;
     l->first = j->next;
     if (l->first == NULL) {
         l->last = NULL;
@@ -153,7 +149,6 @@ static void clear(struct delivery_queue *l)
 void deliver_failed(struct deliver *d, struct delivery_queue *l, const char *words, bool final)
 {
     struct alert_notice n;
-    unsigned shift;
 
     l->attempts++;
     clear(l);
@@ -166,7 +161,7 @@ void deliver_failed(struct deliver *d, struct delivery_queue *l, const char *wor
         pop(d, l, false);
         return;
     }
-    shift = l->attempts - 1 < 6 ? l->attempts - 1 : 6;
+    unsigned shift = l->attempts - 1 < 6 ? l->attempts - 1 : 6;
     l->due_ms =
         deliver_now_ms() +
         (BACKOFF_MS_MIN << shift < BACKOFF_MS_MAX ? BACKOFF_MS_MIN << shift : BACKOFF_MS_MAX);
@@ -230,12 +225,9 @@ static int timeout_ms(struct deliver *d)
 
 static bool stopping(struct deliver *d)
 {
-    bool stop;
-    int64_t at;
-
     pthread_mutex_lock(&d->lock);
-    stop = d->stop;
-    at = d->stop_at_ms;
+    bool stop = d->stop;
+    int64_t at = d->stop_at_ms;
     pthread_mutex_unlock(&d->lock);
     return stop && (deliver_now_ms() >= at || waiting(d) == 0);
 }
@@ -245,7 +237,6 @@ static void wait_for_something(struct deliver *d)
     struct curl_waitfd fds[ALERT_RECEIVER_MAX];
     unsigned count = 0;
     int timeout = timeout_ms(d);
-    bool stop;
 
     for (size_t k = 0; k < d->lane_count; k++) {
         if (d->lanes[k].child != 0 && d->lanes[k].child_fd >= 0) {
@@ -254,7 +245,7 @@ static void wait_for_something(struct deliver *d)
         }
     }
     pthread_mutex_lock(&d->lock);
-    stop = d->stop;
+    bool stop = d->stop;
     pthread_mutex_unlock(&d->lock);
     timeout = stop && timeout > 20 ? 20 : timeout;
     curl_multi_poll(d->multi, fds, count, timeout, NULL);
@@ -323,11 +314,10 @@ static void free_all(struct deliver *d)
 static int start_thread(struct deliver *d)
 {
     sigset_t all, before;
-    int r;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&d->thread, NULL, run, d);
+    int r = pthread_create(&d->thread, NULL, run, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -r;
 }
@@ -337,7 +327,6 @@ int deliver_new(const struct alert_receiver *receivers, size_t count, deliver_on
 {
     struct deliver *d = calloc(1, sizeof(*d) + count * sizeof(d->lanes[0]));
     bool made = d != NULL && curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    int r;
 
     if (d == NULL) {
         return -ENOMEM;
@@ -354,7 +343,7 @@ int deliver_new(const struct alert_receiver *receivers, size_t count, deliver_on
         d->lanes[k].easy = curl_easy_init();
         made = d->lanes[k].easy != NULL;
     }
-    r = made ? start_thread(d) : -ENOMEM;
+    int r = made ? start_thread(d) : -ENOMEM;
     if (r < 0) {
         free_all(d);
         return r;
@@ -365,8 +354,6 @@ int deliver_new(const struct alert_receiver *receivers, size_t count, deliver_on
 
 size_t deliver_free(struct deliver *d, unsigned wait_ms)
 {
-    size_t left;
-
     if (d == NULL) {
         return 0;
     }
@@ -376,7 +363,7 @@ size_t deliver_free(struct deliver *d, unsigned wait_ms)
     pthread_mutex_unlock(&d->lock);
     curl_multi_wakeup(d->multi);
     pthread_join(d->thread, NULL);
-    left = waiting(d);
+    size_t left = waiting(d);
     free_all(d);
     return left;
 }

@@ -38,10 +38,9 @@ static size_t on_send(char *to, size_t size, size_t count, void *context)
 static void add_header(struct delivery_queue *l, const char *name, const char *value)
 {
     char text[ALERT_SECRET_MAX + 64];
-    struct curl_slist *more;
 
     snprintf(text, sizeof(text), "%s: %s", name, value);
-    more = curl_slist_append(l->headers, text);
+    struct curl_slist *more = curl_slist_append(l->headers, text);
     l->headers = more != NULL ? more : l->headers;
     explicit_bzero(text, sizeof(text));
 }
@@ -160,7 +159,6 @@ static int spawn(struct delivery_queue *l, const struct alert_notice *n, int in,
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, pipe;
-    int r;
 
     snprintf(event, sizeof(event), "FOLIOT_EVENT=%s", alert_event_word(n->event));
     snprintf(key, sizeof(key), "FOLIOT_KEY=%s", n->key);
@@ -181,7 +179,7 @@ static int spawn(struct delivery_queue *l, const struct alert_notice *n, int in,
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
-    r = posix_spawn(ret_pid, argv[0], &files, &attributes, argv, envp);
+    int r = posix_spawn(ret_pid, argv[0], &files, &attributes, argv, envp);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return -r;

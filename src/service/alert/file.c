@@ -25,14 +25,12 @@ static int secret(const struct config_node *map, const char *key, char *text, si
 {
     const char *path = NULL;
     int r = config_string(map, key, &path, error);
-    int fd;
-    ssize_t n;
 
     if (r < 0 || path == NULL) {
         return r;
     }
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    n = fd < 0 ? -1 : read(fd, text, size);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, size);
     r = errno;
     if (fd >= 0) {
         close(fd);
@@ -401,12 +399,11 @@ static int load_engine(struct alert_file *file, const struct config_node *root,
                                        "silent", "blind",  "promote", NULL};
     const struct config_node *map = config_get(root, "engine");
     int64_t promote = 0;
-    int r;
 
     if (map == NULL) {
         return 0;
     }
-    r = config_allow(map, keys, error);
+    int r = config_allow(map, keys, error);
     r = r < 0 ? r : file_span(map, "keep", &file->keep, error);
     r = r < 0 ? r : file_span(map, "reopen", &file->reopen, error);
     r = r < 0 ? r : file_span(map, "repage", &file->repage, error);
@@ -424,12 +421,11 @@ static int load_deadman(struct alert_file *file, const struct config_node *root,
 {
     static const char *const keys[] = {"every", "to", NULL};
     const struct config_node *map = config_get(root, "deadman");
-    int r;
 
     if (map == NULL) {
         return 0;
     }
-    r = config_allow(map, keys, error);
+    int r = config_allow(map, keys, error);
     file->heartbeat = span_s(60);
     r = r < 0 ? r : config_span(map, "every", span_s(1), span_s(86400), &file->heartbeat, error);
     return r < 0 ? r : receivers_in(file, map, &file->heartbeat_receivers, error);

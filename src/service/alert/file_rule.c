@@ -49,13 +49,12 @@ static int load_value(const struct config_node *map, const char *key, uint32_t u
     const struct unit *u = units_of(unit, &words);
     const bool bare = u->name == NULL;
     char *end = NULL;
-    double x;
 
     if (node == NULL) {
         return 0;
     }
     text = config_kind(node) == CONFIG_SCALAR ? config_text(node) : "";
-    x = strtod(text, &end);
+    double x = strtod(text, &end);
     if (end == text || !isfinite(x)) {
         return config_expected(node, error, "%s", words);
     }
@@ -119,15 +118,14 @@ static int load_finding(const struct config_node *map, const struct config_node 
     const struct config_node *suspects = config_get(map, "suspects");
     const char *kinds[FINDING_KIND_COUNT] = {NULL};
     uint64_t bits = 0;
-    int r;
 
     for (uint32_t k = FINDING_NONE + 1; k < FINDING_KIND_COUNT; k++) {
         kinds[k] = finding_kind_word(k);
     }
     rule->findings = 0;
-    r = word_bits(node, kinds, FINDING_KIND_COUNT,
-                  "a kind of finding, as in foliot findings (link-down, path-dead, …)",
-                  &rule->findings, error);
+    int r = word_bits(node, kinds, FINDING_KIND_COUNT,
+                      "a kind of finding, as in foliot findings (link-down, path-dead, …)",
+                      &rule->findings, error);
     if (r == 0 && suspects != NULL) {
         r = word_bits(suspects, elements, ARRAY_COUNT(elements),
                       "one of: unknown host nic leaf spine router trunk", &bits, error);
@@ -143,7 +141,6 @@ static int load_limit(const struct config_node *map, const struct alert_metric_i
                       struct alert_rule *rule, struct config_error *error)
 {
     const struct config_node *above = config_get(map, "above"), *below = config_get(map, "below");
-    int r;
 
     if (rule->condition == ALERT_ON_ABSENCE) {
         return above == NULL && below == NULL
@@ -160,7 +157,7 @@ static int load_limit(const struct config_node *map, const struct alert_metric_i
         return config_fail(below, error, "expected 'above': a counter only grows");
     }
     rule->below = below != NULL;
-    r = load_value(map, rule->below ? "below" : "above", metric->unit, &rule->limit, error);
+    int r = load_value(map, rule->below ? "below" : "above", metric->unit, &rule->limit, error);
     return r < 0 ? r : load_value(map, "clear", metric->unit, &rule->clear, error);
 }
 
@@ -255,7 +252,6 @@ int file_load_rule(struct alert_file *file, const struct config_node *map,
     const struct config_node *name = NULL;
     struct alert_rule rule;
     bool enabled = true;
-    int at;
     int r = config_require(map, "name", &name, error);
 
     alert_rule_init(&rule);
@@ -264,7 +260,7 @@ int file_load_rule(struct alert_file *file, const struct config_node *map,
     if (r < 0) {
         return r;
     }
-    at = alert_file_find(file, rule.name);
+    int at = alert_file_find(file, rule.name);
     if (enabled ||
         config_count(map) > 2) { /* "name" and "enabled: no" alone take a default one out */
         r = load_rule(map, &rule, error);

@@ -205,7 +205,6 @@ static int email(const struct alert_receiver *receiver, const struct alert_notic
     char subject[160], date[64], to[ALERT_ADDRESS_MAX * 260] = "", body[ALERT_TEXT_MAX + 1];
     const time_t s = n->said_utc_ns != FINDING_NO_TIME ? (time_t)(n->said_utc_ns / NS_PER_S) : 0;
     struct tm tm;
-    int length;
 
     for (uint32_t k = 0; k < receiver->to_count; k++) {
         const size_t used = strlen(to);
@@ -222,7 +221,7 @@ static int email(const struct alert_receiver *receiver, const struct alert_notic
     if (*ret_body == NULL) {
         return -ENOMEM;
     }
-    length = snprintf(
+    int length = snprintf(
         *ret_body, ALERT_PAYLOAD_MAX,
         "From: Foliot <%s>\r\nTo: %s\r\nDate: %s\r\nMessage-ID: <%s@foliot>\r\n"
         "Subject: [foliot] %s %s: %s\r\nMIME-Version: 1.0\r\n"
@@ -248,7 +247,6 @@ int alert_payload(const struct alert_receiver *receiver, const struct alert_noti
     const char *text = NULL;
     size_t size = 0;
     char *copy = NULL;
-    int r;
 
     if (receiver->kind == RECEIVER_EMAIL) {
         return email(receiver, n, ret_body, ret_size);
@@ -261,7 +259,7 @@ int alert_payload(const struct alert_receiver *receiver, const struct alert_noti
     } else {
         put_plain(&j, n);
     }
-    r = json_writer_finish(&j, &text, &size);
+    int r = json_writer_finish(&j, &text, &size);
     copy = r == 0 ? malloc(size + 1) : NULL;
     if (copy != NULL) {
         memcpy(copy, text, size);

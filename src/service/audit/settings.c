@@ -71,12 +71,11 @@ static int read_classes_off(const struct config_node *node, struct audit_file *f
                             struct config_error *error)
 {
     const char *keys[COST_COUNT + 1] = {NULL};
-    int r;
 
     for (int cost = 0; cost < COST_COUNT; cost++) {
         keys[cost] = check_cost_name(cost);
     }
-    r = config_allow(node, keys, error);
+    int r = config_allow(node, keys, error);
     for (int cost = 0; cost < COST_COUNT && r == 0; cost++) {
         r = config_string(node, keys[cost], &f->settings.class_off[cost], error);
     }
@@ -175,14 +174,12 @@ static int read_all(const struct config_node *root, struct audit_file *f,
 
 int audit_file_load(const char *path, struct audit_file *ret_file, struct config_error *error)
 {
-    int r;
-
     *ret_file = (struct audit_file){.settings = audit_usual};
     ret_file->settings.checks = ret_file->checks;
     if (path == NULL) {
         return 0;
     }
-    r = config_load(path, &ret_file->config, error);
+    int r = config_load(path, &ret_file->config, error);
     if (r == 0) {
         r = read_all(config_root(ret_file->config), ret_file, error);
     }

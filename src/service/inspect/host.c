@@ -304,12 +304,11 @@ void collect_cpu(struct collector *c)
     }
     for (int i = 0; i < cpus->count; i++) {
         const char *cpu = cpus->name[i];
-        int r;
         if (!is_cpu(cpu)) {
             continue;
         }
-        r = collect_line(c, sysfs_path(path, CPUS "/%s/cpufreq/scaling_governor", cpu), line,
-                         sizeof(line));
+        int r = collect_line(c, sysfs_path(path, CPUS "/%s/cpufreq/scaling_governor", cpu), line,
+                             sizeof(line));
         governor = r < 0 && governor == 0 ? r : governor;
         add_word(governors, sizeof(governors), r < 0 ? "" : line);
         r = deepest(c, cpu, &cstate);

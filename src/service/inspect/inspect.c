@@ -135,10 +135,9 @@ static struct process process_of(pid_t pid)
 {
     char path[64], line[1024], *end;
     struct process p = {0};
-    FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     if (file == NULL) {
         return p;
     }
@@ -185,12 +184,11 @@ static bool hangs(const struct inspect_config *config, const struct task *task, 
 static void note_hanging(const struct inspect_config *config, const struct running *r)
 {
     char path[SYSFS_PATH_SIZE];
-    FILE *file;
 
     if (config->run_folder == NULL || (mkdir(config->run_folder, 0700) < 0 && errno != EEXIST)) {
         return;
     }
-    file = fopen(sysfs_path(path, "%s/%s", config->run_folder, r->task->name), "we");
+    FILE *file = fopen(sysfs_path(path, "%s/%s", config->run_folder, r->task->name), "we");
     if (file != NULL) {
         fprintf(file, "%d %llu\n", (int)r->pid, began(r->pid));
         fclose(file);

@@ -83,9 +83,8 @@ void collect_job(struct collector *c)
     int r = collect_file(c, PATH), count = 0;
 
     for (char *line; r >= 0 && (line = next_line(c, &cursor)) != NULL;) {
-        char *value;
         line += strspn(line, " \t");
-        value = strchr(line, '=');
+        char *value = strchr(line, '=');
         if (line[0] == '#' || line[0] == '\0') {
             continue;
         }

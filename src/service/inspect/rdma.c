@@ -244,7 +244,6 @@ static void put_congestion(struct collector *c, const char *port, const char *ne
 static void put_port(struct collector *c, const char *device, const char *number)
 {
     char folder[SYSFS_PATH_SIZE], path[SYSFS_PATH_SIZE], port[160], net[SYSFS_NAME_SIZE] = "";
-    struct names *nets;
 
     snprintf(port, sizeof(port), "%s/%s", device, number);
     sysfs_path(folder, DEVICES "/%s/ports/%s", device, number);
@@ -255,7 +254,7 @@ static void put_port(struct collector *c, const char *device, const char *number
     put_file(c, FACT_PORT_TOS, port,
              sysfs_path(path, "/sys/kernel/config/rdma_cm/%s/ports/%s/default_roce_tos", device,
                         number));
-    nets = names_of(c, sysfs_path(path, DEVICES "/%s/device/net", device));
+    struct names *nets = names_of(c, sysfs_path(path, DEVICES "/%s/device/net", device));
     if (nets->count > 0) {
         snprintf(net, sizeof(net), "%s", nets->name[0]);
         put(c, FACT_PORT_NET, port, net, path);
@@ -293,13 +292,12 @@ static void put_node(struct collector *c, enum fact_id id, const char *device, c
 static void put_device(struct collector *c, const char *device)
 {
     char path[SYSFS_PATH_SIZE], address[SYSFS_NAME_SIZE];
-    struct names *ports;
-    int r;
 
     put(c, FACT_RDMA, device, device, DEVICES);
     put_attributes(c, device_files, ARRAY_COUNT(device_files), device,
                    sysfs_path(path, DEVICES "/%s", device));
-    r = collect_link(c, sysfs_path(path, DEVICES "/%s/device", device), address, sizeof(address));
+    int r =
+        collect_link(c, sysfs_path(path, DEVICES "/%s/device", device), address, sizeof(address));
     if (r < 0) {
         put_error(c, FACT_RDMA_PCI, device, r, path);
     } else {
@@ -307,7 +305,7 @@ static void put_device(struct collector *c, const char *device)
     }
     put_node(c, FACT_RDMA_VERBS, device, "/sys/class/infiniband_verbs");
     put_node(c, FACT_RDMA_MAD, device, "/sys/class/infiniband_mad");
-    ports = names_of(c, sysfs_path(path, DEVICES "/%s/ports", device));
+    struct names *ports = names_of(c, sysfs_path(path, DEVICES "/%s/ports", device));
     for (int i = 0; i < ports->count; i++) {
         put_port(c, device, ports->name[i]);
     }

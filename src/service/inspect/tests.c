@@ -164,10 +164,10 @@ static void read_dcgm(struct collector *c)
     struct diagnosis d = {0};
     char text[160];
     const char *key;
-    json_t *value, *all;
+    json_t *value;
     int r = collect_file(c, path);
 
-    all = r >= 0 ? json_loads(c->text, 0, NULL) : NULL;
+    json_t *all = r >= 0 ? json_loads(c->text, 0, NULL) : NULL;
     json_object_foreach(all, key, value)
     {
         read_categories(&d, json_object_get(value, "test_categories"));

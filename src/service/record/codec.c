@@ -242,6 +242,7 @@ int codec_check(const struct node_config *config, enum node_event_kind kind, con
     case NODE_EVENT_TICK:
     case NODE_EVENT_PEERS:
     case NODE_EVENT_MEMBER:
+    case NODE_EVENT_VERBS:    /* any number has words */
     case NODE_EVENT_SETTINGS: /* checked by the node, as it was there */
         break;
     case NODE_EVENT_KIND_COUNT:

@@ -108,7 +108,6 @@ int scenario_fields_read(const struct config_node *map, const struct field *fiel
 {
     const char *keys[64];
     size_t n = 0;
-    int r;
 
     for (size_t i = 0; i < count; i++) {
         keys[n++] = fields[i].key;
@@ -118,7 +117,7 @@ int scenario_fields_read(const struct config_node *map, const struct field *fiel
     }
     ASSERT(n < ARRAY_COUNT(keys));
     keys[n] = NULL;
-    r = config_allow(map, keys, error);
+    int r = config_allow(map, keys, error);
     for (size_t i = 0; i < count && r == 0; i++) {
         r = read_field(map, &fields[i], base, error);
     }

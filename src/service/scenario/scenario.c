@@ -140,9 +140,8 @@ static int read_bound(const struct config_node *node, const struct scenario *s,
     const struct config_node *place = NULL;
     const struct scenario_metric *metric = NULL;
     int world = (int)s->world;
-    int r;
 
-    r = scenario_fields_read(node, bound_fields, ARRAY_COUNT(bound_fields), extra, &b, error);
+    int r = scenario_fields_read(node, bound_fields, ARRAY_COUNT(bound_fields), extra, &b, error);
     if (r == 0) {
         r = config_require(node, "what", &place, error);
     }
@@ -178,11 +177,10 @@ static int read_traffic(const struct config_node *node, const struct scenario *s
 {
     struct scenario_traffic t;
     const struct config_node *unused = NULL;
-    int r;
 
     scenario_traffic_init(&t, s);
-    r = scenario_fields_read(node, scenario_traffic_fields, scenario_traffic_field_count, NULL, &t,
-                             error);
+    int r = scenario_fields_read(node, scenario_traffic_fields, scenario_traffic_field_count, NULL,
+                                 &t, error);
 
     if (r == 0) {
         r = config_require(node, "kind", &unused, error);

@@ -102,13 +102,12 @@ static void check_elements(const struct alerts *a, const struct sums *s)
 {
     for (uint32_t e = 0; e < a->element_max; e++) {
         const struct cause_element *x = &a->elements[e];
-        uint32_t found;
         if (s->uses[e] == 0 && x->uses == 0) {
             continue;
         }
         assert_int_equal(x->uses, s->uses[e]);
         assert_int_equal(x->incidents, s->incidents[e]);
-        found = a->element_hash.heads[x->key & a->element_hash.mask];
+        uint32_t found = a->element_hash.heads[x->key & a->element_hash.mask];
         while (found != NONE && found != e) {
             found = a->elements[found].next;
         }

@@ -145,12 +145,10 @@ static bool world_chance(struct world *w, double p)
 static struct world_finding *world_say(struct world *w, uint32_t host, enum finding_kind kind,
                                        uint32_t from, uint32_t to, double seconds)
 {
-    struct world_finding *x;
-
     if (w->finding_count == WORLD_FINDING_MAX) {
         return NULL;
     }
-    x = &w->findings[w->finding_count++];
+    struct world_finding *x = &w->findings[w->finding_count++];
     memset(x, 0, sizeof(*x));
     x->f = (struct alert_finding){.said_by = host,
                                   .run = w->hosts[host].run,

@@ -15,10 +15,8 @@
 
 static void a_link_down_is_told_within_its_wait_and_resolved_after(void **state)
 {
-    struct alert_finding f;
-
     kit_finding_rules();
-    f = kit_link_finding(3, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(99 * NS_PER_MS);
     assert_int_equal(told.notifications, 0);
@@ -38,10 +36,8 @@ static void a_link_down_is_told_within_its_wait_and_resolved_after(void **state)
 
 static void a_flap_shorter_than_the_wait_is_told_too(void **state)
 {
-    struct alert_finding f;
-
     kit_finding_rules();
-    f = kit_link_finding(3, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(20 * NS_PER_MS);
     kit_say(&f, FINDING_CLOSED);
@@ -60,9 +56,9 @@ static void a_dead_spine_is_one_incident(void **state)
     for (int k = 0; k < 400; k++) {
         const uint32_t from = (uint32_t)prng_below(&p, 1000), to = (uint32_t)prng_below(&p, 1000);
         char trunk[64];
-        struct alert_finding f;
         snprintf(trunk, sizeof(trunk), "trunk leaf%u - spine1", from % 64);
-        f = kit_path_finding(from, to, ELEMENT_TRUNK, trunk, prng_below(&p, 2) == 0);
+        struct alert_finding f =
+            kit_path_finding(from, to, ELEMENT_TRUNK, trunk, prng_below(&p, 2) == 0);
         kit_say(&f, FINDING_OPENED);
         kit_pass(4 * NS_PER_MS);
     }
@@ -94,9 +90,8 @@ static void two_causes_stay_two(void **state)
     kit_finding_rules();
     for (uint32_t k = 0; k < 32; k++) {
         char trunk[64];
-        struct alert_finding f;
         snprintf(trunk, sizeof(trunk), "trunk leaf%u - spine1", k);
-        f = kit_path_finding(k * 8, 512 + k * 8, ELEMENT_TRUNK, trunk, true);
+        struct alert_finding f = kit_path_finding(k * 8, 512 + k * 8, ELEMENT_TRUNK, trunk, true);
         kit_say(&f, FINDING_OPENED);
         if (k == 16) { /* in the midst of it, a cable elsewhere */
             f = kit_path_finding(700, 900, ELEMENT_TRUNK, "trunk leaf40 - spine3", true);
@@ -227,13 +222,12 @@ static void an_incident_of_an_earlier_run_is_not_told_again(void **state)
                                     .since = {500},
                                     .told = true,
                                     .text = "as it was"};
-    struct alert_finding f;
 
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
     kit_start();
     assert_int_equal(alerts_restore(engine, now, &r), 0);
-    f = kit_link_finding(3, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(600 * NS_PER_S);
     assert_int_equal(told.notifications, 0);

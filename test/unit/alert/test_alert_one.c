@@ -204,10 +204,9 @@ static void dead_paths_go_with_the_switch_of_that_second(void **state)
 {
     for (int first = 0; first < 2; first++) {
         for (int apart_ms = 900; apart_ms <= 1100; apart_ms += 200) {
-            struct alert_finding spine, path;
             kit_finding_rules();
-            spine = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
-            path = unplaced(80, 600);
+            struct alert_finding spine = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true);
+            struct alert_finding path = unplaced(80, 600);
             path.since = mono_add(spine.since, span_ms(-apart_ms));
             kit_say(first ? &path : &spine, FINDING_OPENED);
             kit_pass(200 * NS_PER_MS);
@@ -325,13 +324,11 @@ static void a_better_suspect_of_the_same_thing_stays(void **state)
 /* An alert that began before the others dates the incident. */
 static void an_incident_is_as_old_as_its_oldest_alert(void **state)
 {
-    struct alert_finding f, older;
-
     kit_finding_rules();
-    f = kit_path_finding(3, 80, ELEMENT_SPINE, "spine1", true);
+    struct alert_finding f = kit_path_finding(3, 80, ELEMENT_SPINE, "spine1", true);
     kit_say(&f, FINDING_OPENED);
     kit_pass(5 * NS_PER_S);
-    older = kit_path_finding(11, 88, ELEMENT_SPINE, "spine1", true);
+    struct alert_finding older = kit_path_finding(11, 88, ELEMENT_SPINE, "spine1", true);
     older.since.ns = f.since.ns - 7 * NS_PER_S;
     kit_say(&older, FINDING_OPENED);
     assert_int_equal(shown(1).since.ns, older.since.ns);
@@ -573,7 +570,6 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
 {
     const char *const names[] = {"trunk leaf0 - spine1", "trunk leaf2 - spine1", "spine1"};
     struct alert_finding f[3];
-    struct alert_incident i;
 
     kit_finding_rules();
     for (uint32_t h = 0; h < 3; h++) {
@@ -587,7 +583,7 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     f[2].suspect = suspect_named(ELEMENT_SPINE, "spine1");
     kit_say(&f[0], FINDING_OPENED);
     kit_pass(100 * NS_PER_MS);
-    i = shown(1);
+    struct alert_incident i = shown(1);
     assert_string_equal(i.cause, "unknown, one of trunk leaf0 - spine1 and spine1");
     assert_int_equal(i.element.kind, ELEMENT_UNKNOWN);
     assert_int_equal(i.choice.count, 2);

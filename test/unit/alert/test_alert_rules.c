@@ -63,8 +63,6 @@ static void a_threshold_holds_for_its_time_and_has_hysteresis(void **state)
 
 static void a_host_that_falls_silent_is_told_and_its_pending_alerts_freeze(void **state)
 {
-    struct alert_finding f;
-
     kit_finding_rules();
     rules[0].hold = span_s(120);
     rules[0].severity = ALERT_PAGE;
@@ -74,7 +72,7 @@ static void a_host_that_falls_silent_is_told_and_its_pending_alerts_freeze(void 
     kit_start();
     living = 2;
     kit_pass(20 * NS_PER_S);
-    f = kit_link_finding(8, FINDING_LINK_DOWN); /* of host1 */
+    struct alert_finding f = kit_link_finding(8, FINDING_LINK_DOWN); /* of host1 */
     kit_say(&f, FINDING_OPENED);
     living = 1;
     kit_pass(590 * NS_PER_S);
@@ -95,7 +93,6 @@ static void silences_and_maintenance_cover_and_end(void **state)
 {
     struct alert_silence s = {
         .id = 1, .from_utc_ns = UTC_AT_START, .until_utc_ns = UTC_AT_START + 600 * NS_PER_S};
-    struct alert_finding f, other;
 
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
@@ -104,8 +101,8 @@ static void silences_and_maintenance_cover_and_end(void **state)
     snprintf(s.match.host, sizeof(s.match.host), "host[0-9]");
     snprintf(s.match.host, sizeof(s.match.host), "host1?");
     assert_int_equal(alerts_silence(engine, now, &s), 0);
-    f = kit_link_finding(11 * 8, FINDING_LINK_DOWN);
-    other = kit_link_finding(20 * 8, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(11 * 8, FINDING_LINK_DOWN);
+    struct alert_finding other = kit_link_finding(20 * 8, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(590 * NS_PER_S);
     assert_int_equal(told.notifications, 0);
@@ -135,8 +132,6 @@ static void silences_and_maintenance_cover_and_end(void **state)
 
 static void an_acknowledged_incident_escalates_and_repeats_no_more(void **state)
 {
-    struct alert_finding f;
-
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
     config.routes[0].repeat = span_s(3600);
@@ -144,7 +139,7 @@ static void an_acknowledged_incident_escalates_and_repeats_no_more(void **state)
     config.routes[0].steps[0].after = span_s(900);
     config.routes[0].steps[0].receivers = 2;
     kit_start();
-    f = kit_link_finding(3, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(890 * NS_PER_S);
     assert_int_equal(told.notifications, 1);
@@ -162,12 +157,10 @@ static void an_acknowledged_incident_escalates_and_repeats_no_more(void **state)
 
 static void what_comes_back_pages_again_only_if_it_lasts(void **state)
 {
-    struct alert_finding f;
-
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
     kit_start();
-    f = kit_link_finding(3, FINDING_LINK_DOWN);
+    struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(NS_PER_S);
     kit_say(&f, FINDING_CLOSED);
@@ -183,8 +176,6 @@ static void what_comes_back_pages_again_only_if_it_lasts(void **state)
 
 static void a_rule_without_data_says_so(void **state)
 {
-    struct alert_counters c;
-
     kit_rule(0, "loss", ALERT_ON_THRESHOLD)->metric = ALERT_PATH_LOSS;
     rules[0].limit = 100;
     kit_rule(1, "job", ALERT_ON_THRESHOLD)->metric =
@@ -196,7 +187,7 @@ static void a_rule_without_data_says_so(void **state)
     assert_int_equal(told.notifications, 0); /* a fleet without hosts has nothing to say */
     living = 1;
     kit_pass(30 * NS_PER_S);
-    c = kit_counters();
+    struct alert_counters c = kit_counters();
     assert_int_equal(c.firing, 1);
     kit_pass(30 * NS_PER_S);
     assert_string_equal(told.cause, "rule loss");

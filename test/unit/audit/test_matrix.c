@@ -81,28 +81,63 @@ static void test_even_sample(void **state)
     }
 }
 
+#define HOSTS_WRONG   "it is for two hosts at least and 16,384 NICs at most"
+#define PACKETS_WRONG "2 to 7 packets of a pair are sent"
+#define ROUND_WRONG   "a round takes 5 ms to 1 s, and its packets fit into it"
+#define ROUNDS_WRONG  "all rounds take half an hour at most"
+
+/* Each limit alone, with its own reason, and the last plan that it lets through. */
 static void test_plans_refused(void **state)
 {
-    struct matrix_plan p = plan_of(8, 2);
-    assert_null(matrix_plan_wrong(&p));
-    p.hosts = 1;
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(1 << 15, 1);
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(UINT32_MAX, UINT32_MAX);
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(8, 2);
-    p.round_ns = 4 * NS_PER_MS;
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(8, 2);
-    p.packets = 9;
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(8, 2);
-    p.gap_ns = 30 * NS_PER_MS; /* five of them don't fit */
-    assert_non_null(matrix_plan_wrong(&p));
-    p = plan_of(16000, 1);
-    p.round_ns = NS_PER_S;
-    assert_non_null(matrix_plan_wrong(&p));
+    const struct matrix_plan good = plan_of(8, 2);
+    const struct {
+        const char *why; /* NULL: it is well */
+        uint32_t hosts, rails, packets;
+        int64_t round_ns, gap_ns, begin_ns;
+    } plans[] = {
+        {.why = NULL},
+        {.why = HOSTS_WRONG, .hosts = 1, .rails = 2},
+        {.why = HOSTS_WRONG, .hosts = 8, .rails = UINT32_MAX},
+        {.why = HOSTS_WRONG, .hosts = 1 << 15, .rails = 1},
+        {.why = HOSTS_WRONG, .hosts = UINT32_MAX, .rails = UINT32_MAX},
+        {.why = NULL, .packets = 2},
+        {.why = PACKETS_WRONG, .packets = 1},
+        {.why = NULL, .packets = MATRIX_PACKETS_MAX},
+        {.why = PACKETS_WRONG, .packets = MATRIX_PACKETS_MAX + 1, .round_ns = NS_PER_S},
+        {.why = NULL, .round_ns = MATRIX_ROUND_NS_MIN, .gap_ns = NS_PER_MS, .packets = 2},
+        {.why = ROUND_WRONG,
+         .round_ns = MATRIX_ROUND_NS_MIN - 1,
+         .gap_ns = NS_PER_MS,
+         .packets = 2},
+        {.why = NULL, .round_ns = NS_PER_S},
+        {.why = ROUND_WRONG, .round_ns = NS_PER_S + 1},
+        {.why = ROUND_WRONG, .gap_ns = NS_PER_MS - 1},
+        {.why = ROUND_WRONG, .gap_ns = 30 * NS_PER_MS}, /* five of them don't fit */
+        {.why = ROUNDS_WRONG, .begin_ns = -1},
+        {.why = ROUNDS_WRONG, .hosts = 16000, .rails = 1, .round_ns = NS_PER_S},
+        {.why = ROUNDS_WRONG, .hosts = 16000, .rails = 1, .round_ns = 150 * NS_PER_MS},
+    };
+
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        struct matrix_plan p = good;
+        p.hosts = plans[i].hosts != 0 ? plans[i].hosts : p.hosts;
+        p.rails = plans[i].rails != 0 ? plans[i].rails : p.rails;
+        p.packets = plans[i].packets != 0 ? plans[i].packets : p.packets;
+        p.round_ns = plans[i].round_ns != 0 ? plans[i].round_ns : p.round_ns;
+        p.gap_ns = plans[i].gap_ns != 0 ? plans[i].gap_ns : p.gap_ns;
+        p.begin_ns = plans[i].begin_ns != 0 ? plans[i].begin_ns : p.begin_ns;
+        const char *why = matrix_plan_wrong(&p);
+        if ((why == NULL) != (plans[i].why == NULL) ||
+            (why != NULL && strcmp(why, plans[i].why) != 0)) {
+            fail_msg("plan %zu: %s", i, why != NULL ? why : "it is taken");
+        }
+    }
+    struct matrix_plan empty = good;
+    empty.rails = 0;
+    assert_string_equal(matrix_plan_wrong(&empty), HOSTS_WRONG);
+    empty = good;
+    empty.begin_ns = 0;
+    assert_string_equal(matrix_plan_wrong(&empty), ROUNDS_WRONG);
 }
 
 /* ---- hosts that carry it out ---- */

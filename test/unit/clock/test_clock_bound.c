@@ -438,6 +438,25 @@ static void utc_of_a_peer_is_as_sure_as_the_edge(void **state)
     clock_free(c);
 }
 
+/* What a peer told is of a time of the own clock: where the own F goes from there doesn't move UTC. Behind full queues it goes
+ * by hundreds of microseconds. */
+static void utc_of_a_peer_stays_while_the_map_moves(void **state)
+{
+    struct clock *c = tracking_member();
+    struct clock_published h = header(true, true);
+
+    h.anchor = (struct clock_anchor){.member = 1, .bound_ns = 100, .utc_minus_ns = 7000};
+    c->edges[0].config.anchor = true;
+    meet(c, 0, 30000);
+    clock_on_peer(c, now, 0, &h);
+    wait_for_words(c);
+    assert_true(utc_now(c).utc_minus_ns == 7000);
+    clock_jump(c, 300000);
+    assert_true(utc_now(c).utc_minus_ns == 7000 - 300000);
+    clock_free(c);
+    (void)state;
+}
+
 /* A peer whose clock stepped tells UTC by a time that is its own alone: nobody takes it, what it told before stays. */
 static void utc_of_a_peer_that_stepped_waits(void **state)
 {
@@ -492,6 +511,7 @@ static void utc_is_no_surer_than_its_anchors_agree(void **state)
     for (int i = 0; i < 3; i++) {
         assert_true(fabs((double)(t.utc_minus_ns - said[i])) + 100 <= t.utc_bound_ns);
     }
+    assert_true(fabs(c->steer - (double)t.utc_minus_ns * 1e-9 / 100) < 1e-15); /* over 100 s */
     now.ns += 10 * NS_PER_S; /* fleet time runs free: less is sure with every second */
     const double before = t.utc_bound_ns;
     anchor_tick(c, now);
@@ -549,7 +569,7 @@ static void steering_is_followed(void **state)
 {
     static const double ppbs[] = {120, -400, 501, -5000, 0};
 
-    for (size_t i = 0; i < sizeof ppbs / sizeof ppbs[0]; i++) {
+    for (size_t i = 0; i < sizeof(ppbs) / sizeof(ppbs[0]); i++) {
         struct clock *c = tracking_member();
         const bool followed = i < 2;
         const struct clock_map before = c->map;
@@ -582,6 +602,7 @@ int main(void)
         cmocka_unit_test(a_small_step_is_a_step),
         cmocka_unit_test(utc_is_as_old_as_its_measurement),
         cmocka_unit_test(utc_of_a_peer_is_as_sure_as_the_edge),
+        cmocka_unit_test(utc_of_a_peer_stays_while_the_map_moves),
         cmocka_unit_test(utc_of_a_peer_that_stepped_waits),
         cmocka_unit_test(utc_is_no_surer_than_its_anchors_agree),
         cmocka_unit_test(few_hosts_move_no_utc),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/prng.h"
 #include "core/clock/clock_private.h"
 
 static struct nic_time now;
@@ -291,6 +292,118 @@ static void a_path_is_no_shorter_while_rates_differ(void **state)
     (void)state;
 }
 
+/* A peer's clock steps by 60 us while a path is new. Who goes by packets there of before the step and packets back of after it
+ * finds a path that takes less than nothing; behind one that is too short, a queue could explain either side. */
+static void a_path_takes_no_less_than_nothing(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+    const int64_t from = now.ns;
+
+    hear(c, 0);
+    clock_edge_repath(c, now, 0, 0);
+    while (now.ns - from < 6 * NS_PER_S) {
+        now.ns += 100 * NS_PER_MS;
+        hear(c, 0);
+        const int64_t at = now.ns - 50 * NS_PER_MS, since = now.ns - from;
+        const struct clock_point there = {.forward = true,
+                                          .local = {at},
+                                          .remote = {at + 5000 - (since <= NS_PER_S ? 60000 : 0)}};
+        const struct clock_point back = {
+            .local = {at + 40 * NS_PER_MS},
+            .remote = {at + 40 * NS_PER_MS - 5000 - (since < NS_PER_S ? 60000 : 0)}};
+        c->now = now;
+        clock_on_point(c, now, &there);
+        clock_on_point(c, now, &back);
+        edge_track(c, e, now);
+        assert_true(!e->paths[0].known || e->paths[0].m_ns > 4000);
+    }
+    assert_true(e->paths[0].known);
+    clock_free(c);
+    (void)state;
+}
+
+/* Nor does it by a density with a narrow middle and long tails, whose single steps are far too long. */
+static void a_wide_density_makes_no_path_shorter_than_nothing(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+
+    noise_found(&c->noise, 40000);
+    for (int i = 0; i < NOISE_ZERO; i++) {
+        c->noise.score[i] = -1e-4;
+    }
+    c->noise.info = 1e-9;
+    e->paths[0] = (struct path){.known = true, .m_ns = 9000, .info = c->noise.info};
+    e->level_known = true;
+    hear(c, 0);
+    exchange(c, now.ns - 50 * NS_PER_MS, 0);
+    edge_track(c, e, now);
+    print_message("9000 ns, then %.0f\n", e->paths[0].m_ns);
+    assert_true(e->paths[0].known && e->paths[0].m_ns < 9000);
+    assert_true(e->paths[0].m_ns >= -3 * c->config.stamp_noise_ns);
+    clock_free(c);
+    (void)state;
+}
+
+/* The first line through stamps may be of a rate that is far off: a delay below nothing isn't one. */
+static void a_fit_tells_no_delay_below_nothing(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+
+    c->phase = CLOCK_ACQUIRE;
+    hear(c, 0);
+    e->point_at = now;
+    for (int round = 0; round < 5 && c->phase == CLOCK_ACQUIRE; round++) {
+        c->now = now;
+        e->solved = (struct solved){.valid = true,
+                                    .local = now,
+                                    .remote = now,
+                                    .m_ns = {-50000},
+                                    .m_known = {true},
+                                    .sigma_ns = 10,
+                                    .noise_ns = 10};
+        acquire_round(c, now);
+    }
+    assert_int_equal(c->phase, CLOCK_TRACK);
+    assert_false(e->paths[0].known);
+    clock_free(c);
+    (void)state;
+}
+
+/* Two clocks that run alike meet behind full queues. Two seconds of packets that waited up to 5 ms tell less of a rate than what
+ * crystals are sold for: members that took each other's errors for rates would carry the fleet's to the end of a map's. */
+static void full_queues_tell_no_rate(void **state)
+{
+    double worst = 0;
+
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct clock *c = member();
+        struct prng p;
+        prng_init(&p, seed);
+        c->phase = CLOCK_ACQUIRE;
+        for (int tick = 0; tick < 60 && c->phase == CLOCK_ACQUIRE; tick++) {
+            now.ns += 50 * NS_PER_MS;
+            c->now = now;
+            hear(c, 0);
+            const int64_t at = now.ns - 40 * NS_PER_MS;
+            const struct clock_point there = {
+                .forward = true, .local = {at}, .remote = {at + (int64_t)(5e6 * prng_uniform(&p))}};
+            const struct clock_point back = {.local = {at + (int64_t)(5e6 * prng_uniform(&p))},
+                                             .remote = {at}};
+            clock_on_point(c, now, &there);
+            clock_on_point(c, now, &back);
+            acquire_round(c, now);
+            worst = fmax(worst, fabs(c->map.y));
+        }
+        clock_free(c);
+    }
+    print_message("a rate of 0 is taken for up to %.1f ppm\n", worst * 1e6);
+    assert_true(worst < 150e-6);
+    (void)state;
+}
+
 /* A neighbour that is back is 8 us away. That is known from the first packets both ways, and it stays known while both move
  * towards each other: no mean over seconds holds on to where it was. */
 static void who_is_back_is_where_its_packets_tell(void **state)
@@ -416,6 +529,10 @@ int main(void)
         cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
         cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
+        cmocka_unit_test(a_path_takes_no_less_than_nothing),
+        cmocka_unit_test(a_wide_density_makes_no_path_shorter_than_nothing),
+        cmocka_unit_test(a_fit_tells_no_delay_below_nothing),
+        cmocka_unit_test(full_queues_tell_no_rate),
         cmocka_unit_test(who_is_back_is_where_its_packets_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

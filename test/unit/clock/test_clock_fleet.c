@@ -110,7 +110,7 @@ static void fleet_time_never_runs_backwards_within_an_epoch(void **state)
     worlds[1].seconds = 24;
     worlds[2].parted_until_s = 10;
     worlds[2].seconds = 60;
-    for (size_t k = 0; k < sizeof worlds / sizeof worlds[0]; k++) {
+    for (size_t k = 0; k < sizeof(worlds) / sizeof(worlds[0]); k++) {
         const struct clock_world_config *g = &worlds[k];
         struct reader readers[40] = {0};
         struct clock_world *w = clock_world_new(g);
@@ -140,7 +140,7 @@ static void liars_are_named_and_move_nobody(void **state)
     static const enum clock_world_lie kinds[] = {LIE_COLLUDING, LIE_TWO_FACED, LIE_RANDOM,
                                                  LIE_OLDEST, LIE_DENIES};
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct clock_world_config g = small(20 + i);
         struct clock_world_result r;
         g.members = 60;
@@ -196,7 +196,7 @@ static void a_step_is_marked_and_cured(void **state)
 {
     static const double steps[] = {1e6, -1e6, 5e7};
 
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct clock_world_config g = small(30 + i);
         struct clock_world_result r;
         g.event_count = 1;

@@ -255,6 +255,12 @@ static void the_middle_of_those_in_step_counts(void **state)
          3,
          200,
          CLOCK_HOLDOVER},
+        {{900, 500, 700, 0}, {CLOCK_SYNCED, CLOCK_SYNCED, CLOCK_SYNCED}, 3, 700, CLOCK_SYNCED},
+        {{900, 800, 500, 400},
+         {CLOCK_SYNCED, CLOCK_SYNCED, CLOCK_SYNCED, CLOCK_SYNCED},
+         4,
+         500,
+         CLOCK_SYNCED},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -293,9 +299,38 @@ static void a_line_that_is_slewed_is_less_sure(void **state)
     assert_true(fabs(spread2_ns[1] - spread2_ns[0] - 100 * 100) < 1);
 }
 
+/* The host's clock goes back by three seconds. Its line of before is of other times: another epoch, and marked until the new one
+ * has been met. */
+static void a_host_whose_clock_goes_back_says_so(void **state)
+{
+    struct host_leaf leaf;
+    struct clock_terms t;
+    const int64_t step = -3 * NS_PER_S;
+
+    host_leaf_init(&leaf, 2, 100);
+    for (int tick = 0; tick < 30; tick++) {
+        read_nic(&leaf, 10 * NS_PER_S + tick * CLOCK_TICK_NS, 300, 600, 0, 0);
+    }
+    assert_true(host_leaf_terms(&leaf, &t) && t.status == CLOCK_SYNCED);
+    const uint32_t before = t.epoch;
+    for (int tick = 0; tick < 30; tick++) {
+        read_nic(&leaf, 12 * NS_PER_S + step + tick * CLOCK_TICK_NS, 300, 600, 0, -step);
+        assert_true(host_leaf_terms(&leaf, &t) && t.epoch == before + 1);
+        if (tick * CLOCK_TICK_NS < 250 * NS_PER_MS) {
+            assert_int_equal(t.status, CLOCK_DISRUPTED);
+        } else if (tick * CLOCK_TICK_NS > 350 * NS_PER_MS) {
+            assert_int_equal(t.status, CLOCK_SYNCED);
+        }
+        const struct clock_reading r = clock_terms_read(&t, (struct nic_time){t.line.r.ns});
+        assert_true(fabs((double)(r.time.ns - (t.line.r.ns - step))) <= r.hard_ns + 2);
+    }
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_host_whose_clock_goes_back_says_so),
         cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
         cmocka_unit_test(the_rate_between_two_reads_is_the_rate_of_now),
         cmocka_unit_test(narrow_brackets_tell_more_than_wide_ones),

@@ -441,7 +441,7 @@ static void a_liar_is_named_by_answers_and_far_off(void **state)
         {2000, CLOCK_STAMPS_SOFTWARE, 8, 0, true},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct clock *c = parked_peer(cases[i].level_ns, cases[i].stamps);
         struct clock_action action;
         assert_int_equal(is_named(c, 30, cases[i].against, cases[i].without, &action),

@@ -85,7 +85,6 @@ void world_comm_open(struct world *w)
 {
     struct traffic *t = &w->traffic[w->traffic_count];
     uint32_t open = 0;
-    int64_t number;
 
     for (uint32_t i = 0; i < w->traffic_count; i++) {
         open += w->traffic[i].open || w->traffic[i].ending;
@@ -95,7 +94,7 @@ void world_comm_open(struct world *w)
     }
     *t = (struct traffic){
         .used = true, .open = true, .group_max = world_below(w, 2) ? 1 : w->config.group_max};
-    number = sender_comm_open(w->sender, t->group_max);
+    int64_t number = sender_comm_open(w->sender, t->group_max);
     if (number < 0) {
         world_wrong(w, "no comm could be opened");
         return;
@@ -116,13 +115,12 @@ struct traffic *world_any_open(struct world *w)
 void world_app_open_there(struct world *w)
 {
     struct traffic *t = w->traffic_count > 0 ? &w->traffic[world_below(w, w->traffic_count)] : NULL;
-    int rc;
 
     if (t == NULL || (!t->open && !t->opened_there)) {
         return; /* an OPEN that comes late, of a comm closed long ago, is no news either */
     }
-    rc = ledger_comm_open(w->ledger, t->number, t->group_max); /* twice, now and then */
-    if (rc != (t->opened_there ? -EALREADY : 0)) {
+    int r = ledger_comm_open(w->ledger, t->number, t->group_max); /* twice, now and then */
+    if (r != (t->opened_there ? -EALREADY : 0)) {
         world_wrong(w, "OPEN not answered as it should be");
     }
     t->opened_there = true;
@@ -132,19 +130,18 @@ void world_app_send(struct world *w)
 {
     struct traffic *t = world_any_open(w);
     uint64_t message;
-    int rc;
 
     if (t == NULL || t->sent == t->count) {
         return;
     }
-    rc = sender_send(w->sender, w->now, t->number,
-                     &(struct sender_message){
-                         .size = t->sizes[t->sent], .tag = t->tags[t->sent], .cookie = t->sent},
-                     &message);
-    if (rc == -EAGAIN) {
+    int r = sender_send(w->sender, w->now, t->number,
+                        &(struct sender_message){
+                            .size = t->sizes[t->sent], .tag = t->tags[t->sent], .cookie = t->sent},
+                        &message);
+    if (r == -EAGAIN) {
         return;
     }
-    if (rc != 0 || message != t->sent) {
+    if (r != 0 || message != t->sent) {
         world_wrong(w, "a send was refused");
     }
     t->sent++;
@@ -227,7 +224,6 @@ void world_app_post(struct world *w)
     struct ledger_receive receive = {.staged = world_below(w, 8) == 0 && !is_fenced(w)};
     struct ledger_copy copy;
     uint64_t first;
-    int rc;
 
     if (t == NULL || !t->opened_there || t->posted == t->count ||
         (t->lazy && w->chaos && world_below(w, 15) != 0)) {
@@ -243,8 +239,8 @@ void world_app_post(struct world *w)
         receive.buffers[i] = (struct ledger_buffer){
             .data = address_of(t->buffers[place]), .size = size + more, .tag = t->post_tags[place]};
     }
-    rc = ledger_post(w->ledger, w->now, t->number, &receive, &first, &copy);
-    if (rc != 0 || first != t->posted) {
+    int r = ledger_post(w->ledger, w->now, t->number, &receive, &first, &copy);
+    if (r != 0 || first != t->posted) {
         world_wrong(w, "a receive was refused");
         return;
     }

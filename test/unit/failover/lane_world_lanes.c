@@ -228,7 +228,7 @@ void world_pump(struct world *w)
     struct sender_chunk chunk;
     struct lane_chunk header;
     uint32_t usable = 0;
-    int rc;
+    int r;
 
     for (uint32_t i = 0; i < LANES; i++) {
         usable |= sender_open(w, i) && w->conns[i].count < FRAMES - 1 ? 1u << i : 0;
@@ -242,8 +242,8 @@ void world_pump(struct world *w)
         if (!((usable & ~chunk.not_on) >> lane & 1)) {
             continue;
         }
-        rc = sender_bind(w->sender, w->now, &chunk, lane, &header);
-        if (rc != 0) {
+        r = sender_bind(w->sender, w->now, &chunk, lane, &header);
+        if (r != 0) {
             world_wrong(w, "a chunk could not be bound");
             return;
         }
@@ -379,7 +379,6 @@ void world_deliver(struct world *w, uint32_t lane)
     struct frame *f = &c->frames[c->head];
     struct ledger_target target;
     struct ledger_copy copy;
-    enum ledger_verdict verdict;
 
     if (c->count == 0 || !receiver_open(w, lane) || cut_there(w, lane)) {
         return;
@@ -388,9 +387,9 @@ void world_deliver(struct world *w, uint32_t lane)
         deliver_written(w, lane);
         return;
     }
-    verdict = f->begun
-                  ? ledger_target(w->ledger, lane, w->lines[lane].epoch, &target)
-                  : ledger_begin(w->ledger, w->now, lane, w->lines[lane].epoch, &f->chunk, &target);
+    enum ledger_verdict verdict =
+        f->begun ? ledger_target(w->ledger, lane, w->lines[lane].epoch, &target)
+                 : ledger_begin(w->ledger, w->now, lane, w->lines[lane].epoch, &f->chunk, &target);
     if (verdict != LEDGER_OK) {
         world_wrong(w, "the ledger refused a chunk");
         return;
@@ -413,7 +412,6 @@ void world_deliver(struct world *w, uint32_t lane)
 void world_report(struct world *w)
 {
     struct message_back back = {.post = false};
-    struct traffic *t;
     int lane, any;
 
     if (world_any_lane_there(w) < 0) {
@@ -432,7 +430,7 @@ void world_report(struct world *w)
         }
         world_send_back(w, (uint32_t)lane, &back);
     }
-    t = world_any_open(w); /* POSTs may be lost, too: again */
+    struct traffic *t = world_any_open(w); /* POSTs may be lost, too: again */
     if (t != NULL && world_below(w, 8) == 0 && t->opened_there &&
         (t->group_max > 1 || is_fenced(w))) {
         world_posts_send(w, t);
@@ -443,12 +441,11 @@ void world_hear(struct world *w, uint32_t lane)
 {
     struct conn *c = &w->conns[lane];
     struct sender_acked acked;
-    struct message_back back;
 
     if (c->back_count == 0 || cut_back(w, lane)) {
         return;
     }
-    back = c->back[c->back_head];
+    struct message_back back = c->back[c->back_head];
     c->back_head = (c->back_head + 1) % REPORTS;
     c->back_count--;
     if (!sender_open(w, lane)) {

@@ -361,6 +361,37 @@ static void test_black_hole(void **state)
     }
 }
 
+/* In a fenced set nothing leaves a lane that is only doubted: one that is silent beside others is given up after 2 D. A peer that
+ * stands still, or all ways dead at once, are no cause for haste. */
+static void test_black_hole_of_a_fenced_set(void **state)
+{
+    struct world *w = start(true);
+    const int64_t from = w->now;
+
+    watch_fenced(w->watch);
+    w->paths[1].dead = true;
+    run(w, 60 * NS_PER_MS);
+    assert_true(w->suspect_at[1] > from);
+    assert_int_equal(closes(w), 0);
+    run(w, 100 * NS_PER_MS); /* this sender sends what was doubted elsewhere: 2 D from then on */
+    assert_true(w->closes[1] > 0);
+    assert_int_equal(closes(w), w->closes[1]); /* it alone */
+    w->paths[1].dead = false;
+    run(w, 2 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    const uint32_t before = closes(w);
+    w->peer_stopped = true;
+    run(w, 900 * NS_PER_MS);
+    w->peer_stopped = false;
+    run(w, NS_PER_S);
+    for (int i = 0; i < 4; i++) {
+        w->paths[i].dead = true;
+    }
+    run(w, 900 * NS_PER_MS);
+    assert_int_equal(closes(w), before);
+    end(w);
+}
+
 static void test_black_hole_of_a_nic(void **state)
 {
     struct world *w = start(true);
@@ -400,7 +431,7 @@ static void test_shared_fate(void **state)
 static void test_mistakes(void **state)
 {
     struct world *w = start(true);
-    uint32_t doubts, mistakes, before;
+    uint32_t doubts, mistakes;
 
     for (int i = 0; i < 20; i++) {
         w->paths[i % 3].dead = true;
@@ -413,7 +444,7 @@ static void test_mistakes(void **state)
     assert_true(doubts > 0 && doubts == mistakes &&
                 doubts < 10); /* 70 ms were too short for most */
     assert_int_equal(closes(w), 0);
-    before = w->doubles;
+    uint32_t before = w->doubles;
     run(w, 30 * NS_PER_S); /* it forgets */
     w->paths[0].dead = true;
     run(w, 70 * NS_PER_MS);
@@ -425,13 +456,12 @@ static void test_one_flap(void **state)
 {
     struct world *w = start(true);
     struct watch_lane lane;
-    int64_t up;
 
     carrier(w, false, 2);
     assert_int_equal(watch_carriers(w->watch, at(w)), 8); /* at once */
     run(w, 3 * NS_PER_S);
     carrier(w, true, 2);
-    up = w->now;
+    int64_t up = w->now;
     do {
         turn(w, NS_PER_MS);
         watch_lane_get(w->watch, at(w), 0, &lane);
@@ -459,7 +489,6 @@ static void test_nobody_stands_still_for_a_trial(void **state)
 {
     struct world *w = start(true);
     struct watch_lane lane;
-    int64_t up;
 
     (void)state;
     w->far_ns = 50 * NS_PER_MS;
@@ -467,7 +496,7 @@ static void test_nobody_stands_still_for_a_trial(void **state)
     carrier(w, false, 2);
     run(w, 3 * NS_PER_S);
     carrier(w, true, 2);
-    up = w->now;
+    int64_t up = w->now;
     do {
         turn(w, NS_PER_MS);
         assert_true(carried(w) >= 1);
@@ -483,7 +512,6 @@ static void test_nobody_stands_still_for_a_trial(void **state)
 static void test_which_path_back(void **state)
 {
     struct world *w = start(true);
-    uint32_t connects;
 
     (void)state;
     watch_on_lost(w->watch, at(w), 1, w->paths[1].epoch, LANE_REASON_RESET);
@@ -505,7 +533,7 @@ static void test_which_path_back(void **state)
     assert_true(w->connects[0] > 2);
     assert_int_equal(w->same_path[0], 1);
     /* And one that can't be had again isn't tried for ever. */
-    connects = w->connects[0];
+    uint32_t connects = w->connects[0];
     carrier(w, false, 3);
     w->paths[0].dead = true;
     carrier(w, true, 3);
@@ -685,6 +713,7 @@ int main(void)
         cmocka_unit_test(test_goodbye_is_no_failure),
         cmocka_unit_test(test_hint),
         cmocka_unit_test(test_black_hole),
+        cmocka_unit_test(test_black_hole_of_a_fenced_set),
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/finding/finding.h"
+#include "core/link/verbs_port.h"
 
 static const char *nic_name(void *context, struct nic_id nic)
 {
@@ -140,6 +141,16 @@ static void what_of_every_kind(void **state)
         {FINDING_LINK_SPEED, {400, 200, 4, 4}, "link speed went from 400 to 200 Mbit/s"},
         {FINDING_LINK_ERRORS, {7, 60}, "link has 7 errors within 60 s"},
         {FINDING_NIC_GONE, {0}, "NIC is gone"},
+        {FINDING_RDMA_PORT, {VERBS_V1_ONLY}, "RDMA port has GIDs of RoCE v1 only"},
+        {FINDING_RDMA_PORT, {VERBS_MTU, 1024, 4096}, "MTU of the RDMA port is 1024, expected 4096"},
+        {FINDING_RDMA_PORT,
+         {VERBS_CABLE, 12},
+         "RDMA port has 12 errors of its cable within a minute"},
+        {FINDING_RDMA_PORT,
+         {VERBS_GID_MOVED, 6, 5},
+         "GID of the RDMA port moved from index 5 to 6"},
+        {FINDING_RDMA_PORT, {-1}, "RDMA port has a trouble of a newer agent"},
+        {FINDING_RDMA_PORT, {99}, "RDMA port has a trouble of a newer agent"},
         {FINDING_PATH_DEAD, {0, 1, 1}, "silent black hole"},
         {FINDING_PATH_DEAD, {1, 1, 1}, "silent black hole (1 probe proven lost)"},
         {FINDING_PATH_DEAD,
@@ -338,7 +349,7 @@ static void numbers_of_later_versions(void **state)
 
     assert_string_equal(finding_kind_word(FINDING_KIND_COUNT), "unknown");
     assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
-    assert_string_equal(finding_advice_text(ADVICE_CHECK_SIZE + 1), "");
+    assert_string_equal(finding_advice_text(ADVICE_CHECK_RDMA + 1), "");
     assert_string_equal(finding_advice_text(UINT32_MAX), "");
     finding_init(&f, FINDING_NONE, (struct mono){5});
     f.kind = FINDING_KIND_COUNT + 5;

@@ -384,7 +384,6 @@ static void it_begins_and_ends(void **state)
 static void liars_accuse_nobody_else(void **state)
 {
     struct locate_case cases[INQUIRY_KNOWN];
-    uint64_t refused;
 
     world_new(4, 30, 3, 4);
     w.liar = 7;
@@ -395,7 +394,7 @@ static void liars_accuse_nobody_else(void **state)
     }
     w.liar = UINT32_MAX;
     pass(200);
-    refused = inquiry_refused(w.q);
+    uint64_t refused = inquiry_refused(w.q);
     for (uint32_t h = 8; h < 30; h++) {
         tell(h, 3600000);
         tell(h, -3600000);

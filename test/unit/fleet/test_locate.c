@@ -373,13 +373,11 @@ static void a_path_that_moved_has_no_past(void **state)
 /* Every host that sees the fault gives it one number. */
 static void hosts_agree_on_its_number(void **state)
 {
-    uint64_t number;
-
     (void)state;
     fabric_new(9, 3, 3, HOST_NONE);
     play(3, none);
     play(0.8, leaf_0_to_spine_1);
-    number = locate_case_get(f.locate, 0)->number;
+    uint64_t number = locate_case_get(f.locate, 0)->number;
     fabric_new(9, 3, 3, (struct host_id){0});
     for (uint32_t p = 0; p < f.count; p++) {
         if (f.ways[p].from != 0 && f.ways[p].to != 0 && f.ways[p].from != 3) {

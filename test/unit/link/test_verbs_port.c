@@ -81,6 +81,7 @@ static void down_and_gone_are_told_once(void **state)
     expect(VERBS_EVENT_TROUBLE, VERBS_GONE, 0, 0);
     look(1);
     expect_nothing();
+    assert_int_equal(port.since.ns, facts.at.ns - NS_PER_S);
     facts.present = true;
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_GONE, 0, 0);
@@ -104,12 +105,22 @@ static void an_index_that_moved_while_it_was_down_is_told(void **state)
     facts.gid_index = 5;
     look(1);
     expect(VERBS_EVENT_TROUBLE_END, VERBS_DOWN, 0, 0);
-    expect_at(VERBS_EVENT_GID_MOVED, 3, 5);
+    expect(VERBS_EVENT_TROUBLE, VERBS_GID_MOVED, 5, 3);
+    look(3000); /* people have an hour to hear of it */
+    expect_nothing();
+    look(600);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_GID_MOVED, 5, 3);
+    facts.gid_index = 6;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_GID_MOVED, 6, 5);
+    facts.gid_index = 5;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_GID_MOVED, 5, 5); /* it is back */
     facts.gid[0] = 9;
     look(1);
     expect_at(VERBS_EVENT_GID_CHANGED, 5, 5);
     expect_nothing();
-    assert_int_equal(port.gid_moves, 2);
+    assert_int_equal(port.gid_moves, 4);
 }
 
 static void the_wrong_type_is_not_the_same_as_none(void **state)
@@ -199,6 +210,27 @@ static void a_subnet_manager_may_be_missing_or_another(void **state)
     expect_nothing();
 }
 
+/* Who doesn't drain keeps the newest: each went down and came up again, with its own time. */
+static void what_nobody_drains_is_dropped_from_the_oldest(void **state)
+{
+    (void)state;
+    start();
+    for (int i = 0; i < VERBS_MESSAGE_MAX; i++) { /* twice as many as there is room for */
+        facts.active = facts.linked = false;
+        look(1);
+        facts.active = facts.linked = true;
+        look(1);
+    }
+    const int64_t last = facts.at.ns;
+    struct verbs_port_message m;
+    for (int i = VERBS_MESSAGE_MAX - 1; i >= 0; i--) {
+        assert_true(verbs_port_next_message(&port, &m));
+        assert_int_equal(m.at.ns, last - i * NS_PER_S);
+        assert_int_equal(m.event, i % 2 == 0 ? VERBS_EVENT_TROUBLE_END : VERBS_EVENT_TROUBLE);
+    }
+    expect_nothing();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_smaller_mtu_is_at_odds),
         cmocka_unit_test(errors_of_the_cable_count_by_the_minute),
         cmocka_unit_test(a_subnet_manager_may_be_missing_or_another),
+        cmocka_unit_test(what_nobody_drains_is_dropped_from_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

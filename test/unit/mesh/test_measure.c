@@ -73,6 +73,11 @@ static void more_than_the_limits_is_refused(void **state)
     assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
     w.packets = 128;
     assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    w.ports = 2;
+    w.packets = 65;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
+    w.packets = 64;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
 }
 
 /* Paced, all paths in turn, and no burst by who comes late. */

@@ -125,7 +125,7 @@ static void quantiles_are_close(void **state)
         values[i] = 2000 + (int64_t)(prng_exponential(&p) * 3000);
         delay_add(&w, (struct mono){i * 10 * NS_PER_MS}, span_s(10), values[i]);
     }
-    qsort(values, 500, sizeof values[0], compare);
+    qsort(values, 500, sizeof(values[0]), compare);
     assert_int_equal(delay_quantile(&w, 0), values[0]);
     assert_int_equal(delay_quantile(&w, 1), values[499]);
     for (int q = 10; q <= 99; q += 10) {
@@ -150,6 +150,19 @@ struct delays {
 };
 
 /* 2.5 pairs a second, as a path gets them. */
+/* How much longer the slow ones of the last took than the quickest: half of them at least must have come. */
+static void spread_is_of_nine_in_ten(void **state)
+{
+    static struct delay_window w;
+
+    delay_init(&w, (struct mono){0});
+    for (int64_t i = 0; i < DELAY_SPREAD; i++) {
+        assert_true((delay_spread(&w) == INT64_MIN) == (i < DELAY_SPREAD / 2));
+        delay_add(&w, (struct mono){i * NS_PER_MS}, span_s(10), 5000 + 10 * (i * 7 % DELAY_SPREAD));
+    }
+    assert_int_equal(delay_spread(&w), 10 * (DELAY_SPREAD * 9 / 10));
+}
+
 static void feed(struct delays *d, double seconds)
 {
     for (const int64_t end = d->now + (int64_t)(seconds * 1e9); d->now < end;
@@ -248,6 +261,7 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_in_time),
         cmocka_unit_test(loss_ends),
         cmocka_unit_test(quantiles_are_close),
+        cmocka_unit_test(spread_is_of_nine_in_ten),
         cmocka_unit_test(a_shift_is_likely_and_ends),
         cmocka_unit_test(queues_are_no_shift),
         cmocka_unit_test(clocks_that_wander_are_no_shift),

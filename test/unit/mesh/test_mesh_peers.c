@@ -32,7 +32,7 @@ static void choose_all(const struct mesh_fleet *f, bool ret[COUNT][COUNT])
 {
     struct peer_choice choices[256];
 
-    memset(ret, 0, sizeof edges);
+    memset(ret, 0, sizeof(edges));
     for (uint32_t i = 0; i < f->peer_count; i++) {
         const uint32_t count = peers_choose(f, i, 16, 20, choices, 256);
         for (uint32_t k = 0; k < count && choices[k].rank == 0; k++) {
@@ -62,13 +62,13 @@ static void symmetric_bounded_and_connected(void **state)
     }
     for (uint32_t round = 0; round < 6; round++) {
         bool next[COUNT];
-        memcpy(next, reached, sizeof next);
+        memcpy(next, reached, sizeof(next));
         for (uint32_t i = 0; i < COUNT; i++) {
             for (uint32_t j = 0; j < COUNT && reached[i]; j++) {
                 next[j] = next[j] || edges[i][j];
             }
         }
-        memcpy(reached, next, sizeof reached);
+        memcpy(reached, next, sizeof(reached));
     }
     for (uint32_t i = 1; i < COUNT; i++) {
         count += reached[i];
@@ -92,11 +92,10 @@ static void change_is_local(void **state)
 {
     static bool after[COUNT][COUNT];
     const struct mesh_fleet f = fleet(HOSTS);
-    struct mesh_fleet less;
     uint32_t changed = 0;
 
     choose_all(&f, edges);
-    less = fleet(HOSTS - 1); /* the last host leaves */
+    struct mesh_fleet less = fleet(HOSTS - 1); /* the last host leaves */
     choose_all(&less, after);
     for (uint32_t i = 0; i < COUNT - NICS; i++) {
         bool differs = false;

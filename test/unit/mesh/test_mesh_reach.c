@@ -118,6 +118,41 @@ static void a_hop_counts_where_it_was_asked(void **state)
     assert_int_equal(unmatched(), 6);
 }
 
+/* Ways from before a restart, out of a file: whole, or not at all. */
+static void what_is_saved_wrong_is_not_taken(void **state)
+{
+    static const uint8_t router[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 1, 2, 3};
+    const int edge = edge_to(1);
+    struct mesh_edge *e = &m->edges[edge];
+    struct mesh_saved_edge good, bad, back;
+
+    memset(&good, 0, sizeof(good));
+    good.peer.index = 1;
+    good.path_count = 2;
+    for (uint8_t p = 0; p < 2; p++) {
+        good.ports[p] = (uint16_t)(PORT_BASE + 5 + p);
+        good.hop_counts[p] = 1;
+        memcpy(good.hops[p][0], router, sizeof(router));
+    }
+    const uint8_t before = e->path_count;
+    const uint16_t port = e->out[0].half.port;
+    for (int what = 0; what < 5; what++) {
+        bad = good;
+        bad.path_count = what == 0 ? 0 : what == 1 ? m->config.path_limit + 1 : 2;
+        bad.ports[1] = what == 2   ? PORT_BASE - 1
+                       : what == 3 ? PORT_BASE + MESH_PORT_COUNT
+                                   : bad.ports[1];
+        bad.hop_counts[1] = what == 4 ? MESH_HOP_MAX + 1 : 1;
+        mesh_restore_edge(m, now, &bad);
+        assert_int_equal(e->path_count, before);
+        assert_int_equal(e->out[0].half.port, port);
+    }
+    mesh_restore_edge(m, now, &good);
+    assert_true(mesh_save_edge(m, edge, &back));
+    assert_memory_equal(&back, &good, sizeof(good));
+    assert_true(e->out[0].signature != 0 && e->out[0].signature == e->out[1].signature);
+}
+
 /* Slow is what is seen here alone: the way back and others' ways to this NIC keep their pace. */
 static void feed(uint8_t path, uint32_t peer, enum finding_direction direction, int64_t owd_ns)
 {
@@ -187,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_least_hop_limit_that_reached_the_peer_counts),
         T(a_hop_counts_where_it_was_asked),
+        T(what_is_saved_wrong_is_not_taken),
         T(one_slow_path_is_told_and_its_end),
         T(what_the_way_back_or_others_share_is_not_the_path),
     };

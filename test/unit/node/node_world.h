@@ -127,12 +127,12 @@ static inline void world_address(uint8_t *address, uint32_t tier, uint32_t numbe
 static inline void world_init(struct world *w, uint64_t seed, uint32_t host_count,
                               uint32_t nic_count)
 {
-    memset(w, 0, sizeof *w);
+    memset(w, 0, sizeof(*w));
     prng_init(&w->prng, seed);
     w->host_count = host_count;
     w->nic_count = nic_count;
     w->spine_count = WORLD_SPINES;
-    w->heap = calloc(WORLD_PACKETS, sizeof *w->heap);
+    w->heap = calloc(WORLD_PACKETS, sizeof(*w->heap));
     for (uint32_t h = 0; h < host_count; h++) {
         for (uint32_t i = 0; i < nic_count; i++) {
             w->peers[h * nic_count + i] = (struct mesh_peer){.nic = {h * nic_count + i},
@@ -290,7 +290,7 @@ static inline void world_digest(struct world_host *h, const struct node_action *
     const uint8_t *bytes = (const uint8_t *)a;
     uint64_t word;
 
-    for (size_t i = 0; i + 8 <= sizeof *a; i += 8) {
+    for (size_t i = 0; i + 8 <= sizeof(*a); i += 8) {
         memcpy(&word, bytes + i, 8);
         h->digest = hash_u64(h->digest, word);
     }

@@ -53,7 +53,7 @@ static void print_findings(void)
 
     for (uint32_t h = 0; h < w.host_count; h++) {
         for (uint32_t i = 0; i < w.hosts[h].finding_count; i++) {
-            finding_text(&w.hosts[h].findings[i].finding, NULL, text, sizeof text);
+            finding_text(&w.hosts[h].findings[i].finding, NULL, text, sizeof(text));
             printf("%6.3f host %u: %s\n", (double)w.hosts[h].findings[i].at / 1e9, h, text);
         }
     }
@@ -678,7 +678,7 @@ static void who_is_out_of_step_for_a_minute_is_said(void **state)
         }
         assert_true(host->finding_count > 0);
         const struct finding *f = &host->findings[host->finding_count - 1].finding;
-        finding_text(f, NULL, text, sizeof text);
+        finding_text(f, NULL, text, sizeof(text));
         assert_int_equal(f->kind, FINDING_CLOCK_ASTRAY);
         assert_int_equal(f->from_host.index, 2);
         assert_non_null(strstr(text, "host 2: clock has not been in step with the fleet for 6"));
@@ -727,20 +727,18 @@ static void one_seed_one_history(void **state)
         }
         world_done(&w);
     }
-    assert_memory_equal(digest[0], digest[1], 4 * sizeof digest[0][0]);
+    assert_memory_equal(digest[0], digest[1], 4 * sizeof(digest[0][0]));
 }
 
 /* A restarted agent that kept what it knew is useful at once. */
 static void a_restart_is_warm(void **state)
 {
     struct clock_terms terms;
-    uint8_t *bytes;
-    size_t size;
 
     start_all(12, 6, 2, true);
     world_run(&w, 40 * NS_PER_S);
-    size = node_saved_size(w.hosts[2].node);
-    bytes = malloc(size);
+    size_t size = node_saved_size(w.hosts[2].node);
+    uint8_t *bytes = malloc(size);
     node_save(w.hosts[2].node, world_mono(&w, 2), bytes);
     w.hosts[2].node = node_free(w.hosts[2].node);
     world_run(&w, NS_PER_S);

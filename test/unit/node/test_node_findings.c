@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "core/link/verbs_port.h"
 #include "node_kit.h"
 
 static struct finding said[512];
@@ -106,6 +107,38 @@ static void links_open_update_and_close(void **state)
         assert_int_equal(node_finding_get(node, 0)->from.index, 0);
         assert_null(node_finding_get(node, 1));
     }
+}
+
+/* A port beside one of our NICs is that NIC's; others are the host's. Each trouble is one finding, however often it is told. */
+static void troubles_of_rdma_ports_open_and_close(void **state)
+{
+    const struct node_verbs of_nic = {
+        .local = 1, .trouble = VERBS_MTU, .has = 1, .found = 1024, .expected = 4096};
+    const struct node_verbs of_host = {.local = UINT32_MAX, .trouble = VERBS_NO_MANAGER, .has = 1};
+
+    (void)state;
+    kit_start();
+    for (int i = 0; i < 2; i++) {
+        node_on_verbs(node, now, &of_nic);
+        listen_to_it();
+        assert_int_equal(said_count, 1 - i);
+    }
+    node_on_verbs(node, now, &of_host);
+    listen_to_it();
+    assert_int_equal(said[0].kind, FINDING_RDMA_PORT);
+    assert_int_equal(said[0].suspect.kind, ELEMENT_HOST);
+    assert_int_equal(said[0].suspect.a.number, 0);
+    assert_true(nic_id_equal(said[0].from, NIC_NONE));
+    assert_int_equal(node_finding_count(node), 2);
+    const struct finding *f = node_finding_get(node, 0);
+    assert_int_equal(f->suspect.kind, ELEMENT_NIC);
+    assert_int_equal(f->from.index, 1);
+    assert_int_equal(f->numbers[1], 1024);
+    assert_int_equal(f->numbers[2], 4096);
+    node_on_verbs(node, now, &(struct node_verbs){.local = 1, .trouble = VERBS_MTU});
+    listen_to_it();
+    assert_int_equal(said[0].phase, FINDING_CLOSED);
+    assert_int_equal(node_finding_count(node), 1);
 }
 
 static void a_nic_that_is_gone_has_no_link_that_is_down(void **state)
@@ -759,6 +792,7 @@ int main(void)
 #define T(f) cmocka_unit_test_teardown(f, kit_end)
     const struct CMUnitTest tests[] = {
         T(links_open_update_and_close),
+        T(troubles_of_rdma_ports_open_and_close),
         T(a_nic_that_is_gone_has_no_link_that_is_down),
         T(a_disrupted_clock_is_said_once),
         T(liars_and_asymmetry_are_each_their_own),

@@ -93,7 +93,6 @@ static void a_clock_that_begins_anew_starts_afresh(void **state)
     struct page_maker maker;
     struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
     struct clock_terms terms = terms_of(&line);
-    struct clock_page_reading r;
     const int64_t later = 2 * NS_PER_S;
 
     page_maker_init(&maker);
@@ -104,7 +103,7 @@ static void a_clock_that_begins_anew_starts_afresh(void **state)
     page_maker_update(&maker, &terms, (struct mono){later});
     maker.page.terms.magic = CLOCK_PAGE_MAGIC;
     assert_int_equal(clock_page_at(&maker.page.terms, later - 1, later).status, CLOCK_PAGE_UNKNOWN);
-    r = clock_page_at(&maker.page.terms, later + 5, later + 5);
+    struct clock_page_reading r = clock_page_at(&maker.page.terms, later + 5, later + 5);
     assert_true(r.estimate_ns == 9 * NS_PER_S + 5);
     terms.status = CLOCK_UNKNOWN;
     page_maker_update(&maker, &terms, (struct mono){later + 5});
@@ -435,11 +434,10 @@ static void a_guard_pass_keeps_the_line(void **state)
     struct page_maker maker;
     struct clock_line line = {.r = {NS_PER_S}, .x_ns = 5 * NS_PER_S, .until = {NS_PER_S}};
     struct clock_terms terms = terms_of(&line);
-    struct clock_page before;
 
     page_maker_init(&maker);
     page_maker_update(&maker, &terms, (struct mono){NS_PER_S});
-    before = maker.page;
+    struct clock_page before = maker.page;
     terms.guarded = true;
     terms.guard.ns = NS_PER_S + 5;
     page_maker_update(&maker, &terms, (struct mono){NS_PER_S + 5 * NS_PER_MS});

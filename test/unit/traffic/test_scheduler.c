@@ -115,13 +115,12 @@ static void test_brown_out(void **state)
     static struct queue queues[LANES];
     struct scheduler s;
     int64_t now = 0;
-    double share;
 
     begin(&s, queues, 1.25);
     (void)play(&s, queues, &now, 20 * NS_PER_MS);
     queues[2].rate = 0.125; /* one link at 10 % */
     (void)play(&s, queues, &now, 100 * NS_PER_MS);
-    share = (double)play(&s, queues, &now, 100 * NS_PER_MS) / (3.1 * 1.25 * 100e6);
+    double share = (double)play(&s, queues, &now, 100 * NS_PER_MS) / (3.1 * 1.25 * 100e6);
     assert_true(share >= 0.93);
     assert_true((double)queues[2].bytes <= (0.1 / 3.1 + 0.01) * 3.1 * 1.25 * 100e6 + 10 * CHUNK);
     queues[2].rate = 1.25; /* and back: it is noticed */
@@ -197,7 +196,6 @@ static void test_waits_for_the_best(void **state)
     struct scheduler_choice choice = {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}};
     struct scheduler s;
     int64_t now = 0;
-    int lane;
 
     begin(&s, queues, 1.25);
     queues[3].rate = 0.05;
@@ -215,7 +213,7 @@ static void test_waits_for_the_best(void **state)
         now += NS_PER_MS;
         acks(&s, &queues[3], 3, now);
     }
-    lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice);
+    int lane = scheduler_pick(&s, (struct mono){now}, CHUNK, &choice);
     assert_int_equal(lane, 3);
     put(&s, &queues[3], 3, now);
     assert_int_equal(scheduler_pick(&s, (struct mono){now}, CHUNK, &choice), -1);

@@ -140,7 +140,8 @@ static void credit_begin(struct credit *c)
     credit_on_rtt(c, span_ns(-5));
 }
 
-static double mean_ns; /* of what delays chunks, wherever */
+static double mean_ns;     /* of what delays chunks, wherever */
+static uint32_t receivers; /* of each sender */
 
 /* An interval of 10 ms; what each may have on its way after it. */
 static uint64_t interval(struct credit *c, uint32_t senders, double share, int64_t queue_ns,
@@ -156,6 +157,7 @@ static uint64_t interval(struct credit *c, uint32_t senders, double share, int64
                                           .noise_ns = noise_ns,
                                           .chunk = 1000,
                                           .comms = 1,
+                                          .receivers = receivers,
                                           .first = true};
         credit_on_arrivals(c, now, &a);
     }
@@ -197,6 +199,31 @@ static void three_intervals_in_a_row_begin_it(void **state)
     assert_true(interval(&c, 2, 1, 60000, 0) == CREDIT_UNLIMITED); /* half of it is left: 30 us */
     assert_true(interval(&c, 2, 1, 60000, 0) == CREDIT_UNLIMITED);
     assert_true(interval(&c, 2, 1, 60000, 0) != CREDIT_UNLIMITED);
+}
+
+/* Four senders: what each has of its own link for us adds up to one link, two, or, as nobody tells, to four. */
+static void senders_that_have_others_to_serve_are_no_incast(void **state)
+{
+    static const struct {
+        uint32_t receivers;
+        bool limited;
+    } cases[] = {{4, false}, {3, false}, {2, true}, {1, true}, {0, true}};
+    struct credit c;
+
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        receivers = cases[k].receivers;
+        credit_begin(&c);
+        for (int i = 0; i < 9; i++) {
+            (void)interval(&c, 4, 1, 60000, 0);
+        }
+        assert_true((credit_window(&c) != CREDIT_UNLIMITED) == cases[k].limited);
+    }
+    receivers = 4; /* limits end with what they were for */
+    for (int i = 0; i < 12; i++) {
+        (void)interval(&c, 4, 1, 60000, 0);
+    }
+    assert_true(credit_window(&c) == CREDIT_UNLIMITED);
+    receivers = 0;
 }
 
 static void the_window_is_what_the_link_needs(void **state)
@@ -578,6 +605,7 @@ int main(void)
         cmocka_unit_test(classes_are_marked),
         cmocka_unit_test(the_window_follows_the_target),
         cmocka_unit_test(three_intervals_in_a_row_begin_it),
+        cmocka_unit_test(senders_that_have_others_to_serve_are_no_incast),
         cmocka_unit_test(the_window_is_what_the_link_needs),
         cmocka_unit_test(a_dry_link_gets_more_at_once),
         cmocka_unit_test(it_ends_when_nobody_needs_it),

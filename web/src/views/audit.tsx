@@ -1,7 +1,7 @@
 // Audit: is each host configured as it should be, and as the others are: the tree of checks, the hosts, what was found and what to do.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { AuditCounts, AuditNode, AuditResult, AuditRun, AuditStatus, Page } from "../model.ts";
+import type { AuditCounts, AuditNode, AuditResult, AuditRun, AuditStatus, AuditTests, Page } from "../model.ts";
 import { big } from "../model.ts";
 import { nowNs } from "../now.ts";
 import { useResource } from "../resource.ts";
@@ -46,8 +46,9 @@ export function Audit() {
 function Start({ running, again }: { running: AuditRun | undefined; again: () => void }) {
   const [said, setSaid] = useState("");
   const [matrix, setMatrix] = useState(false);
+  const [nccl, setNccl] = useState(false);
   const send = async (method: "POST" | "DELETE", path: string) => {
-    const answer = await call<AuditRun>(method, path, method === "POST" ? { matrix } : undefined);
+    const answer = await call<AuditRun>(method, path, method === "POST" ? { matrix, nccl } : undefined);
     setSaid(answer.ok ? "" : answer.failure.text);
     if (answer.ok) {
       go({ rest: answer.data.run });
@@ -59,12 +60,13 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
       {running === undefined ? (
         <>
           <button onClick={() => void send("POST", "audit/runs")}>Start audit</button>{" "}
-          <label><input type="checkbox" checked={matrix} onChange={() => setMatrix(!matrix)} /> with every NIC to every NIC: 5 packets of each pair, each way</label>
+          <label><input type="checkbox" checked={matrix} onChange={() => setMatrix(!matrix)} /> with every NIC to every NIC: 5 packets of each pair, each way</label>{" "}
+          <label><input type="checkbox" checked={nccl} onChange={() => setNccl(!nccl)} /> with tests of bandwidth and collectives: full load for a minute, only on hosts without a job</label>
         </>
       ) : (
         <>
           <progress max={running.hosts} value={running.hosts - running.unanswered} aria-label="hosts that have answered" />{" "}
-          {running.state === "measuring" ? "every NIC with every NIC is measured" : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
+          {running.state === "measuring" ? "every NIC with every NIC is measured" : running.state === "testing" ? `${running.tests_done ?? 0} of ${running.tests_planned ?? 0} results of tests have come` : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
           <button onClick={() => void send("DELETE", `audit/runs/${running.run}`)}>Stop</button>
         </>
       )}
@@ -81,7 +83,7 @@ function Run({ id, state }: { id: string; state: AuditRun["state"] }) {
     <Shown of={run} what="the audit">
       {(r) => (
         <>
-          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}</p>
+          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}{r.tests_why == null ? "" : `; no tests: ${r.tests_why}`}</p>
           {r.left_out.length > 0 && <details><summary>{r.left_out.length} left out</summary><ul>{r.left_out.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
           {r.counts !== undefined && r.checks !== undefined && <Found run={r} counts={r.counts} />}
         </>
@@ -101,8 +103,30 @@ function Found({ run, counts }: { run: AuditRun; counts: AuditCounts }) {
       </div>
       <Results id={run.run} />
       <Tree run={run} />
+      {run.tests != null && <Tests tests={run.tests} />}
       {run.matrix === true && <Matrix id={run.run} />}
       <Nodes id={run.run} />
+    </>
+  );
+}
+
+/** All hosts at once, at 1 to 8 lanes a peer; who makes them slow. */
+function Tests({ tests }: { tests: AuditTests }) {
+  const rate = (bytes: number | null) => (bytes === null ? "–" : `${(bytes / 1e9).toFixed(3)} GB/s`);
+  return (
+    <>
+      <h2>Bandwidth and collectives</h2>
+      <p>
+        Pairs of hosts carry {rate(tests.expected)} over all their NICs.
+        {tests.slow && <> <Mark tone="bad">All together are slower</Mark>{tests.named.length > 0 ? `: by ${tests.named.map((n) => (n.with === null ? n.host : `${n.host} with ${n.with}`)).join(", ")}.` : tests.searched ? "; no part of them is." : "; who makes them so was not searched."}</>}
+      </p>
+      {tests.rows.length > 0 && <Table caption="All-reduce of all hosts" rows={tests.rows} id={(r) => `${r.lanes} ${r.order}`} columns={[
+        { name: "Lanes", cell: (r) => r.lanes, number: true },
+        { name: "Ranks by", cell: (r) => r.order },
+        { name: "Hosts", cell: (r) => r.hosts, number: true },
+        { name: "Bus bandwidth", cell: (r) => (r.busbw === null ? r.outcome : rate(r.busbw)), sort: (r) => r.busbw ?? -1, number: true },
+        { name: "Spread", cell: (r) => (r.spread_1e4 === null ? "–" : `${(r.spread_1e4 / 100).toFixed(1)} %`), number: true },
+      ]} />}
     </>
   );
 }

@@ -162,11 +162,7 @@ static void put_clock(struct json_writer *j, const struct fleet_host *h, bool kn
                     h->clock.statistical_ns);
     json_put_int_if(j, "offset_ns", known && h->clock.status != 0, h->clock.offset_ns);
     json_put_int_if(j, "rate_ppb", known && h->clock.status != 0, h->clock.rate_ppb);
-    if (known && h->clock.timeline != 0) {
-        json_put_hex64(j, "timeline", h->clock.timeline);
-    } else {
-        json_put_null(j, "timeline");
-    }
+    json_put_hex64(j, "timeline", known ? h->clock.timeline : 0);
     json_put_int_if(j, "edges_live", known, h->clock.edges_live);
     json_put_int_if(j, "edges_chosen", known, h->clock.edges_chosen);
     json_put_end(j);
@@ -328,11 +324,7 @@ static void put_path(const struct controller *c, struct json_writer *j, const st
     json_put_uint(j, "from", p->peer);
     json_put_uint(j, "to", p->local);
     json_put_uint(j, "port", p->port);
-    if (p->signature != 0) {
-        json_put_hex64(j, "signature", p->signature);
-    } else {
-        json_put_null(j, "signature");
-    }
+    json_put_hex64(j, "signature", p->signature);
     put_switches(c, j, p);
     json_put_string(j, "state", api_path_word(known ? p->state : 0));
     json_put_int_if(j, "owd_ns_p50", known && p->p50 != DELAY_CODE_NONE, delay_decode(p->p50));

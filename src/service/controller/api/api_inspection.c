@@ -11,7 +11,7 @@
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
-#include "service/controller/audit/audit.h"
+#include "service/controller/audit/perf.h"
 #include "service/controller/fleet/fleet.h"
 
 enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
@@ -133,6 +133,21 @@ static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
     return count;
 }
 
+/* Progress while they run; what they came to behind them. */
+static void put_tests(struct api_call *call, const json_t *body, const struct audit_run *run)
+{
+    struct json_writer *j = call->j;
+    const char *why = json_string_value(json_object_get(body, "tests_why"));
+    json_put_bool(j, "bandwidth", json_is_true(json_object_get(body, "bandwidth")));
+    json_put_bool(j, "nccl", json_is_true(json_object_get(body, "nccl")));
+    json_put_string(j, "tests_why", why != NULL && why[0] != 0 ? why : NULL);
+    if (run != NULL && run->state == AUDIT_TESTING) {
+        json_put_uint(j, "tests_done", run->perf->done);
+        json_put_uint(j, "tests_planned", run->perf->tests);
+    }
+    api_put_audit_tests(call, json_object_get(body, "tests"));
+}
+
 static int put_row(void *context, const struct store_audit_run *row)
 {
     struct put_run *p = context;
@@ -167,6 +182,7 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_uint(j, "look", runs && run->second ? 2 : 1);
     json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
     json_put_string(j, "matrix_why", matrix_why != NULL && matrix_why[0] != 0 ? matrix_why : NULL);
+    put_tests(call, body, runs ? run : NULL);
     put_left_out(call, body);
     put_off(call, body);
     put_suspects(call, body);
@@ -565,9 +581,14 @@ void api_post_audit_run(struct api_call *call)
     const json_t *matrix = json_object_get(call->body, "matrix"),
                  *ip = json_object_get(call->body, "family");
     const json_int_t family = json_integer_value(ip);
+    const json_t *bandwidth = json_object_get(call->body, "bandwidth"),
+                 *nccl = json_object_get(call->body, "nccl");
     if ((matrix != NULL && !json_is_boolean(matrix)) ||
+        (bandwidth != NULL && !json_is_boolean(bandwidth)) ||
+        (nccl != NULL && !json_is_boolean(nccl)) ||
         (ip != NULL && (!json_is_integer(ip) || (family != 4 && family != 6)))) {
-        api_error(call, 400, "bad-body", "matrix: expected true or false; family: 4 or 6");
+        api_error(call, 400, "bad-body",
+                  "matrix, bandwidth, nccl: expected true or false; family: 4 or 6");
         return;
     }
     if (!read_hosts(call, &hosts)) {
@@ -575,7 +596,9 @@ void api_post_audit_run(struct api_call *call)
     }
     const struct audit_wish wish = {.hosts = hosts,
                                     .who = call->who,
-                                    .matrix = json_is_true(json_object_get(call->body, "matrix")),
+                                    .matrix = json_is_true(matrix),
+                                    .bandwidth = json_is_true(bandwidth),
+                                    .nccl = json_is_true(nccl),
                                     .family = (uint32_t)family};
     const int r = audit_begin(call->c, &wish, &error);
     free(hosts);

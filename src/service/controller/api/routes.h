@@ -1,5 +1,6 @@
 /* routes.h: what answers each route of api.c's table. */
 #pragma once
+#include <jansson.h>
 #include <stdint.h>
 
 struct api_call;
@@ -81,6 +82,10 @@ void api_delete_audit_baseline(struct api_call *call);
 
 /* ---- api_inspection_diff.c ---- */
 void api_answer_audit_diff(struct api_call *call, int64_t run);
+/* ---- api_inspection_tests.c ---- */
+/* "tests" of a run, as kept (controller/audit/perf.h); NULL: it made none. */
+void api_put_audit_tests(struct api_call *call, const json_t *tests);
+
 /* ---- api_inspection_matrix.c ---- */
 void api_answer_audit_matrix(struct api_call *call, int64_t run);
 /* A run by its number, or "latest" or "baseline"; 0: no such. */

@@ -2,12 +2,14 @@
  * of them are judged together (core/audit), with those of hosts that were not asked as members of cohorts.
  *
  * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; where it is asked for, every NIC exchanges
- * packets with every NIC (matrix.h); hosts are judged; those with a failure read once more; they are judged again. One runs at
- * a time. What it is about is in the store from its first second on, so that a controller that starts anew goes on with it.
+ * packets with every NIC (matrix.h), and tests of bandwidth and of collectives (perf.h); hosts are judged; those with a
+ * failure read once more; they are judged again. One runs at a time. What it is about is in the store
+ * from its first second on, so that a controller that starts anew goes on with it.
  * Passes are kept as marks, a letter for each check; all else as it was found. */
 #pragma once
 #include "core/audit/fleet_time.h"
 #include "core/audit/gate.h"
+#include "core/audit/perf.h"
 #include "service/audit/settings.h"
 #include "service/controller/controller.h"
 
@@ -16,9 +18,17 @@
 #define AUDIT_KEEP_NS    (365 * 86400 * NS_PER_S)
 #define AUDIT_WORDS_SIZE 160
 
-enum audit_run_state { AUDIT_READING, AUDIT_MEASURING, AUDIT_JUDGING, AUDIT_DONE, AUDIT_STOPPED };
+enum audit_run_state {
+    AUDIT_READING,
+    AUDIT_MEASURING, /* every NIC with every NIC */
+    AUDIT_TESTING,   /* bandwidth and collectives */
+    AUDIT_JUDGING,
+    AUDIT_DONE,
+    AUDIT_STOPPED
+};
 
 struct audit_matrix;
+struct audit_perf;
 
 /* A host of the fleet in a run. */
 struct audit_member {
@@ -68,6 +78,9 @@ struct audit_run {
     uint32_t family;                   /* of its packets: 4, 6, 0 */
     struct audit_matrix *matrix;       /* NULL: none (yet), or the job that judges has it */
     char matrix_why[AUDIT_WORDS_SIZE]; /* why there is none though it was asked for */
+    bool wants_perf, wants_nccl;       /* pairs; collectives, too */
+    struct audit_perf *perf;           /* as matrix */
+    char perf_why[AUDIT_WORDS_SIZE];   /* the same of tests */
     bool whole;                        /* it is about all hosts */
 };
 
@@ -112,6 +125,8 @@ struct audit_wish {
     const bool *hosts; /* of this fleet, by index; NULL: all */
     const char *who;
     bool matrix;     /* every NIC with every NIC */
+    bool bandwidth;  /* tests of pairs */
+    bool nccl;       /* and of collectives */
     uint32_t family; /* over IPv4: 4, IPv6: 6; 0: whichever there is */
 };
 MUST_CHECK int audit_begin(struct controller *c, const struct audit_wish *wish,
@@ -166,6 +181,20 @@ struct Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct f
 void audit_matrix_take(struct controller *c, const struct fleet_host *h,
                        const struct Foliot__V1__MatrixRow *row);
 
+/* As the hosts tell it; what is a day off our clock is nobody's time. */
+bool audit_fleet_now(const struct controller *c, int64_t *ret_ns);
+
+/* ---- perf.c ---- */
+struct audit_perf_reply {
+    Foliot__V1__Perf perf;
+    Foliot__V1__PerfStep steps[PERF_STEPS_MAX], *pointers[PERF_STEPS_MAX];
+};
+/* held: the plan that the agent has (Batch.perf). NULL: nothing is asked of it. */
+struct Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *h,
+                                        uint64_t held, struct audit_perf_reply *memory);
+void audit_perf_take(struct controller *c, const struct fleet_host *h,
+                     const struct Foliot__V1__PerfRow *row);
+
 /* ---- judge.c ---- */
 /* In the keeper; then audit_judged. -ENOMEM. */
 MUST_CHECK int audit_judge_begin(struct controller *c, struct audit_run *run);
@@ -178,6 +207,7 @@ struct audit_judged {
     uint32_t failure_count;
     struct audit_file *settings;
     struct audit_matrix *matrix;
+    struct audit_perf *perf;
 };
 void audit_judged(struct controller *c, const struct audit_judged *j);
 /* All facts of a host at a moment (INT64_MAX: now), in memory of its own. */

@@ -10,6 +10,7 @@
 #include "service/audit/result_json.h"
 #include "service/audit/sheet.h"
 #include "service/controller/audit/matrix.h"
+#include "service/controller/audit/perf.h"
 #include "service/controller/history/worker.h"
 
 enum {
@@ -27,6 +28,7 @@ struct judge_job {
     bool second;
     struct audit_file *settings;
     struct audit_matrix *matrix;
+    struct audit_perf *perf;
     const struct audit_matrix *before;
     struct audit_failure *first; /* of a first look */
     uint32_t first_count;
@@ -50,6 +52,7 @@ struct pool {
     struct sheet now; /* being put together */
     const char *name;
     const struct audit_matrix *matrix; /* NULL: none */
+    const struct audit_perf *perf;     /* NULL: none */
 };
 
 static int decode(const void *text, size_t size, struct sheet *ret)
@@ -158,7 +161,10 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
 {
     /* never NULL: an empty sheet is sorted and looked into as any other */
     p->now = (struct sheet){.host = p->name, .facts = calloc(1, sizeof(struct fact))};
-    int r = p->now.facts == NULL ? -ENOMEM : store_looks(store, host, add_look, p);
+    int r = p->now.facts == NULL ? -ENOMEM : 0;
+    /* before what files have: of two results of a test the first is kept */
+    r = r < 0 || p->perf == NULL ? r : audit_perf_facts(p->perf, host, &p->now);
+    r = r < 0 ? r : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
     r = r < 0 || p->matrix == NULL ? r : audit_matrix_facts(p->matrix, host, &p->now);
     if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
@@ -388,7 +394,9 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     bool *looked = calloc(k->count + 1, sizeof(*looked));
     int r = looked == NULL ? -ENOMEM : 0;
     r = r < 0 || k->matrix == NULL ? r : audit_matrix_judge(k->matrix, k->before);
+    r = r < 0 || k->perf == NULL ? r : audit_perf_judge(k->perf);
     p->matrix = k->matrix;
+    p->perf = k->perf;
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
         p->name = k->names[i];
         r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
@@ -445,7 +453,8 @@ static void end_judge(struct worker_job *job)
                                               .failures = k->failures,
                                               .failure_count = k->failure_count,
                                               .settings = k->settings,
-                                              .matrix = k->matrix});
+                                              .matrix = k->matrix,
+                                              .perf = k->perf});
     free(k->members);
     free(k->names);
     free(k);
@@ -479,6 +488,8 @@ int audit_judge_begin(struct controller *c, struct audit_run *run)
     k->matrix = run->matrix;
     k->before = c->audits->matrix;
     run->matrix = NULL;
+    k->perf = run->perf;
+    run->perf = NULL;
     k->first = run->failures;
     k->first_count = run->failure_count;
     run->settings = NULL;

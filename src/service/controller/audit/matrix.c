@@ -146,8 +146,7 @@ static uint32_t fill(struct controller *c, const struct audit_run *run, struct a
     return fit;
 }
 
-/* As the hosts tell it; what is a day off our clock is nobody's time. */
-static bool fleet_now(const struct controller *c, int64_t *ret_ns)
+bool audit_fleet_now(const struct controller *c, int64_t *ret_ns)
 {
     const int64_t utc = controller_utc_ns();
     return fleet_time_now(&c->audits->fleet, controller_mono(), ret_ns) &&
@@ -187,7 +186,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         }
     }
     const char *wrong = "fleet time is not known";
-    if (fleet_now(c, &now)) {
+    if (audit_fleet_now(c, &now)) {
         x->name = (uint64_t)(now > run->id ? now : run->id);
         fill_times(c, &x->plan, now);
         wrong = matrix_plan_wrong(&x->plan);

@@ -9,12 +9,14 @@
 
 #include "base/plain.h"
 #include "service/controller/audit/matrix.h"
+#include "service/controller/audit/perf.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
 #define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
 
-static const char *const states[] = {"reading", "measuring", "judging", "done", "stopped"};
+static const char *const states[] = {"reading", "measuring", "testing",
+                                     "judging", "done",      "stopped"};
 
 void audit_failures_free(struct audit_failure *failures, uint32_t count)
 {
@@ -38,6 +40,7 @@ struct audit_run *audit_run_free(struct audit_run *run)
         settings_free(run->settings);
         audit_failures_free(run->failures, run->failure_count);
         audit_matrix_free(run->matrix);
+        audit_perf_free(run->perf);
         free(run->members);
         free(run);
     }
@@ -169,6 +172,12 @@ int audit_save(struct controller *c, const struct audit_run *run, const struct a
     json_put_bool(&j, "matrix", run->wants_matrix);
     json_put_uint(&j, "family", run->family);
     json_put_string(&j, "matrix_why", run->matrix_why);
+    json_put_bool(&j, "bandwidth", run->wants_perf);
+    json_put_bool(&j, "nccl", run->wants_nccl);
+    json_put_string(&j, "tests_why", run->perf_why);
+    if (run->perf != NULL && run->state != AUDIT_TESTING) {
+        audit_perf_write(run->perf, &j);
+    }
     json_put_bool(&j, "whole", run->whole);
     put_members(&j, run);
     json_put_array(&j, "checks");
@@ -294,6 +303,8 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
     run->number = 1;
     run->wants_matrix = wish->matrix;
     run->family = wish->family;
+    run->wants_nccl = wish->nccl;
+    run->wants_perf = wish->bandwidth || wish->nccl;
     run->whole = wish->hosts == NULL;
     a->attempt_ns = run->whole ? run->started_ns : a->attempt_ns;
     snprintf(run->who, sizeof(run->who), "%s", wish->who);
@@ -407,9 +418,11 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
         audit_failures_free(j->failures, j->failure_count);
         settings_free(j->settings);
         audit_matrix_free(j->matrix);
+        audit_perf_free(j->perf);
         return;
     }
     run->matrix = j->matrix;
+    run->perf = j->perf;
     if (j->r < 0) {
         char why[AUDIT_WORDS_SIZE];
         snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-j->r));
@@ -434,11 +447,19 @@ static void judge_now(struct controller *c, struct audit_run *run)
     }
 }
 
+/* Why a class of checks is off; NULL: it is on. */
+static const char *class_off(const struct controller *c, enum check_cost cost)
+{
+    const struct audit_file *file = c->audits->in_force;
+    return file != NULL ? file->settings.class_off[cost] : NULL;
+}
+
+static void go_on(struct controller *c, struct audit_run *run);
+
 /* Who has answered takes part with all its NICs; why there is no matrix is kept with the run. */
 static void measure_now(struct controller *c, struct audit_run *run)
 {
-    const struct audit_file *file = c->audits->in_force;
-    const char *off = file != NULL ? file->settings.class_off[COST_PACKETS] : NULL;
+    const char *off = class_off(c, COST_PACKETS);
     int r = 0;
     if (off != NULL) {
         snprintf(run->matrix_why, sizeof(run->matrix_why), "packets are switched off by %.100s",
@@ -451,12 +472,55 @@ static void measure_now(struct controller *c, struct audit_run *run)
         controller_say(LOG_WARNING, "audit %lld: no matrix of all NICs: %s", (long long)run->id,
                        run->matrix_why);
         run->wants_matrix = false;
-        judge_now(c, run);
+        go_on(c, run);
     } else {
         run->matrix_why[0] = 0;
         run->state = AUDIT_MEASURING;
     }
     save(c, run, NULL);
+}
+
+/* Pairs are tested before collectives: either class ends both. */
+static bool tests_off(const struct controller *c, struct audit_run *run)
+{
+    const char *off = class_off(c, COST_BANDWIDTH);
+    off = off == NULL && run->wants_nccl ? class_off(c, COST_EXCLUSIVE) : off;
+    if (off != NULL) {
+        snprintf(run->perf_why, sizeof(run->perf_why), "such tests are switched off by %.100s",
+                 off);
+    }
+    return off != NULL;
+}
+
+static void test_now(struct controller *c, struct audit_run *run)
+{
+    int r = 0;
+    if (tests_off(c, run)) {
+        r = -EPERM;
+    } else {
+        r = audit_perf_new(c, run, &run->perf, run->perf_why);
+    }
+    if (r < 0) {
+        controller_say(LOG_WARNING, "audit %lld: no tests: %s", (long long)run->id, run->perf_why);
+        run->wants_perf = run->wants_nccl = false;
+        judge_now(c, run);
+    } else {
+        run->perf_why[0] = 0;
+        run->state = AUDIT_TESTING;
+    }
+    save(c, run, NULL);
+}
+
+/* The stages that come before the verdict, each once. */
+static void go_on(struct controller *c, struct audit_run *run)
+{
+    if (run->wants_matrix && !run->second && run->matrix == NULL) {
+        measure_now(c, run);
+    } else if (run->wants_perf && !run->second && run->perf == NULL) {
+        test_now(c, run);
+    } else {
+        judge_now(c, run);
+    }
 }
 
 void audit_on_commit(struct controller *c)
@@ -468,11 +532,7 @@ void audit_on_commit(struct controller *c)
     if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
         return;
     }
-    if (run->wants_matrix && !run->second && run->matrix == NULL) {
-        measure_now(c, run);
-    } else {
-        judge_now(c, run);
-    }
+    go_on(c, run);
 }
 
 void audit_on_rollback(struct controller *c)
@@ -493,7 +553,11 @@ void audit_watch(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
     if (run != NULL && run->state == AUDIT_MEASURING && audit_matrix_waits(run->matrix) == 0) {
-        judge_now(c, run);
+        go_on(c, run);
+    }
+    if (run != NULL && run->state == AUDIT_TESTING &&
+        (tests_off(c, run) || (!audit_perf_waits(run->perf) && !audit_perf_next(c, run->perf)))) {
+        judge_now(c, run); /* with its next beat no agent has the plan any more */
     }
     if (run == NULL || run->state != AUDIT_READING) {
         return;
@@ -564,6 +628,8 @@ static int resume(void *context, const struct store_audit_run *row)
     run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
     run->wants_matrix = json_is_true(json_object_get(body, "matrix"));
     run->family = (uint32_t)json_integer_value(json_object_get(body, "family"));
+    run->wants_perf = json_is_true(json_object_get(body, "bandwidth"));
+    run->wants_nccl = json_is_true(json_object_get(body, "nccl"));
     run->whole = json_is_true(json_object_get(body, "whole"));
     snprintf(run->who, sizeof(run->who), "%s",
              json_string_value(who) ? json_string_value(who) : "");

@@ -63,6 +63,8 @@ static bool may_report(const struct fleet_host *h, uint32_t kind, const struct e
     case FINDING_LINK_ERRORS:
     case FINDING_NIC_GONE:
         return is_own(from, h) && !nic_id_equal(from->nic, NIC_NONE) && is_none(to);
+    case FINDING_RDMA_PORT:
+        return is_own(from, h) && is_none(to);
     case FINDING_PATH_DEAD:
     case FINDING_PATH_LOSSY:
     case FINDING_PATH_SLOW:
@@ -233,6 +235,7 @@ void claim_put_element(const struct controller *c, struct json_writer *j, const 
     const struct finding_names names = names_of(&wording);
     json_put_element(j, "element", &claim->element, &names, NULL);
     json_put_choice(j, &claim->choice, &names);
+    json_put_hex64(j, "fault", finding_fault(&claim->element, &claim->choice));
 }
 
 static uint8_t other_of(const char *text)

@@ -181,6 +181,8 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.look = audit_look_for(c, h, &look);
     Foliot__V1__Matrix matrix;
     reply.matrix = audit_matrix_for(c, h, w->matrix, &matrix);
+    struct audit_perf_reply perf;
+    reply.perf = audit_perf_for(c, h, w->perf, &perf);
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
@@ -342,6 +344,9 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     if (r == 0 && report->matrix != NULL) {
         audit_matrix_take(c, h, report->matrix);
     }
+    if (r == 0 && report->perf != NULL) {
+        audit_perf_take(c, h, report->perf);
+    }
     r = r < 0 ? r : state_apply(c, h, report, at);
     quota_stored(h, c->count.rows - rows, c->count.row_bytes - row_bytes + stored);
     return r < 0 ? r : tell_dropped(c, h);
@@ -471,6 +476,7 @@ static void do_report(struct controller *c, struct http_request *request,
                               .authority_version = batch->authority_version,
                               .stream = batch->stream,
                               .matrix = batch->matrix,
+                              .perf = batch->perf,
                               .members = {.protocol = batch->protocol,
                                           .cursor = batch->members_cursor,
                                           .version = batch->fleet_version,

@@ -161,11 +161,7 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     put_end_point(c, j, "to", f->to_nic, f->to_host);
     json_put_string(j, "direction", f->direction < 4 ? directions[f->direction] : NULL);
     json_put_int_if(j, "port", f->port != 0, f->port);
-    if (f->signature != 0) {
-        json_put_hex64(j, "signature", f->signature);
-    } else {
-        json_put_null(j, "signature");
-    }
+    json_put_hex64(j, "signature", f->signature);
     json_put_int_if(j, "since_fleet_ns", f->since_fleet != 0, f->since_fleet);
     json_put_string(j, "what", or_null(f->what));
     json_put_string(j, "other_direction", or_null(f->other_direction));

@@ -13,7 +13,8 @@ struct store_event;
 struct waiting { /* for the commit */
     struct http_request *request;
     struct fleet_host *host;
-    uint64_t keys_version, settings_version, authority_version, stream, matrix; /* as it has them */
+    uint64_t keys_version, settings_version, authority_version, stream, matrix,
+        perf; /* as it has them */
     struct members_wish members;
 };
 unsigned ingest_on_head(void *context, struct http_request *request);

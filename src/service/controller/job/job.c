@@ -523,14 +523,12 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
 {
     const char *body = NULL;
     size_t size = 0;
-    char *copy;
-    int r;
 
     note_fault(c, h, e, at_ns);
     json_writer_reset(&c->json);
     put_body(&c->json, h, e);
-    r = json_writer_finish(&c->json, &body, &size);
-    copy = r < 0 ? NULL : strndup(body, size - 1);
+    int r = json_writer_finish(&c->json, &body, &size);
+    char *copy = r < 0 ? NULL : strndup(body, size - 1);
     if (copy == NULL) {
         return -ENOMEM;
     }

@@ -199,14 +199,21 @@ static int load_certificate(struct controller *c)
 
 int api_certificate_load(struct controller *c)
 {
-    int r = load_authority(c);
-    r = r < 0 ? r : load_key(c);
-    r = r < 0 ? r : load_certificate(c);
-    if (r < 0) {
-        controller_say(LOG_ERR, "%s: the API's certificate (api-*.pem, api-*.key): %s",
-                       c->config.data_dir, strerror(-r));
+    static const struct {
+        const char *files;
+        int (*load)(struct controller *c);
+    } steps[] = {{"api-authority.key, api-authority.pem", load_authority},
+                 {"api-server.key", load_key},
+                 {"api-server.pem", load_certificate}};
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+        const int r = steps[i].load(c);
+        if (r < 0) {
+            controller_say(LOG_ERR, "%s: %s: the API's certificate can't be read or made: %s",
+                           c->config.data_dir, steps[i].files, strerror(-r));
+            return r;
+        }
     }
-    return r;
+    return 0;
 }
 
 int64_t api_certificate_end(const struct controller *c)

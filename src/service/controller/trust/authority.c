@@ -17,6 +17,7 @@ enum {
     SERVER_DAYS = 365,
     SERVER_RENEW_DAYS = 60,
     BACKDATE_S = 3600, /* clocks of hosts that join may lag */
+    FLEET_KEY_SIZE = 160,
 };
 
 static void path_of(const char *data_dir, const char *name, char ret[CONTROLLER_PATH_SIZE + 32])
@@ -38,10 +39,11 @@ static int read_text(const char *data_dir, const char *name, char **ret_text)
     return tls_read_file(path, ret_text);
 }
 
-static int make_fleet_key(const char *data_dir)
+/* The probes' key as a line of fleet.key. */
+static int make_fleet_key(char text[FLEET_KEY_SIZE])
 {
     unsigned char key[16];
-    char text[160], when[32], hex[33];
+    char when[32], hex[33];
     const time_t now = time(NULL);
     struct tm tm;
     if (gnutls_rnd(GNUTLS_RND_KEY, key, sizeof(key)) < 0) {
@@ -52,17 +54,15 @@ static int make_fleet_key(const char *data_dir)
     }
     gmtime_r(&now, &tm);
     strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    snprintf(text, sizeof(text), "key 1 %s %s\n", hex, when);
-    const int r = write_text(data_dir, "fleet.key", text, 0600);
-    gnutls_memset(text, 0, sizeof(text));
+    snprintf(text, FLEET_KEY_SIZE, "key 1 %s %s\n", hex, when);
     gnutls_memset(hex, 0, sizeof(hex));
     gnutls_memset(key, 0, sizeof(key));
-    return r;
+    return 0;
 }
 
 int authority_create(const char *data_dir, char words[256])
 {
-    char path[CONTROLLER_PATH_SIZE + 32];
+    char path[CONTROLLER_PATH_SIZE + 32], fleet_key[FLEET_KEY_SIZE] = "";
     char *key = NULL, *certificate = NULL, *server_key = NULL;
     const time_t now = time(NULL);
     if (mkdir(data_dir, 0700) < 0 && errno != EEXIST) {
@@ -82,14 +82,26 @@ int authority_create(const char *data_dir, char words[256])
               : tls_authority_new(key, "foliot-authority", now - BACKDATE_S,
                                   now + AUTHORITY_YEARS * 365 * 86400LL, &certificate);
     r = r < 0 ? r : tls_key_new(TLS_KEY_ED25519, &server_key);
-    r = r < 0 ? r : write_text(data_dir, "server.key", server_key, 0600);
-    r = r < 0 ? r : make_fleet_key(data_dir);
-    r = r < 0 ? r : write_text(data_dir, "authority.pem", certificate, 0644);
-    /* last: with it the authority is there */
-    r = r < 0 ? r : write_text(data_dir, "authority.key", key, 0600);
+    r = r < 0 ? r : make_fleet_key(fleet_key);
     if (r < 0) {
-        snprintf(words, 256, "%.160s: can't write the authority: %s", data_dir, strerror(-r));
+        snprintf(words, 256, "%.160s: the authority's keys can't be made: %s", data_dir,
+                 strerror(-r));
     }
+    const struct {
+        const char *name, *text;
+        unsigned mode;
+    } files[] = {{"server.key", server_key, 0600},
+                 {"fleet.key", fleet_key, 0600},
+                 {"authority.pem", certificate, 0644},
+                 {"authority.key", key, 0600}}; /* last: with it the authority is there */
+    for (size_t i = 0; r == 0 && i < ARRAY_COUNT(files); i++) {
+        r = write_text(data_dir, files[i].name, files[i].text, files[i].mode);
+        if (r < 0) {
+            snprintf(words, 256, "%.160s/%s can't be written: %s", data_dir, files[i].name,
+                     strerror(-r));
+        }
+    }
+    gnutls_memset(fleet_key, 0, sizeof(fleet_key));
     tls_wipe(key);
     tls_wipe(server_key);
     free(certificate);
@@ -136,27 +148,44 @@ static int load_server(struct controller *c)
 int authority_load(struct controller *c)
 {
     const char *dir = c->config.data_dir;
+    const struct {
+        const char *name;
+        char **text;
+    } files[] = {{"authority.key", &c->authority_key},
+                 {"authority.pem", &c->authority},
+                 {"server.key", &c->server_key},
+                 {"fleet.key", &c->fleet_keys}};
     int r = rotate_recover(dir);
-    r = r < 0 ? r : read_text(dir, "authority.pem", &c->authority);
-    r = r < 0 ? r : read_text(dir, "authority.key", &c->authority_key);
-    r = r < 0 ? r : read_text(dir, "server.key", &c->server_key);
-    r = r < 0 ? r : read_text(dir, "fleet.key", &c->fleet_keys);
     if (r < 0) {
-        controller_say(LOG_ERR,
-                       "%s: expected the files of an authority, found: %s. Make one: "
-                       "foliot-controller init",
-                       dir, strerror(-r));
+        controller_say(LOG_ERR, "%s: a rotation that was cut short can't be finished: %s", dir,
+                       strerror(-r));
         return r;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        r = read_text(dir, files[i].name, files[i].text);
+        if (r < 0) {
+            controller_say(LOG_ERR,
+                           "%s/%s: expected a file of this controller's authority, found: %s. %s",
+                           dir, files[i].name, strerror(-r),
+                           i == 0 && r == -ENOENT ? "Make one: foliot-controller init"
+                                                  : "Restore it from your copy of the keys");
+            return r;
+        }
     }
     c->keys_version = tls_text_version(c->fleet_keys);
     c->authority_version = tls_text_version(c->authority);
     struct tls_certificate own = {0};
     r = tls_certificate_read(c->authority, &own);
     c->authority_not_after = own.not_after;
-    r = r < 0 ? r : load_server(c);
     if (r < 0) {
-        controller_say(LOG_ERR, "%s: the authority's files do not fit each other: %s", dir,
+        controller_say(LOG_ERR, "%s/authority.pem: expected a certificate, found: %s", dir,
                        strerror(-r));
+        return r;
+    }
+    r = load_server(c);
+    if (r < 0) {
+        controller_say(LOG_ERR, "%s/server.pem can't be made by authority.key and server.key: %s",
+                       dir, strerror(-r));
     }
     return r;
 }

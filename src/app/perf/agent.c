@@ -1,0 +1,290 @@
+/* agent.c: one rank of a test that an audit makes (core/audit/perf.h), started by this host's agent: what it is to do is one
+ * line of numbers and of names that the agent has from its own configuration, what came of it is one line.
+ *
+ * It is less than the agent in everything: nobody's user, no file, no page of its own in the agent's list of jobs. Whoever
+ * closes its standard input ends it at once, in the middle of whatever it does. */
+#include <errno.h>
+#include <grp.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "app/perf/rank.h"
+#include "base/plain.h"
+
+enum {
+    NOBODY = 65534,
+    PARTS = 5, /* of the timed part, so that its spread is known */
+    ARRIVALS = 40,
+    WORK_BYTES = 1 << 20,
+    WARM_BYTES = 256 << 10,
+    MOST_BYTES = 128 << 20,
+    GROWTH = 4,
+    ROUND_US = 100000 /* a round is as long as this, where it may be as large */
+};
+#define LATE_NS 1000000 /* after the middle one: sooner is nobody's fault */
+
+struct agent_plan {
+    int rank, ranks, port, lanes, run_ms, patience_s;
+    char address[64], nics[256], folder[256];
+};
+
+struct agent_found {
+    double rates[PARTS]; /* bus bandwidth, bytes a second */
+    double wrong;
+    int64_t init_ms;
+    int late; /* of ARRIVALS */
+    char network[32];
+};
+
+/* ---- the sandbox ---- */
+
+static void limit(int resource, rlim_t most)
+{
+    const struct rlimit l = {most, most};
+    (void)setrlimit((__rlimit_resource_t)resource, &l); /* less than it has: nothing can fail */
+}
+
+/* Where the unit has done it already, all of it has no effect. */
+static int give_up_rights(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 0);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_AS, (rlim_t)4 << 30);
+    if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+                           setresuid(NOBODY, NOBODY, NOBODY) < 0)) {
+        return -errno;
+    }
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+/* The plugin's settings are the plan's, whatever the agent runs with. */
+static int set_environment(const struct agent_plan *p)
+{
+    const char *clock = getenv("FOLIOT_LAB_OSCILLATOR");
+    char *kept = clock != NULL ? strdup(clock) : NULL, lanes[16];
+
+    snprintf(lanes, sizeof(lanes), "%d", p->lanes);
+    if (clearenv() != 0 || (clock != NULL && kept == NULL)) {
+        free(kept);
+        return -ENOMEM;
+    }
+    int r = kept != NULL ? setenv("FOLIOT_LAB_OSCILLATOR", kept, 1) : 0;
+    free(kept);
+    r |= setenv("FOLIOT_NIC", p->nics, 1) | setenv("FOLIOT_LANES_PER_SET", lanes, 1) |
+         setenv("FOLIOT_JOB_DIR", "", 1) | setenv("FOLIOT_RUNTIME_DIR", p->folder, 1);
+    return r == 0 ? 0 : -ENOMEM;
+}
+
+static void *watch_input(void *unused)
+{
+    struct pollfd p = {STDIN_FILENO, POLLRDHUP, 0};
+    (void)unused;
+    while (poll(&p, 1, -1) <= 0 || (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) {
+    }
+    _exit(EXIT_SUCCESS);
+}
+
+/* ---- the plan ---- */
+
+static bool word_ok(const char *text, const char *more)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:_-";
+    for (const char *c = text; *c != '\0'; c++) {
+        if (strchr(letters, *c) == NULL && strchr(more, *c) == NULL) {
+            return false;
+        }
+    }
+    return text[0] != '\0';
+}
+
+static bool read_plan(struct agent_plan *p)
+{
+    char line[1024];
+    size_t used = 0;
+
+    while (used < sizeof(line) - 1 && (used == 0 || line[used - 1] != '\n')) {
+        const ssize_t n = read(STDIN_FILENO, line + used, 1);
+        if (n <= 0) {
+            return false;
+        }
+        used += (size_t)n;
+    }
+    line[used] = '\0';
+    return sscanf(line,
+                  "rank %d of %d port %d lanes %d run %d patience %d at %63s nics %255s folder "
+                  "%255s",
+                  &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, p->address,
+                  p->nics, p->folder) == 9 &&
+           p->ranks >= 2 && p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks &&
+           p->port > 0 && p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
+           p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 &&
+           word_ok(p->address, "") && word_ok(p->nics, ",=") && word_ok(p->folder, "/");
+}
+
+static int count_nics(const char *list)
+{
+    int count = 1;
+    for (const char *c = list; *c != '\0'; c++) {
+        count += *c == ',';
+    }
+    return count < PERF_CHANNEL_MAX ? count : PERF_CHANNEL_MAX;
+}
+
+/* ---- the test ---- */
+
+static double rate_of(const struct perf_options *o, const struct perf_row *row)
+{
+    const double us = row->figures[0].time_us;
+    return us > 0 ? (double)row->size * 1e6 / us * report_bus_factor(o) : 0;
+}
+
+/* As large as takes some time: of a smaller round most is waiting. All ranks have the same times. */
+static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, double *ret_wrong)
+{
+    size_t bytes = WARM_BYTES;
+    struct perf_row row;
+    int rc = 0;
+
+    o->check = 1;
+    o->duration_s = 1e-3; /* one round, out of place alone */
+    *ret_wrong = 0;
+    for (;;) {
+        rc = rank_run_size(r, bytes, &row);
+        if (rc < 0) {
+            return rc;
+        }
+        *ret_wrong += row.figures[0].wrong > 0 ? row.figures[0].wrong : 0;
+        if (row.figures[0].time_us >= ROUND_US || bytes * GROWTH > MOST_BYTES) {
+            break;
+        }
+        bytes *= GROWTH;
+    }
+    o->check = o->warmups = 0;
+    *ret_bytes = bytes;
+    return 0;
+}
+
+/* How often this rank came last by more than is chance, each time after some work of its own. */
+static int count_late(struct rank *r, int *ret_late)
+{
+    struct perf_pattern work = {.type = FLOAT32, .raw = true};
+    int rc = meet_barrier(&r->meet);
+
+    *ret_late = 0;
+    for (int i = 0; rc == 0 && i < ARRIVALS; i++) {
+        int64_t after_ns;
+        int last;
+        work.seed = (uint64_t)i;
+        perf_fill(&work, r->buffers[0], r->options->rank, 0,
+                  WORK_BYTES / perf_type_size(work.type));
+        rc = meet_last(&r->meet, &last, &after_ns);
+        *ret_late += last == r->options->rank && after_ns > LATE_NS;
+    }
+    return rc;
+}
+
+static int run_test(struct rank *r, struct perf_options *o, const struct agent_plan *p,
+                    struct agent_found *found)
+{
+    struct perf_row row;
+    size_t bytes = 0;
+    int rc = find_size(r, o, &bytes, &found->wrong);
+
+    o->duration_s = p->run_ms * 1e-3 / PARTS;
+    for (int i = 0; rc == 0 && i < PARTS; i++) {
+        rc = rank_run_size(r, bytes, &row);
+        found->rates[i] = rc == 0 ? rate_of(o, &row) : 0;
+    }
+    return rc < 0 ? rc : count_late(r, &found->late);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void tell(struct agent_found *f)
+{
+    double sum = 0, squares = 0;
+
+    qsort(f->rates, PARTS, sizeof(f->rates[0]), compare);
+    for (int i = 0; i < PARTS; i++) {
+        sum += f->rates[i];
+        squares += f->rates[i] * f->rates[i];
+    }
+    const double mean = sum / PARTS, variance = fmax(squares / PARTS - mean * mean, 0);
+    printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld late %d of %d network %s\n",
+           f->rates[PARTS / 2], PARTS, mean > 0 ? sqrt(variance) / mean * 1e4 : 0, f->wrong,
+           (long long)f->init_ms, f->late, ARRIVALS, f->network);
+}
+
+static int run_rank(const struct agent_plan *p)
+{
+    struct perf_options o = {.operation = ALL_REDUCE,
+                             .type = FLOAT32,
+                             .bytes_min = WARM_BYTES,
+                             .bytes_max = MOST_BYTES,
+                             .step_factor = 1,
+                             .message = 512 << 10,
+                             .iterations = 1,
+                             .warmups = 1,
+                             .channels = count_nics(p->nics),
+                             .device = -1,
+                             .timeout_s = p->patience_s,
+                             .plugin = "foliot",
+                             .rank = p->rank,
+                             .ranks = p->ranks,
+                             .jobs = 1};
+    struct rank r = {.options = &o};
+    struct perf_member member = {0};
+    struct agent_found found = {0};
+    const int64_t began_ns = perf_now_ns();
+
+    snprintf(o.meet, sizeof(o.meet), "%s:%d", p->address, p->port);
+    int rc = meet_open(&r.meet, o.meet, o.rank, o.ranks, o.timeout_s);
+    const char *what = rc < 0 ? "the other hosts' tests did not come" : "no connections";
+    rc = rc < 0 ? rc : rank_open(&r, &member);
+    rc = rc < 0 ? rc : meet_barrier(&r.meet);
+    found.init_ms = (perf_now_ns() - began_ns) / 1000000;
+    if (rc == 0) {
+        what = "a transfer failed";
+        plain_text(r.net.name, found.network, sizeof(found.network));
+        rc = run_test(&r, &o, p, &found);
+    }
+    if (rc < 0) {
+        printf("failed %s: %s\n", what, strerror(-rc));
+    } else {
+        tell(&found);
+    }
+    fflush(stdout);
+    rc = rc < 0 ? rc : meet_barrier(&r.meet); /* nobody closes under another's last messages */
+    rank_close(&r);
+    return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int perf_agent_main(void)
+{
+    struct agent_plan plan;
+    pthread_t watcher;
+    int r = read_plan(&plan) ? 0 : -EINVAL;
+
+    r = r < 0 ? r : give_up_rights();
+    r = r < 0 ? r : set_environment(&plan);
+    r = r < 0 ? r : -pthread_create(&watcher, NULL, watch_input, NULL);
+    if (r < 0) {
+        printf("failed it could not begin: %s\n", strerror(-r));
+        return EXIT_FAILURE;
+    }
+    return run_rank(&plan);
+}

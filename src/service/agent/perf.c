@@ -1,0 +1,361 @@
+/* perf.c: this host's ranks of an audit's tests (core/audit/perf.h): the controller's plan of numbers is taken or refused, each
+ * of its steps is one `foliot perf --agent` of its own, and goes up when it is over.
+ *
+ * No step begins while a job runs here. A job that begins ends the test at once: who closes the program's input ends it. What an
+ * agent does at most is its own word (base/limits.h), whoever asks. Nothing here is waited for. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <foliot.pb-c.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/plain.h"
+#include "core/audit/perf.h"
+#include "service/agent/agent.h"
+#include "service/agent/program.h"
+
+#define AHEAD_NS (120 * NS_PER_S)
+#define LATE_NS  (300 * NS_PER_MS) /* a step that could not begin until then is not begun */
+#define LOOK_NS  (100 * NS_PER_MS) /* at jobs' pages, under a test */
+#define END_NS   (100 * NS_PER_MS) /* before the next step what is left of this one is ended */
+
+struct perf_do { /* a step */
+    uint32_t rank, ranks, leader, port, lanes, nic;
+};
+
+struct agent_perf {
+    uint64_t audit; /* of the plan that was taken or refused last; 0: none */
+    bool held;
+    int64_t begin_ns, step_ns;
+    uint32_t timed_ms, count, next; /* next: the first that has not begun */
+    struct perf_do steps[AUDIT_STEPS_MAX];
+    struct program program; /* of the step that runs, next - 1 */
+    bool told;              /* what came of it */
+    struct mono look, until;
+    sd_event_source *readable;
+    char text[512];
+    size_t used;
+};
+
+int agent_perf_open(struct agent *a)
+{
+    a->perf = calloc(1, sizeof(*a->perf));
+    if (a->perf == NULL) {
+        return -ENOMEM;
+    }
+    a->perf->program = PROGRAM_NONE;
+    return 0;
+}
+
+uint64_t agent_perf_held(const struct agent *a)
+{
+    return a->perf->audit;
+}
+
+/* The program ends when nobody has the other end of its input. */
+static void end_step(struct agent_perf *p)
+{
+    p->readable = sd_event_source_disable_unref(p->readable);
+    program_close(&p->program);
+    p->used = 0;
+}
+
+void agent_perf_close(struct agent *a)
+{
+    if (a->perf != NULL) {
+        end_step(a->perf);
+        free(a->perf);
+        a->perf = NULL;
+    }
+}
+
+/* ---- answers ---- */
+
+static void send_row(struct agent *a, Foliot__V1__PerfRow *row)
+{
+    row->audit = a->perf->audit;
+    const int r = agent_uplink_perf(a, row);
+    if (r < 0) {
+        agent_say(LOG_WARNING, "the result of an audit's test can't be sent: %s", strerror(-r));
+    }
+}
+
+static void answer(struct agent *a, uint32_t step, enum perf_outcome outcome, const char *words)
+{
+    Foliot__V1__PerfRow row = FOLIOT__V1__PERF_ROW__INIT;
+    row.step = step;
+    row.outcome = outcome;
+    row.words = (char *)(uintptr_t)words;
+    send_row(a, &row);
+}
+
+/* A line of `foliot perf --agent`. */
+static void read_result(struct agent *a)
+{
+    struct agent_perf *p = a->perf;
+    Foliot__V1__PerfRow row = FOLIOT__V1__PERF_ROW__INIT;
+    char network[32], words[PERF_WORDS_SIZE];
+    p->text[p->used] = 0;
+    p->text[strcspn(p->text, "\n")] = 0;
+    row.step = p->next - 1;
+    if (sscanf(p->text,
+               "rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32 " wrong %" SCNu64
+               " init %" SCNu32 " late %" SCNu32 " of %" SCNu32 " network %31s",
+               &row.rate, &row.runs, &row.spread, &row.wrong, &row.init_ms, &row.late,
+               &row.arrivals, network) == 8) {
+        row.outcome = PERF_DONE;
+        row.network = network;
+    } else {
+        const bool told = strncmp(p->text, "failed ", 7) == 0;
+        plain_text(told ? p->text + 7 : "foliot perf ended without a word", words, sizeof(words));
+        row.outcome = PERF_FAILED;
+        row.words = words;
+    }
+    send_row(a, &row);
+}
+
+/* ---- the plan ---- */
+
+static void drop(struct agent *a)
+{
+    end_step(a->perf);
+    a->perf->held = false;
+}
+
+static uint32_t own_number(const struct agent *a, uint32_t local)
+{
+    return a->config->peers[a->config->nics[local].peer].nic.index;
+}
+
+static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep *s)
+{
+    uint32_t index;
+    bool own = s->nic == 0;
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        own = own || own_number(a, i) + 1 == s->nic;
+    }
+    return s->ranks == 0 ? NULL
+           : s->ranks < 2 || s->ranks > AUDIT_RANKS_MAX || s->rank >= s->ranks || s->lanes < 1 ||
+                   s->lanes > AUDIT_LANES_MAX || s->port < 1024 || s->port > 65535
+               ? "a step's numbers are none of a test's"
+           : !own ? "it has a NIC that is not this host's"
+           : !agent_config_find(a->config, (struct nic_id){s->leader}, &index)
+               ? "it knows one of these NICs not, or not yet"
+               : NULL;
+}
+
+/* NULL, or why not, in words. */
+static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
+{
+    struct agent_perf *p = a->perf;
+    int64_t now = 0;
+    if (w->n_steps > AUDIT_STEPS_MAX || w->step_ms < 100 || w->step_ms > AUDIT_STEP_MS_MAX ||
+        w->timed_ms < 1 || w->timed_ms >= w->step_ms ||
+        w->n_steps * (uint64_t)w->step_ms > AUDIT_PLAN_MS_MAX) {
+        return "it is more than an agent does for anybody";
+    }
+    if (w->fleet_version != a->config->fleet_version) {
+        return "it is for another version of the fleet's list than this host has";
+    }
+    if (!agent_fleet_ns(a, a->now, &now)) {
+        return "this host has no fleet time";
+    }
+    if ((int64_t)w->begin_ns <= now) {
+        return "it has begun already";
+    }
+    if ((int64_t)w->begin_ns > now + AHEAD_NS) {
+        return "it begins too far ahead";
+    }
+    for (size_t i = 0; i < w->n_steps; i++) {
+        const Foliot__V1__PerfStep *s = w->steps[i];
+        const char *wrong = step_wrong(a, s);
+        if (wrong != NULL) {
+            return wrong;
+        }
+        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, s->nic};
+    }
+    p->count = (uint32_t)w->n_steps;
+    p->next = 0;
+    p->begin_ns = (int64_t)w->begin_ns;
+    p->step_ns = w->step_ms * NS_PER_MS;
+    p->timed_ms = w->timed_ms;
+    return NULL;
+}
+
+void agent_perf_take(struct agent *a, const Foliot__V1__Perf *w)
+{
+    struct agent_perf *p = a->perf;
+    if (p->held && (w == NULL || w->audit != p->audit)) {
+        agent_say(LOG_INFO, "an audit's tests were ended by the controller");
+        drop(a);
+    }
+    if (w == NULL || w->n_steps == 0 || w->audit <= p->audit) { /* a later one has a greater name */
+        return;
+    }
+    p->audit = w->audit;
+    const char *why = begin(a, w);
+    p->held = why == NULL;
+    if (why != NULL) {
+        agent_say(LOG_WARNING, "tests that the controller asks for are refused: %s", why);
+        answer(a, UINT32_MAX, PERF_REFUSED, why);
+    }
+    agent_uplink_beat(a); /* it needn't be sent again */
+}
+
+/* ---- a step ---- */
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+    struct agent *a = context;
+    struct agent_perf *p = a->perf;
+    const ssize_t n = read(fd, p->text + p->used, sizeof(p->text) - 1 - p->used);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return 0;
+    }
+    p->used += n > 0 ? (size_t)n : 0;
+    if (n <= 0 || memchr(p->text, '\n', p->used) != NULL || p->used + 1 == sizeof(p->text)) {
+        if (!p->told) {
+            read_result(a);
+        }
+        p->told = true; /* it may still wait for others, who are not done */
+        p->used = 0;
+    }
+    if (n <= 0) {
+        end_step(p);
+    }
+    return 0;
+}
+
+static void name_nics(const struct agent *a, uint32_t wanted, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < a->config->nic_count && used < size; i++) {
+        if (wanted == 0 || own_number(a, i) + 1 == wanted) {
+            used += (size_t)snprintf(text + used, size - used, "%c%s", used > 0 ? ',' : '=',
+                                     a->config->nics[i].name);
+        }
+    }
+}
+
+static int send_plan(struct agent *a, const struct perf_do *s)
+{
+    struct agent_perf *p = a->perf;
+    char line[1024], nics[256], address[INET6_ADDRSTRLEN];
+    uint32_t index = 0;
+    if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index)) {
+        return -ENOENT; /* it has left the fleet meanwhile */
+    }
+    const struct agent_peer *leader = &a->config->more[index];
+    if (leader->address4.s_addr != 0) {
+        inet_ntop(AF_INET, &leader->address4, address, sizeof(address));
+    } else {
+        inet_ntop(AF_INET6, &leader->address6, address, sizeof(address));
+    }
+    name_nics(a, s->nic, nics, sizeof(nics));
+    const int size =
+        snprintf(line, sizeof(line),
+                 "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
+                 " patience %d at %s nics %s folder %s\n",
+                 s->rank, s->ranks, s->port, s->lanes, p->timed_ms,
+                 (int)(p->step_ns / NS_PER_S) + 1, address, nics, a->config->runtime_dir);
+    return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
+           : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
+                                                                           : 0;
+}
+
+static void start(struct agent *a, const struct perf_do *s)
+{
+    struct agent_perf *p = a->perf;
+    static char word[] = "perf", option[] = "--agent";
+    char *const arguments[] = {a->config->perf, word, option, NULL};
+    int r = program_open(&p->program, arguments);
+    r = r < 0 ? r : send_plan(a, s);
+    r = r < 0 ? r : sd_event_add_io(a->loop, &p->readable, p->program.fd, EPOLLIN, on_readable, a);
+    if (r < 0) {
+        char why[PERF_WORDS_SIZE];
+        snprintf(why, sizeof(why),
+                 r == -ENOENT ? "%.100s is not there: enable foliot-perf.socket" : "%.100s: %s",
+                 a->config->perf, strerror(-r));
+        agent_say(LOG_WARNING, "an audit's test can't begin: %s", why);
+        answer(a, p->next - 1, PERF_REFUSED, why);
+        end_step(p);
+    }
+}
+
+static bool job_is_here(struct agent *a)
+{
+    jobs_look(a->jobs, a->now);
+    return agent_job_runs(a);
+}
+
+/* The step that it is time for; those before it that never began are told as such. */
+static void next_step(struct agent *a, int64_t now)
+{
+    struct agent_perf *p = a->perf;
+    const uint32_t due = (uint32_t)((now - p->begin_ns) / p->step_ns);
+    for (; p->next < p->count && p->next <= due; p->next++) {
+        const struct perf_do *s = &p->steps[p->next];
+        const bool late = now > p->begin_ns + p->next * p->step_ns + LATE_NS;
+        if (s->ranks == 0) {
+            continue;
+        }
+        if (late) {
+            answer(a, p->next, PERF_FAILED, "the agent had no processor in time");
+        } else if (job_is_here(a)) {
+            answer(a, p->next, PERF_BUSY, "");
+        } else {
+            p->next++;
+            p->look = mono_add(a->now, span_ns(LOOK_NS));
+            p->until = mono_add(a->now, span_ns(p->begin_ns + p->next * p->step_ns - END_NS - now));
+            p->told = false;
+            start(a, s);
+            return;
+        }
+    }
+}
+
+static void mind_step(struct agent *a)
+{
+    struct agent_perf *p = a->perf;
+    const uint32_t step = p->next - 1;
+    if (!mono_before(a->now, p->until)) {
+        end_step(p);
+        if (!p->told) {
+            answer(a, step, PERF_FAILED, "it took longer than its time");
+        }
+    } else if (!mono_before(a->now, p->look)) {
+        p->look = mono_add(a->now, span_ns(LOOK_NS));
+        if (job_is_here(a)) {
+            end_step(p);
+            agent_say(LOG_INFO, "a job begins: an audit's test is ended");
+            if (!p->told) {
+                answer(a, step, PERF_PREEMPTED, "");
+            }
+        }
+    }
+}
+
+void agent_perf_round(struct agent *a)
+{
+    struct agent_perf *p = a->perf;
+    int64_t now = 0;
+    (void)program_is_left(&p->program);
+    if (p->program.fd >= 0) {
+        mind_step(a);
+    }
+    if (!p->held || !agent_fleet_ns(a, a->now, &now)) {
+        return; /* steps that pass meanwhile are told of when it is known again */
+    }
+    if (p->program.fd < 0 && now >= p->begin_ns) {
+        next_step(a, now);
+    }
+    if (p->program.fd < 0 && p->next == p->count) {
+        p->held = false;
+    }
+}

@@ -1,0 +1,75 @@
+/* api_inspection_tests.c: what an audit's tests of bandwidth and of collectives came to. */
+#include <jansson.h>
+
+#include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/fleet/fleet.h"
+
+static void put_number(struct json_writer *j, const char *key, const json_t *value)
+{
+    json_put_int_if(j, key, json_is_integer(value), json_integer_value(value));
+}
+
+static void put_rows(struct json_writer *j, const json_t *rows)
+{
+    size_t i;
+    json_t *row;
+    json_put_array(j, "rows");
+    json_array_foreach(rows, i, row)
+    {
+        json_put_object(j, NULL);
+        put_number(j, "lanes", json_object_get(row, "lanes"));
+        json_put_string(j, "order", json_string_value(json_object_get(row, "order")));
+        put_number(j, "hosts", json_object_get(row, "hosts"));
+        json_put_string(j, "outcome", json_string_value(json_object_get(row, "outcome")));
+        put_number(j, "busbw", json_object_get(row, "busbw"));
+        put_number(j, "spread_1e4", json_object_get(row, "spread_1e4"));
+        json_put_end(j);
+    }
+    json_put_end(j);
+}
+
+static const char *name_of(struct api_call *call, const json_t *id)
+{
+    const struct fleet_host *h =
+        json_is_integer(id) ? fleet_host_by_id(call->c, json_integer_value(id)) : NULL;
+    return h != NULL && api_sees(call, h) ? h->name : NULL;
+}
+
+static void put_named(struct api_call *call, const json_t *named)
+{
+    size_t i;
+    json_t *n;
+    json_put_array(call->j, "named");
+    json_array_foreach(named, i, n)
+    {
+        const json_t *with = json_object_get(n, "with");
+        const char *host = name_of(call, json_object_get(n, "host"));
+        if (host != NULL && (!json_is_integer(with) || name_of(call, with) != NULL)) {
+            json_put_object(call->j, NULL);
+            json_put_string(call->j, "host", host);
+            json_put_string(call->j, "with", name_of(call, with));
+            json_put_end(call->j);
+        }
+    }
+    json_put_end(call->j);
+}
+
+/* Figures are of all hosts together: who sees only its own has its own results. */
+void api_put_audit_tests(struct api_call *call, const json_t *tests)
+{
+    struct json_writer *j = call->j;
+    if (tests == NULL || call->visible != NULL) {
+        json_put_null(j, "tests");
+        return;
+    }
+    json_put_object(j, "tests");
+    put_number(j, "expected", json_object_get(tests, "expected"));
+    put_rows(j, json_object_get(tests, "rows"));
+    json_put_bool(j, "slow", json_is_true(json_object_get(tests, "slow")));
+    json_put_bool(j, "searched", json_is_true(json_object_get(tests, "searched")));
+    put_number(j, "rounds", json_object_get(tests, "rounds"));
+    put_named(call, json_object_get(tests, "named"));
+    json_put_end(j);
+}

@@ -1,0 +1,277 @@
+/* perf.c: tests of bandwidth and of collectives, as part of an audit. */
+#include "service/controller/audit/perf.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/plain.h"
+#include "service/controller/fleet/fleet.h"
+
+enum { BEATS_AHEAD = 3 };
+
+struct audit_perf *audit_perf_free(struct audit_perf *x)
+{
+    if (x != NULL) {
+        for (uint32_t i = 0; x->who != NULL && i < x->count; i++) {
+            free(x->who[i].facts);
+            free(x->who[i].text);
+        }
+        free(x->hosts);
+        free(x->who);
+        free(x->leaves);
+        free(x->memory);
+        free(x);
+    }
+    return NULL;
+}
+
+/* ---- whom ---- */
+
+static bool is_fit(const struct controller *c, const struct fleet_host *h,
+                   char note[AUDIT_WORDS_SIZE])
+{
+    const enum freshness f = fleet_freshness(c, h, controller_mono());
+    const char *words = f == FRESHNESS_NEVER || f == FRESHNESS_STALE ? "it is silent"
+                        : (h->features & FOLIOT__V1__FEATURE__FEATURE_PERF) == 0
+                            ? "its agent is too old to take part: update it"
+                            : "";
+    snprintf(note, AUDIT_WORDS_SIZE, "%s", words);
+    return words[0] == 0;
+}
+
+static uint16_t leaf_number(struct audit_perf *x, const char *leaf)
+{
+    for (uint32_t i = 0; i < x->leaf_count; i++) {
+        if (strcmp(x->leaves[i], leaf) == 0) {
+            return (uint16_t)i;
+        }
+    }
+    if (leaf[0] == 0 || x->leaf_count >= PERF_LEAF_NONE) {
+        return PERF_LEAF_NONE;
+    }
+    snprintf(x->leaves[x->leaf_count], sizeof(x->leaves[0]), "%s", leaf);
+    return (uint16_t)x->leaf_count++;
+}
+
+static void add_host(struct controller *c, struct audit_perf *x, const struct fleet_host *h)
+{
+    struct audit_perf_host *who = &x->who[x->count];
+    struct perf_host *host = &x->hosts[x->count++];
+    who->id = h->id;
+    host->there = is_fit(c, h, who->note);
+    for (uint32_t k = 0; k < h->nic_count; k++) {
+        const struct fleet_nic *nic = fleet_find_nic(c, h->nics[k]);
+        if (nic != NULL) {
+            who->nics[who->nic_count] = nic->id;
+            snprintf(who->names[who->nic_count], IF_NAMESIZE, "%s", nic->name);
+            host->leaf[who->nic_count++] = leaf_number(x, nic->leaf);
+        }
+    }
+    host->nics = who->nic_count;
+}
+
+/* Numbers in names by their size: gpu-2 is before gpu-10. */
+static int by_name(const void *a, const void *b)
+{
+    const struct fleet_host *const *x = a, *const *y = b;
+    return strverscmp((*x)->name, (*y)->name);
+}
+
+static int add_hosts(struct controller *c, const struct audit_run *run, struct audit_perf *x)
+{
+    const struct fleet_host **hosts = calloc(run->count + 1, sizeof(const struct fleet_host *));
+    uint32_t count = 0, nics = 0;
+    for (uint32_t i = 0; hosts != NULL && i < run->count; i++) {
+        const struct fleet_host *h = c->hosts[run->members[i].index];
+        if (run->members[i].asked && h->nic_count > 0 && count < PERF_HOSTS_MAX) {
+            hosts[count++] = h;
+            nics += h->nic_count;
+        }
+    }
+    x->hosts = calloc(count + 1, sizeof(*x->hosts));
+    x->who = calloc(count + 1, sizeof(*x->who));
+    x->leaves = calloc(nics + 1, sizeof(*x->leaves));
+    x->memory = malloc(perf_size(count));
+    if (hosts == NULL || x->hosts == NULL || x->who == NULL || x->leaves == NULL ||
+        x->memory == NULL) {
+        free(hosts);
+        return -ENOMEM;
+    }
+    qsort(hosts, count, sizeof(const struct fleet_host *), by_name);
+    for (uint32_t i = 0; i < count; i++) {
+        add_host(c, x, hosts[i]);
+    }
+    free(hosts);
+    return 0;
+}
+
+/* ---- plans ---- */
+
+/* A host that refused, or where a job runs, is asked no more. */
+static void begin_plan(const struct controller *c, struct audit_perf *x, int64_t now)
+{
+    x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
+    x->fleet_version = c->fleet_version;
+    x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
+    x->step_ms = PERF_STEP_MS + 2 * x->count;
+    x->left = 0;
+    for (uint32_t step = 0; step < x->core.step_count; step++) {
+        for (uint32_t i = 0; i < x->count; i++) {
+            x->left += x->core.parts[(size_t)step * x->count + i].group != PERF_NOBODY;
+        }
+    }
+    x->tests += x->left;
+    x->until =
+        mono_add(controller_mono(),
+                 span_ns(x->begin_ns - now + (int64_t)x->core.step_count * x->step_ms * NS_PER_MS +
+                         PERF_WAIT_NS));
+}
+
+int audit_perf_new(struct controller *c, const struct audit_run *run, struct audit_perf **ret,
+                   char why[AUDIT_WORDS_SIZE])
+{
+    struct audit_perf *x = calloc(1, sizeof(*x));
+    const char *words = "out of memory";
+    int64_t now = 0;
+    int r = x == NULL ? -ENOMEM : 0;
+    if (r == 0 && !audit_fleet_now(c, &now)) {
+        words = "fleet time is not known";
+        r = -ENODATA;
+    }
+    r = r < 0 ? r : add_hosts(c, run, x);
+    if (r == 0) {
+        r = perf_init(&x->core, x->hosts, x->count, run->wants_nccl, x->memory);
+        words = r < 0 ? "fewer than two hosts can take part" : words;
+    }
+    if (r < 0) {
+        snprintf(why, AUDIT_WORDS_SIZE, "%s", words);
+        audit_perf_free(x);
+        return r;
+    }
+    x->run = run->id;
+    x->name = (uint64_t)run->id;
+    begin_plan(c, x, now);
+    *ret = x;
+    return 0;
+}
+
+bool audit_perf_waits(const struct audit_perf *x)
+{
+    return x->left > 0 && mono_sub(controller_mono(), x->until).ns < 0;
+}
+
+bool audit_perf_next(struct controller *c, struct audit_perf *x)
+{
+    int64_t now = 0;
+    x->tests -= x->left; /* nothing comes of these */
+    for (uint32_t i = 0; i < x->count; i++) {
+        const uint8_t missing = (uint8_t)perf_missing(&x->core, i);
+        x->who[i].outcome = missing > x->who[i].outcome ? missing : x->who[i].outcome;
+    }
+    if (!perf_next(&x->core) || !audit_fleet_now(c, &now)) {
+        return false;
+    }
+    begin_plan(c, x, now);
+    return true;
+}
+
+static uint32_t host_of(const struct audit_perf *x, int64_t id)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (x->who[i].id == id) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static const struct audit_perf *testing(const struct controller *c)
+{
+    const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    return run != NULL && run->state == AUDIT_TESTING ? run->perf : NULL;
+}
+
+static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
+                      Foliot__V1__PerfStep *to)
+{
+    const struct perf_step *s = &x->core.steps[step];
+    const struct perf_role role = perf_role_of(&x->core, step, host);
+    const uint32_t nic = s->nic != PERF_NOBODY ? s->nic : 0;
+    foliot__v1__perf_step__init(to);
+    to->rank = role.rank;
+    to->ranks = role.ranks;
+    if (role.ranks > 0) {
+        to->leader = x->who[role.leader].nics[nic];
+        to->port = PERF_PORT + step % 16; /* the one before may still be closing */
+        to->lanes = s->lanes;
+        to->nic = s->nic != PERF_NOBODY ? x->who[host].nics[nic] + 1 : 0;
+    }
+}
+
+Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *h, uint64_t held,
+                                 struct audit_perf_reply *memory)
+{
+    const struct audit_perf *x = testing(c);
+    const uint32_t host = x != NULL ? host_of(x, h->id) : UINT32_MAX;
+    if (host == UINT32_MAX || !x->hosts[host].there) {
+        return NULL;
+    }
+    foliot__v1__perf__init(&memory->perf);
+    memory->perf.audit = x->name;
+    if (held != x->name) {
+        for (uint32_t step = 0; step < x->core.step_count; step++) {
+            fill_step(x, step, host, &memory->steps[step]);
+            memory->pointers[step] = &memory->steps[step];
+        }
+        memory->perf.fleet_version = x->fleet_version;
+        memory->perf.begin_ns = (uint64_t)x->begin_ns;
+        memory->perf.step_ms = x->step_ms;
+        memory->perf.timed_ms = PERF_TIMED_MS;
+        memory->perf.n_steps = x->core.step_count;
+        memory->perf.steps = memory->pointers;
+    }
+    return &memory->perf;
+}
+
+/* ---- results ---- */
+
+static void take_one(struct audit_perf *x, uint32_t step, uint32_t host,
+                     const struct perf_result *r)
+{
+    if (x->core.results[(size_t)step * x->count + host].outcome == PERF_SILENT) {
+        perf_take(&x->core, step, host, r);
+        x->left--;
+        x->done++;
+    }
+}
+
+void audit_perf_take(struct controller *c, const struct fleet_host *h,
+                     const Foliot__V1__PerfRow *row)
+{
+    struct audit_perf *x = (struct audit_perf *)(uintptr_t)testing(c);
+    const uint32_t host = x != NULL ? host_of(x, h->id) : UINT32_MAX;
+    if (host == UINT32_MAX || row->audit != x->name || row->outcome <= PERF_NOT_RUN ||
+        row->outcome == PERF_SILENT || row->outcome >= PERF_OUTCOME_COUNT) {
+        return; /* late, or of nobody's asking, or of words that nobody knows */
+    }
+    struct perf_result r = {.outcome = (uint8_t)row->outcome,
+                            .rate = (double)row->rate,
+                            .runs = row->runs,
+                            .spread = row->spread,
+                            .wrong = row->wrong,
+                            .init_ms = row->init_ms,
+                            .late = row->late,
+                            .arrivals = row->arrivals};
+    plain_text(row->network, r.network, sizeof(r.network));
+    plain_text(row->words, r.words, sizeof(r.words));
+    if (r.words[0] != 0) {
+        snprintf(x->who[host].note, sizeof(x->who[host].note), "%s", r.words);
+    }
+    for (uint32_t step = 0; step < x->core.step_count; step++) {
+        if (step == row->step || row->step == UINT32_MAX) {
+            take_one(x, step, host, &r);
+        }
+    }
+}
