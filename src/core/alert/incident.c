@@ -1,11 +1,10 @@
-/* incident.c: which alerts have one cause. An alert joins the incident that its candidates name; incidents that
- * share an element with enough others, and began together, become one. Their elements: incident_elements.c. */
+/* incident.c: which alerts have one cause. An alert joins the incident that its candidates name. Several incidents that are
+ * one: incident_merge.c. Their elements: incident_elements.c. */
 #include <string.h>
 
 #include "core/alert/internal.h"
 
 #define MERGED_NS      (60 * NS_PER_S) /* a merged one stays visible for so long */
-#define FLEET_PROMOTE  10              /* the whole fleet is blamed for no less than this */
 #define NEWS_MAX       8               /* links of one incident that are told one by one */
 #define CHANGE_STEP_NS (1 * NS_PER_S)  /* counts of a growing incident are passed on so often */
 
@@ -44,7 +43,7 @@ static struct incident *incident_new(struct alerts *a, uint32_t cause)
     return c;
 }
 
-static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
+void incident_link(struct alerts *a, struct incident *c, struct instance *i)
 {
     const uint32_t at = (uint32_t)(i - a->instances);
 
@@ -61,7 +60,7 @@ static void link_alert(struct alerts *a, struct incident *c, struct instance *i)
     c->audible += !i->silenced;
 }
 
-static void unlink_alert(struct alerts *a, struct incident *c, struct instance *i)
+void incident_unlink(struct alerts *a, struct incident *c, struct instance *i)
 {
     if (i->sibling_before != NONE) {
         a->instances[i->sibling_before].sibling_after = i->sibling_after;
@@ -132,7 +131,7 @@ static void tell_news(struct alerts *a, struct incident *c, const struct instanc
     }
 }
 
-static void reopen(struct alerts *a, struct incident *c, struct mono since)
+void incident_reopen(struct alerts *a, struct incident *c, struct mono since)
 {
     a->counters.incidents_open++;
     c->reopened++;
@@ -156,7 +155,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     const bool fresh = c->total == 0 && c->state == INCIDENT_NEW;
 
     if (c->state == INCIDENT_RESOLVED) {
-        reopen(a, c, i->since);
+        incident_reopen(a, c, i->since);
     } else if (c->state == INCIDENT_QUIET) {
         c->state = INCIDENT_OPEN;
     }
@@ -174,7 +173,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     } else {
         incident_narrow(a, c, i);
     }
-    link_alert(a, c, i);
+    incident_link(a, c, i);
     c->total++;
     const uint32_t severity = severity_in(a, c, i);
     if (!i->silenced) {
@@ -188,165 +187,6 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     c->severity = severity > c->severity ? severity : c->severity;
     a->deadline = mono_min(a->deadline, incident_deadline(a, c));
     incident_changed(a, c, fresh);
-}
-
-/* ---- several that are one --------------------------------------------------------------------------------------- */
-
-static bool together(const struct alerts *a, const struct incident *x, const struct incident *y)
-{
-    const int64_t apart = mono_sub(x->created, y->created).ns;
-
-    return (apart < 0 ? -apart : apart) <= a->config.together.ns;
-}
-
-static uint32_t needed(const struct alerts *a, uint32_t element)
-{
-    return a->elements[element].where.kind == ELEMENT_FLEET && a->config.promote < FLEET_PROMOTE
-               ? FLEET_PROMOTE
-               : a->config.promote;
-}
-
-static uint32_t count_sharing(const struct alerts *a, const struct incident *c, uint32_t element)
-{
-    uint32_t count = 0;
-
-    for (uint32_t k = 0; k < a->incident_max; k++) {
-        const struct incident *x = &a->incidents[k];
-        count += incident_is_open(x) && incident_has(x, element) && together(a, x, c);
-    }
-    return count;
-}
-
-static void absorb(struct alerts *a, struct incident *into, struct incident *c)
-{
-    while (c->first != NONE) {
-        struct instance *i = &a->instances[c->first];
-        unlink_alert(a, c, i);
-        link_alert(a, into, i);
-    }
-    ASSERT(c != into && c->firing == 0 && c->audible == 0);
-    into->since = mono_min(into->since, c->since);
-    into->severity = c->severity > into->severity ? c->severity : into->severity;
-    into->loud = c->loud > into->loud ? c->loud : into->loud;
-    into->total += c->total;
-    into->spoke = into->spoke || c->spoke;
-    into->placed = into->placed || c->placed;
-    if (into->told || c->told) {
-        into->told_at = into->told && c->told ? mono_min(into->told_at, c->told_at)
-                        : into->told          ? into->told_at
-                                              : c->told_at;
-    }
-    if (c->told) {
-        incident_say(a, c, ALERT_ABSORBED, c->told_receivers, false);
-    }
-    into->told_receivers |= c->told_receivers;
-    into->pages += c->pages;
-    into->news += c->news;
-    for (size_t k = 0; k < ARRAY_COUNT(into->rules_seen); k++) {
-        into->rules_seen[k] |= c->rules_seen[k];
-    }
-    into->told = into->told || c->told;
-    if (into->by[0] == '\0' && c->by[0] != '\0') {
-        memcpy(into->by, c->by, sizeof(into->by));
-        into->acknowledged = c->acknowledged;
-    }
-    c->merged_into = into->id;
-    c->state = INCIDENT_MERGED;
-    c->resolved = a->now;
-    ASSERT(a->counters.incidents_open > 0);
-    a->counters.incidents_open--;
-    incident_release(a, c);
-    incident_changed(a, c, true);
-}
-
-/* People know a part of it: they hear that it is larger than that, and not of something new. */
-static void tell_larger(struct alerts *a, struct incident *into)
-{
-    if (into->state == INCIDENT_NEW) {
-        into->state = INCIDENT_OPEN;
-    }
-    if (into->audible > 0) { /* else all of it is silenced */
-        incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
-                     into->loud == ALERT_PAGE && into->pages == 0);
-    }
-}
-
-/* The one that goes on: whose cause the element is already, else who was told first, else the oldest. */
-static struct incident *survivor(struct alerts *a, const struct incident *c, uint32_t element)
-{
-    const uint32_t owner = a->elements[element].owner;
-    struct incident *best = owner != NONE ? &a->incidents[owner] : NULL;
-
-    for (uint32_t k = 0; owner == NONE && k < a->incident_max; k++) {
-        struct incident *x = &a->incidents[k];
-        if (incident_is_open(x) && incident_has(x, element) && together(a, x, c) &&
-            (best == NULL || (x->told && !best->told) ||
-             (x->told == best->told && x->id < best->id))) {
-            best = x;
-        }
-    }
-    return best;
-}
-
-static void merge(struct alerts *a, struct incident *c, uint32_t element)
-{
-    struct incident *into = survivor(a, c, element);
-
-    element_hold(a, element); /* while its last users change hands */
-    for (uint32_t k = 0; k < a->incident_max; k++) {
-        struct incident *x = &a->incidents[k];
-        if (x != into && incident_is_open(x) && incident_has(x, element) && together(a, x, c)) {
-            if (into->state == INCIDENT_RESOLVED) {
-                reopen(a, into, x->since);
-            }
-            absorb(a, into, x);
-        }
-    }
-    incident_set_cause(a, into, element);
-    into->promoted = true;
-    for (uint32_t k = into->common_count; k-- > 0;) {
-        if (into->common[k] != element) {
-            incident_remove_element(a, into, k);
-        }
-    }
-    incident_add_element(a, into, element);
-    element_drop(a, element);
-    if (into->state == INCIDENT_QUIET && into->firing > 0) {
-        into->state = INCIDENT_OPEN;
-        into->quiet_until = MONO_NEVER;
-    }
-    if (into->told) {
-        tell_larger(a, into);
-    }
-    a->deadline = mono_min(a->deadline, incident_deadline(a, into));
-    incident_changed(a, into, true);
-}
-
-/* Does it share an element with enough others that began together? Then they are one. */
-static void promote(struct alerts *a, struct incident *c)
-{
-    uint32_t best = NONE, most = 0;
-
-    for (uint32_t k = 0; k < c->common_count; k++) {
-        const uint32_t e = c->common[k];
-        if (e == c->cause || a->elements[e].incidents < 2) {
-            continue;
-        }
-        uint32_t count = count_sharing(a, c, e);
-        if (count + 1 == needed(a, e) && !c->told && c->state == INCIDENT_NEW) {
-            /* It looks like more: tell a little later, and tell of all of it. */
-            const struct mono latest = mono_add(c->created, span_ns(GATHER_MAX_NS));
-            c->due = mono_before(c->due, latest) ? latest : c->due;
-        }
-        if (count >= needed(a, e) &&
-            (count > most || (count == most && element_rank(a, e) < element_rank(a, best)))) {
-            best = e;
-            most = count;
-        }
-    }
-    if (best != NONE) {
-        merge(a, c, best);
-    }
 }
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
@@ -398,11 +238,11 @@ static void gather_unplaced(struct alerts *a, struct incident *into)
         struct incident *c = &a->incidents[k];
         if (c != into && incident_is_open(c) && !c->placed && c->firing > 0 &&
             same_onset(c->since, into->since)) {
-            absorb(a, into, c);
+            incident_absorb(a, into, c);
         }
     }
     if (into->told && into->state == INCIDENT_NEW) {
-        tell_larger(a, into);
+        incident_tell_larger(a, into);
     }
 }
 
@@ -466,7 +306,7 @@ void incident_group(struct alerts *a, struct instance *i)
     if (c != NULL) {
         take(a, c, i);
         name_unknown(a, c, i);
-        promote(a, c);
+        incident_promote(a, c);
         gather_unplaced(a, &a->incidents[i->incident]);
     }
 }
@@ -516,9 +356,9 @@ void incident_refine(struct alerts *a, struct incident *c)
     }
     if (owner != NONE && incident_is_open(&a->incidents[owner])) {
         struct incident *into = &a->incidents[owner];
-        absorb(a, into, c);
+        incident_absorb(a, into, c);
         if (into->told && into->state == INCIDENT_NEW) {
-            tell_larger(a, into);
+            incident_tell_larger(a, into);
         }
         incident_changed(a, into, true);
         return;
@@ -564,17 +404,17 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
         struct incident *c = &a->incidents[old];
         if (fits) {
             incident_narrow(a, c, i);
-            promote(a, c);
+            incident_promote(a, c);
         } else {
-            unlink_alert(a, c, i);
+            incident_unlink(a, c, i);
             c->total--;
             incident_group(a, i);
             if (c->firing == 0 && incident_is_open(c)) {
                 if (i->incident != NONE) {
                     struct incident *into = &a->incidents[i->incident];
-                    absorb(a, into, c); /* it was this all along */
+                    incident_absorb(a, into, c); /* it was this all along */
                     if (into->told && into->state == INCIDENT_NEW) {
-                        tell_larger(a, into);
+                        incident_tell_larger(a, into);
                     }
                 } else {
                     fall_quiet(a, c);
@@ -606,7 +446,7 @@ void incident_leave(struct alerts *a, struct instance *i)
     if (c->firing == 1) {
         text_of_incident(a, c); /* the last words of it, while its last alert is there */
     }
-    unlink_alert(a, c, i);
+    incident_unlink(a, c, i);
     if (c->firing == 0) {
         fall_quiet(a, c);
     }

@@ -204,6 +204,9 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
 /* One of its alerts suspects another thing now: what all of them agree on is the cause, if it is finer. */
 void incident_refine(struct alerts *a, struct incident *c);
 void incident_leave(struct alerts *a, struct instance *i);
+void incident_link(struct alerts *a, struct incident *c, struct instance *i);
+void incident_unlink(struct alerts *a, struct incident *c, struct instance *i);
+void incident_reopen(struct alerts *a, struct incident *c, struct mono since);
 void incident_silence_changed(struct alerts *a, struct instance *i); /* after i->silenced was set */
 void incident_tick(struct alerts *a, struct incident *c);
 void incident_show(const struct alerts *a, const struct incident *c, struct alert_incident *ret);
@@ -235,6 +238,13 @@ static inline bool incident_is_open(const struct incident *c)
 
 /* ---- silence.c ---- */
 bool silence_covers(const struct alerts *a, const struct instance *i);
+
+/* ---- incident_merge.c ---- */
+/* Does it share an element with enough others that began together? Then they are one. */
+void incident_promote(struct alerts *a, struct incident *c);
+void incident_absorb(struct alerts *a, struct incident *into, struct incident *c);
+/* People know a part of it: they hear that it is larger than that, and not of something new. */
+void incident_tell_larger(struct alerts *a, struct incident *into);
 
 /* ---- incident_elements.c ---- */
 bool incident_has(const struct incident *c, uint32_t element);
