@@ -62,6 +62,8 @@ static void judge(struct verbs_port *p, enum verbs_trouble trouble, bool has, in
         return;
     }
     p->trouble_since[trouble] = has ? p->facts.at : MONO_NEVER;
+    p->found[trouble] = found;
+    p->expected[trouble] = expected;
     tell(p, has ? VERBS_EVENT_TROUBLE : VERBS_EVENT_TROUBLE_END, trouble, found, expected);
 }
 
@@ -73,7 +75,15 @@ static void judge_mtu(struct verbs_port *p)
         f->infiniband || f->interface_mtu == 0 ? f->mtu : verbs_port_mtu_of(f->interface_mtu);
     const uint32_t expected = f->mtu < room ? room : f->sibling_mtu != 0 ? f->sibling_mtu : f->mtu;
 
-    judge(p, VERBS_MTU, f->mtu != 0 && f->mtu != expected, f->mtu, expected);
+    const bool has = f->mtu != 0 && f->mtu != expected;
+
+    if (has && verbs_port_has(p, VERBS_MTU) &&
+        (p->found[VERBS_MTU] != f->mtu || p->expected[VERBS_MTU] != expected)) {
+        p->found[VERBS_MTU] = f->mtu;
+        p->expected[VERBS_MTU] = expected;
+        tell(p, VERBS_EVENT_TROUBLE, VERBS_MTU, f->mtu, expected);
+    }
+    judge(p, VERBS_MTU, has, f->mtu, expected);
 }
 
 static void judge_cable(struct verbs_port *p)
@@ -137,7 +147,9 @@ void verbs_port_on_facts(struct verbs_port *p, const struct verbs_port_facts *fa
         p->facts.at = facts->at;
         p->since = p->facts.present ? facts->at : p->since;
         p->facts.present = p->facts.active = false;
-        judge(p, VERBS_GONE, true, 0, 0);
+        for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) { /* what isn't there has no other trouble */
+            judge(p, (enum verbs_trouble)t, t == VERBS_GONE, 0, 0);
+        }
         return;
     }
     p->facts = *facts;

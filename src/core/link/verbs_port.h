@@ -1,7 +1,8 @@
 /* verbs_port.h: what happens to one RDMA port: up, down, gone; its GID, MTU, subnet manager, and errors of its cable. The
  * Ethernet interface beside it has a struct link of its own; here is what only RDMA knows.
  *
- * A trouble is open until a look shows that it is over; each opening and closing is one message. */
+ * A trouble is open until a look shows that it is over, or its device is gone. Each opening and closing is one message, and so
+ * are other numbers of the MTU. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,7 +58,8 @@ struct verbs_port {
     bool known;
     struct mono since;                              /* of the present state: active or not */
     struct mono trouble_since[VERBS_TROUBLE_COUNT]; /* MONO_NEVER: it has none */
-    uint8_t gid[16];                                /* the last that was known */
+    int64_t found[VERBS_TROUBLE_COUNT], expected[VERBS_TROUBLE_COUNT]; /* as they were told */
+    uint8_t gid[16];                                                   /* the last that was known */
     uint32_t gid_index;
     bool gid_ever;
     uint32_t gid_before;       /* its index, before it moved */

@@ -514,13 +514,18 @@ void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *eve
     struct open_finding *o = node_finding_find(n, key);
 
     n->now = now;
-    if (event->has == 0 || o != NULL) {
-        if (event->has == 0) {
-            close_key(n, now, key);
-        }
+    if (event->has == 0) {
+        close_key(n, now, key);
         return;
     }
-    o = node_finding_open(n, key, FINDING_RDMA_PORT, now, MONO_NEVER);
+    if (o != NULL) {
+        if (o->finding.numbers[1] == event->found && o->finding.numbers[2] == event->expected) {
+            return;
+        }
+        o->finding.phase = FINDING_UPDATED;
+    } else {
+        o = node_finding_open(n, key, FINDING_RDMA_PORT, now, MONO_NEVER);
+    }
     if (o == NULL) {
         return;
     }

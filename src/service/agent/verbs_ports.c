@@ -25,8 +25,9 @@ struct port {
     struct rdma_port facts;
     struct rdma_port_now now; /* as the library tells; mtu 0: it doesn't */
     struct verbs_port state;
-    bool there, look; /* in the last list; due */
-    bool down;        /* by itself: has a finding */
+    bool there, look;              /* in the last list; due */
+    uint32_t local;                /* the agent's own NIC beside it; UINT32_MAX: none */
+    bool has[VERBS_TROUBLE_COUNT]; /* that are findings */
 };
 
 struct agent_verbs {
@@ -138,44 +139,64 @@ static const char *news_text(const struct port *p, const struct verbs_port_messa
 /* A port that is down with its interface has that one's finding. */
 static bool is_found(const struct agent *a, const struct port *p, enum verbs_trouble trouble)
 {
-    const uint32_t nic = nic_of(a, p);
-
     return verbs_port_has(&p->state, trouble) &&
-           (trouble != VERBS_DOWN || nic == UINT32_MAX ||
-            link_monitor_get(a->links, a->nics[nic].slot)->carrier);
+           (trouble != VERBS_DOWN || p->local == UINT32_MAX ||
+            link_monitor_get(a->links, a->nics[p->local].slot)->carrier);
 }
 
 /* What ports beside one NIC share is one finding. */
-static void find(struct agent *a, const struct port *p, enum verbs_trouble trouble,
-                 const int64_t numbers[3])
+static void find(struct agent *a, uint32_t local, enum verbs_trouble trouble)
 {
     struct agent_verbs *v = a->verbs;
-    struct node_verbs event = {
-        .local = nic_of(a, p), .trouble = trouble, .found = numbers[1], .expected = numbers[2]};
+    struct node_verbs event = {.local = local, .trouble = trouble};
 
-    for (uint32_t i = 0; i < v->port_count; i++) {
-        event.has |= nic_of(a, &v->ports[i]) == event.local && is_found(a, &v->ports[i], trouble);
+    for (uint32_t i = 0; i < v->port_count && event.has == 0; i++) {
+        const struct port *p = &v->ports[i];
+        if (p->local == local && p->has[trouble]) {
+            event.has = 1;
+            event.found = p->state.found[trouble];
+            event.expected = p->state.expected[trouble];
+        }
     }
     agent_feed(a, NODE_EVENT_VERBS, &event);
+}
+
+/* Findings are by NIC: those under the one that it was beside are over. */
+static void follow_nic(struct agent *a, struct port *p)
+{
+    const uint32_t before = p->local;
+
+    p->local = nic_of(a, p);
+    for (int t = 0; t < VERBS_TROUBLE_COUNT && p->local != before; t++) {
+        if (p->has[t]) {
+            p->has[t] = false;
+            find(a, before, (enum verbs_trouble)t);
+        }
+    }
 }
 
 static void tell(struct agent *a, struct port *p)
 {
     struct verbs_port_message m;
     char text[140], line[160 + sizeof(p->name.device)];
+    bool news[VERBS_TROUBLE_COUNT] = {false};
 
+    follow_nic(a, p);
     while (verbs_port_next_message(&p->state, &m)) {
         const char *event = news_text(p, &m, text, sizeof(text));
         snprintf(line, sizeof(line), "%s/%u: %s", p->name.device, p->name.port, text);
         agent_say(m.event == VERBS_EVENT_TROUBLE_END ? LOG_NOTICE : LOG_WARNING, "%s", line);
-        agent_verbs_event(a, nic_of(a, p), p->name.device, event, line);
-        if (m.event <= VERBS_EVENT_TROUBLE_END && m.numbers[0] != VERBS_DOWN) {
-            find(a, p, (enum verbs_trouble)m.numbers[0], m.numbers);
+        agent_verbs_event(a, p->local, p->name.device, event, line);
+        if (m.event <= VERBS_EVENT_TROUBLE_END) {
+            news[m.numbers[0]] = true;
         }
     }
-    if (is_found(a, p, VERBS_DOWN) != p->down) { /* its interface may come back without it */
-        p->down = !p->down;
-        find(a, p, VERBS_DOWN, (const int64_t[3]){VERBS_DOWN});
+    for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) { /* its interface may come back without it */
+        const bool has = is_found(a, p, (enum verbs_trouble)t);
+        if (has != p->has[t] || (has && news[t])) {
+            p->has[t] = has;
+            find(a, p->local, (enum verbs_trouble)t);
+        }
     }
 }
 
@@ -263,6 +284,8 @@ static void look(struct agent *a, struct port *p)
             memcpy(facts.gid, gid->gid, sizeof(facts.gid));
             facts.gid_index = gid->index;
         }
+    } else {
+        p->now = (struct rdma_port_now){0};
     }
     verbs_port_on_facts(&p->state, &facts);
     tell(a, p);
@@ -369,7 +392,7 @@ static void list(struct agent *a)
         }
         if (p == NULL && v->port_count < RDMA_PORT_MAX) {
             p = &v->ports[v->port_count++];
-            *p = (struct port){.name = names[i], .look = true};
+            *p = (struct port){.name = names[i], .look = true, .local = UINT32_MAX};
             verbs_port_init(&p->state, a->now);
         }
         if (p != NULL) {
@@ -468,6 +491,7 @@ static void put_port(struct agent *a, struct json_writer *j, const struct port *
     const struct rdma_port *f = &p->facts;
     const struct verbs_port_facts *now = &p->state.facts;
     const uint32_t nic = nic_of(a, p);
+    const bool here = now->present; /* else its numbers are old */
     char gid[INET6_ADDRSTRLEN];
 
     gid_text(p->state.gid, gid);
@@ -477,26 +501,26 @@ static void put_port(struct agent *a, struct json_writer *j, const struct port *
     json_put_string(j, "interface", f->if_name[0] != 0 ? f->if_name : NULL);
     json_put_int_if(j, "nic", nic != UINT32_MAX,
                     nic != UINT32_MAX ? a->config->peers[a->config->nics[nic].peer].nic.index : 0);
-    json_put_bool(j, "present", now->present);
+    json_put_bool(j, "present", here);
     json_put_string(j, "link",
                     f->layer == RDMA_LAYER_ETHERNET     ? "roce"
                     : f->layer == RDMA_LAYER_INFINIBAND ? "infiniband"
                                                         : NULL);
-    json_put_string(j, "state", now->present ? rdma_port_state_name(f->state) : "gone");
+    json_put_string(j, "state", here ? rdma_port_state_name(f->state) : "gone");
     json_put_int(j, "since_mono_ns", p->state.since.ns);
-    json_put_int_if(j, "rate_bps", f->rate_mbps != 0, (int64_t)f->rate_mbps * 1000000);
+    json_put_int_if(j, "rate_bps", here && f->rate_mbps != 0, (int64_t)f->rate_mbps * 1000000);
     json_put_int_if(j, "mtu", p->now.active_mtu != 0, p->now.active_mtu);
-    json_put_string(j, "gid", now->gid_known ? gid : NULL);
-    json_put_int_if(j, "gid_index", now->gid_known, now->gid_index);
-    json_put_int_if(j, "lid", f->lid != 0, f->lid);
-    json_put_int_if(j, "subnet_manager_lid", f->sm_lid != 0, f->sm_lid);
+    json_put_string(j, "gid", here && now->gid_known ? gid : NULL);
+    json_put_int_if(j, "gid_index", here && now->gid_known, now->gid_index);
+    json_put_int_if(j, "lid", here && f->lid != 0, f->lid);
+    json_put_int_if(j, "subnet_manager_lid", here && f->sm_lid != 0, f->sm_lid);
     json_put_uint(j, "downs", p->state.downs);
     json_put_uint(j, "gid_moves", p->state.gid_moves);
     json_put_uint(j, "cable_errors", p->state.cable_errors);
     put_troubles(j, &p->state);
     json_put_object(j, "counters");
     for (int i = 0; i < RDMA_COUNTER_COUNT; i++) {
-        if (f->counters[i] != RDMA_COUNTER_NONE) {
+        if (here && f->counters[i] != RDMA_COUNTER_NONE) {
             json_put_uint(j, rdma_counter_name((enum rdma_counter)i), f->counters[i]);
         }
     }

@@ -164,6 +164,47 @@ static void a_smaller_mtu_is_at_odds(void **state)
     expect_nothing();
 }
 
+/* Other numbers are told, and kept for who asks. */
+static void an_mtu_at_odds_has_the_numbers_of_now(void **state)
+{
+    (void)state;
+    start();
+    facts.mtu = 1024;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
+    look(1);
+    expect_nothing();
+    facts.mtu = 2048;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 2048, 4096);
+    expect_nothing();
+    assert_int_equal(port.found[VERBS_MTU], 2048);
+    assert_int_equal(port.expected[VERBS_MTU], 4096);
+    assert_int_equal(port.trouble_since[VERBS_MTU].ns, facts.at.ns - 2 * NS_PER_S);
+}
+
+/* Nobody can mend the MTU of what isn't there. */
+static void a_device_that_went_has_no_other_trouble(void **state)
+{
+    (void)state;
+    start();
+    facts.mtu = 1024;
+    facts.cable_errors += 100;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096);
+    expect(VERBS_EVENT_TROUBLE, VERBS_CABLE, 100, 0);
+    facts.present = false;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_GONE, 0, 0);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_MTU, 0, 0);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_CABLE, 0, 0);
+    expect_nothing();
+    facts.present = true;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_GONE, 0, 0);
+    expect(VERBS_EVENT_TROUBLE, VERBS_MTU, 1024, 4096); /* it still has that */
+}
+
 static void errors_of_the_cable_count_by_the_minute(void **state)
 {
     (void)state;
@@ -239,6 +280,8 @@ int main(void)
         cmocka_unit_test(an_index_that_moved_while_it_was_down_is_told),
         cmocka_unit_test(the_wrong_type_is_not_the_same_as_none),
         cmocka_unit_test(a_smaller_mtu_is_at_odds),
+        cmocka_unit_test(an_mtu_at_odds_has_the_numbers_of_now),
+        cmocka_unit_test(a_device_that_went_has_no_other_trouble),
         cmocka_unit_test(errors_of_the_cable_count_by_the_minute),
         cmocka_unit_test(a_subnet_manager_may_be_missing_or_another),
         cmocka_unit_test(what_nobody_drains_is_dropped_from_the_oldest),

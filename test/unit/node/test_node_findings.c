@@ -135,6 +135,14 @@ static void troubles_of_rdma_ports_open_and_close(void **state)
     assert_int_equal(f->from.index, 1);
     assert_int_equal(f->numbers[1], 1024);
     assert_int_equal(f->numbers[2], 4096);
+    const struct node_verbs other = {
+        .local = 1, .trouble = VERBS_MTU, .has = 1, .found = 2048, .expected = 4096};
+    node_on_verbs(node, now, &other);
+    listen_to_it();
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said[0].phase, FINDING_UPDATED);
+    assert_int_equal(said[0].numbers[1], 2048);
+    assert_int_equal(node_finding_count(node), 2);
     node_on_verbs(node, now, &(struct node_verbs){.local = 1, .trouble = VERBS_MTU});
     listen_to_it();
     assert_int_equal(said[0].phase, FINDING_CLOSED);
