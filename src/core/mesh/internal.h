@@ -6,45 +6,47 @@
 #include "core/mesh/mesh.h"
 #include "core/mesh/slow.h"
 
-#define SLOT_COUNT     32 /* packets remembered per path and direction: 4 s at 7.5 a second */
-#define SEND_QUEUE     1024
-#define VERDICT_QUEUE  512
-#define FAULT_QUEUE    16
-#define TOLD_MAX       640               /* paths of other hosts that are known by their digests */
-#define TOLD_HOST_MAX  40                /* of one host */
-#define DIGEST_MAX     6                 /* packets of a round */
-#define DIGEST_TO_PEER UINT32_MAX        /* not one of those: what the peer alone is told */
-#define FAULT_CALM_NS  (400 * NS_PER_MS) /* looks cost most where queues drop packets all the time */
-#define ROUTER_MAX     2048              /* distinct router addresses remembered */
-#define SEQ_LIFE       100000 /* packets of a path in hours: who jumps further was started anew */
-#define PROOF_WAIT_NS  (15 * NS_PER_MS)   /* for packets that overtake each other */
-#define PROOF_QUEUE_NS (60 * NS_PER_MS)   /* and in a queue, as this path's lately were */
-#define QUEUE_FRESH_NS (5 * NS_PER_S / 2) /* a delay was told within */
-#define MOVED_NS       (400 * NS_PER_MS)
-#define SHARE_PATH_NS  (5 * NS_PER_S)
-#define SHARE_NIC_NS   NS_PER_S
-#define SHARE_NIC_MAX  0.5 /* guessed from other paths */
-#define SHARE_RUN      8   /* losses in a row: more may have been a hole */
-#define OVERDUE_NS     (25 * NS_PER_MS)
-#define GAP_ROUNDS     4 /* a peer that is silent for longer begins anew */
-#define WANT_AGAIN_NS  (100 * NS_PER_MS)
-#define SUSPECT_NS_MAX (5 * NS_PER_S)    /* overdue and never proven: the peer gave that path up */
-#define UNUSED_NS      (10 * NS_PER_S)   /* dead, and the peer tells of no packet on it: the same */
-#define NIC_SILENT_NS  (700 * NS_PER_MS) /* while another NIC of that host is heard */
-#define SILENT_NS      (2 * NS_PER_S)
-#define STRANGER_NS    (300 * NS_PER_MS)
-#define GUEST_NS       (10 * NS_PER_S)
-#define REVIVE_PACKETS 3
-#define LATE_GRACE_NS  (250 * NS_PER_MS)
-#define DEPART_US      4000 /* within a round of 5 ms */
-#define DEPART_MAX     4    /* departures of a round: each one wakes the agent */
-#define BURST_STEP_NS  (4 * NS_PER_MS)
-#define DEAF_PACKETS   16 /* sent and stamped, none acknowledged, while the peer talks */
-#define DEAF_NS        (500 * NS_PER_MS)
-#define RECENT_NS      (30 * NS_PER_S)
-#define OWD_WINDOW_NS  (10 * NS_PER_S)
-#define TRACE_ANSWERS  256 /* of routers, that count at a time */
-#define REDISCOVER_NS  (600 * NS_PER_S)
+#define SLOT_COUNT 32 /* packets remembered per path and direction: 4 s at 7.5 a second */
+#define SEND_QUEUE 1024
+/* The caller drains after each call: in one, each path may be proven dead and its delay withdrawn, and each peer fall silent */
+#define VERDICTS_OF_HALF 2
+#define VERDICTS_OF_EDGE 2
+#define FAULT_QUEUE      16
+#define TOLD_MAX         640        /* paths of other hosts that are known by their digests */
+#define TOLD_HOST_MAX    40         /* of one host */
+#define DIGEST_MAX       6          /* packets of a round */
+#define DIGEST_TO_PEER   UINT32_MAX /* not one of those: what the peer alone is told */
+#define FAULT_CALM_NS    (400 * NS_PER_MS) /* looks cost most where queues drop packets all the time */
+#define ROUTER_MAX       2048              /* distinct router addresses remembered */
+#define SEQ_LIFE         100000 /* packets of a path in hours: who jumps further was started anew */
+#define PROOF_WAIT_NS    (15 * NS_PER_MS)   /* for packets that overtake each other */
+#define PROOF_QUEUE_NS   (60 * NS_PER_MS)   /* and in a queue, as this path's lately were */
+#define QUEUE_FRESH_NS   (5 * NS_PER_S / 2) /* a delay was told within */
+#define MOVED_NS         (400 * NS_PER_MS)
+#define SHARE_PATH_NS    (5 * NS_PER_S)
+#define SHARE_NIC_NS     NS_PER_S
+#define SHARE_NIC_MAX    0.5 /* guessed from other paths */
+#define SHARE_RUN        8   /* losses in a row: more may have been a hole */
+#define OVERDUE_NS       (25 * NS_PER_MS)
+#define GAP_ROUNDS       4 /* a peer that is silent for longer begins anew */
+#define WANT_AGAIN_NS    (100 * NS_PER_MS)
+#define SUSPECT_NS_MAX   (5 * NS_PER_S)  /* overdue and never proven: the peer gave that path up */
+#define UNUSED_NS        (10 * NS_PER_S) /* dead, and the peer tells of no packet on it: the same */
+#define NIC_SILENT_NS    (700 * NS_PER_MS) /* while another NIC of that host is heard */
+#define SILENT_NS        (2 * NS_PER_S)
+#define STRANGER_NS      (300 * NS_PER_MS)
+#define GUEST_NS         (10 * NS_PER_S)
+#define REVIVE_PACKETS   3
+#define LATE_GRACE_NS    (250 * NS_PER_MS)
+#define DEPART_US        4000 /* within a round of 5 ms */
+#define DEPART_MAX       4    /* departures of a round: each one wakes the agent */
+#define BURST_STEP_NS    (4 * NS_PER_MS)
+#define DEAF_PACKETS     16 /* sent and stamped, none acknowledged, while the peer talks */
+#define DEAF_NS          (500 * NS_PER_MS)
+#define RECENT_NS        (30 * NS_PER_S)
+#define OWD_WINDOW_NS    (10 * NS_PER_S)
+#define TRACE_ANSWERS    256 /* of routers, that count at a time */
+#define REDISCOVER_NS    (600 * NS_PER_S)
 
 enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FAILED };
 
@@ -197,7 +199,7 @@ struct told_path {
 struct wide_name {
     uint32_t half; /* 1 + twice its number, one more for what comes in; 0: none */
     uint64_t key;
-    struct mono at, looked;
+    struct mono died, at, looked;
 };
 /* Digests to send (digest.c). */
 struct digests {
@@ -291,7 +293,7 @@ struct mesh {
     struct send_entry *sends;
     uint32_t send_head, send_count;
     struct mesh_verdict *verdicts;
-    uint32_t verdict_head, verdict_count;
+    uint32_t verdict_next, verdict_count, verdict_limit;
     struct router *routers;
     uint32_t router_count;
     struct delay_window *delays;

@@ -655,8 +655,9 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
 }
 
 /* Others' paths that are well must have been so while this one was dead. A hole that ended a moment ago lets packets through
- * that cross it: they would clear what is at fault. So a name must stand until a later packet of this path was lost, too. */
-static bool stands(struct mesh *m, struct mono now, uint32_t half, uint64_t key)
+ * that cross it: they would clear what is at fault. So a name must stand until a later packet of this path was lost, too.
+ * However rarely it is looked at: if it came since, it died anew. */
+static bool stands(struct mesh *m, struct mono now, uint32_t half, struct mono died, uint64_t key)
 {
     struct wide_name *w = &m->wide_names[0];
 
@@ -664,8 +665,8 @@ static bool stands(struct mesh *m, struct mono now, uint32_t half, uint64_t key)
         struct wide_name *other = &m->wide_names[i];
         w = other->half == half || other->looked.ns < w->looked.ns ? other : w;
     }
-    if (w->half != half || w->key != key || mono_sub(now, w->looked).ns > 2 * STANDS_NS) {
-        *w = (struct wide_name){.half = half, .key = key, .at = now};
+    if (w->half != half || w->died.ns != died.ns || w->key != key) {
+        *w = (struct wide_name){.half = half, .died = died, .key = key, .at = now};
     }
     w->looked = now;
     return mono_sub(now, w->at).ns >= STANDS_NS;
@@ -706,7 +707,8 @@ static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_
                 answer.state == LOCATE_NAMED && one_thing(&answer), out);
     const uint32_t was = ret_location->choice.total;
     if (wide.suspect.kind != ELEMENT_UNKNOWN &&
-        !stands(m, now, 1 + 2 * number_of(m, edge, path) + !view.out, wide.key)) {
+        !stands(m, now, 1 + 2 * number_of(m, edge, path) + !view.out, half_of(e, path, view)->since,
+                wide.key)) {
         return;
     }
     if (wide.suspect.kind != ELEMENT_UNKNOWN ||

@@ -15,22 +15,20 @@
 
 void mesh_verdict_push(struct mesh *m, struct mesh_verdict verdict)
 {
-    if (m->verdict_count ==
-        VERDICT_QUEUE) { /* the caller drains after each call: only a bug of ours fills it */
-        m->verdict_head = (m->verdict_head + 1) % VERDICT_QUEUE;
-        m->verdict_count--;
+    if (m->verdict_count == m->verdict_limit) {
+        m->counters.verdicts_dropped++;
+        return;
     }
-    m->verdicts[(m->verdict_head + m->verdict_count++) % VERDICT_QUEUE] = verdict;
+    m->verdicts[m->verdict_count++] = verdict;
 }
 
 bool mesh_next_verdict(struct mesh *m, struct mesh_verdict *ret_verdict)
 {
-    if (m->verdict_count == 0) {
+    if (m->verdict_next == m->verdict_count) {
+        m->verdict_next = m->verdict_count = 0;
         return false;
     }
-    *ret_verdict = m->verdicts[m->verdict_head];
-    m->verdict_head = (m->verdict_head + 1) % VERDICT_QUEUE;
-    m->verdict_count--;
+    *ret_verdict = m->verdicts[m->verdict_next++];
     return true;
 }
 
@@ -434,7 +432,9 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->due = calloc((size_t)m->edge_capacity, sizeof(*m->due));
     m->pending = calloc(m->pending_mask + 1, sizeof(*m->pending));
     m->sends = calloc(SEND_QUEUE, sizeof(*m->sends));
-    m->verdicts = calloc(VERDICT_QUEUE, sizeof(*m->verdicts));
+    m->verdict_limit = (uint32_t)m->edge_capacity *
+                       (config->path_limit * 2u * VERDICTS_OF_HALF + VERDICTS_OF_EDGE);
+    m->verdicts = calloc(m->verdict_limit, sizeof(*m->verdicts));
     m->routers = calloc(ROUTER_MAX, sizeof(*m->routers));
     m->delays = calloc((size_t)m->edge_capacity * config->path_limit * 2, sizeof(*m->delays));
     m->choices = calloc((size_t)config->nic_count * CHOICE_MAX, sizeof(*m->choices));

@@ -121,7 +121,7 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
 struct mesh_counters {
     uint64_t sent, received, stamped, stamps_missing, not_sent;
     uint64_t replayed, unknown_sender, stale, own_id, unmatched_stamps, late_ticks;
-    uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, sends_dropped;
+    uint64_t bursts, discovery_sent, hops_heard, hops_unmatched, sends_dropped, verdicts_dropped;
     uint64_t digests_sent, digests_heard, digests_refused;
 };
 

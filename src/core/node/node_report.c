@@ -206,5 +206,5 @@ void node_counters_get(const struct node *n, struct node_counters *ret_counters)
     ret_counters->discovery_sent = m.discovery_sent;
     ret_counters->hops_heard = m.hops_heard;
     ret_counters->hops_unmatched = m.hops_unmatched;
-    ret_counters->actions_dropped += m.sends_dropped;
+    ret_counters->actions_dropped += m.sends_dropped + m.verdicts_dropped;
 }

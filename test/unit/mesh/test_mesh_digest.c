@@ -398,6 +398,60 @@ static void a_false_way_names_nothing(void **state)
     assert_int_equal(where.suspect.kind, ELEMENT_UNKNOWN);
 }
 
+/* NIC 4 sends nothing. Its host tells which ways its packets would go, the others that theirs come. */
+static void nic_4_is_mute(struct mono cut)
+{
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+
+        e->peer_path_count = SPINES;
+        e->unsorted = true; /* which way its packets come by isn't known here */
+        for (uint8_t p = 0; e->used && p < SPINES; p++) {
+            const bool dead = e->nic.index == 4;
+            e->in[p].half.heard = dead ? cut : now;
+            e->in[p].half.state = dead ? PATH_DEAD : PATH_ALIVE;
+            e->in[p].half.since = cut;
+        }
+    }
+    for (uint32_t src = 4; src < 8; src++) {
+        for (uint32_t k = 0; k < 2 * SPINES; k++) {
+            const bool dead = src == 4;
+            struct probe_observation o = {
+                .to = {k / SPINES},
+                .path = (uint8_t)(k % SPINES),
+                .lost = dead ? 8 : 0,
+                .hop_count = 3,
+                .age_ms = dead ? 3000 : 0,
+                .hops = {{router_name(PLACE_LEAF, 1, 0), PROBE_HOP_LEAF},
+                         {router_name(PLACE_SPINE, k % SPINES, 0), PROBE_HOP_SPINE},
+                         {router_name(PLACE_LEAF, 0, 0), PROBE_HOP_LEAF}}};
+            struct probe probe = told_by(src / NICS, &o);
+            probe.src.index = probe.digest.from.index = src;
+            (void)hear(&probe);
+        }
+    }
+}
+
+/* A name by others' words counts from the second look on, however late that comes: no packet came by that path meanwhile. */
+static void a_name_stands_though_looks_are_rare(void **state)
+{
+    static const int64_t apart_ms[] = {250, 1000, 1010, 3000};
+    struct mesh_location where;
+
+    for (uint32_t i = 0; i < ARRAY_COUNT(apart_ms); i++) {
+        const struct mono cut = now;
+        pass(3 * NS_PER_S);
+        for (int64_t ms = 0; ms < 2 * apart_ms[i] || ms < 600; ms += apart_ms[i]) {
+            nic_4_is_mute(cut);
+            mesh_locate(m, now, edge_to(0, 4), 1, DIRECTION_IN, true, &where);
+            assert_true(ms > 0 || where.suspect.kind == ELEMENT_UNKNOWN); /* it died anew */
+            pass(apart_ms[i] * NS_PER_MS);
+        }
+        assert_int_equal(where.suspect.kind, ELEMENT_NIC);
+        assert_int_equal(where.suspect.a.number, 4);
+    }
+}
+
 /* Of a round's packets: own paths to that NIC. */
 static uint32_t own_ways_to(uint32_t nic)
 {
@@ -505,6 +559,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_host_fills_its_own_share_only, begin, end),
         cmocka_unit_test_setup_teardown(an_older_digest_drives_out_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_false_way_names_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(a_name_stands_though_looks_are_rare, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_news_starts_no_round, begin, end),
         cmocka_unit_test_setup_teardown(all_that_a_lost_path_crosses_is_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(a_dead_path_is_traced_twice, begin, end),

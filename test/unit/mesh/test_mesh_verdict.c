@@ -473,6 +473,55 @@ static void shares_forget(void **state)
     assert_true(loss_share_get(&share) == 0);
 }
 
+/* Whoever loses its power, all paths die in one tick. */
+static void all_paths_may_change_at_once(void **state)
+{
+    enum { NICS_ALL = 8, HOSTS_ALL = 29, EDGES = 28 };
+    static struct mesh_peer peers[NICS_ALL * HOSTS_ALL];
+    struct mesh_config config = {
+        .nic_count = NICS_ALL,
+        .fleet = {.seed = 1, .peers = peers, .peer_count = ARRAY_COUNT(peers)},
+        .port_base = 7000,
+        .edge_limit = EDGES,
+        .ring_peers = EDGES - 4,
+        .full_limit = 4,
+        .path_limit = PATHS,
+        .no_discovery = true,
+        .interval = span_ms(100),
+        .grid = span_ms(5),
+        .late = span_ms(50)};
+    const struct mono now = {NS_PER_S};
+    struct mesh_counters counters;
+    struct mesh_verdict v;
+    uint32_t died = 0, told = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < ARRAY_COUNT(peers); i++) {
+        peers[i] = (struct mesh_peer){.nic = {i}, .host = {i / NICS_ALL}, .leaf = LEAF_UNKNOWN};
+    }
+    for (uint32_t i = 0; i < NICS_ALL; i++) {
+        config.nics[i] = (struct nic_id){i};
+    }
+    struct mesh *m = mesh_new(&config, now);
+    assert_non_null(m);
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        for (uint8_t p = 0; m->edges[edge].used && p < PATHS; p++) {
+            m->edges[edge].out[p].half.state = m->edges[edge].in[p].half.state = PATH_ALIVE;
+            path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_PROVEN, 6);
+            path_half_move(m, now, edge, p, DIRECTION_IN, PATH_PROVEN, 6);
+            died += 2;
+        }
+    }
+    assert_true(died > 1000);
+    while (mesh_next_verdict(m, &v)) {
+        told += v.kind == MESH_PATH_STATE && v.state == PATH_DEAD;
+    }
+    assert_int_equal(told, died);
+    mesh_counters_get(m, &counters);
+    assert_int_equal(counters.verdicts_dropped, 0);
+    mesh_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +537,7 @@ int main(void)
         cmocka_unit_test(proof_grows_with_loss),
         cmocka_unit_test(what_is_sent_together_is_lost_together),
         cmocka_unit_test(shares_forget),
+        cmocka_unit_test(all_paths_may_change_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
