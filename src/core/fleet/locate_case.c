@@ -76,6 +76,7 @@ bool locate_explains(const struct locate *l, const struct locate_case *c, uint32
     uint32_t elements[LOCATE_ONE_OF];
 
     return path < l->config.path_limit && l->paths[path].used && !l->stale &&
+           l->paths[path].seen.ns != MONO_NEVER.ns &&
            case_crosses(&l->paths[path], elements, case_elements(l, c, elements));
 }
 
@@ -513,6 +514,12 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
     struct mono low = c->began_high, high = MONO_NEVER;
     struct run run = {.lost = 0};
 
+    /* of a share nobody knows which losses were the first: its case may have opened long after them */
+    const struct mono from =
+        c->share >= OUTAGE_SHARE
+            ? c->began_low
+            : mono_add(l->now, span_ns(-locate_window_span(WINDOW_COUNT - 1).ns));
+
     if (count > 0) {
         locate_run_find(l, elements[0], l->now, &run);
     }
@@ -527,7 +534,7 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
             }
         }
         for (uint32_t k = 0; k < e->count; k++) { /* it is told: it must not be found again */
-            locate_forget(l, l->crossings[e->first + k], c->began_low, low);
+            locate_forget(l, l->crossings[e->first + k], from, low);
         }
     }
     if (is_outage(&run) && run.high.ns != MONO_NEVER.ns) {

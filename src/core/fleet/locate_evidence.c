@@ -422,6 +422,9 @@ static void learn_quiet(struct locate *l, double background)
     if (l->background_rounds++ < QUIETS) { /* nothing better is known yet */
         l->quiets[0] = l->quiets[QUIETS - 1];
     }
+    /* what was explained by more may be a fault by less, though nothing was lost since */
+    l->lost_since = l->lost_since || l->quiets[0].background < l->background ||
+                    l->quiets[0].dispersion < l->dispersion;
     l->background = l->quiets[0].background;
     l->dispersion = l->quiets[0].dispersion;
 }

@@ -106,9 +106,8 @@ struct locate {
     uint32_t *table;     /* elements by hash of their name; index + 1 */
     uint32_t *crossings; /* paths by element */
     uint32_t *lossy, lossy_count;
-    bool stale; /* routes changed since the elements were told apart */
-    bool calm,
-        lost_since; /* the last look saw nothing that isn't named; something was lost since */
+    bool stale;            /* routes changed since the elements were told apart */
+    bool calm, lost_since; /* the last look saw nothing that isn't named; it may see more now */
     double background, dispersion;
     struct quiet quiets[QUIETS]; /* learned lately, oldest first: to be used unless a case opens */
     struct mono background_at, next;

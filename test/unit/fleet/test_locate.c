@@ -333,9 +333,10 @@ static void what_is_lost_everywhere_is_nobodys_fault(void **state)
     assert_true(locate_background(f.locate) > 0.01 && locate_background(f.locate) < 0.04);
 }
 
+static uint32_t gray_one_in = 20;
 static bool gray_nic_4(const struct way *w)
 {
-    return w->from == 4 && prng_below(&f.prng, 20) == 0;
+    return w->from == 4 && prng_below(&f.prng, gray_one_in) == 0;
 }
 
 static void gray_loss_is_named(void **state)
@@ -346,6 +347,30 @@ static void gray_loss_is_named(void **state)
     play(6, gray_nic_4);
     expect_one(ELEMENT_NIC, DIRECTION_OUT, 4, 0);
     assert_true(locate_case_get(f.locate, 0)->share < 0.15);
+}
+
+/* Its losses reach back further than the last ones of each path, where it is said to have begun. */
+static void gray_loss_that_is_over_is_told_once(void **state)
+{
+    struct locate_case c;
+    uint32_t named = 0, ended = 0;
+
+    (void)state;
+    for (gray_one_in = 10; gray_one_in <= 100; gray_one_in += 45) {
+        named = ended = 0;
+        fabric_new(9, 3, 3, HOST_NONE);
+        play(20, none);
+        for (uint32_t i = 0; i < 250; i++) {
+            play(1, i < 60 ? gray_nic_4 : none);
+            while (locate_next_change(f.locate, &c)) {
+                named += c.state == LOCATE_NAMED;
+                ended += c.state == LOCATE_ENDED;
+            }
+        }
+        assert_int_equal(named, 1);
+        assert_int_equal(ended, 1);
+    }
+    gray_one_in = 20;
 }
 
 /* A path that goes another way is another path. */
@@ -368,6 +393,56 @@ static void a_path_that_moved_has_no_past(void **state)
     locate_path_set(f.locate, PATHS - 1, &r);
     play(2, none);
     assert_int_equal(locate_case_count(f.locate), 0);
+}
+
+/* Where evidence is told anew for each look, the ways stay: what nobody told of this time is explained by nothing. */
+static void what_was_not_told_again_is_not_explained(void **state)
+{
+    const uint32_t path = 3 * 7;
+    struct locate_case answer;
+
+    (void)state;
+    fabric_new(8, 2, 1, HOST_NONE);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        const struct mono now = at_step(1000 + 100 * turn);
+        for (uint32_t p = 0; p < f.count; p++) {
+            const bool lost = nic_3_cannot_send(&f.ways[p]);
+            locate_trials_clear(f.locate, p);
+            if (turn == 0 || p != path) {
+                locate_on_trials(f.locate, p, now, 8, lost ? 8 : 0);
+            }
+        }
+        assert_true(nic_3_cannot_send(&f.ways[path]) && nic_3_cannot_send(&f.ways[path + 1]));
+        assert_true(locate_answer(f.locate, now, 0.0025, path + 1, &answer));
+        assert_true(locate_explains(f.locate, &answer, path + 1));
+        assert_int_equal(locate_explains(f.locate, &answer, path), turn == 0);
+    }
+}
+
+/* While nobody knows what is lost with nothing at fault, more of it is taken for that. Then that is known. */
+static void a_lower_background_is_a_reason_to_look(void **state)
+{
+    struct locate_case c;
+    uint32_t lost = 0, named = 0;
+
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    for (uint32_t turn = 0; turn < 60; turn++) {
+        const struct mono now = at_step(10 * turn);
+        for (uint32_t p = 0; p < f.count;
+             p++) { /* 1.5 %, below twice of what is assumed at first */
+            const bool loses = f.ways[p].from == 4 && turn < 16 && ++lost % 3 == 0;
+            locate_on_trials(f.locate, p, now, 20, loses);
+        }
+        locate_tick(f.locate, now);
+        assert_true(turn >= 16 || locate_case_count(f.locate) == 0);
+        while (locate_next_change(f.locate, &c)) {
+            named += c.state == LOCATE_NAMED && c.elements[0].kind == ELEMENT_NIC &&
+                     c.elements[0].direction == DIRECTION_OUT && c.elements[0].a == 4;
+        }
+    }
+    assert_true(locate_background(f.locate) < 0.001);
+    assert_int_equal(named, 1);
 }
 
 /* Every host that sees the fault gives it one number. */
@@ -413,7 +488,10 @@ int main(void)
         cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(gray_loss_is_named),
+        cmocka_unit_test(gray_loss_that_is_over_is_told_once),
         cmocka_unit_test(a_path_that_moved_has_no_past),
+        cmocka_unit_test(what_was_not_told_again_is_not_explained),
+        cmocka_unit_test(a_lower_background_is_a_reason_to_look),
         cmocka_unit_test(hosts_agree_on_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, over);
