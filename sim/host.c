@@ -130,7 +130,7 @@ void host_start(struct world *w, int host)
     page_maker_init(&h->page);
     h->page_valid = false;
     h->next_slow = w->now;
-    h->due = 0;
+    h->due = h->ticked = 0;
     for (int i = 0; i < w->nics_per_host; i++) {
         h->nics[i].facts_new = true;
         h->nics[i].facts_at = w->now;
@@ -494,7 +494,8 @@ void host_wake(struct world *w, int host)
         h->next_slow = w->now + SLOW_NS;
         tell_slow(w, host, now);
     }
-    if (now.ns >= h->due) {
+    if (now.ns >= h->due || now.ns < h->ticked) { /* it went back */
+        h->ticked = now.ns;
         tell(w, h, NODE_EVENT_TICK, now, NULL);
     }
     act(w, host, now);

@@ -52,7 +52,8 @@ struct world_host {
     int64_t stopped_until; /* agent doesn't run (stopped, suspended) */
     int64_t starved_until, starve_turn;
     double starve_share;
-    int64_t due;           /* host time at which its node wants a tick */
+    int64_t due; /* host time at which its node wants a tick */
+    int64_t ticked;
     int64_t next_slow;     /* brackets, anchors, link facts */
     int64_t wall_error_ns; /* CLOCK_REALTIME - UTC */
     int64_t suspended_ns;  /* to be told */

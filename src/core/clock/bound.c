@@ -57,6 +57,11 @@ static bool rate_is_calm(const struct steady_rate *s, struct nic_time now)
     return s->since.ns != 0 && now.ns - s->since.ns >= DRIFT_SLOTS * NS_PER_S;
 }
 
+bool bound_rate_held(const struct clock *c)
+{
+    return rate_is_calm(&c->own_rate, c->now);
+}
+
 /* How fast theta moves by the maps of now if the peer's raw clock runs by `drift` faster than the own. */
 static double rate_of_theta(const struct clock *c, const struct clock_edge *e, double drift)
 {

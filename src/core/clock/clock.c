@@ -104,7 +104,7 @@ static void follow_steer(struct clock *c)
 
 void clock_set_phase(struct clock *c, enum clock_phase phase)
 {
-    if (c->phase >= CLOCK_TRACK && phase < CLOCK_TRACK) {
+    if (c->phase >= CLOCK_TRACK && phase < CLOCK_TRACK && bound_rate_held(c)) {
         c->usual_y = c->map.y;
     }
     c->phase = phase;
@@ -160,6 +160,12 @@ void clock_acquire_again(struct clock *c)
     clock_set_phase(c, CLOCK_ACQUIRE);
 }
 
+void clock_doubt_rate(struct clock *c)
+{
+    c->own_rate.since = c->now;
+    c->usual_y = 0;
+}
+
 void clock_on_hops(struct clock *c, uint8_t hops)
 {
     c->config.hops = hops;
@@ -173,6 +179,9 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_forget_stamps(c);
     c->own_utc_known = false; /* it was told at a time of another clock */
+    if (fault != CLOCK_FAULT_STEP && fault != CLOCK_FAULT_SUSPEND) {
+        clock_doubt_rate(c);
+    }
     if (c->ever_tracked) {
         clock_set_phase(c, fault == CLOCK_FAULT_GUARD ? CLOCK_ACQUIRE : CLOCK_COLD);
         if (fault != CLOCK_FAULT_GUARD) {

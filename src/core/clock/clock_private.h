@@ -216,9 +216,10 @@ struct clock {
     uint32_t map_seq;
     struct bank bank;
     struct line line;
-    int rounds;     /* of the phase; for COLD: of coarse rounds */
-    double usual_y; /* the map's rate when it last tracked; 0: never */
-    int calm;       /* ticks running that were good enough to go on */
+    int rounds; /* of the phase; for COLD: of coarse rounds */
+    double
+        usual_y; /* the last rate of the map that held while it tracked; 0: none, or found wrong */
+    int calm;    /* ticks running that were good enough to go on */
 
     /* consensus */
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
@@ -321,6 +322,7 @@ void clock_jump(struct clock *c, int64_t dx_ns);
 
 void clock_forget_stamps(struct clock *c); /* own stamps from before are on another clock */
 void clock_acquire_again(struct clock *c);
+void clock_doubt_rate(struct clock *c); /* it was found wrong: another is looked for */
 
 /* disturbance.c */
 bool disturbance_watched(const struct clock *c);      /* steps are looked for */
@@ -407,6 +409,7 @@ double bound_published_ns(const struct clock *c);
 /* How far a clock may have left its published rate after age_s: the integral of max(limit, drift
  * s). */
 double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
+bool bound_rate_held(const struct clock *c); /* the map's, by now for as long as bounds look back */
 double bound_growth_ns(const struct clock *c, double age_s);
 double bound_spread2(const struct clock *c);
 double bound_statistical_ns(const struct clock *c);

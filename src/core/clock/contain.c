@@ -161,6 +161,7 @@ bool contain_tick(struct clock *c, struct nic_time now)
     c->rate_out = faster != 0 ? c->rate_out + 1 : 0;
     c->offset_out = ahead != 0 ? c->offset_out + 1 : 0;
     if (c->rate_out >= CONTAIN_TICKS) {
+        clock_doubt_rate(c);
         const double most = CLOCK_RATE_STEP_MAX;
         clock_move(c, now, 0, fmin(most, fmax(-most, faster)));
         bank_doubt(&c->bank, 0, faster * faster * 1e18);

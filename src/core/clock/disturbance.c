@@ -186,6 +186,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     }
     bank_doubt(&c->bank, 200.0 * 200.0, fmax(100.0 * 100.0, rate * rate));
     if (c->steps_running >= STEPS_REACQUIRE) { /* not a step but a rate */
+        clock_doubt_rate(c);
         clock_acquire_again(c);
     }
 }

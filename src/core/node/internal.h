@@ -121,6 +121,7 @@ struct node {
     bool has_leaf;                   /* the host clock hangs on its NICs */
     struct host_leaf leaf;
     struct mono leaf_due;
+    struct mono clock_ticked; /* by the host's clock */
     struct edge_link *links;
     struct clock_saved *saved; /* per member, from before a restart; NULL: none */
     uint32_t mesh_generation;

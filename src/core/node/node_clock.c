@@ -88,7 +88,7 @@ int node_clock_new(struct node *n, struct mono now)
         host_member = host_member || nic->domain == 0;
     }
     n->has_leaf = !host_member;
-    n->leaf_due = now;
+    n->leaf_due = n->clock_ticked = now;
     host_leaf_init(&n->leaf, 2, 100);
     for (uint32_t i = 0; i < n->member_count; i++) {
         /* a NIC's clock starts when it is first read */
@@ -238,14 +238,15 @@ void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path)
 
 /* ---- faults of the host's own clock --------------------------------------------------------- */
 
-static void fault_all(struct node *n, struct mono now, enum clock_fault fault)
+/* What the host's clock tells of its NICs' is void; `nics`: so is what they knew. */
+static void fault_clocks(struct node *n, struct mono now, enum clock_fault fault, bool nics)
 {
     for (uint32_t i = 0; i < n->member_count; i++) {
+        const struct member *m = &n->members[i];
         struct nic_time at;
-        /* NIC clocks run on through a suspend of the host's; what the host's clock tells of them is
-         * void */
-        if (n->members[i].clock && node_member_time(n, i, now, &at)) {
-            clock_on_fault(n->members[i].clock, at, fault);
+
+        if (m->clock && (nics || m->domain == 0) && node_member_time(n, i, now, &at)) {
+            clock_on_fault(m->clock, at, fault);
         }
     }
     if (n->has_leaf) {
@@ -263,13 +264,13 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
     n->now = now;
     switch ((enum clock_fact_kind)event->kind) {
     case CLOCK_FACT_SUSPENDED:
-        fault_all(n, now, CLOCK_FAULT_SUSPEND);
+        fault_clocks(n, now, CLOCK_FAULT_SUSPEND, true);
         break;
     case CLOCK_FACT_SOURCE:
-        fault_all(n, now, CLOCK_FAULT_CLOCKSOURCE);
+        fault_clocks(n, now, CLOCK_FAULT_CLOCKSOURCE, true);
         break;
     case CLOCK_FACT_VM_MARKER:
-        fault_all(n, now, CLOCK_FAULT_MIGRATED);
+        fault_clocks(n, now, CLOCK_FAULT_MIGRATED, true);
         break;
     case CLOCK_FACT_STEERED:
         if (event->local < n->config.nic_count) {
@@ -311,7 +312,7 @@ void node_on_guard(struct node *n, struct mono now, const struct node_guard *eve
     const double predicted = (double)g->offset_ns + g->rate * age;
     const double off = (double)(offset - (g->count > 0 ? (int64_t)predicted : offset));
     if (g->count >= 100 && fabs(off) > GUARD_NS + (double)width / 2 + GUARD_RATE / 4 * age) {
-        fault_all(n, now, CLOCK_FAULT_GUARD);
+        fault_clocks(n, now, CLOCK_FAULT_GUARD, true);
         return;
     }
     if (g->count == 0) {
@@ -424,9 +425,7 @@ static void leaf_tick(struct node *n, struct mono now)
 {
     struct clock_terms terms;
 
-    /* further ahead than it is ever set: the host's clock went back */
-    const int64_t ahead_ns = n->leaf_due.ns - now.ns;
-    if (!n->has_leaf || (ahead_ns > 0 && ahead_ns <= 2 * CLOCK_TICK_NS)) {
+    if (!n->has_leaf || mono_before(now, n->leaf_due)) {
         return;
     }
     n->leaf_due = mono_add(now, span_ns(CLOCK_TICK_NS));
@@ -456,6 +455,10 @@ static void note_bound(struct member *m, struct nic_time at)
 
 void node_clock_tick(struct node *n, struct mono now)
 {
+    if (mono_before(now, n->clock_ticked)) { /* the host's clock went back; NICs' run on */
+        fault_clocks(n, now, CLOCK_FAULT_STEP, false);
+    }
+    n->clock_ticked = now;
     for (uint32_t i = 0; i < n->member_count; i++) {
         struct member *m = &n->members[i];
         struct nic_time at;

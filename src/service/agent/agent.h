@@ -149,6 +149,7 @@ struct agent {
 
     struct mono now;      /* never goes back more than the host's clock does */
     struct mono tick_due; /* node_deadline() after the last round */
+    struct mono ticked;
     struct mono next_slow, next_poll, next_save, next_moment;
     struct agent_receive received[AGENT_RECEIVE_PENDING];
     size_t received_count;

@@ -399,7 +399,8 @@ void agent_round(struct agent *a)
     }
     agent_verbs_round(a);
     /* as it was before this round's facts: node_deadline() always lies after the last call */
-    if (!mono_before(a->now, a->tick_due) || mono_sub(a->tick_due, a->now).ns > NS_PER_S) {
+    if (!mono_before(a->now, a->tick_due) || mono_before(a->now, a->ticked)) {
+        a->ticked = a->now;
         agent_feed(a, NODE_EVENT_TICK, NULL);
     }
     agent_drain_actions(a);

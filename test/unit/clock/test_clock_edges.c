@@ -404,6 +404,48 @@ static void full_queues_tell_no_rate(void **state)
     (void)state;
 }
 
+static void run_at(struct clock *c, double y, int64_t for_ns)
+{
+    c->phase = CLOCK_TRACK;
+    c->map.y = y;
+    c->ever_tracked = true;
+    for (const int64_t until = now.ns + for_ns; now.ns < until;) {
+        now.ns += CLOCK_TICK_NS;
+        c->now = now;
+        bound_tick(c, now);
+    }
+}
+
+/* What a clock is known to run at is a rate that its map held. One that was there for a second isn't, and one that was found
+ * wrong isn't any more. */
+static void a_rate_is_usual_that_held_and_was_not_wrong(void **state)
+{
+    struct clock *c = member();
+
+    run_at(c, 20e-6, 20 * NS_PER_S);
+    clock_on_fault(c, now, CLOCK_FAULT_SUSPEND);
+    assert_true(c->usual_y == 20e-6);
+    run_at(c, -300e-6, NS_PER_S);
+    clock_acquire_again(c);
+    assert_true(c->usual_y == 20e-6);
+
+    run_at(c, 20e-6, 20 * NS_PER_S);
+    clock_on_fault(c, now, CLOCK_FAULT_GUARD); /* another of the host's clocks shows another rate */
+    assert_true(c->usual_y == 0);
+
+    run_at(c, 20e-6, 20 * NS_PER_S);
+    for (int steps = 0; steps < 3; steps++) { /* three in a row: it is the rate */
+        c->step_ns = 1e5;
+        now.ns += NS_PER_S;
+        c->now = now;
+        disturbance_take_step(c, now);
+    }
+    assert_int_equal(c->phase, CLOCK_ACQUIRE);
+    assert_true(c->usual_y == 0);
+    clock_free(c);
+    (void)state;
+}
+
 /* A neighbour that is back is 8 us away. That is known from the first packets both ways, and it stays known while both move
  * towards each other: no mean over seconds holds on to where it was. */
 static void who_is_back_is_where_its_packets_tell(void **state)
@@ -533,6 +575,7 @@ int main(void)
         cmocka_unit_test(a_wide_density_makes_no_path_shorter_than_nothing),
         cmocka_unit_test(a_fit_tells_no_delay_below_nothing),
         cmocka_unit_test(full_queues_tell_no_rate),
+        cmocka_unit_test(a_rate_is_usual_that_held_and_was_not_wrong),
         cmocka_unit_test(who_is_back_is_where_its_packets_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

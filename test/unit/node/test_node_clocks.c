@@ -167,6 +167,44 @@ static void a_clock_that_goes_back_is_ticked_at_once(void **state)
     (void)state;
 }
 
+/* By whatever little: what it and its readers knew is void at once, not when the clock is there again. */
+static void a_hosts_clock_that_goes_back_a_little_is_seen_at_once(void **state)
+{
+    static const int64_t back_ns[] = {1000, 30 * NS_PER_MS, 90 * NS_PER_MS, 900 * NS_PER_MS};
+
+    for (size_t i = 0; i < ARRAY_COUNT(back_ns); i++) {
+        const struct node_config c = hardware();
+        struct clock_terms terms;
+
+        kit_start();
+        for (int t = 0; t < 203; t++) {
+            now.ns += 10 * NS_PER_MS;
+            kit_tick();
+        }
+        const struct clock *clock = node_member_clock(node, 0);
+        assert_non_null(clock);
+        assert_false(clock->fault_seen);
+        now.ns -= back_ns[i];
+        kit_tick();
+        assert_true(clock->fault_seen && clock->fault == CLOCK_FAULT_STEP);
+
+        kit_start_with(&c); /* NICs' clocks run on, and keep what they know */
+        for (int t = 0; t < 203; t++) {
+            read_nic(0);
+            now.ns += 10 * NS_PER_MS;
+            kit_tick();
+        }
+        clock = node_member_clock(node, 0);
+        assert_non_null(clock);
+        now.ns -= back_ns[i];
+        kit_tick();
+        node_clock_page(node, &terms);
+        assert_int_equal(terms.status, CLOCK_UNKNOWN);
+        assert_false(clock->fault_seen);
+    }
+    (void)state;
+}
+
 static void a_bracket_of_no_nic_or_no_clock_is_nothing(void **state)
 {
     kit_start();
@@ -498,6 +536,7 @@ int main(void)
         T(a_nics_clock_begins_when_it_is_read),
         T(what_a_nics_clock_proposes_is_the_wall),
         T(a_clock_that_goes_back_is_ticked_at_once),
+        T(a_hosts_clock_that_goes_back_a_little_is_seen_at_once),
         T(edges_change_while_a_nics_time_is_unknown),
         T(a_nics_clock_learns_utc_by_the_next_bracket),
         T(a_bracket_of_no_nic_or_no_clock_is_nothing),
