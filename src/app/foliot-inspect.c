@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include "base/bug.h"
 #include "platform/config/command_line.h"
@@ -11,7 +12,7 @@
 #include "service/audit/sheet_json.h"
 #include "service/inspect/inspect.h"
 
-enum { TEXT_MAX = 8 << 20 };
+enum { TEXT_MAX = 8 << 20, CAPTURE_MS = 20000 };
 
 static int print(const struct sheet *s)
 {
@@ -50,6 +51,9 @@ int main(int argc, char *argv[])
         {"agent", 0, OPTION_TEXT, &config.agent_socket, .value = "SOCKET",
          .help =
              "of this host's agent [/run/foliot/agent.sock]; for a root none is asked without it"},
+        {"capture", 0, OPTION_TEXT, &config.capture, .value = "FOLDER",
+         .help = "also put what was read there, as a tree of files in which nothing tells whose "
+                 "machine it is"},
         {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
          .help = "for tests: this collector never ends"},
         {"help", 'h', OPTION_HELP},
@@ -73,6 +77,14 @@ int main(int argc, char *argv[])
         config.run_folder = NULL;
     }
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (config.capture != NULL && config.deadline_ms == inspect_usual.deadline_ms) {
+        config.deadline_ms = CAPTURE_MS; /* each file is read twice, and written */
+    }
+    if (config.capture != NULL && mkdir(config.capture, 0700) < 0) {
+        fprintf(stderr, "foliot-inspect: %s: expected a folder that is not there yet: %s\n",
+                config.capture, strerror(errno));
+        return 1;
+    }
     struct sheet *s = sheet_new();
     r = s == NULL ? -ENOMEM : inspect_host(&config, s);
     if (r == 0) {

@@ -1,5 +1,6 @@
 /* foliot_audit.c: `foliot audit`: facts of this host, the catalogue, results over sheets, the gate. */
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #define CONFIG_USUAL "/etc/foliot/audit.yaml"
 
 enum { LOOK_AGAIN_MS = 1000 };
+
+static unsigned captured; /* files and links of a capture */
 
 /* The file that is named, or the usual one where it is there. */
 static int settings_of(const struct audit_options *o, struct audit_file *file)
@@ -52,6 +55,35 @@ static int facts(const struct audit_options *o)
     }
     free(text);
     return status;
+}
+
+static int count_files(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)path;
+    (void)status;
+    (void)where;
+    captured += kind == FTW_F || kind == FTW_SL;
+    return 0;
+}
+
+static int capture(const struct audit_options *o, const char *folder)
+{
+    size_t size;
+    char *text = sheets_capture_text(o->root, folder, &size);
+
+    if (text == NULL) {
+        return EXIT_UNREACHABLE;
+    }
+    free(text);
+    captured = 0;
+    (void)nftw(folder, count_files, 16, FTW_PHYS);
+    const struct foreign_text name = foreign_text(folder);
+    printf("%s: %u files and links, of this machine as foliot-inspect reads it\n"
+           "addresses and names are others in it, serial numbers are not kept; the site's own "
+           "programs are left out\n"
+           "look through it:  grep -r . %s\njudge it:         foliot audit run --root %s\n",
+           name.text, captured, name.text, name.text);
+    return EXIT_WELL;
 }
 
 static int show(const struct audit_options *o, int count, char *words[])
@@ -195,6 +227,9 @@ int command_audit(int argc, char *argv[])
     }
     if (count <= 1 && strcmp(word, "facts") == 0) {
         return facts(&o);
+    }
+    if (count == 2 && strcmp(word, "capture") == 0) {
+        return capture(&o, words[1]);
     }
     if (count <= 1 && strcmp(word, "checks") == 0) {
         return audit_checks(&o);

@@ -25,6 +25,8 @@ int sheets_load(struct audit_sheets *s, const char *path);
 int sheets_inspect(struct audit_sheets *s, const char *root);
 /* The same, as it came; the caller frees. NULL: what is wrong was printed. */
 char *sheets_inspect_text(const char *root, size_t *ret_size);
+/* The same, and what was read as a tree of files in a new folder (service/inspect/capture.h). */
+char *sheets_capture_text(const char *root, const char *folder, size_t *ret_size);
 void sheets_done(struct audit_sheets *s);
 
 /* Judged; must be ended with audited_done. An exit status. */

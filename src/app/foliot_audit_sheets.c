@@ -162,29 +162,36 @@ static int connect_socket(void)
     return fd;
 }
 
-static int spawn(const char *root, pid_t *ret_child)
+/* root, capture: NULL, or folders for its options. */
+static int spawn(const char *root, const char *capture, pid_t *ret_child)
 {
-    static char option[] = "--root";
-    char program[PATH_MAX], *folder = root != NULL ? strdup(root) : NULL;
-    char *const of_root[] = {program, option, folder, NULL};
-    char *const plain[] = {program, NULL};
+    static char of_root[] = "--root", of_capture[] = "--capture";
+    char program[PATH_MAX], folder[PATH_MAX], kept[PATH_MAX];
+    char *arguments[6] = {program};
     posix_spawn_file_actions_t actions;
-    int pipes[2];
+    int pipes[2], count = 1;
 
     find_program(program);
+    if (root != NULL) {
+        snprintf(folder, sizeof(folder), "%s", root);
+        arguments[count++] = of_root;
+        arguments[count++] = folder;
+    }
+    if (capture != NULL) {
+        snprintf(kept, sizeof(kept), "%s", capture);
+        arguments[count++] = of_capture;
+        arguments[count++] = kept;
+    }
     if (pipe(pipes) < 0) {
-        free(folder);
         return -errno;
     }
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
     posix_spawn_file_actions_addclose(&actions, pipes[0]);
     posix_spawn_file_actions_addclose(&actions, pipes[1]);
-    const int r =
-        posix_spawnp(ret_child, program, &actions, NULL, root != NULL ? of_root : plain, environ);
+    const int r = posix_spawnp(ret_child, program, &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(pipes[1]);
-    free(folder);
     if (r != 0) {
         close(pipes[0]);
     }
@@ -210,11 +217,16 @@ static char *read_all(int fd, size_t *ret_size)
 
 char *sheets_inspect_text(const char *root, size_t *ret_size)
 {
+    return sheets_capture_text(root, NULL, ret_size);
+}
+
+char *sheets_capture_text(const char *root, const char *folder, size_t *ret_size)
+{
     pid_t child = 0;
-    int status = 0, fd = root == NULL ? connect_socket() : -ENOENT;
+    int status = 0, fd = root == NULL && folder == NULL ? connect_socket() : -ENOENT;
 
     if (fd < 0) {
-        fd = spawn(root, &child);
+        fd = spawn(root, folder, &child);
     }
     if (fd < 0) {
         fprintf(stderr, "foliot audit: expected foliot-inspect beside foliot or in the path: %s\n",

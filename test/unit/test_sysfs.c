@@ -133,6 +133,50 @@ static void links_stay_below_the_root(void **state)
     assert_false(sysfs_there(&tree, "/sys/net/eth13"));
 }
 
+static void a_link_stands_for_an_error(void **state)
+{
+    static const struct {
+        const char *target;
+        int error;
+    } links[] = {{"!13", -EACCES}, {"!22", -EINVAL},    {"!", -ENOENT}, {"!0", -ENOENT},
+                 {"!-5", -ENOENT}, {"!99999", -ENOENT}, {"!5x", -EIO},  {"13", -ENOENT}};
+    char text[64], path[SYSFS_PATH_SIZE];
+    int64_t n;
+    (void)state;
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+        sysfs_path(path, "/tree/sys/refused%zu", i);
+        file_tree_link(&files, path, links[i].target);
+        assert_int_equal(sysfs_text(&tree, path + 5, text, sizeof(text)), links[i].error);
+        assert_int_equal(sysfs_number(&tree, path + 5, &n), links[i].error);
+        assert_false(sysfs_there(&tree, path + 5));
+    }
+}
+
+static int seen;
+
+static void note(void *context, const struct sysfs *s, const char *path, int flags)
+{
+    char text[64];
+    assert_ptr_equal(context, &files);
+    assert_ptr_equal(s, &tree);
+    assert_string_equal(path, "/sys/vendor");
+    assert_int_equal(flags, O_RDONLY);
+    assert_true(sysfs_text(&tree, path, text, sizeof(text)) > 0); /* who watches may read */
+    seen++;
+}
+
+static void a_watcher_is_told_of_each_path_once(void **state)
+{
+    int64_t n;
+    (void)state;
+    sysfs_watch(note, &files);
+    assert_int_equal(sysfs_number(&tree, "/sys/vendor", &n), 0);
+    assert_int_equal(sysfs_number(&tree, "/sys/vendor", &n), 0);
+    sysfs_watch(NULL, NULL);
+    assert_int_equal(sysfs_number(&tree, "/sys/vendor", &n), 0);
+    assert_int_equal(seen, 2);
+}
+
 static void without_a_root_it_is_this_machine(void **state)
 {
     char text[64], path[SYSFS_PATH_SIZE];
@@ -184,6 +228,8 @@ int main(void)
         cmocka_unit_test(a_number_is_one),
         cmocka_unit_test(names_are_sorted_and_bounded),
         cmocka_unit_test(links_stay_below_the_root),
+        cmocka_unit_test(a_link_stands_for_an_error),
+        cmocka_unit_test(a_watcher_is_told_of_each_path_once),
         cmocka_unit_test(without_a_root_it_is_this_machine),
         cmocka_unit_test(what_is_there_stays_there_while_others_rename),
     };

@@ -33,6 +33,48 @@ void sysfs_close(struct sysfs *s)
     s->fd = -1;
 }
 
+static struct {
+    sysfs_watcher *call; /* NULL: nobody, or it runs */
+    void *context;
+} watching;
+
+void sysfs_watch(sysfs_watcher *watcher, void *context)
+{
+    watching.call = watcher;
+    watching.context = context;
+}
+
+static void tell_watcher(const struct sysfs *s, const char *path, int flags)
+{
+    sysfs_watcher *call = watching.call;
+
+    if (call != NULL) {
+        watching.call = NULL;
+        call(watching.context, s, path, flags);
+        watching.call = call;
+    }
+}
+
+/* What a link to "!N" stands for; -ENOENT: it is none. */
+static int refusal(const struct sysfs *s, const char *path)
+{
+    const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                                 .resolve = RESOLVE_IN_ROOT};
+    const long fd = syscall(SYS_openat2, s->fd, path, &how, sizeof(how));
+    char target[8];
+    const ssize_t n = fd < 0 ? -1 : readlinkat((int)fd, "", target, sizeof(target) - 1);
+
+    if (fd >= 0) {
+        close((int)fd);
+    }
+    if (n < 2 || target[0] != '!') {
+        return -ENOENT;
+    }
+    target[n] = 0;
+    const long error = strtol(target + 1, NULL, 10);
+    return error > 0 && error < 4096 ? -(int)error : -ENOENT;
+}
+
 int sysfs_fd(const struct sysfs *s, const char *path, int flags)
 {
     const int all = flags | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0 : O_NONBLOCK);
@@ -41,12 +83,16 @@ int sysfs_fd(const struct sysfs *s, const char *path, int flags)
     if (path == NULL) {
         return -ENAMETOOLONG;
     }
+    tell_watcher(s, path, flags);
     /* While anything is renamed or mounted anywhere, the kernel can't vouch for a ".." in a link: EAGAIN, and once more. */
     long fd;
     int tries = 0;
     do {
         fd = s == NULL ? open(path, all) : syscall(SYS_openat2, s->fd, path, &how, sizeof(how));
     } while (fd < 0 && errno == EAGAIN && s != NULL && ++tries < TRIES_MAX);
+    if (fd < 0 && errno == ENOENT && s != NULL) {
+        return refusal(s, path);
+    }
     return fd < 0 ? -errno : (int)fd;
 }
 

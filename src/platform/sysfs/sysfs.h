@@ -21,9 +21,15 @@ struct sysfs {
 };
 
 /* A tree that looks like "/": `root`/sys/..., `root`/proc/.... Links in it, absolute ones too, stay
- * in it (openat2, Linux 5.6). Else what open() answered. */
+ * in it (openat2, Linux 5.6). Else what open() answered. A link in it to "!13" answers as a file that
+ * the kernel refuses with error 13: a tree can stand for a machine that can't be read in parts. */
 int sysfs_open(struct sysfs *ret_sysfs, const char *root);
 void sysfs_close(struct sysfs *s);
+
+/* Calls `watcher` in this process before anything is opened: with the tree, the path and open()'s flags
+ * (service/inspect/capture.h). While it runs it is not called. NULL: nobody. */
+typedef void sysfs_watcher(void *context, const struct sysfs *s, const char *path, int flags);
+void sysfs_watch(sysfs_watcher *watcher, void *context);
 
 /* Writes a path as printf does; `path`, or NULL where it doesn't fit. */
 const char *sysfs_path(char path[static SYSFS_PATH_SIZE], const char *format, ...)

@@ -82,6 +82,37 @@ static int ask_agent(const char *path, const char *what, json_t **ret)
     return r;
 }
 
+static int64_t system_utc_ns(const json_t *status)
+{
+    struct timespec t;
+    const json_t *told = json_object_get(status, "system_utc_ns");
+
+    if (json_is_integer(told)) {
+        return json_integer_value(told);
+    }
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* For a capture: with the time, which its reader would else ask the system for. */
+static void keep(struct collector *c, const char *what, int r, json_t *answer)
+{
+    char path[SYSFS_PATH_SIZE];
+    char *text = NULL;
+
+    if (c->config->capture == NULL) {
+        return;
+    }
+    if (r == 0) {
+        json_object_set_new(answer, "system_utc_ns", json_integer(system_utc_ns(answer)));
+        text = json_dumps(answer, JSON_COMPACT);
+    }
+    snprintf(c->text, sizeof(c->text), "%s\n", text != NULL ? text : "silent");
+    free(text);
+    keep_answer(c, sysfs_path(path, "/answers/agent/%s", what), r == -ECONNREFUSED ? 0 : r,
+                c->text);
+}
+
 /* -ECONNREFUSED: the agent does not answer. -EBADMSG: it is no answer of this kind. */
 static int answer_of(struct collector *c, const char *what, json_t **ret)
 {
@@ -101,6 +132,7 @@ static int answer_of(struct collector *c, const char *what, json_t **ret)
         r = ask_agent(c->config->agent_socket != NULL ? c->config->agent_socket : SOCKET, what,
                       ret);
         r = r == -ENOENT ? -ECONNREFUSED : r;
+        keep(c, what, r, *ret);
     }
     kind = json_string_value(json_object_get(*ret, "kind"));
     if (r == 0 && (kind == NULL || strcmp(kind, what) != 0)) {
@@ -127,18 +159,6 @@ static int64_t count_of(const json_t *object, const char *key)
 }
 
 /* ---- clock ---- */
-
-static int64_t system_utc_ns(const json_t *status)
-{
-    struct timespec t;
-    const json_t *told = json_object_get(status, "system_utc_ns");
-
-    if (json_is_integer(told)) {
-        return json_integer_value(told);
-    }
-    clock_gettime(CLOCK_REALTIME, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
-}
 
 static void put_status(struct collector *c, const json_t *status)
 {

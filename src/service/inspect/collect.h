@@ -3,6 +3,8 @@
  * A file is read whole. It is text that can be seen, and its last line has an end: without one it was cut. Else it is garbled.
  * A folder that can't be listed is not an empty one. */
 #pragma once
+#include <stdio.h>
+
 #include "service/inspect/inspect.h"
 
 enum { NAMES_MAX = 4096, FILE_MAX = 1 << 20 };
@@ -73,3 +75,14 @@ void put_library(struct collector *c, enum fact_id id, const char *library);
 void collect_storage(struct collector *c);
 void collect_mounts(struct collector *c);
 void collect_site(struct collector *c);
+
+/* What decides about a fact, for who keeps that alone (scrub.h): a word of the kernel's command line, a process by its name, the
+ * target of an open file, a line of the kernel's log; log_keep writes of such a line what is judged. */
+bool cmdline_decides(const char *word);
+bool process_matters(const char *name);
+bool process_has_gpu(const char *target);
+bool log_matters(const char *text);
+void log_keep(const char *text, FILE *out);
+/* For a capture: what was answered without a file, as the file of another root that would answer so, or refuse
+ * with that error. Else nothing. */
+void keep_answer(const struct collector *c, const char *path, int error, const char *text);

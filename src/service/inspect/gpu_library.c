@@ -87,6 +87,9 @@ void collect_gpu_library(struct collector *c)
     int r = asks ? nvml_read(c->config->gpu_library, c->text, sizeof(c->text))
                  : collect_file(c, ANSWERS);
     r = r >= 0 && !whole(c->text) ? -EBADMSG : r;
+    if (asks) {
+        keep_answer(c, ANSWERS, r, r < 0 ? "" : c->text);
+    }
     if (r < 0) { /* GPUs are there: no library is no absence */
         nobody(c, r == -ENOENT ? -ELIBACC : r, source);
         return;

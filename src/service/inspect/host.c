@@ -24,7 +24,7 @@ static const struct attribute host_files[] = {
 };
 
 /* Options that decide about speed; the others (root=, console=) differ between hosts. */
-static bool decides(const char *word)
+bool cmdline_decides(const char *word)
 {
     static const char *const keys[] = {"iommu",
                                        "intel_iommu",
@@ -76,7 +76,7 @@ static void cmdline(struct collector *c)
         return;
     }
     for (char *word; (word = strsep(&at, " ")) != NULL;) {
-        if (decides(word) && count < ARRAY_COUNT(words)) {
+        if (cmdline_decides(word) && count < ARRAY_COUNT(words)) {
             words[count++] = word;
         }
     }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/bug.h"
+#include "service/inspect/capture.h"
 #include "service/inspect/collect.h"
 
 #define RUN_FOLDER "/run/foliot-inspect"
@@ -83,6 +84,8 @@ static const struct task tasks[] = {
     {"mounts", collect_mounts, true, {FACT_MOUNT}},
     {"site", collect_site, true, {FACT_SITE}},
 };
+
+static struct scrub scrub; /* of a capture */
 
 struct running {
     const struct task *task;
@@ -215,6 +218,9 @@ static void run_task(const struct inspect_config *config, const struct sysfs *tr
         return;
     }
     *c = (struct collector){.tree = tree, .sheet = sheet, .config = config};
+    if (config->capture != NULL) {
+        capture_begin(&scrub, config->capture);
+    }
     task->read(c);
     free(c);
 }
@@ -409,6 +415,10 @@ int inspect_host(const struct inspect_config *config, struct sheet *ret_sheet)
 
     if (r < 0) {
         return r;
+    }
+    if (config->capture != NULL) {
+        scrub_init(&scrub);
+        capture_names(&scrub, config->root);
     }
     name_host(tree, ret_sheet);
     for (size_t i = 0; i < ARRAY_COUNT(tasks); i++) {

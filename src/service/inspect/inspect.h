@@ -17,6 +17,7 @@ struct inspect_config {
     int site_deadline_ms;     /* of one program */
     const char *gpu_library;  /* instead of the usual one; NULL: that one, and none for a root */
     const char *agent_socket; /* instead of the usual one; NULL: that one, and none for a root */
+    const char *capture;      /* folder for the tree of a capture (capture.h); NULL: none */
     const char *slow;         /* for tests: this collector never ends; NULL: none */
 };
 extern const struct inspect_config inspect_usual;

@@ -60,6 +60,38 @@ static void note_xid(struct log *log, const char *text)
     }
 }
 
+static const struct kind *kind_of(const char *text)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        if (strstr(text, kinds[i].what) != NULL &&
+            (kinds[i].with == NULL || strstr(text, kinds[i].with) != NULL)) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+bool log_matters(const char *text)
+{
+    return kind_of(text) != NULL || strstr(text, "NVRM: Xid (") != NULL;
+}
+
+void log_keep(const char *text, FILE *out)
+{
+    const struct kind *kind = kind_of(text);
+    char address[32];
+    unsigned code;
+    const char *xid = strstr(text, "NVRM: Xid (");
+
+    if (kind != NULL) {
+        fprintf(out, "%s%s%s", kind->what, kind->with != NULL ? " " : "",
+                kind->with != NULL ? kind->with : "");
+    }
+    if (xid != NULL && sscanf(xid, "NVRM: Xid (PCI:%31[0-9a-f:.]): %u", address, &code) == 2) {
+        fprintf(out, "NVRM: Xid (PCI:%s): %u", address, code);
+    }
+}
+
 /* "6,339,5140900,-;text"; what follows with a blank before it belongs to the record. */
 static void note(struct log *log, const char *line)
 {
@@ -76,12 +108,9 @@ static void note(struct log *log, const char *line)
     }
     log->lost = log->lines == 0 ? number > 0 : log->lost;
     log->lines++;
-    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        if (strstr(text, kinds[i].what) != NULL &&
-            (kinds[i].with == NULL || strstr(text, kinds[i].with) != NULL)) {
-            log->counts[kinds[i].id]++;
-            break;
-        }
+    const struct kind *kind = kind_of(text);
+    if (kind != NULL) {
+        log->counts[kind->id]++;
     }
     note_xid(log, text);
 }

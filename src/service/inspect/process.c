@@ -75,17 +75,26 @@ static void put_memlock(struct collector *c, const char *name, const char *pid)
     put_error(c, FACT_JOB_MEMLOCK, name, r < 0 ? r : -EBADMSG, path);
 }
 
-static bool has_gpu(const char *target)
+bool process_has_gpu(const char *target)
 {
     return (strncmp(target, "/dev/nvidia", 11) == 0 && target[11] >= '0' && target[11] <= '9') ||
            strcmp(target, "/dev/kfd") == 0;
 }
 
-/* Its open files; daemons that watch GPUs are no users. */
+/* Those who steer clocks, who start jobs, who watch GPUs: daemons that watch GPUs are no users. */
+static const char *const steers[] = {"chronyd", "ntpd", "systemd-timesyn", "openntpd", NULL};
+static const char *const launchers[] = {"slurmd", "kubelet", "pbs_mom", "sge_execd", NULL};
+static const char *const watchers[] = {"nvidia-persiste", "nv-hostengine",  "nv-fabricmanage",
+                                       "dcgm-exporter",   "foliot-inspect", NULL};
+
+bool process_matters(const char *name)
+{
+    return one_of(name, steers) || one_of(name, launchers) || one_of(name, watchers);
+}
+
+/* Its open files. */
 static void look_for_gpu(struct collector *c, const char *pid, const char *name, struct look *look)
 {
-    static const char *const watchers[] = {"nvidia-persiste", "nv-hostengine",  "nv-fabricmanage",
-                                           "dcgm-exporter",   "foliot-inspect", NULL};
     char path[SYSFS_PATH_SIZE], target[256];
     struct names *files = names_of(c, sysfs_path(path, "/proc/%s/fd", pid));
 
@@ -94,7 +103,7 @@ static void look_for_gpu(struct collector *c, const char *pid, const char *name,
     }
     for (int i = 0; i < files->count && !one_of(name, watchers); i++) {
         sysfs_path(path, "/proc/%s/fd/%s", pid, files->name[i]);
-        if (sysfs_real(c->tree, path, target, sizeof(target)) >= 0 && has_gpu(target)) {
+        if (sysfs_real(c->tree, path, target, sizeof(target)) >= 0 && process_has_gpu(target)) {
             look->users++;
             break;
         }
@@ -104,8 +113,6 @@ static void look_for_gpu(struct collector *c, const char *pid, const char *name,
 
 static void look_at(struct collector *c, const char *pid, struct look *look)
 {
-    static const char *const steers[] = {"chronyd", "ntpd", "systemd-timesyn", "openntpd", NULL};
-    static const char *const launchers[] = {"slurmd", "kubelet", "pbs_mom", "sge_execd", NULL};
     struct process p;
     char path[SYSFS_PATH_SIZE];
     const int r = read_process(c, pid, &p);

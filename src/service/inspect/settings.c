@@ -48,21 +48,34 @@ static int read_answer(struct asking *a)
     return n / 2;
 }
 
+/* For a capture. */
+static void keep(const struct asking *a, int r)
+{
+    char line[2 * ETHTOOL_ANSWER_MAX + 2] = "none\n";
+
+    for (int i = 0; i < r; i++) {
+        snprintf(line + 2 * i, 4, "%02x\n", a->answer[i]);
+    }
+    keep_answer(a->c, a->source, r == -EOPNOTSUPP || r >= 0 ? 0 : r, line);
+}
+
 /* Size of a->answer. */
 static int ask(struct asking *a, enum ethtool_question question, unsigned page, unsigned offset)
 {
     const char *name = ethtool_question_name(question);
 
-    if (a->ethtool != NULL) {
-        snprintf(a->source, sizeof(a->source), "netlink: %s of %s", name, a->net);
-        return ethtool_ask(a->ethtool, question, a->net, page, offset, a->answer);
-    }
     if (question == ETHTOOL_MODULE) {
         sysfs_path(a->source, "/answers/%s/%s-%u-%u", a->net, name, page, offset);
     } else {
         sysfs_path(a->source, "/answers/%s/%s", a->net, name);
     }
-    return read_answer(a);
+    if (a->ethtool == NULL) {
+        return read_answer(a);
+    }
+    const int r = ethtool_ask(a->ethtool, question, a->net, page, offset, a->answer);
+    keep(a, r);
+    snprintf(a->source, sizeof(a->source), "netlink: %s of %s", name, a->net);
+    return r;
 }
 
 /* A driver that does not have it has told so: that is a value. */
