@@ -52,7 +52,7 @@ static const struct command commands[] = {
     {NULL, "audit",
      "[run] [--facts PATH] [--all] [--json] [--junit FILE] [--html FILE] [--root FOLDER] [--config "
      "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "
-     "[--format FORM] [--facts PATH] [--root FOLDER] [--config "
+     "[--format FORM] [--age SECONDS] [--known FILE] [--facts PATH] [--root FOLDER] [--config "
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | capture FOLDER [--root FOLDER] | checks "
      "[--json] [--markdown] [--man] | "
      "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] "

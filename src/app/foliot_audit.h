@@ -7,7 +7,8 @@
 #include "service/audit/settings.h"
 
 struct audit_options {
-    const char *root, *facts, *config, *output, *host;
+    const char *root, *facts, *config, *output, *host, *known;
+    int age_s;       /* of known facts that are enough for the gate; 0: none are */
     unsigned format; /* of the gate */
     struct audit_files files;
     bool json, markdown, man, all;
@@ -23,6 +24,10 @@ struct audit_sheets {
 int sheets_load(struct audit_sheets *s, const char *path);
 /* This machine, by foliot-inspect; root: NULL, or a tree. */
 int sheets_inspect(struct audit_sheets *s, const char *root);
+/* The same, and the sheet is kept in the file for sheets_known(). */
+int sheets_inspect_keep(struct audit_sheets *s, const char *root, const char *file);
+/* A sheet that was kept, of at most that age, by this user and nobody else's to write. False: there is none. */
+bool sheets_known(struct audit_sheets *s, const char *file, int age_s);
 /* The same, as it came; the caller frees. NULL: what is wrong was printed. */
 char *sheets_inspect_text(const char *root, size_t *ret_size);
 /* The same, and what was read as a tree of files in a new folder (service/inspect/capture.h). */

@@ -1,7 +1,9 @@
 /* foliot_audit_sheets.c: where sheets come from: files, folders, foliot-inspect; and what they are judged in. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <libgen.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/foliot_audit.h"
@@ -246,7 +249,53 @@ char *sheets_capture_text(const char *root, const char *folder, size_t *ret_size
     return text;
 }
 
+/* At once, for two may ask at a time. What can't be kept is read anew by who asks next. */
+static void keep(const char *file, const char *text, size_t size)
+{
+    char next[PATH_MAX], folder[PATH_MAX];
+
+    snprintf(folder, sizeof(folder), "%s", file);
+    (void)mkdir(dirname(folder), 0700);
+    if (snprintf(next, sizeof(next), "%s.%d", file, (int)getpid()) >= (int)sizeof(next)) {
+        return;
+    }
+    const int fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const bool whole = fd >= 0 && write(fd, text, size) == (ssize_t)size;
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (fd >= 0 && (!whole || rename(next, file) < 0)) {
+        unlink(next);
+    }
+}
+
+bool sheets_known(struct audit_sheets *s, const char *file, int age_s)
+{
+    const int fd = open(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat status;
+
+    if (fd < 0) {
+        return false;
+    }
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_mtime > time(NULL) ||
+        time(NULL) - status.st_mtime > age_s) {
+        close(fd);
+        return false;
+    }
+    json_t *tree = json_loadfd(fd, 0, NULL);
+    const bool known = tree != NULL && add_json(s, tree, file) == EXIT_WELL;
+    json_decref(tree);
+    close(fd);
+    return known;
+}
+
 int sheets_inspect(struct audit_sheets *s, const char *root)
+{
+    return sheets_inspect_keep(s, root, NULL);
+}
+
+int sheets_inspect_keep(struct audit_sheets *s, const char *root, const char *file)
 {
     size_t size;
     char *text = sheets_inspect_text(root, &size);
@@ -255,6 +304,9 @@ int sheets_inspect(struct audit_sheets *s, const char *root)
 
     if (tree != NULL) {
         status = add_json(s, tree, "foliot-inspect");
+        if (status == EXIT_WELL && file != NULL) {
+            keep(file, text, size);
+        }
     } else if (text != NULL) {
         fputs("foliot audit: foliot-inspect gave no JSON\n", stderr);
     }
