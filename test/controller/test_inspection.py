@@ -256,9 +256,8 @@ class TestInspection(fleet.Fleet):
         self.refused_over_a_restart(controller, agents)
 
 
-class TestStrange(fleet.Fleet):
-    """Sheets as a host of our own making sends them."""
-    HOSTS = 2
+class OwnHosts(fleet.Fleet):
+    """Hosts of our own making, that tell what a test wants."""
 
     def say(self, number, extra=b"", features=2, host="h0", fleet_ns=0, covers=0):
         body = wire.batch([(number, wire.report(extra=extra, covers=covers))], oldest=number, sealed=wire.squeeze) + wire.number(17, features)
@@ -275,6 +274,108 @@ class TestStrange(fleet.Fleet):
 
     def begin(self):
         return int(self.request("POST", RUNS, {})[2]["run"])
+
+    def done(self, run):
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        return self.get(f"{RUNS}/{run}")
+
+    @staticmethod
+    def row(plan, nic, sent, heard, delay, refused=""):
+        return wire.data(14, wire.fixed64(1, plan) + wire.number(2, nic) + (wire.data(3, refused) if refused else b"") +
+                         wire.data(4, sent) + wire.data(5, heard) + wire.data(6, delay) + wire.number(7, 100))
+
+
+class TestAgain(OwnHosts):
+    """A matrix whose rows are made up: what one alone finds fails nobody."""
+    HOSTS, NICS, LATE = 6, 2, 9000
+    OS = ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")
+
+    def code(self, ns):
+        """A delay in two bytes (core/fleet/delay_code.h)."""
+        shift = max(ns.bit_length() - 7, 0)
+        return (1 + ns if ns < 64 else 1 + (shift + 1) * 64 + (ns >> shift & 63)).to_bytes(2, "little")
+
+    def speak(self, i, extra=b"", status=1):
+        self.said[i] += 1
+        clock = wire.data(5, wire.number(1, status)) if status is not None else b""
+        return self.say(self.said[i], extra + clock, features=7, host=f"h{i}", fleet_ns=time.time_ns(), covers=1000)
+
+    def tell(self, plan, late):
+        """Rows of all hosts of this plan: all of one delay; the host `late` receives later."""
+        name, nics, hosts, rails = plan[1][0], list(plan[5][0]), plan[3][0], plan[4][0]
+        rounds = hosts - 1 + hosts % 2 + (rails - 1 + rails % 2) * hosts
+        told = set()
+        for i in range(self.HOSTS):
+            for nic in nics:
+                if nic and (nic - 1) // self.NICS == i:
+                    told.add(i)
+                    self.speak(i, self.row(name, nic - 1, b"\5" * rounds, b"\5" * rounds, self.code(3000 + (self.LATE if i == late else 0)) * rounds))
+        return told
+
+    def measure(self, lates, second=True):
+        """Two looks, and a matrix each. lates: who is late in them. Results of be.matrix.delay, by host."""
+        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
+        told = []
+        for look, late in enumerate(lates, 1):
+            for i in range(self.HOSTS):
+                asked = self.wait(lambda i=i: self.speak(i).get(14), 10, lambda: str(self.get(f"{RUNS}/{run}"))) if look == 1 else self.speak(i).get(14)
+                if asked:
+                    self.speak(i, self.sheet(run, look, self.OS))
+            if not second and look == 2:
+                break
+            self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+            plan = self.wait(lambda: next((wire.fields(m[0]) for i in range(self.HOSTS) if (m := self.speak(i).get(15))), None), 10, "no plan")
+            told.append(self.tell(plan, late))
+            self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] != "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.done(run)
+        results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
+        return told, {r["host"]: r for r in results if r["check"] == "be.matrix.delay"}
+
+    def begin_fleet(self):
+        self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
+        self.said = [0] * self.HOSTS
+        for i in range(self.HOSTS):
+            self.join(i)
+            self.speak(i)
+
+    def test_once_is_no_failure(self):
+        self.begin_fleet()
+        told, found = self.measure([4, None])
+        self.assertEqual(told, [set(range(self.HOSTS))] * 2)
+        self.assertEqual({h: (r["status"], r["note"]) for h, r in found.items()}, {"h4": ("warn", "seen once: a second look did not find it")})
+
+    def test_twice_is_one(self):
+        self.begin_fleet()
+        _, found = self.measure([4, 4])
+        self.assertEqual({h: r["status"] for h, r in found.items()}, {"h4": "fail"})
+        self.assertRegex(found["h4"]["found"], "^0 ns more than others sending, (89|90)[0-9]{2} ns receiving$")  # in two bytes: by 1.6 %
+
+    def test_young_clock(self):
+        """It came into step some seconds ago: what its delays tell is not known yet."""
+        self.begin_fleet()
+        self.speak(4, status=0)
+        self.speak(4)
+        _, found = self.measure([4], second=False)
+        self.assertEqual({h: (r["status"], r["reason"]) for h, r in found.items()}, {"h4": ("unknown", "young")}, found)
+
+    def test_not_again(self):
+        """Packets are switched off meanwhile: nobody has measured it twice, and nobody knows."""
+        self.begin_fleet()
+        self.off = False
+        real = self.tell
+
+        def tell(plan, late):
+            told = real(plan, late)
+            self.write("audit.yaml", "version: 1\noff: {classes: {packets: 'anna: enough'}}\n")
+            return told
+        self.tell = tell
+        _, found = self.measure([4, None], second=False)
+        self.assertEqual({h: (r["status"], r["reason"]) for h, r in found.items()}, {"h4": ("unknown", "not_run")}, found)
+
+
+class TestStrange(OwnHosts):
+    """Sheets as a host of our own making sends them."""
+    HOSTS = 2
 
     def test_strange(self):
         self.start()
@@ -316,11 +417,6 @@ class TestStrange(fleet.Fleet):
         self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
 
-    @staticmethod
-    def row(plan, nic, sent, heard, delay, refused=""):
-        return wire.data(14, wire.fixed64(1, plan) + wire.number(2, nic) + (wire.data(3, refused) if refused else b"") +
-                         wire.data(4, sent) + wire.data(5, heard) + wire.data(6, delay) + wire.number(7, 100))
-
     def test_strange_rows(self):
         """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
         self.start()
@@ -350,10 +446,6 @@ class TestStrange(fleet.Fleet):
         self.assertEqual((matrix["cells"], matrix["measured"]), (8, 0), matrix)
         self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # words that nobody knows are none
         self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
-
-    def done(self, run):
-        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
-        return self.get(f"{RUNS}/{run}")
 
     def audit_of(self, first, *parts):
         """One of h0 alone, whose sheet fails nothing: without a second look."""

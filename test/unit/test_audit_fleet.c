@@ -222,6 +222,7 @@ static void test_two_looks(void **state)
     const struct check *check = check_by_id(id);
     const struct audit_failure first[] = {{check, 0, ""}, {check, 2, ""}};
     bool looked[HOSTS] = {true, true, true};
+    const struct audit_again again = {looked, looked};
     struct audit a;
 
     judge(&a, sheets);
@@ -229,7 +230,7 @@ static void test_two_looks(void **state)
         a.results[i].status = AUDIT_PASS;
     }
     result(&a, id, 0)->status = result(&a, id, 1)->status = AUDIT_FAIL;
-    audit_confirm_first(&a, first, 2, looked);
+    audit_confirm_first(&a, first, 2, &again);
     assert_int_equal(result(&a, id, 0)->status, AUDIT_FAIL);
     assert_false(result(&a, id, 0)->seen_once);
     for (uint32_t k = 1; k < HOSTS; k++) {
@@ -237,7 +238,7 @@ static void test_two_looks(void **state)
         assert_true(result(&a, id, k)->seen_once);
     }
     looked[0] = false;
-    audit_confirm_first(&a, first, 2, looked);
+    audit_confirm_first(&a, first, 2, &again);
     assert_int_equal(result(&a, id, 0)->status, AUDIT_UNKNOWN); /* which no gate lets in */
     assert_int_equal(result(&a, id, 0)->reason, REASON_TIMEOUT);
     done(&a);

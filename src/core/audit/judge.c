@@ -518,8 +518,15 @@ static int failure_order(const struct audit_failure *f, const struct audit_resul
     return strcmp(f->subject, r->subject);
 }
 
+static void nobody_denies(struct audit_result *r, enum audit_reason reason, const char *note)
+{
+    r->status = AUDIT_UNKNOWN;
+    r->reason = (uint8_t)reason;
+    r->note = note;
+}
+
 void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
-                         const bool *looked)
+                         const struct audit_again *again)
 {
     uint32_t k = 0;
 
@@ -529,10 +536,11 @@ void audit_confirm_first(struct audit *a, const struct audit_failure *first, uin
             k++;
         }
         const bool before = k < count && failure_order(&first[k], r) == 0;
-        if (r->status == AUDIT_FAIL && before && !looked[r->sheet]) { /* nobody has denied it */
-            r->status = AUDIT_UNKNOWN;
-            r->reason = REASON_TIMEOUT;
-            r->note = "it failed, and no second look came";
+        const bool of_matrix = (r->check->flags & CHECK_MATRIX) != 0;
+        if (r->status == AUDIT_FAIL && before && of_matrix && !again->measured[r->sheet]) {
+            nobody_denies(r, REASON_NOT_RUN, "it failed, and was not measured again");
+        } else if (r->status == AUDIT_FAIL && before && !of_matrix && !again->looked[r->sheet]) {
+            nobody_denies(r, REASON_TIMEOUT, "it failed, and no second look came");
         } else if (r->status == AUDIT_FAIL && !before) {
             seen_once(r, "seen once: the first look did not find it");
         } else if (r->status == AUDIT_PASS && before) {

@@ -113,14 +113,17 @@ int audit_judge(struct audit *a);
 void audit_confirm(struct audit *a, const struct audit *second);
 /* The same where the first look is over and gone: its failures, in the order of its results. `a` is the second look at the same
  * sheets. What only one of both has was seen once. A failure that no second look came of (not `looked` at, by sheet) is
- * unknown. */
+ * unknown; so is one of a matrix whose host was not `measured` again. */
 struct audit_failure {
     const struct check *check;
     uint32_t sheet;
     const char *subject;
 };
+struct audit_again {
+    const bool *looked, *measured; /* by sheet */
+};
 void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
-                         const bool *looked);
+                         const struct audit_again *again);
 /* By precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all). AUDIT_SKIP: there is
  * nothing else. */
 enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,

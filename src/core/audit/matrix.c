@@ -58,6 +58,7 @@ void matrix_init(struct matrix *m, const struct matrix_plan *plan, void *memory)
                                          .there = true,
                                          .why = MATRIX_SILENT,
                                          .leaf = MATRIX_LEAF_NONE,
+                                         .steady_s = MATRIX_STEADY,
                                          .leaf_found = MATRIX_LEAF_NONE};
     }
 }
@@ -236,13 +237,63 @@ static int64_t median_of_kind(const struct matrix *m, bool near)
     return INT64_MIN;
 }
 
-/* Median of both directions between a NIC and those that are declared to be of a leaf: a clock that is off goes out of that. */
-static bool to_leaf(struct matrix *m, uint32_t nic, uint16_t leaf, int64_t *ret_ns)
+/* NICs of one leaf. */
+struct members {
+    const int32_t *nics;
+    uint32_t count;
+};
+
+static struct members members_at(const struct matrix *m, const int32_t *by_leaf, uint32_t count,
+                                 uint32_t first)
+{
+    struct members all = {by_leaf + first, 1};
+    while (first + all.count < count &&
+           m->nics[all.nics[all.count]].leaf == m->nics[all.nics[0]].leaf) {
+        all.count++;
+    }
+    return all;
+}
+
+static void sift(const struct matrix *m, int32_t *heap, uint32_t at, uint32_t count)
+{
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && m->nics[heap[child]].leaf < m->nics[heap[child + 1]].leaf) {
+            child++;
+        }
+        if (m->nics[heap[at]].leaf >= m->nics[heap[child]].leaf) {
+            return;
+        }
+        swap(&heap[at], &heap[child]);
+    }
+}
+
+/* NICs whose leaf is declared, by it, so that a leaf's members are found without asking all. Returns how many. */
+static uint32_t sort_by_leaf(const struct matrix *m, int32_t *ret_nics)
 {
     uint32_t count = 0;
-    for (uint32_t j = 0; j < m->count; j++) {
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (m->nics[i].leaf != MATRIX_LEAF_NONE) {
+            ret_nics[count++] = (int32_t)i;
+        }
+    }
+    for (uint32_t i = count / 2; i-- > 0;) {
+        sift(m, ret_nics, i, count);
+    }
+    for (uint32_t left = count; left > 1;) {
+        swap(&ret_nics[0], &ret_nics[--left]);
+        sift(m, ret_nics, 0, left);
+    }
+    return count;
+}
+
+/* Median of both directions between a NIC and those that are declared to be of a leaf: a clock that is off goes out of that. */
+static bool to_leaf(struct matrix *m, uint32_t nic, const struct members *leaf, int64_t *ret_ns)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < leaf->count; i++) {
+        const uint32_t j = (uint32_t)leaf->nics[i];
         int64_t out, in;
-        if (m->nics[j].leaf == leaf && delay_at(m, nic, j, &out) && delay_at(m, j, nic, &in)) {
+        if (delay_at(m, nic, j, &out) && delay_at(m, j, nic, &in)) {
             m->scratch[count++] = clip((out + in) / 2);
         }
     }
@@ -250,13 +301,16 @@ static bool to_leaf(struct matrix *m, uint32_t nic, uint16_t leaf, int64_t *ret_
     return count >= LEAF_LEAST;
 }
 
-static void find_leaf(struct matrix *m, uint32_t nic, uint16_t leaves)
+static void find_leaf(struct matrix *m, uint32_t nic, const int32_t *by_leaf, uint32_t count)
 {
     int64_t least = INT64_MAX, second = INT64_MAX, own = INT64_MAX;
     uint16_t nearest = MATRIX_LEAF_NONE;
-    for (uint16_t leaf = 0; leaf < leaves; leaf++) {
+    struct members members;
+    for (uint32_t i = 0; i < count; i += members.count) {
+        const uint16_t leaf = m->nics[by_leaf[i]].leaf;
         int64_t ns;
-        if (!to_leaf(m, nic, leaf, &ns)) {
+        members = members_at(m, by_leaf, count, i);
+        if (!to_leaf(m, nic, &members, &ns)) {
             continue;
         }
         own = leaf == m->nics[nic].leaf ? ns : own;
@@ -276,21 +330,19 @@ static void find_leaf(struct matrix *m, uint32_t nic, uint16_t leaves)
 
 static void find_leaves(struct matrix *m)
 {
-    uint16_t leaves = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        const uint16_t leaf = m->nics[i].leaf;
-        leaves = leaf != MATRIX_LEAF_NONE && leaf >= leaves ? (uint16_t)(leaf + 1) : leaves;
-    }
+    int32_t *by_leaf = m->scratch + (size_t)m->count; /* medians take what is before */
+    const uint32_t known = sort_by_leaf(m, by_leaf);
     for (uint32_t i = 0; i < m->count; i++) {
         m->nics[i].leaf_now = m->nics[i].leaf;
     }
     m->near_ns = median_of_kind(m, true);
     m->far_ns = median_of_kind(m, false);
-    m->leaves_told = leaves > 1 && m->near_ns != INT64_MIN && m->far_ns != INT64_MIN &&
+    m->leaves_told = known > 0 && m->nics[by_leaf[0]].leaf != m->nics[by_leaf[known - 1]].leaf &&
+                     m->near_ns != INT64_MIN && m->far_ns != INT64_MIN &&
                      m->far_ns - m->near_ns > m->near_ns / 8;
     for (uint32_t i = 0; m->leaves_told && i < m->count; i++) {
         if (m->nics[i].leaf != MATRIX_LEAF_NONE) {
-            find_leaf(m, i, leaves);
+            find_leaf(m, i, by_leaf, known);
         }
     }
     for (uint32_t i = 0; i < m->count; i++) {
@@ -536,6 +588,10 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
                          ", out %lld, in %lld, limit %lld, bound %u", (long long)n->out_ns,
                          (long long)n->in_ns, (long long)m->limit_ns, n->bound_ns);
+        if (n->steady_s != MATRIX_STEADY) {
+            used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", steady %u",
+                             n->steady_s);
+        }
     }
     if (n->leaf != MATRIX_LEAF_NONE && n->leaf_found != MATRIX_LEAF_NONE) {
         used +=

@@ -15,6 +15,7 @@
 #include "core/audit/matrix_part.h"
 
 #define MATRIX_LEAF_NONE UINT16_MAX
+#define MATRIX_STEADY    UINT32_MAX
 
 struct matrix_nic {
     uint32_t host, rail; /* of the grid */
@@ -23,6 +24,7 @@ struct matrix_nic {
     uint16_t leaf;       /* as declared; MATRIX_LEAF_NONE: not known */
     bool told;           /* its row came */
     uint32_t bound_ns;
+    uint32_t steady_s; /* so long its clock was in step; MATRIX_STEADY: longer than anybody knows */
     /* by matrix_judge */
     uint16_t leaf_now;          /* found, else declared */
     uint16_t leaf_found;        /* where its delays put it; MATRIX_LEAF_NONE: they don't tell */

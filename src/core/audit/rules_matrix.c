@@ -1,4 +1,5 @@
 /* rules_matrix.c: rules of a matrix of all NICs: what matrix_words has of one interface. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct words {
         partners; /* with one of them nothing goes one way, and that is not this NIC's fault alone */
     char why[16]; /* of most that is not measured */
     long long out, in, limit, bound, near, far, drift_out, drift_in;
+    unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
     bool delays, leaves, drifts;
     char leaf[64], declared[64];
 };
@@ -43,8 +45,9 @@ static void missing(struct judging *j, const char *why)
 static bool words_of(const char *text, struct words *w)
 {
     const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
-               *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why ");
-    *w = (struct words){.why = ""};
+               *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why "),
+               *steady = strstr(text, ", steady ");
+    *w = (struct words){.why = "", .steady = UINT_MAX};
     w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
                                       &w->in, &w->limit, &w->bound) == 4;
     w->leaves =
@@ -52,7 +55,8 @@ static bool words_of(const char *text, struct words *w)
                                w->leaf, w->declared, &w->near, &w->far) == 4;
     w->drifts = drift != NULL &&
                 sscanf(drift, ", drift_out %lld, drift_in %lld", &w->drift_out, &w->drift_in) == 2;
-    if (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) {
+    if ((why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
+        (steady != NULL && sscanf(steady, ", steady %u", &w->steady) != 1)) {
         return false;
     }
     return sscanf(text,
@@ -145,6 +149,20 @@ static bool delays_of(struct judging *j, struct words *w)
     return w->delays;
 }
 
+/* A clock that has just come into step is still settling, and all delays of its host move with it. */
+static bool is_young(struct judging *j, const struct words *w)
+{
+    enum { CLOCK_YOUNG_S = 60 };
+    if (w->steady >= CLOCK_YOUNG_S) {
+        return false;
+    }
+    judge_end(j, AUDIT_UNKNOWN, j->result->found, NULL);
+    j->result->reason = REASON_YOUNG;
+    j->result->note =
+        judge_format(j, "its clock was in step for %u s only: look again in a minute", w->steady);
+    return true;
+}
+
 void rule_matrix_delay(struct judging *j)
 {
     struct words w;
@@ -165,6 +183,9 @@ void rule_matrix_delay(struct judging *j)
     }
     judge_end(j, worst > least ? AUDIT_FAIL : AUDIT_PASS, found,
               judge_format(j, "at most %.0f ns", least > bounds ? least : bounds));
+    if (worst > least && is_young(j, &w)) {
+        return;
+    }
     if (worst > least && !both) {
         j->result->note = w.out > w.in ? "its sending side alone" : "its receiving side alone";
     }
@@ -219,7 +240,11 @@ void rule_matrix_drift(struct judging *j)
     const double limit = j->warn + 3 * (double)w.bound;
     const double out = (double)(w.drift_out < 0 ? -w.drift_out : w.drift_out),
                  in = (double)(w.drift_in < 0 ? -w.drift_in : w.drift_in);
-    judge_end(j, out > limit || in > limit ? AUDIT_WARN : AUDIT_PASS,
+    const bool drifted = out > limit || in > limit;
+    judge_end(j, drifted ? AUDIT_WARN : AUDIT_PASS,
               judge_format(j, "%+lld ns sending, %+lld ns receiving", w.drift_out, w.drift_in),
               judge_format(j, "within %.0f ns of the matrix before", limit));
+    if (drifted) {
+        (void)is_young(j, &w);
+    }
 }

@@ -114,6 +114,28 @@ static struct matrix_plan plan_of(const Foliot__V1__Matrix *w)
                                 .rails_only = w->rails_only};
 }
 
+/* Each NIC has one place: with two, more than one host would send to it in a round. */
+static const char *find_twice(const struct agent *a, const Foliot__V1__Matrix *w)
+{
+    bool *seen = calloc(a->config->peer_count + 1, sizeof(*seen));
+    const char *wrong = seen == NULL ? "it is out of memory" : NULL;
+    for (size_t place = 0; wrong == NULL && place < w->n_nic; place++) {
+        uint32_t index = 0;
+        if (w->nic[place] == 0) {
+            continue;
+        }
+        if (!agent_config_find(a->config, (struct nic_id){w->nic[place] - 1}, &index)) {
+            wrong = "it knows one of these NICs not, or not yet";
+        } else if (seen[index]) {
+            wrong = "it has a NIC in two places";
+        } else {
+            seen[index] = true;
+        }
+    }
+    free(seen);
+    return wrong;
+}
+
 /* Places of own NICs, all of one host of the grid. */
 static const char *find_seats(struct agent *a, const Foliot__V1__Matrix *w,
                               uint32_t places[HOST_NIC_MAX], uint32_t *ret_count)
@@ -124,16 +146,10 @@ static const char *find_seats(struct agent *a, const Foliot__V1__Matrix *w,
         m->seat[i] = UINT32_MAX;
     }
     for (size_t place = 0; place < w->n_nic; place++) {
-        uint32_t index;
-        if (w->nic[place] > 0 &&
-            !agent_config_find(a->config, (struct nic_id){w->nic[place] - 1}, &index)) {
-            return "it knows one of these NICs not, or not yet";
-        }
         for (uint32_t i = 0; i < a->config->nic_count; i++) {
             if (w->nic[place] == own_number(a, i) + 1) {
-                if (m->seat[i] != UINT32_MAX ||
-                    (count > 0 && places[0] / w->rails != place / w->rails)) {
-                    return "it has a NIC of this host in two places";
+                if (count > 0 && places[0] / w->rails != place / w->rails) {
+                    return "it has NICs of this host as those of two hosts";
                 }
                 m->seat[i] = count;
                 m->local[count] = i;
@@ -171,7 +187,8 @@ static const char *begin(struct agent *a, const Foliot__V1__Matrix *w)
     if (p.begin_ns > now + AHEAD_NS) {
         return "it begins too far ahead";
     }
-    wrong = find_seats(a, w, places, &count);
+    wrong = find_twice(a, w);
+    wrong = wrong != NULL ? wrong : find_seats(a, w, places, &count);
     if (wrong != NULL) {
         return wrong;
     }

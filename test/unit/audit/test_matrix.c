@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 #include "base/time.h"
-#include "core/audit/matrix.h"
+#include "core/audit/matrix_again.h"
 #include "core/fleet/delay_code.h"
 
 enum { PACKETS = 5, HOSTS = 8, RAILS = 2, NICS = HOSTS * RAILS };
@@ -393,6 +393,42 @@ static void test_drift(void **state)
     end_world(&b);
 }
 
+/* Doubted hosts, four partners on each leaf in question, and so many others that the doubted are a fifth. */
+static void test_who_measures_again(void **state)
+{
+    enum { MANY = 200, LEAF_HOSTS = 10 };
+    const struct matrix_plan p = plan_of(MANY, 2);
+    struct matrix m;
+    bool doubted[MANY] = {false}, hosts[MANY];
+    void *memory = malloc(matrix_size(&p));
+    assert_non_null(memory);
+    matrix_init(&m, &p, memory);
+    for (uint32_t i = 0; i < m.count; i++) {
+        m.nics[i].leaf = (uint16_t)(i / 2 / LEAF_HOSTS);
+        m.nics[i].told = i / 2 % LEAF_HOSTS != 3; /* of each leaf one is silent */
+    }
+    assert_int_equal(matrix_again(&m, doubted, hosts), 0);
+    doubted[57] = true;
+    m.nics[57 * 2].leaf_found = 11;
+    uint32_t of_own = 0, of_other = 0, leaves = 0;
+    assert_int_equal(matrix_again(&m, doubted, hosts), 16);
+    for (uint32_t h = 0, last = MANY; h < MANY; h++) {
+        assert_true(!hosts[h] || h % LEAF_HOSTS != 3);
+        of_own += hosts[h] && h / LEAF_HOSTS == 5 && h != 57;
+        of_other += hosts[h] && h / LEAF_HOSTS == 11;
+        leaves += hosts[h] && h / LEAF_HOSTS != last;
+        last = hosts[h] ? h / LEAF_HOSTS : last;
+    }
+    assert_true(hosts[57] && of_own >= 4 && of_other >= 4 && leaves > 6);
+    for (uint32_t h = 0; h < 30; h++) { /* silent ones, too: it is they who are doubted */
+        doubted[h] = true;
+    }
+    assert_int_equal(matrix_again(&m, doubted, hosts), 31 * 5);
+    memset(doubted, true, sizeof(doubted));
+    assert_int_equal(matrix_again(&m, doubted, hosts), MANY);
+    free(memory);
+}
+
 /* Packets that are not of the plan are nobody's. */
 static void test_strangers(void **state)
 {
@@ -474,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_late_agents),
         cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_who_measures_again),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_liars),
     };

@@ -3,8 +3,8 @@
  *
  * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; where it is asked for, every NIC exchanges
  * packets with every NIC (matrix.h), and tests of bandwidth and of collectives (perf.h); hosts are judged; those with a
- * failure read once more; they are judged again. One runs at a time. What it is about is in the store
- * from its first second on, so that a controller that starts anew goes on with it.
+ * failure read once more, and measured once more where a matrix found it; they are judged again. One runs at a time. What it is
+ * about is in the store from its first second on, so that a controller that starts anew goes on with it.
  * Passes are kept as marks, a letter for each check; all else as it was found. */
 #pragma once
 #include "core/audit/fleet_time.h"
@@ -38,6 +38,8 @@ struct audit_member {
     bool waits;      /* for its sheet */
     bool looked;     /* it came, in this look */
     bool unsaved;    /* and is not on the disk yet */
+    bool measures;   /* it is in the matrix that was planned last */
+    bool doubted;    /* what a matrix found of it is measured again */
     uint8_t missing; /* enum audit_reason: why there is none; 0: there is, or was before */
     char note[AUDIT_WORDS_SIZE];
 };
@@ -75,8 +77,11 @@ struct audit_run {
     uint32_t failure_count;
     uint32_t unanswered;
     bool wants_matrix;
-    uint32_t family;                   /* of its packets: 4, 6, 0 */
-    struct audit_matrix *matrix;       /* NULL: none (yet), or the job that judges has it */
+    uint32_t family;             /* of its packets: 4, 6, 0 */
+    struct audit_matrix *matrix; /* NULL: none (yet), or the job that judges has it */
+    struct audit_matrix
+        *again; /* of the second look: hosts that the first one doubts, and partners */
+    bool again_tried;
     char matrix_why[AUDIT_WORDS_SIZE]; /* why there is none though it was asked for */
     bool wants_perf, wants_nccl;       /* pairs; collectives, too */
     struct audit_perf *perf;           /* as matrix */
@@ -206,7 +211,7 @@ struct audit_judged {
     struct audit_failure *failures;
     uint32_t failure_count;
     struct audit_file *settings;
-    struct audit_matrix *matrix;
+    struct audit_matrix *matrix, *again;
     struct audit_perf *perf;
 };
 void audit_judged(struct controller *c, const struct audit_judged *j);

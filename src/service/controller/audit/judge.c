@@ -27,7 +27,7 @@ struct judge_job {
     uint32_t count;
     bool second;
     struct audit_file *settings;
-    struct audit_matrix *matrix;
+    struct audit_matrix *matrix, *again;
     struct audit_perf *perf;
     const struct audit_matrix *before;
     struct audit_failure *first; /* of a first look */
@@ -391,13 +391,16 @@ static int fill_outcome(struct judge_job *k, struct audit *a)
 static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
 {
     struct audit a = {0};
-    bool *looked = calloc(k->count + 1, sizeof(*looked));
-    int r = looked == NULL ? -ENOMEM : 0;
+    bool *looked = calloc(k->count + 1, sizeof(*looked)),
+         *measured = calloc(k->count + 1, sizeof(*measured));
+    int r = looked == NULL || measured == NULL ? -ENOMEM : 0;
     r = r < 0 || k->matrix == NULL ? r : audit_matrix_judge(k->matrix, k->before);
+    r = r < 0 || k->again == NULL ? r : audit_matrix_judge_again(k->again, k->matrix);
     r = r < 0 || k->perf == NULL ? r : audit_perf_judge(k->perf);
-    p->matrix = k->matrix;
     p->perf = k->perf;
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
+        measured[i] = k->again != NULL && k->members[i].doubted;
+        p->matrix = measured[i] ? k->again : k->matrix;
         p->name = k->names[i];
         r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
         r = r < 0 ? r : find_owner(store, k->members[i].host, &p->sheets[i]);
@@ -412,7 +415,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     }
     r = r < 0 ? r : judged(&a, p->sheets, k->count, &k->settings->settings);
     if (r == 0 && k->second) {
-        audit_confirm_first(&a, k->first, k->first_count, looked);
+        audit_confirm_first(&a, k->first, k->first_count, &(struct audit_again){looked, measured});
     } else if (r == 0) {
         r = keep_failures(k, &a);
     }
@@ -421,6 +424,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     }
     judged_done(&a);
     free(looked);
+    free(measured);
     return r;
 }
 
@@ -454,6 +458,7 @@ static void end_judge(struct worker_job *job)
                                               .failure_count = k->failure_count,
                                               .settings = k->settings,
                                               .matrix = k->matrix,
+                                              .again = k->again,
                                               .perf = k->perf});
     free(k->members);
     free(k->names);
@@ -488,6 +493,8 @@ int audit_judge_begin(struct controller *c, struct audit_run *run)
     k->matrix = run->matrix;
     k->before = c->audits->matrix;
     run->matrix = NULL;
+    k->again = run->again;
+    run->again = NULL;
     k->perf = run->perf;
     run->perf = NULL;
     k->first = run->failures;

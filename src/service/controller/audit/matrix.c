@@ -10,6 +10,7 @@
 #include "base/plain.h"
 #include "base/prng.h"
 #include "core/audit/fact.h"
+#include "core/audit/matrix_again.h"
 #include "service/controller/fleet/fleet.h"
 
 enum { PACKETS = 5, BEATS_AHEAD = 3 };
@@ -105,6 +106,13 @@ static uint16_t leaf_number(struct audit_matrix *x, const char *leaf)
     return (uint16_t)x->leaf_count++;
 }
 
+/* Since its clock was out of step, as far as its reports told; the fleet nanosecond that a plan begins at is some beats on. */
+static uint32_t steady_s(const struct fleet_host *h)
+{
+    return h->steady.ns == 0 ? MATRIX_STEADY
+                             : (uint32_t)(mono_sub(controller_mono(), h->steady).ns / NS_PER_S);
+}
+
 static void place_nic(struct audit_matrix *x, const struct fleet_nic *nic, uint32_t place,
                       enum matrix_why why)
 {
@@ -115,6 +123,12 @@ static void place_nic(struct audit_matrix *x, const struct fleet_nic *nic, uint3
     n->there = true;
     n->why = (uint8_t)(why == MATRIX_FINE ? MATRIX_SILENT : why);
     n->leaf = leaf_number(x, nic->leaf);
+    n->steady_s = steady_s(nic->host);
+}
+
+static bool takes_part(const struct controller *c, const struct audit_member *m)
+{
+    return m->measures && c->hosts[m->index]->nic_count > 0;
 }
 
 /* Returns how many hosts take part. */
@@ -126,7 +140,7 @@ static uint32_t fill(struct controller *c, const struct audit_run *run, struct a
     }
     for (uint32_t i = 0; i < run->count; i++) {
         const struct fleet_host *h = c->hosts[run->members[i].index];
-        if (!run->members[i].asked || h->nic_count == 0) {
+        if (!takes_part(c, &run->members[i])) {
             continue;
         }
         const char *words;
@@ -177,10 +191,10 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
     x->run = run->id;
     x->family = run->family;
     x->fleet_version = c->fleet_version;
-    x->plan.seed = (uint64_t)run->id;
+    x->plan.seed = (uint64_t)run->id + run->number; /* another order than before */
     for (uint32_t i = 0; i < run->count; i++) {
         const struct fleet_host *h = c->hosts[run->members[i].index];
-        if (run->members[i].asked && h->nic_count > 0) {
+        if (takes_part(c, &run->members[i])) {
             x->plan.hosts++;
             x->plan.rails = h->nic_count > x->plan.rails ? h->nic_count : x->plan.rails;
         }
@@ -207,12 +221,46 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
     return 0;
 }
 
+/* ---- a second one ---- */
+
+bool audit_matrix_doubts(struct audit_run *run)
+{
+    const struct audit_matrix *x = run->matrix;
+    const uint32_t hosts = x->plan.hosts;
+    bool *doubted = calloc(hosts, sizeof(*doubted)), *all = calloc(hosts, sizeof(*all));
+    uint32_t count = 0;
+    for (uint32_t i = 0; doubted != NULL && i < run->failure_count; i++) {
+        const struct audit_failure *f = &run->failures[i];
+        const uint32_t row = audit_matrix_row(x, run->members[f->sheet].host);
+        if ((f->check->flags & CHECK_MATRIX) != 0 && row != UINT32_MAX) {
+            doubted[row] = run->members[f->sheet].doubted = true;
+        }
+    }
+    if (doubted != NULL && all != NULL) {
+        count = matrix_again(&x->m, doubted, all);
+    }
+    for (uint32_t i = 0; i < run->count; i++) {
+        const uint32_t row = audit_matrix_row(x, run->members[i].host);
+        run->members[i].measures = count > 0 && row != UINT32_MAX && all[row];
+    }
+    free(doubted);
+    free(all);
+    return count > 0;
+}
+
+/* The one whose rounds are under way; NULL: none. */
+static struct audit_matrix *under_way(const struct controller *c)
+{
+    const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    return run == NULL || run->state != AUDIT_MEASURING ? NULL
+           : run->second                                ? run->again
+                                                        : run->matrix;
+}
+
 Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_host *h,
                                      uint64_t held, Foliot__V1__Matrix *memory)
 {
-    const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    const struct audit_matrix *x =
-        run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
+    const struct audit_matrix *x = under_way(c);
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
     if (row == UINT32_MAX || x->answered[row] ||
         (h->features & FOLIOT__V1__FEATURE__FEATURE_MATRIX) == 0) {
@@ -252,8 +300,7 @@ static void refuse(struct audit_matrix *x, uint32_t row, const char *words)
 void audit_matrix_take(struct controller *c, const struct fleet_host *h,
                        const Foliot__V1__MatrixRow *message)
 {
-    struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    struct audit_matrix *x = run != NULL && run->state == AUDIT_MEASURING ? run->matrix : NULL;
+    struct audit_matrix *x = under_way(c);
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
     const uint32_t rounds = x != NULL ? matrix_rounds(&x->plan) : 0;
     if (row == UINT32_MAX || message->audit != x->name || x->answered[row]) {
@@ -310,7 +357,23 @@ static bool same_places(const struct audit_matrix *x, const struct audit_matrix 
     return true;
 }
 
-int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before)
+/* Since the matrix before, as the first one found it: a matrix of some hosts is compared with none. */
+static void take_drift(struct audit_matrix *again, const struct audit_matrix *first)
+{
+    for (uint32_t i = 0; i < again->m.count; i++) {
+        const uint32_t row = audit_matrix_row(first, again->hosts[i / again->plan.rails]),
+                       place = row * first->plan.rails + i % again->plan.rails;
+        if (row != UINT32_MAX && again->places[i].id != 0 &&
+            again->places[i].id == first->places[place].id) {
+            again->m.nics[i].drift_known = first->m.nics[place].drift_known;
+            again->m.nics[i].drift_out_ns = first->m.nics[place].drift_out_ns;
+            again->m.nics[i].drift_in_ns = first->m.nics[place].drift_in_ns;
+        }
+    }
+}
+
+static int judge(struct audit_matrix *x, const struct audit_matrix *before,
+                 const struct audit_matrix *first)
 {
     if (x->judged) {
         return 0;
@@ -325,12 +388,25 @@ int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before
         leaves[i] = x->leaves[i];
     }
     matrix_judge(&x->m, same_places(x, before) ? &before->m : NULL);
+    if (first != NULL) {
+        take_drift(x, first);
+    }
     for (uint32_t i = 0; i < x->m.count; i++) {
         (void)matrix_words(&x->m, i, leaves, x->words[i]);
     }
     x->judged = true;
     free(leaves);
     return 0;
+}
+
+int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before)
+{
+    return judge(x, before, NULL);
+}
+
+int audit_matrix_judge_again(struct audit_matrix *again, const struct audit_matrix *first)
+{
+    return judge(again, NULL, first);
 }
 
 int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet)

@@ -2,7 +2,10 @@
  * (core/audit/matrix.h), as facts of the hosts beside their sheets.
  *
  * All NICs of hosts that are asked have a place. Those of hosts that can't take part stay unmeasured, with the reason. The last
- * matrix is kept in memory, so that the next one is compared with it, and people can look at it. */
+ * matrix is kept in memory, so that the next one is compared with it, and people can look at it.
+ *
+ * Hosts that one matrix would fail are measured again, with partners (core/audit/matrix_again.h): what they tell then is what
+ * they are judged by. */
 #pragma once
 #include <net/if.h>
 
@@ -40,7 +43,9 @@ struct audit_matrix {
     bool judged;
 };
 
-/* -ENODATA: fewer than two hosts can take part; why. */
+/* Members that its failures make doubted, and the partners that they need, `measures` from here on. False: there are none. */
+bool audit_matrix_doubts(struct audit_run *run);
+/* Of all members that `measures`. -ENODATA: fewer than two hosts can take part; why. */
 MUST_CHECK int audit_matrix_new(struct controller *c, const struct audit_run *run,
                                 struct audit_matrix **ret, char why[AUDIT_WORDS_SIZE]);
 struct audit_matrix *audit_matrix_free(struct audit_matrix *x);
@@ -49,6 +54,9 @@ void audit_matrix_forget_cells(struct audit_matrix *x);
 uint32_t audit_matrix_waits(const struct audit_matrix *x);
 /* In the keeper: the verdicts, by comparison with the matrix before (NULL: none). -ENOMEM. */
 MUST_CHECK int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before);
+/* The same of a matrix of doubted hosts; what drifted since the matrix before is the first one's word. */
+MUST_CHECK int audit_matrix_judge_again(struct audit_matrix *again,
+                                        const struct audit_matrix *first);
 /* Facts of this host into its sheet; their texts stay the matrix's own. -ENOMEM. */
 struct sheet;
 MUST_CHECK int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet);

@@ -40,6 +40,7 @@ struct audit_run *audit_run_free(struct audit_run *run)
         settings_free(run->settings);
         audit_failures_free(run->failures, run->failure_count);
         audit_matrix_free(run->matrix);
+        audit_matrix_free(run->again);
         audit_perf_free(run->perf);
         free(run->members);
         free(run);
@@ -418,10 +419,12 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
         audit_failures_free(j->failures, j->failure_count);
         settings_free(j->settings);
         audit_matrix_free(j->matrix);
+        audit_matrix_free(j->again);
         audit_perf_free(j->perf);
         return;
     }
     run->matrix = j->matrix;
+    run->again = j->again;
     run->perf = j->perf;
     if (j->r < 0) {
         char why[AUDIT_WORDS_SIZE];
@@ -456,9 +459,12 @@ static const char *class_off(const struct controller *c, enum check_cost cost)
 
 static void go_on(struct controller *c, struct audit_run *run);
 
-/* Who has answered takes part with all its NICs; why there is no matrix is kept with the run. */
+/* Who was asked takes part with all its NICs; why there is no matrix is kept with the run. */
 static void measure_now(struct controller *c, struct audit_run *run)
 {
+    for (uint32_t i = 0; i < run->count; i++) {
+        run->members[i].measures = run->members[i].asked;
+    }
     const char *off = class_off(c, COST_PACKETS);
     int r = 0;
     if (off != NULL) {
@@ -478,6 +484,21 @@ static void measure_now(struct controller *c, struct audit_run *run)
         run->state = AUDIT_MEASURING;
     }
     save(c, run, NULL);
+}
+
+/* Hosts that the first matrix would fail. Without a second one nobody knows. */
+static void measure_again(struct controller *c, struct audit_run *run)
+{
+    char why[AUDIT_WORDS_SIZE] = "packets are switched off";
+    run->again_tried = true;
+    if (class_off(c, COST_PACKETS) == NULL && audit_matrix_new(c, run, &run->again, why) == 0) {
+        run->state = AUDIT_MEASURING;
+        save(c, run, NULL);
+        return;
+    }
+    controller_say(LOG_WARNING, "audit %lld: what its matrix found is not measured again: %s",
+                   (long long)run->id, why);
+    go_on(c, run);
 }
 
 /* Pairs are tested before collectives: either class ends both. */
@@ -516,6 +537,9 @@ static void go_on(struct controller *c, struct audit_run *run)
 {
     if (run->wants_matrix && !run->second && run->matrix == NULL) {
         measure_now(c, run);
+    } else if (run->second && run->matrix != NULL && !run->again_tried &&
+               audit_matrix_doubts(run)) {
+        measure_again(c, run);
     } else if (run->wants_perf && !run->second && run->perf == NULL) {
         test_now(c, run);
     } else {
@@ -552,7 +576,8 @@ void audit_on_rollback(struct controller *c)
 void audit_watch(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    if (run != NULL && run->state == AUDIT_MEASURING && audit_matrix_waits(run->matrix) == 0) {
+    if (run != NULL && run->state == AUDIT_MEASURING &&
+        audit_matrix_waits(run->second ? run->again : run->matrix) == 0) {
         go_on(c, run);
     }
     if (run != NULL && run->state == AUDIT_TESTING &&

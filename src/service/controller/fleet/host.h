@@ -52,6 +52,9 @@ struct fleet_host {
         uint64_t timeline;
         bool utc_known;
     } clock;
+    bool unsteady; /* its clock was out of step with its last report */
+    struct mono
+        steady; /* when it came into step again; 0: no report told of it out of step before */
     struct {
         uint32_t cpu_ppm, stamps_missing_ppm;
         uint64_t memory_bytes, packets_sent, packets_received, packets_bad, late_ticks,

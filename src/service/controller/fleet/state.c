@@ -375,8 +375,21 @@ static void apply_port(struct controller *c, const struct fleet_host *h,
     snprintf(n->trouble, sizeof(n->trouble), "%s", p->trouble);
 }
 
+/* A controller that has just started has not seen who came into step before: those are steady. */
+static void mind_steady(struct fleet_host *h, uint32_t status)
+{
+    const uint32_t synced = FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED;
+    if (status != synced && status != FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_HOLDOVER) {
+        h->unsteady = true;
+    } else if (h->unsteady) {
+        h->unsteady = false;
+        h->steady = controller_mono();
+    }
+}
+
 static void apply_clock(struct fleet_host *h, const Foliot__V1__Clock *m)
 {
+    mind_steady(h, m->status);
     h->clock.status = m->status;
     h->clock.hard_ns = m->hard_ns;
     h->clock.statistical_ns = m->statistical_ns;

@@ -1,0 +1,77 @@
+/* matrix_again.c: who measures again, and with whom. */
+#include "core/audit/matrix_again.h"
+
+enum {
+    LEAF_PARTNERS = 4, /* hosts: one more than tell where another hangs (matrix.c) */
+    PARTNERS_EACH = 4,
+    AGAIN_LEAST = 16
+};
+
+/* It told its rows: a partner that is silent tells nothing of anybody. */
+static bool can_tell(const struct matrix *m, uint32_t host)
+{
+    for (uint32_t k = 0; k < m->plan.rails; k++) {
+        const struct matrix_nic *n = &m->nics[host * m->plan.rails + k];
+        if (n->there && n->told) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool hangs_on(const struct matrix *m, uint32_t host, uint16_t leaf)
+{
+    for (uint32_t k = 0; k < m->plan.rails; k++) {
+        const struct matrix_nic *n = &m->nics[host * m->plan.rails + k];
+        if (n->there && n->leaf == leaf) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t add_of_leaf(const struct matrix *m, const bool *doubted, uint16_t leaf, bool *hosts)
+{
+    uint32_t partners = 0, added = 0;
+    for (uint32_t h = 0; leaf != MATRIX_LEAF_NONE && h < m->plan.hosts; h++) {
+        if (partners < LEAF_PARTNERS && !doubted[h] && hangs_on(m, h, leaf) && can_tell(m, h)) {
+            partners++;
+            added += !hosts[h];
+            hosts[h] = true;
+        }
+    }
+    return added;
+}
+
+uint32_t matrix_again(const struct matrix *m, const bool *doubted, bool *ret_hosts)
+{
+    const uint32_t hosts = m->plan.hosts;
+    uint32_t count = 0;
+    for (uint32_t h = 0; h < hosts; h++) {
+        ret_hosts[h] = doubted[h];
+        count += doubted[h];
+    }
+    if (count == 0) {
+        return 0;
+    }
+    const uint64_t many = (uint64_t)count * (1 + PARTNERS_EACH);
+    const uint32_t least = many > AGAIN_LEAST ? (many < hosts ? (uint32_t)many : hosts)
+                                              : (hosts < AGAIN_LEAST ? hosts : AGAIN_LEAST);
+    for (uint32_t i = 0; i < m->count && count < hosts; i++) {
+        if (doubted[i / m->plan.rails] && m->nics[i].there) {
+            count += add_of_leaf(m, doubted, m->nics[i].leaf, ret_hosts);
+            count += add_of_leaf(m, doubted, m->nics[i].leaf_found, ret_hosts);
+        }
+    }
+    /* The others from all over the fleet: every so many hosts one, then the next ones. */
+    const uint32_t step = least > 0 && hosts / least > 0 ? hosts / least : 1;
+    for (uint32_t first = 0; first < step; first++) {
+        for (uint32_t h = first; h < hosts && count < least; h += step) {
+            if (!ret_hosts[h] && can_tell(m, h)) {
+                ret_hosts[h] = true;
+                count++;
+            }
+        }
+    }
+    return count;
+}
