@@ -42,6 +42,8 @@ bool pattern_talks(const struct job_world *w, uint32_t from, uint32_t to)
         return from != to && (from == 0 || to == 0);
     case JOB_INCAST:
         return from != 0 && to == 0;
+    case JOB_HALVES:
+        return from < w->config.hosts / 2 && to >= w->config.hosts / 2;
     }
     return false;
 }

@@ -261,13 +261,21 @@ static bool released(const struct job_world *w, uint32_t message)
     return w->config.step_ns == 0 || message < w->step;
 }
 
+/* While all send to one the other flows rest. */
+static bool gathered(const struct job_world *w, const struct flow *f)
+{
+    return w->config.gather_ns == 0 || w->over || w->now < START_NS + w->config.gather_ns ||
+           f->to == w->config.hosts - 1;
+}
+
 static void send_next(struct job_world *w, struct flow *f, struct side *side)
 {
     struct process *p = &w->processes[f->from];
 
     while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
            side->next - side->over < w->config.depth && passed(w, f, side->next) &&
-           operated(w, f, side->next) && rested(w, f, side) && w->now >= side->not_before) {
+           operated(w, f, side->next) && rested(w, f, side) && gathered(w, f) &&
+           w->now >= side->not_before) {
         struct slot *slot = slot_of(w, f->from, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
@@ -524,7 +532,8 @@ static void take_part(struct process *p, uint32_t flow)
 int rank_start(struct job_world *w)
 {
     const uint32_t hosts = w->config.hosts;
-    const uint32_t pairs = w->config.pattern == JOB_PAIRS  ? hosts * (hosts - 1)
+    const uint32_t pairs = w->config.pattern == JOB_PAIRS || w->config.pattern == JOB_HALVES
+                               ? hosts * (hosts - 1)
                            : w->config.pattern == JOB_RING ? hosts
                                                            : 2 * (hosts - 1);
 

@@ -212,6 +212,7 @@ static void read_delays(struct job_world *w)
         for (uint32_t k = 0; t != NULL && k < w->config.nics; k++) {
             w->result->credits += t->nics[k].credit.begins;
             w->result->credit_harms += t->nics[k].credit.harms;
+            w->result->limited += t->nics[k].credit.window > 0;
         }
     }
     w->result->owd_ns_p50 = histogram_quantile(&all.head, 0.5);

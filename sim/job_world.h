@@ -46,6 +46,7 @@ enum job_pattern {
     JOB_RING,   /* to the next */
     JOB_STAR,   /* 0 to all, all to 0 */
     JOB_INCAST, /* all to 0 */
+    JOB_HALVES, /* the first half to the second, one way */
 };
 
 struct job_world_config {
@@ -79,9 +80,10 @@ struct job_world_config {
     /* messages */
     uint32_t messages; /* of a communicator, then it is closed and another one opened */
     uint32_t size_max;
-    bool whole;     /* all of them are as large as that */
-    uint32_t depth; /* requests in flight */
-    int64_t gap_ns; /* mean, between two messages of a communicator; 0: none */
+    bool whole;        /* all of them are as large as that */
+    uint32_t depth;    /* requests in flight */
+    int64_t gather_ns; /* from then on all send to the last process only; 0: never */
+    int64_t gap_ns;    /* mean, between two messages of a communicator; 0: none */
     uint32_t
         chain; /* JOB_RING: message k goes once k - chain came from the one before; JOB_PAIRS: from all;
                   0: at once */
@@ -151,6 +153,7 @@ struct job_world_result {
     uint64_t chaos_bytes; /* of `bytes`, in that time */
     uint64_t credits,
         credit_harms; /* times that a receiver began to limit its senders, and that it did harm */
+    uint32_t limited; /* NICs with such limits when the faults end */
     int64_t worst_ns; /* longest time that a receive took after its message was sent */
     int64_t virtual_ns;
     /* brown_ns: until the slow link's lanes got no more of what is newly sent than their share of what is left, and one chunk

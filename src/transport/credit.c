@@ -4,6 +4,9 @@
  *          ─► ledger ─► `granted` in the next STATE ─► the sender waits
  *   sets of a NIC that have something to send ─► `receivers` in STATE ─► what each of them has of our link
  *
+ * That number goes with each STATE. A set that only sends has little else to tell: then it goes in front of a chunk when it is
+ * another one, and again before the peer would forget it.
+ *
  * The sums go to the NIC at each look, not at each chunk: nothing is locked on the way of a chunk. Windows hold in mode
  * full only. A sender of an older release sends no chunk that is larger than what was granted, not even if none is on its
  * way: if nothing comes from one for STALLED_NS, its window is wide enough for any chunk. */
@@ -158,4 +161,30 @@ void credit_count(struct lane_set *set, struct mono now)
     const uint32_t most = nic->fan_now > nic->fan_last ? nic->fan_now : nic->fan_last;
     __atomic_store_n(&nic->receivers, most, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&nic->credit_lock);
+}
+
+static uint32_t receivers_now(const struct lane_set *set)
+{
+    return __atomic_load_n(&set->transport->nics[set->nic].receivers, __ATOMIC_RELAXED);
+}
+
+uint16_t credit_receivers(struct lane_set *set, struct mono now)
+{
+    const uint32_t count = receivers_now(set);
+
+    set->fan_told = count;
+    set->fan_told_at = now;
+    return count < UINT16_MAX ? (uint16_t)count : UINT16_MAX;
+}
+
+void credit_tell_along(struct lane_set *set, struct mono now, uint32_t lane)
+{
+    const uint32_t count = receivers_now(set);
+    const bool known = count == set->fan_told || (count <= 1 && set->fan_told <= 1);
+    struct lane_report report = {.comm = LANE_COMM_NONE};
+
+    if (known && (count <= 1 || mono_sub(now, set->fan_told_at).ns < FAN_NS)) {
+        return;
+    }
+    (void)lane_set_say(set, now, &report, (int)lane);
 }

@@ -249,7 +249,9 @@ struct lane_set {
     uint32_t credit_interval;
     uint32_t peer_receivers; /* that the peer has data for; 0: not told */
     struct mono peer_receivers_at;
-    int64_t fan_time; /* sending: it was counted then */
+    int64_t fan_time;  /* sending: it was counted then */
+    uint32_t fan_told; /* what STATE told last of how many we have data for, and when */
+    struct mono fan_told_at;
     uint64_t window;
     struct mono rtt_asked;
     struct mono deadline; /* housekeeping's alone: it comes back then */
@@ -653,6 +655,10 @@ void credit_note(struct lane_set *set, struct mono now, uint32_t lane,
 void credit_look(struct lane_set *set, struct mono now);
 /* Sending sets: whether it has something to send counts for what receivers are told. */
 void credit_count(struct lane_set *set, struct mono now);
+/* For how many peers there is data by the set's NIC, as STATE tells it. Noted as told. */
+uint16_t credit_receivers(struct lane_set *set, struct mono now);
+/* A chunk is about to be written to that lane: the number goes in front of it if the peer doesn't know it, or not for long. */
+void credit_tell_along(struct lane_set *set, struct mono now, uint32_t lane);
 
 /* -- standby.c */
 /* Standbys, once the peer has named its NICs. */

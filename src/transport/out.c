@@ -231,6 +231,7 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (set->ledger != NULL) {
         in_reports_along(set, now, lane);
     }
+    credit_tell_along(set, now, lane);
     set->sent[lane].chunks++;
     set->sent[lane].bytes += chunk->length;
     set->sent[lane].resent += chunk->resent;

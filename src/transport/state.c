@@ -94,11 +94,7 @@ uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report 
         name_lanes(set, now, report);
     }
     report->sequence = ++set->sequence;
-    const uint32_t receivers =
-        __atomic_load_n(&set->transport->nics[set->nic].receivers, __ATOMIC_RELAXED);
-    report->receivers = set->sender == NULL      ? 0
-                        : receivers < UINT16_MAX ? (uint16_t)receivers
-                                                 : UINT16_MAX;
+    report->receivers = set->sender != NULL ? credit_receivers(set, now) : 0;
     report->now = io->stamp(io).at;
     size_t size = lane_report_encode(bytes, report, set->version);
     for (uint32_t lanes = set->present & (lane < 0 ? UINT32_MAX : 1u << lane); lanes != 0;

@@ -129,6 +129,38 @@ static void test_exchange(void **state)
     assert_true(result.credits == 0 && result.chaos_bytes > 0);
 }
 
+/* Three send to each of three others, one way: no receiver has more than one link's worth, and sets that only send tell so, too.
+ * Then all of them send to one: that is an incast, whatever they told before. */
+static void test_exchange_then_incast(void **state)
+{
+    static const enum job_pattern patterns[] = {JOB_HALVES, JOB_PAIRS};
+    struct job_world_config config = incast();
+    struct job_world_result before, result, without;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        config = incast();
+        config.pattern = patterns[i];
+        config.hosts = 6;
+        play(&config, &before);
+        config.gather_ns = config.run_ns;
+        config.warm_ns = config.gather_ns + 300 * NS_PER_MS; /* peers have forgotten what was */
+        config.run_ns = 1200 * NS_PER_MS;
+        play(&config, &result);
+        config.no_credit = true;
+        play(&config, &without);
+        print_message("%s: limits at %u NICs, then in the incast at %u; goodput %.3f of the link; "
+                      "delay p50 %.2f ms, without limits %.2f ms\n",
+                      patterns[i] == JOB_HALVES ? "one way" : "all to all", before.limited,
+                      result.limited, goodput(&config, &result), (double)result.owd_ns_p50 / 1e6,
+                      (double)without.owd_ns_p50 / 1e6);
+        assert_int_equal(before.limited, 0);
+        assert_true(result.limited == 1 && result.credit_harms == 0);
+        assert_true(goodput(&config, &result) >= 0.9 * 1448 / 1514);
+        assert_true((double)result.owd_ns_p50 <= 0.5 * (double)without.owd_ns_p50);
+    }
+}
+
 /* Two send to a third, over one link: one of them of low priority, which alone has all of it. */
 static void test_priority(void **state)
 {
@@ -403,15 +435,11 @@ static void test_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_brown_out),
-        cmocka_unit_test(test_slow_nic),
-        cmocka_unit_test(test_incast),
-        cmocka_unit_test(test_versions_mixed),
-        cmocka_unit_test(test_no_incast),
-        cmocka_unit_test(test_exchange),
-        cmocka_unit_test(test_priority),
-        cmocka_unit_test(test_priority_beside_bursts),
+        cmocka_unit_test(test_links),          cmocka_unit_test(test_brown_out),
+        cmocka_unit_test(test_slow_nic),       cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_versions_mixed), cmocka_unit_test(test_no_incast),
+        cmocka_unit_test(test_exchange),       cmocka_unit_test(test_exchange_then_incast),
+        cmocka_unit_test(test_priority),       cmocka_unit_test(test_priority_beside_bursts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
