@@ -141,7 +141,7 @@ static void forget_stamps_of(struct clock *c, struct clock_edge *e)
     e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
     e->not_before_ns = c->now.ns;
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
-        e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
+        e->paths[p].low[0] = e->paths[p].low[1] = e->paths[p].low_half = INFINITY;
     }
 }
 
@@ -400,6 +400,9 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
         }
     }
     bound_hear(e, heard, now);
+    if (e->tracking && heard->phase < CLOCK_TRACK) { /* its clock may have broken */
+        drift_init(&e->drift);
+    }
     if ((heard->phase == CLOCK_TRACK) != e->tracking) {
         e->tracking = !e->tracking;
         e->tracking_since = now;

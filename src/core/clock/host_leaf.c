@@ -15,6 +15,7 @@
 #define JUMP_NS        100e3
 #define LINE_JUMP_NS   1e6
 #define DISRUPT_NS     (300 * NS_PER_MS)
+#define BROKE_NS       (250 * NS_PER_MS) /* two brackets of each NIC */
 
 void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_drift_ppb_s)
 {
@@ -147,6 +148,7 @@ bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     if (fabs(innovation) > JUMP_NS + 6 * sqrt(n->p00) ||
         !learn_bounds(n, b, innovation, width, 2 * leaf->rate_limit)) {
         start(n, middle, offset, width); /* the NIC's clock was stepped, or the host's */
+        n->broke = n->broke.ns != 0 ? n->broke : now;
         n->last = middle;
         return false;
     }
@@ -169,6 +171,30 @@ bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
     return true;
 }
 
+bool host_leaf_nic_broke(struct host_leaf *leaf, struct mono now, int nic)
+{
+    struct host_leaf_nic *n = &leaf->nics[nic];
+    int seen = 0, broke = 0;
+
+    if (n->broke.ns == 0 || now.ns - n->broke.ns < BROKE_NS) {
+        return false;
+    }
+    for (int i = 0; i < HOST_NIC_MAX; i++) {
+        const struct host_leaf_nic *other = &leaf->nics[i];
+        const bool read = other->seen && other->last.ns >= n->broke.ns;
+        seen += read;
+        broke += read && other->broke.ns != 0;
+    }
+    if (seen > 1 && broke == seen) { /* the host's */
+        for (int i = 0; i < HOST_NIC_MAX; i++) {
+            leaf->nics[i].broke.ns = 0;
+        }
+        return false;
+    }
+    n->broke.ns = 0;
+    return true;
+}
+
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
                         const struct clock_terms *terms)
 {
@@ -182,6 +208,7 @@ void host_leaf_on_fault(struct host_leaf *leaf, struct mono now)
 {
     for (int i = 0; i < HOST_NIC_MAX; i++) {
         leaf->nics[i].seen = false;
+        leaf->nics[i].broke.ns = 0;
     }
     leaf->terms.status = CLOCK_DISRUPTED; /* also before the next tick */
     leaf->disrupted_until.ns = now.ns + DISRUPT_NS;

@@ -42,6 +42,7 @@ struct host_leaf_nic {
     struct mono before_at[2]; /* ... and when */
     unsigned before_count;
     struct mono last;
+    struct mono broke; /* brackets contradicted each other; 0: not, or it was told */
     struct clock_terms terms;
 };
 
@@ -60,6 +61,9 @@ void host_leaf_init(struct host_leaf *leaf, double rate_limit_ppm, double rate_d
  * was stepped). */
 bool host_leaf_on_bracket(struct host_leaf *leaf, struct mono now, int nic,
                           const struct host_leaf_bracket *bracket);
+/* True, once, if brackets have shown that this NIC's clock broke, and not the host's: those of no other NIC, or not of all, broke
+ * with it. Of a host's only NIC nobody knows whose clock it was: then it is taken for the NIC's. */
+bool host_leaf_nic_broke(struct host_leaf *leaf, struct mono now, int nic);
 /* The NIC's clock as its member publishes it. */
 void host_leaf_on_terms(struct host_leaf *leaf, struct mono now, int nic,
                         const struct clock_terms *terms);

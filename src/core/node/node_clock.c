@@ -468,6 +468,9 @@ void node_clock_tick(struct node *n, struct mono now)
         }
         m->last = at;
         m->last_mono = now;
+        if (m->domain != 0 && host_leaf_nic_broke(&n->leaf, now, (int)i)) {
+            clock_on_fault(m->clock, at, CLOCK_FAULT_GUARD);
+        }
         /* further ahead than it is ever set: the NIC's clock went back, and would be asleep until it is there again */
         const int64_t ahead_ns = clock_deadline(m->clock).ns - at.ns;
         if (ahead_ns <= 0 || ahead_ns > 2 * CLOCK_TICK_NS) {

@@ -84,6 +84,54 @@ static double off_by(const struct host_leaf *leaf, int64_t at, int64_t nic)
     return fabs((double)(clock_terms_read(&t, (struct nic_time){at}).time.ns - nic));
 }
 
+static void read_nics(struct host_leaf *leaf, int64_t host, const int64_t nic_minus[], int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct host_leaf_bracket b = {
+            {host}, {host + 500 + nic_minus[i]}, {host + 1000}}; /* 1 us wide */
+        (void)host_leaf_on_bracket(leaf, (struct mono){host + 1000}, i, &b);
+    }
+}
+
+/* Of a host's NICs one runs 15 ppm fast from 20 s on: its brackets show that it broke, once, and within a second. If all do so
+ * alike it is the host's own clock. Of an only NIC it can't be known. */
+static void brackets_show_whose_clock_broke(void **state)
+{
+    static const struct {
+        int nics, breaking;
+        bool told;
+    } cases[] = {{1, 0, false}, {1, 1, true}, {3, 0, false},
+                 {3, 1, true},  {3, 2, true}, {3, 3, false}};
+
+    (void)state;
+    for (size_t k = 0; k < ARRAY_COUNT(cases); k++) {
+        int told[3] = {0};
+        struct host_leaf leaf;
+        int64_t first = INT64_MAX;
+
+        host_leaf_init(&leaf, 2, 100);
+        for (int tick = 0; tick < 400; tick++) {
+            const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            const int64_t gained = tick > 200 ? (int64_t)(15e-6 * (tick - 200) * 1e8) : 0;
+            int64_t nic_minus[3];
+            for (int i = 0; i < cases[k].nics; i++) {
+                nic_minus[i] = 5 * NS_PER_S + (i < cases[k].breaking ? gained : 0);
+            }
+            read_nics(&leaf, host, nic_minus, cases[k].nics);
+            for (int i = 0; i < cases[k].nics; i++) {
+                if (host_leaf_nic_broke(&leaf, (struct mono){host + 2000}, i)) {
+                    told[i]++;
+                    first = host < first ? host : first;
+                }
+            }
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(told[i], cases[k].told && i < cases[k].breaking);
+        }
+        assert_true(!cases[k].told || first - 30 * NS_PER_S < NS_PER_S);
+    }
+}
+
 /* A NIC that gains 0.1 ppm each second: between two reads the host goes on at the rate of now, not at one of the last 16 s. */
 static void the_rate_between_two_reads_is_the_rate_of_now(void **state)
 {
@@ -331,6 +379,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_whose_clock_goes_back_says_so),
+        cmocka_unit_test(brackets_show_whose_clock_broke),
         cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
         cmocka_unit_test(the_rate_between_two_reads_is_the_rate_of_now),
         cmocka_unit_test(narrow_brackets_tell_more_than_wide_ones),
