@@ -230,6 +230,7 @@ struct conn *tcp_conn(struct job_world *w, uint32_t conn);
 uint32_t tcp_new_conn(struct job_world *w);
 void tcp_maybe_free(struct job_world *w, uint32_t conn); /* once both ends are through with it */
 void tcp_die(struct job_world *w, uint32_t conn, uint8_t end, int error);
+int64_t tcp_rto(const struct job_world *w, const struct end *e);
 void tcp_set_timer(struct job_world *w, uint32_t conn, uint8_t end);
 void tcp_pump(struct job_world *w, uint32_t conn, uint8_t end); /* sends what may go */
 void tcp_transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet);

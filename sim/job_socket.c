@@ -235,6 +235,7 @@ void sim_info(struct job_world *w, uint32_t conn, uint8_t end, struct io_info *r
                             .rtt_ns = (uint32_t)e->srtt_ns,
                             .rtt_var_ns = (uint32_t)e->var_ns,
                             .rtt_ns_min = (uint32_t)e->rtt_min_ns,
+                            .resend_ns = (uint32_t)tcp_rto(w, e),
                             .unacked =
                                 (uint32_t)((e->next - e->acked + TCP_SEGMENT - 1) / TCP_SEGMENT),
                             .backoff = e->backoff,

@@ -157,7 +157,7 @@ void tcp_die(struct job_world *w, uint32_t conn, uint8_t end, int error)
 
 /* -- timers ----------------------------------------------------------------------------------- */
 
-static int64_t rto(const struct job_world *w, const struct end *e)
+int64_t tcp_rto(const struct job_world *w, const struct end *e)
 {
     int64_t base = e->srtt_ns == 0 ? 200 * NS_PER_MS : e->srtt_ns + 4 * e->var_ns;
 
@@ -171,7 +171,7 @@ void tcp_set_timer(struct job_world *w, uint32_t conn, uint8_t end)
 {
     struct end *e = &w->conns[conn]->ends[end];
 
-    e->timer = w->now + rto(w, e);
+    e->timer = w->now + tcp_rto(w, e);
     if (!e->timer_queued) {
         e->timer_queued = true;
         world_add(w, e->timer, EVENT_TIMER, conn * 2 + end);

@@ -187,6 +187,7 @@ static int open_world(struct world **ret_world)
     if (s->carrier != PLUGIN_TCP) {
         const struct rdma_config config = {.library = s->verbs[0] != 0 ? s->verbs : NULL,
                                            .sysfs = s->sysfs,
+                                           .direct = s->writes == PLUGIN_DIRECT,
                                            .io = tcp_io(world->tcp)};
         const int no_pairs = rdma_open(&world->rdma, &config, why, sizeof(why));
         if (no_pairs < 0) {

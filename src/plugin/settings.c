@@ -129,4 +129,9 @@ void settings_read(struct settings *ret, nccl_logger logger)
     keep(ret->sysfs, sizeof(ret->sysfs), sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys");
     keep(ret->verbs, sizeof(ret->verbs), verbs != NULL ? verbs : "");
     ports(logger, ret);
+    if (ret->writes == PLUGIN_DIRECT && ret->carrier == PLUGIN_TCP) {
+        WARN(logger,
+             "NET/" PLUGIN_NAME ": FOLIOT_RDMA=direct does nothing: lanes are TCP connections; "
+             "expected FOLIOT_TRANSPORT=auto or roce beside it");
+    }
 }

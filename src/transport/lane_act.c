@@ -136,6 +136,7 @@ static void ask_kernel(struct lane_set *set, struct mono now, uint32_t lane)
         .rtt = span_ns(info.rtt_ns),
         .rtt_var = span_ns(info.rtt_var_ns),
         .rtt_min = span_ns(info.rtt_ns_min),
+        .resend = span_ns(info.resend_ns),
     };
     watch_on_kernel(set->watch, now, lane, &kernel);
     stream->acked = info.bytes_acked;

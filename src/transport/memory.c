@@ -36,25 +36,55 @@ static struct transport_memory *find_equal(struct transport *t, uintptr_t begin,
     return m;
 }
 
-/* Under the lock. */
+/* One more user of a range that is registered, if it is. Under the lock. */
+static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, uintptr_t end)
+{
+    struct transport_memory *m = find_equal(t, begin, end);
+
+    if (m != NULL) {
+        m->users++;
+    }
+    return m;
+}
+
+/* Of those who registered the same range at the same time the first one's counts. NULL: no room. Under the lock. */
+static struct transport_memory *list(struct transport *t, struct transport_memory *m)
+{
+    struct transport_memory *other = use_equal(t, m->begin, m->end);
+
+    if (other != NULL || t->memory_count == RANGES_MAX) {
+        return other;
+    }
+    m->next = t->memories;
+    t->memories = m;
+    t->memory_count++;
+    return m;
+}
+
+/* A driver that doesn't return from it holds no lock: lanes ask for the keys of other memory meanwhile. */
 static int add(struct transport *t, uintptr_t begin, uintptr_t end,
                struct transport_memory **ret_memory)
 {
-    struct transport_memory *m = t->memory_count < RANGES_MAX ? calloc(1, sizeof(*m)) : NULL;
+    struct transport_memory *m = calloc(1, sizeof(*m)), *listed;
 
     if (m == NULL) {
         return -ENOMEM;
     }
-    *m = (struct transport_memory){.next = t->memories, .begin = begin, .end = end};
+    *m = (struct transport_memory){.begin = begin, .end = end, .users = 1};
     const int r = t->rdma->memory_add(t->rdma, (void *)begin, end - begin, &m->keys);
     if (r < 0) {
         free(m);
         return r;
     }
-    t->memories = m;
-    t->memory_count++;
-    *ret_memory = m;
-    return 0;
+    pthread_mutex_lock(&t->memory_lock);
+    listed = list(t, m);
+    pthread_mutex_unlock(&t->memory_lock);
+    if (listed != m) {
+        t->rdma->memory_remove(t->rdma, m->keys);
+        free(m);
+    }
+    *ret_memory = listed;
+    return listed != NULL ? 0 : -ENOMEM;
 }
 
 int transport_memory_add(struct transport *t, void *data, size_t size,
@@ -62,37 +92,27 @@ int transport_memory_add(struct transport *t, void *data, size_t size,
 {
     const uintptr_t begin = (uintptr_t)data / PAGE * PAGE,
                     end = ((uintptr_t)data + size + PAGE - 1) / PAGE * PAGE;
-    int r = 0;
 
     *ret_memory = NULL;
     if (!t->config.direct || size == 0) {
         return 0;
     }
     pthread_mutex_lock(&t->memory_lock);
-    struct transport_memory *m = find_equal(t, begin, end);
-    if (m == NULL) {
-        r = add(t, begin, end, &m);
-    }
-    if (r == 0) {
-        m->users++;
-        *ret_memory = m;
-    }
+    *ret_memory = use_equal(t, begin, end);
     pthread_mutex_unlock(&t->memory_lock);
-    return r;
+    return *ret_memory != NULL ? 0 : add(t, begin, end, ret_memory);
 }
 
-static void forget(struct transport *t, struct transport_memory **at)
+static void forget(struct transport *t, struct transport_memory *m)
 {
-    struct transport_memory *m = *at;
-
-    *at = m->next;
-    t->memory_count--;
     t->rdma->memory_remove(t->rdma, m->keys);
     free(m);
 }
 
 void transport_memory_remove(struct transport *t, struct transport_memory *memory)
 {
+    struct transport_memory *last = NULL;
+
     if (memory == NULL) {
         return;
     }
@@ -102,15 +122,22 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
         at = &(*at)->next;
     }
     if (*at != NULL && --memory->users == 0) { /* else it is an older transport's */
-        forget(t, at);
+        last = memory;
+        *at = memory->next;
+        t->memory_count--;
     }
     pthread_mutex_unlock(&t->memory_lock);
+    if (last != NULL) {
+        forget(t, last);
+    }
 }
 
 void memory_end(struct transport *t)
 {
     while (t->memories != NULL) {
-        forget(t, &t->memories);
+        struct transport_memory *m = t->memories;
+        t->memories = m->next;
+        forget(t, m);
     }
 }
 

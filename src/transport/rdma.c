@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -348,6 +349,25 @@ static int init(struct rdma *r)
     return 0;
 }
 
+/* Children would take along the pages that a NIC writes, and the parent would read others. Cells are ours: no child gets them. */
+static void check_forks(struct rdma *r, const char *release)
+{
+    struct utsname name = {0};
+
+    (void)uname(&name);
+    release = release != NULL ? release : name.release;
+    if (rdma_verbs_forks(r->verbs, release)) {
+        return;
+    }
+    r->table.memory_add = NULL;
+    r->table.memory_remove = NULL;
+    rdma_trouble_add(
+        r,
+        "NICs don't write directly (FOLIOT_RDMA=direct): expected Linux 5.12 or newer, "
+        "or RDMAV_FORK_SAFE=1 in the environment, found %s; lanes copy",
+        release);
+}
+
 int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *ret_why, size_t size)
 {
     struct rdma *r = calloc(1, sizeof(*r));
@@ -382,6 +402,9 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
     if (error < 0) {
         rdma_close(r);
         return error;
+    }
+    if (config->direct) {
+        check_forks(r, config->release);
     }
     *ret_rdma = r;
     return 0;

@@ -10,8 +10,10 @@ struct rdma;
 struct rdma_config {
     const char *library; /* NULL: "libibverbs.so.1" */
     const char
-        *sysfs;    /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
-    struct io *io; /* kicked when there are events; gives stamps */
+        *sysfs;  /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
+    bool direct; /* lanes are to write to memory that the application registers */
+    const char *release; /* of the kernel, a test's; NULL: this one's */
+    struct io *io;       /* kicked when there are events; gives stamps */
 };
 
 /* -ENOENT, -ENOSYS: no library, or one that lacks a function; -ENODEV: it has no device. All with the reason in `ret_why`, for

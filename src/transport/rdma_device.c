@@ -109,41 +109,61 @@ void rdma_memory_forget(struct rdma *r, uint32_t device)
     }
 }
 
+/* The device stays while it is held. False: there is none. */
+static bool hold(struct rdma *r, uint32_t i, bool gone_too)
+{
+    struct device *d = &r->devices[i];
+
+    pthread_mutex_lock(&r->lock);
+    const bool is =
+        i < r->device_count && d->handle != NULL && (gone_too || !atomic_load(&d->gone));
+    if (is) {
+        atomic_fetch_add(&d->users, 1);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
+static void let_go(struct rdma *r, uint32_t held)
+{
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (held >> i & 1) {
+            atomic_fetch_sub(&r->devices[i].users, 1);
+        }
+    }
+}
+
+/* The library is called under no lock: a driver that doesn't return stops nobody else. */
 int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
                     struct io_rdma_memory **ret_memory)
 {
     struct rdma *r = rdma->driver;
     struct memory *m = calloc(1, sizeof(*m));
+    uint32_t held = 0;
     int error = -ENODEV;
 
     if (m == NULL) {
         return -ENOMEM;
     }
-    pthread_mutex_lock(&r->memory_lock);
-    for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
-        struct device *d = &r->devices[i];
-        pthread_mutex_lock(&r->lock);
-        const bool is = d->handle != NULL && !atomic_load(&d->gone);
-        if (is) {
-            atomic_fetch_add(&d->users, 1);
-        }
-        pthread_mutex_unlock(&r->lock);
-        if (!is) {
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (!hold(r, i, false)) {
             continue;
         }
-        const int one = rdma_memory_add(d->handle, data, size, true, &m->handles[i]);
+        held |= 1u << i;
+        const int one = rdma_memory_add(r->devices[i].handle, data, size, true, &m->handles[i]);
         if (one == 0) {
             m->keys.local[i] = rdma_memory_key(m->handles[i], false);
             m->keys.remote[i] = rdma_memory_key(m->handles[i], true);
         }
         error = error != 0 ? one : 0;
-        atomic_fetch_sub(&d->users, 1);
     }
     if (error == 0) {
+        pthread_mutex_lock(&r->memory_lock);
         m->next = r->memories;
         r->memories = m;
+        pthread_mutex_unlock(&r->memory_lock);
     }
-    pthread_mutex_unlock(&r->memory_lock);
+    let_go(r, held); /* a device that went meanwhile finds it in the list */
     if (error < 0) {
         free(m);
         return error;
@@ -156,6 +176,7 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
 {
     struct rdma *r = rdma->driver;
     struct memory *m = (struct memory *)(void *)memory;
+    uint32_t held = 0;
 
     pthread_mutex_lock(&r->memory_lock);
     struct memory **at = &r->memories;
@@ -164,9 +185,17 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
     }
     *at = m->next;
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        forget(m, i);
+        if (hold(r, i, true)) {
+            held |= 1u << i;
+        } else { /* it is being closed */
+            forget(m, i);
+        }
     }
     pthread_mutex_unlock(&r->memory_lock);
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        forget(m, i);
+    }
+    let_go(r, held);
     free(m);
 }
 

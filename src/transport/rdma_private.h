@@ -100,7 +100,7 @@ struct rdma {
     struct queue_pair *slots[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t generations[PROCESS_QUEUE_PAIRS_MAX];
     struct queue_pair *closing;
-    pthread_mutex_t memory_lock; /* before `lock`: held while memory is registered */
+    pthread_mutex_t memory_lock; /* before `lock`: of the list */
     struct memory *memories;
     struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t event_count;

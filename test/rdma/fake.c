@@ -438,6 +438,11 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t size, int access)
     return &m->mr;
 }
 
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+    return (enum ibv_fork_status)control->forks;
+}
+
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size, uint64_t iova,
                                  int fd, int access)
 {

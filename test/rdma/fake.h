@@ -26,6 +26,7 @@ struct fake_control {
     int lies; /* ms: the last of them land so long after the marker was seen, not before it as the standard asks */
     bool no_flush;    /* receives are never flushed: the marker doesn't come */
     bool drop;        /* paths are dead: nothing is acknowledged, and queue pairs give up */
+    int forks;        /* an enum ibv_fork_status */
     bool no_gids;     /* the GID tables are empty */
     int status;       /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
     int gid_shift;    /* so much higher are the indices of GIDs than they were */

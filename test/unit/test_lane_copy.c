@@ -2,6 +2,7 @@
  * wire is UDP on the loopback (test/rdma/fake.h). The simulator's worlds have the faults; here the drivers are real. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -171,6 +173,44 @@ static void test_writes(void **state)
         exchange(&pair, i * 20011, i * 20011 + 8, i % 2 == 0, i);
     }
     assert_true(fake->writes - before >= 39);
+    pair_close(&pair);
+    direct = false;
+}
+
+static void *add_memory(void *transport)
+{
+    static uint8_t more[8192];
+    struct transport_memory *memory;
+
+    assert_int_equal(transport_memory_add(transport, more, sizeof(more), &memory), 0);
+    transport_memory_remove(transport, memory);
+    return NULL;
+}
+
+/* The driver doesn't return from a registration: lanes go on, and write. */
+static void test_hung_registration(void **state)
+{
+    struct pair pair;
+    pthread_t thread;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    fake->hung = 0;
+    strcpy(fake->hang, "reg_mr");
+    assert_int_equal(pthread_create(&thread, NULL, add_memory, pair.sender.transport), 0);
+    while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+    }
+    const int before = fake->writes;
+    alarm(PATIENCE_MS / 1000); /* of who waits for the driver */
+    for (uint64_t i = 0; i < 8; i++) {
+        exchange(&pair, 100000, 100000, true, i);
+    }
+    alarm(0);
+    assert_true(fake->writes - before >= 8);
+    fake->hang[0] = '\0';
+    pthread_join(thread, NULL);
     pair_close(&pair);
     direct = false;
 }
@@ -353,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_older_peer),
         cmocka_unit_test(test_device_gone),
         cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_hung_registration),
         cmocka_unit_test(test_writes_and_dead_paths),
         cmocka_unit_test(test_closed_receives),
         cmocka_unit_test(test_offers_without_end),

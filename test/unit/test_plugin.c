@@ -93,6 +93,7 @@ void __wrap_transport_memory_remove(struct transport *t, struct transport_memory
 /* -- receives --------------------------------------------------------------------------------- */
 
 static int warnings;
+static char warned[512]; /* the last one */
 
 static void count_warnings(int level, unsigned long flags, const char *file, int line,
                            const char *format, ...)
@@ -100,8 +101,13 @@ static void count_warnings(int level, unsigned long flags, const char *file, int
     (void)flags;
     (void)file;
     (void)line;
-    (void)format;
-    warnings += level == NCCL_LOG_WARN;
+    if (level == NCCL_LOG_WARN) {
+        va_list arguments;
+        warnings++;
+        va_start(arguments, format);
+        vsnprintf(warned, sizeof(warned), format, arguments);
+        va_end(arguments);
+    }
 }
 
 static bool
@@ -243,6 +249,24 @@ static void nothing_is_read_from_the_environment_later(void **state)
     }
 }
 
+/* What can't have an effect is told. */
+static void writes_without_queue_pairs_are_told(void **state)
+{
+    struct settings settings;
+
+    (void)state;
+    setenv("FOLIOT_RDMA", "direct", 1);
+    warnings = 0;
+    settings_read(&settings, count_warnings);
+    assert_int_equal(warnings, 1);
+    assert_non_null(strstr(warned, "FOLIOT_TRANSPORT"));
+    setenv("FOLIOT_TRANSPORT", "auto", 1);
+    settings_read(&settings, count_warnings);
+    assert_int_equal(warnings, 1);
+    unsetenv("FOLIOT_RDMA");
+    unsetenv("FOLIOT_TRANSPORT");
+}
+
 /* Whoever finds it tells it, and each request that ends by it. */
 static void a_failure_is_logged_once(void **state)
 {
@@ -318,6 +342,7 @@ int main(void)
         cmocka_unit_test(before_v9_small_receives_are_staged),
         cmocka_unit_test(hints_are_taken_and_their_lack_is_known),
         cmocka_unit_test(memory_is_registered),
+        cmocka_unit_test(writes_without_queue_pairs_are_told),
         cmocka_unit_test(nothing_is_read_from_the_environment_later),
         cmocka_unit_test(a_failure_is_logged_once),
         cmocka_unit_test(sockets_that_cannot_be_opened_are_named),

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -615,6 +616,60 @@ static void nobody_waits_for_the_library(void **state)
     }
 }
 
+static void *add_memory(void *unused)
+{
+    static uint8_t bytes[8192];
+    struct io_rdma_memory *memory;
+
+    assert_int_equal(rdma->memory_add(rdma, bytes, sizeof(bytes), &memory), 0);
+    rdma->memory_remove(rdma, memory);
+    return unused;
+}
+
+/* A device that went is closed, and found again, while another one doesn't return from registering memory. */
+static void a_registration_that_hangs_stops_nobody(void **state)
+{
+    pthread_t thread;
+    struct half h[2];
+    (void)state;
+    fake->hung = 0;
+    strcpy(fake->hang, "reg_mr");
+    assert_int_equal(pthread_create(&thread, NULL, add_memory, NULL), 0);
+    while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+    }
+    strcpy(fake->gone, "roce2");
+    send_event("roce2", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    told("RDMA device roce2 is gone");
+    fake->gone[0] = 0;
+    told("RDMA device roce2 is back");
+    fake->hang[0] = 0;
+    pthread_join(thread, NULL);
+    join(h);
+    exchange(h, 10);
+    part(h);
+}
+
+/* Where a child could get the pages that a NIC writes, none is let write; once it is told why. */
+static void nothing_is_written_where_children_take_pages(void **state)
+{
+    struct rdma_config config = {
+        .library = library(), .sysfs = "/nowhere", .io = &io, .direct = true, .release = "5.4.0-1"};
+    struct rdma *other;
+    char why[256], text[256] = "";
+    (void)state;
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    assert_null(rdma_io(other)->memory_add);
+    assert_true(rdma_io(other)->trouble(rdma_io(other), text, sizeof(text)));
+    assert_non_null(strstr(text, "expected Linux 5.12 or newer"));
+    assert_false(rdma_io(other)->trouble(rdma_io(other), text, sizeof(text)));
+    rdma_close(other);
+    config.release = "5.12.0";
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    assert_non_null(rdma_io(other)->memory_add);
+    assert_false(rdma_io(other)->trouble(rdma_io(other), text, sizeof(text)));
+    rdma_close(other);
+}
+
 /* Nor does who closes it all; what it left is given back when the library returns. */
 static void a_library_that_hangs_is_left_to_itself(void **state)
 {
@@ -723,6 +778,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_posted_is_still_sent, begin, end),
         cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
         cmocka_unit_test_setup_teardown(nobody_waits_for_the_library, begin, end),
+        cmocka_unit_test_setup_teardown(a_registration_that_hangs_stops_nobody, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
         cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_went_costs_nothing, begin, end),

@@ -151,6 +151,33 @@ static void a_library_may_be_absent_or_old(void **state)
     rdma_verbs_close(v);
 }
 
+/* From 5.12 on the kernel copies pinned pages for a child; the library knows of others, and of who keeps them from children. */
+static void children_may_be_forked_or_not(void **state)
+{
+    struct rdma_verbs *v, *old;
+    char why[256];
+    (void)state;
+    assert_int_equal(rdma_verbs_open(&old, library("old"), why, sizeof(why)), 0);
+    assert_int_equal(rdma_verbs_open(&v, library("whole"), why, sizeof(why)), 0);
+    struct rdma_verbs *const both[] = {old, v};
+    for (int i = 0; i < 2; i++) {
+        assert_true(rdma_verbs_forks(both[i], "5.12.0-1-amd64"));
+        assert_true(rdma_verbs_forks(both[i], "6.1.0"));
+        assert_true(rdma_verbs_forks(both[i], "10.0"));
+        assert_false(rdma_verbs_forks(both[i], "5.11.22"));
+        assert_false(rdma_verbs_forks(both[i], "4.18.0-553.el8"));
+        assert_false(rdma_verbs_forks(both[i], "3.15.1"));
+        assert_false(rdma_verbs_forks(both[i], "unknown"));
+    }
+    fake->forks = IBV_FORK_UNNEEDED;
+    assert_true(rdma_verbs_forks(v, "4.18.0-553.el8"));
+    fake->forks = IBV_FORK_ENABLED;
+    assert_true(rdma_verbs_forks(v, "5.4.0"));
+    fake->forks = IBV_FORK_DISABLED;
+    rdma_verbs_close(old);
+    rdma_verbs_close(v);
+}
+
 static void devices_are_listed_and_read(void **state)
 {
     char names[4][RDMA_NAME_SIZE];
@@ -407,6 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_library_may_be_absent_or_old),
+        cmocka_unit_test_setup_teardown(children_may_be_forked_or_not, begin, end),
         cmocka_unit_test_setup_teardown(devices_are_listed_and_read, begin, end),
         cmocka_unit_test_setup_teardown(events_are_told_once, begin, end),
         cmocka_unit_test_setup_teardown(a_write_is_there_before_its_header, begin, end),

@@ -23,7 +23,8 @@
  * Nor is one whose peer has all that was written: until something is written again it is asked each 100 ms, and not at all
  * if nothing is owed.
  * Fenced sets (watch_fenced). What a doubted lane has may go nowhere else before it is silent at the peer, so doubt helps nobody:
- * it is given up after 2 D, if any other lane brought something back meanwhile.
+ * it is given up after 2 D, if any other lane brought something back meanwhile. But not before what was lost alone has been sent
+ * again and answered: a TCP connection waits 200 ms and more with it, where a queue pair waits 67.
  * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
  * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
  * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.
@@ -179,6 +180,7 @@ struct watch_kernel {
     uint64_t segments,
         resent; /* TCP's data segments sent, and sent again, since the connection began */
     struct span rtt, rtt_var, rtt_min; /* smoothed, its variation, least; 0: not known */
+    struct span resend; /* that it waits before it sends the last segment again; 0: not known */
 };
 /* A lane that loses more than its siblings is lost (1 % costs TCP half its rate), unless its round
  * trip is far above its least: a queue that others fill as well is for the scheduler to avoid. */

@@ -38,7 +38,8 @@ struct wlane {
     double loss;                         /* of the last full window; < 0 unknown */
     uint64_t seen_segments, seen_resent; /* when asked last */
     int64_t rtt_ns, rtt_ns_var, rtt_ns_min;
-    bool kernel; /* says something */
+    int64_t resend_ns; /* before it fell silent: each timeout doubles it */
+    bool kernel;       /* says something */
     /* coming back */
     struct damping damping;
     struct mono retry_at;

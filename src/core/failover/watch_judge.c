@@ -131,12 +131,21 @@ static void force(struct watch *w, struct mono now, uint32_t lane, int64_t limit
     }
 }
 
+/* Silent for so long beside others, a lane of a fenced set is given up. */
+static int64_t fenced_limit(const struct wlane *x, int64_t after)
+{
+    const int64_t soon = LIMIT_RC * after, lone = x->resend_ns > 0 ? x->resend_ns + after : 0;
+    const int64_t limit = soon > lone ? soon : lone;
+
+    return limit < LIMIT_NS ? limit : LIMIT_NS;
+}
+
 void watch_judge(struct watch *w, struct mono now, uint32_t lane)
 {
     struct wlane *x = &w->lanes[lane];
     const int64_t after = doubt_after(w, x);
-    const int64_t soon = LIMIT_RC * after, late = w->config.queue_pairs ? soon : LIMIT_NS;
-    const int64_t limit = w->fenced ? soon : late;
+    const int64_t late = w->config.queue_pairs ? LIMIT_RC * after : LIMIT_NS;
+    const int64_t limit = w->fenced ? fenced_limit(x, after) : late;
 
     if (!watch_waiting(x) || x->silent_ns < after / 2) {
         return;

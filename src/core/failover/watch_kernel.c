@@ -57,6 +57,7 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
     x->kernel = kernel->known;
     x->rtt_ns = kernel->rtt.ns;
     x->rtt_ns_var = kernel->rtt_var.ns;
+    x->resend_ns = kernel->acked || kernel->idle ? kernel->resend.ns : x->resend_ns;
     x->told = x->told && !kernel->empty;
     const bool settled = x->settled;
     x->settled = kernel->idle && kernel->empty;

@@ -42,7 +42,8 @@
     X("IBVERBS_1.11", ssize_t, query_gid_table,                                                    \
       (struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t))                    \
     X("IBVERBS_1.12", struct ibv_mr *, reg_dmabuf_mr,                                              \
-      (struct ibv_pd *, uint64_t, size_t, uint64_t, int, int))
+      (struct ibv_pd *, uint64_t, size_t, uint64_t, int, int))                                     \
+    X("IBVERBS_1.13", enum ibv_fork_status, is_fork_initialized, (void))
 
 #define MEMBER(version, type, name, arguments) type(*name) arguments;
 struct rdma_verbs {

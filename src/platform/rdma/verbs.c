@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,19 @@ int rdma_verbs_devices(struct rdma_verbs *v, char (*ret_names)[RDMA_NAME_SIZE], 
     }
     v->free_device_list(list);
     return count <= capacity ? count : -E2BIG;
+}
+
+/* The library asks the kernel, which may have it from later on (older ones of distributions), and knows whether the application
+ * had it keep registered memory from children. It can't ask everywhere. */
+bool rdma_verbs_forks(const struct rdma_verbs *v, const char *release)
+{
+    uint32_t major = 0, minor = 0;
+
+    if (v->is_fork_initialized != NULL && v->is_fork_initialized() != IBV_FORK_DISABLED) {
+        return true;
+    }
+    return sscanf(release, "%" SCNu32 ".%" SCNu32, &major, &minor) == 2 &&
+           (major > 5 || (major == 5 && minor >= 12));
 }
 
 /* ---- devices ---- */

@@ -31,6 +31,10 @@ struct rdma_verbs *rdma_verbs_close(struct rdma_verbs *v); /* NULL is fine; retu
 MUST_CHECK int rdma_verbs_devices(struct rdma_verbs *v, char (*ret_names)[RDMA_NAME_SIZE],
                                   int capacity);
 
+/* A process with registered memory may fork: the NIC goes on writing to the parent's pages. Else the child may get the ones that
+ * the NIC writes. release: of the kernel, as uname tells it; from 5.12 on it copies such pages for the child. */
+bool rdma_verbs_forks(const struct rdma_verbs *v, const char *release);
+
 /* -ENODEV: no device of this name; else what the library told (-EACCES, -EPERM: /dev/infiniband isn't for us). */
 MUST_CHECK int rdma_device_open(struct rdma_verbs *v, const char *name,
                                 struct rdma_device **ret_device);

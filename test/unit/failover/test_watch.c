@@ -39,10 +39,11 @@ struct world {
     struct path paths[LANES];
     struct lane_load loads[LANE_MAX]; /* as the sender counts them */
     bool peer_stopped, peer_gone, kernel;
-    int64_t hello_ns; /* that the peer's process takes for one; its kernel answers at once */
-    int64_t far_ns;   /* that an answer takes longer */
-    uint32_t only;    /* lanes that are given chunks; 0: all that carry */
-    bool cut[2];      /* NIC pairs */
+    int64_t hello_ns;  /* that the peer's process takes for one; its kernel answers at once */
+    int64_t far_ns;    /* that an answer takes longer */
+    int64_t resend_ns; /* lane 1's kernel: until it sends again */
+    uint32_t only;     /* lanes that are given chunks; 0: all that carry */
+    bool cut[2];       /* NIC pairs */
     uint32_t closes[LANES], parted, failed, doubles, trusts;
     uint32_t same_path[LANES], connects[LANES]; /* of the latter, so many by the path they had */
     int64_t closed_at[LANES], suspect_at[LANES], failed_at;
@@ -72,7 +73,10 @@ static void kernel_sends(struct world *w, uint32_t lane)
 static struct watch_kernel kernel_says(struct world *w, uint32_t lane)
 {
     struct path *p = &w->paths[lane];
-    struct watch_kernel says = {.known = w->kernel, .rtt = span_ms(1), .rtt_var = span_us(100)};
+    struct watch_kernel says = {.known = w->kernel,
+                                .rtt = span_ms(1),
+                                .rtt_var = span_us(100),
+                                .resend = span_ns(lane == 1 ? w->resend_ns : 0)};
 
     if (p->hanging > 0 && passes(w, lane)) {
         p->acked++;
@@ -389,6 +393,29 @@ static void test_black_hole_of_a_fenced_set(void **state)
     }
     run(w, 900 * NS_PER_MS);
     assert_int_equal(closes(w), before);
+    end(w);
+}
+
+/* Lane 1 of it is a TCP connection. One lost segment waits for the kernel's timeout, and is no dead path; a dead path is still
+ * left soon. */
+static void test_lost_segment_of_a_fenced_set(void **state)
+{
+    struct world *w = start(true);
+
+    watch_fenced(w->watch);
+    w->resend_ns = 200 * NS_PER_MS;
+    run(w, 20 * NS_PER_MS);
+    for (int i = 0; i < 5; i++) {
+        w->paths[1].dead = true;
+        run(w, 200 * NS_PER_MS);
+        w->paths[1].dead = false; /* it is sent again */
+        run(w, 300 * NS_PER_MS);
+    }
+    assert_int_equal(closes(w), 0);
+    w->paths[1].dead = true;
+    run(w, 800 * NS_PER_MS);
+    assert_true(w->closes[1] > 0);
+    assert_int_equal(closes(w), w->closes[1]);
     end(w);
 }
 
@@ -714,6 +741,7 @@ int main(void)
         cmocka_unit_test(test_hint),
         cmocka_unit_test(test_black_hole),
         cmocka_unit_test(test_black_hole_of_a_fenced_set),
+        cmocka_unit_test(test_lost_segment_of_a_fenced_set),
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
