@@ -23,8 +23,8 @@ struct sums {
     double rounds;
 };
 
-static bool is_slow(const struct world *w, const struct search *s, const struct search_test *t,
-                    struct prng *g)
+static enum search_answer ask(const struct world *w, const struct search *s,
+                              const struct search_test *t, struct prng *g)
 {
     const struct search_range ranges[] = {t->one, t->other};
     uint32_t met = 0;
@@ -39,7 +39,9 @@ static bool is_slow(const struct world *w, const struct search *s, const struct 
         met += t->partner == w->bad[k];
     }
     const bool bad = w->together ? met == 2 : met > 0;
-    return (bad ? SLOW : 1) * (1 + NOISE * prng_normal(g)) < LIMIT;
+    return t->one.count + t->other.count + (t->partner != SEARCH_NONE) < 2 ? SEARCH_UNKNOWN
+           : (bad ? SLOW : 1) * (1 + NOISE * prng_normal(g)) < LIMIT       ? SEARCH_SLOW
+                                                                           : SEARCH_FAST;
 }
 
 static uint32_t named_right(const struct world *w, const struct search_named *n)
@@ -58,14 +60,14 @@ static void play(const struct world *w, uint32_t hosts, void *memory, struct prn
 {
     struct search s;
     struct search_test tests[2 * SEARCH_SETS_MAX];
-    bool slow[2 * SEARCH_SETS_MAX];
+    uint8_t answers[2 * SEARCH_SETS_MAX];
     uint32_t n, right = 0;
     search_init(&s, hosts, memory);
     while ((n = search_round(&s, tests)) > 0) {
         for (uint32_t i = 0; i < n; i++) {
-            slow[i] = is_slow(w, &s, &tests[i], g);
+            answers[i] = (uint8_t)ask(w, &s, &tests[i], g);
         }
-        search_results(&s, tests, slow);
+        search_results(&s, tests, answers);
     }
     for (uint32_t i = 0; i < s.named_count; i++) {
         const uint32_t good = named_right(w, &s.named[i]);

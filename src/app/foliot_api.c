@@ -169,7 +169,12 @@ int api_ask(struct api *a, const char *method, const char *path, const char *bod
     if (status != EXIT_WELL) {
         return status;
     }
-    snprintf(url, sizeof(url), "%s%s", is_unix(a) ? "http://localhost" : a->url, path);
+    const char *base = is_unix(a) ? "http://localhost" : a->url;
+    int size = (int)strlen(base);
+    while (size > 0 && base[size - 1] == '/') { /* as browsers show it */
+        size--;
+    }
+    snprintf(url, sizeof(url), "%.*s%s", size, base, path);
     if (a->token != NULL) {
         snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s", a->token);
     } else {

@@ -26,20 +26,22 @@ enum {
     WARM_BYTES = 256 << 10,
     MOST_BYTES = 128 << 20,
     GROWTH = 4,
+    CHECKED_RANKS =
+        64, /* with more of them only the smallest size is compared: it takes each rank's part of each element */
     ROUND_US = 100000 /* a round is as long as this, where it may be as large */
 };
-#define LATE_NS 1000000 /* after the middle one: sooner is nobody's fault */
+#define WORK_UNIT_NS 10000 /* of core/audit/perf.h */
 
 struct agent_plan {
     int rank, ranks, port, lanes, run_ms, patience_s;
-    char address[64], nics[256], folder[256];
+    char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
 struct agent_found {
     double rates[PARTS]; /* bus bandwidth, bytes a second */
-    double wrong;
+    double wrong;        /* here */
     int64_t init_ms;
-    int late; /* of ARRIVALS */
+    int64_t work_ns[ARRIVALS];
     char network[32];
 };
 
@@ -57,6 +59,8 @@ static int give_up_rights(void)
     (void)setpriority(PRIO_PROCESS, 0, 0);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
+    (void)signal(SIGXFSZ,
+                 SIG_IGN); /* words on stderr are lost where it is a file, and end nothing */
     limit(RLIMIT_AS, (rlim_t)4 << 30);
     if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
                            setresuid(NOBODY, NOBODY, NOBODY) < 0)) {
@@ -112,6 +116,7 @@ static bool read_plan(struct agent_plan *p)
     char line[1024];
     size_t used = 0;
 
+    memset(p, 0, sizeof(*p));
     while (used < sizeof(line) - 1 && (used == 0 || line[used - 1] != '\n')) {
         const ssize_t n = read(STDIN_FILENO, line + used, 1);
         if (n <= 0) {
@@ -121,12 +126,13 @@ static bool read_plan(struct agent_plan *p)
     }
     line[used] = '\0';
     return sscanf(line,
-                  "rank %d of %d port %d lanes %d run %d patience %d at %63s nics %255s folder "
-                  "%255s",
+                  "rank %d of %d port %d lanes %d run %d patience %d at %63s nics %319s folder "
+                  "%255s secret %32[0-9a-f]",
                   &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, p->address,
-                  p->nics, p->folder) == 9 &&
-           p->ranks >= 2 && p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks &&
-           p->port > 0 && p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
+                  p->nics, p->folder, p->secret) == 10 &&
+           strlen(p->secret) == 2 * MEET_SECRET_SIZE && p->ranks >= 2 &&
+           p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks && p->port > 0 &&
+           p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
            p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 &&
            word_ok(p->address, "") && word_ok(p->nics, ",=") && word_ok(p->folder, "/");
 }
@@ -144,7 +150,7 @@ static int count_nics(const char *list)
 
 static double rate_of(const struct perf_options *o, const struct perf_row *row)
 {
-    const double us = row->figures[0].time_us;
+    const double us = row->figures[0].own_us;
     return us > 0 ? (double)row->size * 1e6 / us * report_bus_factor(o) : 0;
 }
 
@@ -163,7 +169,8 @@ static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, 
         if (rc < 0) {
             return rc;
         }
-        *ret_wrong += row.figures[0].wrong > 0 ? row.figures[0].wrong : 0;
+        *ret_wrong += row.figures[0].own_wrong > 0 ? row.figures[0].own_wrong : 0;
+        o->check = o->ranks <= CHECKED_RANKS;
         if (row.figures[0].time_us >= ROUND_US || bytes * GROWTH > MOST_BYTES) {
             break;
         }
@@ -174,21 +181,19 @@ static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, 
     return 0;
 }
 
-/* How often this rank came last by more than is chance, each time after some work of its own. */
-static int count_late(struct rank *r, int *ret_late)
+/* How long some work takes here that is the same everywhere, each time after all have met. */
+static int time_work(struct rank *r, int64_t *work_ns)
 {
     struct perf_pattern work = {.type = FLOAT32, .raw = true};
     int rc = meet_barrier(&r->meet);
 
-    *ret_late = 0;
     for (int i = 0; rc == 0 && i < ARRIVALS; i++) {
-        int64_t after_ns;
-        int last;
+        const int64_t began_ns = perf_now_ns();
         work.seed = (uint64_t)i;
         perf_fill(&work, r->buffers[0], r->options->rank, 0,
                   WORK_BYTES / perf_type_size(work.type));
-        rc = meet_last(&r->meet, &last, &after_ns);
-        *ret_late += last == r->options->rank && after_ns > LATE_NS;
+        work_ns[i] = perf_now_ns() - began_ns;
+        rc = meet_barrier(&r->meet);
     }
     return rc;
 }
@@ -205,7 +210,7 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
         rc = rank_run_size(r, bytes, &row);
         found->rates[i] = rc == 0 ? rate_of(o, &row) : 0;
     }
-    return rc < 0 ? rc : count_late(r, &found->late);
+    return rc < 0 ? rc : time_work(r, found->work_ns);
 }
 
 static int compare(const void *a, const void *b)
@@ -224,9 +229,22 @@ static void tell(struct agent_found *f)
         squares += f->rates[i] * f->rates[i];
     }
     const double mean = sum / PARTS, variance = fmax(squares / PARTS - mean * mean, 0);
-    printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld late %d of %d network %s\n",
+    printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld network %s work",
            f->rates[PARTS / 2], PARTS, mean > 0 ? sqrt(variance) / mean * 1e4 : 0, f->wrong,
-           (long long)f->init_ms, f->late, ARRIVALS, f->network);
+           (long long)f->init_ms, f->network);
+    for (int i = 0; i < ARRIVALS; i++) {
+        const int64_t units = f->work_ns[i] / WORK_UNIT_NS;
+        printf(" %d", units < UINT16_MAX ? (int)units : UINT16_MAX);
+    }
+    putchar('\n');
+}
+
+static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])
+{
+    for (int i = 0; i < MEET_SECRET_SIZE; i++) {
+        const char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        secret[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
 }
 
 static int run_rank(const struct agent_plan *p)
@@ -250,9 +268,11 @@ static int run_rank(const struct agent_plan *p)
     struct perf_member member = {0};
     struct agent_found found = {0};
     const int64_t began_ns = perf_now_ns();
+    uint8_t secret[MEET_SECRET_SIZE];
 
+    read_secret(p->secret, secret);
     snprintf(o.meet, sizeof(o.meet), "%s:%d", p->address, p->port);
-    int rc = meet_open(&r.meet, o.meet, o.rank, o.ranks, o.timeout_s);
+    int rc = meet_open(&r.meet, o.meet, o.rank, o.ranks, o.timeout_s, secret);
     const char *what = rc < 0 ? "the other hosts' tests did not come" : "no connections";
     rc = rc < 0 ? rc : rank_open(&r, &member);
     rc = rc < 0 ? rc : meet_barrier(&r.meet);

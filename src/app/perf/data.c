@@ -99,8 +99,8 @@ void perf_fill(const struct perf_pattern *p, void *to, int rank, size_t first, s
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = mix(base + first + i);
         if (!p->raw) {
-            /* prod: 1 or 2 each; else 16 bits, of which 256 ranks' sum is exact in 24 */
-            bits = p->op == PROD ? 1 + (bits & 1) : bits & 0xffff;
+            /* prod: 1 or 2 each; else 12 bits, of which PERF_RANK_MAX ranks' sum is exact in 24 */
+            bits = p->op == PROD ? 1 + (bits & 1) : bits & 0xfff;
         }
         if (!p->raw && p->type == FLOAT32) {
             ((REAL32 *)to)[i] = (REAL32)bits;

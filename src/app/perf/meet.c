@@ -1,23 +1,48 @@
-/* meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing
- * is measured while ranks meet. */
+/* meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing is measured while ranks
+ * meet. What goes over it grows with the ranks, not with their square: rank 0 adds up, and hands on what is for one.
+ *
+ * Who comes and who leads prove to each other that they have the same secret, by keyed hashes of random numbers of both: the
+ * secret itself is never sent. Where nobody gave one it is all zeros. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "app/perf/perf.h"
 
-#define MEET_MAGIC 0x666f6c706d656574ull
+#define MEET_MAGIC   0x666f6c706d656532ull
+#define GUEST_NS     2000000000LL /* to prove itself */
+#define STRANGER_MAX 64           /* beside the ranks that are expected */
 
-struct join {
+enum { NONCE_SIZE = 16, PROOF_SIZE = crypto_shorthash_siphashx24_BYTES };
+_Static_assert(crypto_shorthash_siphashx24_KEYBYTES == MEET_SECRET_SIZE, "the secret is the key");
+
+struct hello {
     uint64_t magic;
     int32_t rank, ranks;
+    uint8_t nonce[NONCE_SIZE];
+};
+struct welcome {
+    uint8_t nonce[NONCE_SIZE], proof[PROOF_SIZE];
+};
+
+/* Somebody who has connected and has not proved yet who it is. */
+struct guest {
+    int fd;
+    bool welcomed;
+    size_t got; /* of hello, then of proof */
+    struct hello hello;
+    struct welcome welcome;
+    uint8_t proof[PROOF_SIZE];
+    int64_t until_ns;
 };
 
 struct place {
@@ -73,33 +98,149 @@ static int move_all(int fd, void *data, size_t size, bool out)
     return 0;
 }
 
+/* As leader (of both random numbers) or as who comes. */
+static void prove(const struct meet *m, bool leads, const struct hello *hello, const uint8_t *nonce,
+                  uint8_t ret_proof[PROOF_SIZE])
+{
+    uint8_t text[sizeof(*hello) + NONCE_SIZE + 1];
+
+    memcpy(text, hello, sizeof(*hello));
+    memcpy(text + sizeof(*hello), nonce, NONCE_SIZE);
+    text[sizeof(text) - 1] = leads;
+    crypto_shorthash_siphashx24(ret_proof, text, sizeof(text), m->secret);
+}
+
+static int draw(uint8_t nonce[NONCE_SIZE])
+{
+    return getrandom(nonce, NONCE_SIZE, 0) == NONCE_SIZE ? 0 : -EIO;
+}
+
+/* ---- rank 0 ---- */
+
+static void turn_away(struct guest *g)
+{
+    close(g->fd);
+    g->fd = -1;
+}
+
+static int welcome(const struct meet *m, struct guest *g)
+{
+    const struct hello *h = &g->hello;
+
+    if (h->magic != MEET_MAGIC || h->ranks != m->ranks || h->rank < 1 || h->rank >= m->ranks ||
+        m->sockets[h->rank] >= 0 || draw(g->welcome.nonce) < 0) {
+        return -EPERM;
+    }
+    prove(m, true, h, g->welcome.nonce, g->welcome.proof);
+    g->welcomed = true;
+    g->got = 0;
+    return send(g->fd, &g->welcome, sizeof(g->welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                   sizeof(g->welcome)
+               ? 0
+               : -EPERM;
+}
+
+/* 1: it is one of ours, and has its place. 0: it may be. */
+static int hear(struct meet *m, struct guest *g)
+{
+    uint8_t expected[PROOF_SIZE];
+    char *to = g->welcomed ? (char *)g->proof : (char *)&g->hello;
+    const size_t size = g->welcomed ? sizeof(g->proof) : sizeof(g->hello);
+    const ssize_t n = recv(g->fd, to + g->got, size - g->got, MSG_DONTWAIT);
+
+    if (n <= 0) {
+        return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -ECONNRESET;
+    }
+    g->got += (size_t)n;
+    if (g->got < size) {
+        return 0;
+    }
+    if (!g->welcomed) {
+        return welcome(m, g);
+    }
+    prove(m, false, &g->hello, g->welcome.nonce, expected);
+    if (sodium_memcmp(expected, g->proof, sizeof(expected)) != 0 ||
+        m->sockets[g->hello.rank] >= 0) {
+        return -EPERM;
+    }
+    m->sockets[g->hello.rank] = g->fd;
+    g->fd = -1;
+    return 1;
+}
+
+static void take_guest(int listener, struct guest *guests, int room, int64_t now)
+{
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    struct guest *place = &guests[0];
+
+    if (fd < 0) {
+        return;
+    }
+    for (int i = 0; i < room && place->fd >= 0; i++) { /* the oldest goes if there is none free */
+        place = guests[i].fd < 0 || guests[i].until_ns < place->until_ns ? &guests[i] : place;
+    }
+    if (place->fd >= 0) {
+        turn_away(place);
+    }
+    *place = (struct guest){.fd = fd, .until_ns = now + GUEST_NS};
+}
+
+static int hear_all(struct meet *m, struct guest *guests, const struct pollfd *polls, int room)
+{
+    const int64_t now = perf_now_ns();
+    int came = 0;
+
+    for (int i = 0; i < room; i++) {
+        int r = 0;
+        if (guests[i].fd >= 0 && guests[i].fd == polls[i].fd && polls[i].revents != 0) {
+            r = hear(m, &guests[i]);
+        } else if (guests[i].fd >= 0 && now > guests[i].until_ns) {
+            r = -ETIMEDOUT;
+        }
+        if (r < 0) {
+            turn_away(&guests[i]);
+        }
+        came += r > 0;
+    }
+    return came;
+}
+
 static int wait_for_all(struct meet *m, int listener, int64_t end_ns)
 {
-    for (int missing = m->ranks - 1; missing > 0;) {
-        struct pollfd p = {listener, POLLIN, 0};
-        const int64_t left_ms = (end_ns - perf_now_ns()) / 1000000;
-        struct join join;
-        if (left_ms <= 0 || poll(&p, 1, (int)left_ms) == 0) {
-            return -ETIMEDOUT;
-        }
-        const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0) {
-            continue;
-        }
-        const struct timeval patience = {2, 0};
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-        if (move_all(fd, &join, sizeof(join), false) < 0 || join.magic != MEET_MAGIC ||
-            join.ranks != m->ranks || join.rank < 1 || join.rank >= m->ranks ||
-            m->sockets[join.rank] >= 0) {
-            close(fd); /* a stranger */
-            continue;
-        }
-        const struct timeval none = {0, 0};
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
-        m->sockets[join.rank] = fd;
-        missing--;
+    const int room = m->ranks + STRANGER_MAX;
+    struct guest *guests = calloc((size_t)room, sizeof(*guests));
+    struct pollfd *polls = calloc((size_t)room + 1, sizeof(*polls));
+    int r = guests == NULL || polls == NULL ? -ENOMEM : 0, missing = m->ranks - 1;
+
+    for (int i = 0; r == 0 && i < room; i++) {
+        guests[i].fd = -1;
     }
-    return 0;
+    while (r == 0 && missing > 0) {
+        const int64_t left_ms = (end_ns - perf_now_ns()) / 1000000;
+        for (int i = 0; i < room; i++) {
+            polls[i] = (struct pollfd){guests[i].fd, POLLIN, 0};
+        }
+        polls[room] = (struct pollfd){listener, POLLIN, 0};
+        if (left_ms <= 0) {
+            r = -ETIMEDOUT;
+            break;
+        }
+        if (poll(polls, (nfds_t)room + 1, left_ms < 500 ? (int)left_ms : 500) < 0) {
+            continue;
+        }
+        missing -= hear_all(m, guests, polls, room);
+        if (polls[room].revents != 0) {
+            take_guest(listener, guests, room, perf_now_ns());
+        }
+    }
+    for (int i = 0; guests != NULL && i < room; i++) {
+        if (guests[i].fd >= 0) {
+            turn_away(&guests[i]);
+        }
+    }
+    free(guests);
+    free(polls);
+    return r;
 }
 
 static int lead(struct meet *m, const struct place *place, int64_t end_ns)
@@ -128,18 +269,43 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
     return r;
 }
 
+/* ---- the others ---- */
+
+/* -EPERM: it is not the one that leads this meeting. */
+static int introduce(struct meet *m, int fd)
+{
+    const struct timeval patience = {2, 0}, none = {0, 0};
+    struct hello hello = {.magic = MEET_MAGIC, .rank = m->rank, .ranks = m->ranks};
+    struct welcome answer;
+    uint8_t proof[PROOF_SIZE];
+    int r = draw(hello.nonce);
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    r = r < 0 ? r : move_all(fd, &hello, sizeof(hello), true);
+    r = r < 0 ? r : move_all(fd, &answer, sizeof(answer), false);
+    if (r == 0) {
+        prove(m, true, &hello, answer.nonce, proof);
+        r = sodium_memcmp(proof, answer.proof, sizeof(proof)) == 0 ? 0 : -EPERM;
+    }
+    if (r == 0) {
+        prove(m, false, &hello, answer.nonce, proof);
+        r = move_all(fd, proof, sizeof(proof), true);
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+    return r;
+}
+
 static int follow(struct meet *m, const struct place *place, int64_t end_ns)
 {
-    struct join join = {MEET_MAGIC, m->rank, m->ranks};
-
     while (perf_now_ns() < end_ns) {
         const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) {
             return -errno;
         }
-        if (connect(fd, (const struct sockaddr *)&place->address, place->size) == 0) {
+        if (connect(fd, (const struct sockaddr *)&place->address, place->size) == 0 &&
+            introduce(m, fd) == 0) {
             m->sockets[0] = fd;
-            return move_all(fd, &join, sizeof(join), true);
+            return 0;
         }
         close(fd);
         usleep(20000);
@@ -147,14 +313,18 @@ static int follow(struct meet *m, const struct place *place, int64_t end_ns)
     return -ETIMEDOUT;
 }
 
-int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeout_s)
+int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeout_s,
+              const uint8_t *secret)
 {
     const int64_t end_ns = perf_now_ns() + timeout_s * 1000000000LL;
     struct place place;
 
-    *m = (struct meet){rank, ranks, calloc((size_t)ranks, sizeof(int))};
+    *m = (struct meet){.rank = rank, .ranks = ranks, .sockets = calloc((size_t)ranks, sizeof(int))};
     if (m->sockets == NULL) {
         return -ENOMEM;
+    }
+    if (secret != NULL) {
+        memcpy(m->secret, secret, sizeof(m->secret));
     }
     for (int i = 0; i < ranks; i++) {
         m->sockets[i] = -1;
@@ -176,6 +346,8 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
     return r;
 }
 
+/* ---- together ---- */
+
 int meet_exchange(struct meet *m, const void *mine, size_t size, void *all)
 {
     char *place = all;
@@ -195,83 +367,145 @@ int meet_exchange(struct meet *m, const void *mine, size_t size, void *all)
     return r;
 }
 
-int meet_barrier(struct meet *m)
+int meet_sum(struct meet *m, const double *mine, int count, double *ret_sum, double *ret_max)
 {
-    char all[PERF_RANK_MAX], mine = 1;
+    double both[2][MEET_SUM_MAX], one[MEET_SUM_MAX];
+    const size_t size = sizeof(double) * (size_t)count;
+    int r = count > MEET_SUM_MAX ? -EINVAL : 0;
 
-    return meet_exchange(m, &mine, 1, all);
-}
-
-/* Arrivals by the clock of rank 0. */
-static int await_all(struct meet *m, int64_t *at_ns)
-{
-    struct pollfd *polls = calloc((size_t)m->ranks, sizeof(*polls));
-    int r = polls == NULL ? -ENOMEM : 0;
-
-    for (int i = 0; r == 0 && i < m->ranks; i++) {
-        polls[i] = (struct pollfd){i == 0 ? -1 : m->sockets[i], POLLIN, 0};
-    }
-    for (int missing = m->ranks - 1; r == 0 && missing > 0;) {
-        r = poll(polls, (nfds_t)m->ranks, -1) < 0 && errno != EINTR ? -errno : 0;
-        const int64_t now = perf_now_ns();
-        for (int i = 1; r == 0 && i < m->ranks; i++) {
-            char byte;
-            if (polls[i].fd >= 0 && polls[i].revents != 0) {
-                r = move_all(polls[i].fd, &byte, 1, false);
-                at_ns[i] = now;
-                polls[i].fd = -1;
-                missing--;
-            }
-        }
-    }
-    free(polls);
-    return r;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-struct late {
-    int32_t rank;
-    int64_t after_ns;
-};
-
-static int find_last(struct meet *m, struct late *ret)
-{
-    int64_t at_ns[PERF_RANK_MAX] = {perf_now_ns()};
-    const int r = await_all(m, at_ns);
-
-    *ret = (struct late){0};
-    for (int i = 1; r == 0 && i < m->ranks; i++) {
-        ret->rank = at_ns[i] > at_ns[ret->rank] ? i : ret->rank;
-    }
-    const int64_t last_ns = at_ns[ret->rank];
-    qsort(at_ns, (size_t)m->ranks, sizeof(*at_ns), by_time);
-    ret->after_ns = last_ns - at_ns[m->ranks / 2];
-    return r;
-}
-
-int meet_last(struct meet *m, int *ret_rank, int64_t *ret_after_ns)
-{
-    struct late late = {0};
-    const char byte = 1;
-    int r = 0;
-
-    if (m->rank == 0) {
-        r = find_last(m, &late);
-    } else {
-        r = move_all(m->sockets[0], (void *)(uintptr_t)&byte, 1, true);
-        r = r < 0 ? r : move_all(m->sockets[0], &late, sizeof(late), false);
+    memcpy(both[0], mine, r < 0 ? 0 : size);
+    memcpy(both[1], mine, r < 0 ? 0 : size);
+    if (m->rank != 0) {
+        r = r < 0 ? r : move_all(m->sockets[0], both[0], size, true);
+        r = r < 0 ? r : move_all(m->sockets[0], both, sizeof(both), false);
     }
     for (int i = 1; m->rank == 0 && i < m->ranks && r == 0; i++) {
-        r = move_all(m->sockets[i], &late, sizeof(late), true);
+        r = move_all(m->sockets[i], one, size, false);
+        for (int k = 0; r == 0 && k < count; k++) {
+            both[0][k] += one[k];
+            both[1][k] = one[k] > both[1][k] ? one[k] : both[1][k];
+        }
     }
-    *ret_rank = late.rank;
-    *ret_after_ns = late.after_ns;
+    for (int i = 1; m->rank == 0 && i < m->ranks && r == 0; i++) {
+        r = move_all(m->sockets[i], both, sizeof(both), true);
+    }
+    for (int k = 0; r == 0 && k < count; k++) {
+        ret_sum[k] = both[0][k];
+        ret_max[k] = both[1][k];
+    }
+    return r;
+}
+
+int meet_barrier(struct meet *m)
+{
+    double mine = 0, sum, max;
+
+    return meet_sum(m, &mine, 1, &sum, &max);
+}
+
+/* ---- letters ---- */
+
+struct post {
+    struct meet_letter *letters;
+    int count, capacity;
+};
+
+static int grow(struct post *p, int count)
+{
+    while (p->count + count > p->capacity) {
+        p->capacity = p->capacity == 0 ? 256 : 2 * p->capacity;
+        void *larger = realloc(p->letters, sizeof(*p->letters) * (size_t)p->capacity);
+        if (larger == NULL) {
+            return -ENOMEM;
+        }
+        p->letters = larger;
+    }
+    return 0;
+}
+
+/* Those of one rank, behind the others'; `rank` is from here on who wrote it, and `to` where it goes. */
+static int collect(struct meet *m, struct post *p, int from, const struct meet_letter *out,
+                   int count)
+{
+    int r = 0;
+
+    if (from > 0) {
+        r = move_all(m->sockets[from], &count, sizeof(count), false);
+        r = r < 0 ? r : count < 0 || count > m->ranks * PERF_CHANNEL_MAX ? -EPROTO : 0;
+    }
+    r = r < 0 ? r : grow(p, count);
+    if (r == 0 && count > 0) {
+        struct meet_letter *to = &p->letters[p->count];
+        const size_t size = sizeof(*to) * (size_t)count;
+        if (from > 0) {
+            r = move_all(m->sockets[from], to, size, false);
+        } else {
+            memcpy(to, out, size);
+        }
+    }
+    for (int i = 0; r == 0 && i < count; i++) {
+        struct meet_letter *l = &p->letters[p->count++];
+        l->from = from;
+        r = l->to < 0 || l->to >= m->ranks ? -EPROTO : 0;
+    }
+    return r;
+}
+
+static int by_receiver(const void *a, const void *b)
+{
+    const struct meet_letter *x = a, *y = b;
+
+    return (x->to > y->to) - (x->to < y->to);
+}
+
+static int deliver(struct meet *m, const struct post *p, struct meet_letter *in, int expected)
+{
+    int at = 0, r = 0;
+
+    for (int rank = 0; rank < m->ranks && r == 0; rank++) {
+        const struct meet_letter *first = &p->letters[at];
+        int count = 0;
+        for (; at < p->count && p->letters[at].to == rank; at++) {
+            count++;
+        }
+        const size_t size = sizeof(*first) * (size_t)count;
+        if (rank == 0) {
+            r = count == expected ? 0 : -EPROTO;
+            memcpy(in, first, r < 0 ? 0 : size);
+        } else {
+            r = move_all(m->sockets[rank], &count, sizeof(count), true);
+            r = r < 0 || count == 0
+                    ? r
+                    : move_all(m->sockets[rank], (void *)(uintptr_t)first, size, true);
+        }
+    }
+    return r;
+}
+
+int meet_post(struct meet *m, const struct meet_letter *out, int count, struct meet_letter *in,
+              int expected)
+{
+    struct post p = {0};
+    int r = grow(&p, 1), came = 0;
+
+    if (m->rank != 0) {
+        r = r < 0 ? r : move_all(m->sockets[0], &count, sizeof(count), true);
+        r = r < 0 || count == 0 ? r
+                                : move_all(m->sockets[0], (void *)(uintptr_t)out,
+                                           sizeof(*out) * (size_t)count, true);
+        r = r < 0 ? r : move_all(m->sockets[0], &came, sizeof(came), false);
+        r = r < 0 ? r : came == expected ? 0 : -EPROTO;
+        r = r < 0 || came == 0 ? r : move_all(m->sockets[0], in, sizeof(*in) * (size_t)came, false);
+    } else {
+        for (int i = 0; i < m->ranks && r == 0; i++) {
+            r = collect(m, &p, i, out, count);
+        }
+        if (r == 0) {
+            qsort(p.letters, (size_t)p.count, sizeof(*p.letters), by_receiver);
+            r = deliver(m, &p, in, expected);
+        }
+    }
+    free(p.letters);
     return r;
 }
 

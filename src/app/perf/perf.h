@@ -111,18 +111,32 @@ void plan_done(struct plan *plan);
 
 /* -- meeting */
 
+enum { MEET_SECRET_SIZE = 16, MEET_SUM_MAX = 8 };
+
 struct meet {
     int rank, ranks;
     int *sockets; /* rank 0: of each other rank; others: [0] */
+    uint8_t secret[MEET_SECRET_SIZE];
 };
 
-/* where: "unix:/path" or "address:port"; rank 0 listens there. -ETIMEDOUT after timeout_s. */
-MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ranks, int timeout_s);
+/* where: "unix:/path" or "address:port"; rank 0 listens there. secret: MEET_SECRET_SIZE bytes that all ranks have and nobody
+ * else; NULL: none. -ETIMEDOUT after timeout_s. */
+MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ranks, int timeout_s,
+                         const uint8_t *secret);
 /* mine of `size` bytes; all gets ranks x size. */
 MUST_CHECK int meet_exchange(struct meet *meet, const void *mine, size_t size, void *all);
+/* Of up to MEET_SUM_MAX figures the sums over all ranks, and the largest. */
+MUST_CHECK int meet_sum(struct meet *meet, const double *mine, int count, double *ret_sum,
+                        double *ret_max);
 MUST_CHECK int meet_barrier(struct meet *meet);
-/* A barrier of which rank 0 learns who came last, and how long after the one in the middle; all ranks have it. */
-MUST_CHECK int meet_last(struct meet *meet, int *ret_rank, int64_t *ret_after_ns);
+/* Letters from each to some: `out` by `to`; `in` gets the `expected` ones that are for this rank, with who wrote them. At most
+ * PERF_CHANNEL_MAX of one rank to another. -EPROTO: another number came. */
+struct meet_letter {
+    int32_t from, to, channel;
+    char handle[NCCL_HANDLE_SIZE];
+};
+MUST_CHECK int meet_post(struct meet *meet, const struct meet_letter *out, int count,
+                         struct meet_letter *in, int expected);
 void meet_close(struct meet *meet);
 
 /* -- options */
@@ -202,7 +216,8 @@ MUST_CHECK enum nccl_result engine_run(struct engine *engine);
 
 struct perf_figure {
     double time_us, p50_us, p99_us, cpu_s_per_gb, gap_ms;
-    double wrong; /* negative: not checked */
+    double wrong;             /* negative: not checked */
+    double own_us, own_wrong; /* as this rank alone has it */
 };
 
 struct perf_row {

@@ -46,22 +46,56 @@ static int device_of(const struct rank *r, const struct line *line)
     return r->options->device >= 0 ? r->options->device : line->channel % r->device_count;
 }
 
-static int listen_all(struct rank *r, char *handles)
+/* A letter to each rank that sends to this one: where it listens. */
+static int listen_all(struct rank *r, struct meet_letter *letters, int *ret_count)
 {
-    const int channels = r->options->channels;
-
+    *ret_count = 0;
     for (int i = 0; i < r->plan.line_count; i++) {
         const struct line *line = &r->plan.lines[i];
-        char *handle = handles + (size_t)(line->peer * channels + line->channel) * NCCL_HANDLE_SIZE;
+        struct meet_letter *letter = &letters[*ret_count];
         if (line->peer < 0 || line->sends) {
             continue;
         }
-        const enum nccl_result result = net_listen(&r->net, r->context, device_of(r, line), handle,
-                                                   &r->engine.lines[i].listen_comm);
+        *letter = (struct meet_letter){.to = line->peer, .channel = line->channel};
+        const enum nccl_result result = net_listen(&r->net, r->context, device_of(r, line),
+                                                   letter->handle, &r->engine.lines[i].listen_comm);
         if (result != NCCL_SUCCESS) {
             rank_say(r, "listen", net_result_name(result));
             return -EIO;
         }
+        ++*ret_count;
+    }
+    return 0;
+}
+
+static int count_sends(const struct plan *plan)
+{
+    int count = 0;
+
+    for (int i = 0; i < plan->line_count; i++) {
+        count += plan->lines[i].peer >= 0 && plan->lines[i].sends;
+    }
+    return count;
+}
+
+/* The handle of each line that sends, by the line. */
+static int sort_letters(const struct plan *plan, const struct meet_letter *letters, int count,
+                        char *handles)
+{
+    for (int i = 0; i < plan->line_count; i++) {
+        const struct line *line = &plan->lines[i];
+        int k = 0;
+        if (line->peer < 0 || !line->sends) {
+            continue;
+        }
+        while (k < count &&
+               (letters[k].from != line->peer || letters[k].channel != line->channel)) {
+            k++;
+        }
+        if (k == count) {
+            return -EPROTO;
+        }
+        memcpy(handles + (size_t)i * NCCL_HANDLE_SIZE, letters[k].handle, NCCL_HANDLE_SIZE);
     }
     return 0;
 }
@@ -132,22 +166,15 @@ static int register_all(struct rank *r)
 
 static int connect_all(struct rank *r)
 {
-    const size_t row = (size_t)r->options->ranks * (size_t)r->options->channels * NCCL_HANDLE_SIZE;
-    char *mine = calloc(1, row), *all = calloc((size_t)r->options->ranks, row);
-    char *handles = calloc((size_t)r->plan.line_count, NCCL_HANDLE_SIZE);
-    int rc = mine == NULL || all == NULL || handles == NULL ? -ENOMEM : listen_all(r, mine);
+    const size_t lines = (size_t)r->plan.line_count;
+    const int sends = count_sends(&r->plan);
+    struct meet_letter *out = calloc(lines + 1, sizeof(*out)), *in = calloc(lines + 1, sizeof(*in));
+    char *handles = calloc(lines + 1, NCCL_HANDLE_SIZE);
+    int rc = out == NULL || in == NULL || handles == NULL ? -ENOMEM : 0, count = 0;
 
-    rc = rc < 0 ? rc : meet_exchange(&r->meet, mine, row, all);
-    for (int i = 0; rc == 0 && i < r->plan.line_count; i++) {
-        const struct line *line = &r->plan.lines[i];
-        if (line->peer >= 0 && line->sends) {
-            memcpy(handles + (size_t)i * NCCL_HANDLE_SIZE,
-                   all + (size_t)line->peer * row +
-                       (size_t)(r->options->rank * r->options->channels + line->channel) *
-                           NCCL_HANDLE_SIZE,
-                   NCCL_HANDLE_SIZE);
-        }
-    }
+    rc = rc < 0 ? rc : listen_all(r, out, &count);
+    rc = rc < 0 ? rc : meet_post(&r->meet, out, count, in, sends);
+    rc = rc < 0 ? rc : sort_letters(&r->plan, in, sends, handles);
     rc = rc < 0 ? rc : poll_connections(r, handles);
     for (int i = 0; i < r->plan.line_count; i++) {
         if (r->engine.lines[i].listen_comm != NULL) {
@@ -155,8 +182,8 @@ static int connect_all(struct rank *r)
         }
     }
     rc = rc < 0 ? rc : register_all(r);
-    free(mine);
-    free(all);
+    free(out);
+    free(in);
     free(handles);
     return rc;
 }
@@ -321,7 +348,7 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
     struct rank r = {.options = o};
     struct perf_member member = {0}, *members = calloc((size_t)o->ranks, sizeof(member));
     int status = EXIT_FAILURE;
-    int rc = meet_open(&r.meet, o->meet, o->rank, o->ranks, o->timeout_s);
+    int rc = meet_open(&r.meet, o->meet, o->rank, o->ranks, o->timeout_s, NULL);
 
     name_job(o);
     r.report = (struct perf_report){.options = o, .out = out, .argc = argc, .argv = argv};

@@ -86,27 +86,6 @@ static int play(struct rank *r, const struct shape *s)
     return 0;
 }
 
-/* Sums over ranks of up to 8 figures; ret_max[i] (may be NULL) the largest. */
-static int gather(struct rank *r, const double *mine, int count, double *ret_sum, double *ret_max)
-{
-    const size_t size = sizeof(double) * (size_t)count;
-    double *all = malloc(size * (size_t)r->options->ranks);
-    const int rc = all == NULL ? -ENOMEM : meet_exchange(&r->meet, mine, size, all);
-
-    for (int i = 0; rc == 0 && i < count; i++) {
-        ret_sum[i] = 0;
-        for (int k = 0; k < r->options->ranks; k++) {
-            const double value = all[k * count + i];
-            ret_sum[i] += value;
-            if (ret_max != NULL && (k == 0 || value > ret_max[i])) {
-                ret_max[i] = value;
-            }
-        }
-    }
-    free(all);
-    return rc;
-}
-
 static double cpu_seconds(void)
 {
     struct rusage u;
@@ -141,13 +120,13 @@ static int run_timed(struct rank *r, const struct shape *s, int *ret_iterations,
 {
     const int64_t begin = perf_now_ns();
     int batch = r->options->iterations, rc = repeat(r, s, batch, samples);
-    double go = 1, sum = 1;
+    double go = 1, sum = 1, max;
 
     *ret_iterations = batch;
     while (rc == 0 && r->options->duration_s > 0) {
         const double elapsed = (double)(perf_now_ns() - begin) * 1e-9;
         go = r->options->rank == 0 && elapsed < r->options->duration_s;
-        rc = gather(r, &go, 1, &sum, NULL);
+        rc = meet_sum(&r->meet, &go, 1, &sum, &max);
         if (rc < 0 || sum == 0) {
             break;
         }
@@ -172,7 +151,7 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     mine[0] = (double)(perf_now_ns() - begin) * 1e-3 / iterations;
     mine[1] = (cpu_seconds() - cpu) / ((double)s->total * iterations * 1e-9);
     mine[2] = (double)r->engine.gap_ns * 1e-6;
-    rc = rc < 0 ? rc : gather(r, mine, 3, sum, max);
+    rc = rc < 0 ? rc : meet_sum(&r->meet, mine, 3, sum, max);
     if (rc < 0) {
         return rc;
     }
@@ -180,6 +159,7 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     const double half = r->options->operation == PING_PONG ? 0.5 : 1;
     /* the others of a ping-pong have nothing to do */
     f->time_us = half * (half < 1 ? max[0] : sum[0] / r->options->ranks);
+    f->own_us = mine[0];
     f->cpu_s_per_gb = sum[1];
     f->gap_ms = max[2];
     f->p50_us = half * sample_quantile(r->samples, (size_t)samples, 0.5);
@@ -229,25 +209,26 @@ static int check(struct rank *r, const struct shape *s, uint64_t seed, struct pe
 {
     struct perf_pattern p = {r->options->type, r->options->reduction,
                              !reduces(r->options->operation), seed};
-    double mine, sum;
+    double mine, sum, max;
     int rc;
 
-    f->wrong = -1;
+    f->wrong = f->own_wrong = -1;
     if (r->options->check == 0) {
         return 0;
     }
-    f->wrong = 0;
+    f->wrong = f->own_wrong = 0;
     for (int round = 0; round < r->options->check; round++, p.seed += 77) {
         memset(r->engine.output, 0xa5, s->output * r->engine.element);
         perf_fill(&p, r->engine.input, r->options->rank, 0, s->input);
         rc = meet_barrier(&r->meet);
         rc = rc < 0 ? rc : play(r, s);
         mine = rc < 0 ? 0 : (double)count_wrong(r, s, &p);
-        rc = rc < 0 ? rc : gather(r, &mine, 1, &sum, NULL);
+        rc = rc < 0 ? rc : meet_sum(&r->meet, &mine, 1, &sum, &max);
         if (rc < 0) {
             return rc;
         }
         f->wrong += sum;
+        f->own_wrong += mine;
     }
     return 0;
 }

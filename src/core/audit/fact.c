@@ -229,14 +229,16 @@ static int compare_facts(const void *a, const void *b)
     const struct fact *x = a, *y = b;
     const int order = compare(x, y->id, y->subject);
 
-    /* texts are kept in the order in which facts were added */
-    return order != 0 ? order : (x->subject > y->subject) - (x->subject < y->subject);
+    return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
 void sheet_finish(struct sheet *s)
 {
     uint32_t kept = 0;
 
+    for (uint32_t i = 0; i < s->count; i++) {
+        s->facts[i].order = i;
+    }
     qsort(s->facts, s->count, sizeof(*s->facts), compare_facts);
     for (uint32_t i = 0; i < s->count; i++) {
         if (kept == 0 || compare(&s->facts[kept - 1], s->facts[i].id, s->facts[i].subject) != 0) {

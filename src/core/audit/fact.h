@@ -67,6 +67,7 @@ struct fact {
     const char *subject; /* "": the host; else a device, a port ("mlx5_0/1"), an interface, … */
     const char *value;   /* FACT_VALUE: the text. Else "" or what is known of the reason */
     const char *source;  /* the file, or what was asked */
+    uint32_t order;      /* of sheet_finish alone: as it was added */
 };
 
 enum {

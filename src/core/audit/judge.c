@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bug.h"
-#include "core/audit/rule.h"
+#include "core/audit/rule_list.h"
 
 const struct audit_settings audit_usual = {
     .young_s = 600, .breaker_share = 0.05, .breaker_count = 2};
@@ -302,6 +302,9 @@ static void judge_none(struct judging *j, const struct fact *listed)
         judge_skip(j, "not measured: foliot audit run --fleet --matrix does");
     } else if (listed == NULL && (j->check->flags & CHECK_TESTED) != 0) {
         judge_skip(j, "not tested: foliot audit run --fleet --nccl does");
+    } else if (listed != NULL && listed->state == FACT_TIMEOUT &&
+               sheet_find(j->sheet, FACT_PERF, "") != NULL) {
+        rule_not_measured(j, listed->value);
     } else if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
         judge_skip(j, judge_format(j, "none on this host: %s", fact_what(j->check->each)));
     } else {

@@ -1,10 +1,10 @@
-/* perf.c: pairs, then rings of all, then the search. */
+/* perf.c: pairs, then rings of all, then the search. What results amount to is in perf_result.c. */
 #include "core/audit/perf.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "stats/sample.h"
+#include "core/audit/perf_internal.h"
 
 enum { SEARCHED_LEAST = 4 /* of fewer nobody is known to be good */ };
 
@@ -33,9 +33,8 @@ size_t perf_size(uint32_t hosts)
     const size_t n = hosts;
     return aligned(n * PERF_STEPS_MAX * sizeof(struct perf_part)) +
            aligned(n * PERF_STEPS_MAX * sizeof(struct perf_result)) +
-           3 * aligned(n * sizeof(uint32_t)) + aligned(n * sizeof(double)) +
-           aligned(n * HOST_NIC_MAX * sizeof(double)) +
-           aligned(n * HOST_NIC_MAX * sizeof(uint32_t)) +
+           3 * aligned(n * sizeof(uint32_t)) + aligned(n) + 2 * aligned(n * sizeof(double)) +
+           aligned(n * HOST_NIC_MAX * sizeof(struct perf_nic)) +
            aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts));
 }
 
@@ -49,14 +48,14 @@ static void *claim(char **at, size_t size)
 
 /* ---- steps ---- */
 
-static struct perf_part *part_of(const struct perf *p, uint32_t step, uint32_t host)
+static struct perf_part *part_at(const struct perf *p, uint32_t step, uint32_t host)
 {
     return &p->parts[(size_t)step * p->count + host];
 }
 
-static struct perf_result *result_of(const struct perf *p, uint32_t step, uint32_t host)
+const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32_t host)
 {
-    return &p->results[(size_t)step * p->count + host];
+    return part_at(p, step, host);
 }
 
 static uint32_t add_step(struct perf *p, const struct perf_step *step)
@@ -64,28 +63,44 @@ static uint32_t add_step(struct perf *p, const struct perf_step *step)
     const uint32_t number = p->step_count++;
     p->steps[number] = *step;
     for (uint32_t i = 0; i < p->count; i++) {
-        *part_of(p, number, i) = (struct perf_part){PERF_NOBODY, 0};
-        *result_of(p, number, i) = (struct perf_result){.outcome = PERF_NOT_RUN};
+        *part_at(p, number, i) = (struct perf_part){.group = PERF_NOBODY};
+        *perf_result_at(p, number, i) = (struct perf_result){.outcome = PERF_NOT_RUN};
     }
     return number;
 }
 
 static void put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank)
 {
-    *part_of(p, step, host) = (struct perf_part){group, rank};
-    result_of(p, step, host)->outcome = PERF_SILENT; /* until it tells */
+    *part_at(p, step, host) = (struct perf_part){.group = group, .rank = rank};
+    perf_result_at(p, step, host)->outcome = PERF_SILENT; /* until it tells */
 }
 
-struct perf_role perf_role_of(const struct perf *p, uint32_t step, uint32_t host)
+/* All members of the step's groups are put: each is told of the others. */
+static void end_step(struct perf *p, uint32_t step)
 {
-    const struct perf_part *own = part_of(p, step, host);
-    struct perf_role role = {.rank = own->rank};
-    for (uint32_t i = 0; own->group != PERF_NOBODY && i < p->count; i++) {
-        const struct perf_part *other = part_of(p, step, i);
-        role.ranks += other->group == own->group;
-        role.leader = other->group == own->group && other->rank == 0 ? i : role.leader;
+    uint32_t *size = p->order;
+    memset(size, 0, p->count * sizeof(*size));
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct perf_part *part = part_at(p, step, i);
+        if (part->group != PERF_NOBODY) {
+            size[part->group]++;
+        }
     }
-    return role;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct perf_part *part = part_at(p, step, i);
+        part->ranks = part->group != PERF_NOBODY ? size[part->group] : 0;
+    }
+    uint32_t *leader = size;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct perf_part *part = part_at(p, step, i);
+        if (part->group != PERF_NOBODY && part->rank == 0) {
+            leader[part->group] = i;
+        }
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct perf_part *part = part_at(p, step, i);
+        part->leader = part->group != PERF_NOBODY ? leader[part->group] : PERF_NOBODY;
+    }
 }
 
 /* Hosts that have the NIC, leaf by leaf, those of one leaf in the order of names. Returns how many. */
@@ -107,30 +122,95 @@ static uint32_t order_by_leaf(struct perf *p, uint32_t nic)
     return n;
 }
 
-/* Who is left over makes the last pair three. */
-static void add_pairs(struct perf *p, uint32_t nic, enum perf_kind kind)
+/* ---- pairs ---- */
+
+static uint32_t add_pair_step(struct perf *p, uint32_t nic)
 {
-    const uint32_t n = order_by_leaf(p, nic), pairs = n / 2;
+    return add_step(
+        p, &(struct perf_step){.kind = PERF_PAIR, .lanes = PERF_PAIR_LANES, .nic = nic, .nics = 1});
+}
+
+/* Neighbours; then the ends of distances of half of all. Of an odd number another one sits out each time, and these two meet
+ * in a third step: so nobody has one partner twice. */
+static void add_pairs(struct perf *p, uint32_t nic)
+{
+    const uint32_t n = order_by_leaf(p, nic), odd = n % 2, pairs = n / 2;
     if (pairs == 0) {
         return;
     }
-    const uint32_t step = add_step(
-        p, &(struct perf_step){.kind = (uint8_t)kind, .lanes = PERF_PAIR_LANES, .nic = nic});
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t group = k == 2 * pairs           ? pairs - 1
-                               : kind == PERF_PAIR_NEAR ? k / 2
-                                                        : k % pairs;
-        const uint32_t rank = k == 2 * pairs ? 2 : kind == PERF_PAIR_NEAR ? k % 2 : k / pairs;
-        put(p, step, p->order[k], group, rank);
+    const uint32_t near = p->step_count, steps = n == 2 ? 1 : 2 + odd;
+    for (uint32_t k = 0; k < steps; k++) {
+        (void)add_pair_step(p, nic);
+    }
+    for (uint32_t k = 0; k + odd < n; k++) {
+        put(p, near, p->order[k], k / 2, k % 2);
+        if (n > 2) {
+            put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
+        }
+    }
+    if (odd) {
+        put(p, near + 2, p->order[0], 0, 0);
+        put(p, near + 2, p->order[n - 1], 0, 1);
+    }
+    for (uint32_t k = 0; k < steps; k++) {
+        end_step(p, near + k);
     }
 }
 
-static void plan_pairs(struct perf *p)
+static bool has_met(const struct perf_nic *nic, uint32_t host)
 {
-    p->plans = 1;
+    for (uint32_t k = 0; k < nic->tried; k++) {
+        if (nic->partners[k] == host) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool looks_bad(const struct perf *p, uint32_t host, uint32_t nic)
+{
+    const struct perf_nic *n = perf_nic_at(p, host, nic);
+    return n->rate < PERF_AGAIN * p->usual[nic] || (n->wrong > 0 && n->wrong == n->tried);
+}
+
+/* Each NIC that looks bad, or that no test came of, beside one that doesn't and that it has not met. */
+static void add_again(struct perf *p, uint32_t nic)
+{
+    const uint32_t n = order_by_leaf(p, nic);
+    uint32_t step = PERF_NOBODY, groups = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t host = p->order[k];
+        const struct perf_nic *is = perf_nic_at(p, host, nic);
+        if (p->gone[host] || !looks_bad(p, host, nic) || is->tried == PERF_PARTNERS) {
+            continue;
+        }
+        for (uint32_t m = 1; m < n; m++) {
+            const uint32_t other = p->order[(k + m) % n];
+            if (p->gone[other] || looks_bad(p, other, nic) || has_met(is, other) ||
+                (step != PERF_NOBODY && part_at(p, step, other)->group != PERF_NOBODY)) {
+                continue;
+            }
+            step = step == PERF_NOBODY ? add_pair_step(p, nic) : step;
+            put(p, step, host, groups, 0);
+            put(p, step, other, groups++, 1);
+            break;
+        }
+    }
+    if (step != PERF_NOBODY) {
+        end_step(p, step);
+    }
+}
+
+static void plan_pairs(struct perf *p, bool again)
+{
+    p->stage = again ? PERF_PAIRS_AGAIN : PERF_PAIRS;
+    p->step_count = 0;
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-        add_pairs(p, nic, PERF_PAIR_NEAR);
-        add_pairs(p, nic, PERF_PAIR_FAR);
+        if (again) {
+            add_again(p, nic);
+        } else {
+            add_pairs(p, nic);
+        }
     }
 }
 
@@ -145,119 +225,89 @@ int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t count, boo
     p->order = claim(&at, count * sizeof(*p->order));
     p->ring[0] = claim(&at, count * sizeof(*p->ring[0]));
     p->ring[1] = claim(&at, count * sizeof(*p->ring[1]));
+    p->gone = claim(&at, count);
+    p->scratch = claim(&at, count * sizeof(*p->scratch));
     p->named_rate = claim(&at, count * sizeof(*p->named_rate));
-    p->pair = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->pair));
-    p->tried = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->tried));
+    p->nic = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->nic));
     p->rows = claim(&at, (size_t)count * PERF_ROWS * sizeof(*p->rows));
     p->search_memory = claim(&at, search_size(count));
     for (uint32_t i = 0; i < count; i++) {
         there += hosts[i].there && hosts[i].nics > 0;
     }
     for (uint32_t i = 0; i < count * HOST_NIC_MAX; i++) {
-        p->pair[i] = -1;
+        p->nic[i].rate = -1;
     }
-    plan_pairs(p);
+    plan_pairs(p, false);
     return there < 2 || p->step_count == 0 ? -ENODATA : 0;
 }
 
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result)
 {
-    if (step < p->step_count && host < p->count && part_of(p, step, host)->group != PERF_NOBODY) {
-        *result_of(p, step, host) = *result;
-    }
-}
-
-enum perf_outcome perf_missing(const struct perf *p, uint32_t host)
-{
-    enum perf_outcome worst = PERF_NOT_RUN;
-    for (uint32_t step = 0; step < p->step_count; step++) {
-        const enum perf_outcome is = (enum perf_outcome)result_of(p, step, host)->outcome;
-        worst = is > worst ? is : worst;
-    }
-    return worst;
-}
-
-/* ---- what pairs come to ---- */
-
-static void take_pairs(struct perf *p)
-{
-    for (uint32_t step = 0; step < p->step_count; step++) {
-        const uint32_t nic = p->steps[step].nic;
-        for (uint32_t i = 0; i < p->count; i++) {
-            const struct perf_result *r = result_of(p, step, i);
-            double *best = &p->pair[(size_t)i * HOST_NIC_MAX + nic];
-            if (r->outcome == PERF_DONE) {
-                *best = r->rate > *best ? r->rate : *best;
-                p->tried[(size_t)i * HOST_NIC_MAX + nic]++;
-            }
-        }
-    }
-}
-
-/* The middle of all NICs of that place at their hosts; the sum of those that all hosts have. */
-static void find_usual(struct perf *p, double *scratch)
-{
-    uint32_t common = HOST_NIC_MAX;
-    for (uint32_t i = 0; i < p->count; i++) {
-        common = p->hosts[i].there && p->hosts[i].nics < common ? p->hosts[i].nics : common;
-    }
-    p->expected = 0;
-    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-        size_t n = 0;
-        for (uint32_t i = 0; i < p->count; i++) {
-            const double rate = p->pair[(size_t)i * HOST_NIC_MAX + nic];
-            if (rate >= 0) {
-                scratch[n++] = rate;
-            }
-        }
-        sample_sort(scratch, n);
-        p->usual[nic] = n > 0 ? sample_median(scratch, n) : -1;
-        p->expected += nic < common && n > 0 ? p->usual[nic] : 0;
+    if (step < p->step_count && host < p->count && part_at(p, step, host)->group != PERF_NOBODY) {
+        *perf_result_at(p, step, host) = *result;
     }
 }
 
 /* ---- rings of all ---- */
 
-static bool was_measured(const struct perf *p, uint32_t host)
+/* As many as most have: who has fewer would make all others test fewer, or no ring comes about. */
+static uint32_t usual_nics(const struct perf *p)
 {
-    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-        if (p->pair[(size_t)host * HOST_NIC_MAX + nic] >= 0) {
+    uint32_t hosts[HOST_NIC_MAX + 1] = {0}, most = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        hosts[p->hosts[i].nics] += p->hosts[i].there && !p->gone[i];
+    }
+    for (uint32_t nics = 1; nics <= HOST_NIC_MAX; nics++) {
+        most = hosts[nics] > 0 && hosts[nics] >= hosts[most] ? nics : most;
+    }
+    return most;
+}
+
+static bool is_in(const struct perf *p, uint32_t host)
+{
+    bool measured = false;
+    for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
+        measured = measured || perf_nic_at(p, host, nic)->rate >= 0;
+    }
+    return p->hosts[host].there && !p->gone[host] && measured &&
+           p->hosts[host].nics >= p->ring_nics;
+}
+
+bool perf_in_rings(const struct perf *p, uint32_t host)
+{
+    for (uint32_t k = 0; k < p->ring_count; k++) {
+        if (p->ring[0][k] == host) {
             return true;
         }
     }
     return false;
 }
 
-/* Who was busy or told nothing is left out: it would end the test of all others. */
-static bool is_fit(const struct perf *p, uint32_t host)
-{
-    const enum perf_outcome missing = perf_missing(p, host);
-    return p->hosts[host].there && was_measured(p, host) &&
-           (missing == PERF_DONE || missing == PERF_SILENT || missing == PERF_FAILED);
-}
-
 static void find_ring(struct perf *p)
 {
-    const uint32_t n = order_by_leaf(p, 0);
+    p->ring_nics = usual_nics(p);
     p->ring_count = 0;
+    p->expected = 0;
+    const uint32_t n = order_by_leaf(p, 0);
     for (uint32_t k = 0; k < n; k++) {
-        if (is_fit(p, p->order[k])) {
+        if (is_in(p, p->order[k])) {
             p->ring[1][p->ring_count++] = p->order[k];
         }
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        for (uint32_t k = 0; k < p->ring_count; k++) {
-            if (p->ring[1][k] == i) {
-                p->ring[0][count++] = i;
-                break;
-            }
+        if (p->hosts[i].nics > 0 && is_in(p, i)) {
+            p->ring[0][count++] = i;
         }
+    }
+    for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
+        p->expected += p->usual[nic] > 0 ? p->usual[nic] : 0;
     }
 }
 
 static void plan_rings(struct perf *p)
 {
+    p->stage = PERF_RINGS;
     p->step_count = 0;
     for (uint32_t row = 0; row < PERF_ROWS; row++) {
         const bool by_leaf = row >= PERF_LANES_COUNT;
@@ -265,119 +315,143 @@ static void plan_rings(struct perf *p)
                                                               .lanes = (uint8_t)perf_lanes(row),
                                                               .row = (uint8_t)row,
                                                               .by_leaf = by_leaf,
-                                                              .nic = PERF_NOBODY});
+                                                              .nic = PERF_NOBODY,
+                                                              .nics = p->ring_nics});
         for (uint32_t k = 0; k < p->ring_count; k++) {
             put(p, step, p->ring[by_leaf][k], 0, k);
         }
+        end_step(p, step);
     }
-}
-
-/* Of the group that is this host's: done only if all of it are. */
-static struct perf_result group_result(const struct perf *p, uint32_t step, uint32_t group)
-{
-    struct perf_result worst = {.outcome = PERF_NOT_RUN};
-    for (uint32_t i = 0; i < p->count; i++) {
-        const struct perf_result *r = result_of(p, step, i);
-        if (part_of(p, step, i)->group == group && r->outcome > worst.outcome) {
-            worst = *r;
-        }
-    }
-    return worst;
-}
-
-static void take_rings(struct perf *p)
-{
-    for (uint32_t step = 0; step < p->step_count; step++) {
-        const uint32_t row = p->steps[step].row;
-        const struct perf_result all = group_result(p, step, 0);
-        for (uint32_t i = 0; i < p->count; i++) {
-            struct perf_result *to = &p->rows[(size_t)row * p->count + i];
-            *to = *result_of(p, step, i);
-            if (to->outcome == PERF_DONE) { /* one figure of all, each host's own words beside it */
-                to->outcome = all.outcome;
-                memcpy(to->words, all.words, sizeof(to->words));
-            }
-        }
-        if (all.outcome == PERF_DONE && all.rate > p->best) {
-            p->best = all.rate;
-            p->best_row = row;
-        }
-    }
-    p->slow = p->best >= 0 && p->best < PERF_SLOW * p->expected;
 }
 
 /* ---- who makes it slow ---- */
 
-static void put_range(struct perf *p, uint32_t step, uint32_t group, struct search_range range,
-                      uint32_t *rank)
+static void begin_search(struct perf *p)
 {
-    for (uint32_t k = 0; k < range.count; k++) {
-        put(p, step, p->ring[1][p->search.order[range.first + k]], group, (*rank)++);
+    search_init(&p->search, p->ring_count, p->search_memory);
+    for (uint32_t k = 0; k < p->ring_count; k++) {
+        bool good = true;
+        for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
+            good = good && !looks_bad(p, p->ring[1][k], nic);
+        }
+        if (good) {
+            search_know_good(&p->search, k);
+        }
     }
 }
 
-/* False: the search is over. */
+bool perf_cleared(const struct perf *p, uint32_t host)
+{
+    for (uint32_t k = 0; p->searched && k < p->ring_count; k++) {
+        if (p->ring[1][k] == host) {
+            return p->search.good[k] == 2;
+        }
+    }
+    return false;
+}
+
+static void put_member(struct perf *p, uint32_t step, uint32_t group, uint32_t member,
+                       uint32_t *rank)
+{
+    const uint32_t host = p->ring[1][member];
+    if (!p->gone[host]) {
+        put(p, step, host, group, (*rank)++);
+    }
+}
+
+/* One host alone is no test. */
+static bool put_test(struct perf *p, uint32_t step, uint32_t group)
+{
+    const struct search_test *t = &p->tests[group];
+    const struct search_range ranges[] = {t->one, t->other};
+    uint32_t rank = 0;
+    for (int r = 0; r < 2; r++) {
+        for (uint32_t k = 0; k < ranges[r].count; k++) {
+            put_member(p, step, group, p->search.order[ranges[r].first + k], &rank);
+        }
+    }
+    if (t->partner != SEARCH_NONE) {
+        put_member(p, step, group, t->partner, &rank);
+    }
+    for (uint32_t i = 0; rank == 1 && i < p->count; i++) {
+        if (part_at(p, step, i)->group == group) {
+            *part_at(p, step, i) = (struct perf_part){.group = PERF_NOBODY};
+            perf_result_at(p, step, i)->outcome = PERF_NOT_RUN;
+        }
+    }
+    return rank >= 2;
+}
+
+/* A round of which at least one test can be run; what the others would tell is unknown. False: the search is over. */
 static bool plan_search(struct perf *p)
 {
-    p->test_count = search_round(&p->search, p->tests);
-    p->step_count = 0;
-    if (p->test_count == 0) {
-        p->searched = true;
-        return false;
-    }
-    const uint32_t step = add_step(p, &(struct perf_step){.kind = PERF_SEARCH,
-                                                          .lanes = (uint8_t)perf_lanes(p->best_row),
-                                                          .by_leaf = true,
-                                                          .nic = PERF_NOBODY});
-    for (uint32_t g = 0; g < p->test_count; g++) {
-        const struct search_test *t = &p->tests[g];
-        uint32_t rank = 0;
-        put_range(p, step, g, t->one, &rank);
-        put_range(p, step, g, t->other, &rank);
-        if (t->partner != SEARCH_NONE) {
-            put(p, step, p->ring[1][t->partner], g, rank);
+    uint8_t unknown[2 * SEARCH_SETS_MAX];
+    memset(unknown, SEARCH_UNKNOWN, sizeof(unknown));
+    p->stage = PERF_SEARCHING;
+    for (uint32_t k = 0; k < p->ring_count; k++) {
+        if (p->gone[p->ring[1][k]]) {
+            search_leave(&p->search, k);
         }
     }
-    return true;
+    while ((p->test_count = search_round(&p->search, p->tests)) > 0) {
+        bool any = false;
+        p->step_count = 0;
+        const uint32_t step =
+            add_step(p, &(struct perf_step){.kind = PERF_SEARCH,
+                                            .lanes = (uint8_t)perf_lanes(p->best_row),
+                                            .by_leaf = true,
+                                            .nic = PERF_NOBODY,
+                                            .nics = p->ring_nics});
+        for (uint32_t g = 0; g < p->test_count; g++) {
+            any = put_test(p, step, g) || any;
+        }
+        if (any) {
+            end_step(p, step);
+            return true;
+        }
+        search_results(&p->search, p->tests, unknown);
+    }
+    p->step_count = 0;
+    p->searched = true;
+    return false;
 }
 
-static void take_search(struct perf *p)
+static bool begin_rings(struct perf *p)
 {
-    bool slow[2 * SEARCH_SETS_MAX];
-    for (uint32_t g = 0; g < p->test_count; g++) {
-        const struct search_test *t = &p->tests[g];
-        const struct perf_result r = group_result(p, 0, g);
-        slow[g] = r.outcome == PERF_DONE && r.rate < PERF_SLOW * p->expected;
-        p->unproven += r.outcome != PERF_DONE;
-        if (slow[g] && t->one.count == 1) {
-            p->named_rate[p->ring[1][p->search.order[t->one.first]]] = r.rate;
-        }
-    }
-    search_results(&p->search, p->tests, slow);
+    find_ring(p);
+    plan_rings(p);
+    return p->wants_rings && p->ring_count >= 2;
 }
 
 bool perf_next(struct perf *p)
 {
+    bool more = false;
     if (p->over) {
         return false;
     }
-    if (p->plans == 1) {
-        take_pairs(p);
-        find_usual(p, p->named_rate);
-        find_ring(p);
-        plan_rings(p);
-        p->over = !p->wants_rings || p->ring_count < 2;
-    } else if (p->plans == 2) {
-        take_rings(p);
-        p->over = !p->slow || p->ring_count < SEARCHED_LEAST;
-        if (!p->over) {
-            search_init(&p->search, p->ring_count, p->search_memory);
-            p->over = !plan_search(p);
+    perf_find_gone(p);
+    switch ((enum perf_stage)p->stage) {
+    case PERF_PAIRS:
+        perf_take_pairs(p);
+        plan_pairs(p, true);
+        more = p->step_count > 0 || begin_rings(p);
+        break;
+    case PERF_PAIRS_AGAIN:
+        perf_take_pairs(p);
+        more = begin_rings(p);
+        break;
+    case PERF_RINGS:
+        perf_take_rings(p);
+        if (p->slow && p->ring_count >= SEARCHED_LEAST) {
+            begin_search(p);
+            more = plan_search(p);
         }
-    } else {
-        take_search(p);
-        p->over = !plan_search(p);
+        break;
+    case PERF_SEARCHING:
+        perf_take_search(p);
+        more = plan_search(p);
+        break;
     }
-    p->plans++;
-    return !p->over;
+    p->over = !more;
+    return more;
 }

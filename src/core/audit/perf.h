@@ -7,8 +7,14 @@
  * names and in that of leaves. Where the best of these is slower than the pairs allow, search.h finds who makes it so, a step
  * for each of its rounds.
  *
- * Nobody is slow by one test: a NIC is judged by the better of its two partners, and what the search names was seen with
- * different ones. What was not measured keeps the reason. Sans-I/O, no time: steps out, results in. Memory is the caller's. */
+ * Nobody is slow by one test: a NIC is judged by the better of its partners, of which each is another one, and whoever still
+ * looks slow, or had only tests that failed, meets one more that is known to be good. What the search names was seen with
+ * different partners. What was not measured keeps the reason.
+ *
+ * No host's word condemns another. What a group carries is the middle of what its members tell, of two the better; who comes
+ * late is compared by how long each worked by its own word; wrong values are a host's own if it alone has them, or if both of
+ * two partners had them with it and with nobody else. Sans-I/O, no time: steps out, results in. Memory is the caller's.
+ */
 #pragma once
 #include "base/limits.h"
 #include "core/audit/search.h"
@@ -21,12 +27,18 @@ enum {
     PERF_ROWS = 2 * PERF_LANES_COUNT,
     PERF_PAIR_LANES = 4,
     PERF_HOSTS_MAX = 4096,
-    PERF_STEPS_MAX = 2 * HOST_NIC_MAX + PERF_ROWS, /* of a plan */
+    PERF_PARTNERS = 3,                             /* of a NIC, by pairs */
+    PERF_STEPS_MAX = PERF_PARTNERS * HOST_NIC_MAX, /* of a plan */
+    PERF_ARRIVALS = 40,                            /* at the meetings of a test */
     PERF_WORDS_SIZE = 160
 };
+_Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
 /* A group that carries less than this share of what its slowest pair should is slow. A ring of many hosts is in step with
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
+/* A NIC that carries less than this share of the middle meets one more partner. be.bw.pair fails there. */
+#define PERF_AGAIN   0.92
+#define PERF_LATE_NS 1000000 /* after the one in the middle: sooner is nobody's fault */
 
 /* Why a host has no result of a step; the greater one tells more. */
 enum perf_outcome {
@@ -42,11 +54,13 @@ enum perf_outcome {
 
 struct perf_result {
     uint8_t outcome;
-    double rate;           /* bus bandwidth, bytes a second */
+    double rate;           /* bus bandwidth, bytes a second, by its own clock */
     uint32_t runs, spread; /* 1/10000 of it */
-    uint64_t wrong;
+    uint64_t wrong;        /* at this host */
     uint32_t init_ms;
-    uint32_t late, arrivals; /* how often it came last, of */
+    uint16_t work[PERF_ARRIVALS]; /* how long it worked before each meeting, 10 us */
+    uint32_t arrivals;            /* meetings */
+    uint32_t late;                /* of rows: how often it came last, and late */
     char network[32], words[PERF_WORDS_SIZE];
 };
 
@@ -56,20 +70,22 @@ struct perf_host {
     bool there; /* it can take part */
 };
 
-enum perf_kind { PERF_PAIR_NEAR, PERF_PAIR_FAR, PERF_RING, PERF_SEARCH };
+enum perf_kind { PERF_PAIR, PERF_RING, PERF_SEARCH };
 struct perf_step {
     uint8_t kind, lanes, row;
     bool by_leaf;
-    uint32_t nic; /* of the pair; PERF_NOBODY: all */
+    uint32_t nic;  /* of the pair; PERF_NOBODY: */
+    uint32_t nics; /* the first so many of each host */
 };
 /* A host's part in a step. */
 struct perf_part {
-    uint32_t group, rank; /* group PERF_NOBODY: none */
+    uint32_t group; /* PERF_NOBODY: none, ranks is 0 */
+    uint32_t rank, ranks;
+    uint32_t leader; /* the host of rank 0 */
 };
-struct perf_role {
-    uint32_t rank, ranks; /* ranks 0: it takes no part */
-    uint32_t leader;      /* the host of rank 0 */
-};
+/* Of values that were wrong. */
+enum perf_truth { PERF_UNTRIED, PERF_RIGHT, PERF_WRONG, PERF_UNSURE /* one partner only */ };
+enum perf_stage { PERF_PAIRS, PERF_PAIRS_AGAIN, PERF_RINGS, PERF_SEARCHING };
 
 struct perf {
     const struct perf_host *hosts;
@@ -77,28 +93,31 @@ struct perf {
     bool wants_rings, over;
     struct perf_step steps[PERF_STEPS_MAX];
     uint32_t step_count;
-    uint32_t plans;              /* so far; the present one is of this number, from 1 on */
+    uint8_t stage;               /* enum perf_stage: of the present plan */
     struct perf_part *parts;     /* [step * count + host] */
     struct perf_result *results; /* the same */
-    uint32_t *order;             /* scratch */
+    uint32_t *order;             /* scratch, by host */
+    double *scratch;             /* the same */
+    uint8_t *gone;               /* a job runs there, or it refused: it is asked no more */
     uint32_t *ring[2];           /* hosts of the rings, by names and by leaves */
     uint32_t ring_count;
+    uint32_t ring_nics; /* of each of them: as many as most hosts have */
     /* what came of it */
-    double *pair;    /* [host * HOST_NIC_MAX + nic]: the better of two partners; < 0: none */
-    uint32_t *tried; /* partners of it */
-    double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of all NICs together */
+    struct perf_nic {
+        double rate; /* with the best of its partners; < 0: none */
+        uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
+    } * nic;                                            /* [host * HOST_NIC_MAX + nic] */
+    double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */
     struct perf_result *rows;             /* [row * count + host] */
     double best;                          /* of the rows; < 0: none was measured */
     uint32_t best_row;
-    bool slow;         /* it is less than the pairs allow */
-    bool searched;     /* the search came to its end */
-    uint32_t unproven; /* its tests that nothing came of: they name nobody */
+    bool slow;     /* it is less than the pairs allow */
+    bool searched; /* the search came to its end */
     struct search search;
     struct search_test tests[2 * SEARCH_SETS_MAX];
     uint32_t test_count;
     void *search_memory;
-    double *
-        named_rate; /* by host: of the last slow test that it was in, alone beside good ones; < 0: none */
+    double *named_rate; /* by host: of its last slow test alone beside a good one; 0: none */
 };
 
 size_t perf_size(uint32_t hosts);
@@ -106,12 +125,20 @@ size_t perf_size(uint32_t hosts);
  * collectives and the search beside the pairs. -ENODATA: fewer than two can take part. */
 MUST_CHECK int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t count,
                          bool wants_rings, void *memory);
-struct perf_role perf_role_of(const struct perf *p, uint32_t step, uint32_t host);
+const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32_t host);
 /* Of the present plan. */
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result);
 /* The plan's results are there, or are given up. False: there is no other plan. */
 bool perf_next(struct perf *p);
-/* The worst of what a host's tests of the kind came to that are not done; PERF_DONE: all are; PERF_NOT_RUN: none. */
+/* The worst of what a host's tests of this plan came to that are not done; PERF_DONE: all are; PERF_NOT_RUN: none. */
 enum perf_outcome perf_missing(const struct perf *p, uint32_t host);
 const char *perf_outcome_name(enum perf_outcome outcome);
+/* Are what it sends and what it gets right? By its pairs. */
+enum perf_truth perf_truth_of(const struct perf *p, uint32_t host);
+/* Hosts with wrong values in a row. */
+uint32_t perf_row_wrong(const struct perf *p, uint32_t row);
+/* It is in the rings; else it has fewer NICs than most, or takes no part. */
+bool perf_in_rings(const struct perf *p, uint32_t host);
+/* After the search: it was in a fast test beside what is slow. */
+bool perf_cleared(const struct perf *p, uint32_t host);
 uint32_t perf_lanes(uint32_t row); /* of PERF_ROWS: 1, 2, 4, 8 by names, then by leaves */

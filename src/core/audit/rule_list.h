@@ -2,6 +2,8 @@
 #pragma once
 #include "core/audit/rule.h"
 
+/* A test of this audit did not come to its end: the verdict is there. why: "busy", "failed: no connections". */
+void rule_not_measured(struct judging *j, const char *why);
 void rule_words_not(struct judging *j);
 void rule_net_buf(struct judging *j);
 void rule_module(struct judging *j);

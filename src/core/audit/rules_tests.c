@@ -15,8 +15,7 @@ static const char *tested(struct judging *j)
     return perf != NULL && perf->state == FACT_VALUE ? perf->value : NULL;
 }
 
-/* A test of this audit did not come to its end. */
-static void not_measured(struct judging *j, const char *why)
+void rule_not_measured(struct judging *j, const char *why)
 {
     static const struct {
         const char *word;
@@ -37,12 +36,6 @@ static void not_measured(struct judging *j, const char *why)
     }
 }
 
-/* Of the checks that this audit can test by itself. */
-static bool is_tested(const struct check *c)
-{
-    return strncmp(c->id, "nccl.busbw.", 11) == 0 || strcmp(c->id, "be.bw.pair") == 0;
-}
-
 /* False: nobody keeps results here, or nobody ran this one; the verdict is there then. */
 static bool kept(struct judging *j, enum fact_id id, const char *name, const struct fact **ret)
 {
@@ -51,9 +44,8 @@ static bool kept(struct judging *j, enum fact_id id, const char *name, const str
         fact == NULL || fact->state != FACT_VALUE ? judge_look(j, FACT_TEST, "") : NULL;
     const char *perf = tested(j);
 
-    if ((fact == NULL || fact->state != FACT_VALUE) && perf != NULL && is_tested(j->check) &&
-        strcmp(perf, "done") != 0) {
-        not_measured(j, perf);
+    if (fact != NULL && fact->state != FACT_VALUE && perf != NULL) {
+        rule_not_measured(j, fact->value);
         return false;
     }
     if (folder != NULL) {
@@ -255,12 +247,12 @@ static const char *perf_text(struct judging *j, enum fact_id id)
     if (fact != NULL && fact->state == FACT_VALUE) {
         return fact->value;
     }
-    if (why == NULL || fact != NULL) {
+    if (why != NULL && fact != NULL) {
+        rule_not_measured(j, fact->value);
+    } else if (why == NULL) {
         judge_unknown(j, fact);
-    } else if (strcmp(why, "done") == 0) {
+    } else { /* where it was to make them, it tells why there is none */
         judge_skip(j, "this audit made no tests of collectives: --nccl does");
-    } else {
-        not_measured(j, why);
     }
     return NULL;
 }

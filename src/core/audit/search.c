@@ -11,20 +11,22 @@ enum kind {
     TWO_LEFT, /* a pair, beside another partner */
 };
 
+enum { SEEN_LEAST = 2, TRIES_MAX = 2 };
+
 size_t search_size(uint32_t members)
 {
-    return (size_t)members * (sizeof(uint32_t) + 2);
+    return (size_t)members * (sizeof(uint32_t) + 3);
 }
 
 static void add_set(struct search *s, enum kind kind, struct search_range one,
-                    struct search_range other, uint32_t partner)
+                    struct search_range other, uint8_t seen)
 {
     if (s->set_count == SEARCH_SETS_MAX) {
         s->full = true;
         return;
     }
-    s->sets[s->set_count++] =
-        (struct search_set){.kind = (uint8_t)kind, .one = one, .other = other, .partner = partner};
+    s->sets[s->set_count++] = (struct search_set){
+        .kind = (uint8_t)kind, .one = one, .other = other, .partner = SEARCH_NONE, .seen = seen};
 }
 
 static const struct search_range none = {0, 0};
@@ -34,11 +36,22 @@ void search_init(struct search *s, uint32_t count, void *memory)
     *s = (struct search){.count = count, .order = memory};
     s->good = (uint8_t *)memory + (size_t)count * sizeof(uint32_t);
     s->used = s->good + count;
-    memset(s->good, 0, (size_t)count * 2);
+    s->gone = s->used + count;
+    memset(s->good, 0, (size_t)count * 3);
     for (uint32_t i = 0; i < count; i++) {
         s->order[i] = i;
     }
-    add_set(s, HALVES, (struct search_range){0, count}, none, SEARCH_NONE);
+    add_set(s, HALVES, (struct search_range){0, count}, none, 1);
+}
+
+void search_know_good(struct search *s, uint32_t member)
+{
+    s->good[member] = 1;
+}
+
+void search_leave(struct search *s, uint32_t member)
+{
+    s->gone[member] = 1;
 }
 
 static struct search_range half(struct search_range r, bool second)
@@ -62,7 +75,7 @@ static uint32_t take_partner(struct search *s, uint32_t but)
 {
     for (uint32_t k = 0; k < s->count; k++) {
         const uint32_t member = (s->next_partner + k) % s->count;
-        if (s->good[member] && !s->used[member] && member != but) {
+        if (s->good[member] && !s->gone[member] && !s->used[member] && member != but) {
             s->used[member] = 1;
             s->next_partner = member + 1;
             return member;
@@ -139,70 +152,92 @@ static void name(struct search *s, uint32_t member, uint32_t with)
 static void note_good(struct search *s, struct search_range r)
 {
     for (uint32_t i = 0; i < r.count; i++) {
-        s->good[s->order[r.first + i]] = 1;
+        s->good[s->order[r.first + i]] = 2;
     }
 }
 
-static void go_on(struct search *s, const struct search_test *t)
+/* The test was not fast. */
+static void go_on(struct search *s, const struct search_test *t, uint8_t answer)
 {
-    if (t->one.count == 1 && t->other.count == 0) {
-        add_set(s, CONFIRM, t->one, none, t->partner);
-    } else if (t->one.count == 1 && t->other.count == 1) {
-        add_set(s, TWO_LEFT, t->one, t->other, SEARCH_NONE);
-    } else {
-        add_set(s, t->other.count > 0 ? ACROSS : HALVES, t->one, t->other, SEARCH_NONE);
+    const bool alone = t->one.count == 1 && t->other.count == 0,
+               two = t->one.count == 1 && t->other.count == 1;
+    const uint32_t before = s->set_count, member = s->order[t->one.first];
+    if (alone && answer == SEARCH_UNKNOWN && (s->good[member] || s->gone[member])) {
+        s->unproven += !s->good[member]; /* it is free to be another one's partner, or gone */
+        return;
+    }
+    add_set(s,
+            alone                ? CONFIRM
+            : two                ? TWO_LEFT
+            : t->other.count > 0 ? ACROSS
+                                 : HALVES,
+            t->one, t->other, answer == SEARCH_SLOW);
+    if (s->set_count > before) {
+        s->sets[before].partner = t->partner;
     }
 }
 
 static void halved(struct search *s, const struct search_set *set, const struct search_test *t,
-                   const bool *slow)
+                   const uint8_t *answers)
 {
+    const bool fast = answers[0] == SEARCH_FAST && answers[1] == SEARCH_FAST;
     for (int k = 0; k < 2; k++) {
-        if (slow[k]) {
-            go_on(s, &t[k]);
+        if (answers[k] != SEARCH_FAST) {
+            go_on(s, &t[k], answers[k]);
         }
     }
-    if (!slow[0] && !slow[1] && set->one.count == 2) {
-        add_set(s, TWO_LEFT, t[0].one, t[1].one, SEARCH_NONE);
-    } else if (!slow[0] && !slow[1]) {
-        add_set(s, ACROSS, t[0].one, t[1].one, SEARCH_NONE);
+    if (fast && set->seen > 0) { /* else nobody has seen it slow */
+        add_set(s, set->one.count == 2 ? TWO_LEFT : ACROSS, t[0].one, t[1].one, set->seen);
     }
 }
 
 static void crossed(struct search *s, const struct search_set *set, const struct search_test *t,
-                    uint32_t count, const bool *slow)
+                    uint32_t count, const uint8_t *answers)
 {
     bool any = false;
     for (uint32_t k = 0; k < count; k++) {
-        if (slow[k]) {
-            go_on(s, &t[k]);
+        if (answers[k] != SEARCH_FAST) {
+            go_on(s, &t[k], answers[k]);
             any = true;
         }
     }
     if (!any && set->kind == ACROSS) {
-        add_set(s, CROSSED, set->one, set->other, SEARCH_NONE);
+        add_set(s, CROSSED, set->one, set->other, set->seen);
     } else if (!any) {
         s->not_seen_again++;
     }
 }
 
-static void confirmed(struct search *s, const struct search_set *set, bool slow)
+/* One or two that are left, tested again. */
+static void confirmed(struct search *s, const struct search_set *set, const struct search_test *t,
+                      uint8_t answer)
 {
-    const uint32_t member = s->order[set->one.first];
-    if (!slow) {
+    struct search_set again = *set;
+    const bool pair = set->kind == TWO_LEFT;
+    again.partner = answer == SEARCH_SLOW ? t->partner : set->partner;
+    again.seen += answer == SEARCH_SLOW;
+    again.tries += answer == SEARCH_UNKNOWN;
+    if (answer == SEARCH_FAST) {
         s->not_seen_again++;
+    } else if (again.seen >= SEEN_LEAST) {
+        name(s, s->order[set->one.first], pair ? s->order[set->other.first] : SEARCH_NONE);
+    } else if (again.tries >= TRIES_MAX) {
+        s->unproven++;
+    } else if (s->set_count < SEARCH_SETS_MAX) {
+        s->sets[s->set_count++] = again;
     } else {
-        name(s, member, set->kind == TWO_LEFT ? s->order[set->other.first] : SEARCH_NONE);
+        s->full = true;
     }
 }
 
 /* Members of a set whose parts are both fast are good beside anybody but each other: they stay unknown. */
-static bool tells_good(const struct search_set *set, const bool *slow)
+static bool tells_good(const struct search_set *set, const uint8_t *answers)
 {
-    return set->kind == CONFIRM || (set->kind == HALVES && slow[0] != slow[1]);
+    return set->kind == CONFIRM ||
+           (set->kind == HALVES && (answers[0] != SEARCH_FAST || answers[1] != SEARCH_FAST));
 }
 
-void search_results(struct search *s, const struct search_test *tests, const bool *slow)
+void search_results(struct search *s, const struct search_test *tests, const uint8_t *answers)
 {
     struct search_set sets[SEARCH_SETS_MAX];
     const uint32_t count = s->set_count;
@@ -214,19 +249,19 @@ void search_results(struct search *s, const struct search_test *tests, const boo
         uint32_t n = 1;
         if (set->kind == HALVES) {
             n = 2;
-            halved(s, set, tests + at, slow + at);
+            halved(s, set, tests + at, answers + at);
         } else if (set->kind == ACROSS || set->kind == CROSSED) {
             const bool first = half(set->one, false).count > 0 &&
                                half(set->other, set->kind == CROSSED).count > 0,
                        second = half(set->one, true).count > 0 &&
                                 half(set->other, set->kind != CROSSED).count > 0;
             n = (uint32_t)first + second;
-            crossed(s, set, tests + at, n, slow + at);
+            crossed(s, set, tests + at, n, answers + at);
         } else {
-            confirmed(s, set, slow[at]);
+            confirmed(s, set, &tests[at], answers[at]);
         }
-        for (uint32_t k = 0; k < n && tells_good(set, slow + at); k++) {
-            if (!slow[at + k]) {
+        for (uint32_t k = 0; k < n && tells_good(set, answers + at); k++) {
+            if (answers[at + k] == SEARCH_FAST) {
                 note_good(s, tests[at + k].one);
             }
         }

@@ -7,6 +7,10 @@
  * Those are found by quarters, across: at most two rounds for each halving. What is left, one or two members, is tested once
  * more beside other good ones before it is named; what does not show again is named nobody, and counted as not seen again.
  *
+ * A test that could not be run has no answer. Its members may be slow, so they are halved on as if they were, until each that
+ * can be tested was. Only slow tests name: a member by two of them with different partners, a pair by two. What was left
+ * without an answer is counted as unproven.
+ *
  * Sans-I/O, no time: rounds out, results in. Memory is the caller's: search_size bytes. */
 #pragma once
 #include <stdbool.h>
@@ -27,6 +31,7 @@ struct search_test {
     struct search_range one, other; /* other.count 0: none */
     uint32_t partner;               /* a member; SEARCH_NONE: none is needed, or there is none */
 };
+enum search_answer { SEARCH_FAST, SEARCH_SLOW, SEARCH_UNKNOWN /* it could not be run */ };
 struct search_named {
     uint32_t member, with; /* with: slow only together; SEARCH_NONE: by itself */
 };
@@ -34,27 +39,34 @@ struct search_named {
 struct search {
     uint32_t count;
     uint32_t *order; /* members; ranges are of this */
-    uint8_t *good;   /* by member: it was in a fast test */
+    uint8_t *good;   /* by member: 1, it was well before the search; 2, in a fast test of it */
     uint8_t *used;   /* by member: in this round */
+    uint8_t *gone;   /* by member: it is no partner any more */
     uint32_t next_partner;
     struct search_set {
         uint8_t kind; /* of search.c */
         struct search_range one, other;
         uint32_t partner; /* of its last test */
-        uint8_t fast;     /* tests of the present question that were fast */
+        uint8_t seen;     /* slow tests of these members and no others of the search */
+        uint8_t tries;    /* of a second look that had no answer */
     } sets[SEARCH_SETS_MAX];
     uint32_t set_count;
     struct search_named named[SEARCH_NAMED_MAX];
     uint32_t named_count;
     uint32_t rounds;
     uint32_t not_seen_again; /* slow sets of which nothing was named */
+    uint32_t unproven;       /* members, or pairs, that no test could answer for */
     bool full;               /* there was more than there is room for */
 };
 
 size_t search_size(uint32_t members);
 /* All members 0 … count - 1 together were slow. */
 void search_init(struct search *s, uint32_t count, void *memory);
+/* It was well by tests before the search: it may be a partner at once. */
+void search_know_good(struct search *s, uint32_t member);
+/* It takes part in no test any more: who runs them leaves it out, and it is nobody's partner. */
+void search_leave(struct search *s, uint32_t member);
 /* The tests of the next round; 0: it is over. At most 2 * SEARCH_SETS_MAX. */
 uint32_t search_round(struct search *s, struct search_test tests[2 * SEARCH_SETS_MAX]);
-/* Of each test of that round, in its order. */
-void search_results(struct search *s, const struct search_test *tests, const bool *slow);
+/* Answers (enum search_answer) to each test of that round, in its order. A test of one member alone, or of none, is unknown. */
+void search_results(struct search *s, const struct search_test *tests, const uint8_t *answers);

@@ -1,8 +1,9 @@
 /* perf.c: this host's ranks of an audit's tests (core/audit/perf.h): the controller's plan of numbers is taken or refused, each
  * of its steps is one `foliot perf --agent` of its own, and goes up when it is over.
  *
- * No step begins while a job runs here. A job that begins ends the test at once: who closes the program's input ends it. What an
- * agent does at most is its own word (base/limits.h), whoever asks. Nothing here is waited for. */
+ * No step begins while a job runs here. A job that begins ends the test at once: who closes the program's input ends it. So does
+ * a controller that no longer asks for it, or that is silent for three beats and two seconds. What an agent does at most is its
+ * own word (base/limits.h), whoever asks. Nothing here is waited for. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <foliot.pb-c.h>
@@ -23,9 +24,13 @@
 #define LATE_NS  (300 * NS_PER_MS) /* a step that could not begin until then is not begun */
 #define LOOK_NS  (100 * NS_PER_MS) /* at jobs' pages, under a test */
 #define END_NS   (100 * NS_PER_MS) /* before the next step what is left of this one is ended */
+#define BEATS    3 /* and this: so long without the controller's word a plan goes on */
+#define QUIET_NS (2 * NS_PER_S)
+
+enum { SECRET_SIZE = 16 };
 
 struct perf_do { /* a step */
-    uint32_t rank, ranks, leader, port, lanes, nic;
+    uint32_t rank, ranks, leader, port, lanes, nic_count, nics[HOST_NIC_MAX];
 };
 
 struct agent_perf {
@@ -34,11 +39,13 @@ struct agent_perf {
     int64_t begin_ns, step_ns;
     uint32_t timed_ms, count, next; /* next: the first that has not begun */
     struct perf_do steps[AUDIT_STEPS_MAX];
+    uint8_t secret[SECRET_SIZE];
+    struct mono heard;      /* of the plan, by the controller */
     struct program program; /* of the step that runs, next - 1 */
     bool told;              /* what came of it */
     struct mono look, until;
     sd_event_source *readable;
-    char text[512];
+    char text[768];
     size_t used;
 };
 
@@ -94,21 +101,37 @@ static void answer(struct agent *a, uint32_t step, enum perf_outcome outcome, co
     send_row(a, &row);
 }
 
+/* Numbers, one behind the other. */
+static size_t read_work(const char *text, uint32_t work[PERF_ARRIVALS])
+{
+    size_t count = 0;
+    int used;
+    for (; count < PERF_ARRIVALS && sscanf(text, "%5" SCNu32 "%n", &work[count], &used) == 1;
+         count++) {
+        text += used;
+    }
+    return count;
+}
+
 /* A line of `foliot perf --agent`. */
 static void read_result(struct agent *a)
 {
     struct agent_perf *p = a->perf;
     Foliot__V1__PerfRow row = FOLIOT__V1__PERF_ROW__INIT;
     char network[32], words[PERF_WORDS_SIZE];
+    uint32_t work[PERF_ARRIVALS];
+    int used = 0;
     p->text[p->used] = 0;
     p->text[strcspn(p->text, "\n")] = 0;
     row.step = p->next - 1;
     if (sscanf(p->text,
                "rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32 " wrong %" SCNu64
-               " init %" SCNu32 " late %" SCNu32 " of %" SCNu32 " network %31s",
-               &row.rate, &row.runs, &row.spread, &row.wrong, &row.init_ms, &row.late,
-               &row.arrivals, network) == 8) {
+               " init %" SCNu32 " network %31s work%n",
+               &row.rate, &row.runs, &row.spread, &row.wrong, &row.init_ms, network, &used) == 6 &&
+        used > 0) {
         row.outcome = PERF_DONE;
+        row.work = work;
+        row.n_work = read_work(p->text + used, work);
         row.network = network;
     } else {
         const bool told = strncmp(p->text, "failed ", 7) == 0;
@@ -132,12 +155,21 @@ static uint32_t own_number(const struct agent *a, uint32_t local)
     return a->config->peers[a->config->nics[local].peer].nic.index;
 }
 
+static uint32_t find_own(const struct agent *a, uint32_t number)
+{
+    uint32_t i = 0;
+    while (i < a->config->nic_count && own_number(a, i) != number) {
+        i++;
+    }
+    return i;
+}
+
 static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep *s)
 {
     uint32_t index;
-    bool own = s->nic == 0;
-    for (uint32_t i = 0; i < a->config->nic_count; i++) {
-        own = own || own_number(a, i) + 1 == s->nic;
+    bool own = s->n_nics > 0 && s->n_nics <= HOST_NIC_MAX;
+    for (size_t i = 0; own && i < s->n_nics; i++) {
+        own = find_own(a, s->nics[i]) < a->config->nic_count;
     }
     return s->ranks == 0 ? NULL
            : s->ranks < 2 || s->ranks > AUDIT_RANKS_MAX || s->rank >= s->ranks || s->lanes < 1 ||
@@ -155,7 +187,7 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
     struct agent_perf *p = a->perf;
     int64_t now = 0;
     if (w->n_steps > AUDIT_STEPS_MAX || w->step_ms < 100 || w->step_ms > AUDIT_STEP_MS_MAX ||
-        w->timed_ms < 1 || w->timed_ms >= w->step_ms ||
+        w->timed_ms < 1 || w->timed_ms >= w->step_ms || w->secret.len != SECRET_SIZE ||
         w->n_steps * (uint64_t)w->step_ms > AUDIT_PLAN_MS_MAX) {
         return "it is more than an agent does for anybody";
     }
@@ -177,8 +209,12 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
         if (wrong != NULL) {
             return wrong;
         }
-        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, s->nic};
+        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, 0, {0}};
+        for (; s->ranks > 0 && p->steps[i].nic_count < s->n_nics; p->steps[i].nic_count++) {
+            p->steps[i].nics[p->steps[i].nic_count] = s->nics[p->steps[i].nic_count];
+        }
     }
+    memcpy(p->secret, w->secret.data, SECRET_SIZE);
     p->count = (uint32_t)w->n_steps;
     p->next = 0;
     p->begin_ns = (int64_t)w->begin_ns;
@@ -190,6 +226,7 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
 void agent_perf_take(struct agent *a, const Foliot__V1__Perf *w)
 {
     struct agent_perf *p = a->perf;
+    p->heard = a->now;
     if (p->held && (w == NULL || w->audit != p->audit)) {
         agent_say(LOG_INFO, "an audit's tests were ended by the controller");
         drop(a);
@@ -231,22 +268,30 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
     return 0;
 }
 
-static void name_nics(const struct agent *a, uint32_t wanted, char *text, size_t size)
+static void name_nics(const struct agent *a, const struct perf_do *s, char *text, size_t size)
 {
     size_t used = 0;
     text[0] = 0;
-    for (uint32_t i = 0; i < a->config->nic_count && used < size; i++) {
-        if (wanted == 0 || own_number(a, i) + 1 == wanted) {
+    for (uint32_t i = 0; i < s->nic_count && used < size; i++) {
+        const uint32_t own = find_own(a, s->nics[i]);
+        if (own < a->config->nic_count) { /* else it has left the fleet meanwhile */
             used += (size_t)snprintf(text + used, size - used, "%c%s", used > 0 ? ',' : '=',
-                                     a->config->nics[i].name);
+                                     a->config->nics[own].name);
         }
+    }
+}
+
+static void name_secret(const struct agent_perf *p, char text[2 * SECRET_SIZE + 1])
+{
+    for (size_t i = 0; i < SECRET_SIZE; i++) {
+        snprintf(text + 2 * i, 3, "%02x", p->secret[i]);
     }
 }
 
 static int send_plan(struct agent *a, const struct perf_do *s)
 {
     struct agent_perf *p = a->perf;
-    char line[1024], nics[256], address[INET6_ADDRSTRLEN];
+    char line[1024], nics[320], address[INET6_ADDRSTRLEN], secret[2 * SECRET_SIZE + 1];
     uint32_t index = 0;
     if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index)) {
         return -ENOENT; /* it has left the fleet meanwhile */
@@ -257,13 +302,14 @@ static int send_plan(struct agent *a, const struct perf_do *s)
     } else {
         inet_ntop(AF_INET6, &leader->address6, address, sizeof(address));
     }
-    name_nics(a, s->nic, nics, sizeof(nics));
+    name_nics(a, s, nics, sizeof(nics));
+    name_secret(p, secret);
     const int size =
         snprintf(line, sizeof(line),
                  "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
-                 " patience %d at %s nics %s folder %s\n",
+                 " patience %d at %s nics %s folder %s secret %s\n",
                  s->rank, s->ranks, s->port, s->lanes, p->timed_ms,
-                 (int)(p->step_ns / NS_PER_S) + 1, address, nics, a->config->runtime_dir);
+                 (int)(p->step_ns / NS_PER_S) + 1, address, nics, a->config->runtime_dir, secret);
     return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
            : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
                                                                            : 0;
@@ -341,10 +387,23 @@ static void mind_step(struct agent *a)
     }
 }
 
+/* A plan is the controller's as long as it can end it. */
+static void mind_controller(struct agent *a)
+{
+    const struct agent_perf *p = a->perf;
+    const int64_t patience = BEATS * (int64_t)a->settings.beat_ms * NS_PER_MS + QUIET_NS;
+    if (p->held && mono_sub(a->now, p->heard).ns > patience) {
+        agent_say(LOG_WARNING, "an audit's tests are ended: the controller is silent");
+        drop(a);
+        answer(a, UINT32_MAX, PERF_FAILED, "the controller was silent: the tests were ended");
+    }
+}
+
 void agent_perf_round(struct agent *a)
 {
     struct agent_perf *p = a->perf;
     int64_t now = 0;
+    mind_controller(a);
     (void)program_is_left(&p->program);
     if (p->program.fd >= 0) {
         mind_step(a);

@@ -1,5 +1,5 @@
-/* test_perf.c: tests of bandwidth and of collectives in worlds of drawn hosts: who is slow is named, nobody else is, each step's
- * groups have no host in common, and who is busy ends no test of others. */
+/* test_perf.c: tests of bandwidth and of collectives in worlds of drawn hosts: who is slow is named, nobody else is, whatever one
+ * of them tells; each step's groups have no host in common and at least two each; who is busy ends no test of others. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,22 +13,37 @@
 #include "base/prng.h"
 #include "core/audit/perf.h"
 
-enum { HOSTS_MAX = 70 };
+enum { HOSTS_MAX = 70, NOBODY = HOSTS_MAX };
 #define NIC_RATE 50e6
 
 struct world {
     uint32_t count, nics;
-    double share[HOSTS_MAX][4];     /* of the NIC's rate */
-    uint8_t outcome[HOSTS_MAX + 1]; /* of all of a host's tests; 0: done */
-    uint32_t pair[2];               /* slow only together; equal: none */
+    uint32_t nics_of[HOSTS_MAX];
+    double share[HOSTS_MAX][4]; /* of the NIC's rate */
+    uint8_t outcome[HOSTS_MAX]; /* of all of a host's tests; 0: done */
+    uint32_t pair[2];           /* slow only together; equal: none */
+    uint32_t liar;              /* tells that whatever it takes part in is slow */
+    uint32_t worker;            /* works for longer before each second meeting */
+    uint32_t wrong, wrong_nic;  /* all that this NIC sends is wrong */
+    double lost;                /* share of groups that fail */
     struct prng prng;
     double noise;
-    uint32_t steps;
+    uint32_t rounds; /* of the search */
 };
+
+static const struct perf_part *part_of(const struct perf *p, uint32_t step, uint32_t host)
+{
+    return perf_part_of(p, step, host);
+}
 
 static double noisy(struct world *w, double rate)
 {
     return rate * (1 - w->noise * prng_uniform(&w->prng));
+}
+
+static bool uses(const struct perf_step *s, uint32_t nic)
+{
+    return s->nic == PERF_NOBODY ? nic < s->nics : s->nic == nic;
 }
 
 /* A ring is as fast as its slowest member. */
@@ -38,15 +53,14 @@ static double group_rate(struct world *w, const struct perf *p, uint32_t step, u
     double least = 1e18;
     bool has[2] = {false, false};
     for (uint32_t i = 0; i < w->count; i++) {
-        if (p->parts[(size_t)step * p->count + i].group != group) {
+        if (part_of(p, step, i)->group != group) {
             continue;
         }
         double slowest = 1;
-        for (uint32_t n = 0; n < w->nics; n++) {
-            const bool used = s->nic == PERF_NOBODY || s->nic == n;
-            slowest = used && w->share[i][n] < slowest ? w->share[i][n] : slowest;
+        for (uint32_t n = 0; n < w->nics_of[i]; n++) {
+            slowest = uses(s, n) && w->share[i][n] < slowest ? w->share[i][n] : slowest;
         }
-        const double rate = NIC_RATE * slowest * (s->nic == PERF_NOBODY ? w->nics : 1);
+        const double rate = NIC_RATE * slowest * (s->nic == PERF_NOBODY ? s->nics : 1);
         least = rate < least ? rate : least;
         has[0] = has[0] || i == w->pair[0];
         has[1] = has[1] || i == w->pair[1];
@@ -54,47 +68,81 @@ static double group_rate(struct world *w, const struct perf *p, uint32_t step, u
     return noisy(w, least) * (w->pair[0] != w->pair[1] && has[0] && has[1] ? 0.5 : 1);
 }
 
+/* Who tells nothing spoils the tests of its group. */
 static bool spoiled(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
 {
     for (uint32_t i = 0; i < w->count; i++) {
-        if (p->parts[(size_t)step * p->count + i].group == group && w->outcome[i] != 0) {
+        if (part_of(p, step, i)->group == group && w->outcome[i] != 0) {
             return true;
         }
     }
     return false;
 }
 
+static bool sends_wrong(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
+{
+    return w->wrong != NOBODY && part_of(p, step, w->wrong)->group == group &&
+           uses(&p->steps[step], w->wrong_nic);
+}
+
+struct group {
+    double rate;
+    uint32_t members;
+    bool failed;
+};
+
+/* Each group has its ranks once, and one leader that is rank 0. */
+static void find_groups(struct world *w, struct perf *p, uint32_t step, struct group *groups)
+{
+    memset(groups, 0, HOSTS_MAX * sizeof(*groups));
+    for (uint32_t i = 0; i < w->count; i++) {
+        const struct perf_part *part = part_of(p, step, i);
+        if (part->group == PERF_NOBODY) {
+            assert_int_equal(part->ranks, 0);
+            continue;
+        }
+        assert_true(part->group < w->count && part->ranks >= 2 && part->rank < part->ranks);
+        assert_true(p->steps[step].kind != PERF_PAIR || part->ranks == 2);
+        assert_true(p->steps[step].nic == PERF_NOBODY ? w->nics_of[i] >= p->steps[step].nics
+                                                      : w->nics_of[i] > p->steps[step].nic);
+        assert_int_equal(part_of(p, step, part->leader)->group, part->group);
+        assert_int_equal(part_of(p, step, part->leader)->rank, 0);
+        groups[part->group].members++;
+        if (part->rank == 0) {
+            assert_int_equal(part->leader, i);
+            groups[part->group].rate = group_rate(w, p, step, part->group);
+            groups[part->group].failed = prng_uniform(&w->prng) < w->lost;
+        }
+    }
+}
+
 static void play_step(struct world *w, struct perf *p, uint32_t step)
 {
-    double rates[HOSTS_MAX];
-    w->steps++;
+    struct group groups[HOSTS_MAX];
+    bool any = false;
+    find_groups(w, p, step, groups);
     for (uint32_t i = 0; i < w->count; i++) {
-        const struct perf_part *part = &p->parts[(size_t)step * p->count + i];
-        const struct perf_role role = perf_role_of(p, step, i);
-        if (part->group == PERF_NOBODY) {
-            assert_int_equal(role.ranks, 0);
-            continue;
-        }
-        assert_true(part->group < w->count);
-        assert_true(role.ranks >= 2 || p->steps[step].kind == PERF_SEARCH);
-        assert_true(role.rank < role.ranks);
-        assert_int_equal(p->parts[(size_t)step * p->count + role.leader].group, part->group);
-        if (role.rank == 0) {
-            assert_int_equal(role.leader, i);
-            rates[part->group] = group_rate(w, p, step, part->group);
-        }
-    }
-    for (uint32_t i = 0; i < w->count; i++) {
-        const struct perf_part *part = &p->parts[(size_t)step * p->count + i];
+        const struct perf_part *part = part_of(p, step, i);
         if (part->group == PERF_NOBODY) {
             continue;
         }
-        struct perf_result r = {.outcome = w->outcome[i] != 0                 ? w->outcome[i]
-                                           : spoiled(w, p, step, part->group) ? PERF_FAILED
-                                                                              : PERF_DONE,
-                                .rate = rates[part->group]};
+        const struct group *g = &groups[part->group];
+        assert_int_equal(g->members, part->ranks);
+        any = true;
+        struct perf_result r = {
+            .outcome = w->outcome[i] != 0                              ? w->outcome[i]
+                       : spoiled(w, p, step, part->group) || g->failed ? PERF_FAILED
+                                                                       : PERF_DONE,
+            .rate = i == w->liar ? 1e3 : g->rate,
+            .wrong = sends_wrong(w, p, step, part->group) && i != w->wrong ? 7 : 0,
+            .arrivals = PERF_ARRIVALS};
+        for (uint32_t k = 0; k < PERF_ARRIVALS; k++) {
+            r.work[k] = (uint16_t)(100 + prng_below(&w->prng, 50) +
+                                   (i == w->worker && k % 2 == 1 ? 200 : 0));
+        }
         perf_take(p, step, i, &r);
     }
+    assert_true(any);
 }
 
 struct played {
@@ -106,7 +154,7 @@ struct played {
 static void play(struct world *w, struct played *x)
 {
     for (uint32_t i = 0; i < w->count; i++) {
-        x->hosts[i] = (struct perf_host){.nics = w->nics, .there = true};
+        x->hosts[i] = (struct perf_host){.nics = w->nics_of[i], .there = true};
         for (uint32_t n = 0; n < w->nics; n++) {
             x->hosts[i].leaf[n] = (uint16_t)(i * 4 / w->count);
         }
@@ -114,19 +162,28 @@ static void play(struct world *w, struct played *x)
     x->memory = malloc(perf_size(w->count));
     assert_non_null(x->memory);
     assert_int_equal(perf_init(&x->p, x->hosts, w->count, true, x->memory), 0);
+    w->rounds = 0;
     do {
         assert_true(x->p.step_count > 0 && x->p.step_count <= PERF_STEPS_MAX);
         for (uint32_t step = 0; step < x->p.step_count; step++) {
             play_step(w, &x->p, step);
         }
+        w->rounds += x->p.stage == PERF_SEARCHING;
+        assert_true(w->rounds < 64);
     } while (perf_next(&x->p));
 }
 
 static struct world world_of(uint32_t count, uint32_t nics, uint64_t seed)
 {
-    struct world w = {.count = count, .nics = nics, .noise = 0.1};
+    struct world w = {.count = count,
+                      .nics = nics,
+                      .noise = 0.07,
+                      .liar = NOBODY,
+                      .worker = NOBODY,
+                      .wrong = NOBODY};
     prng_init(&w.prng, seed);
     for (uint32_t i = 0; i < count; i++) {
+        w.nics_of[i] = nics;
         for (uint32_t n = 0; n < nics; n++) {
             w.share[i][n] = 1;
         }
@@ -146,16 +203,23 @@ static bool is_named(const struct perf *p, uint32_t host)
     return false;
 }
 
+static const struct perf_nic *nic_of(const struct perf *p, uint32_t host, uint32_t nic)
+{
+    return &p->nic[host * HOST_NIC_MAX + nic];
+}
+
 static void nothing_is_slow(void **state)
 {
-    for (uint32_t count = 2; count <= 64; count += 7) {
+    for (uint32_t count = 2; count <= 64; count++) {
         struct world w = world_of(count, 1 + count % 4, count);
         struct played x;
         play(&w, &x);
         assert_false(x.p.slow);
-        assert_int_equal(x.p.search.named_count, 0);
-        assert_int_equal(x.p.plans, 3);
+        assert_int_equal(w.rounds, 0);
         assert_true(x.p.best > 0);
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(perf_truth_of(&x.p, i), PERF_RIGHT);
+        }
         free(x.memory);
     }
 }
@@ -172,25 +236,53 @@ static void the_slow_host_alone_is_named(void **state)
         assert_int_equal(x.p.search.named_count, 1);
         assert_true(is_named(&x.p, bad));
         assert_true(x.p.named_rate[bad] > 0);
+        for (uint32_t i = 0; i < w.count; i++) {
+            assert_true(i == bad || perf_cleared(&x.p, i));
+        }
         free(x.memory);
     }
 }
 
-/* Its NIC is the one that pairs show, too, and its partners are judged by their others. */
-static void a_slow_nic_is_judged_by_two_partners(void **state)
+/* Of any number of hosts, odd ones too, the slow NIC alone is slow: each of its partners has another one. */
+static void a_slow_nic_is_judged_by_different_partners(void **state)
 {
-    struct world w = world_of(16, 2, 7);
-    struct played x;
-    w.share[5][1] = 0.5;
-    play(&w, &x);
-    for (uint32_t i = 0; i < 16; i++) {
-        for (uint32_t n = 0; n < 2; n++) {
-            const double rate = x.p.pair[i * HOST_NIC_MAX + n];
-            assert_int_equal(x.p.tried[i * HOST_NIC_MAX + n], 2);
-            assert_true(i == 5 && n == 1 ? rate < 0.6 * NIC_RATE : rate > 0.85 * NIC_RATE);
+    for (uint32_t count = 3; count <= 17; count++) {
+        for (uint64_t seed = 1; seed <= 40; seed++) {
+            struct world w = world_of(count, 1 + (uint32_t)(seed % 4), seed);
+            const uint32_t bad = (uint32_t)prng_below(&w.prng, count),
+                           nic = (uint32_t)prng_below(&w.prng, w.nics);
+            struct played x;
+            w.share[bad][nic] = 0.5;
+            play(&w, &x);
+            for (uint32_t i = 0; i < count; i++) {
+                for (uint32_t n = 0; n < w.nics; n++) {
+                    const struct perf_nic *is = nic_of(&x.p, i, n);
+                    assert_true(is->tried >= 2 && is->partners[0] != is->partners[1]);
+                    assert_true(i == bad && n == nic ? is->rate < 0.6 * NIC_RATE
+                                                     : is->rate > 0.9 * NIC_RATE);
+                }
+            }
+            free(x.memory);
         }
     }
-    free(x.memory);
+}
+
+/* Both partners of a NIC are slow: a third one, that is known to be good, tells. */
+static void who_met_two_slow_ones_meets_a_third(void **state)
+{
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct world w = world_of(8 + (uint32_t)(seed % 20), 1 + (uint32_t)(seed % 2), seed);
+        struct played x;
+        const uint32_t one = (uint32_t)prng_below(&w.prng, w.count),
+                       other = (uint32_t)prng_below(&w.prng, w.count);
+        w.share[one][0] = w.share[other][0] = 0.5;
+        play(&w, &x);
+        for (uint32_t i = 0; i < w.count; i++) {
+            const double rate = nic_of(&x.p, i, 0)->rate;
+            assert_true(i == one || i == other ? rate < 0.6 * NIC_RATE : rate > 0.9 * NIC_RATE);
+        }
+        free(x.memory);
+    }
 }
 
 static void two_slow_hosts_and_a_pair(void **state)
@@ -211,7 +303,73 @@ static void two_slow_hosts_and_a_pair(void **state)
     free(x.memory);
 }
 
-/* Whoever has a job, refuses, or is silent is in no ring, and the ring runs without it. */
+/* One in each half of four: partners are those that were well in pairs. */
+static void two_slow_hosts_of_four(void **state)
+{
+    struct world w = world_of(4, 2, 12);
+    struct played x;
+    w.share[0][1] = w.share[2][1] = 0.6;
+    play(&w, &x);
+    assert_int_equal(x.p.search.named_count, 2);
+    assert_true(is_named(&x.p, 0) && is_named(&x.p, 2));
+    free(x.memory);
+}
+
+/* What one host tells of its tests makes nobody slow but itself. */
+static void a_liar_names_nobody(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w = world_of(3 + (uint32_t)(seed % 30), 1 + (uint32_t)(seed % 3), seed);
+        struct played x;
+        w.liar = (uint32_t)prng_below(&w.prng, w.count);
+        play(&w, &x);
+        assert_false(x.p.slow);
+        for (uint32_t i = 0; i < w.count; i++) {
+            for (uint32_t n = 0; n < w.nics; n++) {
+                assert_true(nic_of(&x.p, i, n)->rate > 0.9 * NIC_RATE);
+            }
+        }
+        free(x.memory);
+    }
+}
+
+/* Of a host's own words on how long it worked: the one that works longer is late, and nobody else. */
+static void who_works_longer_is_late(void **state)
+{
+    struct world w = world_of(9, 1, 5);
+    struct played x;
+    w.worker = 4;
+    play(&w, &x);
+    for (uint32_t i = 0; i < w.count; i++) {
+        uint32_t late = 0, of = 0;
+        for (uint32_t row = 0; row < PERF_ROWS; row++) {
+            late += x.p.rows[row * w.count + i].late;
+            of += x.p.rows[row * w.count + i].arrivals;
+        }
+        assert_int_equal(of, PERF_ROWS * PERF_ARRIVALS);
+        assert_int_equal(late, i == 4 ? of / 2 : 0);
+    }
+    free(x.memory);
+}
+
+/* All that a NIC sends is wrong: its partners have wrong values, and it is the one that is not right. */
+static void who_sends_wrong_values_is_known_by_its_partners(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w = world_of(3 + (uint32_t)(seed % 15), 1 + (uint32_t)(seed % 3), seed);
+        struct played x;
+        w.wrong = (uint32_t)prng_below(&w.prng, w.count);
+        w.wrong_nic = (uint32_t)prng_below(&w.prng, w.nics);
+        play(&w, &x);
+        for (uint32_t i = 0; i < w.count; i++) {
+            assert_int_equal(perf_truth_of(&x.p, i), i == w.wrong ? PERF_WRONG : PERF_RIGHT);
+        }
+        assert_int_equal(perf_row_wrong(&x.p, 0), w.count - 1);
+        free(x.memory);
+    }
+}
+
+/* Whoever has a job, or refuses, is in no ring, and the ring runs without it. */
 static void who_takes_no_part_ends_no_other_test(void **state)
 {
     static const uint8_t outcomes[] = {PERF_BUSY, PERF_PREEMPTED, PERF_REFUSED};
@@ -221,11 +379,55 @@ static void who_takes_no_part_ends_no_other_test(void **state)
         w.outcome[4] = outcomes[k];
         play(&w, &x);
         assert_int_equal(x.p.ring_count, 11);
+        assert_false(perf_in_rings(&x.p, 4));
         assert_true(x.p.best > 0);
         assert_false(x.p.slow);
         assert_int_equal(x.p.rows[4].outcome, PERF_NOT_RUN);
         free(x.memory);
     }
+}
+
+/* Fewer NICs than most have: the rings are without it, and with all NICs of the others. One that has more uses as many. */
+static void hosts_with_other_numbers_of_nics(void **state)
+{
+    struct world w = world_of(10, 4, 3);
+    struct played x;
+    for (uint32_t i = 0; i < 10; i++) {
+        w.nics_of[i] = i == 2 ? 1 : i == 7 ? 4 : 3;
+    }
+    play(&w, &x);
+    assert_int_equal(x.p.ring_nics, 3);
+    assert_int_equal(x.p.ring_count, 9);
+    assert_false(perf_in_rings(&x.p, 2));
+    assert_true(perf_in_rings(&x.p, 7));
+    assert_false(x.p.slow);
+    free(x.memory);
+}
+
+/* Tests that did not run, in any stage, name nobody; who is not named after a search is not called well for them. */
+static void tests_that_fail_name_nobody(void **state)
+{
+    uint32_t named = 0;
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        struct world w = world_of(4 + (uint32_t)(seed % 30), 2, seed);
+        const uint32_t bad = (uint32_t)prng_below(&w.prng, w.count);
+        struct played x;
+        w.share[bad][1] = 0.6;
+        w.lost = 0.3;
+        play(&w, &x);
+        for (uint32_t i = 0; i < w.count; i++) {
+            assert_true(i == bad || !is_named(&x.p, i));
+            for (uint32_t n = 0; n < w.nics; n++) {
+                const struct perf_nic *is = nic_of(&x.p, i, n);
+                assert_true((i == bad && n == 1) || is->tried < 2 || is->rate > 0.9 * NIC_RATE ||
+                            is->partners[0] == is->partners[1]);
+            }
+        }
+        assert_true(!x.p.slow || x.p.search.named_count == 1 || !perf_cleared(&x.p, bad));
+        named += x.p.search.named_count;
+        free(x.memory);
+    }
+    assert_true(named > 100);
 }
 
 static void fewer_than_two_are_refused(void **state)
@@ -242,9 +444,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_slow),
         cmocka_unit_test(the_slow_host_alone_is_named),
-        cmocka_unit_test(a_slow_nic_is_judged_by_two_partners),
+        cmocka_unit_test(a_slow_nic_is_judged_by_different_partners),
+        cmocka_unit_test(who_met_two_slow_ones_meets_a_third),
         cmocka_unit_test(two_slow_hosts_and_a_pair),
+        cmocka_unit_test(two_slow_hosts_of_four),
+        cmocka_unit_test(a_liar_names_nobody),
+        cmocka_unit_test(who_works_longer_is_late),
+        cmocka_unit_test(who_sends_wrong_values_is_known_by_its_partners),
         cmocka_unit_test(who_takes_no_part_ends_no_other_test),
+        cmocka_unit_test(hosts_with_other_numbers_of_nics),
+        cmocka_unit_test(tests_that_fail_name_nobody),
         cmocka_unit_test(fewer_than_two_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

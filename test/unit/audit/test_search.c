@@ -18,11 +18,13 @@ struct world {
     uint32_t pair[2];  /* slow only together; equal: none */
     uint32_t spurious; /* a test, by its number from 1: it is slow without a reason */
     uint32_t tested;
+    double lost; /* tests that nothing comes of */
+    struct prng prng;
 };
 
-/* Is the test slow? No member is in two tests of a round, and all are members. */
-static bool slow_of(struct world *w, const struct search *s, const struct search_test *t,
-                    uint8_t *seen)
+/* No member is in two tests of a round, and all are members. One alone can't be tested. */
+static enum search_answer ask(struct world *w, const struct search *s, const struct search_test *t,
+                              uint8_t *seen)
 {
     const struct search_range ranges[] = {t->one, t->other};
     bool slow = ++w->tested == w->spurious, has[2] = {false, false};
@@ -48,20 +50,23 @@ static bool slow_of(struct world *w, const struct search *s, const struct search
         members++;
     }
     assert_true(members > 0);
-    return slow || (w->pair[0] != w->pair[1] && has[0] && has[1]);
+    slow = slow || (w->pair[0] != w->pair[1] && has[0] && has[1]);
+    return members < 2 || (w->lost > 0 && prng_uniform(&w->prng) < w->lost) ? SEARCH_UNKNOWN
+           : slow                                                           ? SEARCH_SLOW
+                                                                            : SEARCH_FAST;
 }
 
 static void play(struct world *w, struct search *s)
 {
     struct search_test tests[2 * SEARCH_SETS_MAX];
-    bool slow[2 * SEARCH_SETS_MAX];
+    uint8_t answers[2 * SEARCH_SETS_MAX];
     uint32_t n;
     while ((n = search_round(s, tests)) > 0) {
         uint8_t seen[MEMBERS_MAX] = {0};
         for (uint32_t i = 0; i < n; i++) {
-            slow[i] = slow_of(w, s, &tests[i], seen);
+            answers[i] = (uint8_t)ask(w, s, &tests[i], seen);
         }
-        search_results(s, tests, slow);
+        search_results(s, tests, answers);
         assert_true(s->rounds < 64);
     }
 }
@@ -85,7 +90,7 @@ static void find(struct world *w, struct search *s)
 
 static void test_one(void **state)
 {
-    static const uint32_t counts[] = {2, 3, 7, 64, 100, 1000, 1024};
+    static const uint32_t counts[] = {4, 5, 7, 64, 100, 1000, 1024};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         for (uint32_t k = 0; k < counts[c]; k += counts[c] / 40 + 1) {
             struct world w = {.count = counts[c], .bad = {k}, .bad_count = 1};
@@ -146,13 +151,97 @@ static void test_not_seen_again(void **state)
     }
 }
 
+static bool is_bad(const struct world *w, uint32_t member)
+{
+    bool bad = false;
+    for (uint32_t k = 0; k < w->bad_count; k++) {
+        bad = bad || member == w->bad[k];
+    }
+    return bad;
+}
+
+/* Tests that did not run are neither fast nor slow: nobody is named for them, and who is not named is not called well. */
+static void test_lost(void **state)
+{
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        struct world w = {.count = 4 + (uint32_t)(seed % 61), .lost = 0.3};
+        struct search s;
+        prng_init(&w.prng, seed);
+        w.bad_count = 1 + (uint32_t)prng_below(&w.prng, 3);
+        for (uint32_t k = 0; k < w.bad_count; k++) {
+            w.bad[k] = (uint32_t)prng_below(&w.prng, w.count);
+        }
+        void *memory = malloc(search_size(w.count));
+        assert_non_null(memory);
+        search_init(&s, w.count, memory);
+        play(&w, &s);
+        uint32_t found = 0;
+        for (uint32_t i = 0; i < s.named_count; i++) {
+            assert_int_equal(s.named[i].with, SEARCH_NONE);
+            assert_true(is_bad(&w, s.named[i].member));
+            found++;
+        }
+        assert_true(found + s.unproven > 0);
+        free(memory);
+    }
+}
+
+/* Of two nobody can be tested without the other one. One in each half of a few: nobody is known to be good, so nobody is
+ * named; nor are the others called well. */
+static void test_no_partner(void **state)
+{
+    struct world w = {.count = 4, .bad = {0, 2}, .bad_count = 2};
+    struct search s;
+    void *memory = malloc(search_size(w.count));
+    assert_non_null(memory);
+    search_init(&s, 2, memory);
+    play(&w, &s);
+    assert_int_equal(s.named_count, 0);
+    assert_int_equal(s.unproven, 2);
+    search_init(&s, w.count, memory);
+    play(&w, &s);
+    assert_int_equal(s.named_count, 0);
+    assert_true(s.unproven > 0);
+    search_init(&s, w.count, memory);
+    search_know_good(&s, 1);
+    search_know_good(&s, 3);
+    play(&w, &s);
+    assert_int_equal(s.named_count, 2);
+    assert_true(is_bad(&w, s.named[0].member) && is_bad(&w, s.named[1].member));
+    free(memory);
+}
+
+/* Who left is nobody's partner, though it is good. */
+static void test_left(void **state)
+{
+    struct world w = {.count = 4, .bad = {0, 2}, .bad_count = 2};
+    struct search s;
+    struct search_test tests[2 * SEARCH_SETS_MAX];
+    void *memory = malloc(search_size(w.count));
+    uint32_t n;
+    assert_non_null(memory);
+    search_init(&s, w.count, memory);
+    search_know_good(&s, 1);
+    search_know_good(&s, 3);
+    search_leave(&s, 3);
+    while ((n = search_round(&s, tests)) > 0) {
+        uint8_t answers[2 * SEARCH_SETS_MAX], seen[MEMBERS_MAX] = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_not_equal(tests[i].partner, 3);
+            answers[i] = (uint8_t)ask(&w, &s, &tests[i], seen);
+        }
+        search_results(&s, tests, answers);
+    }
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),
-        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_not_seen_again),
+        cmocka_unit_test(test_one),  cmocka_unit_test(test_several),
+        cmocka_unit_test(test_pair), cmocka_unit_test(test_not_seen_again),
+        cmocka_unit_test(test_lost), cmocka_unit_test(test_no_partner),
+        cmocka_unit_test(test_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,6 +193,7 @@ bool audit_fleet_now(const struct controller *c, int64_t *ret_ns);
 struct audit_perf_reply {
     Foliot__V1__Perf perf;
     Foliot__V1__PerfStep steps[PERF_STEPS_MAX], *pointers[PERF_STEPS_MAX];
+    uint32_t nics[PERF_STEPS_MAX][HOST_NIC_MAX];
 };
 /* held: the plan that the agent has (Batch.perf). NULL: nothing is asked of it. */
 struct Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *h,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/plain.h"
 #include "service/controller/fleet/fleet.h"
@@ -109,9 +110,12 @@ static int add_hosts(struct controller *c, const struct audit_run *run, struct a
 
 /* ---- plans ---- */
 
-/* A host that refused, or where a job runs, is asked no more. */
-static void begin_plan(const struct controller *c, struct audit_perf *x, int64_t now)
+/* A host that refused, or where a job runs, is asked no more. -EIO: there are no random numbers. */
+static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t now)
 {
+    if (getrandom(x->secret, sizeof(x->secret), 0) != (ssize_t)sizeof(x->secret)) {
+        return -EIO;
+    }
     x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
     x->fleet_version = c->fleet_version;
     x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
@@ -127,6 +131,7 @@ static void begin_plan(const struct controller *c, struct audit_perf *x, int64_t
         mono_add(controller_mono(),
                  span_ns(x->begin_ns - now + (int64_t)x->core.step_count * x->step_ms * NS_PER_MS +
                          PERF_WAIT_NS));
+    return 0;
 }
 
 int audit_perf_new(struct controller *c, const struct audit_run *run, struct audit_perf **ret,
@@ -145,14 +150,17 @@ int audit_perf_new(struct controller *c, const struct audit_run *run, struct aud
         r = perf_init(&x->core, x->hosts, x->count, run->wants_nccl, x->memory);
         words = r < 0 ? "fewer than two hosts can take part" : words;
     }
+    if (r == 0) {
+        x->run = run->id;
+        x->name = (uint64_t)run->id;
+        r = begin_plan(c, x, now);
+        words = r < 0 ? "there are no random numbers" : words;
+    }
     if (r < 0) {
         snprintf(why, AUDIT_WORDS_SIZE, "%s", words);
         audit_perf_free(x);
         return r;
     }
-    x->run = run->id;
-    x->name = (uint64_t)run->id;
-    begin_plan(c, x, now);
     *ret = x;
     return 0;
 }
@@ -170,11 +178,7 @@ bool audit_perf_next(struct controller *c, struct audit_perf *x)
         const uint8_t missing = (uint8_t)perf_missing(&x->core, i);
         x->who[i].outcome = missing > x->who[i].outcome ? missing : x->who[i].outcome;
     }
-    if (!perf_next(&x->core) || !audit_fleet_now(c, &now)) {
-        return false;
-    }
-    begin_plan(c, x, now);
-    return true;
+    return perf_next(&x->core) && audit_fleet_now(c, &now) && begin_plan(c, x, now) == 0;
 }
 
 static uint32_t host_of(const struct audit_perf *x, int64_t id)
@@ -194,19 +198,23 @@ static const struct audit_perf *testing(const struct controller *c)
 }
 
 static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
-                      Foliot__V1__PerfStep *to)
+                      struct audit_perf_reply *memory)
 {
     const struct perf_step *s = &x->core.steps[step];
-    const struct perf_role role = perf_role_of(&x->core, step, host);
-    const uint32_t nic = s->nic != PERF_NOBODY ? s->nic : 0;
+    const struct perf_part *part = perf_part_of(&x->core, step, host);
+    Foliot__V1__PerfStep *to = &memory->steps[step];
+    const uint32_t first = s->nic != PERF_NOBODY ? s->nic : 0;
     foliot__v1__perf_step__init(to);
-    to->rank = role.rank;
-    to->ranks = role.ranks;
-    if (role.ranks > 0) {
-        to->leader = x->who[role.leader].nics[nic];
+    to->rank = part->rank;
+    to->ranks = part->ranks;
+    if (part->ranks > 0) {
+        to->leader = x->who[part->leader].nics[first];
         to->port = PERF_PORT + step % 16; /* the one before may still be closing */
         to->lanes = s->lanes;
-        to->nic = s->nic != PERF_NOBODY ? x->who[host].nics[nic] + 1 : 0;
+        to->nics = memory->nics[step];
+        for (; to->n_nics < s->nics; to->n_nics++) {
+            to->nics[to->n_nics] = x->who[host].nics[first + to->n_nics];
+        }
     }
 }
 
@@ -222,13 +230,15 @@ Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *
     memory->perf.audit = x->name;
     if (held != x->name) {
         for (uint32_t step = 0; step < x->core.step_count; step++) {
-            fill_step(x, step, host, &memory->steps[step]);
+            fill_step(x, step, host, memory);
             memory->pointers[step] = &memory->steps[step];
         }
         memory->perf.fleet_version = x->fleet_version;
         memory->perf.begin_ns = (uint64_t)x->begin_ns;
         memory->perf.step_ms = x->step_ms;
         memory->perf.timed_ms = PERF_TIMED_MS;
+        memory->perf.secret =
+            (ProtobufCBinaryData){sizeof(x->secret), (uint8_t *)(uintptr_t)x->secret};
         memory->perf.n_steps = x->core.step_count;
         memory->perf.steps = memory->pointers;
     }
@@ -261,9 +271,11 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
                             .runs = row->runs,
                             .spread = row->spread,
                             .wrong = row->wrong,
-                            .init_ms = row->init_ms,
-                            .late = row->late,
-                            .arrivals = row->arrivals};
+                            .init_ms = row->init_ms};
+    for (; r.arrivals < PERF_ARRIVALS && r.arrivals < row->n_work; r.arrivals++) {
+        const uint32_t work = row->work[r.arrivals];
+        r.work[r.arrivals] = (uint16_t)(work < UINT16_MAX ? work : UINT16_MAX);
+    }
     plain_text(row->network, r.network, sizeof(r.network));
     plain_text(row->words, r.words, sizeof(r.words));
     if (r.words[0] != 0) {

@@ -32,6 +32,7 @@ struct audit_perf {
     int64_t run;
     uint64_t name; /* of the present plan */
     uint64_t fleet_version;
+    uint8_t secret[16]; /* of this plan: ranks know each other by it */
     int64_t begin_ns;
     uint32_t step_ms;
     struct perf core;

@@ -4,12 +4,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/audit/fact.h"
 #include "platform/json/json.h"
 #include "service/controller/audit/perf.h"
 
-enum { FACTS_MOST = 96, TEXT_SIZE = 6144 };
+enum { FACTS_MOST = 96, TEXT_SIZE = 8192 };
 
 static void add(struct audit_perf_host *w, enum fact_id id, const char *subject, const char *format,
                 ...) __attribute__((format(printf, 4, 5)));
@@ -33,48 +34,122 @@ static void add(struct audit_perf_host *w, enum fact_id id, const char *subject,
                                               .source = "this audit's tests"};
 }
 
-static double pair_of(const struct perf *p, uint32_t host, uint32_t nic)
+/* There is none, and why: "failed: no connections". A check of it is unknown, and never one that nobody asked for. */
+static void add_missing(struct audit_perf_host *w, enum fact_id id, const char *subject,
+                        const char *why)
 {
-    return p->pair[(size_t)host * HOST_NIC_MAX + nic];
+    if (w->fact_count < FACTS_MOST) {
+        w->facts[w->fact_count++] = (struct fact){.id = (uint16_t)id,
+                                                  .state = FACT_TIMEOUT,
+                                                  .subject = subject,
+                                                  .value = why,
+                                                  .source = "this audit's tests"};
+    }
 }
 
-/* Each NIC by the better of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. */
-static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_host *w)
+/* Kept with the host's texts. */
+static const char *keep(struct audit_perf_host *w, const char *outcome, const char *words)
+{
+    char *text = w->text + w->text_used;
+    if (w->text_used + AUDIT_WORDS_SIZE + 32 > TEXT_SIZE) {
+        return outcome;
+    }
+    const int size =
+        snprintf(text, AUDIT_WORDS_SIZE + 32, words[0] != 0 ? "%s: %s" : "%s", outcome, words);
+    w->text_used += (size_t)size + 1;
+    return text;
+}
+
+/* What the whole of it came to. */
+static const char *outcome_of(const struct audit_perf *x, uint32_t host)
+{
+    return x->hosts[host].there ? perf_outcome_name((enum perf_outcome)x->who[host].outcome)
+                                : "silent";
+}
+
+/* Each NIC by the best of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. A NIC that only one
+ * partner told of, and that looks slow, may be as good as any: the host is then not judged. */
+static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                      const char *outcome)
 {
     double least = -1;
-    uint32_t runs = 0;
+    uint32_t runs = 0, unsure = 0;
     for (uint32_t nic = 0; nic < w->nic_count; nic++) {
-        const double rate = pair_of(p, host, nic);
-        if (rate >= 0) {
-            runs += p->tried[(size_t)host * HOST_NIC_MAX + nic];
-            least = least < 0 || rate < least ? rate : least;
+        const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
+        if (n->rate >= 0) {
+            runs += n->tried;
+            unsure += n->tried < 2 && n->rate < PERF_AGAIN * p->usual[nic];
+            least = least < 0 || n->rate < least ? n->rate : least;
             add(w, FACT_PERF_NIC, w->names[nic], "%.3f of %.3f Gbit/s with %u partners",
-                rate * 8e-9, p->usual[nic] * 8e-9, p->tried[(size_t)host * HOST_NIC_MAX + nic]);
+                n->rate * 8e-9, p->usual[nic] * 8e-9, n->tried);
+        } else {
+            add_missing(w, FACT_PERF_NIC, w->names[nic], outcome);
+            unsure++;
         }
     }
-    if (least >= 0) {
+    if (unsure == 0 && least >= 0) {
         add(w, FACT_TEST_RATE, "pair_bw", "%lld", llround(least * 8e-6));
         add(w, FACT_TEST_RUNS, "pair_bw", "%u", runs);
+    } else {
+        add_missing(w, FACT_TEST_RATE, "pair_bw",
+                    least >= 0 && strcmp(outcome, "done") == 0
+                        ? "failed: one partner alone told of a NIC"
+                        : outcome);
     }
 }
 
-static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct audit_perf_host *w)
+static void add_truth(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                      const char *outcome)
+{
+    const enum perf_truth truth = perf_truth_of(p, host);
+    uint32_t wrong = 0;
+    for (uint32_t nic = 0; nic < w->nic_count; nic++) {
+        wrong += p->nic[(size_t)host * HOST_NIC_MAX + nic].wrong;
+    }
+    if (truth == PERF_RIGHT || truth == PERF_WRONG) {
+        add(w, FACT_TEST_WRONG, "pairs", "%u", truth == PERF_WRONG ? wrong : 0);
+    } else {
+        add_missing(w, FACT_TEST_WRONG, "pairs",
+                    truth == PERF_UNSURE ? "failed: wrong values beside one partner, and no other"
+                                         : outcome);
+    }
+}
+
+static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct audit_perf_host *w,
+                    const char *outcome)
 {
     static const char *const names[PERF_ROWS] = {"allreduce-q1",  "allreduce-q2",  "allreduce-q4",
                                                  "allreduce-q8",  "allreduce-q1h", "allreduce-q2h",
                                                  "allreduce-q4h", "allreduce-q8h"};
+    static const enum fact_id ids[] = {FACT_TEST_RATE,  FACT_TEST_RUNS,    FACT_TEST_SPREAD,
+                                       FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
     const struct perf_result *r = &p->rows[(size_t)row * p->count + host];
-    if (r->outcome == PERF_DONE) {
-        add(w, FACT_TEST_RATE, names[row], "%lld", llround(r->rate * 1e-6));
-        add(w, FACT_TEST_RUNS, names[row], "%u", r->runs);
-        add(w, FACT_TEST_SPREAD, names[row], "%u", r->spread);
+    if (r->outcome != PERF_DONE) {
+        const char *why = r->outcome != PERF_NOT_RUN
+                              ? keep(w, perf_outcome_name((enum perf_outcome)r->outcome), r->words)
+                          : strcmp(outcome, "done") != 0 ? outcome
+                          : p->ring_count < 2 ? "not-run: fewer than two hosts could take part"
+                                              : "not-run: it has fewer NICs than most hosts";
+        for (size_t k = 0; k < sizeof(ids) / sizeof(ids[0]); k++) {
+            add_missing(w, ids[k], names[row], why);
+        }
+        return;
+    }
+    add(w, FACT_TEST_RATE, names[row], "%lld", llround(r->rate * 1e-6));
+    add(w, FACT_TEST_RUNS, names[row], "%u", r->runs);
+    add(w, FACT_TEST_SPREAD, names[row], "%u", r->spread);
+    add(w, FACT_TEST_NETWORK, names[row], "%s", r->network[0] != 0 ? r->network : "none");
+    add(w, FACT_TEST_INIT, names[row], "%u", r->init_ms);
+    if (r->wrong == 0 || perf_row_wrong(p, row) == 1) {
         add(w, FACT_TEST_WRONG, names[row], "%llu", (unsigned long long)r->wrong);
-        add(w, FACT_TEST_NETWORK, names[row], "%s", r->network[0] != 0 ? r->network : "none");
-        add(w, FACT_TEST_INIT, names[row], "%u", r->init_ms);
+    } else {
+        add_missing(w, FACT_TEST_WRONG, names[row],
+                    "failed: several hosts have wrong values; whose they are, pairs tell");
     }
 }
 
-static void add_late(const struct perf *p, uint32_t host, struct audit_perf_host *w)
+static void add_late(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                     const char *outcome)
 {
     uint32_t late = 0, arrivals = 0;
     for (uint32_t row = 0; row < PERF_ROWS; row++) {
@@ -84,12 +159,16 @@ static void add_late(const struct perf *p, uint32_t host, struct audit_perf_host
             arrivals += r->arrivals;
         }
     }
-    if (arrivals > 0) {
+    if (arrivals > 0 && p->ring_count > 2) {
         add(w, FACT_PERF_LATE, "", "%u of %u", late, arrivals);
+    } else {
+        add_missing(w, FACT_PERF_LATE, "",
+                    strcmp(outcome, "done") != 0 ? outcome : "not-run: no test of three hosts");
     }
 }
 
-static void add_search(const struct audit_perf *x, uint32_t host, struct audit_perf_host *w)
+static void add_search(const struct audit_perf *x, uint32_t host, struct audit_perf_host *w,
+                       const char *outcome)
 {
     const struct perf *p = &x->core;
     const double best = p->best * 1e-9, expected = p->expected * 1e-9;
@@ -106,14 +185,17 @@ static void add_search(const struct audit_perf *x, uint32_t host, struct audit_p
             return;
         }
     }
-    if (p->best < 0) {
+    if (p->best < 0 || !perf_in_rings(p, host)) {
+        add_missing(w, FACT_PERF_SEARCH, "",
+                    strcmp(outcome, "done") != 0 ? outcome : "not-run: it was in no ring");
         return;
     }
+    const bool unproven = !p->searched || p->search.unproven > 0 || p->search.full;
     add(w, FACT_PERF_SEARCH, "", "%s %.3f of %.3f GB/s",
-        !p->slow                          ? "well"
-        : !p->searched || p->unproven > 0 ? "unfinished"
-        : p->search.named_count == 0      ? "nobody"
-                                          : "others",
+        !p->slow                                  ? "well"
+        : unproven && !perf_cleared(p, host)      ? "unfinished"
+        : p->search.named_count == 0 && !unproven ? "nobody"
+                                                  : "others",
         best, expected);
 }
 
@@ -125,16 +207,16 @@ static int judge_host(struct audit_perf *x, uint32_t host)
     if (w->facts == NULL || w->text == NULL) {
         return -ENOMEM;
     }
-    const char *name = perf_outcome_name((enum perf_outcome)w->outcome);
-    add(w, FACT_PERF, "", w->note[0] != 0 ? "%s: %s" : "%s", x->hosts[host].there ? name : "silent",
-        w->note);
-    add_pairs(&x->core, host, w);
+    const char *outcome = keep(w, outcome_of(x, host), w->note);
+    add(w, FACT_PERF, "", "%s", outcome);
+    add_pairs(&x->core, host, w, outcome);
     if (x->core.wants_rings) {
+        add_truth(&x->core, host, w, outcome);
         for (uint32_t row = 0; row < PERF_ROWS; row++) {
-            add_row(&x->core, host, row, w);
+            add_row(&x->core, host, row, w, outcome);
         }
-        add_late(&x->core, host, w);
-        add_search(x, host, w);
+        add_late(&x->core, host, w, outcome);
+        add_search(x, host, w, outcome);
     }
     return 0;
 }
@@ -213,9 +295,9 @@ void audit_perf_write(const struct audit_perf *x, struct json_writer *j)
 {
     const struct perf *p = &x->core;
     json_put_object(j, "tests");
-    json_put_int_if(j, "expected", p->plans > 1, llround(p->expected));
+    json_put_int_if(j, "expected", p->stage > PERF_PAIRS_AGAIN, llround(p->expected));
     json_put_array(j, "rows");
-    for (uint32_t row = 0; p->wants_rings && p->plans > 2 && row < PERF_ROWS; row++) {
+    for (uint32_t row = 0; p->wants_rings && p->stage >= PERF_RINGS && row < PERF_ROWS; row++) {
         write_row(x, row, j);
     }
     json_put_end(j);

@@ -1,5 +1,6 @@
 /* quota.c: ceilings of one report, and what one host may have stored. */
 #include "service/controller/fleet/quota.h"
+#include "core/audit/perf.h"
 #include "service/controller/controller.h"
 #include "service/controller/job/job.h"
 
@@ -29,6 +30,7 @@ static const struct message_ceiling ceilings[] = {
     {&foliot__v1__matrix_row__descriptor, "sent", 0, AUDIT_ROUNDS_MAX},
     {&foliot__v1__matrix_row__descriptor, "heard", 0, AUDIT_ROUNDS_MAX},
     {&foliot__v1__matrix_row__descriptor, "delay", 0, 2 * AUDIT_ROUNDS_MAX},
+    {&foliot__v1__perf_row__descriptor, "work", PERF_ARRIVALS, 0},
     {&foliot__v1__sheet_part__descriptor, "body", 0, AUDIT_PART_MAX},
     {&foliot__v1__path_table__descriptor, "local", PATHS, 0},
     {&foliot__v1__path_table__descriptor, "peer", PATHS, 0},

@@ -1,0 +1,201 @@
+/* perf_result.c: what hosts tell of their tests, and what it amounts to. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/audit/perf_internal.h"
+#include "stats/sample.h"
+
+#define WORK_NS 10000 /* unit of perf_result.work */
+
+enum perf_outcome perf_missing(const struct perf *p, uint32_t host)
+{
+    enum perf_outcome worst = PERF_NOT_RUN;
+    for (uint32_t step = 0; step < p->step_count; step++) {
+        const enum perf_outcome is = (enum perf_outcome)perf_result_at(p, step, host)->outcome;
+        worst = is > worst ? is : worst;
+    }
+    return worst;
+}
+
+/* It would end the tests of all others. */
+void perf_find_gone(struct perf *p)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const enum perf_outcome missing = perf_missing(p, i);
+        p->gone[i] = p->gone[i] || missing == PERF_REFUSED || missing == PERF_BUSY ||
+                     missing == PERF_PREEMPTED;
+    }
+}
+
+/* Of a group: done only if all of its members are. Its rate is the one in the middle of what they tell, of two the better: a
+ * group that is slow is so for all. */
+struct group {
+    uint8_t outcome;
+    double rate;
+    uint32_t count, wrong; /* members; with wrong values */
+};
+
+static struct group group_of(struct perf *p, uint32_t step, uint32_t group)
+{
+    struct group g = {.outcome = PERF_NOT_RUN};
+    double *rates = p->scratch;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct perf_result *r = perf_result_at(p, step, i);
+        if (perf_part_of(p, step, i)->group == group) {
+            rates[g.count++] = r->rate;
+            g.wrong += r->wrong > 0;
+            g.outcome = r->outcome > g.outcome ? r->outcome : g.outcome;
+        }
+    }
+    sample_sort(rates, g.count);
+    g.rate = g.outcome == PERF_DONE ? rates[g.count / 2] : -1;
+    return g;
+}
+
+/* ---- pairs ---- */
+
+static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
+{
+    const struct perf_result *of[2] = {perf_result_at(p, step, a), perf_result_at(p, step, b)};
+    const uint32_t hosts[2] = {a, b};
+    if (of[0]->outcome != PERF_DONE || of[1]->outcome != PERF_DONE) {
+        return;
+    }
+    const double rate = of[0]->rate > of[1]->rate ? of[0]->rate : of[1]->rate;
+    for (int k = 0; k < 2; k++) {
+        struct perf_nic *nic = perf_nic_at(p, hosts[k], p->steps[step].nic);
+        if (nic->tried < PERF_PARTNERS) {
+            nic->partners[nic->tried++] = hosts[1 - k];
+            nic->rate = rate > nic->rate ? rate : nic->rate;
+            nic->wrong += of[0]->wrong > 0 || of[1]->wrong > 0;
+        }
+    }
+}
+
+/* The middle of all NICs of that place at their hosts. */
+static void find_usual(struct perf *p, uint32_t nic)
+{
+    double *rates = p->scratch;
+    size_t n = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const double rate = perf_nic_at(p, i, nic)->rate;
+        if (rate >= 0) {
+            rates[n++] = rate;
+        }
+    }
+    sample_sort(rates, n);
+    p->usual[nic] = n > 0 ? sample_median(rates, n) : -1;
+}
+
+void perf_take_pairs(struct perf *p)
+{
+    for (uint32_t step = 0; step < p->step_count; step++) {
+        for (uint32_t i = 0; i < p->count; i++) {
+            const struct perf_part *part = perf_part_of(p, step, i);
+            if (part->ranks == 2 && part->rank == 1) {
+                take_pair(p, step, part->leader, i);
+            }
+        }
+    }
+    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+        find_usual(p, nic);
+    }
+}
+
+enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
+{
+    enum perf_truth worst = PERF_UNTRIED;
+    for (uint32_t k = 0; k < HOST_NIC_MAX; k++) {
+        const struct perf_nic *nic = perf_nic_at(p, host, k);
+        const enum perf_truth is = nic->tried == 0           ? PERF_UNTRIED
+                                   : nic->wrong < nic->tried ? PERF_RIGHT
+                                   : nic->tried > 1          ? PERF_WRONG
+                                                             : PERF_UNSURE;
+        worst = worst == PERF_WRONG || (is != PERF_WRONG && worst > is) ? worst : is;
+    }
+    return worst;
+}
+
+/* ---- rings ---- */
+
+static void take_row(struct perf *p, uint32_t step, const struct group *all)
+{
+    const uint32_t row = p->steps[step].row;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct perf_result *to = &p->rows[(size_t)row * p->count + i];
+        *to = *perf_result_at(p, step, i);
+        to->late = 0;
+        if (to->outcome == PERF_DONE && all->outcome != PERF_DONE) {
+            to->outcome = PERF_FAILED;
+            snprintf(to->words, sizeof(to->words), "a test beside it: %s",
+                     perf_outcome_name((enum perf_outcome)all->outcome));
+        } else if (to->outcome == PERF_DONE) {
+            to->rate = all->rate; /* one figure of all */
+        }
+    }
+    if (all->outcome == PERF_DONE && all->rate > p->best) {
+        p->best = all->rate;
+        p->best_row = row;
+    }
+}
+
+/* Whose work before a meeting was the longest of all, and longer by more than is chance than that in the middle. Of fewer than
+ * three nobody is late. */
+static void find_late(struct perf *p, uint32_t row, uint32_t meeting)
+{
+    struct perf_result *rows = &p->rows[(size_t)row * p->count];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        if (rows[i].outcome == PERF_DONE && meeting < rows[i].arrivals) {
+            p->scratch[count++] = rows[i].work[meeting];
+        }
+    }
+    sample_sort(p->scratch, count);
+    if (count < 3 || (p->scratch[count - 1] - p->scratch[count / 2]) * WORK_NS <= PERF_LATE_NS) {
+        return;
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        rows[i].late += rows[i].outcome == PERF_DONE && meeting < rows[i].arrivals &&
+                        rows[i].work[meeting] == p->scratch[count - 1];
+    }
+}
+
+void perf_take_rings(struct perf *p)
+{
+    for (uint32_t step = 0; step < p->step_count; step++) {
+        const struct group all = group_of(p, step, 0);
+        take_row(p, step, &all);
+        for (uint32_t k = 0; k < PERF_ARRIVALS; k++) {
+            find_late(p, p->steps[step].row, k);
+        }
+    }
+    p->slow = p->best >= 0 && p->best < PERF_SLOW * p->expected;
+}
+
+uint32_t perf_row_wrong(const struct perf *p, uint32_t row)
+{
+    uint32_t hosts = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct perf_result *r = &p->rows[(size_t)row * p->count + i];
+        hosts += r->outcome == PERF_DONE && r->wrong > 0;
+    }
+    return hosts;
+}
+
+/* ---- the search ---- */
+
+void perf_take_search(struct perf *p)
+{
+    uint8_t answers[2 * SEARCH_SETS_MAX];
+    for (uint32_t g = 0; g < p->test_count; g++) {
+        const struct search_test *t = &p->tests[g];
+        const struct group is = group_of(p, 0, g);
+        answers[g] = is.outcome != PERF_DONE             ? SEARCH_UNKNOWN
+                     : is.rate < PERF_SLOW * p->expected ? SEARCH_SLOW
+                                                         : SEARCH_FAST;
+        if (answers[g] == SEARCH_SLOW && t->one.count == 1 && t->other.count == 0) {
+            p->named_rate[p->ring[1][p->search.order[t->one.first]]] = is.rate;
+        }
+    }
+    search_results(&p->search, p->tests, answers);
+}

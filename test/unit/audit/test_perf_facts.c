@@ -1,0 +1,262 @@
+/* test_perf_facts.c: what an audit's tests came to, as checks of each host: a test that failed passes nothing and is no skip,
+ * what one host tells fails no other one, and these results come before those of files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/audit/gate.h"
+#include "service/audit/sheet.h"
+#include "service/controller/audit/perf.h"
+
+enum { HOSTS = 6, RESULTS = 4096, NIC_RATE = 25000000 };
+
+struct world {
+    struct audit_perf x;
+    struct perf_host hosts[HOSTS];
+    struct audit_perf_host who[HOSTS];
+    struct sheet *sheets[HOSTS];
+    struct audit audit;
+    struct sheet judged[HOSTS];
+    uint8_t ring_outcome[HOSTS], pair_outcome[HOSTS]; /* 0: done */
+    bool wrong[HOSTS];                                /* what it gets in rings */
+    uint32_t sender;                                  /* its partners in pairs have wrong values */
+};
+
+static void play(struct world *w, bool rings)
+{
+    w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        w->hosts[i] = (struct perf_host){.nics = 1, .there = true};
+        w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = 1, .names = {"eth0"}};
+    }
+    w->x.memory = malloc(perf_size(HOSTS));
+    assert_int_equal(perf_init(&w->x.core, w->hosts, HOSTS, rings, w->x.memory), 0);
+    struct perf *p = &w->x.core;
+    do {
+        for (uint32_t step = 0; step < p->step_count; step++) {
+            for (uint32_t i = 0; i < HOSTS; i++) {
+                const struct perf_part *part = perf_part_of(p, step, i);
+                const bool pair = p->steps[step].kind == PERF_PAIR;
+                if (part->ranks == 0) {
+                    continue;
+                }
+                const uint8_t outcome = pair ? w->pair_outcome[i] : w->ring_outcome[i];
+                const bool beside = pair && w->sender < HOSTS && w->sender != i &&
+                                    perf_part_of(p, step, w->sender)->group == part->group;
+                struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
+                                        .rate = NIC_RATE,
+                                        .runs = 5,
+                                        .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
+                                        .network = "foliot",
+                                        .arrivals = PERF_ARRIVALS};
+                snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
+                perf_take(p, step, i, &r);
+            }
+        }
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            const uint8_t missing = (uint8_t)perf_missing(p, i);
+            w->who[i].outcome = missing > w->who[i].outcome ? missing : w->who[i].outcome;
+        }
+    } while (perf_next(p));
+    assert_int_equal(audit_perf_judge(&w->x), 0);
+}
+
+static void judge(struct world *w)
+{
+    static const struct fact facts[] = {
+        {FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", "/sys/class/dmi/id/product_name"},
+        {FACT_OS_UPTIME, FACT_VALUE, "", "99999", "/proc/uptime"},
+        {FACT_TEST, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
+        {FACT_TEST_INIT, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
+        {FACT_TEST_WRONG, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
+        {FACT_TEST_NETWORK, FACT_ABSENT, "", "", "/var/lib/foliot/tests"}};
+    enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        struct sheet own = {.facts = calloc(1, sizeof(struct fact)), .host = "host"};
+        assert_int_equal(audit_perf_facts(&w->x, i + 1, &own), 0);
+        own.facts = realloc(own.facts, (own.count + COUNT) * sizeof(struct fact));
+        memcpy(own.facts + own.count, facts, sizeof(facts));
+        own.count += COUNT;
+        own.capacity = own.count;
+        sheet_finish(&own);
+        w->judged[i] = own;
+    }
+    w->audit = (struct audit){.sheets = w->judged,
+                              .sheet_count = HOSTS,
+                              .settings = &audit_usual,
+                              .results = calloc(RESULTS, sizeof(struct audit_result)),
+                              .capacity = RESULTS,
+                              .items = calloc(RESULTS, audit_item_size()),
+                              .item_capacity = RESULTS,
+                              .text = malloc(1 << 20),
+                              .text_size = 1 << 20};
+    assert_int_equal(audit_judge(&w->audit), 0);
+}
+
+static void done(struct world *w)
+{
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        free(w->judged[i].facts);
+        free(w->who[i].facts);
+        free(w->who[i].text);
+    }
+    free(w->audit.results);
+    free(w->audit.items);
+    free(w->audit.text);
+    free(w->x.memory);
+}
+
+/* Of all subjects of the check at the host the worst. */
+static const struct audit_result *worst(const struct world *w, const char *check, uint32_t host)
+{
+    const struct audit_result *found = NULL;
+    for (uint32_t i = 0; i < w->audit.count; i++) {
+        const struct audit_result *r = &w->audit.results[i];
+        if (strcmp(r->check->id, check) == 0 && r->sheet == host &&
+            (found == NULL || r->status < found->status)) {
+            found = r;
+        }
+    }
+    assert_non_null(found);
+    return found;
+}
+
+static const char *const of_tests[] = {
+    "be.bw.pair",     "nccl.init",      "nccl.transport", "nccl.correct",   "nccl.repeat",
+    "nccl.busbw.q1",  "nccl.busbw.q2",  "nccl.busbw.q4",  "nccl.busbw.q8",  "nccl.busbw.q1h",
+    "nccl.busbw.q2h", "nccl.busbw.q4h", "nccl.busbw.q8h", "nccl.straggler", "nccl.bisect"};
+enum { CHECKS = sizeof(of_tests) / sizeof(of_tests[0]) };
+
+static void all_is_well(void **state)
+{
+    struct world w = {.sender = HOSTS};
+    play(&w, true);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        for (size_t k = 0; k < CHECKS; k++) {
+            if (worst(&w, of_tests[k], i)->status != AUDIT_PASS) {
+                fail_msg("%s of %u: %s", of_tests[k], i,
+                         audit_status_name(worst(&w, of_tests[k], i)->status));
+            }
+        }
+    }
+    done(&w);
+}
+
+/* Whatever a test failed by: what it would have shown is unknown for all that were in it, with the reason. */
+static void what_failed_is_unknown(void **state)
+{
+    static const struct {
+        uint8_t outcome;
+        enum audit_reason reason;
+    } cases[] = {{PERF_FAILED, REASON_NOT_RUN},
+                 {PERF_SILENT, REASON_TIMEOUT},
+                 {PERF_REFUSED, REASON_NOT_RUN},
+                 {PERF_BUSY, REASON_BUSY},
+                 {PERF_PREEMPTED, REASON_PREEMPTED}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS, .ring_outcome = {[2] = cases[c].outcome}};
+        play(&w, true);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            for (size_t k = 1; k < CHECKS; k++) {
+                const struct audit_result *r = worst(&w, of_tests[k], i);
+                assert_int_equal(r->status, AUDIT_UNKNOWN);
+                assert_true(r->note[0] != '\0');
+                if (i == 2) {
+                    assert_int_equal(r->reason, cases[c].reason);
+                }
+            }
+            assert_int_equal(worst(&w, "be.bw.pair", i)->status, AUDIT_PASS);
+        }
+        done(&w);
+    }
+}
+
+/* The one that took no part is unknown, and the others' tests ran. */
+static void who_is_busy_is_unknown_alone(void **state)
+{
+    struct world w = {.sender = HOSTS, .pair_outcome = {[4] = PERF_BUSY}};
+    play(&w, true);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        for (size_t k = 0; k < CHECKS; k++) {
+            const struct audit_result *r = worst(&w, of_tests[k], i);
+            if (i == 4) {
+                assert_int_equal(r->status, AUDIT_UNKNOWN);
+                assert_int_equal(r->reason, REASON_BUSY);
+            } else {
+                assert_int_equal(r->status, AUDIT_PASS);
+            }
+        }
+    }
+    done(&w);
+}
+
+/* Tests of pairs alone tell nothing of collectives, and hold no host back for them. */
+static void collectives_that_nobody_asked_for_are_skips(void **state)
+{
+    struct world w = {.sender = HOSTS, .pair_outcome = {[1] = PERF_FAILED}};
+    play(&w, false);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        for (size_t k = 1; k < CHECKS; k++) {
+            assert_int_equal(worst(&w, of_tests[k], i)->status, AUDIT_SKIP);
+        }
+    }
+    assert_int_equal(worst(&w, "be.bw.pair", 1)->status, AUDIT_UNKNOWN);
+    done(&w);
+}
+
+/* Wrong values in a ring are somebody's, and it isn't known whose; pairs tell. One that has them alone has them by itself. */
+static void wrong_values(void **state)
+{
+    struct world w = {.sender = 3, .wrong = {true, true, false, true, true, true}};
+    play(&w, true);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        const struct audit_result *r = worst(&w, "nccl.correct", i);
+        assert_int_equal(r->status, i == 3 ? AUDIT_FAIL : i == 2 ? AUDIT_PASS : AUDIT_UNKNOWN);
+    }
+    done(&w);
+    w = (struct world){.sender = HOSTS, .wrong = {[5] = true}};
+    play(&w, true);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "nccl.correct", i)->status, i == 5 ? AUDIT_FAIL : AUDIT_PASS);
+    }
+    done(&w);
+}
+
+/* Of two facts with one name the first that was added is kept, wherever their texts lie. */
+static void the_first_of_two_facts_is_kept(void **state)
+{
+    char text[2][16] = {"pair_bw", "pair_bw"};
+    for (int k = 0; k < 2; k++) {
+        struct fact facts[2] = {{FACT_TEST_RATE, FACT_VALUE, text[k], "1", "this audit's tests"},
+                                {FACT_TEST_RATE, FACT_VALUE, text[1 - k], "2", "a file"}};
+        struct sheet s = {.facts = facts, .count = 2, .capacity = 2};
+        sheet_finish(&s);
+        assert_int_equal(s.count, 1);
+        assert_string_equal(s.facts[0].value, "1");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_is_well),
+        cmocka_unit_test(what_failed_is_unknown),
+        cmocka_unit_test(who_is_busy_is_unknown_alone),
+        cmocka_unit_test(collectives_that_nobody_asked_for_are_skips),
+        cmocka_unit_test(wrong_values),
+        cmocka_unit_test(the_first_of_two_facts_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

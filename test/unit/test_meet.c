@@ -1,0 +1,206 @@
+/* test_meet.c: how ranks of `foliot perf` meet: strangers and those with another secret are turned away and hold nobody up; sums
+ * and letters come to whom they are for. Ranks are threads here, over TCP on loopback. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "app/perf/perf.h"
+
+enum { RANKS = 5, TIMEOUT_S = 20 };
+
+static char where[64];
+static struct sockaddr_in address;
+
+/* A port that is free now. */
+static void find_port(void)
+{
+    socklen_t size = sizeof(address);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    close(fd);
+    snprintf(where, sizeof(where), "127.0.0.1:%d", ntohs(address.sin_port));
+}
+
+struct member {
+    int rank, r, timeout_s;
+    uint8_t secret[MEET_SECRET_SIZE];
+    struct meet meet;
+    void (*work)(struct member *);
+    pthread_t thread;
+};
+
+static void *run(void *context)
+{
+    struct member *m = context;
+    m->r = meet_open(&m->meet, where, m->rank, RANKS, m->timeout_s, m->secret);
+    if (m->r == 0 && m->work != NULL) {
+        m->work(m);
+    }
+    return NULL;
+}
+
+static void begin(struct member *members, void (*work)(struct member *))
+{
+    for (int i = 0; i < RANKS; i++) {
+        members[i] = (struct member){.rank = i, .timeout_s = TIMEOUT_S, .work = work};
+        memset(members[i].secret, 7, sizeof(members[i].secret));
+    }
+}
+
+static void start(struct member *m)
+{
+    assert_int_equal(pthread_create(&m->thread, NULL, run, m), 0);
+}
+
+static void end(struct member *m)
+{
+    pthread_join(m->thread, NULL);
+    meet_close(&m->meet);
+}
+
+static void sums(struct member *m)
+{
+    const double mine[2] = {m->rank, -m->rank};
+    double sum[2], max[2];
+    m->r = meet_sum(&m->meet, mine, 2, sum, max);
+    m->r = m->r < 0                                                                  ? m->r
+           : sum[0] == RANKS * (RANKS - 1) / 2 && max[0] == RANKS - 1 && max[1] == 0 ? 0
+                                                                                     : -1;
+    m->r = m->r < 0 ? m->r : meet_barrier(&m->meet);
+}
+
+/* To the next rank on two channels, and from every rank to rank 0. */
+static void letters(struct member *m)
+{
+    struct meet_letter out[3] = {{.to = (m->rank + 1) % RANKS, .channel = 0},
+                                 {.to = (m->rank + 1) % RANKS, .channel = 1},
+                                 {.to = 0, .channel = 2}},
+                       in[2 + RANKS];
+    const int expected = m->rank == 0 ? 2 + RANKS : 2, before = (m->rank + RANKS - 1) % RANKS;
+    int right = 0;
+    for (int i = 0; i < 3; i++) {
+        snprintf(out[i].handle, sizeof(out[i].handle), "%d/%d", m->rank, i);
+    }
+    m->r = meet_post(&m->meet, out, 3, in, expected);
+    for (int i = 0; m->r == 0 && i < expected; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%d/%d", in[i].from, in[i].channel);
+        right += strcmp(text, in[i].handle) == 0 && in[i].to == m->rank &&
+                 (in[i].channel == 2 || in[i].from == before);
+    }
+    m->r = m->r < 0 ? m->r : right == expected ? 0 : -1;
+}
+
+static void all_meet(void (*work)(struct member *))
+{
+    struct member members[RANKS];
+    find_port();
+    begin(members, work);
+    for (int i = RANKS - 1; i >= 0; i--) {
+        start(&members[i]);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        end(&members[i]);
+        assert_int_equal(members[i].r, 0);
+    }
+}
+
+static void all_meet_and_add(void **state)
+{
+    all_meet(sums);
+}
+
+static void letters_come_to_whom_they_are_for(void **state)
+{
+    all_meet(letters);
+}
+
+static int call(void)
+{
+    for (int i = 0; i < 500; i++) {
+        const int fd = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+            return fd;
+        }
+        close(fd);
+        usleep(10000);
+    }
+    return -1;
+}
+
+/* More of them than there is room for, that tell nothing, and some that tell what is nothing. */
+static void strangers_hold_nobody_up(void **state)
+{
+    struct member members[RANKS];
+    int strangers[150];
+    find_port();
+    begin(members, sums);
+    start(&members[0]);
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+        strangers[i] = call();
+        assert_true(strangers[i] >= 0);
+        if (i % 3 == 0) {
+            const char nothing[200] = {1};
+            (void)!send(strangers[i], nothing, sizeof(nothing), MSG_NOSIGNAL);
+        }
+    }
+    for (int i = 1; i < RANKS; i++) {
+        start(&members[i]);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        end(&members[i]);
+        assert_int_equal(members[i].r, 0);
+    }
+    for (size_t i = 0; i < sizeof(strangers) / sizeof(strangers[0]); i++) {
+        close(strangers[i]);
+    }
+}
+
+/* Neither end takes the other one: the rank with another secret does not come in, and its place is for who has the right one. */
+static void another_secret_is_turned_away(void **state)
+{
+    struct member members[RANKS], liar;
+    find_port();
+    begin(members, sums);
+    liar = members[2];
+    liar.secret[3] ^= 1;
+    liar.timeout_s = 2;
+    liar.work = NULL;
+    for (int i = 0; i < RANKS; i++) {
+        if (i != 2) {
+            start(&members[i]);
+        }
+    }
+    start(&liar);
+    end(&liar);
+    assert_true(liar.r < 0);
+    start(&members[2]);
+    for (int i = 0; i < RANKS; i++) {
+        end(&members[i]);
+        assert_int_equal(members[i].r, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_meet_and_add),
+        cmocka_unit_test(letters_come_to_whom_they_are_for),
+        cmocka_unit_test(strangers_hold_nobody_up),
+        cmocka_unit_test(another_secret_is_turned_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
