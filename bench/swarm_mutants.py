@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""swarm_mutants.py BUILD [--worlds N] [--jobs N] [NAME…]: would the swarm notice a bug in the clock?
+"""swarm_mutants.py BUILD [--check] [--worlds N] [--jobs N] [NAME…]: would the swarm notice a bug in the clock?
 
 Plants one bug at a time in core/clock, core/node or core/page, builds the simulator with it, and plays drawn worlds until one breaks an
 invariant of the clock that the intact program keeps in that world. The world is then shrunk. A bug counts as found if that takes
-at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world, too. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
+at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world, too. --check plays none: it tells
+which bugs can't be planted, for the code has changed. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
 """
 import argparse
 import concurrent.futures
@@ -48,8 +49,8 @@ MUTANTS = [
      "    if (c->timeline == timeline || c->settled) {\n        return;"),
     ("timeline-largest-founder", "clock/timeline.c", "(smaller(best->peer.founder, best->peer.timeline, c->founder, c->timeline) ||",
      "(smaller(c->founder, c->timeline, best->peer.founder, best->peer.timeline) ||"),
-    ("guard-deaf", "node/node_clock.c", "        fault_all(n, now, CLOCK_FAULT_GUARD);\n        return;", "        return;"),
-    ("suspend-not-told", "node/node_clock.c", "    case CLOCK_FACT_SUSPENDED:\n        fault_all(n, now, CLOCK_FAULT_SUSPEND);",
+    ("guard-deaf", "node/node_clock.c", "        fault_clocks(n, now, CLOCK_FAULT_GUARD, true);\n        return;", "        return;"),
+    ("suspend-not-told", "node/node_clock.c", "    case CLOCK_FACT_SUSPENDED:\n        fault_clocks(n, now, CLOCK_FAULT_SUSPEND, true);",
      "    case CLOCK_FACT_SUSPENDED:"),
     ("guard-says-fine-for-ever", "clock/report.c", "t->guarded = c->guard_seen && t->line.r.ns - c->guard_at.ns < NS_PER_S;", "t->guarded = false;"),
     ("mean-of-levels-doubled", "clock/consensus.c", "contain_mean(c, level_sum / members + new_sum / info_sum)",
@@ -65,6 +66,13 @@ MUTANTS = [
     ("epoch-kept-after-a-step", "page/page.c", "if (shown_at(t, now) < maker->latest) {", "if (shown_at(t, now) < INT64_MIN) {"),
     ("epoch-kept-for-ever", "page/page.c", "        t->epoch = 0;\n    }\n}\n", "        t->epoch += 0;\n    }\n}\n"),
 ]
+
+
+def text_to_change(mutant):
+    """The file in which that bug is planted; None: what it changes isn't there once."""
+    with open(os.path.join(CORE, mutant[1]), encoding="utf-8") as file:
+        text = file.read()
+    return text if text.count(mutant[2]) == 1 else None
 
 
 class Simulator:
@@ -90,9 +98,8 @@ class Simulator:
         """The simulator with that bug; None: it can't be planted any more."""
         _, name, old, new = mutant
         path = os.path.join(CORE, name)
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        if text.count(old) != 1:
+        text = text_to_change(mutant)
+        if text is None:
             return None
         source, made, binary = (os.path.join(folder, n) for n in (os.path.basename(name), "made.o", "foliot-sim"))
         with open(source, "w", encoding="utf-8") as file:
@@ -154,11 +161,17 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("build")
     options.add_argument("names", nargs="*")
+    options.add_argument("--check", action="store_true")
     options.add_argument("--worlds", type=int, default=500)
     options.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = options.parse_intermixed_args()
-    simulator = Simulator(os.path.abspath(arguments.build))
     chosen = [m for m in MUTANTS if not arguments.names or m[0] in arguments.names]
+    if arguments.check:
+        gone = [m for m in chosen if text_to_change(m) is None]
+        for name, file, *_ in gone:
+            print(f"{name}: src/core/{file} doesn't have what it changes, or more than once")
+        return 1 if gone or not chosen else 0
+    simulator = Simulator(os.path.abspath(arguments.build))
     caught, begin = 0, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         waiting = {pool.submit(find, simulator, m, arguments.worlds): m for m in chosen}
