@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""audit.py BUILD [--trials N] [--runs N] [--lab]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
+"""audit.py BUILD [--trials N] [--runs N] [--only PART…]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
 
 Machines are those of test/audit/machines, made up from public documentation. Fleets are simulated out of one of their sheets."""
 import argparse
@@ -20,7 +20,7 @@ arguments = argparse.ArgumentParser()
 arguments.add_argument("build")
 arguments.add_argument("--trials", type=int, default=10500)
 arguments.add_argument("--runs", type=int, default=50)
-arguments.add_argument("--lab", action="store_true", help="the rows of the lab alone")
+arguments.add_argument("--only", nargs="+", metavar="PART", help="some parts; rows of the others stay as they were")
 arguments = arguments.parse_args()
 build = os.path.abspath(arguments.build)
 foliot, inspect = (os.path.join(build, "src", "app", name) for name in ("foliot", "foliot-inspect"))
@@ -207,19 +207,19 @@ def passive(folder):
     row("inspect.hang_s", took if whole else None, "s", 6, 3, note="a library of our own that never returns; a dead mount is tried in the tests")
 
 
+PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "lab": lab_matrix,
+         "gate": gate, "planted": lambda _: planted()}
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
-    if arguments.lab:
-        lab_matrix(place)
-        sys.exit(0)
-    spoiled(place)
-    fleets(place)
-    passive(place)
-    matrix()
-    bisect()
-    lab_matrix(place)
-    gate(place)
-planted()
+    if arguments.only and {"fleets", "gate"} & set(arguments.only) and "spoiled" not in arguments.only:
+        plant(place, "roce")
+    for part, measure in PARTS.items():
+        if not arguments.only or part in arguments.only:
+            measure(place)
 target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
 os.makedirs(target, exist_ok=True)
-with open(os.path.join(target, "audit.json"), "w", encoding="utf-8") as output:
+target = os.path.join(target, "audit.json")
+if arguments.only and os.path.exists(target):
+    with open(target, encoding="utf-8") as before:
+        rows = [r for r in json.load(before) if r["id"] not in {n["id"] for n in rows}] + rows
+with open(target, "w", encoding="utf-8") as output:
     json.dump(rows, output, indent=1)

@@ -8,7 +8,8 @@
  * carries an event with its number as text.
  *
  * With FOLIOT_LOAD_SHEET set, a folder, each host answers an audit with the parts that lie there, a file each
- * (src/core/audit/part.h); @HOST@ in them becomes its name, and a file PART.odd is that part of each fiftieth host.
+ * (src/core/audit/part.h); @HOST@ in them becomes its name, a file PART.odd is that part of each fiftieth host, and a file
+ * PART.HOST that of this host.
  *
  * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
@@ -321,8 +322,14 @@ static Foliot__V1__Sheet *make_sheet(const struct host *h)
     foliot__v1__sheet__init(&sheet);
     for (uint32_t i = 0; i < world.part_count; i++) {
         const bool odd = h->index % ODD == ODD - 1 && world.parts[i].odd != NULL;
-        const size_t size =
-            name_host(odd ? world.parts[i].odd : world.parts[i].text, h->name, texts[i]);
+        char file[64];
+        snprintf(file, sizeof(file), "%s.%s", world.parts[i].name, h->name);
+        char *own = read_part(getenv("FOLIOT_LOAD_SHEET"), file);
+        const size_t size = name_host(own != NULL ? own
+                                      : odd       ? world.parts[i].odd
+                                                  : world.parts[i].text,
+                                      h->name, texts[i]);
+        free(own);
         foliot__v1__sheet_part__init(&parts[i]);
         parts[i].name = world.parts[i].name;
         parts[i].body = (ProtobufCBinaryData){size, (uint8_t *)texts[i]};

@@ -4,6 +4,7 @@ controller on this machine, with the API asked beside it. The load's own process
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -388,8 +389,71 @@ def audit(rows):
              note="the run, pages of 200 results and hosts")
 
 
+def draw_changes(folder, hosts, count, seed=19):
+    """Changes of some hosts' sheets, as files PART.HOST: values that become others, devices that go, devices that come.
+
+    Returns what a diff has to tell: (host, fact, subject, was, is)."""
+    drawn, told, parts = random.Random(seed), set(), {}
+    identity = {"os.machine_id", "rdma.guid"}
+    for part in sorted(os.listdir(folder)):
+        if "." not in part and part not in ("now", "root"):
+            with open(os.path.join(folder, part), encoding="utf-8") as file:
+                parts[part] = [line.split("\t") for line in file.read().splitlines()]
+    values = [(part, i) for part, lines in parts.items() for i, line in enumerate(lines)
+              if line[1] == "value" and line[0] not in identity and (re.fullmatch(r"\d+", line[3]) or line[0].endswith(("driver", "firmware", "kernel", "bios")))]
+    devices = [(part, i) for part, lines in parts.items() for i, line in enumerate(lines) if line[0] in ("module", "mount", "net") and line[1] == "value"]
+    for number, host in enumerate(drawn.sample(range(hosts), count)):
+        name = f"load{host}"
+        part, at = drawn.choice(devices if number % 4 == 3 else values)
+        lines = [list(line) for line in parts[part]]
+        fact, _, subject, was, source = lines[at]
+        if number % 8 == 7:  # a device that came
+            lines.append([fact, "value", "other7", "other7", source])
+            told.add((name, fact, "other7", None, "other7"))
+        elif number % 4 == 3:  # one that went, with all that is told of it
+            lines = [line for line in lines if line[2] != subject or line[0].split(".")[0] != fact]
+            told.add((name, fact, subject, was, None))
+        else:
+            now = str(int(was) + 1) if was.isdigit() else was + "-other"
+            lines[at][3] = now
+            told.add((name, fact, subject, was, now))
+        with open(os.path.join(folder, f"{part}.{name}"), "w", encoding="utf-8") as file:
+            file.write("".join("\t".join(line) + "\n" for line in lines))
+    return told
+
+
+def differences(rows):
+    """40 changes between two audits of 200 hosts: what does the comparison tell?"""
+    hosts, count = 200, 40
+    with Fleet() as fleet:
+        sheet, kept = os.path.join(fleet.folder, "sheet"), os.path.join(fleet.folder, "kept")
+        os.makedirs(sheet)
+        os.makedirs(kept)
+        write_sheet(sheet)
+        os.environ["FOLIOT_LOAD_SHEET"] = sheet
+        os.remove(os.path.join(sheet, "os.odd"))
+        fleet.begin(hosts, report_ms=2000, folder=kept)
+        time.sleep(5)
+        _, before, _ = audit_run(fleet)
+        fleet.load.send_signal(signal.SIGTERM)
+        fleet.load.wait()
+        told = draw_changes(sheet, hosts, count)
+        fleet.begin(hosts, report_ms=2000, folder=kept)
+        time.sleep(5)
+        _, after, _ = audit_run(fleet)
+        diff = json.loads(fleet.get(f"/api/v1/audit/runs/{after['run']}/diff?with={before['run']}")[1])
+    found = [(f["host"], f["fact"], f["subject"], f["was"], f["is"]) for f in diff["facts"]]
+    for line in sorted(told ^ set(found), key=str)[:20]:
+        print(f"  {'not told' if line in told else 'told too'}: {line}", file=sys.stderr)
+    command = f"load.py differences: {hosts} hosts"
+    if diff["hosts"] != hosts or diff["cut"] or before["left_out"] or after["left_out"]:
+        raise Missing(f"{diff['hosts']} hosts compared, cut: {diff['cut']}")
+    rows.add("audit.diff.lines", len(told & set(found)), "", count, None, "higher", count, command=command, note="sheets made up; each as one line, with both values")
+    rows.add("audit.diff.other", len(found) - len(told & set(found)), "", 0, runs=count, command=command)
+
+
 def main():
-    rows = Rows("controller" if len(sys.argv) < 2 else f"controller-{sys.argv[1]}")
+    rows = Rows("controller" if len(sys.argv) < 2 else "audit-controller" if "audit" in sys.argv[1:] else f"controller-{sys.argv[1]}")
     for program in (CONTROLLER, LOAD):
         if not os.path.exists(program):
             print(f"{program} is not built: skipped")
@@ -399,6 +463,7 @@ def main():
                 "comes_back": ([("controller.back_s", "s", 2, None)], comes_back),
                 "audit": ([("audit.controller.cpu_pct", "% of a core", 20, 5), ("audit.controller.disk_mb", "MB", 20, 5),
                            ("audit.controller.api_p99_ms", "ms", 50, 10)], audit),
+                "differences": ([("audit.diff.lines", "", 40, None, "higher"), ("audit.diff.other", "", 0, None)], differences),
                 "sealing": ([("controller.api_state_sealing_p99", "ms", 20, 5)], sealing)}
     for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone: for those who change this script
         rows.measure(*measures[name])

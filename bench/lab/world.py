@@ -57,11 +57,12 @@ class Missing(Exception):
 
 
 class Lab:
-    """One lab, up; `with` takes it down whatever happens. controller: a port of this machine that its API is at."""
+    """One lab, up; `with` takes it down whatever happens. controller: a port of this machine that its API is at (0: any). machines: a folder
+    of trees that its hosts read as if they were theirs."""
 
-    def __init__(self, name, file=None, agents=True, controller=None):
+    def __init__(self, name, file=None, agents=True, controller=None, machines=None):
         self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not take each other's lab down
-        self.file, self.agents, self.controller = file, agents, controller
+        self.file, self.agents, self.controller, self.machines = file, agents, controller, machines
         self.folder = f"/run/foliot-lab/{self.name}"
         self.running = []
 
@@ -69,7 +70,9 @@ class Lab:
         self.command("down", check=False)
         more = ["--agent", AGENT] if self.agents else ["--no-agents"]
         if self.controller is not None:
-            more.append(f"--controller={self.controller}")
+            more.append(f"--controller={self.controller}" if self.controller else "--controller")
+        if self.machines is not None:
+            more += ["--machines", self.machines]
         if self.agents and not os.path.exists(AGENT):
             raise Missing("foliot-agent isn't built")
         self.command("up", *([self.file] if self.file else []), *more)

@@ -19,6 +19,93 @@ const char *matrix_why_name(enum matrix_why why)
     return why < MATRIX_WHY_COUNT ? whys[why] : "unknown";
 }
 
+/* ---- a plan as it came ---- */
+
+static uint32_t member_of(const struct matrix_host *h, uint32_t nic)
+{
+    uint32_t low = 0, high = h->member_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (h->members[middle] < nic) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < h->member_count && h->members[low] == nic ? low : MATRIX_NONE;
+}
+
+/* Each NIC has one place: with two, more than one host would send to it in a round. */
+static const char *members_wrong(const struct matrix_offer *o, const struct matrix_host *h,
+                                 uint8_t *seen)
+{
+    memset(seen, 0, h->member_count);
+    for (size_t place = 0; place < o->nic_count; place++) {
+        const uint32_t at = o->nics[place] > 0 ? member_of(h, o->nics[place] - 1) : 0;
+        if (o->nics[place] == 0) {
+            continue;
+        }
+        if (at == MATRIX_NONE) {
+            return "it knows one of these NICs not, or not yet";
+        }
+        if (seen[at]) {
+            return "it has a NIC in two places";
+        }
+        seen[at] = 1;
+    }
+    return NULL;
+}
+
+/* Own NICs and their places, all of one host of the grid. */
+static const char *own_places(const struct matrix_offer *o, const struct matrix_host *h,
+                              uint32_t *ret_places, uint32_t *ret_own, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    for (uint32_t place = 0; place < o->nic_count; place++) {
+        for (uint32_t i = 0; i < h->own_count; i++) {
+            if (o->nics[place] != h->own[i] + 1) {
+                continue;
+            }
+            if (count > 0 && ret_places[0] / o->plan.rails != place / o->plan.rails) {
+                return "it has NICs of this host as those of two hosts";
+            }
+            ret_own[count] = i;
+            ret_places[count++] = place;
+        }
+    }
+    *ret_count = count;
+    return count > 0 ? NULL : "no NIC of this host is in it";
+}
+
+const char *matrix_offer_wrong(const struct matrix_offer *o, const struct matrix_host *h,
+                               uint8_t *seen, uint32_t ret_places[HOST_NIC_MAX],
+                               uint32_t ret_own[HOST_NIC_MAX], uint32_t *ret_count)
+{
+    const char *wrong = matrix_plan_wrong(&o->plan);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    if (o->nic_count != (size_t)o->plan.hosts * o->plan.rails) {
+        return "its NICs are not as many as it says";
+    }
+    if (o->fleet_version != h->fleet_version) {
+        return "it is for another version of the fleet's list than this host has";
+    }
+    if (!h->in_step) {
+        return "this host has no fleet time";
+    }
+    if (o->plan.begin_ns <= h->now_ns) {
+        return "it has begun already";
+    }
+    if (o->plan.begin_ns > h->now_ns + MATRIX_AHEAD_NS) {
+        return "it begins too far ahead";
+    }
+    wrong = members_wrong(o, h, seen);
+    return wrong != NULL ? wrong : own_places(o, h, ret_places, ret_own, ret_count);
+}
+
+/* ---- rounds ---- */
+
 void matrix_part_init(struct matrix_part *m, const struct matrix_plan *plan, const uint32_t *nics,
                       uint32_t count, void *memory)
 {

@@ -6,7 +6,10 @@
  * least delay and how many came, and how many went out itself; or why there is nothing. Memory is the caller's:
  * MATRIX_SEAT_BYTES a round and NIC. */
 #pragma once
+#include <stddef.h>
+
 #include "base/limits.h"
+#include "base/time.h"
 #include "core/audit/matrix_plan.h"
 
 /* Why a NIC has sent nothing in a round, or can't tell what came. */
@@ -58,6 +61,29 @@ struct matrix_part {
     uint32_t turn; /* the seat that is next */
     bool over;
 };
+
+/* A plan as it came, and what a host knows of itself and of the fleet. */
+struct matrix_offer {
+    struct matrix_plan plan;
+    const uint32_t *nics; /* by place: number + 1; 0: nobody is there */
+    size_t nic_count;
+    uint64_t fleet_version;
+};
+struct matrix_host {
+    uint64_t fleet_version;
+    bool in_step; /* it has fleet time: now_ns */
+    int64_t now_ns;
+    const uint32_t *members; /* numbers of all NICs of the fleet, ascending */
+    uint32_t member_count;
+    const uint32_t *own; /* numbers of its own, at most HOST_NIC_MAX */
+    uint32_t own_count;
+};
+#define MATRIX_AHEAD_NS (120 * NS_PER_S)
+/* Why the host takes no part, in words; NULL: it does, with `ret_count` own NICs at `ret_places`. ret_own: which they are, by
+ * seat. seen: member_count bytes, of any content. */
+const char *matrix_offer_wrong(const struct matrix_offer *offer, const struct matrix_host *host,
+                               uint8_t *seen, uint32_t ret_places[HOST_NIC_MAX],
+                               uint32_t ret_own[HOST_NIC_MAX], uint32_t *ret_count);
 
 /* nics: places of the grid, of this host. memory: of matrix_rounds * MATRIX_SEAT_BYTES each. */
 void matrix_part_init(struct matrix_part *m, const struct matrix_plan *plan, const uint32_t *nics,

@@ -56,6 +56,11 @@ int64_t matrix_end_ns(const struct matrix_plan *p)
     return p->begin_ns + (int64_t)matrix_rounds(p) * p->round_ns;
 }
 
+int64_t matrix_answer_ns(const struct matrix_plan *p, uint32_t host)
+{
+    return matrix_end_ns(p) + (int64_t)host * p->rails * MATRIX_ROW_NS;
+}
+
 const char *matrix_plan_wrong(const struct matrix_plan *p)
 {
     if (p->hosts < 2 || p->rails == 0 || p->hosts > MATRIX_NICS_MAX || p->rails > MATRIX_NICS_MAX ||

@@ -22,7 +22,9 @@ enum {
     MATRIX_S_MAX = 1800,       /* all rounds */
 };
 #define MATRIX_ROUND_NS_MIN 5000000LL
-#define MATRIX_GUARD_NS     1000000LL /* at both ends of a round nothing is sent */
+#define MATRIX_ROW_NS                                                                              \
+    2000000LL /* one row after the other: who takes them all in has other work, too */
+#define MATRIX_GUARD_NS 1000000LL /* at both ends of a round nothing is sent */
 
 struct matrix_plan {
     uint32_t hosts, rails;
@@ -43,6 +45,8 @@ const char *matrix_plan_wrong(const struct matrix_plan *p);
 uint32_t matrix_rail_rounds(const struct matrix_plan *p);
 uint32_t matrix_rounds(const struct matrix_plan *p);
 int64_t matrix_end_ns(const struct matrix_plan *p);
+/* When the host of this row of the grid tells what came of it: after all that come before it. */
+int64_t matrix_answer_ns(const struct matrix_plan *p, uint32_t host);
 /* MATRIX_NONE: it has none in this round. */
 uint32_t matrix_partner(const struct matrix_plan *p, uint32_t round, uint32_t nic);
 /* The round in which these two meet; MATRIX_NONE: never (one NIC; another rail in a plan of rails only). */

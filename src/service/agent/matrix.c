@@ -15,8 +15,7 @@
 #include "core/audit/matrix_part.h"
 #include "service/agent/agent.h"
 
-#define TOKEN_MARK  (1ULL << 62) /* of measure.c: 63 */
-#define AHEAD_NS    (120 * NS_PER_S)
+#define TOKEN_MARK  (1ULL << 62)      /* of measure.c: 63 */
 #define LATE_NS     (300 * NS_PER_MS) /* packets of the last round that are waited for */
 #define PACKET_BITS 3
 
@@ -114,83 +113,53 @@ static struct matrix_plan plan_of(const Foliot__V1__Matrix *w)
                                 .rails_only = w->rails_only};
 }
 
-/* Each NIC has one place: with two, more than one host would send to it in a round. */
-static const char *find_twice(const struct agent *a, const Foliot__V1__Matrix *w)
+/* NULL, or why not, in words. */
+static const char *look_at(struct agent *a, const Foliot__V1__Matrix *w,
+                           const struct matrix_plan *p, uint32_t places[HOST_NIC_MAX],
+                           uint32_t *ret_count)
 {
-    bool *seen = calloc(a->config->peer_count + 1, sizeof(*seen));
-    const char *wrong = seen == NULL ? "it is out of memory" : NULL;
-    for (size_t place = 0; wrong == NULL && place < w->n_nic; place++) {
-        uint32_t index = 0;
-        if (w->nic[place] == 0) {
-            continue;
+    const struct agent_config *config = a->config;
+    uint32_t own[HOST_NIC_MAX], *members = calloc(config->peer_count + 1, sizeof(*members));
+    uint8_t *seen = malloc((size_t)config->peer_count + 1);
+    struct matrix_host h = {.fleet_version = config->fleet_version,
+                            .members = members,
+                            .member_count = config->peer_count,
+                            .own = own,
+                            .own_count = config->nic_count};
+    const char *wrong = "it is out of memory";
+    if (members != NULL && seen != NULL) {
+        for (uint32_t i = 0; i < config->peer_count; i++) {
+            members[i] = config->peers[i].nic.index;
         }
-        if (!agent_config_find(a->config, (struct nic_id){w->nic[place] - 1}, &index)) {
-            wrong = "it knows one of these NICs not, or not yet";
-        } else if (seen[index]) {
-            wrong = "it has a NIC in two places";
-        } else {
-            seen[index] = true;
+        for (uint32_t i = 0; i < config->nic_count; i++) {
+            own[i] = own_number(a, i);
         }
+        h.in_step = agent_fleet_ns(a, a->now, &h.now_ns);
+        wrong = matrix_offer_wrong(&(struct matrix_offer){.plan = *p,
+                                                          .nics = w->nic,
+                                                          .nic_count = w->n_nic,
+                                                          .fleet_version = w->fleet_version},
+                                   &h, seen, places, a->matrix->local, ret_count);
     }
+    free(members);
     free(seen);
     return wrong;
 }
 
-/* Places of own NICs, all of one host of the grid. */
-static const char *find_seats(struct agent *a, const Foliot__V1__Matrix *w,
-                              uint32_t places[HOST_NIC_MAX], uint32_t *ret_count)
-{
-    struct agent_matrix *m = a->matrix;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < a->config->nic_count; i++) {
-        m->seat[i] = UINT32_MAX;
-    }
-    for (size_t place = 0; place < w->n_nic; place++) {
-        for (uint32_t i = 0; i < a->config->nic_count; i++) {
-            if (w->nic[place] == own_number(a, i) + 1) {
-                if (count > 0 && places[0] / w->rails != place / w->rails) {
-                    return "it has NICs of this host as those of two hosts";
-                }
-                m->seat[i] = count;
-                m->local[count] = i;
-                places[count++] = (uint32_t)place;
-            }
-        }
-    }
-    *ret_count = count;
-    return count > 0 ? NULL : "no NIC of this host is in it";
-}
-
-/* NULL, or why not, in words. */
 static const char *begin(struct agent *a, const Foliot__V1__Matrix *w)
 {
     struct agent_matrix *m = a->matrix;
     const struct matrix_plan p = plan_of(w);
     uint32_t places[HOST_NIC_MAX], count = 0;
-    int64_t now = 0;
-    const char *wrong = matrix_plan_wrong(&p);
+    const char *wrong = look_at(a, w, &p, places, &count);
     if (wrong != NULL) {
         return wrong;
     }
-    if (w->n_nic != (size_t)p.hosts * p.rails) {
-        return "its NICs are not as many as it says";
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        m->seat[i] = UINT32_MAX;
     }
-    if (w->fleet_version != a->config->fleet_version) {
-        return "it is for another version of the fleet's list than this host has";
-    }
-    if (!agent_fleet_ns(a, a->now, &now)) {
-        return "this host has no fleet time";
-    }
-    if (p.begin_ns <= now) {
-        return "it has begun already";
-    }
-    if (p.begin_ns > now + AHEAD_NS) {
-        return "it begins too far ahead";
-    }
-    wrong = find_twice(a, w);
-    wrong = wrong != NULL ? wrong : find_seats(a, w, places, &count);
-    if (wrong != NULL) {
-        return wrong;
+    for (uint32_t i = 0; i < count; i++) {
+        m->seat[m->local[i]] = i;
     }
     m->nics = calloc(w->n_nic, sizeof(*m->nics));
     m->memory = malloc((size_t)count * matrix_rounds(&p) * MATRIX_SEAT_BYTES);
@@ -217,6 +186,11 @@ static void refuse(struct agent *a, const char *why)
     }
 }
 
+static int64_t answer_ns(const struct agent_matrix *m)
+{
+    return matrix_answer_ns(&m->part.plan, m->part.seats[0].nic / m->part.plan.rails);
+}
+
 void agent_matrix_take(struct agent *a, const Foliot__V1__Matrix *w)
 {
     struct agent_matrix *m = a->matrix;
@@ -240,7 +214,7 @@ void agent_matrix_take(struct agent *a, const Foliot__V1__Matrix *w)
     m->held = true;
     m->clock_gone = false;
     agent_fleet_ns(a, a->now, &now);
-    m->until = mono_add(a->now, span_ns(matrix_end_ns(&m->part.plan) - now + NS_PER_S));
+    m->until = mono_add(a->now, span_ns(answer_ns(m) - now + NS_PER_S));
     if (m->part.plan.gap_ns < AGENT_ROUND_NS) {
         set_period(a, m->part.plan.gap_ns);
     }
@@ -406,7 +380,7 @@ void agent_matrix_round(struct agent *a)
     while (matrix_part_next(&m->part, &p)) {
         send_one(a, &p);
     }
-    if (m->part.over && now.time.ns > matrix_end_ns(&m->part.plan) + LATE_NS) {
+    if (m->part.over && now.time.ns > answer_ns(m) + LATE_NS) {
         finish(a);
     }
 }

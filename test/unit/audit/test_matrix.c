@@ -140,6 +140,70 @@ static void test_plans_refused(void **state)
     assert_string_equal(matrix_plan_wrong(&empty), ROUNDS_WRONG);
 }
 
+/* Forged, late, of another fleet: each refused for its own reason, and for nothing else. */
+static void test_offers_refused(void **state)
+{
+    enum { MEMBERS = 20, PLACES = 16 };
+    uint32_t members[MEMBERS], nics[PLACES], places[HOST_NIC_MAX], own_at[HOST_NIC_MAX], count = 0;
+    const uint32_t own[] = {107, 108};
+    uint8_t seen[MEMBERS];
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        members[i] = 100 + i;
+    }
+    for (uint32_t i = 0; i < PLACES; i++) {
+        nics[i] = 101 + i + 1; /* numbers + 1 */
+    }
+    const struct matrix_host good = {7, true, BEGIN - NS_PER_S, members, MEMBERS, own, 2};
+    const struct matrix_offer offer = {plan_of(8, 2), nics, PLACES, 7};
+    struct matrix_host h = good;
+    struct matrix_offer o = offer;
+#define WRONG()   matrix_offer_wrong(&o, &h, seen, places, own_at, &count)
+#define IS(words) assert_string_equal(WRONG(), words), h = good, o = offer
+    assert_null(WRONG());
+    assert_true(count == 2 && places[0] == 6 && places[1] == 7 && own_at[0] == 0 && own_at[1] == 1);
+    o.plan.packets = 1;
+    IS(PACKETS_WRONG);
+    o.nic_count = 15;
+    IS("its NICs are not as many as it says");
+    o.fleet_version = 8;
+    IS("it is for another version of the fleet's list than this host has");
+    h.in_step = false;
+    IS("this host has no fleet time");
+    h.now_ns = BEGIN;
+    IS("it has begun already");
+    h.now_ns = BEGIN - MATRIX_AHEAD_NS - 1;
+    IS("it begins too far ahead");
+    h.member_count = 15; /* the last places' are not known */
+    IS("it knows one of these NICs not, or not yet");
+    nics[0] = UINT32_MAX;
+    IS("it knows one of these NICs not, or not yet");
+    nics[0] = nics[15]; /* somebody else's */
+    IS("it has a NIC in two places");
+    nics[0] = nics[6]; /* an own one */
+    IS("it has a NIC in two places");
+    nics[6] = 100 + 1; /* own ones at places 0 and 7: of two hosts */
+    IS("it has NICs of this host as those of two hosts");
+    nics[0] = nics[6] = nics[7] = 0;
+    IS("no NIC of this host is in it");
+    nics[7] = 108 + 1; /* holes, and one own NIC */
+    assert_null(WRONG());
+    assert_true(count == 1 && places[0] == 7 && own_at[0] == 1);
+#undef IS
+#undef WRONG
+}
+
+/* One host's rows after the other's; all within the time that they are waited for. */
+static void test_answers_take_turns(void **state)
+{
+    const struct matrix_plan small = plan_of(8, 2), large = plan_of(2048, 8);
+    assert_int_equal(matrix_answer_ns(&small, 0), matrix_end_ns(&small));
+    assert_true(matrix_answer_ns(&small, 7) - matrix_end_ns(&small) < 50 * NS_PER_MS);
+    for (uint32_t h = 1; h < 2048; h++) {
+        assert_true(matrix_answer_ns(&large, h) - matrix_answer_ns(&large, h - 1) >= 8 * NS_PER_MS);
+    }
+    assert_true(matrix_answer_ns(&large, 2047) - matrix_end_ns(&large) < 40 * NS_PER_S);
+}
+
 /* ---- hosts that carry it out ---- */
 
 struct world {
@@ -511,6 +575,8 @@ int main(void)
         cmocka_unit_test(test_late_agents),
         cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_who_measures_again),
+        cmocka_unit_test(test_offers_refused),
+        cmocka_unit_test(test_answers_take_turns),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_liars),
     };
