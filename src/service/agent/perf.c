@@ -351,6 +351,9 @@ static void next_step(struct agent *a, int64_t now)
         if (s->ranks == 0) {
             continue;
         }
+        if (!late && program_is_left(&p->program)) {
+            return; /* that of the step before is still ending: no reason to refuse */
+        }
         if (late) {
             answer(a, p->next, PERF_FAILED, "the agent had no processor in time");
         } else if (job_is_here(a)) {
