@@ -545,6 +545,28 @@ static void note_others(struct locate *l, struct explanation *x, uint32_t index,
     }
 }
 
+/* All that explain just the same paths, `y` among them: a spine's last two trunks, and the spine. */
+static void note_alike(struct locate *l, struct explanation *x, uint32_t index, struct ban ban,
+                       const struct explanation *y)
+{
+    struct explanation z = *y;
+
+    while (z.paths == x->paths && x->score - z.score < LOCATE_LIMIT) {
+        const uint32_t before = ban.count;
+
+        note_others(l, x, index, &z);
+        for (uint32_t i = 0; i < z.count && ban.count < SET_MAX; i++) {
+            if (!has_class(l, x, z.elements[i])) {
+                ban.classes[ban.count++] = l->suspects[z.elements[i]].class;
+            }
+        }
+        if (ban.count == before) {
+            return;
+        }
+        z = without(l, x, index, &ban);
+    }
+}
+
 /* Against the best explanation without the element, among those that an observer could tell from this one. */
 static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
 {
@@ -558,11 +580,12 @@ static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
         return false;
     }
     x->margins[index] = x->score - y.score;
-    if (x->margins[index] < LOCATE_LIMIT) {
+    if (x->margins[index] < LOCATE_LIMIT && y.paths != x->paths) {
         note_others(l, x, index, &y);
     }
     if (y.paths == x->paths && y.count > 0) {
         x->alike[index] = true;
+        note_alike(l, x, index, ban, &y);
         ban.paths = x->paths;
         y = without(l, x, index, &ban);
         x->margins[index] = x->score - y.score;
@@ -603,6 +626,7 @@ bool locate_stands_without(struct locate *l, const struct explanation *x, uint32
     locate_candidates_find(l);
     weigh(l, &y);
     y.paths = paths_of(l, &y);
+    ban.paths = x->alike[index] ? y.paths : 0; /* what nobody can tell from it is no other answer */
     const struct explanation z = without(l, &y, index, &ban);
     return y.score > z.score;
 }

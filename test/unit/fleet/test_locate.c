@@ -445,6 +445,33 @@ static void a_lower_background_is_a_reason_to_look(void **state)
     assert_int_equal(named, 1);
 }
 
+static bool leaf_2_and_spine_1(const struct way *w)
+{
+    return w->spine == 1 || leaf_of(w->from) == 2 || leaf_of(w->to) == 2;
+}
+
+/* A dead leaf hides a third of the spine's paths: nobody can tell what is left of it from either of its two trunks. They are
+ * one answer, whoever's word is left out. */
+static void what_another_fault_hides_is_named_together(void **state)
+{
+    bool has_spine = false;
+
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(3, none);
+    play(1.5, leaf_2_and_spine_1);
+    assert_int_equal(locate_case_count(f.locate), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct locate_case *c = locate_case_get(f.locate, i);
+
+        assert_int_equal(c->state, LOCATE_NAMED);
+        for (uint32_t k = 0; k < c->count; k++) {
+            has_spine |= c->elements[k].kind == ELEMENT_SPINE && c->elements[k].a == SPINE_KEY + 1;
+        }
+    }
+    assert_true(has_spine);
+}
+
 /* Every host that sees the fault gives it one number. */
 static void hosts_agree_on_its_number(void **state)
 {
@@ -492,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_path_that_moved_has_no_past),
         cmocka_unit_test(what_was_not_told_again_is_not_explained),
         cmocka_unit_test(a_lower_background_is_a_reason_to_look),
+        cmocka_unit_test(what_another_fault_hides_is_named_together),
         cmocka_unit_test(hosts_agree_on_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, over);
