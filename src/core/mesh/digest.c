@@ -25,9 +25,14 @@
 #define ANSWERED_PATHS 16
 #define ALL_PATHS      24
 #define SILENT_TOLD_NS (10 * NS_PER_S)
-#define OF_ONE         2 /* lost ones of one way or to one peer; those that came, of one element */
-#define ELEMENT_SLOTS  256
-#define SERVED_MAX     64
+/* What another host may cost: as many packets as its rounds have, two rounds at once; and of 30 s 3 with rounds of ours, for who
+ * tells of a loss again and again, and takes it back in between */
+#define HEARD_DEPTH   (2 * (DIGEST_MAX + HOST_NIC_MAX))
+#define NEWS_DEPTH_NS (3 * NS_PER_S)
+#define NEWS_SHARE    10
+#define OF_ONE        2 /* lost ones of one way or to one peer; those that came, of one element */
+#define ELEMENT_SLOTS 256
+#define SERVED_MAX    64
 
 uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash)
 {
@@ -520,7 +525,36 @@ static uint16_t router_by_name(struct mesh *m, uint32_t name)
     return 0;
 }
 
-/* The place for that path of the host, or that of the oldest of its share; NULL: no room. */
+/* The oldest path of the host that holds most; NULL: none holds more than `least`. */
+static struct told_path *most_held(struct mesh *m, uint32_t least)
+{
+    static const uint32_t slots = 1024; /* more than there are paths */
+    uint16_t first[1024] = {0}, count[1024] = {0};
+    struct told_path *oldest = NULL;
+    uint32_t most = least;
+
+    _Static_assert(TOLD_MAX < 1024, "a free slot ends each search");
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < TOLD_MAX; i++) {
+            struct told_path *t = &m->told[i];
+            uint32_t at = (uint32_t)hash_u64(26, t->host.index) % slots;
+
+            while (first[at] != 0 && !host_id_equal(m->told[first[at] - 1].host, t->host)) {
+                at = (at + 1) % slots;
+            }
+            first[at] = first[at] != 0 ? first[at] : (uint16_t)(i + 1);
+            count[at] = (uint16_t)(count[at] + (pass == 0));
+            most = count[at] > most ? count[at] : most;
+            if (pass == 1 && count[at] == most && most > least &&
+                (!oldest || t->made.ns < oldest->made.ns)) {
+                oldest = t;
+            }
+        }
+    }
+    return oldest;
+}
+
+/* The place for that path of the host: a free one, that of the oldest of its share, or of whoever holds most. NULL: no room. */
 static struct told_path *place_for(struct mesh *m, struct mono now, struct host_id host,
                                    struct nic_id from, const struct probe_observation *o)
 {
@@ -541,7 +575,11 @@ static struct told_path *place_for(struct mesh *m, struct mono now, struct host_
             oldest = !oldest || t->made.ns < oldest->made.ns ? t : oldest;
         }
     }
-    return count < TOLD_HOST_MAX && spare ? spare : oldest;
+    if (count >= TOLD_HOST_MAX || spare) {
+        return count < TOLD_HOST_MAX ? spare : oldest;
+    }
+    struct told_path *other = most_held(m, count + 1);
+    return other ? other : oldest;
 }
 
 /* True: of a loss that was not known. */
@@ -580,7 +618,7 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     const bool taken = digest_told(m, now, (uint32_t)(t - m->told)) != NULL,
                known = taken && nic_id_equal(t->from, from) && nic_id_equal(t->to, o->to) &&
                        t->path == o->path && t->answered == o->answered;
-    if (taken && t->made.ns >= made.ns) {
+    if (taken && t->made.ns >= made.ns && host_id_equal(t->host, host)) {
         return false;
     }
     const bool news = told.lost > 0 && (!known || t->lost == 0);
@@ -590,6 +628,38 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
                         ? mono_add(made, span_ns(TOLD_NS))
                         : m->told_until;
     return news;
+}
+
+/* The first edge to that host has what it may cost. */
+static struct mesh_edge *account_of(struct mesh *m, struct mono now, struct host_id host)
+{
+    struct mesh_edge *e = NULL;
+
+    for (int i = 0; i < m->edge_capacity && !e; i++) {
+        e = m->edges[i].used && host_id_equal(m->edges[i].host, host) ? &m->edges[i] : NULL;
+    }
+    ASSERT(e); /* the digest came by one */
+    const int64_t age = mono_sub(now, e->digest_at).ns, most = HEARD_DEPTH * ROUND_NS;
+    const bool known = e->digest_at.ns != 0 && age < NEWS_DEPTH_NS * NEWS_SHARE;
+
+    e->digest_credit = known ? e->digest_credit + age * (DIGEST_MAX + HOST_NIC_MAX) : most;
+    e->digest_credit = e->digest_credit < most ? e->digest_credit : most;
+    e->news_credit = known ? e->news_credit + age / NEWS_SHARE : NEWS_DEPTH_NS;
+    e->news_credit = e->news_credit < NEWS_DEPTH_NS ? e->news_credit : NEWS_DEPTH_NS;
+    e->digest_at = now;
+    return e;
+}
+
+/* Rounds for its news, as long as it has credit. */
+static void alarm_of(struct mesh *m, struct mono now, struct mesh_edge *account)
+{
+    const int64_t left = m->digests.until.ns > now.ns ? mono_sub(m->digests.until, now).ns : 0,
+                  cost = left < NEWS_NS ? NEWS_NS - left : 0;
+
+    if (account->news_credit >= cost) {
+        account->news_credit -= cost;
+        alarm_for(m, now, NEWS_NS);
+    }
 }
 
 bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struct probe *probe,
@@ -608,6 +678,12 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
         m->counters.digests_refused++;
         return false;
     }
+    struct mesh_edge *account = account_of(m, now, m->edges[edge].host);
+    if (account->digest_credit < ROUND_NS) {
+        m->counters.digests_refused++;
+        return false;
+    }
+    account->digest_credit -= ROUND_NS;
     m->counters.digests_heard++;
     for (uint32_t i = 0; i < probe->digest.count && probe_digest_next(&probe->digest, &at, &o);
          i++) {
@@ -615,7 +691,7 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
         lost = lost || o.lost > 0;
     }
     if (news) {
-        alarm_for(m, now, NEWS_NS);
+        alarm_of(m, now, account);
     }
     return lost && m->told_version != before; /* what is played again costs no look */
 }

@@ -178,6 +178,9 @@ struct mesh_edge {
     bool placed;   /* each of its ports is known to go a way, though they weren't chosen by ways */
     struct mono discover_next, place_next;
     bool full_answered; /* the peer answered a full packet once */
+    /* of what its host's digests may cost: packets, and rounds of our own that they start; at its first edge */
+    struct mono digest_at;
+    int64_t digest_credit, news_credit;
     uint8_t full_round;
     struct mono full_next;
     struct path_out out[EDGE_PATH_MAX];

@@ -605,13 +605,40 @@ static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path
     }
 }
 
+/* The last words that hosts told, of two hosts, the latest first; and whether there is a third. */
+struct last_words {
+    struct host_id hosts[2];
+    struct mono heard[2];
+    bool more;
+};
+
 /* A path's last word before what began about then: who was heard for longer went another way first. */
-static void note_began(struct mono since, struct mono heard, struct mono *began)
+static void note_began(struct mono since, struct mono heard, struct host_id host,
+                       struct last_words *w)
 {
-    if (heard.ns != MONO_NEVER.ns && mono_sub(heard, since).ns <= TOUCH_NS + ACK_NS &&
-        heard.ns > began->ns) {
-        *began = heard;
+    const bool first = host_id_equal(w->hosts[0], host), second = host_id_equal(w->hosts[1], host);
+
+    if (heard.ns == MONO_NEVER.ns || mono_sub(heard, since).ns > TOUCH_NS + ACK_NS) {
+        return;
     }
+    w->more = w->more || (!first && !second && w->heard[1].ns != INT64_MIN);
+    if (heard.ns > w->heard[0].ns) {
+        if (!first) {
+            w->hosts[1] = w->hosts[0];
+            w->heard[1] = w->heard[0];
+        }
+        w->hosts[0] = host;
+        w->heard[0] = heard;
+    } else if (!first && heard.ns > w->heard[1].ns) {
+        w->hosts[1] = host;
+        w->heard[1] = heard;
+    }
+}
+
+/* Of three hosts or more the second latest host's: no single one moves it alone. */
+static struct mono began_of(const struct last_words *w)
+{
+    return w->heard[0].ns == INT64_MIN ? MONO_NEVER : w->more ? w->heard[1] : w->heard[0];
 }
 
 /* The last word before it of all paths that lost by it, and how many end here. */
@@ -619,7 +646,8 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
                              const struct locate_case *c, struct mesh_location *where)
 {
     const struct view out = {.out = true};
-    struct mono began = {INT64_MIN};
+    const struct host_id own = m->config.fleet.peers[m->nics[0].peer].host;
+    struct last_words words = {{HOST_NONE, HOST_NONE}, {{INT64_MIN}, {INT64_MIN}}, false};
 
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
@@ -635,7 +663,7 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
 
             if (trials_of(half, m->asked_wide.now, m->asked_wide.since, out).lost > 0 &&
                 locate_explains(m->wide, c, number_of(m, edge, p))) {
-                note_began(since, half->heard, &began);
+                note_began(since, half->heard, own, &words);
                 where->paths++;
                 any = true;
             }
@@ -648,10 +676,10 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
         const struct told_path *t = digest_told(m, now, i);
 
         if (t && t->lost > 0 && locate_explains(m->wide, c, m->locate_numbers + i)) {
-            note_began(since, t->heard, &began);
+            note_began(since, t->heard, t->host, &words);
         }
     }
-    where->began = began.ns == INT64_MIN ? MONO_NEVER : began;
+    where->began = began_of(&words);
 }
 
 /* Others' paths that are well must have been so while this one was dead. A hole that ended a moment ago lets packets through

@@ -10,7 +10,7 @@
 #include "core/mesh/internal.h"
 
 #define PORT_BASE 7640
-#define HOSTS     4
+#define HOSTS     5
 #define NICS      2
 #define SPINES    2
 
@@ -19,10 +19,10 @@ static struct mono now;
 static struct mesh_peer peers[HOSTS * NICS];
 static struct mesh_router routers[2 + SPINES];
 
-/* Hosts 0 and 1 are at leaf 0, 2 and 3 at leaf 1. */
+/* Hosts 0 and 1 are at leaf 0, the others at leaf 1. */
 static uint32_t leaf_of(uint32_t nic)
 {
-    return nic / NICS / 2;
+    return nic / NICS / 2 > 0;
 }
 
 static int begin(void **state)
@@ -310,6 +310,74 @@ static void one_host_fills_its_own_share_only(void **state)
     assert_int_equal(told_count(), 1 + TOLD_HOST_MAX);
 }
 
+/* As many hosts as fill all room: another one's word finds a place, that of whoever holds most. */
+static void who_holds_most_makes_room(void **state)
+{
+    struct probe_observation o = lost_one(6);
+
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        m->told[i] = (struct told_path){.used = true,
+                                        .host = {100 + i / TOLD_HOST_MAX},
+                                        .made = mono_add(now, span_ms(i % 7)),
+                                        .path = (uint8_t)i};
+    }
+    for (uint32_t i = 0; i < TOLD_HOST_MAX / 2; i++) {
+        uint32_t its = 0;
+        o.path = (uint8_t)i;
+        struct probe probe = told_by(2, &o);
+        now = mono_add(now, span_ms(100));
+        (void)hear(&probe);
+        for (uint32_t k = 0; k < TOLD_MAX; k++) {
+            const struct told_path *t = digest_told(m, now, k);
+            its += t && t->host.index == 2;
+        }
+        assert_int_equal(its, i + 1);
+    }
+    assert_int_equal(told_count(), TOLD_MAX);
+}
+
+/* A loss that is told, taken back and told again: rounds end, and begin again when that host was quiet. */
+static void a_loss_that_is_toggled_keeps_nobody_busy(void **state)
+{
+    struct probe_observation o = lost_one(6);
+    uint32_t to[HOSTS], rounds = 0;
+
+    for (uint32_t i = 0; i < 300; i++) { /* 30 s */
+        o.lost = i % 2 == 0 ? 4 : 0;
+        struct probe probe = told_by(2, &o);
+        pass(100 * NS_PER_MS);
+        (void)hear(&probe);
+        rounds += digests(to, NULL) > 0;
+    }
+    assert_in_range(rounds, 4, 30); /* of 120: 3 s at once, and a tenth of the time */
+    pass(60 * NS_PER_S);
+    o.lost = 4;
+    struct probe probe = told_by(2, &o);
+    (void)hear(&probe);
+    pass(200 * NS_PER_MS);
+    assert_true(digests(to, NULL) > 0);
+}
+
+/* However many packets one host sends, few are read; another one's are. */
+static void what_one_host_sends_has_a_ceiling(void **state)
+{
+    struct probe_observation o = lost_one(6);
+
+    for (uint32_t i = 0; i < 1000; i++) { /* in a second */
+        o.path = (uint8_t)(i % 2);
+        struct probe probe = told_by(2, &o);
+        probe.src.index = probe.digest.from.index = 4 + i % 2;
+        now = mono_add(now, span_ms(1));
+        (void)hear(&probe);
+    }
+    assert_in_range(m->counters.digests_heard, 50, 150);
+    assert_int_equal(m->counters.digests_heard + m->counters.digests_refused, 1000);
+    const uint64_t heard = m->counters.digests_heard;
+    struct probe probe = told_by(1, &o);
+    (void)hear(&probe);
+    assert_int_equal(m->counters.digests_heard, heard + 1);
+}
+
 /* Where the share is full, too: what is played again drives nothing out. */
 static void an_older_digest_drives_out_nothing(void **state)
 {
@@ -452,6 +520,57 @@ static void a_name_stands_though_looks_are_rare(void **state)
     }
 }
 
+/* Hosts 2, 3 and 4 tell that what they send by spine 1 is lost since `cut`, one of them that some came until later. */
+static struct mono began_with(struct mono cut, uint32_t liar, uint32_t later_ms)
+{
+    struct mesh_location where;
+
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+
+        e->peer_path_count = SPINES;
+        for (uint8_t p = 0; e->used && p < SPINES; p++) {
+            const bool dead = leaf_of(e->nic.index) == 1 && p == 1;
+            e->in[p].half.heard = dead ? cut : now;
+            e->in[p].half.state = dead ? PATH_DEAD : PATH_ALIVE;
+            e->in[p].half.since = cut;
+        }
+    }
+    for (uint32_t src = 4; src < NICS * HOSTS; src++) {
+        for (uint32_t k = 0; k < 2 * SPINES; k++) {
+            const bool dead = k % SPINES == 1;
+            struct probe_observation o = {
+                .to = {k / SPINES},
+                .path = (uint8_t)(k % SPINES),
+                .lost = dead ? 8 : 0,
+                .hop_count = 3,
+                .age_ms = (uint16_t)(dead ? 3000 - (src / NICS == liar ? later_ms : 0) : 0),
+                .hops = {{router_name(PLACE_LEAF, 1, 0), PROBE_HOP_LEAF},
+                         {router_name(PLACE_SPINE, k % SPINES, 0), PROBE_HOP_SPINE},
+                         {router_name(PLACE_LEAF, 0, 0), PROBE_HOP_LEAF}}};
+            struct probe probe = told_by(src / NICS, &o);
+            probe.src.index = probe.digest.from.index = src;
+            (void)hear(&probe);
+        }
+    }
+    mesh_locate(m, now, edge_to(0, 4), 1, DIRECTION_IN, true, &where);
+    return where.began;
+}
+
+/* Else one host splits a fault in two, by moving its begin half a second. */
+static void no_single_host_moves_the_begin(void **state)
+{
+    const struct mono cut = now;
+
+    pass(3 * NS_PER_S);
+    const struct mono honest = began_with(cut, UINT32_MAX, 0);
+    assert_int_equal(honest.ns, cut.ns);
+    for (uint32_t liar = 2; liar < HOSTS; liar++) {
+        pass(NS_PER_MS);
+        assert_in_range(began_with(cut, liar, 450).ns, cut.ns, cut.ns + 5 * NS_PER_MS);
+    }
+}
+
 /* Of a round's packets: own paths to that NIC. */
 static uint32_t own_ways_to(uint32_t nic)
 {
@@ -557,9 +676,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_own_paths_of_a_known_host_count, begin, end),
         cmocka_unit_test_setup_teardown(an_older_digest_changes_nothing, begin, end),
         cmocka_unit_test_setup_teardown(one_host_fills_its_own_share_only, begin, end),
+        cmocka_unit_test_setup_teardown(who_holds_most_makes_room, begin, end),
+        cmocka_unit_test_setup_teardown(a_loss_that_is_toggled_keeps_nobody_busy, begin, end),
+        cmocka_unit_test_setup_teardown(what_one_host_sends_has_a_ceiling, begin, end),
         cmocka_unit_test_setup_teardown(an_older_digest_drives_out_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_false_way_names_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_name_stands_though_looks_are_rare, begin, end),
+        cmocka_unit_test_setup_teardown(no_single_host_moves_the_begin, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_news_starts_no_round, begin, end),
         cmocka_unit_test_setup_teardown(all_that_a_lost_path_crosses_is_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(a_dead_path_is_traced_twice, begin, end),
