@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""lab/roce-vm/table without a machine: which rows miss their bounds, and which faults are compared with which.
+usage: test_roce_table.py TABLE"""
+import importlib.machinery
+import importlib.util
+import sys
+import types
+
+LOADER = importlib.machinery.SourceFileLoader("roce_table", sys.argv[1])
+sys.dont_write_bytecode = True
+TABLE = importlib.util.module_from_spec(importlib.util.spec_from_loader("roce_table", LOADER))
+LOADER.exec_module(TABLE)
+
+
+def check(what, found, expected):
+    if found != expected:
+        sys.exit(f"{what}: expected {expected}, found {found}")
+
+
+def bounds():
+    rows = TABLE.Rows()
+    rows.add("a", "wrong values", 3, "values", must=0)
+    rows.add("b", "no wrong value", 0, "values", must=0)
+    rows.add("c", "share", 0.7, "times", must=0.9, better="higher")
+    rows.add("d", "share", 0.9, "times", must=0.9, aim=0.95, better="higher")
+    rows.add("e", "could not be measured", None, "ms", must=1)
+    rows.add("f", "of no bound", None, "ms")
+    check("rows that miss their bound", [row["id"] for row in rows.rows if TABLE.missed(row)], ["roce.a", "roce.c", "roce.e"])
+
+
+def same_faults():
+    """Three faults; the second one's queue pair lived, the third one's next queue pair died as well."""
+    moments = [("held", 1.5, 10.0), ("held", 0.3, 20.0), ("loss", 1.5, 30.0)]
+    errors = [(10.1, 10.6), (30.0, 30.4), (30.5, 31.5), (50.0, 50.1)]
+    ours, own = TABLE.of_same_faults(moments, [100, 999, 200], errors)
+    check("our gaps", ours, [100, 200])
+    check("gaps of the error", [round(ms) for ms in own], [500, 400])
+
+
+def part_by_part():
+    """A job of 100 messages a second, none of them while a fault lasts that meets a lane: 20 faults, ten of 0.3 s and ten of 1.5 s, in 60 s."""
+    now, faults, control = [1000.0], [], []
+
+    class Fault:
+        def __init__(self, _):
+            self.begun = None
+
+        def begin(self, _, flow):
+            self.begun = (now[0], flow)
+
+        def end(self):
+            begun, flow = self.begun
+            (faults if flow in LANES else control).append((begun, now[0]))
+
+    class Job:
+        def __init__(self, *_, seconds, **__):
+            self.span = (now[0], now[0] + seconds)
+
+        def wait_for(self, *_):
+            pass
+
+        def end(self):
+            check("the job outlives its faults", now[0] <= self.span[1], True)
+            return [{"out_of_place": {"nwrong": 0}}]
+
+        def receives(self):
+            moments = [self.span[0] + i / 100 for i in range(int(100 * (self.span[1] - self.span[0])))]
+            return [at for at in moments if not any(begin <= at < end for begin, end in faults)]
+
+    def sleep(seconds):
+        now[0] += seconds
+
+    LANES = [(49153, 49160, 90), (49154, 49170, 80)]
+    TABLE.time = types.SimpleNamespace(sleep=sleep, clock_gettime=lambda _: now[0], CLOCK_MONOTONIC=0)
+    TABLE.Fault, TABLE.Job, TABLE.lanes = Fault, Job, lambda *_: LANES
+    rows = TABLE.Rows()
+    TABLE.share({}, rows, 4)
+    check("faults", (len(faults), len(control)), (20, 20))
+    row = rows.rows[0]
+    check("messages with faults ÷ without, 42 s of 60", (row["id"], round(row["value"], 2), row["runs"]), ("roce.share", 0.7, 20))
+    check("a share of 0.7 misses", TABLE.missed(row), True)
+
+
+bounds()
+same_faults()
+part_by_part()
