@@ -132,6 +132,29 @@ static void brackets_show_whose_clock_broke(void **state)
     }
 }
 
+/* A NIC's clock stands still, as after a reset of its firmware, or goes on from another time: brackets show it in a second. */
+static void a_nics_clock_that_stands_still_or_jumps_is_told(void **state)
+{
+    (void)state;
+    for (int jumps = 0; jumps <= 1; jumps++) {
+        struct host_leaf leaf;
+        int64_t first = INT64_MAX;
+
+        host_leaf_init(&leaf, 2, 100);
+        for (int tick = 0; tick < 400; tick++) {
+            const int64_t host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            const int64_t since = tick > 200 ? (tick - 200) * 100 * NS_PER_MS : 0;
+            const int64_t off = jumps == 0 ? -since : since > 0 ? -7 * NS_PER_S : 0;
+            read_nics(&leaf, host, (int64_t[]){5 * NS_PER_S + off, 6 * NS_PER_S}, 2);
+            if (host_leaf_nic_broke(&leaf, (struct mono){host + 2000}, 0)) {
+                first = host < first ? host : first;
+            }
+            assert_false(host_leaf_nic_broke(&leaf, (struct mono){host + 2000}, 1));
+        }
+        assert_in_range(first, 30 * NS_PER_S, 31 * NS_PER_S);
+    }
+}
+
 /* A NIC that gains 0.1 ppm each second: between two reads the host goes on at the rate of now, not at one of the last 16 s. */
 static void the_rate_between_two_reads_is_the_rate_of_now(void **state)
 {
@@ -380,6 +403,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_whose_clock_goes_back_says_so),
         cmocka_unit_test(brackets_show_whose_clock_broke),
+        cmocka_unit_test(a_nics_clock_that_stands_still_or_jumps_is_told),
         cmocka_unit_test(brackets_that_grow_stay_within_the_bound),
         cmocka_unit_test(the_rate_between_two_reads_is_the_rate_of_now),
         cmocka_unit_test(narrow_brackets_tell_more_than_wide_ones),
