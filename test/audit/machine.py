@@ -1,4 +1,6 @@
 """machine.py: builds the tree of a machine that test/audit/machines describes, so that programs read it as if it were /."""
+import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -148,3 +150,19 @@ def build(root, tree):
     shutil.rmtree(root, ignore_errors=True)
     for path, value in tree.items():
         put(root, path, value)
+
+
+@contextlib.contextmanager
+def dead_mount(place):
+    """A FUSE file system that nobody serves: whoever asks it waits. Needs root and /dev/fuse."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    os.makedirs(place)
+    fd = os.open("/dev/fuse", os.O_RDWR)
+    if libc.mount(b"dead", place.encode(), b"fuse", 0, f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
+        os.close(fd)
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    try:
+        yield
+    finally:
+        os.close(fd)
+        libc.umount2(place.encode(), 2)

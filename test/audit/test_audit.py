@@ -2,7 +2,6 @@
 """foliot audit and foliot-inspect, as a user meets them: exit statuses, the gate, what hangs, cohorts, files of others.
 usage: test_audit.py FOLIOT FOLIOT-INSPECT"""
 import contextlib
-import ctypes
 import json
 import os
 import shutil
@@ -335,26 +334,15 @@ class Audit(unittest.TestCase):
             if expected == "stuck":
                 self.assertEqual(self.statuses("cfg.gpu.count")["roce1"][:2], ("unknown", "stuck"))
 
-    @contextlib.contextmanager
-    def dead_mount(self, place):
-        """A FUSE file system that nobody serves: whoever asks it waits."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        os.makedirs(place)
-        fd = os.open("/dev/fuse", os.O_RDWR)
-        if libc.mount(b"dead", place.encode(), b"fuse", 0, f"fd={fd},rootmode=40000,user_id=0,group_id=0".encode()) != 0:
-            os.close(fd)
-            self.skipTest("no FUSE mount here: " + os.strerror(ctypes.get_errno()))
-        try:
-            yield
-        finally:
-            os.close(fd)
-            libc.umount2(place.encode(), 2)
-
     @unittest.skipIf(os.geteuid() != 0 or not os.path.exists("/dev/fuse"), "needs root and /dev/fuse")
     def test_a_mount_that_never_answers_fails_and_keeps_nobody(self):
         self.build()
         self.change("/proc/mounts", "/dev/sda / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,size=528213156k 0 0\nsrv:/d /data nfs4 rw 0 0\nsrv:/e /dead nfs4 rw 0 0\n")
-        with self.dead_mount(self.root + "/dead"):
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(machine.dead_mount(self.root + "/dead"))
+            except OSError as error:
+                self.skipTest(f"no FUSE mount here: {error}")
             sheet = self.inspect("--root", self.root, "--mount-deadline", "500")
         states = {f["subject"]: f.get("state", f["value"]) for f in sheet["facts"] if f["fact"] == "mount.answers"}
         self.assertIn(states["/dead"], ("timeout", "stuck"))

@@ -122,7 +122,7 @@ class Known(Place):
         with open(os.path.join(GATE, "node-problem-detector.json"), encoding="utf-8") as file:
             config = json.load(file)
         rule = config["rules"][0]
-        self.assertEqual((config["plugin"], rule["type"], rule["condition"], rule["path"]), ("custom", "permanent", config["conditions"][0]["type"], "/usr/bin/foliot"))
+        self.assertEqual((config["plugin"], rule["type"], rule["condition"], rule["path"]), ("custom", "permanent", config["conditions"][0]["type"], "/usr/local/bin/foliot"))
         for lanes, status in ((16, 0), (8, 1), (None, 2)):  # node-problem-detector's OK, NonOK, Unknown
             self.width(lanes) if lanes else os.unlink(self.root + WIDTH)
             done = self.run_(os.path.join(self.folder, "bin", "foliot"), *rule["args"])
