@@ -41,6 +41,7 @@ static void put_check(struct json_writer *j, const struct check *c)
     json_put_string(j, "why", c->why);
     json_put_string(j, "remedy", c->remedy);
     json_put_string(j, "origin", c->origin);
+    json_put_string(j, "shown_on", check_shown_on(c));
     json_put_string(j, "unit", c->unit);
     json_put_int_if(j, "fail", false, 0);
     json_put_end(j);
@@ -81,7 +82,8 @@ static int print_markdown(void)
 {
     char text[64];
 
-    puts("| check | passes when | compares with | severity | reads |\n|---|---|---|---|---|");
+    puts("| check | passes when | compares with | severity | reads | shown on "
+         "|\n|---|---|---|---|---|---|");
     for (uint32_t i = 0; i < catalogue_count; i++) {
         const struct check *c = &catalogue[i];
         printf("| `%s` | %s | %s | %s | ", c->id, c->title, compares(c, text),
@@ -89,7 +91,7 @@ static int print_markdown(void)
         for (int k = 0; k < CHECK_FACTS_MAX && c->facts[k] != FACT_COUNT; k++) {
             printf("%s`%s`", k > 0 ? ", " : "", fact_name(c->facts[k]));
         }
-        puts(" |");
+        printf(" | %s |\n", check_shown_on(c));
     }
     return EXIT_WELL;
 }
@@ -109,11 +111,18 @@ static int print_man(void)
 {
     char text[64];
 
-    puts("foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
-         "audit* looks at\n\n"
-         "# DESCRIPTION\n\nThe checks of this release, printed from its own table. _foliot audit "
-         "explain CHECK_ has one of them.\n"
-         "The numbers behind a limit can be set in _audit.yaml_.");
+    puts(
+        "foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
+        "audit* looks at\n\n"
+        "# DESCRIPTION\n\nThe checks of this release, printed from its own table. _foliot audit "
+        "explain CHECK_ has one of them.\n"
+        "The numbers behind a limit can be set in _audit.yaml_.\n\nEach was shown on what its line "
+        "tells: a fault made it fail, without it it passed, without its source it was unknown. "
+        "_files_: machines that were made up from public documentation. _lab_: real packets "
+        "between "
+        "network name spaces. _kernel_: a running kernel, without the hardware of a cluster. No "
+        "check "
+        "was shown on a machine with a GPU or an RDMA NIC.");
     for (uint32_t i = 0; i < catalogue_count; i++) {
         const struct check *c = &catalogue[i];
         if (i == 0 || c->group != catalogue[i - 1].group) {
@@ -121,8 +130,8 @@ static int print_man(void)
         }
         fputs("\n*", stdout);
         print_escaped(c->id);
-        printf("* (%s, %s, compares with: %s)\n\t", check_subject_name(c->subject),
-               check_severity_name(c->severity), compares(c, text));
+        printf("* (%s, %s, compares with: %s; shown on: %s)\n\t", check_subject_name(c->subject),
+               check_severity_name(c->severity), compares(c, text), check_shown_on(c));
         print_escaped(c->title);
         fputs(". ", stdout);
         print_escaped(c->why);
@@ -204,6 +213,8 @@ int audit_explain(const struct audit_options *o, const char *id)
         printf("  only where %s is %s%s\n", fact_name(c->applies.fact),
                c->applies.not ? "not " : "", c->applies.is);
     }
+    printf("  shown on   %s: no check was shown on a machine with a GPU or an RDMA NIC\n",
+           check_shown_on(c));
     printf("  source     %s\n\nwhy: %s\nremedy: %s\n", c->origin, c->why, c->remedy);
     return EXIT_WELL;
 }

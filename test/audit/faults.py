@@ -118,6 +118,7 @@ FAULTS = [
     ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
     ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),
+    ("be.conn.mtu", "roce", answer("mesh", edges__1__full_lost=4), "/answers/agent/mesh"),
     ("be.conn.loss", "roce", answer("mesh", edges__1__paths__2__out__lost=900), "/answers/agent/mesh"),
     ("be.lat.base", "roce", answer("mesh", **{f"edges__1__paths__{i}__{way}__owd_ns_{q}": 29000 for i in range(4) for way in ("out", "in") for q in ("min", "p99")}), "/answers/agent/mesh"),
     ("be.lat.asym", "roce", answer("mesh", **{f"edges__1__paths__{i}__out__owd_ns_{q}": 8000 for i in range(4) for q in ("min", "p99")}), "/answers/agent/mesh"),

@@ -355,6 +355,7 @@ class Controlled(unittest.TestCase):
             self.assertEqual(nics, {('host%d' % h, 'nic%d' % n): 'leaf%d' % n for h in range(4) for n in range(2)})
             self.assertEqual(lab('status').returncode, 0)
             self.audit_beside_a_job()
+            self.hole_for_long_packets()
         finally:
             os.unlink(f.name)
             lab('down')
@@ -378,6 +379,26 @@ class Controlled(unittest.TestCase):
         finally:
             job.terminate()
             job.wait()
+
+    def hole_for_long_packets(self):
+        """A leaf's port whose MTU is too small: probes come, packets of full size don't; one check tells it, and no longer without it."""
+        programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
+
+        def statuses(check='be.conn.mtu'):
+            with tempfile.NamedTemporaryFile('w', suffix='.json') as sheet:
+                sheet.write(subprocess.run([programs + '/foliot-inspect', '--agent', folder() + '/host1/agent.sock'], capture_output=True, text=True, check=True).stdout)
+                sheet.flush()
+                done = subprocess.run([programs + '/foliot', 'audit', 'show', sheet.name, '--json', '--all'], capture_output=True, text=True)
+            results = [r for r in json.loads(done.stdout)['results'] if r['check'] == check]
+            return {status: sum(r['status'] == status and (r['subject'] == '' or r['subject'].startswith('nic0 ')) for r in results)
+                    for status in ('fail', 'warn', 'pass', 'unknown', 'skip')}
+
+        self.assertTrue(until(lambda: statuses()['pass'] >= 2 and statuses()['unknown'] + statuses()['fail'] == 0, 60), statuses())
+        lab('fault', 'blackhole', 'host1/nic0', '--direction', 'up', '--above_bytes', '1400')
+        self.assertTrue(until(lambda: statuses()['fail'] >= 2, 90), statuses())
+        self.assertEqual(statuses('be.conn.matrix')['fail'] + statuses('be.conn.paths')['fail'], 0)
+        lab('fault', 'undo', 'all')
+        self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 120), statuses())
 
     def test_the_page_about_alerts(self):
         """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""

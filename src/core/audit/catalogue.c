@@ -950,6 +950,7 @@ const struct check catalogue[] = {
      .subject = SUBJECT_OTHER,
      .severity = SEVERITY_BLOCK,
      .compare = COMPARE_RULE,
+     .flags = CHECK_SEEN_KERNEL,
      .each = FACT_MOUNT,
      .facts = {FACT_MOUNT_ANSWERS, FACT_COUNT},
      .rule = rule_mount,
@@ -1091,6 +1092,7 @@ const struct check catalogue[] = {
      .subject = SUBJECT_OTHER,
      .severity = SEVERITY_DRAIN,
      .compare = COMPARE_RULE,
+     .flags = CHECK_SEEN_KERNEL,
      .each = FACT_SITE,
      .facts = {FACT_SITE_STATUS, FACT_SITE_OUTPUT, FACT_COUNT},
      .rule = rule_site,
@@ -1498,7 +1500,7 @@ const struct check catalogue[] = {
      .severity = SEVERITY_DRAIN,
      .compare = COMPARE_DECLARED,
      .cost = COST_PACKETS,
-     .flags = CHECK_OF_LINKS | CHECK_MATRIX,
+     .flags = CHECK_OF_LINKS | CHECK_MATRIX | CHECK_SEEN_LAB,
      .each = FACT_MATRIX,
      .facts = {FACT_MATRIX, FACT_COUNT},
      .rule = rule_matrix_leaf,
@@ -1557,6 +1559,22 @@ const struct check catalogue[] = {
      .why = "Connections that hash onto it hang; others are well.",
      .remedy = "Isolate the link: foliot mesh tells its hops.",
      .origin = "docs/json.md, mesh"},
+    {.id = "be.conn.mtu",
+     .group = 4,
+     .subject = SUBJECT_OTHER,
+     .severity = SEVERITY_DRAIN,
+     .compare = COMPARE_RULE,
+     .flags = CHECK_OF_LINKS | CHECK_SEEN_LAB,
+     .each = FACT_EDGE,
+     .facts = {FACT_EDGE_FULL, FACT_EDGE, FACT_COUNT},
+     .rule = rule_full_size,
+     .fail = 0.15,
+     .warn = 0.05,
+     .unit = "share",
+     .title = "packets of full size reach each neighbour, as short ones do",
+     .why = "A job stands still though each path is alive: its messages are long.",
+     .remedy = "Set the MTU of the switches and tunnels on the way: foliot mesh tells its hops.",
+     .origin = "docs/locate.md, packets of 1,472 bytes"},
     {.id = "be.conn.loss",
      .group = 4,
      .subject = SUBJECT_OTHER,
@@ -2049,4 +2067,11 @@ const char *check_subject_name(enum check_subject subject)
 const char *check_cost_name(enum check_cost cost)
 {
     return costs[cost];
+}
+
+const char *check_shown_on(const struct check *c)
+{
+    return (c->flags & CHECK_SEEN_LAB) != 0      ? "files, lab"
+           : (c->flags & CHECK_SEEN_KERNEL) != 0 ? "files, kernel"
+                                                 : "files";
 }

@@ -53,6 +53,9 @@ enum {
     CHECK_ONCE = 2,   /* once a host, where any subject is listed */
     CHECK_MATRIX = 4, /* of a matrix of all NICs: a skip where none was measured */
     CHECK_TESTED = 8, /* of an audit's own tests: the same */
+    /* On what a fault made it fail, in a test, besides machines as files (every check): */
+    CHECK_SEEN_LAB = 16,    /* real packets between name spaces */
+    CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
     CHECK_FACTS_MAX = 5,
     CHECKS_MAX = 160
 };
@@ -87,3 +90,5 @@ const char *check_part_name(const struct check *c);
 const char *check_severity_name(enum check_severity severity);
 const char *check_subject_name(enum check_subject subject);
 const char *check_cost_name(enum check_cost cost);
+/* "files, lab": what it was shown on. None was shown on a machine with a GPU or an RDMA NIC. */
+const char *check_shown_on(const struct check *c);

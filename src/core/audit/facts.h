@@ -140,6 +140,8 @@
       "switch at the other end of an interface's cable")                                           \
     F(EDGE, NIC, NOW, TEXT, "edge",                                                                \
       "paths between an interface and a neighbour's, as the agent measures them")                  \
+    F(EDGE_FULL, NIC, NOW, TEXT, "edge.full",                                                      \
+      "packets of full size to a neighbour: how many were lost")                                   \
     F(MATRIX, NIC, NOW, TEXT, "matrix", "what came of every NIC with every NIC at one interface")  \
     F(LANE, JOB, NOW, NUMBER, "lane",                                                              \
       "median delay of a job's messages from a neighbour's interface, ns")                         \

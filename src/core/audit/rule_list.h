@@ -51,6 +51,7 @@ void rule_clock_rate(struct judging *j);
 void rule_reach_rail(struct judging *j);
 void rule_reach_cross(struct judging *j);
 void rule_paths(struct judging *j);
+void rule_full_size(struct judging *j);
 void rule_path_count(struct judging *j);
 void rule_probe_loss(struct judging *j);
 void rule_delay(struct judging *j);

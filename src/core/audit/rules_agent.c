@@ -178,6 +178,32 @@ void rule_paths(struct judging *j)
     }
 }
 
+/* The last 16 packets of full size, on all paths in turn: one path of four is a quarter of them. */
+void rule_full_size(struct judging *j)
+{
+    enum { LEAST_TRIED = 8 };
+    const char *text = judge_text(j, FACT_EDGE_FULL, j->subject);
+    int lost, tried;
+
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "lost %d of %d", &lost, &tried) != 2 || lost < 0 || tried < lost) {
+        not_measured(j, REASON_OLD_AGENT, "this agent tells nothing of packets of full size");
+    } else if (tried < LEAST_TRIED) {
+        not_measured(j, REASON_NOT_RUN,
+                     tried == 0 ? "the neighbour has not answered a packet of full size"
+                                : "fewer than 8 packets of full size were tried");
+    } else {
+        const double share = (double)lost / tried;
+        judge_end(j,
+                  share > j->fail   ? AUDIT_FAIL
+                  : share > j->warn ? AUDIT_WARN
+                                    : AUDIT_PASS,
+                  judge_format(j, "%d of %d lost", lost, tried), "they come as short ones do");
+    }
+}
+
 void rule_path_count(struct judging *j)
 {
     struct edge e;

@@ -19,6 +19,16 @@ bool full_is(uint32_t seq)
     return (seq & FULL_FLAGS) == FULL_FLAGS;
 }
 
+static void tell(struct mesh *m, int edge, uint8_t path, bool lost)
+{
+    struct mesh_edge *e = &m->edges[edge];
+
+    e->full_lost = (uint8_t)(e->full_lost + lost - (e->full_past >> 15));
+    e->full_past = (uint16_t)(e->full_past << 1 | lost);
+    e->full_past_len = (uint8_t)(e->full_past_len < 16 ? e->full_past_len + 1 : 16);
+    mesh_tell_full(m, edge, path, e->out[path].full.sent, lost);
+}
+
 /* Pairs, which ride in its class, come: else it is the class that is lost. */
 static bool pairs_come(const struct path_out *out, struct mono now)
 {
@@ -43,7 +53,7 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
         full->waits = false;
         if (e->full_answered && pairs_come(out, now) &&
             !trial_may_be_queue(out, true, full->sent)) {
-            mesh_tell_full(m, edge, path, full->sent, true);
+            tell(m, edge, path, true);
         }
     } else if (age > GIVE_UP_NS) {
         full->waits = false; /* nobody knows */
@@ -119,6 +129,6 @@ void full_reached(struct mesh *m, int edge, uint32_t seq)
     e->full_answered = true;
     if (full && full->waits && full->number == (uint8_t)seq) {
         full->waits = false;
-        mesh_tell_full(m, edge, path, full->sent, false);
+        tell(m, edge, path, false);
     }
 }

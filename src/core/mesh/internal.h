@@ -183,6 +183,9 @@ struct mesh_edge {
     int64_t digest_credit, news_credit;
     uint8_t full_round;
     struct mono full_next;
+    uint16_t full_past;    /* fates of the last full packets, the newest in bit 0; 1: lost */
+    uint8_t full_past_len; /* of these bits */
+    uint8_t full_lost;     /* how many of them are 1 */
     struct path_out out[EDGE_PATH_MAX];
     struct path_in in[EDGE_PATH_MAX];
 };

@@ -183,8 +183,10 @@ struct mesh_edge_info {
     struct host_id host;
     uint8_t reason, path_count, peer_path_count;
     bool silent;
-    struct mono heard;   /* MONO_NEVER: never */
-    int64_t rtt_ns_min;  /* -1 unknown */
+    struct mono heard;  /* MONO_NEVER: never */
+    int64_t rtt_ns_min; /* -1 unknown */
+    uint8_t full_tried; /* of the last 16 packets of full size those whose fate is known (full.c) */
+    uint8_t full_lost;  /* of these, lost while short ones came */
     uint32_t generation; /* changes when the number is used for another pair */
 };
 /* Edges are numbered below it; a number may be free. */

@@ -31,6 +31,8 @@ bool mesh_edge_info(const struct mesh *m, struct mono now, int edge,
                                         .silent = e->silent,
                                         .heard = e->heard,
                                         .rtt_ns_min = low == INT64_MAX ? -1 : low,
+                                        .full_tried = e->full_past_len,
+                                        .full_lost = e->full_lost,
                                         .generation = e->generation};
     return true;
 }

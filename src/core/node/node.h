@@ -331,6 +331,8 @@ struct node_edge {
     struct mono heard;            /* last; MONO_NEVER: never */
     int64_t rtt_ns_min;           /* lowest sum of both one-way delays over 10 s; -1 unknown */
     uint32_t member, member_edge; /* in core/clock */
+    uint8_t full_tried; /* of the last 16 packets of full size those whose fate is known */
+    uint8_t full_lost;  /* of these, lost while short ones came */
 };
 /* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: that number is free. */
 uint32_t node_edge_count(const struct node *n);

@@ -39,6 +39,8 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct 
                                    .silent = info.silent,
                                    .heard = info.heard,
                                    .rtt_ns_min = info.rtt_ns_min,
+                                   .full_tried = info.full_tried,
+                                   .full_lost = info.full_lost,
                                    .member = (uint32_t)n->links[edge].member,
                                    .member_edge = (uint32_t)n->links[edge].clock_edge};
     return true;

@@ -102,6 +102,8 @@ void answer_mesh(struct agent *a, struct json_writer *j)
                         edge.reason < ARRAY_COUNT(reasons) ? reasons[edge.reason] : "random");
         json_put_bool(j, "silent", edge.silent != 0);
         json_put_int_if(j, "rtt_ns_min", edge.rtt_ns_min >= 0, edge.rtt_ns_min);
+        json_put_uint(j, "full_tried", edge.full_tried);
+        json_put_uint(j, "full_lost", edge.full_lost);
         if (!node_path_get(a->node, e, 0, DIRECTION_IN, a->now, &first)) {
             first.bound_ns = first.hard_ns = INT64_MIN;
         }

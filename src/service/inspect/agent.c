@@ -267,6 +267,9 @@ static void put_edge(struct collector *c, const json_t *edge)
              text_of(edge, "kind"), e.hops, e.paths, e.alive, e.dead_out, e.dead_in,
              (long long)e.sent, (long long)e.lost, delays);
     put(c, FACT_EDGE, subject, text, "agent: mesh");
+    snprintf(text, sizeof(text), "lost %lld of %lld", (long long)count_of(edge, "full_lost"),
+             (long long)count_of(edge, "full_tried"));
+    put(c, FACT_EDGE_FULL, subject, text, "agent: mesh");
 }
 
 /* Neighbours on the same rail before others: a sheet has room for so many. */
@@ -345,9 +348,9 @@ static void put_lanes(struct collector *c, const json_t *answer)
 
 static void nobody(struct collector *c, int r)
 {
-    static const uint16_t facts[] = {FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS,
-                                     FACT_CLOCK_BOUND,   FACT_CLOCK_UTC,    FACT_CLOCK_RATE,
-                                     FACT_EDGE,          FACT_NET_SWITCH,   FACT_LANE};
+    static const uint16_t facts[] = {
+        FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS, FACT_CLOCK_BOUND, FACT_CLOCK_UTC,
+        FACT_CLOCK_RATE,    FACT_EDGE,         FACT_NET_SWITCH,   FACT_LANE,        FACT_EDGE_FULL};
 
     for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
         put_error(c, facts[i], "", r, SOCKET);
@@ -366,7 +369,7 @@ void collect_agent(struct collector *c)
                 {"lanes", FACT_LANE, put_lanes}};
     json_t *answer;
 
-    if (!sysfs_there(c->tree, INSTALLED)) {
+    if (c->config->agent_socket == NULL && !sysfs_there(c->tree, INSTALLED)) {
         put_error(c, FACT_AGENT, "", -ENOENT, INSTALLED);
         nobody(c, -ENOENT);
         return;

@@ -74,7 +74,7 @@ static const struct task tasks[] = {
      collect_agent,
      false,
      {FACT_AGENT, FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS, FACT_CLOCK_BOUND,
-      FACT_CLOCK_UTC, FACT_CLOCK_RATE, FACT_EDGE, FACT_NET_SWITCH, FACT_LANE}},
+      FACT_CLOCK_UTC, FACT_CLOCK_RATE, FACT_EDGE, FACT_EDGE_FULL, FACT_NET_SWITCH, FACT_LANE}},
     {"tests",
      collect_tests,
      false,

@@ -405,14 +405,14 @@ static json_t *kept(const struct scrub *s, const char *key, const json_t *value)
 static json_t *kept_object(const struct scrub *s, const json_t *value)
 {
     static const char *const keys[] = {
-        "version",   "kind",      "agent_version", "now_fleet_ns", "system_utc_ns",
-        "clock",     "status",    "hard_ns",       "epoch",        "members",
-        "name",      "stamps",    "rate_ppb",      "edges",        "local_name",
-        "peer_host", "peer_name", "bound_hard_ns", "paths",        "hops",
-        "out",       "in",        "state",         "owd_ns_min",   "owd_ns_p99",
-        "sent",      "lost",      "nics",          "switch",       "processes",
-        "lane_list", "direction", "own_nic",       "peer_nic",     "owd_ns_p50",
-        "bound_ns"};
+        "version",    "kind",       "agent_version", "now_fleet_ns", "system_utc_ns",
+        "clock",      "status",     "hard_ns",       "epoch",        "members",
+        "name",       "stamps",     "rate_ppb",      "edges",        "local_name",
+        "peer_host",  "peer_name",  "bound_hard_ns", "full_tried",   "full_lost",
+        "paths",      "hops",       "out",           "in",           "state",
+        "owd_ns_min", "owd_ns_p99", "sent",          "lost",         "nics",
+        "switch",     "processes",  "lane_list",     "direction",    "own_nic",
+        "peer_nic",   "owd_ns_p50", "bound_ns"};
     json_t *copy = json_object();
 
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
