@@ -95,6 +95,7 @@ static void print_result(const json_t *r)
            api_text(r, "severity"));
     print_line("found", api_text(r, "found"));
     print_line("expected", api_text(r, "expected"));
+    print_line("", api_text(r, "basis"));
     print_line("note", api_text(r, "note"));
     if (facts > 0) {
         print_line("source", api_text(json_array_get(evidence, facts - 1), "source"));

@@ -121,7 +121,8 @@ static const char *text_of(const json_t *object, const char *key)
 static void put_finding(FILE *out, const json_t *r)
 {
     const char *found = text_of(r, "found"), *expected = text_of(r, "expected"),
-               *note = text_of(r, "note"), *reason = text_of(r, "reason");
+               *basis = text_of(r, "basis"), *note = text_of(r, "note"),
+               *reason = text_of(r, "reason");
     const char *between = "";
 
     if (text_of(r, "subject")[0] != '\0') {
@@ -136,6 +137,8 @@ static void put_finding(FILE *out, const json_t *r)
     if (expected[0] != '\0') {
         fprintf(out, "%sexpected ", between);
         put_text(out, expected);
+        fputs(basis[0] != '\0' ? ", " : "", out);
+        put_text(out, basis);
         between = "; ";
     }
     if (note[0] != '\0') {

@@ -92,7 +92,7 @@ static void print_result(const struct audit *a, const struct audit_result *r)
            r->subject[0] != '\0' ? " " : "", r->subject, check_severity_name(r->severity));
     printf("  found     %s\n", r->found);
     if (r->expected[0] != '\0') {
-        printf("  expected  %s\n", r->expected);
+        printf("  expected  %s%s%s\n", r->expected, r->basis[0] != '\0' ? ", " : "", r->basis);
     }
     if (r->note[0] != '\0') {
         printf("  note      %s\n", r->note);

@@ -635,7 +635,12 @@ class TestStrange(OwnHosts):
         made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0"})[2]["token"]
         for path in (f"runs/{run}", f"runs/{run}/nodes", f"runs/{run}/results?limit=1000", "hosts/h0/gate", "hosts/h0/facts"):
             answer = json.dumps(self.get(f"/api/v1/audit/{path}", token=made))
-            self.assertIsNone(re.search(r"\bh1\b|as 2 of 2", answer), answer)
+            self.assertIsNone(re.search(r"\bh1\b|as 2 of 2|median", answer), answer)
+        gates = [self.get("/api/v1/audit/hosts/h0/gate", token=made)["text"],
+                 self.get(f"/api/v1/audit/runs/{run}/nodes", token=made)["items"][0]["gate_text"]]
+        self.assertRegex(gates[0], r"^[a-z]+(\.[a-z0-9_]+)+$")
+        self.assertEqual(gates[1], gates[0])
+        self.assertTrue(self.get("/api/v1/audit/hosts/h0/gate")["text"].startswith(gates[0] + ": "), gates)
 
 
 if __name__ == "__main__":

@@ -453,6 +453,7 @@ export interface AuditResult {
   suspect: boolean;
   found: string;
   expected: string;
+  basis?: string; // older results have it in expected
   note: string;
   evidence: { fact: string; subject: string; state: string; value: string; source: string }[];
   remedy: string | null;

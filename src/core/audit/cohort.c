@@ -141,9 +141,8 @@ static void settle_same(struct audit *a, const struct audit_item *items, uint32_
     const uint64_t others = all - most;
     const bool few = count - alike <= 1 || others * 10 <= all ||
                      (others <= WHOLE_VOTE && all > (COHORT_LEAST - 1) * WHOLE_VOTE);
-    const char *expected = majority && alike < count ? words(a, "%s, as %u of %u have it",
-                                                             items[best].value, alike, count)
-                                                     : NULL;
+    const char *basis =
+        majority && alike < count ? words(a, "%sas %u of %u have it", "", alike, count) : "";
     const char *differ = majority ? NULL : variants(a, items, count);
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
@@ -152,7 +151,8 @@ static void settle_same(struct audit *a, const struct audit_item *items, uint32_
             unknown(r, REASON_NO_MAJORITY, differ);
         } else if (strcmp(items[i].value, items[best].value) != 0) {
             r->status = few ? AUDIT_FAIL : AUDIT_WARN;
-            r->expected = expected;
+            r->expected = items[best].value;
+            r->basis = basis;
         } else {
             r->expected = items[best].value;
         }
@@ -180,12 +180,13 @@ static void settle_near(struct audit *a, const struct audit_item *items, uint32_
                         double share)
 {
     const struct audit_item *middle = &items[middle_of(items, count)];
-    const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
+    const char *basis = words(a, "%sthe median of %u", "", count, 0);
 
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
         r->cohort = count;
-        r->expected = expected;
+        r->expected = middle->value;
+        r->basis = basis;
         if (items[i].number < middle->number * (1 - share)) {
             r->status = items[i].once ? AUDIT_WARN : AUDIT_FAIL;
             r->seen_once = items[i].once;
@@ -222,14 +223,15 @@ static void settle_apart(struct audit *a, const struct check *c, const struct au
     const bool both = c->rule == rule_clock_rate;
     const double matters = both ? c->warn * 1000 : c->fail,
                  spread = spread_of(items, count, median);
-    const char *expected = words(a, "%s is the median of %u", middle->value, count, 0);
+    const char *basis = words(a, "%sthe median of %u", "", count, 0);
 
     for (uint32_t i = 0; i < count; i++) {
         struct audit_result *r = &a->results[items[i].result];
         const double off = items[i].number - middle->number,
                      distance = off < 0 && both ? -off : off;
         r->cohort = count;
-        r->expected = expected;
+        r->expected = middle->value;
+        r->basis = basis;
         if (distance > SPREADS * spread && distance > matters && distance > items[i].least) {
             r->status = AUDIT_FAIL;
         }

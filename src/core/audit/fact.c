@@ -1,6 +1,7 @@
 /* fact.c: see fact.h. */
 #include "core/audit/fact.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,16 +196,27 @@ const char *sheet_keep(struct sheet *s, const char *text)
     return kept;
 }
 
+/* The second word of an edge's or lane's subject, as hosts tell it (service/inspect/agent.c). */
+static void peer_of(enum fact_id id, const char *subject, char ret_peer[static FACT_SUBJECT_MAX])
+{
+    const char *begin = id == FACT_EDGE || id == FACT_LANE ? strchr(subject, ' ') : NULL;
+
+    snprintf(ret_peer, FACT_SUBJECT_MAX, "%.*s", begin != NULL ? (int)strcspn(begin + 1, " ") : 0,
+             begin != NULL ? begin + 1 : "");
+}
+
 void sheet_add(struct sheet *s, const struct fact *fact)
 {
-    char value[FACT_VALUE_MAX], subject[FACT_SUBJECT_MAX], source[FACT_VALUE_MAX];
+    char value[FACT_VALUE_MAX], subject[FACT_SUBJECT_MAX], source[FACT_VALUE_MAX],
+        peer[FACT_SUBJECT_MAX];
     struct fact *f = &s->facts[s->count];
     const char *text = fact->value != NULL ? fact->value : "";
 
     plain_text(text, value, sizeof(value));
     plain_text(fact->subject, subject, sizeof(subject));
     plain_text(fact->source, source, sizeof(source));
-    size_t size = strlen(subject) + strlen(value) + strlen(source) + 3;
+    peer_of((enum fact_id)fact->id, subject, peer);
+    size_t size = strlen(subject) + strlen(value) + strlen(source) + strlen(peer) + 4;
     if (fact->id >= FACT_COUNT || s->count == s->capacity || size > s->text_size - s->text_used) {
         s->left_out++;
         return;
@@ -216,6 +228,7 @@ void sheet_add(struct sheet *s, const struct fact *fact)
     f->subject = sheet_keep(s, subject);
     f->value = sheet_keep(s, value);
     f->source = sheet_keep(s, source);
+    f->peer = peer[0] != '\0' ? sheet_keep(s, peer) : NULL;
     s->count++;
 }
 

@@ -68,6 +68,7 @@ struct fact {
     const char *value;   /* FACT_VALUE: the text. Else "" or what is known of the reason */
     const char *source;  /* the file, or what was asked */
     uint32_t order;      /* of sheet_finish alone: as it was added */
+    const char *peer;    /* of an edge or lane, "eth0 HOST eth1": the other host; else NULL */
 };
 
 enum {

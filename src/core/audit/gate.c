@@ -31,9 +31,10 @@ const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE])
                  g->counts[AUDIT_PASS], g->counts[AUDIT_SKIP]);
     } else {
         const bool found = r->found[0] != '\0', expected = r->expected[0] != '\0';
-        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%s%.100s%s%.100s", r->check->id,
-                 r->subject[0] != '\0' ? " " : "", r->subject, r->found,
+        snprintf(ret_text, GATE_LINE_SIZE, "%s%s%.120s: %.100s%s%s%.100s%s%.40s%s%.100s",
+                 r->check->id, r->subject[0] != '\0' ? " " : "", r->subject, r->found,
                  found && expected ? ", " : "", expected ? "expected " : "", r->expected,
+                 r->basis[0] != '\0' ? ", " : "", r->basis,
                  r->note[0] != '\0' && (found || expected) ? "; " : "", r->note);
     }
     return ret_text;

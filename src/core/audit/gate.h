@@ -11,5 +11,5 @@ struct gate {
 };
 
 struct gate gate_of(const struct audit *a, uint32_t sheet);
-/* One line for people and schedulers. */
+/* One line for people and schedulers: it may name other hosts. */
 const char *gate_line(const struct gate *g, char ret_text[GATE_LINE_SIZE]);

@@ -212,6 +212,7 @@ static void begin(struct judging *j, const char *subject)
                                        .subject = subject,
                                        .found = "",
                                        .expected = "",
+                                       .basis = "",
                                        .note = ""};
     j->fail = c->fail;
     j->warn = c->warn;

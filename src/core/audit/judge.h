@@ -50,6 +50,7 @@ struct audit_result {
     const char *subject;
     const char *found;    /* the value as it was found; "" */
     const char *expected; /* what it was compared with; "" */
+    const char *basis;    /* how that is known: "as 11 of 12 have it"; "" */
     const char *note;     /* why it is skipped or unknown, or what else is to be said; "" */
     uint32_t cohort;      /* members that it was compared with; 0: with none */
     const struct fact *facts[RESULT_FACTS_MAX]; /* that it rests on */

@@ -24,6 +24,14 @@ static const char *interface_of(const struct audit *a, const struct audit_result
     return NULL;
 }
 
+/* The other host that an edge or lane leads to; NULL: it is of none. */
+static const char *peer_of(const struct audit *a, const struct audit_result *r)
+{
+    const struct fact *fact = sheet_find(&a->sheets[r->sheet], r->check->each, r->subject);
+
+    return fact != NULL ? fact->peer : NULL;
+}
+
 void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
 {
     char interface[INTERFACE_SIZE];
@@ -33,6 +41,7 @@ void result_write(struct json_writer *j, const struct audit *a, const struct aud
     json_put_string(j, "host", a->sheets[r->sheet].host);
     json_put_string(j, "subject", r->subject);
     json_put_string(j, "interface", interface_of(a, r, interface));
+    json_put_string(j, "peer", peer_of(a, r));
     json_put_string(j, "status", audit_status_name(r->status));
     json_put_string(j, "reason", r->reason != REASON_NONE ? audit_reason_name(r->reason) : NULL);
     json_put_string(j, "severity", check_severity_name(r->severity));
@@ -41,6 +50,7 @@ void result_write(struct json_writer *j, const struct audit *a, const struct aud
     json_put_bool(j, "overridden", r->overridden);
     json_put_string(j, "found", r->found);
     json_put_string(j, "expected", r->expected);
+    json_put_string(j, "basis", r->basis);
     json_put_string(j, "note", r->note);
     json_put_int(j, "cohort", r->cohort);
     json_put_array(j, "evidence");

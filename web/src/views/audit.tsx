@@ -174,7 +174,7 @@ function Results({ id }: { id: string }) {
               { name: "Check", cell: (r) => <><code>{r.check}</code><br /><span class="dim">{r.severity}</span></>, sort: (r) => r.check },
               { name: "Status", cell: (r) => <><State of={r.status} />{r.suspect ? " suspect" : ""}</> },
               { name: "Found", cell: (r) => <>{r.found}{r.note === "" ? null : <><br /><span class="dim">{r.note}</span></>}</> },
-              { name: "Expected", cell: (r) => r.expected },
+              { name: "Expected", cell: (r) => <>{r.expected}{(r.basis ?? "") === "" ? null : <><br /><span class="dim">{r.basis}</span></>}</> },
               { name: "Evidence", cell: (r) => r.evidence.map((e) => <div key={`${e.fact} ${e.subject}`} class="dim">{e.source}</div>) },
               { name: "What to do", cell: (r) => r.remedy ?? "–" },
             ]} />

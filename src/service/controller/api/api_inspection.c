@@ -304,27 +304,29 @@ static bool read_statuses(struct api_call *call, struct filter_of *f)
     return true;
 }
 
-/* Does a fact's subject name a host that this tenant doesn't see? "eth0 HOST eth1" (service/inspect/agent.c). */
-static bool names_unseen(const struct api_call *call, enum fact_id id, const char *subject)
+/* Is it a host that this tenant doesn't see? NULL: it is none. */
+static bool is_unseen(const struct api_call *call, const char *peer)
 {
-    char peer[64];
-    if (call->visible == NULL || (id != FACT_EDGE && id != FACT_LANE) ||
-        sscanf(subject, "%*s %63s", peer) != 1) {
-        return false;
-    }
-    const struct fleet_host *h = fleet_find_host(call->c, peer);
-    return h == NULL || !api_sees(call, h);
+    const struct fleet_host *h = peer != NULL ? fleet_find_host(call->c, peer) : NULL;
+    return call->visible != NULL && peer != NULL && (h == NULL || !api_sees(call, h));
+}
+
+/* May a result be about another host than that? What was kept before it had `peer` may. */
+static bool names_unseen(const struct api_call *call, const struct check *check,
+                         const json_t *result)
+{
+    const json_t *peer = json_object_get(result, "peer");
+    const bool pair = check != NULL && (check->each == FACT_EDGE || check->each == FACT_LANE);
+    return check == NULL || (pair && peer == NULL) ||
+           (json_is_string(peer) && is_unseen(call, json_string_value(peer)));
 }
 
 /* What a tenant isn't told: another host, in a note or as a subject; how many others there are, and what they have. */
 static void hide(const struct api_call *call, json_t *result)
 {
-    static const char *const counts[] = {", as ", " is the median of "};
     const char *id = json_string_value(json_object_get(result, "check")),
                *status = json_string_value(json_object_get(result, "status")),
-               *reason = json_string_value(json_object_get(result, "reason")),
-               *subject = json_string_value(json_object_get(result, "subject")),
-               *expected = json_string_value(json_object_get(result, "expected"));
+               *reason = json_string_value(json_object_get(result, "reason"));
     if (call->visible == NULL || id == NULL || status == NULL) {
         return;
     }
@@ -334,29 +336,22 @@ static void hide(const struct api_call *call, json_t *result)
         json_object_set_new(result, "note", json_string(""));
     }
     json_object_set_new(result, "cohort", json_integer(0));
-    for (size_t i = 0; i < ARRAY_COUNT(counts) && expected != NULL; i++) {
-        const char *end = strstr(expected, counts[i]);
-        if (end != NULL) {
-            json_object_set_new(result, "expected",
-                                json_stringn(expected, (size_t)(end - expected)));
-            break;
-        }
+    if (json_object_get(result, "basis") == NULL) { /* kept when both were one sentence */
+        json_object_set_new(result, "expected", json_string(""));
     }
-    if (check == NULL || (subject != NULL && names_unseen(call, check->each, subject))) {
+    json_object_set_new(result, "basis", json_string(""));
+    if (names_unseen(call, check, result)) {
         json_object_set_new(result, "subject", json_string(""));
+        json_object_set_new(result, "peer", json_null());
         json_object_set_new(result, "evidence", json_array());
     }
 }
 
 /* What is wrong is a check's name to a tenant: the rest may name other hosts. */
 static void put_gate_text(const struct api_call *call, const char *key, uint8_t gate,
-                          const char *line)
+                          const char *line, const char *check)
 {
-    const size_t size =
-        call->visible == NULL || gate == AUDIT_PASS ? strlen(line) : strcspn(line, " :");
-    char text[GATE_LINE_SIZE];
-    snprintf(text, sizeof(text), "%.*s", (int)size, line);
-    json_put_string(call->j, key, text);
+    json_put_string(call->j, key, call->visible == NULL || gate == AUDIT_PASS ? line : check);
 }
 
 /* Can it have a result that is wanted? By its marks, each the worst of a check: most hosts need not be read. */
@@ -473,6 +468,10 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
                    {"gid_index", "be.roce.gid_index"}};
     static const char *const agents[] = {"never", "live", "late", "stale"};
     struct json_writer *j = call->j;
+    char gate_check[CHECK_ID_SIZE] = "";
+    if (call->visible != NULL) {
+        audit_gate_check(f, gate_check);
+    }
     json_put_object(j, NULL);
     json_put_string(j, "host", h->name);
     json_put_string(j, "status", audit_status_name(audit_found_worst(o, f, "")));
@@ -483,7 +482,7 @@ static void put_node(struct api_call *call, const struct audit_outcome *o,
     }
     json_put_string(j, "connectivity", connectivity(call, h));
     json_put_string(j, "gate", audit_status_name(f->gate));
-    put_gate_text(call, "gate_text", f->gate, f->line);
+    put_gate_text(call, "gate_text", f->gate, f->line, gate_check);
     json_put_string(j, "marks", f->marks);
     json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
     json_put_end(j);
@@ -665,7 +664,7 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
     json_put_string(j, "reason", !there ? "not_run" : stale ? "stale" : NULL);
     if (there && !stale) {
-        put_gate_text(call, "text", known->gate, known->line);
+        put_gate_text(call, "text", known->gate, known->line, known->gate_check);
     } else {
         json_put_string(j, "text",
                         later
@@ -689,7 +688,7 @@ static void answer_facts(struct api_call *call, const struct fleet_host *h)
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!names_unseen(call, s->facts[i].id, s->facts[i].subject)) {
+        if (!is_unseen(call, s->facts[i].peer)) {
             s->facts[kept++] = s->facts[i];
         }
     }

@@ -44,6 +44,8 @@ struct audit_member {
     char note[AUDIT_WORDS_SIZE];
 };
 
+enum { CHECK_ID_SIZE = 32 };
+
 /* What came of one host. */
 struct audit_found {
     int64_t host, at_ns; /* at_ns: of its sheet; 0: there is none */
@@ -58,7 +60,7 @@ struct audit_found {
 struct audit_outcome {
     int64_t run;
     uint32_t check_count, count;
-    char (*checks)[32]; /* ids, as they were then */
+    char (*checks)[CHECK_ID_SIZE]; /* ids, as they were then */
     bool suspect[CHECKS_MAX];
     struct audit_found *found;
 };
@@ -93,7 +95,8 @@ struct audit_known { /* of a host, from its newest run */
     int64_t run, at_ns;
     uint8_t gate;
     char line[GATE_LINE_SIZE];
-    bool whole; /* its parts are to be sent anew */
+    char gate_check[CHECK_ID_SIZE]; /* whose result the gate is; "": it passes, or nobody knows */
+    bool whole;                     /* its parts are to be sent anew */
     /* Checks that failed: those of a NIC's link count there, if the NIC is known, all others here. */
     uint16_t blocked, failed,
         unknown;                  /* of severity block; drain; blocking ones that nobody knows */
@@ -168,6 +171,8 @@ void audit_summarise(struct controller *c, const struct audit_run *run,
 MUST_CHECK int audit_calendar_open(struct controller *c); /* out of the store */
 
 /* ---- known.c: what is known of each host ---- */
+/* Whose result its gate is: the first of a blocking check that has the gate's status. "": it passes, or nothing was judged. */
+void audit_gate_check(const struct audit_found *f, char ret_check[static CHECK_ID_SIZE]);
 struct audit_known *audit_known_of(struct controller *c,
                                    const struct fleet_host *h); /* NULL: no memory */
 /* Of an outcome's host. -ENOMEM: the gate goes on with what it had. */

@@ -67,6 +67,25 @@ static void count_failures(const struct controller *c, struct audit_known *known
     json_decref(results);
 }
 
+void audit_gate_check(const struct audit_found *f, char ret_check[static CHECK_ID_SIZE])
+{
+    json_t *results = f->gate < AUDIT_PASS ? json_loadb(f->results, f->size, 0, NULL) : NULL, *r;
+    size_t i;
+    ret_check[0] = 0;
+    json_array_foreach(results, i, r)
+    {
+        const char *id = json_string_value(json_object_get(r, "check")),
+                   *status = json_string_value(json_object_get(r, "status")),
+                   *severity = json_string_value(json_object_get(r, "severity"));
+        if (id != NULL && status != NULL && severity != NULL && ret_check[0] == 0 &&
+            strcmp(status, audit_status_name(f->gate)) == 0 &&
+            strcmp(severity, check_severity_name(SEVERITY_BLOCK)) == 0) {
+            snprintf(ret_check, CHECK_ID_SIZE, "%s", id);
+        }
+    }
+    json_decref(results);
+}
+
 int audit_learn(struct controller *c, const struct audit_outcome *o, const struct audit_found *f)
 {
     const struct fleet_host *h = fleet_host_by_id(c, f->host);
@@ -78,6 +97,7 @@ int audit_learn(struct controller *c, const struct audit_outcome *o, const struc
     *known = (struct audit_known){
         .run = o->run, .at_ns = f->at_ns, .gate = f->gate, .whole = known->whole};
     snprintf(known->line, sizeof(known->line), "%s", f->line);
+    audit_gate_check(f, known->gate_check);
     for (uint32_t i = 0; i < o->check_count; i++) {
         const struct check *check = check_by_id(o->checks[i]);
         fails = fails || f->marks[i] == 'F';
