@@ -53,9 +53,14 @@ def missed(row):
 
 @functools.lru_cache(maxsize=None)
 def changed(top, commit, *paths):
-    """Is that code not as it was then? None: nobody can tell."""
-    status = subprocess.run(["git", "diff", "--quiet", commit, "HEAD", "--", *paths], cwd=top, capture_output=True, check=False).returncode
-    return {0: False, 1: True}.get(status)
+    """Is that code not as it was then, or of a commit that isn't here? None: nobody can tell."""
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=False)
+
+    status = git("diff", "--quiet", commit, "HEAD", "--", *paths).returncode
+    if status in (0, 1):
+        return status == 1
+    return True if git("rev-parse", "--is-shallow-repository").stdout.strip() == "false" else None
 
 
 def stale(row, top):

@@ -56,7 +56,10 @@ class Rows(unittest.TestCase):
         self.assertEqual(bench_rows.verdict(self.row(), self.top), "stale: then must met, aim missed")
         self.assertFalse(bench_rows.stale(self.row(id="alert.webhook_ms"), self.top), "of other code")
         self.assertTrue(bench_rows.stale(self.row(commit=self.first + "-dirty"), self.top))
-        self.assertFalse(bench_rows.stale(self.row(commit="0123456"), self.top), "a commit that isn't there tells nothing")
+        self.assertTrue(bench_rows.stale(self.row(commit="0123456"), self.top), "a commit that isn't there: nobody can look at its code")
+        with tempfile.TemporaryDirectory() as copy:
+            self.git("clone", "-q", "--depth", "1", "file://" + self.top, copy)
+            self.assertFalse(bench_rows.stale(self.row(), copy), "a shallow clone tells nothing")
 
     def test_code_that_rows_are_about_is_there(self):
         for prefix, paths in bench_rows.PATHS.items():
