@@ -398,7 +398,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
             path->m_ns = e->solved.m_ns[p];
             path->info = c->noise.info;
             path->window = now;
-            path->low[0] = path->low[1] = path->low_half = INFINITY;
+            path->low[0] = path->low[1] = INFINITY;
         }
         const double ahead =
             clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +

@@ -141,7 +141,7 @@ static void forget_stamps_of(struct clock *c, struct clock_edge *e)
     e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
     e->not_before_ns = c->now.ns;
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
-        e->paths[p].low[0] = e->paths[p].low[1] = e->paths[p].low_half = INFINITY;
+        e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
     }
 }
 

@@ -48,7 +48,6 @@ struct path {
     int64_t way_at[2];
     double excess_ns; /* round trip above m's, slow minimum: a standing queue */
     double low[2];    /* lowest innovation seen in this window, by direction */
-    double low_half;  /* ... and half round trip off m */
     struct nic_time window;
     double excess_since_s;
     bool shrunk; /* learned while a queue stood, which is gone */

@@ -305,7 +305,7 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
     path->score[0] = path->score[1] = 0;
     path->count[0] = path->count[1] = 0;
     path->window = now;
-    path->low[0] = path->low[1] = path->low_half = INFINITY;
+    path->low[0] = path->low[1] = INFINITY;
     path->excess_ns = path->excess_since_s = 0;
     if (!e->level_known) {
         e->unsure = path->unsure;
@@ -348,8 +348,7 @@ static void grow_sure(const struct clock *c, struct path *path, double excess, d
     }
 }
 
-/* A second's lowest innovations of both directions: a standing queue, or a shift. A shorter way shows in packets both ways next
- * to each other: while theta moves, the lowest of either direction are of the second's two ends.
+/* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift.
  * Queued packets reach into the gate, so an edge that is off by more than the gate would look as if
  * it were on: but then one direction's lowest is as much too low as the other's is too high, and
  * their sum is no larger than ever. */
@@ -368,7 +367,7 @@ static void close_window(struct clock *c, struct clock_edge *e, struct path *pat
         path->excess_since_s = excess > high ? path->excess_since_s + 1 : 0;
         if (path->unsure) {
             grow_sure(c, path, excess, shift);
-        } else if (path->low_half < low || path->excess_since_s > EXCESS_S_MAX) {
+        } else if (excess < low || path->excess_since_s > EXCESS_S_MAX) {
             path->known = false;
             path->shrunk = true;
             path->learning_since = now;
@@ -378,7 +377,7 @@ static void close_window(struct clock *c, struct clock_edge *e, struct path *pat
             shift_level(e, shift);
         }
     }
-    path->low[0] = path->low[1] = path->low_half = INFINITY;
+    path->low[0] = path->low[1] = INFINITY;
     path->window = now;
 }
 
@@ -465,9 +464,7 @@ static void take_round(struct clock *c, struct path *path, const struct packet *
     path->way_at[p->forward] = p->local_ns;
     if (path->way_at[back] != 0 &&
         llabs((long long)(p->local_ns - path->way_at[back])) < ROUND_NS) {
-        const double half = (way + path->way_ns[back]) / 2;
-        noise_add_round(&c->noise, half);
-        path->low_half = fmin(path->low_half, half);
+        noise_add_round(&c->noise, (way + path->way_ns[back]) / 2);
         path->way_at[back] = 0;
     }
 }

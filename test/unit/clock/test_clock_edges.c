@@ -269,51 +269,6 @@ static void hear(struct clock *c, int64_t x_ns)
     clock_on_peer(c, now, 0, &h);
 }
 
-/* Ticks in which one packet goes each way, 10 ms apart, by a path that takes `delay_ns`; the peer runs fast by `ppm`. Returns how
- * many it took until the path's delay wasn't known any more, or `ticks`. */
-static int track(struct clock *c, int ticks, int64_t from, double ppm, int64_t delay_ns)
-{
-    const struct path *path = &c->edges[0].paths[0];
-    int tick = 0;
-
-    for (; tick < ticks && path->known; tick++) {
-        now.ns += CLOCK_TICK_NS;
-        hear(c, 0);
-        const int64_t there_at = now.ns - 30 * NS_PER_MS, back_at = now.ns - 20 * NS_PER_MS;
-        const int64_t there_off = (int64_t)(ppm * 1e-6 * (double)(there_at - from)),
-                      back_off = (int64_t)(ppm * 1e-6 * (double)(back_at - from));
-        const struct clock_point there = {
-            .forward = true, .local = {there_at}, .remote = {there_at + delay_ns + there_off}};
-        const struct clock_point back = {.local = {back_at},
-                                         .remote = {back_at - delay_ns + back_off}};
-        c->now = now;
-        clock_on_point(c, now, &there);
-        clock_on_point(c, now, &back);
-        edge_track(c, &c->edges[0], now);
-    }
-    return tick;
-}
-
-/* A clock runs off by 5 us a second. The lowest packets of a second's two directions are then of its two ends, and add up to less
- * than the path takes; two next to each other don't. A path that did get shorter is learned anew. */
-static void who_runs_off_makes_no_path_shorter(void **state)
-{
-    for (int sign = -1; sign <= 1; sign += 2) {
-        struct clock *c = member();
-        struct clock_edge *e = &c->edges[0];
-
-        e->paths[0] = (struct path){
-            .known = true, .m_ns = 5000, .info = c->noise.info, .window = now, .low = {1e9, 1e9}};
-        e->level_known = true;
-        assert_int_equal(track(c, 100, now.ns, sign * 5, 5000), 100);
-        assert_true(fabs(e->paths[0].m_ns - 5000) < 100);
-        e->expected_ns = e->level_ns = 0;
-        assert_in_range(track(c, 100, now.ns, 0, 3000), 1, 45);
-        clock_free(c);
-    }
-    (void)state;
-}
-
 /* Two clocks that were apart for long run at rates which they don't know of each other. The lowest packets one way are
  * then the first, and the other way the last. */
 static void a_path_is_no_shorter_while_rates_differ(void **state)
@@ -639,7 +594,6 @@ int main(void)
         cmocka_unit_test(a_path_takes_no_less_than_nothing),
         cmocka_unit_test(a_wide_density_makes_no_path_shorter_than_nothing),
         cmocka_unit_test(a_fit_tells_no_delay_below_nothing),
-        cmocka_unit_test(who_runs_off_makes_no_path_shorter),
         cmocka_unit_test(who_looks_for_its_time_has_no_known_rate),
         cmocka_unit_test(full_queues_tell_no_rate),
         cmocka_unit_test(a_rate_is_usual_that_held_and_was_not_wrong),
