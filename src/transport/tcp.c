@@ -415,7 +415,7 @@ static void tcp_info(struct io *io, int conn, struct io_info *ret)
     ret->rtt_ns = info.tcpi_rtt * 1000;
     ret->rtt_ns_min = info.tcpi_min_rtt * 1000;
     ret->rtt_var_ns = info.tcpi_rttvar * 1000;
-    ret->resend_ns = info.tcpi_rto * 1000;
+    ret->resend_ns = (info.tcpi_rto < 4 * 1000 * 1000 ? info.tcpi_rto : 4 * 1000 * 1000) * 1000;
     ret->unacked = info.tcpi_unacked;
     ret->lost = info.tcpi_lost;
     ret->ack_age_ns = (info.tcpi_last_ack_recv + 1ull) * NS_PER_MS;

@@ -369,7 +369,7 @@ int meet_exchange(struct meet *m, const void *mine, size_t size, void *all)
 
 int meet_sum(struct meet *m, const double *mine, int count, double *ret_sum, double *ret_max)
 {
-    double both[2][MEET_SUM_MAX], one[MEET_SUM_MAX];
+    double both[2][MEET_SUM_MAX] = {{0}}, one[MEET_SUM_MAX];
     const size_t size = sizeof(double) * (size_t)count;
     int r = count > MEET_SUM_MAX ? -EINVAL : 0;
 

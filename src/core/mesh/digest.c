@@ -639,7 +639,8 @@ static struct mesh_edge *account_of(struct mesh *m, struct mono now, struct host
         e = m->edges[i].used && host_id_equal(m->edges[i].host, host) ? &m->edges[i] : NULL;
     }
     ASSERT(e); /* the digest came by one */
-    const int64_t age = mono_sub(now, e->digest_at).ns, most = HEARD_DEPTH * ROUND_NS;
+    const int64_t passed = mono_sub(now, e->digest_at).ns, most = HEARD_DEPTH * ROUND_NS;
+    const int64_t age = passed > 0 ? passed : 0; /* the host's clock may have gone back */
     const bool known = e->digest_at.ns != 0 && age < NEWS_DEPTH_NS * NEWS_SHARE;
 
     e->digest_credit = known ? e->digest_credit + age * (DIGEST_MAX + HOST_NIC_MAX) : most;
