@@ -127,7 +127,7 @@ static bool fails(const struct audit *a)
 static int look(const struct audit_options *o, struct audit_sheets *sheets, struct audit *a,
                 const struct audit_settings *settings)
 {
-    int status = sheets_inspect_keep(sheets, o->root, o->age_s > 0 ? o->known : NULL);
+    int status = sheets_inspect(sheets, o->root, o->age_s > 0 ? o->known : NULL);
 
     if (status == EXIT_WELL && o->facts != NULL) {
         status = sheets_load(sheets, o->facts);

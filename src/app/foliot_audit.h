@@ -22,10 +22,8 @@ struct audit_sheets {
 };
 /* A file, or all *.json of a folder. An exit status; what is wrong is printed. */
 int sheets_load(struct audit_sheets *s, const char *path);
-/* This machine, by foliot-inspect; root: NULL, or a tree. */
-int sheets_inspect(struct audit_sheets *s, const char *root);
-/* The same, and the sheet is kept in the file for sheets_known(). */
-int sheets_inspect_keep(struct audit_sheets *s, const char *root, const char *file);
+/* This machine, by foliot-inspect; root: NULL, or a tree. The sheet is kept in the file for sheets_known(); NULL: in none. */
+int sheets_inspect(struct audit_sheets *s, const char *root, const char *file);
 /* A sheet that was kept, of at most that age, by this user and nobody else's to write. False: there is none. */
 bool sheets_known(struct audit_sheets *s, const char *file, int age_s);
 /* The same, as it came; the caller frees. NULL: what is wrong was printed. */

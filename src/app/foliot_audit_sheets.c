@@ -290,12 +290,7 @@ bool sheets_known(struct audit_sheets *s, const char *file, int age_s)
     return known;
 }
 
-int sheets_inspect(struct audit_sheets *s, const char *root)
-{
-    return sheets_inspect_keep(s, root, NULL);
-}
-
-int sheets_inspect_keep(struct audit_sheets *s, const char *root, const char *file)
+int sheets_inspect(struct audit_sheets *s, const char *root, const char *file)
 {
     size_t size;
     char *text = sheets_inspect_text(root, &size);

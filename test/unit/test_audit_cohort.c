@@ -10,11 +10,12 @@
 
 #include <cmocka.h>
 
+#include "audit/judge_kit.h"
 #include "core/audit/judge.h"
 #include "service/audit/judged.h"
 #include "service/audit/sheet.h"
 
-enum { HOSTS = 7, RESULTS = 65536, PARTS = 4000 };
+enum { HOSTS = 7, PARTS = 4000 };
 
 struct world {
     struct sheet *sheets[HOSTS];
@@ -50,16 +51,7 @@ static void judge(struct world *w)
         sheet_finish(w->sheets[i]);
         w->all[i] = *w->sheets[i];
     }
-    w->audit = (struct audit){.sheets = w->all,
-                              .sheet_count = HOSTS,
-                              .settings = &audit_usual,
-                              .results = calloc(RESULTS, sizeof(struct audit_result)),
-                              .capacity = RESULTS,
-                              .items = calloc(RESULTS, audit_item_size()),
-                              .item_capacity = RESULTS,
-                              .text = malloc(1 << 22),
-                              .text_size = 1 << 22};
-    assert_int_equal(audit_judge(&w->audit), 0);
+    judge_sheets(&w->audit, w->all, HOSTS);
 }
 
 static void done(struct world *w)
@@ -67,9 +59,7 @@ static void done(struct world *w)
     for (int i = 0; i < HOSTS; i++) {
         sheet_free(w->sheets[i]);
     }
-    free(w->audit.results);
-    free(w->audit.items);
-    free(w->audit.text);
+    judge_done(&w->audit);
     free(w);
 }
 

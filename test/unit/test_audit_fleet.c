@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "audit/judge_kit.h"
 #include "core/audit/gate.h"
 #include "core/audit/part.h"
 #include "service/audit/sheet.h"
@@ -119,28 +120,7 @@ static void test_strange_lines(void **state)
 
 /* ---- looks ---- */
 
-enum { HOSTS = 3, RESULTS = 4096 };
-
-static void judge(struct audit *a, struct sheet *sheets)
-{
-    *a = (struct audit){.sheets = sheets,
-                        .sheet_count = HOSTS,
-                        .settings = &audit_usual,
-                        .results = calloc(RESULTS, sizeof(struct audit_result)),
-                        .capacity = RESULTS,
-                        .items = calloc(RESULTS, audit_item_size()),
-                        .item_capacity = RESULTS,
-                        .text = malloc(1 << 20),
-                        .text_size = 1 << 20};
-    assert_int_equal(audit_judge(a), 0);
-}
-
-static void done(struct audit *a)
-{
-    free(a->results);
-    free(a->items);
-    free(a->text);
-}
+enum { HOSTS = 3 };
 
 static struct audit_result *result(struct audit *a, const char *check, uint32_t sheet)
 {
@@ -172,12 +152,12 @@ static void test_matrix_where_measured(void **state)
     sheet_finish(bad);
     sheet_finish(lost);
     struct sheet sheets[HOSTS] = {*one, *bad, *lost};
-    judge(&a, sheets);
+    judge_sheets(&a, sheets, HOSTS);
     assert_int_equal(result(&a, "be.matrix.reach", 0)->status, AUDIT_SKIP);
     assert_int_equal(result(&a, "be.matrix.reach", 1)->status, AUDIT_FAIL);
     assert_int_equal(result(&a, "be.matrix.reach", 2)->status, AUDIT_UNKNOWN);
     assert_int_equal(result(&a, "be.matrix.reach", 2)->reason, REASON_BUSY);
-    done(&a);
+    judge_done(&a);
     sheet_free(one);
     sheet_free(bad);
     sheet_free(lost);
@@ -189,7 +169,7 @@ static void test_missing_is_unknown(void **state)
                  sheets[HOSTS] = {*one, *one, {.host = "gone", .missing = REASON_OLD_AGENT}};
     struct audit a;
 
-    judge(&a, sheets);
+    judge_sheets(&a, sheets, HOSTS);
     uint32_t counts[AUDIT_STATUS_COUNT];
     assert_int_equal(audit_worst(&a, "", 2, counts), AUDIT_UNKNOWN);
     assert_int_equal(counts[AUDIT_UNKNOWN], catalogue_count);
@@ -210,7 +190,7 @@ static void test_missing_is_unknown(void **state)
     result(&a, "node.mounts", 0)->status = AUDIT_FAIL;
     assert_int_equal(gate_of(&a, 0).status, AUDIT_FAIL);
     assert_int_equal(gate_of(&a, 1).status, AUDIT_PASS);
-    done(&a);
+    judge_done(&a);
     sheet_free(one);
 }
 
@@ -225,7 +205,7 @@ static void test_two_looks(void **state)
     const struct audit_again again = {looked, looked};
     struct audit a;
 
-    judge(&a, sheets);
+    judge_sheets(&a, sheets, HOSTS);
     for (uint32_t i = 0; i < a.count; i++) {
         a.results[i].status = AUDIT_PASS;
     }
@@ -241,7 +221,7 @@ static void test_two_looks(void **state)
     audit_confirm_first(&a, first, 2, &again);
     assert_int_equal(result(&a, id, 0)->status, AUDIT_UNKNOWN); /* which no gate lets in */
     assert_int_equal(result(&a, id, 0)->reason, REASON_TIMEOUT);
-    done(&a);
+    judge_done(&a);
     sheet_free(one);
 }
 

@@ -217,6 +217,25 @@ static void test_queue_pairs(void **state)
     assert_true(sum.by_kind[JOB_FAULT_PAIR] > 20 && sum.by_kind[JOB_FAULT_DEVICE] > 20);
 }
 
+/* Processes that send whole messages over queue pairs, to as many others as they have cells for. */
+static struct job_world_config whole_messages(uint64_t seed)
+{
+    return (struct job_world_config){.seed = seed,
+                                     .nics = 1,
+                                     .leaves = 2,
+                                     .spines = 2,
+                                     .host_bps = 10000000000LL,
+                                     .delay_ns = 5 * NS_PER_US,
+                                     .patience_ns = 20 * NS_PER_S,
+                                     .whole = true,
+                                     .poll_ns = 100 * NS_PER_US,
+                                     .rdma = true,
+                                     .rdma_lasts = true,
+                                     .no_credit = true,
+                                     .checksum = true,
+                                     .rto_min_ns = 200 * NS_PER_MS};
+}
+
 /* Receivers that aren't run for long, and senders that have enough for them: what a lane's cells hold is used up. Yet no NIC is
  * without one, and all arrives. */
 static void test_queue_pairs_full(void **state)
@@ -226,32 +245,20 @@ static void test_queue_pairs_full(void **state)
     (void)state;
     planted = NONE;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        const struct job_world_config config = {.seed = seed,
-                                                .hosts = 2,
-                                                .nics = 1,
-                                                .leaves = 2,
-                                                .spines = 2,
-                                                .host_bps = 10000000000LL,
-                                                .trunk_bps = 10000000000LL,
-                                                .delay_ns = 5 * NS_PER_US,
-                                                .pattern = JOB_PAIRS,
-                                                .comms = 2,
-                                                .lanes = 1,
-                                                .patience_ns = 20 * NS_PER_S,
-                                                .messages = 10,
-                                                .size_max = 1u << 22,
-                                                .whole = true,
-                                                .depth = 8,
-                                                .poll_ns = 100 * NS_PER_US,
-                                                .rdma = true,
-                                                .rdma_lasts = true,
-                                                .no_credit = true,
-                                                .checksum = true,
-                                                .fault_gap_ns = 8 * NS_PER_MS,
-                                                .fault_ns = 2 * NS_PER_MS,
-                                                .fault_mask = 1u << JOB_FAULT_PAUSE,
-                                                .run_ns = 400 * NS_PER_MS,
-                                                .rto_min_ns = 200 * NS_PER_MS};
+        struct job_world_config config = whole_messages(seed);
+
+        config.hosts = 2;
+        config.trunk_bps = 10000000000LL;
+        config.pattern = JOB_PAIRS;
+        config.comms = 2;
+        config.lanes = 1;
+        config.messages = 10;
+        config.size_max = 1u << 22;
+        config.depth = 8;
+        config.fault_gap_ns = 8 * NS_PER_MS;
+        config.fault_ns = 2 * NS_PER_MS;
+        config.fault_mask = 1u << JOB_FAULT_PAUSE;
+        config.run_ns = 400 * NS_PER_MS;
         job_world_run(&config, &one);
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
@@ -267,31 +274,18 @@ static void test_queue_pairs_full(void **state)
 /* One process has so many lanes that they have fewer cells each than its peers' have: its own stop it, not its peers'. */
 static void test_queue_pairs_of_many(void **state)
 {
-    const struct job_world_config config = {.seed = 1,
-                                            .hosts = 20,
-                                            .nics = 1,
-                                            .leaves = 2,
-                                            .spines = 2,
-                                            .host_bps = 10000000000LL,
-                                            .trunk_bps = 100000000000LL,
-                                            .delay_ns = 5 * NS_PER_US,
-                                            .pattern = JOB_STAR,
-                                            .comms = 1,
-                                            .lanes = 4,
-                                            .patience_ns = 20 * NS_PER_S,
-                                            .messages = 20,
-                                            .size_max = 1u << 20,
-                                            .whole = true,
-                                            .depth = 4,
-                                            .poll_ns = 100 * NS_PER_US,
-                                            .rdma = true,
-                                            .rdma_lasts = true,
-                                            .no_credit = true,
-                                            .checksum = true,
-                                            .run_ns = 60 * NS_PER_MS,
-                                            .rto_min_ns = 200 * NS_PER_MS};
+    struct job_world_config config = whole_messages(1);
     struct job_world_result one;
 
+    config.hosts = 20;
+    config.trunk_bps = 100000000000LL;
+    config.pattern = JOB_STAR;
+    config.comms = 1;
+    config.lanes = 4;
+    config.messages = 20;
+    config.size_max = 1u << 20;
+    config.depth = 4;
+    config.run_ns = 60 * NS_PER_MS;
     (void)state;
     planted = NONE;
     job_world_run(&config, &one);

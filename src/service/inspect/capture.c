@@ -308,21 +308,6 @@ static ssize_t read_whole(struct capture *c, int fd)
     return size > FILE_MAX ? -EMSGSIZE : (ssize_t)size;
 }
 
-static bool is_text(const char *text, size_t size)
-{
-    if (strlen(text) != size) {
-        return false;
-    }
-    while (*text != '\0') {
-        const size_t n = *text == '\n' || *text == '\t' ? 1 : plain_length(text);
-        if (n == 0) {
-            return false;
-        }
-        text += n;
-    }
-    return true;
-}
-
 static void keep_text(struct capture *c, const struct place *p, const char *path, size_t size)
 {
     char *kept = NULL;

@@ -61,8 +61,11 @@ void put_error(struct collector *c, enum fact_id id, const char *subject, int er
                                        .source = source != NULL ? source : ""});
 }
 
-static bool is_text(const char *text)
+bool is_text(const char *text, size_t size)
 {
+    if (strlen(text) != size) {
+        return false;
+    }
     while (*text != '\0') {
         const size_t n = *text == '\n' || *text == '\t' ? 1 : plain_length(text);
         if (n == 0) {
@@ -93,10 +96,10 @@ int collect_file(struct collector *c, const char *path)
     }
     close(fd);
     c->text[size] = '\0';
-    return size == FILE_MAX                                        ? -EMSGSIZE
-           : size == 0 || c->text[size - 1] != '\n'                ? -EBADMSG
-           : memchr(c->text, 0, size) != NULL || !is_text(c->text) ? -EILSEQ
-                                                                   : (int)size;
+    return size == FILE_MAX                         ? -EMSGSIZE
+           : size == 0 || c->text[size - 1] != '\n' ? -EBADMSG
+           : !is_text(c->text, size)                ? -EILSEQ
+                                                    : (int)size;
 }
 
 int collect_line(struct collector *c, const char *path, char *ret, size_t size)

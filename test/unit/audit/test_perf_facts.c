@@ -11,10 +11,11 @@
 #include <cmocka.h>
 
 #include "core/audit/gate.h"
+#include "judge_kit.h"
 #include "service/audit/sheet.h"
 #include "service/controller/audit/perf.h"
 
-enum { HOSTS = 6, RESULTS = 4096, NIC_RATE = 25000000 };
+enum { HOSTS = 6, NIC_RATE = 25000000 };
 
 struct world {
     struct audit_perf x;
@@ -87,16 +88,7 @@ static void judge(struct world *w)
         sheet_finish(&own);
         w->judged[i] = own;
     }
-    w->audit = (struct audit){.sheets = w->judged,
-                              .sheet_count = HOSTS,
-                              .settings = &audit_usual,
-                              .results = calloc(RESULTS, sizeof(struct audit_result)),
-                              .capacity = RESULTS,
-                              .items = calloc(RESULTS, audit_item_size()),
-                              .item_capacity = RESULTS,
-                              .text = malloc(1 << 20),
-                              .text_size = 1 << 20};
-    assert_int_equal(audit_judge(&w->audit), 0);
+    judge_sheets(&w->audit, w->judged, HOSTS);
 }
 
 static void done(struct world *w)
@@ -106,9 +98,7 @@ static void done(struct world *w)
         free(w->who[i].facts);
         free(w->who[i].text);
     }
-    free(w->audit.results);
-    free(w->audit.items);
-    free(w->audit.text);
+    judge_done(&w->audit);
     free(w->x.memory);
 }
 

@@ -29,9 +29,9 @@ static void put_nic(struct api_call *call, const struct audit_matrix *x, uint32_
     json_put_uint(j, "nic", x->places[place].id - 1);
     json_put_string(j, "host", h->name);
     json_put_string(j, "name", x->places[place].name);
-    json_put_string(j, "leaf", n->leaf != MATRIX_LEAF_NONE ? x->leaves[n->leaf] : NULL);
+    json_put_string(j, "leaf", n->leaf != MATRIX_LEAF_NONE ? x->leaves.names[n->leaf] : NULL);
     json_put_string(j, "leaf_found",
-                    n->leaf_found != MATRIX_LEAF_NONE ? x->leaves[n->leaf_found] : NULL);
+                    n->leaf_found != MATRIX_LEAF_NONE ? x->leaves.names[n->leaf_found] : NULL);
     json_put_uint(j, "cells", n->cells);
     json_put_uint(j, "unmeasured", n->unmeasured);
     json_put_uint(j, "sent", n->sent_out);

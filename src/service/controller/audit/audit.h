@@ -65,6 +65,14 @@ struct audit_outcome {
     struct audit_found *found;
 };
 
+/* Leaves as they are declared, by number. */
+struct audit_leaves {
+    char (*names)[64];
+    uint32_t count;
+};
+/* Known from now on; there must be room. UINT16_MAX: none is declared, or there are too many. */
+uint16_t audit_leaf_number(struct audit_leaves *leaves, const char *name);
+
 struct audit_run {
     int64_t id, started_ns, ended_ns; /* UTC; ended_ns 0: it is under way */
     enum audit_run_state state;

@@ -25,7 +25,7 @@ struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
         free(x->answered);
         free(x->rows);
         free(x->notes);
-        free(x->leaves);
+        free(x->leaves.names);
         free(x->words);
         free(x->memory);
         free(x);
@@ -82,28 +82,14 @@ static int claim(struct audit_matrix *x)
     x->answered = calloc(hosts, sizeof(*x->answered));
     x->rows = calloc(hosts, sizeof(*x->rows));
     x->notes = calloc(hosts, sizeof(*x->notes));
-    x->leaves = calloc(places, sizeof(*x->leaves));
+    x->leaves.names = calloc(places, sizeof(*x->leaves.names));
     x->memory = malloc(matrix_size(&x->plan));
     if (x->places == NULL || x->wanted == NULL || x->hosts == NULL || x->answered == NULL ||
-        x->rows == NULL || x->notes == NULL || x->leaves == NULL || x->memory == NULL) {
+        x->rows == NULL || x->notes == NULL || x->leaves.names == NULL || x->memory == NULL) {
         return -ENOMEM;
     }
     matrix_init(&x->m, &x->plan, x->memory);
     return 0;
-}
-
-static uint16_t leaf_number(struct audit_matrix *x, const char *leaf)
-{
-    for (uint32_t i = 0; i < x->leaf_count; i++) {
-        if (strcmp(x->leaves[i], leaf) == 0) {
-            return (uint16_t)i;
-        }
-    }
-    if (leaf[0] == 0 || x->leaf_count >= MATRIX_LEAF_NONE) {
-        return MATRIX_LEAF_NONE;
-    }
-    snprintf(x->leaves[x->leaf_count], sizeof(x->leaves[0]), "%s", leaf);
-    return (uint16_t)x->leaf_count++;
 }
 
 /* Since its clock was out of step, as far as its reports told; the fleet nanosecond that a plan begins at is some beats on. */
@@ -122,7 +108,7 @@ static void place_nic(struct audit_matrix *x, const struct fleet_nic *nic, uint3
     x->wanted[place] = why == MATRIX_FINE ? nic->id + 1 : 0;
     n->there = true;
     n->why = (uint8_t)(why == MATRIX_FINE ? MATRIX_SILENT : why);
-    n->leaf = leaf_number(x, nic->leaf);
+    n->leaf = audit_leaf_number(&x->leaves, nic->leaf);
     n->steady_s = steady_s(nic->host);
 }
 
@@ -378,14 +364,14 @@ static int judge(struct audit_matrix *x, const struct audit_matrix *before,
     if (x->judged) {
         return 0;
     }
-    const char **leaves = calloc(x->leaf_count + 1, sizeof(*leaves));
+    const char **leaves = calloc(x->leaves.count + 1, sizeof(*leaves));
     x->words = calloc(x->m.count, sizeof(*x->words));
     if (leaves == NULL || x->words == NULL) {
         free(leaves);
         return -ENOMEM;
     }
-    for (uint32_t i = 0; i < x->leaf_count; i++) {
-        leaves[i] = x->leaves[i];
+    for (uint32_t i = 0; i < x->leaves.count; i++) {
+        leaves[i] = x->leaves.names[i];
     }
     matrix_judge(&x->m, same_places(x, before) ? &before->m : NULL);
     if (first != NULL) {

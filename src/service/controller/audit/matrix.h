@@ -34,8 +34,7 @@ struct audit_matrix {
     bool *answered;   /* by row */
     uint32_t *rows;   /* that came */
     char (*notes)[AUDIT_WORDS_SIZE]; /* why a host takes no part; empty: it does */
-    char (*leaves)[64];
-    uint32_t leaf_count;
+    struct audit_leaves leaves;
     struct matrix m;
     void *memory; /* its cells; NULL: not kept */
     struct mono until;

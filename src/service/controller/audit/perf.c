@@ -21,7 +21,7 @@ struct audit_perf *audit_perf_free(struct audit_perf *x)
         }
         free(x->hosts);
         free(x->who);
-        free(x->leaves);
+        free(x->leaves.names);
         free(x->memory);
         free(x);
     }
@@ -42,20 +42,6 @@ static bool is_fit(const struct controller *c, const struct fleet_host *h,
     return words[0] == 0;
 }
 
-static uint16_t leaf_number(struct audit_perf *x, const char *leaf)
-{
-    for (uint32_t i = 0; i < x->leaf_count; i++) {
-        if (strcmp(x->leaves[i], leaf) == 0) {
-            return (uint16_t)i;
-        }
-    }
-    if (leaf[0] == 0 || x->leaf_count >= PERF_LEAF_NONE) {
-        return PERF_LEAF_NONE;
-    }
-    snprintf(x->leaves[x->leaf_count], sizeof(x->leaves[0]), "%s", leaf);
-    return (uint16_t)x->leaf_count++;
-}
-
 static void add_host(struct controller *c, struct audit_perf *x, const struct fleet_host *h)
 {
     struct audit_perf_host *who = &x->who[x->count];
@@ -67,7 +53,7 @@ static void add_host(struct controller *c, struct audit_perf *x, const struct fl
         if (nic != NULL) {
             who->nics[who->nic_count] = nic->id;
             snprintf(who->names[who->nic_count], IF_NAMESIZE, "%s", nic->name);
-            host->leaf[who->nic_count++] = leaf_number(x, nic->leaf);
+            host->leaf[who->nic_count++] = audit_leaf_number(&x->leaves, nic->leaf);
         }
     }
     host->nics = who->nic_count;
@@ -93,9 +79,9 @@ static int add_hosts(struct controller *c, const struct audit_run *run, struct a
     }
     x->hosts = calloc(count + 1, sizeof(*x->hosts));
     x->who = calloc(count + 1, sizeof(*x->who));
-    x->leaves = calloc(nics + 1, sizeof(*x->leaves));
+    x->leaves.names = calloc(nics + 1, sizeof(*x->leaves.names));
     x->memory = malloc(perf_size(count));
-    if (hosts == NULL || x->hosts == NULL || x->who == NULL || x->leaves == NULL ||
+    if (hosts == NULL || x->hosts == NULL || x->who == NULL || x->leaves.names == NULL ||
         x->memory == NULL) {
         free(hosts);
         return -ENOMEM;

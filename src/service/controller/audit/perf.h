@@ -42,8 +42,7 @@ struct audit_perf {
     uint32_t left;  /* results of this plan that did not come yet */
     uint32_t tests; /* results so far, and those of this plan that are waited for */
     uint32_t done;
-    char (*leaves)[64];
-    uint32_t leaf_count;
+    struct audit_leaves leaves;
     void *memory;
     struct mono until;
     bool judged;

@@ -53,6 +53,20 @@ const char *audit_state_name(enum audit_run_state state)
     return states[state];
 }
 
+uint16_t audit_leaf_number(struct audit_leaves *leaves, const char *name)
+{
+    for (uint32_t i = 0; i < leaves->count; i++) {
+        if (strcmp(leaves->names[i], name) == 0) {
+            return (uint16_t)i;
+        }
+    }
+    if (name[0] == 0 || leaves->count >= UINT16_MAX) {
+        return UINT16_MAX;
+    }
+    snprintf(leaves->names[leaves->count], sizeof(leaves->names[0]), "%s", name);
+    return (uint16_t)leaves->count++;
+}
+
 /* ---- fleet time ---- */
 
 void audit_heard(struct controller *c, const struct fleet_host *h, const Foliot__V1__Batch *batch)

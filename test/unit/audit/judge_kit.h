@@ -1,0 +1,28 @@
+/* judge_kit.h: sheets that are judged, for tests; judge_done() frees what the results are in. */
+#pragma once
+#include <stdlib.h>
+
+#include "core/audit/judge.h"
+
+static inline void judge_sheets(struct audit *a, struct sheet *sheets, uint32_t count)
+{
+    enum { RESULTS = 65536, TEXT_SIZE = 1 << 22 };
+
+    *a = (struct audit){.sheets = sheets,
+                        .sheet_count = count,
+                        .settings = &audit_usual,
+                        .results = calloc(RESULTS, sizeof(struct audit_result)),
+                        .capacity = RESULTS,
+                        .items = calloc(RESULTS, audit_item_size()),
+                        .item_capacity = RESULTS,
+                        .text = malloc(TEXT_SIZE),
+                        .text_size = TEXT_SIZE};
+    assert_int_equal(audit_judge(a), 0);
+}
+
+static inline void judge_done(struct audit *a)
+{
+    free(a->results);
+    free(a->items);
+    free(a->text);
+}
