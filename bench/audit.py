@@ -194,6 +194,17 @@ def bisect():
     row("sim.bisect.wrong", found["wrong"], "", 0, runs=3 * found["seeds"], note="simulated")
 
 
+def outlier():
+    """Found: by the worst of three kinds of noise."""
+    found = program(os.path.join(build, "bench", "audit_outlier"), "1000", "300")
+    kinds, note = "t(3), t(4), normal", f"; {found['candidates']} candidates a run of 1000 hosts, {found['retests']} retests each"
+    row("sim.outlier.false", 1e6 * found["wrong"] / found["tests"], "in 10^6", 2, 0, runs=found["tests"],
+        note=f"simulated; {found['wrong']} of {found['tests']} tests of a host, half of them of fleets with nobody slow{note}")
+    for name, index, must, aim, spread in (("found", 1, 95, 99, "1.5"), ("found_noisy", 2, 60, 85, "2.5")):
+        row(f"sim.outlier.{name}", min(found["found"][index]), "%", must, aim, "higher", 900,
+            f"simulated; a host 10 % slower at a spread of {spread} %, the worst of {kinds}: {found['found'][index]}")
+
+
 def passive(folder):
     times, processor, large = [], [], os.path.join(folder, "large")
     machine.build(large, machine.files("roce", 1, large=True))
@@ -251,7 +262,7 @@ def late_ticks(large, library):
     row("inspect.late_ticks", beside, "", 0, runs=100, note=f"one agent of a lab of eight, deadlines of 0.2 and 0.3 s; {alone} in the {took:.0f} s after, without")
 
 
-PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "lab": lab_matrix,
+PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "outlier": lambda _: outlier(), "lab": lab_matrix,
          "gate": gate, "planted": lambda _: planted()}
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
     if arguments.only and {"fleets", "gate"} & set(arguments.only) and "spoiled" not in arguments.only:
