@@ -11,9 +11,11 @@
  * looks slow, or had only tests that failed, meets one more that is known to be good. What the search names was seen with
  * different partners. What was not measured keeps the reason.
  *
- * No host's word condemns another. What a group carries is the middle of what its members tell, of two the better; who comes
- * late is compared by how long each worked by its own word; wrong values are a host's own if it alone has them, or if both of
- * two partners had them with it and with nobody else. Sans-I/O, no time: steps out, results in. Memory is the caller's.
+ * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
+ * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
+ * nothing that others are compared with. Who comes late is compared by how long each worked by its own word. Wrong values are a
+ * host's own if all of its partners had them with it, and with nobody else. Sans-I/O, no time: steps out, results in. Memory
+ * is the caller's.
  */
 #pragma once
 #include "base/limits.h"
@@ -104,7 +106,8 @@ struct perf {
     uint32_t ring_nics; /* of each of them: as many as most hosts have */
     /* what came of it */
     struct perf_nic {
-        double rate; /* with the best of its partners; < 0: none */
+        double rate; /* with the best of its partners, by the higher of both words; < 0: none */
+        double sure; /* the same by the lower of both words */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
     } * nic;                                            /* [host * HOST_NIC_MAX + nic] */
     double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */

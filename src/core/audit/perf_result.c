@@ -61,30 +61,37 @@ static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
     if (of[0]->outcome != PERF_DONE || of[1]->outcome != PERF_DONE) {
         return;
     }
-    const double rate = of[0]->rate > of[1]->rate ? of[0]->rate : of[1]->rate;
+    const bool first = of[0]->rate > of[1]->rate;
+    const double rate = of[!first]->rate, sure = of[first]->rate;
     for (int k = 0; k < 2; k++) {
         struct perf_nic *nic = perf_nic_at(p, hosts[k], p->steps[step].nic);
         if (nic->tried < PERF_PARTNERS) {
             nic->partners[nic->tried++] = hosts[1 - k];
             nic->rate = rate > nic->rate ? rate : nic->rate;
+            nic->sure = sure > nic->sure ? sure : nic->sure;
             nic->wrong += of[0]->wrong > 0 || of[1]->wrong > 0;
         }
     }
 }
 
-/* The middle of all NICs of that place at their hosts. */
+/* The middle of all NICs of that place at their hosts, each by what both ends of a test tell of it. None carries more than the
+ * best of these: it is one host's word alone. */
 static void find_usual(struct perf *p, uint32_t nic)
 {
     double *rates = p->scratch;
     size_t n = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        const double rate = perf_nic_at(p, i, nic)->rate;
-        if (rate >= 0) {
-            rates[n++] = rate;
+        const struct perf_nic *is = perf_nic_at(p, i, nic);
+        if (is->rate >= 0) {
+            rates[n++] = is->sure;
         }
     }
     sample_sort(rates, n);
     p->usual[nic] = n > 0 ? sample_median(rates, n) : -1;
+    for (uint32_t i = 0; i < p->count; i++) {
+        struct perf_nic *is = perf_nic_at(p, i, nic);
+        is->rate = n > 0 && is->rate > rates[n - 1] ? rates[n - 1] : is->rate;
+    }
 }
 
 void perf_take_pairs(struct perf *p)

@@ -177,10 +177,24 @@ static void go_on(struct search *s, const struct search_test *t, uint8_t answer)
     }
 }
 
+/* Somebody saw the set slow, and no part of it that was tested is. What two of its members do together in different parts is
+ * not tested any more. */
+static void count_unproven(struct search *s, const struct search_set *set, uint32_t count,
+                           const uint8_t *answers)
+{
+    bool slow = false, unknown = false;
+    for (uint32_t k = 0; k < count; k++) {
+        slow = slow || answers[k] == SEARCH_SLOW;
+        unknown = unknown || answers[k] == SEARCH_UNKNOWN;
+    }
+    s->unproven += set->seen > 0 && unknown && !slow;
+}
+
 static void halved(struct search *s, const struct search_set *set, const struct search_test *t,
                    const uint8_t *answers)
 {
     const bool fast = answers[0] == SEARCH_FAST && answers[1] == SEARCH_FAST;
+    count_unproven(s, set, 2, answers);
     for (int k = 0; k < 2; k++) {
         if (answers[k] != SEARCH_FAST) {
             go_on(s, &t[k], answers[k]);
@@ -195,6 +209,7 @@ static void crossed(struct search *s, const struct search_set *set, const struct
                     uint32_t count, const uint8_t *answers)
 {
     bool any = false;
+    count_unproven(s, set, count, answers);
     for (uint32_t k = 0; k < count; k++) {
         if (answers[k] != SEARCH_FAST) {
             go_on(s, &t[k], answers[k]);
@@ -230,11 +245,12 @@ static void confirmed(struct search *s, const struct search_set *set, const stru
     }
 }
 
-/* Members of a set whose parts are both fast are good beside anybody but each other: they stay unknown. */
+/* A fast part of a set is good if the other part was seen to be slow. Where both are fast, or the other one was not tested, two
+ * of them may be slow together, one in each: they stay unknown. */
 static bool tells_good(const struct search_set *set, const uint8_t *answers)
 {
     return set->kind == CONFIRM ||
-           (set->kind == HALVES && (answers[0] != SEARCH_FAST || answers[1] != SEARCH_FAST));
+           (set->kind == HALVES && (answers[0] == SEARCH_SLOW || answers[1] == SEARCH_SLOW));
 }
 
 void search_results(struct search *s, const struct search_test *tests, const uint8_t *answers)

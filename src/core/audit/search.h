@@ -9,7 +9,8 @@
  *
  * A test that could not be run has no answer. Its members may be slow, so they are halved on as if they were, until each that
  * can be tested was. Only slow tests name: a member by two of them with different partners, a pair by two. What was left
- * without an answer is counted as unproven.
+ * without an answer is counted as unproven. So is a slow set of which one part was not tested and no other is slow: two members
+ * in different parts may be slow together.
  *
  * Sans-I/O, no time: rounds out, results in. Memory is the caller's: search_size bytes. */
 #pragma once

@@ -22,10 +22,11 @@ struct world {
     double share[HOSTS_MAX][4]; /* of the NIC's rate */
     uint8_t outcome[HOSTS_MAX]; /* of all of a host's tests; 0: done */
     uint32_t pair[2];           /* slow only together; equal: none */
-    uint32_t liar;              /* tells that whatever it takes part in is slow */
-    uint32_t worker;            /* works for longer before each second meeting */
-    uint32_t wrong, wrong_nic;  /* all that this NIC sends is wrong */
-    double lost;                /* share of groups that fail */
+    uint32_t liar;              /* tells the same rate of whatever it takes part in */
+    double liar_tells;
+    uint32_t worker;           /* works for longer before each second meeting */
+    uint32_t wrong, wrong_nic; /* all that this NIC sends is wrong */
+    double lost;               /* share of groups that fail */
     struct prng prng;
     double noise;
     uint32_t rounds; /* of the search */
@@ -133,7 +134,7 @@ static void play_step(struct world *w, struct perf *p, uint32_t step)
             .outcome = w->outcome[i] != 0                              ? w->outcome[i]
                        : spoiled(w, p, step, part->group) || g->failed ? PERF_FAILED
                                                                        : PERF_DONE,
-            .rate = i == w->liar ? 1e3 : g->rate,
+            .rate = i == w->liar ? w->liar_tells : g->rate,
             .wrong = sends_wrong(w, p, step, part->group) && i != w->wrong ? 7 : 0,
             .arrivals = PERF_ARRIVALS};
         for (uint32_t k = 0; k < PERF_ARRIVALS; k++) {
@@ -315,20 +316,41 @@ static void two_slow_hosts_of_four(void **state)
     free(x.memory);
 }
 
-/* What one host tells of its tests makes nobody slow but itself. */
+/* What one host tells of its tests, too little or too much, makes nobody slow. */
 static void a_liar_names_nobody(void **state)
 {
-    for (uint64_t seed = 1; seed <= 200; seed++) {
+    static const double tells[] = {1e3, 0.5 * NIC_RATE, 1.5 * NIC_RATE, 1e18};
+    for (uint64_t seed = 1; seed <= 400; seed++) {
         struct world w = world_of(3 + (uint32_t)(seed % 30), 1 + (uint32_t)(seed % 3), seed);
         struct played x;
         w.liar = (uint32_t)prng_below(&w.prng, w.count);
+        w.liar_tells = tells[seed / 30 % 4];
         play(&w, &x);
         assert_false(x.p.slow);
         for (uint32_t i = 0; i < w.count; i++) {
             for (uint32_t n = 0; n < w.nics; n++) {
                 assert_true(nic_of(&x.p, i, n)->rate > 0.9 * NIC_RATE);
+                assert_true(nic_of(&x.p, i, n)->rate > PERF_AGAIN * x.p.usual[n]);
+                assert_true(nic_of(&x.p, i, n)->rate <= NIC_RATE);
             }
         }
+        free(x.memory);
+    }
+}
+
+/* One that tells too little of all its tests hides no slow NIC, not even of one whose partners are its own, too. */
+static void a_liar_hides_nobody(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w = world_of(8 + (uint32_t)(seed % 20), 1, seed);
+        struct played x;
+        const uint32_t bad = (uint32_t)prng_below(&w.prng, w.count);
+        w.share[bad][0] = 0.5;
+        w.liar = (bad + w.count / 2 + 1) % w.count;
+        w.liar_tells = 1e3;
+        play(&w, &x);
+        assert_true(nic_of(&x.p, bad, 0)->rate < 0.6 * NIC_RATE);
+        assert_true(nic_of(&x.p, bad, 0)->rate < PERF_AGAIN * x.p.usual[0]);
         free(x.memory);
     }
 }
@@ -449,6 +471,7 @@ int main(void)
         cmocka_unit_test(two_slow_hosts_and_a_pair),
         cmocka_unit_test(two_slow_hosts_of_four),
         cmocka_unit_test(a_liar_names_nobody),
+        cmocka_unit_test(a_liar_hides_nobody),
         cmocka_unit_test(who_works_longer_is_late),
         cmocka_unit_test(who_sends_wrong_values_is_known_by_its_partners),
         cmocka_unit_test(who_takes_no_part_ends_no_other_test),
