@@ -415,6 +415,7 @@ export interface AuditRun {
 export interface AuditTests {
   expected: number | null;
   rows: { lanes: number; order: "name" | "leaf"; hosts: number; outcome: string; busbw: number | null; spread_1e4: number | null }[];
+  rows_ms: number | null;
   slow: boolean;
   searched: boolean;
   named: { host: string; with: string | null }[];

@@ -67,6 +67,7 @@ void api_put_audit_tests(struct api_call *call, const json_t *tests)
     json_put_object(j, "tests");
     put_number(j, "expected", json_object_get(tests, "expected"));
     put_rows(j, json_object_get(tests, "rows"));
+    put_number(j, "rows_ms", json_object_get(tests, "rows_ms"));
     json_put_bool(j, "slow", json_is_true(json_object_get(tests, "slow")));
     json_put_bool(j, "searched", json_is_true(json_object_get(tests, "searched")));
     put_number(j, "rounds", json_object_get(tests, "rounds"));

@@ -113,6 +113,7 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
         }
     }
     x->tests += x->left;
+    x->made = controller_mono();
     x->until =
         mono_add(controller_mono(),
                  span_ns(x->begin_ns - now + (int64_t)x->core.step_count * x->step_ms * NS_PER_MS +
@@ -160,6 +161,9 @@ bool audit_perf_next(struct controller *c, struct audit_perf *x)
 {
     int64_t now = 0;
     x->tests -= x->left; /* nothing comes of these */
+    if (x->core.stage == PERF_RINGS) {
+        x->rows_ms = (uint32_t)(mono_sub(controller_mono(), x->made).ns / NS_PER_MS);
+    }
     for (uint32_t i = 0; i < x->count; i++) {
         const uint8_t missing = (uint8_t)perf_missing(&x->core, i);
         x->who[i].outcome = missing > x->who[i].outcome ? missing : x->who[i].outcome;

@@ -44,6 +44,8 @@ struct audit_perf {
     uint32_t done;
     struct audit_leaves leaves;
     void *memory;
+    struct mono made; /* the present plan */
+    uint32_t rows_ms; /* of the rings: from their plan to their results; 0: there were none */
     struct mono until;
     bool judged;
 };

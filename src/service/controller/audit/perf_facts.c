@@ -301,6 +301,7 @@ void audit_perf_write(const struct audit_perf *x, struct json_writer *j)
         write_row(x, row, j);
     }
     json_put_end(j);
+    json_put_int_if(j, "rows_ms", x->rows_ms > 0, x->rows_ms);
     json_put_bool(j, "slow", p->slow);
     json_put_bool(j, "searched", p->searched);
     json_put_uint(j, "rounds", p->search.rounds);
