@@ -10,6 +10,7 @@
 
 #define CROSSED_NS    (300 * NS_PER_MS)
 #define CONTAIN_TICKS 6 /* running: a step is told by others, and bounds from before it are gone */
+#define ANEW_NS       1e9
 
 struct interval {
     double lower, upper;
@@ -25,9 +26,11 @@ static struct interval rate_of(const struct clock_edge *e)
     return (struct interval){e->rate_lower, e->rate_upper};
 }
 
+/* No queue is so long: the peer's clock began anew, and soon its headers tell. */
 static bool counts(const struct clock *c, const struct clock_edge *e)
 {
-    return edge_usable(c, e) && e->proven && !e->config.witness && !e->returned;
+    return edge_usable(c, e) && e->proven && !e->config.witness && !e->returned &&
+           e->map_lower_ns < ANEW_NS && e->map_upper_ns > -ANEW_NS;
 }
 
 /* By how much this member has to move so that the bounds of most edges hold zero again; 0: they do. */
