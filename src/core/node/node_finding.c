@@ -9,6 +9,10 @@
      NS_PER_MS) /* paths that die together gather before the sentence is said                 \
                       */
 
+/* Packets of a pair of NICs are 200 ms apart, and another 300 ms on their way at most: what ended at one moment had its last word
+ * within that of each other. */
+#define APART_NS (500 * NS_PER_MS)
+
 /* ---- times and the queue -------------------------------------------------------------------- */
 
 static void fill_times(const struct node *n, struct finding *f)
@@ -108,6 +112,13 @@ uint64_t node_finding_key(enum finding_kind kind, uint64_t a, uint64_t b, uint64
 
 /* ---- peers ---------------------------------------------------------------------------------- */
 
+/* Heard by a packet that left after that moment: what was last heard before may have ended then. */
+static bool heard_after(const struct mesh_edge_info *info, struct mono since)
+{
+    return !info->silent && info->heard.ns != MONO_NEVER.ns &&
+           mono_sub(info->heard, since).ns >= APART_NS;
+}
+
 void node_host_edges(const struct node *n, struct mono now, struct host_id host,
                      uint32_t *ret_silent, uint32_t *ret_all)
 {
@@ -117,6 +128,20 @@ void node_host_edges(const struct node *n, struct mono now, struct host_id host,
         if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host)) {
             (*ret_all)++;
             *ret_silent += info.silent;
+        }
+    }
+}
+
+/* All of that host that is probed, and how much of it was not heard since. */
+static void host_edges(const struct node *n, struct mono now, struct host_id host,
+                       struct mono since, uint32_t *ret_silent, uint32_t *ret_all)
+{
+    *ret_silent = *ret_all = 0;
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+        if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host)) {
+            (*ret_all)++;
+            *ret_silent += !heard_after(&info, since);
         }
     }
 }
@@ -137,28 +162,28 @@ static void local_edges(const struct node *n, struct mono now, struct nic_id loc
 }
 
 /* Another NIC of ours hears that one: it lives, and so does its link. */
-static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id nic)
+static bool heard_elsewhere(const struct node *n, struct mono now, struct nic_id nic,
+                            struct mono since)
 {
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
         struct mesh_edge_info info;
         if (mesh_edge_info(n->mesh, now, edge, &info) && nic_id_equal(info.nic, nic) &&
-            !info.silent && info.heard.ns != MONO_NEVER.ns) {
+            heard_after(&info, since)) {
             return true;
         }
     }
     return false;
 }
 
-/* Something is heard by way of that leaf. */
-static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf)
+/* Something was heard by way of that leaf since. */
+static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf, struct mono since)
 {
     const struct mesh_fleet *fleet = &n->config.fleet;
 
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh) && leaf != LEAF_UNKNOWN; edge++) {
         struct mesh_edge_info info;
 
-        if (mesh_edge_info(n->mesh, now, edge, &info) && !info.silent &&
-            info.heard.ns != MONO_NEVER.ns) {
+        if (mesh_edge_info(n->mesh, now, edge, &info) && heard_after(&info, since)) {
             const uint32_t far = fleet_find(fleet, info.nic),
                            near = fleet_find(fleet, n->config.nics[info.local].nic);
             if ((far != UINT32_MAX && fleet->peers[far].leaf == leaf) ||
@@ -171,18 +196,36 @@ static bool leaf_is_heard(const struct node *n, struct mono now, uint16_t leaf)
 }
 
 /* What is silent lies behind its leaves. */
-static bool leaves_are_heard(const struct node *n, struct mono now, struct host_id host)
+static bool leaves_are_heard(const struct node *n, struct mono now, struct host_id host,
+                             struct mono since)
 {
     const struct mesh_fleet *fleet = &n->config.fleet;
 
     for (uint32_t k = 0; k < fleet->peer_count; k++) {
         const struct mesh_peer *of = &fleet->peers[k];
 
-        if (host_id_equal(of->host, host) && !leaf_is_heard(n, now, of->leaf)) {
+        if (host_id_equal(of->host, host) && !leaf_is_heard(n, now, of->leaf, since)) {
             return false;
         }
     }
     return true;
+}
+
+/* Another host's NIC had its last word at that moment, too: they have one cause, and that is none of them. A fabric that fell
+ * into parts looks so from each side. */
+static bool others_fell_silent(const struct node *n, struct mono now, struct host_id host,
+                               struct nic_id local, struct mono since)
+{
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+
+        if (mesh_edge_info(n->mesh, now, edge, &info) && !host_id_equal(info.host, host) &&
+            nic_id_equal(n->config.nics[info.local].nic, local) && info.heard.ns != MONO_NEVER.ns &&
+            !heard_after(&info, since) && mono_sub(since, info.heard).ns < APART_NS) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* What is silent is that one; unsure: or something else. */
@@ -200,7 +243,8 @@ static void suspect(struct finding *f, struct element e, bool sure, enum finding
 
 static void suspect_host(const struct node *n, struct mono now, struct finding *f, uint32_t nics)
 {
-    const bool behind = leaves_are_heard(n, now, f->from_host);
+    const bool behind = leaves_are_heard(n, now, f->from_host, f->since) &&
+                        !others_fell_silent(n, now, f->from_host, f->to, f->since);
 
     suspect(f, element_of(ELEMENT_HOST, PLACE_HOST, f->from_host.index), behind && nics > 1,
             ADVICE_CHECK_PEER_HOST);
@@ -217,7 +261,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     struct finding *f = &o->finding;
     uint32_t silent, all, local_silent, local_all;
 
-    node_host_edges(n, now, f->from_host, &silent, &all);
+    host_edges(n, now, f->from_host, f->since, &silent, &all);
     local_edges(n, now, f->to, &local_silent, &local_all);
     const bool deaf = local_all > 1 && local_silent == local_all;
     o->say = MONO_NEVER;
@@ -230,7 +274,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     } else if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
         o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
         return;
-    } else if (heard_elsewhere(n, now, f->from)) { /* something between the two */
+    } else if (heard_elsewhere(n, now, f->from, f->since)) { /* something between the two */
         if (node_incident_at(n, f->since)) {
             o->say = mono_add(now, span_ns(NS_PER_S)); /* which is said already */
             return;
@@ -240,7 +284,8 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
                        (local_silent < local_all ? RULES_OUT_OWN_NIC : 0);
     } else if (silent < all) { /* its other NICs are heard */
         o->cause = node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
-        suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index), true, ADVICE_CHECK_CABLE);
+        suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index),
+                !others_fell_silent(n, now, f->from_host, f->to, f->since), ADVICE_CHECK_CABLE);
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
     } else {
         o->cause = node_finding_key(FINDING_PEER_SILENT, 3, f->from_host.index, 0);

@@ -101,6 +101,36 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
 }
 
+/* Two hosts at one moment: a fabric that fell into parts looks so, and each part would accuse the other. */
+static void hosts_that_fall_silent_at_once_are_not_named(void **state)
+{
+    uint32_t told = 0;
+
+    world_done(&w);
+    world_init(&w, 12, 4, 2);
+    for (uint32_t h = 0; h < 4; h++) {
+        world_start(&w, h);
+    }
+    world_run(&w, 3 * NS_PER_S);
+    for (uint32_t h = 1; h < 3; h++) { /* one of each leaf */
+        set_loss(h, 0, 0, 1);
+        set_loss(h, 1, 0, 1);
+    }
+    world_run(&w, 4 * NS_PER_S);
+    for (uint32_t i = 0; i < w.hosts[0].finding_count; i++) {
+        const struct finding *f = &w.hosts[0].findings[i].finding;
+
+        if (f->kind == FINDING_PEER_SILENT) {
+            told++;
+            assert_int_equal(f->suspect.kind, ELEMENT_UNKNOWN);
+            assert_in_range(f->from_host.index, 1, 2);
+            assert_int_equal(f->choice.one_of[0].a.number, f->from_host.index);
+            assert_int_equal(f->choice.total, f->choice.count + 1);
+        }
+    }
+    assert_int_equal(told, 2);
+}
+
 static void a_nic_of_ours_that_hears_nobody(void **state)
 {
     uint32_t opened;
@@ -194,8 +224,11 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        T(a_silent_host_is_one_sentence),       T(a_silent_nic_of_a_host_that_lives),
-        T(a_nic_of_ours_that_hears_nobody),     T(paths_are_told_with_the_clocks_bound),
+        T(a_silent_host_is_one_sentence),
+        T(a_silent_nic_of_a_host_that_lives),
+        T(hosts_that_fall_silent_at_once_are_not_named),
+        T(a_nic_of_ours_that_hears_nobody),
+        T(paths_are_told_with_the_clocks_bound),
         T(out_of_step_ends_with_the_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
