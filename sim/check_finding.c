@@ -163,9 +163,25 @@ static bool right_way(const struct world *w, const struct scenario_fault *s,
     return true;
 }
 
+/* The other direction than that of the fault's packets is told. */
+static bool wrong_direction(const struct scenario_fault *s, const struct element *e)
+{
+    const bool from_spine = e->kind == ELEMENT_TRUNK && e->a.kind == PLACE_SPINE;
+
+    if ((s->kind != FAULT_BLACKHOLE && s->kind != FAULT_LOSS && s->kind != FAULT_DELAY) ||
+        s->direction == TOWARDS_BOTH || (e->kind != ELEMENT_NIC && e->kind != ELEMENT_TRUNK)) {
+        return false;
+    }
+    return e->direction ==
+           ((s->direction == TOWARDS_UP) != from_spine ? DIRECTION_IN : DIRECTION_OUT);
+}
+
 static bool is_element(const struct world *w, const struct scenario_fault *s,
                        const struct element *e)
 {
+    if (wrong_direction(s, e)) {
+        return false;
+    }
     switch (s->target.kind) {
     case TARGET_TRUNK:
         return e->kind == ELEMENT_TRUNK && ((e->a.number == (uint32_t)s->target.first &&

@@ -4,13 +4,14 @@
  * Each edge sends one full packet in two seconds, on its paths in turn. The peer tells that it came, on a path that lives.
  * Nothing is concluded before that peer has answered one: an older agent, or a fabric whose packets are shorter everywhere,
  * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too. What
- * full packets lost goes to an inference of its own (locate.c), which tells only what loses nearly all of them: answers that
- * are lost on the way back aren't taken for it. */
+ * full packets lost goes to an inference of its own (locate.c), which tells only what loses nearly all of them. While the ways
+ * back lose packets, nobody knows which of the two was lost. */
 #include "core/mesh/internal.h"
 
 #define FULL_NS    (2 * NS_PER_S) /* between two of an edge */
 #define ANSWER_NS  (300 * NS_PER_MS)
 #define GIVE_UP_NS (2 * NS_PER_S)
+#define BACK_SHARE 20 /* one packet of so many lost on the ways back, at most */
 
 #define FULL_FLAGS (TRACE_FLAG | VERIFY_FLAG)
 
@@ -38,6 +39,18 @@ static bool pairs_come(const struct path_out *out, struct mono now)
     return sums.sent[0] > 0 && 2 * sums.lost[0] < sums.sent[0];
 }
 
+/* Else it may have come, and its answer was lost. */
+static bool answers_come(const struct mesh_edge *e)
+{
+    uint32_t sent = 0, lost = 0;
+
+    for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
+        sent += e->in[p].half.sent_now + e->in[p].half.sent_before;
+        lost += e->in[p].half.lost_now + e->in[p].half.lost_before;
+    }
+    return lost * BACK_SHARE <= sent;
+}
+
 static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -51,7 +64,7 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
     if (out->half.state == PATH_ALIVE && out->half.heard.ns != MONO_NEVER.ns &&
         mono_sub(out->half.heard, full->sent).ns > ANSWER_NS) {
         full->waits = false;
-        if (e->full_answered && pairs_come(out, now) &&
+        if (e->full_answered && pairs_come(out, now) && answers_come(e) &&
             !trial_may_be_queue(out, true, full->sent)) {
             tell(m, edge, path, true);
         }
