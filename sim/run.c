@@ -108,6 +108,61 @@ static void print_findings(const struct world *w)
     }
 }
 
+/* ---- the same as data ---- */
+static void print_place(const char *key, const struct place *p)
+{
+    printf(",\"%s\":", key);
+    if (p->kind == PLACE_NONE || p->number == UINT32_MAX) {
+        printf("null");
+    } else {
+        printf("{\"kind\":\"%s\",\"number\":%" PRIu32 "}", place_kind_word(p->kind), p->number);
+    }
+}
+
+static void print_element(const struct element *e)
+{
+    const char *direction = direction_word(e->direction);
+
+    printf("{\"kind\":\"%s\",\"direction\":", element_kind_word(e->kind));
+    printf(direction != NULL ? "\"%s\"" : "null", direction);
+    print_place("a", &e->a);
+    print_place("b", &e->b);
+    printf("}");
+}
+
+static void print_index(const char *key, uint32_t index, uint32_t none)
+{
+    printf(index == none ? ",\"%s\":null" : ",\"%s\":%" PRIu32, key, index);
+}
+
+static void print_findings_json(const struct world *w)
+{
+    static const char *const phases[] = {"opened", "updated", "closed"};
+
+    printf(",\"findings\":[");
+    for (size_t i = 0; i < w->finding_count; i++) {
+        const struct finding *f = &w->findings[i].finding;
+
+        printf("%s{\"at_s\":%.6f,\"host\":%d,\"number\":%" PRIu32
+               ",\"kind\":\"%s\",\"phase\":\"%s\"",
+               i > 0 ? "," : "", (double)w->findings[i].at * 1e-9, w->findings[i].host, f->number,
+               finding_kind_word(f->kind), phases[f->phase]);
+        print_index("from", f->from.index, NIC_NONE.index);
+        print_index("to", f->to.index, NIC_NONE.index);
+        print_index("from_host", f->from_host.index, HOST_NONE.index);
+        print_index("to_host", f->to_host.index, HOST_NONE.index);
+        printf(",\"suspect\":");
+        print_element(&f->suspect);
+        printf(",\"one_of\":[");
+        for (uint32_t k = 0; k < f->choice.count; k++) {
+            printf(k > 0 ? "," : "");
+            print_element(&f->choice.one_of[k]);
+        }
+        printf("],\"one_of_total\":%" PRIu32 "}", f->choice.total);
+    }
+    printf("]");
+}
+
 /* ---- a recording of one host, as `foliot record` writes it ---- */
 static int record_begin(struct world *w, const struct run_options *o)
 {
@@ -188,7 +243,11 @@ static int run_once(const struct scenario *s, uint64_t seed, const struct run_op
     }
     const bool holds = print_bounds(w, o);
     if (o->json) {
-        printf("],\"holds\":%s,\"trace\":\"%016" PRIx64 "\",\"probes\":%" PRIu64
+        printf("]");
+        if (o->findings) {
+            print_findings_json(w);
+        }
+        printf(",\"holds\":%s,\"trace\":\"%016" PRIx64 "\",\"probes\":%" PRIu64
                ",\"events\":%" PRIu64 ",\"seconds\":%.3f}\n",
                holds ? "true" : "false", world_trace(w), w->probes, w->events, took);
     } else {
@@ -274,7 +333,8 @@ int sim_run(int argc, char **argv)
         {"seeds", 0, OPTION_OWN, &o, .take = take_seeds, .value = "A..B",
          .expected = "a seed N or seeds A..B", .help = "a world of each of these seeds"},
         {"json", 'j', OPTION_FLAG, &o.json, .help = "one JSON object a world"},
-        {"findings", 't', OPTION_FLAG, &o.findings, .help = "print each world's findings"},
+        {"findings", 't', OPTION_FLAG, &o.findings,
+         .help = "print each world's findings; with --json as data"},
         {"trace", 0, OPTION_FLAG, &o.findings}, /* the same */
         {"quiet", 'q', OPTION_FLAG, &o.quiet, .help = "print only what is broken"},
         {"record", 'r', OPTION_OWN, &o, .take = take_record, .value = "HOST:FILE",
