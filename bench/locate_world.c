@@ -492,6 +492,12 @@ static void judge(struct drawn *w, struct world_result *r)
             count++;
         }
     }
+    if (w->config->faults == 0 && locate_case_count(w->locate) > count) { /* unknown, and told */
+        wrong = true;
+        if (r->wrong++ == 0) {
+            note_wrong(w, r, &locate_case_get(w->locate, 0)->elements[0]);
+        }
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (!is_told(w, named, count, i)) {
             wrong = true;

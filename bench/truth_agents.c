@@ -1,7 +1,7 @@
 /* truth_agents.c: one fault in a small fleet of whole simulated agents, no controller: how many faults the fleet's hosts make of
  * it (finding_fault_same), and after how long the first finding comes. core/fleet/locate alone is measured by truth_locate.c.
  *
- *   truth_agents */
+ *   truth_agents [hole] [5pct] [cost]     all, or some of them */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +261,16 @@ static int sum_up_cost(struct report *report)
     return 0;
 }
 
+static bool is_wanted(const char *name, int argc, char *const argv[])
+{
+    bool wanted = argc == 1;
+
+    for (int i = 1; i < argc; i++) {
+        wanted = wanted || strcmp(argv[i], name) == 0;
+    }
+    return wanted;
+}
+
 int main(int argc, char *argv[])
 {
     static struct report report;
@@ -268,6 +278,9 @@ int main(int argc, char *argv[])
     report_init(&report, "truth-agents", argc, argv);
     for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
         playing = &sets[i];
+        if (!is_wanted(playing->name, argc, argv)) {
+            continue;
+        }
         results = parallel_memory(WORLDS * sizeof(*results));
         if (!results || parallel_run(WORLDS, play) > 0 || sum_up(&report) < 0) {
             fprintf(stderr, "truth_agents: worlds of '%s' died\n", playing->name);
@@ -276,7 +289,8 @@ int main(int argc, char *argv[])
     }
     playing = &sets[0];
     costs = parallel_memory(COST_WORLDS * sizeof(*costs));
-    if (!costs || parallel_run(COST_WORLDS, play_cost) > 0 || sum_up_cost(&report) < 0) {
+    if (is_wanted("cost", argc, argv) &&
+        (!costs || parallel_run(COST_WORLDS, play_cost) > 0 || sum_up_cost(&report) < 0)) {
         fprintf(stderr, "truth_agents: worlds of their cost died\n");
         return 1;
     }
