@@ -160,6 +160,8 @@ export function fold(latency: Latency, level: Exclude<Level, "nic">): Latency {
       dead[at]! += latency.dead[i]!;
     }
   }
+  const alone = new Map<string, string>(); // the leaf of a host whose NICs hang on one
+  latency.places.forEach((p) => alone.set(p.host, (alone.get(p.host) ?? p.leaf) === p.leaf ? p.leaf : ""));
   const cells = met.reduce<number[]>((list, is, i) => (is === 1 && list.push(i), list), []);
   const first = new Uint32Array(size + 1);
   cells.forEach((i) => first[Math.floor(i / size) + 1]!++);
@@ -170,7 +172,7 @@ export function fold(latency: Latency, level: Exclude<Level, "nic">): Latency {
     labels,
     first,
     ids: Uint32Array.from(labels, (_, i) => i),
-    places: labels.map((name) => { const p = latency.places[names.indexOf(name)]!; return { leaf: p.leaf, host: level === "host" ? p.host : "", rail: "" }; }),
+    places: labels.map((name) => ({ leaf: level === "leaf" ? name : (alone.get(name) ?? ""), host: level === "host" ? name : "", rail: "" })),
     from: Uint32Array.from(cells, (i) => i % size),
     p50: Int16Array.from(cells, (i) => (known[i] === 0 ? 0 : codeOf(sum[i]! / known[i]!))),
     p99: Int16Array.from(cells, (i) => p99[i]!),

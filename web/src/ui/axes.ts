@@ -1,9 +1,9 @@
 // What stands around a heat map and lies on it: names of leaves, hosts and NICs, borders between them, and of a pair some of whose paths
 // are dead the share of them. Drawn on a canvas of its own above the map.
 import { type Latency, type Shades, seek, SHADE_PART, shadeOfCode } from "../latency.ts";
-import { css, headings, palette, runs, type Run, type Window } from "./heat.ts";
+import { css, headings, palette, runs, type Run, thinned, type Window } from "./heat.ts";
 
-export const MARGIN = { left: 116, top: 56 }; // pixels of the page
+const MARGIN = { left: 116, top: 56 }; // pixels of the page; less on a phone: app.css has the last word
 
 export interface Axis {
   leaves: Run[];
@@ -13,7 +13,7 @@ export interface Axis {
 
 export function axisOf(latency: Latency): Axis {
   return {
-    leaves: runs(latency.places, (p) => p.leaf),
+    leaves: latency.places.every((p) => p.host === "") ? [] : runs(latency.places, (p) => p.leaf), // rows that are leaves are named once
     hosts: runs(latency.places, (p) => p.host),
     rows: latency.labels.map((label, i) => ({ begin: i, end: i + 1, text: label.slice(label.indexOf("/") + 1) + (latency.places[i]!.rail === "" ? "" : ` · rail ${latency.places[i]!.rail}`) })),
   };
@@ -21,6 +21,8 @@ export function axisOf(latency: Latency): Axis {
 
 interface Look {
   context: CanvasRenderingContext2D;
+  left: number; // of the map
+  top: number;
   side: number; // of the map, in pixels of the page
   window: Window;
   ink: string;
@@ -33,15 +35,30 @@ function names(l: Look, axis: Axis): void {
   const shown = lines.filter((line, i) => i === lines.length - 1 || headings(line, l.window.x, l.window.span, l.side, 11).length * 2 > line.length * Math.min(1, l.window.span / axis.rows.length)).slice(0, 3);
   l.context.textBaseline = "middle";
   shown.forEach((line, depth) => {
-    const across = MARGIN.top - 10 - 17 * depth;
+    const across = l.top - 10 - 17 * depth;
     l.context.font = `${depth === shown.length - 1 && shown.length > 1 ? "600 " : ""}11px system-ui, sans-serif`;
     l.context.fillStyle = depth === 0 ? l.dim : l.ink;
-    for (const h of headings(line, l.window.x, l.window.span, l.side, 24)) {
-      write(l.context, h.text, MARGIN.left + (h.at + h.to) / 2, across, h.to - h.at - 4, "center");
+    const room = (from: number, least: number) => {
+      const found = headings(line, from, l.window.span, l.side, least);
+      return found.length > 0 ? found : thinned(line, from, l.window.span, l.side, least);
+    };
+    const upright = depth === 0 ? room(l.window.x, 13).filter((h) => h.text !== "") : [];
+    if (upright.some((h) => l.context.measureText(h.text).width > h.to - h.at - 4)) {
+      for (const h of upright) { // names that have no room side by side stand
+        l.context.save();
+        l.context.translate(l.left + (h.at + h.to) / 2, l.top - 6);
+        l.context.rotate(-Math.PI / 2);
+        write(l.context, h.text, 0, 0, l.top - 8 - 17 * (shown.length - 1), "left");
+        l.context.restore();
+      }
+    } else {
+      for (const h of headings(line, l.window.x, l.window.span, l.side, 24)) {
+        write(l.context, h.text, l.left + (h.at + h.to) / 2, across, h.to - h.at - 4, "center");
+      }
     }
-    const width = (MARGIN.left - 8) / shown.length;
-    for (const h of headings(line, l.window.y, l.window.span, l.side, 11)) {
-      write(l.context, h.text, MARGIN.left - 6 - width * depth, MARGIN.top + (h.at + h.to) / 2, width - 4, "right");
+    const width = (l.left - 8) / shown.length;
+    for (const h of room(l.window.y, 13)) {
+      write(l.context, h.text, l.left - 6 - width * depth, l.top + (h.at + h.to) / 2, width - 4, "right");
     }
   });
 }
@@ -58,7 +75,7 @@ function write(context: CanvasRenderingContext2D, text: string, x: number, y: nu
 }
 
 function borders(l: Look, all: readonly Run[], width: number, alpha: number): void {
-  const { context, side, window: w } = l;
+  const { context, side, window: w, left, top } = l;
   if (all.length < 2 || (side * all.length) / w.span < 1 || (all.length * 6 * w.span) / Math.max(1, all.at(-1)!.end) > side) {
     return; // nothing to part, or lines would hide the cells
   }
@@ -69,12 +86,12 @@ function borders(l: Look, all: readonly Run[], width: number, alpha: number): vo
   for (const r of all.slice(1)) {
     const [x, y] = [((r.begin - w.x) * side) / w.span, ((r.begin - w.y) * side) / w.span];
     if (x > 0 && x < side) {
-      context.moveTo(MARGIN.left + x, MARGIN.top - 14);
-      context.lineTo(MARGIN.left + x, MARGIN.top + side);
+      context.moveTo(left + x, top - 14);
+      context.lineTo(left + x, top + side);
     }
     if (y > 0 && y < side) {
-      context.moveTo(MARGIN.left - 14, MARGIN.top + y);
-      context.lineTo(MARGIN.left + side, MARGIN.top + y);
+      context.moveTo(left - 14, top + y);
+      context.lineTo(left + side, top + y);
     }
   }
   context.stroke();
@@ -93,7 +110,7 @@ function parts(l: Look, latency: Latency, codes: Int16Array, shades: Shades): vo
   for (let row = Math.floor(l.window.y); row < last; row++) {
     for (let i = seek(latency, row, Math.floor(l.window.x)); i < latency.first[row + 1]! && latency.from[i]! < end; i++) {
       if (shades.of[i] === SHADE_PART) {
-        const [x, y] = [MARGIN.left + (latency.from[i]! - l.window.x) * unit, MARGIN.top + (row - l.window.y) * unit];
+        const [x, y] = [l.left + (latency.from[i]! - l.window.x) * unit, l.top + (row - l.window.y) * unit];
         const share = Math.max(0.15, latency.dead[i]! / latency.paths[i]!);
         l.context.fillStyle = codes[i] === 0 ? l.dim : css(palette[shadeOfCode(shades, codes[i]!)]!); // 0: no delay is known of those alive
         l.context.fillRect(x, y, unit, unit);
@@ -109,18 +126,20 @@ export function drawAxes(canvas: HTMLCanvasElement, side: number, window: Window
   if (!context) {
     return;
   }
+  const style = getComputedStyle(canvas);
+  const margin = canvas.parentElement ? getComputedStyle(canvas.parentElement) : style;
+  const [left, top] = [parseFloat(margin.paddingLeft) || MARGIN.left, parseFloat(margin.paddingTop) || MARGIN.top];
   const ratio = globalThis.devicePixelRatio || 1;
-  const [width, height] = [Math.round((side + MARGIN.left) * ratio), Math.round((side + MARGIN.top) * ratio)];
+  const [width, height] = [Math.round((side + left) * ratio), Math.round((side + top) * ratio)];
   if (canvas.width !== width || canvas.height !== height) {
     Object.assign(canvas, { width, height });
   }
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
-  const style = getComputedStyle(canvas);
-  const look: Look = { context, side, window, ink: style.color, dim: style.getPropertyValue("--dim") || style.color };
+  const look: Look = { context, left, top, side, window, ink: style.color, dim: style.getPropertyValue("--dim") || style.color };
   context.save();
   context.beginPath();
-  context.rect(MARGIN.left, MARGIN.top, side, side);
+  context.rect(left, top, side, side);
   context.clip();
   parts(look, latency, codes, shades);
   context.restore();

@@ -44,6 +44,23 @@ export function cables(fabric: Fabric, accused: readonly string[]): Cable[] {
   return [...found.values()];
 }
 
+const NAMED = 5;
+const ways = (c: Cable) => [c.up, c.down].filter((t): t is Trunk => t !== null);
+const sum = (c: Cable, of: (t: Trunk) => number) => ways(c).reduce((n, t) => n + of(t), 0);
+const most = (c: Cable, of: (t: Trunk) => number | null) => Math.max(-1, ...ways(c).map((t) => of(t) ?? -1));
+const both = (c: Cable, of: (t: Trunk) => string) => `${c.up === null ? "–" : of(c.up)}, ${c.down === null ? "–" : of(c.down)}`;
+/** The worst first: by state, both directions before one, then by how many paths are dead. */
+const grave = (c: Cable) => worry[c.state] * 1e9 + (c.suspected ? 5e8 : 0) + ways(c).filter((t) => t.state === c.state).length * 1e8 + sum(c, (t) => t.paths_dead);
+
+/** What a cable has, in words: both directions, or the one that has it. */
+export function ill(c: Cable): string {
+  const of = (t: Trunk) => words[t.state] + (t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`);
+  const odd = ways(c).filter((t) => t.state !== "good");
+  const text = odd.length === 0 ? "good" : odd.length === 2 && of(odd[0]!) === of(odd[1]!) ? `${of(odd[0]!)}${odd[0]!.state === "dead" ? " in both directions" : ""}`
+    : odd.map((t) => `${of(t)} ${t === c.up ? "up" : "down"}${ways(c).length === 2 ? "" : " (the only direction known)"}`).join(", ");
+  return c.suspected ? `suspected; ${text}` : text;
+}
+
 /** What a set of ports sends and receives; least: some don't say, so it is more. null: none says. */
 export function load(ports: readonly Port[]): { tx: number | null; rx: number | null; least: boolean } {
   const sum = (of: (p: Port) => number | null) => {
@@ -60,7 +77,7 @@ export function loadText({ tx, rx, least }: ReturnType<typeof load>): string {
 const WIDTH = 176; // of a switch's place
 const [BOX, HEIGHT, TIER] = [160, 38, 110];
 
-function told(t: Trunk | null, from: string, to: string): string {
+function way(t: Trunk | null, from: string, to: string): string {
   return t === null ? `${from} → ${to}: no way is known to pass it` : `${from} → ${to}: ${words[t.state]}${t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}; probes ${duration(t.owd_ns_p50)}, p99 ${duration(t.owd_ns_p99)}`;
 }
 
@@ -80,31 +97,31 @@ export function Middle({ fabric, ports, accused }: { fabric: Fabric; ports: read
     );
   }
   const all = cables(fabric, accused);
-  const bad = all.filter((c) => c.state !== "good" || c.suspected);
+  const bad = all.filter((c) => c.state !== "good" || c.suspected).sort((x, y) => grave(y) - grave(x));
   return (
     <>
       <p>
         {bad.length === 0 ? (all.length > 0 && <Mark tone="good">All {all.length} trunks that ways are known to pass are good</Mark>)
-          : <Mark tone={bad.some((c) => c.state === "dead" || c.suspected) ? "bad" : "warn"}>{bad.length} of {all.length} trunks are not well</Mark>}{" "}
+          : <Mark tone={bad.some((c) => c.state === "dead" || c.suspected) ? "bad" : "warn"}>{bad.length} of {all.length} trunks {bad.length === 1 ? "is" : "are"} not well</Mark>}{" "}
         {fabric.ways_known} of {fabric.ways} ways are known switch by switch.
       </p>
+      {bad.length > 0 && <ul class="plain">{bad.slice(0, NAMED).map((c) => <li key={`${c.low} ${c.high}`}><strong>{c.low} – {c.high}</strong>: {ill(c)}</li>)}{bad.length > NAMED && <li class="dim">{bad.length - NAMED} more are in the table below.</li>}</ul>}
       {isWide(fabric) ? <Grid cables={all} accused={accused} /> : <Picture fabric={fabric} cables={all} ports={ports} accused={accused} />}
       <p class="dim">
         A trunk is as good as the best way over it, and thicker where the slowest probes wait longer. How many bits a trunk carries is not measured: no switch is asked. What hosts
         send into and receive out of a leaf is in its box.{fabric.trunks_more > 0 && ` ${fabric.trunks_more} more trunks are not drawn; those not well come first.`}
       </p>
       {fabric.trunks.length > 0 && (
-        <Table caption="Trunks, each direction" rows={fabric.trunks} id={(t) => `${t.from} ${t.to}`} first="State" columns={[
-          { name: "From", cell: (t) => t.from, sort: (t) => t.from },
-          { name: "To", cell: (t) => t.to, sort: (t) => t.to },
-          { name: "State", cell: (t) => <Mark tone={trunkTones[t.state]}>{words[t.state]}{t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}</Mark>, sort: (t) => worry[t.state] },
-          { name: "Ways", cell: (t) => t.ways, sort: (t) => t.ways, number: true },
-          { name: "alive", cell: (t) => t.paths_alive, sort: (t) => t.paths_alive, number: true },
-          { name: "lossy", cell: (t) => t.paths_lossy, sort: (t) => t.paths_lossy, number: true },
-          { name: "dead", cell: (t) => t.paths_dead, sort: (t) => t.paths_dead, number: true },
-          { name: "Median", cell: (t) => duration(t.owd_ns_p50), sort: (t) => t.owd_ns_p50 ?? -1, number: true },
-          { name: "p99", cell: (t) => duration(t.owd_ns_p99), sort: (t) => t.owd_ns_p99 ?? -1, number: true },
-          { name: "Loss", cell: (t) => (t.loss_ppm === null ? "–" : `${digits(t.loss_ppm / 10_000)} %`), sort: (t) => t.loss_ppm ?? -1, number: true },
+        <Table caption="Trunks, the worst first" rows={all} id={(c) => `${c.low} ${c.high}`} first="State" columns={[
+          { name: "Trunk", cell: (c) => `${c.low} – ${c.high}`, sort: (c) => `${c.low} – ${c.high}` },
+          { name: "State", cell: (c) => <Mark tone={c.suspected ? "bad" : trunkTones[c.state]}>{ill(c)}</Mark>, sort: grave },
+          { name: "Ways up, down", cell: (c) => both(c, (t) => String(t.ways)), sort: (c) => sum(c, (t) => t.ways), number: true },
+          { name: "alive", cell: (c) => both(c, (t) => String(t.paths_alive)), sort: (c) => sum(c, (t) => t.paths_alive), number: true },
+          { name: "lossy", cell: (c) => both(c, (t) => String(t.paths_lossy)), sort: (c) => sum(c, (t) => t.paths_lossy), number: true },
+          { name: "dead", cell: (c) => both(c, (t) => String(t.paths_dead)), sort: (c) => sum(c, (t) => t.paths_dead), number: true },
+          { name: "Median", cell: (c) => both(c, (t) => duration(t.owd_ns_p50)), sort: (c) => most(c, (t) => t.owd_ns_p50), number: true },
+          { name: "p99", cell: (c) => both(c, (t) => duration(t.owd_ns_p99)), sort: (c) => most(c, (t) => t.owd_ns_p99), number: true },
+          { name: "Loss", cell: (c) => both(c, (t) => (t.loss_ppm === null ? "–" : `${digits(t.loss_ppm / 10_000)} %`)), sort: (c) => most(c, (t) => t.loss_ppm), number: true },
         ]} />
       )}
     </>
@@ -127,26 +144,31 @@ const isBad = (t: Trunk | null) => t !== null && (t.state === "dead" || t.state 
 function Grid({ cables: all, accused }: { cables: Cable[]; accused: readonly string[] }) {
   const rows = [...new Set(all.map((c) => c.low))].sort(inOrder);
   const columns = [...new Set(all.map((c) => c.high))].sort(inOrder);
-  const [unit, left, top] = [Math.max(9, Math.min(18, Math.floor(900 / Math.max(1, columns.length)))), 120, 96];
-  const [width, height] = [left + unit * columns.length + 12, top + unit * rows.length + 12];
+  const room = Math.min(1_060, globalThis.innerWidth || 1_200) - 150; // as much of it as a phone has is seen at once
+  const [unit, left, top] = [Math.max(4, Math.min(18, Math.floor(room / Math.max(1, columns.length)))), room < 500 ? 70 : 120, 96];
+  const [width, height] = [left + unit * columns.length + 52, top + unit * rows.length + 12];
   const [x, y] = [new Map(columns.map((c, i) => [c, left + unit * i])), new Map(rows.map((r, i) => [r, top + unit * i]))];
-  const square = (c: Cable) => `M${x.get(c.high)! + 1} ${y.get(c.low)! + 1}h${unit - 2}v${unit - 2}h${2 - unit}z`;
+  const gap = unit < 9 ? 0.5 : 1;
+  const square = (c: Cable) => `M${x.get(c.high)! + gap} ${y.get(c.low)! + gap}h${unit - 2 * gap}v${unit - 2 * gap}h${2 * gap - unit}z`;
   const odd = all.filter((c) => c.suspected || isBad(c.up) || isBad(c.down));
   const every = Math.ceil(11 / unit); // names that have room
   const label = `${rows.length} by ${columns.length} switches, ${all.length} trunks, ${all.filter((c) => c.state === "dead").length} of them dead`;
-  const is = (name: string) => (accused.includes(name) || accused.includes(`router ${name}`) ? "odd" : "");
+  const is = (name: string) => (accused.includes(name) || accused.includes(`router ${name}`) || odd.some((o) => o.low === name || o.high === name) ? "odd" : "");
+  const near = (i: number, names: readonly string[]) => [...Array(2 * every - 1).keys()].some((k) => names[i - every + 1 + k] !== undefined && is(names[i - every + 1 + k]!) !== "");
+  const told = (i: number, names: readonly string[]) => is(names[i]!) !== "" || (i % every === 0 && !near(i, names)); // no name lies on one that matters
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <svg class="fabric grid" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
-        {columns.map((c, i) => (i % every === 0 || is(c) || odd.some((o) => o.high === c)) && <text key={c} class={`left ${is(c)}`} transform={`translate(${x.get(c)! + unit / 2 + 4} ${top - 6}) rotate(-60)`}>{c.slice(0, 14)}</text>)}
-        {rows.map((r, i) => (i % every === 0 || is(r) || odd.some((o) => o.low === r)) && <text key={r} class={`right ${is(r)}`} x={left - 6} y={y.get(r)! + unit / 2 + 4}>{r.slice(0, 16)}</text>)}
+        {columns.map((c, i) => told(i, columns) && <text key={c} class={`left ${is(c)}`} transform={`translate(${x.get(c)! + unit / 2 + 4} ${top - 6}) rotate(-60)`}>{c.slice(0, 14)}</text>)}
+        {rows.map((r, i) => told(i, rows) && <text key={r} class={`right ${is(r)}`} x={left - 6} y={y.get(r)! + unit / 2 + 4}>{r.slice(0, 16)}</text>)}
         <path class="good" d={all.filter((c) => c.state === "good").map(square).join("")} />
         <path class="gone" d={all.filter((c) => c.state === "gone" || c.state === "unknown").map(square).join("")} />
         {odd.map((c) => {
           const [a, b] = [x.get(c.high)!, y.get(c.low)!];
           return (
             <g key={`${c.low} ${c.high}`}>
-              <title>{`${c.suspected ? "Suspected. " : ""}${told(c.up, c.low, c.high)}. ${told(c.down, c.high, c.low)}`}</title>
+              <title>{`${c.suspected ? "Suspected. " : ""}${way(c.up, c.low, c.high)}. ${way(c.down, c.high, c.low)}`}</title>
+              <circle class="ring" cx={a + unit / 2} cy={b + unit / 2} r={Math.max(unit, 9)} />
               <path class={isBad(c.up) || c.suspected ? `half ${c.up?.state ?? "dead"}` : "half"} d={`M${a} ${b}h${unit}L${a} ${b + unit}z`} />
               <path class={isBad(c.down) || c.suspected ? `half ${c.down?.state ?? "dead"}` : "half"} d={`M${a + unit} ${b}v${unit}h${-unit}z`} />
             </g>
@@ -180,7 +202,7 @@ function Picture({ fabric, cables: all, ports, accused }: { fabric: Fabric; cabl
             <g key={`${c.low} ${c.high}`} class="trunk">
               <line class={bad ? "bad" : c.state === "good" ? "" : "gone"} stroke-width={Math.max(thickness(c.up), thickness(c.down))} x1={a.x} y1={y1} x2={b.x} y2={y2}
                 {...(bad && (isBad(c.down) || c.suspected) ? { "marker-start": "url(#tip)" } : {})} {...(bad && (isBad(c.up) || c.suspected) ? { "marker-end": "url(#tip)" } : {})}>
-                <title>{`${c.suspected ? "Suspected. " : ""}${told(c.up, c.low, c.high)}. ${told(c.down, c.high, c.low)}`}</title>
+                <title>{`${c.suspected ? "Suspected. " : ""}${way(c.up, c.low, c.high)}. ${way(c.down, c.high, c.low)}`}</title>
               </line>
               {bad && <text class="cross" x={(a.x + b.x) / 2} y={(y1 + y2) / 2 + 5}>{c.state === "dead" ? "✕" : "▲"}</text>}
             </g>

@@ -82,6 +82,15 @@ export function headings(all: readonly Run[], from: number, span: number, length
   return all.map((r) => ({ at: place(r.begin), to: place(r.end), text: r.text })).filter((h) => h.to - h.at >= room && h.text !== "");
 }
 
+/** Of names none of which has room, as many as have: each n-th. */
+export function thinned(all: readonly Run[], from: number, span: number, length: number, room: number): { at: number; to: number; text: string }[] {
+  const unit = (length * Math.max(1, all.at(-1)?.end ?? 1)) / span / Math.max(1, all.length);
+  const every = Math.max(1, Math.ceil(room / unit));
+  const middle = (r: Run) => (((r.begin + r.end) / 2 - from) * length) / span;
+  return all.filter((_, i) => i % every === 0).map((r) => ({ at: middle(r) - room / 2, to: middle(r) + room / 2, text: r.text }))
+    .filter((h) => h.at + h.to >= 0 && h.at + h.to <= 2 * length && h.text !== "");
+}
+
 // ---- tiles: at depth d a pixel is 2^d by 2^d cells, and shows the worst of them ----
 
 export const TILE = 512;

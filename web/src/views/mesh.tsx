@@ -1,10 +1,10 @@
 // Mesh: one-way delay of every pair as a heat map, by leaf, host or NIC; a cell opens the level below, and a pair of NICs its paths and
 // their history.
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { cellOf, decodeLatency, fold, type Latency, type Level, pick } from "../latency.ts";
 import type { Page, Path, Series } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { go, place, shownRange } from "../route.ts";
+import { go, hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { digits, duration, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
@@ -97,45 +97,79 @@ function Map({ latency, bar }: { latency: Latency; bar: preact.JSX.Element }) {
       </div>
       <div class="mesh">
         <HeatMap latency={shown} codes={codes} what={plural[level]} onPick={open} />
-        <Worst latency={shown} codes={codes} level={level} open={open} />
+        <Worst latency={part} codes={query["p"] === "99" ? part.p99 : part.p50} open={(column, row) => go({ rest: `${part.ids[column]}-${part.ids[row]}` })} />
       </div>
     </>
   );
 }
 
-const WORST = 12;
+const WORST = 8;
 
-/** Indices of cells: those with the largest share of dead paths, then the slowest. */
-export function worstCells(latency: Latency, codes: Int16Array, most: number): { column: number; row: number }[] {
-  const found: { column: number; row: number; dead: number; code: number }[] = [];
-  const worse = (x: { dead: number; code: number }, y: { dead: number; code: number }) => y.dead - x.dead || y.code - x.code;
-  for (let row = 0; row < latency.ids.length; row++) {
-    for (let i = latency.first[row]!; i < latency.first[row + 1]!; i++) {
-      const next = { column: latency.from[i]!, row, dead: latency.dead[i]! / Math.max(1, latency.paths[i]!), code: codes[i]! };
-      if ((next.dead > 0 || next.code > 0) && (found.length < most || worse(next, found[found.length - 1]!) < 0)) {
-        found.push(next);
-        found.sort(worse);
-        found.length = Math.min(found.length, most);
+export interface Spot { column: number; row: number }
+
+/** Of all pairs: those with the largest share of dead paths, and the slowest, indices of NICs. A NIC all of whose paths are dead, to all
+ *  or from all, is told once: its pairs would hide every other. */
+export function worstPairs(latency: Latency, codes: Int16Array, most: number): { mute: number[]; deaf: number[]; dead: Spot[]; slow: Spot[] } {
+  const size = latency.ids.length;
+  const count = { out: new Uint32Array(size), outDead: new Uint32Array(size), in: new Uint32Array(size), inDead: new Uint32Array(size) };
+  const each = (see: (i: number, column: number, row: number) => void) => {
+    for (let row = 0; row < size; row++) {
+      for (let i = latency.first[row]!, end = latency.first[row + 1]!; i < end; i++) {
+        see(i, latency.from[i]!, row);
       }
     }
-  }
-  return found;
+  };
+  each((i, column, row) => {
+    const gone = latency.paths[i]! > 0 && latency.dead[i]! >= latency.paths[i]! ? 1 : 0;
+    count.out[column]!++;
+    count.in[row]!++;
+    count.outDead[column]! += gone;
+    count.inDead[row]! += gone;
+  });
+  const whole = (n: Uint32Array, gone: Uint32Array) => [...n.keys()].filter((i) => n[i]! > 1 && n[i] === gone[i]);
+  const [mute, deaf] = [whole(count.out, count.outDead), whole(count.in, count.inDead)];
+  const [isMute, isDeaf] = [new Set(mute), new Set(deaf)];
+  const top = () => {
+    const found: (Spot & { worth: number })[] = [];
+    return { found, add: (column: number, row: number, worth: number) => {
+      if (worth > 0 && (found.length < most || worth > found[found.length - 1]!.worth)) {
+        found.splice(found.findIndex((f) => f.worth < worth) >>> 0, 0, { column, row, worth });
+        found.length = Math.min(found.length, most);
+      }
+    } };
+  };
+  const [dead, slow] = [top(), top()];
+  each((i, column, row) => {
+    slow.add(column, row, codes[i]!);
+    if (!isMute.has(column) && !isDeaf.has(row)) {
+      dead.add(column, row, latency.dead[i]! / Math.max(1, latency.paths[i]!));
+    }
+  });
+  const spots = (found: readonly Spot[]) => found.map(({ column, row }) => ({ column, row }));
+  return { mute, deaf, dead: spots(dead.found), slow: spots(slow.found) };
 }
 
-function Worst({ latency, codes, level, open }: { latency: Latency; codes: Int16Array; level: Level; open: (column: number, row: number) => void }) {
-  const cells = useMemo(() => worstCells(latency, codes, WORST), [latency, codes]);
+/** Of NICs, at whatever level the map is: that is where a fault is. */
+function Worst({ latency, codes, open }: { latency: Latency; codes: Int16Array; open: (column: number, row: number) => void }) {
+  const { mute, deaf, dead, slow } = useMemo(() => worstPairs(latency, codes, WORST), [latency, codes]);
+  const line = ({ column, row }: Spot) => (
+    <li key={`${column}-${row}`}>
+      <button class="link" onClick={() => open(column, row)}>{latency.labels[column]} → {latency.labels[row]}</button>
+      <span>{words(cellOf(latency, codes, column, row), latency.atNs)}</span>
+    </li>
+  );
+  const name = (i: number) => <a href={hrefTo({ view: "hosts", rest: latency.places[i]!.host })}>{latency.labels[i]}</a>;
   return (
     <section aria-label="The worst pairs">
-      <h2>The worst pairs</h2>
-      <p class="dim">Most dead paths first, then the longest delay{level === "nic" ? "" : `; of all NICs of both ${plural[level]}`}.</p>
-      {cells.length === 0 ? <Empty>Nothing is measured.</Empty> : (
+      <h2>The worst pairs of NICs</h2>
+      <h3>The longest delay</h3>
+      {slow.length === 0 ? <Empty>No delay is measured.</Empty> : <ol class="worst">{slow.map(line)}</ol>}
+      <h3>The most dead paths</h3>
+      {mute.length + deaf.length + dead.length === 0 ? <p class="dim">No path is dead.</p> : (
         <ol class="worst">
-          {cells.map(({ column, row }) => (
-            <li key={`${column}-${row}`}>
-              <button onClick={() => open(column, row)}>{latency.labels[column]} → {latency.labels[row]}</button>
-              <span>{words(cellOf(latency, codes, column, row), latency.atNs)}</span>
-            </li>
-          ))}
+          {mute.slice(0, WORST).map((i) => <li key={`m${i}`}>{name(i)}<span class="bad">■ all paths from it are dead</span></li>)}
+          {deaf.slice(0, WORST).map((i) => <li key={`d${i}`}>{name(i)}<span class="bad">■ all paths to it are dead</span></li>)}
+          {dead.map(line)}
         </ol>
       )}
     </section>
@@ -153,12 +187,12 @@ function moment(at: bigint | null, data: Latency | null): string {
 function Pair({ from, to, latency }: { from: number; to: number; latency: Latency }) {
   const there = useResource<Page<Path>>(`paths?from=${from}&to=${to}`, 5_000, ["finding"]);
   const back = useResource<Page<Path>>(`paths?from=${to}&to=${from}`, 5_000, ["finding"]);
-  const name = (id: number) => {
-    return latency.labels[latency.ids.indexOf(id)] ?? `NIC ${id}`;
-  };
+  const name = (id: number) => latency.labels[latency.ids.indexOf(id)] ?? `NIC ${id}`;
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.scrollIntoView?.({ block: "start", behavior: "smooth" }), [from, to]); // it is below the map
   return (
     <>
-      <h2>{name(from)} → {name(to)}</h2>
+      <h2 ref={heading}>{name(from)} → {name(to)}</h2>
       {place.value.at !== null && <p class="dim">The two tables show the paths as they are now; the chart below them shows the range chosen.</p>}
       <Shown of={there} what="paths">{(page) => <Paths paths={page.items} caption={`Paths ${name(from)} → ${name(to)}`} />}</Shown>
       <Shown of={back} what="paths">{(page) => <Paths paths={page.items} caption={`Back: ${name(to)} → ${name(from)}`} />}</Shown>

@@ -1,6 +1,7 @@
 // Topology: the middle of the fabric with its trunks, hosts under their leaves with the state and load of every link, what findings
 // suspect among them, and where all that isn't as declared.
 import { useState } from "preact/hooks";
+import { get, parse } from "../api.ts";
 import type { Fabric, Finding, Page, Port } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { hrefTo } from "../route.ts";
@@ -36,10 +37,25 @@ export function byLeaf(ports: readonly Port[]): Leaf[] {
 
 const WIDTH = 74;
 const DRAWN = 512; // hosts; more are a table's business
+const PAGES = 16; // of 1,000 NICs
 const OPEN = 8; // leaves of which all are shown unasked
 
+/** All pages of a list, up to PAGES of them. */
+async function readAll(response: Response): Promise<Page<Port>> {
+  const found = parse(await response.text()) as Page<Port>;
+  for (let left = PAGES - 1; found.next !== null && left > 0; left--) {
+    const more = await get<Page<Port>>(`links?limit=1000&cursor=${found.next}`);
+    if (!more.ok) {
+      break; // what is there is said to be a part
+    }
+    found.items = [...found.items, ...more.data.items];
+    found.next = more.data.next;
+  }
+  return found;
+}
+
 export function Topology() {
-  const ports = useResource<Page<Port>>("links?limit=1000", 5_000, ["link", "finding", "host"]);
+  const ports = useResource<Page<Port>>("links?limit=1000", 10_000, ["link"], readAll);
   const findings = useResource<Page<Finding>>("findings?open=true&limit=200", 5_000, ["finding"]);
   const fabric = useResource<Fabric>("fabric?limit=16384", 10_000, ["finding"]);
   const declared = useResource<Declared>("topology", 10_000, ["host", "link"]);
@@ -89,7 +105,7 @@ function Differences({ of }: { of: Declared }) {
 function Leaves({ leaves, accused, more }: { leaves: Leaf[]; accused: string[]; more: boolean }) {
   return (
     <>
-      {more && <p class="banner" role="status">Of this fleet the first 1000 NICs are drawn, and added up. All are in <a href={hrefTo({ view: "links" })}>Links</a>' API.</p>}
+      {more && <p class="banner" role="status">Of this fleet the first {leaves.reduce((n, l) => n + l.hosts.reduce((k, h) => k + h.ports.length, 0), 0)} NICs are drawn, and added up. All are in <a href={hrefTo({ view: "links" })}>Links</a>.</p>}
       {leaves.map((leaf) => <LeafPicture key={leaf.name} leaf={leaf} accused={accused.includes(leaf.name)} unasked={leaves.length <= OPEN} />)}
     </>
   );

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cellOf, codeOf as pageCodeOf, decodeLatency, DEAD, delayOf, fold, type Latency, pick, shade, SHADE_DEAD, SHADE_PART, SHADE_SILENT, shareOf } from "../../src/latency.ts";
-import { cellAt, depthOf, headings, paintTile, palette, pan, placeTile, runs, TILE, whole, zoom } from "../../src/ui/heat.ts";
+import { cellAt, depthOf, headings, paintTile, palette, pan, placeTile, runs, thinned, TILE, whole, zoom } from "../../src/ui/heat.ts";
 import { words } from "../../src/ui/heatmap.tsx";
-import { levelFor, worstCells } from "../../src/views/mesh.tsx";
+import { axisOf } from "../../src/ui/axes.ts";
+import { levelFor, worstPairs } from "../../src/views/mesh.tsx";
 
 /** Code of a delay, as src/core/fleet/delay_code.h makes it. */
 function codeOf(ns: number): number {
@@ -148,10 +149,35 @@ test("what is picked keeps its cells, in the order asked for", () => {
   assert.equal(p.from.length, 3);
 });
 
-test("the worst pairs: the most dead paths, then the longest delay", () => {
+test("the worst pairs: the longest delays beside the most dead paths, neither hides the other", () => {
   const m = decodeLatency(encode(4, [[0, 1, 4_000, 1], [0, 2, 94_000, 1], [0, 3, 9_000, DEAD, 4, 1], [1, 0, 0, DEAD, 4, 4], [2, 1, 0, 0]]));
-  assert.deepEqual(worstCells(m, m.p50, 3).map((c) => [c.column, c.row]), [[1, 0], [0, 3], [0, 2]]);
-  assert.equal(worstCells(m, m.p50, 99).length, 4);
+  const at = (spots: { column: number; row: number }[]) => spots.map((c) => [c.column, c.row]);
+  const w = worstPairs(m, m.p50, 2);
+  assert.deepEqual([at(w.slow), at(w.dead), w.mute, w.deaf], [[[0, 2], [0, 3]], [[1, 0], [0, 3]], [], []]);
+});
+
+test("a NIC that nobody hears is one line, and hides no other pair", () => {
+  const cells = Array.from({ length: 12 }, (_, to) => [3, to, 0, DEAD, 4, 4] as const).filter(([, to]) => to !== 3);
+  const m = decodeLatency(encode(12, [...cells, [0, 1, 4_000, 1], [5, 6, 7_000, DEAD, 4, 1], [8, 6, 5_000, 1]]));
+  const w = worstPairs(m, m.p50, 4);
+  assert.deepEqual([w.mute, w.deaf, w.dead], [[3], [], [{ column: 5, row: 6 }]]);
+  assert.deepEqual(w.slow[0], { column: 5, row: 6 });
+});
+
+test("a host that hangs on several leaves stands under none; leaves are named once", () => {
+  const m = decodeLatency(encode(8, [[0, 1, 4_000, 1]]));
+  const rails = { ...m, places: m.places.map((p, i) => ({ ...p, leaf: `leaf${i % 2}` })) };
+  assert.deepEqual(fold(m, "host").places.map((p) => p.leaf), ["leaf0", "leaf0", "leaf1", "leaf1"]);
+  assert.deepEqual(fold(rails, "host").places.map((p) => p.leaf), ["", "", "", ""]);
+  assert.deepEqual([axisOf(fold(m, "leaf")).leaves.length, axisOf(fold(m, "host")).leaves.length], [0, 2]);
+});
+
+test("where no name has room each n-th is told, in its place", () => {
+  const rows = Array.from({ length: 64 }, (_, i) => ({ begin: i, end: i + 1, text: `leaf${i}` }));
+  const names = thinned(rows, 0, 64, 256, 13);
+  assert.deepEqual(names.map((h) => h.text).slice(0, 3), ["leaf0", "leaf4", "leaf8"]);
+  assert.equal((names[1]!.at + names[1]!.to) / 2, 4.5 * 4);
+  names.slice(1).forEach((h, i) => assert.ok(h.at >= names[i]!.to));
 });
 
 test("the map begins with the finest rows that can be told apart", () => {

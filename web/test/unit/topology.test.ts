@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Fabric, Finding, Port, Trunk } from "../../src/model.ts";
-import { cables, isWide, load, loadText, suspects, thickness } from "../../src/ui/fabric.tsx";
+import { cables, ill, isWide, load, loadText, suspects, thickness } from "../../src/ui/fabric.tsx";
 import { byLeaf, Topology } from "../../src/views/topology.tsx";
 import { open } from "./page.ts";
 
@@ -58,15 +58,29 @@ test("spines and trunks are drawn, the dead and the vanished marked, loads where
   const lines = page.root.all("g").filter((g) => g.getAttribute("class") === "trunk").map((g) => [g.all("line")[0]!.getAttribute("class"), g.all("title")[0]!.textContent]);
   assert.deepEqual(lines.map(([c]) => c), [null, "bad", "gone"].map((c) => c ?? ""));
   assert.match(lines[1]![1]!, /^Suspected. leaf0 → spine1: dead; probes –, p99 –. spine1 → leaf0: no way is known to pass it$/);
-  const rows = page.table("Trunks, each direction");
-  assert.deepEqual(rows.map((r) => r.slice(0, 3).join(" ").replace(/ since .*/, "")), ["leaf0 spine1 ■ dead", "leaf1 spine1 ▲ no way passes it any more", "leaf0 spine0 ● good", "spine0 leaf0 ● good"]);
-  assert.deepEqual(rows[0]!.slice(7), ["–", "–", "–"]);
+  const rows = page.table("Trunks, the worst first");
+  assert.deepEqual(rows.map((r) => r.slice(0, 2).join(" ").replace(/ since .*/, "")),
+    ["leaf0 – spine1 ■ suspected; dead up (the only direction known)", "leaf1 – spine1 ▲ no way passes it any more", "leaf0 – spine0 ● good"]);
+  assert.deepEqual(rows[0]!.slice(6), ["–, –", "–, –", "–, –"]);
 });
 
 test("where hosts know no switches none is drawn as healthy, and the reason is said", async (t) => {
   const page = open(t, Topology, "#/topology", answers({ ways: 20, ways_known: 0, switches: [], trunks: [], trunks_more: 0 }));
   await page.until("those keep silent");
   assert.ok(!/trunks .*good/.test(page.text()));
+});
+
+test("one dead trunk is one line, whichever of its directions are dead", () => {
+  const of = (up: Partial<Trunk>, down: Partial<Trunk>) => ill(cables({ ways: 1, ways_known: 1, switches, trunks: [trunk("leaf0", "spine0", up), trunk("spine0", "leaf0", down)], trunks_more: 0 }, [])[0]!);
+  assert.deepEqual([of({}, {}), of({ state: "dead" }, { state: "dead" }), of({ state: "dead" }, {}), of({ state: "lossy" }, { state: "dead" })],
+    ["good", "dead in both directions", "dead up", "loses packets up, dead down"]);
+});
+
+test("a fleet of more NICs than a page of the API has is drawn whole", async (t) => {
+  const pages = { "links?limit=1000": { items: [port(0, "h0", "leaf0")], next: "1000" }, "links?limit=1000&cursor=1000": { items: [port(1, "h1", "leaf0")], next: null } };
+  const page = open(t, Topology, "#/topology", { ...answers(undefined), ...pages });
+  await page.until("2 hosts, all 2 links up");
+  assert.ok(!page.text().includes("are drawn, and added up"));
 });
 
 test("a controller of before draws leaves alone", async (t) => {
@@ -81,11 +95,12 @@ test("64 by 64 switches are a grid: one dead direction is one half cell, and its
   const fabric: Fabric = { ways: 9, ways_known: 9, switches: [...leaves!, ...spines!], trunks, trunks_more: 0 };
   assert.ok(isWide(fabric) && !isWide({ ...fabric, switches }));
   const page = open(t, Topology, "#/topology", { "links": { items: [], next: null }, "findings": { items: [], next: null }, "fabric": fabric, "topology": { declared: null, differences: [] } });
-  await page.until("1 of 4096 trunks are not well");
+  await page.until("1 of 4096 trunks is not well");
   const halves = page.root.all("path").map((p) => p.getAttribute("class")).filter((c) => c?.startsWith("half"));
   assert.deepEqual(halves.sort(), ["half", "half dead"]);
   const names = page.root.all("text").map((n) => n.textContent);
   assert.ok(names.includes("leaf37") && names.includes("spine11"));
   assert.match(page.root.all("title").map((n) => n.textContent).join(), /spine11 → leaf37: dead/);
-  assert.equal(page.table("Trunks, each direction")[0]![0], "spine11"); // the worst first
+  assert.deepEqual(page.table("Trunks, the worst first")[0]!.slice(0, 2), ["leaf37 – spine11", "■ dead down"]); // one line
+  assert.deepEqual(page.root.all("li").map((n) => n.textContent), ["leaf37 – spine11: dead down"]);
 });
