@@ -73,6 +73,8 @@ class TestAlerts(fleet.Fleet):
         self.assertIn("acknowledged by", self.foliot("ack", number))
         self.assertIn("silence 1, until", self.foliot("silence", "--host", "h?", "--for", "90min", "--why", "trial"))
         self.assertIn("trial", self.foliot("silences"))
+        self.assertEqual([row["detail"] for row in self.get("/api/v1/audit")["items"] if row["what"] == "silence.make"],
+                         ["silence 1: host h? for 90 min: trial"])
         self.foliot("unsilence", "1")
         self.assertTrue(json.loads(self.foliot("list", "--json"))["items"])
         # What happened a moment ago, through the same rule again.

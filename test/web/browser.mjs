@@ -183,6 +183,15 @@ await check("a host is checked on demand, and answered in a sentence", async () 
   await accessible(page);
   return (await answer.textContent()).slice(0, 100);
 });
+await check("a host has a page of its own, and each of its NICs a history", async () => {
+  await show(page, "Fleet");
+  await page.getByRole("region", { name: "Hosts", exact: true }).getByRole("link", { name: "h1", exact: true }).click();
+  await page.getByRole("heading", { name: "Host h1" }).waitFor();
+  await page.getByRole("region", { name: "Its NICs" }).getByRole("row", { name: /nic0/ }).getByText("up").waitFor();
+  await page.getByRole("button", { name: "nic0" }).click();
+  await page.locator("figure.chart, .chart").first().waitFor();
+  await accessible(page);
+});
 await check("a link that goes down is seen in the open page", async () => {
   await show(page, "Links");
   await page.getByRole("row", { name: /h1\/nic0/ }).getByText("up").waitFor();
@@ -212,7 +221,7 @@ await check("an incident's link leads to it, its evidence, what was told of it, 
   await page.getByRole("heading", { name: /^What was wrong at / }).waitFor();
   await page.locator("article.sentence").filter({ hasText: "h1/nic0" }).first().waitFor();
   await page.getByRole("navigation").getByRole("link", { name: "Links" }).click();
-  await page.getByText("What links did, and charts, end at the moment chosen").waitFor();
+  await page.getByText("What links did ends at the moment chosen").waitFor();
   await page.getByText(/No link changed in the|What links did before/).first().waitFor();
   await page.getByLabel("Go to").fill("1700000000"); // nothing had happened then
   await page.getByRole("button", { name: "Go", exact: true }).click();

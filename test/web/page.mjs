@@ -77,7 +77,7 @@ export async function signIn(page) {
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
 }
-export const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Alerts", "Levels", "Topology", "Savings", "Settings"];
+export const views = ["Fleet", "Clock", "Mesh", "Links", "Jobs", "Audit", "Alerts", "Levels", "Topology", "Savings", "Settings"];
 export async function show(page, view) {
   await page.getByRole("navigation").getByRole("link", { name: view }).click();
   await page.getByRole("heading", { name: view, exact: true, level: 1 }).waitFor();

@@ -1,6 +1,6 @@
 // What happened, as a person would tell it: the same word said of many hosts within seconds is one line that names them, and what agents
 // found is told by the incident that it belongs to. The same rules as `foliot changes` (src/app/foliot_changes.c).
-import type { LiveRow, Ns } from "./model.ts";
+import type { AuditRow, ConfigVersion, LiveRow, Ns } from "./model.ts";
 import { big } from "./model.ts";
 
 export interface Change {
@@ -10,6 +10,7 @@ export interface Change {
   who: string | null;
   text: string;
   tone: "good" | "warn" | "bad" | "none";
+  version?: Ns; // of the configuration
 }
 
 const TOGETHER_NS = 5_000_000_000n;
@@ -84,10 +85,27 @@ export function changes(rows: readonly LiveRow[], all: boolean): Change[] {
       }
       mate.text = e.kind === "job" ? `job ${detail.job ?? ""}: ${mate.times} times ${e.word}; the first: ${textOf(e)}` : mate.text;
     } else {
-      found.push({ id: String(e.id), atNs: at, first: at, hosts: e.host === null ? [] : [e.host], who: detail.who ?? null, text: textOf(e), tone: toneOf(e), by, times: 1 });
+      found.push({ id: String(e.id), atNs: at, first: at, hosts: e.host === null ? [] : [e.host], who: detail.who ?? null, text: textOf(e), tone: toneOf(e), ...(configWords[e.word] !== undefined && detail.version !== undefined ? { version: detail.version } : {}), by, times: 1 });
     }
   }
   return found.map(({ by: _by, times: _times, first: _first, ...change }) => ({ ...change, hosts: change.hosts.sort((a, b) => a.localeCompare(b, undefined, { numeric: true })) }));
+}
+
+const told = /^(host\.join|config\.|incident\.|measurement\.)/; // by events, in better words
+
+/** What people did beside it that is no event: silences, tokens, audits, removals. Newest first, as all. */
+export function withPeople(of: readonly Change[], rows: readonly AuditRow[], since: bigint, until: bigint): Change[] {
+  const done = rows.filter((a) => !told.test(a.what) && big(a.at_utc_ns) >= since && big(a.at_utc_ns) <= until)
+    .map((a): Change => ({ id: `a${a.id}`, atNs: big(a.at_utc_ns), hosts: [], who: a.who, text: `${a.what.replace(".", ": ")}${a.detail === "" ? "" : ` – ${a.detail}`}`, tone: "none" }));
+  return [...of, ...done].sort((a, b) => (a.atNs < b.atNs ? 1 : a.atNs > b.atNs ? -1 : 0));
+}
+
+/** What a version sets otherwise than the one before it: "flap_limit: 6 → 9". */
+export function settingsOf(versions: readonly ConfigVersion[], version: Ns): string {
+  const at = versions.findIndex((v) => big(v.version) === big(version));
+  const [is, was] = [versions[at]?.settings ?? {}, versions.slice(at + 1).find((v) => v.state !== "taken-back")?.settings ?? {}];
+  const text = (v: unknown) => (v === null || v === undefined ? "not set" : String(v));
+  return at < 0 ? "" : Object.keys({ ...was, ...is }).filter((k) => text(is[k]) !== text(was[k])).map((k) => `${k}: ${text(was[k])} → ${text(is[k])}`).join(", ");
 }
 
 const NAMED = 6;

@@ -13,6 +13,7 @@ import { Alerts } from "./views/alerts.tsx";
 import { Audit } from "./views/audit.tsx";
 import { Clock } from "./views/clock.tsx";
 import { Fleet } from "./views/fleet.tsx";
+import { Host } from "./views/host.tsx";
 import { Jobs, Savings } from "./views/jobs.tsx";
 import { Levels } from "./views/levels.tsx";
 import { Links } from "./views/links.tsx";
@@ -34,11 +35,15 @@ const views: [string, string, () => preact.JSX.Element][] = [
   ["settings", "Settings", Settings],
 ];
 
+/** Where links lead, and no heading does. */
+const others: typeof views = [["hosts", "Host", Host]];
+
 /** What of a view is of the moment that the address names; mesh and alerts say it themselves. */
 const then: Record<string, string> = {
   fleet: "What was wrong and what changed are of the moment chosen; figures and hosts are as they are now.",
   clock: "Charts end at the moment chosen; the table is as it is now.",
-  links: "What links did, and charts, end at the moment chosen; the table is as it is now.",
+  hosts: "What happened, and charts, are of the range that ends at the moment chosen; the rest is as it is now.",
+  links: "What links did ends at the moment chosen; the table is as it is now.",
   jobs: "Jobs are shown with their whole past; states and flows are as they are now.",
   levels: "Levels are as they are now; their changes are of the range that ends at the moment chosen.",
   topology: "The topology is as it is now.",
@@ -113,7 +118,7 @@ function Live() {
 }
 
 function Frame() {
-  const known = views.find(([word]) => word === place.value.view);
+  const known = [...views, ...others].find(([word]) => word === place.value.view);
   useEffect(() => {
     const abort = new AbortController();
     void follow("events/stream", abort.signal);

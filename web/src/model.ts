@@ -347,6 +347,7 @@ export interface ConfigVersion {
   why: string | null;
   ended_why: string | null;
   hosts: number;
+  settings?: Record<string, unknown>; // null: not said
   text: string;
 }
 
@@ -386,6 +387,35 @@ export interface AuditRow {
   what: string;
   detail: string;
   source: string | null;
+}
+
+export interface AuditGate {
+  status: AuditStatus;
+  text: string;
+  run: string | null;
+}
+
+export interface AuditDiff {
+  hosts: number;
+  cut: boolean;
+  facts: { host: string; fact: string; subject: string; was: string | null; is: string | null }[];
+  results: { host: string; check: string; was: string; is: string }[];
+}
+
+export interface AuditBaseline {
+  run: string;
+  name: string;
+  who: string;
+  accepted_utc_ns: Ns;
+  started_utc_ns: Ns;
+  hosts: number;
+}
+
+export interface AuditCheck {
+  check: string;
+  title: string;
+  why: string;
+  severity: string;
 }
 
 export type AuditStatus = "fail" | "unknown" | "warn" | "pass" | "skip";

@@ -17,18 +17,19 @@ export interface Order {
   down: boolean;
 }
 
-export function Table<T>({ caption, columns, rows, id, first, order: given }: {
+export function Table<T>({ caption, columns, rows, id, first, most = ROWS, order: given }: {
   caption: string;
   columns: Column<T>[];
   rows: readonly T[];
   id: (row: T) => string | number;
   first?: string; // name of the column that it is sorted by at first
+  most?: number; // rows at first
   order?: { by: Order; set: (by: Order) => void }; // rows come sorted by it
 }) {
   const [own, setOwn] = useState<Order>({ name: first ?? "", down: true });
   const by = given?.by ?? own;
   const setBy = given?.set ?? setOwn;
-  const [shown, setShown] = useState(ROWS);
+  const [shown, setShown] = useState(most);
   const column = columns.find((c) => c.name === by.name);
   const sorted = column?.sort && !given ? [...rows].sort(compare(column.sort, by.down)) : rows;
   return (
@@ -76,7 +77,7 @@ function compare<T>(key: (row: T) => number | string, down: boolean) {
   return (a: T, b: T) => {
     const x = key(a);
     const y = key(b);
-    const way = typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y)) : x - y;
+    const way = typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y), undefined, { numeric: true }) : x - y;
     return down ? -way : way;
   };
 }

@@ -1,7 +1,7 @@
 // Fleet: is it healthy, what is wrong and where, what changed in the range shown, is Foliot itself healthy?
 import { useState } from "preact/hooks";
-import { changes, isDetail, named } from "../changes.ts";
-import type { Fabric, Finding, Host, Incident, LiveRow, Page, Port, Status } from "../model.ts";
+import { changes, isDetail, named, settingsOf, withPeople } from "../changes.ts";
+import type { AuditRow, ConfigVersion, Fabric, Finding, Host, Incident, LiveRow, Page, Port, Status } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
@@ -23,7 +23,9 @@ export function Fleet() {
   const { from, to } = shownRange(now);
   const at = place.value.at;
   const open = useResource<Page<Finding>>(`findings?${at === null ? "open=true" : `since_utc_ns=${at}&until_utc_ns=${at + MOMENT_NS}`}&limit=50`, 5_000, ["finding"]);
-  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=200&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host", "incident", "controller"]);
+  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=1000&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host", "incident", "controller"]);
+  const people = useResource<Page<AuditRow>>("audit?limit=1000", 10_000, ["controller"]); // an administrator's: others see what events tell
+  const versions = useResource<Page<ConfigVersion>>("config/versions?limit=100", 10_000, ["controller"]);
   const health = place.value.query["health"] ?? "";
   const hosts = useResource<Page<Host>>(`hosts?limit=1000${health === "" ? "" : `&health=${encodeURIComponent(health)}`}`, 10_000, ["host"]);
   const incidents = useResource<Page<Incident>>("incidents?open=true", 5_000, ["incident", "finding"]);
@@ -35,10 +37,10 @@ export function Fleet() {
       <h2>{at === null ? "What is wrong now" : `What was wrong at ${wall(at)}`}</h2>
       {at === null && <Incidents of={incidents.data?.items ?? []} />}
       <Shown of={open} what="findings">
-        {(page) => page.items.length === 0 ? <Empty>{at === null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : <Findings page={page} now={now} folded={at === null && (incidents.data?.items.length ?? 0) > 0} />}
+        {(page) => page.items.length === 0 ? <NothingFound s={at === null ? status.data : null} /> : <Findings page={page} now={now} folded={at === null && (incidents.data?.items.length ?? 0) > 0} />}
       </Shown>
       <h2>What changed</h2>
-      <Shown of={events} what="events">{(page) => <Changes page={page} />}</Shown>
+      <Shown of={events} what="events">{(page) => <Changes page={page} people={people.data?.items ?? []} versions={versions.data?.items ?? []} since={from} until={to} />}</Shown>
       <h2>Hosts</h2>
       <p>
         <label>Health{" "}
@@ -91,18 +93,35 @@ function Findings({ page, now, folded }: { page: Page<Finding>; now: bigint; fol
   return folded ? <details><summary>What hosts found themselves: {page.items.length}{page.next === null ? "" : " and more"}</summary>{list}</details> : list;
 }
 
-function Changes({ page }: { page: Page<LiveRow> }) {
+/** Nothing is found is not nothing is wrong: ports and paths are counted beside it. s: null: of a moment in the past. */
+function NothingFound({ s }: { s: Status | null }) {
+  const [down, dead] = [s === null ? 0 : s.ports.down + s.ports.gone, s?.paths.dead ?? 0];
+  return down + dead === 0 ? <Empty>{s !== null ? "Nothing is found wrong by any host that reports." : "Nothing that any host reported was wrong then."}</Empty> : (
+    <p class="sentence bad">
+      No host has named a fault, but {down > 0 && <><a href={hrefTo({ view: "links", query: { state: stateOf(s!) } })}>{down} {down === 1 ? "link is" : "links are"} down</a></>}{down > 0 && dead > 0 && " and "}
+      {dead > 0 && <><a href={hrefTo({ view: "mesh" })}>{dead} {dead === 1 ? "path is" : "paths are"} dead</a>: <a href={hrefTo({ view: "topology" })}>Topology</a> tells which trunks they share</>}.
+    </p>
+  );
+}
+
+/** What Links is asked for; "": it has the worst on top. */
+const stateOf = (s: Status) => (s.ports.down > 0 && s.ports.gone === 0 ? "down" : s.ports.gone > 0 && s.ports.down === 0 ? "gone" : "");
+
+function Changes({ page, people, versions, since, until }: { page: Page<LiveRow>; people: AuditRow[]; versions: ConfigVersion[]; since: bigint; until: bigint }) {
   const [all, setAll] = useState(false);
-  const rows = changes(page.items, all);
+  const [byPeople, setByPeople] = useState(false);
+  const rows = withPeople(changes(page.items, all), people, since, until).filter((c) => !byPeople || c.who !== null);
+  const sets = (c: (typeof rows)[number]) => (c.version === undefined ? "" : settingsOf(versions, c.version));
   const details = page.items.filter(isDetail).length;
   return (
     <>
       <Cut page={page} what="events of this range" />
-      {rows.length === 0 ? <Empty>Nothing in this range.</Empty> : (
-        <Table caption="Changes, newest first" rows={rows} id={(c) => c.id} columns={[
+      <p><label><input type="checkbox" checked={byPeople} onChange={(e) => setByPeople(e.currentTarget.checked)} /> only what people changed</label></p>
+      {rows.length === 0 ? <Empty>{byPeople ? "Nobody changed anything in this range." : "Nothing in this range."}</Empty> : (
+        <Table caption="Changes, newest first" rows={rows} most={12} id={(c) => c.id} columns={[
           { name: "When", cell: (c) => <time title={String(c.atNs)}>{wall(c.atNs)}</time> },
           { name: "Where", cell: (c) => <span title={c.hosts.join(", ")}>{named(c.hosts)}</span> },
-          { name: "What", cell: (c) => (c.tone === "none" ? c.text : <><span class={c.tone} aria-hidden="true">{shapes[c.tone]} </span>{c.text}</>) },
+          { name: "What", cell: (c) => <>{c.tone !== "none" && <span class={c.tone} aria-hidden="true">{shapes[c.tone]} </span>}{c.text}{sets(c) !== "" && <><br /><strong>{sets(c)}</strong></>}</> },
           { name: "Who", cell: (c) => c.who ?? "–" },
         ]} />
       )}
@@ -125,11 +144,11 @@ function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
     <>
       <div class="tiles">
         <Tile label="Incidents open" tone={incidents === null ? "none" : mine > 0 ? "bad" : incidents.length > 0 ? "warn" : "good"} href={hrefTo({ view: "alerts" })}>{incidents === null ? "–" : `${incidents.length}${incidents.length > mine ? ` (${incidents.length - mine} seen or silenced)` : ""}`}</Tile>
-        <Tile label="Hosts healthy" tone={s.health.bad > 0 ? "bad" : s.health.warn + s.health.unknown > 0 ? "warn" : "good"}>{s.health.ok} of {s.hosts}</Tile>
+        <Tile label="Hosts healthy" tone={s.health.bad > 0 ? "bad" : s.health.warn + s.health.unknown > 0 ? "warn" : "good"} href={hrefTo({ query: { health: s.health.bad > 0 ? "bad" : s.health.unknown > 0 ? "unknown" : s.health.warn > 0 ? "warn" : "" } })}>{s.health.ok} of {s.hosts}</Tile>
         <Tile label="Hosts that don't report" tone={silent > 0 ? "bad" : "good"}>{silent}</Tile>
         <Tile label="Clocks synchronised" tone={s.clocks.synced < s.hosts ? "warn" : "good"} href={hrefTo({ view: "clock" })}>{s.clocks.synced} of {s.hosts}</Tile>
         <Tile label="Widest likely error" href={hrefTo({ view: "clock" })}>{s.clock_statistical_ns_max === null ? "–" : `± ${duration(s.clock_statistical_ns_max)}`}</Tile>
-        <Tile label="Links down" tone={s.ports.down + s.ports.gone > 0 ? "bad" : s.ports.unknown > 0 ? "warn" : "good"} href={hrefTo({ view: "links" })}>{s.ports.down + s.ports.gone}{s.ports.unknown > 0 ? ` (${s.ports.unknown} unknown)` : ""}</Tile>
+        <Tile label="Links down" tone={s.ports.down + s.ports.gone > 0 ? "bad" : s.ports.unknown > 0 ? "warn" : "good"} href={hrefTo({ view: "links", query: { state: stateOf(s) } })}>{s.ports.down + s.ports.gone}{s.ports.unknown > 0 ? ` (${s.ports.unknown} unknown)` : ""}</Tile>
         <Tile label="Paths dead / lossy" tone={s.paths.dead > 0 ? "bad" : s.paths.lossy > 0 ? "warn" : "good"} href={hrefTo({ view: "mesh" })}>{s.paths.dead} / {s.paths.lossy} of {s.paths.measured}</Tile>
       </div>
     </>
@@ -157,14 +176,17 @@ function Itself({ s }: { s: Status }) {
   );
 }
 
+const worry: Record<Host["health"], number> = { bad: 3, unknown: 2, warn: 1, ok: 0 };
+
 function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
   const now = nowNs.value;
+  const sorted = [...hosts].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
   return (
     <>
       {more && <p class="banner" role="status">The first {hosts.length} of them; others can be looked for by their health.</p>}
-      <Table caption="Hosts" rows={hosts} id={(h) => h.name} columns={[
-        { name: "Host", cell: (h) => <a title="Its links" href={hrefTo({ view: "links", query: { host: h.name } })}>{h.name}</a>, sort: (h) => h.name },
-        { name: "Health", cell: (h) => <Mark tone={healthTones[h.health]}>{h.health}</Mark>, sort: (h) => h.health },
+      <Table caption="Hosts" rows={sorted} id={(h) => h.name} first="Health" most={50} columns={[
+        { name: "Host", cell: (h) => <a href={hrefTo({ view: "hosts", rest: h.name })}>{h.name}</a>, sort: (h) => h.name },
+        { name: "Health", cell: (h) => <Mark tone={healthTones[h.health]}>{h.health}</Mark>, sort: (h) => worry[h.health] * 1e6 + (h.paths_dead ?? 0) },
         { name: "Heard", cell: (h) => (h.heard_utc_ns === null ? "never" : ago(big(h.heard_utc_ns), now)), sort: (h) => Number(h.heard_utc_ns ?? 0) },
         { name: "Clock", cell: (h) => <span title={h.clock.why ?? ""}>{h.clock.status.toLowerCase()}</span>, sort: (h) => h.clock.status },
         { name: "NICs up", cell: (h) => `${h.nics_up ?? "–"} of ${h.nics}`, sort: (h) => h.nics_up ?? -1, number: true },

@@ -147,7 +147,7 @@ function Ranks({ of }: { of: JobProcess[] }) {
   return of.length === 0 ? null : (
     <Table caption="Its ranks, and where they run" rows={of} id={(p) => `${p.host} ${p.pid}`} columns={[
       { name: "Rank", cell: (p) => p.rank ?? "–", sort: (p) => p.rank ?? -1, number: true },
-      { name: "Host", cell: (p) => <a title="Its links" href={hrefTo({ view: "links", query: { host: p.host } })}>{p.host}</a>, sort: (p) => p.host },
+      { name: "Host", cell: (p) => <a href={hrefTo({ view: "hosts", rest: p.host })}>{p.host}</a>, sort: (p) => p.host },
       { name: "State", cell: (p) => <Mark tone={jobTones[p.state]}>{p.state}</Mark>, sort: (p) => worry[p.state] },
       { name: "Sends", cell: (p) => rate(p.rate_out_bps), sort: (p) => p.rate_out_bps ?? -1, number: true },
       { name: "Receives", cell: (p) => rate(p.rate_in_bps), sort: (p) => p.rate_in_bps ?? -1, number: true },

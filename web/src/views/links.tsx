@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { LiveRow, Page, Port, Series } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
-import { go, place, shownRange } from "../route.ts";
+import { go, hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
 import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
@@ -23,7 +23,6 @@ export function Links() {
   const [skipped, setSkipped] = useState({ wanted, rows: 0 });
   const before = skipped.wanted === wanted ? skipped.rows : 0;
   const ports = useResource<Page<Port>>(`links?limit=${PAGE}&cursor=${before}&sort=${sorts[by.name]}&order=${by.down ? "desc" : "asc"}${wanted}`, 5_000, ["link", "finding", "host"]);
-  const [picked, setPicked] = useState<Port | null>(null);
   const [typed, setTyped] = useState(q);
   useEffect(() => {
     const timer = setTimeout(() => typed.trim() !== q && go({ query: { ...place.value.query, q: typed.trim() } }), 250);
@@ -48,7 +47,7 @@ export function Links() {
         {(page) => page.items.length === 0 && before === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : q === "" ? "No link is like that." : `No link has “${q}” in its names.`}</Empty> : (
           <>
             <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} order={{ by, set: (order) => { setBy(order); ask(0); } }} columns={[
-              { name: "NIC", cell: (p) => <button onClick={() => setPicked(p)}>{p.host}/{p.name}</button>, sort: byServer },
+              { name: "NIC", cell: (p) => <a title="Its host, and its history" href={hrefTo({ view: "hosts", rest: p.host, query: { nic: p.name } })}>{p.host}/{p.name}</a>, sort: byServer },
               { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: byServer },
               { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: byServer },
               { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", sort: byServer, number: true },
@@ -67,7 +66,6 @@ export function Links() {
                 <button disabled={page.next === null} onClick={() => ask(before + PAGE)}>Next</button>
               </p>
             )}
-            {picked && <History port={picked} />}
             {place.value.at !== null && <Changes until={place.value.at} />}
           </>
         )}
@@ -105,7 +103,7 @@ function Changes({ until }: { until: bigint }) {
   );
 }
 
-function History({ port }: { port: Port }) {
+export function History({ port }: { port: Port }) {
   const { from, to } = shownRange(nowNs.value);
   const query = `nic=${port.nic}&since_utc_ns=${from - (from % 10_000_000_000n)}&until_utc_ns=${to - (to % 10_000_000_000n)}`;
   const rx = useResource<Series>(`series?metric=rx_bps&${query}`, 10_000);

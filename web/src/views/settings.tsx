@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { call, type Failure } from "../api.ts";
 import type { AuditRow, Config, ConfigChange, ConfigVersion, NewToken, Page, Token } from "../model.ts";
 import { big } from "../model.ts";
+import { settingsOf } from "../changes.ts";
 import { nowNs } from "../now.ts";
 import { type Resource, useResource } from "../resource.ts";
 import { ago, wall } from "../time.ts";
@@ -72,6 +73,7 @@ function Configuration() {
         <Table caption="Versions, newest first" rows={versions.data.items} id={(v) => String(v.version)} columns={[
           { name: "Version", cell: (v) => String(v.version), number: true },
           { name: "State", cell: (v) => <Mark tone={stateTones[v.state]}>{v.state}</Mark> },
+          { name: "Sets", cell: (v) => settingsOf(versions.data!.items, v.version) || "–" },
           { name: "When", cell: (v) => wall(big(v.at_utc_ns)) },
           { name: "Who", cell: (v) => v.who },
           { name: "Why", cell: (v) => [v.why, v.ended_why].filter(Boolean).join("; ended: ") || "–" },
@@ -184,7 +186,8 @@ function Make({ act }: { act: ReturnType<typeof useAct>["act"] }) {
 // ---- audit ----
 
 function Audit() {
-  const rows = useResource<Page<AuditRow>>("audit?limit=100", 10_000, ["controller"]);
+  const rows = useResource<Page<AuditRow>>("audit?limit=1000", 10_000, ["controller"]);
+  const [joins, setJoins] = useState(false);
   return (
     <>
       <h2>Who changed what</h2>
@@ -192,7 +195,8 @@ function Audit() {
         {(page) => page.items.length === 0 ? <Empty>Nobody changed anything yet.</Empty> : (
           <>
             <Cut page={page} what="changes" />
-            <Table caption="Changes by people and programs, newest first" rows={page.items} id={(a) => String(a.id)} columns={[
+            <p><label><input type="checkbox" checked={joins} onChange={(e) => setJoins(e.currentTarget.checked)} /> with the {page.items.filter((a) => a.what === "host.join").length} hosts that joined</label></p>
+            <Table caption="Changes by people and programs, newest first" rows={page.items.filter((a) => joins || a.what !== "host.join")} id={(a) => String(a.id)} columns={[
               { name: "When", cell: (a) => <time title={String(a.at_utc_ns)}>{wall(big(a.at_utc_ns))}</time> },
               { name: "Who", cell: (a) => a.who, sort: (a) => a.who },
               { name: "What", cell: (a) => a.what, sort: (a) => a.what },

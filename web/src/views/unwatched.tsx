@@ -58,7 +58,7 @@ function Nics({ page, whole }: { page: Page<Nic>; whole: boolean }) {
     <>
       <First page={page} />
       <Table caption="NICs that nobody watches" rows={page.items} id={(n) => n.nic} columns={[
-        { name: "NIC", cell: (n) => <a title="Its host's links" href={hrefTo({ view: "links", query: { host: n.host } })}>{n.host}/{n.name}</a>, sort: (n) => `${n.host}/${n.name}` },
+        { name: "NIC", cell: (n) => <a href={hrefTo({ view: "hosts", rest: n.host })}>{n.host}/{n.name}</a>, sort: (n) => `${n.host}/${n.name}` },
         { name: "Link", cell: (n) => <Mark tone={portTones[n.state]}>{n.state}</Mark>, sort: (n) => n.state },
         { name: "Why", cell: (n) => n.trouble ?? (n.state === "unknown" ? "its link can't be read" : "it can't be probed from"), sort: (n) => n.trouble ?? "" },
       ]} />
@@ -71,7 +71,7 @@ function Hosts({ page, whole }: { page: Page<Host>; whole: boolean }) {
     <>
       <First page={page} />
       <Table caption="Hosts that can't watch all" rows={page.items} id={(h) => h.name} columns={[
-        { name: "Host", cell: (h) => <a title="Its links" href={hrefTo({ view: "links", query: { host: h.name } })}>{h.name}</a>, sort: (h) => h.name },
+        { name: "Host", cell: (h) => <a href={hrefTo({ view: "hosts", rest: h.name })}>{h.name}</a>, sort: (h) => h.name },
         { name: "What isn't watched", cell: (h) => h.sensors_off.join("; "), sort: (h) => h.sensors_off.join("; ") },
         { name: "Agent", cell: (h) => h.agent.version ?? "–", sort: (h) => h.agent.version ?? "" },
       ]} />

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changes, named } from "../../src/changes.ts";
-import type { Element, Fabric, Incident, LiveRow, Port } from "../../src/model.ts";
+import { changes, named, settingsOf, withPeople } from "../../src/changes.ts";
+import type { ConfigVersion, Element, Fabric, Incident, LiveRow, Port } from "../../src/model.ts";
 import { litOf } from "../../src/ui/small_fabric.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
 import { open } from "./page.ts";
@@ -25,6 +25,25 @@ test("what an incident tells is told once, and all of it to who asks", () => {
 test("who changed the configuration, and why, stands beside it", () => {
   const [c] = changes([row(1, "controller", "config-tried", null, { version: 4, who: "ada", why: "a lower limit" })], false);
   assert.deepEqual([c!.text, c!.who], ["configuration, version 4, is tried on some hosts: a lower limit", "ada"]);
+});
+
+test("what people did stands among what happened, with its author; nothing is told twice", async (t) => {
+  const rows = [row(9, "host", "joined", "h0"), row(5, "controller", "config-applied", null, { version: 4, who: "ada", why: "" })];
+  const did = (id: number, seconds: number, what: string, detail: string) => ({ id, at_utc_ns: 1_795_000_000_000_000_000n + BigInt(seconds * 1e9), who: "otto", what, detail, source: null });
+  const people = [did(3, 7, "silence.make", "silence 1: host h0"), did(2, 5, "config.apply", "configuration 4"), did(1, -9_000, "token.make", "old")];
+  const all = withPeople(changes(rows, false), people, 1_794_999_000_000_000_000n, 1_796_000_000_000_000_000n);
+  assert.deepEqual(all.map((c) => [c.text, c.who]), [["joined the fleet", null], ["silence: make – silence 1: host h0", "otto"], ["configuration, version 4, was applied", "ada"]]);
+  const version = (v: number, state: ConfigVersion["state"], settings: object) => ({ version: v, state, at_utc_ns: 1, who: "ada", why: null, ended_why: null, hosts: 1, settings, text: "" }) as ConfigVersion;
+  const versions = [version(4, "active", { flap_limit: 9, mode: null }), version(3, "taken-back", { flap_limit: 1 }), version(2, "replaced", { flap_limit: 6, mode: "observe" })];
+  assert.deepEqual([4, 2, 7].map((v) => settingsOf(versions, v)), ["flap_limit: 6 → 9, mode: observe → not set", "flap_limit: not set → 6, mode: not set → observe", ""]);
+  const none = { items: [], next: null };
+  const page = open(t, Fleet, "#/fleet?at=1795000000000000000", { "findings": none, "incidents": none, "hosts": none, "events": { items: [{ ...rows[1]!, at_utc_ns: 1_794_999_999_000_000_000 }, { ...rows[0]!, at_utc_ns: 1_794_999_998_000_000_000 }], next: null }, "config/versions": { items: versions, next: null } });
+  await page.until("flap_limit: 6 → 9");
+  const only = page.root.all("input").find((i) => i.parentNode?.textContent.includes("only what people changed"))!;
+  (only as unknown as { checked: boolean }).checked = true;
+  only.fire("change");
+  await page.until(() => !page.text().includes("joined the fleet"));
+  assert.equal(page.table("Changes, newest first").length, 1);
 });
 
 test("many hosts are counted", () => {

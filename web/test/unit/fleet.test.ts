@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Host, Incident, Nic, Port, Silence, Status } from "../../src/model.ts";
+import type { Host as HostRow, Incident, Nic, Port, Silence, Status } from "../../src/model.ts";
 import { Alerts, phase } from "../../src/views/alerts.tsx";
 import { Clock } from "../../src/views/clock.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
+import { Host } from "../../src/views/host.tsx";
 import { hangsOn, Links } from "../../src/views/links.tsx";
 import { open } from "./page.ts";
 
@@ -14,7 +15,7 @@ const status = (change: Partial<Status>): Status => ({
   ingest: { reports: 1, gaps: 0, malformed: 0, refused: 0, limited: 0, samples_dropped: 0 }, ...change,
 });
 const incident = (change: Partial<Incident>): Incident => ({ incident: 1, state: "open", severity: "page", cause: "spine1", text: "spine1 is dead", since_utc_ns: 1, alerts: 3, alerts_total: 3, hosts: 2, acknowledged_by: null, silenced: false, ...change });
-const host = (name: string): Host => ({
+const host = (name: string): HostRow => ({
   name, index: 0, member: true, health: "ok", freshness: "live", heard_utc_ns: 1, nics: 2, nics_up: 2, sensors_off: [], paths: 4, paths_dead: 0, paths_lossy: 0, findings_open: 0,
   clock: { status: "SYNCED", why: null, hard_ns: 900, statistical_ns: 300, offset_ns: 0, rate_ppb: 0, timeline: "1", edges_live: 1, edges_chosen: 1 },
   agent: { version: "0.1.0", cpu_ppm: 1_000, memory_bytes: 1, late_ticks: 0, packets_bad: 0, reports_lost: 0 },
@@ -28,7 +29,7 @@ test("the fleet at a glance: incidents first, and those that somebody has seen a
   await page.until("2 \\(1 seen or silenced\\)");
   await page.until("2 of 2");
   assert.match(tiles(page)["Reports missing"]!, /0/);
-  assert.equal(page.links()["h1"], "#/links?host=h1");
+  assert.equal(page.links()["h1"], "#/hosts/h1");
 });
 
 test("a tenant's token, which isn't told of the controller's insides, still has its fleet", async (t) => {
@@ -83,6 +84,30 @@ test("where incidents can't be asked for, none is not what is shown", async (t) 
   await page.until("Incidents open");
   await page.until("Nothing is found wrong");
   assert.match(tiles(page)["Incidents open"]!, /–/);
+});
+
+test("nothing found is not nothing wrong: what is down or dead is counted, and leads there", async (t) => {
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "status": status({ ports: { up: 3, down: 1, gone: 0, unknown: 0 }, paths: { measured: 8, dead: 3, lossy: 0 } }) });
+  await page.until("No host has named a fault, but 1 link is down and 3 paths are dead");
+  assert.equal(page.links()["1 link is down"], "#/links?state=down");
+  assert.ok(!page.text().includes("Nothing is found wrong"));
+});
+
+test("hosts that are ill come first, and each has a page: its state, NICs, findings and what happened to it", async (t) => {
+  const ill = { ...host("h10"), health: "bad" as const, nics_up: 1, paths_dead: 2 };
+  const page = open(t, Fleet, "#/fleet", { ...fleet, "hosts": { items: [host("h2"), host("h1"), ill, { ...host("h9"), health: "warn" }], next: null } });
+  await page.until("h10");
+  assert.deepEqual(page.table("Hosts").map((r) => r[0]), ["h10", "h9", "h1", "h2"]);
+  const port = (name: string, state: Port["state"]): Port => ({ nic: name === "nic0" ? 0 : 1, host: "h10", name, rail: 0, leaf: "leaf4", switch: null, switch_port: null, first_switch: null, state, since_utc_ns: null, speed_bps: 4e11, carrier_down_count: 1,
+    flaps_hour: 0, flaps_day: 0, rx_bps: null, tx_bps: null, rx_errors: 0, tx_errors: 0, freshness: "live" });
+  const event = { id: 4, host: "h10", at_utc_ns: 1, kind: "link", word: "down", detail: { text: "h10/nic1: link is down" } };
+  const one = open(t, Host, "#/hosts/h10", { "hosts/h10": { ...ill, links: [port("nic0", "up"), port("nic1", "down")] }, "findings": none, "events": { items: [event], next: null },
+    "audit/hosts/h10/gate": { host: "h10", status: "fail", reason: null, text: "cfg.pcie.width fails: 8 lanes", run: "1", age_s: 3 } });
+  await one.until("h10/nic1: link is down");
+  await one.until("cfg.pcie.width fails");
+  assert.deepEqual([tiles(one)["NICs up"], tiles(one)["May take a job (audit)"]], ["1 of 2", "fail"]);
+  assert.deepEqual(one.table("Its NICs").map((r) => [r[0], r[1], r.at(-1)]), [["nic0", "● up", "leaf4"], ["nic1", "■ down", "leaf4"]]);
+  assert.ok(one.asked.some((path) => path.startsWith("events?") && path.includes("host=h10")));
 });
 
 test("links are asked for by host and state, and say where their cables end", async (t) => {

@@ -133,6 +133,24 @@ static bool pattern(struct api_call *call, const char *key, char *text, size_t s
 }
 
 /* {"rule"|"host"|"element": pattern, "minutes": n, "from_utc_ns": …, "maintenance": …, "why": …} */
+/* For who reads later who changed what. */
+static void describe(uint64_t id, const struct alert_match *of, int64_t minutes, const char *why,
+                     char *text, size_t size)
+{
+    const char *const patterns[][2] = {
+        {"rule", of->rule}, {"host", of->host}, {"element", of->element}};
+    size_t at = (size_t)snprintf(text, size, "silence %" PRIu64 ":", id);
+    for (size_t i = 0; i < ARRAY_COUNT(patterns); i++) {
+        if (patterns[i][1][0] != '\0' && at < size) {
+            at += (size_t)snprintf(text + at, size - at, " %s %s", patterns[i][0], patterns[i][1]);
+        }
+    }
+    if (at < size) {
+        snprintf(text + at, size - at, " for %" PRId64 " min%s%s", minutes,
+                 why[0] != '\0' ? ": " : "", why);
+    }
+}
+
 void api_post_silence(struct api_call *call)
 {
     const json_t *minutes = json_object_get(call->body, "minutes"),
@@ -167,9 +185,8 @@ void api_post_silence(struct api_call *call)
     }
     alarm_run(call->c);
     alarm_save(call->c);
-    snprintf(detail, sizeof(detail),
-             "silence %" PRIu64 ": rule '%s' host '%s' element '%s', %lld min", id, s.match.rule,
-             s.match.host, s.match.element, (long long)count);
+    describe(id, &s.match, count, why != NULL ? json_string_value(why) : "", detail,
+             sizeof(detail));
     if (api_audit(call, "silence.make", detail)) {
         json_writer_reset(call->j);
         json_put_object(call->j, NULL);
