@@ -1,12 +1,12 @@
 // Audit: is each host configured as it should be, and as the others are: the tree of checks, the hosts, what was found and what to do.
 import { useState } from "preact/hooks";
 import { call } from "../api.ts";
-import type { AuditCounts, AuditNode, AuditResult, AuditRun, AuditStatus, AuditTests, Page } from "../model.ts";
+import type { AuditBaseline, AuditCheck, AuditCounts, AuditDiff, AuditNode, AuditResult, AuditRun, AuditStatus, AuditTests, Page, Status } from "../model.ts";
 import { big } from "../model.ts";
 import { nowNs } from "../now.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place } from "../route.ts";
-import { ago, wall } from "../time.ts";
+import { ago, duration, wall } from "../time.ts";
 import { Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { Matrix } from "./audit_matrix.tsx";
@@ -42,11 +42,18 @@ export function Audit() {
   );
 }
 
+/** What every NIC with every NIC costs: a round for each partner, 100 ms, or 20 ms where all took longer than two minutes; docs/audit.md. */
+export function matrixCost(nics: number): { seconds: number; packets: number } {
+  const rounds = nics < 2 ? 0 : nics % 2 === 0 ? nics - 1 : nics;
+  return { seconds: rounds * (rounds * 0.1 > 120 ? 0.02 : 0.1), packets: 5 * Math.max(0, nics - 1) };
+}
+
 /** What it costs is said before it is started. */
 function Start({ running, again }: { running: AuditRun | undefined; again: () => void }) {
   const [said, setSaid] = useState("");
   const [matrix, setMatrix] = useState(false);
   const [nccl, setNccl] = useState(false);
+  const status = useResource<Status>("status", 30_000);
   const send = async (method: "POST" | "DELETE", path: string) => {
     const answer = await call<AuditRun>(method, path, method === "POST" ? { matrix, nccl } : undefined);
     setSaid(answer.ok ? "" : answer.failure.text);
@@ -55,22 +62,31 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
     }
     again();
   };
+  const [hosts, nics] = [status.data?.hosts ?? null, status.data?.watching.nics ?? null];
+  const cost = nics === null ? null : matrixCost(nics);
   return (
-    <div>
+    <div class="card">
       {running === undefined ? (
         <>
-          <button onClick={() => void send("POST", "audit/runs")}>Start audit</button>{" "}
-          <label><input type="checkbox" checked={matrix} onChange={() => setMatrix(!matrix)} /> with every NIC to every NIC: 5 packets of each pair, each way</label>{" "}
-          <label><input type="checkbox" checked={nccl} onChange={() => setNccl(!nccl)} /> with tests of bandwidth and collectives: full load for a minute, only on hosts without a job</label>
+          <p class="row">
+            <button onClick={() => void send("POST", "audit/runs")}>Start audit</button>
+            <label><input type="checkbox" checked={matrix} onChange={() => setMatrix(!matrix)} /> with every NIC to every NIC</label>
+            <label><input type="checkbox" checked={nccl} onChange={() => setNccl(!nccl)} /> with tests of bandwidth and collectives</label>
+          </p>
+          <p>What it costs:</p>
+          <ul>
+            <li>{hosts === null ? "Each host reads" : hosts === 1 ? "1 host reads" : `${hosts} hosts read`} {hosts === null || hosts === 1 ? "its" : "their"} own files, for at most some seconds, at idle priority. No packet is sent. Hosts with a failure are read twice.</li>
+            {matrix && <li>{cost === null ? "Each NIC sends 5 packets to each other one." : `${nics} NICs: ${duration(cost.seconds * 1e9)}, and each sends ${cost.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} Whoever stands out is measured once more.</li>}
+            {nccl && <li>Full load: 17 s for pairs of hosts, 40 s for all together, 11 s for each step of a search. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
+          </ul>
         </>
       ) : (
-        <>
+        <p>
           <progress max={running.hosts} value={running.hosts - running.unanswered} aria-label="hosts that have answered" />{" "}
           {running.state === "measuring" ? "every NIC with every NIC is measured" : running.state === "testing" ? `${running.tests_done ?? 0} of ${running.tests_planned ?? 0} results of tests have come` : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
           <button onClick={() => void send("DELETE", `audit/runs/${running.run}`)}>Stop</button>
-        </>
+        </p>
       )}
-      <span class="dim"> Each host reads its own files for at most some seconds, at idle priority. Hosts with a failure are read twice.</span>
       <p role="alert" class="bad">{said}</p>
     </div>
   );
@@ -84,7 +100,7 @@ function Run({ id, state }: { id: string; state: AuditRun["state"] }) {
       {(r) => (
         <>
           <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}{r.tests_why == null ? "" : `; no tests: ${r.tests_why}`}</p>
-          {r.left_out.length > 0 && <details><summary>{r.left_out.length} left out</summary><ul>{r.left_out.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
+          {r.left_out.length > 0 && <details open={r.left_out.length <= 10}><summary class="warn">Not looked at: {r.left_out.length} of {r.hosts} hosts</summary><ul>{r.left_out.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
           {r.counts !== undefined && r.checks !== undefined && <Found run={r} counts={r.counts} />}
         </>
       )}
@@ -96,12 +112,14 @@ function Found({ run, counts }: { run: AuditRun; counts: AuditCounts }) {
   return (
     <>
       <div class="tiles">
+        <Tile label="Not looked at" tone={run.left_out.length > 0 ? "warn" : "none"}>{run.left_out.length}</Tile>
         <Tile label="Hosts that fail" tone={counts.fail > 0 ? "bad" : "none"}>{counts.fail}</Tile>
         <Tile label="Not known" tone={counts.unknown > 0 ? "warn" : "none"}>{counts.unknown}</Tile>
         <Tile label="Warned of" tone={counts.warn > 0 ? "warn" : "none"}>{counts.warn}</Tile>
         <Tile label="Pass" tone={counts.pass === run.hosts ? "good" : "none"}>{counts.pass} of {run.hosts}</Tile>
       </div>
       <Results id={run.run} />
+      <Since run={run} />
       <Tree run={run} />
       {run.tests != null && <Tests tests={run.tests} />}
       {run.matrix === true && <Matrix id={run.run} />}
@@ -148,40 +166,113 @@ function parts(run: AuditRun): Part[] {
   return out;
 }
 
+const count = (status: AuditStatus, of: AuditCounts) => (of[status] === 0 ? "·" : status === "pass" || status === "skip" ? of[status] : <Mark tone={tones[status]}>{of[status]}</Mark>);
+
+/** Groups, of each its parts; a part opens its checks, a check what was found. */
 function Tree({ run }: { run: AuditRun }) {
   const rows = parts(run);
+  const open = place.value.query["part"] ?? "";
+  const { query } = place.value;
   return (
-    <Table caption="Checks of hosts, by what they are about" rows={rows} id={(p) => `${p.group}/${p.part}`} columns={[
-      { name: "Group", cell: (p) => p.group },
-      { name: "About", cell: (p) => p.part },
-      ...statuses.map((s) => ({ name: s, cell: (p: Part) => (p.counts[s] === 0 ? "·" : s === "pass" || s === "skip" ? p.counts[s] : <Mark tone={tones[s]}>{p.counts[s]}</Mark>), sort: (p: Part) => p.counts[s], number: true })),
-    ]} />
+    <>
+      <h2>The checks</h2>
+      <Table caption="Checks of hosts, by what they are about" rows={rows} id={(p) => `${p.group}/${p.part}`} columns={[
+        { name: "Group", cell: (p) => p.group },
+        { name: "About", cell: (p) => <a href={hrefTo({ rest: run.run, query: { ...query, part: open === `${p.group}/${p.part}` ? "" : `${p.group}/${p.part}` } })} aria-expanded={open === `${p.group}/${p.part}`}>{p.part}</a> },
+        ...statuses.map((s) => ({ name: s, cell: (p: Part) => count(s, p.counts), sort: (p: Part) => p.counts[s], number: true })),
+      ]} />
+      {open !== "" && (
+        <Table caption={`Checks of ${open}`} rows={(run.checks ?? []).filter((c) => `${c.group ?? ""}/${c.part ?? ""}` === open)} id={(c) => c.check} columns={[
+          { name: "Check", cell: (c) => <a href={hrefTo({ rest: run.run, query: { part: open, check: c.check, status: "" } })}><code>{c.check}</code></a>, sort: (c) => c.check },
+          ...statuses.map((s) => ({ name: s, cell: (c: { counts: AuditCounts }) => count(s, c.counts), sort: (c: { counts: AuditCounts }) => c.counts[s], number: true })),
+        ]} />
+      )}
+    </>
   );
 }
 
+/** The catalogue is of one version of the controller. */
+const NEVER = 3_600_000;
+
 function Results({ id }: { id: string }) {
-  const status = place.value.query["status"] ?? "fail";
-  const results = useResource<Page<AuditResult>>(`audit/runs/${id}/results?limit=200&status=${encodeURIComponent(status)}`, 60_000);
+  const { check = "", host = "", status = check === "" && host === "" ? "fail" : "" } = place.value.query;
+  const wanted = [["status", status], ["check", check], ["host", host]].map(([name, value]) => (value === "" ? "" : `&${name}=${encodeURIComponent(value!)}`)).join("");
+  const results = useResource<Page<AuditResult>>(`audit/runs/${id}/results?limit=200${wanted}`, 60_000);
+  const catalogue = useResource<Page<AuditCheck>>("audit/checks", NEVER);
+  const known = new Map((catalogue.data?.items ?? []).map((c) => [c.check, c]));
+  const of = `${status === "" ? "all that is not well" : status}${check === "" ? "" : ` of ${check}`}${host === "" ? "" : ` of ${host}`}`;
   return (
     <>
       <h2>What was found</h2>
-      <p>{(["fail", "warn", "unknown"] as const).map((s) => <a key={s} href={hrefTo({ rest: id, query: { status: s } })} {...(s === status ? { "aria-current": "true" as const } : {})}>{s} </a>)}</p>
+      <p class="row">
+        {(["fail", "warn", "unknown", ""] as const).map((s) => <a key={s} href={hrefTo({ rest: id, query: { ...place.value.query, status: s } })} {...(s === status ? { "aria-current": "true" as const, class: "chosen" } : {})}>{s === "" ? "all of them" : s}</a>)}
+        {(check !== "" || host !== "") && <a href={hrefTo({ rest: id })}>of all hosts and checks</a>}
+      </p>
       <Shown of={results} what="results">
-        {(page) => (page.items.length === 0 ? <Empty>Nothing with status {status}.</Empty> : (
+        {(page) => (page.items.length === 0 ? <Empty>Nothing: {of}.</Empty> : (
           <>
-            <Table caption={`Results with status ${status}`} rows={page.items} id={(r) => `${r.check} ${r.host} ${r.subject}`} columns={[
-              { name: "Host", cell: (r) => <>{r.host}<br /><span class="dim">{r.subject}</span></>, sort: (r) => r.host },
-              { name: "Check", cell: (r) => <><code>{r.check}</code><br /><span class="dim">{r.severity}</span></>, sort: (r) => r.check },
-              { name: "Status", cell: (r) => <><State of={r.status} />{r.suspect ? " suspect" : ""}</> },
+            <Table caption={`Results: ${of}`} rows={page.items} id={(r) => `${r.check} ${r.host} ${r.subject}`} most={50} columns={[
+              { name: "Host", cell: (r) => <><a href={hrefTo({ view: "hosts", rest: r.host })}>{r.host}</a><br /><span class="dim">{r.subject}</span></>, sort: (r) => r.host },
+              { name: "Check", cell: (r) => <>{known.get(r.check)?.title ?? r.check}<br /><code class="dim">{r.check}</code></>, sort: (r) => r.check },
+              { name: "Status", cell: (r) => <><State of={r.status} />{r.suspect ? " suspect" : ""}<br /><span class="dim">{r.severity === "block" && r.status === "fail" ? "takes no job" : r.severity}</span></> },
               { name: "Found", cell: (r) => <>{r.found}{r.note === "" ? null : <><br /><span class="dim">{r.note}</span></>}</> },
               { name: "Expected", cell: (r) => <>{r.expected}{(r.basis ?? "") === "" ? null : <><br /><span class="dim">{r.basis}</span></>}</> },
-              { name: "Evidence", cell: (r) => r.evidence.map((e) => <div key={`${e.fact} ${e.subject}`} class="dim">{e.source}</div>) },
-              { name: "What to do", cell: (r) => r.remedy ?? "–" },
+              { name: "Why, and what to do", cell: (r) => <>{known.get(r.check) && <>{known.get(r.check)!.why}<br /></>}<strong>{r.remedy ?? "–"}</strong></> },
+              { name: "Evidence", cell: (r) => <details><summary>{r.evidence.length} facts</summary>{r.evidence.map((e) => <div key={`${e.fact} ${e.subject}`} class="dim">{e.fact} {e.subject}: {e.state === "value" ? e.value : e.state}<br />{e.source}</div>)}</details> },
             ]} />
             {page.next !== null && <p class="dim">The first 200 are shown; <code>foliot audit show --fleet {id} --json</code> has all.</p>}
           </>
         ))}
       </Shown>
+    </>
+  );
+}
+
+/** What is another than in the audit that a person accepted; or how to accept this one. */
+function Since({ run }: { run: AuditRun }) {
+  const baselines = useResource<Page<AuditBaseline>>("audit/baselines", 30_000);
+  const accepted = baselines.data?.items[0];
+  const diff = useResource<AuditDiff>(accepted === undefined || accepted.run === run.run ? null : `audit/runs/${run.run}/diff?with=baseline`, 60_000);
+  const [name, setName] = useState("");
+  const [said, setSaid] = useState("");
+  const accept = async () => {
+    const answer = await call<unknown>("POST", "audit/baselines", { run: run.run, name });
+    setSaid(answer.ok ? "This audit is accepted: later ones are compared with it." : answer.failure.text);
+    baselines.again();
+  };
+  return (
+    <>
+      <h2>Since the accepted audit</h2>
+      {baselines.data !== null && accepted === undefined && <Empty>No audit was accepted yet. One that is: later ones are compared with it.</Empty>}
+      {accepted !== undefined && (
+        <>
+          <p>{accepted.run === run.run ? "This audit" : <a href={hrefTo({ rest: accepted.run })}>The audit of {wall(big(accepted.started_utc_ns))}</a>} was accepted by {accepted.who}{accepted.name === "" ? "" : `: ${accepted.name}`}, {wall(big(accepted.accepted_utc_ns))}.</p>
+          {accepted.run !== run.run && <Shown of={diff} what="what changed">{(d) => <Changed d={d} />}</Shown>}
+        </>
+      )}
+      {run.state === "done" && accepted?.run !== run.run && (
+        <p class="row">
+          <label>Name <input maxLength={63} value={name} onInput={(e) => setName(e.currentTarget.value)} placeholder="as delivered" /></label>
+          <button onClick={() => void accept()}>Accept this audit</button>
+        </p>
+      )}
+      <p role="status" aria-live="polite">{said}</p>
+    </>
+  );
+}
+
+function Changed({ d }: { d: AuditDiff }) {
+  const rows = [...d.facts.map((f) => ({ host: f.host, what: `${f.fact} ${f.subject}`.trim(), was: f.was ?? "not there", is: f.is ?? "not there", kind: "fact" })),
+    ...d.results.map((r) => ({ host: r.host, what: r.check, was: r.was, is: r.is, kind: "check" }))];
+  return rows.length === 0 ? <Empty>Nothing: {d.hosts} hosts are in both.</Empty> : (
+    <>
+      {d.cut && <p class="banner" role="status">There are more changes than are told.</p>}
+      <Table caption={`Changes of ${d.hosts} hosts that are in both`} rows={rows} id={(r) => `${r.kind} ${r.host} ${r.what}`} most={50} columns={[
+        { name: "Host", cell: (r) => <a href={hrefTo({ view: "hosts", rest: r.host })}>{r.host}</a>, sort: (r) => r.host },
+        { name: "What", cell: (r) => <><code>{r.what}</code> <span class="dim">{r.kind}</span></>, sort: (r) => r.what },
+        { name: "Was", cell: (r) => r.was },
+        { name: "Is", cell: (r) => r.is },
+      ]} />
     </>
   );
 }
@@ -194,8 +285,8 @@ function Nodes({ id }: { id: string }) {
       <h2>Hosts</h2>
       <Shown of={nodes} what="hosts">
         {(page) => (
-          <Table caption="Hosts of this audit" rows={page.items} id={(n) => n.host} first="Status" columns={[
-            { name: "Host", cell: (n) => n.host, sort: (n) => n.host },
+          <Table caption="Hosts of this audit" most={50} rows={page.items} id={(n) => n.host} first="Status" columns={[
+            { name: "Host", cell: (n) => <a href={hrefTo({ rest: id, query: { host: n.host } })}>{n.host}</a>, sort: (n) => n.host },
             column("Status", (n) => n.status),
             { name: "Agent", cell: (n) => n.agent, sort: (n) => n.agent },
             column("NIC", (n) => n.nic),

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Audit, matrixCost } from "../../src/views/audit.tsx";
+import { open } from "./page.ts";
+
+const counts = (fail: number, unknown: number, pass: number) => ({ fail, unknown, warn: 0, pass, skip: 0 });
+const run = { run: "77", state: "done", who: "ada", why: null, started_utc_ns: 2_000_000_000, ended_utc_ns: 3_000_000_000, hosts: 8, unanswered: 1, look: 1, matrix: false,
+  left_out: [{ host: "h7", reason: "silent", note: "no word for 3 min" }], counts: counts(1, 1, 6),
+  checks: [{ check: "cfg.pcie.width", group: "configuration", part: "PCIe", counts: counts(1, 1, 6) }, { check: "cfg.pcie.speed", group: "configuration", part: "PCIe", counts: counts(0, 1, 7) }, { check: "node.agent", group: "node", part: "node", counts: counts(0, 1, 7) }] };
+const result = { check: "cfg.pcie.width", host: "h3", subject: "0000:fc:00.0", interface: null, status: "fail", reason: null, severity: "block", suspect: false, seen_once: false, overridden: false, found: "x8", expected: "x16",
+  basis: "", peer: null, note: "", cohort: 0, evidence: [{ fact: "pci.width", subject: "0000:fc:00.0", state: "value", value: "8", source: "/sys/bus/pci/devices" }], remedy: "Reseat the card." };
+const none = { items: [], next: null };
+const answers = {
+  "status": { hosts: 8, watching: { nics: 64 } }, "audit/runs": { items: [run], next: null }, "audit/runs/77": run, "audit/runs/77/nodes": none, "audit/baselines": none,
+  "audit/runs/77/results?limit=200&status=fail": { items: [result], next: null }, "audit/runs/77/results?limit=200&check=cfg.pcie.width": { items: [result, { ...result, host: "h4", status: "unknown" }], next: null },
+  "audit/checks": { items: [{ check: "cfg.pcie.width", title: "each link has the lanes that both ends have", why: "A NIC at half its width moves half.", severity: "block" }], next: null },
+};
+
+test("an audit says who fails and why, what to do, and what nobody looked at", async (t) => {
+  const page = open(t, Audit, "#/audit", answers);
+  await page.until("A NIC at half its width moves half.");
+  await page.until("Not looked at: 1 of 8 hosts");
+  await page.until("h7: no word for 3 min \\(silent\\)");
+  const [row] = page.table("Results: fail");
+  assert.match(row!.join(" | "), /^h30000:fc:00\.0 \| each link .*cfg\.pcie\.width \| ■ failtakes no job \| x8 \| x16 \| A NIC .*Reseat the card\. \| 1 facts/);
+  assert.ok(page.text().includes("pci.width 0000:fc:00.0: 8"));
+  assert.ok(page.text().includes("No audit was accepted yet"));
+});
+
+test("the tree opens from group to check to what was found", async (t) => {
+  const page = open(t, Audit, "#/audit/77?part=configuration%2FPCIe", answers);
+  await page.until("Checks of configuration/PCIe");
+  assert.deepEqual(page.table("Checks of hosts, by what they are about").map((r) => r.slice(0, 4)), [["configuration", "PCIe", "■ 1", "▲ 2"], ["node", "node", "·", "▲ 1"]]);
+  assert.deepEqual(page.table("Checks of configuration/PCIe").map((r) => r[0]), ["cfg.pcie.width", "cfg.pcie.speed"]);
+  const one = open(t, Audit, page.links()["cfg.pcie.width"]!, answers);
+  await one.until("Results: all that is not well of cfg.pcie.width");
+  await one.until("h4");
+});
+
+test("what changed since an accepted audit is told; one is accepted in the page", async (t) => {
+  const page = open(t, Audit, "#/audit", { ...answers });
+  await page.until("Accept this audit");
+  const accepted = { run: "55", name: "as delivered", who: "ada", accepted_utc_ns: 2, started_utc_ns: 1, hosts: 8 };
+  page.answers["audit/baselines"] = { items: [accepted], next: null };
+  page.answers["audit/runs/77/diff?with=baseline"] = { hosts: 8, cut: false, facts: [{ host: "h3", fact: "pci.width", subject: "0000:fc:00.0", was: "16", is: "8" }], results: [{ host: "h3", check: "cfg.pcie.width", was: "pass", is: "fail" }] };
+  page.button("Accept this audit").fire("click");
+  await page.until("was accepted by ada: as delivered");
+  await page.until("Changes of 8 hosts that are in both");
+  assert.deepEqual(page.table("Changes of 8 hosts that are in both"), [["h3", "pci.width 0000:fc:00.0 fact", "16", "8"], ["h3", "cfg.pcie.width check", "pass", "fail"]]);
+});
+
+test("what an audit costs is said before it is started", async (t) => {
+  assert.deepEqual([matrixCost(64), matrixCost(63).seconds, matrixCost(1), matrixCost(4_000)].map((c) => (typeof c === "number" ? c.toFixed(1) : `${c.seconds.toFixed(1)} ${c.packets}`)), ["6.3 315", "6.3", "0.0 0", "80.0 19995"]);
+  const page = open(t, Audit, "#/audit", answers);
+  await page.until("8 hosts read their own files");
+  assert.ok(!page.text().includes("each sends 315"));
+  page.root.all("input")[0]!.fire("change");
+  await page.until("64 NICs: 6.30? s, and each sends 315 small packets");
+});
