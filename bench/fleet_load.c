@@ -9,7 +9,11 @@
  *
  * With FOLIOT_LOAD_SHEET set, a folder, each host answers an audit with the parts that lie there, a file each
  * (src/core/audit/part.h); @HOST@ in them becomes its name, a file PART.odd is that part of each fiftieth host, and a file
- * PART.HOST that of this host.
+ * PART.HOST that of this host. With a file absent.HOST this host can't be audited.
+ *
+ * With FOLIOT_LOAD_FAULTS="LEAF SPINE DOWN SLOW" the trunk between this leaf and this spine is dead in both directions, the NIC
+ * DOWN has no carrier, and what NIC SLOW receives of its first peer takes 80 times as long. NICs by their numbers in the fleet.
+ * The number of that peer is in the file `peer` of FOLDER.
  *
  * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
@@ -73,6 +77,11 @@ static struct {
     uint32_t router_count;
     uint64_t *signature;
     int32_t *p50, *p99;
+    uint32_t *state;
+    struct { /* numbers of switches and of NICs */
+        bool are;
+        uint32_t leaf, spine, down, slow;
+    } faults;
     struct { /* of a sheet */
         char name[32], *text, *odd;
     } parts[PARTS];
@@ -219,18 +228,21 @@ static uint32_t leaf_of(uint32_t nic)
     return SPINES + nic / world.nic_count / LEAF_HOSTS * world.nic_count + nic % world.nic_count;
 }
 
+static uint32_t spine_of(uint32_t from, uint32_t to, uint32_t port)
+{
+    return (uint32_t)(hash_u64((uint64_t)from << 32 | to, port) % SPINES);
+}
+
 /* Of the n ways that fill_columns made. */
 static void tell_ways(Foliot__V1__PathTable *t, uint32_t n)
 {
     uint32_t places = 0;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t from = leaf_of(world.local[i]), to = leaf_of(world.peer[i]);
-        const uint64_t way =
-            hash_u64((uint64_t)world.local[i] << 32 | world.peer[i], world.port[i]);
         world.hops[i] = from == to ? 1 : 3;
         world.router[places++] = 1 + from;
         if (from != to) {
-            world.router[places++] = 1 + (uint32_t)(way % SPINES);
+            world.router[places++] = 1 + spine_of(world.local[i], world.peer[i], world.port[i]);
             world.router[places++] = 1 + to;
         }
     }
@@ -245,6 +257,21 @@ static void tell_ways(Foliot__V1__PathTable *t, uint32_t n)
     t->router = world.router_name;
 }
 
+/* Of what a NIC's k-th peer sends it. */
+static enum _Foliot__V1__PathState state_of(uint32_t to, uint32_t from, uint32_t port)
+{
+    const uint32_t leaf = SPINES + world.faults.leaf;
+    if (world.faults.are && to == world.faults.down) {
+        return FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN;
+    }
+    const bool crosses = leaf_of(from) != leaf_of(to) &&
+                         (leaf_of(from) == leaf || leaf_of(to) == leaf) &&
+                         spine_of(from, to, port) == world.faults.spine;
+    return world.faults.are && (from == world.faults.down || crosses)
+               ? FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD
+               : FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+}
+
 static uint32_t fill_columns(const struct host *h)
 {
     uint32_t n = 0;
@@ -252,13 +279,17 @@ static uint32_t fill_columns(const struct host *h)
         for (uint32_t k = 0; k < world.peer_count; k++) {
             const uint64_t pair = hash_u64(h->first_nic + i, k);
             for (uint32_t p = 0; p < world.path_count; p++, n++) {
-                const int64_t base = 2000 + (int64_t)(hash_u64(pair, p) % 6000);
-                world.local[n] = h->first_nic + i;
-                world.peer[n] = peer_of(h->first_nic + i, k);
+                const uint32_t nic = h->first_nic + i;
+                const bool slow = world.faults.are && k == 0 && nic == world.faults.slow;
+                const int64_t base = (2000 + (int64_t)(hash_u64(pair, p) % 6000)) * (slow ? 80 : 1);
+                world.local[n] = nic;
+                world.peer[n] = peer_of(nic, k);
                 world.port[n] = 7640 + p;
                 world.signature[n] = hash_u64(pair, 77 + p);
-                world.p50[n] = delay_encode(base + (int64_t)(draw() % 60));
-                world.p99[n] = delay_encode(base + 300 + (int64_t)(draw() % 900));
+                world.state[n] = state_of(nic, world.peer[n], world.port[n]);
+                const bool alive = world.state[n] == FOLIOT__V1__PATH_STATE__PATH_STATE_ALIVE;
+                world.p50[n] = alive ? delay_encode(base + (int64_t)(draw() % 60)) : 0;
+                world.p99[n] = alive ? delay_encode(base + 300 + (int64_t)(draw() % 900)) : 0;
             }
         }
     }
@@ -300,6 +331,13 @@ static void read_parts(const char *folder)
             world.parts[world.part_count++].text = text;
         }
     }
+}
+
+static bool is_absent(const struct host *h)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/absent.%s", getenv("FOLIOT_LOAD_SHEET"), h->name);
+    return access(path, F_OK) == 0;
 }
 
 /* The text with its host's name; at most as large as a part. */
@@ -364,7 +402,9 @@ static void make_report(struct host *h)
     for (uint32_t i = 0; i < world.nic_count; i++) {
         foliot__v1__port__init(&ports[i]);
         ports[i].nic = h->first_nic + i;
-        ports[i].state = FOLIOT__V1__PORT_STATE__PORT_UP;
+        ports[i].state = world.faults.are && ports[i].nic == world.faults.down
+                             ? FOLIOT__V1__PORT_STATE__PORT_DOWN
+                             : FOLIOT__V1__PORT_STATE__PORT_UP;
         ports[i].since_mono = 1;
         ports[i].carrier_downs = 1;
         ports[i].speed_mbps = 400000;
@@ -390,6 +430,8 @@ static void make_report(struct host *h)
     paths.owd_p50 = world.p50;
     paths.owd_p99 = world.p99;
     paths.bound_ns = 150;
+    paths.n_state = world.faults.are ? n : 0;
+    paths.state = world.state;
     table.n_local = table.n_peer = table.n_port = table.n_signature = n;
     table.local = world.local;
     table.peer = world.peer;
@@ -466,7 +508,7 @@ static void send_batch(struct host *h)
     m.keys_version = h->keys_version;
     m.settings_version = h->settings_version;
     m.version = (char *)(uintptr_t) "load";
-    m.features = world.part_count > 0 ? FOLIOT__V1__FEATURE__FEATURE_LOOK : 0;
+    m.features = world.part_count > 0 && !is_absent(h) ? FOLIOT__V1__FEATURE__FEATURE_LOOK : 0;
     sealed.number = h->number;
     sealed.body = (ProtobufCBinaryData){h->waiting.size, h->waiting.bytes};
     m.reports = &pointer;
@@ -583,12 +625,26 @@ static void set_up(char **argv)
     if (getenv("FOLIOT_LOAD_SHEET") != NULL) {
         read_parts(getenv("FOLIOT_LOAD_SHEET"));
     }
+    const char *faults = getenv("FOLIOT_LOAD_FAULTS");
+    world.faults.are = faults != NULL;
+    if (faults != NULL && sscanf(faults, "%u %u %u %u", &world.faults.leaf, &world.faults.spine,
+                                 &world.faults.down, &world.faults.slow) != 4) {
+        die("FOLIOT_LOAD_FAULTS is four numbers");
+    }
     snprintf(world.folder, sizeof(world.folder), "%s",
              world.keep ? argv[10] : "/tmp/foliot-load-XXXXXX");
     if ((!world.keep && mkdtemp(world.folder) == NULL) || world.nic_count > 16) {
         die("no folder, or more than 16 NICs");
     }
     snprintf(world.authority, sizeof(world.authority), "%s/authority.pem", world.folder);
+    if (world.keep && faults != NULL) {
+        char path[160], text[16];
+        snprintf(path, sizeof(path), "%s/peer", world.folder);
+        const int size = snprintf(text, sizeof(text), "%u\n", peer_of(world.faults.slow, 0));
+        if (tls_write_file(path, text, (size_t)size, 0600) < 0) {
+            die("can't write");
+        }
+    }
     const size_t n = (size_t)world.nic_count * world.peer_count * world.path_count;
     world.local = calloc(n, sizeof(uint32_t));
     world.peer = calloc(n, sizeof(uint32_t));
@@ -604,14 +660,16 @@ static void set_up(char **argv)
             die("out of memory");
         }
     }
+    world.state = calloc(n, sizeof(uint32_t));
     world.p50 = calloc(n, sizeof(int32_t));
     world.p99 = calloc(n, sizeof(int32_t));
     world.samples = calloc(SAMPLE_MAX, sizeof(double));
     world.hosts = calloc(world.host_count, sizeof(*world.hosts));
     world.prng = 42;
     if (world.hosts == NULL || world.samples == NULL || world.p99 == NULL || world.p50 == NULL ||
-        world.hops == NULL || world.router == NULL || world.router_name == NULL ||
-        message_arena_init(&world.arena, 64 << 20) < 0 || sd_event_default(&world.loop) < 0) {
+        world.state == NULL || world.hops == NULL || world.router == NULL ||
+        world.router_name == NULL || message_arena_init(&world.arena, 64 << 20) < 0 ||
+        sd_event_default(&world.loop) < 0) {
         die("out of memory");
     }
     for (uint32_t i = 0; i < world.host_count; i++) {

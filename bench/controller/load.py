@@ -311,12 +311,12 @@ AUDIT_TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__fi
 INSPECT = os.path.join(BUILD, "src", "app", "foliot-inspect")
 
 
-def write_sheet(folder):
-    """The largest machine of the tests, read, as parts: each host its own machine id and GUIDs, each fiftieth another kernel."""
+def write_sheet(folder, large=True):
+    """The largest machine of the tests, or the usual one, read, as parts: each host its own machine id and GUIDs, each fiftieth another kernel."""
     sys.path.insert(0, os.path.join(AUDIT_TOP, "test", "audit"))
     import machine  # pylint: disable=import-outside-toplevel
     root = os.path.join(folder, "root")
-    machine.build(root, machine.files("roce", 1, large=True))
+    machine.build(root, machine.files("roce", 1, large=large))
     sheet = json.loads(subprocess.run([INSPECT, "--root", root], check=True, capture_output=True, text=True).stdout)
     with open(os.path.join(AUDIT_TOP, "src", "core", "audit", "facts.h"), encoding="utf-8") as file:
         keep = {name: kind.lower() for kind, name in re.findall(r'F\(\w+, \w+, (OWN|NOW), \w+, "([^"]+)"', file.read())}
