@@ -12,6 +12,7 @@ CLOCKS = ["src/base", "src/stats", "src/core/clock", "sim/clock_baseline.c", "si
 JOB = ["src/core/failover", "src/core/traffic", "src/transport", "src/plugin"]
 CONTROLLER = ["src/service/controller", "src/platform/store", "src/platform/http", "src/core/fleet", "proto"]
 BRAIN = ["src/core/brain", "src/core/fleet", "src/core/alert", "src/core/finding", "sim/fleet_world.c", "sim/incident_world.c"]
+LOCATE = ["src/base", "src/stats", "src/core/fleet/locate*", "bench/locate_world.c", "bench/truth_locate.c"]
 # Beginning of a row's id, code that it is about. The longest that fits counts.
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
@@ -19,6 +20,8 @@ PATHS = {
     "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
     "brain.sim.": BRAIN, "brain.replay": BRAIN + ["src/service/record"], "locate.healthy": BRAIN,
     "brain.clocks": ["src/core", "src/service/controller"], "brain.parsers": ["src/core", "src/service/controller", "src/service/alert", "tools/tidy"],
+    "locate.": LOCATE, "gray.": LOCATE, "outage.": LOCATE, "locate.agents": SIM, "locate.per_fault": SIM, "gray.s.agents": SIM, "truth.": SIM,
+    "delay.": SIM, "size.": SIM, "class.": SIM, "brownout.": SIM,
     "clock.": CLOCKS, "liar.": CLOCKS,
     "clock.lab.": AGENT, "clock.restart.lab": AGENT, "clock.step.lab": AGENT, "clock.vs.chrony": AGENT,
     "clock.fabrics.": SIM, "clock.saturated.": SIM, "clock.noclass.": SIM, "clock.rate.": SIM, "clock.wander.": SIM, "clock.partition.": SIM,

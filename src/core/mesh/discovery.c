@@ -78,11 +78,14 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         memcpy(out->hops, d->hops[ports[p]], sizeof(out->hops));
         out->hop_count = hops_length(out->hops);
         out->signature = signature;
+        out->verified = now;
         out->half.port = source_port;
         if (moved) {
             delay_init(out->half.delay, now);
             out->half.brief_count = 0;
             out->test = (struct loss_test){0};
+            out->half.sent_now = out->half.lost_now = 0;
+            out->half.sent_before = out->half.lost_before = 0;
             out->moved = now;
             out->trials_judged = out->seq_next - 1; /* what was sent before went the other way */
             out->full.waits = false;
@@ -212,13 +215,28 @@ static void verify(struct mesh *m, struct mono now, uint32_t local)
         const uint8_t ttl = (uint8_t)(out->hop_count / 2 + 1); /* the middle: where ways differ */
 
         if (e->used && e->discovered && p < e->path_count && out->hop_count > 1 &&
-            out->hops[ttl - 1] != 0 && out->half.state == PATH_ALIVE &&
+            out->hops[ttl - 1] != 0 &&
+            (out->half.state == PATH_ALIVE || out->half.state == PATH_LOSSY) &&
             mesh_credit(m, now, &nic->probe_credit)) {
             discovery_send(m, edge, out->half.port,
                            discovery_seq(e->generation, p, ttl, VERIFY_FLAG), ttl);
             return;
         }
     }
+}
+
+/* The fabric went round something: what is lost on ways that weren't seen since may be lost elsewhere. */
+static void verify_failed(struct mesh *m, struct mono now, struct mesh_edge *e, uint8_t p)
+{
+    if (discovery_way_holds(m, &e->out[p])) {
+        m->rerouted = now;
+    }
+    e->discover_next = now; /* it goes another way now */
+}
+
+bool discovery_way_holds(const struct mesh *m, const struct path_out *out)
+{
+    return out->hop_count <= 1 || out->verified.ns >= m->rerouted.ns; /* one switch: no other way */
 }
 
 static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)
@@ -231,7 +249,9 @@ static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t se
         return false;
     }
     if (e->out[p].hops[ttl - 1] != 0 && !hops_same_router(m, e->out[p].hops[ttl - 1], router)) {
-        e->discover_next = now; /* it goes another way now */
+        verify_failed(m, now, e, p);
+    } else {
+        e->out[p].verified = now;
     }
     return true;
 }

@@ -358,6 +358,9 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
             struct chain chain;
 
             chain_of(m, e, p, view.out, &chain);
+            if (view.loss && !discovery_way_holds(m, &e->out[p])) {
+                continue; /* gathered for long, and partly on other ways */
+            }
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
                 const struct locate_route route = route_of(m, e, &chain, chain.count - 1, view);
                 tell(l, number_of(m, edge, p), &route, now, t);
@@ -774,7 +777,7 @@ static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge
     const uint32_t number = number_of(m, edge, path);
     const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
 
-    if (out->signature == 0 || path >= e->path_count) {
+    if (out->signature == 0 || path >= e->path_count || !discovery_way_holds(m, out)) {
         return; /* nobody knows what it crosses */
     }
     if (*told != routed) {
