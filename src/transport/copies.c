@@ -8,7 +8,7 @@
 #define SIZE_MIN 512
 #define KEPT_NS  NS_PER_S
 
-static bool small_room(struct outgoing *outgoing, size_t size)
+bool copies_room(struct outgoing *outgoing, size_t size)
 {
     uint32_t wanted = SIZE_MIN;
 
@@ -24,48 +24,54 @@ static bool small_room(struct outgoing *outgoing, size_t size)
     return outgoing->copy != NULL;
 }
 
-bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoing, size_t size)
+struct outgoing *copies_take(struct lane_set *set, struct mono now,
+                             const struct sender_chunk *chunk)
 {
     const uint32_t free_ones = ~set->copies_used & ((1u << COPIES_MAX) - 1);
+    struct outgoing *outgoing = (struct outgoing *)(uintptr_t)chunk->cookie;
 
-    if (size <= LANE_EAGER_SIZE_MAX) {
-        return small_room(outgoing, size);
+    if (chunk->length < chunk->size || outgoing->request == NULL || free_ones == 0) {
+        return NULL;
     }
     /* Who has nothing else on its way awaits an answer: it has the time. */
-    const bool alone = set->copies_used == 0 && set->sends_awaited == 0;
-    if (size > (alone ? lane_set_copies_alone(set) : lane_set_copies(set)) || free_ones == 0) {
-        return false;
+    const bool alone = set->copies_used == 0 && set->sends_awaited == 1;
+    if (chunk->size > (alone ? lane_set_copies_alone(set) : lane_set_copies(set))) {
+        return NULL;
     }
     const uint32_t i = (uint32_t)__builtin_ctz(free_ones);
-    if (set->copy_sizes[i] < size) {
+    if (set->copy_sizes[i] < chunk->size) {
         free(set->copies[i]);
-        set->copy_sizes[i] = size <= COPY_HERE_MAX ? COPY_HERE_MAX : COPY_ALONE_MAX;
+        set->copy_sizes[i] = chunk->size <= COPY_HERE_MAX ? COPY_HERE_MAX : COPY_ALONE_MAX;
         set->copies[i] = malloc(set->copy_sizes[i]);
         set->copy_sizes[i] = set->copies[i] != NULL ? set->copy_sizes[i] : 0;
     }
     if (set->copies[i] == NULL) {
-        return false;
+        return NULL;
     }
     set->copies_used |= 1u << i;
     set->copies_at = now;
     outgoing->large = (uint8_t)(i + 1);
-    return true;
+    set->sends_awaited--;
+    return outgoing;
 }
 
-void copies_fill(struct transport_comm *comm, uint64_t message, const uint8_t *data, size_t size,
-                 const struct outgoing *outgoing)
+void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const uint8_t *data,
+                 size_t size, struct outgoing *outgoing)
 {
-    struct lane_set *set = comm->set;
     uint8_t *copy = outgoing->large > 0 ? set->copies[outgoing->large - 1] : outgoing->copy;
 
+    if (outgoing->request != NULL) {
+        set_request_done(set, outgoing->request);
+        outgoing->request = NULL;
+    }
     if (size == 0) {
         return;
     }
     memcpy(copy, data, size);
-    (void)sender_source_moved(set->sender, comm->number, message, copy);
+    (void)sender_source_moved(set->sender, comm, message, copy);
     for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
         struct stream *stream = set->streams[__builtin_ctz(lanes)];
-        if (stream->payload_left > 0 && stream->payload_comm == comm->number &&
+        if (stream->payload_left > 0 && stream->payload_comm == comm &&
             stream->payload_message == message) {
             stream->payload = copy + (stream->payload - data);
         }

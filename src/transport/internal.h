@@ -433,11 +433,15 @@ static inline size_t lane_set_kept(const struct lane_set *set)
 }
 /* -- copies.c: what a sender keeps of messages that are done before they are placed ------------ */
 
-/* Room for a copy of so much, kept until copies_back(). False: there is none. */
-bool copies_room(struct lane_set *set, struct mono now, struct outgoing *outgoing, size_t size);
-/* Makes it, after as much is written as the network takes: the peer reads that meanwhile. */
-void copies_fill(struct transport_comm *comm, uint64_t message, const uint8_t *data, size_t size,
-                 const struct outgoing *outgoing);
+/* Room for a copy of a small one, the outgoing's own. */
+bool copies_room(struct outgoing *outgoing, size_t size);
+/* A chunk is about to be written: if it is its whole message, to this machine, and its request waits, room for a copy, kept
+ * until copies_back(). NULL: there is none, or it isn't. One that can't be written yet isn't done: nobody would poll for it. */
+struct outgoing *copies_take(struct lane_set *set, struct mono now,
+                             const struct sender_chunk *chunk);
+/* Makes it, after as much is written as the network takes: the peer reads that meanwhile. The request is done. */
+void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const uint8_t *data,
+                 size_t size, struct outgoing *outgoing);
 /* Its message is placed, or its communicator gone. */
 void copies_back(struct lane_set *set, struct outgoing *outgoing);
 /* Memory that was of no use for a second goes. */

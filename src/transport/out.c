@@ -335,7 +335,11 @@ void out_pump(struct lane_set *set, struct mono now)
         }
         yield_on_sent(set, now, (uint32_t)lane, chunk.length);
         scheduler_on_bound(&set->scheduler, now, (uint32_t)lane);
+        struct outgoing *copied = copies_take(set, now, &chunk);
         write_chunk(set, now, (uint32_t)lane, &chunk, &header);
+        if (copied != NULL) {
+            copies_fill(set, chunk.comm, chunk.message, chunk.source, chunk.size, copied);
+        }
         /* Its message shall not wait for what is there to tell. */
         if (set->scheduler.slow && paced == 0) {
             (void)sender_double(set->sender, (uint32_t)lane);

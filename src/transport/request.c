@@ -92,12 +92,9 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
-    bool copied = copies_room(set, now, outgoing, size);
+    const bool copied = size <= LANE_EAGER_SIZE_MAX && copies_room(outgoing, size);
     message.cookie = (uintptr_t)outgoing;
-    int r = sender_send(set->sender, now, comm->number, &message, &number);
-    if (r < 0) {
-        copies_back(set, outgoing);
-    }
+    const int r = sender_send(set->sender, now, comm->number, &message, &number);
     if (r == -EAGAIN) {
         lane_set_progress(set, now, false);
         return error_of(comm);
@@ -114,7 +111,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     set->sends_awaited += !copied;
     out_pump(set, now);
     if (copied) {
-        copies_fill(comm, number, data, size, outgoing);
+        copies_fill(set, comm->number, number, data, size, outgoing);
     }
     const bool reported =
         set->scheduler.one_way ? sender_slots(set->sender) >= SLOTS_MANY : (number & 7) == 7;

@@ -69,7 +69,7 @@ struct sender_done {
 /* What should go next; not yet bound to a lane. */
 struct sender_chunk {
     uint32_t comm;
-    uint64_t message;
+    uint64_t message, cookie;
     uint32_t offset, length;
     uint32_t size;   /* of the message */
     uint32_t not_on; /* bit k: not on lane k, it is there already (a hedge) */

@@ -187,6 +187,7 @@ static void describe(const struct out_comm *c, const struct out_message *m, uint
     *ret = (struct sender_chunk){
         .comm = c->number,
         .message = m->number,
+        .cookie = m->cookie,
         .offset = offset,
         .length = m->size - offset < 1u << grid ? m->size - offset : 1u << grid,
         .size = m->size,
