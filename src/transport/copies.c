@@ -24,6 +24,19 @@ bool copies_room(struct outgoing *outgoing, size_t size)
     return outgoing->copy != NULL;
 }
 
+/* Who has nothing else on its way awaits an answer: it has the time. A larger copy takes more of the caches than that is worth,
+ * unless nothing comes in meanwhile, either. */
+static size_t size_max(const struct lane_set *set)
+{
+    if (set->copies_used > 0 || set->sends_awaited > 1) {
+        return lane_set_copies(set);
+    }
+    return lane_set_copies(set) == COPY_HERE_MAX &&
+                   __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 1
+               ? COPY_IDLE_MAX
+               : lane_set_copies_alone(set);
+}
+
 struct outgoing *copies_take(struct lane_set *set, struct mono now,
                              const struct sender_chunk *chunk)
 {
@@ -33,15 +46,15 @@ struct outgoing *copies_take(struct lane_set *set, struct mono now,
     if (chunk->length < chunk->size || outgoing->request == NULL || free_ones == 0) {
         return NULL;
     }
-    /* Who has nothing else on its way awaits an answer: it has the time. */
-    const bool alone = set->copies_used == 0 && set->sends_awaited == 1;
-    if (chunk->size > (alone ? lane_set_copies_alone(set) : lane_set_copies(set))) {
+    if (chunk->size > size_max(set)) {
         return NULL;
     }
     const uint32_t i = (uint32_t)__builtin_ctz(free_ones);
     if (set->copy_sizes[i] < chunk->size) {
         free(set->copies[i]);
-        set->copy_sizes[i] = chunk->size <= COPY_HERE_MAX ? COPY_HERE_MAX : COPY_ALONE_MAX;
+        set->copy_sizes[i] = chunk->size <= COPY_HERE_MAX    ? COPY_HERE_MAX
+                             : chunk->size <= COPY_ALONE_MAX ? COPY_ALONE_MAX
+                                                             : COPY_IDLE_MAX;
         set->copies[i] = malloc(set->copy_sizes[i]);
         set->copy_sizes[i] = set->copies[i] != NULL ? set->copy_sizes[i] : 0;
     }

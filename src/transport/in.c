@@ -211,7 +211,10 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
                                                 : 0;
     if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
-        set->report_urgent = true;
+        /* A peer that waits for no report isn't waiting for this yet; and who posts is often about to send. */
+        const bool later = set->scheduler.one_way && set->peer_keeps;
+        set->report_posted = set->report_posted || later;
+        set->report_urgent = set->report_urgent || !later;
     }
     report_within(set, now, size);
 }
@@ -432,7 +435,7 @@ static bool report_due(const struct lane_set *set, struct mono now, bool came)
 {
     const int64_t by = set->report_by.ns;
 
-    return set->report_urgent ||
+    return set->report_urgent || (set->report_posted && !came && set->empty_polls > 0) ||
            (set->report_soon &&
             (!came || __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 0)) ||
            (now.ns >= by && (!came || now.ns - REPORT_NS >= by)) ||
@@ -450,7 +453,7 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
     uint32_t said = 0;
     int lane;
 
-    set->report_urgent = set->report_soon = false;
+    set->report_urgent = set->report_soon = set->report_posted = false;
     set->report_eager = set->report_chunks = set->report_copied = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
         const bool every = lane == LEDGER_EVERY_LANE;
@@ -493,8 +496,8 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
 
 void in_reports_along(struct lane_set *set, struct mono now, uint32_t lane)
 {
-    const bool any = set->report_urgent || set->report_soon || set->report_chunks > 0 ||
-                     set->report_eager >= REPORT_EAGER;
+    const bool any = set->report_urgent || set->report_soon || set->report_posted ||
+                     set->report_chunks > 0 || set->report_eager >= REPORT_EAGER;
 
     /* The one that delivered last: what comes back by it shows that it is well. */
     if (any && (lane == set->hot || set->scheduler.one_way)) {

@@ -41,6 +41,7 @@
 #define READ_BYTES_MAX (1 << 20) /* of one lane, before others have their turn */
 #define NOTSENT_BYTES  (1 << 18)
 #define COPY_ALONE_MAX (1 << 17) /* of one where its sender waits for nothing else: it is idle */
+#define COPY_IDLE_MAX  (1 << 18) /* to this machine where its process awaits nothing at all */
 #define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
 #define COPIES_MAX     (4 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
 #define COPY_CELL_SIZE                                                                             \
@@ -236,7 +237,8 @@ struct lane_set {
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool posts_left;                 /* some POST found no room */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
-    bool peer_keeps; /* as its last chunk told: none of its requests waits for a report */
+    bool report_posted; /* after a look in vain: a receive, to one that isn't waiting */
+    bool peer_keeps;    /* as its last chunk told: none of its requests waits for a report */
     uint32_t report_chunks, report_eager, report_copied, report_bytes;
     bool whole; /* messages of up to LANE_LARGE_SIZE_MAX bytes come as one chunk: lanes are fast */
     struct mono report_by;

@@ -328,10 +328,10 @@ static void exchange(struct lane_set *set, struct mono now, bool all)
 }
 
 /* A caller with many requests asks for each of them, and a lane's answer is a system call: the first one's is
- * good enough for the others. Not while only small messages are awaited. */
+ * good enough for the others. Not while only small messages are awaited, nor while a posted receive is to be told. */
 static bool just_looked(const struct lane_set *set, struct mono now)
 {
-    return set->large > 0 && mono_sub(now, set->empty_at).ns < EMPTY_NS;
+    return set->large > 0 && !set->report_posted && mono_sub(now, set->empty_at).ns < EMPTY_NS;
 }
 
 /* The watch looks at once after something came: whoever got it isn't waiting yet, and his answer takes its time. In the
@@ -423,7 +423,7 @@ void lane_set_note_unattended(struct lane_set *set)
 {
     const bool unattended = set->awaited == 0 && set->error == 0 && !set->leaving &&
                             ((set->sender != NULL && sender_waiting(set->sender)) ||
-                             set->report_soon || unwritten(set));
+                             set->report_soon || set->report_posted || unwritten(set));
 
     if (unattended != set->unattended) {
         __atomic_store_n(&set->unattended, unattended, __ATOMIC_RELAXED);

@@ -21,7 +21,7 @@
 
 #define STEPS_MAX 20000
 #define STRANGERS 1000000 /* their connections' numbers begin here */
-#define LATE      200000 /* bytes of a message whose sender waits until it is placed: none is copied */
+#define LATE      300000 /* bytes of a message whose sender waits until it is placed: none is copied */
 
 /* ---- a network that can be cut -------------------------------------------------------------- */
 

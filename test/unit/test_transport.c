@@ -453,6 +453,56 @@ static void one_large_message_alone_is_copied(void **state)
     pair_close(&pair);
 }
 
+/* One of up to 256 KiB only where the sender's process awaits nothing, no message from others either. */
+static void one_larger_message_is_copied_where_nothing_is_awaited(void **state)
+{
+    enum { SIZE = COPY_IDLE_MAX };
+    static uint8_t from[SIZE], to[SIZE], wanted[SIZE], word[8];
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    struct pair other = {.sender = pair.receiver, .receiver = pair.sender};
+    connect_comm(&other);
+    for (int round = 0; round < 2; round++) {
+        struct transport_request *send, *back, *receive, *answer = NULL;
+        bool done = false;
+        if (round > 0) {
+            assert_int_equal(transport_receive(other.in, word, 8, 0, false, NULL, &answer), 0);
+        }
+        assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+        hear_of_receives(&pair);
+        fill(from, SIZE, (uint64_t)round);
+        fill(wanted, SIZE, (uint64_t)round);
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+        assert_int_equal(done, round == 0);
+        if (done) {
+            memset(from, 0x5a, SIZE);
+        }
+        for (bool got = false; !got;) {
+            assert_int_equal(transport_test(receive, &got, NULL), 0);
+            serve(&pair);
+        }
+        assert_memory_equal(to, wanted, SIZE);
+        while (!done) {
+            assert_int_equal(transport_test(send, &done, NULL), 0);
+            serve(&pair);
+        }
+        for (done = round == 0; !done;) {
+            assert_int_equal(transport_send(other.out, word, 8, 0, NULL, &back), 0);
+            while (!done) {
+                assert_int_equal(transport_test(answer, &done, NULL), 0);
+                serve(&pair);
+            }
+            assert_int_equal(transport_test(back, &done, NULL), 0);
+        }
+    }
+    transport_close(other.out);
+    transport_close(other.in);
+    pair_close(&pair);
+}
+
 static void poll_until(struct transport_request *request)
 {
     bool done = false;
@@ -507,6 +557,51 @@ static void report_of_a_copied_message_waits_for_a_chunk(void **state)
     poll_until(send);
     poll_until(back);
     trouble_slowed = false;
+    transport_close(other.out);
+    transport_close(other.in);
+    pair_close(&pair);
+}
+
+/* Who posts may be about to send: a peer that isn't waiting hears of it with that chunk, or after a look in vain. */
+static void a_posted_receive_is_told_with_the_next_chunk(void **state)
+{
+    enum { SIZE = COPY_ALONE_MAX };
+    static uint8_t from[SIZE], to[SIZE], word[8];
+    struct transport_request *send, *back, *receive, *answer;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    struct pair other = {.sender = pair.receiver, .receiver = pair.sender};
+    connect_comm(&other);
+    exchange(&pair, SIZE, SIZE, false, 1);    /* the receiver knows that this sender doesn't wait */
+    for (int round = 0; round < 3; round++) { /* the first one is here to end with what came */
+        const uint64_t told = pair.in->posted_told;
+        assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_false(done);
+        assert_true(round == 0 || pair.in->posted_told == told);
+        if (round == 1) {
+            assert_int_equal(transport_receive(other.in, word, 8, 0, false, NULL, &answer), 0);
+            assert_int_equal(transport_send(other.out, word, 8, 0, NULL, &back), 0);
+        } else {
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+        }
+        assert_int_equal(pair.in->posted_told, told + 1);
+        if (round == 1) {
+            poll_until(answer);
+            poll_until(back);
+        }
+        (void)transport_serve(pair.sender.transport, (struct mono){0}); /* its copy is free */
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+        for (done = false; !done;) {
+            (void)transport_serve(pair.sender.transport, (struct mono){0});
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+        }
+        done = false;
+        poll_until(send);
+    }
     transport_close(other.out);
     transport_close(other.in);
     pair_close(&pair);
@@ -660,7 +755,8 @@ static void what_came_early_is_reported_at_once(void **state)
 static void housekeeping_thread_does_it_alone(void **state)
 {
     struct pair pair;
-    uint8_t from[200000], to[200000], handle[TRANSPORT_HANDLE_SIZE];
+    static uint8_t from[COPY_IDLE_MAX + 1], to[COPY_IDLE_MAX + 1]; /* isn't copied */
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
     struct transport_listener *listener;
     struct transport_request *send = NULL, *receive = NULL;
     uint64_t connecting = 0;
@@ -744,7 +840,9 @@ int main(void)
         cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_written),
         cmocka_unit_test(copies_of_messages_to_this_machine_are_counted),
         cmocka_unit_test(one_large_message_alone_is_copied),
+        cmocka_unit_test(one_larger_message_is_copied_where_nothing_is_awaited),
         cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),
+        cmocka_unit_test(a_posted_receive_is_told_with_the_next_chunk),
         cmocka_unit_test(slots_of_copied_messages_are_told),
         cmocka_unit_test(who_waits_for_a_report_gets_it_at_once),
         cmocka_unit_test(bounce_slots_are_given_back),
