@@ -1,6 +1,7 @@
-// dashboard.mjs URL TOKEN NODE_MODULES visible|matrix|week: figures of the dashboard in headless Chromium, one JSON object a line.
+// dashboard.mjs URL TOKEN NODE_MODULES visible|matrix|axe|week: figures of the dashboard in headless Chromium, one JSON object a line.
 // visible: prints {"want":"NAME"} when the page shows NAME's link up, and {"seen":NAME,"at":EPOCH_MS} when it shows it down.
-// matrix: {"first_paint_ms":…} of the mesh's heat map, and {"pan":[…]}: the longest task of the main thread in each pan.
+// matrix: {"first_paint_ms":…} of the mesh's heat map, and {"pan":[…]}: the longest task of the main thread in each pan over all NICs.
+// axe: {"violations":[…]}: what axe finds against WCAG 2.1 AA in each view, light, dark, and on a phone.
 // week: reads a number of requests; lets the page make as many, its timers a thousand times as fast, view after view, and prints
 // {"sample":{requests,heap,nodes,listeners,documents}} of Fleet, collected, after each round of them.
 import { createRequire } from "node:module";
@@ -73,20 +74,22 @@ async function matrix() {
     await page.goto(`${url}/#/fleet`);
     await page.reload(); // as whoever follows a link to the view
     await page.getByRole("heading", { name: "Fleet", exact: true }).waitFor();
-    paints.push(await page.evaluate(async (n) => {
+    paints.push(await page.evaluate(async () => {
       const begin = performance.now();
       [...document.querySelectorAll("nav a")].find((a) => a.textContent.includes("Mesh")).click();
       for (;;) {
         const canvas = document.querySelector("canvas");
-        if (canvas && canvas.getAttribute("aria-label")?.includes(`${n} NICs`)) {
+        if (canvas?.getAttribute("aria-label")?.startsWith("One-way delays between")) { // with its first pixels
           await new Promise((done) => requestAnimationFrame(() => setTimeout(done))); // that frame is on the screen
           return performance.now() - begin;
         }
         await new Promise((done) => requestAnimationFrame(done));
       }
-    }, size));
+    }));
   }
   say({ first_paint_ms: paints });
+  await page.goto(`${url}/#/mesh?level=nic`); // the map that has the most to draw
+  await page.locator(`canvas[aria-label*="${size} NICs"]`).waitFor();
   const drawn = await page.evaluate(() => {
     const canvas = document.querySelector("canvas");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -119,6 +122,25 @@ async function matrix() {
   say({ pan: pans });
 }
 
+async function axe() {
+  await lines.next();
+  const { source } = createRequire(`${modules}/`)("axe-core");
+  const found = [];
+  for (const [width, colorScheme] of [[1400, "light"], [1400, "dark"], [390, "light"]]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme });
+    for (const view of ["fleet", "clock", "mesh", "links", "hosts/load0", "jobs", "audit", "alerts", "levels", "topology", "savings", "settings"]) {
+      await page.goto(`${url}/#/${view}`);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await page.waitForFunction(() => !/Loading /.test(document.querySelector("main").textContent));
+      await page.evaluate(source);
+      const { violations } = await page.evaluate(() => globalThis.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
+      found.push(...violations.map((v) => `${view} ${width} ${colorScheme}: ${v.id}`));
+    }
+  }
+  say({ violations: found });
+}
+
 async function week() {
   const wanted = Number((await lines.next()).value);
   const cdp = await page.context().newCDPSession(page);
@@ -143,5 +165,5 @@ async function week() {
   say({ errors: broken });
 }
 
-await { visible, matrix, week }[what]();
+await { visible, matrix, axe, week }[what]();
 await browser.close();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """dashboard.py: the dashboard in Debian's Chromium: its size, a link down until an open page shows it, and the heat map of
-2,000 NICs: first paint, and the longest task of the main thread while it is panned.
+2,000 NICs: first paint, and the longest task of the main thread while it is panned. The same of 4,000 NICs, and what axe finds there.
 dashboard.py week [DAYS]: a page that stays open: as many requests as Fleet makes in that time (a week in `make soak`), beside a
 fleet that has 150 events a second; its memory and its document must not grow. What views show by the hour isn't compressed."""
 import http.client
@@ -22,7 +22,7 @@ from world import AGENT, BUILD, Missing, Rows, TOP, median, need_root, quantile,
 sys.path.insert(0, os.path.join(TOP, "test", "controller"))
 import fleet  # noqa: E402
 
-MATRIX_HOSTS = 250  # × 8 NICs
+MATRIX_HOSTS, MESH_HOSTS = 250, 500  # × 8 NICs
 
 
 class Bench(fleet.Fleet):
@@ -107,21 +107,43 @@ def visible(rows):
              command="ip link set … down, until the row of an open Links view says so", note=f"median {median(found):.0f} ms")
 
 
-def matrix(rows):
-    """the heat map of 2,000 NICs"""
+def heat_map(hosts):
+    """Its first paints, and the longest tasks while it is moved; what axe finds in all views."""
     need_chromium()
     with load.Fleet() as made:
-        made.begin(MATRIX_HOSTS)
+        made.begin(hosts)
         time.sleep(14)  # each has reported
         page = browser([], f"http://127.0.0.1:{made.api}", made.admin, "matrix")
-        tell(page, MATRIX_HOSTS * load.NICS)
+        tell(page, hosts * load.NICS)
         paints = json.loads(page.stdout.readline())["first_paint_ms"]
         pans = json.loads(page.stdout.readline())["pan"]
         ended(page)
+        page = browser([], f"http://127.0.0.1:{made.api}", made.admin, "axe")
+        tell(page, "")
+        violations = json.loads(page.stdout.readline())["violations"]
+        ended(page)
+    return paints, pans, violations
+
+
+def matrix(rows):
+    """the heat map of 2,000 NICs"""
+    paints, pans, _ = heat_map(MATRIX_HOSTS)
     rows.add("controller.matrix_first_paint_ms", median(paints), "ms", 1000, 300, runs=len(paints), spread=spread(paints),
              command="from the click on Mesh to the frame", note=f"{MATRIX_HOSTS * load.NICS} NICs, data fetched and drawn")
     rows.add("controller.matrix_pan_ms_p95", quantile(pans, 0.95), "ms", 50, 16, runs=len(pans), spread=spread(pans),
              command="the longest task of the main thread in each of 24 drags", note="software rendering, no GPU")
+
+
+def mesh4000(rows):
+    """the page of 4,000 NICs"""
+    paints, pans, violations = heat_map(MESH_HOSTS)
+    rows.add("page.mesh4000.s", median(paints) / 1e3, "s", 0.5, 0.2, runs=len(paints), spread=spread(paints) / 1e3,
+             command="dashboard.py mesh4000: from the click on Mesh to the frame", note=f"{MESH_HOSTS * load.NICS} NICs, data fetched and drawn")
+    rows.add("page.mesh4000.frame_ms", quantile(pans, 0.95), "ms", 16, 8, runs=len(pans), spread=spread(pans),
+             command="dashboard.py mesh4000: the longest task of the main thread in each of 24 drags over all NICs, p95",
+             note="software rendering, no GPU")
+    rows.add("page.axe", len(violations), "", 0, runs=36, command="dashboard.py mesh4000: 12 views, light, dark and on a phone",
+             note="; ".join(violations[:5]) or None)
 
 
 WEEK_HOSTS = 60
@@ -179,7 +201,8 @@ def main():
     measures = {"size": ([("controller.dashboard_kb", "kB", 120, 60)], size),
                 "visible": ([("controller.visible_ms_p99", "ms", 2000, 300)], visible),
                 "matrix": ([("controller.matrix_first_paint_ms", "ms", 1000, 300), ("controller.matrix_pan_ms_p95", "ms", 50, 16)],
-                           matrix)}
+                           matrix),
+                "mesh4000": ([("page.mesh4000.s", "s", 0.5, 0.2), ("page.mesh4000.frame_ms", "ms", 16, 8), ("page.axe", "", 0, None)], mesh4000)}
     for name in sys.argv[1:] or measures:
         rows.measure(*measures[name])
     return rows.finish()

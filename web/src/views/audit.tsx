@@ -232,7 +232,7 @@ function Results({ id }: { id: string }) {
 function Since({ run }: { run: AuditRun }) {
   const baselines = useResource<Page<AuditBaseline>>("audit/baselines", 30_000);
   const accepted = baselines.data?.items[0];
-  const diff = useResource<AuditDiff>(accepted === undefined || accepted.run === run.run ? null : `audit/runs/${run.run}/diff?with=baseline`, 60_000);
+  const diff = useResource<AuditDiff>(accepted === undefined || accepted.run === run.run ? null : `audit/runs/${run.run}/diff?with=baseline`, NEVER);
   const [name, setName] = useState("");
   const [said, setSaid] = useState("");
   const accept = async () => {
@@ -261,9 +261,22 @@ function Since({ run }: { run: AuditRun }) {
   );
 }
 
+/** Statuses of one host that became the same are one line: a host that nobody looked at is no hundred changes. */
+export function together(results: AuditDiff["results"]): { host: string; what: string; was: string; is: string }[] {
+  const found = new Map<string, { host: string; checks: string[]; was: Set<string>; is: string }>();
+  for (const r of results) {
+    const key = r.is === "unknown" ? `${r.host} unknown` : `${r.host} ${r.check}`;
+    const f = found.get(key) ?? { host: r.host, checks: [], was: new Set<string>(), is: r.is };
+    f.checks.push(r.check);
+    f.was.add(r.was);
+    found.set(key, f);
+  }
+  return [...found.values()].map(({ host, checks, was, is }) => ({ host, what: checks.length > 3 ? `${checks.length} checks: ${checks[0]}, ${checks[1]}, …` : checks.join(", "), was: [...was].join(", "), is }));
+}
+
 function Changed({ d }: { d: AuditDiff }) {
   const rows = [...d.facts.map((f) => ({ host: f.host, what: `${f.fact} ${f.subject}`.trim(), was: f.was ?? "not there", is: f.is ?? "not there", kind: "fact" })),
-    ...d.results.map((r) => ({ host: r.host, what: r.check, was: r.was, is: r.is, kind: "check" }))];
+    ...together(d.results).map((r) => ({ ...r, kind: "" }))];
   return rows.length === 0 ? <Empty>Nothing: {d.hosts} hosts are in both.</Empty> : (
     <>
       {d.cut && <p class="banner" role="status">There are more changes than are told.</p>}

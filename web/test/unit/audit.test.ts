@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Audit, matrixCost } from "../../src/views/audit.tsx";
+import { Audit, matrixCost, together } from "../../src/views/audit.tsx";
 import { open } from "./page.ts";
 
 const counts = (fail: number, unknown: number, pass: number) => ({ fail, unknown, warn: 0, pass, skip: 0 });
@@ -46,7 +46,13 @@ test("what changed since an accepted audit is told; one is accepted in the page"
   page.button("Accept this audit").fire("click");
   await page.until("was accepted by ada: as delivered");
   await page.until("Changes of 8 hosts that are in both");
-  assert.deepEqual(page.table("Changes of 8 hosts that are in both"), [["h3", "pci.width 0000:fc:00.0 fact", "16", "8"], ["h3", "cfg.pcie.width check", "pass", "fail"]]);
+  assert.deepEqual(page.table("Changes of 8 hosts that are in both"), [["h3", "pci.width 0000:fc:00.0 fact", "16", "8"], ["h3", "cfg.pcie.width ", "pass", "fail"]]);
+});
+
+test("a host that nobody looked at this time is one line among the changes", () => {
+  const gone = ["a", "b", "c", "d", "e"].map((check) => ({ host: "h7", check, was: check === "e" ? "skip" : "pass", is: "unknown" }));
+  assert.deepEqual(together([...gone, { host: "h3", check: "w", was: "pass", is: "fail" }, { host: "h3", check: "x", was: "pass", is: "fail" }]).map((r) => [r.host, r.what, r.was, r.is]),
+    [["h7", "5 checks: a, b, …", "pass, skip", "unknown"], ["h3", "w", "pass", "fail"], ["h3", "x", "pass", "fail"]]);
 });
 
 test("what an audit costs is said before it is started", async (t) => {
