@@ -76,19 +76,48 @@ export function runs(places: readonly Place[], of: (p: Place) => string): Run[] 
   return found;
 }
 
+/** The runs that a window shows: first and last + 1. A frame has no time for thousands that it doesn't show. */
+function within(all: readonly Run[], from: number, to: number): [number, number] {
+  const behind = (is: (r: Run) => boolean) => {
+    let [low, high] = [0, all.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      [low, high] = is(all[middle]!) ? [low, middle] : [middle + 1, high];
+    }
+    return low;
+  };
+  return [behind((r) => r.end > from), behind((r) => r.begin >= to)];
+}
+
+export interface Heading { at: number; to: number; text: string }
+
 /** Of headings, those that have room: each run's place on an axis of `length` pixels under a window, at least `room` pixels long. */
-export function headings(all: readonly Run[], from: number, span: number, length: number, room: number): { at: number; to: number; text: string }[] {
+export function headings(all: readonly Run[], from: number, span: number, length: number, room: number): Heading[] {
   const place = (i: number) => Math.min(Math.max(((i - from) * length) / span, 0), length);
-  return all.map((r) => ({ at: place(r.begin), to: place(r.end), text: r.text })).filter((h) => h.to - h.at >= room && h.text !== "");
+  const found: Heading[] = [];
+  const [first, last] = within(all, from, from + span);
+  for (let i = first; i < last; i++) {
+    const [at, to] = [place(all[i]!.begin), place(all[i]!.end)];
+    if (to - at >= room && all[i]!.text !== "") {
+      found.push({ at, to, text: all[i]!.text });
+    }
+  }
+  return found;
 }
 
 /** Of names none of which has room, as many as have: each n-th. */
-export function thinned(all: readonly Run[], from: number, span: number, length: number, room: number): { at: number; to: number; text: string }[] {
+export function thinned(all: readonly Run[], from: number, span: number, length: number, room: number): Heading[] {
   const unit = (length * Math.max(1, all.at(-1)?.end ?? 1)) / span / Math.max(1, all.length);
   const every = Math.max(1, Math.ceil(room / unit));
-  const middle = (r: Run) => (((r.begin + r.end) / 2 - from) * length) / span;
-  return all.filter((_, i) => i % every === 0).map((r) => ({ at: middle(r) - room / 2, to: middle(r) + room / 2, text: r.text }))
-    .filter((h) => h.at + h.to >= 0 && h.at + h.to <= 2 * length && h.text !== "");
+  const found: Heading[] = [];
+  const [first, last] = within(all, from, from + span);
+  for (let i = Math.ceil(first / every) * every; i < last; i += every) {
+    const middle = (((all[i]!.begin + all[i]!.end) / 2 - from) * length) / span;
+    if (middle >= 0 && middle <= length && all[i]!.text !== "") {
+      found.push({ at: middle - room / 2, to: middle + room / 2, text: all[i]!.text });
+    }
+  }
+  return found;
 }
 
 // ---- tiles: at depth d a pixel is 2^d by 2^d cells, and shows the worst of them ----
