@@ -497,6 +497,35 @@ static void a_restored_incident_is_as_it_was(void **state)
     assert_int_equal(told.sequence, 4);
 }
 
+/* The controller can't know for how long it was down: a route's steps begin anew. */
+static void a_restored_incident_escalates_from_the_restart_on(void **state)
+{
+    const struct alert_restore r = {.id = 41,
+                                    .severity = ALERT_PAGE,
+                                    .sequence = 3,
+                                    .pages = 1,
+                                    .cause = "host0/ib3",
+                                    .since = {500},
+                                    .told = true,
+                                    .text = "as it was"};
+
+    kit_finding_rules();
+    rules[0].severity = ALERT_PAGE;
+    config.routes[0].step_count = 1;
+    config.routes[0].steps[0].after = span_s(100);
+    config.routes[0].steps[0].receivers = 2;
+    kit_start();
+    kit_pass(1000 * NS_PER_S);
+    assert_int_equal(alerts_restore(engine, now, &r), 0);
+    const struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(98 * NS_PER_S);
+    assert_int_equal(told.notifications, 0);
+    kit_pass(2 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_ESCALATED], 1);
+    assert_int_equal(told.receivers, 2);
+}
+
 static void the_dead_mans_switch_counts(void **state)
 {
     struct alert_action action;
@@ -545,6 +574,7 @@ int main(void)
         T(unsound_silences_are_refused_and_old_ones_make_room),
         T(silences_begin_end_and_come_back_on_time),
         T(a_restored_incident_is_as_it_was),
+        T(a_restored_incident_escalates_from_the_restart_on),
         T(the_dead_mans_switch_counts),
         T(words_of_events_and_states),
     };
