@@ -34,8 +34,8 @@
 #define COMM_REQUESTS_MAX       32          /* of NCCL's, in flight, per comm and direction */
 #define COMM_GROUP_MAX          8           /* buffers of one receive */
 #define SET_COMMS_MAX           1024        /* comms of one set at a time */
-#define PROCESS_LANES_MAX       16384 /* sockets or queue pairs, unless FOLIOT_LANES says else */
-#define PROCESS_QUEUE_PAIRS_MAX 1024  /* of these; each has registered memory */
+#define PROCESS_LANES_MAX       8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
+#define PROCESS_QUEUE_PAIRS_MAX 1024 /* of these; each has registered memory */
 
 /* What an agent keeps of jobs on its host (service/agent/jobs.h). */
 #define JOB_PROCESS_MAX         256
