@@ -1,7 +1,8 @@
 /* ceiling.c: how many connections a process may have: 4,096 ranks that all talk to each other must fit.
  *
  * A set has all its lanes and standbys while less than three eighths of the ceiling are used, two lanes up to half, then
- * one: so the first lanes of 4,096 peers, all at once, fit above what is there by then. One lane carries both directions. Without standbys it
+ * one: so the first lanes of 4,096 peers, all at once, fit above what is there by then. A lane carries both directions.
+ * Without standbys it
  * opens them when it has no lane left. The sender begins with no more than that; the receiver turns further ones away, each
  * once: a sender with another lane lets it go, one that insists knows something we don't. Beyond the ceiling sets give
  * lanes up, standbys first, down to one each: a sender by itself, a receiver by asking (a lane that it says is draining).
