@@ -87,10 +87,15 @@ static void give_credit(struct lane_set *set, struct stream *stream)
 
 /* -- what completed --------------------------------------------------------------------------- */
 
+/* What took so long that the NIC may have sent it twice tells nothing of the path's delay (Karn). Else a path that loses would be
+ * taken for a long one, and had more time before it is given up. */
 static void measure(struct lane_pair *qp, int64_t rtt)
 {
     const int64_t error = rtt - qp->rtt_ns;
 
+    if (rtt >= QP_TIMEOUT_NS) {
+        return;
+    }
     if (qp->rtt_ns == 0) {
         qp->rtt_ns = rtt;
         qp->rtt_var_ns = rtt / 2;

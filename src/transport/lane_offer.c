@@ -26,9 +26,8 @@
 #define MANY_LANES                                                                                 \
     64 /* of the process: from there on, and from four times as many on, fewer cells each */
 
-/* Long before the queue pair gives up by itself the watch has judged; a pause of less than 0.4 s is ridden out. */
 static const struct io_qp_timeouts timeouts = {
-    .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
+    .timeout = QP_TIMEOUT, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
 
 static uint32_t cell_count(const struct transport *t)
 {

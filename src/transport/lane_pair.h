@@ -5,6 +5,11 @@
 #include "transport/stream.h"
 #include "wire/lane_qp.h"
 
+/* 67 ms, and a queue pair gives up after seven of them. Long before, the watch has judged; a pause of less than 0.4 s is ridden
+ * out. */
+#define QP_TIMEOUT    14
+#define QP_TIMEOUT_NS (4096LL << QP_TIMEOUT)
+
 enum pair_step {
     PAIR_OPENING,    /* the driver makes it */
     PAIR_OFFERED,    /* who connected the lane: the peer is asked */

@@ -18,6 +18,7 @@
 #define TRIAL_PINGS    16
 #define REGAIN_ACKS    8
 #define SILENT_TOO_NS  (10 * NS_PER_MS)
+#define STALLS_NS      (5 * NS_PER_S)
 #define MISTAKE_NS     (500 * NS_PER_MS)
 #define CAUTION_MAX    2
 #define SAME_PATH      2 /* tries */
@@ -133,9 +134,18 @@ static struct lane_guards guards(const struct watch *w, struct mono now, const s
 
 void watch_quiet(struct watch *w, struct wlane *x)
 {
-    x->silent_ns = 0;
+    x->silent_ns = x->alone_ns = 0;
     x->others_at = w->progress;
     x->progress_at = x->progress;
+}
+
+/* It brought something back by itself. */
+void watch_came_back(struct watch *w, struct wlane *x)
+{
+    if (x->alone_ns > 0) {
+        least_add(&x->stalls, w->looked, span_ns(STALLS_NS), -x->alone_ns);
+    }
+    watch_quiet(w, x);
 }
 
 static void nic_failed(struct wnic *nic, struct mono now)
@@ -174,6 +184,8 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
 static void new_connection(struct wlane *x)
 {
     x->sampled = x->kernel = x->settled = false;
+    x->alone_ns = 0;
+    x->stalls = (struct least){.values = {LEAST_NONE, LEAST_NONE}};
     x->loss = -1;
     x->segments = x->resent = x->seen_segments = x->seen_resent = 0;
 }
@@ -231,7 +243,10 @@ static void entered(struct watch *w, struct mono now, uint32_t lane, enum lane_s
     struct wlane *x = &w->lanes[lane];
 
     w->tell = true;
-    watch_quiet(w, x);
+    /* Of a fenced set the limit of a doubted lane counts from the beginning of its silence. */
+    if (!w->fenced || x->state != LANE_SUSPECT) {
+        watch_quiet(w, x);
+    }
     x->acked = 0;
     x->proven = x->doubled = false;
     switch (x->state) {
@@ -358,6 +373,7 @@ int watch_lane_add(struct watch *w, struct mono now, uint32_t lane,
                         .epoch = epoch,
                         .since = now,
                         .loss = -1,
+                        .stalls = {.values = {LEAST_NONE, LEAST_NONE}},
                         .asked_at = now,
                         .ping_at = now};
     if (!w->config.accepts) {
@@ -427,7 +443,7 @@ static void progress(struct watch *w, struct mono now, uint32_t lane)
 {
     w->progress++;
     w->lanes[lane].progress++;
-    watch_quiet(w, &w->lanes[lane]);
+    watch_came_back(w, &w->lanes[lane]);
     alive(w, now);
 }
 

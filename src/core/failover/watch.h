@@ -23,8 +23,10 @@
  * Nor is one whose peer has all that was written: until something is written again it is asked each 100 ms, and not at all
  * if nothing is owed.
  * Fenced sets (watch_fenced). What a doubted lane has may go nowhere else before it is silent at the peer, so doubt helps nobody:
- * it is given up after 2 D, if any other lane brought something back meanwhile. But not before what was lost alone has been sent
- * again and answered: a TCP connection waits 200 ms and more with it, where a queue pair waits 67.
+ * it is given up after 2 D in which others were heard; doubts don't double D here. Later where one of the others was silent alone
+ * for more than D in the last 5 to 10 s, and came back by itself (that, and D): so much this machine makes of a good path. And
+ * not before what was lost alone has been sent again and answered: a TCP connection waits 200 ms and more with it, where a queue
+ * pair waits 67.
  * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
  * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
  * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.

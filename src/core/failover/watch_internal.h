@@ -2,6 +2,7 @@
 #pragma once
 #include "core/failover/damping.h"
 #include "core/failover/watch.h"
+#include "stats/least.h"
 
 #define ACTIONS 256
 
@@ -21,6 +22,10 @@ struct wlane {
     bool told;            /* a report was written that the peer's kernel may not have */
     bool settled;         /* the peer's kernel has all that was written: nothing can be missed */
     int64_t silent_ns;    /* observed time without progress, while it owes some */
+    int64_t alone_ns;     /* of that, while others were heard */
+    struct least stalls;  /* how long it was alone and came back by itself, of late; negative */
+    int64_t hushed_ns;    /* observed time since the others brought something back */
+    uint64_t others;      /* and how often they had */
     uint64_t others_at;   /* the set's progress count when the silence began */
     uint64_t progress;    /* of this lane */
     uint64_t progress_at; /* its own count when the silence began */
@@ -86,6 +91,7 @@ struct span watch_timeout(const struct watch *w, const struct wlane *x);
 void watch_ping(struct watch *w, struct mono now, uint32_t lane);
 /* The lane fell silent just now, or anew. */
 void watch_quiet(struct watch *w, struct wlane *x);
+void watch_came_back(struct watch *w, struct wlane *x);
 /* Time to judge: the kernel has no news of it, or isn't asked. */
 void watch_judge(struct watch *w, struct mono now, uint32_t lane);
 /* Chunks unacknowledged. */

@@ -76,16 +76,24 @@ static int64_t doubt_by_chunks(const struct watch *w, const struct wlane *x)
                                                         : watch_timeout(w, x).ns;
 }
 
+/* D, not doubled. */
+static int64_t doubt_plain(const struct watch *w, const struct wlane *x)
+{
+    const int64_t d = 2 * x->rtt_ns + 4 * x->rtt_ns_var, most = w->config.timeout_max.ns;
+
+    return d < DOUBT_MIN_NS ? DOUBT_MIN_NS : d < most ? d : most;
+}
+
 /* D: how long it may be silent. */
 static int64_t doubt_after(const struct watch *w, const struct wlane *x)
 {
-    int64_t d = 2 * x->rtt_ns + 4 * x->rtt_ns_var;
+    const int64_t most = w->config.timeout_max.ns;
 
     if (!x->kernel) {
         return doubt_by_chunks(w, x);
     }
-    d = (d > DOUBT_MIN_NS ? d : DOUBT_MIN_NS) << w->caution;
-    return x->state != LANE_TRIAL && d < w->config.timeout_max.ns ? d : w->config.timeout_max.ns;
+    const int64_t d = doubt_plain(w, x) << w->caution;
+    return x->state != LANE_TRIAL && d < most ? d : most;
 }
 
 static void double_once(struct watch *w, uint32_t lane)
@@ -131,13 +139,35 @@ static void force(struct watch *w, struct mono now, uint32_t lane, int64_t limit
     }
 }
 
-/* Silent for so long beside others, a lane of a fenced set is given up. */
-static int64_t fenced_limit(const struct wlane *x, int64_t after)
+/* The longest that one of the others fell silent alone, of late, and came back by itself: what this machine makes of a good
+ * path. Not the lane's own, for they may be what is wrong with it. */
+static int64_t stall_of_others(const struct watch *w, const struct wlane *x)
 {
-    const int64_t soon = LIMIT_RC * after, lone = x->resend_ns > 0 ? x->resend_ns + after : 0;
-    const int64_t limit = soon > lone ? soon : lone;
+    int64_t least = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        const struct wlane *y = &w->lanes[i];
+        if (y != x && y->used && lane_connected(y->state)) {
+            least = least_get(&y->stalls) < least ? least_get(&y->stalls) : least;
+        }
+    }
+    return -least;
+}
+
+/* Silent for so long beside others that are heard, a lane of a fenced set is given up. */
+static int64_t fenced_limit(const struct watch *w, const struct wlane *x)
+{
+    const int64_t d = x->kernel ? doubt_plain(w, x) : doubt_by_chunks(w, x);
+    const int64_t noise = stall_of_others(w, x) > d ? stall_of_others(w, x) : d;
+    const int64_t limit = d + (x->resend_ns > noise ? x->resend_ns : noise);
 
     return limit < LIMIT_NS ? limit : LIMIT_NS;
+}
+
+static bool beyond_limit(const struct watch *w, const struct wlane *x, int64_t after)
+{
+    return x->silent_ns >= (w->config.queue_pairs ? LIMIT_RC * after : LIMIT_NS) ||
+           (w->fenced && x->alone_ns >= fenced_limit(w, x));
 }
 
 void watch_judge(struct watch *w, struct mono now, uint32_t lane)
@@ -145,7 +175,6 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
     struct wlane *x = &w->lanes[lane];
     const int64_t after = doubt_after(w, x);
     const int64_t late = w->config.queue_pairs ? LIMIT_RC * after : LIMIT_NS;
-    const int64_t limit = w->fenced ? fenced_limit(x, after) : late;
 
     if (!watch_waiting(x) || x->silent_ns < after / 2) {
         return;
@@ -157,7 +186,7 @@ void watch_judge(struct watch *w, struct mono now, uint32_t lane)
             doubt(w, now, lane);
         }
         force(w, now, lane, late);
-    } else if (x->silent_ns >= limit) {
+    } else if (beyond_limit(w, x, after)) {
         watch_event(w, now, lane, LANE_EVENT_LIMIT, LANE_REASON_TIMEOUT);
     } else if (x->silent_ns >= after && x->state != LANE_SUSPECT) {
         doubt(w, now, lane);
@@ -180,6 +209,16 @@ static int64_t seen(const struct watch *w, const struct wlane *x, int64_t gap)
     const int64_t most = x->kernel ? SEEN_MAX_NS : t / 16 > LOOK_MIN_NS ? t / 16 : LOOK_MIN_NS;
 
     return gap < most ? gap : most;
+}
+
+/* They brought something back just now, or as long ago as an answer takes: where all stand still, the machine does. */
+static bool others_heard(const struct watch *w, struct wlane *x, int64_t gap)
+{
+    const uint64_t others = w->progress - x->progress;
+
+    x->hushed_ns = others != x->others ? 0 : x->hushed_ns + gap;
+    x->others = others;
+    return x->hushed_ns <= SEEN_MAX_NS + x->rtt_ns;
 }
 
 /* How long a connection may take. Once the peer's kernel has answered, what is missing is its process. */
@@ -224,6 +263,7 @@ static void look_at(struct watch *w, struct mono now, uint32_t lane, int64_t gap
     }
     if (watch_waiting(x) && !x->settled) {
         x->silent_ns += seen(w, x, gap);
+        x->alone_ns += others_heard(w, x, gap) ? seen(w, x, gap) : 0;
         if (w->config.queue_pairs) {
             watch_judge(w, now, lane);
         }

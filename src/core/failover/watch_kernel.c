@@ -73,7 +73,7 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
     if (kernel->acked) { /* the path lives */
         w->progress++;
         x->progress++;
-        watch_quiet(w, x);
+        watch_came_back(w, x);
         if (x->state == LANE_SUSPECT && kernel->whole) {
             x->proven = true;
             watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);

@@ -419,6 +419,46 @@ static void test_lost_segment_of_a_fenced_set(void **state)
     end(w);
 }
 
+/* Lane 2 stalls so long from time to time, alone or with all others, and comes back. How long lane 1 may be silent then. */
+static int64_t given_up_after(int stall_ms, bool together)
+{
+    struct world *w = start(true);
+
+    watch_fenced(w->watch);
+    for (int i = 0; i < 4; i++) {
+        w->paths[2].dead = true;
+        w->paths[0].dead = w->paths[1].dead = w->paths[3].dead = together;
+        run(w, stall_ms * NS_PER_MS);
+        for (int k = 0; k < LANES; k++) {
+            w->paths[k].dead = false;
+        }
+        run(w, 800 * NS_PER_MS);
+    }
+    assert_int_equal(closes(w), 0);
+    const int64_t from = w->now;
+    w->paths[1].dead = true;
+    while (closes(w) == 0 && w->now - from < NS_PER_S) {
+        run(w, NS_PER_MS);
+    }
+    assert_int_equal(w->closes[1], 1);
+    const int64_t after = w->now - from;
+    end(w);
+    return after / NS_PER_MS;
+}
+
+/* What the others stall for, and come back from, is this machine's noise: a lane may be silent for so much longer. Where all
+ * stall together nobody is judged, and nobody has more time for it. */
+static void test_noise_of_a_fenced_set(void **state)
+{
+    const int64_t still = given_up_after(0, false), noisy = given_up_after(70, false),
+                  halts = given_up_after(200, true);
+
+    (void)state;
+    assert_true(still >= 80 && still <= 110);
+    assert_true(noisy >= still + 15 && noisy <= still + 60);
+    assert_true(halts >= still && halts <= still + 15);
+}
+
 static void test_black_hole_of_a_nic(void **state)
 {
     struct world *w = start(true);
@@ -742,6 +782,7 @@ int main(void)
         cmocka_unit_test(test_black_hole),
         cmocka_unit_test(test_black_hole_of_a_fenced_set),
         cmocka_unit_test(test_lost_segment_of_a_fenced_set),
+        cmocka_unit_test(test_noise_of_a_fenced_set),
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
