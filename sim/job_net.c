@@ -103,6 +103,18 @@ static struct job_link *link_of(struct job_net *net, const struct job_train *tra
                              : job_net_trunk(net, to->leaf, train->spine, true);
 }
 
+static bool in_sieve(const struct job_sieve *sieve, const struct job_way *way)
+{
+    for (uint32_t i = 0; i < sieve->count; i++) {
+        const struct job_way *x = &sieve->ways[i];
+        if (x->from == way->from && x->to == way->to && x->from_port == way->from_port &&
+            x->to_port == way->to_port) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint32_t packets_of(const struct job_train *train)
 {
     return 1 + train->bytes / SEGMENT;
@@ -123,11 +135,13 @@ int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *trai
         net->packets++;
         train->spine = job_net_spine(net, &train->way);
     }
+    const bool sieved = train->links == 0 && in_sieve(&net->sieve, &train->way);
     struct job_link *link = link_of(net, train);
     const int64_t takes = time_on(link, train);
     const int64_t begin = now > link->busy_until ? now : link->busy_until;
     if (link->cut > 0 || begin - now > net->config.queue_ns * (link->slow ? link->slow : 1) ||
-        by_chance(net, link->loss_ppm, packets)) {
+        by_chance(net, link->loss_ppm, packets) ||
+        (sieved && by_chance(net, net->sieve.lost_ppm, 1))) {
         net->lost++;
         return -1;
     }
@@ -136,8 +150,9 @@ int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *trai
         net->damaged++;
     }
     link->busy_until = begin + takes;
-    const int64_t first = begin + takes / packets + link->delay_ns + link->extra_ns;
-    train->last = begin + takes + link->delay_ns + link->extra_ns;
+    const int64_t delay = link->delay_ns + link->extra_ns + (sieved ? net->sieve.held_ns : 0);
+    const int64_t first = begin + takes / packets + delay;
+    train->last = begin + takes + delay;
     train->there = link == &net->nics[train->way.to].in;
     train->links++;
     if (train->there) {

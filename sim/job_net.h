@@ -43,18 +43,27 @@ struct job_net_config {
     int64_t queue_ns;                      /* most that waits before a link; 0: 10 ms */
 };
 
-struct job_net {
-    struct job_net_config config;
-    struct prng prng;
-    struct job_nic *nics;            /* [host * nics + k] */
-    struct job_link *trunks;         /* [(leaf * spines + spine) * 2]: up, then down */
-    uint64_t withdrawn;              /* spines that routing knows not to use */
-    uint64_t packets, lost, damaged; /* so far */
-};
-
 struct job_way {
     uint32_t from, to; /* NICs */
     uint16_t from_port, to_port;
+};
+
+/* A fault of one flow, wherever it goes: its packets are lost or held. */
+struct job_sieve {
+    uint32_t count; /* of the ways that it is for; 0: none */
+    struct job_way ways[2];
+    uint32_t lost_ppm; /* of what is sent at once */
+    int64_t held_ns;
+};
+
+struct job_net {
+    struct job_net_config config;
+    struct prng prng;
+    struct job_nic *nics;    /* [host * nics + k] */
+    struct job_link *trunks; /* [(leaf * spines + spine) * 2]: up, then down */
+    struct job_sieve sieve;
+    uint64_t withdrawn;              /* spines that routing knows not to use */
+    uint64_t packets, lost, damaged; /* so far */
 };
 
 int job_net_init(struct job_net *net, const struct job_net_config *config, uint64_t seed);

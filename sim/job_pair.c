@@ -17,7 +17,6 @@
 #include "sim/job_pair.h"
 
 #define WAKE_NS (5 * NS_PER_US)
-#define PORT    4791
 #define RNR_NS  (640 * NS_PER_US)
 #define LATE_NS (3 * NS_PER_MS) /* that something executed goes on after an error */
 
@@ -203,7 +202,7 @@ static void transmit(struct job_world *w, uint32_t index, struct pair_packet pac
     packet.pair = x->peer;
     packet.generation = x->peer_generation;
     packet.train = (struct job_train){
-        .way = {.from = x->nic, .to = peer->nic, .from_port = x->port, .to_port = PORT},
+        .way = {.from = x->nic, .to = peer->nic, .from_port = x->port, .to_port = PAIR_PORT},
         .bytes = packet.size};
     w->pair_packets[at] = packet;
     forward(w, at);

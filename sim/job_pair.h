@@ -4,6 +4,7 @@
 
 #define PAIR_PSN_MASK   0xffffffu
 #define PAIR_WINDOW_MAX 64
+#define PAIR_PORT       4791
 
 enum pair_state { PAIR_OPENING, PAIR_INIT, PAIR_CONNECTING, PAIR_RTS, PAIR_ERROR };
 struct memory {

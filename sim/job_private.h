@@ -5,7 +5,8 @@
  *   job_net.c     links and paths                            job_rank.c   the application and its checker
  *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
  *   job_content.c what messages hold                         job_socket.c what a process calls on its connections
- *   job_slow.c    what a NIC that carries little does        job_rdma.c   queue pairs, as a NIC keeps them */
+ *   job_slow.c    what a NIC that carries little does        job_rdma.c   queue pairs, as a NIC keeps them
+ *   job_gap.c     how long nothing comes, in faults of a lane */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -25,6 +26,7 @@ enum event_kind {
     EVENT_STEP,
     EVENT_PAIR,        /* queue pair */
     EVENT_PAIR_PACKET, /* packet of one */
+    EVENT_STALL,
 };
 
 /* -- job_tcp.c: connections */
@@ -176,6 +178,7 @@ struct job_world {
     uint32_t pair_packet_count, pair_packet_capacity, pair_packet_free_count;
     uint32_t *pair_packet_free;
     struct brown brown;
+    int64_t received_at, gap_ns; /* job_gap.c: last; the longest without any since a window began */
     struct fault_slot *slots;
     uint32_t slot_count;
     uint32_t safe_nic, safe_spine; /* no fault touches these now */
@@ -297,6 +300,12 @@ void brown_end(struct job_world *w);
 
 /* -- job_slow.c: from the beginning to the end of the run */
 void slow_run(struct job_world *w);
+
+/* -- job_gap.c: from the beginning to the end of the run */
+void gap_run(struct job_world *w);
+void gap_received(struct job_world *w);
+void gap_stall(struct job_world *w);
+void gap_stall_next(struct job_world *w);
 
 /* -- job_rank.c */
 MUST_CHECK int rank_start(struct job_world *w);

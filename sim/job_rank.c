@@ -420,6 +420,7 @@ static void check_received(struct job_world *w, struct flow *f, struct slot *slo
                     f->index, f->generation, slot->message);
     }
     w->result->messages++;
+    gap_received(w);
     w->result->bytes += slot->size;
     w->result->low_bytes += !w->over && pattern_low(w, f->from) ? slot->size : 0;
     w->result->worst_ns = took > w->result->worst_ns ? took : w->result->worst_ns;

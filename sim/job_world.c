@@ -343,6 +343,7 @@ static int begin(struct job_world *w)
     }
     r = r == 0 ? rank_start(w) : r;
     r = r == 0 ? fault_begin(w) : r;
+    gap_stall_next(w);
     for (uint32_t i = 0; i < w->config.hosts; i++) {
         world_wake(w, &w->processes[i], w->now + (int64_t)prng_below(&w->prng, NS_PER_MS));
     }
@@ -390,6 +391,9 @@ static void happen(struct job_world *w, const struct agenda_item *item)
         break;
     case EVENT_LAST:
         fault_last(w);
+        break;
+    case EVENT_STALL:
+        gap_stall(w);
         break;
     case EVENT_STEP:
         next_step(w);
@@ -521,9 +525,13 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     if (config->slow_nic > 0) {
         slow_run(w);
     }
-    run_until(w, START_NS + config->run_ns, NULL);
+    if (config->gap_faults > 0) {
+        gap_run(w);
+        w->config.run_ns = w->now - START_NS;
+    }
+    run_until(w, START_NS + w->config.run_ns, NULL);
     w->over = true;
-    w->now = START_NS + config->run_ns;
+    w->now = START_NS + w->config.run_ns;
     read_delays(w);
     fault_heal_all(w);
     for (uint32_t i = 0; i < config->hosts; i++) {

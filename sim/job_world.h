@@ -49,6 +49,24 @@ enum job_pattern {
     JOB_HALVES, /* the first half to the second, one way */
 };
 
+/* What one lane of two meets (job_gap.c). */
+enum job_gap_kind {
+    JOB_GAP_HELD, /* its packets, for 300 ms */
+    JOB_GAP_HOLE,
+    JOB_GAP_ACKS, /* the way back is the hole */
+    JOB_GAP_BOTH,
+    JOB_GAP_LOSS, /* 30 % */
+    JOB_GAP_KINDS,
+};
+#define JOB_GAPS_MAX 32
+struct job_gap {
+    enum job_gap_kind kind;
+    int64_t lasts_ns;
+    int64_t fault_ns,
+        quiet_ns; /* the longest without a message, in 2 s with the fault and in as long before */
+    bool left, failed_over; /* a lane was given up: before, and with the fault */
+};
+
 struct job_world_config {
     uint64_t seed;
     uint32_t hosts, nics, leaves, spines;
@@ -111,6 +129,11 @@ struct job_world_config {
      * 0: never */
     uint32_t slow_nic;
     int64_t slow_ns, slow_until_ns;
+    /* JOB_HALVES of two hosts, two lanes: so many faults of one of them, 2 s each and 2 s before; run_ns doesn't count */
+    uint32_t gap_faults;
+    /* A process isn't run, one about each so long, for about so long; or all of them. 0: never */
+    int64_t stall_gap_ns, stall_ns;
+    bool stall_together;
     int64_t warm_ns; /* of that, delays and bytes are counted from here on */
     /* the kernel */
     uint32_t buffer_log2; /* of a connection's buffers, together; 0: 20 */
@@ -164,6 +187,8 @@ struct job_world_result {
     /* slow_nic: of the bound of all links, in the second half of the time before; of what is left, from a second after it began;
      * of all links again, from a second after it ended */
     double slow_before, slow_settled, slow_healed;
+    uint32_t gap_count;
+    struct job_gap gaps[JOB_GAPS_MAX];
     uint64_t steps;
     int64_t steps_ns, step_ns_max; /* step_ns: what they took */
     int64_t error_ns;              /* KILL, PART: from then to the last error */
@@ -173,6 +198,8 @@ struct job_world_result {
 void job_world_late(struct job_world_config *ret_config, uint64_t seed);
 /* All-to-all while one NIC carries a small part of its rate: the fabric and that part by chance from the seed. */
 void job_world_slow(struct job_world_config *ret_config, uint64_t seed);
+/* Two lanes, and one that meets a fault: rates, delays and what stands still by chance from the seed. */
+void job_world_gap(struct job_world_config *ret_config, uint64_t seed, bool rdma);
 /* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed);
 void job_world_run(const struct job_world_config *config, struct job_world_result *ret_result);

@@ -475,8 +475,10 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
             if (comm != NULL) {
                 comm->posted_told = report.posted;
             }
-            if (comm != NULL && lane >= 0 && post_needed(set)) {
-                post_tell(set, now, comm, (uint32_t)lane);
+            const int by = lane >= 0 ? lane : lane_set_any_lane(set);
+            if (comm != NULL && by >= 0 && post_needed(set)) {
+                post_tell(set, now, comm, (uint32_t)by);
+                said |= 1u << by;
             }
         }
         said |= lane_set_say(set, now, &report, lane);

@@ -518,6 +518,8 @@ void lane_pair_end(struct lane_set *set, uint32_t lane);
 /* -- state.c */
 /* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */
 void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane);
+/* Last words in it on lanes that are no more: no later state of them would tell that these were heard. */
+void lane_set_heard_fences(struct lane_set *set, const struct lane_report *report);
 /* The same, but it isn't written before lane_set_flush(): several go in one call of the
  * kernel's. Returns the lanes that it waits on. */
 uint32_t lane_set_say(struct lane_set *set, struct mono now, struct lane_report *report, int lane);

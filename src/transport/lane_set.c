@@ -166,6 +166,9 @@ static void on_state(struct lane_set *set, struct mono now, uint32_t by,
     if (set->sender != NULL) { /* it has more to learn from it */
         out_on_state(set, now, by, report);
     }
+    if (newer) {
+        lane_set_heard_fences(set, report);
+    }
     if (report->comm != LANE_COMM_NONE && report->posted > report->placed &&
         (set->connects || lane_set_both(set)) && !is_sent_on(set, report->comm)) {
         comm_unknown(set, by, true, report->comm, 0); /* given up here: nothing more will come */

@@ -132,3 +132,28 @@ void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane)
 
     lane_set_flush(set, now, lane_set_say(set, now, report, lane));
 }
+
+void lane_set_heard_fences(struct lane_set *set, const struct lane_report *report)
+{
+    const struct mono now = set->transport->io->now(set->transport->io);
+    struct lane_report answer = {.comm = LANE_COMM_NONE};
+    struct watch_lane lane;
+
+    for (uint32_t k = 0; k < report->lane_count; k++) {
+        const struct lane_state_lane *told = &report->lanes[k];
+        watch_lane_get(set->watch, now, told->lane, &lane);
+        if (told->fenced_below == 0 || lane.used || awaits_word(set, told->lane)) {
+            continue;
+        }
+        answer.lanes[answer.lane_count++] =
+            (struct lane_state_lane){.lane = told->lane,
+                                     .epoch = told->epoch,
+                                     .state = LANE_CLOSED,
+                                     .taken = halves_taken(set->ledger, told->lane, told->epoch),
+                                     .owd_min_ns = LANE_OWD_UNKNOWN,
+                                     .owd_ns = LANE_OWD_UNKNOWN};
+    }
+    if (answer.lane_count > 0) {
+        lane_set_tell(set, &answer, -1);
+    }
+}

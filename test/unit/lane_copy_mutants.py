@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-PAIRS, DIRECT, POSTS = "test_queue_pairs*", "test_direct_lanes*", "test_fenced_sets"
+PAIRS, DIRECT, POSTS, GAPS, PLACES = "test_queue_pairs*", "test_direct_lanes*", "test_fenced_sets", "test_gaps", "test_places_told"
 # What keeps late bytes out of receives that are done. Each is found by worlds whose lanes write.
 FENCES = [
     ("nobody waits until a queue pair is silent", "transport/lane_copy.c", "if (!qp->direct || qp->silent) {\n        return true;", "if (true) {\n        return true;"),
@@ -27,6 +27,13 @@ FENCES = [
 POST = [
     ("nobody is told where a message goes", "transport/post.c", "if (!stream_control(stream, bytes, sizeof(bytes))) {", "if (false) {"),
     ("a place that got lost isn't told again", "transport/post.c", "again || first < placed ? placed : first", "first < placed ? placed : first"),
+]
+# What a lane leaves behind, and what goes along with it.
+GAP = [
+    ("the end of a lane that is no more is told for ever", "transport/lane_set.c", "        lane_set_heard_fences(set, report);\n", ""),
+]
+PLACE = [
+    ("a place isn't told along with what goes by every lane", "transport/in.c", "lane >= 0 ? lane : lane_set_any_lane(set);", "lane;"),
 ]
 MUTANTS = [
     # what is broken, file, old text, new text
@@ -48,12 +55,12 @@ def main():
     flags = ["-std=gnu17", "-D_GNU_SOURCE", "-O2", "-w", "-I" + os.path.join(source, "src")]
     libraries = [os.path.join(build, name) for name in ("sim/libfoliot-sim-job.a", "src/transport/libfoliot-transport.a")]
     others = sorted(glob.glob(os.path.join(build, "src/*/lib*.a")) + glob.glob(os.path.join(build, "src/core/*/lib*.a")))
-    wraps = ["-Wl,--wrap=" + name for name in ("ledger_target", "ledger_end", "sender_on_lane_down")]
+    wraps = ["-Wl,--wrap=" + name for name in ("ledger_target", "ledger_end", "sender_on_lane_down", "ledger_next_report")]
     alive = []
     with tempfile.TemporaryDirectory() as folder:
         copy, binary = os.path.join(folder, "mutant.c"), os.path.join(folder, "test")
         groups = [(pattern, [("nothing", "transport/lane_copy.c", "", "")] + mutants)
-                  for pattern, mutants in ((DIRECT, FENCES), (POSTS, POST), (PAIRS, MUTANTS))]
+                  for pattern, mutants in ((DIRECT, FENCES), (POSTS, POST), (PAIRS, MUTANTS), (GAPS, GAP), (PLACES, PLACE))]
         for pattern, (what, name, old, new) in [(pattern, one) for pattern, mutants in groups for one in mutants]:
             text = open(os.path.join(source, "src", name), encoding="utf-8").read()
             if old not in text:
