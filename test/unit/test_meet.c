@@ -1,6 +1,7 @@
 /* test_meet.c: how ranks of `foliot perf` meet: strangers and those with another secret are turned away and hold nobody up; sums
  * and letters come to whom they are for. Ranks are threads here, over TCP on loopback. */
 #include <arpa/inet.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,13 +40,14 @@ struct member {
     uint8_t secret[MEET_SECRET_SIZE];
     struct meet meet;
     void (*work)(struct member *);
+    const char *where;
     pthread_t thread;
 };
 
 static void *run(void *context)
 {
     struct member *m = context;
-    m->r = meet_open(&m->meet, where, m->rank, RANKS, m->timeout_s, m->secret);
+    m->r = meet_open(&m->meet, m->where, m->rank, RANKS, m->timeout_s, m->secret);
     if (m->r == 0 && m->work != NULL) {
         m->work(m);
     }
@@ -55,7 +57,8 @@ static void *run(void *context)
 static void begin(struct member *members, void (*work)(struct member *))
 {
     for (int i = 0; i < RANKS; i++) {
-        members[i] = (struct member){.rank = i, .timeout_s = TIMEOUT_S, .work = work};
+        members[i] =
+            (struct member){.rank = i, .timeout_s = TIMEOUT_S, .where = where, .work = work};
         memset(members[i].secret, 7, sizeof(members[i].secret));
     }
 }
@@ -194,6 +197,69 @@ static void another_secret_is_turned_away(void **state)
     }
 }
 
+/* Hands on what a rank and rank 0 tell each other, for three seconds. */
+static void *relay(void *context)
+{
+    const int listener = *(const int *)context;
+    struct pollfd p[3] = {{listener, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+    for (int round = 0; round < 300; round++) {
+        char text[256];
+        (void)poll(p, 3, 10);
+        if (p[0].revents != 0) {
+            close(p[1].fd);
+            close(p[2].fd);
+            p[1].fd = accept(listener, NULL, NULL);
+            p[2].fd = call();
+            p[1].revents = p[2].revents = 0;
+        }
+        for (int k = 1; k < 3; k++) {
+            const ssize_t n = p[k].revents != 0 ? recv(p[k].fd, text, sizeof(text), 0) : 0;
+            (void)!send(p[3 - k].fd, text, n > 0 ? (size_t)n : 0, MSG_NOSIGNAL);
+            p[k].fd = p[k].revents != 0 && n <= 0 ? -1 : p[k].fd;
+        }
+    }
+    close(p[1].fd);
+    close(p[2].fd);
+    return NULL;
+}
+
+/* Who sits between two ranks that have the secret proves nothing by their proofs. */
+static void who_hands_proofs_on_does_not_come_in(void **state)
+{
+    struct member members[RANKS], led;
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(own);
+    char there[64];
+    pthread_t between;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&own, sizeof(own)), 0);
+    assert_int_equal(listen(listener, 5), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&own, &size), 0);
+    snprintf(there, sizeof(there), "127.0.0.1:%d", ntohs(own.sin_port));
+    find_port();
+    begin(members, sums);
+    led = members[2];
+    led.where = there;
+    led.timeout_s = 2;
+    led.work = NULL;
+    for (int i = 0; i < RANKS; i++) {
+        if (i != 2) {
+            start(&members[i]);
+        }
+    }
+    assert_int_equal(pthread_create(&between, NULL, relay, &listener), 0);
+    start(&led);
+    end(&led);
+    assert_true(led.r < 0);
+    pthread_join(between, NULL);
+    start(&members[2]);
+    for (int i = 0; i < RANKS; i++) {
+        end(&members[i]);
+        assert_int_equal(members[i].r, 0);
+    }
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +267,7 @@ int main(void)
         cmocka_unit_test(letters_come_to_whom_they_are_for),
         cmocka_unit_test(strangers_hold_nobody_up),
         cmocka_unit_test(another_secret_is_turned_away),
+        cmocka_unit_test(who_hands_proofs_on_does_not_come_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing is measured while ranks
  * meet. What goes over it grows with the ranks, not with their square: rank 0 adds up, and hands on what is for one.
  *
- * Who comes and who leads prove to each other that they have the same secret, by keyed hashes of random numbers of both: the
- * secret itself is never sent. Where nobody gave one it is all zeros. */
+ * Who comes and who leads prove to each other that they have the same secret, by keyed hashes of random numbers of both and of
+ * both ends of their connection: the secret itself is never sent, and who hands a proof on proves nothing. So no address may be
+ * translated between ranks with a secret. Where nobody gave one it is all zeros, and so are the ends. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -22,7 +23,7 @@
 #define GUEST_NS     2000000000LL /* to prove itself */
 #define STRANGER_MAX 64           /* beside the ranks that are expected */
 
-enum { NONCE_SIZE = 16, PROOF_SIZE = crypto_shorthash_siphashx24_BYTES };
+enum { NONCE_SIZE = 16, END_SIZE = 18, PROOF_SIZE = crypto_shorthash_siphashx24_BYTES };
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == MEET_SECRET_SIZE, "the secret is the key");
 
 struct hello {
@@ -98,14 +99,39 @@ static int move_all(int fd, void *data, size_t size, bool out)
     return 0;
 }
 
-/* As leader (of both random numbers) or as who comes. */
-static void prove(const struct meet *m, bool leads, const struct hello *hello, const uint8_t *nonce,
-                  uint8_t ret_proof[PROOF_SIZE])
+/* Address and port; zeros of a local socket. */
+static void put_end(bool known, const struct sockaddr_storage *s, uint8_t to[END_SIZE])
 {
-    uint8_t text[sizeof(*hello) + NONCE_SIZE + 1];
+    const struct sockaddr_in *four = (const struct sockaddr_in *)s;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)s;
+
+    memset(to, 0, END_SIZE);
+    if (known && s->ss_family == AF_INET) {
+        memset(to + 10, 0xff, 2); /* as an IPv6 socket has it */
+        memcpy(to + 12, &four->sin_addr, 4);
+        memcpy(to + 16, &four->sin_port, 2);
+    } else if (known && s->ss_family == AF_INET6) {
+        memcpy(to, &six->sin6_addr, 16);
+        memcpy(to + 16, &six->sin6_port, 2);
+    }
+}
+
+/* As leader (of both random numbers) or as who comes, over this rank's connection to the other one. */
+static void prove(const struct meet *m, int fd, bool leads, const struct hello *hello,
+                  const uint8_t *nonce, uint8_t ret_proof[PROOF_SIZE])
+{
+    uint8_t text[sizeof(*hello) + NONCE_SIZE + 2 * END_SIZE + 1];
+    uint8_t *ends = text + sizeof(*hello) + NONCE_SIZE;
+    struct sockaddr_storage own = {0}, other = {0};
+    socklen_t own_size = sizeof(own), other_size = sizeof(other);
 
     memcpy(text, hello, sizeof(*hello));
     memcpy(text + sizeof(*hello), nonce, NONCE_SIZE);
+    /* that of rank 0 first */
+    put_end(m->has_secret && getsockname(fd, (struct sockaddr *)&own, &own_size) == 0, &own,
+            ends + (m->rank == 0 ? 0 : END_SIZE));
+    put_end(m->has_secret && getpeername(fd, (struct sockaddr *)&other, &other_size) == 0, &other,
+            ends + (m->rank == 0 ? END_SIZE : 0));
     text[sizeof(text) - 1] = leads;
     crypto_shorthash_siphashx24(ret_proof, text, sizeof(text), m->secret);
 }
@@ -131,7 +157,7 @@ static int welcome(const struct meet *m, struct guest *g)
         m->sockets[h->rank] >= 0 || draw(g->welcome.nonce) < 0) {
         return -EPERM;
     }
-    prove(m, true, h, g->welcome.nonce, g->welcome.proof);
+    prove(m, g->fd, true, h, g->welcome.nonce, g->welcome.proof);
     g->welcomed = true;
     g->got = 0;
     return send(g->fd, &g->welcome, sizeof(g->welcome), MSG_NOSIGNAL | MSG_DONTWAIT) ==
@@ -158,7 +184,7 @@ static int hear(struct meet *m, struct guest *g)
     if (!g->welcomed) {
         return welcome(m, g);
     }
-    prove(m, false, &g->hello, g->welcome.nonce, expected);
+    prove(m, g->fd, false, &g->hello, g->welcome.nonce, expected);
     if (sodium_memcmp(expected, g->proof, sizeof(expected)) != 0 ||
         m->sockets[g->hello.rank] >= 0) {
         return -EPERM;
@@ -284,11 +310,11 @@ static int introduce(struct meet *m, int fd)
     r = r < 0 ? r : move_all(fd, &hello, sizeof(hello), true);
     r = r < 0 ? r : move_all(fd, &answer, sizeof(answer), false);
     if (r == 0) {
-        prove(m, true, &hello, answer.nonce, proof);
+        prove(m, fd, true, &hello, answer.nonce, proof);
         r = sodium_memcmp(proof, answer.proof, sizeof(proof)) == 0 ? 0 : -EPERM;
     }
     if (r == 0) {
-        prove(m, false, &hello, answer.nonce, proof);
+        prove(m, fd, false, &hello, answer.nonce, proof);
         r = move_all(fd, proof, sizeof(proof), true);
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
@@ -325,6 +351,7 @@ int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeou
     }
     if (secret != NULL) {
         memcpy(m->secret, secret, sizeof(m->secret));
+        m->has_secret = true;
     }
     for (int i = 0; i < ranks; i++) {
         m->sockets[i] = -1;

@@ -117,6 +117,7 @@ struct meet {
     int rank, ranks;
     int *sockets; /* rank 0: of each other rank; others: [0] */
     uint8_t secret[MEET_SECRET_SIZE];
+    bool has_secret;
 };
 
 /* where: "unix:/path" or "address:port"; rank 0 listens there. secret: MEET_SECRET_SIZE bytes that all ranks have and nobody
