@@ -258,7 +258,7 @@ static void test_queue_pairs_full(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= 6; seed++) {
         struct job_world_config config = whole_messages(seed);
 
         config.hosts = 2;
