@@ -131,19 +131,25 @@ class Known(Place):
 
     @unittest.skipIf(os.geteuid() != 0, "chroot needs root")
     def test_an_init_container(self):
-        """Its command as it is, in a mount name space where /host is this machine's root."""
+        """Its command as it is, out of name spaces of its own, on a host of which the first process is ours."""
         with open(os.path.join(GATE, "kubernetes-init.yaml"), encoding="utf-8") as file:
-            command = json.loads(re.search(r"command: (\[\"chroot.*\])", file.read())[1])
-        self.assertEqual(command[:3], ["chroot", "/host", "foliot"])
-        host = os.path.join(self.folder, "host")
-        os.mkdir(host)
+            command = json.loads(re.search(r"command: (\[\"chroot[^\]]*\])", file.read(), re.DOTALL)[1])
+        self.assertEqual(command[:3], ["chroot", "/host", "nsenter"])
+        pod, its, seen = (os.path.join(self.folder, name) for name in ("pod", "its", "seen"))
+        os.mkdir(pod)
+        spaces = "for n in net uts ipc mnt; do readlink /proc/self/ns/$n; done"
+        self.program("foliot", f"#!/bin/sh\n{spaces} > {seen}\nshift 2\nexec {FOLIOT} audit gate --root {self.root} --known {self.known} \"$@\"\n")
+        self.program("pod", f"#!/bin/sh\nmount --rbind / {pod} && exec " + " ".join(command).replace("/host", pod, 1) + "\n")
         for lanes, status in ((16, 0), (8, 1)):
             self.width(lanes)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.known)
-            script = f"mount --rbind / {host} && exec " + " ".join(command).replace("/host", host, 1)
-            done = self.run_("unshare", "--mount", "sh", "-c", script, env=self.environment())
+            host = f"{spaces} > {its}; unshare --mount --net --uts --ipc --pid --fork pod"
+            done = self.run_("unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", host,
+                             env=self.environment())
             self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+            with open(its, encoding="utf-8") as of_host, open(seen, encoding="utf-8") as of_gate:
+                self.assertEqual(of_gate.read().split(), of_host.read().split())  # what is read is the host's, not the pod's
 
 
 CLUSTER = """
@@ -243,8 +249,17 @@ class Slurm(Place):
             scontrol update nodename=gatehost state=resume
             wait_for idle
             timeout 60 srun echo job 2 ran
+            scontrol update nodename=gatehost state=drain reason="disk swap, ask ann"
+            narrow
+            sleep 4
+            echo "theirs $(sinfo -h -o %E)"
+            scontrol update nodename=gatehost state=resume
+            wait_for drain
+            echo "then $(sinfo -h -o %E)"
             """)
         self.assertIn("job 1 ran\nidle\n", out)
+        self.assertIn("theirs disk swap, ask ann\n", out)
+        self.assertRegex(out, r"then foliot: roce1: fail")
         self.assertRegex(out, r"reason foliot: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0: x8, expected x16")
         self.assertIn("job 2 ran", out)
 
