@@ -21,7 +21,8 @@ HOMES = os.path.join("/", "home")
 SERIAL, MAC, GUID = "MT2233X01234", "0c:42:a1:03:04:05", "0c42:a103:0004:0506"
 UUID, IP4, IP6, PEER = "4c4c4544-0037-4d10-8052-b7c04f4e3532", "198.51.100.37", "2001:db8:77:1::37", "quux18"
 BARE = MAC.replace(":", "")
-NEEDLES = [HOST, PEER, SITE, USER, SERIAL, MAC, MAC.upper(), BARE, GUID, GUID.replace(":", ""), UUID, UUID[:8], IP4, IP6, "2001:db8:77", "c6336425", "256433C6"]
+DECIMAL, DECIMAL_GUID = "104212030405", "1042120300040506"  # addresses without a letter
+NEEDLES = [HOST, PEER, SITE, USER, SERIAL, MAC, MAC.upper(), BARE, GUID, GUID.replace(":", ""), UUID, UUID[:8], DECIMAL, DECIMAL_GUID, IP4, IP6, "2001:db8:77", "c6336425", "256433C6"]
 GUID6 = "fe80:0000:0000:0000:0e42:a1ff:fe03:0405"
 
 
@@ -74,6 +75,7 @@ def identifying():
         f"/sys/fs/cgroup/system.slice/{SITE}-backup.service/cgroup.procs": "915", f"/sys/fs/cgroup/system.slice/backup@{USER}.service/cgroup.procs": "916",
         "/proc/driver/nvidia/gpus/0000:1b:00.0/information": old["/proc/driver/nvidia/gpus/0000:1b:00.0/information"] + f"GPU UUID: \t GPU-{UUID}\nSerial: {SERIAL}\n",
         "/proc/driver/nvidia/version": old["/proc/driver/nvidia/version"] + f"built by {USER}@{SITE}\n",
+        "/sys/class/dmi/id/bios_version": f"2.19.1 {DECIMAL} {DECIMAL_GUID}",
         "/sys/class/infiniband/mlx5_1/node_guid": GUID, "/sys/class/infiniband/mlx5_1/ports/1/gids/0": GUID6,
         "/sys/class/infiniband/mlx5_1/ports/1/gids/3": "0000:0000:0000:0000:0000:ffff:c633:6425", "/sys/class/infiniband/mlx5_1/ports/1/gids/2": "0000:0000:0000:0000:0000:ffff:c633:6425",
         nic + "/config": bytes(config), **answers,
@@ -166,6 +168,22 @@ class Capture(unittest.TestCase):
         self.assertEqual(self.left(), [])
         self.assertNotRegex(done.stdout, "|".join(NEEDLES[:8]))
         self.assertEqual(self.played(self.root), {})
+
+    def test_a_log_of_many_megabytes(self):
+        """What it has early and late is there; so is a count as long as an address."""
+        tree = dict(machine.files("roce", 1))
+        quiet = "".join(f"6,{number},{9000000 + number},-;usb 1-1: new high-speed USB device number {number}\n" for number in range(1301, 60000))
+        self.assertGreater(len(quiet), 2 << 20)
+        tree["/dev/kmsg"] += b"3,1300,9000000,-;watchdog: BUG: soft lockup - CPU#3 stuck for 22s!\n" + quiet.encode()
+        tree["/dev/kmsg"] += b"4,60000,9100000,-;NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.\n"
+        tree["/sys/class/net/eth1/statistics/rx_bytes"] = b"104212030405\n"
+        machine.build(self.root, tree)
+        before = self.verdicts(self.root)
+        self.assertEqual((before["cfg.kern.log"][0][0], before["cfg.gpu.xid"][0][0]), ("fail", "fail"))
+        self.assertEqual(self.capture("--root", self.root).returncode, 0)
+        self.assertEqual(self.played(self.root), {})
+        with open(self.kept + "/sys/class/net/eth1/statistics/rx_bytes", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "104212030405\n")
 
     def test_faults_stay_and_reasons_too(self):
         """Each planted fault, and each source that is not there, gives the same verdicts by the capture."""

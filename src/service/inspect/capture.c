@@ -293,11 +293,8 @@ static ssize_t read_whole(struct capture *c, int fd)
 
     while (size <= FILE_MAX) {
         const ssize_t n = read(fd, c->text + size, FILE_MAX + 1 - size);
-        if (n == 0 || (n < 0 && errno == EAGAIN)) { /* the log's end */
+        if (n == 0) {
             break;
-        }
-        if (n < 0 && errno == EPIPE) {
-            continue; /* the log lost a line meanwhile */
         }
         if (n < 0 && errno != EINTR) {
             return -errno;
@@ -306,6 +303,36 @@ static ssize_t read_whole(struct capture *c, int fd)
     }
     c->text[size] = '\0';
     return size > FILE_MAX ? -EMSGSIZE : (ssize_t)size;
+}
+
+struct log_kept {
+    const struct scrub *scrub;
+    const char *path;
+    FILE *out;
+};
+
+static int keep_piece(void *context, char *text)
+{
+    const struct log_kept *k = context;
+
+    return !is_text(text, strlen(text)) ? -EILSEQ : scrub_file(k->scrub, k->path, text, k->out);
+}
+
+static void keep_log(struct capture *c, const struct place *p, const char *path, int fd)
+{
+    char *kept = NULL;
+    size_t size = 0;
+    bool lost = false;
+    const struct log_kept k = {c->scrub, path, open_memstream(&kept, &size)};
+    int r = k.out == NULL ? -ENOMEM : log_pieces(fd, c->text, keep_piece, (void *)&k, &lost);
+
+    r = k.out != NULL && fclose(k.out) != 0 ? -ENOMEM : r == 0 ? -EBADMSG : r;
+    if (r < 0) {
+        put_refusal(c, p, r);
+    } else {
+        put_content(c, p, kept, size);
+    }
+    free(kept);
 }
 
 static void keep_text(struct capture *c, const struct place *p, const char *path, size_t size)
@@ -348,8 +375,12 @@ static void keep_file(struct capture *c, const struct sysfs *tree, const struct 
 {
     const char *last = strrchr(path, '/');
     const int fd = sysfs_fd(tree, p->real, O_RDONLY);
+    if (fd >= 0 && strcmp(path, "/dev/kmsg") == 0) {
+        keep_log(c, p, path, fd);
+        close(fd);
+        return;
+    }
     const ssize_t n = fd < 0 ? fd : read_whole(c, fd);
-
     if (fd >= 0) {
         close(fd);
     }

@@ -7,7 +7,7 @@
 
 #include "service/inspect/inspect.h"
 
-enum { NAMES_MAX = 4096, FILE_MAX = 1 << 20 };
+enum { NAMES_MAX = 4096, FILE_MAX = 1 << 20, LOG_MAX = 64 << 20 };
 
 struct collector {
     const struct sysfs *tree;
@@ -85,6 +85,10 @@ bool process_matters(const char *name);
 bool process_has_gpu(const char *target);
 bool log_matters(const char *text);
 void log_keep(const char *text, FILE *out);
+/* The kernel's log, which is longer than other files may be, by pieces of whole lines in `text` (FILE_MAX + 1 bytes); each
+ * returns < 0 to end it. 1; 0: it is empty; < 0. ret_lost is set where the kernel overwrote lines meanwhile. */
+typedef int (*log_piece)(void *context, char *text);
+int log_pieces(int fd, char *text, log_piece each, void *context, bool *ret_lost);
 /* For a capture: what was answered without a file, as the file of another root that would answer so, or refuse
  * with that error. Else nothing. */
 void keep_answer(const struct collector *c, const char *path, int error, const char *text);

@@ -125,23 +125,59 @@ static void note_record(struct log *log, char *record)
     }
 }
 
-static int read_device(struct log *log, int fd)
+int log_pieces(int fd, char *text, log_piece each, void *context, bool *ret_lost)
 {
-    char record[8192];
+    enum { RECORD_MAX = 8192 }; /* what /dev/kmsg gives at once; into less room it gives nothing */
+    size_t size = 0, all = 0;
 
-    for (;;) {
-        const ssize_t n = read(fd, record, sizeof(record) - 1);
-        if (n > 0) {
-            record[n] = '\0';
-            note_record(log, record);
-        } else if (n == 0 || errno == EAGAIN) {
-            return 0;
-        } else if (errno == EPIPE) { /* overwritten while we read */
-            log->lost = 1;
-        } else if (errno != EINTR) {
+    for (ssize_t n = 1; n != 0;) {
+        n = read(fd, text + size, FILE_MAX - size);
+        if (n < 0 && (errno == EINTR || errno == EPIPE)) {
+            *ret_lost = *ret_lost || errno == EPIPE; /* overwritten while we read */
+            continue;
+        }
+        if (n < 0 && errno != EAGAIN) {
             return -errno;
         }
+        n = n < 0 ? 0 : n;
+        size += (size_t)n;
+        all += (size_t)n;
+        if (all > LOG_MAX) {
+            return -EMSGSIZE;
+        }
+        if (n > 0 && size + RECORD_MAX <= FILE_MAX) {
+            continue;
+        }
+        const char *last = memrchr(text, '\n', size);
+        const size_t whole = last != NULL ? (size_t)(last - text) + 1 : 0;
+        if (size > 0 && (whole == 0 || (n == 0 && whole != size))) {
+            return -EBADMSG;
+        }
+        char kept[RECORD_MAX]; /* the beginning of a line */
+        if (size - whole > sizeof(kept)) {
+            return -EBADMSG;
+        }
+        memcpy(kept, text + whole, size - whole);
+        text[whole] = '\0';
+        const int r = whole == 0                       ? 0
+                      : memchr(text, 0, whole) != NULL ? -EILSEQ
+                                                       : each(context, text);
+        if (r < 0) {
+            return r;
+        }
+        memcpy(text, kept, size - whole);
+        size -= whole;
     }
+    return all > 0;
+}
+
+static int note_piece(void *context, char *text)
+{
+    if (!is_text(text, strlen(text))) {
+        return -EILSEQ;
+    }
+    note_record(context, text);
+    return 0;
 }
 
 void collect_log(struct collector *c)
@@ -150,18 +186,18 @@ void collect_log(struct collector *c)
                                      FACT_OS_LOG_POWER};
     struct log log = {0};
     struct stat status;
+    bool lost = false;
     const int fd = sysfs_fd(c->tree, PATH, O_RDONLY);
     int r = fd < 0 ? fd : fstat(fd, &status) < 0 ? -errno : 0;
 
-    if (r == 0 && S_ISCHR(status.st_mode)) {
-        r = read_device(&log, fd);
-    } else if (r == 0) {
-        r = collect_file(c, PATH);
-        note_record(&log, c->text);
+    if (r == 0) {
+        r = log_pieces(fd, c->text, note_piece, &log, &lost);
+        r = r == 0 && !S_ISCHR(status.st_mode) ? -EBADMSG : r;
     }
     if (fd >= 0) {
         close(fd);
     }
+    log.lost = log.lost || lost;
     r = r >= 0 && log.error < 0 ? log.error : r;
     if (r < 0) {
         put_error(c, FACT_OS_LOG, "", r, PATH);

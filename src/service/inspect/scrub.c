@@ -143,7 +143,8 @@ static bool is_own(const struct scrub *s, const char *word)
     return false;
 }
 
-/* A number of an address's length, with or without marks between its digits; a decimal one is a count. */
+/* A number of an address's length, with or without marks between its digits. A decimal one is a count, unless it is just as long
+ * as an address: where counts are expected, files are kept as numbers (scrub_file.c). */
 static bool is_long_hex(const char *word)
 {
     const char *digits = strncmp(word, "0x", 2) == 0 ? word + 2 : word;
@@ -158,7 +159,8 @@ static bool is_long_hex(const char *word)
         marks += mark;
         letters += isalpha((unsigned char)*digits) != 0;
     }
-    return count >= HEX_LEAST && letters + marks > 0;
+    return count >= HEX_LEAST &&
+           (letters + marks > 0 || count == HEX_LEAST || count == 16 || count == 32);
 }
 
 static void put_word(const struct scrub *s, const char *word, FILE *out)

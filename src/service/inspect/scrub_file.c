@@ -29,6 +29,22 @@ static int words(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
+/* A count may have as many digits as an address. What is no number is text. */
+static int number(const struct scrub *s, char *text, FILE *out)
+{
+    const char *digits = text + (text[0] == '-');
+    const size_t n = strspn(digits, "0123456789"),
+                 hexadecimal =
+                     strncmp(digits, "0x", 2) == 0 ? 2 + strspn(digits + 2, "0123456789abcdef") : 0;
+
+    if ((n > 0 && strcmp(digits + n, "\n") == 0 && (digits[0] != '0' || n == 1)) ||
+        (hexadecimal > 2 && hexadecimal <= 10 && strcmp(digits + hexadecimal, "\n") == 0)) {
+        fputs(text, out);
+        return 0;
+    }
+    return words(s, text, out);
+}
+
 static int as_it_is(const struct scrub *s, char *text, FILE *out)
 {
     (void)s;
@@ -659,8 +675,75 @@ static const struct {
     {"/sys/class/infiniband/*/sm_lid", lid},
     {"/sys/class/infiniband_*/ibdev", device},
     {"/sys/class/net/*/bonding/slaves", devices},
-    {"/sys/*", words},
 };
+
+/* Of /sys what the collectors read, each by its last part: anything else a driver may have there tells whose machine it is. */
+static const struct {
+    const char *name;
+    int (*keep)(const struct scrub *s, char *text, FILE *out);
+} sys_files[] = {
+    {"[0-9]*", words}, /* of gid_attrs/types, pkeys, enable */
+    {"aer_dev_*", words},
+    {"bios_version", words},
+    {"board_id", words},
+    {"board_name", words},
+    {"carrier", number},
+    {"carrier_down_count", number},
+    {"ce_count", number},
+    {"class", number},
+    {"cnp_*", number},
+    {"control", words},
+    {"core_throttle_count", number},
+    {"cpulist", words},
+    {"current_clocksource", words},
+    {"current_link_*", words},
+    {"default_roce_tos", number},
+    {"device", number},
+    {"disable", number},
+    {"fw_ver", words},
+    {"hca_type", words},
+    {"latency", number},
+    {"link_downed", number},
+    {"link_layer", words},
+    {"max_link_*", words},
+    {"meminfo", words},
+    {"mii_status", words},
+    {"mode", words},
+    {"mtu", number},
+    {"numa_node", number},
+    {"operstate", words},
+    {"package_throttle_count", number},
+    {"phys_state", words},
+    {"physical_package_id", number},
+    {"port_xmit_discards", number},
+    {"product_name", words},
+    {"rate", words},
+    {"rx_bytes", number},
+    {"scaling_governor", words},
+    {"speed", number},
+    {"srcversion", as_it_is},
+    {"state", words},
+    {"symbol_error", number},
+    {"temp*_crit", number},
+    {"temp*_input", number},
+    {"tx_bytes", number},
+    {"type", words},
+    {"ue_count", number},
+    {"umc_err_count", words},
+    {"vbios_version", words},
+    {"vendor", number},
+    {"version", words},
+};
+
+static int sys_file(const struct scrub *s, const char *path, char *text, FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(sys_files); i++) {
+        if (fnmatch(sys_files[i].name, strrchr(path, '/') + 1, 0) == 0) {
+            return sys_files[i].keep(s, text, out);
+        }
+    }
+    return -ENOTSUP;
+}
 
 int scrub_file(const struct scrub *s, const char *path, char *text, FILE *out)
 {
@@ -672,5 +755,5 @@ int scrub_file(const struct scrub *s, const char *path, char *text, FILE *out)
             return files[i].keep(s, text, out);
         }
     }
-    return -ENOTSUP;
+    return strncmp(path, "/sys/", 5) == 0 ? sys_file(s, path, text, out) : -ENOTSUP;
 }
