@@ -187,7 +187,9 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
     }
     const char *wrong = "fleet time is not known";
     if (audit_fleet_now(c, &now)) {
-        x->name = (uint64_t)(now > run->id ? now : run->id);
+        const uint64_t before = run->matrix != NULL ? run->matrix->name : (uint64_t)run->id;
+        x->name =
+            (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
         fill_times(c, &x->plan, now);
         wrong = matrix_plan_wrong(&x->plan);
     }
