@@ -31,12 +31,9 @@
 
 #define COMMS_MAX   4
 #define COUNT_MAX   32
-#define SIZE_MAX_   131072
-#define SIZE_MANY   65536 /* beyond it only the first is done without a receive */
-#define SMALL       8192  /* up to this size all requests of a communicator are done at once, */
-#define LARGE_COUNT 8     /* of larger ones so many between two processes */
-#define PATIENCE_MS 500   /* the sender's */
-#define LONG_MS     8000  /* the receiver's patience */
+#define SMALL       8192 /* up to this size sends are done without a receive; larger ones wait for theirs */
+#define PATIENCE_MS 500  /* the sender's */
+#define LONG_MS     8000 /* the receiver's patience */
 
 enum kind { LATE, FROZEN, HALF, STOPPED, FINALIZED, KINDS };
 static const char *const kinds[KINDS] = {"late", "frozen", "half", "stopped", "finalized"};
@@ -81,10 +78,6 @@ static struct world world_of(uint64_t seed, const char *plugin)
     w.count = w.kind == HALF || w.kind == STOPPED ? 16 : w.count;
     w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SMALL : 8;
     w.wait_ms = PATIENCE_MS / 2 + (int)prng_below(&prng, PATIENCE_MS);
-    if (prng_below(&prng, 3) == 0) {
-        w.size = SIZE_MANY;
-        w.count = LARGE_COUNT / w.comms;
-    }
     return w;
 }
 
@@ -98,10 +91,7 @@ static uint32_t size_of(const struct world *w, uint32_t comm, uint32_t message)
 {
     return w->kind == HALF || w->kind == STOPPED
                ? w->size
-               : (uint32_t)(hash_u64(w->seed, (uint64_t)comm << 32 | message) %
-                            ((w->size == SIZE_MANY && comm == 0 && message == 0 ? SIZE_MAX_
-                                                                                : w->size) +
-                             1));
+               : (uint32_t)(hash_u64(w->seed, (uint64_t)comm << 32 | message) % (w->size + 1));
 }
 
 static void fill(const struct world *w, uint32_t comm, uint32_t message, uint8_t *bytes)
@@ -136,7 +126,7 @@ static void rank_open(struct rank *r, int patience)
 
 static void send_side(struct rank *r)
 {
-    static uint8_t bytes[SIZE_MAX_ + 1];
+    static uint8_t bytes[SMALL + 1];
     char handle[NCCL_HANDLE_SIZE];
     const struct world *w = r->w;
 
@@ -186,7 +176,7 @@ static void send_side(struct rank *r)
 }
 
 struct slot {
-    uint8_t bytes[SIZE_MAX_ + 8];
+    uint8_t bytes[SMALL + 8];
     void *request;
     bool over;
 };
@@ -196,7 +186,7 @@ static void post_all(struct rank *r, struct slot *slots, struct outcome *ret)
     for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {
         const struct net_receive receive = {.count = 1,
                                             .data = {slots[i].bytes},
-                                            .sizes = {r->w->size > SMALL ? SIZE_MAX_ : SMALL}};
+                                            .sizes = {SMALL}};
         memset(slots[i].bytes, 0, sizeof(slots[i].bytes));
         if (net_irecv(&r->net, r->comms[i / r->w->count], &receive, &slots[i].request) !=
             NCCL_SUCCESS) {
@@ -208,7 +198,7 @@ static void post_all(struct rank *r, struct slot *slots, struct outcome *ret)
 
 static bool look_all(struct rank *r, struct slot *slots, struct outcome *ret)
 {
-    static uint8_t wanted[SIZE_MAX_ + 8];
+    static uint8_t wanted[SMALL + 8];
     bool all = true;
 
     for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {

@@ -31,9 +31,8 @@ static size_t size_max(const struct lane_set *set)
     if (set->copies_used > 0 || set->sends_awaited > 1) {
         return lane_set_copies(set);
     }
-    return lane_set_copies(set) == COPY_HERE_MAX &&
-                   __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 1
-               ? COPY_IDLE_MAX
+    return __atomic_load_n(&set->transport->awaited, __ATOMIC_RELAXED) == 1
+               ? lane_set_copies_idle(set)
                : lane_set_copies_alone(set);
 }
 

@@ -428,6 +428,11 @@ static inline size_t lane_set_copies_alone(const struct lane_set *set)
 {
     return lane_set_copies(set) * (COPY_ALONE_MAX / COPY_HERE_MAX);
 }
+/* No larger message is copied, whatever else is on its way. */
+static inline size_t lane_set_copies_idle(const struct lane_set *set)
+{
+    return lane_set_copies(set) == COPY_HERE_MAX ? COPY_IDLE_MAX : lane_set_copies_alone(set);
+}
 /* Up to so much came from a sender that doesn't wait for our report: it tells that it waits for none. */
 static inline size_t lane_set_kept(const struct lane_set *set)
 {

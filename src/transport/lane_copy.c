@@ -395,7 +395,7 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
 
     /* Of a message that is copied the source is its owner's again, long before the NIC has read it. */
     if (qp == NULL || !qp->direct || !lane_pair_writes(stream, qp) || chunk->eager ||
-        chunk->size <= lane_set_copies_alone(set) || chunk->address == 0 ||
+        chunk->size <= lane_set_copies_idle(set) || chunk->address == 0 ||
         chunk->rkey[qp->peer_keys] == 0 ||
         !memory_keys(set->transport, chunk->source, chunk->length, &keys) ||
         keys.local[qp->cells.device] == 0) {
