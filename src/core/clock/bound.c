@@ -30,8 +30,6 @@
 #define LEVEL_STEPS    4.0 /* a factor of two */
 #define RESTLESS_S     0.5
 #define RESTLESS_DT_S  0.05
-#define HEADER_S       0.2 /* no header is older, but of a peer that is silent or behind full queues */
-#define MOVE_RATE      (CLOCK_MOVE_NS_MAX * NS_PER_S / CLOCK_TICK_NS) /* ns/s */
 #define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
 #define SCATTER        0.15
 #define ISLAND         4
@@ -117,10 +115,8 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
         return;
     }
     const double header_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
-    /* headers come more often; meanwhile the peer may have moved its map as fast as any may */
-    const double unheard_s = fmax(0, header_s - HEADER_S);
     const double slack = (double)(c->config.stamp_error_ns - e->config.delay_ns_min) +
-                         e->restless * (header_s + BOUND_HORIZON_S) + MOVE_RATE * unheard_s;
+                         e->restless * (header_s + BOUND_HORIZON_S);
     const double own = line_minus_map(c, now), peer = e->peer.line_minus_map_ns;
     e->map_upper_ns = best[1] + slack;
     e->map_lower_ns = -best[0] - slack;

@@ -155,33 +155,6 @@ static void an_edge_holds_while_rates_drift(void **state)
     clock_free(c);
 }
 
-/* Its packets come, and no header: by now its map may be as far off what it said as maps may move. */
-static void an_edge_is_as_wide_as_an_unheard_peer_may_move(void **state)
-{
-    struct clock *c = tracking_member();
-    const struct clock_published h = header(true, true);
-    const double a_tick = CLOCK_MOVE_NS_MAX;
-
-    for (int i = 0; i < 160; i++) {
-        clock_on_peer(c, now, 0, &h);
-        exchange(c, 0, DELAY_NS);
-        now.ns += CLOCK_TICK_NS;
-    }
-    bound_tick(c, now);
-    const double heard = c->edges[0].upper_ns;
-    for (int i = 0; i < 16; i++) {
-        exchange(c, 0, DELAY_NS);
-        now.ns += CLOCK_TICK_NS;
-    }
-    bound_tick(c, now);
-    assert_true(c->edges[0].bounded);
-    assert_true(heard < 3 * DELAY_NS);
-    assert_true(c->edges[0].upper_ns >= heard + 12 * a_tick);
-    assert_true(c->edges[0].lower_ns <= -heard - 12 * a_tick);
-    assert_true(c->edges[0].w_ns < heard + 17 * a_tick);
-    clock_free(c);
-}
-
 /* Its map says one rate, stamps another, for the map is wrong: the bound goes by the stamps, and holds. */
 static void an_edge_holds_while_its_map_runs_wrong(void **state)
 {
@@ -620,7 +593,6 @@ int main(void)
         cmocka_unit_test(bounds_of_both_ends_of_the_fleet_meet),
         cmocka_unit_test(a_leaf_adds_its_own_edges),
         cmocka_unit_test(an_edge_holds_while_rates_drift),
-        cmocka_unit_test(an_edge_is_as_wide_as_an_unheard_peer_may_move),
         cmocka_unit_test(an_edge_holds_while_its_map_runs_wrong),
         cmocka_unit_test(a_bound_widens_and_narrows_again),
         cmocka_unit_test(half_of_the_peers_make_nobody_tight),
