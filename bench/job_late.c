@@ -29,9 +29,10 @@
 #include "ranks.h"
 #include "report.h"
 
-#define COMMS_MAX   4
-#define COUNT_MAX   32
-#define SMALL       8192 /* up to this size sends are done without a receive; larger ones wait for theirs */
+#define COMMS_MAX 4
+#define COUNT_MAX 32
+#define SMALL                                                                                      \
+    8192 /* up to this size sends are done without a receive; larger ones wait for theirs */
 #define PATIENCE_MS 500  /* the sender's */
 #define LONG_MS     8000 /* the receiver's patience */
 
@@ -184,9 +185,7 @@ struct slot {
 static void post_all(struct rank *r, struct slot *slots, struct outcome *ret)
 {
     for (uint32_t i = 0; i < r->w->comms * r->w->count; i++) {
-        const struct net_receive receive = {.count = 1,
-                                            .data = {slots[i].bytes},
-                                            .sizes = {SMALL}};
+        const struct net_receive receive = {.count = 1, .data = {slots[i].bytes}, .sizes = {SMALL}};
         memset(slots[i].bytes, 0, sizeof(slots[i].bytes));
         if (net_irecv(&r->net, r->comms[i / r->w->count], &receive, &slots[i].request) !=
             NCCL_SUCCESS) {

@@ -254,7 +254,8 @@ static void run_process(struct job_world *w, struct process *p)
     int64_t next = rank_run(w, p);
     struct mono deadline = transport_serve(p->transport, (struct mono){0});
     if (deadline.ns != INT64_MAX) {
-        const int64_t at = process_true(p, deadline.ns);
+        const int64_t at =
+            deadline.ns <= process_raw(p, w->now) ? w->now : process_true(p, deadline.ns);
         next = at < next ? at : next;
     }
     if (p->ready_count > 0 || (p->listener_armed && p->backlog_count > 0)) {
