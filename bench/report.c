@@ -189,3 +189,16 @@ int report_finish(const struct report *report)
     print_table(report);
     return report_write(report);
 }
+
+bool report_wanted(const char *name, int argc, char *const argv[])
+{
+    bool any = false;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], name) == 0) {
+            return true;
+        }
+        any = any || argv[i][0] != '-';
+    }
+    return !any;
+}

@@ -40,6 +40,8 @@ struct report {
 
 /* argv: as main() got it, for the rows' command. */
 void report_init(struct report *report, const char *name, int argc, char *const *argv);
+/* Is a set of that name asked for? Where argv names none, all are. */
+bool report_wanted(const char *name, int argc, char *const argv[]);
 void report_add(struct report *report, const struct report_row *row);
 /* A row of one run; report_simulated() puts that word before the note. */
 void report_one(struct report *report, const char *id, double value, const char *unit, double must,

@@ -261,16 +261,6 @@ static int sum_up_cost(struct report *report)
     return 0;
 }
 
-static bool is_wanted(const char *name, int argc, char *const argv[])
-{
-    bool wanted = argc == 1;
-
-    for (int i = 1; i < argc; i++) {
-        wanted = wanted || strcmp(argv[i], name) == 0;
-    }
-    return wanted;
-}
-
 int main(int argc, char *argv[])
 {
     static struct report report;
@@ -278,7 +268,7 @@ int main(int argc, char *argv[])
     report_init(&report, "truth-agents", argc, argv);
     for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
         playing = &sets[i];
-        if (!is_wanted(playing->name, argc, argv)) {
+        if (!report_wanted(playing->name, argc, argv)) {
             continue;
         }
         results = parallel_memory(WORLDS * sizeof(*results));
@@ -289,7 +279,7 @@ int main(int argc, char *argv[])
     }
     playing = &sets[0];
     costs = parallel_memory(COST_WORLDS * sizeof(*costs));
-    if (is_wanted("cost", argc, argv) &&
+    if (report_wanted("cost", argc, argv) &&
         (!costs || parallel_run(COST_WORLDS, play_cost) > 0 || sum_up_cost(&report) < 0)) {
         fprintf(stderr, "truth_agents: worlds of their cost died\n");
         return 1;

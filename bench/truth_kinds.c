@@ -247,16 +247,6 @@ static int sum_up(struct report *report)
     return 0;
 }
 
-static bool is_wanted(const char *name, int argc, char *const argv[])
-{
-    bool wanted = argc == 1;
-
-    for (int i = 1; i < argc; i++) {
-        wanted = wanted || strcmp(argv[i], name) == 0;
-    }
-    return wanted;
-}
-
 int main(int argc, char *argv[])
 {
     static struct report report;
@@ -264,7 +254,7 @@ int main(int argc, char *argv[])
     report_init(&report, "truth-kinds", argc, argv);
     for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
         playing = &sets[i];
-        if (!is_wanted(playing->name, argc, argv)) {
+        if (!report_wanted(playing->name, argc, argv)) {
             continue;
         }
         results = parallel_memory(WORLDS * sizeof(*results));

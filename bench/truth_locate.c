@@ -313,19 +313,6 @@ static int show(char *const argv[], int argc)
     return 1;
 }
 
-static bool is_wanted(const char *name, int argc, char *const argv[])
-{
-    bool any = false;
-
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], name) == 0) {
-            return true;
-        }
-        any = any || argv[i][0] != '-';
-    }
-    return !any;
-}
-
 int main(int argc, char *argv[])
 {
     static struct report report;
@@ -338,7 +325,7 @@ int main(int argc, char *argv[])
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct set *set = &sets[i];
         first_seed = 1000 * (i + 1);
-        const int count = is_wanted(set->name, argc, argv) ? play(set, soak) : 0;
+        const int count = report_wanted(set->name, argc, argv) ? play(set, soak) : 0;
 
         if (count > 0 && set->config.length_s > 0) {
             outages(&report, count);

@@ -295,6 +295,18 @@ static void what_nobody_polls_goes_with_the_next_call(void **state)
     pair_close(&pair);
 }
 
+/* Both ends do what is due until the request is done. */
+static void finish(struct pair *pair, struct transport_request *request)
+{
+    bool done = false;
+
+    for (int k = 0; k < STEPS_MAX && !done; k++) {
+        assert_int_equal(transport_test(request, &done, NULL), 0);
+        serve(pair);
+    }
+    assert_true(done);
+}
+
 /* Up to 64 KiB to this machine: nobody waits for a report. Some go into slots at once. One that finds none isn't done before it
  * is written: who has nothing to wait for doesn't call, and it would stay for as long as the housekeeping sleeps. The memory of
  * those that are done is written anew. */
@@ -321,12 +333,7 @@ static void messages_to_this_machine_are_done_when_they_are_written(void **state
     assert_int_equal(pair.sender.transport->awaited, 1);
     for (uint64_t i = 0; i < COUNT; i++) {
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
-        done = false;
-        for (int k = 0; k < STEPS_MAX && !done; k++) {
-            assert_int_equal(transport_test(receive, &done, NULL), 0);
-            serve(&pair);
-        }
-        assert_true(done);
+        finish(&pair, receive);
         fill(wanted, SIZE, i);
         assert_memory_equal(to, wanted, SIZE);
     }
@@ -381,21 +388,11 @@ static void copies_of_messages_to_this_machine_are_counted(void **state)
         }
     }
     for (int i = 0; i < COUNT; i++) {
-        done = false;
-        for (int k = 0; k < STEPS_MAX && !done; k++) {
-            assert_int_equal(transport_test(receives[i], &done, NULL), 0);
-            serve(&pair);
-        }
-        assert_true(done);
+        finish(&pair, receives[i]);
         fill(wanted, SIZE, (uint64_t)i);
         assert_memory_equal(to[i], wanted, SIZE);
     }
-    done = false;
-    for (int k = 0; k < STEPS_MAX && !done; k++) {
-        assert_int_equal(transport_test(send, &done, NULL), 0);
-        serve(&pair);
-    }
-    assert_true(done);
+    finish(&pair, send);
     pair_close(&pair);
 }
 
@@ -434,21 +431,11 @@ static void one_large_message_alone_is_copied(void **state)
         }
         memset(from[0], 0x5a, SIZE);
         for (int i = 0; i < COUNT; i++) {
-            done = false;
-            for (int k = 0; k < STEPS_MAX && !done; k++) {
-                assert_int_equal(transport_test(receives[i], &done, NULL), 0);
-                serve(&pair);
-            }
-            assert_true(done);
+            finish(&pair, receives[i]);
             fill(wanted, SIZE, (uint64_t)i);
             assert_memory_equal(to[i], wanted, SIZE);
         }
-        done = false;
-        for (int k = 0; k < STEPS_MAX && !done; k++) {
-            assert_int_equal(transport_test(sends[1], &done, NULL), 0);
-            serve(&pair);
-        }
-        assert_true(done);
+        finish(&pair, sends[1]);
     }
     pair_close(&pair);
 }

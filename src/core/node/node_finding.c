@@ -119,31 +119,24 @@ static bool heard_after(const struct mesh_edge_info *info, struct mono since)
            mono_sub(info->heard, since).ns >= APART_NS;
 }
 
-void node_host_edges(const struct node *n, struct mono now, struct host_id host,
-                     uint32_t *ret_silent, uint32_t *ret_all)
+/* All of that host that is probed, and how much of it is silent, or (since) was not heard since. */
+static void host_edges(const struct node *n, struct mono now, struct host_id host,
+                       const struct mono *since, uint32_t *ret_silent, uint32_t *ret_all)
 {
     *ret_silent = *ret_all = 0;
     for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
         struct mesh_edge_info info;
         if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host)) {
             (*ret_all)++;
-            *ret_silent += info.silent;
+            *ret_silent += since != NULL ? !heard_after(&info, *since) : info.silent;
         }
     }
 }
 
-/* All of that host that is probed, and how much of it was not heard since. */
-static void host_edges(const struct node *n, struct mono now, struct host_id host,
-                       struct mono since, uint32_t *ret_silent, uint32_t *ret_all)
+void node_host_edges(const struct node *n, struct mono now, struct host_id host,
+                     uint32_t *ret_silent, uint32_t *ret_all)
 {
-    *ret_silent = *ret_all = 0;
-    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
-        struct mesh_edge_info info;
-        if (mesh_edge_info(n->mesh, now, edge, &info) && host_id_equal(info.host, host)) {
-            (*ret_all)++;
-            *ret_silent += !heard_after(&info, since);
-        }
-    }
+    host_edges(n, now, host, NULL, ret_silent, ret_all);
 }
 
 /* All that this NIC is chosen to hear, and how much of it is silent. */
@@ -261,7 +254,7 @@ static void say_silent(struct node *n, struct mono now, struct open_finding *o)
     struct finding *f = &o->finding;
     uint32_t silent, all, local_silent, local_all;
 
-    host_edges(n, now, f->from_host, f->since, &silent, &all);
+    host_edges(n, now, f->from_host, &f->since, &silent, &all);
     local_edges(n, now, f->to, &local_silent, &local_all);
     const bool deaf = local_all > 1 && local_silent == local_all;
     o->say = MONO_NEVER;

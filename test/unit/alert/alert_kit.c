@@ -23,6 +23,14 @@ struct alert_rule rules[16];
 struct mono now;
 uint64_t (*kit_tenant)(void *context, uint32_t host);
 uint32_t living = 1;
+const struct alert_restore kit_told_page = {.id = 41,
+                                            .severity = ALERT_PAGE,
+                                            .sequence = 3,
+                                            .pages = 1,
+                                            .cause = "host0/ib3",
+                                            .since = {500},
+                                            .told = true,
+                                            .text = "as it was"};
 struct alert_told told;
 
 static bool nic_of(void *context, uint32_t nic, struct alert_nic *ret)

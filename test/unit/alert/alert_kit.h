@@ -49,3 +49,5 @@ struct alert_counters kit_counters(void);
 bool kit_any_alert(void);
 /* The only alert there is. */
 struct alert kit_alert(void);
+/* The page of host0/ib3 that an earlier run told of, as incident 41. */
+extern const struct alert_restore kit_told_page;

@@ -214,19 +214,10 @@ static void fifty_flaps_are_one_page(void **state)
 
 static void an_incident_of_an_earlier_run_is_not_told_again(void **state)
 {
-    const struct alert_restore r = {.id = 41,
-                                    .severity = ALERT_PAGE,
-                                    .sequence = 3,
-                                    .pages = 1,
-                                    .cause = "host0/ib3",
-                                    .since = {500},
-                                    .told = true,
-                                    .text = "as it was"};
-
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
     kit_start();
-    assert_int_equal(alerts_restore(engine, now, &r), 0);
+    assert_int_equal(alerts_restore(engine, now, &kit_told_page), 0);
     struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(600 * NS_PER_S);

@@ -500,15 +500,6 @@ static void a_restored_incident_is_as_it_was(void **state)
 /* The controller can't know for how long it was down: a route's steps begin anew. */
 static void a_restored_incident_escalates_from_the_restart_on(void **state)
 {
-    const struct alert_restore r = {.id = 41,
-                                    .severity = ALERT_PAGE,
-                                    .sequence = 3,
-                                    .pages = 1,
-                                    .cause = "host0/ib3",
-                                    .since = {500},
-                                    .told = true,
-                                    .text = "as it was"};
-
     kit_finding_rules();
     rules[0].severity = ALERT_PAGE;
     config.routes[0].step_count = 1;
@@ -516,7 +507,7 @@ static void a_restored_incident_escalates_from_the_restart_on(void **state)
     config.routes[0].steps[0].receivers = 2;
     kit_start();
     kit_pass(1000 * NS_PER_S);
-    assert_int_equal(alerts_restore(engine, now, &r), 0);
+    assert_int_equal(alerts_restore(engine, now, &kit_told_page), 0);
     const struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
     kit_pass(98 * NS_PER_S);

@@ -132,7 +132,6 @@ static bool pattern(struct api_call *call, const char *key, char *text, size_t s
     return true;
 }
 
-/* {"rule"|"host"|"element": pattern, "minutes": n, "from_utc_ns": …, "maintenance": …, "why": …} */
 /* For who reads later who changed what. */
 static void describe(uint64_t id, const struct alert_match *of, int64_t minutes, const char *why,
                      char *text, size_t size)
@@ -151,6 +150,7 @@ static void describe(uint64_t id, const struct alert_match *of, int64_t minutes,
     }
 }
 
+/* {"rule"|"host"|"element": pattern, "minutes": n, "from_utc_ns": …, "maintenance": …, "why": …} */
 void api_post_silence(struct api_call *call)
 {
     const json_t *minutes = json_object_get(call->body, "minutes"),
