@@ -110,8 +110,9 @@ static void from_environment(void)
 void fake_hang(const char *function)
 {
     if (strcmp(control->hang, function) == 0) {
-        __atomic_add_fetch(&control->hung, 1, __ATOMIC_SEQ_CST);
-        while (strcmp(control->hang, function) == 0) {
+        const int nth = __atomic_add_fetch(&control->hung, 1, __ATOMIC_SEQ_CST);
+        while ((control->hang_most == 0 || nth <= control->hang_most) &&
+               strcmp(control->hang, function) == 0) {
             usleep(1000);
         }
     }

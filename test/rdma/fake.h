@@ -18,6 +18,7 @@ struct fake_control {
     int refuse_errno; /* ... with this */
     char hang[32];    /* a function that doesn't return while its name stands here */
     int hung;         /* how many calls of it there were */
+    int hang_most;    /* so many of them hang; 0: all */
     int fds[3];       /* of the device that was opened last: command, events, completions */
     char gone
         [32]; /* this device was taken away ("*": all): every call of it fails with ENODEV, and is silent all the same */
