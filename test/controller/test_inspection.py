@@ -391,7 +391,7 @@ class TestAgain(OwnHosts):
 
 class TestStrange(OwnHosts):
     """Sheets as a host of our own making sends them."""
-    HOSTS = 2
+    HOSTS = 3
 
     def test_strange(self):
         self.start()
@@ -462,6 +462,38 @@ class TestStrange(OwnHosts):
         self.assertEqual((matrix["cells"], matrix["measured"]), (8, 0), matrix)
         self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # words that nobody knows are none
         self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
+
+    def test_older_agent(self):
+        """An agent of before takes no part in tests, and its host's checks have that reason. With one of today there are no tests."""
+        now, said, features = time.time_ns(), iter(range(1, 1000)), (31, 15, 31)
+        self.start()
+
+        def tell(hosts, extra=lambda i: b""):
+            return [self.say(next(said), extra(i), features=features[i], host=f"h{i}", fleet_ns=now) for i in hosts]
+
+        def begin(hosts):
+            tell(hosts)
+            run = int(self.request("POST", RUNS, {"bandwidth": True})[2]["run"])
+            tell(hosts, lambda _: self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+            return run
+
+        self.join(0)
+        self.join(1)
+        self.assertEqual(self.done(begin((0, 1)))["tests_why"], "fewer than two hosts can take part: 1 agents are too old")
+        self.join(2)
+        run = begin((0, 1, 2))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "testing", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        answers = tell((0, 1, 2))
+        self.assertNotIn(16, answers[1])
+        plan = wire.fields(answers[0][16][0])
+        steps = [wire.fields(step) for step in plan[6]]
+        self.assertEqual([(step[2], step.get(8)) for step in steps], 2 * [([2], None), ([2], [1])])  # of each NIC a pair, and its ways in the first turn
+        tell((0, 2), lambda _: wire.data(15, wire.fixed64(1, plan[1][0]) + wire.number(2, 2**32 - 1) + wire.number(3, 3) + wire.data(4, "no <way>")))
+        self.done(run)
+        for check in ("be.bw.way", "be.bw.pair"):
+            found = {r["host"]: (r["reason"], r["note"]) for r in self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"] if r["check"] == check}
+            self.assertEqual(found.pop("h1"), ("old_agent", "its agent is too old to take part: update it"), check)
+            self.assertEqual(found, {h: ("not_run", "failed: no <way>") for h in ("h0", "h2")}, check)
 
     def audit_of(self, first, *parts):
         """One of h0 alone, whose sheet fails nothing: without a second look."""

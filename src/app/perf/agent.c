@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <math.h>
+#include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,9 +14,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "app/perf/rank.h"
+#include "app/perf/ways.h"
 #include "base/plain.h"
 
 enum {
@@ -34,6 +37,8 @@ enum {
 
 struct agent_plan {
     int rank, ranks, port, lanes, run_ms, patience_s;
+    int ways,
+        turn_ms; /* ways: 0, or after how many ms it is this pair's turn to look where one is narrow */
     char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
@@ -126,15 +131,18 @@ static bool read_plan(struct agent_plan *p)
     }
     line[used] = '\0';
     return sscanf(line,
-                  "rank %d of %d port %d lanes %d run %d patience %d at %63s nics %319s folder "
-                  "%255s secret %32[0-9a-f]",
-                  &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, p->address,
-                  p->nics, p->folder, p->secret) == 10 &&
+                  "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d at %63s nics "
+                  "%319s "
+                  "folder %255s secret %32[0-9a-f]",
+                  &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, &p->ways,
+                  &p->turn_ms, p->address, p->nics, p->folder, p->secret) == 12 &&
            strlen(p->secret) == 2 * MEET_SECRET_SIZE && p->ranks >= 2 &&
            p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks && p->port > 0 &&
            p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
-           p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 &&
-           word_ok(p->address, "") && word_ok(p->nics, ",=") && word_ok(p->folder, "/");
+           p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 && p->ways >= 0 &&
+           p->ways <= 60000 && p->turn_ms >= 0 && p->turn_ms <= 60000 &&
+           (p->ways == 0 || p->ranks == 2) && word_ok(p->address, "") && word_ok(p->nics, ",=") &&
+           p->nics[0] == '=' && word_ok(p->folder, "/");
 }
 
 static int count_nics(const char *list)
@@ -247,6 +255,42 @@ static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])
     }
 }
 
+/* Of the first NIC. */
+static int run_ways(const struct agent_plan *p)
+{
+    const struct ways_turn turn = {perf_now_ns() + p->ways * 1000000LL, p->turn_ms * 1000000LL};
+    struct way_found ways[WAYS_MOST];
+    struct meet meet;
+    uint8_t secret[MEET_SECRET_SIZE];
+    char where[80], nic[IFNAMSIZ];
+    int count = 0;
+
+    read_secret(p->secret, secret);
+    snprintf(where, sizeof(where), "%s:%d", p->address, p->port);
+    snprintf(nic, sizeof(nic), "%.*s", (int)strcspn(p->nics + 1, ","), p->nics + 1);
+    int r = meet_open(&meet, where, p->rank, p->ranks, p->patience_s, secret);
+    const char *what = r < 0 ? "the other host's test did not come" : "no flows";
+    r = r < 0 ? r
+              : ways_test(&meet, nic, strchr(p->address, ':') != NULL ? AF_INET6 : AF_INET,
+                          p->run_ms, &turn, ways, &count);
+    if (r < 0) {
+        printf("failed %s: %s\n", what, strerror(-r));
+    } else {
+        printf("ways");
+        for (int i = 0; i < count; i++) {
+            printf(" %.0f/%d", ways[i].rate, ways[i].narrow);
+            for (int hop = 0; hop < ways[i].hop_count; hop++) {
+                printf("/%s", ways[i].hops[hop]);
+            }
+        }
+        putchar('\n');
+    }
+    fflush(stdout);
+    r = r < 0 ? r : meet_barrier(&meet);
+    meet_close(&meet);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int run_rank(const struct agent_plan *p)
 {
     struct perf_options o = {.operation = ALL_REDUCE,
@@ -306,5 +350,5 @@ int perf_agent_main(void)
         printf("failed it could not begin: %s\n", strerror(-r));
         return EXIT_FAILURE;
     }
-    return run_rank(&plan);
+    return plan.ways > 0 ? run_ways(&plan) : run_rank(&plan);
 }

@@ -11,6 +11,7 @@
  *   report.c       nccl-tests' table and JSON
  *   live.c         each lane once a second, out of the ranks' job pages
  *   agent.c        one rank of an audit's test, in a sandbox
+ *   ways.c         what each way through the fabric carries between two hosts
  *   net_client.c   any network plugin, v6 to v12, as one interface: what NCCL's own shims do
  */
 #pragma once

@@ -35,7 +35,8 @@ size_t perf_size(uint32_t hosts)
            aligned(n * PERF_STEPS_MAX * sizeof(struct perf_result)) +
            3 * aligned(n * sizeof(uint32_t)) + aligned(n) + 2 * aligned(n * sizeof(double)) +
            aligned(n * HOST_NIC_MAX * sizeof(struct perf_nic)) +
-           aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts));
+           aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts)) +
+           ways_size(hosts);
 }
 
 static void *claim(char **at, size_t size)
@@ -142,17 +143,20 @@ static void add_pairs(struct perf *p, uint32_t nic)
     for (uint32_t k = 0; k < steps; k++) {
         (void)add_pair_step(p, nic);
     }
+    const uint32_t ways =
+        add_step(p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
     for (uint32_t k = 0; k + odd < n; k++) {
         put(p, near, p->order[k], k / 2, k % 2);
         if (n > 2) {
             put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
         }
+        put(p, ways, p->order[k], k % pairs, k / pairs);
     }
     if (odd) {
         put(p, near + 2, p->order[0], 0, 0);
         put(p, near + 2, p->order[n - 1], 0, 1);
     }
-    for (uint32_t k = 0; k < steps; k++) {
+    for (uint32_t k = 0; k <= steps; k++) {
         end_step(p, near + k);
     }
 }
@@ -231,6 +235,7 @@ int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t count, boo
     p->nic = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->nic));
     p->rows = claim(&at, (size_t)count * PERF_ROWS * sizeof(*p->rows));
     p->search_memory = claim(&at, search_size(count));
+    ways_init(&p->ways, count, at);
     for (uint32_t i = 0; i < count; i++) {
         there += hosts[i].there && hosts[i].nics > 0;
     }
@@ -246,6 +251,23 @@ void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_r
     if (step < p->step_count && host < p->count && part_at(p, step, host)->group != PERF_NOBODY) {
         *perf_result_at(p, step, host) = *result;
     }
+}
+
+void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct way *way)
+{
+    if (step >= p->step_count || host >= p->count || p->steps[step].kind != PERF_WAYS ||
+        part_at(p, step, host)->group == PERF_NOBODY) {
+        return;
+    }
+    struct way w = *way;
+    w.host = host;
+    w.nic = p->steps[step].nic;
+    for (uint32_t i = 0; i < p->count; i++) {
+        w.partner = i != host && part_at(p, step, i)->group == part_at(p, step, host)->group
+                        ? i
+                        : w.partner;
+    }
+    ways_add(&p->ways, &w);
 }
 
 /* ---- rings of all ---- */
@@ -433,6 +455,7 @@ bool perf_next(struct perf *p)
     switch ((enum perf_stage)p->stage) {
     case PERF_PAIRS:
         perf_take_pairs(p);
+        ways_judge(&p->ways);
         plan_pairs(p, true);
         more = p->step_count > 0 || begin_rings(p);
         break;

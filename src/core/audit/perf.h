@@ -4,8 +4,9 @@
  * A test is an all-reduce of a group of hosts. A step is a set of groups that have no host in common and run at the same time;
  * a plan is the steps that can be told now. First pairs: each NIC with a neighbour of its leaf, and with one of another; the
  * middle of all pairs is what a NIC carries here. Then all hosts together, at 1, 2, 4, 8 lanes a peer, ranks in the order of
- * names and in that of leaves. Where the best of these is slower than the pairs allow, search.h finds who makes it so, a step
- * for each of its rounds.
+ * names and in that of leaves. Between the pairs of different leaves each way through the fabric is tried by itself (ways.h): a
+ * collective goes round a slow trunk and hides it. Where the best of these is slower than the pairs allow, search.h finds who
+ * makes it so, a step for each of its rounds.
  *
  * Nobody is slow by one test: a NIC is judged by the better of its partners, of which each is another one, and whoever still
  * looks slow, or had only tests that failed, meets one more that is known to be good. What the search names was seen with
@@ -20,6 +21,7 @@
 #pragma once
 #include "base/limits.h"
 #include "core/audit/search.h"
+#include "core/audit/ways.h"
 
 #define PERF_LEAF_NONE UINT16_MAX
 #define PERF_NOBODY    UINT32_MAX
@@ -29,9 +31,10 @@ enum {
     PERF_ROWS = 2 * PERF_LANES_COUNT,
     PERF_PAIR_LANES = 4,
     PERF_HOSTS_MAX = 4096,
-    PERF_PARTNERS = 3,                             /* of a NIC, by pairs */
-    PERF_STEPS_MAX = PERF_PARTNERS * HOST_NIC_MAX, /* of a plan */
-    PERF_ARRIVALS = 40,                            /* at the meetings of a test */
+    PERF_PARTNERS = 3,                                   /* of a NIC, by pairs */
+    PERF_STEPS_MAX = (PERF_PARTNERS + 1) * HOST_NIC_MAX, /* of a plan */
+    PERF_ARRIVALS = 40,                                  /* at the meetings of a test */
+    PERF_TURNS = 4, /* pairs look in turn where a way is narrow: their trains share trunks */
     PERF_WORDS_SIZE = 160
 };
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
@@ -72,11 +75,11 @@ struct perf_host {
     bool there; /* it can take part */
 };
 
-enum perf_kind { PERF_PAIR, PERF_RING, PERF_SEARCH };
+enum perf_kind { PERF_PAIR, PERF_WAYS, PERF_RING, PERF_SEARCH };
 struct perf_step {
     uint8_t kind, lanes, row;
     bool by_leaf;
-    uint32_t nic;  /* of the pair; PERF_NOBODY: */
+    uint32_t nic;  /* of a pair, or of ways; PERF_NOBODY: */
     uint32_t nics; /* the first so many of each host */
 };
 /* A host's part in a step. */
@@ -110,6 +113,7 @@ struct perf {
         double sure; /* the same by the lower of both words */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
     } * nic;                                            /* [host * HOST_NIC_MAX + nic] */
+    struct ways ways;                                   /* of all pairs of hosts that tried them */
     double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */
     struct perf_result *rows;             /* [row * count + host] */
     double best;                          /* of the rows; < 0: none was measured */
@@ -131,6 +135,8 @@ MUST_CHECK int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t
 const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32_t host);
 /* Of the present plan. */
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result);
+/* What this host's packets got over a way in a step of PERF_WAYS; its host and partner are set here. */
+void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct way *way);
 /* The plan's results are there, or are given up. False: there is no other plan. */
 bool perf_next(struct perf *p);
 /* The worst of what a host's tests of this plan came to that are not done; PERF_DONE: all are; PERF_NOT_RUN: none. */

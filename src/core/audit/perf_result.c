@@ -99,7 +99,7 @@ void perf_take_pairs(struct perf *p)
     for (uint32_t step = 0; step < p->step_count; step++) {
         for (uint32_t i = 0; i < p->count; i++) {
             const struct perf_part *part = perf_part_of(p, step, i);
-            if (part->ranks == 2 && part->rank == 1) {
+            if (p->steps[step].kind == PERF_PAIR && part->ranks == 2 && part->rank == 1) {
                 take_pair(p, step, part->leader, i);
             }
         }

@@ -23,7 +23,8 @@ void rule_not_measured(struct judging *j, const char *why)
         const char *note;
     } words[] = {{"busy", REASON_BUSY, "a job runs here"},
                  {"preempted", REASON_PREEMPTED, "a job began during the test"},
-                 {"silent", REASON_TIMEOUT, "its tests told nothing"}};
+                 {"silent", REASON_TIMEOUT, "its tests told nothing"},
+                 {"old-agent", REASON_OLD_AGENT, "its agent is too old to take part: update it"}};
 
     judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
     j->result->reason = REASON_NOT_RUN;
@@ -273,6 +274,30 @@ void rule_straggler(struct judging *j)
     judge_end(j, late > j->fail * of ? AUDIT_FAIL : AUDIT_PASS,
               judge_format(j, "last and more than 1 ms late %u times of %u", late, of),
               judge_format(j, "at most %.15g %%", j->fail * 100));
+}
+
+/* A trunk by its ends; no subject: none is slow. */
+void rule_way(struct judging *j)
+{
+    const struct fact *fact = judge_look(j, FACT_PERF_WAY, j->subject);
+    double rate, usual;
+    unsigned ways;
+
+    if (fact == NULL || fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+    } else if (sscanf(fact->value, "well, %u ways", &ways) == 1) {
+        judge_end(j, AUDIT_PASS, judge_format(j, "%u ways", ways), "no trunk on them is slow");
+    } else if (strcmp(fact->value, "none") == 0) {
+        judge_skip(j, "its packets cross no trunk: one router is on each of its ways");
+    } else if (sscanf(fact->value, "%lf of %lf Gbit/s", &rate, &usual) == 2) {
+        judge_end(j, AUDIT_FAIL, judge_format(j, "%.3f Gbit/s", rate),
+                  judge_format(j, "%.3f Gbit/s, what ways carry here, less 20 %%", usual));
+        j->result->note = strstr(fact->value, "another") != NULL
+                              ? "it, or another trunk of the same ways"
+                              : "trains of packets are slow from this trunk on";
+    } else {
+        judge_unknown(j, NULL);
+    }
 }
 
 void rule_bisect(struct judging *j)

@@ -15,22 +15,27 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/ip.h"
 #include "base/plain.h"
 #include "core/audit/perf.h"
 #include "service/agent/agent.h"
+#include "service/agent/answers.h"
 #include "service/agent/program.h"
 
 #define AHEAD_NS (120 * NS_PER_S)
 #define LATE_NS  (300 * NS_PER_MS) /* a step that could not begin until then is not begun */
 #define LOOK_NS  (100 * NS_PER_MS) /* at jobs' pages, under a test */
 #define END_NS   (100 * NS_PER_MS) /* before the next step what is left of this one is ended */
+#define TELL_NS  (300 * NS_PER_MS) /* before that a rank tells what it found */
+#define TRACE_NS (500 * NS_PER_MS) /* until two ranks have met and traced their ways */
 #define BEATS    3 /* and this: so long without the controller's word a plan goes on */
 #define QUIET_NS (2 * NS_PER_S)
 
-enum { SECRET_SIZE = 16 };
+enum { SECRET_SIZE = 16, WAYS_OF_STEP = 12 };
 
 struct perf_do { /* a step */
     uint32_t rank, ranks, leader, port, lanes, nic_count, nics[HOST_NIC_MAX];
+    uint32_t ways; /* 0: none; else 1 and their turn */
 };
 
 struct agent_perf {
@@ -43,9 +48,11 @@ struct agent_perf {
     struct mono heard;      /* of the plan, by the controller */
     struct program program; /* of the step that runs, next - 1 */
     bool told;              /* what came of it */
+    bool timeless;          /* fleet time was not known since a step was looked at */
+    bool ending;            /* that program had not gone when the next step was due */
     struct mono look, until;
     sd_event_source *readable;
-    char text[768];
+    char text[5120]; /* 12 ways of 6 hops */
     size_t used;
 };
 
@@ -113,22 +120,65 @@ static size_t read_work(const char *text, uint32_t work[PERF_ARRIVALS])
     return count;
 }
 
+struct ways_row {
+    Foliot__V1__PerfWay ways[WAYS_OF_STEP], *pointers[WAYS_OF_STEP];
+    char names[WAYS_OF_STEP][PATH_HOP_MAX][INET6_ADDRSTRLEN], *hops[WAYS_OF_STEP][PATH_HOP_MAX];
+};
+
+static void name_hop(const struct agent *a, const char *address, char name[INET6_ADDRSTRLEN])
+{
+    uint8_t router[16];
+    if (!ip_parse(address, router) || !answer_router_name(a, router, name)) {
+        snprintf(name, INET6_ADDRSTRLEN, "-");
+    }
+}
+
+/* RATE/NARROW/HOP/HOP…, one behind the other. */
+static void read_ways(const struct agent *a, char *text, struct ways_row *w,
+                      Foliot__V1__PerfRow *row)
+{
+    char *rest = text, *one;
+    row->ways = w->pointers;
+    while (row->n_ways < WAYS_OF_STEP && (one = strtok_r(NULL, " ", &rest)) != NULL) {
+        Foliot__V1__PerfWay *way = &w->ways[row->n_ways];
+        char *parts = one, *part;
+        int used = 0;
+        foliot__v1__perf_way__init(way);
+        if (sscanf(one, "%" SCNu64 "/%" SCNu32 "%n", &way->rate, &way->narrow, &used) != 2) {
+            continue;
+        }
+        parts += used;
+        way->hops = w->hops[row->n_ways];
+        while (way->n_hops < PATH_HOP_MAX && (part = strtok_r(NULL, "/", &parts)) != NULL) {
+            way->hops[way->n_hops] = w->names[row->n_ways][way->n_hops];
+            name_hop(a, part, way->hops[way->n_hops]);
+            way->n_hops++;
+        }
+        w->pointers[row->n_ways++] = way;
+    }
+}
+
 /* A line of `foliot perf --agent`. */
 static void read_result(struct agent *a)
 {
     struct agent_perf *p = a->perf;
     Foliot__V1__PerfRow row = FOLIOT__V1__PERF_ROW__INIT;
+    struct ways_row ways;
     char network[32], words[PERF_WORDS_SIZE];
     uint32_t work[PERF_ARRIVALS];
     int used = 0;
     p->text[p->used] = 0;
     p->text[strcspn(p->text, "\n")] = 0;
     row.step = p->next - 1;
-    if (sscanf(p->text,
-               "rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32 " wrong %" SCNu64
-               " init %" SCNu32 " network %31s work%n",
-               &row.rate, &row.runs, &row.spread, &row.wrong, &row.init_ms, network, &used) == 6 &&
-        used > 0) {
+    if (p->steps[p->next - 1].ways && strncmp(p->text, "ways", 4) == 0) {
+        row.outcome = PERF_DONE;
+        read_ways(a, p->text + 4, &ways, &row);
+    } else if (sscanf(p->text,
+                      "rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32 " wrong %" SCNu64
+                      " init %" SCNu32 " network %31s work%n",
+                      &row.rate, &row.runs, &row.spread, &row.wrong, &row.init_ms, network,
+                      &used) == 6 &&
+               used > 0) {
         row.outcome = PERF_DONE;
         row.work = work;
         row.n_work = read_work(p->text + used, work);
@@ -173,7 +223,8 @@ static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep 
     }
     return s->ranks == 0 ? NULL
            : s->ranks < 2 || s->ranks > AUDIT_RANKS_MAX || s->rank >= s->ranks || s->lanes < 1 ||
-                   s->lanes > AUDIT_LANES_MAX || s->port < 1024 || s->port > 65535
+                   s->lanes > AUDIT_LANES_MAX || s->port < 1024 || s->port > 65535 ||
+                   (s->ways > 0 && (s->ranks != 2 || s->ways > PERF_TURNS))
                ? "a step's numbers are none of a test's"
            : !own ? "it has a NIC that is not this host's"
            : !agent_config_find(a->config, (struct nic_id){s->leader}, &index)
@@ -209,7 +260,8 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
         if (wrong != NULL) {
             return wrong;
         }
-        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, 0, {0}};
+        p->steps[i] =
+            (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, 0, {0}, s->ways};
         for (; s->ranks > 0 && p->steps[i].nic_count < s->n_nics; p->steps[i].nic_count++) {
             p->steps[i].nics[p->steps[i].nic_count] = s->nics[p->steps[i].nic_count];
         }
@@ -217,6 +269,7 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
     memcpy(p->secret, w->secret.data, SECRET_SIZE);
     p->count = (uint32_t)w->n_steps;
     p->next = 0;
+    p->timeless = p->ending = false;
     p->begin_ns = (int64_t)w->begin_ns;
     p->step_ns = w->step_ms * NS_PER_MS;
     p->timed_ms = w->timed_ms;
@@ -268,16 +321,42 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
     return 0;
 }
 
-static void name_nics(const struct agent *a, const struct perf_do *s, char *text, size_t size)
+/* False: one of them has left the fleet meanwhile, and the other ranks use as many as the plan has. */
+static bool name_nics(const struct agent *a, const struct perf_do *s, char *text, size_t size)
 {
     size_t used = 0;
-    text[0] = 0;
     for (uint32_t i = 0; i < s->nic_count && used < size; i++) {
         const uint32_t own = find_own(a, s->nics[i]);
-        if (own < a->config->nic_count) { /* else it has left the fleet meanwhile */
-            used += (size_t)snprintf(text + used, size - used, "%c%s", used > 0 ? ',' : '=',
-                                     a->config->nics[own].name);
+        if (own == a->config->nic_count) {
+            return false;
         }
+        used += (size_t)snprintf(text + used, size - used, "%c%s", used > 0 ? ',' : '=',
+                                 a->config->nics[own].name);
+    }
+    return true;
+}
+
+/* Whole seconds that leave time for the test itself: who waits for longer is ended before it can tell for what. */
+static int patience_of(const struct agent_perf *p)
+{
+    const int64_t left = p->step_ns - END_NS - p->timed_ms * NS_PER_MS;
+    return left > NS_PER_S ? (int)(left / NS_PER_S) : 1;
+}
+
+/* Of the step that begins: when its pair looks where a way is narrow, from now, and for how long. The turns of all pairs fill
+ * what is left of the step after trains and traces; fleet time keeps them apart. */
+static void find_turn(struct agent *a, const struct perf_do *s, int *ret_in_ms, int *ret_ms)
+{
+    const struct agent_perf *p = a->perf;
+    const int64_t first = p->timed_ms * NS_PER_MS + TRACE_NS,
+                  turn = (p->step_ns - END_NS - TELL_NS - first) / PERF_TURNS;
+    int64_t now = 0;
+    *ret_in_ms = *ret_ms = 0;
+    if (s->ways > 0) {
+        const int64_t at = p->begin_ns + (p->next - 1) * p->step_ns + first + (s->ways - 1) * turn;
+        const bool known = agent_fleet_ns(a, a->now, &now);
+        *ret_in_ms = known && at > now ? (int)((at - now) / NS_PER_MS) : 1;
+        *ret_ms = turn > 0 ? (int)(turn / NS_PER_MS) : 0;
     }
 }
 
@@ -288,13 +367,16 @@ static void name_secret(const struct agent_perf *p, char text[2 * SECRET_SIZE + 
     }
 }
 
+/* -ENXIO: what it needs has left the fleet meanwhile. */
 static int send_plan(struct agent *a, const struct perf_do *s)
 {
     struct agent_perf *p = a->perf;
     char line[1024], nics[320], address[INET6_ADDRSTRLEN], secret[2 * SECRET_SIZE + 1];
     uint32_t index = 0;
-    if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index)) {
-        return -ENOENT; /* it has left the fleet meanwhile */
+    int look_ms, turn_ms;
+    if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index) ||
+        !name_nics(a, s, nics, sizeof(nics))) {
+        return -ENXIO;
     }
     const struct agent_peer *leader = &a->config->more[index];
     if (leader->address4.s_addr != 0) {
@@ -302,14 +384,14 @@ static int send_plan(struct agent *a, const struct perf_do *s)
     } else {
         inet_ntop(AF_INET6, &leader->address6, address, sizeof(address));
     }
-    name_nics(a, s, nics, sizeof(nics));
     name_secret(p, secret);
+    find_turn(a, s, &look_ms, &turn_ms);
     const int size =
         snprintf(line, sizeof(line),
                  "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
-                 " patience %d at %s nics %s folder %s secret %s\n",
-                 s->rank, s->ranks, s->port, s->lanes, p->timed_ms,
-                 (int)(p->step_ns / NS_PER_S) + 1, address, nics, a->config->runtime_dir, secret);
+                 " patience %d ways %d turn %d at %s nics %s folder %s secret %s\n",
+                 s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms,
+                 turn_ms, address, nics, a->config->runtime_dir, secret);
     return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
            : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
                                                                            : 0;
@@ -325,11 +407,15 @@ static void start(struct agent *a, const struct perf_do *s)
     r = r < 0 ? r : sd_event_add_io(a->loop, &p->readable, p->program.fd, EPOLLIN, on_readable, a);
     if (r < 0) {
         char why[PERF_WORDS_SIZE];
-        snprintf(why, sizeof(why),
-                 r == -ENOENT ? "%.100s is not there: enable foliot-perf.socket" : "%.100s: %s",
-                 a->config->perf, strerror(-r));
+        if (r == -ENXIO) {
+            snprintf(why, sizeof(why), "a NIC of this step has left the fleet meanwhile");
+        } else {
+            snprintf(why, sizeof(why),
+                     r == -ENOENT ? "%.100s is not there: enable foliot-perf.socket" : "%.100s: %s",
+                     a->config->perf, strerror(-r));
+        }
         agent_say(LOG_WARNING, "an audit's test can't begin: %s", why);
-        answer(a, p->next - 1, PERF_REFUSED, why);
+        answer(a, p->next - 1, r == -ENXIO ? PERF_FAILED : PERF_REFUSED, why);
         end_step(p);
     }
 }
@@ -352,21 +438,26 @@ static void next_step(struct agent *a, int64_t now)
             continue;
         }
         if (!late && program_is_left(&p->program)) {
+            p->ending = true;
             return; /* that of the step before is still ending: no reason to refuse */
         }
         if (late) {
-            answer(a, p->next, PERF_FAILED, "the agent had no processor in time");
+            answer(a, p->next, PERF_FAILED,
+                   p->timeless ? "this host had no fleet time when it was to begin"
+                   : p->ending ? "the test before it had not ended"
+                               : "the agent had no processor in time");
         } else if (job_is_here(a)) {
             answer(a, p->next, PERF_BUSY, "");
         } else {
             p->next++;
             p->look = mono_add(a->now, span_ns(LOOK_NS));
             p->until = mono_add(a->now, span_ns(p->begin_ns + p->next * p->step_ns - END_NS - now));
-            p->told = false;
+            p->told = p->timeless = p->ending = false;
             start(a, s);
             return;
         }
     }
+    p->timeless = p->ending = false; /* what is due next is told by what comes from here on */
 }
 
 static void mind_step(struct agent *a)
@@ -411,7 +502,11 @@ void agent_perf_round(struct agent *a)
     if (p->program.fd >= 0) {
         mind_step(a);
     }
-    if (!p->held || !agent_fleet_ns(a, a->now, &now)) {
+    if (!p->held) {
+        return;
+    }
+    if (!agent_fleet_ns(a, a->now, &now)) {
+        p->timeless = true;
         return; /* steps that pass meanwhile are told of when it is known again */
     }
     if (p->program.fd < 0 && now >= p->begin_ns) {

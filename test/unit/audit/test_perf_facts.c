@@ -44,7 +44,7 @@ static void play(struct world *w, bool rings)
         for (uint32_t step = 0; step < p->step_count; step++) {
             for (uint32_t i = 0; i < HOSTS; i++) {
                 const struct perf_part *part = perf_part_of(p, step, i);
-                const bool pair = p->steps[step].kind == PERF_PAIR;
+                const bool pair = p->steps[step].kind <= PERF_WAYS;
                 if (part->ranks == 0) {
                     continue;
                 }

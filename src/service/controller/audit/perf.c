@@ -30,16 +30,12 @@ struct audit_perf *audit_perf_free(struct audit_perf *x)
 
 /* ---- whom ---- */
 
-static bool is_fit(const struct controller *c, const struct fleet_host *h,
-                   char note[AUDIT_WORDS_SIZE])
+static const char *misfit(const struct controller *c, const struct fleet_host *h)
 {
     const enum freshness f = fleet_freshness(c, h, controller_mono());
-    const char *words = f == FRESHNESS_NEVER || f == FRESHNESS_STALE ? "it is silent"
-                        : (h->features & FOLIOT__V1__FEATURE__FEATURE_PERF) == 0
-                            ? "its agent is too old to take part: update it"
-                            : "";
-    snprintf(note, AUDIT_WORDS_SIZE, "%s", words);
-    return words[0] == 0;
+    return f == FRESHNESS_NEVER || f == FRESHNESS_STALE             ? "silent"
+           : (h->features & FOLIOT__V1__FEATURE__FEATURE_PERF) == 0 ? "old-agent"
+                                                                    : NULL;
 }
 
 static void add_host(struct controller *c, struct audit_perf *x, const struct fleet_host *h)
@@ -47,7 +43,8 @@ static void add_host(struct controller *c, struct audit_perf *x, const struct fl
     struct audit_perf_host *who = &x->who[x->count];
     struct perf_host *host = &x->hosts[x->count++];
     who->id = h->id;
-    host->there = is_fit(c, h, who->note);
+    who->misfit = misfit(c, h);
+    host->there = who->misfit == NULL;
     for (uint32_t k = 0; k < h->nic_count; k++) {
         const struct fleet_nic *nic = fleet_find_nic(c, h->nics[k]);
         if (nic != NULL) {
@@ -105,7 +102,7 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
     x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
     x->fleet_version = c->fleet_version;
     x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
-    x->step_ms = PERF_STEP_MS + 2 * x->count;
+    x->step_ms = PERF_STEP_MS + (x->core.stage > PERF_PAIRS_AGAIN ? 2 * x->count : 0);
     x->left = 0;
     for (uint32_t step = 0; step < x->core.step_count; step++) {
         for (uint32_t i = 0; i < x->count; i++) {
@@ -121,30 +118,48 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
     return 0;
 }
 
+/* Why fewer than two hosts can take part. */
+static void tell_too_few(const struct audit_perf *x, char why[AUDIT_WORDS_SIZE])
+{
+    uint32_t old = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        old += x->who[i].misfit != NULL && strcmp(x->who[i].misfit, "old-agent") == 0;
+    }
+    int used = snprintf(why, AUDIT_WORDS_SIZE, "fewer than two hosts can take part");
+    if (old > 0) {
+        snprintf(why + used, AUDIT_WORDS_SIZE - (size_t)used, ": %u agents are too old", old);
+    }
+}
+
+/* Of a run whose members are there. */
+static int begin_first(struct controller *c, const struct audit_run *run, struct audit_perf *x,
+                       int64_t now, char why[AUDIT_WORDS_SIZE])
+{
+    const int r = perf_init(&x->core, x->hosts, x->count, run->wants_nccl, x->memory);
+    if (r < 0) {
+        tell_too_few(x, why);
+        return r;
+    }
+    x->run = run->id;
+    x->name = (uint64_t)run->id;
+    snprintf(why, AUDIT_WORDS_SIZE, "there are no random numbers");
+    return begin_plan(c, x, now);
+}
+
 int audit_perf_new(struct controller *c, const struct audit_run *run, struct audit_perf **ret,
                    char why[AUDIT_WORDS_SIZE])
 {
     struct audit_perf *x = calloc(1, sizeof(*x));
-    const char *words = "out of memory";
     int64_t now = 0;
     int r = x == NULL ? -ENOMEM : 0;
+    snprintf(why, AUDIT_WORDS_SIZE, "out of memory");
     if (r == 0 && !audit_fleet_now(c, &now)) {
-        words = "fleet time is not known";
+        snprintf(why, AUDIT_WORDS_SIZE, "fleet time is not known");
         r = -ENODATA;
     }
     r = r < 0 ? r : add_hosts(c, run, x);
-    if (r == 0) {
-        r = perf_init(&x->core, x->hosts, x->count, run->wants_nccl, x->memory);
-        words = r < 0 ? "fewer than two hosts can take part" : words;
-    }
-    if (r == 0) {
-        x->run = run->id;
-        x->name = (uint64_t)run->id;
-        r = begin_plan(c, x, now);
-        words = r < 0 ? "there are no random numbers" : words;
-    }
+    r = r < 0 ? r : begin_first(c, run, x, now, why);
     if (r < 0) {
-        snprintf(why, AUDIT_WORDS_SIZE, "%s", words);
         audit_perf_free(x);
         return r;
     }
@@ -201,6 +216,7 @@ static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
         to->leader = x->who[part->leader].nics[first];
         to->port = PERF_PORT + step % 16; /* the one before may still be closing */
         to->lanes = s->lanes;
+        to->ways = s->kind == PERF_WAYS ? 1 + part->group % PERF_TURNS : 0;
         to->nics = memory->nics[step];
         for (; to->n_nics < s->nics; to->n_nics++) {
             to->nics[to->n_nics] = x->who[host].nics[first + to->n_nics];
@@ -237,11 +253,25 @@ Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *
 
 /* ---- results ---- */
 
+static void take_way(struct audit_perf *x, uint32_t step, uint32_t host,
+                     const Foliot__V1__PerfWay *from)
+{
+    struct way way = {.rate = (double)from->rate};
+    for (; way.hop_count < from->n_hops && way.hop_count < PATH_HOP_MAX; way.hop_count++) {
+        plain_text(from->hops[way.hop_count], way.hops[way.hop_count], WAY_NAME_SIZE);
+    }
+    way.narrow = from->narrow <= way.hop_count ? (uint8_t)from->narrow : 0;
+    perf_take_way(&x->core, step, host, &way);
+}
+
 static void take_one(struct audit_perf *x, uint32_t step, uint32_t host,
-                     const struct perf_result *r)
+                     const struct perf_result *r, const Foliot__V1__PerfRow *row)
 {
     if (x->core.results[(size_t)step * x->count + host].outcome == PERF_SILENT) {
         perf_take(&x->core, step, host, r);
+        for (size_t i = 0; r->outcome == PERF_DONE && i < row->n_ways && i < PERF_WAYS_MOST; i++) {
+            take_way(x, step, host, row->ways[i]);
+        }
         x->left--;
         x->done++;
     }
@@ -273,7 +303,7 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
     }
     for (uint32_t step = 0; step < x->core.step_count; step++) {
         if (step == row->step || row->step == UINT32_MAX) {
-            take_one(x, step, host, &r);
+            take_one(x, step, host, &r, row);
         }
     }
 }

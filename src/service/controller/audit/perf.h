@@ -8,10 +8,11 @@
 #include "core/audit/perf.h"
 #include "service/controller/audit/audit.h"
 
-#define PERF_STEP_MS  3500 /* and 2 ms a host: ranks that meet */
-#define PERF_TIMED_MS 1000
-#define PERF_WAIT_NS  (5 * NS_PER_S) /* for results, after the last step */
-#define PERF_PORT     18600          /* and the group's number */
+#define PERF_STEP_MS   3500 /* and where all hosts meet 2 ms a host */
+#define PERF_TIMED_MS  1000
+#define PERF_WAIT_NS   (5 * NS_PER_S) /* for results, after the last step */
+#define PERF_WAYS_MOST 12             /* of a step */
+#define PERF_PORT      18600          /* and the group's number */
 
 struct json_writer;
 struct sheet;
@@ -21,7 +22,8 @@ struct audit_perf_host {
     int64_t id; /* in the store */
     uint32_t nic_count, nics[HOST_NIC_MAX];
     char names[HOST_NIC_MAX][IF_NAMESIZE];
-    char note[AUDIT_WORDS_SIZE]; /* why it takes no part; empty: it does */
+    const char *misfit;          /* why it can't take part, a word; NULL: it can */
+    char note[AUDIT_WORDS_SIZE]; /* what it told last of a test that was not done */
     uint8_t outcome;             /* enum perf_outcome: the worst so far */
     struct fact *facts;
     uint32_t fact_count;

@@ -63,8 +63,8 @@ static const char *keep(struct audit_perf_host *w, const char *outcome, const ch
 /* What the whole of it came to. */
 static const char *outcome_of(const struct audit_perf *x, uint32_t host)
 {
-    return x->hosts[host].there ? perf_outcome_name((enum perf_outcome)x->who[host].outcome)
-                                : "silent";
+    return x->who[host].misfit != NULL ? x->who[host].misfit
+                                       : perf_outcome_name((enum perf_outcome)x->who[host].outcome);
 }
 
 /* Each NIC by the best of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. A NIC that only one
@@ -199,6 +199,46 @@ static void add_search(const struct audit_perf *x, uint32_t host, struct audit_p
         best, expected);
 }
 
+/* The slow trunks that this host's packets go over. They are no host's fault, and of all hosts that use them. */
+static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                     const char *outcome)
+{
+    uint32_t own = 0, seen = 0, direct = 0, slow = 0;
+    for (uint32_t t = 0; t < p->ways.trunk_count; t++) {
+        const struct way_trunk *trunk = &p->ways.trunks[t];
+        bool crossed = false;
+        for (uint32_t i = 0; i < p->ways.count && !crossed; i++) {
+            crossed = p->ways.all[i].host == host && way_is_slow_by(&p->ways.all[i], trunk);
+        }
+        if (crossed) {
+            char name[2 * WAY_NAME_SIZE];
+            snprintf(name, sizeof(name), "%s/%s", trunk->ends[0], trunk->ends[1]);
+            add(w, FACT_PERF_WAY, keep(w, name, ""), "%.3f of %.3f Gbit/s%s", trunk->rate * 8e-9,
+                p->ways.usual * 8e-9, trunk->sure ? "" : ", it or another one of the same ways");
+            slow++;
+        }
+    }
+    for (uint32_t i = 0; i < p->ways.count; i++) {
+        const struct way *way = &p->ways.all[i];
+        own += way->host == host;
+        seen += way->host == host && way_is_seen(way);
+        direct += way->host == host && way->hop_count == 1;
+    }
+    if (slow > 0) {
+        return;
+    }
+    if (seen > 0) {
+        add(w, FACT_PERF_WAY, "", "well, %u ways", seen);
+    } else if (own > 0 && direct == own) {
+        add(w, FACT_PERF_WAY, "", "none");
+    } else {
+        add_missing(w, FACT_PERF_WAY, "",
+                    strcmp(outcome, "done") != 0 ? outcome
+                    : own > 0                    ? "not-run: routers on its ways do not answer"
+                                                 : "not-run: of its ways none was measured");
+    }
+}
+
 static int judge_host(struct audit_perf *x, uint32_t host)
 {
     struct audit_perf_host *w = &x->who[host];
@@ -210,6 +250,7 @@ static int judge_host(struct audit_perf *x, uint32_t host)
     const char *outcome = keep(w, outcome_of(x, host), w->note);
     add(w, FACT_PERF, "", "%s", outcome);
     add_pairs(&x->core, host, w, outcome);
+    add_ways(&x->core, host, w, outcome);
     if (x->core.wants_rings) {
         add_truth(&x->core, host, w, outcome);
         for (uint32_t row = 0; row < PERF_ROWS; row++) {

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""audit_tests.py BUILD [--named N] [--busy N] [--preempt N] [--whole]: rows audit.lab.* of an audit's tests of bandwidth and collectives.
+
+In the default lab: real packets between network namespaces, which share this machine's processors. Where those are busy the tests
+measure them and not the links. --named plants a fault N times of each kind; each takes a minute or two, so it is for make soak."""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+NAME = "audittests"
+parser = argparse.ArgumentParser()
+parser.add_argument("build")
+parser.add_argument("--named", type=int, default=0)
+parser.add_argument("--kinds", default="nic,trunk,host")
+parser.add_argument("--busy", type=int, default=0)
+parser.add_argument("--preempt", type=int, default=0)
+parser.add_argument("--whole", action="store_true")
+parser.add_argument("--seed", type=int, default=1)
+arguments = parser.parse_args()
+build = os.path.abspath(arguments.build)
+foliot = os.path.join(build, "src", "app", "foliot")
+rows = []
+
+
+def row(name, value, unit, must, aim=None, better="lower", runs=1, note=""):
+    rows.append({"id": f"audit.lab.{name}", "value": value, "unit": unit, "must": must, "aim": aim, "better": better, "runs": runs, "spread": None,
+                 "command": "bench/audit_tests.py " + " ".join([os.path.basename(build), *sys.argv[2:]]), "note": note})
+    print(f"lab.{name:16} {value} {unit}  must {must}  {note}", flush=True)
+
+
+class Lab:
+    def command(self, *words):
+        return subprocess.run([foliot, "lab", "--name", NAME, *words], capture_output=True, text=True, check=True)
+
+    def __enter__(self):
+        subprocess.run([foliot, "lab", "--name", NAME, "down"], capture_output=True, check=False)
+        self.command("up", "--controller")
+        self.folder = f"/run/foliot-lab/{NAME}/"
+        with open(self.folder + "dashboard", encoding="utf-8") as address, open(self.folder + "token", encoding="utf-8") as token:
+            self.address, self.token = address.read().strip(), token.read().strip()
+        self.hosts = sorted(os.path.basename(path) for path in glob.glob(self.folder + "host*"))
+        self.until(lambda: sum(h["freshness"] == "live" and (h["clock"] or {}).get("status") == "SYNCED" for h in self.ask("hosts")["items"]) == len(self.hosts))
+        return self
+
+    def __exit__(self, *_):
+        self.command("down")
+
+    def until(self, true, seconds=90):
+        end = time.monotonic() + seconds
+        while not true():
+            if time.monotonic() > end:
+                raise TimeoutError("the lab is not ready")
+            time.sleep(0.2)
+
+    def ask(self, path, body=None):
+        request = urllib.request.Request(self.address + "api/v1/" + path, headers={"Authorization": "Bearer " + self.token, "Content-Type": "application/json"},
+                                         data=None if body is None else json.dumps(body).encode())
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def audit(self, meanwhile=lambda run: None, **wish):
+        """The run as it ended, its results but the passes, and how long it took."""
+        begin = time.monotonic()
+        run = self.ask("audit/runs", wish)["run"]
+        while True:
+            body = self.ask("audit/runs/" + run)
+            if body["state"] in ("done", "stopped"):
+                break
+            meanwhile(body)
+            time.sleep(0.05)
+        took = time.monotonic() - begin
+        results = [r for status in ("fail", "warn", "unknown") for r in self.ask(f"audit/runs/{run}/results?limit=1000&status={status}")["items"]]
+        return body, results, took
+
+    def agent(self, host):
+        with open(f"{self.folder}{host}/agent.pid", encoding="utf-8") as file:
+            return int(file.read())
+
+    def test_of(self, host):
+        """The process of a test that runs on the host now; None."""
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{self.agent(host)}/task/{self.agent(host)}/children", encoding="utf-8") as file:
+                for child in file.read().split():
+                    with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", encoding="utf-8") as line:
+                        if "--agent" in line.read().split("\0"):
+                            return int(child)
+        return None
+
+
+class Job:
+    """A job of two ranks on one host: it has pages there, and nearly no traffic."""
+
+    def __init__(self, lab, host):
+        number = host.removeprefix("host")
+        self.pages = f"{lab.folder}{host}/jobs/job-*"
+        # pylint: disable-next=consider-using-with
+        self.process = subprocess.Popen([foliot, "perf", "--lab", NAME, "--hosts", f"{number},{number}", "--ranks", "2", "-b", "64K", "--duration", "900", "-c", "0", "--wait", "1000"],
+                                        env={**os.environ, "FOLIOT_RUNTIME_DIR": f"{lab.folder}{host}"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def began(self):
+        return bool(glob.glob(self.pages))
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def busy(lab, wanted):
+    """Steps of tests that came while a job had a page on the host, and those begun all the same."""
+    tries = started = 0
+    while tries < wanted:
+        victims = lab.hosts[:-2]
+        jobs = [Job(lab, host) for host in victims]
+        try:
+            lab.until(lambda: all(job.began() for job in jobs))
+            time.sleep(0.3)
+            seen = set()
+
+            def look(_, seen=seen):
+                seen.update(pid for pid in map(lab.test_of, victims) if pid)
+            _, results, _ = lab.audit(look, bandwidth=True)
+            started += len(seen)
+            tries += 4 * sum(r["check"] == "be.bw.pair" and r["reason"] == "busy" for r in results)
+        finally:
+            for job in jobs:
+                job.end()
+    row("busy_started", started, "", 0, runs=tries, note="steps of pairs on hosts with a job; programs are looked for twenty times a second")
+
+
+def preempt(lab, wanted, draw):
+    """A job begins at any time of a test: from its first page until the test's program is gone."""
+    waits = []
+
+    def one(host):
+        end = time.monotonic() + 30
+        while lab.test_of(host) is None and time.monotonic() < end:
+            time.sleep(0.02)
+        time.sleep(draw.uniform(0, 0.8))
+        test = lab.test_of(host)
+        job = Job(lab, host)
+        while not job.began() and job.process.poll() is None:
+            time.sleep(0.002)
+        began = time.monotonic()
+        if test is not None and lab.test_of(host) == test:  # its page came while the test ran
+            while os.path.exists(f"/proc/{test}") and lab.test_of(host) == test:
+                time.sleep(0.002)
+            waits.append(time.monotonic() - began)
+        job.end()
+    while len(waits) < wanted:
+        threads = []
+
+        def begin(body, threads=threads):
+            if body["state"] == "testing" and not threads:
+                threads += [threading.Thread(target=one, args=(host,)) for host in lab.hosts[::2]]
+                for thread in threads:
+                    thread.start()
+        lab.audit(begin, bandwidth=True)
+        for thread in threads:
+            thread.join()
+    waits.sort()
+    row("preempt_s", waits[min(len(waits) - 1, int(0.99 * len(waits)))], "s", 1, 0.3, runs=len(waits),
+        note=f"median {waits[len(waits) // 2]:.3f} s; from the page of the job to the end of the test's program")
+
+
+def whole(lab):
+    body, results, took = lab.audit(matrix=True, nccl=True)
+    tests = body["tests"] or {}
+    measured = sum(r["outcome"] == "done" for r in tests.get("rows", []))
+    row("run_s", took if body["state"] == "done" else None, "s", 120, 60, note=f"all stages; {measured} of 8 rows of collectives, {tests.get('rounds')} rounds of the search")
+    row("nccl_s", tests["rows_ms"] / 1000 if measured == 8 else None, "s", 60, note="of it the eight rows")
+    print([(r["host"], r["check"], r["status"], r.get("note")) for r in results if r["check"].startswith(("be.bw", "nccl."))], file=sys.stderr)
+
+
+class Starved:
+    """A host whose tests get a fifth of a processor: stopped for 40 ms of each 50."""
+
+    def __init__(self, lab, host):
+        self.over = False
+        self.thread = threading.Thread(target=self.run, args=(lab, host))
+        self.thread.start()
+
+    def run(self, lab, host):
+        while not self.over:
+            test = lab.test_of(host)
+            if test is None:
+                time.sleep(0.02)
+                continue
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(test, signal.SIGSTOP)
+                time.sleep(0.04)
+                os.kill(test, signal.SIGCONT)
+                time.sleep(0.01)
+
+    def end(self):
+        self.over = True
+        self.thread.join()
+
+
+def named_by(results):
+    return {r["host"] for r in results if r["status"] == "fail" and r["check"] in ("be.bw.pair", "nccl.straggler", "nccl.bisect")}
+
+
+def plant(lab, kind, draw):
+    """A fault: how it ends, and whether an audit named it and nothing else."""
+    if kind == "host":
+        host = draw.choice(lab.hosts)
+        fault = Starved(lab, host)
+        return fault.end, lambda results: named_by(results) == {host}
+    if kind == "nic":
+        host, nic = draw.choice(lab.hosts), f"nic{draw.randrange(2)}"
+        lab.command("fault", "brownout", f"{host}/{nic}", "--rate_mbps", "160")
+        return lambda: lab.command("fault", "undo", "all"), lambda results: named_by(results) == {host} and any(
+            r["check"] == "be.bw.pair" and r["note"].startswith(nic + ":") for r in results if r["status"] == "fail")
+    trunk = f"leaf{draw.randrange(2)}/spine{draw.randrange(4)}"
+    lab.command("fault", "brownout", trunk, "--rate_mbps", "100")
+    return lambda: lab.command("fault", "undo", "all"), lambda results: not named_by(results) and {
+        r["subject"] for r in results if r["check"] == "be.bw.way" and r["status"] == "fail"} == {trunk}
+
+
+def named(lab, kind, tries, draw):
+    right = wrong = 0
+    for _ in range(tries):
+        end, is_named = plant(lab, kind, draw)
+        try:
+            body, results, took = lab.audit(nccl=True)
+        finally:
+            end()
+        good = is_named(results)
+        right, wrong = right + good, wrong + (not good and bool(named_by(results)))
+        print(f"{kind}: {'named' if good else 'not named'}; {sorted(named_by(results))}; {took:.0f} s; {body['tests_why'] or ''} "
+              f"{[(r['host'], r['check'], r['subject'], r.get('found'), r.get('note')) for r in results if r['status'] == 'fail' and r['check'].startswith(('be.bw', 'nccl'))]}", flush=True)
+        time.sleep(3)
+    what = {"nic": "one NIC at 80 %", "trunk": "one trunk of four at 50 %", "host": "a host whose tests run a fifth of the time"}[kind]
+    row(f"nccl.named.{kind}", 100 * right / tries, "%", 95, 100, "higher", tries, f"{what}; others named {wrong} times")
+
+
+def main():
+    if os.geteuid() != 0:
+        print("it needs root for network namespaces")
+        sys.exit(77)
+    draw = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory(), Lab() as lab:
+        if arguments.whole:
+            whole(lab)
+        if arguments.preempt:
+            preempt(lab, arguments.preempt, draw)
+        if arguments.busy:
+            busy(lab, arguments.busy)
+        for kind in arguments.kinds.split(",") if arguments.named else ():
+            named(lab, kind, arguments.named, draw)
+    target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
+    os.makedirs(target, exist_ok=True)
+    with open(os.path.join(target, "audit_named.json" if arguments.named else "audit_tests.json"), "w", encoding="utf-8") as output:
+        json.dump(rows, output, indent=1)
+
+
+main()

@@ -1,0 +1,229 @@
+/* test_ways.c: the slow trunk of a leaf-spine fabric is named by ways' rates, whatever one host tells; a slow NIC is no trunk. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "core/audit/ways.h"
+
+enum { HOSTS = 8, SPINES = 4, FLOWS = 12, NOBODY = HOSTS };
+#define RATE 25e6
+
+struct world {
+    struct prng prng;
+    uint32_t leaf, spine; /* of the slow trunk; leaf 9: none */
+    uint32_t slow_nic, liar;
+    double liar_tells;
+    bool silent_spines;
+    double knows; /* share of slow ways whose narrow link is known */
+    double errs;  /* share of them that are told of the first trunk */
+    double late;  /* share of trains that met others and came late */
+};
+
+static void play(struct world *w, struct ways *ways, void **ret_memory)
+{
+    *ret_memory = malloc(ways_size(HOSTS));
+    assert_non_null(*ret_memory);
+    ways_init(ways, HOSTS, *ret_memory);
+    for (uint32_t host = 0; host < HOSTS; host++) {
+        const uint32_t partner = (host + HOSTS / 2) % HOSTS, leaf = host / (HOSTS / 2);
+        for (int k = 0; k < FLOWS; k++) {
+            const uint32_t spine = (uint32_t)prng_below(&w->prng, SPINES);
+            struct way way = {.host = host, .partner = partner, .rate = RATE, .hop_count = 3};
+            snprintf(way.hops[0], WAY_NAME_SIZE, "leaf%u", leaf);
+            snprintf(way.hops[1], WAY_NAME_SIZE, w->silent_spines ? "-" : "spine%u", spine);
+            snprintf(way.hops[2], WAY_NAME_SIZE, "leaf%u", 1 - leaf);
+            way.rate *= 1 - 0.05 * prng_uniform(&w->prng);
+            way.rate *= prng_uniform(&w->prng) < w->late ? 0.6 : 1;
+            if (w->leaf < 2 && spine == w->spine) {
+                way.rate = way.rate < RATE / 2 ? way.rate : RATE / 2;
+                way.narrow = prng_uniform(&w->prng) < w->knows ? leaf == w->leaf ? 2 : 3 : 0;
+                way.narrow = prng_uniform(&w->prng) < w->errs ? 2 : way.narrow;
+            }
+            way.rate *= host == w->slow_nic || partner == w->slow_nic ? 0.5 : 1;
+            way.rate = host == w->liar || partner == w->liar ? w->liar_tells : way.rate;
+            ways_add(ways, &way);
+        }
+    }
+    ways_judge(ways);
+}
+
+static struct world world_of(uint64_t seed)
+{
+    struct world w = {.leaf = 9, .slow_nic = NOBODY, .liar = NOBODY, .knows = 0.8};
+    prng_init(&w.prng, seed);
+    return w;
+}
+
+static void nothing_is_slow(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w = world_of(seed);
+        struct ways ways;
+        void *memory;
+        w.late = 0.1;
+        w.slow_nic = seed % 2 == 0 ? (uint32_t)seed % HOSTS : NOBODY;
+        play(&w, &ways, &memory);
+        assert_int_equal(ways.trunk_count, 0);
+        assert_true(ways.usual > 0.9 * RATE);
+        free(memory);
+    }
+}
+
+static void the_slow_trunk_is_named(void **state)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct world w = world_of(seed);
+        struct ways ways;
+        void *memory;
+        char leaf[16], spine[16];
+        w.leaf = seed % 2;
+        w.spine = (uint32_t)prng_below(&w.prng, SPINES);
+        w.late = 0.1;
+        w.knows = 0.8;
+        w.errs = 0.1;
+        snprintf(leaf, sizeof(leaf), "leaf%u", w.leaf);
+        snprintf(spine, sizeof(spine), "spine%u", w.spine);
+        play(&w, &ways, &memory);
+        assert_int_equal(ways.trunk_count, 1);
+        assert_true(ways.trunks[0].sure);
+        assert_string_equal(ways.trunks[0].ends[0], leaf);
+        assert_string_equal(ways.trunks[0].ends[1], spine);
+        for (uint32_t i = 0; i < ways.count; i++) {
+            assert_int_equal(way_is_slow_by(&ways.all[i], &ways.trunks[0]),
+                             strcmp(ways.all[i].hops[1], spine) == 0);
+        }
+        free(memory);
+    }
+}
+
+/* Both trunks of the spine carry the same packets: without a host that knows where it is narrow, either may be it. */
+static void where_it_is_narrow_may_be_unknown(void **state)
+{
+    struct world w = world_of(7);
+    struct ways ways;
+    void *memory;
+    w.leaf = 1;
+    w.spine = 2;
+    w.knows = 0;
+    play(&w, &ways, &memory);
+    assert_int_equal(ways.trunk_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_false(ways.trunks[i].sure);
+        assert_string_equal(ways.trunks[i].ends[1], "spine2");
+    }
+    free(memory);
+    w.silent_spines = true;
+    play(&w, &ways, &memory);
+    assert_int_equal(ways.trunk_count, 0);
+    free(memory);
+}
+
+/* Whatever one host and its partner tell of their ways. */
+static void a_liar_names_no_trunk(void **state)
+{
+    static const double tells[] = {1, 0.5 * RATE, 1e15};
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct world w = world_of(seed);
+        struct ways ways;
+        void *memory;
+        w.liar = (uint32_t)prng_below(&w.prng, HOSTS);
+        w.liar_tells = tells[seed % 3];
+        play(&w, &ways, &memory);
+        assert_int_equal(ways.trunk_count, 0);
+        free(memory);
+    }
+}
+
+static void add_way(struct ways *w, uint32_t host, uint32_t nic, uint32_t partner, double rate,
+                    uint8_t narrow, const char *spine)
+{
+    struct way way = {.host = host,
+                      .nic = nic,
+                      .partner = partner,
+                      .rate = rate,
+                      .narrow = narrow,
+                      .hop_count = 3,
+                      .hops = {"leaf0", "", "leaf1"}};
+    snprintf(way.hops[1], WAY_NAME_SIZE, "%s", spine);
+    ways_add(w, &way);
+}
+
+/* One host with eight NICs, each with a fast way over one spine and a slow one over another, which two honest pairs use as well
+ * and find fast; and each with another partner, of whose ways it tells the same. */
+static void many_nics_of_one_host_name_no_trunk(void **state)
+{
+    for (uint32_t honest = 0; honest <= 4; honest++) {
+        struct ways w;
+        void *memory = malloc(ways_size(16));
+        ways_init(&w, 16, memory);
+        for (uint32_t nic = 0; nic < 8; nic++) {
+            add_way(&w, 0, nic, 1 + nic, RATE, 0, "spine0");
+            add_way(&w, 0, nic, 1 + nic, RATE / 2, 2, "spine1");
+            add_way(&w, 1 + nic, nic, 0, RATE, 0, "spine0");
+            add_way(&w, 1 + nic, nic, 0, RATE / 2, 0, "spine1");
+        }
+        for (uint32_t i = 0; i < honest; i++) {
+            add_way(&w, 9 + i, 0, 9 + (i ^ 1), RATE, 0, "spine0");
+            add_way(&w, 9 + i, 0, 9 + (i ^ 1), RATE, 0, "spine1");
+        }
+        ways_judge(&w);
+        assert_int_equal(w.trunk_count, 0);
+        free(memory);
+    }
+}
+
+/* The trunk is slow for all, and one host tells with each of its NICs, in both directions, that it is narrow elsewhere. */
+static void one_host_votes_once(void **state)
+{
+    struct ways w;
+    void *memory = malloc(ways_size(16));
+    ways_init(&w, 16, memory);
+    for (uint32_t nic = 0; nic < 8; nic++) {
+        add_way(&w, 0, nic, 4, RATE, 0, "spine0");
+        add_way(&w, 0, nic, 4, RATE / 2, 3, "spine1");
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        add_way(&w, i, 0, 4 + i, RATE, 0, "spine0");
+        add_way(&w, i, 0, 4 + i, RATE / 2, 2, "spine1");
+    }
+    ways_judge(&w);
+    assert_int_equal(w.trunk_count, 2);
+    assert_false(w.trunks[0].sure);
+    assert_false(w.trunks[1].sure);
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_int_equal(w.trunks[k].votes, strcmp(w.trunks[k].ends[0], "leaf0") == 0 ? 3 : 1);
+    }
+    free(memory);
+}
+
+/* A way with a router that does not answer hides a trunk: it is no proof that all are well. */
+static void silent_routers_are_not_seen(void **state)
+{
+    struct way way = {.hop_count = 3, .hops = {"leaf0", "spine0", "leaf1"}};
+    assert_true(way_is_seen(&way));
+    snprintf(way.hops[1], WAY_NAME_SIZE, "-");
+    assert_false(way_is_seen(&way));
+    way = (struct way){.hop_count = 1, .hops = {"leaf0"}};
+    assert_false(way_is_seen(&way));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_slow),
+        cmocka_unit_test(the_slow_trunk_is_named),
+        cmocka_unit_test(where_it_is_narrow_may_be_unknown),
+        cmocka_unit_test(a_liar_names_no_trunk),
+        cmocka_unit_test(many_nics_of_one_host_name_no_trunk),
+        cmocka_unit_test(one_host_votes_once),
+        cmocka_unit_test(silent_routers_are_not_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
