@@ -38,18 +38,22 @@ def same_faults():
 
 
 def part_by_part():
-    """A job of 100 messages a second, none of them while a fault lasts that meets a lane: 20 faults, ten of 0.3 s and ten of 1.5 s, in 60 s."""
-    now, faults, control = [1000.0], [], []
+    """A job of 100 messages a second, none of them while a fault lasts that meets a lane: 20 faults, ten of 0.3 s and ten of 1.5 s, in 60 s.
+    The parts without them play the same kinds, for nobody. Where no lane is found no fault is played: that misses."""
+    now, faults, control, kinds = [1000.0], [], [], {True: [], False: []}
 
     class Fault:
         def __init__(self, _):
             self.begun = None
 
-        def begin(self, _, flow):
+        def begin(self, kind, flow):
             self.begun = (now[0], flow)
+            kinds[flow in LANES].append(kind)
 
         def end(self):
-            begun, flow = self.begun
+            if self.begun is None:
+                return
+            (begun, flow), self.begun = self.begun, None
             (faults if flow in LANES else control).append((begun, now[0]))
 
     class Job:
@@ -79,6 +83,11 @@ def part_by_part():
     row = rows.rows[0]
     check("messages with faults ÷ without, 42 s of 60", (row["id"], round(row["value"], 2), row["runs"]), ("roce.share", 0.7, 20))
     check("a share of 0.7 misses", TABLE.missed(row), True)
+    check("kinds without faults", kinds[False], kinds[True])
+    check("kinds", len(set(kinds[True])), 5)
+    TABLE.lanes, rows = lambda *_: LANES[:1], TABLE.Rows()
+    TABLE.share({}, rows, 4)
+    check("no fault was played", [row["id"] for row in rows.rows if TABLE.missed(row)], ["roce.share", "roce.share.faults"])
 
 
 bounds()
