@@ -33,6 +33,15 @@ static inline void least_add(struct least *l, struct mono now, struct span span,
     l->values[0] = value < l->values[0] ? value : l->values[0];
 }
 
+/* Of the last one to two spans, though nothing came in them. */
+static inline int64_t least_at(const struct least *l, struct mono now, struct span span)
+{
+    const int64_t age = mono_sub(now, l->began).ns;
+    const int64_t last = age < span.ns ? l->values[1] : LEAST_NONE;
+
+    return age >= 2 * span.ns ? LEAST_NONE : l->values[0] < last ? l->values[0] : last;
+}
+
 /* As of the last least_add(); LEAST_NONE: none. */
 static inline int64_t least_get(const struct least *l)
 {

@@ -56,8 +56,13 @@ static void a_floor_of_before_a_pause_is_forgotten(void **state)
     least_init(&l, at(0));
     least_add(&l, at(10), span_ns(SPAN_NS), 5);
     assert_int_equal(least_get(&l), 5);
+    assert_int_equal(least_at(&l, at(SPAN_NS), span_ns(SPAN_NS)), 5);
+    assert_int_equal(least_at(&l, at(2 * SPAN_NS), span_ns(SPAN_NS)), LEAST_NONE);
     least_add(&l, at(2 * SPAN_NS), span_ns(SPAN_NS), 50);
     assert_int_equal(least_get(&l), 50);
+    least_add(&l, at(3 * SPAN_NS), span_ns(SPAN_NS), 70);
+    assert_int_equal(least_at(&l, at(3 * SPAN_NS + 1), span_ns(SPAN_NS)), 50);
+    assert_int_equal(least_at(&l, at(4 * SPAN_NS), span_ns(SPAN_NS)), 70);
     least_add(&l, at(9 * SPAN_NS), span_ns(SPAN_NS), LEAST_NONE);
     assert_int_equal(least_get(&l), LEAST_NONE);
 }

@@ -18,7 +18,6 @@
 #define TRIAL_PINGS    16
 #define REGAIN_ACKS    8
 #define SILENT_TOO_NS  (10 * NS_PER_MS)
-#define STALLS_NS      (5 * NS_PER_S)
 #define MISTAKE_NS     (500 * NS_PER_MS)
 #define CAUTION_MAX    2
 #define SAME_PATH      2 /* tries */
@@ -143,7 +142,7 @@ void watch_quiet(struct watch *w, struct wlane *x)
 void watch_came_back(struct watch *w, struct wlane *x)
 {
     if (x->alone_ns > 0) {
-        least_add(&x->stalls, w->looked, span_ns(STALLS_NS), -x->alone_ns);
+        least_add(&x->stalls, w->looked, span_ns(WATCH_STALLS_NS), -x->alone_ns);
     }
     watch_quiet(w, x);
 }

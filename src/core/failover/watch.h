@@ -26,7 +26,7 @@
  * it is given up after 2 D in which others were heard; doubts don't double D here. Later where one of the others was silent alone
  * for more than D in the last 5 to 10 s, and came back by itself (that, and D): so much this machine makes of a good path. And
  * not before what was lost alone has been sent again and answered: a TCP connection waits 200 ms and more with it, where a queue
- * pair waits 67.
+ * pair waits 67. One on trial with no chunks on it holds nothing up: its D is the longest.
  * D = clamp(2 srtt + 4 rttvar of the kernel, 40 ms, 200 ms), doubled up to twice for 10 s after
  * each doubt that was gone within 500 ms. Where no kernel says anything: D = T = clamp(4 (srtt +
  * 4 rttvar) + backlog / rate, 5 ms, 200 ms) of chunks; of a lane that owes a pong only, 200 ms.

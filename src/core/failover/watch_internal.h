@@ -4,7 +4,8 @@
 #include "core/failover/watch.h"
 #include "stats/least.h"
 
-#define ACTIONS 256
+#define ACTIONS         256
+#define WATCH_STALLS_NS (5 * NS_PER_S)
 
 struct wlane {
     bool used, standby, first;

@@ -148,16 +148,21 @@ static int64_t stall_of_others(const struct watch *w, const struct wlane *x)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct wlane *y = &w->lanes[i];
         if (y != x && y->used && lane_connected(y->state)) {
-            least = least_get(&y->stalls) < least ? least_get(&y->stalls) : least;
+            const int64_t stall = least_at(&y->stalls, w->looked, span_ns(WATCH_STALLS_NS));
+            least = stall < least ? stall : least;
         }
     }
     return -least;
 }
 
-/* Silent for so long beside others that are heard, a lane of a fenced set is given up. */
+/* Silent for so long beside others that are heard, a lane of a fenced set is given up. One on trial that has no chunks holds
+ * nothing up: it has all the time that it would have elsewhere. */
 static int64_t fenced_limit(const struct watch *w, const struct wlane *x)
 {
-    const int64_t d = x->kernel ? doubt_plain(w, x) : doubt_by_chunks(w, x);
+    const bool idle_trial = x->state == LANE_TRIAL && watch_left(x) == 0;
+    const int64_t d = idle_trial  ? w->config.timeout_max.ns
+                      : x->kernel ? doubt_plain(w, x)
+                                  : doubt_by_chunks(w, x);
     const int64_t noise = stall_of_others(w, x) > d ? stall_of_others(w, x) : d;
     const int64_t limit = d + (x->resend_ns > noise ? x->resend_ns : noise);
 

@@ -68,17 +68,18 @@ void watch_on_kernel(struct watch *w, struct mono now, uint32_t lane,
             mono_sub(now, x->ping_at).ns >= PING_NS) {
             watch_ping(w, now, lane);
         }
-        watch_quiet(w, x);
     }
     if (kernel->acked) { /* the path lives */
         w->progress++;
         x->progress++;
-        watch_came_back(w, x);
+        watch_came_back(w, x); /* how long it was silent is noted, also where it has all now */
         if (x->state == LANE_SUSPECT && kernel->whole) {
             x->proven = true;
             watch_event(w, now, lane, LANE_EVENT_ACKED, LANE_REASON_NONE);
         }
-    } else if (!kernel->idle) {
+    } else if (kernel->idle) {
+        watch_quiet(w, x);
+    } else {
         watch_judge(w, now, lane);
     }
     if (segments < x->segments || resent < x->resent) {

@@ -419,26 +419,37 @@ static void test_lost_segment_of_a_fenced_set(void **state)
     end(w);
 }
 
-/* Lane 2 stalls so long from time to time, alone or with all others, and comes back. How long lane 1 may be silent then. */
-static int64_t given_up_after(int stall_ms, bool together)
+/* Lane 2 stalls so long from time to time, alone or with all others, and comes back; where it is only pinged its kernel alone
+ * tells so. Then it has nothing to do for `later_s`. How long lane 1 may be silent then. */
+static int64_t given_up_after(int stall_ms, bool together, bool pinged, int later_s)
 {
     struct world *w = start(true);
 
     watch_fenced(w->watch);
+    w->only = pinged ? 1u << 0 | 1u << 1 : 0;
+    run(w, 20 * NS_PER_MS);
     for (int i = 0; i < 4; i++) {
         w->paths[2].dead = true;
         w->paths[0].dead = w->paths[1].dead = w->paths[3].dead = together;
+        while (pinged && w->paths[2].hanging == 0) {
+            run(w, NS_PER_MS);
+        }
         run(w, stall_ms * NS_PER_MS);
         for (int k = 0; k < LANES; k++) {
             w->paths[k].dead = false;
         }
         run(w, 800 * NS_PER_MS);
     }
+    w->only = later_s > 0 ? 1u << 0 | 1u << 1 : w->only;
+    watch_on_owing(w->watch, at(w), later_s == 0); /* else it is pinged */
+    for (int i = 0; i < later_s * 200; i++) {
+        turn(w, 5 * NS_PER_MS); /* what is answered between two looks was never silent */
+    }
     assert_int_equal(closes(w), 0);
     const int64_t from = w->now;
     w->paths[1].dead = true;
     while (closes(w) == 0 && w->now - from < NS_PER_S) {
-        run(w, NS_PER_MS);
+        turn(w, later_s > 0 ? 5 * NS_PER_MS : NS_PER_MS);
     }
     assert_int_equal(w->closes[1], 1);
     const int64_t after = w->now - from;
@@ -450,13 +461,54 @@ static int64_t given_up_after(int stall_ms, bool together)
  * stall together nobody is judged, and nobody has more time for it. */
 static void test_noise_of_a_fenced_set(void **state)
 {
-    const int64_t still = given_up_after(0, false), noisy = given_up_after(70, false),
-                  halts = given_up_after(200, true);
+    const int64_t still = given_up_after(0, false, false, 0),
+                  noisy = given_up_after(70, false, false, 0),
+                  halts = given_up_after(200, true, false, 0);
 
     (void)state;
     assert_true(still >= 80 && still <= 110);
     assert_true(noisy >= still + 15 && noisy <= still + 60);
     assert_true(halts >= still && halts <= still + 15);
+}
+
+/* It counts as well where the kernel tells its end, and nothing is on its way then; and no longer than ten seconds. */
+static void test_end_of_noise_of_a_fenced_set(void **state)
+{
+    const int64_t still = given_up_after(0, false, true, 0),
+                  noisy = given_up_after(70, false, true, 0),
+                  after = given_up_after(70, false, false, 11);
+
+    (void)state;
+    assert_true(noisy >= still + 15 && noisy <= still + 60);
+    assert_true(after >= 80 && after <= 110);
+}
+
+/* A lane on trial that carries nothing yet holds nothing up: a pause doesn't end it. One that does is left as any other. */
+static void test_trial_of_a_fenced_set(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+
+    (void)state;
+    watch_fenced(w->watch);
+    for (int carries = 0; carries < 2; carries++) {
+        const uint32_t before = w->closes[1];
+        w->only = carries ? 0 : 1u << 0 | 1u << 2;
+        w->paths[1].dead = true;
+        watch_on_lost(w->watch, at(w), 1, w->paths[1].epoch, LANE_REASON_RESET);
+        actions(w);
+        w->paths[1].dead = false;
+        do {
+            run(w, NS_PER_MS);
+            watch_lane_get(w->watch, at(w), 1, &lane);
+        } while (lane.state != LANE_TRIAL || (carries && w->loads[1].chunks == 0));
+        w->paths[1].dead = true;
+        run(w, 150 * NS_PER_MS);
+        assert_int_equal(w->closes[1] - before, 1 + carries);
+        w->paths[1].dead = false;
+        run(w, 5 * NS_PER_S);
+    }
+    end(w);
 }
 
 static void test_black_hole_of_a_nic(void **state)
@@ -783,6 +835,8 @@ int main(void)
         cmocka_unit_test(test_black_hole_of_a_fenced_set),
         cmocka_unit_test(test_lost_segment_of_a_fenced_set),
         cmocka_unit_test(test_noise_of_a_fenced_set),
+        cmocka_unit_test(test_end_of_noise_of_a_fenced_set),
+        cmocka_unit_test(test_trial_of_a_fenced_set),
         cmocka_unit_test(test_black_hole_of_a_nic),
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
