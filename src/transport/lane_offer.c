@@ -351,12 +351,14 @@ static bool is_peers(const struct stream *stream, const struct lane_qp *frame)
 }
 
 /* A queue pair holds registered memory until a second after its end: who offers one after another gets no more than two a
- * second. A peer of ours waits AGAIN_NS after one in vain. */
+ * second. A peer of ours waits AGAIN_NS after one in vain. To this machine a connection is sooner there; the peer, of whose NICs
+ * some are not ours, needn't know that it is. */
 static bool may_answer(const struct lane_set *set, struct mono now, uint32_t lane,
                        const struct lane_qp *frame)
 {
     return set->transport->rdma != NULL && now.ns >= set->pair_tries[lane].again.ns &&
-           is_peers(set->streams[lane], frame);
+           is_peers(set->streams[lane], frame) &&
+           !peer_here(set->transport, &set->streams[lane]->peer);
 }
 
 static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,

@@ -133,13 +133,15 @@ void lane_set_tell(struct lane_set *set, struct lane_report *report, int lane)
     lane_set_flush(set, now, lane_set_say(set, now, report, lane));
 }
 
+/* Who accepts never takes a lane away: one that it doesn't know it is about to learn of. And one lane is enough: the word comes
+ * again until an answer has arrived. */
 void lane_set_heard_fences(struct lane_set *set, const struct lane_report *report)
 {
     const struct mono now = set->transport->io->now(set->transport->io);
     struct lane_report answer = {.comm = LANE_COMM_NONE};
     struct watch_lane lane;
 
-    for (uint32_t k = 0; k < report->lane_count; k++) {
+    for (uint32_t k = 0; set->connects && set->fenced && k < report->lane_count; k++) {
         const struct lane_state_lane *told = &report->lanes[k];
         watch_lane_get(set->watch, now, told->lane, &lane);
         if (told->fenced_below == 0 || lane.used || awaits_word(set, told->lane)) {
@@ -153,7 +155,8 @@ void lane_set_heard_fences(struct lane_set *set, const struct lane_report *repor
                                      .owd_min_ns = LANE_OWD_UNKNOWN,
                                      .owd_ns = LANE_OWD_UNKNOWN};
     }
-    if (answer.lane_count > 0) {
-        lane_set_tell(set, &answer, -1);
+    const int by = answer.lane_count > 0 ? lane_set_any_lane(set) : -1;
+    if (by >= 0) {
+        lane_set_tell(set, &answer, by);
     }
 }
