@@ -186,6 +186,7 @@ struct lane_set {
         uint32_t attempts;
         uint8_t fails; /* in a row */
     } pair_tries[LANE_MAX];
+    bool pairs_mute; /* it was told that they bring nothing */
     uint32_t sequence, peer_sequence; /* of STATE */
 
     struct transport_comm *comms;
@@ -348,6 +349,7 @@ struct transport {
     pthread_mutex_t memory_lock; /* nothing of ours is locked under it */
     struct transport_memory *memories;
     uint32_t memory_count;
+    uint32_t memory_calls; /* atomic: to add or remove some, that haven't returned */
     struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
@@ -590,7 +592,8 @@ int in_attach(struct transport *t, struct pending *pending, uint8_t version, enu
 struct transport_memory;
 /* The keys of what those bytes lie in; false: nobody registered them. */
 bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret);
-void memory_end(struct transport *t);
+/* False: the driver hasn't returned from a call; what that call may yet touch stays: the transport, and its driver. */
+bool memory_end(struct transport *t);
 
 /* -- post.c: where messages go, before they come: sets whose lanes may write unasked */
 static inline bool post_needed(const struct lane_set *set)

@@ -1,11 +1,13 @@
 /* memory.c: memory that NICs may read and write: a list of page-aligned ranges, each registered once, however many ask. */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "transport/internal.h"
 
 #define PAGE       4096u
 #define RANGES_MAX 4096
+#define END_MS     200 /* that a transport's end waits for a driver */
 
 struct transport_memory {
     struct transport_memory *next;
@@ -97,10 +99,13 @@ int transport_memory_add(struct transport *t, void *data, size_t size,
     if (!t->config.direct || size == 0) {
         return 0;
     }
+    __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&t->memory_lock);
     *ret_memory = use_equal(t, begin, end);
     pthread_mutex_unlock(&t->memory_lock);
-    return *ret_memory != NULL ? 0 : add(t, begin, end, ret_memory);
+    const int r = *ret_memory != NULL ? 0 : add(t, begin, end, ret_memory);
+    __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
+    return r;
 }
 
 static void forget(struct transport *t, struct transport_memory *m)
@@ -116,6 +121,7 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
     if (memory == NULL) {
         return;
     }
+    __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&t->memory_lock);
     struct transport_memory **at = &t->memories;
     while (*at != NULL && *at != memory) {
@@ -130,15 +136,25 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
     if (last != NULL) {
         forget(t, last);
     }
+    __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
 }
 
-void memory_end(struct transport *t)
+bool memory_end(struct transport *t)
 {
+    const struct timespec some = {.tv_nsec = NS_PER_MS};
+
+    for (int ms = 0; __atomic_load_n(&t->memory_calls, __ATOMIC_SEQ_CST) > 0; ms++) {
+        if (ms == END_MS) {
+            return false;
+        }
+        (void)nanosleep(&some, NULL);
+    }
     while (t->memories != NULL) {
         struct transport_memory *m = t->memories;
         t->memories = m->next;
         forget(t, m);
     }
+    return true;
 }
 
 bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret)

@@ -188,7 +188,7 @@ enum transport_rest transport_free(struct transport *t)
 
 bool transport_end(struct transport *t)
 {
-    if (serve_end(t, false)) {
+    if (serve_end(t, false) || !memory_end(t)) {
         return false;
     }
     while (t->listeners != NULL) {
@@ -199,7 +199,6 @@ bool transport_end(struct transport *t)
     for (uint32_t i = 0; i < t->config.nic_count; i++) {
         pthread_mutex_destroy(&t->nics[i].credit_lock);
     }
-    memory_end(t);
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->listen_lock);
     pthread_mutex_destroy(&t->memory_lock);

@@ -53,7 +53,7 @@ enum transport_mode {
 enum transport_rest {
     TRANSPORT_GONE,   /* all of it is gone */
     TRANSPORT_PAYS,   /* config.ended will be called: until then the io must live on */
-    TRANSPORT_IN_USE, /* comms are open: the io must live on */
+    TRANSPORT_IN_USE, /* comms are open, or a driver is in a call: the io must live on */
 };
 enum transport_level {
     TRANSPORT_WARN, /* once per failure, names host, NIC and process: NCCL keeps it as the last error */
@@ -111,7 +111,8 @@ MUST_CHECK int transport_new(struct transport **ret_transport,
 /* Waits for what closed comms still owe, but no longer than TRANSPORT_END_MS. If something is owed then and config.ended
  * is there, the housekeeping thread goes on alone until it is paid, the peer closes, or isn't heard for the patience; its
  * last act is to call config.ended. Without, it is lost. Comms that are still open (a process that exits under them)
- * fail from now on, and their memory is left alone. NULL is fine. In a child of fork() it only forgets. */
+ * fail from now on, and their memory is left alone; so is the transport where a driver doesn't return from
+ * transport_memory_add() or _remove() (TRANSPORT_IN_USE). NULL is fine. In a child of fork() it only forgets. */
 #define TRANSPORT_END_MS 200
 enum transport_rest transport_free(struct transport *transport);
 /* The process exits, and threads above may be in any call: waits for what is owed, no longer than so many ms, and takes leave
