@@ -186,7 +186,7 @@ struct lane_set {
         uint32_t attempts;
         uint8_t fails; /* in a row */
     } pair_tries[LANE_MAX];
-    bool pairs_mute; /* it was told that they bring nothing */
+    bool pairs_mute;                  /* it was told that they bring nothing */
     uint32_t sequence, peer_sequence; /* of STATE */
 
     struct transport_comm *comms;
@@ -349,7 +349,7 @@ struct transport {
     pthread_mutex_t memory_lock; /* nothing of ours is locked under it */
     struct transport_memory *memories;
     uint32_t memory_count;
-    uint32_t memory_calls; /* atomic: to add or remove some, that haven't returned */
+    uint32_t memory_calls;             /* atomic: to add or remove some, that haven't returned */
     struct transport_summary past;     /* of sets that are gone */
     struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
     uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */

@@ -21,8 +21,9 @@
     (5 * NS_PER_S) /* from open to PROBE: a neighbour may take a second to be resolved */
 #define AGAIN_NS      NS_PER_S /* after the first time in vain */
 #define AGAIN_SHIFTS  6
-#define LASTS_NS      (10 * NS_PER_S) /* a queue pair that lived so long was a good one */
-#define SETTING_UP_NS NS_PER_MS       /* between two looks at one in the making */
+#define LASTS_NS      (10 * NS_PER_S)   /* a queue pair that lived so long was a good one */
+#define SETTING_UP_NS NS_PER_MS         /* between two looks at one in the making */
+#define MUTE_NS       (200 * NS_PER_MS) /* a connection that was heard so recently is well */
 #define MANY_LANES                                                                                 \
     64 /* of the process: from there on, and from four times as many on, fewer cells each */
 
@@ -132,6 +133,30 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
     return 0;
 }
 
+/* Both ends have made it, and nothing came, while the connection beside it brings what it should: no fault of the path, which
+ * would end both. Told once. */
+static void tell_mute(struct lane_set *set, uint32_t lane, int error)
+{
+    const struct stream *stream = set->streams[lane];
+    const struct mono now = set->transport->io->now(set->transport->io);
+    struct watch_lane state;
+    char text[PEER_TEXT];
+
+    watch_lane_get(set->watch, now, lane, &state);
+    if (set->pairs_mute || stream->qp->step != PAIR_PROVING || error == -ECONNREFUSED ||
+        error == -ECANCELED || state.state != LANE_ACTIVE ||
+        mono_sub(now, stream->read_at).ns > MUTE_NS) {
+        return;
+    }
+    set->pairs_mute = true;
+    say(set->transport, TRANSPORT_WARN,
+        "queue pairs between NIC %s and %s bring nothing, connections do; lanes go over TCP: "
+        "expected "
+        "that UDP port 4791 isn't filtered (RoCE), that both ports have the same partition, one as "
+        "a full member (InfiniBand), and packets as large as the ports' MTU to pass",
+        set->transport->nics[stream->own_nic].config.name, lane_set_peer(set, text));
+}
+
 /* Before SWITCH: the lane stays what it was. */
 static void give_up(struct lane_set *set, uint32_t lane, int error)
 {
@@ -142,6 +167,7 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
 
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s: no queue pair (%s): over TCP", lane,
         stream->epoch, lane_set_peer(set, text), strerror(-error));
+    tell_mute(set, lane, error);
     if (qp->answers || qp->step > PAIR_OPENING) {
         (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer waits its time */
     }

@@ -387,15 +387,36 @@ static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device 
     return rdma_device_gid(d->handle, port, 0, gid) == 0 && take_port(q, port, now, gid, 0);
 }
 
+/* The device lies beside that interface, and no port has its address: any other device is some other NIC's. */
+static void tell_no_gid(struct rdma *r, const struct queue_pair *q, const struct device *d)
+{
+    if (has_interface(r, d->name, q->device_name)) {
+        rdma_trouble_add(r,
+                         "%s has no GID with the address of %s: expected one of RoCE v2 (is the "
+                         "address set, and the interface up?); lanes go over TCP",
+                         d->name, q->device_name);
+    }
+}
+
 static bool find_on(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t ports)
 {
+    bool roce = false, known = false;
+
     for (uint32_t port = 1; port <= ports; port++) {
         struct rdma_port_now now;
-        if (rdma_device_port(d->handle, port, &now) == 0 &&
-            (now.infiniband ? infiniband_port(r, q, d, port, &now)
-                            : roce_port(r, q, d, port, &now))) {
+        if (rdma_device_port(d->handle, port, &now) < 0) {
+            continue;
+        }
+        if (now.infiniband ? infiniband_port(r, q, d, port, &now)
+                           : roce_port(r, q, d, port, &now)) {
             return true;
         }
+        roce = roce || !now.infiniband;
+        known = known ||
+                rdma_device_gid_index(d->handle, port, q->config.nic.ip, RDMA_GID_UNKNOWN) >= 0;
+    }
+    if (roce && !known) {
+        tell_no_gid(r, q, d);
     }
     return false;
 }

@@ -10,7 +10,7 @@
 #define DEVICE_MAX   16 /* whose queue pairs are used */
 #define PORT_GID_MAX 16 /* that are usable, kept of a port */
 #define STASH        16 /* completions seen when a queue pair was armed */
-#define TROUBLE_MAX  8
+#define TROUBLE_MAX  32
 #define TROUBLE_SIZE 256
 #define LINGER_NS    (2 * NS_PER_S)
 #define RETIRE_NS    NS_PER_S /* its number isn't given again while its packets live */

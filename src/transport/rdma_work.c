@@ -72,11 +72,19 @@ static int make(struct queue_pair *q)
     return post_all(q);
 }
 
-static void tell_memory(struct queue_pair *q)
+/* Why it can't be made: what the user can do. A device that goes is told of by itself. */
+static void tell_unmade(struct queue_pair *q, int error)
 {
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    if (error != -ENOMEM) {
+        if (!atomic_load(&q->device->gone)) {
+            rdma_trouble_add(q->rdma,
+                             "%s makes no queue pair: %s; expected /dev/infiniband/uverbs* to be "
+                             "usable and the driver's log to tell more; lanes go over TCP",
+                             q->device->name, strerror(-error));
+        }
+    } else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         rdma_trouble_add(q->rdma,
                          "%s can't register memory: expected a `ulimit -l` of unlimited, found "
                          "%llu KiB; lanes go over TCP",
@@ -244,8 +252,8 @@ static void do_job(struct rdma *r, struct queue_pair *q)
         pthread_mutex_unlock(&r->lock);
         error = making ? make(q) : connect_pair(q);
         pthread_mutex_lock(&r->lock);
-        if (error == -ENOMEM && making) {
-            tell_memory(q);
+        if (error < 0 && making) {
+            tell_unmade(q, error);
         }
     }
     q->busy = false;

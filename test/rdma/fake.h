@@ -14,7 +14,7 @@
 
 struct fake_control {
     char refuse[32];  /* the name of a function without ibv_, or "" */
-    int refuse_nth;   /* the nth call of it from now on (1: the next) fails ... */
+    int refuse_nth;   /* the nth call of it from now on (1: the next; destroy_qp: all) fails ... */
     int refuse_errno; /* ... with this */
     char hang[32];    /* a function that doesn't return while its name stands here */
     int hung;         /* how many calls of it there were */
@@ -30,6 +30,7 @@ struct fake_control {
     int forks;        /* an enum ibv_fork_status */
     bool no_gids;     /* the GID tables are empty */
     int status;       /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
+    char small[32];   /* this device's port has an MTU of 1024 */
     int gid_shift;    /* so much higher are the indices of GIDs than they were */
     int connect_ms;   /* what a queue pair takes to RTR: the neighbour has to be resolved first */
     uint64_t memlock; /* bytes that may be registered; 0: all */

@@ -300,6 +300,9 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     struct pair *p = pair_of(qp);
 
     fake_hang("destroy_qp");
+    if (strcmp(control->refuse, "destroy_qp") == 0) {
+        return control->refuse_errno;
+    }
     if (late_runs) {
         pthread_join(lander, NULL);
         late_runs = false;

@@ -164,6 +164,9 @@ void wire_look(struct device *d)
     if (fd != ioctl_fd) {
         close(fd);
     }
+    if (strcmp(control->small, d->device.name) == 0 && d->mtu > IBV_MTU_1024) {
+        d->mtu = IBV_MTU_1024;
+    }
 }
 
 static void tell_ports(void)

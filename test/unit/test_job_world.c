@@ -440,24 +440,32 @@ static void test_places_told(void **state)
     assert_true(one.messages > 1000);
 }
 
-/* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. */
+/* Closed senders that were stopped, receivers that come after the patience: what was said to be done arrives. Also where a
+ * message beyond the bounce slots waits for its POST. */
 static void test_late_receivers(void **state)
 {
     struct job_world_result one;
-    uint64_t messages = 0;
+    uint64_t messages = 0, cells = 0;
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 100; seed++) {
+    for (uint64_t seed = 1; seed <= 140; seed++) {
         struct job_world_config config;
         job_world_late(&config, seed);
+        if (seed > 100) {
+            config.rdma = config.direct = true;
+            config.old_every = 0;
+            config.comms = 4;
+            config.messages = 32;
+        }
         job_world_run(&config, &one);
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
         }
         messages += one.messages;
+        cells += one.cells;
     }
-    assert_true(messages > 3000);
+    assert_true(messages > 3000 && cells > 3000);
 }
 
 static void test_one_seed_one_trace(void **state)

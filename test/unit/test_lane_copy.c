@@ -141,6 +141,31 @@ static void test_older_peer(void **state)
     version = 0;
 }
 
+/* Queue pairs are made, and the paths take connections only: stays over TCP, and tells what to look for, once an end. */
+static void test_mute_queue_pairs(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    said_words = "expected that UDP port 4791 isn't filtered";
+    said_count = 0;
+    fake->drop = true;
+    pair_open(&pair);
+    for (uint64_t i = 0; i < PATIENCE_MS && said_count == 0; i++) {
+        exchange(&pair, 1000, 1000, true, i);
+        usleep(1000);
+    }
+    for (uint64_t i = 0; i < 2000; i++) {
+        exchange(&pair, 1000, 1000, true, i);
+        usleep(1000);
+    }
+    assert_true(said_count == 1 || said_count == 2);
+    assert_int_equal(over_pairs(pair.sender.transport), 0);
+    fake->drop = false;
+    said_words = NULL;
+    pair_close(&pair);
+}
+
 /* The device goes, with all its queue pairs. */
 static void test_device_gone(void **state)
 {
@@ -173,6 +198,87 @@ static void test_writes(void **state)
         exchange(&pair, i * 20011, i * 20011 + 8, i % 2 == 0, i);
     }
     assert_true(fake->writes - before >= 39);
+    pair_close(&pair);
+    direct = false;
+}
+
+/* A peer of each older version, and one without verbs. */
+static void test_writes_are_wanted_by_one_end(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    for (version = 1; version <= LANE_VERSION; version++) {
+        const int before = fake->writes;
+        sender_without = version == LANE_VERSION;
+        pair_open(&pair);
+        sender_without = false;
+        for (uint64_t i = 0; i < 40; i++) {
+            exchange(&pair, i * 20011, i * 20011 + 8, i % 2 == 0, i);
+        }
+        assert_int_equal(fake->writes, before);
+        pair_close(&pair);
+    }
+    version = 0;
+    direct = false;
+}
+
+/* A message whose place is known goes while all paths swallow it. */
+static void send_in_vain(struct pair *pair, size_t size, struct transport_request **ret_send,
+                         struct transport_request **ret_receive)
+{
+    assert_int_equal(transport_receive(pair->in, in_bytes, size, 7, false, NULL, ret_receive), 0);
+    for (int i = 0; i < 50; i++) {
+        serve(pair);
+        usleep(1000);
+    }
+    fake->drop = true;
+    assert_int_equal(transport_send(pair->out, out_bytes, size, 7, NULL, ret_send), 0);
+    assert_non_null(*ret_send);
+}
+
+/* The marker never comes: the queue pair is destroyed, and what it carried goes again. Is that refused, too, nothing goes again,
+ * for what is on its way may still land. */
+static void test_no_marker(void **state)
+{
+    struct transport_request *send, *receive;
+    struct transport_summary sum;
+    const size_t size = 500000;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    direct = true;
+    fake->no_flush = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    send_in_vain(&pair, size, &send, &receive);
+    while (!done) {
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        serve(&pair);
+    }
+    for (done = false; !done; serve(&pair)) {
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+    }
+    transport_summary(pair.sender.transport, &sum);
+    const uint64_t resent = sum.resent;
+    assert_true(resent > 0);
+    fake->drop = false;
+    wait_for(&pair, 4, 4);
+    strcpy(fake->refuse, "destroy_qp");
+    fake->refuse_errno = EBUSY;
+    send_in_vain(&pair, size, &send, &receive);
+    for (int i = 0; i < 2000; i++) { /* of a millisecond: longer than a dead path takes */
+        serve(&pair);
+        usleep(1000);
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_false(done);
+    }
+    transport_summary(pair.sender.transport, &sum);
+    assert_int_equal(sum.resent, resent);
+    fake->refuse[0] = '\0';
+    fake->drop = fake->no_flush = false;
     pair_close(&pair);
     direct = false;
 }
@@ -221,6 +327,30 @@ static void test_hung_registration(void **state)
     fake->hang_most = 0;
     pthread_join(thread, NULL);
     pair_close(&pair);
+    direct = false;
+}
+
+/* Nor is the transport freed under it: whoever ends it is told that it lives on. */
+static void test_end_beside_hung_registration(void **state)
+{
+    static struct pair pair; /* what is left alone is no leak */
+    pthread_t thread;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    fake->hung = 0;
+    strcpy(fake->hang, "reg_mr");
+    assert_int_equal(pthread_create(&thread, NULL, add_memory, pair.sender.transport), 0);
+    while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+        usleep(100);
+    }
+    transport_close(pair.out);
+    transport_close(pair.in);
+    assert_int_equal(transport_free(pair.sender.transport), TRANSPORT_IN_USE);
+    fake->hang[0] = '\0';
+    pthread_join(thread, NULL);
+    end_close(&pair.receiver);
     direct = false;
 }
 
@@ -377,6 +507,24 @@ static void test_offer_without_switch(void **state)
     pair_close(&pair);
 }
 
+/* A peer on this machine, which doesn't know that it is: one of our NICs isn't among its own. */
+static void test_offer_from_this_machine(void **state)
+{
+    struct pair pair;
+    struct lane_set *set = open_counted(&pair);
+    struct transport *t = set->transport;
+    struct io *io = t->io;
+    const uint32_t lane = (uint32_t)__builtin_ctz(set->present);
+
+    (void)state;
+    t->nics[1].config.address = set->streams[lane]->peer;
+    t->config.nic_count = 2;
+    offer(set, io->now(io), 1, 1);
+    assert_int_equal(opens, 0);
+    t->config.nic_count = 1;
+    pair_close(&pair);
+}
+
 /* Our NIC sends to who is at the other end of the connection, not to whom the peer names. */
 static void test_offer_of_anothers_port(void **state)
 {
@@ -393,22 +541,93 @@ static void test_offer_of_anothers_port(void **state)
     pair_close(&pair);
 }
 
-int main(void)
+/* -- last words ------------------------------------------------------------------------------- */
+
+static struct lane_set *set_of(struct transport *t)
+{
+    uint32_t i = 0;
+
+    while (i < t->set_count && (t->sets[i] == NULL || t->sets[i]->present == 0)) {
+        i++;
+    }
+    assert_true(i < t->set_count);
+    return t->sets[i];
+}
+
+/* The peer repeats the last word on a lane that we don't have. By how many lanes do we answer? */
+static uint32_t answers(struct lane_set *set, uint32_t seen)
+{
+    const uint32_t by = (uint32_t)__builtin_ctz(set->present);
+    struct lane_report report = {.comm = LANE_COMM_NONE,
+                                 .sequence = set->peer_sequence + seen,
+                                 .lane_count = 1,
+                                 .lanes = {{.lane = LANE_MAX - 1,
+                                            .epoch = 1,
+                                            .fenced_below = 2,
+                                            .state = LANE_CLOSED,
+                                            .owd_min_ns = LANE_OWD_UNKNOWN,
+                                            .owd_ns = LANE_OWD_UNKNOWN}}};
+    uint8_t bytes[LANE_STATE_SIZE_MAX];
+    uint64_t before[LANE_MAX] = {0};
+    uint32_t lanes = 0;
+
+    const size_t size = lane_report_encode(bytes, &report, set->version);
+    pthread_mutex_lock(&set->lock);
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        before[i] = set->streams[i] != NULL ? set->streams[i]->bytes_out : 0;
+    }
+    struct io *io = set->transport->io;
+    assert_int_equal(lane_set_frame(set, io->now(io), by, bytes, size), 0);
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        lanes += set->streams[i] != NULL && set->streams[i]->bytes_out > before[i];
+    }
+    pthread_mutex_unlock(&set->lock);
+    return lanes;
+}
+
+/* By one lane, where a set may be fenced; and not by who accepts: it may be about to learn of that lane. */
+static void test_last_words_are_answered(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        direct = i == 0;
+        pair_open(&pair);
+        exchange(&pair, 1000, 1000, true, 1);
+        for (uint32_t k = 1; k <= 3; k++) {
+            assert_int_equal(answers(set_of(pair.sender.transport), k), direct);
+            assert_int_equal(answers(set_of(pair.receiver.transport), k), 0);
+        }
+        pair_close(&pair);
+    }
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_dead_paths),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_older_peer),
+        cmocka_unit_test(test_mute_queue_pairs),
         cmocka_unit_test(test_device_gone),
         cmocka_unit_test(test_writes),
+        cmocka_unit_test(test_writes_are_wanted_by_one_end),
+        cmocka_unit_test(test_no_marker),
         cmocka_unit_test(test_hung_registration),
+        cmocka_unit_test(test_end_beside_hung_registration),
         cmocka_unit_test(test_writes_and_dead_paths),
         cmocka_unit_test(test_closed_receives),
         cmocka_unit_test(test_offers_without_end),
         cmocka_unit_test(test_offer_without_switch),
         cmocka_unit_test(test_offer_of_anothers_port),
+        cmocka_unit_test(test_offer_from_this_machine),
+        cmocka_unit_test(test_last_words_are_answered),
     };
 
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests(tests, begin, NULL);
 }

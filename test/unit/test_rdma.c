@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,9 +76,29 @@ static void find(void *handle, const char *name, void *ret)
     memcpy(ret, &found, sizeof(found));
 }
 
+/* roce1 lies beside eth1, as the kernel's files tell. */
+static const char *sysfs(void)
+{
+    static char root[64];
+    char path[256];
+
+    if (root[0] == 0) {
+        static const char *const steps[] = {"class",  "infiniband", "roce1",
+                                            "device", "net",        "eth1"};
+        strcpy(root, "/tmp/test_rdma_XXXXXX");
+        assert_non_null(mkdtemp(root));
+        strcpy(path, root);
+        for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+            strcat(strcat(path, "/"), steps[i]);
+            assert_int_equal(mkdir(path, 0700), 0);
+        }
+    }
+    return root;
+}
+
 static int begin(void **state)
 {
-    const struct rdma_config config = {.library = library(), .sysfs = "/nowhere", .io = &io};
+    const struct rdma_config config = {.library = library(), .sysfs = sysfs(), .io = &io};
     fake_control_function control;
     char why[256];
     (void)state;
@@ -129,6 +150,7 @@ static int open_half(struct half *h, uint8_t octet, uint32_t path)
         .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = octet}},
         .device = octet == 8   ? "ib8"
                   : octet == 9 ? "ib9"
+                  : octet == 1 ? "eth1"
                                : NULL,
         .sends = CELLS,
         .receives = CELLS,
@@ -423,7 +445,21 @@ static void what_cannot_be_is_refused_in_words(void **state)
     fake->no_gids = true;
     assert_int_equal(open_half(&h[0], 1, 0), -ENODEV);
     rdma->close(rdma, h[0].qp, false);
+    told("roce1 has no GID with the address of eth1");
     fake->no_gids = false;
+    strcpy(fake->refuse, "create_qp"); /* no number is left */
+    fake->refuse_nth = 1;
+    fake->refuse_errno = ENOMEM;
+    assert_int_equal(open_half(&h[0], 4, 0), -ENOMEM);
+    rdma->close(rdma, h[0].qp, false);
+    told("roce4 ");
+    strcpy(fake->refuse, "create_cq"); /* and whatever else */
+    fake->refuse_nth = 1;
+    fake->refuse_errno = EPERM;
+    assert_int_equal(open_half(&h[0], 1, 0), -EPERM);
+    rdma->close(rdma, h[0].qp, false);
+    told("roce1 makes no queue pair: Operation not permitted");
+    fake->refuse[0] = 0;
     assert_int_equal(open_half(&h[0], 1, 0), 0);
     assert_int_equal(open_half(&h[1], 2, 0), 0);
     struct half strange = h[1];
@@ -462,6 +498,26 @@ static void a_refusal_is_told_and_leaves_nothing(void **state)
         assert_true(refused > 0 ||
                     strcmp(functions[i], "modify_qp") == 0); /* one that retires may take it */
     }
+}
+
+/* Packets are as large as the smaller port takes, whoever sends. */
+static void ends_of_two_mtus_agree(void **state)
+{
+    struct half h[2];
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    (void)state;
+    strcpy(fake->small, "roce4");
+    for (h[1].end.mtu_shift = 0; h[1].end.mtu_shift != 10;) { /* until the port is seen as it is */
+        join_over(h, 1, 4, 7);
+        exchange(h, 10);
+        part(h);
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(h[0].end.mtu_shift, 12);
+    join_over(h, 4, 1, 7);
+    exchange(h, 40);
+    part(h);
+    fake->small[0] = 0;
 }
 
 static void an_index_that_moves_does_no_harm(void **state)
@@ -772,6 +828,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_error_is_told_by_its_kind, begin, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_in_words, begin, end),
         cmocka_unit_test_setup_teardown(a_refusal_is_told_and_leaves_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(ends_of_two_mtus_agree, begin, end),
         cmocka_unit_test_setup_teardown(an_index_that_moves_does_no_harm, begin, end),
         cmocka_unit_test_setup_teardown(a_device_may_go_and_come_back, begin, end),
         cmocka_unit_test_setup_teardown(a_fatal_event_ends_one_queue_pair, begin, end),

@@ -13,8 +13,12 @@
 #include "base/prng.h"
 #include "transport_pair.h"
 
+const char *said_words;
+uint32_t said_count;
+
 static void say_line(void *context, enum transport_level level, const char *text)
 {
+    said_count += said_words != NULL && strstr(text, said_words) != NULL;
     if (level != TRANSPORT_TRACE || getenv("VERBOSE") != NULL) {
         fprintf(stderr, "%s: %s\n", (const char *)context, text);
     }
@@ -79,7 +83,7 @@ void end_open(struct end *end, const char *name, bool thread)
         config.rdma = sender_without && name[0] == 's' ? NULL : rdma_io(end->rdma);
     }
     assert_int_equal(transport_new(&end->transport, &config), 0);
-    if (direct) {
+    if (direct && config.rdma != NULL) {
         struct transport_memory *memory, *again;
         uint8_t *bytes = name[0] == 's' ? out_bytes : in_bytes;
         assert_int_equal(transport_memory_add(end->transport, bytes, 1 << 20, &memory), 0);

@@ -33,6 +33,9 @@ extern bool direct;
 extern uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 extern bool sender_without; /* but for the sender: it offers none */
 const char *verbs_library(void);
+/* How many lines for people had those words, since they were set. */
+extern const char *said_words;
+extern uint32_t said_count;
 
 void end_open(struct end *end, const char *name, bool thread);
 void end_close(struct end *end);
