@@ -21,7 +21,7 @@
 #define CALM_S   300
 #define TEXT_MAX 1200
 
-enum aim { AIM_SLOW, AIM_SIZE, AIM_CLASS, AIM_ANY, AIM_NOTHING };
+enum aim { AIM_SLOW, AIM_SIZE, AIM_CLASS, AIM_NARROW, AIM_NOTHING };
 static const struct set {
     const char *name, *id, *what;
     enum aim aim;
@@ -33,9 +33,13 @@ static const struct set {
      2},
     {"size", "size.blackhole.s", "a trunk swallows IP packets above 1,400 bytes", AIM_SIZE, 20, 5},
     {"class", "class.blackhole.s", "a trunk swallows the job's class", AIM_CLASS, 20, 5},
-    {"brownout", "brownout.told_s", "a NIC under load at 5, 20 or 50 % of its rate", AIM_ANY, 5, 2},
+    {"brownout", "brownout.told_s", "a NIC under load at 5, 20 or 50 % of its rate", AIM_NARROW, 5,
+     2},
+    {"brownout-trunk", "brownout.told_s.trunk", "a trunk under load at 5, 20 or 50 % of its rate",
+     AIM_NARROW, 5, 2},
     {"calm", "delay.shift.false", "nothing is wrong, 200 Mb/s, a quarter of it loaded", AIM_NOTHING,
      0, 0},
+    {"busy", "brownout.false", "nothing is wrong, 200 Mb/s, all loaded by 95 %", AIM_NOTHING, 0, 0},
 };
 static const struct set *playing;
 
@@ -82,12 +86,18 @@ static void draw_fault(struct prng *prng, const struct drawn *d, int index, char
                  "{at: %ds, kind: blackhole, target: trunk %d-%d, direction: %s, class: job}",
                  FAULT_S, leaf, spine, way);
         return;
-    case AIM_ANY:
-        snprintf(text, 256, "{at: %ds, kind: brownout, target: nic 1.0, rate_mbps: %d}", FAULT_S,
-                 index % 3 == 0   ? 10
-                 : index % 3 == 1 ? 40
-                                  : 100);
+    case AIM_NARROW: {
+        const int mbps = index % 3 == 0 ? 10 : index % 3 == 1 ? 40 : 100;
+
+        if (strcmp(playing->name, "brownout") == 0) {
+            snprintf(text, 256, "{at: %ds, kind: brownout, target: nic 0.0, rate_mbps: %d}",
+                     FAULT_S, mbps);
+        } else {
+            snprintf(text, 256, "{at: %ds, kind: brownout, target: trunk %d-%d, rate_mbps: %d}",
+                     FAULT_S, leaf, spine, mbps);
+        }
         return;
+    }
     case AIM_NOTHING:
         text[0] = '\0';
     }
@@ -104,10 +114,14 @@ static struct drawn draw(int index, char text[static TEXT_MAX])
     d.hosts = d.leaves * (2 + (int)prng_below(&prng, 2));
     d.nics = 1 + (int)prng_below(&prng, 2);
     draw_fault(&prng, &d, index, fault);
-    if (playing->aim == AIM_ANY) {
+    if (strcmp(playing->name, "brownout") == 0) {
         snprintf(
             load, sizeof(load),
             "traffic:\n  - {kind: flow, from: nic 1.0, to: nic 0.0, load: 60%%, start: 30s}\n");
+    } else if (playing->aim == AIM_NARROW) {
+        snprintf(load, sizeof(load), "traffic:\n  - {kind: all-to-all, load: 60%%, start: 30s}\n");
+    } else if (strcmp(playing->name, "busy") == 0) {
+        snprintf(load, sizeof(load), "traffic:\n  - {kind: all-to-all, load: 95%%, start: 30s}\n");
     } else if (playing->aim == AIM_NOTHING && index % 4 == 3) {
         snprintf(load, sizeof(load), "traffic:\n  - {kind: all-to-all, load: 30%%, start: 30s}\n");
     }
@@ -135,10 +149,12 @@ static bool is_it(const struct finding *f)
         return lossy && f->advice == ADVICE_CHECK_SIZE;
     case AIM_CLASS:
         return lossy && f->advice == ADVICE_CHECK_CLASS;
-    case AIM_ANY: /* the NIC or its link, whatever is told of it */
-        return f->suspect.kind == ELEMENT_NIC;
+    case AIM_NARROW: /* what it is, or the few that nobody can tell from it */
+        return f->kind == FINDING_PATH_NARROW &&
+               (f->suspect.kind != ELEMENT_UNKNOWN ||
+                (f->choice.count > 1 && f->choice.total == f->choice.count));
     case AIM_NOTHING:
-        return f->kind == FINDING_PATH_SLOW || lossy;
+        return f->kind == FINDING_PATH_SLOW || f->kind == FINDING_PATH_NARROW || lossy;
     }
     return false;
 }

@@ -66,7 +66,7 @@ static bool touches(const struct world *w, const struct scenario_fault *s, const
 
 /* The kinds of finding that a fault of this kind honestly leads to. */
 #define K(kind)    (1ull << FINDING_##kind)
-#define PATH_KINDS (K(PATH_DEAD) | K(PATH_LOSSY) | K(PATH_SLOW) | K(PATH_FLAPPING))
+#define PATH_KINDS (K(PATH_DEAD) | K(PATH_LOSSY) | K(PATH_SLOW) | K(PATH_FLAPPING) | K(PATH_NARROW))
 #define LINK_KINDS (K(LINK_DOWN) | K(LINK_FLAPPING) | K(LINK_SPEED) | K(LINK_ERRORS) | K(NIC_GONE))
 #define QUIET      (K(PEER_SILENT) | K(SENSING_LATE) | K(STAMPS_MISSING) | K(CLOCK_DISRUPTED))
 
@@ -241,6 +241,8 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         return x->kind == FINDING_PATH_LOSSY || x->kind == FINDING_PATH_DEAD;
     case FAULT_DELAY:
         return x->kind == FINDING_PATH_SLOW;
+    case FAULT_BROWNOUT: /* a NIC's, of what it receives: the simulated port is the switch's */
+        return x->kind == FINDING_PATH_NARROW;
     case FAULT_CLOCK_STEP:
         return x->kind == FINDING_CLOCK_STEP || x->kind == FINDING_CLOCK_DISRUPTED;
     case FAULT_CLOCK_FREQ:

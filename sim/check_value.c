@@ -104,7 +104,7 @@ static bool fits(const char *what, enum scenario_fault_kind kind)
                        kind == FAULT_SUSPEND || kind == FAULT_REBOOT || kind == FAULT_NIC_STEER;
     const bool net = kind == FAULT_CARRIER || kind == FAULT_FLAP || kind == FAULT_BLACKHOLE ||
                      kind == FAULT_LOSS || kind == FAULT_DELAY || kind == FAULT_TRUNK ||
-                     kind == FAULT_SPINE || kind == FAULT_NIC_VANISH;
+                     kind == FAULT_SPINE || kind == FAULT_NIC_VANISH || kind == FAULT_BROWNOUT;
 
     if (strncmp(what, "clock.fault", 11) == 0) {
         return clock;

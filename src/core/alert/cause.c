@@ -368,7 +368,7 @@ void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_
         add_nic(a, i, f->from_nic, DIRECTION_NONE, true);
     } else if (f->kind == FINDING_RDMA_PORT) { /* of a port without a NIC of ours: its host */
         add_nic(a, i, f->from_nic, DIRECTION_NONE, f->from_nic != ALERT_NO_ID);
-    } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
+    } else if (finding_is_of_path(f->kind)) {
         causes_of_path_finding(a, i, f);
     } else if (f->kind == FINDING_CLOCK_ASYMMETRY) {
         add_path(a, i, f->from_nic, f->to_nic);

@@ -10,6 +10,8 @@
 #include "core/link/verbs_port.h"
 #include "wire/probe.h"
 
+#define WIRE_BYTES 66 /* of headers, preamble and gap, beside a packet's payload */
+
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
 static const char *const kind_words[FINDING_KIND_COUNT] = {
@@ -34,6 +36,7 @@ static const char *const kind_words[FINDING_KIND_COUNT] = {
     [FINDING_TWO_AGENTS] = "two-agents",
     [FINDING_CLOCK_ASTRAY] = "clock-astray",
     [FINDING_RDMA_PORT] = "rdma-port",
+    [FINDING_PATH_NARROW] = "path-narrow",
 };
 
 static const char *refused_for(enum probe_error error)
@@ -76,6 +79,8 @@ static const char *const advice_texts[] = {
         "only packets of the job's class are lost: check its queues and policers",
     [ADVICE_CHECK_SIZE] =
         "only packets of full size are lost: check the MTU of switches and tunnels",
+    [ADVICE_CHECK_RATE] = "compare speed, lanes and errors of both ends with those of its like, "
+                          "and of a NIC its PCI slot",
     [ADVICE_CHECK_RDMA] = "run foliot links on that host: it names the port and what to do",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
@@ -263,6 +268,18 @@ static void add_what_rdma(struct strbuf *t, const struct finding *f)
     }
 }
 
+/* As a probe takes so long on the wire. */
+static void add_rate(struct strbuf *t, int64_t apart_ns)
+{
+    const double mbps = apart_ns > 0 ? (PROBE_SIZE + WIRE_BYTES) * 8000.0 / (double)apart_ns : 0;
+
+    if (apart_ns > 0) {
+        strbuf_add(t, "a link has only some %.*f Mb/s", mbps < 10, mbps);
+    } else {
+        strbuf_add(t, "a link is slow");
+    }
+}
+
 static void add_what_path(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2], n3 = f->numbers[3];
@@ -289,6 +306,12 @@ static void add_what_path(struct strbuf *t, const struct finding *f)
             "one-way delay went from %.3f to %.3f us, the other direction by %+.3f us (clock bound "
             "%.3f us)",
             (double)n0 * 1e-3, (double)n1 * 1e-3, (double)n2 * 1e-3, (double)n3 * 1e-3);
+        break;
+    case FINDING_PATH_NARROW:
+        add_rate(t, n0);
+        strbuf_add(t, ": packets sent back to back arrive %.3f us apart, usually %.3f",
+                   (double)n0 * 1e-3, (double)n1 * 1e-3);
+        add_many(t, f, 2);
         break;
     case FINDING_PATH_FLAPPING:
         strbuf_add(t, "path was dead %lld times within %lld s", n0, n1);
@@ -353,7 +376,7 @@ static void add_what(struct strbuf *t, const struct finding *f)
 {
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_what_link(t, f);
-    } else if (f->kind >= FINDING_PATH_DEAD && f->kind <= FINDING_PEER_SILENT) {
+    } else if (finding_is_of_path(f->kind)) {
         add_what_path(t, f);
     } else if (f->kind == FINDING_RDMA_PORT) {
         add_what_rdma(t, f);

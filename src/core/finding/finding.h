@@ -9,6 +9,7 @@
  * A finding opens, may be updated, and closes; all its records carry one number. Nothing here is a name: hosts and
  * NICs are ids, and the caller's table turns them into text. UNKNOWN is a legal value of every judgement. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,8 @@ enum finding_kind {
     FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
     FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
     FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected */
+    FINDING_PATH_NARROW, /* a link takes longer for a packet. numbers: ns between packets sent back to back, ns before,
+                            paths affected, NIC pairs affected */
     FINDING_KIND_COUNT
 };
 
@@ -78,6 +81,7 @@ enum finding_advice {
     ADVICE_CHECK_CLASS,
     ADVICE_CHECK_SIZE,
     ADVICE_CHECK_RDMA,
+    ADVICE_CHECK_RATE,
 };
 
 #define FINDING_NO_TIME INT64_MIN
@@ -116,6 +120,12 @@ struct finding {
 uint64_t finding_fault(const struct element *suspect, const struct element_choice *choice);
 bool finding_fault_same(const struct finding *x, const struct finding *y);
 
+/* Of packets on their way between two NICs. */
+static inline bool finding_is_of_path(uint32_t kind)
+{
+    return (kind >= FINDING_PATH_DEAD && kind <= FINDING_PEER_SILENT) ||
+           kind == FINDING_PATH_NARROW;
+}
 /* Fills f with "nothing known" of that kind. */
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
 /* Short stable word for JSON and tests: "path-dead". */

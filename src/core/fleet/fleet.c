@@ -194,9 +194,8 @@ static uint32_t doubted_by(const struct fleet *f, const struct fleet_finding *x)
 
 static bool is_of_path(uint32_t kind)
 {
-    return (kind >= FINDING_PATH_DEAD && kind <= FINDING_PEER_SILENT) ||
-           kind == FINDING_CLOCK_LIAR || kind == FINDING_CLOCK_ASYMMETRY ||
-           kind == FINDING_CLOCK_ASTRAY;
+    return finding_is_of_path(kind) || kind == FINDING_CLOCK_LIAR ||
+           kind == FINDING_CLOCK_ASYMMETRY || kind == FINDING_CLOCK_ASTRAY;
 }
 
 /* Without room whoever has most loses the newest of theirs to who has less: some hosts that lie can't silence the rest. */

@@ -80,7 +80,7 @@ struct locate *locate_new(const struct locate_config *config)
     for (uint32_t i = 0; i < QUIETS; i++) {
         l->quiets[i] = (struct quiet){.background = 0.01, .dispersion = 1};
     }
-    l->background = l->quiets[0].background;
+    l->background = config->background > 0 ? config->background : l->quiets[0].background;
     l->dispersion = 1;
     l->next = MONO_NEVER;
     l->muted = HOST_NONE;

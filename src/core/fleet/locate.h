@@ -67,6 +67,8 @@ struct locate_config {
     uint32_t element_limit; /* 0: enough for path_limit paths */
     struct host_id own;     /* whose word needs no second; HOST_NONE: a controller */
     bool one_word;          /* name on one host's word alone */
+    /* What no element at fault loses at most, and what one at fault loses, where both are known beforehand; 0: learned. */
+    double background, share;
     struct span
         calm; /* between looks while nothing is in sight that isn't named; 0: LOCATE_PERIOD */
 };

@@ -443,13 +443,15 @@ void locate_background_learn(struct locate *l, struct mono now)
         return;
     }
     l->background_at = now;
-    for (uint32_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+    for (uint32_t i = 0; i < ARRAY_COUNT(kinds) && l->config.background <= 0; i++) {
         const struct kind_loss loss = usual_loss(l, (enum element_kind)kinds[i].kind,
                                                  (enum finding_direction)kinds[i].direction);
         least = loss.count > 0 ? fmin(least, loss.share) : least;
     }
     least = isinf(least) ? BACKGROUND_START : least;
-    learn_quiet(l, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
+    if (l->config.background <= 0) {
+        learn_quiet(l, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
+    }
     for (uint32_t path = 0; path < l->config.path_limit; path++) {
         const struct path *p = &l->paths[path];
 

@@ -36,10 +36,10 @@ void locate_window_begin(struct locate *l, struct mono now, uint32_t window, str
     l->stamp++;
 }
 
-/* The least that an element must lose: twice the background. */
+/* The least that an element must lose: twice the background, where that is learned. */
 double locate_null(const struct locate *l)
 {
-    return 2 * l->background;
+    return l->config.background > 0 ? l->config.background : 2 * l->background;
 }
 
 double locate_gain(double lost, double sent, double share, double null)
@@ -140,15 +140,16 @@ static double cell_share(const struct explanation *x, uint32_t cell, const struc
     return all;
 }
 
-/* Each element's share, by expectation and maximisation: of a lost trial it is to blame with its share by all. */
-static void fit(struct explanation *x, const struct cell *cells, double null)
+/* Each element's share, by expectation and maximisation: of a lost trial it is to blame with its share by all. known: it is
+ * that, 0: it isn't known. */
+static void fit(struct explanation *x, const struct cell *cells, double null, double known)
 {
     const uint32_t end = 1u << x->count;
 
     for (uint32_t i = 0; i < x->count; i++) {
-        x->shares[i] = 0.5;
+        x->shares[i] = known > 0 ? known : 0.5;
     }
-    for (uint32_t round = 0; round < FIT_ROUNDS; round++) {
+    for (uint32_t round = 0; round < FIT_ROUNDS && known <= 0; round++) {
         double lost[SET_MAX] = {0}, sent[SET_MAX] = {0};
 
         for (uint32_t cell = 1; cell < end; cell++) {
@@ -201,9 +202,9 @@ static void weigh_cells(struct locate *l, struct explanation *x, struct cell *ce
 
     x->score = 0;
     cells_of(l, x, cells);
-    fit(x, cells, null);
+    fit(x, cells, null, l->config.share);
     if (l->window == WINDOW_OUTAGE) {
-        cost = fit_outage(x, cells) + x->count * l->choice;
+        cost = (l->config.share > 0 ? 0 : fit_outage(x, cells)) + x->count * l->choice;
     }
     for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
         uint32_t one;
@@ -345,7 +346,8 @@ static double score_left(struct locate *l, uint32_t element)
             sent += l->sent[path];
         }
     }
-    return locate_gain(lost, sent, lost / sent, locate_null(l)) / l->dispersion + e->prior;
+    const double share = l->config.share > 0 ? l->config.share : lost / sent;
+    return locate_gain(lost, sent, share, locate_null(l)) / l->dispersion + e->prior;
 }
 
 /* What explains most of what the explanation leaves. */

@@ -5,6 +5,7 @@
 #include "core/mesh/delay.h"
 #include "core/mesh/mesh.h"
 #include "core/mesh/slow.h"
+#include "core/mesh/spread.h"
 
 #define SLOT_COUNT 32 /* packets remembered per path and direction: 4 s at 7.5 a second */
 #define SEND_QUEUE 1024
@@ -47,6 +48,9 @@
 #define OWD_WINDOW_NS    (10 * NS_PER_S)
 #define TRACE_ANSWERS    256 /* of routers, that count at a time */
 #define REDISCOVER_NS    (600 * NS_PER_S)
+#define NARROW_NULL      0.35 /* of pairs that tell something, wide where nothing is wrong (spread.h) */
+#define NARROW_SHARE                                                                               \
+    0.98 /* and where a link is slow: few meet a queue behind it that pushes them together */
 
 enum sent_state { SENT_NONE, SENT_WAITING, SENT_STAMPED, SENT_UNSTAMPED, SENT_FAILED };
 
@@ -83,6 +87,8 @@ struct path_half { /* what both directions keep */
         brief_at; /* quantiles are computed once a second, not whenever the page is written */
     int64_t brief_p50, brief_min, brief_count;
     struct slow_watch watch;
+    struct spread_watch spread;
+    uint64_t spread_routed; /* the way that its pairs were told of (narrow.c) */
 };
 /* Of the newest delays of one class, which waited: bit 0 the newest. */
 struct waits {
@@ -319,8 +325,9 @@ struct mesh {
         rerouted; /* a way was seen to have changed that had been the known one since the last time */
     struct wide_name wide_names[WIDE_MAX];
     struct digests digests;
-    struct locate *trials; /* by edge and path: what is told all the time (trial.c) */
-    struct locate *fulls;  /* the same of full packets (full.c) */
+    struct locate *trials;   /* by edge and path: what is told all the time (trial.c) */
+    struct locate *fulls;    /* the same of full packets (full.c) */
+    struct locate *pairs[2]; /* of pairs that go out, and come in (narrow.c) */
     struct mesh_fault faults[FAULT_QUEUE];
     uint32_t fault_head, fault_count;
 };
@@ -385,6 +392,7 @@ uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
 /* locate.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
+void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide);
 void mesh_faults_tick(struct mesh *m, struct mono now);
 /* full.c: packets of full size */
 bool full_is(uint32_t seq);

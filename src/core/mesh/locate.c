@@ -13,19 +13,21 @@
 #include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
-#define CHAIN_MAX     (MESH_HOP_MAX + 2)
-#define TOUCH_NS      (200 * NS_PER_MS) /* between packets of a path */
-#define SUSPECT_LEAST 2
-#define ACK_NS        (300 * NS_PER_MS) /* from a packet to its echo, at most */
-#define SPREAD_NS     (250 * NS_PER_MS) /* paths with one hole have their last word within it */
-#define COUNT_MAX     8                 /* packets of a path that count */
-#define ANSWER_COUNT  2                 /* one answered packet proves a crossing: as many as that */
-#define SHARE_ALL     0.9               /* who loses more than that of all its paths loses all */
-#define BACKGROUND    0.0025            /* half of what a good path may lose */
-#define TRIALS_MAX    250
-#define STANDS_NS     (TOUCH_NS + ACK_NS) /* the fate of a path's next packet is known then */
-#define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
-#define FULL_NUMBER   0x80000000u      /* of faults that full packets tell */
+#define CHAIN_MAX        (MESH_HOP_MAX + 2)
+#define TOUCH_NS         (200 * NS_PER_MS) /* between packets of a path */
+#define SUSPECT_LEAST    2
+#define ACK_NS           (300 * NS_PER_MS) /* from a packet to its echo, at most */
+#define SPREAD_NS        (250 * NS_PER_MS) /* paths with one hole have their last word within it */
+#define COUNT_MAX        8                 /* packets of a path that count */
+#define ANSWER_COUNT     2      /* one answered packet proves a crossing: as many as that */
+#define SHARE_ALL        0.9    /* who loses more than that of all its paths loses all */
+#define BACKGROUND       0.0025 /* half of what a good path may lose */
+#define TRIALS_MAX       250
+#define STANDS_NS        (TOUCH_NS + ACK_NS) /* the fate of a path's next packet is known then */
+#define TOLD_SLACK       (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
+#define FULL_NUMBER      0x80000000u      /* of faults that full packets tell */
+#define NARROW_NUMBER    0x40000000u      /* that pairs tell which go out */
+#define NARROW_IN_NUMBER 0xc0000000u      /* and which come in */
 
 struct box {
     uint64_t key;
@@ -770,7 +772,7 @@ void mesh_locate(struct mesh *m, struct mono now, int edge, uint8_t path,
 /* ---- all the time --------------------------------------------------------------------------- */
 
 static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
-                      struct mono sent, bool lost)
+                      struct view view, struct mono sent, bool lost)
 {
     const struct mesh_edge *e = &m->edges[edge];
     const struct path_out *out = &e->out[path];
@@ -781,10 +783,9 @@ static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge
         return; /* nobody knows what it crosses */
     }
     if (*told != routed) {
-        const struct view view = {.out = true};
         struct chain chain;
 
-        chain_of(m, e, path, true, &chain);
+        chain_of(m, e, path, view.out, &chain);
         if (chain.count == 0) {
             return;
         }
@@ -797,12 +798,25 @@ static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge
 
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
 {
-    tell_fate(m, m->trials, &m->edges[edge].out[path].routed, edge, path, sent, lost);
+    const struct view out = {.out = true};
+
+    tell_fate(m, m->trials, &m->edges[edge].out[path].routed, edge, path, out, sent, lost);
 }
 
 void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
 {
-    tell_fate(m, m->fulls, &m->edges[edge].out[path].full_routed, edge, path, sent, lost);
+    const struct view out = {.out = true};
+
+    tell_fate(m, m->fulls, &m->edges[edge].out[path].full_routed, edge, path, out, sent, lost);
+}
+
+void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide)
+{
+    struct mesh_edge *e = &m->edges[edge];
+    struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    const struct view view = {.out = out};
+
+    tell_fate(m, m->pairs[out ? 0 : 1], &half->spread_routed, edge, path, view, sent, wide);
 }
 
 /* One of the case's paths, and how many NIC pairs have some. Packets that a full queue drops are no fault: false. */
@@ -838,6 +852,43 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
     return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
 }
 
+/* The same of a narrow one, and how far apart its paths' pairs come. */
+static bool narrow_path(const struct mesh *m, const struct locate_case *c, struct view view,
+                        struct mesh_fault *ret)
+{
+    double apart = 0, usual = 0;
+    uint32_t count = 0;
+
+    ret->edge = -1;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        bool any = false;
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_half *half = half_of(e, p, view);
+
+            if (half->spread_routed == 0 ||
+                !locate_explains(m->pairs[view.out ? 0 : 1], c, number_of(m, edge, p))) {
+                continue;
+            }
+            if (ret->edge < 0) {
+                ret->edge = edge;
+                ret->path = p;
+            }
+            any = true;
+            if (half->spread.wide_ns > 0) {
+                apart += half->spread.apart_ns;
+                usual += half->spread.usual_ns;
+                count++;
+            }
+        }
+        ret->where.edges += any;
+    }
+    ret->apart_ns = count > 0 ? (int64_t)(apart / count) : 0;
+    ret->usual_ns = count > 0 ? (int64_t)(usual / count) : 0;
+    return ret->edge >= 0;
+}
+
 static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
 {
     for (uint32_t i = 0; i < m->config.nic_count; i++) {
@@ -855,6 +906,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
     const struct view view = {.out = true};
     struct mesh_fault f = {.number = c->serial | (full ? FULL_NUMBER : 0),
                            .full_size = full,
+                           .direction = DIRECTION_OUT,
                            .hole = c->share > SHARE_ALL && !full,
                            .named = c->named.ns != MONO_NEVER.ns,
                            .ended = c->state == LOCATE_ENDED,
@@ -881,9 +933,60 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
     m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
 }
 
+/* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
+ * which shows nothing of how long that takes, or before it waits behind the job in the NIC, which makes any NIC look slow.
+ * What comes in goes a way that is presumed: nothing but the own NIC is told of it. */
+static bool may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out)
+{
+    bool own = false;
+
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        own =
+            own || (c->elements[0].kind == ELEMENT_NIC && c->elements[0].a == m->nics[i].id.index);
+    }
+    return out ? !own && c->elements[0].kind != ELEMENT_HOST
+               : own && c->elements[0].direction == DIRECTION_IN && one_thing(c);
+}
+
+static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
+{
+    const struct view view = {.out = out};
+    struct mesh_fault f = {.number = c->serial | (out ? NARROW_NUMBER : NARROW_IN_NUMBER),
+                           .narrow = true,
+                           .direction = out ? DIRECTION_OUT : DIRECTION_IN,
+                           .named = c->named.ns != MONO_NEVER.ns,
+                           .ended = c->state == LOCATE_ENDED,
+                           .began = c->began_high,
+                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
+                           .lost = c->lost,
+                           .sent = c->sent};
+    struct chain chain;
+
+    if (!may_be_narrow(m, c, out) || !narrow_path(m, c, view, &f) ||
+        m->fault_count == FAULT_QUEUE) {
+        return;
+    }
+    chain_of(m, &m->edges[f.edge], f.path, out, &chain);
+    if (chain.count == 0) {
+        return;
+    }
+    set_suspect(m, &f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
+    f.where.paths = c->paths;
+    m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
+}
+
 void mesh_faults_tick(struct mesh *m, struct mono now)
 {
     struct locate_case c;
+
+    for (uint32_t d = 0; d < 2; d++) {
+        if (locate_deadline(m->pairs[d]).ns <= now.ns) {
+            locate_tick(m->pairs[d], now);
+            while (locate_next_change(m->pairs[d], &c)) {
+                narrow_push(m, &c, d == 0);
+            }
+        }
+    }
 
     if (locate_deadline(m->trials).ns <= now.ns) {
         locate_tick(m->trials, now);

@@ -455,9 +455,17 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->fulls = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
                                                   .calm = span_ns(FAULT_CALM_NS),
                                                   .own = config->fleet.peers[own].host});
-    if (!m->locate || !m->fulls || !m->wide || !m->told || !m->trials || !m->edges || !m->due ||
-        !m->pending || !m->sends || !m->verdicts || !m->routers || !m->delays || !m->choices ||
-        !m->rings) {
+    for (uint32_t d = 0; d < 2; d++) {
+        m->pairs[d] =
+            locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
+                                               .calm = span_ns(FAULT_CALM_NS),
+                                               .background = NARROW_NULL,
+                                               .share = NARROW_SHARE,
+                                               .own = config->fleet.peers[own].host});
+    }
+    if (!m->pairs[0] || !m->pairs[1] || !m->locate || !m->fulls || !m->wide || !m->told ||
+        !m->trials || !m->edges || !m->due || !m->pending || !m->sends || !m->verdicts ||
+        !m->routers || !m->delays || !m->choices || !m->rings) {
         mesh_free(m);
         return NULL;
     }
@@ -509,6 +517,8 @@ void mesh_free(struct mesh *m)
     free(m->told);
     locate_free(m->trials);
     locate_free(m->fulls);
+    locate_free(m->pairs[0]);
+    locate_free(m->pairs[1]);
     free(m);
 }
 

@@ -162,6 +162,10 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
  * not synchronised, and nothing is judged. */
 void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, int64_t owd_ns, int64_t bound_ns);
+/* How far apart the two of a pair were sent and heard (spread.h), and the delay of the one that was faster. */
+void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
+                  enum finding_direction direction, int64_t sent_ns, int64_t heard_ns,
+                  int64_t owd_ns);
 void mesh_tick(struct mesh *m, struct mono now);
 struct mono mesh_deadline(const struct mesh *m);
 
@@ -239,7 +243,11 @@ struct mesh_fault {
     bool hole, named, ended; /* named: that something is at fault is sure */
     bool full_size;          /* short packets came through */
     bool job_class;          /* what rides in the probes' own class came through */
-    int edge;                /* one of its paths */
+    bool narrow;             /* nothing is lost: packets take longer than they did (narrow.c) */
+    uint8_t direction;       /* enum finding_direction */
+    int64_t apart_ns,
+        usual_ns; /* of a narrow one's path: how far apart pairs arrive, and did before */
+    int edge;     /* one of its paths */
     uint8_t path;
     struct mesh_location where;
     struct mono began, over; /* over: MONO_NEVER while it lasts */

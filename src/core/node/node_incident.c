@@ -250,7 +250,7 @@ static void fill(struct node *n, struct mono now, struct finding *f, const struc
 
 static void fill_place(struct finding *f, const struct mesh_location *where, uint32_t alike)
 {
-    const uint32_t at = f->kind == FINDING_PATH_LOSSY ? 2 : 1;
+    const uint32_t at = f->kind == FINDING_PATH_LOSSY || f->kind == FINDING_PATH_NARROW ? 2 : 1;
 
     f->suspect = where->suspect;
     f->choice = where->choice;
@@ -505,7 +505,7 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
                                        enum finding_kind kind, uint64_t key)
 {
     const struct bad_path b = {
-        .path = f->path, .direction = DIRECTION_OUT, .edge = f->edge, .proof = f->lost};
+        .path = f->path, .direction = f->direction, .edge = f->edge, .proof = f->lost};
     struct mesh_edge_info info;
 
     if (!mesh_edge_info(n->mesh, now, f->edge, &info)) {
@@ -520,9 +520,13 @@ static struct open_finding *fault_open(struct node *n, struct mono now, const st
         if (kind == FINDING_PATH_LOSSY) {
             o->finding.numbers[0] = f->lost;
             o->finding.numbers[1] = f->sent;
+        } else if (kind == FINDING_PATH_NARROW) {
+            o->finding.numbers[0] = f->apart_ns;
+            o->finding.numbers[1] = f->usual_ns;
         }
         fill_place(&o->finding, &f->where, f->where.paths);
-        o->finding.advice = f->full_size   ? ADVICE_CHECK_SIZE
+        o->finding.advice = f->narrow      ? ADVICE_CHECK_RATE
+                            : f->full_size ? ADVICE_CHECK_SIZE
                             : f->job_class ? ADVICE_CHECK_CLASS
                                            : o->finding.advice;
         node_finding_push(n, &o->finding);
@@ -575,12 +579,28 @@ static void gray(struct node *n, struct mono now, const struct mesh_fault *f)
     }
 }
 
+/* A link at a fraction of its rate. */
+static void narrow(struct node *n, struct mono now, const struct mesh_fault *f)
+{
+    const uint64_t key = node_finding_key(FINDING_PATH_NARROW, f->number, 1, 1);
+    struct open_finding *o = node_finding_find(n, key);
+
+    if (f->ended && o) {
+        o->held = false;
+        node_finding_close_at(n, now, (uint32_t)(o - n->open));
+    } else if (!f->ended && !o && f->named) {
+        fault_open(n, now, f, FINDING_PATH_NARROW, key);
+    }
+}
+
 static void faults(struct node *n, struct mono now)
 {
     struct mesh_fault f;
 
     while (mesh_next_fault(n->mesh, &f)) {
-        if (f.hole) {
+        if (f.narrow) {
+            narrow(n, now, &f);
+        } else if (f.hole) {
             outage(n, now, &f);
         } else {
             gray(n, now, &f);

@@ -106,6 +106,12 @@ static void one_way_delay(struct node *n, struct mono now, const struct clock_pu
         mesh_on_delay(n->mesh, now, point->edge, point->path, direction, pair,
                       (int64_t)llround(owd));
     }
+    if (pair && known) {
+        mesh_on_pair(n->mesh, now, point->edge, point->path, direction,
+                     point->forward ? point->local_gap_ns : point->remote_gap_ns,
+                     point->forward ? point->remote_gap_ns : point->local_gap_ns,
+                     (int64_t)llround(owd));
+    }
     if (pair) {
         mesh_watch_delay(n->mesh, now, point->edge, point->path, direction,
                          sure ? (int64_t)llround(owd) : 0, sure ? m->bound_ns : -1);

@@ -166,6 +166,10 @@ static void what_of_every_kind(void **state)
          {7, 8200, -3, 4},
          "one-way delay went from 0.007 to 8.200 us, the other direction by "
          "-0.003 us (clock bound 0.004 us)"},
+        {FINDING_PATH_NARROW,
+         {180800, 10100, 12, 3},
+         "a link has only some 10 Mb/s: packets sent back to back arrive 180.800 us apart, usually "
+         "10.100, 12 paths of 3 NIC pairs"},
         {FINDING_PATH_FLAPPING, {7, 8200}, "path was dead 7 times within 8200 s"},
         {FINDING_PEER_SILENT, {7}, "nothing is heard for 7 ms"},
         {FINDING_CLOCK_DISRUPTED, {1, 0}, "clock is disrupted, its time must not be used"},
@@ -349,7 +353,7 @@ static void numbers_of_later_versions(void **state)
 
     assert_string_equal(finding_kind_word(FINDING_KIND_COUNT), "unknown");
     assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
-    assert_string_equal(finding_advice_text(ADVICE_CHECK_RDMA + 1), "");
+    assert_string_equal(finding_advice_text(ADVICE_CHECK_RATE + 1), "");
     assert_string_equal(finding_advice_text(UINT32_MAX), "");
     finding_init(&f, FINDING_NONE, (struct mono){5});
     f.kind = FINDING_KIND_COUNT + 5;

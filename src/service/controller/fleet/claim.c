@@ -69,6 +69,7 @@ static bool may_report(const struct fleet_host *h, uint32_t kind, const struct e
     case FINDING_PATH_LOSSY:
     case FINDING_PATH_SLOW:
     case FINDING_PATH_FLAPPING:
+    case FINDING_PATH_NARROW:
     case FINDING_PEER_SILENT:
         return is_own(from, h) || is_own(to, h);
     case FINDING_CLOCK_LIAR:
