@@ -118,6 +118,27 @@ class Known(Place):
         self.assertEqual(self.run_(prolog, env=self.environment()).returncode, 1)  # unknown is no pass
         self.assertEqual(self.run_(prolog, env={"PATH": "/usr/bin:/bin"} if not shutil.which("foliot", path="/usr/bin:/bin") else {"PATH": ""}).returncode, 1)
 
+    def test_the_health_check_keeps_reasons_that_are_not_its_own(self):
+        ours = "foliot audit gate: roce1: fail: cfg.pcie.width 0000:9b:00.0: x4, expected x16"
+        self.program("sinfo", f"#!/bin/sh\ncat {self.folder}/sinfo\n")
+        self.program("scontrol", f'#!/bin/sh\necho "$*" >> {self.folder}/told\n')
+        self.width(8)
+        for state, reason, drains in (("idle", "none", True), ("allocated", "none", True), ("mixed", "drain test of down links failed, ok", True),
+                                      ("idle*", "none", True), ("drained", ours, True), ("draining", ours, True), ("down*", ours, True),
+                                      ("drained", "disk swap, ask ann", False), ("draining", "foliot: ask ann", False), ("drained*", f"was {ours}", False),
+                                      ("drained", "drain foliot: see ticket", False), ("down", "Not responding", False), ("failing", "none", False),
+                                      ("idle", "down drain foliot", True), ("drained", "none", False), ("drained", "", False)):
+            with open(os.path.join(self.folder, "sinfo"), "w", encoding="utf-8") as file:
+                file.write(f"{state} {reason}\n")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.folder, "told"))
+            done = self.run_(os.path.join(GATE, "slurm-health"), env=self.environment() | {"SLURMD_NODENAME": "roce1"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.path.exists(os.path.join(self.folder, "told")), drains, (state, reason))
+        self.width(16)
+        self.assertEqual(self.run_(os.path.join(GATE, "slurm-health"), env=self.environment()).returncode, 0)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "told")))
+
     def test_a_node_condition(self):
         with open(os.path.join(GATE, "node-problem-detector.json"), encoding="utf-8") as file:
             config = json.load(file)
@@ -259,8 +280,8 @@ class Slurm(Place):
             """)
         self.assertIn("job 1 ran\nidle\n", out)
         self.assertIn("theirs disk swap, ask ann\n", out)
-        self.assertRegex(out, r"then foliot: roce1: fail")
-        self.assertRegex(out, r"reason foliot: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0: x8, expected x16")
+        self.assertRegex(out, r"then foliot audit gate: roce1: fail")
+        self.assertRegex(out, r"reason foliot audit gate: roce1: fail: cfg\.pcie\.width 0000:3b:00\.0: x8, expected x16")
         self.assertIn("job 2 ran", out)
 
 
