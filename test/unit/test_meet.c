@@ -1,6 +1,7 @@
 /* test_meet.c: how ranks of `foliot perf` meet: strangers and those with another secret are turned away and hold nobody up; sums
  * and letters come to whom they are for. Ranks are threads here, over TCP on loopback. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -260,6 +261,61 @@ static void who_hands_proofs_on_does_not_come_in(void **state)
     close(listener);
 }
 
+/* Ends each call at its first word, as rank 0 of another release does, until the listener is shut down. */
+static void *turn_away(void *context)
+{
+    const int listener = *(const int *)context;
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;) {
+        char text[64];
+        (void)!recv(fd, text, sizeof(text), 0);
+        close(fd);
+    }
+    return NULL;
+}
+
+/* Of another release: it is told so, and not that nobody came. */
+static void another_release_is_told(void **state)
+{
+    struct member members[RANKS];
+    struct {
+        uint64_t magic;
+        int32_t rank, ranks;
+        uint8_t nonce[16];
+    } hello = {0x666f6c706d656532ull, 1, RANKS, {0}}; /* as it was before */
+    pthread_t other;
+    char nothing;
+    find_port();
+    begin(members, NULL);
+    members[0].timeout_s = members[1].timeout_s = 1;
+    start(&members[0]);
+    int fd = call();
+    assert_int_equal(send(fd, &hello, sizeof(hello), MSG_NOSIGNAL), sizeof(hello));
+    end(&members[0]);
+    assert_int_equal(members[0].r, -EPROTONOSUPPORT);
+    assert_int_equal(recv(fd, &nothing, 1, MSG_DONTWAIT), 0); /* turned away */
+    close(fd);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    find_port();
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 5), 0);
+    assert_int_equal(pthread_create(&other, NULL, turn_away, &fd), 0);
+    start(&members[1]);
+    end(&members[1]);
+    assert_int_equal(members[1].r, -ECONNREFUSED);
+    shutdown(fd, SHUT_RDWR);
+    pthread_join(other, NULL);
+    close(fd);
+    begin(members, NULL); /* nobody at all */
+    find_port();
+    members[0].timeout_s = members[1].timeout_s = 1;
+    for (int i = 0; i < 2; i++) {
+        find_port();
+        start(&members[i]);
+        end(&members[i]);
+        assert_int_equal(members[i].r, -ETIMEDOUT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +324,7 @@ int main(void)
         cmocka_unit_test(strangers_hold_nobody_up),
         cmocka_unit_test(another_secret_is_turned_away),
         cmocka_unit_test(who_hands_proofs_on_does_not_come_in),
+        cmocka_unit_test(another_release_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

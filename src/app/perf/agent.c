@@ -317,7 +317,12 @@ static int run_rank(const struct agent_plan *p)
     read_secret(p->secret, secret);
     snprintf(o.meet, sizeof(o.meet), "%s:%d", p->address, p->port);
     int rc = meet_open(&r.meet, o.meet, o.rank, o.ranks, o.timeout_s, secret);
-    const char *what = rc < 0 ? "the other hosts' tests did not come" : "no connections";
+    const char *what =
+        rc == -EPROTONOSUPPORT ? "other hosts have another release of foliot: update them"
+        : rc == -ECONNREFUSED
+            ? "the host that leads turned this one away: is its foliot of another release?"
+        : rc < 0 ? "the other hosts' tests did not come"
+                 : "no connections";
     rc = rc < 0 ? rc : rank_open(&r, &member);
     rc = rc < 0 ? rc : meet_barrier(&r.meet);
     found.init_ms = (perf_now_ns() - began_ns) / 1000000;

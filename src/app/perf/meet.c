@@ -19,7 +19,8 @@
 
 #include "app/perf/perf.h"
 
-#define MEET_MAGIC   0x666f6c706d656532ull
+#define MEET_MAGIC                                                                                 \
+    0x666f6c706d656533ull /* its last byte: another one with each change of what is sent or proven */
 #define GUEST_NS     2000000000LL /* to prove itself */
 #define STRANGER_MAX 64           /* beside the ranks that are expected */
 
@@ -149,10 +150,11 @@ static void turn_away(struct guest *g)
     g->fd = -1;
 }
 
-static int welcome(const struct meet *m, struct guest *g)
+static int welcome(struct meet *m, struct guest *g)
 {
     const struct hello *h = &g->hello;
 
+    m->saw_other |= h->magic != MEET_MAGIC && h->magic >> 8 == MEET_MAGIC >> 8;
     if (h->magic != MEET_MAGIC || h->ranks != m->ranks || h->rank < 1 || h->rank >= m->ranks ||
         m->sockets[h->rank] >= 0 || draw(g->welcome.nonce) < 0) {
         return -EPERM;
@@ -248,7 +250,7 @@ static int wait_for_all(struct meet *m, int listener, int64_t end_ns)
         }
         polls[room] = (struct pollfd){listener, POLLIN, 0};
         if (left_ms <= 0) {
-            r = -ETIMEDOUT;
+            r = m->saw_other ? -EPROTONOSUPPORT : -ETIMEDOUT;
             break;
         }
         if (poll(polls, (nfds_t)room + 1, left_ms < 500 ? (int)left_ms : 500) < 0) {
@@ -297,7 +299,7 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
 
 /* ---- the others ---- */
 
-/* -EPERM: it is not the one that leads this meeting. */
+/* -EPERM: it is not the one that leads this meeting. -ECONNREFUSED: it ended the connection instead of an answer. */
 static int introduce(struct meet *m, int fd)
 {
     const struct timeval patience = {2, 0}, none = {0, 0};
@@ -309,6 +311,7 @@ static int introduce(struct meet *m, int fd)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     r = r < 0 ? r : move_all(fd, &hello, sizeof(hello), true);
     r = r < 0 ? r : move_all(fd, &answer, sizeof(answer), false);
+    r = r == -ECONNRESET ? -ECONNREFUSED : r;
     if (r == 0) {
         prove(m, fd, true, &hello, answer.nonce, proof);
         r = sodium_memcmp(proof, answer.proof, sizeof(proof)) == 0 ? 0 : -EPERM;
@@ -323,20 +326,24 @@ static int introduce(struct meet *m, int fd)
 
 static int follow(struct meet *m, const struct place *place, int64_t end_ns)
 {
+    int r = -ETIMEDOUT;
+
     while (perf_now_ns() < end_ns) {
         const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0) {
             return -errno;
         }
-        if (connect(fd, (const struct sockaddr *)&place->address, place->size) == 0 &&
-            introduce(m, fd) == 0) {
-            m->sockets[0] = fd;
-            return 0;
+        if (connect(fd, (const struct sockaddr *)&place->address, place->size) == 0) {
+            r = introduce(m, fd);
+            if (r == 0) {
+                m->sockets[0] = fd;
+                return 0;
+            }
         }
         close(fd);
         usleep(20000);
     }
-    return -ETIMEDOUT;
+    return r == -ECONNREFUSED ? r : -ETIMEDOUT;
 }
 
 int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeout_s,

@@ -119,10 +119,12 @@ struct meet {
     int *sockets; /* rank 0: of each other rank; others: [0] */
     uint8_t secret[MEET_SECRET_SIZE];
     bool has_secret;
+    bool saw_other; /* somebody came who meets as another release does */
 };
 
 /* where: "unix:/path" or "address:port"; rank 0 listens there. secret: MEET_SECRET_SIZE bytes that all ranks have and nobody
- * else; NULL: none. -ETIMEDOUT after timeout_s. */
+ * else; NULL: none. -ETIMEDOUT after timeout_s; then -EPROTONOSUPPORT: to rank 0 came one of another release of foliot, and
+ * -ECONNREFUSED: rank 0 turned this one away at its first word, as another release does. */
 MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ranks, int timeout_s,
                          const uint8_t *secret);
 /* mine of `size` bytes; all gets ranks x size. */
