@@ -22,7 +22,10 @@ WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220
         "limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
 # The same of tests that the audit made (core/audit/perf.h).
 LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.way"
-FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 ways", SEARCH: "well 361.010 of 382.400 GB/s"}}
+# The same of what only the controller and the agents of a fleet know.
+HISTORY = "fact:history"
+REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
+FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 ways", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
 
 
 class Link(str):
@@ -130,6 +133,13 @@ FAULTS = [
     ("be.matrix.delay", "roce", {MATRIX: WELL.replace("in -20", "in 25020")}, MATRIX),
     ("be.topo.inferred", "roce", {MATRIX: WELL.replace("leaf leaf1, declared", "leaf leaf3, declared")}, MATRIX),
     ("be.lat.drift", "roce", {MATRIX: WELL.replace("drift_out 10", "drift_out 1210")}, MATRIX),
+    ("node.history", "roce", {HISTORY: "incidents 6, score 4120"}, HISTORY),
+    ("fe.reach", "roce", {f"fact:fe.peer other{k}": "silent" for k in range(4)}, "fact:fe.peer other2"),
+    ("fe.reach", "roce", {"fact:fe.peer other1": "refused: by a filter"}, "fact:fe.peer other2"),
+    ("fe.path_mtu", "roce", {f"fact:fe.path other{k}": "full 9000 lost" for k in range(3)}, "fact:fe.path other2"),
+    ("fe.path_mtu", "roce", {"fact:fe.path other3": "full 9000 too long for a router"}, "fact:fe.path other2"),
+    ("be.topo.spare", "roce", answer("mesh", edges__1__paths__2__hops=["leaf0", "spine1", "leaf7"]), "/answers/agent/mesh"),
+    ("be.topo.spare", "roce", answer("mesh", **{f"edges__4__paths__{i}__out__owd_ns_{q}": 31000 for i in range(4) for q in ("min", "p99")}), "/answers/agent/mesh"),
     ("node.mem_bw", "roce", test("values", "mem_bw 402.1", "mem_bw 340.0"), "/var/lib/foliot/tests/values"),
     ("node.storage_bw", "roce", test("values", "storage_bw 9.8", "storage_bw 5.1"), "/var/lib/foliot/tests/values"),
     ("node.gemm", "roce", test("values", "gemm 641.0", "gemm 560.0"), "/var/lib/foliot/tests/values"),
@@ -252,4 +262,4 @@ FAULTS = [
 ]
 # Faults that show in a second check too, because it reads the same thing.
 ALSO = {"be.roce.gid_type": {"cfg.sw.nccl_env", "be.roce.gid_index"}, "cfg.pcie.inventory": set(), "fe.bootstrap": {"cfg.sw.nccl_env"},
-        "cfg.nic.count": set(), "cfg.mem.free": set()}
+        "cfg.nic.count": set(), "cfg.mem.free": set(), "be.topo.spare": {"be.lat.asym"}, "be.lat.base": {"be.topo.spare"}}

@@ -21,6 +21,7 @@ checks:
   cfg.kern.net_buf: {declared: "33554432"}
   cfg.mem.shm: {declared: "264106578"}
   cfg.sw.services: {declared: "slurmd chronyd !firewalld"}
+  be.topo.spare: {declared: "hops 2 us 25"}
 """
 SITE = "#!/bin/sh\necho looked at it\nexit 0\n"
 

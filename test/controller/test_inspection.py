@@ -205,6 +205,7 @@ class TestInspection(fleet.Fleet):
     def over_a_restart(self, controller):
         """Killed while hosts are asked: it goes on, and forgets nobody."""
         before = self.get(RUNS)["items"][0]["run"]
+        matrix = self.get(f"{RUNS}/{before}/matrix")
         status, _, run = self.request("POST", RUNS, {"hosts": ["h0", "h1", "h3", "h4"]})
         self.assertEqual((status, run["state"]), (200, "reading"), run)
         self.assertEqual(self.request("POST", RUNS, {})[0], 409)  # one at a time
@@ -212,6 +213,7 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(self.rows("SELECT count(*) FROM audit_run WHERE ended_ns = 0")[0][0], 1)
         controller = self.controller()
         controller.wait_log("audit .* goes on")
+        self.assertEqual(self.get(f"{RUNS}/{before}/matrix"), matrix)
         done = self.wait(lambda: (r := self.get(f"{RUNS}/{run['run']}"))["state"] == "done" and r, 30, lambda: str(self.get(RUNS)))
         self.assertEqual((done["hosts"], done["counts"]["fail"]), (4, 2), done)
         self.assertGreater(int(done["run"]), int(before))
@@ -254,6 +256,47 @@ class TestInspection(fleet.Fleet):
         controller = self.over_a_restart(controller)
         self.stopped(agents)
         self.refused_over_a_restart(controller, agents)
+
+
+class TestFrontEnd(TestInspection):
+    """Real packets over the network by which the agents talk to the controller."""
+    HOSTS = 6
+    test_audit = None
+
+    def marks(self, run):
+        """{check: {host: letter}} of the front end."""
+        checks = [c["check"] for c in self.get(f"{RUNS}/{run['run']}")["checks"]]
+        nodes = {n["host"]: n["marks"] for n in self.get(f"{RUNS}/{run['run']}/nodes")["items"]}
+        return {check: {host: marks[checks.index(check)] for host, marks in nodes.items()} for check in ("fe.reach", "fe.path_mtu", "node.history")}
+
+    def test_front_end(self):
+        self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
+        self.members(*range(self.HOSTS))
+        all_pass = {f"h{i}": "P" for i in range(self.HOSTS)}
+        run = self.audit()[1]
+        self.assertEqual(self.marks(run), {"fe.reach": all_pass, "fe.path_mtu": all_pass, "node.history": all_pass}, run["results"])
+        others = [f"10.90.0.{10 + i}/32" for i in range(self.HOSTS) if i != 2]
+        for address in others:  # a filter that swallows
+            self.ip("h2", "route", "add", "blackhole", address)
+        status, run = self.audit()
+        self.assertEqual((status, self.of(run, "fail")), (1, {("fe.reach", "h2")}), run["results"])
+        self.assertEqual({host for host, mark in self.marks(run)["fe.reach"].items() if mark == "P"} & {"h2"}, set())
+        self.assertEqual(self.marks(run)["fe.path_mtu"]["h2"], "U")  # nothing comes back for short ones either
+        self.assertEqual(self.foliot("gate", "--fleet", "h2")[0], 2)
+        for address in others:
+            self.ip("h2", "route", "del", "blackhole", address)
+        # it takes no packet of the others' full size; its own go out
+        self.ip("h2", "link", "set", "mgmt", "mtu", "1300")
+        status, run = self.audit()
+        self.assertEqual((status, self.of(run, "fail")), (1, {("fe.path_mtu", "h2")}), run["results"])
+        found = [r for r in run["results"] if r["check"] == "fe.path_mtu" and r["host"] == "h2" and r["status"] == "fail"]
+        self.assertRegex(found[0]["found"], "^[234] of [34] neighbours find it here$")
+        self.ip("h2", "link", "set", "mgmt", "mtu", "1500")
+        run = self.audit("h2")[1]  # of it alone: what the others told in the audit before is no evidence
+        self.assertEqual(self.of(run, "fail"), set(), run["results"])
+        self.write("audit.yaml", "version: 1\noff: {classes: {packets: 'anna: enough'}}\n")
+        run = self.audit()[1]
+        self.assertEqual({mark for check in ("fe.reach", "fe.path_mtu") for mark in self.marks(run)[check].values()}, {"S"})
 
 
 class OwnHosts(fleet.Fleet):

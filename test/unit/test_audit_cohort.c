@@ -225,12 +225,59 @@ static void test_room(void **state)
     done(w);
 }
 
+/* A site's limits hold for what is compared with others, too. */
+static void test_limits_of_a_site(void **state)
+{
+    struct world *w = begin();
+    struct check_setting settings[CHECKS_MAX] = {{0}};
+    struct audit_settings changed = audit_usual;
+
+    for (int i = 0; i < HOSTS; i++) {
+        add(w->sheets[i], FACT_MEM_TOTAL, "", i == 2 ? "95000" : "100000");
+        add(w->sheets[i], FACT_HISTORY, "",
+            i == 4 ? "incidents 5, score 4100" : "incidents 1, score 900");
+    }
+    judge(w);
+    assert_int_equal(worst(w, "cfg.mem.size", 2), AUDIT_FAIL);
+    assert_int_equal(worst(w, "cfg.mem.size", 3), AUDIT_PASS);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(w, "node.history", i), i == 4 ? AUDIT_WARN : AUDIT_PASS);
+    }
+    settings[check_number(check_by_id("cfg.mem.size"))] =
+        (struct check_setting){.has_fail = true, .fail = 0.1};
+    settings[check_number(check_by_id("node.history"))] =
+        (struct check_setting){.has_warn = true, .warn = 5};
+    changed.checks = settings;
+    w->audit.settings = &changed;
+    assert_int_equal(audit_judge(&w->audit), 0);
+    assert_int_equal(worst(w, "cfg.mem.size", 2), AUDIT_PASS);
+    assert_int_equal(worst(w, "node.history", 4), AUDIT_PASS);
+    done(w);
+}
+
+/* Two hosts with as many are no lemons: the fleet is ill. */
+static void test_many_incidents_are_nobodys(void **state)
+{
+    struct world *w = begin();
+
+    for (int i = 0; i < HOSTS; i++) {
+        add(w->sheets[i], FACT_HISTORY, "",
+            i < 2 ? "incidents 9, score 7000" : "incidents 0, score 0");
+    }
+    judge(w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(w, "node.history", i), AUDIT_PASS);
+    }
+    done(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hosts_vote),      cmocka_unit_test(test_parts_of_hosts),
-        cmocka_unit_test(test_medians_by_host), cmocka_unit_test(test_first_owner),
-        cmocka_unit_test(test_tie_of_ports),    cmocka_unit_test(test_room)};
+        cmocka_unit_test(test_hosts_vote),       cmocka_unit_test(test_parts_of_hosts),
+        cmocka_unit_test(test_medians_by_host),  cmocka_unit_test(test_first_owner),
+        cmocka_unit_test(test_tie_of_ports),     cmocka_unit_test(test_room),
+        cmocka_unit_test(test_limits_of_a_site), cmocka_unit_test(test_many_incidents_are_nobodys)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,6 +225,51 @@ static void test_two_looks(void **state)
     sheet_free(one);
 }
 
+/* A failure of which the second look knows nothing is no warning: a gate would let the host in. */
+static void test_second_look_without_an_answer(void **state)
+{
+    struct sheet *one = sheet_of(1), *gone = sheet_of(1), *garbled = sheet_of(1);
+    const struct fact down = {FACT_BOND_DOWN, FACT_VALUE, "bond0", "eth1", ""};
+
+    sheet_add(one, &(struct fact){FACT_BOND, FACT_VALUE, "bond0", "bond0", ""});
+    sheet_add(one, &down);
+    sheet_add(garbled, &(struct fact){FACT_BOND, FACT_VALUE, "bond0", "bond0", ""});
+    sheet_add(garbled, &(struct fact){FACT_BOND_DOWN, FACT_TIMEOUT, "bond0", "", ""});
+    sheet_add(gone, &(struct fact){FACT_BOND, FACT_ABSENT, "", "", ""});
+    sheet_finish(one);
+    sheet_finish(garbled);
+    sheet_finish(gone);
+    struct audit a, second;
+    struct sheet *others[] = {gone, garbled};
+    for (int i = 0; i < 2; i++) {
+        judge_sheets(&a, one, 1);
+        assert_int_equal(result(&a, "cfg.nic.bond", 0)->status, AUDIT_FAIL);
+        judge_sheets(&second, others[i], 1);
+        audit_confirm(&a, &second);
+        assert_int_equal(result(&a, "cfg.nic.bond", 0)->status, AUDIT_UNKNOWN);
+        judge_done(&a);
+        judge_done(&second);
+    }
+    const struct check *check = check_by_id("cfg.nic.bond");
+    const struct audit_failure first[] = {{check, 0, "bond0"}, {check, 0, "bond1"}};
+    const bool looked = true;
+    const struct audit_again again = {&looked, &looked};
+    for (int i = 0; i < 2; i++) {
+        judge_sheets(&second, others[i], 1);
+        const uint32_t before = second.count;
+        audit_confirm_first(&second, first, 2, &again);
+        assert_int_equal(result(&second, "cfg.nic.bond", 0)->status, AUDIT_UNKNOWN);
+        assert_non_null(strstr(result(&second, "cfg.nic.bond", 0)->note, "it failed"));
+        assert_int_equal(second.count, before + (i == 1)); /* bond1 has a result of its own */
+        assert_string_equal(second.results[second.count - 1].subject,
+                            i == 1 ? "bond1" : second.results[before - 1].subject);
+        judge_done(&second);
+    }
+    sheet_free(one);
+    sheet_free(gone);
+    sheet_free(garbled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_and_back),
@@ -233,7 +278,8 @@ int main(void)
                                        cmocka_unit_test(test_strange_lines),
                                        cmocka_unit_test(test_matrix_where_measured),
                                        cmocka_unit_test(test_missing_is_unknown),
-                                       cmocka_unit_test(test_two_looks)};
+                                       cmocka_unit_test(test_two_looks),
+                                       cmocka_unit_test(test_second_look_without_an_answer)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

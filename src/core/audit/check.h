@@ -53,9 +53,11 @@ enum {
     CHECK_ONCE = 2,   /* once a host, where any subject is listed */
     CHECK_MATRIX = 4, /* of a matrix of all NICs: a skip where none was measured */
     CHECK_TESTED = 8, /* of an audit's own tests: the same */
+    CHECK_PAIRS = 64, /* of this host and another one: pairs.h tells whose fault it is */
     /* On what a fault made it fail, in a test, besides machines as files (every check): */
     CHECK_SEEN_LAB = 16,    /* real packets between name spaces */
     CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
+    CHECK_FLEET = 128,      /* of what only a controller knows: a skip where nobody told it */
     CHECK_FACTS_MAX = 5,
     CHECKS_MAX = 160
 };

@@ -46,6 +46,21 @@ static int compare_numbers(const void *a, const void *b)
                                     : compare_results(x, y);
 }
 
+/* Of a check, as the site has set them. */
+struct limits {
+    const struct check *check;
+    double fail, warn;
+};
+
+static struct limits limits_of(const struct audit *a, const struct check *c)
+{
+    const struct check_setting *s =
+        a->settings->checks != NULL ? &a->settings->checks[check_number(c)] : NULL;
+
+    return (struct limits){c, s != NULL && s->has_fail ? s->fail : c->fail,
+                           s != NULL && s->has_warn ? s->warn : c->warn};
+}
+
 /* For texts that aren't of one rule's call. */
 static const char *words(struct audit *a, const char *format, const char *one, uint32_t count,
                          uint32_t of)
@@ -214,14 +229,14 @@ static double spread_of(const struct audit_item *items, uint32_t count, uint32_t
 }
 
 /* Sorted by number: six spreads from the median, and further than what matters. */
-static void settle_apart(struct audit *a, const struct check *c, const struct audit_item *items,
+static void settle_apart(struct audit *a, const struct limits *l, const struct audit_item *items,
                          uint32_t count)
 {
     enum { SPREADS = 6 };
     const uint32_t median = middle_of(items, count);
     const struct audit_item *middle = &items[median];
-    const bool both = c->rule == rule_clock_rate;
-    const double matters = both ? c->warn * 1000 : c->fail,
+    const bool both = l->check->rule == rule_clock_rate;
+    const double matters = both ? l->warn * 1000 : l->fail,
                  spread = spread_of(items, count, median);
     const char *basis = words(a, "%sthe median of %u", "", count, 0);
 
@@ -282,20 +297,44 @@ static void settle_unique(struct audit *a, const struct audit_item *items, uint3
     }
 }
 
+/* Sorted by number. One host of a hundred, and of fewer the one that has most: a level that many reach is nobody's own. */
+static void settle_history(struct audit *a, const struct limits *l, const struct audit_item *items,
+                           uint32_t count)
+{
+    const uint32_t most = count > 100 ? count / 100 : 1;
+    const char *basis = words(a, "%sthe worst %u of %u", "", most, count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_result *r = &a->results[items[i].result];
+        uint32_t first = i; /* of those with as much */
+        r->cohort = count;
+        r->basis = basis;
+        if (items[i].number < l->warn * 1000) {
+            continue;
+        }
+        while (first > 0 && items[first - 1].number == items[i].number) {
+            first--;
+        }
+        r->status = count - first <= most ? AUDIT_WARN : AUDIT_PASS;
+    }
+}
+
 static bool is_near(const struct check *c)
 {
     return c->rule == rule_near || c->rule == rule_test_rate;
 }
 
+/* Sorted by number, too. */
 static bool is_apart(const struct check *c)
 {
-    return c->rule == rule_delay || c->rule == rule_clock_rate;
+    return c->rule == rule_delay || c->rule == rule_clock_rate || c->rule == rule_history;
 }
 
 static void settle_group(struct audit *a, const struct check *c, const struct audit_item *items,
                          uint32_t count)
 {
     const uint32_t least = c->rule == rule_unique ? 2 : COHORT_LEAST;
+    const struct limits limits = limits_of(a, c);
 
     if (count < least) {
         for (uint32_t i = 0; i < count; i++) {
@@ -303,10 +342,12 @@ static void settle_group(struct audit *a, const struct check *c, const struct au
             r->cohort = count;
             unknown(r, REASON_SMALL_COHORT, "too few others to compare it with");
         }
+    } else if (c->rule == rule_history) {
+        settle_history(a, &limits, items, count);
     } else if (is_apart(c)) {
-        settle_apart(a, c, items, count);
+        settle_apart(a, &limits, items, count);
     } else if (is_near(c)) {
-        settle_near(a, items, count, c->fail);
+        settle_near(a, items, count, limits.fail);
     } else if (c->rule == rule_unique) {
         settle_unique(a, items, count);
     } else {

@@ -196,10 +196,15 @@ const char *sheet_keep(struct sheet *s, const char *text)
     return kept;
 }
 
-/* The second word of an edge's or lane's subject, as hosts tell it (service/inspect/agent.c). */
+/* The second word of an edge's or lane's subject, as hosts tell it (service/inspect/agent.c); over the front end all of it. */
 static void peer_of(enum fact_id id, const char *subject, char ret_peer[static FACT_SUBJECT_MAX])
 {
-    const char *begin = id == FACT_EDGE || id == FACT_LANE ? strchr(subject, ' ') : NULL;
+    if (id == FACT_FE_PEER || id == FACT_FE_PATH) {
+        snprintf(ret_peer, FACT_SUBJECT_MAX, "%s", subject);
+        return;
+    }
+    const char *begin =
+        id == FACT_EDGE || id == FACT_EDGE_FULL || id == FACT_LANE ? strchr(subject, ' ') : NULL;
 
     snprintf(ret_peer, FACT_SUBJECT_MAX, "%.*s", begin != NULL ? (int)strcspn(begin + 1, " ") : 0,
              begin != NULL ? begin + 1 : "");

@@ -36,6 +36,8 @@
       "processes that wait in the kernel, twice in a row")                                         \
     F(OS_RETRANS, OS, NOW, NUMBER, "os.retrans", "TCP segments sent again since boot")             \
     F(OS_SEGMENTS, OS, NOW, NUMBER, "os.segments", "TCP segments sent since boot")                 \
+    F(HISTORY, OS, NOW, TEXT, "history",                                                           \
+      "incidents of the last 30 days that a host was the cause of")                                \
     F(CPU_GOVERNOR, CPU, KEPT, TEXT, "cpu.governor", "frequency governors of all processors")      \
     F(CPU_SMT, CPU, KEPT, WORD, "cpu.smt", "simultaneous multithreading")                          \
     F(CPU_CSTATE_US, CPU, KEPT, NUMBER, "cpu.cstate_us",                                           \
@@ -138,6 +140,9 @@
     F(NET_ETS, NIC, KEPT, TEXT, "net.ets", "traffic classes and their shares")                     \
     F(NET_SWITCH, NIC, KEPT, TEXT, "net.switch",                                                   \
       "switch at the other end of an interface's cable")                                           \
+    F(FE_PEER, NIC, NOW, TEXT, "fe.peer", "connection to another host over the front end")         \
+    F(FE_PATH, NIC, NOW, TEXT, "fe.path",                                                          \
+      "packets of full size to another host over the front end")                                   \
     F(EDGE, NIC, NOW, TEXT, "edge",                                                                \
       "paths between an interface and a neighbour's, as the agent measures them")                  \
     F(EDGE_FULL, NIC, NOW, TEXT, "edge.full",                                                      \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "core/audit/pairs.h"
 #include "core/audit/rule_list.h"
 
 const struct audit_settings audit_usual = {
@@ -303,6 +304,8 @@ static void judge_none(struct judging *j, const struct fact *listed)
         judge_skip(j, "not measured: foliot audit run --fleet --matrix does");
     } else if (listed == NULL && (j->check->flags & CHECK_TESTED) != 0) {
         judge_skip(j, "not tested: foliot audit run --fleet --nccl does");
+    } else if (listed == NULL && (j->check->flags & CHECK_FLEET) != 0) {
+        judge_skip(j, "not known here: foliot audit run --fleet asks the controller");
     } else if (listed != NULL && listed->state == FACT_TIMEOUT &&
                sheet_find(j->sheet, FACT_PERF, "") != NULL) {
         rule_not_measured(j, listed->value);
@@ -330,7 +333,7 @@ static void judge_sheet(struct judging *j)
     if (sheet_is_out(j)) {
         return;
     }
-    if (listed == NULL && (j->check->flags & (CHECK_MATRIX | CHECK_TESTED)) != 0) {
+    if (listed == NULL && (j->check->flags & (CHECK_MATRIX | CHECK_TESTED | CHECK_FLEET)) != 0) {
         judge_none(j, NULL);
         return;
     }
@@ -472,6 +475,7 @@ int audit_judge(struct audit *a)
             judge_sheet(&j);
         }
         cohort_settle(a, &catalogue[n]);
+        pairs_settle(a, &catalogue[n], from);
         excuse_young(a, from);
         if ((catalogue[n].flags & CHECK_OF_LINKS) == 0) {
             mind_breaker(a, from);
@@ -480,34 +484,49 @@ int audit_judge(struct audit *a)
     return a->full ? -28 /* ENOSPC */ : 0;
 }
 
-void audit_confirm(struct audit *a, const struct audit *second)
-{
-    uint32_t k = 0;
-
-    for (uint32_t i = 0; i < a->count; i++) {
-        struct audit_result *r = &a->results[i];
-        bool again = false;
-        if (r->status != AUDIT_FAIL) {
-            continue;
-        }
-        for (k = 0; k < second->count && !again; k++) {
-            const struct audit_result *s = &second->results[k];
-            again = s->check == r->check && s->sheet == r->sheet && s->status == AUDIT_FAIL &&
-                    strcmp(s->subject, r->subject) == 0;
-        }
-        if (!again) {
-            r->status = AUDIT_WARN;
-            r->seen_once = true;
-            r->note = "seen once: a second look did not find it";
-        }
-    }
-}
-
 static void seen_once(struct audit_result *r, const char *note)
 {
     r->status = AUDIT_WARN;
     r->seen_once = true;
     r->note = note;
+}
+
+static void nobody_denies(struct audit_result *r, enum audit_reason reason, const char *note)
+{
+    r->status = AUDIT_UNKNOWN;
+    r->reason = (uint8_t)reason;
+    r->note = note;
+}
+
+static const struct audit_result *same_of(const struct audit *a, const struct audit_result *r)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct audit_result *s = &a->results[i];
+        if (s->check == r->check && s->sheet == r->sheet && strcmp(s->subject, r->subject) == 0) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static const char it_left[] = "it failed, and a second look has nothing of it";
+
+void audit_confirm(struct audit *a, const struct audit *second)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        const struct audit_result *s = r->status == AUDIT_FAIL ? same_of(second, r) : NULL;
+        if (r->status != AUDIT_FAIL || (s != NULL && s->status == AUDIT_FAIL)) {
+            continue;
+        }
+        if (s == NULL) {
+            nobody_denies(r, REASON_NO_SOURCE, it_left);
+        } else if (s->status == AUDIT_UNKNOWN) {
+            nobody_denies(r, s->reason, "it failed, and a second look could not tell");
+        } else {
+            seen_once(r, "seen once: a second look did not find it");
+        }
+    }
 }
 
 /* Results are by check, then by sheet, then by subject. */
@@ -522,34 +541,73 @@ static int failure_order(const struct audit_failure *f, const struct audit_resul
     return strcmp(f->subject, r->subject);
 }
 
-static void nobody_denies(struct audit_result *r, enum audit_reason reason, const char *note)
+/* A device that went. Where the second look found none of its kind, that result has it; else one is added, once a check and
+ * host, for which there always is room (audit_room). */
+static void add_left(struct audit *a, const struct audit_failure *f)
 {
-    r->status = AUDIT_UNKNOWN;
-    r->reason = (uint8_t)reason;
-    r->note = note;
+    const struct check_setting *setting =
+        a->settings->checks != NULL ? &a->settings->checks[check_number(f->check)] : NULL;
+
+    if (f->witness || a->sheets[f->sheet].missing != REASON_NONE) {
+        return; /* without a sheet each check is unknown anyway */
+    }
+    for (uint32_t i = 0; i < a->count; i++) {
+        struct audit_result *r = &a->results[i];
+        if (r->check == f->check && r->sheet == f->sheet && r->note == it_left) {
+            return;
+        }
+        if (r->check == f->check && r->sheet == f->sheet && r->subject[0] == '\0') {
+            nobody_denies(r, REASON_NO_SOURCE, it_left);
+            return;
+        }
+    }
+    ASSERT(a->count < a->capacity);
+    a->results[a->count] = (struct audit_result){
+        .check = f->check,
+        .sheet = f->sheet,
+        .severity =
+            setting != NULL && setting->has_severity ? setting->severity : f->check->severity,
+        .subject = f->subject,
+        .found = "",
+        .expected = "",
+        .basis = ""};
+    nobody_denies(&a->results[a->count++], REASON_NO_SOURCE, it_left);
+}
+
+static void confirm_one(struct audit_result *r, bool before, const struct audit_again *again)
+{
+    const bool of_matrix = (r->check->flags & CHECK_MATRIX) != 0;
+
+    if (r->status == AUDIT_FAIL && before && of_matrix && !again->measured[r->sheet]) {
+        nobody_denies(r, REASON_NOT_RUN, "it failed, and was not measured again");
+    } else if (r->status == AUDIT_FAIL && before && !of_matrix && !again->looked[r->sheet]) {
+        nobody_denies(r, REASON_TIMEOUT, "it failed, and no second look came");
+    } else if (r->status == AUDIT_FAIL && !before) {
+        seen_once(r, "seen once: the first look did not find it");
+    } else if (r->status == AUDIT_PASS && before) {
+        seen_once(r, "seen once: a second look did not find it");
+    } else if (r->status == AUDIT_UNKNOWN && before) {
+        r->note = "it failed, and a second look could not tell";
+    }
 }
 
 void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
                          const struct audit_again *again)
 {
+    const uint32_t judged = a->count;
     uint32_t k = 0;
 
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; i < judged; i++) {
         struct audit_result *r = &a->results[i];
-        while (k < count && failure_order(&first[k], r) < 0) {
-            k++;
+        while (k < count && (first[k].witness || failure_order(&first[k], r) < 0)) {
+            add_left(a, &first[k++]);
         }
         const bool before = k < count && failure_order(&first[k], r) == 0;
-        const bool of_matrix = (r->check->flags & CHECK_MATRIX) != 0;
-        if (r->status == AUDIT_FAIL && before && of_matrix && !again->measured[r->sheet]) {
-            nobody_denies(r, REASON_NOT_RUN, "it failed, and was not measured again");
-        } else if (r->status == AUDIT_FAIL && before && !of_matrix && !again->looked[r->sheet]) {
-            nobody_denies(r, REASON_TIMEOUT, "it failed, and no second look came");
-        } else if (r->status == AUDIT_FAIL && !before) {
-            seen_once(r, "seen once: the first look did not find it");
-        } else if (r->status == AUDIT_PASS && before) {
-            seen_once(r, "seen once: a second look did not find it");
-        }
+        confirm_one(r, before, again);
+        k += before;
+    }
+    while (k < count) {
+        add_left(a, &first[k++]);
     }
 }
 

@@ -45,6 +45,8 @@ struct audit_result {
     uint8_t status, reason, severity;
     bool suspect;    /* the breaker: too many would have failed */
     bool seen_once;  /* a second look didn't see it */
+    bool by_others;  /* of a pair: the others' word, not the own one */
+    bool by_peer;    /* of a pair: the other one has the fault, as most of its neighbours find */
     bool overridden; /* by the settings */
     uint8_t fact_count;
     const char *subject;
@@ -80,7 +82,9 @@ struct audit_settings {
     uint32_t breaker_count; /* of a smaller one */
     int64_t stale_ns;       /* older sheets judge nobody; 0: any age is fine */
     int64_t now_utc_ns;     /* for that */
-    bool rules_alone;       /* no cohort is at hand: checks that only compare hosts are left out */
+    int64_t
+        began_utc_ns; /* of this audit: who was looked at before is no witness of a pair; 0: not known */
+    bool rules_alone; /* no cohort is at hand: checks that only compare hosts are left out */
 };
 extern const struct audit_settings audit_usual;
 
@@ -110,15 +114,19 @@ const char *audit_host_off(const struct audit_settings *s, const char *host);
 void audit_room(struct audit *a);
 /* 0; -ENOSPC: something didn't fit; what is there is not to be used. */
 int audit_judge(struct audit *a);
-/* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. */
+/* A failure that `second`, the same sheets read once more and judged, doesn't have was seen once: a warning. Where the second
+ * look can't tell, or has nothing of the subject any more, it is unknown. */
 void audit_confirm(struct audit *a, const struct audit *second);
 /* The same where the first look is over and gone: its failures, in the order of its results. `a` is the second look at the same
  * sheets. What only one of both has was seen once. A failure that no second look came of (not `looked` at, by sheet) is
- * unknown; so is one of a matrix whose host was not `measured` again. */
+ * unknown; so is one of a matrix whose host was not `measured` again, and one of whose subject the second look has nothing: that
+ * result is added. Texts of `first` must live as long as the results. */
 struct audit_failure {
     const struct check *check;
     uint32_t sheet;
     const char *subject;
+    bool
+        witness; /* no failure: by this host's word another one fails, so it is looked at again, too */
 };
 struct audit_again {
     const bool *looked, *measured; /* by sheet */

@@ -1,4 +1,6 @@
 /* rules_agent.c: rules of what the host's agent knows: clock, paths to neighbours, switches, delays of a job's messages. */
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +306,99 @@ void rule_inband(struct judging *j)
     judge_end(j, ratio > j->fail ? AUDIT_FAIL : AUDIT_PASS,
               judge_format(j, "%.1f times the probes' delay", ratio),
               judge_format(j, "at most %.15g times", j->fail));
+}
+
+/* As far as the site wants a host that is put in another's place: "hops 3 us 12"; either one alone is fine. */
+void rule_spare(struct judging *j)
+{
+    const char *declared = judge_declared(j), *hops, *us;
+    int hops_most = INT_MAX;
+    double us_most = INFINITY;
+    struct edge e;
+
+    if (declared == NULL) {
+        return;
+    }
+    hops = strstr(declared, "hops ");
+    us = strstr(declared, "us ");
+    const bool has_hops = hops != NULL && sscanf(hops, "hops %d", &hops_most) == 1,
+               has_us = us != NULL && sscanf(us, "us %lf", &us_most) == 1;
+    if (!has_hops && !has_us) {
+        judge_skip(j, "what is declared is not like 'hops 3 us 12'");
+        return;
+    }
+    if (has_us ? !timed(j, &e) : !edge_of(j, j->subject, &e)) {
+        return;
+    }
+    if (has_hops && e.hops < 0) {
+        not_measured(j, REASON_NOT_RUN, "how many hops lie between is not known");
+        return;
+    }
+    /* what the clocks' bound may add is nobody's distance */
+    const double least = has_us ? (double)(e.out > e.in ? e.out : e.in) / 1000 : 0,
+                 bound = has_us ? (double)e.bound / 1000 : 0;
+    const bool far = (has_hops && e.hops > hops_most) || least - bound > us_most;
+    judge_end(j, far ? AUDIT_FAIL : AUDIT_PASS,
+              has_us ? judge_format(j, "%d hops, %.1f us", e.hops, least)
+                     : judge_format(j, "%d hops", e.hops),
+              declared);
+}
+
+/* ---- the front end, as service/agent/reach.c writes it ---- */
+
+void rule_fe_reach(struct judging *j)
+{
+    const char *text = judge_text(j, FACT_FE_PEER, j->subject);
+
+    if (text != NULL) {
+        judge_end(j, strcmp(text, "reached") == 0 ? AUDIT_PASS : AUDIT_FAIL, text, "reached");
+    }
+}
+
+void rule_fe_path(struct judging *j)
+{
+    const char *text = judge_text(j, FACT_FE_PATH, j->subject);
+    char how[32];
+    unsigned mtu;
+
+    if (text == NULL) {
+        return;
+    }
+    if (strncmp(text, "short ", 6) == 0) {
+        not_measured(j, REASON_TIMEOUT, "nothing came back for short packets either");
+    } else if (sscanf(text, "full %u %31[^\n]", &mtu, how) != 2 || strcmp(how, "not known") == 0) {
+        not_measured(j, REASON_NO_SOURCE, "the size of the interface's packets is not known");
+    } else {
+        judge_end(j, strcmp(how, "came") == 0 ? AUDIT_PASS : AUDIT_FAIL,
+                  judge_format(j, "packets of %u bytes: %s", mtu, how),
+                  "they come as short ones do");
+    }
+}
+
+/* ---- what was ---- */
+
+/* As service/controller/audit/history.c writes it. Hosts of all products are compared. */
+void rule_history(struct judging *j)
+{
+    const char *text = judge_text(j, FACT_HISTORY, "");
+    struct audit *a = j->audit;
+    const uint32_t before = a->item_count;
+    unsigned incidents, score;
+
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "incidents %u, score %u", &incidents, &score) != 2) {
+        not_measured(j, REASON_NO_SOURCE, "this is not what a controller tells");
+        return;
+    }
+    judge_join(j, "",
+               incidents == 1 ? "1 incident in 30 days"
+                              : judge_format(j, "%u incidents in 30 days", incidents),
+               score);
+    if (a->item_count > before) {
+        a->items[before].product = "";
+    }
 }
 
 /* ---- switches ---- */

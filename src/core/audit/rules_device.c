@@ -397,12 +397,14 @@ void rule_neighbour(struct judging *j)
 
 void rule_bond(struct judging *j)
 {
-    const char *down = judge_text(j, FACT_BOND_DOWN, j->subject),
-               *mode = down != NULL ? judge_text(j, FACT_BOND_MODE, j->subject) : NULL;
+    const char *down = judge_text(j, FACT_BOND_DOWN, j->subject), *mode;
 
-    if (mode != NULL && strcmp(down, "none") != 0) {
+    if (down != NULL && strcmp(down, "none") != 0) {
         judge_end(j, AUDIT_FAIL, judge_format(j, "down: %s", down), "all members up");
-    } else if (mode != NULL) {
+        return;
+    }
+    mode = down != NULL ? judge_text(j, FACT_BOND_MODE, j->subject) : NULL;
+    if (mode != NULL) {
         judge_join(j, j->subject, mode, 0);
     }
 }

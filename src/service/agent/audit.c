@@ -1,6 +1,6 @@
-/* audit.c: the machine's facts. The controller asks; foliot-inspect reads, for the agent's unit lets it read next to nothing of a
- * machine, and a reader that hangs must not stop the clock. Its sheet goes up by parts; a part that is as it was sent before is
- * named by its hash alone. Nothing here is waited for. */
+/* audit.c: the machine's facts, and which hosts it reaches (reach.h). The controller asks; foliot-inspect reads, for the agent's
+ * unit lets it read next to nothing of a machine, and a reader that hangs must not stop the clock. Its sheet goes up by parts;
+ * a part that is as it was sent before is named by its hash alone. Nothing here is waited for. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <gnutls/crypto.h>
@@ -10,21 +10,26 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/plain.h"
 #include "core/audit/part.h"
 #include "service/agent/agent.h"
 #include "service/agent/program.h"
+#include "service/agent/reach.h"
 #include "service/audit/sheet.h"
 #include "service/audit/sheet_json.h"
 
 enum { HASH_SIZE = 32, TEXT_MAX = 8 << 20, READ_SIZE = 64 << 10 };
 #define READING_US (75 * 1000000ULL) /* the controller waits a little longer */
+#define REACH_US   20000ULL
 
 struct agent_audit {
     uint64_t audit; /* of the look that is under way, or was last answered; 0: none */
     uint32_t number;
     bool whole;
     struct program program;
-    sd_event_source *readable, *deadline;
+    sd_event_source *readable, *deadline, *reaching;
+    struct agent_reach reach;
+    bool read; /* foliot-inspect has ended; the hosts that are tried are waited for */
     char *text;
     size_t used, room;
     bool sent[PART_COUNT];
@@ -45,6 +50,9 @@ static void end_reading(struct agent_audit *u)
 {
     u->readable = sd_event_source_disable_unref(u->readable);
     u->deadline = sd_event_source_disable_unref(u->deadline);
+    u->reaching = sd_event_source_disable_unref(u->reaching);
+    reach_stop(&u->reach);
+    u->read = false;
     program_close(&u->program);
     free(u->text);
     u->text = NULL;
@@ -150,12 +158,77 @@ static void read_answer(struct agent *a)
     const char *why = "foliot-inspect gave no sheet: expected JSON";
     const int r = tree == NULL ? -EINVAL : s == NULL ? -ENOMEM : sheet_read(tree, s, &why);
     if (r == 0) {
+        reach_facts(&u->reach, s);
+        sheet_finish(s);
         send_sheet(a, s);
     } else {
         refuse(a, r == -ENOMEM ? "out of memory" : why);
     }
     json_decref(tree);
     sheet_free(s);
+}
+
+/* ---- hosts that are tried ---- */
+
+static int64_t now_of(struct agent *a)
+{
+    return time_source_now(a->source).ns;
+}
+
+static void answer_if_all_is_there(struct agent *a)
+{
+    struct agent_audit *u = a->audit;
+    if (u->read && u->reaching == NULL) {
+        read_answer(a);
+        end_reading(u);
+    }
+}
+
+static int on_reaching(sd_event_source *source, uint64_t at, void *context)
+{
+    struct agent *a = context;
+    struct agent_audit *u = a->audit;
+    if (!reach_look(&u->reach, now_of(a))) {
+        (void)sd_event_source_set_time(source, at + REACH_US);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    }
+    u->reaching = sd_event_source_disable_unref(u->reaching);
+    answer_if_all_is_there(a);
+    return 0;
+}
+
+static bool take_peer(const Foliot__V1__Reach *from, struct reach_peer *p)
+{
+    struct sockaddr_in *four = (struct sockaddr_in *)&p->to;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)&p->to;
+    *p = (struct reach_peer){.tcp = -1, .udp = -1};
+    plain_text(from->host, p->host, sizeof(p->host));
+    if (from->address.len == 4) {
+        *four = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(REACH_PORT)};
+        memcpy(&four->sin_addr, from->address.data, 4);
+        p->size = sizeof(*four);
+    } else if (from->address.len == 16) {
+        *six = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(REACH_PORT)};
+        memcpy(&six->sin6_addr, from->address.data, 16);
+        p->size = sizeof(*six);
+    }
+    return p->size > 0 && p->host[0] != 0;
+}
+
+/* Without a timer none is tried. */
+static void begin_reaching(struct agent *a, const Foliot__V1__Look *look)
+{
+    struct agent_audit *u = a->audit;
+    uint64_t now = 0;
+    for (size_t i = 0; i < look->n_reach && u->reach.count < AGENT_REACH_MAX; i++) {
+        u->reach.count += take_peer(look->reach[i], &u->reach.peers[u->reach.count]);
+    }
+    if (u->reach.count == 0 || sd_event_now(a->loop, CLOCK_MONOTONIC, &now) < 0 ||
+        sd_event_add_time(a->loop, &u->reaching, CLOCK_MONOTONIC, now, 1, on_reaching, a) < 0) {
+        u->reach.count = 0;
+        return;
+    }
+    reach_begin(&u->reach, now_of(a));
 }
 
 /* ---- foliot-inspect ---- */
@@ -178,8 +251,9 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
     if (n > 0) {
         u->used += (size_t)n;
     } else if (n == 0) {
-        read_answer(a);
-        end_reading(u);
+        u->read = true;
+        u->readable = sd_event_source_disable_unref(u->readable);
+        answer_if_all_is_there(a);
     } else if (errno != EAGAIN && errno != EINTR) {
         refuse(a, strerror(errno));
         end_reading(u);
@@ -229,5 +303,6 @@ void agent_audit_take(struct agent *a, const Foliot__V1__Look *look)
     u->audit = look->audit;
     u->number = look->number;
     u->whole = look->whole;
+    begin_reaching(a, look);
     start(a);
 }

@@ -260,7 +260,7 @@ static void put_edge(struct collector *c, const json_t *edge)
                  (long long)e.out, (long long)e.in, (long long)e.late,
                  (long long)count_of(edge, "bound_hard_ns"));
     }
-    snprintf(subject, sizeof(subject), "%.60s %.60s %.60s", text_of(edge, "local_name"),
+    snprintf(subject, sizeof(subject), "%.60s %.63s %.60s", text_of(edge, "local_name"),
              text_of(edge, "peer_host"), text_of(edge, "peer_name"));
     snprintf(text, sizeof(text),
              "%.16s, hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld, %s",
@@ -333,7 +333,7 @@ static void put_lanes(struct collector *c, const json_t *answer)
                 !json_is_integer(bound) || found == LANES_MAX) {
                 continue;
             }
-            snprintf(subject, sizeof(subject), "%.60s %.60s %.30s", text_of(lane, "own_nic"),
+            snprintf(subject, sizeof(subject), "%.60s %.63s %.30s", text_of(lane, "own_nic"),
                      text_of(lane, "peer_host"), text_of(lane, "peer_nic"));
             put_number(c, FACT_LANE, subject, json_integer_value(middle), "agent: lanes");
             found++;

@@ -10,6 +10,7 @@
 #include "core/audit/fleet_time.h"
 #include "core/audit/gate.h"
 #include "core/audit/perf.h"
+#include "core/audit/reach.h"
 #include "service/audit/settings.h"
 #include "service/controller/controller.h"
 
@@ -41,6 +42,7 @@ struct audit_member {
     bool measures;   /* it is in the matrix that was planned last */
     bool doubted;    /* what a matrix found of it is measured again */
     uint8_t missing; /* enum audit_reason: why there is none; 0: there is, or was before */
+    uint8_t address[16], address_size; /* that it talks to us from; 0: of no use to others */
     char note[AUDIT_WORDS_SIZE];
 };
 
@@ -82,6 +84,7 @@ struct audit_run {
     char who[64], why[AUDIT_WORDS_SIZE];
     struct audit_member *members; /* all hosts of the fleet */
     uint32_t count;
+    uint32_t *reach, reach_count;   /* members whose address is known; NULL: none are tried */
     struct audit_file *settings;    /* NULL: the job that judges has them */
     struct audit_failure *failures; /* of the first look */
     uint32_t failure_count;
@@ -155,8 +158,16 @@ void audit_on_rollback(struct controller *c); /* it is not, and comes again */
 MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
                           const struct audit_outcome *o);
 /* The look for this host; NULL: nothing is asked. */
-struct Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
-                                        struct Foliot__V1__Look *memory);
+struct audit_look_reply {
+    Foliot__V1__Look look;
+    Foliot__V1__Reach reach[REACH_PEERS], *pointers[REACH_PEERS];
+};
+Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
+                                 struct audit_look_reply *memory);
+/* reach.c: the hosts that each one tries to reach over the front end are drawn, of those whose address is known. */
+void audit_reach_draw(struct controller *c, struct audit_run *run);
+void audit_reach_put(struct controller *c, const struct audit_run *run, uint32_t member,
+                     struct audit_look_reply *memory);
 void audit_heard(struct controller *c, const struct fleet_host *h,
                  const Foliot__V1__Batch *batch); /* of fleet time */
 struct audit_run *audit_run_free(struct audit_run *run);

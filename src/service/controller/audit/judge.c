@@ -9,6 +9,7 @@
 #include "service/audit/judged.h"
 #include "service/audit/result_json.h"
 #include "service/audit/sheet.h"
+#include "service/controller/audit/history.h"
 #include "service/controller/audit/matrix.h"
 #include "service/controller/audit/perf.h"
 #include "service/controller/history/worker.h"
@@ -27,6 +28,7 @@ struct judge_job {
     uint32_t count;
     bool second;
     struct audit_file *settings;
+    int64_t began_utc_ns;
     struct audit_matrix *matrix, *again;
     struct audit_perf *perf;
     const struct audit_matrix *before;
@@ -53,6 +55,7 @@ struct pool {
     const char *name;
     const struct audit_matrix *matrix; /* NULL: none */
     const struct audit_perf *perf;     /* NULL: none */
+    struct audit_history *history;     /* NULL: none */
 };
 
 static int decode(const void *text, size_t size, struct sheet *ret)
@@ -167,6 +170,7 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     r = r < 0 ? r : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
     r = r < 0 || p->matrix == NULL ? r : audit_matrix_facts(p->matrix, host, &p->now);
+    r = r < 0 || p->history == NULL ? r : audit_history_fact(p->history, p->name, &p->now);
     if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
         p->now.left_out += p->now.count - SHEET_FACTS_MAX;
         p->now.count = SHEET_FACTS_MAX;
@@ -240,6 +244,7 @@ static void pool_done(struct pool *p, uint32_t sheets)
     }
     free(p->sheets);
     free(p->contents);
+    audit_history_free(p->history);
     hash_index_done(&p->index);
 }
 
@@ -271,22 +276,28 @@ int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_
 
 /* ---- judged ---- */
 
+/* By order of the results: failures, and who has to be asked again beside them. */
+static bool is_kept(const struct judge_job *k, const struct audit_result *r)
+{
+    return (r->status == AUDIT_FAIL || r->by_peer) && k->members[r->sheet].asked;
+}
+
 static int keep_failures(struct judge_job *k, const struct audit *a)
 {
     for (uint32_t i = 0; i < a->count; i++) {
-        k->failure_count +=
-            a->results[i].status == AUDIT_FAIL && k->members[a->results[i].sheet].asked;
+        k->failure_count += is_kept(k, &a->results[i]);
     }
     k->failures = calloc(k->failure_count + 1, sizeof(*k->failures));
     uint32_t n = 0;
     for (uint32_t i = 0; k->failures != NULL && i < a->count; i++) {
         const struct audit_result *r = &a->results[i];
-        if (r->status == AUDIT_FAIL && k->members[r->sheet].asked) {
+        if (is_kept(k, r)) {
             char *subject = strdup(r->subject);
             if (subject == NULL) {
                 return -ENOMEM;
             }
-            k->failures[n++] = (struct audit_failure){r->check, r->sheet, subject};
+            k->failures[n++] =
+                (struct audit_failure){r->check, r->sheet, subject, r->status != AUDIT_FAIL};
         }
     }
     return k->failures == NULL ? -ENOMEM : 0;
@@ -397,6 +408,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     r = r < 0 || k->matrix == NULL ? r : audit_matrix_judge(k->matrix, k->before);
     r = r < 0 || k->again == NULL ? r : audit_matrix_judge_again(k->again, k->matrix);
     r = r < 0 || k->perf == NULL ? r : audit_perf_judge(k->perf);
+    r = r < 0 ? r : audit_history_new(store, controller_utc_ns(), &p->history);
     p->perf = k->perf;
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
         measured[i] = k->again != NULL && k->members[i].doubted;
@@ -413,6 +425,7 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
             p->sheets[i].missing_note = "it was never looked at";
         }
     }
+    k->settings->settings.began_utc_ns = k->began_utc_ns;
     r = r < 0 ? r : judged(&a, p->sheets, k->count, &k->settings->settings);
     if (r == 0 && k->second) {
         audit_confirm_first(&a, k->first, k->first_count, &(struct audit_again){looked, measured});
@@ -491,6 +504,7 @@ int audit_judge_begin(struct controller *c, struct audit_run *run)
     }
     k->settings = run->settings;
     k->matrix = run->matrix;
+    k->began_utc_ns = run->started_ns;
     k->before = c->audits->matrix;
     run->matrix = NULL;
     k->again = run->again;

@@ -73,7 +73,7 @@ static enum matrix_why unfit(const struct controller *c, const struct audit_memb
     return MATRIX_FINE;
 }
 
-static int claim(struct audit_matrix *x)
+int audit_matrix_claim(struct audit_matrix *x)
 {
     const size_t hosts = x->plan.hosts, places = hosts * x->plan.rails;
     x->places = calloc(places, sizeof(*x->places));
@@ -193,7 +193,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         fill_times(c, &x->plan, now);
         wrong = matrix_plan_wrong(&x->plan);
     }
-    int r = wrong != NULL ? -ENODATA : claim(x);
+    int r = wrong != NULL ? -ENODATA : audit_matrix_claim(x);
     if (r == 0 && fill(c, run, x) < 2) {
         wrong = "fewer than two hosts can take part";
         r = -ENODATA;

@@ -2,7 +2,7 @@
  * (core/audit/matrix.h), as facts of the hosts beside their sheets.
  *
  * All NICs of hosts that are asked have a place. Those of hosts that can't take part stay unmeasured, with the reason. The last
- * matrix is kept in memory, so that the next one is compared with it, and people can look at it.
+ * matrix is kept, so that the next one is compared with it, and people can look at it.
  *
  * Hosts that one matrix would fail are measured again, with partners (core/audit/matrix_again.h): what they tell then is what
  * they are judged by. */
@@ -48,6 +48,8 @@ bool audit_matrix_doubts(struct audit_run *run);
 MUST_CHECK int audit_matrix_new(struct controller *c, const struct audit_run *run,
                                 struct audit_matrix **ret, char why[AUDIT_WORDS_SIZE]);
 struct audit_matrix *audit_matrix_free(struct audit_matrix *x);
+/* Memory for its plan. -ENOMEM: what it has is for audit_matrix_free. */
+MUST_CHECK int audit_matrix_claim(struct audit_matrix *x);
 void audit_matrix_forget_cells(struct audit_matrix *x);
 /* Rows that are still waited for; none after the last moment. */
 uint32_t audit_matrix_waits(const struct audit_matrix *x);
@@ -56,6 +58,12 @@ MUST_CHECK int audit_matrix_judge(struct audit_matrix *x, const struct audit_mat
 /* The same of a matrix of doubted hosts; what drifted since the matrix before is the first one's word. */
 MUST_CHECK int audit_matrix_judge_again(struct audit_matrix *again,
                                         const struct audit_matrix *first);
+/* ---- matrix_keep.c: the last one, over a restart ---- */
+/* One that was judged, into the open transaction. */
+MUST_CHECK int audit_matrix_save(struct store *store, const struct audit_matrix *x);
+/* -ENOENT: none is kept, or one that this release can't read. */
+MUST_CHECK int audit_matrix_load(struct store *store, struct audit_matrix **ret);
+
 /* Facts of this host into its sheet; their texts stay the matrix's own. -ENOMEM. */
 struct sheet;
 MUST_CHECK int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet);

@@ -42,6 +42,7 @@ struct audit_run *audit_run_free(struct audit_run *run)
         audit_matrix_free(run->matrix);
         audit_matrix_free(run->again);
         audit_perf_free(run->perf);
+        free(run->reach);
         free(run->members);
         free(run);
     }
@@ -330,6 +331,9 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
             mind_host_off(c, run, &run->members[i]);
         }
     }
+    if (run->settings->settings.class_off[COST_PACKETS] == NULL) {
+        audit_reach_draw(c, run);
+    }
     begin_look(c, run);
     a->running = run;
     save(c, run, NULL);
@@ -337,7 +341,7 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
 }
 
 Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *h,
-                                 Foliot__V1__Look *memory)
+                                 struct audit_look_reply *memory)
 {
     const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
     if (run == NULL || run->state != AUDIT_READING || run->ready ||
@@ -347,11 +351,12 @@ Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *
     for (uint32_t i = 0; i < run->count; i++) {
         if (run->members[i].host == h->id && run->members[i].waits) {
             const struct audit_known *known = audit_known_of(c, h);
-            foliot__v1__look__init(memory);
-            memory->audit = (uint64_t)run->id;
-            memory->number = run->number;
-            memory->whole = known != NULL && known->whole;
-            return memory;
+            foliot__v1__look__init(&memory->look);
+            memory->look.audit = (uint64_t)run->id;
+            memory->look.number = run->number;
+            memory->look.whole = known != NULL && known->whole;
+            audit_reach_put(c, run, i, memory);
+            return &memory->look;
         }
     }
     return NULL;
@@ -421,6 +426,10 @@ static void keep_matrix(struct controller *c, struct audit_run *run)
         }
         audit_matrix_free(c->audits->matrix);
         c->audits->matrix = x;
+        const int r = audit_matrix_save(c->store, x);
+        if (r < 0) {
+            controller_store_failed(c, r, "an audit's matrix");
+        }
     }
 }
 
@@ -683,12 +692,19 @@ static int resume(void *context, const struct store_audit_run *row)
     return 0;
 }
 
+static int load_matrix(struct controller *c)
+{
+    const int r = audit_matrix_load(c->store, &c->audits->matrix);
+    return r == -ENOENT ? 0 : r;
+}
+
 int audits_open(struct controller *c)
 {
     struct resume o = {.c = c};
     c->audits = calloc(1, sizeof(*c->audits));
     int r = c->audits == NULL ? -ENOMEM : audit_known_open(c);
     r = r < 0 ? r : audit_calendar_open(c);
+    r = r < 0 ? r : load_matrix(c);
     r = r < 0 ? r : store_audit_runs(c->store, 0, 1, resume, &o);
     r = r < 0 || o.run == NULL ? r : store_looks(c->store, 0, look_known, o.run);
     if (r == 0 && o.run != NULL) {

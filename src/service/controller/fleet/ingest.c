@@ -177,7 +177,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     struct fleet_host *h = w->host;
     Foliot__V1__Settings settings = ingest_settings(c, h);
     reply.measure = measure_for(c, h);
-    Foliot__V1__Look look;
+    struct audit_look_reply look;
     reply.look = audit_look_for(c, h, &look);
     Foliot__V1__Matrix matrix;
     reply.matrix = audit_matrix_for(c, h, w->matrix, &matrix);

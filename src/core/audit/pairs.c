@@ -1,0 +1,202 @@
+/* pairs.c: see pairs.h. */
+#include "core/audit/pairs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "eth0 HOST eth1": the own end is the first word, the other end the rest. "HOST": the own end is the host itself. */
+static size_t own_end(const char *subject)
+{
+    const char *blank = strchr(subject, ' ');
+
+    return blank != NULL ? (size_t)(blank - subject) : 0;
+}
+
+static const char *other_end(const char *subject)
+{
+    const size_t own = own_end(subject);
+
+    return own > 0 ? subject + own + 1 : subject;
+}
+
+static bool of_one_end(const struct audit_result *x, const struct audit_result *y)
+{
+    const size_t size = own_end(x->subject);
+
+    return x->sheet == y->sheet && size == own_end(y->subject) &&
+           strncmp(x->subject, y->subject, size) == 0;
+}
+
+static bool was_judged(const struct audit_result *r)
+{
+    return r->subject[0] != '\0' &&
+           (r->status == AUDIT_FAIL || r->status == AUDIT_WARN || r->status == AUDIT_PASS);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct audit_item *x = a, *y = b;
+    const int key = strcmp(x->key, y->key);
+
+    return key != 0 ? key : (x->result > y->result) - (x->result < y->result);
+}
+
+/* Pairs whose own end finds the same of at most half of its neighbours. */
+static void hear_witnesses(struct audit *a, uint32_t from)
+{
+    for (uint32_t i = from, n; i < a->count; i += n) {
+        uint32_t judged = 0, failed = 0;
+        for (n = 0; i + n < a->count && of_one_end(&a->results[i], &a->results[i + n]); n++) {
+            judged += was_judged(&a->results[i + n]);
+            failed += a->results[i + n].status == AUDIT_FAIL;
+        }
+        for (uint32_t k = i; failed * 2 <= judged && k < i + n; k++) {
+            if (was_judged(&a->results[k]) && a->item_count < a->item_capacity) {
+                a->items[a->item_count++] = (struct audit_item){
+                    .result = k, .product = "", .key = other_end(a->results[k].subject)};
+            }
+        }
+    }
+}
+
+/* Pairs with one other end; who looked before `since_ns` is no witness. */
+struct end {
+    const struct audit_item *items;
+    uint32_t count;
+    int64_t since_ns;
+};
+
+static bool is_heard(const struct audit *a, const struct end *e, uint32_t i)
+{
+    return a->sheets[a->results[e->items[i].result].sheet].at_utc_ns >= e->since_ns;
+}
+
+/* Its hosts, and those that found a failure. */
+static void count_hosts(const struct audit *a, const struct end *e, uint32_t *ret_hosts,
+                        uint32_t *ret_failed)
+{
+    uint32_t host = UINT32_MAX, failed = UINT32_MAX;
+
+    *ret_hosts = *ret_failed = 0;
+    for (uint32_t i = 0; i < e->count; i++) { /* in the order of results: by host */
+        const struct audit_result *r = &a->results[e->items[i].result];
+        if (!is_heard(a, e, i)) {
+            continue;
+        }
+        *ret_hosts += r->sheet != host;
+        host = r->sheet;
+        if (r->status == AUDIT_FAIL) {
+            *ret_failed += r->sheet != failed;
+            failed = r->sheet;
+        }
+    }
+}
+
+/* The first result of that end as its own host judged it; UINT32_MAX: there is none. */
+static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
+{
+    const size_t host = strcspn(end, " ");
+    const char *nic = end[host] == ' ' ? end + host + 1 : "";
+
+    for (uint32_t i = from; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        const char *name = a->sheets[r->sheet].host;
+        if (was_judged(r) && strlen(name) == host && strncmp(name, end, host) == 0 &&
+            own_end(r->subject) == strlen(nic) && strncmp(r->subject, nic, strlen(nic)) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static void name_end(struct audit *a, const struct end *e, uint32_t own, uint32_t hosts,
+                     uint32_t failed)
+{
+    struct judging j = {.audit = a};
+    const char *expected = "";
+
+    for (uint32_t i = 0; i < e->count; i++) {
+        struct audit_result *r = &a->results[e->items[i].result];
+        if (r->status == AUDIT_FAIL && is_heard(a, e, i)) {
+            expected = r->expected;
+            r->status = AUDIT_WARN;
+            r->by_peer = own != UINT32_MAX;
+            r->note = "most neighbours of that one find it: it has the fault";
+        }
+    }
+    if (own != UINT32_MAX && a->results[own].status != AUDIT_FAIL) {
+        struct audit_result *r = &a->results[own];
+        r->status = AUDIT_FAIL;
+        r->by_others = true;
+        r->found = judge_format(&j, "%u of %u neighbours find it here", failed, hosts);
+        r->expected = expected;
+        r->note = "the fault is this end's: as the others judge it";
+    }
+}
+
+/* Two hosts or more, and most of those that have it as a neighbour. */
+static bool most_find_it(const struct audit *a, const struct end *e, uint32_t *ret_hosts,
+                         uint32_t *ret_failed)
+{
+    enum { WITNESSES_LEAST = 2 };
+
+    count_hosts(a, e, ret_hosts, ret_failed);
+    return *ret_failed >= WITNESSES_LEAST && *ret_failed * 2 > *ret_hosts;
+}
+
+/* What others found before this audit, or long before the host itself was looked at, is no evidence. */
+static void settle_end(struct audit *a, struct end e, uint32_t from)
+{
+    uint32_t hosts, failed;
+
+    if (!most_find_it(a, &e, &hosts, &failed)) {
+        return;
+    }
+    const uint32_t own = result_of(a, from, e.items[0].key);
+    if (own != UINT32_MAX) {
+        const int64_t apart = a->sheets[a->results[own].sheet].at_utc_ns - OWNER_APART_NS;
+        e.since_ns = apart > a->settings->began_utc_ns ? apart : a->settings->began_utc_ns;
+    }
+    if (most_find_it(a, &e, &hosts, &failed)) {
+        name_end(a, &e, own, hosts, failed);
+    }
+}
+
+/* Over the front end one pair of a host is no reason to stop it: what lies between may be at fault. */
+static void spare_single(struct audit *a, const struct check *c, uint32_t from)
+{
+    for (uint32_t i = from, n; (c->flags & CHECK_FLEET) != 0 && i < a->count; i += n) {
+        uint32_t judged = 0, failed = 0;
+        for (n = 0; i + n < a->count && of_one_end(&a->results[i], &a->results[i + n]); n++) {
+            judged += was_judged(&a->results[i + n]);
+            failed += a->results[i + n].status == AUDIT_FAIL && !a->results[i + n].by_others;
+        }
+        for (uint32_t k = i; (failed < 2 || failed * 2 <= judged) && k < i + n; k++) {
+            struct audit_result *r = &a->results[k];
+            if (r->status == AUDIT_FAIL && !r->by_others) {
+                r->status = AUDIT_WARN;
+                r->note = "of this pair alone: others reach both";
+            }
+        }
+    }
+}
+
+void pairs_settle(struct audit *a, const struct check *c, uint32_t from)
+{
+    if ((c->flags & CHECK_PAIRS) == 0) {
+        return;
+    }
+    a->item_count = 0;
+    hear_witnesses(a, from);
+    if (a->item_count > 0) {
+        qsort(a->items, a->item_count, sizeof(*a->items), compare);
+    }
+    for (uint32_t i = 0, n; i < a->item_count; i += n) {
+        for (n = 1; i + n < a->item_count && strcmp(a->items[i].key, a->items[i + n].key) == 0;) {
+            n++;
+        }
+        settle_end(a, (struct end){&a->items[i], n, INT64_MIN}, from);
+    }
+    a->item_count = 0;
+    spare_single(a, c, from);
+}

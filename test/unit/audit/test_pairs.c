@@ -1,0 +1,297 @@
+/* test_pairs.c: whose fault it is where hosts judge each other by pairs: one neighbour's is not everybody's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/audit/reach.h"
+#include "judge_kit.h"
+#include "service/audit/sheet.h"
+
+enum { HOSTS = 7, PEERS = 4 };
+
+struct world {
+    struct sheet *sheets[HOSTS];
+    char names[HOSTS][8];
+    bool lost[HOSTS][HOSTS]; /* packets of full size, from … to … */
+    bool dead[HOSTS][HOSTS]; /* all packets */
+    struct sheet copies[HOSTS];
+    struct audit audit;
+};
+
+static void add_edge(struct world *w, int host, int peer)
+{
+    char subject[64], edge[200], full[64];
+    const int paths = 4, dead_out = w->dead[host][peer] ? paths : 0,
+              dead_in = w->dead[peer][host] ? paths : 0;
+
+    snprintf(subject, sizeof(subject), "eth0 %s eth0", w->names[peer]);
+    snprintf(edge, sizeof(edge),
+             "rail, hops 1, paths %d, alive %d, dead %d out %d in, sent 400000, lost 0, least 4000 "
+             "out 4000 in, late 2000, bound 300",
+             paths, 2 * paths - dead_out - dead_in, dead_out, dead_in);
+    snprintf(full, sizeof(full), "lost %d of 16", w->lost[host][peer] ? 16 : 0);
+    sheet_add(w->sheets[host], &(struct fact){FACT_EDGE, FACT_VALUE, subject, edge, ""});
+    sheet_add(w->sheets[host], &(struct fact){FACT_EDGE_FULL, FACT_VALUE, subject, full, ""});
+}
+
+/* Each host has the two on either side as neighbours. */
+static void judge_world(struct world *w, int hosts)
+{
+    for (int i = 0; i < hosts; i++) {
+        snprintf(w->names[i], sizeof(w->names[i]), "h%d", i);
+    }
+    for (int i = 0; i < hosts; i++) {
+        w->sheets[i] = sheet_new();
+        for (int k = 0; k < hosts; k++) {
+            const int apart = (k - i + hosts) % hosts;
+            if (apart != 0 && (apart <= PEERS / 2 || apart >= hosts - PEERS / 2)) {
+                add_edge(w, i, k);
+            }
+        }
+        sheet_finish(w->sheets[i]);
+        w->copies[i] = *w->sheets[i];
+        w->copies[i].host = w->names[i];
+    }
+    judge_sheets(&w->audit, w->copies, (uint32_t)hosts);
+}
+
+static void world_done(struct world *w, int hosts)
+{
+    judge_done(&w->audit);
+    for (int i = 0; i < hosts; i++) {
+        sheet_free(w->sheets[i]);
+    }
+}
+
+static enum audit_status worst(const struct world *w, const char *check, int host)
+{
+    uint32_t counts[AUDIT_STATUS_COUNT];
+
+    return audit_worst(&w->audit, check, (uint32_t)host, counts);
+}
+
+/* A NIC whose MTU is too small takes no packet of full size; its own go out. Without a look at all sides its four neighbours
+ * fail, and it passes. */
+static void test_who_takes_none_fails_alone(void **state)
+{
+    struct world w = {0};
+
+    for (int i = 0; i < HOSTS; i++) {
+        w.lost[i][3] = true;
+    }
+    judge_world(&w, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        const bool neighbour = i != 3 && i >= 1 && i <= 5;
+        assert_int_equal(worst(&w, "be.conn.mtu", i), i == 3      ? AUDIT_FAIL
+                                                      : neighbour ? AUDIT_WARN
+                                                                  : AUDIT_PASS);
+    }
+    for (uint32_t i = 0; i < w.audit.count; i++) {
+        const struct audit_result *r = &w.audit.results[i];
+        if (strcmp(r->check->id, "be.conn.mtu") == 0 && r->status == AUDIT_FAIL) {
+            assert_string_equal(r->found, "4 of 4 neighbours find it here");
+            assert_string_equal(r->expected, "they come as short ones do");
+            assert_false(r->by_peer);
+        }
+        assert_true(r->by_peer == (strcmp(r->check->id, "be.conn.mtu") == 0 &&
+                                   r->status == AUDIT_WARN)); /* they are asked again, too */
+    }
+    world_done(&w, HOSTS);
+}
+
+/* Its own packets of full size are lost: its word alone, and nobody else is blamed. */
+static void test_who_sends_none_fails_alone(void **state)
+{
+    struct world w = {0};
+
+    for (int i = 0; i < HOSTS; i++) {
+        w.lost[3][i] = true;
+    }
+    judge_world(&w, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.conn.mtu", i), i == 3 ? AUDIT_FAIL : AUDIT_PASS);
+    }
+    world_done(&w, HOSTS);
+}
+
+/* A host that is dead, told of by its neighbours alone: they take jobs. */
+static void test_a_dead_neighbour_blocks_nobody_else(void **state)
+{
+    struct world w = {0};
+
+    for (int i = 0; i < HOSTS; i++) {
+        w.dead[i][3] = w.dead[3][i] = true;
+    }
+    judge_world(&w, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.conn.matrix", i), i == 3             ? AUDIT_FAIL
+                                                         : i >= 1 && i <= 5 ? AUDIT_WARN
+                                                                            : AUDIT_PASS);
+    }
+    judge_done(&w.audit);
+    w.copies[3] = (struct sheet){.host = "h3", .missing = REASON_NOT_RUN};
+    judge_sheets(&w.audit, w.copies, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.conn.matrix", i), i == 3             ? AUDIT_UNKNOWN
+                                                         : i >= 1 && i <= 5 ? AUDIT_WARN
+                                                                            : AUDIT_PASS);
+    }
+    for (uint32_t i = 0; i < w.audit.count; i++) {
+        assert_false(w.audit.results[i].by_peer); /* nobody fails by it: nobody is asked again */
+    }
+    world_done(&w, HOSTS);
+}
+
+/* An audit of one host: what the others found an hour before is no evidence against it. */
+static void test_old_words_fail_nobody(void **state)
+{
+    struct world w = {0};
+
+    for (int i = 0; i < HOSTS; i++) {
+        w.lost[i][3] = true;
+    }
+    judge_world(&w, HOSTS);
+    judge_done(&w.audit);
+    for (int i = 0; i < HOSTS; i++) {
+        w.copies[i].at_utc_ns = INT64_C(1790000000000000000) - (i != 3) * INT64_C(3600000000000);
+    }
+    judge_sheets(&w.audit, w.copies, HOSTS);
+    assert_int_equal(worst(&w, "be.conn.mtu", 3), AUDIT_PASS);
+    judge_done(&w.audit);
+    for (int i = 0; i < HOSTS; i++) {
+        w.copies[i].at_utc_ns = INT64_C(1790000000000000000) - (i != 3) * INT64_C(60000000000);
+    }
+    judge_sheets(&w.audit, w.copies, HOSTS);
+    assert_int_equal(worst(&w, "be.conn.mtu", 3), AUDIT_FAIL);
+    world_done(&w, HOSTS);
+}
+
+/* Over the front end one pair is a warning; who reaches nobody, or whom nobody reaches, fails. */
+static void test_front_end(void **state)
+{
+    struct sheet *sheets[HOSTS], copies[HOSTS];
+    char names[HOSTS][8];
+    struct audit a;
+    uint32_t peers[REACH_PEERS], counts[AUDIT_STATUS_COUNT];
+
+    for (int fault = 0; fault < 4; fault++) { /* none, one pair, host 3 outwards, host 3 inwards */
+        for (int i = 0; i < HOSTS; i++) {
+            snprintf(names[i], sizeof(names[i]), "h%d", i);
+        }
+        for (int i = 0; i < HOSTS; i++) {
+            sheets[i] = sheet_new();
+            const uint32_t n = reach_peers(7, HOSTS, (uint32_t)i, peers);
+            for (uint32_t k = 0; k < n; k++) {
+                const int peer = (int)peers[k];
+                const bool bad = fault == 1   ? i == 3 && k == 0
+                                 : fault == 2 ? i == 3
+                                              : fault == 3 && peer == 3;
+                sheet_add(sheets[i], &(struct fact){FACT_FE_PEER, FACT_VALUE, names[peer],
+                                                    bad ? "silent" : "reached", ""});
+                sheet_add(sheets[i], &(struct fact){FACT_FE_PATH, FACT_VALUE, names[peer],
+                                                    bad ? "full 9000 lost" : "full 9000 came", ""});
+            }
+            sheet_finish(sheets[i]);
+            copies[i] = *sheets[i];
+            copies[i].host = names[i];
+        }
+        judge_sheets(&a, copies, HOSTS);
+        for (int i = 0; i < HOSTS; i++) {
+            static const char *const checks[] = {"fe.reach", "fe.path_mtu"};
+            for (int k = 0; k < 2; k++) {
+                const enum audit_status s = audit_worst(&a, checks[k], (uint32_t)i, counts);
+                if (i == 3) {
+                    assert_int_equal(s, fault == 0   ? AUDIT_PASS
+                                        : fault == 1 ? AUDIT_WARN
+                                                     : AUDIT_FAIL);
+                } else {
+                    assert_true(s == AUDIT_PASS || (fault == 3 && s == AUDIT_WARN));
+                }
+            }
+        }
+        judge_done(&a);
+        for (int i = 0; i < HOSTS; i++) {
+            sheet_free(sheets[i]);
+        }
+    }
+}
+
+/* Both ways round, nobody twice, nobody himself. */
+static void test_who_tries_whom(void **state)
+{
+    for (uint32_t count = 0; count < 60; count++) {
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            uint32_t peers[REACH_PEERS], back[REACH_PEERS];
+            for (uint32_t i = 0; i < count; i++) {
+                const uint32_t n = reach_peers(seed, count, i, peers);
+                assert_true(n >= (count > 4 ? 3u : count == 0 ? 0u : count - 1) && n <= 4);
+                for (uint32_t k = 0; k < n; k++) {
+                    assert_true(peers[k] < count && peers[k] != i);
+                    bool found = false;
+                    const uint32_t m = reach_peers(seed, count, peers[k], back);
+                    for (uint32_t x = 0; x < m; x++) {
+                        found |= back[x] == i;
+                    }
+                    assert_true(found);
+                    for (uint32_t x = 0; x < k; x++) {
+                        assert_true(peers[x] != peers[k]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* One pair, or two hosts: nobody can tell whose fault it is. */
+static void test_without_witnesses_both_fail(void **state)
+{
+    struct world w = {0}, two = {0};
+
+    w.dead[2][3] = w.dead[3][2] = two.dead[0][1] = two.dead[1][0] = true;
+    judge_world(&w, HOSTS);
+    judge_world(&two, 2);
+    for (int i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.conn.matrix", i),
+                         i == 2 || i == 3 ? AUDIT_FAIL : AUDIT_PASS);
+    }
+    assert_int_equal(worst(&two, "be.conn.matrix", 0), AUDIT_FAIL);
+    assert_int_equal(worst(&two, "be.conn.matrix", 1), AUDIT_FAIL);
+    world_done(&w, HOSTS);
+    world_done(&two, 2);
+}
+
+/* One host's word fails no other one, whatever it tells of whom. */
+static void test_a_liar_fails_nobody(void **state)
+{
+    for (int mask = 0; mask < 1 << HOSTS; mask++) {
+        struct world w = {0};
+        for (int i = 0; i < HOSTS; i++) {
+            w.lost[3][i] = (mask >> i & 1) != 0;
+        }
+        judge_world(&w, HOSTS);
+        for (int i = 0; i < HOSTS; i++) {
+            assert_true(i == 3 || worst(&w, "be.conn.mtu", i) == AUDIT_PASS);
+        }
+        world_done(&w, HOSTS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_takes_none_fails_alone),
+                                       cmocka_unit_test(test_who_sends_none_fails_alone),
+                                       cmocka_unit_test(test_a_dead_neighbour_blocks_nobody_else),
+                                       cmocka_unit_test(test_without_witnesses_both_fail),
+                                       cmocka_unit_test(test_a_liar_fails_nobody),
+                                       cmocka_unit_test(test_old_words_fail_nobody),
+                                       cmocka_unit_test(test_front_end),
+                                       cmocka_unit_test(test_who_tries_whom)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
