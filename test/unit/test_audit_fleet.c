@@ -265,6 +265,16 @@ static void test_second_look_without_an_answer(void **state)
                             i == 1 ? "bond1" : second.results[before - 1].subject);
         judge_done(&second);
     }
+    /* a second look by which it does not apply can't tell either: the delays of fewer NICs */
+    judge_sheets(&second, one, 1);
+    result(&second, "cfg.nic.bond", 0)->status = AUDIT_SKIP;
+    judge_sheets(&a, one, 1);
+    audit_confirm(&a, &second);
+    audit_confirm_first(&second, first, 1, &again);
+    assert_int_equal(result(&a, "cfg.nic.bond", 0)->status, AUDIT_UNKNOWN);
+    assert_int_equal(result(&second, "cfg.nic.bond", 0)->status, AUDIT_UNKNOWN);
+    judge_done(&a);
+    judge_done(&second);
     sheet_free(one);
     sheet_free(gone);
     sheet_free(garbled);

@@ -509,7 +509,8 @@ static const struct audit_result *same_of(const struct audit *a, const struct au
     return NULL;
 }
 
-static const char it_left[] = "it failed, and a second look has nothing of it";
+static const char it_left[] = "it failed, and a second look has nothing of it",
+                  could_not_tell[] = "it failed, and a second look could not tell";
 
 void audit_confirm(struct audit *a, const struct audit *second)
 {
@@ -521,8 +522,8 @@ void audit_confirm(struct audit *a, const struct audit *second)
         }
         if (s == NULL) {
             nobody_denies(r, REASON_NO_SOURCE, it_left);
-        } else if (s->status == AUDIT_UNKNOWN) {
-            nobody_denies(r, s->reason, "it failed, and a second look could not tell");
+        } else if (s->status == AUDIT_UNKNOWN || s->status == AUDIT_SKIP) {
+            nobody_denies(r, s->status == AUDIT_SKIP ? REASON_NOT_RUN : s->reason, could_not_tell);
         } else {
             seen_once(r, "seen once: a second look did not find it");
         }
@@ -587,7 +588,9 @@ static void confirm_one(struct audit_result *r, bool before, const struct audit_
     } else if (r->status == AUDIT_PASS && before) {
         seen_once(r, "seen once: a second look did not find it");
     } else if (r->status == AUDIT_UNKNOWN && before) {
-        r->note = "it failed, and a second look could not tell";
+        r->note = could_not_tell;
+    } else if (r->status == AUDIT_SKIP && before) {
+        nobody_denies(r, REASON_NOT_RUN, could_not_tell);
     }
 }
 
