@@ -147,13 +147,14 @@ double noise_score(const struct noise *noise, double innovation_ns)
     return noise->score[i] * (1 - part) + noise->score[i + 1] * part;
 }
 
-/* The bin with most packets around it. */
+/* The bin with most packets around it. The first and the last one hold everything beyond, and are no peak: with the mode
+ * beside the first one the spread would be a few bins whatever the packets are, and bins halve each second for ever. */
 static int find_mode(const double *count)
 {
     double best = -1;
     int mode = NOISE_ZERO;
 
-    for (int i = 3; i < NOISE_BINS - 3; i++) {
+    for (int i = 4; i < NOISE_BINS - 4; i++) {
         const double sum = count[i - 3] + 2 * count[i - 2] + 3 * count[i - 1] + 4 * count[i] +
                            3 * count[i + 1] + 2 * count[i + 2] + count[i + 3];
         if (sum > best) {

@@ -216,6 +216,26 @@ static void bank_finds_the_wander(void **state)
     }
 }
 
+/* Behind queues time errs, and most packets are beyond either end of a density that was learned too narrow: it grows. */
+static void a_density_that_is_too_narrow_grows(void **state)
+{
+    struct noise noise;
+    struct prng p;
+
+    (void)state;
+    prng_init(&p, 11);
+    noise_init(&noise, 28, false);
+    noise_reshape(&noise, 1);
+    for (int second = 0; second < 20; second++) {
+        for (int i = 0; i < 200; i++) {
+            noise_add(&noise, -30 + 100 * prng_normal(&p));
+        }
+        noise_refresh(&noise, 0.92);
+    }
+    print_message("bins of %.2f ns\n", noise.bin_ns);
+    assert_true(noise.bin_ns > 8);
+}
+
 static void shortest_half_ignores_a_minority(void **state)
 {
     double values[] = {3, 900, 1, 2, -800, 2.5, 1.5, 901, 2.2, 1.8};
@@ -495,6 +515,7 @@ int main(void)
         cmocka_unit_test(score_has_one_zero),
         cmocka_unit_test(round_trips_bound_what_passes_for_noise),
         cmocka_unit_test(bank_finds_the_wander),
+        cmocka_unit_test(a_density_that_is_too_narrow_grows),
         cmocka_unit_test(shortest_half_ignores_a_minority),
         cmocka_unit_test(only_early_and_late_alike_is_a_shift),
         cmocka_unit_test(bad_input_is_refused),
