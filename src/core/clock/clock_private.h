@@ -162,6 +162,8 @@ struct clock_edge {
     double rate_lower, rate_upper;     /* its rate */
     /* counters */
     uint64_t points, pairs, pairs_pure, packets_in_gate, packets_out;
+    double late[2],
+        early[2]; /* share of its packets beyond either end of the gate, by direction, of late */
     double witness_ms; /* mean square of e over 10 s */
 };
 
@@ -358,6 +360,10 @@ void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns);
 double edge_delay_least(const struct clock *c, const struct clock_edge *e);
 /* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */
 bool edge_vouches(const struct clock_edge *e);
+/* Most packets of one direction come late and none come early: something waits there, and where it is rests on few packets. */
+bool edge_held_up(const struct clock_edge *e);
+/* What its round trips take more than its paths' delays explains its level: a queue, or paths that were learned too short. */
+bool edge_covered(const struct clock_edge *e);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */
 bool edge_against(const struct clock_edge *e);
 

@@ -30,7 +30,11 @@
 #define EXCESS_GAIN    0.02
 #define EXCESS_MAX     400
 #define EXCESS_USUAL   1.5
-#define DELAY_SIGMAS   3 /* of stamps: the mean of a few low round trips, halved, is no lower */
+#define COVERS         0.8
+#define SHARE_GAIN     0.02 /* a packet: some seconds */
+#define LATE_MOST      0.5
+#define EARLY_MOST     0.1 /* a clock that is off makes those of the other direction early */
+#define DELAY_SIGMAS   3   /* of stamps: the mean of a few low round trips, halved, is no lower */
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -69,6 +73,23 @@ bool edge_against(const struct clock_edge *e)
     const bool out = e->out_since_s >= 1;
 
     return (e->parked || (out && !e->silent)) && !e->unsure;
+}
+
+bool edge_held_up(const struct clock_edge *e)
+{
+    return fmax(e->late[0], e->late[1]) > LATE_MOST && fmax(e->early[0], e->early[1]) < EARLY_MOST;
+}
+
+bool edge_covered(const struct clock_edge *e)
+{
+    double sum = 0;
+    int count = 0;
+
+    for (int i = 0; i < e->config.path_count; i++) {
+        sum += e->paths[i].known ? e->paths[i].excess_ns : 0;
+        count += e->paths[i].known;
+    }
+    return count > 0 && sum >= COVERS * count * fabs(e->level_ns);
 }
 
 bool edge_vouches(const struct clock_edge *e)
@@ -477,8 +498,11 @@ static void take_packet(struct clock *c, struct clock_edge *e, const struct pack
 
     take_round(c, path, p, way);
     path->low[p->forward] = fmin(path->low[p->forward], innovation);
-    if (innovation < noise_low_ns(&c->noise) - extra ||
-        innovation > noise_high_ns(&c->noise) + extra) {
+    const bool early = innovation < noise_low_ns(&c->noise) - extra;
+    const bool late = innovation > noise_high_ns(&c->noise) + extra;
+    e->early[p->forward] += SHARE_GAIN * (early - e->early[p->forward]);
+    e->late[p->forward] += SHARE_GAIN * (late - e->late[p->forward]);
+    if (early || late) {
         e->packets_out++;
         return;
     }

@@ -37,8 +37,10 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
         }
         const bool out = e->out_since_s >= 1;
         const bool waits = e->hush_s >= HUSH_S || e->packets_out > e->packets_in_gate;
-        if (e->unsure || (e->silent && (e->parked ? waits : out))) {
-            continue; /* held up, which is nobody's lie */
+        const bool held = out ? edge_held_up(e) : e->parked && (edge_held_up(e) || edge_covered(e));
+        if (e->unsure || (held && !consensus_boasts(e)) ||
+            (e->silent && (e->parked ? waits : out))) {
+            continue; /* its packets wait, which is nobody's lie */
         }
         if ((!e->level_known && !out) || e->returned ||
             c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
