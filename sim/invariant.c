@@ -484,7 +484,7 @@ static void judge_error(struct invariants *v, struct world *w)
         const struct judged_host *j = &v->hosts[i];
         if (j->sound && j->status == CLOCK_PAGE_SYNCED &&
             w->now - j->disturbed_at >= INVARIANT_SETTLE_NS && invariant_can_sync(v, w, i)) {
-            v->scratch[synced++] = j->error;
+            v->scratch[synced++] = i;
         }
     }
     if (synced < 2) {
@@ -492,11 +492,12 @@ static void judge_error(struct invariants *v, struct world *w)
     }
     const double allowed = invariant_allowed_ns(v, w, v->scratch + synced);
     for (int n = 0; n < 2 * synced; n++) {
-        const double a = v->scratch[prng_below(&v->random, (uint64_t)synced)];
-        const double b = v->scratch[prng_below(&v->random, (uint64_t)synced)];
+        const int a = (int)v->scratch[prng_below(&v->random, (uint64_t)synced)];
+        const int b = (int)v->scratch[prng_below(&v->random, (uint64_t)synced)];
+        const double error = fabs(v->hosts[a].error - v->hosts[b].error);
         if (a != b) {
-            tally_add(v->ratios, 1e6 * fabs(a - b) / allowed);
-            v->error_worst = fmax(v->error_worst, fabs(a - b));
+            tally_add(v->ratios, 1e6 * error / (allowed + invariant_unseen_ns(v, w, a, b)));
+            v->error_worst = fmax(v->error_worst, error);
         }
     }
 }

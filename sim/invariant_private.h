@@ -43,6 +43,8 @@ struct waits {
     int64_t second[WAIT_BUCKETS];
     double least[WAIT_BUCKETS];       /* wait */
     double least_delay[WAIT_BUCKETS]; /* the whole way */
+    uint64_t floor_of;                /* both ends' lives, whose least wait `floor` is */
+    double floor;
 };
 
 struct invariants {
@@ -61,7 +63,7 @@ struct invariants {
     double wait_mean;     /* over some hundred packets */
     double *scratch;      /* hosts squared and more */
     struct tally *ratios; /* error over what is allowed, by a million */
-    double p99_ratio, error_worst, allowed;
+    double p99_ratio, error_worst, allowed, allowed_queues;
     int64_t allowed_at;
 };
 
@@ -83,5 +85,7 @@ void invariant_few(struct invariants *v, struct world *w, int host);
 bool invariant_error_judged(const struct invariants *v, const struct world *w);
 /* p99 of the error between two hosts that stamps, wander and load allow now. scratch: hosts squared. */
 double invariant_allowed_ns(struct invariants *v, struct world *w, double *scratch);
+/* What is allowed two hosts beyond that: a queue that either has stood behind since it began. */
+double invariant_unseen_ns(const struct invariants *v, const struct world *w, int a, int b);
 /* A fault that a probe could have seen for long enough. */
 bool invariant_must_be_told(const struct invariants *v, const struct world *w, int fault);

@@ -112,6 +112,12 @@ static double idle_ns(const struct network *n, const struct packet *p)
                         : 2 * link + 2 * trunk + 3 * hop + (double)f->cable_ns;
 }
 
+/* Of both ends: what either saw in an earlier one it may have lost. */
+static uint64_t lives_of(const struct world *w, int a, int b)
+{
+    return 1 + w->hosts[a].generation + w->hosts[b].generation;
+}
+
 void invariant_arrival(struct invariants *v, const struct world *w, const struct packet *p)
 {
     const size_t from = (size_t)p->src / (size_t)w->nics_per_host;
@@ -131,6 +137,9 @@ void invariant_arrival(struct invariants *v, const struct world *w, const struct
     }
     s->least[b] = fmin(s->least[b], wait);
     s->least_delay[b] = fmin(s->least_delay[b], delay);
+    const uint64_t lives = lives_of(w, (int)from, (int)to);
+    s->floor = s->floor_of == lives ? fmin(s->floor, wait) : wait;
+    s->floor_of = lives;
 }
 
 /* Of the last two whole seconds; INFINITY: nothing came. */
@@ -349,7 +358,8 @@ bool invariant_error_judged(const struct invariants *v, const struct world *w)
  *     + asymmetry + 0.6 standing + 0.02 mean wait                                              in ns
  *
  * with wander in ppb per root second, a probe's serialisation on a link, K other NICs (at most 16), what every edge is
- * asymmetric by, the wait that nine tenths of the pairs see as their least in two seconds, and the mean wait. */
+ * asymmetric by, the wait that nine tenths of the pairs see as their least in two seconds, and the mean wait. Of two hosts
+ * of which one has always stood behind a queue more: invariant_unseen_ns(). */
 static double allowed_ns(struct invariants *v, struct world *w, double *scratch)
 {
     const struct scenario_clocks *c = &w->scenario->clocks;
@@ -382,7 +392,8 @@ static double allowed_ns(struct invariants *v, struct world *w, double *scratch)
         qsort(scratch, (size_t)count, sizeof(scratch[0]), sample_order);
         standing = scratch[9 * count / 10];
     }
-    return stamps * (1 + 2 / sqrt(edges)) + asymmetry + WORST_SHARE * standing +
+    v->allowed_queues = WORST_SHARE * standing;
+    return stamps * (1 + 2 / sqrt(edges)) + asymmetry + v->allowed_queues +
            MEAN_SHARE * v->wait_mean;
 }
 
@@ -393,6 +404,32 @@ double invariant_allowed_ns(struct invariants *v, struct world *w, double *scrat
         v->allowed_at = w->now;
     }
     return v->allowed;
+}
+
+/* What packets to this host have waited more than those from it, always since both ends began: the mean over all hosts. */
+static double never_seen_ns(const struct invariants *v, const struct world *w, int host)
+{
+    double sum = 0;
+
+    for (int other = 0; other < w->host_count; other++) {
+        const struct waits *in = &v->waits[other * w->host_count + host];
+        const struct waits *out = &v->waits[host * w->host_count + other];
+        const uint64_t lives = lives_of(w, host, other);
+        if (other != host && in->floor_of == lives && out->floor_of == lives) {
+            sum += in->floor - out->floor;
+        }
+    }
+    return sum / w->host_count;
+}
+
+/* A queue that no packet has found shorter since the host began looks like a longer cable in one direction: half of it is
+ * taken for time, and nothing that the host sees contradicts that (docs/clock.md, "Standing queues"). The hard bound
+ * covers it, or `hard` breaks. Not beside what `allowed` has for queues already. */
+double invariant_unseen_ns(const struct invariants *v, const struct world *w, int a, int b)
+{
+    const double unseen = fabs(never_seen_ns(v, w, a) - never_seen_ns(v, w, b));
+
+    return fmax(0, WORST_SHARE * unseen - v->allowed_queues);
 }
 
 /* ---- what has to be told ---- */
