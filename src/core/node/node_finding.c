@@ -1,5 +1,6 @@
 /* node_finding.c: from verdicts to findings: what belongs together is said once. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/node/internal.h"
@@ -12,6 +13,8 @@
 /* Packets of a pair of NICs are 200 ms apart, and another 300 ms on their way at most: what ended at one moment had its last word
  * within that of each other. */
 #define APART_NS (500 * NS_PER_MS)
+/* Who is not heard for so long is silent: it didn't come back with the other. */
+#define BACK_NS (2 * NS_PER_S)
 
 /* ---- times and the queue -------------------------------------------------------------------- */
 
@@ -204,8 +207,8 @@ static bool leaves_are_heard(const struct node *n, struct mono now, struct host_
     return true;
 }
 
-/* Another host's NIC had its last word at that moment, too: they have one cause, and that is none of them. A fabric that fell
- * into parts looks so from each side. */
+/* Another host's NIC had its last word at that moment, too, and none since: they have one cause, and that is none of them. A
+ * fabric that fell into parts looks so from each side. Who fell silent later is another matter. */
 static bool others_fell_silent(const struct node *n, struct mono now, struct host_id host,
                                struct nic_id local, struct mono since)
 {
@@ -214,7 +217,7 @@ static bool others_fell_silent(const struct node *n, struct mono now, struct hos
 
         if (mesh_edge_info(n->mesh, now, edge, &info) && !host_id_equal(info.host, host) &&
             nic_id_equal(n->config.nics[info.local].nic, local) && info.heard.ns != MONO_NEVER.ns &&
-            !heard_after(&info, since) && mono_sub(since, info.heard).ns < APART_NS) {
+            llabs((long long)mono_sub(since, info.heard).ns) < APART_NS) {
             return true;
         }
     }
@@ -248,59 +251,103 @@ static void suspect_host(const struct node *n, struct mono now, struct finding *
     }
 }
 
-/* Who is it: we, one NIC of theirs, or the whole host? One sentence for each. */
-static void say_silent(struct node *n, struct mono now, struct open_finding *o)
+/* Who is it: we, one NIC of theirs, or the whole host? Each has a cause of its own, and one sentence. 0: to be asked again. */
+static uint64_t silent_cause(struct node *n, struct mono now, struct open_finding *o,
+                             struct finding *f, bool *ret_deaf)
 {
-    struct finding *f = &o->finding;
     uint32_t silent, all, local_silent, local_all;
 
     host_edges(n, now, f->from_host, &f->since, &silent, &all);
     local_edges(n, now, f->to, &local_silent, &local_all);
-    const bool deaf = local_all > 1 && local_silent == local_all;
-    o->say = MONO_NEVER;
+    *ret_deaf = local_all > 1 && local_silent == local_all;
     f->suspect = element_unknown();
     f->choice = (struct element_choice){0};
-    if (deaf) {
+    if (*ret_deaf) {
         n->deaf_at[o->local] = now;
-        o->cause = node_finding_key(FINDING_PEER_SILENT, 1, f->to.index, 0);
         suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->to.index), false, ADVICE_CHECK_OWN_HOST);
-    } else if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
+        return node_finding_key(FINDING_PEER_SILENT, 1, f->to.index, 0);
+    }
+    if (mono_sub(now, n->deaf_at[o->local]).ns < 3 * NS_PER_S / 2) {
         o->say = mono_add(now, span_ns(NS_PER_S)); /* it was us a moment ago: let it end */
-        return;
-    } else if (heard_elsewhere(n, now, f->from, f->since)) { /* something between the two */
+        return 0;
+    }
+    if (heard_elsewhere(n, now, f->from, f->since)) { /* something between the two */
         if (node_incident_at(n, f->since)) {
             o->say = mono_add(now, span_ns(NS_PER_S)); /* which is said already */
-            return;
+            return 0;
         }
-        o->cause = node_finding_key(FINDING_PEER_SILENT, 4, 0, 0);
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_PEER_NIC | RULES_OUT_OWN_HOST |
                        (local_silent < local_all ? RULES_OUT_OWN_NIC : 0);
-    } else if (silent < all) { /* its other NICs are heard */
-        o->cause = node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
+        return node_finding_key(FINDING_PEER_SILENT, 4, 0, 0);
+    }
+    if (silent < all) { /* its other NICs are heard */
         suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index),
                 !others_fell_silent(n, now, f->from_host, f->to, f->since), ADVICE_CHECK_CABLE);
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
-    } else {
-        o->cause = node_finding_key(FINDING_PEER_SILENT, 3, f->from_host.index, 0);
-        suspect_host(n, now, f, all);
-        f->rules_out = local_silent < local_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
+        return node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
     }
+    suspect_host(n, now, f, all);
+    f->rules_out = local_silent < local_all ? RULES_OUT_OWN_HOST | RULES_OUT_OWN_NIC : 0;
+    return node_finding_key(FINDING_PEER_SILENT, 3, f->from_host.index, 0);
+}
+
+static bool is_told(const struct node *n, const struct open_finding *o)
+{
     for (uint32_t i = 0; i < n->open_count; i++) {
         const struct open_finding *other = &n->open[i];
         if (other != o && other->said && other->cause == o->cause) {
-            return;
+            return true;
         }
     }
-    if (deaf) {
-        f->from = f->to; /* nobody is heard: it is about us */
-        f->from_host = n->config.host;
-        f->to = NIC_NONE;
-        f->to_host = HOST_NONE;
-        f->direction = DIRECTION_NONE;
+    return false;
+}
+
+static void say_silent(struct node *n, struct mono now, struct open_finding *o)
+{
+    bool deaf;
+
+    o->say = MONO_NEVER;
+    struct finding f = o->finding;
+    const uint64_t cause = silent_cause(n, now, o, &f, &deaf);
+    const bool named = f.suspect.kind != ELEMENT_UNKNOWN;
+    if (cause == 0 || (o->said && !named)) {
+        return;
     }
-    node_incident_note(n, f, o->cause);
+    o->cause = cause;
+    o->finding = f;
+    if (o->said) { /* those that fell silent with it are back */
+        o->finding.phase = FINDING_UPDATED;
+        node_finding_push(n, &o->finding);
+        return;
+    }
+    if (is_told(n, o)) {
+        return;
+    }
+    if (deaf) {
+        o->finding.from = f.to; /* nobody is heard: it is about us */
+        o->finding.from_host = n->config.host;
+        o->finding.to = NIC_NONE;
+        o->finding.to_host = HOST_NONE;
+        o->finding.direction = DIRECTION_NONE;
+    }
+    node_incident_note(n, &o->finding, cause);
     o->said = true;
-    node_finding_push(n, f);
+    node_finding_push(n, &o->finding);
+}
+
+/* One is heard again. Hosts that fell silent with it were not named, for a common cause would have ended for all: those that
+ * are still silent when it would have, are looked at again. */
+static void silent_alone(struct node *n, struct mono now)
+{
+    for (uint32_t i = 0; i < n->open_count; i++) {
+        struct open_finding *o = &n->open[i];
+
+        if (o->finding.kind == FINDING_PEER_SILENT && o->said &&
+            o->finding.suspect.kind == ELEMENT_UNKNOWN && o->finding.choice.count > 0 &&
+            o->finding.direction != DIRECTION_NONE) {
+            o->say = mono_add(now, span_ns(BACK_NS));
+        }
+    }
 }
 
 /* The one that was said is over; if others of its cause are not, one of them is said in its place.
@@ -328,6 +375,7 @@ void node_finding_silent(struct node *n, struct mono now, const struct mesh_verd
         const uint64_t cause = o && o->said ? o->cause : 0;
         close_key(n, now, key);
         silent_again(n, now, cause);
+        silent_alone(n, now);
         return;
     }
     if (node_finding_find(n, key) || info.reason == EDGE_GUEST || info.heard.ns == MONO_NEVER.ns) {

@@ -101,17 +101,35 @@ static void a_silent_nic_of_a_host_that_lives(void **state)
     assert_int_equal(f.rules_out, RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST);
 }
 
+/* The newest finding of that host's silence at host 0. */
+static const struct finding *silence_of(uint32_t host)
+{
+    const struct finding *found = NULL;
+
+    for (uint32_t i = 0; i < w.hosts[0].finding_count; i++) {
+        const struct finding *f = &w.hosts[0].findings[i].finding;
+        found = f->kind == FINDING_PEER_SILENT && f->from_host.index == host ? f : found;
+    }
+    assert_non_null(found);
+    return found;
+}
+
+static void four_hosts(uint64_t seed)
+{
+    world_done(&w);
+    world_init(&w, seed, 4, 2);
+    for (uint32_t h = 0; h < 4; h++) {
+        world_start(&w, h);
+    }
+    world_run(&w, 3 * NS_PER_S);
+}
+
 /* Two hosts at one moment: a fabric that fell into parts looks so, and each part would accuse the other. */
 static void hosts_that_fall_silent_at_once_are_not_named(void **state)
 {
     uint32_t told = 0;
 
-    world_done(&w);
-    world_init(&w, 12, 4, 2);
-    for (uint32_t h = 0; h < 4; h++) {
-        world_start(&w, h);
-    }
-    world_run(&w, 3 * NS_PER_S);
+    four_hosts(12);
     for (uint32_t h = 1; h < 3; h++) { /* one of each leaf */
         set_loss(h, 0, 0, 1);
         set_loss(h, 1, 0, 1);
@@ -129,6 +147,49 @@ static void hosts_that_fall_silent_at_once_are_not_named(void **state)
         }
     }
     assert_int_equal(told, 2);
+}
+
+/* One of two that fell silent at once is back: it was no partition, which would be over for both. */
+static void who_stays_silent_is_named(void **state)
+{
+    four_hosts(12);
+    for (uint32_t h = 1; h < 3; h++) {
+        set_loss(h, 0, 0, 1);
+        set_loss(h, 1, 0, 1);
+    }
+    world_run(&w, 6 * NS_PER_S);
+    const uint32_t number = silence_of(1)->number;
+    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_UNKNOWN);
+    set_loss(2, 0, 0, 0);
+    set_loss(2, 1, 0, 0);
+    world_run(&w, NS_PER_S);
+    assert_int_equal(silence_of(2)->phase, FINDING_CLOSED);
+    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_UNKNOWN); /* it may come, too */
+    world_run(&w, 3 * NS_PER_S);
+    assert_int_equal(silence_of(1)->phase, FINDING_UPDATED);
+    assert_int_equal(silence_of(1)->number, number);
+    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_HOST);
+    assert_int_equal(silence_of(1)->suspect.a.number, 1);
+    assert_int_equal(silence_of(1)->advice, ADVICE_CHECK_PEER_HOST);
+    const uint32_t told = w.hosts[0].finding_count;
+    world_run(&w, 5 * NS_PER_S); /* once */
+    assert_int_equal(w.hosts[0].finding_count, told);
+}
+
+/* A NIC of another host goes quiet while that one's silence is still waited for: these are two faults. */
+static void what_falls_silent_later_hides_nobody(void **state)
+{
+    four_hosts(13);
+    set_loss(1, 0, 0, 1);
+    set_loss(1, 1, 0, 1);
+    world_run(&w, 950 * NS_PER_MS);
+    set_loss(2, 0, 0, 1);
+    set_loss(2, 1, 0, 0);
+    world_run(&w, 4 * NS_PER_S);
+    assert_int_equal(silence_of(1)->suspect.kind, ELEMENT_HOST);
+    assert_int_equal(silence_of(1)->suspect.a.number, 1);
+    assert_int_equal(silence_of(2)->suspect.kind, ELEMENT_NIC);
+    assert_int_equal(silence_of(2)->suspect.a.number, 4);
 }
 
 static void a_nic_of_ours_that_hears_nobody(void **state)
@@ -227,6 +288,8 @@ int main(void)
         T(a_silent_host_is_one_sentence),
         T(a_silent_nic_of_a_host_that_lives),
         T(hosts_that_fall_silent_at_once_are_not_named),
+        T(who_stays_silent_is_named),
+        T(what_falls_silent_later_hides_nobody),
         T(a_nic_of_ours_that_hears_nobody),
         T(paths_are_told_with_the_clocks_bound),
         T(out_of_step_ends_with_the_neighbour),
