@@ -81,11 +81,8 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         out->verified = now;
         out->half.port = source_port;
         if (moved) {
-            delay_init(out->half.delay, now);
-            out->half.brief_count = 0;
+            path_half_forget(&out->half, now);
             out->test = (struct loss_test){0};
-            out->half.sent_now = out->half.lost_now = 0;
-            out->half.sent_before = out->half.lost_before = 0;
             out->moved = now;
             out->trials_judged = out->seq_next - 1; /* what was sent before went the other way */
             out->full.waits = false;
@@ -225,18 +222,42 @@ static void verify(struct mesh *m, struct mono now, uint32_t local)
     }
 }
 
-/* The fabric went round something: what is lost on ways that weren't seen since may be lost elsewhere. */
+static bool share_router(const struct mesh *m, const struct path_out *a, const struct path_out *b)
+{
+    for (uint8_t i = 0; i < a->hop_count; i++) {
+        for (uint8_t k = 0; k < b->hop_count; k++) {
+            if (a->hops[i] != 0 && b->hops[k] != 0 && hops_same_router(m, a->hops[i], b->hops[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The fabric went round something on the path's former way, or a router on it spreads its packets anew. What is lost on ways
+ * by one of its routers may be lost elsewhere until they are seen again. Others, of another rail for one, go as they went. */
 static void verify_failed(struct mesh *m, struct mono now, struct mesh_edge *e, uint8_t p)
 {
-    if (discovery_way_holds(m, &e->out[p])) {
-        m->rerouted = now;
+    const struct path_out *former = &e->out[p];
+
+    for (int edge = 0; discovery_way_holds(former) && edge < m->edge_capacity; edge++) {
+        struct mesh_edge *other = &m->edges[edge];
+
+        for (uint8_t k = 0; other->used && k < other->path_count; k++) {
+            struct path_out *out = &other->out[k];
+            if (out != former && share_router(m, former, out)) {
+                out->rerouted = now;
+            }
+        }
     }
+    e->out[p].rerouted = now;
     e->discover_next = now; /* it goes another way now */
 }
 
-bool discovery_way_holds(const struct mesh *m, const struct path_out *out)
+bool discovery_way_holds(const struct path_out *out)
 {
-    return out->hop_count <= 1 || out->verified.ns >= m->rerouted.ns; /* one switch: no other way */
+    return out->hop_count <= 1 ||
+           out->verified.ns >= out->rerouted.ns; /* one switch: no other way */
 }
 
 static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)

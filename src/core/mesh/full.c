@@ -40,13 +40,15 @@ static bool pairs_come(const struct path_out *out, struct mono now)
 }
 
 /* Else it may have come, and its answer was lost. */
-static bool answers_come(const struct mesh_edge *e)
+static bool answers_come(const struct mesh_edge *e, struct mono now)
 {
     uint32_t sent = 0, lost = 0;
 
     for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) {
-        sent += e->in[p].half.sent_now + e->in[p].half.sent_before;
-        lost += e->in[p].half.lost_now + e->in[p].half.lost_before;
+        const struct fates f = path_half_recent(&e->in[p].half, now);
+
+        sent += f.sent;
+        lost += f.lost;
     }
     return lost * BACK_SHARE <= sent;
 }
@@ -64,7 +66,7 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
     if (out->half.state == PATH_ALIVE && out->half.heard.ns != MONO_NEVER.ns &&
         mono_sub(out->half.heard, full->sent).ns > ANSWER_NS) {
         full->waits = false;
-        if (e->full_answered && pairs_come(out, now) && answers_come(e) &&
+        if (e->full_answered && pairs_come(out, now) && answers_come(e, now) &&
             !trial_may_be_queue(out, true, full->sent)) {
             tell(m, edge, path, true);
         }

@@ -268,6 +268,7 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
                                                    .path = probe->path,
                                                    .direction = DIRECTION_IN,
                                                    .since = now});
+        path_half_forget(&in->half, now);
         if (in->half.state == PATH_DEAD) { /* that was of another way */
             path_half_move(m, now, edge, probe->path, DIRECTION_IN, PATH_SILENCE, 0);
         }

@@ -120,6 +120,7 @@ struct path_out {
     struct mono trace_began; /* the first packet whose answer may be among those */
     struct mono moved;       /* took another port: until the peer heard it, it speaks of the old */
     struct mono verified;    /* its way was seen to be the known one */
+    struct mono rerouted;    /* the fabric went round something, maybe on this way */
     struct loss_share share;
     uint32_t seq_next, acked, judged;
     uint32_t trial_us;      /* when the newest trial was sent */
@@ -321,8 +322,6 @@ struct mesh {
     struct told_path *told;
     uint32_t told_version;  /* grows as something is told */
     struct mono told_until; /* then all of it is too old */
-    struct mono
-        rerouted; /* a way was seen to have changed that had been the known one since the last time */
     struct wide_name wide_names[WIDE_MAX];
     struct digests digests;
     struct locate *trials;   /* by edge and path: what is told all the time (trial.c) */
@@ -350,6 +349,12 @@ bool mesh_credit(struct mesh *m, struct mono now, int64_t *credit);
 void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                     enum finding_direction direction, enum path_event event, uint32_t proof);
 void path_half_trial(struct path_half *half, struct mono now, bool lost);
+/* Packets of a path whose fate is known. */
+struct fates {
+    uint32_t sent, lost;
+};
+struct fates path_half_recent(const struct path_half *half, struct mono now);
+void path_half_forget(struct path_half *half, struct mono now);
 void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, double lost,
                    double sent);
 
@@ -410,8 +415,8 @@ void verdict_late(struct mesh *m, struct mono now, struct span late);
 
 /* discovery.c */
 void discovery_tick(struct mesh *m, struct mono now, uint32_t local);
-/* The path's way is known, and was seen since the fabric last went round something, as far as is known. */
-bool discovery_way_holds(const struct mesh *m, const struct path_out *out);
+/* The path's way is known, and was seen since the fabric last went round something that it may cross, as far as is known. */
+bool discovery_way_holds(const struct path_out *out);
 struct mono discovery_due(const struct mesh *m, uint32_t local);
 void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
 #define TRACE_FLAG  0x8000u

@@ -102,16 +102,15 @@ static struct trials trials_of_delay(const struct slow_watch *w)
                            .lost = bad ? COUNT_MAX : 0};
 }
 
-static struct trials trials_of_loss(const struct path_half *half)
+static struct trials trials_of_loss(const struct path_half *half, struct mono now)
 {
-    const uint32_t sent = half->sent_now + half->sent_before,
-                   lost = half->lost_now + half->lost_before;
-    const uint32_t scale = sent / TRIALS_MAX + 1;
+    const struct fates f = path_half_recent(half, now);
+    const uint32_t scale = f.sent / TRIALS_MAX + 1;
 
     if (half->state != PATH_ALIVE && half->state != PATH_LOSSY) {
         return (struct trials){0, 0}; /* a hole is no gray loss */
     }
-    return (struct trials){.sent = sent / scale, .lost = lost / scale};
+    return (struct trials){.sent = f.sent / scale, .lost = f.lost / scale};
 }
 
 static uint32_t touches(struct mono from, struct mono until)
@@ -147,7 +146,7 @@ static struct trials trials_of(const struct path_half *half, struct mono now, st
                                struct view view)
 {
     return view.slow   ? trials_of_delay(&half->watch)
-           : view.loss ? trials_of_loss(half)
+           : view.loss ? trials_of_loss(half, now)
                        : trials_of_death(half, now, since, view);
 }
 
@@ -360,7 +359,7 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
             struct chain chain;
 
             chain_of(m, e, p, view.out, &chain);
-            if (view.loss && !discovery_way_holds(m, &e->out[p])) {
+            if (view.loss && !discovery_way_holds(&e->out[p])) {
                 continue; /* gathered for long, and partly on other ways */
             }
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
@@ -779,7 +778,7 @@ static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge
     const uint32_t number = number_of(m, edge, path);
     const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
 
-    if (out->signature == 0 || path >= e->path_count || !discovery_way_holds(m, out)) {
+    if (out->signature == 0 || path >= e->path_count || !discovery_way_holds(out)) {
         return; /* nobody knows what it crosses */
     }
     if (*told != routed) {

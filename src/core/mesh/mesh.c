@@ -450,7 +450,6 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->told = calloc(TOLD_MAX, sizeof(*m->told));
     m->digests.next = MONO_NEVER;
     m->told_until = now;
-    m->rerouted = (struct mono){INT64_MIN};
     m->digests.credit_at = m->digests.until = m->digests.news = now;
     m->fulls = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
                                                   .calm = span_ns(FAULT_CALM_NS),

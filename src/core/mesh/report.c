@@ -48,8 +48,7 @@ bool mesh_path_brief(const struct mesh *m, struct mono now, int edge, uint8_t pa
         (out ? path >= e->path_count : !e->in[path].known)) {
         return false;
     }
-    /* windows turn with what comes: where nothing does, what they hold is old */
-    const bool counted = mono_sub(now, half->recent_start).ns < 2 * RECENT_NS;
+    const struct fates recent = path_half_recent(half, now);
     const bool timed =
         half->brief_count > 0 && delay_is_fresh(half->delay, now, span_ns(OWD_WINDOW_NS));
     *ret_report = (struct path_report){
@@ -62,8 +61,8 @@ bool mesh_path_brief(const struct mesh *m, struct mono now, int edge, uint8_t pa
         .sent = half->sent,
         .lost = half->lost,
         .reordered = half->reordered,
-        .lost_recent = counted ? half->lost_now + half->lost_before : 0,
-        .sent_recent = counted ? half->sent_now + half->sent_before : 0,
+        .lost_recent = recent.lost,
+        .sent_recent = recent.sent,
         .deaths = half->deaths,
         .owd_ns_last = timed ? half->delay->last : INT64_MIN,
         .owd_ns_min = timed ? half->brief_min : INT64_MIN,

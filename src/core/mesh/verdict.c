@@ -5,9 +5,11 @@
 
 void path_half_trial(struct path_half *half, struct mono now, bool lost)
 {
-    if (mono_sub(now, half->recent_start).ns >= RECENT_NS) {
-        half->sent_before = half->sent_now;
-        half->lost_before = half->lost_now;
+    const int64_t age = mono_sub(now, half->recent_start).ns;
+
+    if (age >= RECENT_NS) {
+        half->sent_before = age < 2 * RECENT_NS ? half->sent_now : 0;
+        half->lost_before = age < 2 * RECENT_NS ? half->lost_now : 0;
         half->sent_now = half->lost_now = 0;
         half->recent_start = now;
     }
@@ -16,6 +18,25 @@ void path_half_trial(struct path_half *half, struct mono now, bool lost)
     half->lost += lost;
     half->lost_now += lost;
     ASSERT(half->lost <= half->sent && half->lost_now <= half->sent_now); /* a share of them */
+}
+
+/* Windows turn with what comes: where nothing did for so long, what they hold is old. */
+struct fates path_half_recent(const struct path_half *half, struct mono now)
+{
+    if (mono_sub(now, half->recent_start).ns >= 2 * RECENT_NS) {
+        return (struct fates){0, 0};
+    }
+    return (struct fates){.sent = half->sent_now + half->sent_before,
+                          .lost = half->lost_now + half->lost_before};
+}
+
+/* It goes another way now. */
+void path_half_forget(struct path_half *half, struct mono now)
+{
+    delay_init(half->delay, now);
+    half->brief_count = 0;
+    half->sent_now = half->lost_now = 0;
+    half->sent_before = half->lost_before = 0;
 }
 
 void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,

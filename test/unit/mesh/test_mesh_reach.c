@@ -118,6 +118,46 @@ static void a_hop_counts_where_it_was_asked(void **state)
     assert_int_equal(unmatched(), 6);
 }
 
+/* Leaf, spine, leaf: 10.tier.number. */
+static void set_way(struct path_out *out, uint8_t leaf, uint8_t spine, uint8_t far)
+{
+    const uint8_t numbers[3] = {leaf, spine, far};
+
+    for (uint32_t hop = 0; hop < 3; hop++) {
+        const uint8_t router[16] = {
+            [10] = 0xff, [11] = 0xff, [12] = 10, [13] = hop == 1 ? 2 : 1, [14] = numbers[hop]};
+        out->hops[hop] = (uint16_t)mesh_router(m, router);
+    }
+    out->hop_count = 3;
+    out->verified = now;
+}
+
+/* The fabric went round a spine: ways by its leaves wait to be seen again. What goes by neither, of another rail, doesn't. */
+static void a_reroute_is_news_of_the_ways_beside_it(void **state)
+{
+    static const uint8_t spine_7[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 2, [14] = 7};
+    struct mesh_edge *e = &m->edges[edge_to(1)], *other = &m->edges[edge_to(2)];
+    const uint64_t token = 99;
+
+    set_way(&e->out[0], 0, 0, 1);
+    set_way(&e->out[1], 0, 1, 1);     /* the same leaves, which may spread all anew */
+    set_way(&other->out[0], 5, 0, 6); /* the same spine */
+    set_way(&other->out[1], 5, 1, 6); /* none of them */
+    now.ns += NS_PER_S;
+    m->pending[token & m->pending_mask] =
+        (struct pending){.token = token,
+                         .seq = discovery_seq(e->generation, 0, 2, VERIFY_FLAG),
+                         .path = MESH_PATH_PROBE};
+    assert_true(discovery_way_holds(&e->out[0]));
+    mesh_on_hop(m, now, 0, (struct nic_id){1}, PORT_BASE, token, 2, spine_7);
+    assert_false(discovery_way_holds(&e->out[0]));
+    assert_false(discovery_way_holds(&e->out[1]));
+    assert_false(discovery_way_holds(&other->out[0]));
+    assert_true(discovery_way_holds(&other->out[1]));
+    other->out[0].verified = now;
+    assert_true(discovery_way_holds(&other->out[0]));
+}
+
 /* Ways from before a restart, out of a file: whole, or not at all. */
 static void what_is_saved_wrong_is_not_taken(void **state)
 {
@@ -222,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_least_hop_limit_that_reached_the_peer_counts),
         T(a_hop_counts_where_it_was_asked),
+        T(a_reroute_is_news_of_the_ways_beside_it),
         T(what_is_saved_wrong_is_not_taken),
         T(one_slow_path_is_told_and_its_end),
         T(what_the_way_back_or_others_share_is_not_the_path),

@@ -393,6 +393,49 @@ static void what_nobody_hears_has_no_delay(void **state)
     wire_done();
 }
 
+/* The peer sends from another port from now on: what its old way lost, and how long that took, tells nothing of the new one. */
+static void what_comes_another_way_has_no_past(void **state)
+{
+    struct path_report r;
+
+    wire_start(6);
+    run(3 * NS_PER_S);
+    w.timed = true;
+    w.loss[1] = 0.3;
+    run(20 * NS_PER_S);
+    w.loss[1] = 0;
+    const int to = mesh_edge_find(w.meshes[0], 0, (struct nic_id){1}),
+              edge = mesh_edge_find(w.meshes[1], 0, (struct nic_id){0});
+    assert_true(mesh_path_report(w.meshes[1], (struct mono){w.now}, edge, 1, DIRECTION_IN, &r));
+    assert_true(r.lost_recent > 10 && r.owd_ns_min == ABOUT_MS * NS_PER_MS / 10);
+    w.meshes[0]->edges[to].out[1].half.port += PATHS;
+    w.delay[1] = 5 * NS_PER_MS;
+    run(2 * NS_PER_S);
+    assert_true(mesh_path_report(w.meshes[1], (struct mono){w.now}, edge, 1, DIRECTION_IN, &r));
+    assert_int_equal(r.state, PATH_ALIVE);
+    assert_int_equal(r.lost_recent, 0);
+    assert_true(r.sent_recent > 5);
+    assert_true(r.owd_ns_min > 5 * NS_PER_MS);
+    wire_done();
+}
+
+/* Nothing came for long: what was lost before is no loss of the last minute, then or when something comes again. */
+static void old_losses_are_not_recent(void **state)
+{
+    struct path_half half = {.recent_start = {NS_PER_S}};
+
+    for (uint32_t i = 0; i < 100; i++) {
+        path_half_trial(&half, (struct mono){NS_PER_S}, i % 2);
+    }
+    assert_int_equal(path_half_recent(&half, (struct mono){50 * NS_PER_S}).lost, 50);
+    assert_int_equal(path_half_recent(&half, (struct mono){61 * NS_PER_S}).lost, 0);
+    assert_int_equal(path_half_recent(&half, (struct mono){61 * NS_PER_S}).sent, 0);
+    path_half_trial(&half, (struct mono){3600 * NS_PER_S}, false);
+    assert_int_equal(path_half_recent(&half, (struct mono){3600 * NS_PER_S}).lost, 0);
+    assert_int_equal(path_half_recent(&half, (struct mono){3600 * NS_PER_S}).sent, 1);
+    assert_int_equal(half.lost, 50);
+}
+
 /* Packets that overtake each other are missing for a while; none of them was lost, in either count. */
 static void what_comes_late_was_not_lost(void **state)
 {
@@ -533,6 +576,8 @@ int main(void)
         cmocka_unit_test(a_peer_that_begins_anew_has_no_hole),
         cmocka_unit_test(only_a_path_is_slow),
         cmocka_unit_test(what_nobody_hears_has_no_delay),
+        cmocka_unit_test(what_comes_another_way_has_no_past),
+        cmocka_unit_test(old_losses_are_not_recent),
         cmocka_unit_test(what_comes_late_was_not_lost),
         cmocka_unit_test(proof_grows_with_loss),
         cmocka_unit_test(what_is_sent_together_is_lost_together),
