@@ -508,35 +508,84 @@ bool locate_answer(struct locate *l, struct mono now, double background, uint32_
 
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-static void end_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count)
+/* Another fault that has a name is on that path: what it loses may be that one's, which goes on. */
+static bool has_another(const struct locate *l, uint32_t index, uint32_t path)
 {
-    struct locate_case *c = &l->cases[index];
-    struct mono low = c->began_high, high = MONO_NEVER;
-    struct run run = {.lost = 0};
+    for (uint32_t i = 0; i < l->case_count; i++) {
+        uint32_t elements[LOCATE_ONE_OF];
+        const struct locate_case *c = &l->cases[i];
 
+        if (i != index && c->state == LOCATE_NAMED &&
+            case_crosses(&l->paths[path], elements, case_elements(l, c, elements))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_own_paths(const struct locate *l, uint32_t index, const uint32_t *elements,
+                          uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct suspect *e = &l->suspects[elements[i]];
+
+        for (uint32_t k = 0; k < e->count; k++) {
+            if (!has_another(l, index, l->crossings[e->first + k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* When it was over, by the paths that it has for itself if there are any; and what these lost is forgotten: it is told, and
+ * must not be found again. */
+static void forget_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count,
+                        struct mono *ret_low, struct mono *ret_high)
+{
+    const struct locate_case *c = &l->cases[index];
+    const bool own = has_own_paths(l, index, elements, count);
     /* of a share nobody knows which losses were the first: its case may have opened long after them */
     const struct mono from =
         c->share >= OUTAGE_SHARE
             ? c->began_low
             : mono_add(l->now, span_ns(-locate_window_span(WINDOW_COUNT - 1).ns));
 
+    *ret_low = c->began_high;
+    *ret_high = MONO_NEVER;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < count; i++) {
+            const struct suspect *e = &l->suspects[elements[i]];
+
+            for (uint32_t k = 0; k < e->count; k++) {
+                const uint32_t path = l->crossings[e->first + k];
+                const struct path *p = &l->paths[path];
+
+                if (own && has_another(l, index, path)) {
+                    continue;
+                }
+                if (pass == 1) {
+                    locate_forget(l, path, from, *ret_low);
+                } else if (p->lost_first.ns != MONO_NEVER.ns &&
+                           p->lost_last.ns >= c->began_low.ns) {
+                    *ret_low = p->lost_last.ns > ret_low->ns ? p->lost_last : *ret_low;
+                    *ret_high = mono_min(*ret_high, p->ok_after);
+                }
+            }
+        }
+    }
+}
+
+static void end_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count)
+{
+    struct locate_case *c = &l->cases[index];
+    struct mono low, high;
+    struct run run = {.lost = 0};
+
     if (count > 0) {
         locate_run_find(l, elements[0], l->now, &run);
     }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct suspect *e = &l->suspects[elements[i]];
-
-        for (uint32_t k = 0; k < e->count; k++) {
-            const struct path *p = &l->paths[l->crossings[e->first + k]];
-            if (p->lost_first.ns != MONO_NEVER.ns && p->lost_last.ns >= c->began_low.ns) {
-                low = p->lost_last.ns > low.ns ? p->lost_last : low;
-                high = mono_min(high, p->ok_after);
-            }
-        }
-        for (uint32_t k = 0; k < e->count; k++) { /* it is told: it must not be found again */
-            locate_forget(l, l->crossings[e->first + k], from, low);
-        }
-    }
+    forget_case(l, index, elements, count, &low, &high);
     if (is_outage(&run) && run.high.ns != MONO_NEVER.ns) {
         low = run.last;
         high = run.high;

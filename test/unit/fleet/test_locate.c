@@ -373,6 +373,47 @@ static void gray_loss_that_is_over_is_told_once(void **state)
     gray_one_in = 20;
 }
 
+static bool gray_nic_and_trunk(const struct way *w)
+{
+    return (leaf_0_to_spine_1(w) && prng_below(&f.prng, 2) == 0) ||
+           (w->from == 3 && prng_below(&f.prng, 3) == 0);
+}
+static bool gray_nic_3(const struct way *w)
+{
+    return w->from == 3 && prng_below(&f.prng, 3) == 0;
+}
+
+/* Two faults on the same paths, of which one is over: what the other goes on losing there is no loss of the first, and isn't
+ * forgotten with it. */
+static void one_of_two_faults_is_over(void **state)
+{
+    struct locate_case c;
+    uint32_t ended = 0, named = 0;
+
+    (void)state;
+    fabric_new(9, 3, 3, HOST_NONE);
+    play(20, none);
+    play(10, gray_nic_and_trunk);
+    assert_int_equal(locate_case_count(f.locate), 2);
+    const struct mono over = at_step(f.step);
+    while (locate_next_change(f.locate, &c)) {
+    }
+    for (uint32_t i = 0; i < 120; i++) {
+        play(1, gray_nic_3);
+        while (locate_next_change(f.locate, &c)) {
+            named += c.state == LOCATE_NAMED;
+            ended += c.state == LOCATE_ENDED;
+            if (c.state == LOCATE_ENDED) {
+                assert_int_equal(c.elements[0].kind, ELEMENT_TRUNK);
+                assert_in_range(over.ns - c.ended_low.ns + NS_PER_S, NS_PER_S, 2 * NS_PER_S);
+            }
+        }
+    }
+    assert_int_equal(ended, 1);
+    assert_int_equal(named, 0);
+    expect_one(ELEMENT_NIC, DIRECTION_OUT, 3, 0);
+}
+
 /* A path that goes another way is another path. */
 static void a_path_that_moved_has_no_past(void **state)
 {
@@ -516,6 +557,7 @@ int main(void)
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(gray_loss_that_is_over_is_told_once),
+        cmocka_unit_test(one_of_two_faults_is_over),
         cmocka_unit_test(a_path_that_moved_has_no_past),
         cmocka_unit_test(what_was_not_told_again_is_not_explained),
         cmocka_unit_test(a_lower_background_is_a_reason_to_look),
