@@ -36,8 +36,9 @@ static int make_ports(struct network *n)
     n->across = calloc(trunks, sizeof(*n->across));
     n->trunk_down = calloc(trunks, 1);
     n->trunk_avoided = calloc(trunks, sizeof(*n->trunk_avoided));
+    n->answers_at = calloc((size_t)n->leaves + (size_t)n->spines, sizeof(*n->answers_at));
     if (n->down == NULL || n->up == NULL || n->across == NULL || n->trunk_down == NULL ||
-        n->trunk_avoided == NULL) {
+        n->trunk_avoided == NULL || n->answers_at == NULL) {
         return -ENOMEM;
     }
     for (int i = 0; i < n->nics; i++) {
@@ -81,6 +82,7 @@ void network_done(struct network *n)
     free(n->carrier);
     free(n->trunk_down);
     free(n->trunk_avoided);
+    free(n->answers_at);
     *n = (struct network){0};
 }
 
@@ -229,8 +231,21 @@ static struct port *port_of(struct network *n, const struct packet *p)
                          : &n->across[p->spine * n->leaves + to];
 }
 
+/* A switch keeps its processor from too many such packets. */
+static bool router_answers(struct network *n, const struct packet *p, int64_t at)
+{
+    const int leaf = network_leaf(n, p->expires == 0 ? p->src : p->dst);
+    int64_t *again = &n->answers_at[p->expires == 1 ? n->leaves + p->spine : leaf];
+
+    if (!n->fabric->routers_answer || at < *again) {
+        return false;
+    }
+    *again = n->fabric->answers_s > 0 ? at + (int64_t)(1e9 / n->fabric->answers_s) : at;
+    return true;
+}
+
 /* A router's answer comes back by the same spine, and meets the faults that it crosses. */
-static bool answer_passes(struct network *n, const struct packet *p)
+static bool answer_passes(struct network *n, const struct packet *p, int64_t at)
 {
     struct packet back = *p;
 
@@ -238,14 +253,14 @@ static bool answer_passes(struct network *n, const struct packet *p)
     back.dst = p->src;
     back.enters = p->expires == 0 ? PART_IN : p->expires == 1 ? PART_DOWN : PART_UP;
     back.ends = PART_IN;
-    return n->fabric->routers_answer && network_fault_pass(n, &back);
+    return router_answers(n, p, at) && network_fault_pass(n, &back);
 }
 
 enum network_step network_hop(struct network *n, struct packet *p, int64_t at, int64_t *ret_at)
 {
     if (p->stage == p->expires) {
         *ret_at = at + (at - p->sent) + 20000; /* a router's slow path */
-        return answer_passes(n, p) ? NETWORK_EXPIRES : NETWORK_LOST;
+        return answer_passes(n, p, at) ? NETWORK_EXPIRES : NETWORK_LOST;
     }
     const double left =
         port_pass(port_of(n, p), (double)at, network_wire_bytes(p->size), p->high != 0);

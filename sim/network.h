@@ -71,6 +71,7 @@ struct network {
     uint8_t *carrier;       /* per NIC */
     uint8_t *trunk_down;    /* per leaf and spine: count of faults that hold it down */
     int64_t *trunk_avoided; /* true time from when routing goes around it */
+    int64_t *answers_at;    /* per leaf, then per spine: true time from when it answers again */
     uint64_t lost, passed;
 };
 

@@ -28,6 +28,7 @@ const struct field scenario_fabric_fields[] = {
     {"drops", FIELD_BOOL, FABRIC(drops)},
     {"probe_class", FIELD_BOOL, FABRIC(probe_class)},
     {"routers_answer", FIELD_BOOL, FABRIC(routers_answer)},
+    {"answers_per_s", FIELD_NUMBER, FABRIC(answers_s), 0, 1e6},
     {"edges_per_nic", FIELD_INT, FABRIC(edges_per_nic), 0, 64},
     {"cable", FIELD_SPAN, FABRIC(cable_ns), 0, 1e9},
     {"switch", FIELD_SPAN, FABRIC(switch_ns), 0, 1e9},

@@ -61,6 +61,7 @@ struct scenario_fabric {
     bool drops;           /* sim: a full queue drops; default false: the sender is held back */
     bool probe_class;     /* probes have a class of their own above the rest; default true */
     bool routers_answer;  /* a switch answers a probe whose TTL ran out; default true */
+    double answers_s;     /* and so many a second at most; 0: all (simulator) */
     int edges_per_nic;    /* peers that a NIC probes; 0: the program's default */
     int64_t cable_ns;     /* one link's own delay; default 500 (simulator) */
     int64_t switch_ns;    /* one switch's own delay; default 600 (simulator) */
