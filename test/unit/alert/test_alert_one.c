@@ -616,6 +616,43 @@ static void what_is_unknown_is_called_so_and_renamed_in_place(void **state)
     assert_string_equal(shown(1).cause, "spine1");
 }
 
+/* It is over before anybody knows what it was, or as the name comes: its end is told once, to who was woken, and nobody is told
+ * a name of what is over. What begins later is another one. */
+static void an_unknown_one_ends_without_a_name(void **state)
+{
+    for (int late = 0; late < 2; late++) {
+        struct alert_finding f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", false);
+
+        kit_finding_rules();
+        told = (struct alert_told){0};
+        kit_say(&f, FINDING_OPENED);
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(told.pages, 1);
+        assert_string_equal(told.cause, "unknown, one of spine1 and others");
+        if (late) {
+            f.suspect = suspect_named(ELEMENT_SPINE, "spine1");
+            kit_say(&f, FINDING_UPDATED);
+        }
+        kit_say(&f, FINDING_CLOSED);
+        kit_pass(120 * NS_PER_S);
+        assert_int_equal(kit_counters().incidents_open, 0);
+        assert_int_equal(told.events[ALERT_RESOLVED], 1);
+        assert_int_equal(told.incident, 1);
+        assert_int_equal(told.pages, 1);
+        assert_string_equal(told.cause, shown(1).cause);
+        assert_string_equal(shown(1).cause, late ? "spine1" : "unknown, one of spine1 and others");
+        const uint32_t before = told.notifications;
+        kit_pass(3600 * NS_PER_S);
+        assert_int_equal(told.notifications, before);
+        f = kit_path_finding(0, 400, ELEMENT_SPINE, "spine1", true);
+        f.since = now;
+        kit_say(&f, FINDING_OPENED);
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(told.incident, 2);
+        assert_string_equal(shown(2).cause, "spine1");
+    }
+}
+
 /* A link is up again, and what its paths were found to be outlasts it: the name that was sure stays. */
 static void a_name_outlasts_who_was_sure(void **state)
 {
@@ -766,6 +803,7 @@ int main(void)
         T(what_may_be_part_of_more_waits_a_second),
         T(an_alert_that_joins_rules_out_the_leaf),
         T(what_is_unknown_is_called_so_and_renamed_in_place),
+        T(an_unknown_one_ends_without_a_name),
         T(a_name_outlasts_who_was_sure),
         T(what_it_cannot_be_does_not_name_it),
         T(ends_of_dead_paths_are_no_names),
