@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/prng.h"
+#include "drawn_world.h"
 #include "parallel.h"
 #include "report.h"
 #include "sim/check.h"
@@ -122,16 +122,13 @@ static uint32_t faults_of(const struct world *w)
 static void play(int index)
 {
     static struct scenario scenario;
-    struct config_error error;
     struct told *t = &results[index];
     char text[TEXT_MAX];
-    struct world *w = NULL;
     uint64_t hosts = 0;
 
     draw(index, false, PROBE_VERSION, text);
-    if (scenario_parse("truth-agents", text, strlen(text), &scenario, &error) < 0 ||
-        world_new(&w, &scenario, scenario.seed) < 0) {
-        fprintf(stderr, "truth_agents: world %d can't be played:\n%s", index, text);
+    struct world *w = drawn_world("truth_agents", index, text, &scenario);
+    if (w == NULL) {
         return;
     }
     world_run(w, scenario.duration_ns);
@@ -156,17 +153,13 @@ static void play(int index)
 static void play_cost(int index)
 {
     static struct scenario scenario;
-    struct config_error error;
     struct cost *c = &costs[index];
     char text[TEXT_MAX];
 
     for (int with = 0; with < 2; with++) {
-        struct world *w = NULL;
-
         draw(index, true, with ? PROBE_VERSION : PROBE_VERSION_DIGEST - 1, text);
-        if (scenario_parse("truth-agents", text, strlen(text), &scenario, &error) < 0 ||
-            world_new(&w, &scenario, scenario.seed) < 0) {
-            fprintf(stderr, "truth_agents: world %d can't be played:\n%s", index, text);
+        struct world *w = drawn_world("truth_agents", index, text, &scenario);
+        if (w == NULL) {
             return;
         }
         const clock_t began = clock();

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/prng.h"
+#include "drawn_world.h"
 #include "parallel.h"
 #include "report.h"
 #include "sim/check.h"
@@ -162,15 +163,12 @@ static bool is_it(const struct finding *f)
 static void play(int index)
 {
     static struct scenario scenario;
-    struct config_error error;
     struct told *t = &results[index];
     char text[TEXT_MAX];
-    struct world *w = NULL;
 
     const struct drawn d = draw(index, text);
-    if (scenario_parse("truth-kinds", text, strlen(text), &scenario, &error) < 0 ||
-        world_new(&w, &scenario, scenario.seed) < 0) {
-        fprintf(stderr, "truth_kinds: world %d can't be played:\n%s", index, text);
+    struct world *w = drawn_world("truth_kinds", index, text, &scenario);
+    if (w == NULL) {
         return;
     }
     world_run(w, scenario.duration_ns);
