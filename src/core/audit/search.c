@@ -146,13 +146,18 @@ static void name(struct search *s, uint32_t member, uint32_t with)
         s->full = true;
     } else {
         s->named[s->named_count++] = (struct search_named){member, with};
+        s->good[member] = 0; /* it is nobody's partner, however well it was before */
+        if (with != SEARCH_NONE) {
+            s->good[with] = 0;
+        }
     }
 }
 
-static void note_good(struct search *s, struct search_range r)
+static void note_good(struct search *s, struct search_range r, uint8_t how)
 {
     for (uint32_t i = 0; i < r.count; i++) {
-        s->good[s->order[r.first + i]] = 2;
+        uint8_t *good = &s->good[s->order[r.first + i]];
+        *good = *good > how ? *good : how;
     }
 }
 
@@ -245,12 +250,14 @@ static void confirmed(struct search *s, const struct search_set *set, const stru
     }
 }
 
-/* A fast part of a set is good if the other part was seen to be slow. Where both are fast, or the other one was not tested, two
- * of them may be slow together, one in each: they stay unknown. */
-static bool tells_good(const struct search_set *set, const uint8_t *answers)
+/* What a fast part of a set is: 2, good, if the other part was seen to be slow. Where both are fast, or the other one was not
+ * tested, two of them may be slow together, one in each: 0, nothing is known. One alone that is fast now may be a partner, 1:
+ * with whom it was slow before, or not tested, it may be slow still. */
+static uint8_t how_good(const struct search_set *set, const uint8_t *answers)
 {
-    return set->kind == CONFIRM ||
-           (set->kind == HALVES && (answers[0] == SEARCH_SLOW || answers[1] == SEARCH_SLOW));
+    const bool explained =
+        set->kind == HALVES && (answers[0] == SEARCH_SLOW || answers[1] == SEARCH_SLOW);
+    return explained ? 2 : set->kind == CONFIRM;
 }
 
 void search_results(struct search *s, const struct search_test *tests, const uint8_t *answers)
@@ -276,9 +283,10 @@ void search_results(struct search *s, const struct search_test *tests, const uin
         } else {
             confirmed(s, set, &tests[at], answers[at]);
         }
-        for (uint32_t k = 0; k < n && tells_good(set, answers + at); k++) {
+        const uint8_t good = how_good(set, answers + at);
+        for (uint32_t k = 0; k < n; k++) {
             if (answers[at + k] == SEARCH_FAST) {
-                note_good(s, tests[at + k].one);
+                note_good(s, tests[at + k].one, good);
             }
         }
         at += n;

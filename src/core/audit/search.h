@@ -40,9 +40,10 @@ struct search_named {
 struct search {
     uint32_t count;
     uint32_t *order; /* members; ranges are of this */
-    uint8_t *good;   /* by member: 1, it was well before the search; 2, in a fast test of it */
-    uint8_t *used;   /* by member: in this round */
-    uint8_t *gone;   /* by member: it is no partner any more */
+    uint8_t *
+        good; /* by member: 1, it may be a partner, being well before or alone; 2, it was in the fast part of a slow set */
+    uint8_t *used; /* by member: in this round */
+    uint8_t *gone; /* by member: it is no partner any more */
     uint32_t next_partner;
     struct search_set {
         uint8_t kind; /* of search.c */

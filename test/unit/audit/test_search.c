@@ -19,6 +19,7 @@ struct world {
     uint32_t spurious; /* a test, by its number from 1: it is slow without a reason */
     uint32_t tested;
     double lost; /* tests that nothing comes of */
+    bool bad_seems_good;
     struct prng prng;
 };
 
@@ -45,7 +46,11 @@ static enum search_answer ask(struct world *w, const struct search *s, const str
     if (t->partner != SEARCH_NONE) {
         assert_int_equal(seen[t->partner]++, 0);
         for (uint32_t k = 0; k < w->bad_count; k++) {
-            assert_int_not_equal(t->partner, w->bad[k]);
+            assert_true(t->partner != w->bad[k] || w->bad_seems_good);
+            slow = slow || t->partner == w->bad[k];
+        }
+        for (uint32_t k = 0; k < s->named_count; k++) {
+            assert_int_not_equal(t->partner, s->named[k].member);
         }
         members++;
     }
@@ -237,6 +242,52 @@ static void test_untested_half(void **state)
     }
 }
 
+/* Two are slow together, and some tests did not run: unless both are named, neither is good where something is unproven. */
+static void test_one_of_a_pair_is_not_good(void **state)
+{
+    uint32_t named = 0;
+    for (uint64_t seed = 1; seed <= 6000; seed++) {
+        struct world w = {.count = 4 + (uint32_t)(seed % 30), .lost = seed % 2 == 0 ? 0.4 : 0.1};
+        struct search s;
+        prng_init(&w.prng, seed);
+        w.pair[0] = (uint32_t)prng_below(&w.prng, w.count);
+        w.pair[1] = (w.pair[0] + 1 + (uint32_t)prng_below(&w.prng, w.count - 1)) % w.count;
+        void *memory = malloc(search_size(w.count));
+        assert_non_null(memory);
+        search_init(&s, w.count, memory);
+        play(&w, &s);
+        named += s.named_count;
+        if (s.named_count == 0 && s.unproven > 0) {
+            assert_int_not_equal(s.good[w.pair[0]], 2);
+            assert_int_not_equal(s.good[w.pair[1]], 2);
+        }
+        free(memory);
+    }
+    assert_true(named > 2000);
+}
+
+/* Who was named is nobody's partner in what is left of the search, though it was well in pairs: ask() looks. */
+static void test_named(void **state)
+{
+    for (uint64_t seed = 1; seed <= 20000; seed++) {
+        struct world w = {.count = 6 + (uint32_t)(seed % 10),
+                          .bad_count = 1,
+                          .lost = 0.2,
+                          .bad_seems_good = true};
+        struct search s;
+        prng_init(&w.prng, seed);
+        w.bad[0] = (uint32_t)prng_below(&w.prng, w.count);
+        w.pair[0] = (w.bad[0] + 1) % w.count;
+        w.pair[1] = (w.bad[0] + 2 + (uint32_t)prng_below(&w.prng, w.count - 3)) % w.count;
+        void *memory = malloc(search_size(w.count));
+        assert_non_null(memory);
+        search_init(&s, w.count, memory);
+        search_know_good(&s, w.bad[0]);
+        play(&w, &s);
+        free(memory);
+    }
+}
+
 /* Who left is nobody's partner, though it is good. */
 static void test_left(void **state)
 {
@@ -267,7 +318,8 @@ int main(void)
         cmocka_unit_test(test_one),           cmocka_unit_test(test_several),
         cmocka_unit_test(test_pair),          cmocka_unit_test(test_not_seen_again),
         cmocka_unit_test(test_lost),          cmocka_unit_test(test_no_partner),
-        cmocka_unit_test(test_untested_half), cmocka_unit_test(test_left),
+        cmocka_unit_test(test_untested_half), cmocka_unit_test(test_one_of_a_pair_is_not_good),
+        cmocka_unit_test(test_named),         cmocka_unit_test(test_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
