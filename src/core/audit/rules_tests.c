@@ -76,21 +76,25 @@ static bool test_number(struct judging *j, enum fact_id id, const char *name, in
     return kept(j, id, name, &fact) && fact_number(fact->value, ret);
 }
 
-/* Which interface is the slow one. */
-static void name_slow_nic(struct judging *j)
+/* Which interface is the slow one. With how many partners it was tried; 0: it was not this audit that tested it. */
+static unsigned name_slow_nic(struct judging *j)
 {
     uint32_t count;
+    unsigned partners = 0, with;
     const struct fact *f = sheet_first(j->sheet, FACT_PERF_NIC, &count);
     double least = 1;
 
     for (uint32_t i = 0; strcmp(j->check->words, "pair_bw") == 0 && i < count; i++) {
         double rate, usual;
-        if (f[i].state == FACT_VALUE && sscanf(f[i].value, "%lf of %lf", &rate, &usual) == 2 &&
-            usual > 0 && rate / usual < least) {
+        if (f[i].state == FACT_VALUE &&
+            sscanf(f[i].value, "%lf of %lf Gbit/s with %u", &rate, &usual, &with) == 3 &&
+            usual > 0 && (partners == 0 || rate / usual < least)) {
             least = rate / usual;
+            partners = with;
             j->result->note = judge_format(j, "%s: %s", f[i].subject, f[i].value);
         }
     }
+    return partners;
 }
 
 /* The result named by the check's words: less than declared by a share, else less than the cohort's median. */
@@ -103,7 +107,7 @@ void rule_test_rate(struct judging *j)
         return;
     }
     const char *found = judge_format(j, "%.3f", (double)rate / 1000);
-    name_slow_nic(j);
+    const unsigned partners = name_slow_nic(j);
     if (declared == NULL) {
         const struct fact *runs = sheet_find(j->sheet, FACT_TEST_RUNS, j->check->words);
         const uint32_t before = j->audit->item_count;
@@ -118,6 +122,12 @@ void rule_test_rate(struct judging *j)
     const double expected = strtod(declared, NULL), least = expected * (1 - j->fail);
     if (!(expected > 0)) {
         judge_skip(j, "what is declared is no number");
+        return;
+    }
+    if (partners == 1 && (double)rate / 1000 < expected * (1 - j->fail / 2)) {
+        judge_end(j, AUDIT_UNKNOWN, found, NULL);
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note = "slow with its only partner: which of both it is takes a third host";
         return;
     }
     judge_end(j,

@@ -27,6 +27,8 @@ struct world {
     uint8_t ring_outcome[HOSTS], pair_outcome[HOSTS]; /* 0: done */
     bool wrong[HOSTS];                                /* what it gets in rings */
     uint32_t sender;                                  /* its partners in pairs have wrong values */
+    uint32_t hosts_there;                             /* 0: all */
+    uint64_t nic_rate;                                /* 0: the usual */
     double liar_tells; /* host 1, of all of its tests; 0: it is none */
 };
 
@@ -34,7 +36,8 @@ static void play(struct world *w, bool rings)
 {
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
     for (uint32_t i = 0; i < HOSTS; i++) {
-        w->hosts[i] = (struct perf_host){.nics = 1, .there = true};
+        w->hosts[i] =
+            (struct perf_host){.nics = 1, .there = w->hosts_there == 0 || i < w->hosts_there};
         w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = 1, .names = {"eth0"}};
     }
     w->x.memory = malloc(perf_size(HOSTS));
@@ -52,8 +55,9 @@ static void play(struct world *w, bool rings)
                 const bool beside = pair && w->sender < HOSTS && w->sender != i &&
                                     perf_part_of(p, step, w->sender)->group == part->group;
                 struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
-                                        .rate =
-                                            i == 1 && w->liar_tells > 0 ? w->liar_tells : NIC_RATE,
+                                        .rate = i == 1 && w->liar_tells > 0 ? w->liar_tells
+                                                : w->nic_rate > 0           ? (double)w->nic_rate
+                                                                            : NIC_RATE,
                                         .runs = 5,
                                         .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
                                         .network = "foliot",
@@ -70,7 +74,7 @@ static void play(struct world *w, bool rings)
     assert_int_equal(audit_perf_judge(&w->x), 0);
 }
 
-static void judge(struct world *w)
+static void judge_by(struct world *w, const struct audit_settings *settings)
 {
     static const struct fact facts[] = {
         {FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", "/sys/class/dmi/id/product_name"},
@@ -91,6 +95,13 @@ static void judge(struct world *w)
         w->judged[i] = own;
     }
     judge_sheets(&w->audit, w->judged, HOSTS);
+    w->audit.settings = settings;
+    assert_int_equal(audit_judge(&w->audit), 0);
+}
+
+static void judge(struct world *w)
+{
+    judge_by(w, &audit_usual);
 }
 
 static void done(struct world *w)
@@ -243,6 +254,34 @@ static void one_word_drains_nobody(void **state)
     }
 }
 
+/* What a host carries is declared: a pair that is alone and slow fails neither of its hosts, and a fast one passes both. Of three
+ * each has two partners: there it is told, and is more than the breaker lets fail. */
+static void two_hosts_alone_fail_neither(void **state)
+{
+    struct check_setting *settings = calloc(catalogue_count, sizeof(*settings));
+    struct audit_settings declared = audit_usual;
+    for (uint32_t k = 0; k < catalogue_count; k++) {
+        settings[k].declared = strcmp(catalogue[k].id, "be.bw.pair") == 0 ? "0.4" : NULL;
+    }
+    declared.checks = settings;
+    for (uint32_t count = 2; count <= 3; count++) {
+        for (int slow = 0; slow < 2; slow++) {
+            const uint64_t rate = slow ? NIC_RATE : 2 * NIC_RATE; /* 0.2, 0.4 Gbit/s */
+            struct world w = {.sender = HOSTS, .hosts_there = count, .nic_rate = rate};
+            play(&w, false);
+            judge_by(&w, &declared);
+            for (uint32_t i = 0; i < count; i++) {
+                const struct audit_result *r = worst(&w, "be.bw.pair", i);
+                assert_int_equal(r->status, !slow        ? AUDIT_PASS
+                                            : count == 2 ? AUDIT_UNKNOWN
+                                                         : AUDIT_WARN);
+            }
+            done(&w);
+        }
+    }
+    free(settings);
+}
+
 /* Of two facts with one name the first that was added is kept, wherever their texts lie. */
 static void the_first_of_two_facts_is_kept(void **state)
 {
@@ -266,6 +305,7 @@ int main(void)
         cmocka_unit_test(collectives_that_nobody_asked_for_are_skips),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),
+        cmocka_unit_test(two_hosts_alone_fail_neither),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
