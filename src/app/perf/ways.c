@@ -69,7 +69,7 @@ static int find_address(const char *nic, int family, struct sockaddr_storage *re
 
     if (r == -EADDRNOTAVAIL) {
         for (const struct ifaddrs *i = all; r < 0 && i != NULL; i = i->ifa_next) {
-            const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)i->ifa_addr;
+            const struct sockaddr_in6 *six = (const void *)i->ifa_addr;
             if (i->ifa_addr != NULL && i->ifa_addr->sa_family == family &&
                 strcmp(i->ifa_name, nic) == 0 &&
                 (family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))) {

@@ -79,8 +79,8 @@ static const char *const advice_texts[] = {
         "only packets of the job's class are lost: check its queues and policers",
     [ADVICE_CHECK_SIZE] =
         "only packets of full size are lost: check the MTU of switches and tunnels",
-    [ADVICE_CHECK_RATE] = "compare speed, lanes and errors of both ends with those of its like, "
-                          "and of a NIC its PCI slot",
+    [ADVICE_CHECK_RATE] =
+        "compare speed, lanes, errors and a NIC's PCI slot at both ends with those of its like",
     [ADVICE_CHECK_RDMA] = "run foliot links on that host: it names the port and what to do",
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };

@@ -128,8 +128,8 @@ static void packets_end(struct reach_peer *p, const char *words)
 
 static bool same_address(const struct sockaddr *x, const struct sockaddr_storage *y)
 {
-    const struct sockaddr_in *a = (const struct sockaddr_in *)x, *b = (const void *)y;
-    const struct sockaddr_in6 *c = (const struct sockaddr_in6 *)x, *d = (const void *)y;
+    const struct sockaddr_in *a = (const void *)x, *b = (const void *)y;
+    const struct sockaddr_in6 *c = (const void *)x, *d = (const void *)y;
 
     return x != NULL && x->sa_family == y->ss_family &&
            (y->ss_family == AF_INET ? a->sin_addr.s_addr == b->sin_addr.s_addr
