@@ -162,7 +162,8 @@ def gates():
         for kind in ("roce", "infiniband"):
             world = World(folder, kind)
             for check, of, _, source in faults.FAULTS:
-                if of == kind and check in blocking and source is not None:
+                # what only a controller or a fleet's agents know is no source of a host that is asked alone: a skip there
+                if of == kind and check in blocking and source is not None and not source.startswith("fact:"):
                     tried += 1
                     passed += gate_passes(world, source)
     print(json.dumps({"tried": tried, "passed": passed}))
