@@ -442,6 +442,47 @@ static void lets_go_of_what_is_old(void **state)
     store_close(s);
 }
 
+static int note_part(void *context, const struct store_part *part)
+{
+    char *told = context;
+    snprintf(told + strlen(told), 80, "%s=%.*s ", part->part, (int)part->size,
+             (const char *)part->body);
+    return 0;
+}
+
+static void put_part(struct store *s, int64_t host, const char *part, int64_t at_ns, uint8_t hash,
+                     const char *body)
+{
+    const uint8_t hashes[STORE_HASH_SIZE] = {hash};
+    assert_int_equal(store_part_put(s, host, part, at_ns, hashes, body, strlen(body)), 0);
+}
+
+/* Two moments of a host: only what was another is read, and what came back to its old content isn't. */
+static void tells_the_parts_that_are_others(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    const struct {
+        int64_t at_ns, than_ns;
+        const char *told;
+    } cases[] = {{150, 250, "os=a "}, {250, 150, "os=b rdma=r "},
+                 {250, 350, "os=b "}, {350, 150, "rdma=r "},
+                 {150, 350, ""},      {250, 260, ""},
+                 {50, 150, ""},       {150, 50, "net=n os=a "}};
+    put_part(s, 1, "os", 100, 1, "a");
+    put_part(s, 1, "net", 100, 2, "n");
+    put_part(s, 1, "os", 200, 3, "b");
+    put_part(s, 1, "rdma", 200, 4, "r");
+    put_part(s, 1, "os", 300, 1, "a"); /* as it was */
+    put_part(s, 2, "os", 200, 4, "r"); /* another host's */
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char told[256] = "";
+        assert_int_equal(store_parts_other(s, 1, cases[i].at_ns, cases[i].than_ns, note_part, told),
+                         0);
+        assert_string_equal(told, cases[i].told);
+    }
+    store_close(s);
+}
+
 /* Where paths change often there are many tables; whoever may still need one finds it. */
 static void forgets_tables_that_no_report_needs(void **state)
 {
@@ -549,6 +590,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(keeps_what_is_committed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(keeps_a_second_one_out, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(tells_the_parts_that_are_others, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(survives_kill, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(survives_a_full_disk, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(refuses_damage, make_folder, remove_folder),

@@ -113,6 +113,21 @@ int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each ea
     return each_part(s, q, r, each, context);
 }
 
+int store_parts_other(struct store *s, int64_t host, int64_t at_ns, int64_t than_ns,
+                      store_part_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
+        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
+        "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2) AND p.hash IS NOT (SELECT o.hash FROM "
+        "host_part o WHERE o.host = ?1 AND o.part = p.part AND o.at_ns <= ?3 ORDER BY o.at_ns DESC "
+        "LIMIT 1)",
+        "iii", host, at_ns, than_ns);
+    return each_part(s, q, r, each, context);
+}
+
 int store_part_versions(struct store *s, int64_t host, const char *part, store_part_each each,
                         void *context)
 {

@@ -234,6 +234,9 @@ typedef int (*store_part_each)(void *context, const struct store_part *part);
 /* As they were at at_ns. */
 MUST_CHECK int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each,
                            void *context);
+/* Of these, those that had another content at than_ns, or none. The others' bodies are not read. */
+MUST_CHECK int store_parts_other(struct store *s, int64_t host, int64_t at_ns, int64_t than_ns,
+                                 store_part_each each, void *context);
 
 /* One part from its newest content to its oldest, until each returns other than 0; > 0 ends it well. */
 MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *part,

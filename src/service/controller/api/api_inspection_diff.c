@@ -42,8 +42,8 @@ static int diff_one(struct diff_job *k, struct store *store, const struct diff_h
 {
     struct sheet *was = NULL, *is = NULL;
     struct fact_change change;
-    int r = audit_sheet(store, h->host, h->name, h->was_ns, &was);
-    r = r < 0 ? r : audit_sheet(store, h->host, h->name, h->is_ns, &is);
+    int r = audit_sheet_other(store, h->host, h->was_ns, h->is_ns, &was);
+    r = r < 0 ? r : audit_sheet_other(store, h->host, h->is_ns, h->was_ns, &is);
     struct sheet_diff diff = {.was = was, .is = is};
     while (r == 0 && k->changes < DIFF_CHANGES_MAX && sheet_diff_next(&diff, &change)) {
         put_change(&k->json, h->name, &change);
@@ -84,24 +84,26 @@ static void end_diff(struct worker_job *job)
     free(k);
 }
 
-/* The mark of a check that another release may have at another place. */
-static char mark_of(const struct audit_outcome *o, const struct audit_found *f, const char *check)
+/* Where the other run has each check of this one; CHECKS_MAX: it has none. Another release may have it at another place. */
+static void places_of(const struct audit_outcome *was, const struct audit_outcome *is,
+                      uint32_t ret_places[static CHECKS_MAX])
 {
-    for (uint32_t i = 0; i < o->check_count; i++) {
-        if (strcmp(o->checks[i], check) == 0) {
-            return f->marks[i];
+    for (uint32_t i = 0; i < is->check_count; i++) {
+        uint32_t at = 0;
+        while (at < was->check_count && strcmp(was->checks[at], is->checks[i]) != 0) {
+            at++;
         }
+        ret_places[i] = at < was->check_count ? at : CHECKS_MAX;
     }
-    return ' ';
 }
 
-static void put_results(struct json_writer *j, const char *host, const struct audit_outcome *was,
+static void put_results(struct json_writer *j, const char *host, const uint32_t *places,
                         const struct audit_found *before, const struct audit_outcome *is,
                         const struct audit_found *after)
 {
     for (uint32_t i = 0; i < is->check_count; i++) {
-        const enum audit_status a = audit_mark_status(mark_of(was, before, is->checks[i])),
-                                b = audit_mark_status(after->marks[i]);
+        const char mark = places[i] < CHECKS_MAX ? before->marks[places[i]] : ' ';
+        const enum audit_status a = audit_mark_status(mark), b = audit_mark_status(after->marks[i]);
         if (a != b && a < AUDIT_STATUS_COUNT && b < AUDIT_STATUS_COUNT) {
             json_put_object(j, NULL);
             json_put_string(j, "host", host);
@@ -113,11 +115,14 @@ static void put_results(struct json_writer *j, const char *host, const struct au
     }
 }
 
-static const struct audit_found *find(const struct audit_outcome *o, int64_t host)
+/* From where the last one was: two runs have their hosts in one order, mostly. */
+static const struct audit_found *find(const struct audit_outcome *o, int64_t host, uint32_t *at)
 {
     for (uint32_t i = 0; i < o->count; i++) {
-        if (o->found[i].host == host) {
-            return &o->found[i];
+        const uint32_t k = (*at + i) % o->count;
+        if (o->found[k].host == host) {
+            *at = k + 1;
+            return &o->found[k];
         }
     }
     return NULL;
@@ -127,15 +132,17 @@ static const struct audit_found *find(const struct audit_outcome *o, int64_t hos
 static void fill(struct api_call *call, struct diff_job *k, const struct audit_outcome *was,
                  const struct audit_outcome *is)
 {
+    uint32_t places[CHECKS_MAX], at = 0;
+    places_of(was, is, places);
     json_put_array(&k->json, "results");
     for (uint32_t i = 0; i < is->count; i++) {
-        const struct audit_found *after = &is->found[i], *before = find(was, after->host);
+        const struct audit_found *after = &is->found[i], *before = find(was, after->host, &at);
         const struct fleet_host *h = fleet_host_by_id(call->c, after->host);
         if (h == NULL || !api_sees(call, h) || before == NULL || before->at_ns == 0 ||
             after->at_ns == 0) {
             continue;
         }
-        put_results(&k->json, h->name, was, before, is, after);
+        put_results(&k->json, h->name, places, before, is, after);
         struct diff_host *d = &k->hosts[k->count++];
         *d = (struct diff_host){after->host, before->at_ns, after->at_ns, ""};
         snprintf(d->name, sizeof(d->name), "%s", h->name);

@@ -244,6 +244,9 @@ void audit_judged(struct controller *c, const struct audit_judged *j);
 struct sheet;
 MUST_CHECK int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_ns,
                            struct sheet **ret_sheet);
+/* Of these, the parts that had another content at than_ns: all by which two moments can differ. No facts: they are alike. */
+MUST_CHECK int audit_sheet_other(struct store *store, int64_t host, int64_t at_ns, int64_t than_ns,
+                                 struct sheet **ret_sheet);
 
 /* ---- outcome.c ---- */
 struct audit_outcome *audit_outcome_new(int64_t run, uint32_t hosts); /* checks: of this release */

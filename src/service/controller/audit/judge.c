@@ -274,6 +274,34 @@ int audit_sheet(struct store *store, int64_t host, const char *name, int64_t at_
     return 0;
 }
 
+static int add_facts(void *context, const struct store_part *part)
+{
+    sheet_part_decode(context, part->body, part->size);
+    return 0;
+}
+
+static int add_left_out(void *context, const struct store_look *look)
+{
+    struct sheet *s = context;
+    s->left_out += look->left_out;
+    return 0;
+}
+
+int audit_sheet_other(struct store *store, int64_t host, int64_t at_ns, int64_t than_ns,
+                      struct sheet **ret_sheet)
+{
+    struct sheet *s = sheet_new();
+    int r = s == NULL ? -ENOMEM : store_parts_other(store, host, at_ns, than_ns, add_facts, s);
+    r = r < 0 || s->count == 0 ? r : store_looks(store, host, add_left_out, s);
+    if (r < 0) {
+        sheet_free(s);
+        return r;
+    }
+    sheet_finish(s);
+    *ret_sheet = s;
+    return 0;
+}
+
 /* ---- judged ---- */
 
 /* By order of the results: failures, and who has to be asked again beside them. */
