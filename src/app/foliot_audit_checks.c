@@ -58,8 +58,8 @@ static int print_json(void)
     json_put_int(&j, "version", 1);
     json_put_string(&j, "kind", "audit-checks");
     json_put_array(&j, "checks");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        put_check(&j, &catalogue[i]);
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        put_check(&j, check_at(i));
     }
     json_put_end(&j);
     json_put_end(&j);
@@ -73,9 +73,9 @@ static int print_json(void)
 /* A heading where the part changes. */
 static const char *next_part(uint32_t i)
 {
-    const char *part = check_part_name(&catalogue[i]);
+    const char *part = check_part_name(check_at(i));
 
-    return i > 0 && strcmp(part, check_part_name(&catalogue[i - 1])) == 0 ? NULL : part;
+    return i > 0 && strcmp(part, check_part_name(check_at(i - 1))) == 0 ? NULL : part;
 }
 
 static int print_markdown(void)
@@ -84,8 +84,8 @@ static int print_markdown(void)
 
     puts("| check | passes when | compares with | severity | reads | shown on "
          "|\n|---|---|---|---|---|---|");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        const struct check *c = &catalogue[i];
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        const struct check *c = check_at(i);
         printf("| `%s` | %s | %s | %s | ", c->id, c->title, compares(c, text),
                check_severity_name(c->severity));
         for (int k = 0; k < CHECK_FACTS_MAX && c->facts[k] != FACT_COUNT; k++) {
@@ -123,9 +123,9 @@ static int print_man(void)
         "network name spaces. _kernel_: a running kernel, without the hardware of a cluster. No "
         "check "
         "was shown on a machine with a GPU or an RDMA NIC.");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        const struct check *c = &catalogue[i];
-        if (i == 0 || c->group != catalogue[i - 1].group) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        const struct check *c = check_at(i);
+        if (i == 0 || c->group != check_at(i - 1)->group) {
             printf("\n# %u %s\n", c->group, check_group_name(c->group));
         }
         fputs("\n*", stdout);
@@ -152,24 +152,24 @@ int audit_checks(const struct audit_options *o)
     if (o->json || o->markdown || o->man) {
         return o->json ? print_json() : o->markdown ? print_markdown() : print_man();
     }
-    for (uint32_t i = 0; i < catalogue_count;) {
-        printf("%s%u %s: %s\n", i > 0 ? "\n" : "", catalogue[i].group,
-               check_group_name(catalogue[i].group), next_part(i));
+    for (uint32_t i = 0; i < CATALOGUE_COUNT;) {
+        printf("%s%u %s: %s\n", i > 0 ? "\n" : "", check_at(i)->group,
+               check_group_name(check_at(i)->group), next_part(i));
         struct libscols_table *table = table_new(titles);
         do {
             struct libscols_line *line = table != NULL ? table_line(table) : NULL;
             if (line != NULL) {
-                table_put(line, 0, catalogue[i].id);
-                table_put(line, 1, check_severity_name(catalogue[i].severity));
-                table_put(line, 2, catalogue[i].title);
+                table_put(line, 0, check_at(i)->id);
+                table_put(line, 1, check_severity_name(check_at(i)->severity));
+                table_put(line, 2, check_at(i)->title);
             }
             i++;
-        } while (i < catalogue_count && next_part(i) == NULL);
+        } while (i < CATALOGUE_COUNT && next_part(i) == NULL);
         if (table != NULL) {
             table_show(table, stdout);
         }
     }
-    printf("\n%u checks. One in full: foliot audit explain CHECK\n", catalogue_count);
+    printf("\n%u checks. One in full: foliot audit explain CHECK\n", CATALOGUE_COUNT);
     return EXIT_WELL;
 }
 

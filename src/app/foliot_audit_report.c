@@ -27,8 +27,8 @@ static void put_hosts(struct json_writer *j, const struct audit *a)
     json_put_array(j, "hosts");
     for (uint32_t s = 0; s < a->sheet_count; s++) {
         const struct gate gate = gate_of(a, s);
-        memset(marks, ' ', catalogue_count);
-        marks[catalogue_count] = '\0';
+        memset(marks, ' ', CATALOGUE_COUNT);
+        marks[CATALOGUE_COUNT] = '\0';
         for (uint32_t i = 0; i < a->count; i++) {
             const struct audit_result *r = &a->results[i];
             char *mark = &marks[check_number(r->check)];
@@ -61,8 +61,8 @@ json_t *audit_report_of(const struct audit *a)
     json_put_object(&j, NULL);
     json_put_string(&j, "title", title);
     json_put_array(&j, "checks");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        json_put_string(&j, NULL, catalogue[i].id);
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        json_put_string(&j, NULL, check_at(i)->id);
     }
     json_put_end(&j);
     put_hosts(&j, a);

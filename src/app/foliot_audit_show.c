@@ -166,9 +166,9 @@ static void print_unknown(const struct audit *a)
 
 static void print_switched_off(const struct audit_settings *settings)
 {
-    for (uint32_t i = 0; i < catalogue_count; i++) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         if (settings->checks != NULL && settings->checks[i].off != NULL) {
-            printf("switched off: %s by %s\n", catalogue[i].id,
+            printf("switched off: %s by %s\n", check_at(i)->id,
                    foreign_text(settings->checks[i].off).text);
         }
     }

@@ -172,7 +172,7 @@ static void test_missing_is_unknown(void **state)
     judge_sheets(&a, sheets, HOSTS);
     uint32_t counts[AUDIT_STATUS_COUNT];
     assert_int_equal(audit_worst(&a, "", 2, counts), AUDIT_UNKNOWN);
-    assert_int_equal(counts[AUDIT_UNKNOWN], catalogue_count);
+    assert_int_equal(counts[AUDIT_UNKNOWN], CATALOGUE_COUNT);
     assert_int_equal(result(&a, "cfg.sw.kernel", 2)->reason, REASON_OLD_AGENT);
     assert_int_equal(gate_of(&a, 2).status, AUDIT_UNKNOWN);
     /* nothing but skips is no pass */

@@ -1,4 +1,4 @@
-/* check.h: the catalogue: one table of rules over facts. A check's id stays for ever; a check that changes its meaning gets
+/* check.h: the catalogue: rules over facts, one after another. A check's id stays for ever; a check that changes its meaning gets
  * another one. Sites change values (settings of judge.h), never rules. */
 #pragma once
 #include "core/audit/fact.h"
@@ -59,6 +59,7 @@ enum {
     CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
     CHECK_FLEET = 128,      /* of what only a controller knows: a skip where nobody told it */
     CHECK_FACTS_MAX = 5,
+    CATALOGUE_COUNT = 150,
     CHECKS_MAX = 160
 };
 
@@ -79,13 +80,11 @@ struct check {
     const char *origin; /* kernel file, manual, standard */
 };
 
-extern const struct check catalogue[];
-extern const uint32_t catalogue_count;
-
+/* By its place in the catalogue, 0 to CATALOGUE_COUNT - 1: the order of the tree. */
+const struct check *check_at(uint32_t number);
+uint32_t check_number(const struct check *c);
 /* NULL: there is none. */
 const struct check *check_by_id(const char *id);
-/* Its place in the catalogue. */
-uint32_t check_number(const struct check *c);
 /* "configuration", … of 1 … 5, and of its part: "memory" of cfg.mem.*. */
 const char *check_group_name(unsigned group);
 const char *check_part_name(const struct check *c);

@@ -12,8 +12,8 @@ static bool stands_alone(const struct fact *f)
     if (f->subject[0] == '\0') {
         return true;
     }
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        if (catalogue[i].each == f->id) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        if (check_at(i)->each == f->id) {
             return true;
         }
     }

@@ -444,12 +444,12 @@ static void mind_breaker(struct audit *a, uint32_t from)
 void audit_room(struct audit *a)
 {
     a->capacity = a->item_capacity = 1;
-    for (uint32_t n = 0; n < catalogue_count; n++) {
+    for (uint32_t n = 0; n < CATALOGUE_COUNT; n++) {
         uint32_t most = 0, count;
         for (uint32_t i = 0; i < a->sheet_count; i++) {
             count = 1;
-            if (catalogue[n].each != FACT_COUNT) {
-                (void)sheet_first(&a->sheets[i], catalogue[n].each, &count);
+            if (check_at(n)->each != FACT_COUNT) {
+                (void)sheet_first(&a->sheets[i], check_at(n)->each, &count);
             }
             most += count + 1; /* one for a list that has none */
         }
@@ -463,21 +463,21 @@ int audit_judge(struct audit *a)
     a->count = 0;
     a->text_used = 0;
     a->full = false;
-    for (uint32_t n = 0; n < catalogue_count && !a->full; n++) {
+    for (uint32_t n = 0; n < CATALOGUE_COUNT && !a->full; n++) {
         const uint32_t from = a->count;
         a->item_count = 0;
         for (uint32_t i = 0; i < a->sheet_count && !a->full; i++) {
             struct judging j = {.audit = a,
-                                .check = &catalogue[n],
+                                .check = check_at(n),
                                 .setting =
                                     a->settings->checks != NULL ? &a->settings->checks[n] : NULL,
                                 .sheet = &a->sheets[i]};
             judge_sheet(&j);
         }
-        cohort_settle(a, &catalogue[n]);
-        pairs_settle(a, &catalogue[n], from);
+        cohort_settle(a, check_at(n));
+        pairs_settle(a, check_at(n), from);
         excuse_young(a, from);
-        if ((catalogue[n].flags & CHECK_OF_LINKS) == 0) {
+        if ((check_at(n)->flags & CHECK_OF_LINKS) == 0) {
             mind_breaker(a, from);
         }
     }
@@ -534,7 +534,7 @@ void audit_confirm(struct audit *a, const struct audit *second)
 static int failure_order(const struct audit_failure *f, const struct audit_result *r)
 {
     if (f->check != r->check) {
-        return f->check < r->check ? -1 : 1;
+        return check_number(f->check) < check_number(r->check) ? -1 : 1;
     }
     if (f->sheet != r->sheet) {
         return f->sheet < r->sheet ? -1 : 1;

@@ -73,7 +73,7 @@ struct audit_host_off {
 };
 
 struct audit_settings {
-    const struct check_setting *checks; /* catalogue_count of them; NULL: none is changed */
+    const struct check_setting *checks; /* CATALOGUE_COUNT of them; NULL: none is changed */
     const char *class_off[COST_COUNT];  /* checks of that cost; NULL: they are on */
     const struct audit_host_off *hosts_off;
     uint32_t hosts_off_count;

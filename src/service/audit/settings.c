@@ -129,7 +129,7 @@ uint32_t audit_file_off_count(const struct audit_file *f)
 {
     uint32_t count = f->settings.hosts_off_count + (f->fleet_off != NULL);
 
-    for (uint32_t i = 0; i < catalogue_count; i++) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         count += f->checks[i].off != NULL;
     }
     for (int cost = 0; cost < COST_COUNT; cost++) {

@@ -258,10 +258,10 @@ static void one_word_drains_nobody(void **state)
  * each has two partners: there it is told, and is more than the breaker lets fail. */
 static void two_hosts_alone_fail_neither(void **state)
 {
-    struct check_setting *settings = calloc(catalogue_count, sizeof(*settings));
+    struct check_setting *settings = calloc(CATALOGUE_COUNT, sizeof(*settings));
     struct audit_settings declared = audit_usual;
-    for (uint32_t k = 0; k < catalogue_count; k++) {
-        settings[k].declared = strcmp(catalogue[k].id, "be.bw.pair") == 0 ? "0.4" : NULL;
+    for (uint32_t k = 0; k < CATALOGUE_COUNT; k++) {
+        settings[k].declared = strcmp(check_at(k)->id, "be.bw.pair") == 0 ? "0.4" : NULL;
     }
     declared.checks = settings;
     for (uint32_t count = 2; count <= 3; count++) {

@@ -722,8 +722,8 @@ void api_get_audit_checks(struct api_call *call)
     struct json_writer *j = call->j;
     json_put_object(j, NULL);
     json_put_array(j, "items");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        const struct check *check = &catalogue[i];
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        const struct check *check = check_at(i);
         json_put_object(j, NULL);
         json_put_string(j, "check", check->id);
         json_put_string(j, "group", check_group_name(check->group));

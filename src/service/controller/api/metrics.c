@@ -396,10 +396,10 @@ static void put_audit_checks(struct metrics_text *t, const struct audit_summary 
 {
     metrics_family(t, "audit_results", "gauge", NULL,
                    "Hosts by what a check of the newest audit of all of them found.");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
             const struct metrics_label labels[] = {
-                {"check", catalogue[i].id}, {"status", audit_status_name((enum audit_status)k)}};
+                {"check", check_at(i)->id}, {"status", audit_status_name((enum audit_status)k)}};
             if (s->counts[i][k] > 0) {
                 metrics_sample_n(t, "audit_results", labels, 2, s->counts[i][k]);
             }
@@ -407,9 +407,9 @@ static void put_audit_checks(struct metrics_text *t, const struct audit_summary 
     }
     metrics_family(t, "audit_check_suspect", "gauge", NULL,
                    "1: so many hosts would fail a check that it is suspect itself.");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         if (s->suspect[i]) {
-            metrics_sample(t, "audit_check_suspect", "check", catalogue[i].id, 1);
+            metrics_sample(t, "audit_check_suspect", "check", check_at(i)->id, 1);
         }
     }
     metrics_gauge(t, "audit_run_timestamp_seconds", "seconds",

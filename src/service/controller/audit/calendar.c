@@ -127,7 +127,7 @@ double audit_age(const struct controller *c)
 double audit_suspects(const struct controller *c)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < catalogue_count; i++) {
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         count += c->audits->summary.suspect[i];
     }
     return c->audits->summary.run != 0 ? (double)count : -1;

@@ -355,7 +355,7 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
     const char *text;
     size_t size;
     bool full = false;
-    memset(f->marks, ' ', catalogue_count);
+    memset(f->marks, ' ', CATALOGUE_COUNT);
     json_writer_init(&j, JSON_MAX);
     json_put_array(&j, NULL);
     for (uint32_t i = 0; i < a->count; i++) {
@@ -390,7 +390,7 @@ static int by_sheet(const void *x, const void *y)
         return a->sheet < b->sheet ? -1 : 1;
     }
     if (a->check != b->check) {
-        return a->check < b->check ? -1 : 1;
+        return check_number(a->check) < check_number(b->check) ? -1 : 1;
     }
     return strcmp(a->subject, b->subject);
 }

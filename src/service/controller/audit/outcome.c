@@ -45,9 +45,9 @@ struct audit_outcome *audit_outcome_new(int64_t run, uint32_t hosts)
     if (o->found == NULL || o->checks == NULL) {
         return audit_outcome_free(o);
     }
-    o->check_count = catalogue_count;
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        snprintf(o->checks[i], sizeof(o->checks[i]), "%s", catalogue[i].id);
+    o->check_count = CATALOGUE_COUNT;
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        snprintf(o->checks[i], sizeof(o->checks[i]), "%s", check_at(i)->id);
     }
     return o;
 }

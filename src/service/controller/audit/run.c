@@ -161,8 +161,8 @@ static void put_one_off(struct json_writer *j, const char *kind, const char *nam
 static void put_off(struct json_writer *j, const struct audit_file *f)
 {
     json_put_array(j, "off");
-    for (uint32_t i = 0; f != NULL && i < catalogue_count; i++) {
-        put_one_off(j, "check", catalogue[i].id, f->checks[i].off);
+    for (uint32_t i = 0; f != NULL && i < CATALOGUE_COUNT; i++) {
+        put_one_off(j, "check", check_at(i)->id, f->checks[i].off);
     }
     for (int cost = 0; f != NULL && cost < COST_COUNT; cost++) {
         put_one_off(j, "class", check_cost_name(cost), f->settings.class_off[cost]);
@@ -197,8 +197,8 @@ int audit_save(struct controller *c, const struct audit_run *run, const struct a
     json_put_bool(&j, "whole", run->whole);
     put_members(&j, run);
     json_put_array(&j, "checks");
-    for (uint32_t i = 0; i < catalogue_count; i++) {
-        json_put_string(&j, NULL, catalogue[i].id);
+    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
+        json_put_string(&j, NULL, check_at(i)->id);
     }
     json_put_end(&j);
     if (o != NULL) {
