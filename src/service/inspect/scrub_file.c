@@ -1,24 +1,17 @@
 /* scrub_file.c: what stays of each file that a collector reads: what the collector needs of it. See scrub.h.
+ * Answers and results of tests are in scrub_answer.c.
  *
  * A collector that reads a new file needs a line here; test/audit/test_capture.py plays what was captured and finds that it is
  * missing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <jansson.h>
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bug.h"
-#include "platform/netlink/ethtool.h"
 #include "service/inspect/collect.h"
-#include "service/inspect/scrub.h"
-
-static char *line_of(char **text)
-{
-    return *text == NULL || **text == '\0' ? NULL : strsep(text, "\n");
-}
+#include "service/inspect/scrub_answer.h"
 
 /* ---- whole files ---- */
 
@@ -121,7 +114,7 @@ static int lid(const struct scrub *s, char *text, FILE *out)
 /* Lines that begin so; the others are nobody's. */
 static int lines_of(char *text, const char *const *beginnings, const struct scrub *s, FILE *out)
 {
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         for (int i = 0; beginnings[i] != NULL; i++) {
             if (strncmp(line, beginnings[i], strlen(beginnings[i])) == 0) {
                 scrub_words(s, line, out);
@@ -189,7 +182,7 @@ static int swaps(const struct scrub *s, char *text, FILE *out)
 {
     int number = 0;
 
-    for (char *line; (line = line_of(&text)) != NULL; number++) {
+    for (char *line; (line = scrub_line(&text)) != NULL; number++) {
         if (number == 0) {
             fprintf(out, "%s\n", line);
         } else {
@@ -205,7 +198,7 @@ static int mounts(const struct scrub *s, char *text, FILE *out)
 {
     char from[512], place[512], kind[64], options[1024], other[SYSFS_PATH_SIZE];
 
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         if (sscanf(line, "%511s %511s %63s %1023s", from, place, kind, options) != 4) {
             return -EBADMSG;
         }
@@ -225,14 +218,14 @@ static int mounts(const struct scrub *s, char *text, FILE *out)
 static int route(const struct scrub *s, char *text, FILE *out)
 {
     char net[64], name[SCRUB_NAME_SIZE], address[SCRUB_NAME_SIZE];
-    char *line = line_of(&text);
+    char *line = scrub_line(&text);
 
     fputs("Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n",
           out);
     if (line == NULL || strncmp(line, "Iface", 5) != 0) {
         return -EBADMSG;
     }
-    while ((line = line_of(&text)) != NULL) {
+    while ((line = scrub_line(&text)) != NULL) {
         unsigned to, gateway, flags, metric, mask;
         struct in_addr other;
         if (sscanf(line, "%63s %x %x %x %*d %*d %u %x", net, &to, &gateway, &flags, &metric,
@@ -250,14 +243,14 @@ static int route(const struct scrub *s, char *text, FILE *out)
 static int arp(const struct scrub *s, char *text, FILE *out)
 {
     char address[64], net[64], name[SCRUB_NAME_SIZE], other[SCRUB_NAME_SIZE];
-    char *line = line_of(&text);
+    char *line = scrub_line(&text);
     unsigned flags;
 
     if (line == NULL || strncmp(line, "IP address", 10) != 0) {
         return -EBADMSG;
     }
     fputs("IP address       HW type     Flags       HW address            Mask     Device\n", out);
-    while ((line = line_of(&text)) != NULL) {
+    while ((line = scrub_line(&text)) != NULL) {
         if (sscanf(line, "%63s %*s 0x%x %*s %*s %63s", address, &flags, net) != 3) {
             return -EBADMSG;
         }
@@ -273,7 +266,7 @@ static int fib_trie(const struct scrub *s, char *text, FILE *out)
     char address[64] = "", other[SCRUB_NAME_SIZE];
 
     fputs("Main:\n", out);
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         const char *at = strstr(line, "|-- ");
         if (at != NULL) {
             snprintf(address, sizeof(address), "%.63s", at + 4);
@@ -289,7 +282,7 @@ static int name_servers(const struct scrub *s, char *text, FILE *out)
     char server[64], other[SCRUB_NAME_SIZE];
 
     fputs("#\n", out);
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         if (sscanf(line, "nameserver %63s", server) == 1) {
             fprintf(out, "nameserver %s\n", scrub_address(s, server, other));
         }
@@ -332,7 +325,7 @@ static void put_setting(const struct scrub *s, const char *key, char *value, FIL
 static int nccl_conf(const struct scrub *s, char *text, FILE *out)
 {
     fputs("#\n", out);
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         line += strspn(line, " \t");
         char *value = strchr(line, '=');
         if (line[0] == '#' || line[0] == '\0') {
@@ -375,7 +368,7 @@ static int kernel_log(const struct scrub *s, char *text, FILE *out)
 {
     bool first = true;
 
-    for (char *line; (line = line_of(&text)) != NULL;) {
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
         char *message = strchr(line, ';');
         if (line[0] == ' ' || line[0] == '\0') {
             continue;
@@ -394,242 +387,6 @@ static int kernel_log(const struct scrub *s, char *text, FILE *out)
     }
     (void)s;
     return 0;
-}
-
-/* ---- answers ---- */
-
-static int library(const struct scrub *s, char *text, FILE *out)
-{
-    for (char *line; (line = line_of(&text)) != NULL;) {
-        char gpu[32], key[32], value[32];
-        if (strcmp(line, "end") == 0) {
-            fputs("end\n", out);
-        } else if (sscanf(line, "%31s %31s %31s", gpu, key, value) == 3 &&
-                   strspn(gpu, "0123456789abcdef:.-") == strlen(gpu) &&
-                   strspn(value, "!0123456789abcdefx:.") == strlen(value)) {
-            fprintf(out, "%s %s %s\n", gpu, key, value);
-        } else {
-            return -EBADMSG;
-        }
-    }
-    (void)s;
-    return 0;
-}
-
-static json_t *kept(const struct scrub *s, const char *key, const json_t *value);
-
-static json_t *kept_object(const struct scrub *s, const json_t *value)
-{
-    static const char *const keys[] = {
-        "version",    "kind",       "agent_version", "now_fleet_ns", "system_utc_ns",
-        "clock",      "status",     "hard_ns",       "epoch",        "members",
-        "name",       "stamps",     "rate_ppb",      "edges",        "local_name",
-        "peer_host",  "peer_name",  "bound_hard_ns", "full_tried",   "full_lost",
-        "paths",      "hops",       "out",           "in",           "state",
-        "owd_ns_min", "owd_ns_p99", "sent",          "lost",         "nics",
-        "switch",     "processes",  "lane_list",     "direction",    "own_nic",
-        "peer_nic",   "owd_ns_p50", "bound_ns"};
-    json_t *copy = json_object();
-
-    for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
-        const json_t *one = json_object_get(value, keys[i]);
-        if (one != NULL) {
-            json_object_set_new(copy, keys[i], kept(s, keys[i], one));
-        }
-    }
-    return copy;
-}
-
-/* A word by what it names: a host or switch, an interface, or a word of Foliot's own. */
-static json_t *kept_word(const struct scrub *s, const char *key, const char *word)
-{
-    char other[SCRUB_NAME_SIZE];
-
-    if (strcmp(key, "peer_host") == 0 || strcmp(key, "switch") == 0 || strcmp(key, "hops") == 0) {
-        return json_string(scrub_name(s, key[0] == 'p' ? "host" : "switch", word, other));
-    }
-    if (strcmp(key, "name") == 0 && strcmp(word, "host") == 0) {
-        return json_string(word);
-    }
-    if (strstr(key, "name") != NULL || strstr(key, "_nic") != NULL) {
-        return json_string(scrub_device(s, word, other));
-    }
-    return json_string(
-        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-                    strlen(word) &&
-                strlen(word) < 24
-            ? word
-            : "other");
-}
-
-static json_t *kept(const struct scrub *s, const char *key, const json_t *value)
-{
-    const json_t *one;
-    size_t i;
-
-    if (json_is_object(value)) {
-        return kept_object(s, value);
-    }
-    if (json_is_array(value)) {
-        json_t *copy = json_array();
-        json_array_foreach(value, i, one)
-        {
-            json_array_append_new(copy, kept(s, key, one));
-        }
-        return copy;
-    }
-    return json_is_string(value) ? kept_word(s, key, json_string_value(value))
-                                 : json_deep_copy(value);
-}
-
-static int agent(const struct scrub *s, char *text, FILE *out)
-{
-    if (strcmp(text, "silent\n") == 0) {
-        fputs(text, out);
-        return 0;
-    }
-    json_t *all = json_loads(text, 0, NULL), *left = all != NULL ? kept(s, "", all) : NULL;
-    const int r = left != NULL && json_dumpf(left, out, JSON_COMPACT) == 0 ? 0 : -EBADMSG;
-    putc('\n', out);
-    json_decref(left);
-    json_decref(all);
-    return r;
-}
-
-/* Hexadecimal digits of netlink attributes, or "none". */
-static int attributes(const char *question, char *text, FILE *out)
-{
-    uint8_t answer[ETHTOOL_ANSWER_MAX];
-    size_t size = 0;
-
-    text[strcspn(text, "\n")] = '\0';
-    if (strcmp(text, "none") == 0) {
-        fputs("none\n", out);
-        return 0;
-    }
-    if (sodium_hex2bin(answer, sizeof(answer), text, strlen(text), NULL, &size, NULL) != 0 ||
-        2 * size != strlen(text)) {
-        return -EBADMSG;
-    }
-    size = scrub_attributes(question, answer, size);
-    for (size_t i = 0; i < size; i++) {
-        fprintf(out, "%02x", answer[i]);
-    }
-    putc('\n', out);
-    return 0;
-}
-
-static int used(const struct scrub *s, char *text, FILE *out)
-{
-    char place[512], path[SYSFS_PATH_SIZE];
-    long long percent;
-
-    for (char *line; (line = line_of(&text)) != NULL;) {
-        if (sscanf(line, "%511s %lld", place, &percent) != 2) {
-            return -EBADMSG;
-        }
-        fprintf(out, "%s %lld\n", scrub_path(s, place, path, sizeof(path)), percent);
-    }
-    return 0;
-}
-
-/* ---- results of tests ---- */
-
-static int runs(const struct scrub *s, char *text, FILE *out)
-{
-    for (char *line; (line = line_of(&text)) != NULL;) {
-        static const char *const marks[] = {"# Avg bus bandwidth", "# Out of bounds values",
-                                            "Using network ", "Init timings"};
-        const char *at = NULL;
-        for (size_t i = 0; i < ARRAY_COUNT(marks) && at == NULL; i++) {
-            at = strstr(line, marks[i]);
-        }
-        const char *total = at != NULL && at[1] == 'n' ? strstr(at, " total ") : NULL;
-        double seconds;
-        if (total != NULL && sscanf(total, " total %lf", &seconds) == 1) {
-            fprintf(out, "Init timings - total %g\n", seconds);
-        } else if (at != NULL) {
-            scrub_words(s, at, out);
-            putc('\n', out);
-        }
-    }
-    return 0;
-}
-
-static int values(const struct scrub *s, char *text, FILE *out)
-{
-    static const char known[] = " mem_bw storage_bw gemm h2d fe_bw pair_bw gdr_bw permutation_bw ";
-    char name[64], word[72];
-    double value;
-
-    fputs("#\n", out);
-    for (char *line; (line = line_of(&text)) != NULL;) {
-        if (line[0] == '#' || line[0] == '\0') {
-            continue;
-        }
-        if (sscanf(line, "%63s %lf", name, &value) != 2) {
-            return -EBADMSG;
-        }
-        snprintf(word, sizeof(word), " %s ", name);
-        if (strstr(known, word) != NULL) {
-            fprintf(out, "%s %.15g\n", name, value);
-        }
-    }
-    (void)s;
-    return 0;
-}
-
-/* Names of tests are DCGM's own; what it writes about a GPU beside its status is not. */
-static json_t *diagnosis(const struct scrub *s, const json_t *value)
-{
-    static const char *const keys[] = {"test_categories", "category", "tests", "name",
-                                       "results",         "status",   "gpu_id"};
-    json_t *copy;
-    const json_t *one;
-    size_t i;
-
-    if (json_is_array(value)) {
-        copy = json_array();
-        json_array_foreach(value, i, one)
-        {
-            json_array_append_new(copy, diagnosis(s, one));
-        }
-        return copy;
-    }
-    if (!json_is_object(value)) {
-        return json_deep_copy(value);
-    }
-    copy = json_object();
-    for (i = 0; i < ARRAY_COUNT(keys); i++) {
-        one = json_object_get(value, keys[i]);
-        if (one != NULL) {
-            json_object_set_new(copy, keys[i], diagnosis(s, one));
-        }
-    }
-    return copy;
-}
-
-static int dcgm(const struct scrub *s, char *text, FILE *out)
-{
-    json_t *all = json_loads(text, 0, NULL), *copy = json_object();
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(all, key, value)
-    {
-        if (json_object_get(value, "test_categories") != NULL) {
-            json_object_set_new(copy, "DCGM Diagnostic", diagnosis(s, value));
-        }
-    }
-    char *whole = json_dumps(copy, JSON_COMPACT);
-    if (whole != NULL) {
-        scrub_words(s, whole, out);
-        putc('\n', out);
-    }
-    free(whole);
-    json_decref(copy);
-    json_decref(all);
-    return all != NULL ? 0 : -EBADMSG;
 }
 
 /* ---- which ---- */
@@ -662,12 +419,12 @@ static const struct {
     {"/etc/nccl.conf", nccl_conf},
     {"/opt/rocm/.info/version", words},
     {"/dev/kmsg", kernel_log},
-    {"/answers/nvml", library},
-    {"/answers/used", used},
-    {"/answers/agent/*", agent},
-    {"/var/lib/foliot/tests/*.txt", runs},
-    {"/var/lib/foliot/tests/dcgm.json", dcgm},
-    {"/var/lib/foliot/tests/values", values},
+    {"/answers/nvml", scrub_library},
+    {"/answers/used", scrub_used},
+    {"/answers/agent/*", scrub_agent},
+    {"/var/lib/foliot/tests/*.txt", scrub_runs},
+    {"/var/lib/foliot/tests/dcgm.json", scrub_dcgm},
+    {"/var/lib/foliot/tests/values", scrub_values},
     {"/sys/module/*/srcversion", as_it_is},
     {"/sys/class/infiniband/*/node_guid", hex},
     {"/sys/class/infiniband/*/gids/*", gid},
@@ -749,7 +506,7 @@ int scrub_file(const struct scrub *s, const char *path, char *text, FILE *out)
 {
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         if (fnmatch("/answers/*/*", path, 0) == 0 && strstr(path, "/agent/") == NULL) {
-            return attributes(strrchr(path, '/') + 1, text, out);
+            return scrub_answer(strrchr(path, '/') + 1, text, out);
         }
         if (fnmatch(files[i].pattern, path, 0) == 0) {
             return files[i].keep(s, text, out);
