@@ -1,26 +1,15 @@
-/* api_inspection.c: audits of the fleet at the API: runs, what came of them by check and by host, gate, facts,
- * catalogue. */
+/* api_inspection.c: audits of the fleet at the API: runs, what came of them by check, the catalogue. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/audit/result_json.h"
-#include "service/audit/sheet.h"
-#include "service/audit/sheet_json.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/audit/perf.h"
 #include "service/controller/fleet/fleet.h"
-
-enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
-
-static const struct fleet_host *seen(const struct api_call *call, int64_t host)
-{
-    const struct fleet_host *h = fleet_host_by_id(call->c, host);
-    return api_sees(call, h) ? h : NULL;
-}
 
 static void put_counts(struct json_writer *j, const uint32_t counts[AUDIT_STATUS_COUNT])
 {
@@ -43,7 +32,8 @@ static void put_left_out(struct api_call *call, const json_t *body)
     json_put_array(j, "left_out");
     json_array_foreach(json_object_get(body, "left_out"), i, o)
     {
-        const struct fleet_host *h = seen(call, json_integer_value(json_object_get(o, "host")));
+        const struct fleet_host *h =
+            scope_host(call, json_integer_value(json_object_get(o, "host")));
         if (h != NULL) {
             json_put_object(j, NULL);
             json_put_string(j, "host", h->name);
@@ -61,7 +51,7 @@ static void put_outcome(struct api_call *call, const struct audit_outcome *o)
     struct json_writer *j = call->j;
     uint32_t hosts[AUDIT_STATUS_COUNT] = {0};
     for (uint32_t i = 0; i < o->count; i++) {
-        if (seen(call, o->found[i].host) != NULL) {
+        if (scope_host(call, o->found[i].host) != NULL) {
             hosts[audit_found_worst(o, &o->found[i], "")]++;
         }
     }
@@ -72,7 +62,7 @@ static void put_outcome(struct api_call *call, const struct audit_outcome *o)
         uint32_t counts[AUDIT_STATUS_COUNT] = {0};
         for (uint32_t i = 0; i < o->count; i++) {
             const enum audit_status status = audit_mark_status(o->found[i].marks[k]);
-            if (status < AUDIT_STATUS_COUNT && seen(call, o->found[i].host) != NULL) {
+            if (status < AUDIT_STATUS_COUNT && scope_host(call, o->found[i].host) != NULL) {
                 counts[status]++;
             }
         }
@@ -98,9 +88,7 @@ static void put_off(struct api_call *call, const json_t *body)
         const char *kind = json_string_value(json_object_get(o, "kind")),
                    *name = json_string_value(json_object_get(o, "name"));
         if (kind == NULL || name == NULL ||
-            (strcmp(kind, "host") == 0 && call->visible != NULL &&
-             (fleet_find_host(call->c, name) == NULL ||
-              !api_sees(call, fleet_find_host(call->c, name))))) {
+            (strcmp(kind, "host") == 0 && scope_hides(call, name))) {
             continue;
         }
         json_put_object(j, NULL);
@@ -128,7 +116,7 @@ static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < json_array_size(hosts); i++) {
-        count += seen(call, json_integer_value(json_array_get(hosts, i))) != NULL;
+        count += scope_host(call, json_integer_value(json_array_get(hosts, i))) != NULL;
     }
     return count;
 }
@@ -164,7 +152,7 @@ static int put_row(void *context, const struct store_audit_run *row)
     char id[24];
     uint32_t waits = 0;
     for (uint32_t i = 0; runs && i < run->count; i++) {
-        waits += run->members[i].waits && seen(call, run->members[i].host) != NULL;
+        waits += run->members[i].waits && scope_host(call, run->members[i].host) != NULL;
     }
     snprintf(id, sizeof(id), "%lld", (long long)row->id);
     json_put_object(j, NULL);
@@ -280,245 +268,6 @@ static void answer_run(struct api_call *call, int64_t id)
     }
 }
 
-/* ---- results ---- */
-
-struct filter_of {
-    bool status[AUDIT_STATUS_COUNT];
-    const char *check;
-    const struct fleet_host *host;
-    int64_t limit, cursor, at;
-    bool more;
-    int64_t
-        from; /* of results: the first one of the host at the cursor, then where the next page begins */
-};
-
-/* A page of results begins at a host and one of its results, so that no host before it is read again. */
-enum { RESULT_BITS = 24 };
-
-static bool read_statuses(struct api_call *call, struct filter_of *f)
-{
-    const char *text = http_query(call->request, "status");
-    for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
-        f->status[k] = text == NULL ? k < AUDIT_PASS : strcmp(text, audit_status_name(k)) == 0;
-    }
-    return true;
-}
-
-/* Is it a host that this tenant doesn't see? NULL: it is none. */
-static bool is_unseen(const struct api_call *call, const char *peer)
-{
-    const struct fleet_host *h = peer != NULL ? fleet_find_host(call->c, peer) : NULL;
-    return call->visible != NULL && peer != NULL && (h == NULL || !api_sees(call, h));
-}
-
-/* May a result be about another host than that? What was kept before it had `peer` may. */
-static bool names_unseen(const struct api_call *call, const struct check *check,
-                         const json_t *result)
-{
-    const json_t *peer = json_object_get(result, "peer");
-    const bool pair = check != NULL && (check->each == FACT_EDGE || check->each == FACT_LANE);
-    return check == NULL || (pair && peer == NULL) ||
-           (json_is_string(peer) && is_unseen(call, json_string_value(peer)));
-}
-
-/* What a tenant isn't told: another host, in a note or as a subject; how many others there are, and what they have. */
-static void hide(const struct api_call *call, json_t *result)
-{
-    const char *id = json_string_value(json_object_get(result, "check")),
-               *status = json_string_value(json_object_get(result, "status")),
-               *reason = json_string_value(json_object_get(result, "reason"));
-    if (call->visible == NULL || id == NULL || status == NULL) {
-        return;
-    }
-    const struct check *check = check_by_id(id);
-    if (strcmp(status, audit_status_name(AUDIT_UNKNOWN)) != 0 ||
-        (reason != NULL && strcmp(reason, audit_reason_name(REASON_NO_MAJORITY)) == 0)) {
-        json_object_set_new(result, "note", json_string(""));
-    }
-    json_object_set_new(result, "cohort", json_integer(0));
-    if (json_object_get(result, "basis") == NULL) { /* kept when both were one sentence */
-        json_object_set_new(result, "expected", json_string(""));
-    }
-    json_object_set_new(result, "basis", json_string(""));
-    if (names_unseen(call, check, result)) {
-        json_object_set_new(result, "subject", json_string(""));
-        json_object_set_new(result, "peer", json_null());
-        json_object_set_new(result, "evidence", json_array());
-    }
-}
-
-/* What is wrong is a check's name to a tenant: the rest may name other hosts. */
-static void put_gate_text(const struct api_call *call, const char *key, uint8_t gate,
-                          const char *line, const char *check)
-{
-    json_put_string(call->j, key, call->visible == NULL || gate == AUDIT_PASS ? line : check);
-}
-
-/* Can it have a result that is wanted? By its marks, each the worst of a check: most hosts need not be read. */
-static bool may_have(const struct audit_outcome *o, const struct audit_found *found,
-                     const struct filter_of *f)
-{
-    unsigned mildest = 0;
-    for (unsigned k = 0; k < AUDIT_STATUS_COUNT; k++) {
-        mildest = f->status[k] ? k : mildest;
-    }
-    for (uint32_t i = 0; i < o->check_count; i++) {
-        if ((f->check == NULL || strcmp(o->checks[i], f->check) == 0) &&
-            (unsigned)audit_mark_status(found->marks[i]) <= mildest) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void put_results_of(struct api_call *call, const struct audit_found *found,
-                           struct filter_of *f)
-{
-    json_t *results = json_loadb(found->results, found->size, 0, NULL), *result;
-    size_t i;
-    json_array_foreach(results, i, result)
-    {
-        const char *check = json_string_value(json_object_get(result, "check")),
-                   *status = json_string_value(json_object_get(result, "status"));
-        bool wanted = false;
-        for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
-            wanted = wanted ||
-                     (f->status[k] && status != NULL && strcmp(status, audit_status_name(k)) == 0);
-        }
-        if (!wanted || (f->check != NULL && (check == NULL || strcmp(check, f->check) != 0)) ||
-            (int64_t)i < f->from) {
-            continue;
-        }
-        if (f->at == f->limit) {
-            f->more = true;
-            f->from = (int64_t)i;
-            break;
-        }
-        f->at++;
-        hide(call, result);
-        char *text = json_dumps(result, JSON_COMPACT);
-        if (text != NULL) {
-            json_put_raw(call->j, NULL, text);
-            free(text);
-        }
-    }
-    json_decref(results);
-}
-
-static void put_next(struct api_call *call, const struct filter_of *f)
-{
-    char next[24];
-    snprintf(next, sizeof(next), "%lld", (long long)(f->cursor + f->limit));
-    json_put_string(call->j, "next", f->more ? next : NULL);
-}
-
-static void answer_results(struct api_call *call, int64_t id)
-{
-    struct filter_of f = {.check = http_query(call->request, "check")};
-    const struct audit_outcome *o = NULL;
-    struct fleet_host *host = NULL;
-    if (!api_page(call, &f.limit, &f.cursor) || !api_host(call, "host", &host) ||
-        !read_statuses(call, &f)) {
-        return;
-    }
-    const int r = audit_outcome_get(call->c, id, &o);
-    if (r < 0) {
-        api_store_error(call, r);
-        return;
-    }
-    json_put_object(call->j, NULL);
-    json_put_array(call->j, "items");
-    uint32_t at = (uint32_t)(f.cursor >> RESULT_BITS);
-    f.from = f.cursor & ((1 << RESULT_BITS) - 1);
-    for (; at < o->count && !f.more; at++) {
-        const struct fleet_host *h = seen(call, o->found[at].host);
-        if (h != NULL && (host == NULL || h == host) && may_have(o, &o->found[at], &f)) {
-            put_results_of(call, &o->found[at], &f);
-        }
-        f.from = f.more ? f.from : 0;
-    }
-    json_put_end(call->j);
-    char next[24];
-    snprintf(next, sizeof(next), "%lld", (long long)(at - 1) << RESULT_BITS | (long long)f.from);
-    json_put_string(call->j, "next", f.more ? next : NULL);
-    json_put_end(call->j);
-    api_answer(call);
-}
-
-/* ---- the node table ---- */
-
-/* What the mesh has measured of its paths lately: nothing is sent for this. */
-static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
-{
-    if (h->paths_at_ns == 0 || h->path_count == 0 ||
-        !fleet_current(call->c, h, controller_mono())) {
-        return "unknown";
-    }
-    return h->paths_dead > 0 ? "fail" : h->paths_lossy > 0 ? "warn" : "pass";
-}
-
-static void put_node(struct api_call *call, const struct audit_outcome *o,
-                     const struct audit_found *f, const struct fleet_host *h)
-{
-    static const struct {
-        const char *key, *prefix;
-    } columns[] = {{"nic", "cfg.nic."},
-                   {"initialized", "be.link.initialized"},
-                   {"active", "be.link.active"},
-                   {"gid_index", "be.roce.gid_index"}};
-    static const char *const agents[] = {"never", "live", "late", "stale"};
-    struct json_writer *j = call->j;
-    char gate_check[CHECK_ID_SIZE] = "";
-    if (call->visible != NULL) {
-        audit_gate_check(f, gate_check);
-    }
-    json_put_object(j, NULL);
-    json_put_string(j, "host", h->name);
-    json_put_string(j, "status", audit_status_name(audit_found_worst(o, f, "")));
-    json_put_string(j, "agent", agents[fleet_freshness(call->c, h, controller_mono())]);
-    for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
-        json_put_string(j, columns[i].key,
-                        audit_status_name(audit_found_worst(o, f, columns[i].prefix)));
-    }
-    json_put_string(j, "connectivity", connectivity(call, h));
-    json_put_string(j, "gate", audit_status_name(f->gate));
-    put_gate_text(call, "gate_text", f->gate, f->line, gate_check);
-    json_put_string(j, "marks", f->marks);
-    json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
-    json_put_end(j);
-}
-
-static void answer_nodes(struct api_call *call, int64_t id)
-{
-    struct filter_of f = {0};
-    const struct audit_outcome *o = NULL;
-    if (!api_page(call, &f.limit, &f.cursor)) {
-        return;
-    }
-    const int r = audit_outcome_get(call->c, id, &o);
-    if (r < 0) {
-        api_store_error(call, r);
-        return;
-    }
-    json_put_object(call->j, NULL);
-    json_put_array(call->j, "items");
-    for (uint32_t i = 0; i < o->count && !f.more; i++) {
-        const struct fleet_host *h = seen(call, o->found[i].host);
-        if (h == NULL || f.at++ < f.cursor) {
-            continue;
-        }
-        if (f.at > f.cursor + f.limit) {
-            f.more = true;
-            break;
-        }
-        put_node(call, o, &o->found[i], h);
-    }
-    json_put_end(call->j);
-    put_next(call, &f);
-    json_put_end(call->j);
-    api_answer(call);
-}
-
 void api_get_audit_run(struct api_call *call)
 {
     const char *what;
@@ -529,9 +278,9 @@ void api_get_audit_run(struct api_call *call)
     if (strcmp(what, "") == 0) {
         answer_run(call, id);
     } else if (strcmp(what, "results") == 0) {
-        answer_results(call, id);
+        api_answer_audit_results(call, id);
     } else if (strcmp(what, "nodes") == 0) {
-        answer_nodes(call, id);
+        api_answer_audit_nodes(call, id);
     } else if (strcmp(what, "diff") == 0) {
         api_answer_audit_diff(call, id);
     } else if (strcmp(what, "matrix") == 0) {
@@ -637,83 +386,6 @@ void api_delete_audit_run(struct api_call *call)
         snprintf(why, sizeof(why), "%.60s stopped it", call->who);
         audit_stop(call->c, why);
         answer_run(call, id);
-    }
-}
-
-/* ---- one host ---- */
-
-static void answer_gate(struct api_call *call, const struct fleet_host *h)
-{
-    const struct audit_known *known = audit_known_of(call->c, h);
-    struct json_writer *j = call->j;
-    int64_t age_s = GATE_AGE_S;
-    char run[24], text[AUDIT_WORDS_SIZE];
-    if (!api_number(call, "age_s", 1, 366LL * 86400, &age_s)) {
-        return;
-    }
-    const bool there = known != NULL && known->run != 0;
-    const int64_t is_s =
-        there && known->at_ns != 0 ? (controller_utc_ns() - known->at_ns) / NS_PER_S : -1;
-    const bool later = there && known->at_ns != 0 && is_s < 0; /* our clock went back */
-    const bool stale = later || (there && known->at_ns != 0 && is_s > age_s);
-    snprintf(run, sizeof(run), "%lld", there ? (long long)known->run : 0LL);
-    snprintf(text, sizeof(text), "what is known is %lld s old, asked for %lld s", (long long)is_s,
-             (long long)age_s);
-    json_put_object(j, NULL);
-    json_put_string(j, "host", h->name);
-    json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
-    json_put_string(j, "reason", !there ? "not_run" : stale ? "stale" : NULL);
-    if (there && !stale) {
-        put_gate_text(call, "text", known->gate, known->line, known->gate_check);
-    } else {
-        json_put_string(j, "text",
-                        later
-                            ? "what is known was found after now: the controller's clock went back"
-                        : there ? text
-                                : "it was never audited");
-    }
-    json_put_string(j, "run", there ? run : NULL);
-    json_put_int_if(j, "age_s", is_s >= 0, is_s);
-    json_put_end(j);
-    api_answer(call);
-}
-
-static void answer_facts(struct api_call *call, const struct fleet_host *h)
-{
-    struct sheet *s = NULL;
-    const int r = audit_sheet(call->c->store, h->id, h->name, INT64_MAX, &s);
-    if (r < 0) {
-        api_store_error(call, r);
-        return;
-    }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (!is_unseen(call, s->facts[i].peer)) {
-            s->facts[kept++] = s->facts[i];
-        }
-    }
-    s->count = kept;
-    sheet_write(call->j, s);
-    sheet_free(s);
-    api_answer(call);
-}
-
-void api_get_audit_host(struct api_call *call)
-{
-    const char *slash = strchr(call->rest, '/');
-    char name[REST_SIZE];
-    snprintf(name, sizeof(name), "%.*s",
-             (int)(slash != NULL && slash - call->rest < REST_SIZE ? slash - call->rest : 0),
-             call->rest);
-    const struct fleet_host *h = fleet_find_host(call->c, name);
-    if (slash == NULL || (strcmp(slash, "/gate") != 0 && strcmp(slash, "/facts") != 0)) {
-        api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
-    } else if (h == NULL || !api_sees(call, h) || !h->member) {
-        api_error(call, 404, "no-such-host", "%.63s: no such host", name);
-    } else if (strcmp(slash, "/gate") == 0) {
-        answer_gate(call, h);
-    } else {
-        answer_facts(call, h);
     }
 }
 

@@ -13,10 +13,7 @@ enum { CELLS_SHOWN = 512 }; /* NICs */
 static const struct fleet_host *host_of(struct api_call *call, const struct audit_matrix *x,
                                         uint32_t place)
 {
-    const struct fleet_host *h = x->places[place].id != 0
-                                     ? fleet_host_by_id(call->c, x->hosts[place / x->plan.rails])
-                                     : NULL;
-    return api_sees(call, h) ? h : NULL;
+    return x->places[place].id != 0 ? scope_host(call, x->hosts[place / x->plan.rails]) : NULL;
 }
 
 static void put_nic(struct api_call *call, const struct audit_matrix *x, uint32_t place,

@@ -33,8 +33,8 @@ static void put_rows(struct json_writer *j, const json_t *rows)
 static const char *name_of(struct api_call *call, const json_t *id)
 {
     const struct fleet_host *h =
-        json_is_integer(id) ? fleet_host_by_id(call->c, json_integer_value(id)) : NULL;
-    return h != NULL && api_sees(call, h) ? h->name : NULL;
+        json_is_integer(id) ? scope_host(call, json_integer_value(id)) : NULL;
+    return h != NULL ? h->name : NULL;
 }
 
 static void put_named(struct api_call *call, const json_t *named)

@@ -74,22 +74,30 @@ void api_get_audit_runs(struct api_call *call);
 void api_post_audit_run(struct api_call *call);
 void api_get_audit_run(struct api_call *call);
 void api_delete_audit_run(struct api_call *call);
-void api_get_audit_host(struct api_call *call);
 void api_get_audit_checks(struct api_call *call);
 void api_get_audit_baselines(struct api_call *call);
 void api_post_audit_baseline(struct api_call *call);
 void api_delete_audit_baseline(struct api_call *call);
 
+/* A run by its number, or "latest" or "baseline"; 0: no such. */
+int64_t api_audit_named(struct api_call *call, const char *name);
+
+/* ---- api_inspection_results.c ---- */
+void api_answer_audit_results(struct api_call *call, int64_t run);
+
+/* ---- api_inspection_host.c ---- */
+void api_answer_audit_nodes(struct api_call *call, int64_t run);
+void api_get_audit_host(struct api_call *call);
+
 /* ---- api_inspection_diff.c ---- */
 void api_answer_audit_diff(struct api_call *call, int64_t run);
+
 /* ---- api_inspection_tests.c ---- */
 /* "tests" of a run, as kept (controller/audit/perf.h); NULL: it made none. */
 void api_put_audit_tests(struct api_call *call, const json_t *tests);
 
 /* ---- api_inspection_matrix.c ---- */
 void api_answer_audit_matrix(struct api_call *call, int64_t run);
-/* A run by its number, or "latest" or "baseline"; 0: no such. */
-int64_t api_audit_named(struct api_call *call, const char *name);
 
 /* ---- api_rotate.c ---- */
 void api_get_rotation(struct api_call *call);

@@ -82,6 +82,18 @@ bool api_sees_nic(const struct api_call *call, uint32_t nic)
     return call->visible == NULL || (n != NULL && api_sees(call, n->host));
 }
 
+const struct fleet_host *scope_host(const struct api_call *call, int64_t host)
+{
+    const struct fleet_host *h = fleet_host_by_id(call->c, host);
+    return api_sees(call, h) ? h : NULL;
+}
+
+bool scope_hides(const struct api_call *call, const char *name)
+{
+    const struct fleet_host *h = name != NULL ? fleet_find_host(call->c, name) : NULL;
+    return call->visible != NULL && name != NULL && (h == NULL || !api_sees(call, h));
+}
+
 /* ---- what was stored ---- */
 
 /* All hosts that an element is of, or has parts of, are seen; the fabric is everybody's. */

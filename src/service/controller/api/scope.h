@@ -17,6 +17,10 @@ MUST_CHECK int scope_open(struct api_call *call, const char *scope);
 void scope_close(struct api_call *call);
 bool api_sees(const struct api_call *call,
               const struct fleet_host *h); /* NULL: no host's; not a tenant's */
+/* By its number in the store; NULL: there is none, or this token doesn't see it. */
+const struct fleet_host *scope_host(const struct api_call *call, int64_t host);
+/* Is it the name of a host that this tenant doesn't see? NULL: it is none. */
+bool scope_hides(const struct api_call *call, const char *name);
 bool api_sees_nic(const struct api_call *call, uint32_t nic);
 /* host: as the store numbers it; body: the detail. */
 bool scope_sees_finding(const struct controller *c, const char *scope, int64_t host,

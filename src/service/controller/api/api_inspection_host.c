@@ -1,0 +1,175 @@
+/* api_inspection_host.c: hosts as an audit found them: the node table, and of one host its gate and its facts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/audit/sheet.h"
+#include "service/audit/sheet_json.h"
+#include "service/controller/api/api.h"
+#include "service/controller/api/routes.h"
+#include "service/controller/api/scope.h"
+#include "service/controller/audit/audit.h"
+#include "service/controller/fleet/fleet.h"
+
+enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
+
+/* What is wrong is a check's name to a tenant: the rest may name other hosts. */
+static void put_gate_text(const struct api_call *call, const char *key, uint8_t gate,
+                          const char *line, const char *check)
+{
+    json_put_string(call->j, key, call->visible == NULL || gate == AUDIT_PASS ? line : check);
+}
+
+/* ---- the node table ---- */
+
+/* What the mesh has measured of its paths lately: nothing is sent for this. */
+static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
+{
+    if (h->paths_at_ns == 0 || h->path_count == 0 ||
+        !fleet_current(call->c, h, controller_mono())) {
+        return "unknown";
+    }
+    return h->paths_dead > 0 ? "fail" : h->paths_lossy > 0 ? "warn" : "pass";
+}
+
+static void put_node(struct api_call *call, const struct audit_outcome *o,
+                     const struct audit_found *f, const struct fleet_host *h)
+{
+    static const struct {
+        const char *key, *prefix;
+    } columns[] = {{"nic", "cfg.nic."},
+                   {"initialized", "be.link.initialized"},
+                   {"active", "be.link.active"},
+                   {"gid_index", "be.roce.gid_index"}};
+    static const char *const agents[] = {"never", "live", "late", "stale"};
+    struct json_writer *j = call->j;
+    char gate_check[CHECK_ID_SIZE] = "";
+    if (call->visible != NULL) {
+        audit_gate_check(f, gate_check);
+    }
+    json_put_object(j, NULL);
+    json_put_string(j, "host", h->name);
+    json_put_string(j, "status", audit_status_name(audit_found_worst(o, f, "")));
+    json_put_string(j, "agent", agents[fleet_freshness(call->c, h, controller_mono())]);
+    for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
+        json_put_string(j, columns[i].key,
+                        audit_status_name(audit_found_worst(o, f, columns[i].prefix)));
+    }
+    json_put_string(j, "connectivity", connectivity(call, h));
+    json_put_string(j, "gate", audit_status_name(f->gate));
+    put_gate_text(call, "gate_text", f->gate, f->line, gate_check);
+    json_put_string(j, "marks", f->marks);
+    json_put_int_if(j, "at_utc_ns", f->at_ns != 0, f->at_ns);
+    json_put_end(j);
+}
+
+void api_answer_audit_nodes(struct api_call *call, int64_t id)
+{
+    int64_t limit, cursor, at = 0;
+    bool more = false;
+    const struct audit_outcome *o = NULL;
+    if (!api_page(call, &limit, &cursor)) {
+        return;
+    }
+    const int r = audit_outcome_get(call->c, id, &o);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    json_put_object(call->j, NULL);
+    json_put_array(call->j, "items");
+    for (uint32_t i = 0; i < o->count && !more; i++) {
+        const struct fleet_host *h = scope_host(call, o->found[i].host);
+        if (h == NULL || at++ < cursor) {
+            continue;
+        }
+        if (at > cursor + limit) {
+            more = true;
+            break;
+        }
+        put_node(call, o, &o->found[i], h);
+    }
+    json_put_end(call->j);
+    char next[24];
+    snprintf(next, sizeof(next), "%lld", (long long)(cursor + limit));
+    json_put_string(call->j, "next", more ? next : NULL);
+    json_put_end(call->j);
+    api_answer(call);
+}
+
+/* ---- one host ---- */
+
+static void answer_gate(struct api_call *call, const struct fleet_host *h)
+{
+    const struct audit_known *known = audit_known_of(call->c, h);
+    struct json_writer *j = call->j;
+    int64_t age_s = GATE_AGE_S;
+    char run[24], text[AUDIT_WORDS_SIZE];
+    if (!api_number(call, "age_s", 1, 366LL * 86400, &age_s)) {
+        return;
+    }
+    const bool there = known != NULL && known->run != 0;
+    const int64_t is_s =
+        there && known->at_ns != 0 ? (controller_utc_ns() - known->at_ns) / NS_PER_S : -1;
+    const bool later = there && known->at_ns != 0 && is_s < 0; /* our clock went back */
+    const bool stale = later || (there && known->at_ns != 0 && is_s > age_s);
+    snprintf(run, sizeof(run), "%lld", there ? (long long)known->run : 0LL);
+    snprintf(text, sizeof(text), "what is known is %lld s old, asked for %lld s", (long long)is_s,
+             (long long)age_s);
+    json_put_object(j, NULL);
+    json_put_string(j, "host", h->name);
+    json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
+    json_put_string(j, "reason", !there ? "not_run" : stale ? "stale" : NULL);
+    if (there && !stale) {
+        put_gate_text(call, "text", known->gate, known->line, known->gate_check);
+    } else {
+        json_put_string(j, "text",
+                        later
+                            ? "what is known was found after now: the controller's clock went back"
+                        : there ? text
+                                : "it was never audited");
+    }
+    json_put_string(j, "run", there ? run : NULL);
+    json_put_int_if(j, "age_s", is_s >= 0, is_s);
+    json_put_end(j);
+    api_answer(call);
+}
+
+static void answer_facts(struct api_call *call, const struct fleet_host *h)
+{
+    struct sheet *s = NULL;
+    const int r = audit_sheet(call->c->store, h->id, h->name, INT64_MAX, &s);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        if (!scope_hides(call, s->facts[i].peer)) {
+            s->facts[kept++] = s->facts[i];
+        }
+    }
+    s->count = kept;
+    sheet_write(call->j, s);
+    sheet_free(s);
+    api_answer(call);
+}
+
+void api_get_audit_host(struct api_call *call)
+{
+    const char *slash = strchr(call->rest, '/');
+    char name[REST_SIZE];
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(slash != NULL && slash - call->rest < REST_SIZE ? slash - call->rest : 0),
+             call->rest);
+    const struct fleet_host *h = fleet_find_host(call->c, name);
+    if (slash == NULL || (strcmp(slash, "/gate") != 0 && strcmp(slash, "/facts") != 0)) {
+        api_error(call, 404, "no-such-path", "no such path: /api/v1/openapi.yaml has them all");
+    } else if (h == NULL || !api_sees(call, h) || !h->member) {
+        api_error(call, 404, "no-such-host", "%.63s: no such host", name);
+    } else if (strcmp(slash, "/gate") == 0) {
+        answer_gate(call, h);
+    } else {
+        answer_facts(call, h);
+    }
+}
