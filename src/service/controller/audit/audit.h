@@ -154,9 +154,6 @@ void audit_stop(struct controller *c, const char *why);
 void audit_watch(struct controller *c);       /* the last sheet may have come, or it is late */
 void audit_on_commit(struct controller *c);   /* what was taken is on the disk */
 void audit_on_rollback(struct controller *c); /* it is not, and comes again */
-/* After every change of the run: into the open transaction. */
-MUST_CHECK int audit_save(struct controller *c, const struct audit_run *run,
-                          const struct audit_outcome *o);
 /* The look for this host; NULL: nothing is asked. */
 struct audit_look_reply {
     Foliot__V1__Look look;

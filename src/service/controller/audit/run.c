@@ -1,15 +1,13 @@
-/* run.c: an audit from its beginning to its end: whom it asks, who has answered, when it is judged. */
+/* run.c: an audit from its beginning to its end: whom it asks, who has answered, when it is judged. run_keep.c keeps it. */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
-#include <unistd.h>
 
-#include "base/plain.h"
 #include "service/controller/audit/matrix.h"
 #include "service/controller/audit/perf.h"
+#include "service/controller/audit/run.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
@@ -26,7 +24,7 @@ void audit_failures_free(struct audit_failure *failures, uint32_t count)
     free(failures);
 }
 
-static void settings_free(struct audit_file *settings)
+void audit_run_settings_free(struct audit_file *settings)
 {
     if (settings != NULL) {
         audit_file_done(settings);
@@ -37,7 +35,7 @@ static void settings_free(struct audit_file *settings)
 struct audit_run *audit_run_free(struct audit_run *run)
 {
     if (run != NULL) {
-        settings_free(run->settings);
+        audit_run_settings_free(run->settings);
         audit_failures_free(run->failures, run->failure_count);
         audit_matrix_free(run->matrix);
         audit_matrix_free(run->again);
@@ -97,133 +95,6 @@ static int name_of_now(const struct controller *c, int64_t *ret_name)
     return r;
 }
 
-/* ---- kept ---- */
-
-static void put_members(struct json_writer *j, const struct audit_run *run)
-{
-    json_put_array(j, "hosts");
-    for (uint32_t i = 0; i < run->count; i++) {
-        if (run->members[i].asked) {
-            json_put_int(j, NULL, run->members[i].host);
-        }
-    }
-    json_put_end(j);
-    json_put_array(j, "left_out");
-    for (uint32_t i = 0; i < run->count; i++) {
-        const struct audit_member *m = &run->members[i];
-        if (m->asked && m->missing != REASON_NONE) {
-            json_put_object(j, NULL);
-            json_put_int(j, "host", m->host);
-            json_put_string(j, "reason", audit_reason_name(m->missing));
-            json_put_string(j, "note", m->note);
-            json_put_end(j);
-        }
-    }
-    json_put_end(j);
-}
-
-static void put_counts(struct json_writer *j, const struct audit_outcome *o)
-{
-    uint32_t counts[AUDIT_STATUS_COUNT] = {0};
-    for (uint32_t i = 0; i < o->count; i++) {
-        counts[audit_found_worst(o, &o->found[i], "")]++;
-    }
-    json_put_object(j, "counts");
-    for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
-        json_put_uint(j, audit_status_name(k), counts[k]);
-    }
-    json_put_end(j);
-}
-
-static void put_suspects(struct json_writer *j, const struct audit_outcome *o)
-{
-    json_put_array(j, "suspect");
-    for (uint32_t i = 0; i < o->check_count; i++) {
-        if (o->suspect[i]) {
-            json_put_string(j, NULL, o->checks[i]);
-        }
-    }
-    json_put_end(j);
-}
-
-static void put_one_off(struct json_writer *j, const char *kind, const char *name, const char *by)
-{
-    if (by != NULL) {
-        json_put_object(j, NULL);
-        json_put_string(j, "kind", kind);
-        json_put_string(j, "name", name);
-        json_put_string(j, "by", by);
-        json_put_end(j);
-    }
-}
-
-/* What is switched off, so that nobody takes a skip for a pass. */
-static void put_off(struct json_writer *j, const struct audit_file *f)
-{
-    json_put_array(j, "off");
-    for (uint32_t i = 0; f != NULL && i < CATALOGUE_COUNT; i++) {
-        put_one_off(j, "check", check_at(i)->id, f->checks[i].off);
-    }
-    for (int cost = 0; f != NULL && cost < COST_COUNT; cost++) {
-        put_one_off(j, "class", check_cost_name(cost), f->settings.class_off[cost]);
-    }
-    for (uint32_t i = 0; f != NULL && i < f->settings.hosts_off_count; i++) {
-        put_one_off(j, "host", f->settings.hosts_off[i].host, f->settings.hosts_off[i].by);
-    }
-    json_put_end(j);
-}
-
-int audit_save(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
-{
-    struct json_writer j;
-    const char *text = NULL;
-    size_t size = 0;
-    json_writer_init(&j, 16 << 20);
-    json_put_object(&j, NULL);
-    json_put_string(&j, "state", states[run->state]);
-    json_put_uint(&j, "number", run->number);
-    json_put_string(&j, "who", run->who);
-    json_put_string(&j, "why", run->why);
-    json_put_int(&j, "started_utc_ns", run->started_ns);
-    json_put_bool(&j, "matrix", run->wants_matrix);
-    json_put_uint(&j, "family", run->family);
-    json_put_string(&j, "matrix_why", run->matrix_why);
-    json_put_bool(&j, "bandwidth", run->wants_perf);
-    json_put_bool(&j, "nccl", run->wants_nccl);
-    json_put_string(&j, "tests_why", run->perf_why);
-    if (run->perf != NULL && run->state != AUDIT_TESTING) {
-        audit_perf_write(run->perf, &j);
-    }
-    json_put_bool(&j, "whole", run->whole);
-    put_members(&j, run);
-    json_put_array(&j, "checks");
-    for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
-        json_put_string(&j, NULL, check_at(i)->id);
-    }
-    json_put_end(&j);
-    if (o != NULL) {
-        put_counts(&j, o);
-        put_suspects(&j, o);
-    }
-    put_off(&j, c->audits->in_force);
-    json_put_end(&j);
-    int r = json_writer_finish(&j, &text, &size);
-    r = r < 0 ? r
-              : store_audit_run_put(c->store,
-                                    &(struct store_audit_run){run->id, run->ended_ns, text});
-    json_writer_done(&j);
-    controller_touch(c);
-    return r;
-}
-
-static void save(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
-{
-    const int r = audit_save(c, run, o);
-    if (r < 0) {
-        controller_store_failed(c, r, "an audit");
-    }
-}
-
 /* ---- whom it asks ---- */
 
 static void leave_out(struct audit_member *m, enum audit_reason reason, const char *note)
@@ -248,7 +119,7 @@ static void ask(struct controller *c, struct audit_member *m)
     }
 }
 
-static void begin_look(struct controller *c, struct audit_run *run)
+void audit_run_look(struct controller *c, struct audit_run *run)
 {
     run->state = AUDIT_READING;
     run->ready = false;
@@ -259,8 +130,8 @@ static void begin_look(struct controller *c, struct audit_run *run)
     }
 }
 
-static int load_settings(const struct controller *c, struct audit_file **ret,
-                         struct config_error *error)
+int audit_run_settings(const struct controller *c, struct audit_file **ret,
+                       struct config_error *error)
 {
     struct audit_file *file = calloc(1, sizeof(*file));
     if (file == NULL) {
@@ -274,7 +145,7 @@ static int load_settings(const struct controller *c, struct audit_file **ret,
     return 0;
 }
 
-static int fill_members(const struct controller *c, struct audit_run *run)
+int audit_run_fill(const struct controller *c, struct audit_run *run)
 {
     run->members = calloc(c->host_count + 1, sizeof(*run->members));
     for (uint32_t i = 0; run->members != NULL && i < c->host_count; i++) {
@@ -303,13 +174,13 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
         return -EBUSY;
     }
     struct audit_run *run = calloc(1, sizeof(*run));
-    int r = run == NULL ? -ENOMEM : load_settings(c, &run->settings, error);
+    int r = run == NULL ? -ENOMEM : audit_run_settings(c, &run->settings, error);
     if (r == 0 && run->settings->fleet_off != NULL) {
         snprintf(error->text, sizeof(error->text), "audits are switched off by %.200s",
                  run->settings->fleet_off);
         r = -EPERM;
     }
-    r = r < 0 ? r : fill_members(c, run);
+    r = r < 0 ? r : audit_run_fill(c, run);
     r = r < 0 ? r : name_of_now(c, &run->id);
     if (r < 0) {
         audit_run_free(run);
@@ -334,9 +205,9 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
     if (run->settings->settings.class_off[COST_PACKETS] == NULL) {
         audit_reach_draw(c, run);
     }
-    begin_look(c, run);
+    audit_run_look(c, run);
     a->running = run;
-    save(c, run, NULL);
+    audit_run_save(c, run, NULL);
     return 0;
 }
 
@@ -376,7 +247,7 @@ static void end_run(struct controller *c, enum audit_run_state state, const char
     if (r < 0) {
         controller_store_failed(c, r, "an audit's results");
     }
-    save(c, run, o);
+    audit_run_save(c, run, o);
     for (uint32_t i = 0; o != NULL && i < o->count; i++) {
         (void)audit_learn(c, o, &o->found[i]); /* without memory: as it was */
     }
@@ -411,8 +282,8 @@ static void look_again(struct controller *c, struct audit_run *run, struct audit
             ask(c, m);
         }
     }
-    begin_look(c, run);
-    save(c, run, NULL);
+    audit_run_look(c, run);
+    audit_run_save(c, run, NULL);
 }
 
 /* People look at the last one, and the next is compared with it. */
@@ -440,7 +311,7 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
         j->r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
         audit_outcome_free(j->outcome);
         audit_failures_free(j->failures, j->failure_count);
-        settings_free(j->settings);
+        audit_run_settings_free(j->settings);
         audit_matrix_free(j->matrix);
         audit_matrix_free(j->again);
         audit_perf_free(j->perf);
@@ -454,12 +325,12 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
         snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-j->r));
         controller_say(LOG_ERR, "audit %lld: %s", (long long)j->run, why);
         end_run(c, AUDIT_STOPPED, why, NULL);
-        settings_free(j->settings);
+        audit_run_settings_free(j->settings);
     } else if (j->outcome == NULL) {
         look_again(c, run, j->failures, j->failure_count, j->settings);
     } else {
         audit_failures_free(j->failures, j->failure_count);
-        settings_free(j->settings);
+        audit_run_settings_free(j->settings);
         keep_matrix(c, run);
         end_run(c, AUDIT_DONE, "", j->outcome);
     }
@@ -506,7 +377,7 @@ static void measure_now(struct controller *c, struct audit_run *run)
         run->matrix_why[0] = 0;
         run->state = AUDIT_MEASURING;
     }
-    save(c, run, NULL);
+    audit_run_save(c, run, NULL);
 }
 
 /* Hosts that the first matrix would fail. Without a second one nobody knows. */
@@ -516,7 +387,7 @@ static void measure_again(struct controller *c, struct audit_run *run)
     run->again_tried = true;
     if (class_off(c, COST_PACKETS) == NULL && audit_matrix_new(c, run, &run->again, why) == 0) {
         run->state = AUDIT_MEASURING;
-        save(c, run, NULL);
+        audit_run_save(c, run, NULL);
         return;
     }
     controller_say(LOG_WARNING, "audit %lld: what its matrix found is not measured again: %s",
@@ -552,7 +423,7 @@ static void test_now(struct controller *c, struct audit_run *run)
         run->perf_why[0] = 0;
         run->state = AUDIT_TESTING;
     }
-    save(c, run, NULL);
+    audit_run_save(c, run, NULL);
 }
 
 /* The stages that come before the verdict, each once. */
@@ -621,118 +492,5 @@ void audit_watch(struct controller *c)
     if (late || run->unanswered == 0) {
         run->ready = true;
         controller_touch(c); /* judged is what is on the disk */
-    }
-}
-
-/* ---- over a restart ---- */
-
-struct resume {
-    struct controller *c;
-    struct audit_run *run;
-    char refused[AUDIT_WORDS_SIZE]; /* audit.yaml is, with its place */
-};
-
-static struct audit_member *member_of(struct audit_run *run, int64_t host)
-{
-    for (uint32_t i = 0; i < run->count; i++) {
-        if (run->members[i].host == host) {
-            return &run->members[i];
-        }
-    }
-    return NULL;
-}
-
-static int look_known(void *context, const struct store_look *look)
-{
-    struct audit_run *run = context;
-    struct audit_member *m = member_of(run, look->host);
-    if (m != NULL && m->asked && look->at_ns >= run->started_ns) { /* it has answered already */
-        m->waits = false;
-        m->looked = look->refused[0] == 0;
-        m->missing = m->looked ? REASON_NONE : REASON_NO_SOURCE;
-        plain_text(look->refused, m->note, sizeof(m->note));
-    }
-    return 0;
-}
-
-static int resume(void *context, const struct store_audit_run *row)
-{
-    struct resume *o = context;
-    struct controller *c = o->c;
-    struct config_error error = {""};
-    struct audit_run *run = row->ended_ns == 0 ? calloc(1, sizeof(*run)) : NULL;
-    json_t *body = json_loads(row->body, 0, NULL);
-    const json_t *hosts = json_object_get(body, "hosts"), *who = json_object_get(body, "who");
-    if (run != NULL && load_settings(c, &run->settings, &error) < 0) {
-        snprintf(o->refused, sizeof(o->refused), "%.150s", error.text);
-    }
-    if (run == NULL || fill_members(c, run) < 0) {
-        audit_run_free(run);
-        json_decref(body);
-        return 0;
-    }
-    run->id = row->id;
-    run->started_ns = json_integer_value(json_object_get(body, "started_utc_ns"));
-    run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
-    run->wants_matrix = json_is_true(json_object_get(body, "matrix"));
-    run->family = (uint32_t)json_integer_value(json_object_get(body, "family"));
-    run->wants_perf = json_is_true(json_object_get(body, "bandwidth"));
-    run->wants_nccl = json_is_true(json_object_get(body, "nccl"));
-    run->whole = json_is_true(json_object_get(body, "whole"));
-    snprintf(run->who, sizeof(run->who), "%s",
-             json_string_value(who) ? json_string_value(who) : "");
-    for (size_t i = 0; i < json_array_size(hosts); i++) {
-        struct audit_member *m = member_of(run, json_integer_value(json_array_get(hosts, i)));
-        if (m != NULL) {
-            m->asked = m->waits = true;
-        }
-    }
-    json_decref(body);
-    o->run = run;
-    return 0;
-}
-
-static int load_matrix(struct controller *c)
-{
-    const int r = audit_matrix_load(c->store, &c->audits->matrix);
-    return r == -ENOENT ? 0 : r;
-}
-
-int audits_open(struct controller *c)
-{
-    struct resume o = {.c = c};
-    c->audits = calloc(1, sizeof(*c->audits));
-    int r = c->audits == NULL ? -ENOMEM : audit_known_open(c);
-    r = r < 0 ? r : audit_calendar_open(c);
-    r = r < 0 ? r : load_matrix(c);
-    r = r < 0 ? r : store_audit_runs(c->store, 0, 1, resume, &o);
-    r = r < 0 || o.run == NULL ? r : store_looks(c->store, 0, look_known, o.run);
-    if (r == 0 && o.run != NULL) {
-        controller_say(LOG_NOTICE, "audit %lld goes on", (long long)o.run->id);
-        begin_look(c, o.run);
-        c->audits->running = o.run;
-        if (o.refused[0] != 0) {
-            audit_stop(c, o.refused);
-        } else {
-            save(c, o.run, NULL);
-        }
-    } else {
-        audit_run_free(o.run);
-    }
-    return r;
-}
-
-void audits_close(struct controller *c)
-{
-    struct audits *a = c->audits;
-    if (a != NULL) {
-        audit_run_free(a->running);
-        audit_outcome_free(a->shown[0]);
-        audit_outcome_free(a->shown[1]);
-        audit_matrix_free(a->matrix);
-        settings_free(a->in_force);
-        free(a->known);
-        free(a);
-        c->audits = NULL;
     }
 }
