@@ -1,12 +1,13 @@
 /* job_private.h: what the files of the simulated jobs share.
  *
- *   job_world.c   agenda, processes, time                    job_fault.c  what goes wrong, and when it ends
- *   job_io.c      io.h's table: descriptors, events, clocks  job_tcp.c    connections, as a kernel keeps them
- *   job_net.c     links and paths                            job_rank.c   the application and its checker
- *   job_pattern.c who talks to whom                          job_brown.c  what a link that carries a tenth does
- *   job_content.c what messages hold                         job_socket.c what a process calls on its connections
- *   job_slow.c    what a NIC that carries little does        job_rdma.c   queue pairs, as a NIC keeps them
- *   job_gap.c     how long nothing comes, in faults of a lane */
+ *   job_world.c   agenda, time                               job_fault.c  what goes wrong, and when it ends
+ *   job_process.c a process, run when it is time             job_tcp.c    connections, as a kernel keeps them
+ *   job_io.c      io.h's table: descriptors, events, clocks  job_socket.c what a process calls on its connections
+ *   job_net.c     links and paths                            job_rdma.c   queue pairs, as a NIC keeps them
+ *   job_pattern.c who talks to whom                          job_rank.c   the application and its checker
+ *   job_content.c what messages hold                         job_order.c  when a flow's next message may go
+ *   job_slow.c    what a NIC that carries little does        job_brown.c  what a link that carries a tenth does
+ *   job_draw.c    worlds by chance                           job_gap.c    how long nothing comes, in faults of a lane */
 #pragma once
 #include "sim/agenda.h"
 #include "sim/job_net.h"
@@ -213,9 +214,19 @@ void world_wrong(struct job_world *w, const char *wrong, const char *format, ...
 void world_stepped(struct job_world *w);
 /* A fault begins or ends: steps follow. */
 void world_fault_step(struct job_world *w);
+void world_trace(struct job_world *w, uint64_t a, uint64_t b);
+
+/* -- job_process.c */
+MUST_CHECK int process_start(struct job_world *w, uint32_t index);
+/* Its application and its transport, if it is to run now. */
+void process_run(struct job_world *w, struct process *p);
 /* It is gone, and all that it had. */
 void process_kill(struct job_world *w, struct process *p);
-void world_trace(struct job_world *w, uint64_t a, uint64_t b);
+/* All is over: nothing may be left of it. */
+void process_end(struct job_world *w, struct process *p);
+/* Of all of them: in-band delays, and what receivers limit, into the result; from here on they count. */
+void processes_read(struct job_world *w);
+void processes_forget(struct job_world *w);
 
 /* -- job_io.c */
 void process_io(struct process *p);

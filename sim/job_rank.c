@@ -10,48 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/job_private.h"
+#include "sim/job_rank.h"
 
-#define DEPTH_MAX 16
-#define SLACK     64 /* bytes behind each buffer */
-
-enum side_state { SIDE_BEGIN, SIDE_OPENING, SIDE_OPEN, SIDE_OVER };
-
-struct slot {
-    struct transport_request *request; /* NULL: free */
-    uint32_t message;
-    uint32_t size, room;
-    uint8_t *bytes;  /* size_max + SLACK * 2 */
-    uint32_t filled; /* with `pattern`, while free */
-    uint8_t pattern;
-    bool done;
-    int64_t at;
-};
-
-struct side {
-    enum side_state state;
-    struct transport_comm *comm;
-    uint64_t connecting;
-    uint32_t next;   /* message to post */
-    uint32_t over;   /* messages below are done */
-    uint32_t rested; /* the rest before that message was begun */
-    int64_t not_before;
-    struct slot slots[DEPTH_MAX];
-};
-
-struct flow {
-    uint32_t index, from, to, from_nic, to_nic;
-    uint32_t generation; /* of communicators */
-    uint32_t before;     /* ring: whose messages this one passes on */
-    uint8_t handle[TRANSPORT_HANDLE_SIZE];
-    bool listening;
-    struct transport_listener *listener;
-    struct side out, in;
-    bool excused; /* an end was given up, killed, cut off */
-    bool surplus; /* the receiver posts more than there will be */
-    bool over;
-    int64_t sent_at[DEPTH_MAX];
-};
+#define SLACK 64 /* bytes behind each buffer */
 
 static uint64_t seed_of(const struct flow *f, uint32_t message)
 {
@@ -113,14 +74,6 @@ static void closed_late(struct job_world *w, struct process *p)
         p->paused_until = w->now + w->config.freeze_ns;
         p->late_until = w->now + w->config.late_ns;
     }
-}
-
-/* Receivers of what that process sent may begin. */
-static bool is_late_enough(struct job_world *w, const struct flow *f)
-{
-    const int64_t until = w->processes[f->from].late_until;
-
-    return w->config.late_ns == 0 || (until != 0 && w->now >= until);
 }
 
 /* What was posted is the owner's again. */
@@ -205,77 +158,12 @@ static void again(struct job_world *w, struct flow *f)
 
 /* -- sending ---------------------------------------------------------------------------------- */
 
-/* All ranks of its job are done with the operations before the one that the message is of. */
-static bool operated(const struct job_world *w, const struct flow *f, uint32_t message)
-{
-    const uint32_t sharing = pattern_sharing(w), each = w->config.operation;
-
-    if (each == 0 || message % each != 0) {
-        return true;
-    }
-    for (uint32_t i = 0; i < w->flow_count; i++) {
-        const struct flow *other = &w->flows[i];
-        if (other->to % sharing == f->to % sharing && other->in.over < message) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What this one passes on has come; of all-to-all: the process has had that much from everybody. */
-static bool passed(const struct job_world *w, const struct flow *f, uint32_t message)
-{
-    const struct process *p = &w->processes[f->from];
-
-    if (w->config.chain == 0 || message < w->config.chain) {
-        return true;
-    }
-    if (w->config.pattern == JOB_RING) {
-        return message - w->config.chain < w->flows[f->before].in.over;
-    }
-    for (uint32_t i = 0; i < p->flow_count; i++) {
-        const struct flow *other = &w->flows[p->flows[i]];
-        if (other->to == f->from && message - w->config.chain >= other->in.over) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* The burst before is done; with its last message the rest began. */
-static bool rested(struct job_world *w, const struct flow *f, struct side *side)
-{
-    if (w->config.burst == 0 || side->next == 0 || side->next % w->config.burst != 0 ||
-        side->rested == side->next || pattern_low(w, f->from)) {
-        return true;
-    }
-    if (side->over == side->next) {
-        side->not_before = w->now + w->config.rest_ns;
-        side->rested = side->next;
-    }
-    return false;
-}
-
-static bool released(const struct job_world *w, uint32_t message)
-{
-    return w->config.step_ns == 0 || message < w->step;
-}
-
-/* While all send to one the other flows rest. */
-static bool gathered(const struct job_world *w, const struct flow *f)
-{
-    return w->config.gather_ns == 0 || w->over || w->now < START_NS + w->config.gather_ns ||
-           f->to == w->config.hosts - 1;
-}
-
 static void send_next(struct job_world *w, struct flow *f, struct side *side)
 {
     struct process *p = &w->processes[f->from];
 
-    while (side->state == SIDE_OPEN && side->next < w->config.messages && released(w, side->next) &&
-           side->next - side->over < w->config.depth && passed(w, f, side->next) &&
-           operated(w, f, side->next) && rested(w, f, side) && gathered(w, f) &&
-           w->now >= side->not_before) {
+    while (side->state == SIDE_OPEN && side->next < w->config.messages &&
+           side->next - side->over < w->config.depth && order_send(w, f)) {
         struct slot *slot = slot_of(w, f->from, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
@@ -376,8 +264,8 @@ static void post_next(struct job_world *w, struct flow *f, struct side *side)
 {
     const uint32_t wanted = w->config.messages + (f->surplus ? 2 : 0);
 
-    while (side->state == SIDE_OPEN && side->next < wanted && released(w, side->next) &&
-           is_late_enough(w, f) && side->next - side->over < w->config.depth) {
+    while (side->state == SIDE_OPEN && side->next < wanted && order_receive(w, f) &&
+           side->next - side->over < w->config.depth) {
         struct slot *slot = slot_of(w, f->to, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
         const uint32_t room = size + (uint32_t)(seed_of(f, side->next) >> 32) % SLACK;
