@@ -398,6 +398,36 @@ static void a_host_whose_clock_goes_back_says_so(void **state)
     (void)state;
 }
 
+/* What a NIC's clock shows at a host's time is told between reads, too, also of one that runs off: 40 ppm are 20 us in half a
+ * second. */
+static void a_nics_clock_is_known_between_reads(void **state)
+{
+    static const double rates[] = {0, 40, -40}; /* ppm */
+
+    for (size_t i = 0; i < ARRAY_COUNT(rates); i++) {
+        struct host_leaf leaf;
+        struct nic_time shown;
+        int64_t host = 0;
+        host_leaf_init(&leaf, 2, 100);
+        assert_false(host_leaf_nic_now(&leaf, (struct mono){NS_PER_S}, 0, &shown)); /* never read */
+        for (int tick = 0; tick < 200; tick++) {
+            host = 10 * NS_PER_S + tick * 100 * NS_PER_MS;
+            read_nic(&leaf, host, 80, 160, rates[i], 0);
+        }
+        for (int64_t later = 0; later <= NS_PER_S / 2; later += 50 * NS_PER_MS) {
+            const int64_t at = host + later;
+            const double truth = (double)at * (1 + rates[i] * 1e-6);
+            assert_true(host_leaf_nic_now(&leaf, (struct mono){at}, 0, &shown));
+            assert_true(fabs((double)shown.ns - truth) < 500);
+            assert_true(host_leaf_nic_error_ns(&leaf, (struct mono){at}, 0) >=
+                        fabs((double)shown.ns - truth) - 2);
+        }
+        assert_false(host_leaf_nic_now(&leaf, (struct mono){host}, 1, &shown));
+        assert_false(host_leaf_nic_now(&leaf, (struct mono){host}, -1, &shown));
+        assert_false(host_leaf_nic_now(&leaf, (struct mono){host}, HOST_NIC_MAX, &shown));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_rate_lies_between_its_bounds),
         cmocka_unit_test(the_middle_of_those_in_step_counts),
         cmocka_unit_test(a_line_that_is_slewed_is_less_sure),
+        cmocka_unit_test(a_nics_clock_is_known_between_reads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Whose fault it is when all edges say that a member is off: its clock stepped, or its map was wrong. */
+/* Whose fault it is when all edges say that a member is off: its clock stepped, its map was wrong, a part of the fleet that was
+ * cut off is back, or the member is lost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -210,6 +211,296 @@ static void what_scatters_is_no_step(void **state)
     clock_free(c);
 }
 
+/* Of a member that a part of the fleet is back to: how many ticks until it learns anew where it is; 0: it stays. */
+static int ticks_to_merge(struct clock *c)
+{
+    for (int tick = 1; tick <= 30; tick++) {
+        now.ns += CLOCK_TICK_NS;
+        c->now = now;
+        disturbance_merge(c, now);
+        if (c->phase != CLOCK_TRACK) {
+            return tick;
+        }
+    }
+    return 0;
+}
+
+/* So many edges are back from a silence, and all of these are off by one and the same amount. */
+static struct clock *parted(int back, double off)
+{
+    struct clock *c = member(false);
+
+    c->now = now;
+    for (int i = 0; i < PEERS; i++) {
+        struct clock_edge *e = &c->edges[i];
+        e->heard_at = e->point_at = e->live_at = now;
+        e->has_raw = true;
+        if (i < back) {
+            e->returned = true;
+            e->returned_at = now;
+            e->raw_ns = off + 10 * i;
+            e->out_since_s = 1;
+        }
+    }
+    consensus_count(c);
+    c->regained = back > 0;
+    return c;
+}
+
+/* A third of the neighbours is enough, if more than could lie: half a second of ticks later the member goes there. */
+static void parts_meet_where_a_third_is_back(void **state)
+{
+    static const struct {
+        int back;
+        double off;
+        bool merges;
+    } cases[] = {{12, 1e6, true}, {4, 1e6, true},  {4, -1e6, true}, {4, 1e11, true},
+                 {3, 1e6, false}, {0, 1e6, false}, {12, 100, false}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct clock *c = parted(cases[i].back, cases[i].off);
+        assert_int_equal(ticks_to_merge(c), cases[i].merges ? 10 : 0);
+        assert_true(c->disrupted == cases[i].merges);
+        clock_free(c);
+    }
+}
+
+enum parted_how {
+    NOT_REGAINED,
+    NEVER_GONE,
+    WITNESSES,
+    NO_PACKETS,
+    HELD_UP,
+    UNSURE,
+    JUST_OUT,
+    NOT_TRACKING,
+    SCATTERED,
+    HOWS
+};
+
+/* What says nothing of where another part is doesn't send the member there. */
+static void what_tells_of_no_other_part_changes_nothing(void **state)
+{
+    for (enum parted_how how = 0; how < HOWS; how++) {
+        struct clock *c = parted(PEERS, 1e6);
+        c->regained = how != NOT_REGAINED;
+        for (int i = 3; i < PEERS; i++) { /* three are too few */
+            struct clock_edge *e = &c->edges[i];
+            e->returned = how != NEVER_GONE;
+            e->config.witness = how == WITNESSES;
+            e->has_raw = how != NO_PACKETS;
+            e->silent = how == HELD_UP;
+            e->unsure = how == UNSURE;
+            e->out_since_s = how == JUST_OUT ? 0.2 : 1;
+            e->peer.phase = how == NOT_TRACKING ? CLOCK_ACQUIRE : CLOCK_TRACK;
+            e->raw_ns *= how == SCATTERED ? i : 1;
+        }
+        assert_int_equal(ticks_to_merge(c), 0);
+        assert_int_equal(c->merge_ticks, 0);
+        clock_free(c);
+    }
+}
+
+/* Of twelve that are back so many are `off` by that amount, more or less by up to `scatter`; the rest by another one. */
+static struct clock *agreeing(int count, double off, double scatter)
+{
+    struct clock *c = parted(PEERS, off);
+
+    for (int i = 0; i < PEERS; i++) {
+        const double part =
+            (double)i / (PEERS - 1) - 0.5; /* the middle is what all are compared with */
+        c->edges[i].raw_ns = i < count ? off + 2 * scatter * part : off * (i + 1);
+    }
+    return c;
+}
+
+/* Four fifths have to tell the same, to a tenth of it or two microseconds. */
+static void parts_meet_by_most_of_them(void **state)
+{
+    static const struct {
+        int count;
+        double off, scatter;
+        bool merges;
+    } cases[] = {{12, 1e6, 0, true},   {10, 1e6, 0, true},    {9, 1e6, 0, false},
+                 {12, 1e6, 8e4, true}, {12, 1e6, 4e5, false}, {12, 8e3, 1600, true},
+                 {12, 8e3, 7e3, false}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct clock *c = agreeing(cases[i].count, cases[i].off, cases[i].scatter);
+        assert_int_equal(ticks_to_merge(c), cases[i].merges ? 10 : 0);
+        clock_free(c);
+    }
+}
+
+/* As many as may lie move nobody, though they are a third of those that track. */
+static void as_many_as_may_lie_are_no_part(void **state)
+{
+    struct clock *c = parted(3, 1e6);
+
+    for (int i = 9; i < PEERS; i++) {
+        c->edges[i].peer.phase = CLOCK_ACQUIRE;
+    }
+    consensus_count(c);
+    c->regained = true;
+    assert_int_equal(c->liars_max, 3);
+    assert_int_equal(c->track_peers, 9);
+    assert_int_equal(ticks_to_merge(c), 0);
+    clock_free(c);
+}
+
+/* Far beyond what a queue or a step is: nobody waits to see whether it stays so. */
+static void a_part_of_another_time_is_met_at_once(void **state)
+{
+    struct clock *c = parted(PEERS, 1e6);
+
+    for (int i = 0; i < PEERS; i++) {
+        c->edges[i].out_since_s = 0;
+        c->edges[i].level_known = true;
+        c->edges[i].expected_ns = 2 * ELSEWHERE_NS;
+    }
+    assert_int_equal(ticks_to_merge(c), 10);
+    clock_free(c);
+}
+
+/* It has to last: after a tick without, all ticks are waited for again. */
+static void parts_that_agree_for_a_moment_do_not_meet(void **state)
+{
+    struct clock *c = parted(PEERS, 1e6);
+
+    for (int i = 0; i < 9; i++) {
+        disturbance_merge(c, now);
+    }
+    c->regained = false;
+    disturbance_merge(c, now);
+    c->regained = true;
+    assert_int_equal(ticks_to_merge(c), 10);
+    clock_free(c);
+}
+
+/* Seconds until a member with so many of its edges in gate learns anew; 0: it never does. */
+static double seconds_to_lost(struct clock *c, int in_gate)
+{
+    for (int i = 0; i < PEERS; i++) {
+        c->edges[i].in_gate = i < in_gate;
+    }
+    c->in_gate = in_gate;
+    for (int tick = 1; tick <= 140; tick++) {
+        now.ns += CLOCK_TICK_NS;
+        c->now = now;
+        for (int i = 0; i < PEERS; i++) {
+            c->edges[i].heard_at = c->edges[i].point_at = now;
+        }
+        disturbance_check_lost(c, 0.05);
+        if (c->phase != CLOCK_TRACK) {
+            return tick * 0.05;
+        }
+    }
+    return 0;
+}
+
+/* Most of its edges have nothing in gate for two seconds, while its neighbours track. */
+static void who_is_lost_learns_anew(void **state)
+{
+    struct clock *c = parted(0, 0);
+
+    assert_true(fabs(seconds_to_lost(c, 5) - 2) < 0.11);
+    clock_set_phase(c, CLOCK_TRACK);
+    assert_true(fabs(seconds_to_lost(c, 5) - 5) < 0.11); /* it is given time to come into step */
+    clock_free(c);
+
+    c = parted(0, 0);
+    assert_true(seconds_to_lost(c, 6) == 0); /* half is enough */
+    clock_free(c);
+}
+
+/* Edges that have no vote, or are to nobody who tracks, are no reason to stay. */
+static void who_is_with_nobody_is_lost(void **state)
+{
+    for (int witnesses = 0; witnesses < 2; witnesses++) {
+        struct clock *c = parted(0, 0);
+        for (int i = 0; i < 3; i++) {
+            c->edges[i].config.witness = witnesses == 1;
+            c->edges[i].peer.phase = witnesses == 1 ? CLOCK_TRACK : CLOCK_COLD;
+        }
+        c->edge_count -= witnesses == 1 ? 3 : 0;
+        consensus_count(c);
+        assert_true(seconds_to_lost(c, 6) > 1.9); /* three of nine */
+        clock_free(c);
+    }
+}
+
+/* Too few of its edges agree, and they scatter: six times as much as the neighbours' do, or far above the stamps' noise. */
+static void who_scatters_more_than_others_is_lost(void **state)
+{
+    struct clock *c = parted(0, 0);
+    const double least = 60 + 3 * noise_sigma_ns(&c->noise);
+    const struct {
+        double scale, own;
+        int short_of;
+        bool lost;
+    } cases[] = {{1000, 5900, 1, false},
+                 {1000, 6100, 1, true},
+                 {1000, 6100, 0, false},
+                 {1, least - 5, 1, false},
+                 {1, least + 5, 1, true}};
+
+    clock_free(c);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        c = parted(0, 0);
+        c->scale_ns = cases[i].scale;
+        c->scale_own_ns = cases[i].own;
+        const int enough = c->needed;
+        c->needed = 7; /* six are in gate, which is half */
+        assert_true(enough <= 7);
+        c->needed -= 1 - cases[i].short_of;
+        assert_int_equal(seconds_to_lost(c, 6) > 1.9, cases[i].lost);
+        clock_free(c);
+    }
+}
+
+/* Its own mistakes have widened what it takes for noise: it begins as it did. */
+static void who_is_lost_forgets_its_noise(void **state)
+{
+    struct clock *c = parted(0, 0);
+    const double fresh = noise_sigma_ns(&c->noise);
+
+    noise_found(&c->noise, 40 * fresh);
+    assert_true(noise_sigma_ns(&c->noise) > 5 * fresh);
+    assert_true(seconds_to_lost(c, 0) > 1.9);
+    assert_true(fabs(noise_sigma_ns(&c->noise) - fresh) < 0.3 * fresh);
+    clock_free(c);
+}
+
+/* The neighbours may be lost themselves; and who is held up, or has paths to learn, can have nothing in gate. */
+static void who_is_not_alone_is_not_lost(void **state)
+{
+    struct clock *c = parted(0, 0);
+
+    for (int i = 0; i < 4; i++) {
+        c->edges[i].peer.phase = CLOCK_ACQUIRE;
+    }
+    consensus_count(c);
+    assert_true(seconds_to_lost(c, 0) == 0);
+    clock_free(c);
+
+    for (int held_up = 0; held_up < 2; held_up++) {
+        c = parted(0, 0);
+        for (int i = 0; i < PEERS; i++) {
+            struct clock_edge *e = &c->edges[i];
+            e->silent = held_up == 0;
+            e->unsure = held_up == 1;
+            e->level_known = true;
+            e->out_since_s = 1.5;
+        }
+        assert_true(seconds_to_lost(c, 0) == 0);
+        for (int i = 0; i < PEERS; i++) {
+            c->edges[i].out_since_s = 0.5; /* of late: no excuse for what it has not got */
+        }
+        assert_true(seconds_to_lost(c, 0) > 1.9);
+        clock_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +511,17 @@ int main(void)
         cmocka_unit_test(a_drift_of_hours_leaves_a_variance),
         cmocka_unit_test(a_clock_that_is_vouched_for_did_not_step),
         cmocka_unit_test(what_scatters_is_no_step),
+        cmocka_unit_test(parts_meet_where_a_third_is_back),
+        cmocka_unit_test(what_tells_of_no_other_part_changes_nothing),
+        cmocka_unit_test(parts_meet_by_most_of_them),
+        cmocka_unit_test(as_many_as_may_lie_are_no_part),
+        cmocka_unit_test(a_part_of_another_time_is_met_at_once),
+        cmocka_unit_test(parts_that_agree_for_a_moment_do_not_meet),
+        cmocka_unit_test(who_is_lost_learns_anew),
+        cmocka_unit_test(who_is_with_nobody_is_lost),
+        cmocka_unit_test(who_scatters_more_than_others_is_lost),
+        cmocka_unit_test(who_is_lost_forgets_its_noise),
+        cmocka_unit_test(who_is_not_alone_is_not_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
