@@ -295,13 +295,17 @@ bool lane_set_owes(const struct lane_set *set)
 
 /* Whether this poll looks at that lane, too. Spinning callers come millions of times a second. The lane that had
  * something last is looked at each time, and those that large messages are spread over; the others in turn, and none if
- * something came: that is what a round trip of 8 bytes consists of. */
-static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool came)
+ * something came: that is what a round trip of 8 bytes consists of. The watch wants to know of each lane; but not, to this
+ * machine, what was read in vain just before. */
+static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool look, bool came)
 {
     const struct stream *stream = set->streams[lane];
-
     const uint32_t turns = set->scheduler.one_way ? TURNS : TURNS_LARGE;
 
+    if (look && (!set->scheduler.one_way || stream->connecting ||
+                 mono_sub(now, stream->dry_at).ns >= LOOK_NS)) {
+        return true;
+    }
     if (set->large > 0 && (stream->reading || (set->polls + lane) % turns == 0 ||
                            mono_sub(now, stream->read_at).ns < BUSY_NS)) {
         return true;
@@ -310,7 +314,7 @@ static bool due(const struct lane_set *set, struct mono now, uint32_t lane, bool
 }
 
 /* The lane that had something last goes first. */
-static void exchange(struct lane_set *set, struct mono now, bool all)
+static void exchange(struct lane_set *set, struct mono now, bool all, bool look)
 {
     const uint64_t before = set->reads;
     uint32_t lanes = set->present, lane = set->hot;
@@ -321,7 +325,7 @@ static void exchange(struct lane_set *set, struct mono now, bool all)
             continue;
         }
         if (set->streams[lane] != NULL && !set->streams[lane]->dead &&
-            (all || lane == set->hot || due(set, now, lane, set->reads != before))) {
+            (all || lane == set->hot || due(set, now, lane, look, set->reads != before))) {
             read_lane(set, lane, now);
         }
         if (set->streams[lane] != NULL && !set->streams[lane]->dead) {
@@ -355,7 +359,7 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         return;
     }
     set->polls++;
-    exchange(set, now, all || look);
+    exchange(set, now, all, look);
     if (look) {
         set->next_look = mono_add(now, span_ns(LOOK_NS));
         mode_apply(set);

@@ -192,8 +192,11 @@ void standby_look(struct lane_set *set, struct mono now)
     }
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         struct watch_lane lane;
+        if (!set->lane_nics[i].standby || (set->traffic.retired >> i & 1) != 0) {
+            continue;
+        }
         watch_lane_get(set->watch, now, i, &lane);
-        if (!set->lane_nics[i].standby || !lane.used || (set->traffic.retired >> i & 1) != 0) {
+        if (!lane.used) {
             continue;
         }
         const bool vain = in_vain(set, now, i, &lane);

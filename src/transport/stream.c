@@ -16,6 +16,7 @@
 #define LARGE_CHUNK  4096 /* after one of these only a header is read along; */
 #define LARGE_HERE   32768 /* from this machine: to copy it once more costs less than a second call */
 #define SCRATCH_HERE (LARGE_HERE + 512)
+#define JUST_NOW_NS  (10 * NS_PER_US)
 
 static const uint8_t zeros[65536];
 
@@ -273,6 +274,13 @@ static size_t ahead(const struct lane_set *set, const struct stream *stream)
                                     : SCRATCH_SIZE;
 }
 
+/* From this machine: what comes now can't be older than the last read in vain, and then its stamp tells nothing that our clock
+ * doesn't. To ask for it makes each read in vain dearer. */
+static bool came_just_now(const struct lane_set *set, const struct stream *stream, struct mono now)
+{
+    return set->scheduler.one_way && mono_sub(now, stream->dry_at).ns < JUST_NOW_NS;
+}
+
 /* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
  * lane that carries: more would have been worth another look else. */
 static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
@@ -306,10 +314,16 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     for (int i = 0; i < count; i++) {
         room += parts[i].iov_len;
     }
-    const ssize_t n =
-        stream->kind->receive(set, stream, parts, count, set->ledger == NULL ? NULL : &stamp);
+    const bool stamped = set->ledger != NULL && !came_just_now(set, stream, now);
+    const ssize_t n = stream->kind->receive(set, stream, parts, count, stamped ? &stamp : NULL);
     if (n <= 0) {
+        stream->dry_at = n == -EAGAIN ? now : stream->dry_at;
         return n == 0 ? -EPIPE : n == -EAGAIN ? 0 : n;
+    }
+    stream->dry_at.ns = INT64_MIN / 2;
+    if (set->ledger != NULL && !stamped) {
+        struct io *io = set->transport->io;
+        stamp = io->stamp(io);
     }
     *ret_drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {

@@ -52,6 +52,7 @@ struct stream {
     uint64_t acked;      /* by the peer's kernel, when asked last */
     uint64_t doubted_at; /* bytes_out then: when all of them have arrived it is over */
     struct mono read_at; /* last bytes */
+    struct mono dry_at;  /* nothing was there when it was read last; long ago: something was */
     struct mono hedge_asked;
     bool ended;   /* by the peer, orderly */
     bool parting; /* too many connections: it is to go */

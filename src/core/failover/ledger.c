@@ -93,6 +93,7 @@ int ledger_lane_open(struct ledger *l, uint32_t lane, uint32_t epoch, enum ledge
     }
     *x = (struct in_lane){
         .open = true, .epoch = epoch, .way = way, .barred = epoch, .unreported_since = MONO_NEVER};
+    l->lanes_open |= 1u << lane;
     ledger_fence_heard(l, lane);
     ledger_report_all(l); /* what was said when there was no lane left, nobody heard */
     return 0;
@@ -104,6 +105,7 @@ void ledger_lane_down(struct ledger *l, uint32_t lane, uint32_t epoch)
         return;
     }
     l->lanes[lane].open = false;
+    l->lanes_open &= ~(1u << lane);
     ledger_chunk_forget(l, lane);
     ledger_report_all(l);
     l->lanes[lane].barred = epoch + 1;

@@ -44,8 +44,9 @@ static bool same_chunk(const struct lane_chunk *a, const struct lane_chunk *b)
 
 static bool claimed(const struct ledger *l, const struct lane_chunk *chunk)
 {
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        if (l->lanes[i].place == READING_BUFFER && same_chunk(&l->lanes[i].chunk, chunk)) {
+    for (uint32_t lanes = l->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        const struct in_lane *x = &l->lanes[__builtin_ctz(lanes)];
+        if (x->place == READING_BUFFER && same_chunk(&x->chunk, chunk)) {
             return true;
         }
     }

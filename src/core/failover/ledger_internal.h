@@ -98,6 +98,7 @@ struct refused {
 struct ledger {
     struct ledger_config config;
     struct in_lane lanes[LANE_MAX];
+    uint32_t lanes_open; /* bit k: lanes[k] is. Nobody looks at the others for each chunk */
     struct slot slots[LANE_EAGER_SLOTS_MAX];
     uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are */
     uint32_t places;        /* for comms, doubled as they come */

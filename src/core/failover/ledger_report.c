@@ -95,7 +95,7 @@ bool ledger_comm_arrived(const struct ledger *l, uint32_t comm, uint64_t *ret_by
 
 static bool lane_due(const struct ledger *l, const struct in_lane *x, struct mono now)
 {
-    return x->open && x->unreported_chunks > 0 &&
+    return x->unreported_chunks > 0 &&
            (x->unreported_chunks >= l->config.report_chunks ||
             x->unreported_bytes >= l->config.report_bytes ||
             !mono_before(now, mono_add(x->unreported_since, l->config.report_delay)));
@@ -179,10 +179,11 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
     }
     struct in_comm *c = comm_with_news(l);
     *ret_lane = c != NULL ? c->lane : -1;
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
+    for (uint32_t lanes = l->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        const int i = __builtin_ctz(lanes);
         if (lane_due(l, &l->lanes[i], now)) {
             due = true;
-            *ret_lane = *ret_lane < 0 ? (int)i : *ret_lane;
+            *ret_lane = *ret_lane < 0 ? i : *ret_lane;
         }
     }
     if (c == NULL && !due) {
@@ -196,9 +197,10 @@ bool ledger_next_report(struct ledger *l, struct mono now, struct lane_report *r
         ret_report->posted = c->posted;
         ret_report->granted = c->granted;
     }
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
+    for (uint32_t lanes = l->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
         struct in_lane *x = &l->lanes[i];
-        if (!x->open || x->taken == x->taken_reported) {
+        if (x->taken == x->taken_reported) {
             continue;
         }
         ret_report->lanes[ret_report->lane_count++] =
@@ -230,9 +232,9 @@ struct mono ledger_deadline(const struct ledger *l)
     if (l->news) {
         return (struct mono){INT64_MIN};
     }
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        const struct in_lane *x = &l->lanes[i];
-        if (!x->open || x->unreported_chunks == 0) {
+    for (uint32_t lanes = l->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        const struct in_lane *x = &l->lanes[__builtin_ctz(lanes)];
+        if (x->unreported_chunks == 0) {
             continue;
         }
         if (x->unreported_chunks >= l->config.report_chunks ||

@@ -86,6 +86,7 @@ void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, st
         return;
     }
     s->lane_count += !s->lanes[lane].open;
+    s->lanes_open |= 1u << lane;
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         spare = i != lane && s->lanes[i].open && s->lanes[i].rate > 0 ? 1 : spare;
     }
@@ -105,6 +106,7 @@ void scheduler_lane_down(struct scheduler *s, uint32_t lane)
         s->lanes[lane].open = false;
         s->lanes[lane].load = NULL;
         s->lane_count--;
+        s->lanes_open &= ~(1u << lane);
     }
 }
 
@@ -178,8 +180,8 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
 
 void scheduler_on_idle(struct scheduler *s)
 {
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        s->lanes[i].limited = s->lanes[i].open;
+    for (uint32_t lanes = s->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        s->lanes[__builtin_ctz(lanes)].limited = true;
     }
 }
 
@@ -206,8 +208,8 @@ static double all_rates(const struct scheduler *s)
 {
     double sum = 0;
 
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        sum += s->lanes[i].open ? s->lanes[i].rate : 0;
+    for (uint32_t lanes = s->lanes_open; lanes != 0; lanes &= lanes - 1) {
+        sum += s->lanes[__builtin_ctz(lanes)].rate;
     }
     return sum;
 }
@@ -378,8 +380,9 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
     if (s->one_way) {
         return 1u << LANE_CHUNK_SHIFT_MAX;
     }
-    for (uint32_t i = 0; i < LANE_MAX; i++) {
-        rate = s->lanes[i].open && s->lanes[i].rate > rate ? s->lanes[i].rate : rate;
+    for (uint32_t open = s->lanes_open; open != 0; open &= open - 1) {
+        const struct scheduler_lane *x = &s->lanes[__builtin_ctz(open)];
+        rate = x->rate > rate ? x->rate : rate;
     }
     if (rate <= 0) {
         return 1u << LANE_CHUNK_SHIFT_MIN; /* paths may be slow, and many may begin at once */

@@ -59,6 +59,7 @@ struct scheduler {
     struct scheduler_lane lanes[LANE_MAX];
     const struct lane_load *loads; /* by lane; NULL: there is no sender */
     uint32_t lane_count;           /* of those that carry */
+    uint32_t lanes_open;           /* bit k: lanes[k] is */
     uint32_t turn;                 /* round robin, if broken */
     bool round_robin;
     bool slow;      /* the last pick asks how a lane is that takes twice the best one's time */
