@@ -224,7 +224,7 @@ def plant(lab, kind, draw):
     trunk = f"leaf{draw.randrange(2)}/spine{draw.randrange(4)}"
     lab.command("fault", "brownout", trunk, "--rate_mbps", "100")
     return lambda: lab.command("fault", "undo", "all"), lambda results: not named_by(results) and {
-        r["subject"] for r in results if r["check"] == "be.bw.way" and r["status"] == "fail"} == {trunk}
+        r["subject"] for r in results if r["check"] == "be.bw.path" and r["status"] == "fail"} == {trunk}
 
 
 def named(lab, kind, tries, draw):

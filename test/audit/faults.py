@@ -21,11 +21,11 @@ MATRIX = "fact:matrix eth1"
 WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, out 30, in -20, "
         "limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
 # The same of tests that the audit made (core/audit/perf.h).
-LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.way"
+LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
 # The same of what only the controller and the agents of a fleet know.
 HISTORY = "fact:history"
 REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
-FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 ways", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
+FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
 
 
 class Link(str):
@@ -164,7 +164,7 @@ FAULTS = [
     ("nccl.correct", "roce", test("alltoall.txt", "Out of bounds values : 0 OK", "Out of bounds values : 3 FAILED"), "!/var/lib/foliot/tests/alltoall.txt"),
     ("nccl.transport", "roce", test("intra.txt", "Using network IB", "Using network Socket"), "!/var/lib/foliot/tests/intra.txt"),
     ("nccl.init", "roce", test("intra.txt", "total 2.15", "total 93.4"), "!/var/lib/foliot/tests/intra.txt"),
-    ("be.bw.way", "roce", {WAY + " leaf1/spine2": "190.100 of 388.200 Gbit/s"}, WAY),
+    ("be.bw.path", "roce", {WAY + " leaf1/spine2": "190.100 of 388.200 Gbit/s"}, WAY),
     ("nccl.straggler", "roce", {LATE: "130 of 320"}, LATE),
     ("nccl.bisect", "roce", {SEARCH: "alone 190.200 of 382.400 GB/s"}, SEARCH),
     ("cfg.sw.rdma_core", "roce", {"/usr/lib/x86_64-linux-gnu/libibverbs.so.1": Link("libibverbs.so.1.13.0"),

@@ -533,7 +533,7 @@ class TestStrange(OwnHosts):
         self.assertEqual([(step[2], step.get(8)) for step in steps], 2 * [([2], None), ([2], [1])])  # of each NIC a pair, and its ways in the first turn
         tell((0, 2), lambda _: wire.data(15, wire.fixed64(1, plan[1][0]) + wire.number(2, 2**32 - 1) + wire.number(3, 3) + wire.data(4, "no <way>")))
         self.done(run)
-        for check in ("be.bw.way", "be.bw.pair"):
+        for check in ("be.bw.path", "be.bw.pair"):
             found = {r["host"]: (r["reason"], r["note"]) for r in self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"] if r["check"] == check}
             self.assertEqual(found.pop("h1"), ("old_agent", "its agent is too old to take part: update it"), check)
             self.assertEqual(found, {h: ("not_run", "failed: no <way>") for h in ("h0", "h2")}, check)

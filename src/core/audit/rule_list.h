@@ -77,7 +77,7 @@ void rule_test_network(struct judging *j);
 void rule_test_init(struct judging *j);
 void rule_test_dcgm(struct judging *j);
 void rule_straggler(struct judging *j);
-void rule_way(struct judging *j);
+void rule_slow_path(struct judging *j);
 void rule_bisect(struct judging *j);
 void rule_nccl(struct judging *j);
 void rule_plugin(struct judging *j);

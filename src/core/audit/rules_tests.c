@@ -287,23 +287,23 @@ void rule_straggler(struct judging *j)
 }
 
 /* A trunk by its ends; no subject: none is slow. */
-void rule_way(struct judging *j)
+void rule_slow_path(struct judging *j)
 {
-    const struct fact *fact = judge_look(j, FACT_PERF_WAY, j->subject);
+    const struct fact *fact = judge_look(j, FACT_PERF_PATH, j->subject);
     double rate, usual;
-    unsigned ways;
+    unsigned paths;
 
     if (fact == NULL || fact->state != FACT_VALUE) {
         judge_unknown(j, fact);
-    } else if (sscanf(fact->value, "well, %u ways", &ways) == 1) {
-        judge_end(j, AUDIT_PASS, judge_format(j, "%u ways", ways), "no trunk on them is slow");
+    } else if (sscanf(fact->value, "well, %u paths", &paths) == 1) {
+        judge_end(j, AUDIT_PASS, judge_format(j, "%u paths", paths), "no trunk on them is slow");
     } else if (strcmp(fact->value, "none") == 0) {
-        judge_skip(j, "its packets cross no trunk: one router is on each of its ways");
+        judge_skip(j, "its packets cross no trunk: one router is on each of its paths");
     } else if (sscanf(fact->value, "%lf of %lf Gbit/s", &rate, &usual) == 2) {
         judge_end(j, AUDIT_FAIL, judge_format(j, "%.3f Gbit/s", rate),
-                  judge_format(j, "%.3f Gbit/s, what ways carry here, less 20 %%", usual));
+                  judge_format(j, "%.3f Gbit/s, what paths carry here, less 20 %%", usual));
         j->result->note = strstr(fact->value, "another") != NULL
-                              ? "it, or another trunk of the same ways"
+                              ? "it, or another trunk of the same paths"
                               : "trains of packets are slow from this trunk on";
     } else {
         judge_unknown(j, NULL);

@@ -1,4 +1,5 @@
-/* ways.h: which trunk is slow, by how fast trains of packets came over single ways through the fabric.
+/* ways.h: which trunk is slow, by how fast trains of packets came over single ways through the fabric (check be.bw.path; a
+ * path of core/mesh is one that probes measure, a way one that a train of a test took).
  *
  * A way is slow if it carried less than PERF_SLOW of the best way of the same NIC: so a slow NIC has no slow ways. A trunk is two
  * neighbours on ways, in either direction. It is slow if all ways over it were, for three quarters of the NICs that tried it, and

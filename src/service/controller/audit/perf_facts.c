@@ -213,8 +213,8 @@ static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host
         if (crossed) {
             char name[2 * WAY_NAME_SIZE];
             snprintf(name, sizeof(name), "%s/%s", trunk->ends[0], trunk->ends[1]);
-            add(w, FACT_PERF_WAY, keep(w, name, ""), "%.3f of %.3f Gbit/s%s", trunk->rate * 8e-9,
-                p->ways.usual * 8e-9, trunk->sure ? "" : ", it or another one of the same ways");
+            add(w, FACT_PERF_PATH, keep(w, name, ""), "%.3f of %.3f Gbit/s%s", trunk->rate * 8e-9,
+                p->ways.usual * 8e-9, trunk->sure ? "" : ", it or another one of the same paths");
             slow++;
         }
     }
@@ -228,14 +228,14 @@ static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host
         return;
     }
     if (seen > 0) {
-        add(w, FACT_PERF_WAY, "", "well, %u ways", seen);
+        add(w, FACT_PERF_PATH, "", "well, %u paths", seen);
     } else if (own > 0 && direct == own) {
-        add(w, FACT_PERF_WAY, "", "none");
+        add(w, FACT_PERF_PATH, "", "none");
     } else {
-        add_missing(w, FACT_PERF_WAY, "",
+        add_missing(w, FACT_PERF_PATH, "",
                     strcmp(outcome, "done") != 0 ? outcome
-                    : own > 0                    ? "not-run: routers on its ways do not answer"
-                                                 : "not-run: of its ways none was measured");
+                    : own > 0                    ? "not-run: routers on its paths do not answer"
+                                                 : "not-run: of its paths none was measured");
     }
 }
 
