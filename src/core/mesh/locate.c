@@ -900,6 +900,36 @@ static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
     return false;
 }
 
+/* A full queue: an end takes the place of the last beginning, for nobody tells it again. */
+static void fault_add(struct mesh *m, const struct mesh_fault *f)
+{
+    uint32_t at = m->fault_count;
+
+    if (at < FAULT_QUEUE) {
+        m->fault_count++;
+    } else {
+        do {
+            if (!f->ended || at == 0) {
+                return;
+            }
+            at--;
+        } while (m->faults[(m->fault_head + at) % FAULT_QUEUE].ended);
+    }
+    m->faults[(m->fault_head + at) % FAULT_QUEUE] = *f;
+}
+
+/* An end is told though no own path goes that way any more: who heard the beginning waits for it. */
+static void fault_end(struct mesh *m, const struct mesh_fault *f)
+{
+    if (f->ended) {
+        struct mesh_fault end = *f;
+
+        end.edge = -1;
+        end.hole = false; /* told with its beginning, where anything is */
+        fault_add(m, &end);
+    }
+}
+
 static void fault_push(struct mesh *m, struct mono now, const struct locate_case *c, bool full)
 {
     const struct view view = {.out = true};
@@ -913,23 +943,22 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
                            .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
                            .lost = c->lost,
                            .sent = c->sent};
-    struct chain chain;
+    struct chain chain = {.count = 0};
 
-    if (full && c->share <= SHARE_ALL && c->state != LOCATE_ENDED) {
+    if (full && c->share <= SHARE_ALL && !f.ended) {
         return; /* their answers are lost */
     }
-    if (own_carrier_moved(m, c) || !case_path(m, now, c, &f) || m->fault_count == FAULT_QUEUE) {
-        return;
+    if (!own_carrier_moved(m, c) && case_path(m, now, c, &f)) {
+        chain_of(m, &m->edges[f.edge], f.path, true, &chain);
     }
-    const struct mesh_edge *e = &m->edges[f.edge];
-    chain_of(m, e, f.path, true, &chain);
     if (chain.count == 0) {
+        fault_end(m, &f);
         return;
     }
-    rule_out(m, e, now, c->began_high, view, &f.where);
+    rule_out(m, &m->edges[f.edge], now, c->began_high, view, &f.where);
     set_suspect(m, &f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
     f.where.paths = c->paths;
-    m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
+    fault_add(m, &f);
 }
 
 /* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
@@ -959,19 +988,18 @@ static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
                            .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
                            .lost = c->lost,
                            .sent = c->sent};
-    struct chain chain;
+    struct chain chain = {.count = 0};
 
-    if (!may_be_narrow(m, c, out) || !narrow_path(m, c, view, &f) ||
-        m->fault_count == FAULT_QUEUE) {
-        return;
+    if (may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
+        chain_of(m, &m->edges[f.edge], f.path, out, &chain);
     }
-    chain_of(m, &m->edges[f.edge], f.path, out, &chain);
     if (chain.count == 0) {
+        fault_end(m, &f);
         return;
     }
     set_suspect(m, &f.where, &chain, c, likeliest(c, &chain, false), f.named && one_thing(c), view);
     f.where.paths = c->paths;
-    m->faults[(m->fault_head + m->fault_count++) % FAULT_QUEUE] = f;
+    fault_add(m, &f);
 }
 
 void mesh_faults_tick(struct mesh *m, struct mono now)

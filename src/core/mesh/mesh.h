@@ -247,11 +247,11 @@ struct mesh_fault {
     uint8_t direction;       /* enum finding_direction */
     int64_t apart_ns,
         usual_ns; /* of a narrow one's path: how far apart pairs arrive, and did before */
-    int edge;     /* one of its paths */
+    int edge;     /* one of its paths; -1: it ended, and no own path goes that way any more */
     uint8_t path;
-    struct mesh_location where;
-    struct mono began, over; /* over: MONO_NEVER while it lasts */
-    uint32_t lost, sent;     /* trials */
+    struct mesh_location where; /* with an edge */
+    struct mono began, over;    /* over: MONO_NEVER while it lasts */
+    uint32_t lost, sent;        /* trials */
 };
 /* When the way of that own path was gone, if that is over: better known by all paths that cross what was. */
 bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,

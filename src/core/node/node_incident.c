@@ -600,9 +600,12 @@ static void faults(struct node *n, struct mono now)
     while (mesh_next_fault(n->mesh, &f)) {
         if (f.narrow) {
             narrow(n, now, &f);
-        } else if (f.hole) {
+            continue;
+        }
+        if (f.hole) {
             outage(n, now, &f);
-        } else {
+        }
+        if (!f.hole || f.ended) { /* what lost a share at first, and all at its end, ends too */
             gray(n, now, &f);
         }
     }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
 #define SIDES    3
@@ -419,6 +420,56 @@ static void what_comes_another_way_has_no_past(void **state)
     wire_done();
 }
 
+/* Two ways over a spine each from NIC 0 to NIC 1; that over the second loses so many in ten. */
+static void tell_ways(struct locate *l, uint32_t first, uint32_t count, uint32_t tenths)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t p = 0; p < 8; p++) {
+            locate_on_trial(l, first + p, (struct mono){w.now}, p >= 4 && i % 10 < tenths);
+        }
+        w.now += LOCATE_PERIOD;
+        mesh_tick(w.meshes[0], (struct mono){w.now});
+    }
+}
+
+/* The finding of a link stays open until its end is told: also where no path goes over it any more. */
+static void a_fault_ends_when_its_paths_go_another_way(void **state)
+{
+    const uint32_t first = 6 * PATHS; /* of two edges that nobody has */
+    struct mesh_fault f;
+    uint32_t ends = 0;
+
+    for (uint32_t k = 0; k < 3; k++) {
+        wire_start(21 + k);
+        run(NS_PER_S);
+        struct locate *l = k == 0 ? w.meshes[0]->trials : w.meshes[0]->pairs[k - 1];
+        while (mesh_next_fault(w.meshes[0], &f)) {
+        }
+        for (uint32_t p = 0; p < 8; p++) {
+            const struct locate_route route = {.from_host = {0},
+                                               .to_host = {1 + p % 4},
+                                               .from = {0},
+                                               .to = {1 + p % 4},
+                                               .teller = {0},
+                                               .box_count = 1,
+                                               .boxes = {{100 + p / 4, ELEMENT_SPINE}}};
+            locate_path_set(l, first + p, &route);
+        }
+        tell_ways(l, first, 400, k == 0 ? 5 : 9);
+        assert_true(locate_case_count(l) > 0);
+        for (uint32_t p = 4; p < 8; p++) {
+            locate_path_clear(l, first + p);
+        }
+        tell_ways(l, first, 400, 0);
+        assert_int_equal(locate_case_count(l), 0);
+        for (ends = 0; mesh_next_fault(w.meshes[0], &f);) {
+            ends += f.ended && f.narrow == (k > 0) && f.edge < 0;
+        }
+        assert_int_equal(ends, 1);
+        wire_done();
+    }
+}
+
 /* Nothing came for long: what was lost before is no loss of the last minute, then or when something comes again. */
 static void old_losses_are_not_recent(void **state)
 {
@@ -577,6 +628,7 @@ int main(void)
         cmocka_unit_test(only_a_path_is_slow),
         cmocka_unit_test(what_nobody_hears_has_no_delay),
         cmocka_unit_test(what_comes_another_way_has_no_past),
+        cmocka_unit_test(a_fault_ends_when_its_paths_go_another_way),
         cmocka_unit_test(old_losses_are_not_recent),
         cmocka_unit_test(what_comes_late_was_not_lost),
         cmocka_unit_test(proof_grows_with_loss),
