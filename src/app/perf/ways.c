@@ -211,13 +211,15 @@ static int read_answer(struct ways *w, int k, char address[46], int *ret_hop)
     return n >= 0 ? 0 : -errno;
 }
 
-/* Of hop `hop`, and of no other as far as it can be told. False: not in time. */
+/* Of hop `hop`, and of no other as far as it can be told. False: not in time, and no address. */
 static bool await_answer(struct ways *w, int k, int hop, int64_t until, char address[46])
 {
     for (;;) {
+        char by[46];
         int of = 0;
-        const int r = read_answer(w, k, address, &of);
+        const int r = read_answer(w, k, by, &of);
         if (r > 0 && (of == 0 || of == hop)) {
+            memcpy(address, by, sizeof(by));
             return true;
         }
         const int64_t left = until - perf_now_ns();

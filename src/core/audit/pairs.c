@@ -175,7 +175,8 @@ static void spare_single(struct audit *a, const struct check *c, uint32_t from)
             struct audit_result *r = &a->results[k];
             if (r->status == AUDIT_FAIL && !r->by_others) {
                 r->status = AUDIT_WARN;
-                r->note = "of this pair alone: others reach both";
+                r->note = judged > failed ? "of this pair alone: others reach both"
+                                          : "of this pair alone: no other one was tried";
             }
         }
     }

@@ -61,7 +61,7 @@ void ways_init(struct ways *w, uint32_t hosts, void *memory)
 
 void ways_add(struct ways *w, const struct way *way)
 {
-    if (way->rate > 0 && way->hop_count <= PATH_HOP_MAX && way->host < w->hosts &&
+    if (way->rate >= 0 && way->hop_count <= PATH_HOP_MAX && way->host < w->hosts &&
         way->partner < w->hosts) {
         w->left_out += w->count == w->capacity;
         if (w->count < w->capacity) {
@@ -96,7 +96,7 @@ static uint32_t cut(struct ways *w)
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->count; i++) {
         const struct way *way = &w->all[i];
-        for (uint32_t hop = 1; hop < way->hop_count; hop++) {
+        for (uint32_t hop = 1; way->rate > 0 && hop < way->hop_count; hop++) {
             if (strcmp(way->hops[hop - 1], "-") != 0 && strcmp(way->hops[hop], "-") != 0) {
                 w->links[n++] = (struct way_link){way, way->hops[hop - 1], way->hops[hop], hop + 1};
             }
@@ -118,12 +118,13 @@ static void add_trunk(struct ways *w, const struct way_link *link, double rate, 
             return;
         }
     }
+    w->left_out += w->trunk_count == WAYS_TRUNKS_MAX;
     if (w->trunk_count < WAYS_TRUNKS_MAX) {
         w->trunks[w->trunk_count++] = (struct way_trunk){{ends[0], ends[1]}, rate, votes, false};
     }
 }
 
-static bool is_slow(const struct way *way)
+bool way_is_slow(const struct way *way)
 {
     return way->share < SLOW;
 }
@@ -166,8 +167,8 @@ static void judge_link(struct ways *w, const struct way_link *links, uint32_t co
         w->rates[nics] = 0;
         for (to = from; to < count && same_nic(links[from].way, links[to].way); to++) {
             const struct way *way = links[to].way;
-            const bool narrow = is_slow(way) && way->narrow == links[to].hop;
-            all = all && is_slow(way);
+            const bool narrow = way_is_slow(way) && way->narrow == links[to].hop;
+            all = all && way_is_slow(way);
             w->rates[nics] = way->rate > w->rates[nics] ? way->rate : w->rates[nics];
             votes += narrow && !own->voted;
             own->voted = own->voted || narrow;
@@ -197,7 +198,7 @@ bool way_is_slow_by(const struct way *way, const struct way_trunk *trunk)
         const char *from = way->hops[hop - 1], *to = way->hops[hop];
         if ((strcmp(from, trunk->ends[0]) == 0 && strcmp(to, trunk->ends[1]) == 0) ||
             (strcmp(to, trunk->ends[0]) == 0 && strcmp(from, trunk->ends[1]) == 0)) {
-            return is_slow(way);
+            return way->rate > 0 && way_is_slow(way);
         }
     }
     return false;
@@ -243,7 +244,7 @@ static void find_shares(struct ways *w)
             best = w->all[to].rate > best ? w->all[to].rate : best;
         }
         for (uint32_t i = from; i < to; i++) {
-            w->all[i].share = w->all[i].rate / best;
+            w->all[i].share = best > 0 ? w->all[i].rate / best : 0;
         }
     }
 }
@@ -252,11 +253,13 @@ void ways_judge(struct ways *w)
 {
     find_shares(w);
     w->trunk_count = 0;
+    uint32_t known = 0;
     for (uint32_t i = 0; i < w->count; i++) {
-        w->rates[i] = w->all[i].rate;
+        w->rates[known] = w->all[i].rate;
+        known += w->all[i].rate > 0;
     }
-    sample_sort(w->rates, w->count);
-    w->usual = w->count > 0 ? sample_median(w->rates, w->count) : 0;
+    sample_sort(w->rates, known);
+    w->usual = known > 0 ? sample_median(w->rates, known) : 0;
     const uint32_t count = cut(w);
     for (uint32_t from = 0, to; from < count; from = to) {
         for (to = from + 1; to < count && by_link(&w->links[from], &w->links[to]) == 0; to++) {

@@ -19,7 +19,7 @@ enum { WAYS_TRUNKS_MAX = 32, WAY_NAME_SIZE = 46 };
 
 struct way {
     uint32_t host, nic, partner;
-    double rate;  /* bytes a second; 0: nothing is known */
+    double rate;  /* bytes a second; 0: nothing is known: too little of its trains came */
     double share; /* of the best of the same NIC: by ways_judge */
     uint8_t hop_count,
         narrow; /* narrow: the link to this hop, from 1, is slower than before; 0: not known */
@@ -37,7 +37,7 @@ struct ways {
     double *rates;
     struct way_word *words; /* by host, of one link */
     uint32_t count, capacity, hosts;
-    uint32_t left_out; /* there was no room */
+    uint32_t left_out; /* ways or trunks: there was no room */
     double usual;      /* 0: not known */
     struct way_trunk trunks[WAYS_TRUNKS_MAX];
     uint32_t trunk_count;
@@ -50,5 +50,7 @@ void ways_add(struct ways *w, const struct way *way);
 void ways_judge(struct ways *w);
 /* Each of its routers answered, and there are two at least: a slow trunk on it would be named. */
 bool way_is_seen(const struct way *way);
+/* Slower than it should be, or so lossy that nobody knows. */
+bool way_is_slow(const struct way *way);
 /* It goes over the trunk and is slow. */
 bool way_is_slow_by(const struct way *way, const struct way_trunk *trunk);

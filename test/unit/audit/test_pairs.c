@@ -222,6 +222,35 @@ static void test_front_end(void **state)
     }
 }
 
+/* Two hosts alone that don't reach each other: no others are told of. */
+static void test_front_end_of_two(void **state)
+{
+    struct sheet *sheets[2], copies[2];
+    static const char *const names[] = {"h0", "h1"};
+    struct audit a;
+
+    for (int i = 0; i < 2; i++) {
+        sheets[i] = sheet_new();
+        sheet_add(sheets[i], &(struct fact){FACT_FE_PEER, FACT_VALUE, names[1 - i], "silent", ""});
+        sheet_finish(sheets[i]);
+        copies[i] = *sheets[i];
+        copies[i].host = names[i];
+    }
+    judge_sheets(&a, copies, 2);
+    uint32_t warned = 0;
+    for (uint32_t i = 0; i < a.count; i++) {
+        if (strcmp(a.results[i].check->id, "fe.reach") == 0) {
+            assert_int_equal(a.results[i].status, AUDIT_WARN);
+            assert_string_equal(a.results[i].note, "of this pair alone: no other one was tried");
+            warned++;
+        }
+    }
+    assert_int_equal(warned, 2);
+    judge_done(&a);
+    sheet_free(sheets[0]);
+    sheet_free(sheets[1]);
+}
+
 /* Both ways round, nobody twice, nobody himself. */
 static void test_who_tries_whom(void **state)
 {
@@ -291,6 +320,7 @@ int main(void)
                                        cmocka_unit_test(test_a_liar_fails_nobody),
                                        cmocka_unit_test(test_old_words_fail_nobody),
                                        cmocka_unit_test(test_front_end),
+                                       cmocka_unit_test(test_front_end_of_two),
                                        cmocka_unit_test(test_who_tries_whom)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

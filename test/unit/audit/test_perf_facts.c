@@ -30,7 +30,23 @@ struct world {
     uint32_t hosts_there;                             /* 0: all */
     uint64_t nic_rate;                                /* 0: the usual */
     double liar_tells; /* host 1, of all of its tests; 0: it is none */
+    double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
 };
+
+static void tell_paths(struct world *w, uint32_t step, uint32_t host)
+{
+    struct perf *p = &w->x.core;
+
+    if (p->steps[step].kind != PERF_WAYS || host > 1 || w->paths[0] == 0 ||
+        perf_part_of(p, step, 0)->group != perf_part_of(p, step, 1)->group) {
+        return;
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        struct way way = {.rate = w->paths[k], .hop_count = 3, .hops = {"leaf0", "", "leaf1"}};
+        snprintf(way.hops[1], sizeof(way.hops[1]), "spine%u", k);
+        perf_take_way(p, step, host, &way);
+    }
+}
 
 static void play(struct world *w, bool rings)
 {
@@ -63,6 +79,7 @@ static void play(struct world *w, bool rings)
                                         .network = "foliot",
                                         .arrivals = PERF_ARRIVALS};
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
+                tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
             }
         }
@@ -282,6 +299,28 @@ static void two_hosts_alone_fail_neither(void **state)
     free(settings);
 }
 
+/* A path that is slow, or of which little came, is no pass where too few tell which trunk it is. */
+static void a_slow_path_of_one_pair_is_no_pass(void **state)
+{
+    static const struct {
+        double rates[3];
+        enum audit_status status;
+    } cases[] = {{{10e9, 10e9, 10e9}, AUDIT_PASS},
+                 {{10e9, 10e9, 2e9}, AUDIT_UNKNOWN},
+                 {{10e9, 10e9, 0}, AUDIT_UNKNOWN}};
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS, .hosts_there = 2};
+        memcpy(w.paths, cases[c].rates, sizeof(w.paths));
+        play(&w, false);
+        judge(&w);
+        for (uint32_t i = 0; i < 2; i++) {
+            assert_int_equal(worst(&w, "be.bw.path", i)->status, cases[c].status);
+        }
+        done(&w);
+    }
+}
+
 /* Of two facts with one name the first that was added is kept, wherever their texts lie. */
 static void the_first_of_two_facts_is_kept(void **state)
 {
@@ -306,6 +345,7 @@ int main(void)
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),
+        cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,7 +203,7 @@ static void add_search(const struct audit_perf *x, uint32_t host, struct audit_p
 static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host *w,
                      const char *outcome)
 {
-    uint32_t own = 0, seen = 0, direct = 0, slow = 0;
+    uint32_t own = 0, seen = 0, direct = 0, slow = 0, open = 0, lost = 0;
     for (uint32_t t = 0; t < p->ways.trunk_count; t++) {
         const struct way_trunk *trunk = &p->ways.trunks[t];
         bool crossed = false;
@@ -220,17 +220,28 @@ static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host
     }
     for (uint32_t i = 0; i < p->ways.count; i++) {
         const struct way *way = &p->ways.all[i];
-        own += way->host == host;
-        seen += way->host == host && way_is_seen(way);
-        direct += way->host == host && way->hop_count == 1;
+        if (way->host == host) {
+            own += way->rate > 0;
+            lost += way->rate == 0;
+            seen += way->rate > 0 && way_is_seen(way);
+            direct += way->rate > 0 && way->hop_count == 1;
+            open += way->rate > 0 && way_is_slow(way);
+        }
     }
     if (slow > 0) {
         return;
     }
-    if (seen > 0) {
-        add(w, FACT_PERF_PATH, "", "well, %u paths", seen);
-    } else if (own > 0 && direct == own) {
+    if (own > 0 && direct == own) {
         add(w, FACT_PERF_PATH, "", "none");
+    } else if (own > 0 && (open > 0 || lost > 0)) {
+        add_missing(w, FACT_PERF_PATH, "",
+                    open > 0 ? "not-run: a path is slow, and too few hosts tell by which trunk"
+                             : "not-run: of what went by one path less than half came");
+    } else if (p->ways.left_out > 0) {
+        add_missing(w, FACT_PERF_PATH, "",
+                    "not-run: more paths or slow trunks than there is room for");
+    } else if (seen > 0) {
+        add(w, FACT_PERF_PATH, "", "well, %u paths", seen);
     } else {
         add_missing(w, FACT_PERF_PATH, "",
                     strcmp(outcome, "done") != 0 ? outcome
