@@ -93,14 +93,14 @@ static void what_comes_early_may_be_lost(void **state)
         sender_counters_get(pair.sender.transport->sets[0]->sender, &counters);
         assert_true(version < 3 ? counters.eager == 0
                                 : counters.eager > 0 && counters.eager <= LANE_LARGE_SLOTS);
-        prng_init(&pair.sender.trouble.prng, version);
-        pair.sender.trouble.reset_per_million = 1000000;
-        for (int i = 0; i < 100 && pair.sender.trouble.resets == 0; i++) {
+        prng_init(&pair.sender.trouble->prng, version);
+        pair.sender.trouble->reset_per_million = 1000000;
+        for (int i = 0; i < 100 && pair.sender.trouble->resets == 0; i++) {
             trouble_skipped_ns += NS_PER_MS;
             (void)transport_serve(pair.sender.transport, (struct mono){0});
         }
-        pair.sender.trouble.reset_per_million = 0;
-        assert_true(pair.sender.trouble.resets > 0);
+        pair.sender.trouble->reset_per_million = 0;
+        assert_true(pair.sender.trouble->resets > 0);
         for (int i = 0; i < COUNT; i++) {
             assert_int_equal(transport_receive(pair.in, to[i], SIZE, 0, false, NULL, &receives[i]),
                              0);
@@ -244,7 +244,7 @@ static void what_queues_goes_once(void **state)
     sender_counters_get(set->sender, &before);
     assert_int_equal(transport_send(pair.out, bytes, sizeof(bytes), 0, NULL, &send), 0);
     for (int turn = 0; turn < 2; turn++) {
-        pair.sender.trouble.rtt_ns = turn == 0 ? 1000000000 : 1000000;
+        pair.sender.trouble->rtt_ns = turn == 0 ? 1000000000 : 1000000;
         counters = before;
         for (int i = 0; i < (turn == 0 ? 30 : 1000) && counters.hedged == before.hedged; i++) {
             trouble_skipped_ns += NS_PER_MS; /* the receiver isn't served */
@@ -253,7 +253,7 @@ static void what_queues_goes_once(void **state)
         }
         assert_int_equal(counters.hedged > before.hedged, turn == 1);
     }
-    pair.sender.trouble.rtt_ns = 0;
+    pair.sender.trouble->rtt_ns = 0;
     pair_close(&pair);
 }
 
@@ -799,16 +799,16 @@ static void lanes_may_fail_at_any_byte(void **state)
     for (uint64_t seed = 1; seed <= 3; seed++) {
         struct pair pair;
         pair_open(&pair);
-        set_trouble(&pair.sender.trouble, seed, 8000, 0);
-        set_trouble(&pair.receiver.trouble, seed + 100, 8000, 20000);
+        set_trouble(pair.sender.trouble, seed, 8000, 0);
+        set_trouble(pair.receiver.trouble, seed + 100, 8000, 20000);
         for (int i = 0; i < 40; i++) {
             const size_t size = sizes[hash_u64(seed, (uint64_t)i) % ARRAY_COUNT(sizes)];
             exchange(&pair, size, size + 10, i % 2 == 0, seed * 1000 + (uint64_t)i);
         }
-        resets += pair.sender.trouble.resets + pair.receiver.trouble.resets;
-        flips += pair.receiver.trouble.flips;
-        set_trouble(&pair.sender.trouble, seed, 0, 0);
-        set_trouble(&pair.receiver.trouble, seed, 0, 0);
+        resets += pair.sender.trouble->resets + pair.receiver.trouble->resets;
+        flips += pair.receiver.trouble->flips;
+        set_trouble(pair.sender.trouble, seed, 0, 0);
+        set_trouble(pair.receiver.trouble, seed, 0, 0);
         pair_close(&pair);
     }
     assert_true(resets > 20);

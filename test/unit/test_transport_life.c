@@ -101,10 +101,10 @@ static void lanes_without_carrier_are_shown_so(void **state)
     page_write(t, t->io->now(t->io));
     const uint32_t lanes = lanes_shown(t, LANE_ACTIVE);
     assert_true(lanes > 1 && lanes_shown(t, LANE_DOWN) == 0);
-    pair.receiver.trouble.no_carrier = true;
+    pair.receiver.trouble->no_carrier = true;
     page_write(t, t->io->now(t->io));
     assert_true(lanes_shown(t, LANE_ACTIVE) == 0 && lanes_shown(t, LANE_DOWN) == lanes);
-    pair.receiver.trouble.no_carrier = false;
+    pair.receiver.trouble->no_carrier = false;
     pair_close(&pair);
     assert_int_equal(rmdir(folder), 0);
 }
@@ -181,13 +181,13 @@ static void lanes_come_back_by_the_path_they_had(void **state)
     }
     assert_true(lanes > 1 && ports[0] != 0);
     for (int turn = 0; turn < 2; turn++) {
-        pair.sender.trouble.no_carrier = true;
+        pair.sender.trouble->no_carrier = true;
         serve_until(&pair, 0);
         if (turn == 1) {
             taken.sin_port = htons(ports[0]);
             assert_int_equal(bind(fd, (struct sockaddr *)&taken, sizeof(taken)), 0);
         }
-        pair.sender.trouble.no_carrier = false;
+        pair.sender.trouble->no_carrier = false;
         serve_until(&pair, lanes);
         uint32_t same = 0;
         for (uint32_t i = 0; i < LANE_MAX; i++) {
@@ -272,7 +272,7 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
     pair_open(&pair);
     rails = false;
     for (uint8_t cut = 0; cut < 3; cut++) {
-        pair.sender.trouble.cut = cut; /* first none, then the set's own, then another's */
+        pair.sender.trouble->cut = cut; /* first none, then the set's own, then another's */
         for (int i = 0; i < 30; i++) {
             exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i + cut);
             trouble_skipped_ns += 50 * NS_PER_MS;
@@ -301,7 +301,7 @@ static void another_nic_is_tried_where_nccls_cannot_connect(void **state)
         end_open(&pair.sender, "sender", false);
         end_open(&pair.receiver, "receiver", false);
         rails = false;
-        pair.sender.trouble.astray = told[i];
+        pair.sender.trouble->astray = told[i];
         const int64_t before = trouble_skipped_ns;
         connect_comm_over(&pair, own, peer);
         exchange(&pair, 1 << 20, 1 << 20, true, i);
@@ -333,7 +333,7 @@ static void nobody_there_is_told_after_all_nics(void **state)
     end_open(&pair.sender, "sender", false);
     end_open(&pair.receiver, "receiver", false);
     rails = false;
-    pair.sender.trouble.astray = -ECONNREFUSED;
+    pair.sender.trouble->astray = -ECONNREFUSED;
     assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
     end_close(&pair.receiver);
     const int64_t before = trouble_skipped_ns;
@@ -415,7 +415,7 @@ static void comms_share_a_set_and_go(void **state)
 /* True: it has something to do at once. */
 static bool serve_a_while(struct end *end)
 {
-    struct io *io = &end->trouble.io;
+    struct io *io = &end->trouble->io;
     const struct mono next = transport_serve(end->transport, mono_add(io->now(io), span_ms(1)));
 
     return !mono_before(io->now(io), next);
@@ -449,7 +449,7 @@ static int lose_the_resets(void)
         }
     }
     end_close(&pair.sender);
-    struct io *io = &pair.receiver.trouble.io; /* something came just before it began to ask */
+    struct io *io = &pair.receiver.trouble->io; /* something came just before it began to ask */
     const struct mono asks = mono_add((*kept)->lonely, span_ns(SET_LINGER_NS));
     (*kept)->next_look = mono_add(asks, span_ns(LOOK_NS));
     trouble_skipped_ns += mono_sub(asks, io->now(io)).ns + LOOK_NS / 4;

@@ -10,8 +10,8 @@
 
 struct end {
     struct tcp *tcp;
-    struct rdma *rdma; /* NULL: no queue pairs */
-    struct trouble trouble;
+    struct rdma *rdma;       /* NULL: no queue pairs */
+    struct trouble *trouble; /* not on the stack: its threads outlive a test that fails */
     struct transport *transport;
 };
 struct pair {
