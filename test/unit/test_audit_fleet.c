@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "audit/judge_kit.h"
+#include "base/bug.h"
 #include "core/audit/gate.h"
 #include "core/audit/part.h"
 #include "service/audit/sheet.h"
@@ -163,6 +164,84 @@ static void test_matrix_where_measured(void **state)
     sheet_free(lost);
 }
 
+/* What a matrix found of one interface, and what it comes to. */
+static void test_matrix_words(void **state)
+{
+#define CELLS "cells 8, unmeasured 0, dead_out 0, dead_in 0, partners 0, "
+#define SENT  "sent_out 400, lost_out 0, sent_in 400, lost_in 0"
+    static const struct {
+        const char *words, *id;
+        enum audit_status status;
+        enum audit_reason reason;
+        const char *note;
+    } cases[] = {
+        {CELLS SENT ", out 100, in 90, limit 1000, bound 50", "be.matrix.delay", AUDIT_PASS, 0, ""},
+        {CELLS SENT ", out 90000, in 90, limit 1000, bound 50", "be.matrix.delay", AUDIT_FAIL, 0,
+         "its sending side alone"},
+        {CELLS SENT ", out 90, in 90000, limit 1000, bound 50", "be.matrix.delay", AUDIT_FAIL, 0,
+         "its receiving side alone"},
+        {CELLS SENT ", out 90000, in 90000, limit 1000, bound 50", "be.matrix.delay", AUDIT_FAIL, 0,
+         ""},
+        /* clocks that know little, or not for long */
+        {CELLS SENT ", out 90000, in 90, limit 1000, bound 40000", "be.matrix.delay", AUDIT_UNKNOWN,
+         REASON_CLOCK, "the clocks' bounds are 40000 ns: too wide to tell"},
+        {CELLS SENT ", out 90000, in 90, limit 1000, bound 50, steady 59", "be.matrix.delay",
+         AUDIT_UNKNOWN, REASON_YOUNG,
+         "its clock was in step for 59 s only: look again in a minute"},
+        {CELLS SENT ", out 90000, in 90, limit 1000, bound 50, steady 60", "be.matrix.delay",
+         AUDIT_FAIL, 0, "its sending side alone"},
+        {CELLS SENT ", out 100, in 90, limit 1000, bound 50, steady 1", "be.matrix.delay",
+         AUDIT_PASS, 0, ""},
+        {CELLS SENT, "be.matrix.delay", AUDIT_UNKNOWN, REASON_CLOCK, NULL},
+        /* lost packets: of few sent nobody knows, and one or two are none */
+        {CELLS SENT, "be.matrix.loss", AUDIT_PASS, 0, ""},
+        {CELLS "sent_out 400, lost_out 3, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_PASS, 0,
+         ""},
+        {CELLS "sent_out 400, lost_out 200, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_FAIL,
+         0, ""},
+        {CELLS "sent_out 400, lost_out 0, sent_in 400, lost_in 200", "be.matrix.loss", AUDIT_FAIL,
+         0, ""},
+        {CELLS "sent_out 50, lost_out 30, sent_in 49, lost_in 30", "be.matrix.loss", AUDIT_UNKNOWN,
+         0, NULL},
+        {CELLS "sent_out 50, lost_out 30, sent_in 50, lost_in 30", "be.matrix.loss", AUDIT_FAIL, 0,
+         ""},
+        /* reachability */
+        {CELLS SENT, "be.matrix.reach", AUDIT_PASS, 0, ""},
+        {"cells 8, unmeasured 0, dead_out 0, dead_in 1, partners 0, " SENT, "be.matrix.reach",
+         AUDIT_FAIL, 0, ""},
+        {"cells 8, unmeasured 0, dead_out 0, dead_in 0, partners 2, " SENT, "be.matrix.reach",
+         AUDIT_WARN, 0, ""},
+        {"cells 8, unmeasured 3, dead_out 0, dead_in 0, partners 0, " SENT ", why busy",
+         "be.matrix.reach", AUDIT_PASS, 0, "3 of 8 cells are not measured, most: busy"},
+        {"cells 0, unmeasured 0, dead_out 0, dead_in 0, partners 0, " SENT, "be.matrix.reach",
+         AUDIT_SKIP, 0, NULL},
+        /* what is no matrix's word is nobody's verdict */
+        {"cells 8, unmeasured 9, dead_out 0, dead_in 0, partners 0, " SENT, "be.matrix.reach",
+         AUDIT_UNKNOWN, 0, NULL},
+        {CELLS SENT ", steady soon", "be.matrix.reach", AUDIT_UNKNOWN, 0, NULL},
+        {"cells 8", "be.matrix.reach", AUDIT_UNKNOWN, 0, NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct sheet *one = sheet_of(1), *measured = sheet_of(2);
+        struct audit a;
+        sheet_add(measured, &(struct fact){FACT_MATRIX, FACT_VALUE, "nic0", cases[i].words, ""});
+        sheet_finish(measured);
+        struct sheet sheets[HOSTS] = {*one, *measured, *one};
+        judge_sheets(&a, sheets, HOSTS);
+        const struct audit_result *r = result(&a, cases[i].id, 1);
+        if (r->status != cases[i].status ||
+            (cases[i].note != NULL && strcmp(r->note, cases[i].note) != 0) ||
+            (cases[i].reason != REASON_NONE && r->reason != cases[i].reason)) {
+            fail_msg("%s: %s: %s, reason %s, %s", cases[i].words, cases[i].id,
+                     audit_status_name(r->status), audit_reason_name(r->reason), r->note);
+        }
+        judge_done(&a);
+        sheet_free(one);
+        sheet_free(measured);
+    }
+}
+
 static void test_missing_is_unknown(void **state)
 {
     struct sheet *one = sheet_of(1),
@@ -287,6 +366,7 @@ int main(void)
                                        cmocka_unit_test(test_counters_are_of_now),
                                        cmocka_unit_test(test_strange_lines),
                                        cmocka_unit_test(test_matrix_where_measured),
+                                       cmocka_unit_test(test_matrix_words),
                                        cmocka_unit_test(test_missing_is_unknown),
                                        cmocka_unit_test(test_two_looks),
                                        cmocka_unit_test(test_second_look_without_an_answer)};
