@@ -296,6 +296,15 @@ static void test_two_looks(void **state)
         assert_int_equal(result(&a, id, k)->status, AUDIT_WARN);
         assert_true(result(&a, id, k)->seen_once);
     }
+    /* worse than the others at both, and bad enough at one: the warning tells it; a note of its own stays */
+    result(&a, id, 0)->status = result(&a, id, 2)->status = AUDIT_WARN;
+    result(&a, id, 0)->note = "";
+    result(&a, id, 2)->note = "suspect";
+    audit_confirm_first(&a, first, 2, &again);
+    assert_int_equal(result(&a, id, 0)->status, AUDIT_WARN);
+    assert_non_null(strstr(result(&a, id, 0)->note, "failed at the first look"));
+    assert_string_equal(result(&a, id, 2)->note, "suspect");
+    result(&a, id, 0)->status = AUDIT_FAIL;
     looked[0] = false;
     audit_confirm_first(&a, first, 2, &again);
     assert_int_equal(result(&a, id, 0)->status, AUDIT_UNKNOWN); /* which no gate lets in */

@@ -587,6 +587,8 @@ static void confirm_one(struct audit_result *r, bool before, const struct audit_
         seen_once(r, "seen once: the first look did not find it");
     } else if (r->status == AUDIT_PASS && before) {
         seen_once(r, "seen once: a second look did not find it");
+    } else if (r->status == AUDIT_WARN && before && r->note[0] == '\0') {
+        r->note = "it failed at the first look, and is less bad at the second";
     } else if (r->status == AUDIT_UNKNOWN && before) {
         r->note = could_not_tell;
     } else if (r->status == AUDIT_SKIP && before) {
