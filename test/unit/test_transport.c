@@ -214,16 +214,6 @@ static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
     pair_close(&pair);
 }
 
-static bool all_rated(const struct lane_set *set)
-{
-    bool all = set->present != 0;
-
-    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
-        all = all && set->scheduler.lanes[__builtin_ctz(lanes)].rate > 0;
-    }
-    return all;
-}
-
 /* A chunk that is later than its lane was ever fast, but no later than the lane's queue, goes once. */
 static void what_queues_goes_once(void **state)
 {
@@ -235,12 +225,10 @@ static void what_queues_goes_once(void **state)
     (void)state;
     pair_open(&pair);
     struct lane_set *set = pair.sender.transport->sets[0];
-    scheduler_round_robin(&set->scheduler, true); /* else the first lane may carry all */
-    for (uint64_t i = 0; i < 1000 && !all_rated(set); i++) {
-        exchange(&pair, 1 << 20, 1 << 20, true, i);
+    exchange(&pair, 1 << 20, 1 << 20, true, 1);
+    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
+        set->scheduler.lanes[__builtin_ctz(lanes)].rate = 1; /* a busy machine measures any rate */
     }
-    assert_true(all_rated(set));
-    scheduler_round_robin(&set->scheduler, false);
     sender_counters_get(set->sender, &before);
     assert_int_equal(transport_send(pair.out, bytes, sizeof(bytes), 0, NULL, &send), 0);
     for (int turn = 0; turn < 2; turn++) {
