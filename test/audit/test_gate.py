@@ -3,7 +3,8 @@
 usage: test_gate.py FOLIOT [slurm]
 
 Without the word it is everything but Slurm. With it Debian's slurmctld, slurmd and munged run in name spaces of their own, on a
-machine as files: jobs start and don't by the prolog, and the health check drains. Skipped (77) without root or without them."""
+machine as files: jobs start and don't by the prolog, and the health check drains. They are the installed ones, or those that
+tools/install-deps unpacked, laid over /usr there. Skipped (77) without root or without either."""
 import contextlib
 import json
 import os
@@ -21,7 +22,9 @@ import machine  # noqa: E402
 
 FOLIOT = os.path.abspath(sys.argv.pop(1))
 SLURM = "slurm" in sys.argv[1:] and bool(sys.argv.pop(sys.argv.index("slurm")))
-GATE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "packaging", "gate")
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GATE = os.path.join(TOP, "packaging", "gate")
+UNPACKED = os.path.join(TOP, "build", "deps", "slurm")
 WIDTH = "/sys/devices/pci0000:39/0000:39:01.0/0000:3b:00.0/current_link_width"
 
 
@@ -200,6 +203,7 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 BEGIN = """
 set -e
 mount --make-rprivate /
+{over}
 mount --bind {folder}/bin /usr/local/bin
 hostname gatehost
 echo 10.91.7.1 gatehost > {folder}/hosts
@@ -233,7 +237,8 @@ class Slurm(Place):
         os.chmod(file.name, 0o400)
         with open(os.path.join(self.folder, "slurm.conf"), "w", encoding="utf-8") as file:
             file.write(CLUSTER.format(folder=self.folder, more=more))
-        names = {"folder": self.folder, "root": self.root, "width": WIDTH, "known": self.known}
+        over = "" if os.path.isdir("/etc/slurm") else f"for d in usr etc; do mount -t overlay -o lowerdir={UNPACKED}/$d:/$d overlay /$d; done"
+        names = {"over": over, "folder": self.folder, "root": self.root, "width": WIDTH, "known": self.known}
         done = self.run_("unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "-c",
                          BEGIN.format(**names) + textwrap.dedent(script))
         log = ""
@@ -287,8 +292,10 @@ class Slurm(Place):
 
 def missing():
     """Why Slurm can't be tried here; None: it can."""
-    programs = [name for name in ("slurmctld", "slurmd", "munged", "srun", "unshare", "ip") if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")]
-    if not os.path.isdir("/etc/slurm"):
+    unpacked = f":{UNPACKED}/usr/sbin:{UNPACKED}/usr/bin" if os.path.isdir(f"{UNPACKED}/etc/slurm") else ""
+    programs = [name for name in ("slurmctld", "slurmd", "munged", "srun", "unshare", "ip")
+                if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin" + unpacked)]
+    if not os.path.isdir("/etc/slurm") and not unpacked:
         programs.append("/etc/slurm")
     return "needs root" if os.geteuid() != 0 else f"needs {', '.join(programs)} (Debian: slurmctld slurmd munge)" if programs else None
 
