@@ -13,6 +13,9 @@ def main():
     table = subprocess.run([sys.argv[1], "audit", "checks", "--markdown"], capture_output=True, text=True, check=True).stdout
     with open(PAGE, encoding="utf-8") as page:
         text = page.read()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        print(f"docs/audit.md: expected the lines {BEGIN.strip()} and {END.strip()} around the table, found {text.count(BEGIN)} and {text.count(END)}")
+        return 1
     new = re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: BEGIN + table + END, text, flags=re.S)
     if "--write" in sys.argv:
         with open(PAGE, "w", encoding="utf-8") as page:
