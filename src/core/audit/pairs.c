@@ -61,7 +61,7 @@ static void hear_witnesses(struct audit *a, uint32_t from)
 
 /* Pairs with one other end; who looked before `since_ns` is no witness. */
 struct end {
-    const struct audit_item *items;
+    struct audit_item *items;
     uint32_t count;
     int64_t since_ns;
 };
@@ -109,31 +109,6 @@ static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
     return UINT32_MAX;
 }
 
-static void name_end(struct audit *a, const struct end *e, uint32_t own, uint32_t hosts,
-                     uint32_t failed)
-{
-    struct judging j = {.audit = a};
-    const char *expected = "";
-
-    for (uint32_t i = 0; i < e->count; i++) {
-        struct audit_result *r = &a->results[e->items[i].result];
-        if (r->status == AUDIT_FAIL && is_heard(a, e, i)) {
-            expected = r->expected;
-            r->status = AUDIT_WARN;
-            r->by_peer = own != UINT32_MAX;
-            r->note = "most neighbours of that one find it: it has the fault";
-        }
-    }
-    if (own != UINT32_MAX && a->results[own].status != AUDIT_FAIL) {
-        struct audit_result *r = &a->results[own];
-        r->status = AUDIT_FAIL;
-        r->by_others = true;
-        r->found = judge_format(&j, "%u of %u neighbours find it here", failed, hosts);
-        r->expected = expected;
-        r->note = "the fault is this end's: as the others judge it";
-    }
-}
-
 /* Two hosts or more, and most of those that have it as a neighbour. */
 static bool most_find_it(const struct audit *a, const struct end *e, uint32_t *ret_hosts,
                          uint32_t *ret_failed)
@@ -144,9 +119,11 @@ static bool most_find_it(const struct audit *a, const struct end *e, uint32_t *r
     return *ret_failed >= WITNESSES_LEAST && *ret_failed * 2 > *ret_hosts;
 }
 
-/* What others found before this audit, or long before the host itself was looked at, is no evidence. */
-static void settle_end(struct audit *a, struct end e, uint32_t from)
+/* What others found before this audit, or long before the host itself was looked at, is no evidence. Of an end that has the
+ * fault the first item has the words (`value`) and its own result (`vote`), and those that found it are marked (`once`). */
+static void weigh_end(struct audit *a, struct end e, uint32_t from)
 {
+    struct judging j = {.audit = a};
     uint32_t hosts, failed;
 
     if (!most_find_it(a, &e, &hosts, &failed)) {
@@ -157,8 +134,74 @@ static void settle_end(struct audit *a, struct end e, uint32_t from)
         const int64_t apart = a->sheets[a->results[own].sheet].at_utc_ns - OWNER_APART_NS;
         e.since_ns = apart > a->settings->began_utc_ns ? apart : a->settings->began_utc_ns;
     }
-    if (most_find_it(a, &e, &hosts, &failed)) {
-        name_end(a, &e, own, hosts, failed);
+    if (!most_find_it(a, &e, &hosts, &failed)) {
+        return;
+    }
+    e.items[0].value = judge_format(&j, "%u of %u neighbours find it here", failed, hosts);
+    e.items[0].vote = own;
+    for (uint32_t i = 0; i < e.count; i++) {
+        e.items[i].once = a->results[e.items[i].result].status == AUDIT_FAIL && is_heard(a, &e, i);
+    }
+}
+
+/* By their number in the items; of one key all are together. */
+static uint32_t count_of_end(const struct audit *a, uint32_t first)
+{
+    uint32_t n = 1;
+
+    while (first + n < a->item_count && strcmp(a->items[first].key, a->items[first + n].key) == 0) {
+        n++;
+    }
+    return n;
+}
+
+static void warn_neighbours(struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct audit_result *r = &a->results[items[i].result];
+        if (items[i].once) {
+            r->status = AUDIT_WARN;
+            r->by_peer = items[0].vote != UINT32_MAX;
+            r->note = "most neighbours of that one find it: it has the fault";
+        }
+    }
+}
+
+static void fail_owner(struct audit *a, const struct audit_item *items, uint32_t count)
+{
+    struct audit_result *r = &a->results[items[0].vote];
+
+    if (r->status == AUDIT_FAIL) {
+        return; /* by its own word of another pair */
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        r->expected = items[i].once ? a->results[items[i].result].expected : r->expected;
+    }
+    r->status = AUDIT_FAIL;
+    r->by_others = true;
+    r->found = items[0].value;
+    r->note = "the fault is this end's: as the others judge it";
+}
+
+/* All ends are weighed by what hosts found, before any of it becomes a verdict: that a host fails by others is no word of its
+ * own, and what two such ends find of each other takes nothing from either. */
+static void settle_ends(struct audit *a, uint32_t from)
+{
+    for (uint32_t i = 0, n; i < a->item_count; i += n) {
+        n = count_of_end(a, i);
+        weigh_end(a, (struct end){&a->items[i], n, INT64_MIN}, from);
+    }
+    for (uint32_t i = 0, n; i < a->item_count; i += n) {
+        n = count_of_end(a, i);
+        if (a->items[i].value != NULL) {
+            warn_neighbours(a, &a->items[i], n);
+        }
+    }
+    for (uint32_t i = 0, n; i < a->item_count; i += n) {
+        n = count_of_end(a, i);
+        if (a->items[i].value != NULL && a->items[i].vote != UINT32_MAX) {
+            fail_owner(a, &a->items[i], n);
+        }
     }
 }
 
@@ -192,12 +235,7 @@ void pairs_settle(struct audit *a, const struct check *c, uint32_t from)
     if (a->item_count > 0) {
         qsort(a->items, a->item_count, sizeof(*a->items), compare);
     }
-    for (uint32_t i = 0, n; i < a->item_count; i += n) {
-        for (n = 1; i + n < a->item_count && strcmp(a->items[i].key, a->items[i + n].key) == 0;) {
-            n++;
-        }
-        settle_end(a, (struct end){&a->items[i], n, INT64_MIN}, from);
-    }
+    settle_ends(a, from);
     a->item_count = 0;
     spare_single(a, c, from);
 }

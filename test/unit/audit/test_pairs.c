@@ -20,6 +20,7 @@ struct world {
     char names[HOSTS][8];
     bool lost[HOSTS][HOSTS]; /* packets of full size, from … to … */
     bool dead[HOSTS][HOSTS]; /* all packets */
+    const char *near[HOSTS]; /* the hosts' neighbours, a digit each; NULL: the two on either side */
     struct sheet copies[HOSTS];
     struct audit audit;
 };
@@ -40,7 +41,14 @@ static void add_edge(struct world *w, int host, int peer)
     sheet_add(w->sheets[host], &(struct fact){FACT_EDGE_FULL, FACT_VALUE, subject, full, ""});
 }
 
-/* Each host has the two on either side as neighbours. */
+static bool is_near(const struct world *w, int hosts, int host, int peer)
+{
+    const int apart = (peer - host + hosts) % hosts;
+
+    return w->near[host] != NULL ? strchr(w->near[host], '0' + peer) != NULL
+                                 : apart != 0 && (apart <= PEERS / 2 || apart >= hosts - PEERS / 2);
+}
+
 static void judge_world(struct world *w, int hosts)
 {
     for (int i = 0; i < hosts; i++) {
@@ -49,8 +57,7 @@ static void judge_world(struct world *w, int hosts)
     for (int i = 0; i < hosts; i++) {
         w->sheets[i] = sheet_new();
         for (int k = 0; k < hosts; k++) {
-            const int apart = (k - i + hosts) % hosts;
-            if (apart != 0 && (apart <= PEERS / 2 || apart >= hosts - PEERS / 2)) {
+            if (is_near(w, hosts, i, k)) {
                 add_edge(w, i, k);
             }
         }
@@ -117,6 +124,40 @@ static void test_who_sends_none_fails_alone(void **state)
     for (int i = 0; i < HOSTS; i++) {
         assert_int_equal(worst(&w, "be.conn.mtu", i), i == 3 ? AUDIT_FAIL : AUDIT_PASS);
     }
+    world_done(&w, HOSTS);
+}
+
+/* Of neighbours that both take none each fails, whichever is looked at first: what either finds of the other is a warning. */
+static void test_two_who_take_none_both_fail(void **state)
+{
+    for (int bad = 0; bad < HOSTS; bad++) {
+        struct world w = {0};
+        for (int i = 0; i < HOSTS; i++) {
+            w.lost[i][bad] = w.lost[i][(bad + 1) % HOSTS] = true;
+        }
+        judge_world(&w, HOSTS);
+        for (int i = 0; i < HOSTS; i++) {
+            const int apart = (i - bad + HOSTS) % HOSTS;
+            assert_int_equal(worst(&w, "be.conn.mtu", i), apart < 2                ? AUDIT_FAIL
+                                                          : apart < 4 || apart > 4 ? AUDIT_WARN
+                                                                                   : AUDIT_PASS);
+        }
+        world_done(&w, HOSTS);
+    }
+}
+
+/* That a host fails by what others found is no word of its own: hosts 0 and 1 find nothing of host 2, and nor does anybody. */
+static void test_who_fails_by_others_accuses_nobody(void **state)
+{
+    struct world w = {.near = {"234", "256", "013", "024", "03", "16", "15"}};
+
+    for (int i = 3; i < HOSTS; i++) {
+        w.lost[i][0] = w.lost[i][1] = true;
+    }
+    judge_world(&w, HOSTS);
+    assert_int_equal(worst(&w, "be.conn.mtu", 0), AUDIT_FAIL);
+    assert_int_equal(worst(&w, "be.conn.mtu", 1), AUDIT_FAIL);
+    assert_int_equal(worst(&w, "be.conn.mtu", 2), AUDIT_PASS);
     world_done(&w, HOSTS);
 }
 
@@ -315,6 +356,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_takes_none_fails_alone),
                                        cmocka_unit_test(test_who_sends_none_fails_alone),
+                                       cmocka_unit_test(test_two_who_take_none_both_fail),
+                                       cmocka_unit_test(test_who_fails_by_others_accuses_nobody),
                                        cmocka_unit_test(test_a_dead_neighbour_blocks_nobody_else),
                                        cmocka_unit_test(test_without_witnesses_both_fail),
                                        cmocka_unit_test(test_a_liar_fails_nobody),
