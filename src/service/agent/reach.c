@@ -159,13 +159,32 @@ static uint32_t mtu_of(const struct reach_peer *p)
                : 0;
 }
 
-static void begin_packets(struct reach_peer *p)
+/* As large as the interface takes, whatever a router once told; never cut. */
+static bool open_packets(struct reach_peer *p)
 {
     p->udp = socket(p->to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* as large as the interface takes, whatever a router once told; never cut */
-    if (p->udp < 0 || set(p, p->udp, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, IP_PMTUDISC_PROBE) < 0 ||
-        connect(p->udp, (const struct sockaddr *)&p->to, p->size) < 0) {
+    return p->udp >= 0 &&
+           set(p, p->udp, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, IP_PMTUDISC_PROBE) == 0 &&
+           connect(p->udp, (const struct sockaddr *)&p->to, p->size) == 0;
+}
+
+static void begin_packets(struct reach_peer *p)
+{
+    if (!open_packets(p)) {
         packets_end(p, strerror(errno));
+    }
+}
+
+/* Short ones came. Those of full size go by a port of their own: what is told late of another short one isn't told of these. */
+static void begin_full(struct reach_peer *p, int64_t now_ns)
+{
+    end(&p->udp);
+    p->full = true;
+    p->tries = 0;
+    p->next_ns = now_ns;
+    p->mtu = open_packets(p) ? mtu_of(p) : 0;
+    if (p->mtu < 576) {
+        packets_end(p, "not known");
     }
 }
 
@@ -201,12 +220,8 @@ static void look_at_packets(struct reach_peer *p, int64_t now_ns)
         return;
     }
     if (came) {
-        p->full = true;
-        p->mtu = mtu_of(p);
-        p->tries = 0;
-        p->next_ns = now_ns;
-        if (p->mtu < 576) {
-            packets_end(p, "not known");
+        begin_full(p, now_ns);
+        if (p->udp < 0) {
             return;
         }
     } else if (error == EMSGSIZE && p->full) {
