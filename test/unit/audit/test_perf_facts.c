@@ -31,12 +31,30 @@ struct world {
     uint64_t nic_rate;                                /* 0: the usual */
     double liar_tells; /* host 1, of all of its tests; 0: it is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
+    bool
+        bad_spine; /* hosts have as many NICs as they may, each with leaves of its own, and one of two spines is slow */
 };
+
+static void tell_spines(struct perf *p, uint32_t step, uint32_t host)
+{
+    for (uint32_t spine = 0; spine < 2; spine++) {
+        struct way way = {.rate = spine == 0 ? 10e9 : 2e9, .hop_count = 3};
+        snprintf(way.hops[0], sizeof(way.hops[0]), "leaf-of-some-row-and-rack-%u",
+                 p->steps[step].nic);
+        snprintf(way.hops[1], sizeof(way.hops[1]), "spine-of-some-row-and-rack-%u", spine);
+        snprintf(way.hops[2], sizeof(way.hops[2]), "leaf-of-another-row-and-rack-%u",
+                 p->steps[step].nic);
+        perf_take_way(p, step, host, &way);
+    }
+}
 
 static void tell_paths(struct world *w, uint32_t step, uint32_t host)
 {
     struct perf *p = &w->x.core;
 
+    if (w->bad_spine && p->steps[step].kind == PERF_WAYS) {
+        tell_spines(p, step, host);
+    }
     if (p->steps[step].kind != PERF_WAYS || host > 1 || w->paths[0] == 0 ||
         perf_part_of(p, step, 0)->group != perf_part_of(p, step, 1)->group) {
         return;
@@ -51,10 +69,14 @@ static void tell_paths(struct world *w, uint32_t step, uint32_t host)
 static void play(struct world *w, bool rings)
 {
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
+    const uint32_t nics = w->bad_spine ? HOST_NIC_MAX : 1;
     for (uint32_t i = 0; i < HOSTS; i++) {
         w->hosts[i] =
-            (struct perf_host){.nics = 1, .there = w->hosts_there == 0 || i < w->hosts_there};
-        w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = 1, .names = {"eth0"}};
+            (struct perf_host){.nics = nics, .there = w->hosts_there == 0 || i < w->hosts_there};
+        w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = nics};
+        for (uint32_t nic = 0; nic < nics; nic++) {
+            snprintf(w->who[i].names[nic], IF_NAMESIZE, "eth%u", nic);
+        }
     }
     w->x.memory = malloc(perf_size(HOSTS));
     assert_int_equal(perf_init(&w->x.core, w->hosts, HOSTS, rings, w->x.memory), 0);
@@ -73,7 +95,8 @@ static void play(struct world *w, bool rings)
                 struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
                                         .rate = i == 1 && w->liar_tells > 0 ? w->liar_tells
                                                 : w->nic_rate > 0           ? (double)w->nic_rate
-                                                                            : NIC_RATE,
+                                                : pair                      ? NIC_RATE
+                                                                            : NIC_RATE * nics,
                                         .runs = 5,
                                         .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
                                         .network = "foliot",
@@ -321,6 +344,29 @@ static void a_slow_path_of_one_pair_is_no_pass(void **state)
     }
 }
 
+/* A slow spine is on 32 trunks of a host with 16 NICs. They take no other check's place. */
+static void many_slow_trunks_hide_nothing(void **state)
+{
+    struct world w = {.sender = HOSTS, .bad_spine = true};
+
+    play(&w, true);
+    assert_int_equal(w.x.core.ways.trunk_count, 2 * HOST_NIC_MAX);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        uint32_t slow = 0;
+        for (uint32_t k = 0; k < w.audit.count; k++) {
+            const struct audit_result *r = &w.audit.results[k];
+            slow +=
+                r->sheet == i && r->status == AUDIT_FAIL && strcmp(r->check->id, "be.bw.path") == 0;
+        }
+        assert_int_equal(slow, 2 * HOST_NIC_MAX);
+        for (size_t k = 0; k < CHECKS; k++) {
+            assert_int_equal(worst(&w, of_tests[k], i)->status, AUDIT_PASS);
+        }
+    }
+    done(&w);
+}
+
 /* Of two facts with one name the first that was added is kept, wherever their texts lie. */
 static void the_first_of_two_facts_is_kept(void **state)
 {
@@ -346,6 +392,7 @@ int main(void)
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
+        cmocka_unit_test(many_slow_trunks_hide_nothing),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,15 @@
 #include "platform/json/json.h"
 #include "service/controller/audit/perf.h"
 
-enum { FACTS_MOST = 96, TEXT_SIZE = 8192 };
+/* Of one host: its outcome, NICs, slow trunks, of each row six facts, and six of all. Texts: what a test was not done for, a
+ * trunk's name, and a line of each fact; the last one may be of any length. */
+enum {
+    ROW_FACTS = 6,
+    FACTS_MOST = 1 + HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
+    LINE_SIZE = 96,
+    TEXT_SIZE = (1 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
+                FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
+};
 
 static void add(struct audit_perf_host *w, enum fact_id id, const char *subject, const char *format,
                 ...) __attribute__((format(printf, 4, 5)));
@@ -121,8 +129,9 @@ static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct au
     static const char *const names[PERF_ROWS] = {"allreduce-q1",  "allreduce-q2",  "allreduce-q4",
                                                  "allreduce-q8",  "allreduce-q1h", "allreduce-q2h",
                                                  "allreduce-q4h", "allreduce-q8h"};
-    static const enum fact_id ids[] = {FACT_TEST_RATE,  FACT_TEST_RUNS,    FACT_TEST_SPREAD,
-                                       FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
+    static const enum fact_id ids[ROW_FACTS] = {FACT_TEST_RATE,    FACT_TEST_RUNS,
+                                                FACT_TEST_SPREAD,  FACT_TEST_WRONG,
+                                                FACT_TEST_NETWORK, FACT_TEST_INIT};
     const struct perf_result *r = &p->rows[(size_t)row * p->count + host];
     if (r->outcome != PERF_DONE) {
         const char *why = r->outcome != PERF_NOT_RUN
