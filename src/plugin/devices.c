@@ -128,7 +128,7 @@ static bool address_of(const struct sockaddr *from, struct io_address *ret)
     return false;
 }
 
-/* IPv4 before IPv6: as NCCL does. A link-local IPv6 address needs a scope that a peer can't know. */
+/* IPv4 before IPv6: as NCCL does. */
 static bool better_address(const struct io_address *new, const struct io_address *old)
 {
     if (is_link_local(new) != is_link_local(old)) {
@@ -137,11 +137,21 @@ static bool better_address(const struct io_address *new, const struct io_address
     return io_address_is_v4(new) && !io_address_is_v4(old);
 }
 
-/* Who names interfaces knows what they are; who names those that he doesn't want leaves the rest to us. */
-static bool is_wanted(const struct ifaddrs *i, const struct io_address *address, const char *filter,
-                      bool loopback, const struct link *links, int link_count)
+/* Who names interfaces knows what they are; who names those that he doesn't want leaves the rest to us. A link-local IPv6
+ * address is never taken: it needs a scope that a peer can't know, and nobody can listen at it without one. */
+static bool is_wanted(const struct ifaddrs *i, const struct io_address *address,
+                      const struct device_wish *wish, bool loopback, const struct link *links,
+                      int link_count)
 {
+    const char *filter = wish->filter;
+
+    if (wish->family != AF_UNSPEC && i->ifa_addr->sa_family != wish->family) {
+        return false;
+    }
     if (filter != NULL && !devices_match(filter, i->ifa_name)) {
+        return false;
+    }
+    if (!io_address_is_v4(address) && is_link_local(address)) {
         return false;
     }
     if (filter != NULL && filter[0] != '^') {
@@ -151,7 +161,7 @@ static bool is_wanted(const struct ifaddrs *i, const struct io_address *address,
            links_carries(links, link_count, i->ifa_name);
 }
 
-static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
+static int gather(const struct ifaddrs *list, const struct device_wish *wish, bool loopback,
                   struct device *found)
 {
     struct link *links = calloc(LINKS_MAX, sizeof(*links));
@@ -165,7 +175,7 @@ static int gather(const struct ifaddrs *list, const char *filter, bool loopback,
             strlen(i->ifa_name) >= sizeof(found->name)) {
             continue;
         }
-        if (!is_wanted(i, &address, filter, loopback, links, link_count)) {
+        if (!is_wanted(i, &address, wish, loopback, links, link_count)) {
             continue;
         }
         while (k < count && strcmp(found[k].name, i->ifa_name) != 0) {
@@ -212,8 +222,10 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : strverscmp(left->name, right->name);
 }
 
-int devices_find(const char *sysfs, const char *filter, struct device *ret_devices, int capacity)
+int devices_find(const char *sysfs, const struct device_wish *wanted, struct device *ret_devices,
+                 int capacity)
 {
+    struct device_wish wish = *wanted;
     struct device *found = calloc(FOUND_MAX, sizeof(*found));
     struct ifaddrs *list = NULL;
 
@@ -225,13 +237,13 @@ int devices_find(const char *sysfs, const char *filter, struct device *ret_devic
         free(found);
         return -error;
     }
-    if (filter != NULL && filter[0] == 0) {
-        filter = NULL;
+    if (wish.filter != NULL && wish.filter[0] == 0) {
+        wish.filter = NULL;
     }
-    const bool named = filter != NULL && filter[0] != '^';
-    int count = gather(list, filter, false, found);
+    const bool named = wish.filter != NULL && wish.filter[0] != '^';
+    int count = gather(list, &wish, false, found);
     if (count == 0 && !named) {
-        count = gather(list, filter, true, found);
+        count = gather(list, &wish, true, found);
     }
     freeifaddrs(list);
     for (int i = 0; i < count; i++) {

@@ -5,9 +5,10 @@
  * bridge, tunnel or dead end, whatever its name. If nothing is left, the loopback does, so that ranks on one machine
  * work. Of those, slow ones beside fast ones are left out: a management NIC is no fabric's. A filter (FOLIOT_NIC, else
  * NCCL_SOCKET_IFNAME) chooses instead: names or beginnings of names, separated by commas; "=eth0" is that one
- * only; "^docker,eth3" all that count but these. */
+ * only; "^docker,eth3" all that count but these. NCCL_SOCKET_FAMILY leaves addresses of that family only. */
 #pragma once
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "base/limits.h"
 #include "transport/io.h"
@@ -23,10 +24,15 @@ struct device {
     bool loopback;
 };
 
-/* Fills at most `capacity`, sorted by PCI path, then name: so the order is the same on equal hosts. filter: as
- * above, or NULL. The number found, or -errno. */
-MUST_CHECK int devices_find(const char *sysfs, const char *filter, struct device *ret_devices,
-                            int capacity);
+struct device_wish {
+    const char *filter; /* as above; NULL or "": none */
+    int family;         /* AF_INET, AF_INET6; AF_UNSPEC: either */
+};
+
+/* Fills at most `capacity`, sorted by PCI path, then name: so the order is the same on equal hosts. The number
+ * found, or -errno. */
+MUST_CHECK int devices_find(const char *sysfs, const struct device_wish *wish,
+                            struct device *ret_devices, int capacity);
 /* The filter that lets through the NICs that the agent watches, by its clock page in that folder. False: there is none. */
 MUST_CHECK bool devices_of_agent(const char *folder, char *ret_filter, size_t size);
 /* Lanes that a peer gets unless told otherwise: 4, and 8 where a NIC has 200 Gb/s: one connection brings a fraction of that,

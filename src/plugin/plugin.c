@@ -121,35 +121,49 @@ static const char *runtime_folder(void)
     return folder != NULL && folder[0] != 0 ? folder : "/run/foliot";
 }
 
+static void no_devices(void)
+{
+    const struct settings *s = &plugin.settings;
+    const char *family = s->family == AF_INET    ? " of IPv4 (NCCL_SOCKET_FAMILY)"
+                         : s->family == AF_INET6 ? " of IPv6 (NCCL_SOCKET_FAMILY)"
+                                                 : "";
+    char text[700];
+
+    if (s->nic[0] != 0) {
+        snprintf(text, sizeof(text),
+                 "no NIC to use: '%s' (FOLIOT_NIC, else NCCL_SOCKET_IFNAME) names none that is up "
+                 "and has an address%s; link-local ones of IPv6 don't count",
+                 s->nic, family);
+    } else {
+        snprintf(text, sizeof(text),
+                 "no NIC to use: none is up and has an address%s that others can reach", family);
+    }
+    say(NULL, TRANSPORT_WARN, text);
+}
+
 /* FOLIOT_NIC's; else NCCL_SOCKET_IFNAME's; else those that the agent watches, if there is one; else all that can carry. */
 static int find_devices(void)
 {
     char agents[HOST_NIC_MAX * 17 + 2];
+    const struct settings *s = &plugin.settings;
+    struct device_wish wish = {.filter = agents, .family = s->family};
     int count = 0;
 
     if (plugin.found) {
         return 0;
     }
-    if (plugin.settings.nic[0] == 0 && devices_of_agent(runtime_folder(), agents, sizeof(agents))) {
-        count = devices_find(plugin.settings.sysfs, agents, plugin.devices,
-                             (int)ARRAY_COUNT(plugin.devices));
+    if (s->nic[0] == 0 && devices_of_agent(runtime_folder(), agents, sizeof(agents))) {
+        count = devices_find(s->sysfs, &wish, plugin.devices, (int)ARRAY_COUNT(plugin.devices));
     }
     if (count <= 0) {
-        count = devices_find(plugin.settings.sysfs, plugin.settings.nic, plugin.devices,
-                             (int)ARRAY_COUNT(plugin.devices));
+        wish.filter = s->nic;
+        count = devices_find(s->sysfs, &wish, plugin.devices, (int)ARRAY_COUNT(plugin.devices));
     }
     if (count < 0) {
         return step_failed("this host's NICs can't be listed", count);
     }
     if (count == 0) {
-        char text[640];
-        snprintf(
-            text, sizeof(text), "no NIC to use: %s%s%s", plugin.settings.nic[0] != 0 ? "'" : "",
-            plugin.settings.nic,
-            plugin.settings.nic[0] != 0
-                ? "' (FOLIOT_NIC, else NCCL_SOCKET_IFNAME) names none that is up and has an address"
-                : "none is up and has an address that others can reach");
-        say(NULL, TRANSPORT_WARN, text);
+        no_devices();
     }
     plugin.device_count = (uint32_t)count;
     plugin.found = count > 0;

@@ -30,6 +30,7 @@ struct settings {
     uint8_t traffic_class; /* DSCP << 2 */
     uint16_t port_low, port_high;
     bool unhinted; /* NCCL_NET_OPTIONAL_RECV_COMPLETION=0 */
+    int family;    /* NCCL_SOCKET_FAMILY's; AF_UNSPEC: either */
     char nic[512]; /* FOLIOT_NIC, else NCCL_SOCKET_IFNAME; "": neither */
     char sysfs[256];
     char verbs[256]; /* FOLIOT_VERBS: a libibverbs; "": the system's */

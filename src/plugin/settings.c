@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "base/limits.h"
 #include "core/traffic/priority.h"
@@ -89,6 +90,17 @@ static const char *interfaces(void)
     return own != NULL && own[0] != 0 ? own : nccls != NULL ? nccls : "";
 }
 
+/* NCCL's own reading: it looks at the beginning only, and warns of what it doesn't know. */
+static int family(void)
+{
+    const char *value = getenv("NCCL_SOCKET_FAMILY");
+
+    return value == NULL                        ? AF_UNSPEC
+           : strncmp(value, "AF_INET6", 8) == 0 ? AF_INET6
+           : strncmp(value, "AF_INET", 7) == 0  ? AF_INET
+                                                : AF_UNSPEC;
+}
+
 /* The environment is the application's: it may change under a pointer. */
 static void keep(char *to, size_t size, const char *value)
 {
@@ -123,6 +135,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
                                              logger, "FOLIOT_PRIORITY", priorities, 1))
                                              << 2
                                        : 0),
+        .family = family(),
         .unhinted = hints != NULL && strcmp(hints, "0") == 0,
     };
     keep(ret->nic, sizeof(ret->nic), interfaces());

@@ -40,6 +40,17 @@ static bool is_repeated(const struct transport *t, uint32_t nic)
     return false;
 }
 
+static void why_not_listening(const struct transport *t, uint32_t nic, int r)
+{
+    char address[IO_ADDRESS_TEXT], ports[32] = "";
+
+    if (t->config.port_high != 0) {
+        snprintf(ports, sizeof(ports), " of %u to %u", t->config.port_low, t->config.port_high);
+    }
+    why("no port%s to listen on at NIC %s (%s): %s", ports, t->nics[nic].config.name,
+        io_address_text(&t->nics[nic].config.address, address), strerror(-r));
+}
+
 /* At the NICs' addresses and nowhere else, on one port. */
 static int listen_once(struct transport *t)
 {
@@ -57,6 +68,9 @@ static int listen_once(struct transport *t)
             r = t->io->arm(t->io, t->listening[*count], TAG_LISTENER + *count, IO_IN);
             (*count)++;
             low = high = port;
+        }
+        if (r < 0) {
+            why_not_listening(t, i, r);
         }
     }
     if (r < 0) {

@@ -262,8 +262,6 @@ int transport_listen(struct transport *t, uint32_t nic,
     }
     int r = serve_listen(t);
     if (r < 0) {
-        why("no listening socket on any port of %u to %u: %s", t->config.port_low,
-            t->config.port_high, strerror(-r));
         return r;
     }
     listener = calloc(1, sizeof(*listener));

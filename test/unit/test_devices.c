@@ -39,6 +39,13 @@ static void write_file(const char *folder, const char *name, const char *text)
     fclose(file);
 }
 
+static int find(const char *sysfs, const char *filter, struct device *devices, int capacity)
+{
+    const struct device_wish wish = {.filter = filter, .family = AF_UNSPEC};
+
+    return devices_find(sysfs, &wish, devices, capacity);
+}
+
 static void the_loopback_is_described_from_sysfs(void **state)
 {
     char root[] = "/tmp/foliot-devices-XXXXXX", path[256], target[256];
@@ -62,7 +69,7 @@ static void the_loopback_is_described_from_sysfs(void **state)
     snprintf(target, sizeof(target), "%s/devices/0000:3b:00.1/virtio0", root);
     snprintf(path, sizeof(path), "%s/class/net/lo/device", root);
     assert_int_equal(symlink(target, path), 0);
-    int count = devices_find(root, "=lo", devices, 4);
+    int count = find(root, "=lo", devices, 4);
     assert_int_equal(count, 1);
     assert_string_equal(devices[0].name, "lo");
     assert_int_equal(devices[0].speed_mbps, 400000);
@@ -74,7 +81,7 @@ static void the_loopback_is_described_from_sysfs(void **state)
     devices[0].speed_mbps = 100000;
     assert_int_equal(devices_lanes(devices, 1), 4);
     assert_int_equal(devices_lanes(devices, 0), 4);
-    assert_int_equal(devices_find(root, "=nosuch", devices, 4), 0);
+    assert_int_equal(find(root, "=nosuch", devices, 4), 0);
     snprintf(path, sizeof(path), "rm -r %s", root);
     assert_int_equal(system(path), 0);
 }
@@ -83,13 +90,41 @@ static void the_loopback_is_described_from_sysfs(void **state)
 static int find_what_can_carry(void)
 {
     struct device devices[8];
-    const int count = devices_find("/sys", NULL, devices, 8);
+    const int count = find("/sys", NULL, devices, 8);
     const bool one = count == 1 && strcmp(devices[0].name, "v0") == 0;
-    const bool named = devices_find("/sys", "br0", devices, 8) == 1; /* who names it has it */
-    const int rest = devices_find("/sys", "^v0", devices, 8);
+    const bool named = find("/sys", "br0", devices, 8) == 1; /* who names it has it */
+    const bool local = find("/sys", "v4", devices, 8) == 0;  /* who listens needs a scope */
+    const int rest = find("/sys", "^v0", devices, 8);
     const bool loop = rest == 1 && strcmp(devices[0].name, "lo") == 0;
 
-    return one && named && loop ? 0 : 3;
+    return one && named && local && loop ? 0 : 3;
+}
+
+/* A NIC with addresses of both families, and one with IPv4 only. */
+static int find_by_family(void)
+{
+    struct device both[4], four[4], six[4];
+    const struct device_wish v4 = {.family = AF_INET}, v6 = {.family = AF_INET6},
+                             v6_named = {.filter = "v2", .family = AF_INET6};
+    const bool either = find("/sys", NULL, both, 4) == 2 && io_address_is_v4(&both[0].address);
+    const bool only4 =
+        devices_find("/sys", &v4, four, 4) == 2 && io_address_is_v4(&four[0].address);
+    const bool only6 = devices_find("/sys", &v6, six, 4) == 1 && strcmp(six[0].name, "v0") == 0 &&
+                       !io_address_is_v4(&six[0].address);
+
+    return either && only4 && only6 && devices_find("/sys", &v6_named, six, 4) == 0 ? 0 : 3;
+}
+
+static void nccls_family_is_taken(void **state)
+{
+    static const char *const setup =
+        "ip link set lo up && ip link add v0 type veth peer v1 && ip link set v0 up && ip link set "
+        "v1 up && ip link add v2 type veth peer v3 && ip link set v2 up && ip link set v3 up && "
+        "ip address add 10.9.0.1/24 dev v0 && ip address add fd00::1/64 dev v0 nodad && "
+        "ip address add 10.8.0.1/24 dev v2";
+
+    (void)state;
+    in_own_network(setup, find_by_family);
 }
 
 /* What a host with containers and a VPN has beside its NICs. */
@@ -105,7 +140,8 @@ static void what_cannot_carry_is_left_out(void **state)
         "10.8.0.1/24 dev v2 && "
         "ip tuntap add eth9 mode tap && ip link set eth9 up && ip address add 10.7.0.1/24 dev eth9 "
         "&& "
-        "ip link add v4 type veth peer v5 && ip link set v4 up && ip link set v5 up"; /* fe80:: only */
+        "ip link add v4 type veth peer v5 && ip link set v4 up && ip link set v5 up && "
+        "ip address add fe80::4/64 dev v4 nodad"; /* link-local only */
 
     (void)state;
     in_own_network(setup, find_what_can_carry);
@@ -115,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_carry_is_left_out),
+        cmocka_unit_test(nccls_family_is_taken),
         cmocka_unit_test(filters_choose_by_beginning_name_or_exception),
         cmocka_unit_test(the_loopback_is_described_from_sysfs),
     };

@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "base/ip.h"
 #include "own_network.h"
 #include "transport_pair.h"
 #include "wire/switch_page.h"
@@ -363,6 +364,29 @@ static int descriptors(void)
 
 /* NCCL gives up a connect that is under way, at any point of it, and ends: neither side keeps a descriptor of it, nor memory (the
  * memory checker tells). */
+/* Of two NICs only the second one has an address that nobody can listen at. */
+static void a_nic_that_cannot_be_listened_at_is_named(void **state)
+{
+    struct transport_nic nics[2] = {{.name = "eth0"}, {.name = "eth1"}};
+    struct transport_config config = {.nics = nics, .nic_count = 2};
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport *transport;
+    struct tcp *tcp;
+
+    (void)state;
+    assert_true(ip_parse("127.0.0.1", nics[0].address.ip));
+    assert_true(ip_parse("fe80::1", nics[1].address.ip));
+    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
+    config.io = tcp_io(tcp);
+    assert_int_equal(transport_new(&transport, &config), 0);
+    assert_true(transport_listen(transport, 0, handle, &listener) < 0);
+    assert_non_null(strstr(transport_why(), "no port to listen on at NIC eth1 ("));
+    assert_int_equal(transport->listening_count, 0);
+    assert_int_equal(transport_free(transport), TRANSPORT_GONE);
+    tcp_close(tcp);
+}
+
 static void an_abandoned_connect_leaves_nothing(void **state)
 {
     (void)state;
@@ -547,6 +571,7 @@ int main(void)
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
         cmocka_unit_test(another_nic_is_tried_where_nccls_cannot_connect),
         cmocka_unit_test(nobody_there_is_told_after_all_nics),
+        cmocka_unit_test(a_nic_that_cannot_be_listened_at_is_named),
         cmocka_unit_test(an_abandoned_connect_leaves_nothing),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(foreign_handles_and_keys_are_named),
