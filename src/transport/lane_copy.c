@@ -38,6 +38,14 @@ static uint8_t *out_cell(const struct lane_pair *qp)
     return qp->cells.send + (size_t)(qp->sent % qp->count) * COPY_CELL_SIZE;
 }
 
+/* It refuses what it must have room for: it is over. By -EAGAIN the lane would stay, and be mute. */
+static void take_no_more(struct lane_pair *qp, int error)
+{
+    if (qp->error == 0) {
+        qp->error = error == -EAGAIN ? -EIO : error;
+    }
+}
+
 /* The next cell is filled behind its header: of so many bytes, `stream_bytes` of the stream. */
 static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind, uint32_t size,
                 uint32_t stream_bytes, const struct io_rdma_write *write)
@@ -53,8 +61,8 @@ static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind,
     qp->writes[cell].is = write != NULL;
     const int r = rdma->send(rdma, qp->qp, cell, LANE_CELL_SIZE + size, write);
     if (r < 0) {
-        qp->error = r;
-        return r;
+        take_no_more(qp, r);
+        return qp->error;
     }
     if (qp->sent == qp->completed) { /* what comes back from now on is an answer to this */
         qp->acked_at = qp->sent_at[cell];
@@ -127,7 +135,9 @@ static void give_back(struct lane_set *set, struct lane_pair *qp, uint32_t cell)
 
     qp->freed++;
     qp->posted += r == 0;
-    qp->error = r < 0 && qp->error == 0 ? r : qp->error;
+    if (r < 0) {
+        take_no_more(qp, r);
+    }
 }
 
 static void on_received(struct lane_set *set, struct lane_pair *qp, const struct io_qp_done *done)

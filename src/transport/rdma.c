@@ -182,12 +182,12 @@ static int qp_fence(struct io_rdma *rdma, int qp)
     struct queue_pair *q = get(rdma, qp);
     struct rdma_qp *handle = q->qp;
 
-    if (handle == NULL) {
-        return q->unsafe ? -EIO : 0;
+    if (handle != NULL) {
+        q->qp = NULL;
+        q->unsafe = rdma_qp_close(handle) < 0;
+        atomic_store(&q->over, true);
     }
-    q->qp = NULL;
-    q->unsafe = rdma_qp_close(handle) < 0;
-    atomic_store(&q->over, true);
+    q->unsafe = q->unsafe && !rdma_device_removed(q->rdma, q->device);
     return q->unsafe ? -EIO : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "transport/descriptor.h"
@@ -12,7 +13,8 @@
 
 #define WAKE        UINT32_MAX
 #define COMPLETIONS 0x100u /* of a device's epoll data: its armed queues, else its events */
-#define AGAIN_MS    1000   /* between two looks for a device that went */
+#define UNKNOWN     UINT64_MAX
+#define AGAIN_MS    1000 /* between two looks for a device that went */
 
 /* ---- what people are told ---- */
 
@@ -201,17 +203,37 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
 
 /* ---- devices that come and go ---- */
 
-/* Without the lock. */
+/* Another device of the same name has another folder. 0: there is none; UNKNOWN: it can't be read. */
+static uint64_t folder_number(const struct rdma *r, const struct device *d)
+{
+    char path[512];
+    struct stat is;
+
+    snprintf(path, sizeof(path), "%s/class/infiniband/%s", r->sysfs, d->name);
+    return stat(path, &is) == 0 ? (uint64_t)is.st_ino : errno == ENOENT ? 0 : UNKNOWN;
+}
+
+bool rdma_device_removed(const struct rdma *r, const struct device *d)
+{
+    const bool was = d->folder_number != 0 && d->folder_number != UNKNOWN;
+    const uint64_t now = was && atomic_load(&d->gone) ? folder_number(r, d) : UNKNOWN;
+
+    return now != UNKNOWN && now != d->folder_number;
+}
+
+/* Without the lock, and nobody uses it. */
 static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_handle,
                        uint32_t *ret_ports)
 {
+    struct device *d = &r->devices[i];
     struct rdma_limits limits;
     struct rdma_device *handle;
-    int error = rdma_device_open(r->verbs, r->devices[i].name, &handle);
+    int error = rdma_device_open(r->verbs, d->name, &handle);
 
     if (error < 0) {
         return error;
     }
+    d->folder_number = folder_number(r, d);
     list_descriptors(handle, descriptor_add);
     error = rdma_device_limits(handle, &limits);
     error = error == 0 ? follow(r, i, handle) : error;

@@ -27,6 +27,7 @@ enum qp_state {
 
 struct device {
     char name[RDMA_NAME_SIZE];
+    uint64_t folder_number;     /* its folder's among the kernel's files, when opened; 0: none */
     struct rdma_device *handle; /* NULL: gone, or never there */
     uint32_t ports;
     /* Queue pairs that are not destroyed, and the worker while it looks at the ports: the handle stays. Grows under the lock
@@ -115,6 +116,9 @@ void rdma_devices_close(struct rdma *r);
 /* The port that carries that address: device (which it uses from now on), port, own end, how it is reached. The worker's, under
  * the lock, which it lets go meanwhile. -ENODEV. */
 MUST_CHECK int rdma_port_find(struct rdma *r, struct queue_pair *q);
+/* It is gone, and so is all that was made on it: the kernel destroys that before it takes the device's folder away. Then the library
+ * swears nothing any more: it fails with EIO. */
+bool rdma_device_removed(const struct rdma *r, const struct device *d);
 void *rdma_watch(void *rdma);
 void rdma_trouble_add(struct rdma *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

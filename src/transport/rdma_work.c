@@ -181,6 +181,7 @@ static void destroy(struct queue_pair *q)
     if (q->memory != NULL) {
         safe = rdma_memory_remove(q->memory) == 0 && safe;
     }
+    safe = safe || (q->device != NULL && rdma_device_removed(q->rdma, q->device));
     if (q->cells != NULL && safe) {
         munmap(q->cells, q->cells_size);
     }

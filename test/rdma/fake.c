@@ -119,13 +119,18 @@ void fake_hang(const char *function)
 }
 
 /* device: NULL: of none. */
+bool fake_gone(const struct device *device)
+{
+    return control->gone[0] != 0 &&
+           (strcmp(control->gone, "*") == 0 ||
+            (device != NULL && strcmp(control->gone, device->device.name) == 0));
+}
+
 bool fake_refused(const struct device *device, const char *function)
 {
     __atomic_add_fetch(&control->calls, 1, __ATOMIC_RELAXED);
     fake_hang(function);
-    if (control->gone[0] != 0 &&
-        (strcmp(control->gone, "*") == 0 ||
-         (device != NULL && strcmp(control->gone, device->device.name) == 0))) {
+    if (fake_gone(device)) {
         errno = ENODEV;
         return true;
     }

@@ -22,6 +22,7 @@ struct fake_control {
     int fds[3];       /* of the device that was opened last: command, events, completions */
     char gone
         [32]; /* this device was taken away ("*": all): every call of it fails with ENODEV, and is silent all the same */
+    bool orphans; /* and destroy_qp of it with EIO, as rdma-core's does */
     bool no_list; /* the kernel has no RDMA */
     int lag; /* so many writes are acknowledged and not yet in memory: the oldest lands when a newer one comes */
     int lies; /* ms: the last of them land so long after the marker was seen, not before it as the standard asks */

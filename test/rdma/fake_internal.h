@@ -97,6 +97,7 @@ static inline struct context *context_of(struct ibv_context *context)
 /* ---- fake.c ---- */
 /* Whether this call is to fail; sets errno. */
 void fake_hang(const char *function); /* waits while control->hang names it */
+bool fake_gone(const struct device *device);
 bool fake_refused(const struct device *device, const char *function);
 void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
 struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);

@@ -303,6 +303,9 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     if (strcmp(control->refuse, "destroy_qp") == 0) {
         return control->refuse_errno;
     }
+    if (control->orphans && fake_gone(p->device)) {
+        return EIO;
+    }
     if (late_runs) {
         pthread_join(lander, NULL);
         late_runs = false;

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <infiniband/verbs.h>
 
 #include "../rdma/fake.h"
 #include "transport/lane_pair.h"
@@ -22,6 +24,7 @@
 #define PATIENCE_MS 60000 /* for what must happen, on a machine that has little time for us */
 
 static struct fake_control *fake;
+static fake_event_function event;
 
 static int begin(void **state)
 {
@@ -31,9 +34,10 @@ static int begin(void **state)
 
     (void)state;
     assert_non_null(library);
-    void *found = dlsym(library, "fake_control");
-    assert_non_null(found);
+    void *found = dlsym(library, "fake_control"), *also = dlsym(library, "fake_event");
+    assert_true(found != NULL && also != NULL);
     memcpy(&control, &found, sizeof(control));
+    memcpy(&event, &also, sizeof(event));
     fake = control();
     *fake = (struct fake_control){0};
     queue_pairs = true;
@@ -280,6 +284,101 @@ static void test_no_marker(void **state)
     fake->refuse[0] = '\0';
     fake->drop = fake->no_flush = false;
     pair_close(&pair);
+    direct = false;
+}
+
+/* Serves until the receive is done or so many milliseconds are over; then whether it is. */
+static bool received(struct pair *pair, struct transport_request *receive, int ms)
+{
+    bool done = false;
+
+    for (int i = 0; i < ms && !done; i++) {
+        serve(pair);
+        usleep(1000);
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+    }
+    return done;
+}
+
+static void await_send(struct pair *pair, struct transport_request *send)
+{
+    for (bool done = false; !done; serve(pair)) {
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+    }
+}
+
+/* Folders of devices, as the kernel has one for each: it destroys what was made on a device before it takes its folder away. */
+static void folders(bool are)
+{
+    static const char *const all[] = {"/class", "/class/infiniband", "/class/infiniband/lo1",
+                                      "/class/infiniband/lo2"};
+    char path[256];
+
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "%s%s", rdma_root, all[are ? i : 3 - i]);
+        assert_int_equal(are ? mkdir(path, 0700) : rmdir(path), 0);
+    }
+}
+
+/* A device is taken away, and the library doesn't swear that its queue pairs are silent: nothing goes again before the kernel has
+ * taken away what belongs to it. Then the job goes on. */
+static void test_writes_and_orphans(void **state)
+{
+    char root[] = "/tmp/foliot-orphans-XXXXXX";
+    struct transport_request *send, *receive;
+    struct transport_summary sum;
+    struct pair pair;
+
+    (void)state;
+    rdma_root = mkdtemp(root);
+    assert_non_null(rdma_root);
+    folders(true);
+    direct = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    send_in_vain(&pair, 500000, &send, &receive);
+    fake->orphans = true;
+    strcpy(fake->gone, "*");
+    event(NULL, IBV_EVENT_DEVICE_FATAL, 0, 0);
+    assert_false(received(&pair, receive, 2000));
+    transport_summary(pair.sender.transport, &sum);
+    assert_int_equal(sum.resent, 0);
+    folders(false);
+    assert_true(received(&pair, receive, PATIENCE_MS));
+    await_send(&pair, send);
+    exchange(&pair, 500000, 500000, true, 8);
+    fake->orphans = fake->drop = false;
+    fake->gone[0] = '\0';
+    pair_close(&pair);
+    direct = false;
+    rmdir(rdma_root);
+    rdma_root = "/nowhere";
+}
+
+/* The device takes no more requests, though it has room: the lane is over, and what it carried goes by another one. */
+static void test_refused_requests(void **state)
+{
+    static const char *const functions[] = {"post_send", "post_recv"};
+    struct pair pair;
+
+    (void)state;
+    fake->refuse_errno = ENOMEM;
+    for (int i = 0; i < 4; i++) {
+        direct = i >= 2;
+        pair_open(&pair);
+        wait_for(&pair, 4, 4);
+        for (uint64_t nth = 1; nth <= 8; nth++) {
+            strcpy(fake->refuse, functions[i % 2]);
+            fake->refuse_nth = (int)nth;
+            while (fake->refuse_nth > 0) {
+                exchange(&pair, 500000, 500000, true, nth);
+            }
+            exchange(&pair, 500000, 500000, true, nth);
+        }
+        fake->refuse[0] = '\0';
+        wait_for(&pair, 4, 4);
+        pair_close(&pair);
+    }
     direct = false;
 }
 
@@ -615,6 +714,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_writes),
         cmocka_unit_test(test_writes_are_wanted_by_one_end),
         cmocka_unit_test(test_no_marker),
+        cmocka_unit_test(test_writes_and_orphans),
+        cmocka_unit_test(test_refused_requests),
         cmocka_unit_test(test_hung_registration),
         cmocka_unit_test(test_end_beside_hung_registration),
         cmocka_unit_test(test_writes_and_dead_paths),

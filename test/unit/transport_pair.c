@@ -25,7 +25,7 @@ static void say_line(void *context, enum transport_level level, const char *text
     }
 }
 
-const char *switch_file, *page_folder;
+const char *switch_file, *page_folder, *rdma_root = "/nowhere";
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version;
 bool fenced, rails, queue_pairs, sender_without, direct;
@@ -42,7 +42,7 @@ const char *verbs_library(void)
 static void open_rdma(struct end *end, struct io *io)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE", "lo1=127.0.0.1 lo2=127.0.0.2", 1);
-    const struct rdma_config config = {.library = verbs_library(), .sysfs = "/nowhere", .io = io};
+    const struct rdma_config config = {.library = verbs_library(), .sysfs = rdma_root, .io = io};
     char why[256];
 
     if (rdma_open(&end->rdma, &config, why, sizeof(why)) < 0) {

@@ -28,6 +28,7 @@ extern bool rails;      /* three NICs that reach their like only */
 /* Both ends have them, by a libibverbs of our own; they are at 127.0.0.1 and 127.0.0.2, so that neither takes the other for
  * itself. */
 extern bool queue_pairs;
+extern const char *rdma_root; /* in place of /sys */
 /* Their lanes write; exchange() takes its bytes from and to registered memory. */
 extern bool direct;
 extern uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
