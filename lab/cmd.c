@@ -64,7 +64,8 @@ static int open_said(struct lab *lab, const char *name)
 {
     int r = lab_open(lab, name);
     if (r == -ENOENT) {
-        fprintf(stderr, "foliot lab: there is no lab '%s': `foliot lab up` makes one\n", name);
+        fprintf(stderr, "foliot lab: there is no lab '%s': `foliot lab --name %s up` makes one\n",
+                name, name);
     } else if (r == -EPROTO) {
         fprintf(stderr,
                 "foliot lab: lab '%s' was made by another version of foliot: `foliot lab --name %s "

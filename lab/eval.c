@@ -353,7 +353,9 @@ int lab_eval_main(const char *name, int argc, char **argv)
         return early;
     }
     if (lab_open(&lab, name) < 0) {
-        fprintf(stderr, "foliot lab eval: there is no lab '%s': `foliot lab up` makes one\n", name);
+        fprintf(stderr,
+                "foliot lab eval: there is no lab '%s': `foliot lab --name %s up` makes one\n",
+                name, name);
         return 1;
     }
     signal(SIGINT, on_signal);

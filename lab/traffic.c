@@ -347,8 +347,9 @@ int lab_traffic_main(const char *name, int argc, char **argv)
     }
     int r = lab_open(&lab, name);
     if (r < 0) {
-        fprintf(stderr, "foliot lab traffic: there is no lab '%s': `foliot lab up` makes one\n",
-                name);
+        fprintf(stderr,
+                "foliot lab traffic: there is no lab '%s': `foliot lab --name %s up` makes one\n",
+                name, name);
         return 1;
     }
     if ((lab.scenario.fabric.ip & (o.config.ipv6 ? IP_V6 : IP_V4)) == 0) {

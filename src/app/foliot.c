@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "app/foliot_command.h"
+#include "app/foliot_foreign.h"
 #include "base/bug.h"
 #include "lab/cmd.h"
 #include "sim/sim.h"
@@ -60,7 +61,10 @@ static const struct command commands[] = {
      "runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
-     command_audit},
+     command_audit,
+     "0 all that applies passes; 1 something fails, is warned of or differs; 2 wrong usage; 3 "
+     "something is not known, or could not be asked. gate: 0 pass, 1 warn, 2 fail or wrong usage, "
+     "3 unknown; its formats slurm and npd have others"},
     {NULL, "selftest",
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
@@ -101,7 +105,8 @@ static const struct command commands[] = {
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
      "the declared topology, and where what is seen differs from it", command_topology},
     {"tools", "keygen", "[--rotate | --host] [--id ID] FILE",
-     "make the fleet's key file, or add the next key to it", command_keygen},
+     "make the fleet's key file, or add the next key to it", command_keygen,
+     "0 made; 1 there is such a file already; 2 wrong usage; 3 the file can't be written"},
     {NULL, "perf", "[OPERATION] [OPTIONS]",
      "collectives through a network plugin, measured and checked, as nccl-tests print them",
      command_perf},
@@ -187,10 +192,94 @@ void command_usage(const struct command *command, FILE *out)
         fputs("with each:", out);
         put_wrapped(out, all + 2, strlen(all + 2), 10, 2);
     }
-    fputs("\nexit status: 0 done, all is well; 1 something was found; 2 wrong usage, or no such "
-          "thing;\n"
-          "  3 could not ask\nman foliot: all about it\n",
-          out);
+    const char *exits = command->exits != NULL ? command->exits
+                                               : "0 done, all is well; 1 something was found; 2 "
+                                                 "wrong usage, or no such thing; 3 could not ask";
+    const int at = fprintf(out, "\nexit status:");
+    put_wrapped(out, exits, strlen(exits), at - 1, 2);
+    fputs("man foliot: all about it\n", out);
+}
+
+enum { WORDS_MOST = 24 }; /* that the forms of one command begin with */
+
+struct form_words {
+    struct {
+        const char *text;
+        int size;
+    } list[WORDS_MOST];
+    size_t count;
+};
+
+static bool form_has(const struct form_words *w, const char *text, size_t size)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        if ((size_t)w->list[i].size == size && memcmp(w->list[i].text, text, size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The words that a form begins with: "list" of "[list [--all]]", three of "run|show|gate --fleet". */
+static void form_words(const char *form, size_t size, struct form_words *w)
+{
+    size_t at = size > 0 && form[0] == '[';
+
+    while (at < size && form[at] >= 'a' && form[at] <= 'z') {
+        const size_t word = strspn(form + at, "abcdefghijklmnopqrstuvwxyz-");
+        if (w->count < WORDS_MOST && !form_has(w, form + at, word)) {
+            w->list[w->count].text = form + at;
+            w->list[w->count++].size = (int)word;
+        }
+        at += word;
+        at += at < size && form[at] == '|';
+    }
+}
+
+/* The next form of a usage, of which `*size` bytes are left. */
+static size_t next_form(const char **text, size_t *size, const char **ret_form)
+{
+    const size_t form = form_length(*text, *size);
+    const size_t step = form < *size ? form + 3 : form;
+
+    *ret_form = *text;
+    *text += step;
+    *size -= step;
+    return form;
+}
+
+int command_wrong_words(const char *name, int count, char *const words[])
+{
+    const struct command *command = command_find(name);
+    const char *const all = strstr(command->arguments, "  "), *text = command->arguments, *form;
+    const size_t whole = all != NULL ? (size_t)(all - text) : strlen(text);
+    struct form_words known = {.count = 0};
+
+    for (size_t size = whole; size > 0;) {
+        struct form_words own = {.count = 0};
+        const size_t length = next_form(&text, &size, &form);
+        form_words(form, length, &own);
+        form_words(form, length, &known);
+        if (count > 0 && form_has(&own, words[0], strlen(words[0]))) {
+            fprintf(stderr, "foliot %s: expected: foliot %s %.*s\n", name, name, (int)length, form);
+        }
+    }
+    fprintf(stderr, "foliot %s:", name);
+    if (known.count == 0) {
+        fputs(" expected options only,", stderr);
+    } else if (count == 0 || !form_has(&known, words[0], strlen(words[0]))) {
+        fputs(" expected one of", stderr);
+        for (size_t i = 0; i < known.count; i++) {
+            fprintf(stderr, "%s %.*s", i > 0 ? "," : "", known.list[i].size, known.list[i].text);
+        }
+        putc(',', stderr);
+    }
+    fputs(count > 0 ? " found" : " found nothing", stderr);
+    for (int i = 0; i < count; i++) {
+        fprintf(stderr, " '%s'", foreign_text(words[i]).text);
+    }
+    fprintf(stderr, "\nfoliot %s --help: all forms\n", name);
+    return EXIT_USAGE;
 }
 
 static void usage(FILE *out)
@@ -252,7 +341,7 @@ static int unknown_command(const char *name)
     if (nearest != NULL) {
         fprintf(stderr, "; did you mean 'foliot %s'?", nearest->name);
     }
-    fputs("\nfoliot help: the list\n", stderr);
+    fputs("\nfoliot help: the list of commands\n", stderr);
     return EXIT_USAGE;
 }
 

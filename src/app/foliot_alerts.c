@@ -180,6 +180,13 @@ static int silence(struct alerts_call *c, const struct silence_options *o, bool 
     const char *const keys[] = {"rule", "host", "element", "why"};
     const char *const values[] = {o->rule, o->host, o->element, o->why};
 
+    if (o->rule == NULL && o->host == NULL && o->element == NULL) {
+        json_decref(body);
+        fputs("foliot alerts silence: expected at least one of --host, --element, --rule, found "
+              "none\n",
+              stderr);
+        return EXIT_USAGE;
+    }
     for (size_t k = 0; k < ARRAY_COUNT(keys); k++) {
         if (values[k] != NULL) {
             json_object_set_new(body, keys[k], json_string(values[k]));
@@ -296,8 +303,7 @@ static int run(struct arguments *a, int count, char **words)
     if (count == 2 && strcmp(words[0], "test") == 0) {
         return alerts_load(c, &file) ? alerts_test(c, &file, words[1], a->since_ns) : EXIT_NOT_WELL;
     }
-    command_usage(command_find("alerts"), stderr);
-    return EXIT_USAGE;
+    return command_wrong_words("alerts", count, words);
 }
 
 static int parse(struct arguments *a, int argc, char *argv[])

@@ -6,6 +6,7 @@
 
 #include "app/foliot_alerts_past.h"
 #include "app/foliot_command.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_text.h"
 #include "platform/json/element.h"
 
@@ -142,7 +143,11 @@ int alerts_test(struct alerts_call *c, const struct alert_file *file, const char
     struct past p = {0};
 
     if (at < 0) {
-        fprintf(stderr, "foliot alerts test: no rule '%s'\n", name);
+        fprintf(
+            stderr,
+            "foliot alerts test: no rule '%s': expected one of the built-in rules (in "
+            "packaging/alerts.yaml, installed as share/foliot/alerts.yaml), or of --file FILE\n",
+            foreign_text(name).text);
         return EXIT_USAGE;
     }
     clock_gettime(CLOCK_REALTIME, &t);

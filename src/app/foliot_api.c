@@ -62,9 +62,10 @@ static int read_token(struct api *a)
     }
     if (r < 0) {
         fprintf(stderr,
-                "foliot %s: %s: expected a token of the controller's API, found: %s. Give one by "
-                "FOLIOT_TOKEN or --token-file\n",
-                a->command, a->token_path, strerror(-r));
+                "foliot %s: no token for %s: expected one in FOLIOT_TOKEN or in %s, found: %s\n"
+                "  another file: --token-file FILE; another controller: FOLIOT_API; on the "
+                "controller's own machine root needs none\n",
+                a->command, foreign_text(a->url).text, a->token_path, strerror(-r));
         return r;
     }
     a->token[strcspn(a->token, " \r\n")] = 0;
@@ -165,7 +166,10 @@ int api_ask(struct api *a, const char *method, const char *path, const char *bod
     json_decref(a->answer);
     a->answer = NULL;
     a->http_status = 0;
-    int status = read_token(a) < 0 ? EXIT_UNREACHABLE : check_peer(a);
+    int status = check_peer(a);
+    if (status == EXIT_WELL && read_token(a) < 0) {
+        status = EXIT_UNREACHABLE;
+    }
     if (status != EXIT_WELL) {
         return status;
     }

@@ -268,6 +268,5 @@ int command_audit(int argc, char *argv[])
     if (count <= 1 && strcmp(word, "checks") == 0) {
         return audit_checks(&o);
     }
-    command_usage(command, stderr);
-    return EXIT_USAGE;
+    return command_wrong_words("audit", count, words);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/foliot_audit.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 #include "platform/json/json.h"
@@ -179,7 +180,8 @@ int audit_explain(const struct audit_options *o, const char *id)
     char text[64];
 
     if (c == NULL) {
-        fprintf(stderr, "foliot audit: no such check; foliot audit checks lists them\n");
+        fprintf(stderr, "foliot audit: no check '%s'; foliot audit checks lists them\n",
+                foreign_text(id).text);
         return EXIT_USAGE;
     }
     if (o->json) {

@@ -550,8 +550,7 @@ static int baseline(struct api *api, int count, char *words[])
         return status == EXIT_WELL ? list_baselines(api) : status;
     }
     if (count > 1 || (count == 1 && strcmp(word, "list") != 0)) {
-        command_usage(command_find("audit"), stderr);
-        return EXIT_USAGE;
+        return command_wrong_words("audit", count + 1, words - 1);
     }
     status = api_ask(api, "GET", path, NULL);
     if (status != EXIT_WELL || count == 1) {
@@ -655,8 +654,7 @@ static int ask(struct api *api, int count, char *words[], const struct fleet_opt
     if (strcmp(word, "gate") == 0 && count == 2) {
         return gate(api, words[1], o->format);
     }
-    command_usage(command_find("audit"), stderr);
-    return EXIT_USAGE;
+    return command_wrong_words("audit", count, words);
 }
 
 int audit_fleet(int argc, char *argv[])

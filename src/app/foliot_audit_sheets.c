@@ -88,7 +88,7 @@ static int load_file(struct audit_sheets *s, const char *path)
     json_t *tree = json_load_file(path, 0, &error);
 
     if (tree == NULL) {
-        fprintf(stderr, "foliot audit: %s: expected a sheet of facts in JSON: %s\n",
+        fprintf(stderr, "foliot audit: %s: expected a sheet of facts in JSON, found: %s\n",
                 foreign_text(path).text, foreign_text(error.text).text);
         return error.line < 0 ? EXIT_UNREACHABLE : EXIT_USAGE;
     }

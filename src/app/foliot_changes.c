@@ -362,8 +362,7 @@ int command_changes(int argc, char *argv[])
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     if (api.first < argc) {
-        command_usage(command_find("changes"), stderr);
-        return EXIT_USAGE;
+        return command_wrong_words("changes", argc - api.first, argv + api.first);
     }
     const int status = show(&api, &w);
     api_done(&api);

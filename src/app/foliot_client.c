@@ -226,12 +226,16 @@ void client_explain(const struct target *target, int r)
     switch (r) {
     case -ENOENT:
     case -ECONNREFUSED:
-        fprintf(stderr,
-                "foliot: no agent answers for %s (%s: %s). Start it: systemctl start foliot-agent; "
-                "in a lab: foliot lab up, then --lab NAME; the whole fleet: foliot alerts, foliot "
-                "changes, "
-                "foliot host list, foliot jobs --controller URL ask the controller\n",
-                who, target->path, strerror(-r));
+        fprintf(stderr, "foliot: no agent answers for %s (%s: %s)\n", who, target->path,
+                strerror(-r));
+        fputs(
+            target->name[0] != '\0'
+                ? "  foliot lab status, foliot status --lab LAB: which hosts a lab has\n"
+                : "  this host:       systemctl start foliot-agent\n"
+                  "  a lab:           add --lab NAME\n"
+                  "  the whole fleet: foliot alerts, changes, host list; foliot jobs --controller "
+                  "URL\n",
+            stderr);
         break;
     case -EACCES:
     case -EPERM:

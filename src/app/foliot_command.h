@@ -27,6 +27,7 @@ struct command {
         *arguments; /* after the name: forms apart by " | "; after two blanks what goes with each */
     const char *summary;
     int (*run)(int argc, char *argv[]);
+    const char *exits; /* what its exit status tells; NULL: as most */
 };
 
 #define TARGET_MAX      1024
@@ -68,6 +69,9 @@ int command_option(const struct command *command, const char *name);
 #define COMMAND_HELPED (-1)
 int command_read(const struct command *command, const struct option_entry *own, size_t count,
                  int argc, char *argv[], int *ret_first);
+/* These words fit no form of the command's usage: prints which forms begin with the first one, or which words there are.
+ * EXIT_USAGE. */
+int command_wrong_words(const char *name, int count, char *const words[]);
 /* "usage: foliot NAME ARGUMENTS" and the summary. */
 void command_usage(const struct command *command, FILE *out);
 

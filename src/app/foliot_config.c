@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/foliot_api.h"
+#include "app/foliot_foreign.h"
 #include "app/foliot_text.h"
 #include "base/time.h"
 
@@ -18,12 +19,6 @@ struct config_call {
     bool wait;
 };
 
-static int usage(void)
-{
-    command_usage(command_find("config"), stderr);
-    return EXIT_USAGE;
-}
-
 /* "-": standard input. The caller frees; NULL: said. */
 static char *read_file(const char *path)
 {
@@ -31,7 +26,8 @@ static char *read_file(const char *path)
     char *text = calloc(1, TEXT_MAX + 2);
     size_t size = 0;
     if (file == NULL || text == NULL) {
-        fprintf(stderr, "foliot config: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "foliot config: %s: expected a readable file, found: %s\n", path,
+                strerror(errno));
         free(text);
         return NULL;
     }
@@ -40,7 +36,8 @@ static char *read_file(const char *path)
         fclose(file);
     }
     if (size > TEXT_MAX) {
-        fprintf(stderr, "foliot config: %s: more than %d bytes\n", path, TEXT_MAX);
+        fprintf(stderr, "foliot config: %s: expected at most %d bytes, found more\n", path,
+                TEXT_MAX);
         free(text);
         return NULL;
     }
@@ -238,8 +235,17 @@ static int apply(struct config_call *c, const char *path)
     static const double ones[] = {1, 1}, seconds[] = {1, 60, 3600, 1};
     const double percent = c->canary != NULL ? number(c->canary, percents, ones) : 0,
                  watch = c->watch != NULL ? number(c->watch, spans, seconds) : 600;
-    if (percent < 0 || percent > 100 || watch < 1) {
-        return usage();
+    if (percent < 0 || percent > 100) {
+        fprintf(stderr,
+                "foliot config apply: --canary: expected a share from 0%% to 100%%, found '%s'\n",
+                foreign_text(c->canary).text);
+        return EXIT_USAGE;
+    }
+    if (watch < 1) {
+        fprintf(stderr,
+                "foliot config apply: --watch: expected a time like 90s, 10min or 1h, found '%s'\n",
+                foreign_text(c->watch).text);
+        return EXIT_USAGE;
     }
     char *text = read_file(path);
     if (text == NULL) {
@@ -262,7 +268,9 @@ static int rollback(struct config_call *c, const char *version)
     char *end = NULL;
     const long long n = version != NULL ? strtoll(version, &end, 10) : 0;
     if (version != NULL && (*end != 0 || n < 1)) {
-        return usage();
+        fprintf(stderr, "foliot config rollback: expected a version's number, found '%s'\n",
+                foreign_text(version).text);
+        return EXIT_USAGE;
     }
     const int status =
         api_ask_json(&c->api, "POST", "/api/v1/config/rollback",
@@ -274,7 +282,9 @@ static int observe(struct config_call *c, const char *word)
 {
     const bool on = strcmp(word, "on") == 0;
     if (!on && strcmp(word, "off") != 0) {
-        return usage();
+        fprintf(stderr, "foliot config observe: expected on or off, found '%s'\n",
+                foreign_text(word).text);
+        return EXIT_USAGE;
     }
     const int status =
         api_ask_json(&c->api, "POST", "/api/v1/config/observe", json_pack("{s:b}", "on", on));
@@ -310,7 +320,7 @@ static int run(struct config_call *c, int argc, char **argv)
     if (argc == 2 && strcmp(what, "observe") == 0) {
         return observe(c, argv[1]);
     }
-    return usage();
+    return command_wrong_words("config", argc, argv);
 }
 
 int command_config(int argc, char *argv[])

@@ -99,7 +99,14 @@ static int rotate(struct api *c, const char *what, const char *after, bool finis
                            : strcmp(end, "h") == 0                           ? 3600
                                                                              : 0;
     if (number < 1 || unit == 0) {
-        command_usage(command_find("host"), stderr);
+        fprintf(stderr,
+                "foliot host rotate: --after: expected a time like 90s, 10min or 1h, found '%s'\n",
+                foreign_text(after).text);
+        return EXIT_USAGE;
+    }
+    if (what != NULL && strcmp(what, "authority") != 0 && strcmp(what, "fleet-key") != 0) {
+        fprintf(stderr, "foliot host rotate: expected authority or fleet-key, found '%s'\n",
+                foreign_text(what).text);
         return EXIT_USAGE;
     }
     const int status = what == NULL
@@ -126,13 +133,26 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
     if (argc == 1 && strcmp(argv[0], "list") == 0) {
         return list(c);
     }
-    if (argc == 2 && strcmp(argv[0], "remove") == 0 && tls_name_good(argv[1])) {
+    if (argc == 2 && strcmp(argv[0], "remove") == 0) {
+        if (!tls_name_good(argv[1])) {
+            fprintf(stderr,
+                    "foliot host remove: expected a host's name (a-z, 0-9, . and -), found '%s'\n",
+                    foreign_text(argv[1]).text);
+            return EXIT_USAGE;
+        }
         snprintf(path, sizeof(path), "/api/v1/hosts/%s", argv[1]);
         return print_answer(c, api_ask(c, "DELETE", path, NULL),
                             "host %s is no member any more: its certificate is refused\n",
                             "removed");
     }
     if (argc == 1 && strcmp(argv[0], "token") == 0) {
+        if (strspn(w->uses, "0123456789") != strlen(w->uses) ||
+            w->uses[strspn(w->uses, "0")] == 0) {
+            fprintf(stderr,
+                    "foliot host token: --uses: expected a whole number above 0, found '%s'\n",
+                    foreign_text(w->uses).text);
+            return EXIT_USAGE;
+        }
         snprintf(body, sizeof(body), "{\"uses\":%.10s}", w->uses);
         return print_answer(c, api_ask(c, "POST", "/api/v1/join-tokens", body),
                             "foliot-agent join ADDRESS %s\n", "token");
@@ -143,8 +163,7 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
     if (argc == 2 && strcmp(argv[0], "check") == 0) {
         return measure_host_check(c, argv[1], w->seconds);
     }
-    command_usage(command_find("host"), stderr);
-    return EXIT_USAGE;
+    return command_wrong_words("host", argc, argv);
 }
 
 int command_host(int argc, char *argv[])

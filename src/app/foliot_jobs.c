@@ -493,7 +493,8 @@ int command_jobs(int argc, char *argv[])
 
     if (words.count > 0 && words.count != (compare ? 3 : 1)) {
         fprintf(stderr, "foliot jobs: %s\n",
-                compare ? "compare takes two files of --save" : "one job at a time");
+                compare ? "expected: foliot jobs compare FILE FILE, two files of --save"
+                        : "expected one job at a time");
         command_usage(command_find("jobs"), stderr);
         return EXIT_USAGE;
     }

@@ -57,8 +57,15 @@ static int parse(struct keygen *k, int argc, char *argv[])
         return r;
     }
     if (first + 1 != argc) {
-        fprintf(stderr, "foliot keygen: exactly one FILE expected, %d found\n", argc - first);
+        fprintf(stderr, "foliot keygen: expected exactly one FILE, found %d\n", argc - first);
         command_usage(command_find("keygen"), stderr);
+        return EXIT_USAGE;
+    }
+    if (k->host && (k->rotate || k->id != 0)) {
+        fputs("foliot keygen: expected --host alone, found it with --rotate or --id: those are of "
+              "the "
+              "fleet's key\n",
+              stderr);
         return EXIT_USAGE;
     }
     k->path = argv[first];
@@ -124,7 +131,9 @@ static int make_new(const struct keygen *k)
         return EXIT_NOT_WELL;
     }
     if (r < 0) {
-        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-r));
+        fprintf(stderr,
+                "foliot keygen: %s: expected a folder that this user may write to, found: %s\n",
+                k->path, strerror(-r));
         return EXIT_UNREACHABLE;
     }
     printf(
@@ -181,7 +190,9 @@ static int rotate(const struct keygen *k)
     sodium_memzero(text, sizeof(text));
     sodium_memzero(next, sizeof(next));
     if (r < 0) {
-        fprintf(stderr, "foliot keygen: %s: %s\n", k->path, strerror(-r));
+        fprintf(stderr,
+                "foliot keygen: %s: expected a folder that this user may write to, found: %s\n",
+                k->path, strerror(-r));
         return EXIT_UNREACHABLE;
     }
     printf("%s: key %" PRIu32

@@ -85,8 +85,7 @@ int command_levels(int argc, char *argv[])
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     if (api.first < argc) {
-        command_usage(command_find("levels"), stderr);
-        return EXIT_USAGE;
+        return command_wrong_words("levels", argc - api.first, argv + api.first);
     }
     const int status = show(&api);
     api_done(&api);

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/foliot_foreign.h"
 #include "app/foliot_measure.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
@@ -271,12 +272,12 @@ int measure_full(int argc, char *argv[])
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
     if (rail != NULL && (strtol(rail, &end, 10) < 0 || end == rail || *end != 0)) {
-        fprintf(stderr, "foliot mesh: --rail: expected a number from 0 on\n");
+        fprintf(stderr, "foliot mesh: --rail: expected a number from 0 on, found '%s'\n",
+                foreign_text(rail).text);
         return EXIT_USAGE;
     }
     if (api.first < argc) {
-        command_usage(command_find("mesh"), stderr);
-        return EXIT_USAGE;
+        return command_wrong_words("mesh", argc - api.first, argv + api.first);
     }
     const int status = full(&api, rail);
     api_done(&api);

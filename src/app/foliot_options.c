@@ -59,8 +59,9 @@ static int add_lab(struct options *o)
     snprintf(directory, sizeof(directory), LAB_DIRECTORY "/%s", o->lab);
     count = scandir(directory, &entries, not_hidden, versionsort);
     if (count < 0) {
-        fprintf(stderr, "foliot: no lab '%s' runs here (%s: %s); foliot lab up starts one\n",
-                o->lab, directory, strerror(errno));
+        fprintf(stderr,
+                "foliot: no lab '%s' runs here (%s: %s); foliot lab --name %s up starts one\n",
+                o->lab, directory, strerror(errno), o->lab);
         return EXIT_UNREACHABLE;
     }
     for (int i = 0; i < count; i++) {
@@ -203,8 +204,7 @@ int options_parse_with(struct options *options, const struct command *command,
         return 0;
     }
     if (r == 0 && first < argc) {
-        fprintf(stderr, "foliot %s: what is '%s'?\n", command->name, argv[first]);
-        r = EXIT_USAGE;
+        return command_wrong_words(command->name, argc - first, argv + first);
     }
     if (r == EXIT_USAGE) {
         command_usage(command, stderr);

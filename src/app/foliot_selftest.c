@@ -1,5 +1,6 @@
 /* foliot_selftest.c: `foliot selftest clock --nics`: what is true of this machine's NICs, by trying: stamps by direction, what a
  * read of a NIC's clock costs and how wide it is, whether somebody steers it. Works without an agent. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
 #include <net/if.h>
@@ -56,12 +57,21 @@ static bool take_nics(const char *list, void *to)
     return false;
 }
 
+static bool take_peer(const char *text, void *to)
+{
+    unsigned char address[16];
+
+    *(const char **)to = text;
+    return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
+}
+
 static int take_options(struct selftest *s, int argc, char *argv[])
 {
     const struct option_entry own[] = {
         {"nics", 0, OPTION_OWN, s, .take = take_nics,
          .expected = "NICs of this machine, at most 16, with commas between them"},
-        {"peer", 0, OPTION_TEXT, &s->peer, .expected = "an address"},
+        {"peer", 0, OPTION_OWN, &s->peer, .take = take_peer,
+         .expected = "an IPv4 or IPv6 address, no name"},
         {"seconds", 0, OPTION_NUMBER, &s->seconds, 1, SECONDS_MOST},
         {"json", 0, OPTION_FLAG, &s->json},
     };

@@ -129,6 +129,12 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
         return list(c);
     }
     if (argc == 3 && strcmp(argv[0], "make") == 0 && w->uses == NULL) {
+        if (strcmp(argv[1], "viewer") != 0 && strcmp(argv[1], "operator") != 0 &&
+            strcmp(argv[1], "admin") != 0) {
+            fprintf(stderr, "foliot token make: expected viewer, operator or admin, found '%s'\n",
+                    foreign_text(argv[1]).text);
+            return EXIT_USAGE;
+        }
         return make(c, argv[1], argv[2], w);
     }
     if (argc <= 2 && strcmp(argv[0], "join") == 0) {
@@ -137,8 +143,7 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
     if (argc == 2 && strcmp(argv[0], "revoke") == 0) {
         return revoke(c, argv[1]);
     }
-    command_usage(command_find("token"), stderr);
-    return EXIT_USAGE;
+    return command_wrong_words("token", argc, argv);
 }
 
 int command_token(int argc, char *argv[])

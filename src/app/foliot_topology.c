@@ -50,7 +50,8 @@ static int declare(struct api *api, const char *path, const char *why)
     size_t size = 0;
     int status = EXIT_UNREACHABLE;
     if (file == NULL || text == NULL) {
-        fprintf(stderr, "foliot topology: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "foliot topology: %s: expected a readable file, found: %s\n", path,
+                strerror(errno));
     } else if ((size = fread(text, 1, FILE_MAX + 1, file)) > FILE_MAX || ferror(file)) {
         fprintf(stderr, "foliot topology: %s: expected a file of at most 1 MiB that can be read\n",
                 path);
@@ -107,7 +108,7 @@ int command_topology(int argc, char *argv[])
     } else if (count == 1 && strcmp(words[0], "history") == 0) {
         status = history(&api);
     } else {
-        command_usage(command_find("topology"), stderr);
+        (void)command_wrong_words("topology", count, words);
     }
     api_done(&api);
     return status;

@@ -191,6 +191,45 @@ class Commands(unittest.TestCase):
         self.assertIn("did you mean 'foliot clock'?", typo.stderr)
         self.assertNotIn("did you mean", self.foliot("xylophone").stderr)
 
+    def test_what_is_wrong_is_told_with_what_was_expected_and_found(self):
+        """Before anything is asked, and without a token: what is wrong with the words is known without."""
+        wrong = [
+            ("status extra", "expected options only, found 'extra'"),
+            ("host", "expected one of list, check, remove, token, rotate, found nothing"),
+            ("host remov x", "expected one of list, check, remove, token, rotate, found 'remov' 'x'"),
+            ("host check", "expected: foliot host check NAME [--seconds N]"),
+            ("host remove A/B", "expected a host's name"),
+            ("host token --uses many", "--uses: expected a whole number above 0, found 'many'"),
+            ("host rotate keys", "expected authority or fleet-key, found 'keys'"),
+            ("host rotate fleet-key --after soon", "--after: expected a time like 90s, 10min or 1h, found 'soon'"),
+            ("token make viewer", "expected: foliot token make viewer|operator|admin NAME"),
+            ("token make root bob", "expected viewer, operator or admin, found 'root'"),
+            ("alerts ack", "expected: foliot alerts ack N"),
+            ("alerts export", "expected: foliot alerts export --prometheus"),
+            ("alerts silence", "expected at least one of --host, --element, --rule"),
+            ("alerts test no-rule", "no rule 'no-rule': expected one of the built-in rules"),
+            ("config observe maybe", "expected on or off, found 'maybe'"),
+            ("config rollback last", "expected a version's number, found 'last'"),
+            ("config apply x --canary 200%", "--canary: expected a share from 0% to 100%, found '200%'"),
+            ("config apply", "expected: foliot config apply FILE"),
+            ("levels all", "expected options only, found 'all'"),
+            ("topology declared", "expected one of show, declare, history, found 'declared'"),
+            ("audit gte", "expected one of run, show, gate, facts,"),
+            ("audit show", "expected: foliot audit show PATH..."),
+            ("audit diff 1", "expected: foliot audit diff RUN RUN"),
+            ("audit explain cfg.foo", "no check 'cfg.foo'"),
+            ("findings --controller ftp://x", "expected https://HOST[:PORT]"),
+            ("mesh --full --rail x", "--rail: expected a number from 0 on, found 'x'"),
+            ("keygen --host --rotate key", "expected --host alone"),
+            ("selftest clock --nics lo --peer alpha", "--peer: expected an IPv4 or IPv6 address, no name, found 'alpha'"),
+            ("perf bogus", "expected all_reduce, all_gather, reduce_scatter,"),
+        ]
+        for words, told in wrong:
+            done = self.foliot(*words.split(), FOLIOT_API="http://127.0.0.1:9", FOLIOT_TOKEN="")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), (words, done.stderr))
+            self.assertIn(told, done.stderr, words)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
     def test_version_and_bad_options(self):
         self.assertRegex(self.foliot("--version").stdout, r"^foliot \d+\.\d+\.\d+\n$")
         self.assertEqual(self.foliot().returncode, 2)

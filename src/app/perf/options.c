@@ -173,7 +173,11 @@ bool perf_read_arguments(struct perf_launch *l, int argc, char *argv[], int *ret
         return false;
     }
     if (first < argc && !read_operation(argv[first], &o->operation)) {
-        fprintf(stderr, "foliot perf: no operation '%s' (foliot perf --help)\n", argv[first]);
+        fprintf(
+            stderr,
+            "foliot perf: expected all_reduce, all_gather, reduce_scatter, alltoall, broadcast, "
+            "sendrecv, gather or pingpong, found '%s'\n",
+            argv[first]);
         return false;
     }
     if (!read_hosts(l)) {
