@@ -94,6 +94,8 @@ const char *fact_name(enum fact_id id);
 const char *fact_what(enum fact_id id); /* one line for people */
 enum fact_section fact_section(enum fact_id id);
 enum fact_keep fact_keep(enum fact_id id);
+/* What a controller puts beside a host's sheet: by what others measured, or by what was. It is not for the host to tell. */
+bool fact_is_of_controller(enum fact_id id);
 const char *fact_section_name(enum fact_section section);
 const char *fact_state_name(enum fact_state state);
 /* FACT_COUNT, FACT_STATE_COUNT: no such name. */

@@ -80,7 +80,8 @@ static void take_line(struct sheet *s, char *line)
                            .subject = fields[2],
                            .value = fields[3],
                            .source = fields[4]};
-    if (f.id < FACT_COUNT && f.state < FACT_STATE_COUNT) {
+    if (f.id < FACT_COUNT && f.state < FACT_STATE_COUNT &&
+        !fact_is_of_controller((enum fact_id)f.id)) {
         sheet_add(s, &f);
     }
 }

@@ -14,7 +14,8 @@ unsigned sheet_part_of(enum fact_id id);
 
 /* The bytes that it takes, without a 0 behind; more than `size`: it was cut. 0: the sheet has no such facts. */
 size_t sheet_part_encode(const struct sheet *s, unsigned part, char *to, size_t size);
-/* Adds its facts; sheet_finish is the caller's. A line that is none of ours is left away: it may be of a later release. */
+/* Adds its facts; sheet_finish is the caller's. A line that is none of ours is left away: it may be of a later release.
+ * So is one of what a controller alone puts beside a sheet: parts come from hosts. */
 void sheet_part_decode(struct sheet *s, const char *text, size_t size);
 /* Lines: at most so many facts. */
 uint32_t sheet_part_facts(const char *text, size_t size);

@@ -13,6 +13,8 @@
 
 #include "base/time.h"
 #include "core/audit/fact.h"
+#include "service/audit/sheet.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/audit/history.h"
 
 #define NOW (INT64_C(1790000000) * NS_PER_S)
@@ -80,11 +82,31 @@ static void test_score(void **state)
     audit_history_free(h);
 }
 
+/* A host that tells of itself what a controller alone knows is not believed: of two facts of one name the first would count. */
+static void test_no_host_tells_its_own(void **state)
+{
+    static const char now[] = "history\tvalue\t\tincidents 0, score 0\tits own word\n"
+                              "matrix\tvalue\teth0\twell\tits own word\n"
+                              "perf.search\tvalue\t\twell\tits own word\n"
+                              "os.zombies\tvalue\t\t3\t/proc\n";
+    const struct store_look look = {
+        .host = 1, .at_ns = NOW, .refused = "", .now = now, .now_size = sizeof(now) - 1};
+    struct sheet *s;
+
+    assert_int_equal(store_look_put(store, &look), 0);
+    assert_int_equal(store_commit(store), 0);
+    assert_int_equal(audit_sheet(store, 1, "h1", NOW, &s), 0);
+    assert_int_equal(s->count, 1);
+    assert_int_equal(s->facts[0].id, FACT_OS_ZOMBIES);
+    sheet_free(s);
+}
+
 static int open_it(void **state)
 {
-    static char folder[] = "/tmp/foliot-history-XXXXXX";
+    static char folder[32];
     char path[64], words[256];
 
+    strcpy(folder, "/tmp/foliot-history-XXXXXX");
     if (mkdtemp(folder) == NULL) {
         return -1;
     }
@@ -110,7 +132,8 @@ static int close_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_score, open_it, close_it)};
+        cmocka_unit_test_setup_teardown(test_score, open_it, close_it),
+        cmocka_unit_test_setup_teardown(test_no_host_tells_its_own, open_it, close_it)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
