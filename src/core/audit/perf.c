@@ -455,7 +455,6 @@ bool perf_next(struct perf *p)
     switch ((enum perf_stage)p->stage) {
     case PERF_PAIRS:
         perf_take_pairs(p);
-        ways_judge(&p->ways);
         plan_pairs(p, true);
         more = p->step_count > 0 || begin_rings(p);
         break;

@@ -10,7 +10,7 @@
 
 enum {
     WAYS_OF_HOST = 12 * HOST_NIC_MAX,
-    WAYS_MAX = 1 << 15,
+    WAYS_MAX = 12 * 8192, /* of so many NICs */
     LINKS_OF_WAY = PATH_HOP_MAX - 1,
     MARGIN = 3 /* votes: a host has two of a trunk, one for each direction */
 };

@@ -214,6 +214,35 @@ static void silent_routers_are_not_seen(void **state)
     assert_false(way_is_seen(&way));
 }
 
+/* Of 1,024 hosts with eight NICs there is room for all that is told. */
+static void a_large_fleet_has_room(void **state)
+{
+    enum { MANY = 1024, NICS = 8 };
+    void *memory = malloc(ways_size(MANY));
+    struct ways ways;
+
+    assert_non_null(memory);
+    ways_init(&ways, MANY, memory);
+    for (uint32_t host = 0; host < MANY; host++) {
+        for (uint32_t nic = 0; nic < NICS; nic++) {
+            for (uint32_t k = 0; k < FLOWS; k++) {
+                struct way way = {
+                    .host = host, .nic = nic, .partner = host ^ 1, .rate = RATE, .hop_count = 3};
+                snprintf(way.hops[0], WAY_NAME_SIZE, "leaf%u", host / 16);
+                snprintf(way.hops[1], WAY_NAME_SIZE, "spine%u", k % SPINES);
+                snprintf(way.hops[2], WAY_NAME_SIZE, "leaf%u", (host / 16 + 32) % 64);
+                way.rate /= host / 16 == 63 && k % SPINES == 3 ? 2 : 1;
+                ways_add(&ways, &way);
+            }
+        }
+    }
+    ways_judge(&ways);
+    assert_int_equal(ways.left_out, 0);
+    assert_int_equal(ways.count, MANY * NICS * FLOWS);
+    assert_true(ways.trunk_count > 0); /* of those that are told last, too */
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +253,7 @@ int main(void)
         cmocka_unit_test(many_nics_of_one_host_name_no_trunk),
         cmocka_unit_test(one_host_votes_once),
         cmocka_unit_test(silent_routers_are_not_seen),
+        cmocka_unit_test(a_large_fleet_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

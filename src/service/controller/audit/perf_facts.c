@@ -208,58 +208,62 @@ static void add_search(const struct audit_perf *x, uint32_t host, struct audit_p
         best, expected);
 }
 
-/* The slow trunks that this host's packets go over. They are no host's fault, and of all hosts that use them. */
-static void add_ways(const struct perf *p, uint32_t host, struct audit_perf_host *w,
-                     const char *outcome)
+/* Of a host's own ways: how many there are of each kind, and which slow trunks they cross. */
+struct ways_of_host {
+    uint32_t own, seen, direct, slow, lost;
+    uint32_t crossed; /* bit k: trunk k */
+};
+_Static_assert(WAYS_TRUNKS_MAX <= 32, "a bit for each trunk");
+
+static void count_way(const struct ways *w, const struct way *way, struct ways_of_host *of)
 {
-    uint32_t own = 0, seen = 0, direct = 0, slow = 0, open = 0, lost = 0;
-    for (uint32_t t = 0; t < p->ways.trunk_count; t++) {
-        const struct way_trunk *trunk = &p->ways.trunks[t];
-        bool crossed = false;
-        for (uint32_t i = 0; i < p->ways.count && !crossed; i++) {
-            crossed = p->ways.all[i].host == host && way_is_slow_by(&p->ways.all[i], trunk);
-        }
-        if (crossed) {
-            char name[2 * WAY_NAME_SIZE];
-            snprintf(name, sizeof(name), "%s/%s", trunk->ends[0], trunk->ends[1]);
-            add(w, FACT_PERF_PATH, keep(w, name, ""), "%.3f of %.3f Gbit/s%s", trunk->rate * 8e-9,
-                p->ways.usual * 8e-9, trunk->sure ? "" : ", it or another one of the same paths");
-            slow++;
-        }
-    }
-    for (uint32_t i = 0; i < p->ways.count; i++) {
-        const struct way *way = &p->ways.all[i];
-        if (way->host == host) {
-            own += way->rate > 0;
-            lost += way->rate == 0;
-            seen += way->rate > 0 && way_is_seen(way);
-            direct += way->rate > 0 && way->hop_count == 1;
-            open += way->rate > 0 && way_is_slow(way);
-        }
-    }
-    if (slow > 0) {
+    if (way->rate == 0) {
+        of->lost++;
         return;
     }
-    if (own > 0 && direct == own) {
+    of->own++;
+    of->seen += way_is_seen(way);
+    of->direct += way->hop_count == 1;
+    of->slow += way_is_slow(way);
+    for (uint32_t k = 0; k < w->trunk_count && way_is_slow(way); k++) {
+        of->crossed |= way_is_slow_by(way, &w->trunks[k]) ? 1u << k : 0;
+    }
+}
+
+/* The slow trunks that this host's packets go over. They are no host's fault, and of all hosts that use them. */
+static void add_ways(const struct ways *ways, const struct ways_of_host *of,
+                     struct audit_perf_host *w, const char *outcome)
+{
+    for (uint32_t left = of->crossed; left != 0; left &= left - 1) {
+        const struct way_trunk *trunk = &ways->trunks[__builtin_ctz(left)];
+        char name[2 * WAY_NAME_SIZE];
+        snprintf(name, sizeof(name), "%s/%s", trunk->ends[0], trunk->ends[1]);
+        add(w, FACT_PERF_PATH, keep(w, name, ""), "%.3f of %.3f Gbit/s%s", trunk->rate * 8e-9,
+            ways->usual * 8e-9, trunk->sure ? "" : ", it or another one of the same paths");
+    }
+    if (of->crossed != 0) {
+        return;
+    }
+    if (of->own > 0 && of->direct == of->own) {
         add(w, FACT_PERF_PATH, "", "none");
-    } else if (own > 0 && (open > 0 || lost > 0)) {
+    } else if (of->own > 0 && (of->slow > 0 || of->lost > 0)) {
         add_missing(w, FACT_PERF_PATH, "",
-                    open > 0 ? "not-run: a path is slow, and too few hosts tell by which trunk"
-                             : "not-run: of what went by one path less than half came");
-    } else if (p->ways.left_out > 0) {
+                    of->slow > 0 ? "not-run: a path is slow, and too few hosts tell by which trunk"
+                                 : "not-run: of what went by one path less than half came");
+    } else if (ways->left_out > 0) {
         add_missing(w, FACT_PERF_PATH, "",
                     "not-run: more paths or slow trunks than there is room for");
-    } else if (seen > 0) {
-        add(w, FACT_PERF_PATH, "", "well, %u paths", seen);
+    } else if (of->seen > 0) {
+        add(w, FACT_PERF_PATH, "", "well, %u paths", of->seen);
     } else {
         add_missing(w, FACT_PERF_PATH, "",
                     strcmp(outcome, "done") != 0 ? outcome
-                    : own > 0                    ? "not-run: routers on its paths do not answer"
+                    : of->own > 0                ? "not-run: routers on its paths do not answer"
                                                  : "not-run: of its paths none was measured");
     }
 }
 
-static int judge_host(struct audit_perf *x, uint32_t host)
+static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_host *ways)
 {
     struct audit_perf_host *w = &x->who[host];
     w->facts = calloc(FACTS_MOST, sizeof(*w->facts));
@@ -270,7 +274,7 @@ static int judge_host(struct audit_perf *x, uint32_t host)
     const char *outcome = keep(w, outcome_of(x, host), w->note);
     add(w, FACT_PERF, "", "%s", outcome);
     add_pairs(&x->core, host, w, outcome);
-    add_ways(&x->core, host, w, outcome);
+    add_ways(&x->core.ways, ways, w, outcome);
     if (x->core.wants_rings) {
         add_truth(&x->core, host, w, outcome);
         for (uint32_t row = 0; row < PERF_ROWS; row++) {
@@ -284,11 +288,20 @@ static int judge_host(struct audit_perf *x, uint32_t host)
 
 int audit_perf_judge(struct audit_perf *x)
 {
-    int r = 0;
+    struct ways *w = &x->core.ways;
+    struct ways_of_host *ways = calloc(x->count + 1, sizeof(*ways));
+    int r = ways == NULL ? -ENOMEM : 0;
+    if (r == 0 && !x->judged) {
+        ways_judge(w);
+    }
+    for (uint32_t i = 0; i < w->count && r == 0; i++) {
+        count_way(w, &w->all[i], &ways[w->all[i].host]);
+    }
     for (uint32_t i = 0; i < x->count && r == 0 && !x->judged; i++) {
-        r = judge_host(x, i);
+        r = judge_host(x, i, &ways[i]);
     }
     x->judged = x->judged || r == 0;
+    free(ways);
     return r;
 }
 
