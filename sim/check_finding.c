@@ -316,9 +316,47 @@ static void count_false(struct world *w, const struct world_finding *f)
     }
 }
 
+/* Who is silent is named as the reason: is it? */
+static bool is_silent_by_itself(const struct world *w, int fault, const struct element *e)
+{
+    const struct scenario_fault *s = &w->scenario->fault[fault];
+    const uint32_t host =
+        e->kind == ELEMENT_HOST ? e->a.number : e->a.number / (uint32_t)w->nics_per_host;
+
+    switch (s->target.kind) {
+    case TARGET_NIC:
+        return e->kind == ELEMENT_NIC ? e->a.number == nic_of(w, s->target.from)
+                                      : host == (uint32_t)s->target.from.host;
+    case TARGET_HOSTS:
+        return s->kind != FAULT_PARTITION && host < (uint32_t)w->host_count &&
+               w->fault_hosts[fault][host] != 0;
+    default:
+        return false;
+    }
+}
+
+static void judge_silence(struct world *w, const struct world_finding *f)
+{
+    const struct element *e = &f->finding.suspect;
+    bool right = f->finding.kind != FINDING_PEER_SILENT ||
+                 (e->kind != ELEMENT_NIC && e->kind != ELEMENT_HOST);
+
+    for (int i = 0; i < w->scenario->fault_count && !right; i++) {
+        right = active(w, i, f->at) && is_silent_by_itself(w, i, e);
+    }
+    for (int i = 0; i < w->scenario->fault_count && !right; i++) {
+        const struct scenario_fault *s = &w->scenario->fault[i];
+
+        w->check->faults[i].wrong |= active(w, i, f->at) && touches(w, s, w->fault_hosts[i], f) &&
+                                     (leads_to(s) & PATH_KINDS) != 0;
+    }
+}
+
 static void judge_name(struct world *w, const struct world_finding *f)
 {
     const struct finding *x = &f->finding;
+
+    judge_silence(w, f);
     const bool opened = x->phase == FINDING_OPENED;
     bool right = false; /* of several faults at a time it is about one */
     for (int pass = 0; pass < 2; pass++) {

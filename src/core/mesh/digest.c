@@ -76,15 +76,16 @@ bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
     const struct mesh_edge *e = &m->edges[edge];
     const struct path_out *out = &e->out[path];
     const bool bad = out->half.state == PATH_DEAD; /* what is overdue may just be late */
+    const struct mono last = bad ? out->half.since : out->half.heard;
 
     *ret = (struct probe_observation){.to = e->nic, .path = path};
-    if (!e->used || e->silent || path >= e->path_count || out->half.heard.ns == MONO_NEVER.ns ||
+    if (!e->used || e->silent || path >= e->path_count || last.ns == MONO_NEVER.ns ||
         (!bad && out->half.state != PATH_ALIVE) || !set_hops(m, out, out->hop_count, ret)) {
         return false;
     }
-    ret->age_ms = age_ms(now, out->half.heard);
+    ret->age_ms = age_ms(now, last);
     if (bad) {
-        const int64_t lost = mono_sub(now, out->half.heard).ns / TOUCH_NS;
+        const int64_t lost = mono_sub(now, last).ns / TOUCH_NS;
         ret->lost = (uint8_t)(lost < 1 ? 1 : lost < LOST_MAX ? lost : LOST_MAX);
     }
     return true;

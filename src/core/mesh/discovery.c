@@ -4,7 +4,8 @@
  * 1, 2, 3 ... from each of the 32 source ports, until path_limit distinct hop lists are known or
  * the ports are used up. Routers answer "time exceeded"; the peer itself tells when a packet
  * reached it. One port per distinct list is then kept. Where routers are silent the first ports
- * stay, and the signature 0 says that coverage is unknown.
+ * stay, and the signature 0 says that coverage is unknown. How long a list must be the peer tells: a switch answers
+ * few packets a second, and a list that ends before the peer is no way to it.
  * What was learnt is looked at again, path by path (verify); a path that dies is traced (trace.c). */
 #include <string.h>
 
@@ -50,6 +51,28 @@ static bool learn_later(const struct mesh_edge *e, struct mono now)
     return false;
 }
 
+/* Nothing known of its former port tells of this one: neither that it lost, nor that it came. */
+static void moves(struct mesh *m, struct mono now, int edge, uint8_t path)
+{
+    struct path_out *out = &m->edges[edge].out[path];
+
+    path_half_forget(&out->half, now);
+    out->test = (struct loss_test){0};
+    out->moved = now;
+    out->half.heard = MONO_NEVER;
+    out->trials_judged = out->acked = out->seq_next - 1; /* sent before: it went the other way */
+    out->acked_any = true;
+    out->full.waits = false;
+    if (out->half.state == PATH_DEAD || out->half.state == PATH_SUSPECT) {
+        path_half_move(m, now, edge, path, DIRECTION_OUT, PATH_SILENCE, 0);
+    }
+    mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
+                                               .edge = edge,
+                                               .path = path,
+                                               .direction = DIRECTION_OUT,
+                                               .since = now});
+}
+
 static void adopt(struct mesh *m, struct mono now, int edge, const struct discovery *d)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -59,6 +82,9 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
         return;
     }
     uint32_t count = hops_distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
+    const uint8_t length = count > 0 ? hops_length(d->hops[ports[0]]) : 0,
+                  whole = hops_before_peer(d, length);
+    count = count == 1 && length < whole ? 0 : count; /* its end is missing: it may be several */
     e->discovered = true;
     e->placed = e->unsorted = false;
     e->discovery_silent = count == 0;
@@ -76,24 +102,12 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
                            (out->signature != 0 && out->signature != signature);
 
         memcpy(out->hops, d->hops[ports[p]], sizeof(out->hops));
-        out->hop_count = hops_length(out->hops);
+        out->hop_count = whole;
         out->signature = signature;
         out->verified = now;
         out->half.port = source_port;
         if (moved) {
-            path_half_forget(&out->half, now);
-            out->test = (struct loss_test){0};
-            out->moved = now;
-            out->trials_judged = out->seq_next - 1; /* what was sent before went the other way */
-            out->full.waits = false;
-            if (out->half.state == PATH_DEAD) { /* that was of another way */
-                path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_SILENCE, 0);
-            }
-            mesh_verdict_push(m, (struct mesh_verdict){.kind = MESH_REPATH,
-                                                       .edge = edge,
-                                                       .path = p,
-                                                       .direction = DIRECTION_OUT,
-                                                       .since = now});
+            moves(m, now, edge, p);
         }
     }
     for (uint8_t p = (uint8_t)count; p < e->path_count; p++) {
@@ -131,7 +145,7 @@ static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
 /* The hop limits worth asking for: up to the peer where its distance is known. */
 static uint8_t ttl_limit(const struct discovery *d)
 {
-    return d->reached > 0 ? (uint8_t)(d->reached - 1) : d->port == 0 ? MESH_HOP_MAX - 1 : 3;
+    return d->reached > 0 ? (uint8_t)(d->reached - 1) : d->port < 2 ? MESH_HOP_MAX - 1 : 3;
 }
 
 static uint8_t port_now(const struct discovery *d)

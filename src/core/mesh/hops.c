@@ -25,6 +25,13 @@ uint8_t hops_length(const uint16_t *hops)
     return length;
 }
 
+uint8_t hops_before_peer(const struct discovery *d, uint8_t least)
+{
+    const uint8_t count = d->reached > 0 ? (uint8_t)(d->reached - 1) : (uint8_t)(least + 1);
+
+    return count < least ? least : count < MESH_HOP_MAX ? count : MESH_HOP_MAX;
+}
+
 /* Alike as far as both are known. */
 static bool list_same(const uint16_t *a, const uint16_t *b)
 {

@@ -8,6 +8,8 @@
 /* Of a way by its routers' addresses; 0: nothing is known of it. */
 uint64_t hops_signature(const struct mesh *m, const uint16_t *hops);
 uint8_t hops_length(const uint16_t *hops); /* the last known place + 1 */
+/* How many routers there are before the peer, at least that many: as it told itself, or one more while it didn't. */
+uint8_t hops_before_peer(const struct discovery *d, uint8_t least);
 /* By number and place where they have names: a router answers with more than one address. */
 bool hops_same_router(const struct mesh *m, uint32_t a, uint32_t b);
 /* Ports below port_end with distinct, complete lists, at most `limit` of them; returns how many. */

@@ -319,6 +319,20 @@ static void tell_told(const struct mesh *m, struct locate *l, struct mono now, s
     }
 }
 
+bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id nic,
+                          struct mono since)
+{
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+
+        if (t && nic_id_equal(t->from, nic) && !t->answered && t->lost == 0 &&
+            trials_of_told(t, since).sent > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int told_number(const struct mesh *m, struct mono now, struct nic_id from, struct nic_id to,
                        uint8_t path)
 {
@@ -374,6 +388,21 @@ static void tell_all(struct mesh *m, struct mono now, struct mono since, struct 
             tell_told(m, l, now, since);
         }
     }
+}
+
+bool mesh_ways_known(const struct mesh *m, int edge)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        struct chain chain;
+
+        chain_of(m, e, p, true, &chain);
+        if (chain.count == 0 || (chain.count > 3 && e->path_count < 2)) {
+            return false;
+        }
+    }
+    return e->discovered;
 }
 
 /* ---- answers -------------------------------------------------------------------------------- */

@@ -253,6 +253,11 @@ struct mesh_fault {
     struct mono began, over;    /* over: MONO_NEVER while it lasts */
     uint32_t lost, sent;        /* trials */
 };
+/* All routers of its ways are known, and they are several, or one router is all there is between the two. */
+bool mesh_ways_known(const struct mesh *m, int edge);
+/* Its host told, not long ago, that packets which this NIC sent after the moment came to somebody. */
+bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id nic,
+                          struct mono since);
 /* When the way of that own path was gone, if that is over: better known by all paths that cross what was. */
 bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
                  struct mono *ret_over);

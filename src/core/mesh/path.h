@@ -39,7 +39,7 @@ const char *path_state_word(enum path_state state);
 struct path_report {
     uint32_t state;       /* enum path_state */
     uint16_t source_port; /* 0: not known (a peer's path never heard) */
-    uint8_t hop_count;    /* routers that answered, 0: unknown */
+    uint8_t hop_count;    /* routers on the way, 0: unknown */
     uint8_t reserved;
     uint64_t signature;                /* of the hop list */
     struct mono since;                 /* of this state */

@@ -56,7 +56,8 @@ static struct ends ends_of(const struct mesh *m, const struct mesh_edge *e,
         const uint16_t *hops = d->hops[e->out[p].half.port - m->config.port_base];
         const uint8_t length = hops_length(hops);
 
-        if (e->out[p].half.state == PATH_DEAD || !complete(hops, length)) {
+        if (e->out[p].half.state == PATH_DEAD || !complete(hops, length) ||
+            length < hops_before_peer(d, length)) {
             continue;
         }
         if (r.length == 0) {

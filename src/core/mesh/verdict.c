@@ -54,8 +54,10 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (state == PATH_DEAD) {
         digest_alarm(m, now);
     }
-    /* a path died when it was last heard, not when that was proven */
+    /* a path died when it was last heard, not when that was proven; by a new port before that was heard */
+    const bool moved = direction == DIRECTION_OUT && e->out[path].moved.ns != 0;
     half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard
+                  : state == PATH_DEAD && moved                         ? e->out[path].moved
                   : event == PATH_REVIVED                               ? half->back
                                                                         : now;
     if (direction == DIRECTION_OUT) {

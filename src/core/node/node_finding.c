@@ -14,7 +14,8 @@
  * within that of each other. */
 #define APART_NS (500 * NS_PER_MS)
 /* Who is not heard for so long is silent: it didn't come back with the other. */
-#define BACK_NS (2 * NS_PER_S)
+#define BACK_NS    (2 * NS_PER_S)
+#define PORTS_SURE 20 /* of two trunks all take the same with odds of 2^20 against it: 10^6 */
 
 /* ---- times and the queue -------------------------------------------------------------------- */
 
@@ -224,6 +225,43 @@ static bool others_fell_silent(const struct node *n, struct mono now, struct hos
     return false;
 }
 
+/* One leaf between the two, by the fleet's list; or several ways to it, all of them known. */
+static bool no_trunk_alone(const struct node *n, int edge, const struct mesh_edge_info *info)
+{
+    const uint32_t near = fleet_find(&n->config.fleet, n->config.nics[info->local].nic),
+                   far = fleet_find(&n->config.fleet, info->nic);
+    const uint16_t leaf =
+        near != UINT32_MAX ? n->config.fleet.peers[near].leaf : (uint16_t)LEAF_UNKNOWN;
+
+    return mesh_ways_known(n->mesh, edge) ||
+           (leaf != LEAF_UNKNOWN && far != UINT32_MAX && leaf == n->config.fleet.peers[far].leaf);
+}
+
+/* It is no trunk behind it, which by chance all that comes from it goes by: of few ports that is likely, until their ways are
+ * known. And nobody else hears it, as its host would tell. */
+static bool lies_at_its_end(const struct node *n, struct mono now, const struct finding *f,
+                            bool host)
+{
+    uint32_t ports = 0;
+    bool sure = false;
+
+    for (int edge = 0; edge < mesh_edge_capacity(n->mesh); edge++) {
+        struct mesh_edge_info info;
+
+        if (!mesh_edge_info(n->mesh, now, edge, &info) ||
+            (host ? !host_id_equal(info.host, f->from_host) : !nic_id_equal(info.nic, f->from))) {
+            continue;
+        }
+        if (mesh_is_told_to_send(n->mesh, now, info.nic, f->since)) {
+            return false;
+        }
+        ports += info.peer_path_count;
+        sure = sure || no_trunk_alone(n, edge, &info);
+    }
+    return (sure || ports >= PORTS_SURE) &&
+           !others_fell_silent(n, now, f->from_host, f->to, f->since);
+}
+
 /* What is silent is that one; unsure: or something else. */
 static void suspect(struct finding *f, struct element e, bool sure, enum finding_advice advice)
 {
@@ -239,8 +277,8 @@ static void suspect(struct finding *f, struct element e, bool sure, enum finding
 
 static void suspect_host(const struct node *n, struct mono now, struct finding *f, uint32_t nics)
 {
-    const bool behind = leaves_are_heard(n, now, f->from_host, f->since) &&
-                        !others_fell_silent(n, now, f->from_host, f->to, f->since);
+    const bool behind =
+        leaves_are_heard(n, now, f->from_host, f->since) && lies_at_its_end(n, now, f, true);
 
     suspect(f, element_of(ELEMENT_HOST, PLACE_HOST, f->from_host.index), behind && nics > 1,
             ADVICE_CHECK_PEER_HOST);
@@ -282,7 +320,7 @@ static uint64_t silent_cause(struct node *n, struct mono now, struct open_findin
     }
     if (silent < all) { /* its other NICs are heard */
         suspect(f, element_of(ELEMENT_NIC, PLACE_NIC, f->from.index),
-                !others_fell_silent(n, now, f->from_host, f->to, f->since), ADVICE_CHECK_CABLE);
+                lies_at_its_end(n, now, f, false), ADVICE_CHECK_CABLE);
         f->rules_out = RULES_OUT_PEER_HOST | RULES_OUT_OWN_HOST;
         return node_finding_key(FINDING_PEER_SILENT, 2, f->from.index, 0);
     }

@@ -48,6 +48,24 @@ static void a_list_is_as_long_as_its_last_known_hop(void **state)
     }
 }
 
+/* The peer tells its distance. While it didn't, one router more may be there. */
+static void a_list_that_ends_early_is_no_way(void **state)
+{
+    struct discovery *d = calloc(1, sizeof(*d));
+
+    assert_non_null(d);
+    for (uint8_t least = 0; least <= MESH_HOP_MAX; least++) {
+        d->reached = 0;
+        assert_int_equal(hops_before_peer(d, least),
+                         least < MESH_HOP_MAX ? least + 1 : MESH_HOP_MAX);
+        d->reached = (uint8_t)(least + 1);
+        assert_int_equal(hops_before_peer(d, least), least);
+        d->reached = 4;
+        assert_int_equal(hops_before_peer(d, least), least < 3 ? 3 : least);
+    }
+    free(d);
+}
+
 /* Other routers, another order or another place of one: another way. Nothing known: 0. */
 static void ways_that_differ_have_other_signatures(void **state)
 {
@@ -139,6 +157,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_as_long_as_its_last_known_hop),
+        cmocka_unit_test(a_list_that_ends_early_is_no_way),
         cmocka_unit_test(ways_that_differ_have_other_signatures),
         cmocka_unit_test(each_way_has_one_port),
         cmocka_unit_test(ports_are_in_the_order_of_their_spines),

@@ -193,6 +193,89 @@ static void what_is_saved_wrong_is_not_taken(void **state)
     assert_true(e->out[0].signature != 0 && e->out[0].signature == e->out[1].signature);
 }
 
+/* What the edge's discovery found out, of ports 10 and 11: by a spine each, as far as switches answered. */
+static struct mesh_edge *learns(int edge, uint8_t answered, uint8_t reached)
+{
+    struct discovery *d = &m->nics[0].discovery;
+
+    now.ns += NS_PER_S;
+    *d = (struct discovery){.edge = edge,
+                            .generation = m->edges[edge].generation,
+                            .reached = reached,
+                            .next = now,
+                            .finish = now};
+    for (uint8_t port = 10; port < 12; port++) {
+        for (uint8_t hop = 0; hop < answered; hop++) {
+            const uint8_t router[16] = {
+                [10] = 0xff, [11] = 0xff, [12] = 10, [13] = hop, [14] = hop == 1 ? port : 1};
+            d->hops[port][hop] = (uint16_t)mesh_router(m, router);
+        }
+    }
+    discovery_tick(m, now, 0);
+    return &m->edges[edge];
+}
+
+/* Switches that answer rarely leave lists that end before the peer: no element is told of those. */
+static void ways_end_where_the_peer_is(void **state)
+{
+    struct probe_observation o;
+    const int edge = edge_to(1);
+    struct mesh_edge *e = learns(edge, 1, 4);
+
+    assert_int_equal(e->path_count, 4); /* nothing was learnt of where ways differ */
+    assert_int_equal(e->out[0].half.port, PORT_BASE);
+    assert_int_equal(e->out[0].hop_count, 0);
+    e = learns(edge, 2, 4);
+    assert_int_equal(e->path_count, 2); /* the spines differ */
+    assert_int_equal(e->out[0].hop_count, 3);
+    assert_int_equal(e->out[0].hops[2], 0);
+    e->out[0].half.state = PATH_ALIVE;
+    e->out[0].half.heard = now;
+    assert_false(digest_seen(m, now, edge, 0, &o));
+    assert_false(mesh_ways_known(m, edge));
+    e = learns(edge, 3, 0); /* the peer may be behind one more */
+    assert_int_equal(e->out[0].hop_count, 4);
+    e = learns(edge, 3, 4);
+    assert_int_equal(e->out[0].hop_count, 3);
+    e->out[0].half.heard = now;
+    assert_true(digest_seen(m, now, edge, 0, &o));
+    assert_true(mesh_ways_known(m, edge));
+}
+
+/* A path takes another port: what its former one lost or brought tells nothing of the way that it goes now. */
+static void a_new_port_has_no_past(void **state)
+{
+    struct probe_observation o;
+    const int edge = edge_to(1);
+    struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < 4; p++) {
+        e->out[p].half.state = p == 0 ? PATH_SUSPECT : PATH_ALIVE;
+        e->out[p].half.heard = now;
+        e->out[p].seq_next = 100;
+        e->out[p].acked = 98;
+        e->out[p].acked_any = true;
+    }
+    learns(edge, 3, 4);
+    assert_int_equal(e->path_count, 2);
+    assert_int_equal(e->out[0].half.state, PATH_UNKNOWN);
+    for (uint8_t p = 0; p < 2; p++) {
+        assert_int_equal(e->out[p].half.heard.ns, MONO_NEVER.ns);
+        assert_int_equal(e->out[p].acked, 99); /* nor do answers to what it sent before */
+        assert_false(digest_seen(m, now, edge, p, &o));
+    }
+    verdict_ack(m, now, edge, 1);
+    assert_true(digest_seen(m, now, edge, 1, &o));
+    assert_int_equal(o.lost, 0);
+    const struct mono moved = now;
+    now.ns += NS_PER_S;
+    path_half_move(m, now, edge, 0, DIRECTION_OUT, PATH_PROVEN, 6);
+    assert_int_equal(e->out[0].half.since.ns, moved.ns);
+    assert_true(digest_seen(m, now, edge, 0, &o));
+    assert_int_equal(o.lost, 5);
+    assert_int_equal(o.age_ms, 1000);
+}
+
 /* Slow is what is seen here alone: the way back and others' ways to this NIC keep their pace. */
 static void feed(uint8_t path, uint32_t peer, enum finding_direction direction, int64_t owd_ns)
 {
@@ -263,6 +346,8 @@ int main(void)
         T(the_least_hop_limit_that_reached_the_peer_counts),
         T(a_hop_counts_where_it_was_asked),
         T(a_reroute_is_news_of_the_ways_beside_it),
+        T(ways_end_where_the_peer_is),
+        T(a_new_port_has_no_past),
         T(what_is_saved_wrong_is_not_taken),
         T(one_slow_path_is_told_and_its_end),
         T(what_the_way_back_or_others_share_is_not_the_path),

@@ -114,14 +114,20 @@ static const struct finding *silence_of(uint32_t host)
     return found;
 }
 
-static void four_hosts(uint64_t seed)
+static void four_hosts_for(uint64_t seed, bool ways, int64_t ns)
 {
     world_done(&w);
     world_init(&w, seed, 4, 2);
+    w.trace_hops = ways;
     for (uint32_t h = 0; h < 4; h++) {
         world_start(&w, h);
     }
-    world_run(&w, 3 * NS_PER_S);
+    world_run(&w, ns);
+}
+
+static void four_hosts(uint64_t seed)
+{
+    four_hosts_for(seed, false, 3 * NS_PER_S);
 }
 
 /* Two hosts at one moment: a fabric that fell into parts looks so, and each part would accuse the other. */
@@ -179,7 +185,7 @@ static void who_stays_silent_is_named(void **state)
 /* A NIC of another host goes quiet while that one's silence is still waited for: these are two faults. */
 static void what_falls_silent_later_hides_nobody(void **state)
 {
-    four_hosts(13);
+    four_hosts_for(13, true, 20 * NS_PER_S); /* ways are learnt */
     set_loss(1, 0, 0, 1);
     set_loss(1, 1, 0, 1);
     world_run(&w, 950 * NS_PER_MS);
@@ -190,6 +196,20 @@ static void what_falls_silent_later_hides_nobody(void **state)
     assert_int_equal(silence_of(1)->suspect.a.number, 1);
     assert_int_equal(silence_of(2)->suspect.kind, ELEMENT_NIC);
     assert_int_equal(silence_of(2)->suspect.a.number, 4);
+}
+
+/* Across the fabric, by a few ports of which nobody knows the ways: all of them may go by one trunk. */
+static void by_few_ports_a_trunk_may_hide_a_nic(void **state)
+{
+    for (int known = 0; known < 2; known++) {
+        four_hosts_for(13, known == 1, known == 1 ? 20 * NS_PER_S : 3 * NS_PER_S);
+        set_loss(2, 0, 0, 1);
+        world_run(&w, 4 * NS_PER_S);
+        const struct finding *f = silence_of(2);
+        assert_int_equal(f->suspect.kind, known == 1 ? ELEMENT_NIC : ELEMENT_UNKNOWN);
+        assert_int_equal(known == 1 ? f->suspect.a.number : f->choice.one_of[0].a.number, 4);
+        assert_int_equal(f->choice.total, known == 1 ? 0 : 2);
+    }
 }
 
 static void a_nic_of_ours_that_hears_nobody(void **state)
@@ -290,6 +310,7 @@ int main(void)
         T(hosts_that_fall_silent_at_once_are_not_named),
         T(who_stays_silent_is_named),
         T(what_falls_silent_later_hides_nobody),
+        T(by_few_ports_a_trunk_may_hide_a_nic),
         T(a_nic_of_ours_that_hears_nobody),
         T(paths_are_told_with_the_clocks_bound),
         T(out_of_step_ends_with_the_neighbour),
