@@ -370,6 +370,40 @@ class Audit(unittest.TestCase):
         found = {r["subject"]: r["status"] for r in self.results() if r["check"] == "node.command"}
         self.assertEqual(found, {"loud": "pass", "binary": "fail", "open": "unknown", "folder": "unknown"})
 
+    def site(self, programs, *words):
+        """{program: (status, reason, evidence)}; the sheet, too."""
+        checks = os.path.join(self.folder, "checks.d")
+        os.makedirs(checks, exist_ok=True)
+        for name, text in programs.items():
+            with open(os.path.join(checks, name), "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n" + text)
+            os.chmod(os.path.join(checks, name), 0o755)
+        sheet = self.inspect("--root", self.root, "--checks", checks, *words)
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+        return {r["subject"]: (r["status"], r["reason"], r["found"]) for r in self.results() if r["check"] == "node.command"}, sheet
+
+    def test_programs_of_the_site_that_do_not_end_keep_no_other(self):
+        """One is silent, one has closed its output, one leaves a child that holds it, one ends its reader's whole group: all others are heard."""
+        self.build()
+        found, sheet = self.site({"a-silent": "sleep 1000", "b-closed": "exec >&- 2>&-; sleep 1000", "c-left": "echo so; sleep 1000 & exit 0",
+                                  "d-loud": "yes x | head -c 3000000; exit 2", "e-well": "echo fine", "f-killer": "kill -9 0"}, "--site-deadline", "10000")
+        late = ("unknown", "timeout")
+        self.assertEqual({name: words[:2] for name, words in found.items()},
+                         {"a-silent": late, "b-closed": late, "c-left": late, "d-loud": ("fail", None), "e-well": ("pass", None), "f-killer": ("unknown", "no_source")})
+        self.assertEqual(found["e-well"][2], "fine")
+        self.assertEqual([f for f in sheet["facts"] if f["fact"] == "os.kernel" and f.get("state", "value") != "value"], [])
+
+    def test_programs_of_the_site_in_a_folder_that_others_may_write(self):
+        self.build()
+        self.site({"well": f"touch {self.folder}/ran"})
+        self.assertTrue(os.path.exists(self.folder + "/ran"))
+        os.unlink(self.folder + "/ran")
+        os.chmod(os.path.join(self.folder, "checks.d"), 0o777)
+        found, _ = self.site({})
+        self.assertEqual([words[:2] for words in found.values()], [("unknown", "no_permission")], found)
+        self.assertFalse(os.path.exists(self.folder + "/ran"))
+
     # ---- libraries of GPUs ----
 
     def library(self, mood="", name="FAKE_NVML_LIBRARY"):

@@ -263,7 +263,7 @@ static int start(const struct inspect_config *config, const struct sysfs *tree, 
     close(pipes[1]);
     r->fd = pipes[0];
     r->end_ms = now_ms() + config->deadline_ms +
-                (site     ? 16 * (int64_t)config->site_deadline_ms
+                (site     ? config->site_deadline_ms
                  : mounts ? config->mount_deadline_ms
                           : 0);
     return r->pid < 0 ? -errno : 0;

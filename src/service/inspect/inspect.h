@@ -14,7 +14,7 @@ struct inspect_config {
     const char *checks;       /* folder of the site's programs; NULL: none are run */
     int deadline_ms;          /* of a collector */
     int mount_deadline_ms;    /* of one mount's answer */
-    int site_deadline_ms;     /* of one program */
+    int site_deadline_ms;     /* of all programs together: they run at once */
     const char *gpu_library;  /* instead of the usual one; NULL: that one, and none for a root */
     const char *agent_socket; /* instead of the usual one; NULL: that one, and none for a root */
     const char *capture;      /* folder for the tree of a capture (capture.h); NULL: none */

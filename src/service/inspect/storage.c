@@ -150,33 +150,17 @@ static int64_t now_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Waits until the child has closed its end, or has gone. */
-static size_t take(int fd, char *text, size_t size, int deadline_ms, bool *ret_late)
+/* Its end of the pipe is not closed in time: it has not gone. */
+static bool is_late(int fd, int64_t end)
 {
-    const int64_t end = now_ms() + deadline_ms;
-    size_t used = 0;
+    struct pollfd p = {.fd = fd}; /* of it nothing is wanted but that it hangs up */
+    int r;
 
-    *ret_late = false;
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
+    do {
         const int64_t left = end - now_ms();
-        if (left <= 0 || poll(&p, 1, (int)left) <= 0) {
-            *ret_late = now_ms() >= end;
-            if (*ret_late) {
-                return used;
-            }
-            continue;
-        }
-        char more[512];
-        const ssize_t n = read(fd, more, sizeof(more));
-        if (n <= 0) {
-            return used;
-        }
-        const size_t fits = (size_t)n < size - 1 - used ? (size_t)n : size - 1 - used;
-        memcpy(text + used, more, fits);
-        used += fits;
-        text[used] = '\0';
-    }
+        r = poll(&p, 1, left > 0 ? (int)left : 0);
+    } while (r <= 0 && now_ms() < end);
+    return r <= 0;
 }
 
 /* Asks every mount at once, each in a process of its own: one that hangs keeps no other. */
@@ -199,16 +183,13 @@ void collect_mounts(struct collector *c)
         }
     }
     for (int i = 0; i < count; i++) {
-        char nothing[8];
-        const int64_t left = end - now_ms();
-        bool late = true;
         int status = 0;
         put(c, FACT_MOUNT, mounts[i].place, mounts[i].kind, "/proc/mounts");
         if (children[i] < 0) {
             put_error(c, FACT_MOUNT_ANSWERS, mounts[i].place, -EAGAIN, mounts[i].place);
             continue;
         }
-        (void)take(pipes[i][0], nothing, sizeof(nothing), left > 1 ? (int)left : 1, &late);
+        const bool late = is_late(pipes[i][0], end);
         close(pipes[i][0]);
         if (late) {
             kill(children[i], SIGKILL);
@@ -223,7 +204,23 @@ void collect_mounts(struct collector *c)
     free(mounts);
 }
 
-/* Only what root owns and nobody else can write is started. */
+/* ---- the site's own programs ---- */
+
+struct site {
+    pid_t child; /* 0: none; why is told */
+    int fd;      /* of its output; -1: it has closed it */
+    size_t used;
+    char output[OUTPUT_MAX], path[SYSFS_PATH_SIZE];
+};
+
+/* Only root's, which nobody else can write, is started, and only out of a folder of which that is true, too: whoever may put
+ * another program in its place decides what root runs. */
+static bool roots_own(const struct stat *status)
+{
+    return (status->st_uid == 0 || status->st_uid == geteuid()) &&
+           (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 static int may_run(const char *path)
 {
     struct stat status;
@@ -232,60 +229,145 @@ static int may_run(const char *path)
         return -errno;
     }
     return !S_ISREG(status.st_mode) || (status.st_mode & S_IXUSR) == 0 ? -ENOEXEC
-           : (status.st_uid != 0 && status.st_uid != geteuid()) ||
-                   (status.st_mode & (S_IWGRP | S_IWOTH)) != 0
-               ? -EPERM
-               : 0;
+           : !roots_own(&status)                                       ? -EPERM
+                                                                       : 0;
 }
 
-static void run_site(struct collector *c, const char *folder, const char *name)
+static int may_list(const char *folder)
 {
-    char path[SYSFS_PATH_SIZE], output[OUTPUT_MAX] = "";
+    struct stat status;
+
+    return stat(folder, &status) < 0 ? -errno : !roots_own(&status) ? -EPERM : 0;
+}
+
+static _Noreturn void be_program(char *path, int output)
+{
     static char search[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
     char *const argv[] = {path, NULL}, *const environment[] = {search, NULL};
-    int pipes[2], status = 0;
-    bool late;
-    const int r = sysfs_path(path, "%s/%s", folder, name) == NULL ? -ENAMETOOLONG : may_run(path);
 
-    put(c, FACT_SITE, name, name, folder);
-    if (r < 0 || pipe2(pipes, O_CLOEXEC) < 0) {
-        put_error(c, FACT_SITE_STATUS, name, r < 0 ? r : -errno, path);
-        return;
-    }
-    const pid_t child = fork();
-    if (child == 0) {
-        setpgid(0, 0);
-        dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-        dup2(pipes[1], STDOUT_FILENO);
-        dup2(pipes[1], STDERR_FILENO);
-        execve(path, argv, environment);
-        _exit(127);
-    }
-    close(pipes[1]);
-    (void)take(pipes[0], output, sizeof(output), c->config->site_deadline_ms, &late);
-    close(pipes[0]);
-    if (child > 0 && late) {
-        kill(-child, SIGKILL);
-        kill(child, SIGKILL);
-    }
-    output[strcspn(output, "\n")] = '\0';
-    output[FACT_VALUE_MAX / 4] = '\0';
-    if (child < 0 || late || waitpid(child, &status, 0) != child || !WIFEXITED(status)) {
-        put_error(c, FACT_SITE_STATUS, name, late ? -ETIMEDOUT : -EIO, path);
-    } else {
-        put_number(c, FACT_SITE_STATUS, name, WEXITSTATUS(status), path);
-    }
-    put(c, FACT_SITE_OUTPUT, name, output, path);
+    setpgid(0, 0);
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execve(path, argv, environment);
+    _exit(127);
 }
 
+static void start_site(struct collector *c, const char *name, struct site *s)
+{
+    const char *folder = c->config->checks;
+    int pipes[2];
+    int r = sysfs_path(s->path, "%s/%s", folder, name) == NULL ? -ENAMETOOLONG : may_run(s->path);
+
+    put(c, FACT_SITE, name, name, folder);
+    r = r == 0 && pipe2(pipes, O_CLOEXEC) < 0 ? -errno : r;
+    s->child = r == 0 ? fork() : 0;
+    if (r == 0 && s->child == 0) {
+        be_program(s->path, pipes[1]);
+    }
+    if (r == 0) {
+        close(pipes[1]);
+        s->fd = pipes[0];
+    }
+    if (r < 0 || s->child < 0) {
+        put_error(c, FACT_SITE_STATUS, name, r < 0 ? r : -EAGAIN, s->path);
+        s->child = 0;
+    }
+}
+
+/* More than there is room for is read, and forgotten. */
+static void read_site(struct site *s)
+{
+    char more[512];
+    const ssize_t n = read(s->fd, more, sizeof(more));
+    const size_t room = sizeof(s->output) - 1 - s->used,
+                 fits = n < 0 ? 0 : ((size_t)n < room ? (size_t)n : room);
+
+    memcpy(s->output + s->used, more, fits);
+    s->used += fits;
+    if (n == 0 || (n < 0 && errno != EINTR)) {
+        close(s->fd);
+        s->fd = -1;
+    }
+}
+
+/* Until all have closed their output: one that is loud, or says nothing, keeps no other. */
+static void read_all(struct site *sites, int count, int64_t end)
+{
+    struct pollfd fds[SITE_MAX];
+
+    for (;;) {
+        const int64_t left = end - now_ms();
+        int open = 0;
+        for (int i = 0; i < count; i++) {
+            fds[i] = (struct pollfd){.fd = sites[i].fd, .events = POLLIN};
+            open += sites[i].fd >= 0;
+        }
+        if (open == 0 || left <= 0) {
+            return;
+        }
+        (void)poll(fds, (nfds_t)count, (int)left);
+        for (int i = 0; i < count; i++) {
+            if (sites[i].fd >= 0 && (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+                read_site(&sites[i]);
+            }
+        }
+    }
+}
+
+/* False: it is still there. A program may close its output and go on. */
+static bool ends_until(pid_t child, int64_t end, int *ret_status)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+    pid_t gone;
+
+    while ((gone = waitpid(child, ret_status, WNOHANG)) == 0 && now_ms() < end) {
+        nanosleep(&pause, NULL);
+    }
+    return gone == child;
+}
+
+static void tell_site(struct collector *c, const char *name, struct site *s, int64_t end)
+{
+    int status = 0;
+    const bool late = s->fd >= 0 || !ends_until(s->child, end, &status);
+
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+    if (late) {
+        kill(-s->child, SIGKILL);
+        kill(s->child, SIGKILL);
+    }
+    s->output[strcspn(s->output, "\n")] = '\0';
+    s->output[FACT_VALUE_MAX / 4] = '\0';
+    if (late || !WIFEXITED(status)) {
+        put_error(c, FACT_SITE_STATUS, name, late ? -ETIMEDOUT : -EIO, s->path);
+    } else {
+        put_number(c, FACT_SITE_STATUS, name, WEXITSTATUS(status), s->path);
+    }
+    put(c, FACT_SITE_OUTPUT, name, s->output, s->path);
+}
+
+/* All at once. */
 void collect_site(struct collector *c)
 {
     static char names[SITE_MAX][SYSFS_NAME_SIZE];
+    static struct site sites[SITE_MAX];
     const char *folder = c->config->checks;
-    const int count = folder == NULL ? -ENOENT : sysfs_names(NULL, folder, names, SITE_MAX);
+    int count = folder == NULL ? -ENOENT : may_list(folder);
+    const int64_t end = now_ms() + c->config->site_deadline_ms;
 
+    count = count < 0 ? count : sysfs_names(NULL, folder, names, SITE_MAX);
     for (int i = 0; i < count; i++) {
-        run_site(c, folder, names[i]);
+        sites[i] = (struct site){.fd = -1};
+        start_site(c, names[i], &sites[i]);
+    }
+    read_all(sites, count, end);
+    for (int i = 0; i < count; i++) {
+        if (sites[i].child > 0) {
+            tell_site(c, names[i], &sites[i], end);
+        }
     }
     if (count <= 0) {
         put_error(c, FACT_SITE, "", count < 0 ? count : -ENOENT,
