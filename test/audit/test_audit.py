@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from xml.etree import ElementTree
@@ -470,6 +472,78 @@ class Audit(unittest.TestCase):
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
             json.dump(self.inspect("--root", self.root), file)
         self.assertEqual(self.statuses("cfg.gpu.count")["amd1"][:2], ("unknown", "no_source"))
+
+    # ---- files that are not as they should be ----
+
+    SOURCES = {"/proc/meminfo": "cfg.mem.size", "/proc/swaps": "cfg.mem.swap", "/proc/sys/kernel/numa_balancing": "cfg.kern.numa_balancing",
+               "/sys/class/infiniband/mlx5_0/ports/1/phys_state": "be.link.initialized", "/sys/class/infiniband/mlx5_0/ports/1/gids/3": "be.roce.gid_index",
+               "/etc/nccl.conf": "be.roce.gid_index", "/proc/mounts": "node.mounts", "/proc/net/route": "fe.link"}
+
+    def verdicts(self):
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(self.inspect("--root", self.root), file)
+        return {(r["check"], r["subject"]): r["status"] for r in self.results()}
+
+    def test_files_that_are_none(self):
+        """Without an end, of a gigabyte, a folder, a pipe that nobody writes: nothing waits for them, and nothing is judged by them."""
+        self.build()
+        before = self.verdicts()
+
+        def endless(path):
+            os.symlink("/dev/zero", path)
+
+        def huge(path):
+            with open(path, "wb") as file:
+                file.truncate(1 << 30)
+
+        def binary(path):
+            with open(path, "wb") as file:
+                file.write(bytes(range(256)) * 8)
+        os.makedirs(self.root + "/dev", exist_ok=True)
+        if os.geteuid() == 0:
+            os.mknod(self.root + "/dev/zero", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+        for make in (huge, binary, os.mkfifo, os.mkdir, *([endless] if os.geteuid() == 0 else [])):
+            for path, check in self.SOURCES.items():
+                whole = self.root + path
+                os.rename(whole, whole + ".kept")
+                make(whole)
+                after = self.verdicts()
+                worse = {key: status for key, status in after.items() if status not in ("unknown", "skip", before.get(key))}
+                self.assertEqual(worse, {}, (make, path))
+                self.assertIn("unknown", {status for (name, _), status in after.items() if name == check}, (make, path))
+                os.rmdir(whole) if make == os.mkdir else os.unlink(whole)  # pylint: disable=expression-not-assigned
+                os.rename(whole + ".kept", whole)
+        self.assertEqual(self.verdicts(), before)
+
+    def test_files_that_change_while_they_are_read(self):
+        """Somebody writes them anew, interfaces come and go: what is read in between is unknown, or what it always was."""
+        self.build()
+        before = self.verdicts()
+        kept = {}
+        for path in self.SOURCES:
+            with open(self.root + path, "rb") as file:
+                kept[path] = file.read()
+        over = threading.Event()
+
+        def change():
+            while not over.is_set():
+                for path, content in kept.items():
+                    with open(self.root + path, "wb", buffering=0) as file:
+                        for i in range(0, len(content), 7):
+                            file.write(content[i:i + 7])
+                os.mkdir(self.root + "/sys/class/net/veth0")
+                os.rmdir(self.root + "/sys/class/net/veth0")
+        writer = threading.Thread(target=change)
+        writer.start()
+        try:
+            for _ in range(15):
+                after = self.verdicts()
+                worse = {key: (before.get(key), status) for key, status in after.items() if status not in ("unknown", "skip", before.get(key))}
+                self.assertEqual(worse, {})
+        finally:
+            over.set()
+            writer.join()
+        self.assertEqual(self.verdicts(), before)
 
     def test_trees_with_loops_and_crowds(self):
         self.build()
