@@ -417,27 +417,45 @@ static void break_off(struct audit *a, uint32_t from, const char *product)
     }
 }
 
-/* Each product's breaker is looked at once for each failure that is left of it. */
+/* Products whose failures are few, as far as they were counted. */
+struct spared {
+    const char *product[64];
+    uint32_t count;
+};
+
+static bool is_spared(const struct spared *s, const char *product)
+{
+    const uint32_t count =
+        s->count < ARRAY_COUNT(s->product) ? s->count : (uint32_t)ARRAY_COUNT(s->product);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(s->product[i], product) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each product is counted once, in whatever order its hosts and those of others come. */
 static void mind_breaker(struct audit *a, uint32_t from)
 {
     const struct audit_settings *s = a->settings;
-    uint32_t judged, failed, spared = 0;
-    const char *last = NULL;
+    struct spared spared = {.count = 0};
+    uint32_t judged, failed;
 
     for (uint32_t i = from; i < a->count; i++) {
         const struct audit_result *r = &a->results[i];
         const char *product = product_of(a, r->sheet);
-        if (r->status != AUDIT_FAIL || (last != NULL && strcmp(last, product) == 0)) {
+        if (r->status != AUDIT_FAIL || is_spared(&spared, product)) {
             continue;
         }
         count_hosts(a, from, product, &judged, &failed);
         if (judged >= BREAKER_WHOLE ? (double)failed > s->breaker_share * (double)judged
                                     : failed > s->breaker_count) {
             break_off(a, from, product);
-        } else if (++spared > 64) { /* so many products: each is small */
-            return;
+        } else {
+            spared.product[spared.count++ % ARRAY_COUNT(spared.product)] = product;
         }
-        last = product;
     }
 }
 
