@@ -17,7 +17,8 @@ enum {
     LEAST_NS = 1000,
     SPREADS = 6,
     BOUNDS = 3,
-    LEAF_LEAST = 3 /* NICs of a leaf that tell where another hangs */
+    LEAF_LEAST = 3,  /* NICs of a leaf that tell where another hangs */
+    PARTED_LEAST = 4 /* hosts: of fewer, two are most */
 };
 
 /* ---- memory ---- */
@@ -496,6 +497,28 @@ static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
     b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
 }
 
+static bool is_mute(const struct matrix_nic *n)
+{
+    return 2 * n->dead_out > n->measured_out;
+}
+
+static bool is_deaf(const struct matrix_nic *n)
+{
+    return 2 * n->dead_in > n->measured_in;
+}
+
+/* A fabric that falls into halves makes each NIC deaf for most others. */
+static bool is_parted(const struct matrix *m)
+{
+    uint32_t known = 0, cut = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct matrix_nic *n = &m->nics[i];
+        known += n->measured_out + n->measured_in > 0;
+        cut += is_mute(n) || is_deaf(n);
+    }
+    return m->plan.hosts >= PARTED_LEAST && 2 * cut > known;
+}
+
 /* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
  * all its packets. */
 static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
@@ -505,7 +528,7 @@ static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
     if ((c.why != MATRIX_FINE && c.why != MATRIX_CLOCK) || c.heard >= c.sent) {
         return;
     }
-    const bool mute = 2 * a->dead_out > a->measured_out, deaf = 2 * b->dead_in > b->measured_in;
+    const bool mute = !m->parted && is_mute(a), deaf = !m->parted && is_deaf(b);
     if (c.heard == 0) {
         a->own_dead_out += mute;
         b->own_dead_in += deaf;
@@ -543,6 +566,7 @@ void matrix_judge(struct matrix *m, const struct matrix *before)
             }
         }
     }
+    m->parted = is_parted(m);
     for (uint32_t i = 0; i < m->count; i++) {
         for (uint32_t j = 0; j < m->count; j++) {
             if (two_hosts(m, i, j)) {
@@ -580,6 +604,9 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
                  "lost_out %u, sent_in %u, lost_in %u, late_cells %u",
                  n->cells, n->unmeasured, n->own_dead_out, n->own_dead_in, n->partners, n->sent_out,
                  n->own_lost_out, n->sent_in, n->own_lost_in, n->late_cells);
+    if (m->parted) {
+        used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", parted");
+    }
     if (n->unmeasured > 0) {
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", why %s",
                          matrix_why_name(most_missing(n)));

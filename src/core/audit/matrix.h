@@ -61,6 +61,8 @@ struct matrix {
     int64_t near_ns, far_ns;         /* medians; INT64_MIN: there are none */
     int64_t limit_ns, cell_limit_ns; /* above which a row or column stands out, and a cell */
     bool leaves_told;                /* delays tell leaves apart */
+    bool
+        parted; /* most NICs hear, or are heard by, less than half of the others: no NIC's own fault */
 };
 
 size_t matrix_size(const struct matrix_plan *plan);

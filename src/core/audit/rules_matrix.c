@@ -13,7 +13,7 @@ struct words {
     char why[16]; /* of most that is not measured */
     long long out, in, limit, bound, near, far, drift_out, drift_in;
     unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
-    bool delays, leaves, drifts;
+    bool delays, leaves, drifts, parted;
     char leaf[64], declared[64];
 };
 
@@ -47,7 +47,7 @@ static bool words_of(const char *text, struct words *w)
     const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
                *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why "),
                *steady = strstr(text, ", steady ");
-    *w = (struct words){.why = "", .steady = UINT_MAX};
+    *w = (struct words){.why = "", .steady = UINT_MAX, .parted = strstr(text, ", parted") != NULL};
     w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
                                       &w->in, &w->limit, &w->bound) == 4;
     w->leaves =
@@ -99,7 +99,13 @@ void rule_matrix_reach(struct judging *j)
         return;
     }
     const bool out = w.dead_out > 0, in = w.dead_in > 0;
-    if (out || in) {
+    if (w.parted && w.partners > 0) {
+        judge_end(j, AUDIT_UNKNOWN, judge_format(j, "nothing arrives in %u cells", w.partners),
+                  NULL);
+        j->result->reason = REASON_NO_MAJORITY;
+        j->result->note = "most interfaces do not reach half of the others: the fabric is parted, "
+                          "and nobody knows who is on the right side";
+    } else if (out || in) {
         judge_end(j, AUDIT_FAIL,
                   judge_format(j, "of %u cells nothing arrives of %u from here, and of %u to here",
                                w.cells - w.unmeasured, w.dead_out, w.dead_in),

@@ -216,6 +216,8 @@ struct world {
     bool stopped[HOSTS];        /* no turns in the second quarter */
     int64_t turns_ns;           /* how often agents have their turn */
     uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
+    bool always;                /* and in all rounds */
+    uint32_t parted; /* from half of the rounds on, hosts before it hear no others; 0: all do */
 };
 
 /* Leaves: hosts 0 to 3, 4 to 7; NICs 5 and 13 hang on each other's. */
@@ -260,7 +262,9 @@ static void deliver(struct world *w, struct matrix_packet *p, uint32_t from, int
     struct matrix_packet q = *p;
     q.seat = to % RAILS;
     q.other = from;
-    if (to != w->deaf) {
+    const bool cut = (w->always || left > (BEGIN + matrix_end_ns(&w->plan)) / 2) &&
+                     (from / RAILS < w->parted) != (to / RAILS < w->parted);
+    if (to != w->deaf && !cut) {
         assert_true(matrix_part_on_packet(&w->part[to / RAILS], &q, left + truth(from, to), 60));
         assert_false(matrix_part_on_packet(&w->part[to / RAILS], &q, left, 60)); /* a copy */
     }
@@ -383,6 +387,37 @@ static void test_missing_has_its_reason(void **state)
     assert_true(w.m.nics[7].dead_in > 8 && w.m.nics[7].dead_out == 0);
     assert_int_equal(w.m.nics[15].dead_in, 0);
     end_world(&w);
+}
+
+/* The fabric falls apart in the middle. What was measured before stays. Of two halves no NIC is the one that fails; of one host
+ * and the rest it is. */
+static void test_parted(void **state)
+{
+    static const struct {
+        uint32_t first;
+        bool whole; /* for all of the rounds */
+    } cases[] = {{HOSTS / 2, true}, {HOSTS / 2, false}, {1, true}};
+    static const char *const names[] = {"leaf0", "leaf1"};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        struct world w;
+        char words[MATRIX_WORDS_SIZE];
+        uint32_t dead = 0;
+        setup_world(&w);
+        w.always = cases[k].whole;
+        w.parted = cases[k].first;
+        play(&w);
+        assert_int_equal(w.m.measured, w.m.cells);
+        for (uint32_t i = 0; i < NICS; i++) {
+            const struct matrix_nic *n = &w.m.nics[i];
+            const bool alone = cases[k].first == 1 && i < RAILS;
+            assert_int_equal(n->own_dead_in > 0 && n->own_dead_out > 0, alone);
+            assert_int_equal(strstr(matrix_words(&w.m, i, names, words), ", parted") != NULL,
+                             cases[k].first > 1 && cases[k].whole);
+            dead += n->partners > 0;
+        }
+        assert_true(cases[k].first == 1 ? dead == 0 : dead == NICS);
+        end_world(&w);
+    }
 }
 
 /* Who never told has the reason of its host; what did come of it is known at the other end. */
@@ -570,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_plans_refused),
         cmocka_unit_test(test_all_measured),
         cmocka_unit_test(test_missing_has_its_reason),
+        cmocka_unit_test(test_parted),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_late_agents),
