@@ -199,6 +199,18 @@ class Audit(unittest.TestCase):
         self.cohort(10, change)
         self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "no_majority")})
 
+    def test_a_site_declares_who_is_alike(self):
+        """Of one product, and of two roles: each is compared with its own."""
+        def change(number, facts):
+            facts["os.kernel", ""]["value"] = f"6.8.0-{number % 2 + 10 * (number == 7)}-generic"
+        self.cohort(12, change)
+        self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "no_majority")})
+        odd = self.settings("cohorts:\n  odd: [" + ", ".join(f"h{i}" for i in range(1, 12, 2)) + "]\n  even: ['h*']\n")
+        found = self.statuses("cfg.sw.kernel", "--config", odd)
+        self.assertEqual({host: status[0] for host, status in found.items()}, {f"h{i}": "fail" if i == 7 else "pass" for i in range(1, 13)})
+        few = self.statuses("cfg.sw.kernel", "--config", self.settings("cohorts: {few: [h1, h3], all: ['*']}\n"))
+        self.assertEqual({host for host, status in few.items() if status[:2] == ("unknown", "small_cohort")}, {"h1", "h3"})
+
     def test_a_check_that_would_condemn_many_is_suspect_itself(self):
         def change(number, facts):
             facts["mem.swaps", ""]["value"] = "1" if number <= 6 else "0"
@@ -268,7 +280,8 @@ class Audit(unittest.TestCase):
         self.cohort(1)
         for text, place in (("version: 1\nchecks:\n  cfg.mem.swop: {off: me}\n", ":3:"), ("version: 1\nchecks:\n  cfg.mem.swap: {of: me}\n", ":3:"),
                             ("version: 2\n", ":1:"), ("chekcs: {}\n", ":1:"), ("checks:\n  cfg.mem.swap: {fail: 3}\n", ":2:"),
-                            ("checks:\n  cfg.pcie.width: {declared: '8'}\n", ":2:"), ("checks: [a]\n", ":1:"), ("a: [\n", ":")):
+                            ("checks:\n  cfg.pcie.width: {declared: '8'}\n", ":2:"), ("checks: [a]\n", ":1:"), ("a: [\n", ":"),
+                            ("cohorts: [h1]\n", ":1:"), ("cohorts:\n  a: h1\n", ":2:"), ("cohorts:\n  a: [h1]\n  b: [h2, h1]\n", ":3:"), ("cohorts:\n  a: []\n", ":2:")):
             done = self.foliot("show", self.sheets, "--config", self.settings(text))
             self.assertEqual((done.returncode, done.stdout), (2, ""), text)
             self.assertIn("audit.yaml" + place, done.stderr)

@@ -36,6 +36,41 @@ size_t audit_item_size(void)
     return sizeof(struct audit_item);
 }
 
+/* ---- who is compared with whom ---- */
+
+static const char *product_alone(const struct sheet *s)
+{
+    const struct fact *product = sheet_find(s, FACT_OS_PRODUCT, "");
+
+    return product != NULL && product->state == FACT_VALUE ? product->value : NULL;
+}
+
+static const char *declared_cohort(const struct audit_settings *s, const char *host)
+{
+    for (uint32_t i = 0; i < s->cohort_count; i++) {
+        const char *of = s->cohorts[i].host;
+        const size_t size = strlen(of);
+        if (size > 0 && of[size - 1] == '*' ? strncmp(of, host, size - 1) == 0
+                                            : strcmp(of, host) == 0) {
+            return s->cohorts[i].name;
+        }
+    }
+    return NULL;
+}
+
+const char *audit_kind(const struct audit *a, uint32_t sheet)
+{
+    return a->kinds != NULL ? a->kinds[sheet] : product_alone(&a->sheets[sheet]);
+}
+
+static void find_kinds(struct audit *a)
+{
+    for (uint32_t i = 0; a->kinds != NULL && i < a->sheet_count; i++) {
+        const char *declared = declared_cohort(a->settings, a->sheets[i].host);
+        a->kinds[i] = declared != NULL ? declared : product_alone(&a->sheets[i]);
+    }
+}
+
 /* ---- what rules call ---- */
 
 const char *judge_format(struct judging *j, const char *format, ...)
@@ -133,7 +168,7 @@ const char *judge_declared(struct judging *j)
 void judge_join(struct judging *j, const char *key, const char *value, double number)
 {
     struct audit *a = j->audit;
-    const struct fact *product = sheet_find(j->sheet, FACT_OS_PRODUCT, "");
+    const char *kind = audit_kind(a, (uint32_t)(j->sheet - a->sheets));
 
     judge_end(j, AUDIT_PASS, value, NULL);
     if (j->setting != NULL && j->setting->declared != NULL) { /* comes before what others have */
@@ -145,8 +180,8 @@ void judge_join(struct judging *j, const char *key, const char *value, double nu
         j->result->note = "not compared with others: none are at hand";
         return;
     }
-    if (product == NULL || product->state != FACT_VALUE) {
-        judge_unknown(j, product);
+    if (kind == NULL) {
+        judge_unknown(j, sheet_find(j->sheet, FACT_OS_PRODUCT, ""));
         j->result->note = "without the product's name its cohort is not known";
         return;
     }
@@ -155,7 +190,7 @@ void judge_join(struct judging *j, const char *key, const char *value, double nu
         return;
     }
     a->items[a->item_count++] = (struct audit_item){.result = (uint32_t)(j->result - a->results),
-                                                    .product = product->value,
+                                                    .product = kind,
                                                     .key = key,
                                                     .value = value,
                                                     .number = number};
@@ -377,9 +412,9 @@ static void excuse_young(struct audit *a, uint32_t from)
 
 static const char *product_of(const struct audit *a, uint32_t sheet)
 {
-    const struct fact *product = sheet_find(&a->sheets[sheet], FACT_OS_PRODUCT, "");
+    const char *kind = audit_kind(a, sheet);
 
-    return product != NULL && product->state == FACT_VALUE ? product->value : "";
+    return kind != NULL ? kind : "";
 }
 
 /* Hosts of a product that were judged, and those that failed. */
@@ -478,6 +513,7 @@ void audit_room(struct audit *a)
 
 int audit_judge(struct audit *a)
 {
+    find_kinds(a);
     a->count = 0;
     a->text_used = 0;
     a->full = false;

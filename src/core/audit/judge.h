@@ -72,11 +72,19 @@ struct audit_host_off {
     const char *host, *by; /* by whom and since when */
 };
 
+/* Hosts that the site declares to be alike are compared with each other, whatever their products. */
+struct audit_cohort {
+    const char *host; /* its name; what ends with a star is the beginning of names */
+    const char *name;
+};
+
 struct audit_settings {
     const struct check_setting *checks; /* CATALOGUE_COUNT of them; NULL: none is changed */
     const char *class_off[COST_COUNT];  /* checks of that cost; NULL: they are on */
     const struct audit_host_off *hosts_off;
     uint32_t hosts_off_count;
+    const struct audit_cohort *cohorts; /* the first that a host is in counts */
+    uint32_t cohort_count;
     double young_s;         /* after a boot */
     double breaker_share;   /* of a cohort of BREAKER_WHOLE or more */
     uint32_t breaker_count; /* of a smaller one */
@@ -99,6 +107,8 @@ struct audit {
     const struct audit_settings *settings;
     struct audit_result *results; /* out: by check, then by sheet, then by subject */
     uint32_t count, capacity;
+    const char **
+        kinds; /* by sheet, what its host is compared by; NULL inside: not known. NULL: cohorts are products */
     struct audit_item *items; /* for one check: members of its cohorts */
     uint32_t item_count, item_capacity;
     char *text; /* for what is put together */
@@ -108,6 +118,8 @@ struct audit {
 
 /* Of its items. */
 size_t audit_item_size(void);
+/* What the sheet's host is compared by: a declared cohort, or its product; NULL: neither is known. */
+const char *audit_kind(const struct audit *a, uint32_t sheet);
 /* By whom the host was switched off; NULL: it is not. */
 const char *audit_host_off(const struct audit_settings *s, const char *host);
 /* How many results and items its sheets can have at most: sets both capacities. */

@@ -135,19 +135,19 @@ void rule_irqs(struct judging *j)
               "all on the NIC's node");
 }
 
-/* Of the same port of other hosts of this product: how many are up, less those that are down. `*ret_known`: two or more
+/* Of the same port of other hosts of this kind: how many are up, less those that are down. `*ret_known`: two or more
  * are known. */
 static int peers_up(struct judging *j, bool *ret_known)
 {
     const struct audit *a = j->audit;
-    const struct fact *product = sheet_find(j->sheet, FACT_OS_PRODUCT, "");
+    const char *own = audit_kind(a, (uint32_t)(j->sheet - a->sheets));
     int up = 0, down = 0;
 
     for (uint32_t i = 0; i < a->sheet_count; i++) {
-        const struct fact *p = sheet_find(&a->sheets[i], FACT_OS_PRODUCT, ""),
-                          *s = sheet_find(&a->sheets[i], FACT_PORT_STATE, j->subject);
-        if (&a->sheets[i] != j->sheet && s != NULL && s->state == FACT_VALUE && p != NULL &&
-            product != NULL && strcmp(p->value, product->value) == 0) {
+        const char *kind = audit_kind(a, i);
+        const struct fact *s = sheet_find(&a->sheets[i], FACT_PORT_STATE, j->subject);
+        if (&a->sheets[i] != j->sheet && s != NULL && s->state == FACT_VALUE && kind != NULL &&
+            own != NULL && strcmp(kind, own) == 0) {
             up += s->value[0] == '4';
             down += s->value[0] != '4';
         }

@@ -10,6 +10,7 @@ void judged_done(struct audit *a)
 {
     free(a->results);
     free(a->items);
+    free(a->kinds);
     free(a->text);
     *a = (struct audit){0};
 }
@@ -26,8 +27,11 @@ int judged(struct audit *a, const struct sheet *sheets, uint32_t count,
         a->text_size = (count + 1) * TEXT_A_HOST * more;
         a->results = malloc(a->capacity * sizeof(*a->results));
         a->items = malloc(a->item_capacity * audit_item_size());
+        a->kinds = calloc(count + 1, sizeof(*a->kinds));
         a->text = malloc(a->text_size);
-        r = a->results == NULL || a->items == NULL || a->text == NULL ? -ENOMEM : audit_judge(a);
+        r = a->results == NULL || a->items == NULL || a->kinds == NULL || a->text == NULL
+                ? -ENOMEM
+                : audit_judge(a);
         if (r < 0) {
             judged_done(a);
         }

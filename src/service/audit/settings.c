@@ -125,6 +125,59 @@ static int read_off(const struct config_node *root, struct audit_file *f,
     return r < 0 || node == NULL ? r : read_hosts_off(node, f, error);
 }
 
+/* ---- who is compared with whom ---- */
+
+/* A name of a host is in one cohort; stars are tried in their order. */
+static int read_cohort(const struct config_node *cohort, struct audit_file *f,
+                       struct config_error *error)
+{
+    if (config_kind(cohort) != CONFIG_LIST || config_first(cohort) == NULL) {
+        return config_expected(cohort, error, "a list of hosts; a star may end a name");
+    }
+    for (const struct config_node *n = config_first(cohort); n != NULL; n = config_next(n)) {
+        const char *host = config_text(n);
+        if (host == NULL || host[0] == '\0') {
+            return config_expected(n, error, "the name of a host");
+        }
+        for (uint32_t i = 0; i < f->settings.cohort_count; i++) {
+            if (strcmp(f->cohorts[i].host, host) == 0) {
+                return config_fail(n, error, "'%s' is in two cohorts: %s and %s", host,
+                                   f->cohorts[i].name, config_key(cohort));
+            }
+        }
+        f->cohorts[f->settings.cohort_count++] = (struct audit_cohort){host, config_key(cohort)};
+    }
+    return 0;
+}
+
+static int read_cohorts(const struct config_node *root, struct audit_file *f,
+                        struct config_error *error)
+{
+    const struct config_node *cohorts = config_get(root, "cohorts");
+    size_t count = 0;
+    int r = 0;
+
+    if (cohorts == NULL) {
+        return 0;
+    }
+    if (config_kind(cohorts) != CONFIG_MAP) {
+        return config_expected(cohorts, error, "a map of cohorts, each with a list of hosts");
+    }
+    for (const struct config_node *n = config_first(cohorts); n != NULL; n = config_next(n)) {
+        count += config_count(n);
+    }
+    f->cohorts = calloc(count + 1, sizeof(*f->cohorts));
+    if (f->cohorts == NULL) {
+        return config_fail(cohorts, error, "out of memory");
+    }
+    f->settings.cohorts = f->cohorts;
+    for (const struct config_node *n = config_first(cohorts); n != NULL && r == 0;
+         n = config_next(n)) {
+        r = read_cohort(n, f, error);
+    }
+    return r;
+}
+
 uint32_t audit_file_off_count(const struct audit_file *f)
 {
     uint32_t count = f->settings.hosts_off_count + (f->fleet_off != NULL);
@@ -141,7 +194,8 @@ uint32_t audit_file_off_count(const struct audit_file *f)
 static int read_all(const struct config_node *root, struct audit_file *f,
                     struct config_error *error)
 {
-    static const char *const keys[] = {"version", "young", "checks", "every", "off", NULL};
+    static const char *const keys[] = {"version", "young",   "checks", "every",
+                                       "off",     "cohorts", NULL};
     const struct config_node *checks = config_get(root, "checks");
     struct span young = {.ns = (int64_t)(audit_usual.young_s * 1e9)};
     int64_t version = 1;
@@ -162,6 +216,7 @@ static int read_all(const struct config_node *root, struct audit_file *f,
         f->every_ns = every.ns;
     }
     r = r < 0 ? r : read_off(root, f, error);
+    r = r < 0 ? r : read_cohorts(root, f, error);
     if (r == 0 && checks != NULL && config_kind(checks) != CONFIG_MAP) {
         return config_expected(checks, error, "a map of checks");
     }
@@ -193,5 +248,7 @@ void audit_file_done(struct audit_file *f)
 {
     f->config = config_free(f->config);
     free(f->hosts_off);
+    free(f->cohorts);
     f->hosts_off = NULL;
+    f->cohorts = NULL;
 }

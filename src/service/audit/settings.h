@@ -7,6 +7,8 @@
  *     cfg.gpu.count: {declared: "8"}
  *     node.procs: {off: "anna, 2026-11-20: the storage client leaves zombies"}
  *     cfg.mem.swap: {severity: info}
+ *   cohorts:
+ *     trainers: [gpu-1, "dgx-*"]
  *   every: 1d
  *   off:
  *     classes: {bandwidth: "anna, 2026-11-20: the fabric is being rebuilt"}
@@ -22,6 +24,7 @@ struct audit_file {
     int64_t every_ns; /* the controller begins an audit of the fleet so often; 0: only when asked */
     const char *fleet_off; /* by whom and since when no audit of the fleet begins; NULL: they do */
     struct audit_host_off *hosts_off;
+    struct audit_cohort *cohorts;
     struct config *config; /* owns the texts */
 };
 
