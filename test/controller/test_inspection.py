@@ -5,9 +5,11 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -297,6 +299,50 @@ class TestFrontEnd(TestInspection):
         self.write("audit.yaml", "version: 1\noff: {classes: {packets: 'anna: enough'}}\n")
         run = self.audit()[1]
         self.assertEqual({mark for check in ("fe.reach", "fe.path_mtu") for mark in self.marks(run)[check].values()}, {"S"})
+
+
+class TestInUse(TestInspection):
+    """Who uses a host without a page of a job is not disturbed by tests of bandwidth."""
+    HOSTS = 3
+    test_audit = None
+
+    def pairs(self):
+        """{host: (reason, note)} of a run of tests. No host has the program that would make them."""
+        status, out = self.foliot("run", "--fleet", "--bandwidth", "--json")
+        run = json.loads(out)
+        self.assertEqual((status in (1, 3), run["state"], run["tests_why"]), (True, "done", None), out[:500])
+        return {r["host"]: (r["reason"], r["note"]) for r in run["results"] if r["check"] == "be.bw.pair"}
+
+    def test_hosts_in_use(self):
+        self.start()
+        self.members(*range(self.HOSTS))
+        self.wait(lambda: all(self.host(f"h{i}")["clock"]["status"] == "SYNCED" for i in range(self.HOSTS)), 30, lambda: str(self.host("h0")))
+        os.symlink("/dev/nvidia2", self.path("root-h1") + "/proc/911/fd/7")
+        self.change(1, "/dev/nvidia2", "x")
+        found = self.pairs()
+        self.assertEqual(found["h1"], ("busy", "busy: a process uses a GPU"), found)
+        for host in ("h0", "h2"):
+            self.assertEqual(found[host][0], "not_run", found)
+            self.assertIn("enable foliot-perf.socket", found[host][1])
+        os.unlink(self.path("root-h1") + "/proc/911/fd/7")
+        os.rename(self.path("root-h0") + "/proc/911/fd", self.path("root-h0") + "/proc/911/kept")  # nobody can look
+        os.symlink("!13", self.path("root-h0") + "/proc/911/fd")
+        found = self.pairs()
+        self.assertEqual(found["h0"], ("busy", "busy: whether a process uses a GPU is not known"), found)
+        over = threading.Event()
+        with fleet.within(self.space("h2"), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as s:
+            def send():
+                while not over.is_set():
+                    s.sendto(bytes(60000), ("10.89.0.12", 9))
+            sender = threading.Thread(target=send)
+            sender.start()
+            try:
+                found = self.pairs()
+            finally:
+                over.set()
+                sender.join()
+        told = ("busy", "busy: a link carried traffic within the last minute that is of no known job")
+        self.assertEqual({host: words for host, words in found.items() if words == told}, {"h1": told, "h2": told}, found)
 
 
 class OwnHosts(fleet.Fleet):

@@ -27,6 +27,7 @@ static const struct {
     [RDMA_SYMBOL_ERRORS] = {"symbol_errors", {"counters/symbol_error"}},
     [RDMA_LINK_RECOVERIES] = {"link_recoveries", {"counters/link_error_recovery"}},
     [RDMA_LINK_DOWNS] = {"link_downs", {"counters/link_downed", "link_downed"}},
+    [RDMA_DATA] = {"data_words", {"counters/port_xmit_data", "counters/port_rcv_data"}},
 };
 
 const char *rdma_counter_name(enum rdma_counter counter)

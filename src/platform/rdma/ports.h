@@ -53,6 +53,7 @@ enum rdma_counter {
     RDMA_SYMBOL_ERRORS,   /* InfiniBand: errors of the cable */
     RDMA_LINK_RECOVERIES, /* InfiniBand: the link trained again and came back */
     RDMA_LINK_DOWNS,
+    RDMA_DATA, /* sent and received, in words of four bytes: its interface doesn't count them */
     RDMA_COUNTER_COUNT
 };
 

@@ -289,6 +289,8 @@ void agent_perf_close(struct agent *a);
 void agent_perf_take(struct agent *a, const struct Foliot__V1__Perf *plan);
 uint64_t agent_perf_held(const struct agent *a); /* the plan that it knows; 0: none */
 void agent_perf_round(struct agent *a);
+/* What the links carry, and have carried since they were last looked at, is the audit's own, or of a job that has a page. */
+bool agent_traffic_explained(const struct agent *a);
 /* Some process of a job is alive here, whatever it does. */
 bool agent_job_runs(const struct agent *a);
 
@@ -298,6 +300,8 @@ MUST_CHECK int agent_audit_open(struct agent *a);
 void agent_audit_close(struct agent *a);
 /* As the controller's last reply has it; NULL: nothing is asked. */
 void agent_audit_take(struct agent *a, const struct Foliot__V1__Look *look);
+/* Processes that had a GPU open when the machine was last read; -1: not known. */
+int64_t agent_gpu_users(const struct agent *a);
 
 /* ---- nics.c ---- */
 MUST_CHECK int agent_nics_open(struct agent *a);
@@ -312,6 +316,7 @@ uint8_t agent_nic_stamps(const struct agent *a, uint32_t local);
 MUST_CHECK int agent_verbs_open(struct agent *a);
 void agent_verbs_close(struct agent *a);
 void agent_verbs_round(struct agent *a);
+bool agent_verbs_quiet(const struct agent *a);                   /* core/audit/quiet.h */
 void agent_verbs_answer(struct agent *a, struct json_writer *j); /* fields of "links" */
 
 /* ---- clocks.c ---- */

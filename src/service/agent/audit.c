@@ -34,7 +34,13 @@ struct agent_audit {
     size_t used, room;
     bool sent[PART_COUNT];
     uint8_t hash[PART_COUNT][HASH_SIZE]; /* of what was sent */
+    int64_t gpu_users;                   /* -1: not known */
 };
+
+int64_t agent_gpu_users(const struct agent *a)
+{
+    return a->audit->gpu_users;
+}
 
 int agent_audit_open(struct agent *a)
 {
@@ -43,6 +49,7 @@ int agent_audit_open(struct agent *a)
         return -ENOMEM;
     }
     a->audit->program = PROGRAM_NONE;
+    a->audit->gpu_users = -1;
     return 0;
 }
 
@@ -150,6 +157,13 @@ static void send_sheet(struct agent *a, const struct sheet *s)
     free(p);
 }
 
+static int64_t gpu_users_of(const struct sheet *s)
+{
+    const struct fact *f = sheet_find(s, FACT_GPU_USERS, "");
+    int64_t count = -1;
+    return f != NULL && f->state == FACT_VALUE && fact_number(f->value, &count) ? count : -1;
+}
+
 static void read_answer(struct agent *a)
 {
     struct agent_audit *u = a->audit;
@@ -160,6 +174,7 @@ static void read_answer(struct agent *a)
     if (r == 0) {
         reach_facts(&u->reach, s);
         sheet_finish(s);
+        u->gpu_users = gpu_users_of(s);
         send_sheet(a, s);
     } else {
         refuse(a, r == -ENOMEM ? "out of memory" : why);
@@ -303,6 +318,7 @@ void agent_audit_take(struct agent *a, const Foliot__V1__Look *look)
     u->audit = look->audit;
     u->number = look->number;
     u->whole = look->whole;
+    u->gpu_users = -1;
     begin_reaching(a, look);
     start(a);
 }

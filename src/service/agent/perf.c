@@ -1,9 +1,10 @@
 /* perf.c: this host's ranks of an audit's tests (core/audit/perf.h): the controller's plan of numbers is taken or refused, each
  * of its steps is one `foliot perf --agent` of its own, and goes up when it is over.
  *
- * No step begins while a job runs here. A job that begins ends the test at once: who closes the program's input ends it. So does
- * a controller that no longer asks for it, or that is silent for three beats and two seconds. What an agent does at most is its
- * own word (base/limits.h), whoever asks. Nothing here is waited for. */
+ * No step begins while a job runs here, nor while somebody uses a link or a GPU of whom no job's page tells. A job that begins
+ * ends the test at once: who closes the program's input ends it. So does a controller that no longer asks for it, or that is
+ * silent for three beats and two seconds. What an agent does at most is its own word (base/limits.h), whoever asks. Nothing here
+ * is waited for. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <foliot.pb-c.h>
@@ -18,6 +19,7 @@
 #include "base/ip.h"
 #include "base/plain.h"
 #include "core/audit/perf.h"
+#include "core/audit/quiet.h"
 #include "service/agent/agent.h"
 #include "service/agent/answers.h"
 #include "service/agent/program.h"
@@ -30,6 +32,8 @@
 #define TRACE_NS (500 * NS_PER_MS) /* until two ranks have met and traced their ways */
 #define BEATS    3 /* and this: so long without the controller's word a plan goes on */
 #define QUIET_NS (2 * NS_PER_S)
+#define COUNT_NS NS_PER_S       /* links are counted so often */
+#define LAST_NS  (5 * NS_PER_S) /* counters may be so old: of 2 s, and a round that came late */
 
 enum { SECRET_SIZE = 16, WAYS_OF_STEP = 12 };
 
@@ -51,6 +55,8 @@ struct agent_perf {
     bool timeless;          /* fleet time was not known since a step was looked at */
     bool ending;            /* that program had not gone when the next step was due */
     struct mono look, until;
+    struct mono counted, explained_until;
+    struct quiet links[HOST_NIC_MAX];
     sd_event_source *readable;
     char text[5120]; /* 12 ways of 6 hops */
     size_t used;
@@ -426,6 +432,48 @@ static bool job_is_here(struct agent *a)
     return agent_job_runs(a);
 }
 
+/* ---- whose the links are ---- */
+
+bool agent_traffic_explained(const struct agent *a)
+{
+    return a->perf != NULL && mono_before(a->now, a->perf->explained_until);
+}
+
+static void count_links(struct agent *a)
+{
+    struct agent_perf *p = a->perf;
+    const bool tests = p->program.fd >= 0 || p->program.child != 0;
+    const bool due = mono_sub(a->now, p->counted).ns >= COUNT_NS;
+    if (tests || (due && agent_job_runs(a))) {
+        p->explained_until = mono_add(a->now, span_ns(LAST_NS));
+    }
+    if (!due) {
+        return;
+    }
+    p->counted = a->now;
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        const struct link_interface *l = link_monitor_get(a->links, a->nics[i].slot);
+        quiet_look(&p->links[i], a->now, l->rx_bytes + l->tx_bytes, l->speed_mbps,
+                   agent_traffic_explained(a));
+    }
+}
+
+/* Who may be harmed, of whom no page of a job tells; NULL: nobody. */
+static const char *stranger(const struct agent *a)
+{
+    const int64_t users = agent_gpu_users(a);
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        if (!quiet_is(&a->perf->links[i], a->now)) {
+            return "a link carried traffic within the last minute that is of no known job";
+        }
+    }
+    return !agent_verbs_quiet(a) ? "an RDMA port carried traffic within the last minute that is "
+                                   "of no known job"
+           : users > 0           ? "a process uses a GPU"
+           : users < 0           ? "whether a process uses a GPU is not known"
+                                 : NULL;
+}
+
 /* The step that it is time for; those before it that never began are told as such. */
 static void next_step(struct agent *a, int64_t now)
 {
@@ -448,6 +496,8 @@ static void next_step(struct agent *a, int64_t now)
                                : "the agent had no processor in time");
         } else if (job_is_here(a)) {
             answer(a, p->next, PERF_BUSY, "");
+        } else if (stranger(a) != NULL) {
+            answer(a, p->next, PERF_BUSY, stranger(a));
         } else {
             p->next++;
             p->look = mono_add(a->now, span_ns(LOOK_NS));
@@ -499,6 +549,7 @@ void agent_perf_round(struct agent *a)
     int64_t now = 0;
     mind_controller(a);
     (void)program_is_left(&p->program);
+    count_links(a);
     if (p->program.fd >= 0) {
         mind_step(a);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "core/audit/quiet.h"
 #include "core/link/verbs_port.h"
 #include "platform/rdma/verbs.h"
 #include "service/agent/agent.h"
@@ -28,6 +29,7 @@ struct port {
     bool there, look;              /* in the last list; due */
     uint32_t local;                /* the agent's own NIC beside it; UINT32_MAX: none */
     bool has[VERBS_TROUBLE_COUNT]; /* that are findings */
+    struct quiet quiet;
 };
 
 struct agent_verbs {
@@ -202,6 +204,27 @@ static void tell(struct agent *a, struct port *p)
 
 /* ---- looking ---- */
 
+/* What the interface counts is not what goes over queue pairs. */
+static void look_at_traffic(struct agent *a, struct port *p)
+{
+    const uint64_t words = p->facts.counters[RDMA_DATA];
+
+    if (words != RDMA_COUNTER_NONE) {
+        quiet_look(&p->quiet, a->now, 4 * words, p->facts.rate_mbps, agent_traffic_explained(a));
+    }
+}
+
+bool agent_verbs_quiet(const struct agent *a)
+{
+    const struct agent_verbs *v = a->verbs;
+    bool quiet = true;
+
+    for (uint32_t i = 0; v != NULL && i < v->port_count; i++) {
+        quiet = quiet && quiet_is(&v->ports[i].quiet, a->now);
+    }
+    return quiet;
+}
+
 static uint64_t cable_errors(const struct rdma_port *f)
 {
     static const enum rdma_counter of[] = {RDMA_SYMBOL_ERRORS, RDMA_LINK_RECOVERIES, RDMA_DAMAGED};
@@ -280,6 +303,7 @@ static void look(struct agent *a, struct port *p)
         facts.lid = f->lid;
         facts.sm_lid = f->sm_lid;
         facts.cable_errors = cable_errors(f);
+        look_at_traffic(a, p);
         if (gid != NULL) {
             memcpy(facts.gid, gid->gid, sizeof(facts.gid));
             facts.gid_index = gid->index;
