@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """An audit of a fleet through its controller: hosts are asked, read themselves by foliot-inspect, are judged together; what is
 shown to whom; over a restart; what can't be looked at. usage: test_inspection.py CONTROLLER AGENT FOLIOT INSPECT"""
+import contextlib
 import json
 import os
 import re
@@ -418,7 +419,8 @@ class TestAgain(OwnHosts):
             run = self.request("POST", RUNS, {"matrix": True})[2].get("run")
             if run and not self.get(f"{RUNS}/{run}")["left_out"]:
                 return int(run)
-            self.request("POST", f"{RUNS}/{run}/stop")
+            if run:
+                self.request("DELETE", f"{RUNS}/{run}")
             return None
         return self.wait(begun, 30, lambda: str(self.get(RUNS)))
 
@@ -476,6 +478,100 @@ class TestAgain(OwnHosts):
         self.tell = tell
         _, found = self.measure([4, None], second=False)
         self.assertEqual({h: (r["status"], r["reason"]) for h, r in found.items()}, {"h4": ("unknown", "not_run")}, found)
+
+
+class TestMeanwhile(TestAgain):
+    """What happens to the fleet and to the controller in the middle of an audit. One host is late in each of its matrices."""
+    test_once_is_no_failure = test_twice_is_one = test_young_clock = test_not_again = None
+    HOSTS, JOINS = 7, 6
+
+    def setUp(self):
+        super().setUp()
+        self.HOSTS = self.JOINS  # pylint: disable=invalid-name
+
+    def tearDown(self):
+        del self.HOSTS
+        super().tearDown()
+
+    def drive(self, run, there, late=4, hosts=None):
+        """Hosts report, and answer what they are asked, until that is so."""
+        def step():
+            for i in hosts or range(self.HOSTS):
+                told = self.speak(i)
+                if 14 in told:
+                    self.speak(i, self.sheet(run, wire.fields(told[14][0])[2][0], self.OS))
+                plan = wire.fields(told[15][0]) if 15 in told else {}
+                if 5 in plan:
+                    self.rows_of(i, plan, late)
+                if there():
+                    return True
+            return there()
+        self.wait(step, 60, lambda: str(self.get(f"{RUNS}/{run}")))
+
+    def rows_of(self, i, plan, late):
+        name, nics, hosts, rails = plan[1][0], list(plan[5][0]), plan[3][0], plan[4][0]
+        rounds = hosts - 1 + hosts % 2 + (rails - 1 + rails % 2) * hosts
+        for nic in nics:
+            if nic and (nic - 1) // self.NICS == i:
+                self.speak(i, self.row(name, nic - 1, b"\5" * rounds, b"\5" * rounds, self.code(3000 + (self.LATE if i == late else 0)) * rounds))
+                self.told += 1
+
+    def state(self, run):
+        return self.get(f"{RUNS}/{run}")["state"]
+
+    def found(self, run):
+        results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
+        return {r["host"]: r["status"] for r in results if r["check"] == "be.matrix.delay"}
+
+    def test_controller_killed_at_every_stage(self):
+        """It goes on from the first look, and finds what it would have found: never less, and nobody is forgotten."""
+        self.begin_fleet()
+        controller = self.running
+        for stage in ("half of the hosts have answered", "a plan is out", "half of the rows are there", "the second look", "the second plan", "all has been told"):
+            run = self.begin_all()
+
+            def there():
+                now = self.get(f"{RUNS}/{run}")
+                second, measuring = now["look"] > 1, now["state"] == "measuring"
+                return now["state"] == "done" or {"half of the hosts have answered": now["unanswered"] <= 3, "a plan is out": measuring, "half of the rows are there": self.told > 5,
+                                                  "the second look": second, "the second plan": second and measuring, "all has been told": now["state"] == "judging"}[stage]
+            self.told = 0
+            self.drive(run, there)
+            controller.stop(signal.SIGKILL)
+            controller = self.controller()
+            self.drive(run, lambda: self.state(run) == "done")
+            done = self.get(f"{RUNS}/{run}")
+            self.assertEqual((done["hosts"], done["left_out"], done["matrix"]), (self.HOSTS, [], True), (stage, done))
+            self.assertEqual(self.found(run), {"h4": "fail"}, stage)
+
+    def begin_fleet(self):
+        self.running = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n", report="20s")
+        self.said = [0] * (self.HOSTS + 1)
+        for i in range(self.HOSTS):
+            self.join(i)
+            self.speak(i)
+
+    def test_hosts_that_leave_and_come(self):
+        """One leaves while it is asked, one while rounds are under way, one comes: each is told, and nobody is waited for."""
+        self.begin_fleet()
+        self.told = 0
+        run = self.begin_all()
+        self.drive(run, lambda: self.get(f"{RUNS}/{run}")["unanswered"] == 1, hosts=(0, 1, 2, 3, 4))
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h5")[0], 200)
+        self.drive(run, lambda: self.state(run) == "measuring", hosts=(0, 1, 2, 3, 4))
+        self.assertEqual([(o["host"], o["reason"], o["note"]) for o in self.get(f"{RUNS}/{run}")["left_out"]],
+                         [("h5", "not_run", "it has left the fleet meanwhile")])
+        self.join(self.JOINS)
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h3")[0], 200)
+        self.drive(run, lambda: self.state(run) == "done", hosts=(0, 1, 2, 4))
+        done = self.get(f"{RUNS}/{run}")
+        self.assertEqual(done["hosts"], 6, done)
+        nodes = {n["host"]: n["status"] for n in self.get(f"{RUNS}/{run}/nodes")["items"]}
+        self.assertEqual(set(nodes), {f"h{i}" for i in range(6)}, nodes)
+        self.assertEqual([n["note"] for n in self.get(f"{RUNS}/{run}/matrix")["nics"] if n["host"] == "h3"], ["it has left the fleet meanwhile"] * 2)
+        results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
+        self.assertEqual({r["status"] for r in results if r["host"] == "h5"}, {"unknown"})
+        self.assertEqual({(r["host"], r["status"]) for r in results if r["check"] == "be.matrix.reach" and r["host"] == "h3"}, {("h3", "unknown")})
 
 
 class TestStrange(OwnHosts):
@@ -638,6 +734,40 @@ class TestStrange(OwnHosts):
         controller.stop()
         self.controller()
         self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+
+    def test_disk_full(self):
+        """There is no room for what an audit found: it is known, the audit says why it has not ended, and it ends when there is room."""
+        os.makedirs(self.path("data"))
+        fleet.run("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.path("data"))
+        self.addCleanup(subprocess.run, ["umount", "-l", self.path("data")], check=False)
+        controller = self.start(extra="record_mib: 0\n")
+        now = time.time_ns()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, features=7, host=f"h{i}", fleet_ns=now)
+        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
+        for i in (0, 1):
+            self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        plan = wire.fields(self.say(3, features=7)[15][0])
+        with open(self.path("data", "filler"), "wb") as filler, contextlib.suppress(OSError):
+            while True:
+                os.write(filler.fileno(), bytes(4096))
+        for i in (0, 1):
+            with contextlib.suppress(AssertionError):  # of the answer: it can't be stored
+                self.say(4, self.row(plan[1][0], 0, b"", b"", b"", refused="no"), features=7, host=f"h{i}")
+        controller.wait_log("can't be stored: ", 30)
+        told = self.wait(lambda: (r := self.get(f"{RUNS}/{run}"))["state"] == "judging" and r["why"] and r, 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual((told["why"], told["ended_utc_ns"]), ("its results are not stored yet: the store can't be written", None))
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        self.assertEqual(self.request("POST", RUNS, {})[2]["error"]["code"], "busy")
+        os.unlink(self.path("data", "filler"))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        found = self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"]
+        self.assertIn(("be.matrix.reach", "h1"), {(r["check"], r["host"]) for r in found})
+        controller.stop()
+        self.controller()
+        self.assertEqual((self.get(f"{RUNS}/{run}")["state"], self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"]), ("done", found))
 
     WRONG = (("storage", "mount\tvalue\t/data\tnfs\t/x\nmount.answers\tvalue\t/data\t0\t/x\n", b""),
              ("rdma", "port\tvalue\tmlx5_0/1\t1\t/s\nport.physical\tvalue\tmlx5_0/1\t2: Polling\t/s\n"

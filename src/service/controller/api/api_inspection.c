@@ -143,12 +143,13 @@ static int put_row(void *context, const struct store_audit_run *row)
     struct json_writer *j = call->j;
     p->count++;
     p->last = row->id;
-    const struct audit_run *run = call->c->audits->running;
+    const struct audit_run *run = audit_in_memory(call->c, row->id);
     json_t *body = json_loads(row->body, 0, NULL);
     const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
     const char *why = json_string_value(json_object_get(body, "why")),
                *matrix_why = json_string_value(json_object_get(body, "matrix_why"));
-    const bool runs = run != NULL && run->id == row->id;
+    const bool runs = run != NULL, saved = run == NULL || run == call->c->audits->running;
+    why = saved ? why : "its results are not stored yet: the store can't be written";
     char id[24];
     uint32_t waits = 0;
     for (uint32_t i = 0; runs && i < run->count; i++) {
@@ -158,7 +159,7 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_object(j, NULL);
     json_put_string(j, "run", id);
     json_put_string(j, "state",
-                    runs ? audit_state_name(run->state)
+                    runs ? audit_state_name(saved ? run->state : AUDIT_JUDGING)
                          : json_string_value(json_object_get(body, "state")));
     json_put_string(j, "who", json_string_value(json_object_get(body, "who")));
     json_put_string(j, "why", why != NULL && why[0] != 0 ? why : NULL);
@@ -257,8 +258,8 @@ static int64_t run_of(struct api_call *call, const char **ret_what)
 static void answer_run(struct api_call *call, int64_t id)
 {
     struct put_run p = {.call = call};
-    const struct audit_run *run = call->c->audits->running;
-    int r = run != NULL && run->id == id ? 0 : audit_outcome_get(call->c, id, &p.outcome);
+    const struct audit_run *run = audit_in_memory(call->c, id);
+    int r = run != NULL ? 0 : audit_outcome_get(call->c, id, &p.outcome);
     json_writer_reset(call->j);
     r = r < 0 ? r : store_audit_run_get(call->c->store, id, put_row, &p);
     if (r < 0) {
@@ -350,7 +351,10 @@ void api_post_audit_run(struct api_call *call)
                                     .family = (uint32_t)family};
     const int r = audit_begin(call->c, &wish, &error);
     free(hosts);
-    if (r == -EBUSY) {
+    if (r == -EBUSY && call->c->audits->running == NULL) {
+        api_error(call, 409, "busy",
+                  "results of the last audit are not stored yet: the store can't be written");
+    } else if (r == -EBUSY) {
         api_error(call, 409, "busy", "audit %lld of %s is under way: one at a time",
                   (long long)call->c->audits->running->id, call->c->audits->running->who);
     } else if (r == -EINVAL) {

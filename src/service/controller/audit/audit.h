@@ -80,7 +80,8 @@ struct audit_run {
     enum audit_run_state state;
     uint32_t number; /* of the look that hosts are asked for: 1, 2, …; it goes on over a restart */
     bool second, ready; /* the look is a second one; it waits for what is taken to be on the disk */
-    struct mono until;  /* hosts that have not answered are given up */
+    bool resumed;      /* it was under way when the controller started: nobody has been heard yet */
+    struct mono until; /* hosts that have not answered are given up */
     char who[64], why[AUDIT_WORDS_SIZE];
     struct audit_member *members; /* all hosts of the fleet */
     uint32_t count;
@@ -123,6 +124,10 @@ struct audit_summary {
 
 struct audits {
     struct audit_run *running;      /* NULL: none */
+    struct audit_run *ended;        /* the last one, until what came of it is on the disk */
+    struct audit_outcome *came;     /* of that; NULL: nothing */
+    bool refused;                   /* the store did not take it */
+    struct mono again;              /* when it is asked once more */
     struct audit_outcome *shown[2]; /* that were asked for lately */
     struct audit_known *known;      /* by the host's index */
     uint32_t known_count;
@@ -151,6 +156,10 @@ struct audit_wish {
 MUST_CHECK int audit_begin(struct controller *c, const struct audit_wish *wish,
                            struct config_error *error);
 void audit_stop(struct controller *c, const char *why);
+/* The one of that name that is under way, or whose end the store has not taken; NULL: neither. */
+const struct audit_run *audit_in_memory(const struct controller *c, int64_t run);
+void audit_save_end(struct controller *c);    /* what the store refused, once more */
+void audit_mind_left(struct controller *c);   /* who has left the fleet is not waited for */
 void audit_watch(struct controller *c);       /* the last sheet may have come, or it is late */
 void audit_on_commit(struct controller *c);   /* what was taken is on the disk */
 void audit_on_rollback(struct controller *c); /* it is not, and comes again */

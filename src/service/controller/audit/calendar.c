@@ -88,8 +88,8 @@ static void mind_calendar(struct controller *c)
     const int64_t every = a->in_force != NULL ? a->in_force->every_ns : 0,
                   settle = every < SETTLE_NS ? every : SETTLE_NS, utc = controller_utc_ns();
     struct config_error error = {""};
-    if (every == 0 || a->running != NULL || a->in_force->fleet_off != NULL || c->host_count == 0 ||
-        mono_sub(controller_mono(), a->since).ns < settle ||
+    if (every == 0 || a->running != NULL || a->refused || a->in_force->fleet_off != NULL ||
+        c->host_count == 0 || mono_sub(controller_mono(), a->since).ns < settle ||
         (a->attempt_ns != 0 && a->attempt_ns <= utc && utc - a->attempt_ns < every)) {
         return;
     }
@@ -105,7 +105,9 @@ void audit_second(struct controller *c)
     if (c->audits != NULL) {
         audit_settings_look(c);
         mind_switches(c);
+        audit_save_end(c);
         mind_calendar(c);
+        audit_mind_left(c);
         audit_watch(c);
     }
 }

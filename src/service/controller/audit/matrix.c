@@ -285,6 +285,14 @@ static void refuse(struct audit_matrix *x, uint32_t row, const char *words)
     }
 }
 
+void audit_matrix_leave(struct audit_matrix *x, int64_t host, const char *words)
+{
+    const uint32_t row = audit_matrix_row(x, host);
+    if (row != UINT32_MAX && !x->answered[row]) {
+        refuse(x, row, words);
+    }
+}
+
 void audit_matrix_take(struct controller *c, const struct fleet_host *h,
                        const Foliot__V1__MatrixRow *message)
 {

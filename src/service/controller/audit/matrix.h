@@ -51,6 +51,8 @@ struct audit_matrix *audit_matrix_free(struct audit_matrix *x);
 /* Memory for its plan. -ENOMEM: what it has is for audit_matrix_free. */
 MUST_CHECK int audit_matrix_claim(struct audit_matrix *x);
 void audit_matrix_forget_cells(struct audit_matrix *x);
+/* Its rows come no more, for that reason. */
+void audit_matrix_leave(struct audit_matrix *x, int64_t host, const char *words);
 /* Rows that are still waited for; none after the last moment. */
 uint32_t audit_matrix_waits(const struct audit_matrix *x);
 /* In the keeper: the verdicts, by comparison with the matrix before (NULL: none). -ENOMEM. */

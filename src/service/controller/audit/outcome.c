@@ -150,6 +150,10 @@ int audit_outcome_checks(struct controller *c, int64_t run, struct audit_outcome
 int audit_outcome_get(struct controller *c, int64_t run, const struct audit_outcome **ret)
 {
     struct audit_outcome **shown = c->audits->shown;
+    if (c->audits->came != NULL && c->audits->came->run == run) {
+        *ret = c->audits->came;
+        return 0;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(c->audits->shown); i++) {
         if (shown[i] != NULL && shown[i]->run == run) {
             struct audit_outcome *found = shown[i];

@@ -11,6 +11,7 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
+#define AGAIN_S      10 /* a full disk is asked so often whether it takes what it refused */
 #define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
 
 static const char *const states[] = {"reading", "measuring", "testing",
@@ -170,7 +171,7 @@ static void mind_host_off(const struct controller *c, const struct audit_run *ru
 int audit_begin(struct controller *c, const struct audit_wish *wish, struct config_error *error)
 {
     struct audits *a = c->audits;
-    if (a->running != NULL) {
+    if (a->running != NULL || a->refused) {
         return -EBUSY;
     }
     struct audit_run *run = calloc(1, sizeof(*run));
@@ -235,29 +236,63 @@ Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *
 
 /* ---- its way ---- */
 
-static void end_run(struct controller *c, enum audit_run_state state, const char *why,
-                    struct audit_outcome *o)
+/* All of it, or nothing: a rollback takes what was written before. */
+static void save_end(struct controller *c)
 {
-    struct audit_run *run = c->audits->running;
-    run->state = state;
-    run->ended_ns = controller_utc_ns();
-    snprintf(run->why, sizeof(run->why), "%s", why);
-    int r = o != NULL ? audit_outcome_save(c, o) : 0;
+    struct audits *a = c->audits;
+    int r = a->came != NULL ? audit_outcome_save(c, a->came) : 0;
+    a->refused = false;
     r = r < 0 ? r : store_audit_expire(c->store, controller_utc_ns() - AUDIT_KEEP_NS, 0);
     if (r < 0) {
         controller_store_failed(c, r, "an audit's results");
+    } else {
+        audit_run_save(c, a->ended, a->came);
     }
-    audit_run_save(c, run, o);
+}
+
+void audit_save_end(struct controller *c)
+{
+    const struct audits *a = c->audits;
+    if (a->ended != NULL && a->refused && !mono_before(controller_mono(), a->again)) {
+        save_end(c);
+    }
+}
+
+const struct audit_run *audit_in_memory(const struct controller *c, int64_t run)
+{
+    const struct audits *a = c->audits;
+    return a->running != NULL && a->running->id == run             ? a->running
+           : a->refused && a->ended != NULL && a->ended->id == run ? a->ended
+                                                                   : NULL;
+}
+
+/* It is on the disk, or one after it is more worth keeping. */
+static void forget_end(struct audits *a)
+{
+    a->ended = audit_run_free(a->ended);
+    a->came = audit_outcome_free(a->came);
+    a->refused = false;
+}
+
+static void end_run(struct controller *c, enum audit_run_state state, const char *why,
+                    struct audit_outcome *o)
+{
+    struct audits *a = c->audits;
+    struct audit_run *run = a->running;
+    run->state = state;
+    run->ended_ns = controller_utc_ns();
+    snprintf(run->why, sizeof(run->why), "%s", why);
+    forget_end(a);
+    a->ended = run;
+    a->came = o;
+    a->running = NULL;
+    save_end(c);
     for (uint32_t i = 0; o != NULL && i < o->count; i++) {
         (void)audit_learn(c, o, &o->found[i]); /* without memory: as it was */
     }
     if (o != NULL && run->whole) {
         audit_summarise(c, run, o);
     }
-    if (o != NULL) {
-        audit_outcome_keep(c, o);
-    }
-    c->audits->running = audit_run_free(run);
 }
 
 void audit_stop(struct controller *c, const char *why)
@@ -447,6 +482,13 @@ void audit_on_commit(struct controller *c)
     for (uint32_t i = 0; run != NULL && i < run->count; i++) {
         run->members[i].unsaved = false;
     }
+    if (c->audits != NULL && c->audits->ended != NULL && !c->audits->refused) {
+        if (c->audits->came != NULL) {
+            audit_outcome_keep(c, c->audits->came);
+            c->audits->came = NULL;
+        }
+        forget_end(c->audits);
+    }
     if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
         return;
     }
@@ -456,6 +498,10 @@ void audit_on_commit(struct controller *c)
 void audit_on_rollback(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (c->audits != NULL && c->audits->ended != NULL) {
+        c->audits->refused = true;
+        c->audits->again = mono_add(controller_mono(), span_s(AGAIN_S));
+    }
     for (uint32_t i = 0; run != NULL && i < run->count; i++) {
         struct audit_member *m = &run->members[i];
         if (m->unsaved) {
@@ -465,6 +511,42 @@ void audit_on_rollback(struct controller *c)
             run->unanswered++;
         }
     }
+}
+
+/* Who has left the fleet meanwhile is not waited for. */
+void audit_mind_left(struct controller *c)
+{
+    struct audit_run *run = c->audits->running;
+    static const char left[] = "it has left the fleet meanwhile";
+    for (uint32_t i = 0; run != NULL && i < run->count; i++) {
+        struct audit_member *m = &run->members[i];
+        if (c->hosts[m->index]->member) {
+            continue;
+        }
+        if (run->state == AUDIT_READING && m->waits) {
+            m->waits = false; /* what was read before, of a second look, stays */
+            run->unanswered--;
+            if (!run->second) {
+                leave_out(m, REASON_NOT_RUN, left);
+            }
+        } else if (run->state == AUDIT_MEASURING) {
+            audit_matrix_leave(run->second ? run->again : run->matrix, m->host, left);
+        }
+    }
+}
+
+/* After a restart all sheets may be there before any host is: who isn't heard takes no part in what is measured. */
+static bool all_heard(const struct controller *c, const struct audit_run *run)
+{
+    for (uint32_t i = 0; run->resumed && i < run->count; i++) {
+        const struct audit_member *m = &run->members[i];
+        const struct fleet_host *h = c->hosts[m->index];
+        if (m->asked && m->missing == REASON_NONE && h->member &&
+            fleet_freshness(c, h, controller_mono()) == FRESHNESS_NEVER) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void audit_watch(struct controller *c)
@@ -489,7 +571,7 @@ void audit_watch(struct controller *c)
             leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
         }
     }
-    if (late || run->unanswered == 0) {
+    if (late || run->ready || (run->unanswered == 0 && all_heard(c, run))) {
         run->ready = true;
         controller_touch(c); /* judged is what is on the disk */
     }

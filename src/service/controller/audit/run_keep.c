@@ -187,6 +187,7 @@ static int resume(void *context, const struct store_audit_run *row)
         return 0;
     }
     run->id = row->id;
+    run->resumed = true;
     run->started_ns = json_integer_value(json_object_get(body, "started_utc_ns"));
     run->number = (uint32_t)json_integer_value(json_object_get(body, "number")) + 1;
     run->wants_matrix = json_is_true(json_object_get(body, "matrix"));
@@ -242,6 +243,8 @@ void audits_close(struct controller *c)
     struct audits *a = c->audits;
     if (a != NULL) {
         audit_run_free(a->running);
+        audit_run_free(a->ended);
+        audit_outcome_free(a->came);
         audit_outcome_free(a->shown[0]);
         audit_outcome_free(a->shown[1]);
         audit_matrix_free(a->matrix);
