@@ -486,6 +486,29 @@ class Audit(unittest.TestCase):
             json.dump(self.inspect("--root", self.root), file)
         self.assertEqual(self.statuses("cfg.gpu.count")["amd1"][:2], ("unknown", "no_source"))
 
+    def test_the_interface_beside_a_port(self):
+        """Its device's only one; where that has several, or the port is made in software and has none, that of its GIDs."""
+        self.build()
+        rdma = self.root + "/sys/class/infiniband/mlx5_1"
+
+        def net(*words, root=self.root):
+            facts = self.inspect("--root", root, *words)["facts"]
+            return next((f.get("state", "value"), f.get("value")) for f in facts if (f["fact"], f["subject"]) == ("port.net", "mlx5_1/1"))
+        self.assertEqual(net(), ("value", "eth1"))
+        os.makedirs(rdma + "/ports/1/gid_attrs/ndevs")
+        with open(rdma + "/ports/1/gid_attrs/ndevs/1", "w", encoding="utf-8") as file:
+            file.write("eth3\n")
+        self.assertEqual(net(), ("value", "eth1"))
+        device = os.path.realpath(rdma + "/device")
+        os.mkdir(device + "/net/eth3")
+        self.assertEqual(net(), ("value", "eth3"))
+        os.rmdir(device + "/net/eth3")
+        os.rename(device + "/net", device + "/kept")
+        self.assertEqual(net("--capture", self.folder + "/mine"), ("value", "eth3"))
+        self.assertEqual(net(root=self.folder + "/mine"), ("value", "eth3"))
+        os.unlink(rdma + "/ports/1/gid_attrs/ndevs/1")
+        self.assertEqual(net()[0], "absent")
+
     # ---- files that are not as they should be ----
 
     SOURCES = {"/proc/meminfo": "cfg.mem.size", "/proc/swaps": "cfg.mem.swap", "/proc/sys/kernel/numa_balancing": "cfg.kern.numa_balancing",

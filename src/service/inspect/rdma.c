@@ -10,6 +10,8 @@
 
 #define DEVICES "/sys/class/infiniband"
 
+enum { GIDS_TRIED = 16 };
+
 static const struct attribute device_files[] = {
     {FACT_RDMA_FIRMWARE, "fw_ver"},
     {FACT_RDMA_BOARD, "board_id"},
@@ -241,6 +243,42 @@ static void put_congestion(struct collector *c, const char *port, const char *ne
     }
 }
 
+/* The interface of the port's first GID that tells one. */
+static int net_of_gids(struct collector *c, const char *folder, char net[SYSFS_NAME_SIZE],
+                       char path[SYSFS_PATH_SIZE])
+{
+    int r = -ENOENT;
+
+    for (int i = 0; i < GIDS_TRIED && r < 0; i++) {
+        r = collect_line(c, sysfs_path(path, "%s/gid_attrs/ndevs/%d", folder, i), net,
+                         SYSFS_NAME_SIZE);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* The interface beside the port: the one of its device. A device of several ports has several, and one in software none. */
+static int net_of(struct collector *c, const char *device, const char *folder,
+                  char net[SYSFS_NAME_SIZE], char path[SYSFS_PATH_SIZE])
+{
+    struct names *nets = names_of(c, sysfs_path(path, DEVICES "/%s/device/net", device));
+    const int count = nets->count;
+
+    if (count > 0) {
+        snprintf(net, SYSFS_NAME_SIZE, "%s", nets->name[0]);
+    }
+    free(nets);
+    if (count == 1 || (count < 0 && count != -ENOENT)) {
+        return count < 0 ? count : 0;
+    }
+    char first[SYSFS_NAME_SIZE], other[SYSFS_PATH_SIZE];
+    if (net_of_gids(c, folder, first, other) == 0) {
+        memcpy(net, first, sizeof(first));
+        memcpy(path, other, sizeof(other));
+        return 0;
+    }
+    return count > 0 ? 0 : -ENOENT;
+}
+
 static void put_port(struct collector *c, const char *device, const char *number)
 {
     char folder[SYSFS_PATH_SIZE], path[SYSFS_PATH_SIZE], port[160], net[SYSFS_NAME_SIZE] = "";
@@ -254,15 +292,13 @@ static void put_port(struct collector *c, const char *device, const char *number
     put_file(c, FACT_PORT_TOS, port,
              sysfs_path(path, "/sys/kernel/config/rdma_cm/%s/ports/%s/default_roce_tos", device,
                         number));
-    struct names *nets = names_of(c, sysfs_path(path, DEVICES "/%s/device/net", device));
-    if (nets->count > 0) {
-        snprintf(net, sizeof(net), "%s", nets->name[0]);
+    const int r = net_of(c, device, folder, net, path);
+    if (r == 0) {
         put(c, FACT_PORT_NET, port, net, path);
         put_congestion(c, port, net);
     } else {
-        put_error(c, FACT_PORT_NET, port, nets->count < 0 ? nets->count : -ENOENT, path);
+        put_error(c, FACT_PORT_NET, port, r, path);
     }
-    free(nets);
 }
 
 /* 1 where an entry of the class belongs to the device, 0 where none does. */

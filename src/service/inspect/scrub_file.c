@@ -428,6 +428,7 @@ static const struct {
     {"/sys/module/*/srcversion", as_it_is},
     {"/sys/class/infiniband/*/node_guid", hex},
     {"/sys/class/infiniband/*/gids/*", gid},
+    {"/sys/class/infiniband/*/ndevs/*", device},
     {"/sys/class/infiniband/*/lid", lid},
     {"/sys/class/infiniband/*/sm_lid", lid},
     {"/sys/class/infiniband_*/ibdev", device},
