@@ -207,7 +207,7 @@ static int open_world(struct world **ret_world)
         if (no_pairs < 0) {
             world->rdma = NULL;
             snprintf(text, sizeof(text),
-                     "lanes are TCP connections: FOLIOT_TRANSPORT=%s wants queue pairs, and %s",
+                     "lanes are TCP connections: FOLIOT_TRANSPORT=%s asks for queue pairs, and %s",
                      s->carrier == PLUGIN_ROCE ? "roce" : "auto", why);
             say(NULL, s->carrier == PLUGIN_ROCE ? TRANSPORT_WARN : TRANSPORT_INFO, text);
         }

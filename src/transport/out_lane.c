@@ -261,7 +261,7 @@ static int on_hello_no(struct lane_set *set, struct mono now, uint32_t lane, con
     case LANE_NO_VERSION:
         lane_set_fail(
             set, -EPROTONOSUPPORT,
-            "%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
+            "%s has versions %u to %u of Foliot's lanes, this end %u to %u: upgrade one end",
             lane_set_peer(set, text), refusal.lowest, refusal.newest, LANE_VERSION_LOWEST,
             LANE_VERSION);
         return 0;

@@ -366,8 +366,8 @@ static int read_handle(const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], struct
             text);
         return -EPROTONOSUPPORT;
     case LANE_ERROR_VERSION:
-        why("%s speaks versions %u to %u of Foliot's lanes, we speak %u to %u: upgrade one end",
-            text, ret->lowest, ret->newest, LANE_VERSION_LOWEST, LANE_VERSION);
+        why("%s has versions %u to %u of Foliot's lanes, this end %u to %u: upgrade one end", text,
+            ret->lowest, ret->newest, LANE_VERSION_LOWEST, LANE_VERSION);
         return -EPROTONOSUPPORT;
     default:
         why("the handle from %s is damaged (%s)", text, lane_error_name(error));

@@ -46,7 +46,7 @@ static const char *members_wrong(const struct matrix_offer *o, const struct matr
             continue;
         }
         if (at == MATRIX_NONE) {
-            return "it knows one of these NICs not, or not yet";
+            return "one of these NICs is not in its list of members, or not yet";
         }
         if (seen[at]) {
             return "it has a NIC in two places";
@@ -86,7 +86,7 @@ const char *matrix_offer_wrong(const struct matrix_offer *o, const struct matrix
         return wrong;
     }
     if (o->nic_count != (size_t)o->plan.hosts * o->plan.rails) {
-        return "its NICs are not as many as it says";
+        return "it has another number of NICs than its hosts and rails make";
     }
     if (o->fleet_version != h->fleet_version) {
         return "it is for another version of the fleet's list than this host has";

@@ -67,7 +67,7 @@ enum rollout_verdict rollout_judge(const struct rollout_facts *f, const char **r
                       : f->worse > 0     ? "a canary's health got worse"
                       : f->alerted > 0   ? "an alert fires on a canary that wasn't there before"
                       : f->age.ns < f->watch.ns ? NULL
-                      : f->confirmed < f->hosts ? "a canary never said that it is in force"
+                      : f->confirmed < f->hosts ? "a canary never reported that it is in force"
                                                 : NULL;
     if (why != NULL) {
         *ret_why = why;

@@ -262,7 +262,7 @@ static int migrate(struct store *s, const char *path, char words[256])
     }
     if (version > STORE_SCHEMA) {
         snprintf(words, 256,
-                 "%s: made by a newer foliot-controller (schema %lld, this one knows %d): go back "
+                 "%s: made by a newer foliot-controller (schema %lld, this one reads %d): go back "
                  "to that version, or restore a backup from before it",
                  path, (long long)version, STORE_SCHEMA);
         return -EPROTO;

@@ -30,7 +30,7 @@ static struct check check_of(const char *name, const char *expected)
 
 static void check_nics(struct agent *a, struct json_writer *j)
 {
-    struct check port = check_of("port", "every NIC hears on the fleet's UDP port");
+    struct check port = check_of("port", "every NIC receives on the fleet's UDP port");
     struct check stamps =
         check_of("stamps", "nearly every packet comes back with a transmit stamp");
     uint32_t open = 0;

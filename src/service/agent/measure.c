@@ -114,7 +114,7 @@ static const char *start(struct agent *a, const Foliot__V1__Measure *wish)
         uint32_t index = 0;
         if (!own_nic(a, wish->local[i], &pairs[i].local) ||
             !agent_config_find(a->config, peer, &index) || own_nic(a, peer.index, &unused)) {
-            return "it knows one of these NICs not, or not yet";
+            return "one of these NICs is not in its list of members, or not yet";
         }
         pairs[i].peer = peer;
     }

@@ -234,7 +234,7 @@ static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep 
                ? "a step's numbers are none of a test's"
            : !own ? "it has a NIC that is not this host's"
            : !agent_config_find(a->config, (struct nic_id){s->leader}, &index)
-               ? "it knows one of these NICs not, or not yet"
+               ? "one of these NICs is not in its list of members, or not yet"
                : NULL;
 }
 

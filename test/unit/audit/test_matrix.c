@@ -164,7 +164,7 @@ static void test_offers_refused(void **state)
     o.plan.packets = 1;
     IS(PACKETS_WRONG);
     o.nic_count = 15;
-    IS("its NICs are not as many as it says");
+    IS("it has another number of NICs than its hosts and rails make");
     o.fleet_version = 8;
     IS("it is for another version of the fleet's list than this host has");
     h.in_step = false;
@@ -174,9 +174,9 @@ static void test_offers_refused(void **state)
     h.now_ns = BEGIN - MATRIX_AHEAD_NS - 1;
     IS("it begins too far ahead");
     h.member_count = 15; /* the last places' are not known */
-    IS("it knows one of these NICs not, or not yet");
+    IS("one of these NICs is not in its list of members, or not yet");
     nics[0] = UINT32_MAX;
-    IS("it knows one of these NICs not, or not yet");
+    IS("one of these NICs is not in its list of members, or not yet");
     nics[0] = nics[15]; /* somebody else's */
     IS("it has a NIC in two places");
     nics[0] = nics[6]; /* an own one */

@@ -87,7 +87,7 @@ void ingest_malformed(struct controller *c, struct http_request *request, const 
 static void refuse_protocol(struct http_request *request)
 {
     char text[64];
-    snprintf(text, sizeof(text), "this controller speaks protocol %d, and %d", MESSAGE_PROTOCOL,
+    snprintf(text, sizeof(text), "this controller has protocol %d, and %d", MESSAGE_PROTOCOL,
              MESSAGE_PROTOCOL_OLDEST);
     http_answer_text(request, 409, text);
 }
