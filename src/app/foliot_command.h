@@ -57,6 +57,10 @@ int options_parse(struct options *options, const struct command *command, int ar
 /* The same with options of the command's own. */
 int options_parse_with(struct options *options, const struct command *command,
                        const struct option_entry *own, size_t own_count, int argc, char *argv[]);
+/* And with words: argv[*ret_first] is the first. */
+int options_parse_words(struct options *options, const struct command *command,
+                        const struct option_entry *own, size_t own_count, int argc, char *argv[],
+                        int *ret_first);
 void options_done(struct options *options);
 /* Is the controller meant? --controller says so; and so does FOLIOT_API, where nothing says which agent
  * (or, `files`, which files) is. */

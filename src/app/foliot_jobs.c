@@ -447,70 +447,55 @@ static int render_job(const struct options *options, json_t *const answers[], FI
 
 /* -- command line ------------------------------------------------------------------------------ */
 
-struct words {
-    const char *list[3]; /* what is no option */
-    int count;           /* may be more than 3 */
-};
-
-/* Takes ID and --save FILE out; the rest, *argc of them, is for options_parse. */
-static struct words take_words(int *argc, char *argv[])
+bool jobs_words_are_good(int count, char *const words[])
 {
-    static const char *const with_value[] = {
-        "--controller", "--authority", "--token-file", "--host", "--lab", "--socket",
-        "--interval",   "-H",          "-l",           "-s",     "-i"};
-    struct words words = {0};
-    int kept = 1;
+    const bool compare = count > 0 && strcmp(words[0], "compare") == 0;
+    const bool good = count == 0 || count == (compare ? 3 : 1);
 
-    for (int i = 1; i < *argc; i++) {
-        bool value = false;
-        for (size_t k = 0; k < sizeof(with_value) / sizeof(with_value[0]); k++) {
-            value = value || strcmp(argv[i], with_value[k]) == 0;
-        }
-        if (value && i + 1 < *argc) {
-            argv[kept++] = argv[i++];
-            argv[kept++] = argv[i];
-        } else if (strcmp(argv[i], "--save") == 0 && i + 1 < *argc) {
-            save_file = argv[++i];
-        } else if (argv[i][0] == '-') {
-            argv[kept++] = argv[i];
-        } else {
-            if (words.count < 3) {
-                words.list[words.count] = argv[i];
-            }
-            words.count++;
-        }
+    if (!good) {
+        fprintf(stderr, "foliot jobs: %s\n",
+                compare
+                    ? "expected: foliot jobs compare FILE FILE, two files of --save; or two jobs "
+                      "and --controller"
+                    : "expected one job at a time");
+        command_usage(command_find("jobs"), stderr);
     }
-    argv[kept] = NULL;
-    *argc = kept;
-    return words;
+    return good;
 }
 
-int command_jobs(int argc, char *argv[])
+static int jobs_of_agents(const struct options *options, int count, char *const words[])
 {
-    struct options options;
-    const struct words words = take_words(&argc, argv);
-    const bool compare = words.count > 0 && strcmp(words.list[0], "compare") == 0;
-
-    if (words.count > 0 && words.count != (compare ? 3 : 1)) {
-        fprintf(stderr, "foliot jobs: %s\n",
-                compare ? "expected: foliot jobs compare FILE FILE, two files of --save"
-                        : "expected one job at a time");
-        command_usage(command_find("jobs"), stderr);
+    if (!jobs_words_are_good(count, words)) {
         return EXIT_USAGE;
     }
-    if (options_mean_fleet(argc, argv, compare) && save_file == NULL) {
-        return jobs_of_fleet(argc, argv, words.list, words.count);
+    if (count == 3) {
+        return jobs_compare_files(words[1], words[2], options->json, stdout);
     }
-    wanted = compare ? NULL : words.list[0];
+    wanted = count > 0 ? words[0] : NULL;
     if (save_file != NULL && wanted == NULL) {
         fputs("foliot jobs: --save: of which job?\n", stderr);
         return EXIT_USAGE;
     }
-    int status = options_parse(&options, command_find("jobs"), argc, argv);
+    return wanted != NULL ? show_run(options, "lanes", render_job)
+                          : show_run(options, "jobs", render_jobs);
+}
+
+int command_jobs(int argc, char *argv[])
+{
+    const struct option_entry own[] = {{"save", 0, OPTION_TEXT, &save_file}};
+    struct options options;
+    bool files = false; /* two saved jobs ask nobody, unless a controller is named */
+    int first = 0;
+
+    for (int i = 1; i < argc; i++) {
+        files = files || strcmp(argv[i], "compare") == 0 || strncmp(argv[i], "--save", 6) == 0;
+    }
+    if (options_mean_fleet(argc, argv, files)) {
+        return jobs_of_fleet(argc, argv);
+    }
+    int status = options_parse_words(&options, command_find("jobs"), own, 1, argc, argv, &first);
     if (status == 0 && !options.help) {
-        status = compare ? jobs_compare_files(words.list[1], words.list[2], options.json, stdout)
-                 : wanted != NULL ? show_run(&options, "lanes", render_job)
-                                  : show_run(&options, "jobs", render_jobs);
+        status = jobs_of_agents(&options, argc - first, argv + first);
     }
     options_done(&options);
     return status;

@@ -56,8 +56,10 @@ struct flow_name {
 };
 struct flow_name flow_end_name(const struct flow_end *end);
 
-/* `foliot jobs … --controller URL`: of the whole fleet. words: what is no option. An exit status. */
-int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_count);
+/* `foliot jobs … --controller URL`: of the whole fleet. An exit status. */
+int jobs_of_fleet(int argc, char *argv[]);
+/* None, ID, or `compare` and two: else what is wrong is printed. */
+bool jobs_words_are_good(int count, char *const words[]);
 
 /* `foliot jobs compare FILE FILE`. An exit status. */
 int jobs_compare_details(const json_t *first, const json_t *second, bool json,

@@ -188,7 +188,7 @@ static int compare(struct api *a, const char *first, const char *second)
     return status;
 }
 
-int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_count)
+int jobs_of_fleet(int argc, char *argv[])
 {
     struct api a;
 
@@ -200,9 +200,12 @@ int jobs_of_fleet(int argc, char *argv[], const char *const words[], int word_co
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }
-    int status = word_count == 0   ? list(&a)
-                 : word_count == 1 ? one(&a, words[0])
-                                   : compare(&a, words[1], words[2]);
+    const int count = argc - a.first;
+    char *const *words = argv + a.first;
+    int status = !jobs_words_are_good(count, words) ? EXIT_USAGE
+                 : count == 0                       ? list(&a)
+                 : count == 1                       ? one(&a, words[0])
+                                                    : compare(&a, words[1], words[2]);
     api_done(&a);
     return status;
 }

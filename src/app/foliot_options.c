@@ -168,8 +168,9 @@ int command_read(const struct command *command, const struct option_entry *own, 
     return 0;
 }
 
-int options_parse_with(struct options *options, const struct command *command,
-                       const struct option_entry *own, size_t own_count, int argc, char *argv[])
+int options_parse_words(struct options *options, const struct command *command,
+                        const struct option_entry *own, size_t own_count, int argc, char *argv[],
+                        int *ret_first)
 {
     double interval_s = 1;
     const struct option_entry common[] = {
@@ -185,7 +186,6 @@ int options_parse_with(struct options *options, const struct command *command,
     };
     struct option_entry entries[OPTIONS_MOST];
     size_t count = 0;
-    int first = 0;
 
     *options = (struct options){0};
     for (size_t i = 0; i < ARRAY_COUNT(common); i++) { /* those that the command's usage has */
@@ -197,20 +197,29 @@ int options_parse_with(struct options *options, const struct command *command,
         ASSERT(count < ARRAY_COUNT(entries));
         entries[count++] = own[i];
     }
-    int r = command_read(command, entries, count, argc, argv, &first);
+    const int r = command_read(command, entries, count, argc, argv, ret_first);
     options->interval_ms = (int)(interval_s * 1000);
     options->help = r == COMMAND_HELPED;
     if (options->help) {
         return 0;
-    }
-    if (r == 0 && first < argc) {
-        return command_wrong_words(command->name, argc - first, argv + first);
     }
     if (r == EXIT_USAGE) {
         command_usage(command, stderr);
         return r;
     }
     return find_targets(options);
+}
+
+int options_parse_with(struct options *options, const struct command *command,
+                       const struct option_entry *own, size_t own_count, int argc, char *argv[])
+{
+    int first = 0;
+    const int r = options_parse_words(options, command, own, own_count, argc, argv, &first);
+
+    if (r == 0 && !options->help && first < argc) {
+        return command_wrong_words(command->name, argc - first, argv + first);
+    }
+    return r;
 }
 
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[])

@@ -76,6 +76,10 @@ class Commands(unittest.TestCase):
             self.assertEqual(one.returncode, 0, name + one.stderr)
             self.assertIn(f"foliot {name}", one.stdout)
             self.assertEqual([line for line in one.stdout.splitlines() if len(line) > 100], [], name)
+            if name not in ("lab", "perf", "sim"):  # usages of their own
+                for word in set(re.findall(rf"^  foliot {name} \[?([a-z][a-z-]+)\b", one.stdout, re.M)):
+                    again = self.foliot(name, word, "--help")
+                    self.assertEqual((again.returncode, again.stdout, again.stderr), (0, one.stdout, ""), (name, word))
 
     def test_help_of_the_lab_does_nothing_else(self):
         for command in ("up", "status", "exec", "eval", "traffic", "run", "fault", "down"):
@@ -283,6 +287,9 @@ class Commands(unittest.TestCase):
         missing = self.foliot("jobs", "12")
         self.assertEqual(missing.returncode, 3)
         self.assertIn("no job '12' here", missing.stderr)
+        saved = self.path("saved")  # options are read as those of any command, wherever they stand
+        self.assertEqual(self.foliot("jobs", f"--save={saved}", "4711").returncode, 0)
+        self.assertEqual(self.foliot("jobs", "compare", "--js", saved, saved).stdout[:1], "{")
         for words in ("a", "b"), ("compare", "a"), ("--save", "x"):
             self.assertEqual(self.foliot("jobs", *words).returncode, 2, words)
         self.assertEqual(json.loads(self.foliot("jobs", "--json").stdout)["kind"], "jobs")
