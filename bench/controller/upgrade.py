@@ -115,7 +115,7 @@ def roll(rows, builds, what, command):
         r.agents("now")
         r.agents("before")
         r.controller("before")
-        incidents = json.loads(fleet.get("/api/v1/incidents?limit=100")[1])["items"]
+        incidents = json.loads(fleet.get("/api/v1/incidents")[1])["items"]
         r.agents(None)
         fleet.stop()
         wrong = r.look()

@@ -56,7 +56,7 @@ static int declare(struct api *api, const char *path, const char *why)
         fprintf(stderr, "foliot topology: %s: expected a file of at most 1 MiB that can be read\n",
                 path);
     } else {
-        json_t *body = json_pack("{s:s#, s:s, s:s*}", "text", text, size, "name", path, "why", why);
+        json_t *body = json_pack("{s:s#, s:s*}", "text", text, size, "why", why);
         if (body == NULL) {
             fprintf(stderr, "foliot topology: %s: expected UTF-8\n", path);
         } else {

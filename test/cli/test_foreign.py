@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every command of foliot, asked of an agent and of a controller whose every string holds escape sequences, newlines, C1
-codes and bidi marks: none of it reaches the terminal. usage: test_foreign.py FOLIOT"""
+codes and bidi marks: none of it reaches the terminal. And none asks for what the API lacks. usage: test_foreign.py FOLIOT"""
 import http.server
 import json
 import os
@@ -59,25 +59,39 @@ class Spec(openapi.Validator):
         return {"string": f"{key}{turn}", "boolean": turn % 2 == 0, "number": 1.5, "null": None,
                 "integer": NOW_FLEET if key.endswith("_ns") else turn + 1}[kind]
 
-    def answer_to(self, method, path, turn):
+    def operation(self, method, path):
         for pattern, methods in self.spec["paths"].items():
             if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", pattern), path) and method.lower() in methods:
-                content = methods[method.lower()]["responses"]["200"].get("content", {})
-                if "application/json" in content:
-                    answer = self.value(content["application/json"]["schema"], turn)
-                    if "next" in answer:
-                        answer["next"] = None
-                    return answer
-                return {}
+                return methods[method.lower()]
         return None
+
+    def unknown_names(self, method, path, query, body):
+        """Parameters and fields that the controller refuses."""
+        operation = self.operation(method, path) or {}
+        schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        known = {p["name"] for p in map(self.resolve, operation.get("parameters", []))} | set(self.resolve(schema).get("properties", {}))
+        return (set(re.findall(r"([^&=]+)=", query)) | set(json.loads(body or "{}"))) - known
+
+    def answer_to(self, method, path, turn):
+        operation = self.operation(method, path)
+        if operation is None:
+            return None
+        content = operation["responses"]["200"].get("content", {})
+        if "application/json" not in content:
+            return {}
+        answer = self.value(content["application/json"]["schema"], turn)
+        if "next" in answer:
+            answer["next"] = None
+        return answer
 
 
 class Controller(http.server.BaseHTTPRequestHandler):
-    spec, turn, keep, refuse, seen = Spec(), 0, True, None, set()
+    spec, turn, keep, refuse, seen, strange = Spec(), 0, True, None, set(), set()
 
     def respond(self):
-        path = self.path.partition("?")[0]
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path, _, query = self.path.partition("?")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.strange.update((self.command, path, name) for name in self.spec.unknown_names(self.command, path, query, body))
         answer = self.spec.answer_to(self.command, path, self.turn)
         self.seen.add((self.command, path))
         status = 200 if self.refuse is None and answer is not None else self.refuse or 404
@@ -184,6 +198,7 @@ class Foreign(unittest.TestCase):
                 with self.subTest(turn=Controller.turn, keep=Controller.keep):
                     self.asked(API_COMMANDS, self.api(), shown)
         self.assertLessEqual({words[0] for words in API_COMMANDS}, shown)
+        self.assertEqual(Controller.strange, set())
 
     def test_a_controller_that_refuses(self):
         for Controller.refuse in (400, 401, 404, 500, 299):

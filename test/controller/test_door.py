@@ -80,16 +80,65 @@ class TestDoor(fleet.Fleet):
                 parameter = self.spec.resolve(parameter)
                 schema = self.spec.resolve(parameter.get("schema", {}))
                 values = schema.get("enum") or (["true", "false"] if schema.get("type") == "boolean" else None)
-                if parameter.get("in") == "query" and values and "{" not in path:
+                if parameter.get("in") == "query" and values:
+                    where = re.sub(r"\{[^}]*\}", "1", path)
                     for wrong in "", "nonsense", values[0] + "x", "|", values[0] + "|" + values[-1]:
-                        status, _, body = self.request("GET", f"{path}?{parameter['name']}={wrong}")
+                        status, _, body = self.request("GET", f"{where}?{parameter['name']}={wrong}")
                         self.assertEqual(status, 400, f"{path}?{parameter['name']}={wrong}: {body}")
                     tried += 1
-        self.assertGreaterEqual(tried, 13)
+        self.assertGreaterEqual(tried, 21)
+        self.join(0, leaf="l1")
+        for path, status in (("nics?leaf=l1", 200), ("links?leaf=", 200), ("links?leaf=l2", 404), ("audit/runs/1/results?check=nothing", 404)):
+            self.assertEqual(self.request("GET", f"/api/v1/{path}")[0], status, path)
         for path, name, values in (("hosts", "health", ("ok", "bad")), ("events", "kind", ("job", "controller")), ("incidents", "open", ("true", "false"))):
             for value in values:
                 self.assertEqual(self.request("GET", f"/api/v1/{path}?{name}={value}")[0], 200)
         self.assertIn("health: expected one of unknown|ok|warn|bad", self.request("GET", "/api/v1/hosts?health=good")[2]["error"]["message"])
+
+    def test_a_misspelled_parameter_is_refused(self):
+        """It would be no filter at all: all hosts would seem stale."""
+        self.start()
+        tried = 0
+        for path, methods in self.spec.spec["paths"].items():
+            operation, where = methods.get("get", {}), re.sub(r"\{[^}]*\}", "1", path)
+            if operation.get("security") == [] or not operation or path == "/metrics":  # whoever watches may add what he likes
+                continue
+            names = [p["name"] for p in map(self.spec.resolve, operation.get("parameters", [])) if p["in"] == "query"]
+            for query in "nonsense=1", "x", "|=1", "%ff%0a=1", *(f"{name}x=1" for name in names), *(f"{name}=1&{name}=1" for name in names), *names:
+                status, _, body = self.request("GET", f"{where}?{query}")
+                self.assertEqual((status, body["error"]["code"]), (400, "bad-argument"), f"{where}?{query}: {body}")
+                tried += 1
+            for name in names:
+                self.assertNotIn("each once", str(self.request("GET", f"{where}?{name}=1")[2]))
+            if names:
+                self.assertRegex(body["error"]["message"], rf"expected one of ([a-z_]+\|)*{names[0]}\b")
+        self.assertGreater(tried, 150)
+        self.assertEqual(self.request("GET", "/healthz?x=1", token=None)[0], 200)
+        self.assertEqual(self.request("DELETE", "/api/v1/silences/1?x=1")[0], 400)
+
+    def test_a_misspelled_field_is_refused(self):
+        """A token whose scope is misspelled would see the whole fleet, a dry run would be none."""
+        self.start()
+        tried, tokens = 0, self.get("/api/v1/tokens")["items"]
+        for path, methods in self.spec.spec["paths"].items():
+            if "post" not in methods:
+                continue
+            where = re.sub(r"\{[^}]*\}", "1", path)
+            schema = self.spec.resolve(methods["post"].get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {}))
+            fields = {name: self.spec.resolve(kind) for name, kind in schema.get("properties", {}).items()}
+            flags = [name for name, kind in fields.items() if kind.get("type") == "boolean" or kind.get("const") is True]
+            for body in {"nonsense": 1}, {"": 1}, {"|": 1}, *({f"{name}s": 1} for name in fields), \
+                    {**{name: True if name in flags else 1 for name in fields}, "last": 1}:
+                status, _, answer = self.request("POST", where, body)
+                self.assertEqual((status, answer["error"]["code"]), (400, "bad-body"), f"{path} {body}: {answer}")
+                self.assertTrue(answer["error"]["message"].startswith(f"{list(body)[-1]}: expected "), f"{path} {body}: {answer}")
+                tried += 1
+            for name in flags:
+                self.assertEqual(self.request("POST", where, {name: "true"})[2]["error"]["message"], f"{name}: expected true or false")
+                tried += 1
+        self.assertGreater(tried, 70)
+        self.assertEqual([t["name"] for t in self.get("/api/v1/tokens")["items"]], [t["name"] for t in tokens])
+        self.assertEqual(self.get("/api/v1/silences")["items"], [])
 
     def test_its_place_beside_the_store(self):
         self.start()

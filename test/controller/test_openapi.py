@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """docs/openapi.yaml and our validator of it, judged by python3-jsonschema: somebody else's reading of JSON Schema."""
 import copy
+import glob
 import os
+import re
 import sys
 import unittest
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import openapi  # noqa: E402
 
@@ -50,10 +53,25 @@ class TestOpenapi(unittest.TestCase):
                 self.assertLessEqual(set(operation["tags"]), {tag["name"] for tag in self.spec.spec["tags"]}, path)
                 declared = set(operation["responses"])
                 if operation.get("security") != []:
-                    self.assertLessEqual({"200", "401", "403", "429", "503"}, declared, f"{method} {path}")
+                    self.assertLessEqual({"200", "400", "401", "403", "429", "503"}, declared, f"{method} {path}")
                 self.assertEqual("304" in declared, method == "get" and not path.endswith("/stream"), f"{method} {path}")
                 self.assertEqual("413" in declared, method == "post", f"{method} {path}")
         self.assertGreater(len(seen), 40)
+
+    def test_the_dashboard_asks_for_what_there_is(self):
+        """A parameter that isn't there is refused."""
+        web, asked = os.path.join(TOP, "web", "src"), 0
+        for name in glob.glob(os.path.join(web, "**", "*.ts*"), recursive=True):
+            with open(name, encoding="utf-8") as file:
+                text = re.sub(r"\$\{[^{}`]*\}", "1", file.read())
+            for path, query in re.findall(r"[`\"]([a-z][a-z0-9/-]*)\?([^`\"]*)[`\"]", text):
+                operations = [item["get"] for template, item in self.spec.spec["paths"].items()
+                              if "get" in item and re.fullmatch(re.sub(r"\{[^}]*\}", "[^/]+", template), "/api/v1/" + path)]
+                if operations:
+                    there = {self.spec.resolve(p)["name"] for p in operations[0].get("parameters", [])}
+                    self.assertLessEqual(set(re.findall(r"(?:^|&)([a-z_]+)=", query)), there, f"{name}: {path}?{query}")
+                    asked += 1
+        self.assertGreater(asked, 20)
 
     def own(self, value, schema):
         try:

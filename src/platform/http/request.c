@@ -36,6 +36,32 @@ const char *http_query(const struct http_request *r, const char *name)
     return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
+struct query_look {
+    const struct http_request *request;
+    const char *names, *wrong;
+};
+
+static enum MHD_Result look_at_parameter(void *context, enum MHD_ValueKind kind, const char *name,
+                                         const char *value)
+{
+    struct query_look *look = context;
+    char word[48];
+    (void)kind;
+    snprintf(word, sizeof(word), "|%s|", name);
+    if (strchr(name, '|') != NULL || strstr(look->names, word) == NULL || value == NULL ||
+        value != http_query(look->request, name)) {
+        look->wrong = name;
+    }
+    return look->wrong == NULL ? MHD_YES : MHD_NO;
+}
+
+const char *http_query_wrong(const struct http_request *r, const char *names)
+{
+    struct query_look look = {.request = r, .names = names};
+    MHD_get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, look_at_parameter, &look);
+    return look.wrong;
+}
+
 const char *http_peer(const struct http_request *r)
 {
     return r->connection->peer;

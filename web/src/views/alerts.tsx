@@ -40,7 +40,7 @@ export function Alerts() {
 }
 
 function Now() {
-  const incidents = useResource<Page<Incident>>("incidents?limit=200", 5_000, ["incident", "finding"]);
+  const incidents = useResource<Page<Incident>>("incidents", 5_000, ["incident", "finding"]);
   return incidents.failure?.kind === "missing" ? <Empty>This controller evaluates no alert rules. What hosts find is in Fleet.</Empty> : (
     <Shown of={incidents} what="incidents">
       {(page) => page.items.length === 0 ? <Empty>No incident, open or recent.</Empty> : (

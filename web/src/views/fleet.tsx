@@ -23,9 +23,9 @@ export function Fleet() {
   const { from, to } = shownRange(now);
   const at = place.value.at;
   const open = useResource<Page<Finding>>(`findings?${at === null ? "open=true" : `since_utc_ns=${at}&until_utc_ns=${at + MOMENT_NS}`}&limit=50`, 5_000, ["finding"]);
-  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=1000&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host", "incident", "controller"]);
+  const events = useResource<Page<LiveRow>>(`events?limit=1000&since_utc_ns=${round(from)}&until_utc_ns=${round(to)}`, 10_000, ["finding", "link", "host", "incident", "controller"]);
   const people = useResource<Page<AuditRow>>("audit?limit=1000", 10_000, ["controller"]); // an administrator's: others see what events tell
-  const versions = useResource<Page<ConfigVersion>>("config/versions?limit=100", 10_000, ["controller"]);
+  const versions = useResource<Page<ConfigVersion>>("config/versions", 10_000, ["controller"]);
   const health = place.value.query["health"] ?? "";
   const hosts = useResource<Page<Host>>(`hosts?limit=1000${health === "" ? "" : `&health=${encodeURIComponent(health)}`}`, 10_000, ["host"]);
   const incidents = useResource<Page<Incident>>("incidents?open=true", 5_000, ["incident", "finding"]);

@@ -32,7 +32,7 @@ function One({ h }: { h: WithLinks }) {
   const now = nowNs.value;
   const { from, to } = shownRange(now);
   const findings = useResource<Page<Finding>>(`findings?open=true&limit=50&${of}`, 5_000, ["finding"]);
-  const events = useResource<Page<LiveRow>>(`events?order=desc&limit=200&${of}&since_utc_ns=${from - (from % 10_000_000_000n)}&until_utc_ns=${to - (to % 10_000_000_000n) + 10_000_000_000n}`, 10_000, ["finding", "link", "host"]);
+  const events = useResource<Page<LiveRow>>(`events?limit=200&${of}&since_utc_ns=${from - (from % 10_000_000_000n)}&until_utc_ns=${to - (to % 10_000_000_000n) + 10_000_000_000n}`, 10_000, ["finding", "link", "host"]);
   const gate = useResource<AuditGate>(`audit/hosts/${encodeURIComponent(h.name)}/gate`, 30_000);
   return (
     <>

@@ -100,7 +100,7 @@ static const struct route {
 
 void api_error(struct api_call *call, unsigned status, const char *code, const char *format, ...)
 {
-    char message[300];
+    char message[500];
     const char *text = NULL;
     size_t size = 0;
     va_list arguments;
@@ -311,6 +311,32 @@ static const struct route *find_route(const char *method, const char *path, cons
 
 #define NIC_SORTS "|nic|state|since|flaps_hour|flaps_day|speed|receives|sends|errors|rail|leaf|"
 
+#define NIC_PARAMETERS "|limit|cursor|host|rail|leaf|state|flaps_hour_min|unwatched|q|sort|order|"
+
+/* The parameters that a path takes, as docs/openapi.yaml has them: a misspelled one would be no filter at all. */
+static const struct parameters {
+    const char *path, *names; /* "|a|b|" */
+} parameters[] = {
+    {"/api/v1/hosts", "|limit|cursor|health|freshness|q|sensors_off|member|"},
+    {"/api/v1/nics", NIC_PARAMETERS},
+    {"/api/v1/links", NIC_PARAMETERS},
+    {"/api/v1/paths", "|limit|cursor|from|to|host|state|"},
+    {"/api/v1/latency", "|at|measurement|format|"},
+    {"/api/v1/findings", "|limit|cursor|open|host|kind|since_utc_ns|until_utc_ns|"},
+    {"/api/v1/events", "|limit|cursor|kind|word|host|after|since_utc_ns|until_utc_ns|"},
+    {"/api/v1/events/stream", "|after|"},
+    {"/api/v1/series", "|metric|from|to|port|nic|host|step_s|since_utc_ns|until_utc_ns|"},
+    {"/api/v1/incidents", "|open|"},
+    {"/api/v1/jobs", "|limit|cursor|state|"},
+    {"/api/v1/jobs/", "|user|"},
+    {"/api/v1/savings", "|restart_minutes|since_utc_ns|until_utc_ns|"},
+    {"/api/v1/audit/runs", "|limit|cursor|"},
+    {"/api/v1/audit/runs/", "|status|check|host|limit|cursor|with|"},
+    {"/api/v1/audit/hosts/", "|age_s|"},
+    {"/api/v1/fabric", "|limit|"},
+    {"/api/v1/audit", "|limit|cursor|"},
+};
+
 /* What a filter may be, as docs/openapi.yaml has it: a wrong one would look as if there were nothing. */
 static const struct filter {
     const char *path, *name, *values; /* "|a|b|" */
@@ -335,17 +361,39 @@ static const struct filter {
     {"/api/v1/jobs", "state", "|unknown|running|idle|parted|ended|killed|"},
 };
 
-static bool filters_good(struct api_call *call, const char *path)
+static bool among(const char *names, const char *name)
+{
+    char word[40];
+    snprintf(word, sizeof(word), "|%.36s|", name);
+    return names != NULL && strchr(name, '|') == NULL && strstr(names, word) != NULL;
+}
+
+static bool parameters_good(struct api_call *call, const struct route *route)
+{
+    const char *names = "|";
+    if (route->role == ROLE_NONE ||
+        route->run == api_get_metrics) { /* whoever asks is no reader of ours */
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(parameters) && strcmp(route->method, "GET") == 0; i++) {
+        names = strcmp(route->path, parameters[i].path) == 0 ? parameters[i].names : names;
+    }
+    const char *wrong = http_query_wrong(call->request, names);
+    if (wrong != NULL) {
+        api_error(call, 400, "bad-argument", "%.40s: expected %s%.*s, each once and with a value",
+                  wrong, names[1] != 0 ? "one of " : "no parameter",
+                  names[1] != 0 ? (int)strlen(names) - 2 : 0, names + 1);
+    }
+    return wrong == NULL;
+}
+
+static bool filters_good(struct api_call *call, const struct route *route)
 {
     for (size_t i = 0; i < ARRAY_COUNT(filters); i++) {
         const struct filter *f = &filters[i];
-        const char *value = strcmp(path, f->path) == 0 ? http_query(call->request, f->name) : NULL;
-        char word[40];
-        if (value == NULL) {
-            continue;
-        }
-        snprintf(word, sizeof(word), "|%.36s|", value);
-        if (value[0] == 0 || strchr(value, '|') != NULL || strstr(f->values, word) == NULL) {
+        const char *value =
+            strcmp(route->path, f->path) == 0 ? http_query(call->request, f->name) : NULL;
+        if (value != NULL && !among(f->values, value)) {
             api_error(call, 400, "bad-filter", "%s: expected one of %.*s", f->name,
                       (int)strlen(f->values) - 2, f->values + 1);
             return false;
@@ -354,7 +402,53 @@ static bool filters_good(struct api_call *call, const char *path)
     return true;
 }
 
-static bool parse_body(struct api_call *call)
+/* What a body may say, as docs/openapi.yaml has it. A misspelled field would be none: a token without its scope or its end, a
+ * dry run that isn't dry. */
+static const struct body {
+    const char *path, *names; /* "|a|b|" */
+    const char *flags;        /* of these, true or false; NULL: none */
+} bodies[] = {
+    {"/api/v1/incidents/", "|acknowledge|", "|acknowledge|"},
+    {"/api/v1/silences", "|rule|host|element|minutes|from_utc_ns|maintenance|why|",
+     "|maintenance|"},
+    {"/api/v1/config", "|text|why|canary_percent|watch_s|dry_run|", "|dry_run|"},
+    {"/api/v1/config/rollback", "|version|", NULL},
+    {"/api/v1/config/observe", "|on|", "|on|"},
+    {"/api/v1/measurements", "|kind|host|seconds|rail|", NULL},
+    {"/api/v1/audit/runs", "|hosts|matrix|bandwidth|nccl|family|", "|matrix|bandwidth|nccl|"},
+    {"/api/v1/audit/baselines", "|run|name|", NULL},
+    {"/api/v1/topology", "|text|why|", NULL},
+    {"/api/v1/tokens", "|name|role|hours|scope|", NULL},
+    {"/api/v1/join-tokens", "|uses|hours|name|scope|", NULL},
+    {"/api/v1/sign-in", "|code|", NULL},
+    {"/api/v1/rotation", "|what|after_s|finish|", "|finish|"},
+};
+
+static bool fields_good(struct api_call *call, const struct route *route)
+{
+    struct body of = {.names = "|"};
+    const char *name;
+    json_t *value;
+    for (size_t i = 0; i < ARRAY_COUNT(bodies); i++) {
+        of = strcmp(route->path, bodies[i].path) == 0 ? bodies[i] : of;
+    }
+    json_object_foreach(call->body, name, value)
+    {
+        if (!among(of.names, name)) {
+            api_error(call, 400, "bad-body", "%.40s: expected %s%.*s", name,
+                      of.names[1] != 0 ? "one of " : "no field",
+                      of.names[1] != 0 ? (int)strlen(of.names) - 2 : 0, of.names + 1);
+            return false;
+        }
+        if (among(of.flags, name) && !json_is_boolean(value)) {
+            api_error(call, 400, "bad-body", "%s: expected true or false", name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool parse_body(struct api_call *call, const struct route *route)
 {
     size_t size = 0;
     json_error_t error;
@@ -364,7 +458,7 @@ static bool parse_body(struct api_call *call)
         api_error(call, 400, "bad-body", "expected a JSON object: %s", error.text);
         return false;
     }
-    return true;
+    return fields_good(call, route);
 }
 
 /* Root on this machine, or whom the controller runs as: either could read the store and the keys.
@@ -450,8 +544,8 @@ static void answer(struct controller *c, struct http_request *request)
     }
     journal_about("FOLIOT_WHO", call.who);
     const struct mono before = controller_mono();
-    if (filters_good(&call, http_path(request)) &&
-        (strcmp(route->method, "POST") != 0 || parse_body(&call))) {
+    if (parameters_good(&call, route) && filters_good(&call, route) &&
+        (strcmp(route->method, "POST") != 0 || parse_body(&call, route))) {
         route->run(&call);
     }
     api_limit_worked(c, call.token, mono_sub(controller_mono(), before).ns);

@@ -300,7 +300,7 @@ void api_post_config_rollback(struct api_call *call)
 void api_post_config_observe(struct api_call *call)
 {
     const json_t *on = json_object_get(call->body, "on");
-    if (!json_is_boolean(on)) {
+    if (on == NULL) {
         api_error(call, 400, "bad-body", "expected on: true or false");
         return;
     }

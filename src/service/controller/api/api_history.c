@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
+#include "core/finding/finding.h"
 #include "core/fleet/delay_code.h"
 #include "platform/store/chunk.h"
 #include "service/controller/api/api.h"
@@ -110,6 +112,22 @@ static bool more_findings(struct api_rows *rows)
     return goes_on(l);
 }
 
+/* Of a kind that there is not, nothing would be found. */
+static bool kind_good(struct api_call *call, const char *kind)
+{
+    char text[400];
+    struct strbuf all = strbuf_init(text, sizeof(text));
+    bool good = kind == NULL;
+    for (uint32_t i = FINDING_NONE + 1; i < FINDING_KIND_COUNT && !good; i++) {
+        good = strcmp(kind, finding_kind_word(i)) == 0;
+        strbuf_add(&all, "%s%s", i > FINDING_NONE + 1 ? "|" : "", finding_kind_word(i));
+    }
+    if (!good) {
+        api_error(call, 400, "bad-filter", "kind: expected one of %s", text);
+    }
+    return good;
+}
+
 void api_get_findings(struct api_call *call)
 {
     const char *open = http_query(call->request, "open");
@@ -120,7 +138,7 @@ void api_get_findings(struct api_call *call)
     int64_t limit;
     struct fleet_host *host = NULL;
     if (!api_page(call, &limit, &f.before_id) || !api_host(call, "host", &host) ||
-        !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
+        !kind_good(call, f.kind) || !api_number(call, "since_utc_ns", 0, INT64_MAX, &f.since_ns) ||
         !api_number(call, "until_utc_ns", 0, INT64_MAX, &f.until_ns)) {
         return;
     }

@@ -332,12 +332,8 @@ void api_post_audit_run(struct api_call *call)
     const json_int_t family = json_integer_value(ip);
     const json_t *bandwidth = json_object_get(call->body, "bandwidth"),
                  *nccl = json_object_get(call->body, "nccl");
-    if ((matrix != NULL && !json_is_boolean(matrix)) ||
-        (bandwidth != NULL && !json_is_boolean(bandwidth)) ||
-        (nccl != NULL && !json_is_boolean(nccl)) ||
-        (ip != NULL && (!json_is_integer(ip) || (family != 4 && family != 6)))) {
-        api_error(call, 400, "bad-body",
-                  "matrix, bandwidth, nccl: expected true or false; family: 4 or 6");
+    if (ip != NULL && (!json_is_integer(ip) || (family != 4 && family != 6))) {
+        api_error(call, 400, "bad-body", "family: expected 4 or 6");
         return;
     }
     if (!read_hosts(call, &hosts)) {

@@ -127,6 +127,11 @@ void api_answer_audit_results(struct api_call *call, int64_t id)
         !read_statuses(call, &f)) {
         return;
     }
+    if (f.check != NULL && check_by_id(f.check) == NULL) {
+        api_error(call, 404, "no-such-check",
+                  "check: no such check: /api/v1/audit/checks has them all");
+        return;
+    }
     const int r = audit_outcome_get(call->c, id, &o);
     if (r < 0) {
         api_store_error(call, r);

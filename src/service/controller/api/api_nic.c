@@ -286,6 +286,21 @@ static bool list_sorted(struct api_call *call, const struct wanted *w, const str
     return true;
 }
 
+/* None, or one that some NIC has which the caller sees. */
+static bool leaf_good(struct api_call *call)
+{
+    const char *leaf = http_query(call->request, "leaf");
+    bool good = leaf == NULL || leaf[0] == 0;
+    for (uint32_t i = 0; i < call->c->nic_count && !good; i++) {
+        const struct fleet_nic *n = call->c->nics[i];
+        good = n != NULL && strcmp(n->leaf, leaf) == 0 && api_sees(call, n->host);
+    }
+    if (!good) {
+        api_error(call, 404, "no-such-leaf", "leaf: no NIC has this leaf");
+    }
+    return good;
+}
+
 static void list_nics(struct api_call *call, put_row put)
 {
     const struct mono now = controller_mono();
@@ -296,7 +311,7 @@ static void list_nics(struct api_call *call, put_row put)
     int64_t limit, cursor;
     if (!api_page(call, &limit, &cursor) || !api_number(call, "rail", 0, UINT16_MAX, &w.rail) ||
         !api_number(call, "flaps_hour_min", 0, UINT32_MAX, &w.flaps) ||
-        !api_host(call, "host", &w.host)) {
+        !api_host(call, "host", &w.host) || !leaf_good(call)) {
         return;
     }
     if (by == NULL && way != NULL) {
