@@ -90,6 +90,31 @@ def part_by_part():
     check("no fault was played", [row["id"] for row in rows.rows if TABLE.missed(row)], ["roce.share", "roce.share.faults"])
 
 
+def endless():
+    """A program that doesn't end has no figure, and is not left behind."""
+    class Server:
+        def __init__(self, *_, **__):
+            servers.append(self)
+            self.done = []
+
+        def kill(self):
+            self.done.append("kill")
+
+        def wait(self):
+            self.done.append("wait")
+
+    def sh(*words, timeout, **_):
+        raise TABLE.subprocess.TimeoutExpired(words, timeout)
+
+    servers, TABLE.sh, TABLE.time = [], sh, types.SimpleNamespace(sleep=lambda _: None)
+    popen, TABLE.subprocess.Popen = TABLE.subprocess.Popen, Server
+    found = TABLE.perftest("ib_write_bw", "-s", "65536")
+    TABLE.subprocess.Popen = popen
+    check("figures of what doesn't end", [figure == figure for figure in found[:4]], [False] * 4)
+    check("its server", [server.done for server in servers], [["kill", "wait"]])
+
+
 bounds()
 same_faults()
+endless()
 part_by_part()
