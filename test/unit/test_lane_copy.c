@@ -355,20 +355,20 @@ static void test_writes_and_orphans(void **state)
     rdma_root = "/nowhere";
 }
 
-/* The device takes no more requests, though it has room: the lane is over, and what it carried goes by another one. */
+/* The device takes no more requests, though it has room, or tells of none: the lane is over, and what it carried goes by another one. */
 static void test_refused_requests(void **state)
 {
-    static const char *const functions[] = {"post_send", "post_recv"};
+    static const char *const functions[] = {"post_send", "post_recv", "poll_cq"};
     struct pair pair;
 
     (void)state;
     fake->refuse_errno = ENOMEM;
-    for (int i = 0; i < 4; i++) {
-        direct = i >= 2;
+    for (int i = 0; i < 6; i++) {
+        direct = i >= 3;
         pair_open(&pair);
         wait_for(&pair, 4, 4);
         for (uint64_t nth = 1; nth <= 8; nth++) {
-            strcpy(fake->refuse, functions[i % 2]);
+            strcpy(fake->refuse, functions[i % 3]);
             fake->refuse_nth = (int)nth;
             while (fake->refuse_nth > 0) {
                 exchange(&pair, 500000, 500000, true, nth);
