@@ -506,6 +506,12 @@ class Audit(unittest.TestCase):
         os.rename(device + "/net", device + "/kept")
         self.assertEqual(net("--capture", self.folder + "/mine"), ("value", "eth3"))
         self.assertEqual(net(root=self.folder + "/mine"), ("value", "eth3"))
+        # one that no device has: its MTU is told as well
+        os.makedirs(self.root + "/sys/class/net/bond7")
+        for path, text in ((rdma + "/ports/1/gid_attrs/ndevs/1", "bond7\n"), (self.root + "/sys/class/net/bond7/mtu", "1500\n")):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        self.assertEqual(self.verdicts()["be.roce.mtu", "mlx5_1/1"], "fail")
         os.unlink(rdma + "/ports/1/gid_attrs/ndevs/1")
         self.assertEqual(net()[0], "absent")
 

@@ -296,6 +296,10 @@ static void put_port(struct collector *c, const char *device, const char *number
     if (r == 0) {
         put(c, FACT_PORT_NET, port, net, path);
         put_congestion(c, port, net);
+        if (!sysfs_there(c->tree, sysfs_path(path, "/sys/class/net/%s/device", net))) {
+            put_file(c, FACT_NET_MTU, net, /* net.c has those of devices */
+                     sysfs_path(path, "/sys/class/net/%s/mtu", net));
+        }
     } else {
         put_error(c, FACT_PORT_NET, port, r, path);
     }
