@@ -19,6 +19,15 @@ static void learn(struct spread_watch *w, double heard)
     w->learned += w->learned < SPREAD_LEARN;
 }
 
+/* Frames that a pair may have waited for, in probes. Wide ones may be a large frame apart, by the closeness of this pair: then
+ * such frames pushed it together, and it must count beside them. */
+static int64_t frames_most(const struct spread_watch *w, int64_t sent_ns, int64_t heard_ns)
+{
+    const bool large = heard_ns < sent_ns && w->apart_ns > SPREAD_BEYOND * (double)heard_ns;
+
+    return large ? SPREAD_LARGE : SPREAD_FRAMES;
+}
+
 enum spread spread_add(struct spread_watch *w, uint64_t way, int64_t sent_ns, int64_t heard_ns,
                        int64_t wait_ns)
 {
@@ -27,7 +36,7 @@ enum spread spread_add(struct spread_watch *w, uint64_t way, int64_t sent_ns, in
     if (w->way != way) {
         *w = (struct spread_watch){.way = way};
     }
-    if (sent_ns <= 0 || heard_ns <= 0 || wait_ns > SPREAD_FRAMES * heard_ns) {
+    if (sent_ns <= 0 || heard_ns <= 0 || wait_ns / frames_most(w, sent_ns, heard_ns) > heard_ns) {
         return SPREAD_NOTHING;
     }
     const double usual = fmax(sent, w->usual_ns);

@@ -10,7 +10,9 @@
  *   37 % of those that count are wide. Of a link at half of its rate all that meet no frame behind it do;
  * - so is one that is spread by more than 1.5 frames, as the path's usual spread tells how long these are;
  * - all others tell nothing: wide ones that don't agree, and whose wait was longer than a frame takes at the rate they
- *   show. Those stood in a queue, and what came between them there is anybody's.
+ *   show. Those stood in a queue, and what came between them there is anybody's. But a pair that was
+ *   pushed together counts, though it waited for longer, where wide ones are further apart than a frame of 1,500 bytes takes:
+ *   ports full of large frames make both, and would leave the wide ones alone.
  *
  * What was usual is learned from narrow pairs that weren't pushed together on the way: a fabric whose trunks are slower
  * than its NICs has wider pairs from the start. All zero is the initial state. */
@@ -22,6 +24,8 @@
 #define SPREAD_LEARN  9     /* pairs, before any is judged */
 #define SPREAD_AGREE  0.125 /* of the narrowest */
 #define SPREAD_FRAMES 8     /* a frame of 1,500 bytes is as long as so many probes, nearly */
+#define SPREAD_LARGE  123   /* three of 9,216 bytes, the largest, at a port each */
+#define SPREAD_BEYOND 12    /* probes: no frame of 1,500 bytes is so long */
 #define SPREAD_SURE   12    /* times as far apart as usual: 1.5 frames */
 
 enum spread { SPREAD_NOTHING, SPREAD_NARROW, SPREAD_WIDE };

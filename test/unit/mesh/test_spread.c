@@ -14,7 +14,8 @@
 #define PROBE_BITS 1808.0 /* on the wire */
 #define FRAME_BITS 12304.0
 #define SENT_NS    10000.0
-#define BUSY_MOST  0.4 /* wide, of pairs through three full ports that tell something */
+#define BUSY_MOST  0.4  /* wide, of pairs through three full ports that tell something */
+#define FULL_MOST  0.75 /* the same where all frames are of one size; evidence grows from 0.77 on */
 
 /* A port that a pair passes: in a class of its own behind the rest of a frame, or through the queue itself. */
 struct port {
@@ -117,6 +118,56 @@ static void busy_links_spread_few_alike(void **state)
             assert_true(onset.narrow > 1000 && always.narrow > 1000);
             assert_true(onset.wide < BUSY_MOST * (onset.wide + onset.narrow));
             assert_true(always.wide < BUSY_MOST * (always.wide + always.narrow));
+        }
+    }
+}
+
+/* A port that always has a frame to send (0: never one), all of one length: those of a pair that meet the same frame leave one
+ * behind the other, all others as far apart as one frame takes. */
+static void full_port_pass(struct prng *p, double frame_ns, double probe_ns, double *first,
+                           double *second)
+{
+    const double gone = *first + frame_ns * prng_uniform(p) + probe_ns,
+                 after =
+                     frame_ns > 0 ? ceil((*second - gone) / frame_ns) * frame_ns : *second - gone;
+
+    *second = gone + fmax(after, 0) + probe_ns;
+    *first = gone;
+}
+
+static double wide_share(double frame_ns, double probe_ns, uint32_t ports)
+{
+    struct spread_watch w = {0};
+    struct counts c = {0, 0};
+    struct prng p;
+
+    prng_init(&p, 11);
+    for (int i = 0; i < 2000; i++) {
+        double first = 0, second = SENT_NS;
+        for (uint32_t k = 0; k < ports; k++) {
+            full_port_pass(&p, i < 60 ? 0 : frame_ns, probe_ns, &first, &second);
+        }
+        const double wait = fmin(first, second - SENT_NS) - ports * probe_ns;
+        const enum spread s =
+            spread_add(&w, 1, (int64_t)SENT_NS, (int64_t)(second - first), (int64_t)wait);
+        c.wide += s == SPREAD_WIDE;
+        c.narrow += s == SPREAD_NARROW;
+    }
+    return c.wide / (c.wide + c.narrow);
+}
+
+/* Most pairs through ports that are full of large frames are as far apart as one frame takes, or pushed together. A frame that
+ * takes about twice as long as the two are apart looks most like a slow link. */
+static void full_ports_are_no_evidence(void **state)
+{
+    static const double sizes[] = {1538, 4134, 9254}; /* bytes on the wire */
+
+    for (uint32_t f = 0; f < ARRAY_COUNT(sizes); f++) {
+        for (uint32_t ports = 1; ports <= 3; ports++) {
+            for (double frame = 1.2 * SENT_NS; frame < 40 * SENT_NS; frame *= 1.1) {
+                assert_true(wide_share(frame, frame * PROBE_BITS / 8 / sizes[f], ports) <
+                            FULL_MOST);
+            }
         }
     }
 }
@@ -247,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_link_spreads_all_pairs),
         cmocka_unit_test(busy_links_spread_few_alike),
+        cmocka_unit_test(full_ports_are_no_evidence),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(what_waited_in_a_queue_tells_nothing),
         cmocka_unit_test(the_slow_link_is_named),
