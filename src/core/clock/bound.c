@@ -44,6 +44,37 @@ double bound_growth_ns(const struct clock *c, double age_s)
                           fmax(0, age_s));
 }
 
+double bound_rate_limit(const struct clock *c)
+{
+    return fmax(c->config.rate_limit_ppm * 1e-6, c->h_rate);
+}
+
+/* It was of the line of then, as that would have gone on. What readers follow has been moved since by whatever the map
+ * learned, and nothing bounds that. */
+double bound_aged_ns(const struct clock *c, struct nic_time now)
+{
+    const double age_ns = (double)(now.ns - c->h_at.ns);
+
+    if (age_ns <= 0) {
+        return c->h_ns;
+    }
+    const double map = clock_map_difference(&c->map, now, &c->h_map, now);
+    const double line = map + line_minus_map(c, now);
+
+    return c->h_ns + fmax(fabs(map), fabs(line)) +
+           clock_drift_ns(bound_rate_limit(c), c->config.rate_drift_ppb_s * 1e-9, age_ns * 1e-9);
+}
+
+void bound_renew(struct clock *c, double h_ns, struct nic_time now)
+{
+    ASSERT(h_ns >= 0); /* half a width */
+    c->h_ns = h_ns;
+    c->h_at = now;
+    c->h_known = true;
+    c->h_map = c->map;
+    c->h_map.x_fraction += line_minus_map(c, now); /* h is the line's */
+}
+
 static void rate_note(struct steady_rate *s, double y, struct nic_time now)
 {
     if (fabs(y - s->y) > CALM_RATE) {
@@ -360,6 +391,22 @@ static double island2(const struct clock *c)
     return t * t * (p11 + q2 * t / 3);
 }
 
+/* How wrong the own map's rate may be. Where it has held for as long as stamps look back, premise 1 tells. One that still
+ * moves is as wrong as the stamps of the middle edge leave open. */
+static double rate_proven(const struct clock *c)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity && !bound_rate_held(c); i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (e->used && e->bounded) {
+            sample_insert(c->values, (size_t)count++,
+                          fmax(fabs(e->rate_lower), fabs(e->rate_upper)));
+        }
+    }
+    return count > 0 ? fmin(CLOCK_RATE_MAX, c->values[count / 2]) : 0;
+}
+
 void bound_edges(struct clock *c, struct nic_time now)
 {
     for (int i = 0; i < c->capacity; i++) {
@@ -387,16 +434,14 @@ void bound_tick(struct clock *c, struct nic_time now)
     } else if (c->phase == CLOCK_TRACK && !c->disrupted && leaf_bound(c, &h)) {
         h += unguarded;
     } else if (c->h_known) {
-        return; /* the last one ages; clock_terms() adds the growth */
+        return; /* the last one ages: bound_aged_ns() */
     } else if (c->config.alone_is_fine && c->edge_count == 0) {
         h = 0;
     } else {
         return;
     }
-    ASSERT(h >= 0); /* half a width */
-    c->h_ns = h;
-    c->h_at = now;
-    c->h_known = true;
+    bound_renew(c, h, now);
+    c->h_rate = rate_proven(c);
 }
 
 /* What disagreement adds to the variance of the filter, which already knows the packets' noise: the

@@ -586,7 +586,7 @@ static enum clock_status judge_status(struct clock *c, struct nic_time now)
         return CLOCK_SYNCED;
     }
     if (now.ns - c->hold_since.ns > HOLD_UNKNOWN_NS || !c->h_known ||
-        c->h_ns + bound_growth_ns(c, (double)(now.ns - c->h_at.ns) * 1e-9) > HOLD_H_NS_MAX) {
+        bound_aged_ns(c, now) > HOLD_H_NS_MAX) {
         return c->status == CLOCK_SYNCED ? CLOCK_HOLDOVER
                : c->h_known              ? CLOCK_UNKNOWN
                : c->settled              ? CLOCK_HOLDOVER

@@ -278,6 +278,8 @@ struct clock {
     double h_ns;
     struct nic_time h_at;
     bool h_known;
+    struct clock_map h_map; /* the line that it was of, at h_at, and the rate from then on */
+    double h_rate;          /* which may have been wrong by as much; 0: by premise 1 */
     struct nic_time guard_at;
     bool guard_seen;
     double guard_ns, guard_rate;
@@ -417,6 +419,10 @@ double bound_published_ns(const struct clock *c);
 double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
 bool bound_rate_held(const struct clock *c); /* the map's, by now for as long as bounds look back */
 double bound_growth_ns(const struct clock *c, double age_s);
+/* h by now: it grows by what the clock may drift, and by what the line was moved since. */
+double bound_aged_ns(const struct clock *c, struct nic_time now);
+double bound_rate_limit(const struct clock *c); /* by how much the line's rate may be wrong */
+void bound_renew(struct clock *c, double h_ns, struct nic_time now);
 double bound_spread2(const struct clock *c);
 double bound_statistical_ns(const struct clock *c);
 

@@ -45,10 +45,9 @@ void clock_terms(const struct clock *c, struct clock_terms *t)
             (struct clock_line){c->map.r, c->map.x_ns, c->map.x_fraction, c->map.y, 0, c->map.r};
     }
     if (c->h_known) {
-        const double age_s = (double)(t->line.r.ns - c->h_at.ns) * 1e-9;
-        t->h_ns = c->h_ns + bound_growth_ns(c, age_s);
+        t->h_ns = bound_aged_ns(c, t->line.r);
     }
-    t->rate_limit = c->config.rate_limit_ppm * 1e-6;
+    t->rate_limit = bound_rate_limit(c);
     t->rate_drift = c->config.rate_drift_ppb_s * 1e-9;
     bank_variance(&c->bank, &t->p00, &t->p01, &t->p11, &t->q2);
     t->spread2_ns = bound_spread2(c);
@@ -167,7 +166,7 @@ void clock_save(const struct clock *c, struct nic_time now, struct clock_saved *
     s->timeline_born = c->born;
     s->map = c->map;
     s->line_minus_map_ns = line_minus_map(c, now);
-    s->h_ns = c->h_known ? c->h_ns + bound_growth_ns(c, (double)(now.ns - c->h_at.ns) * 1e-9) : -1;
+    s->h_ns = c->h_known ? bound_aged_ns(c, now) : -1;
     bank_variance(&c->bank, &s->p00, &s->p01, &s->p11, &s->noise_ns);
     s->scale_ns = c->scale_own_ns;
     s->noise_ns = noise_sigma_ns(&c->noise);
@@ -253,9 +252,7 @@ int clock_restore(struct clock *c, struct nic_time now, const struct clock_saved
     c->settled = true;
     line_restart(c, now);
     if (s->h_ns >= 0) {
-        c->h_ns = s->h_ns + fabs(s->line_minus_map_ns);
-        c->h_at = s->saved;
-        c->h_known = true;
+        bound_renew(c, s->h_ns + fabs(s->line_minus_map_ns), s->saved);
     }
     c->status = CLOCK_HOLDOVER;
     c->hold_since = s->saved;

@@ -285,6 +285,54 @@ static enum clock_status run(struct clock *c, double seconds, int talking)
     return best;
 }
 
+/* Nobody is heard any more: the last bound was of the line of then. What the map learns afterwards, as behind full queues, moves the
+ * line and proves nothing. */
+static void a_bound_that_ages_has_what_its_line_was_moved(void **state)
+{
+    static const double moves[] = {50e3, -50e3};
+
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+        struct clock *c = tracking_member();
+        for (int n = 0; n < 60; n++) {
+            tick(c, PEERS, true, true);
+        }
+        const double before = hard_ns(c);
+        c->phase = CLOCK_ACQUIRE;
+        clock_move(c, now, moves[i], 0);
+        now.ns += CLOCK_TICK_NS;
+        consensus_count(c);
+        bound_tick(c, now);
+        assert_true(c->h_known && c->h_at.ns < now.ns);
+        assert_true(bound_aged_ns(c, now) >= before + fabs(moves[i]));
+        assert_true(bound_aged_ns(c, now) < before + fabs(moves[i]) + 1000);
+        clock_move(c, now, -moves[i], 3e-6); /* back, but it runs otherwise now */
+        now.ns += NS_PER_S;
+        assert_true(bound_aged_ns(c, now) >= before + 3000);
+        assert_true(bound_aged_ns(c, now) < before + 15000);
+        clock_free(c);
+    }
+}
+
+/* A rate that was learned just now is as wrong as stamps leave open: two packets of 1 us in 3 s, and what both clocks may change.
+ * One that has held for 16 s is good to 2 ppm. */
+static void a_bound_ages_faster_while_the_rate_is_young(void **state)
+{
+    for (int old = 0; old < 2; old++) {
+        struct clock *c = member(WIDTH_NS);
+        tick(c, PEERS, true, true);
+        c->phase = CLOCK_TRACK; /* from now on its rate is one */
+        for (int n = 0; n < (old ? 20 : 3) * (int)(NS_PER_S / CLOCK_TICK_NS); n++) {
+            tick(c, PEERS, true, true);
+        }
+        const double before = hard_ns(c);
+        now.ns += 10 * NS_PER_S;
+        const double grown = bound_aged_ns(c, now) - before;
+        print_message("%s: %.0f ns more in 10 s\n", old ? "held" : "young", grown);
+        assert_true(old ? grown > 19e3 && grown < 21e3 : grown > 40e3 && grown < 60e3);
+        clock_free(c);
+    }
+}
+
 /* It was right when it was saved; whether it still is, three quarters of the neighbours must have said first. */
 static void who_starts_warm_is_synced_once_its_neighbours_agree(void **state)
 {
@@ -598,6 +646,8 @@ int main(void)
         cmocka_unit_test(half_of_the_peers_make_nobody_tight),
         cmocka_unit_test(claims_that_nobody_shares_are_withdrawn),
         cmocka_unit_test(core_waits_for_the_width_of_the_graph),
+        cmocka_unit_test(a_bound_that_ages_has_what_its_line_was_moved),
+        cmocka_unit_test(a_bound_ages_faster_while_the_rate_is_young),
         cmocka_unit_test(who_starts_warm_is_synced_once_its_neighbours_agree),
         cmocka_unit_test(a_small_step_is_a_step),
         cmocka_unit_test(utc_is_as_old_as_its_measurement),
