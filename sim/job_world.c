@@ -235,9 +235,11 @@ static void finish(struct job_world *w)
     job_net_done(&w->net);
 }
 
+/* Time passes where nothing happens, too. */
 void world_until(struct job_world *w, int64_t until)
 {
     run_until(w, until, NULL);
+    w->now = w->now < until ? until : w->now;
 }
 
 static void run_brown(struct job_world *w)
