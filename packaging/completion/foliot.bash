@@ -23,7 +23,7 @@ _foliot()
             case $command in
             help) words=$(foliot help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p') ;;
             selftest) words='clock rdma' ;;
-            audit) words='run show gate facts capture checks explain runs nodes stop diff baseline matrix' ;;
+            audit) words='run show gate facts capture checks explain test runs nodes stop diff baseline matrix' ;;
             alerts) words='list ack silence silences unsilence test check export metrics' ;;
             config) words='show diff history observe apply rollback' ;;
             host) words='list check remove token rotate' ;;

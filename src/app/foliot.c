@@ -56,7 +56,8 @@ static const struct command commands[] = {
      "[--format FORM] [--age SECONDS] [--known FILE] [--facts PATH] [--root FOLDER] [--config "
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | capture FOLDER [--root FOLDER] | checks "
      "[--json] [--markdown] [--man] | "
-     "explain CHECK [--json] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] "
+     "explain CHECK [--json] | test CHECK [--fail N] [--warn N] [--declared TEXT] PATH... [--json] "
+     "[--config FILE] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] "
      "[--nccl] [--format FORM] [RUN] [--junit FILE] [--html FILE] | nodes [RUN] | matrix [RUN] | "
      "runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,

@@ -113,6 +113,19 @@ static int show(const struct audit_options *o, int count, char *words[])
     return status;
 }
 
+static int try_on_the_past(const struct audit_options *o, int count, char *words[])
+{
+    struct audit_file *file = calloc(1, sizeof(*file));
+    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+
+    if (status == EXIT_WELL) {
+        status = audit_try(o, file, count, words);
+        audit_file_done(file);
+    }
+    free(file);
+    return status;
+}
+
 static bool fails(const struct audit *a)
 {
     for (uint32_t i = 0; i < a->count; i++) {
@@ -223,6 +236,9 @@ int command_audit(int argc, char *argv[])
         {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},
         {"age", 0, OPTION_INT, &o.age_s, 0, 86400, .expected = "seconds"},
         {"known", 0, OPTION_TEXT, &o.known, .expected = "a file for what is known of this host"},
+        {"fail", 0, OPTION_TEXT, &o.fail, .expected = "a number"},
+        {"warn", 0, OPTION_TEXT, &o.warn, .expected = "a number"},
+        {"declared", 0, OPTION_TEXT, &o.declared, .expected = "what is declared"},
         {"json", 0, OPTION_FLAG, &o.json},
         {"markdown", 0, OPTION_FLAG, &o.markdown},
         {"man", 0, OPTION_FLAG, &o.man},
@@ -249,6 +265,9 @@ int command_audit(int argc, char *argv[])
     }
     if (strcmp(word, "show") == 0 && count >= 2) {
         return show(&o, count - 1, words + 1);
+    }
+    if (strcmp(word, "test") == 0 && count >= 3) {
+        return try_on_the_past(&o, count - 1, words + 1);
     }
     if (strcmp(word, "explain") == 0 && count == 2) {
         return audit_explain(&o, words[1]);

@@ -8,6 +8,7 @@
 
 struct audit_options {
     const char *root, *facts, *config, *output, *host, *known;
+    const char *fail, *warn, *declared; /* that are tried; NULL: as they are */
     int age_s;       /* of known facts that are enough for the gate; 0: none are */
     unsigned format; /* of the gate */
     struct audit_files files;
@@ -49,6 +50,10 @@ struct audit_gate_line {
 };
 void audit_gate_print(const struct audit_gate_line *g); /* as text, or as Nagios reads it */
 int audit_gate_exit(const struct audit_gate_line *g);
+
+/* ---- foliot_audit_try.c ---- */
+/* words: a check, and files or folders of sheets. An exit status. */
+int audit_try(const struct audit_options *o, struct audit_file *file, int count, char *words[]);
 
 /* ---- foliot_audit_tests.c ---- */
 void audit_print_tests(const json_t *tests); /* "tests" of a run */

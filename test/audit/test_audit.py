@@ -286,6 +286,27 @@ class Audit(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), text)
             self.assertIn("audit.yaml" + place, done.stderr)
 
+    def test_limits_are_tried_on_the_past(self):
+        """Two days of sheets: who would have been failed, and by what; nothing else is changed."""
+        days = []
+        for day, used in (("monday", {2: 93, 4: 97}), ("tuesday", {2: 94})):
+            def change(number, facts, used=used):
+                next(f for (fact, _), f in facts.items() if fact == "disk.used")["value"] = str(used.get(number, 10))
+            shutil.rmtree(self.root, ignore_errors=True)
+            self.cohort(5, change)
+            shutil.copytree(self.sheets, os.path.join(self.folder, day))
+            days.append(os.path.join(self.folder, day))
+        done = self.foliot("test", "node.disk", "--fail", "95", *days, "--json")
+        told = json.loads(done.stdout)
+        self.assertEqual((done.returncode, told["kind"], told["check"], [os.path.basename(p["path"]) for p in told["paths"]]), (1, "audit-test", "node.disk", ["monday", "tuesday"]), done.stderr)
+        self.assertEqual([{(c["host"], c["was"], c["is"] == "fail") for c in p["changed"]} for p in told["paths"]], [{("h2", "fail", False)}] * 2, told)
+        self.assertEqual([(p["was"]["fail"], p["is"]["fail"]) for p in told["paths"]], [(2, 1), (1, 0)])
+        text = self.foliot("test", "node.disk", "--fail", "95", *days).stdout
+        self.assertRegex(text, r"(?s)monday\n  now +fail 2, .*  tried +fail 1, .*  h2 \S+: fail, would be warn  [^\n]*93")
+        self.assertEqual(self.foliot("test", "node.disk", "--fail", "90", *days).returncode, 0)
+        for words in (("no.such", "--fail", "1"), ("node.disk",), ("node.disk", "--fail", "many"), ("cfg.pcie.width", "--fail", "1"), ("node.disk", "--declared", "9")):
+            self.assertEqual(self.foliot("test", *words, days[0]).returncode, 2, words)
+
     # ---- what others wrote ----
 
     def test_files_of_others_are_refused_or_harmless(self):
