@@ -180,6 +180,14 @@ class Audit(unittest.TestCase):
 
     # ---- cohorts ----
 
+    def test_a_speed_that_the_driver_does_not_tell_is_no_figure(self):
+        self.build()
+        self.change("/sys/class/net/eno1/speed", "-1\n")
+        results = json.loads(self.foliot("run", "--root", self.root, "--json", "--all").stdout)["results"]
+        [link] = [r for r in results if r["check"] == "fe.link"]
+        self.assertNotIn("-1", json.dumps(link["note"]) + json.dumps(link["found"]), link)
+        self.assertIn("no speed told", json.dumps(link))
+
     def test_few_hosts_are_no_cohort(self):
         self.cohort(4)
         self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "small_cohort")})

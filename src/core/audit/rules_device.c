@@ -351,8 +351,12 @@ void rule_front_end(struct judging *j)
                   judge_format(j, "%s: %s, carrier %lld", net, state, (long long)carrier), "up");
     } else if (judge_number(j, FACT_NET_SPEED, net, &speed) &&
                judge_number(j, FACT_NET_MTU, net, &mtu)) {
+        /* a driver without a speed has -1 there: virtual NICs */
         judge_join(j, "",
-                   judge_format(j, "%lld Mbit/s, MTU %lld", (long long)speed, (long long)mtu), 0);
+                   speed > 0
+                       ? judge_format(j, "%lld Mbit/s, MTU %lld", (long long)speed, (long long)mtu)
+                       : judge_format(j, "no speed told, MTU %lld", (long long)mtu),
+                   0);
     }
 }
 
