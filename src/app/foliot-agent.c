@@ -106,7 +106,8 @@ int main(int argc, char **argv)
                  "Rails count them by name"},
         {"leaf", 0, OPTION_OWN, &join, .take = take_leaf, .expected = "a name, for at most 16 NICs",
          .value = "NAME",
-         .help = "the switch that the NICs hang on: once for all of them, or once for each --nic"},
+         .help = "the switch that the NICs are connected to: once for all of them, or once for "
+                 "each --nic"},
         {"state-dir", 0, OPTION_TEXT, &join.state_dir, .value = "DIR",
          .help = "where the identity and the keys are kept, default " AGENT_STATE_DEFAULT},
         {.kind = OPTION_HEADING, .help = ""},

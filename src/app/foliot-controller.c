@@ -38,14 +38,15 @@ static const char usage[] =
     "  check                          look through the whole store\n"
     "  backup FILE                    copy the store, also while the controller runs\n"
     "  restore FILE                   put a backup in the store's place (controller stopped)\n"
-    "  record FILE                    copy what its brain was told, for foliot sim replay\n"
+    "  record FILE                    copy the recording of its inputs, for foliot sim replay\n"
     "  takeover                       this copy of the store is the fleet's from now on\n"
     "\n";
 
 static const char after[] =
     "\n"
     "FOLIOT_CONTROLLER_DIR replaces data_dir (" CONTROLLER_DATA_DEFAULT ").\n"
-    "Exit status: 0 well, 1 it failed, 2 wrong usage.\n";
+    "Exit status: 0 well, 1 it failed, 2 wrong usage, 78 these data are a copy of another "
+    "controller's.\n";
 
 static int load_config(struct controller_config *config)
 {

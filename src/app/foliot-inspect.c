@@ -54,18 +54,20 @@ int main(int argc, char *argv[])
          .help =
              "of this host's agent [/run/foliot/agent.sock]; for a root none is asked without it"},
         {"capture", 0, OPTION_TEXT, &config.capture, .value = "FOLDER",
-         .help = "also put what was read there, as a tree of files in which nothing tells whose "
-                 "machine it is"},
+         .help =
+             "also put what was read there, as a tree of files without names, addresses and serial "
+             "numbers of this machine"},
         {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
          .help = "for tests: this collector never ends"},
-        {"help", 'h', OPTION_HELP},
-        {"version", 'V', OPTION_VERSION},
+        {"help", 'h', OPTION_HELP, .help = "this text"},
+        {"version", 'V', OPTION_VERSION, .help = "version"},
     };
     const struct option_set set = {
         .program = "foliot-inspect",
         .usage =
             "usage: foliot-inspect [OPTIONS]\n\nReads this machine once and prints its facts as "
             "JSON.\n",
+        .after = "\nExit status: 0 a sheet was printed, 1 it failed, 2 wrong usage.\n",
         .entries = entries,
         .count = ARRAY_COUNT(entries)};
 

@@ -71,8 +71,9 @@ static const struct command commands[] = {
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
      "FILE] "
      "[--root FOLDER] [--json]",
-     "is the clock's bound honest, as far as that shows without a truth; what is true of NICs' "
-     "stamps and clocks, and of RDMA devices' queue pairs, by trying",
+     "tries this host: is the clock's bound honest; how good are NICs' stamps and clocks; is an "
+     "RDMA "
+     "device's queue pair silent when it should be",
      command_selftest},
     {NULL, "record", "[-o|--output FILE] [--host HOST] [--lab LAB] [--socket PATH]",
      "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
@@ -92,7 +93,7 @@ static const struct command commands[] = {
     {NULL, "host",
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
      "[--finish] | fleet-key [--after TIME]]" API,
-     "the fleet's members, as the controller knows them; may this host join?", command_host},
+     "the fleet's members and keys; may this host join?", command_host},
     {NULL, "token",
      "[list] | make viewer|operator|admin NAME [--hours N] [--scope PATTERNS] | join [NAME] "
      "[--uses N] [--hours N] [--scope PATTERNS] | revoke NAME|ID" API,
@@ -100,11 +101,12 @@ static const struct command commands[] = {
     {NULL, "config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
      "history | rollback [VERSION] | observe on|off" API,
-     "what the fleet's agents are told to do, by versions; observe for all", command_config},
+     "the configuration of the fleet's agents, in versions; observe on or off for all",
+     command_config},
     {NULL, "levels", API, "service levels of the fleet: met or broken, since when, by whom",
      command_levels},
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
-     "the declared topology, and where what is seen differs from it", command_topology},
+     "the declared topology, and where the real one differs", command_topology},
     {"tools", "keygen", "[--rotate | --host] [--id ID] FILE",
      "make the fleet's key file, or add the next key to it", command_keygen,
      "0 made; 1 there is such a file already; 2 wrong usage; 3 the file can't be written"},
