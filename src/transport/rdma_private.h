@@ -116,8 +116,8 @@ void rdma_devices_close(struct rdma *r);
 /* The port that carries that address: device (which it uses from now on), port, own end, how it is reached. The worker's, under
  * the lock, which it lets go meanwhile. -ENODEV. */
 MUST_CHECK int rdma_port_find(struct rdma *r, struct queue_pair *q);
-/* It is gone, and so is all that was made on it: the kernel destroys that before it takes the device's folder away. Then the library
- * swears nothing any more: it fails with EIO. */
+/* It is gone, and so is all that was made on it: the kernel destroys that before it removes the device's folder. From then on
+ * calls of the library fail with EIO. */
 bool rdma_device_removed(const struct rdma *r, const struct device *d);
 void *rdma_watch(void *rdma);
 void rdma_trouble_add(struct rdma *r, const char *format, ...)
