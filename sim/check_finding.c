@@ -176,9 +176,30 @@ static bool wrong_direction(const struct scenario_fault *s, const struct element
            ((s->direction == TOWARDS_UP) != from_spine ? DIRECTION_IN : DIRECTION_OUT);
 }
 
-static bool is_element(const struct world *w, const struct scenario_fault *s,
-                       const struct element *e)
+/* A partition is an element's fault only where it parts just that one from all others. */
+static bool is_parted(const struct world *w, int fault, const struct element *e)
 {
+    int alike = 0;
+
+    for (int host = 0; host < w->host_count; host++) {
+        const uint32_t nic = world_nic(w, host, 0);
+        const bool in =
+            e->kind == ELEMENT_HOST ? e->a.number == (uint32_t)host
+            : e->kind == ELEMENT_NIC
+                ? e->a.number / (uint32_t)w->nics_per_host == (uint32_t)host
+                : e->kind == ELEMENT_LEAF && network_leaf(&w->network, nic) == (int)e->a.number;
+        alike += in == (w->fault_hosts[fault][host] != 0);
+    }
+    return alike == 0 || alike == w->host_count;
+}
+
+static bool is_element(const struct world *w, int fault, const struct element *e)
+{
+    const struct scenario_fault *s = &w->scenario->fault[fault];
+
+    if (s->kind == FAULT_PARTITION && s->target.kind == TARGET_HOSTS) {
+        return is_parted(w, fault, e);
+    }
     if (wrong_direction(s, e)) {
         return false;
     }
@@ -201,17 +222,16 @@ static bool is_element(const struct world *w, const struct scenario_fault *s,
 }
 
 /* "unknown" is never wrong, but for a list of all that it may be which has not what it is. */
-static bool right_element(const struct world *w, const struct scenario_fault *s,
-                          const struct finding *x)
+static bool right_element(const struct world *w, int fault, const struct finding *x)
 {
     const struct element_choice *c = &x->choice;
     bool right = c->count == 0 || c->total > c->count;
 
     if (x->suspect.kind != ELEMENT_UNKNOWN) {
-        return is_element(w, s, &x->suspect);
+        return is_element(w, fault, &x->suspect);
     }
     for (uint32_t i = 0; i < c->count; i++) {
-        right = right || is_element(w, s, &c->one_of[i]);
+        right = right || is_element(w, fault, &c->one_of[i]);
     }
     return right;
 }
@@ -235,8 +255,10 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;
     case FAULT_TRUNK:
     case FAULT_SPINE:
-    case FAULT_PARTITION:
         return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;
+    case FAULT_PARTITION: /* to each host that part of its paths is lost */
+        return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING ||
+               x->kind == FINDING_PATH_LOSSY;
     case FAULT_LOSS:
         return x->kind == FINDING_PATH_LOSSY || x->kind == FINDING_PATH_DEAD;
     case FAULT_DELAY:
@@ -374,7 +396,7 @@ static void judge_name(struct world *w, const struct world_finding *f)
             }
             cf->detected = opened && cf->detected < 0 ? f->at : cf->detected;
             const bool fits =
-                (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, s, x));
+                (PATH_KINDS >> x->kind & 1) == 0 || (right_way(w, s, x) && right_element(w, i, x));
             right = right || fits;
             if (fits && cf->sure < 0 && x->suspect.kind != ELEMENT_UNKNOWN) {
                 cf->sure = f->at;

@@ -136,5 +136,7 @@ const struct locate_case *locate_case_get(const struct locate *l, uint32_t index
 bool locate_next_change(struct locate *l, struct locate_case *ret_case);
 /* The share of trials that the fabric loses with nothing at fault, as far as known. */
 double locate_background(const struct locate *l);
+/* Whether paths that cross none of the elements of a case that ended lost packets in the very same time: more failed than it. */
+bool locate_has_twin(const struct locate *l, const struct locate_case *c);
 /* Whether that path crosses one of the case's elements, and something was told of it since its trials were cleared. */
 bool locate_explains(const struct locate *l, const struct locate_case *c, uint32_t path);

@@ -1,5 +1,6 @@
 /* locate_case.c: answers that last become cases, and cases get names, other names, and ends. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
@@ -11,6 +12,9 @@
 #define END_LESS      4  /* where so many take longer than any window */
 #define RUN_SHARE     0.8
 #define OUTAGE_SHARE  0.999
+#define OVER_LIMIT    4.6               /* ln of 100: what loses a share goes on losing */
+#define TWIN_NS       (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
+#define TWIN_PATHS    2
 #define BEGAN_NS      (400 * NS_PER_MS) /* what began before the window that decided */
 #define TELLERS       64                /* hosts whose word is left out in turn */
 
@@ -78,6 +82,30 @@ bool locate_explains(const struct locate *l, const struct locate_case *c, uint32
     return path < l->config.path_limit && l->paths[path].used && !l->stale &&
            l->paths[path].seen.ns != MONO_NEVER.ns &&
            case_crosses(&l->paths[path], elements, case_elements(l, c, elements));
+}
+
+static bool is_near(struct mono a, struct mono b)
+{
+    return a.ns != MONO_NEVER.ns && b.ns != MONO_NEVER.ns &&
+           llabs((long long)mono_sub(a, b).ns) < TWIN_NS;
+}
+
+bool locate_has_twin(const struct locate *l, const struct locate_case *c)
+{
+    uint32_t elements[LOCATE_ONE_OF], count = 0, paths = 0;
+
+    for (uint32_t i = 0; i < c->count; i++) {
+        const uint32_t e = locate_element_find(l, &c->elements[i]);
+        elements[count] = e;
+        count += e != NONE;
+    }
+    for (uint32_t i = 0; i < l->lossy_count && count > 0; i++) {
+        const struct path *p = &l->paths[l->lossy[i]];
+
+        paths += is_near(p->lost_first, c->began_high) && is_near(p->lost_last, c->ended_low) &&
+                 p->lost_last.ns > p->lost_first.ns && !case_crosses(p, elements, count);
+    }
+    return paths >= TWIN_PATHS;
 }
 
 /* Some path that lost something, lately, crosses both. */
@@ -412,6 +440,26 @@ static void name(struct locate *l, struct mono now, struct locate_case *c,
     changed(l, c);
 }
 
+/* It lost a share for a moment, and then nothing. Things don't do that: several failed, or a fabric fell into parts. What lost
+ * all for a moment is an outage. Others' losses are known by the reports' times, which tell no moment. */
+static bool was_a_moment(struct locate *l, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    uint32_t lost = 0;
+    struct run run;
+
+    if (l->config.own.index == HOST_NONE.index || l->config.share > 0 ||
+        l->window >= WINDOW_COUNT || locate_seems_over(l, element) < OVER_LIMIT) {
+        return false;
+    }
+    for (uint32_t k = 0; k < e->count; k++) {
+        locate_count(l, l->crossings[e->first + k]);
+        lost += l->lost[l->crossings[e->first + k]];
+    }
+    locate_run_find(l, element, l->now, &run);
+    return !is_outage(&run) || run.lost_all < lost; /* of what is known of it no more */
+}
+
 static void settle(struct locate *l, struct mono now, const struct explanation *x, uint32_t index)
 {
     const struct streak *s = step(l, x, index);
@@ -436,7 +484,8 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     }
     struct tellers all = t;
     add_others(l, &all);
-    bool sure = s->named >= LOCATE_LOOKS && stands(l, x, index, &all);
+    const bool sure = s->named >= LOCATE_LOOKS && !was_a_moment(l, x->elements[index]) &&
+                      stands(l, x, index, &all);
     if (sure) {
         c = c ? c : open_case(l, now);
         if (c) {

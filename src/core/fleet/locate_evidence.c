@@ -278,6 +278,56 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
     }
 }
 
+/* All trials of an element, by the last so many slots of a level. Returns what was lost. */
+static uint32_t slots_of(const struct locate *l, const struct suspect *e, uint32_t level,
+                         uint32_t slots, uint32_t sent[static RING_SLOTS],
+                         uint32_t lost[static RING_SLOTS])
+{
+    const int64_t first = slot_of(l->now, level) - slots + 1;
+    uint32_t sum = 0;
+
+    memset(sent, 0, RING_SLOTS * sizeof(*sent));
+    memset(lost, 0, RING_SLOTS * sizeof(*lost));
+    for (uint32_t k = 0; k < e->count; k++) {
+        const struct ring *r = &l->paths[l->crossings[e->first + k]].rings[level];
+
+        for (uint32_t i = 0; i < slots; i++) {
+            const int64_t slot = first + i;
+            const bool held = slot <= r->head && slot > r->head - RING_SLOTS;
+            sent[i] += held ? r->sent[(uint64_t)slot % RING_SLOTS] : 0;
+            lost[i] += held ? r->lost[(uint64_t)slot % RING_SLOTS] : 0;
+            sum += held ? r->lost[(uint64_t)slot % RING_SLOTS] : 0;
+        }
+    }
+    return sum;
+}
+
+/* ln of the odds against it that an element still loses the share that it lost from the first loss in the window to the last.
+ * By the finest slots that hold all of them: nothing was lost since. */
+double locate_seems_over(const struct locate *l, uint32_t element)
+{
+    const struct suspect *e = &l->suspects[element];
+    const uint32_t level = windows[l->window].level;
+    uint32_t sent[RING_SLOTS], lost[RING_SLOTS];
+    const uint32_t losses = slots_of(l, e, level, windows[l->window].slots, sent, lost);
+    double between = 0, after = 0;
+    bool any = false;
+
+    for (uint32_t finer = 0; finer < level; finer++) {
+        if (slots_of(l, e, finer, RING_SLOTS, sent, lost) == losses) {
+            break;
+        }
+        slots_of(l, e, level, windows[l->window].slots, sent, lost);
+    }
+    for (uint32_t i = 0; i < RING_SLOTS; i++) {
+        after += any || lost[i] > 0 ? sent[i] : 0;
+        any = any || lost[i] > 0;
+        between += lost[i] > 0 ? after : 0;
+        after = lost[i] > 0 ? 0 : after;
+    }
+    return losses < 2 ? 0 : -after * log1p(-fmin(0.999, (losses - 1) / between)) / l->dispersion;
+}
+
 static bool is_left_out(const struct path *p, struct host_id host)
 {
     return host.index != HOST_NONE.index && host_id_equal(p->route.teller, host);

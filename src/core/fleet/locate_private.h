@@ -159,6 +159,7 @@ void locate_rings_clear(struct path *p);
 void locate_count(struct locate *l, uint32_t path);
 /* The longest run of lost trials of an element, of the last seconds; few strayed through. */
 void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run);
+double locate_seems_over(const struct locate *l, uint32_t element);
 void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until);
 void locate_background_learn(struct locate *l, struct mono now);
 struct span locate_window_span(uint32_t window);

@@ -959,9 +959,15 @@ static void fault_end(struct mesh *m, const struct mesh_fault *f)
     }
 }
 
-static void fault_push(struct mesh *m, struct mono now, const struct locate_case *c, bool full)
+static void fault_push(struct mesh *m, struct mono now, const struct locate_case *told, bool full)
 {
     const struct view view = {.out = true};
+    struct locate_case own = *told, *c = &own;
+
+    if (c->state == LOCATE_ENDED && !full && locate_has_twin(m->trials, c)) {
+        c->named =
+            MONO_NEVER; /* what they share was gone, and that is none of them: a fabric in parts */
+    }
     struct mesh_fault f = {.number = c->serial | (full ? FULL_NUMBER : 0),
                            .full_size = full,
                            .direction = DIRECTION_OUT,

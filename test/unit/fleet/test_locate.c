@@ -373,6 +373,82 @@ static void gray_loss_that_is_over_is_told_once(void **state)
     gray_one_in = 20;
 }
 
+/* Fates of host 0's packets as it learns them: what is lost while the moment lasts becomes known when packets come again. */
+static uint32_t named_of_a_moment(fault lost, int64_t steps)
+{
+    const int64_t from = f.step + 50, until = from + steps;
+    struct locate_case c;
+    uint32_t named = 0;
+
+    for (const int64_t end = until + 1500; f.step < end; f.step++) {
+        for (uint32_t p = 0; p < f.count && f.step >= from; p++) {
+            const int64_t phase = (int64_t)(hash_u64(7, p) % TOUCH);
+
+            for (int64_t sent = f.step - FATE - steps; sent <= f.step - FATE; sent++) {
+                const bool gone = sent >= from && sent < until && lost(&f.ways[p]);
+                const int64_t told = gone ? until + FATE + phase / 4 : sent + FATE;
+                if ((sent + phase) % TOUCH == 0 && told == f.step && f.ways[p].from == 0) {
+                    locate_on_trial(f.locate, p, at_step(sent), gone);
+                }
+            }
+        }
+        locate_tick(f.locate, at_step(f.step));
+        while (locate_next_change(f.locate, &c)) {
+            named += c.state == LOCATE_NAMED;
+        }
+    }
+    return named;
+}
+
+static bool to_seven_of_ten(const struct way *w)
+{
+    return w->to >= 4;
+}
+static bool all_from_0(const struct way *w)
+{
+    return w->from == 0;
+}
+
+/* A fabric fell into parts: what this host sends is lost in part, for a moment. Nothing of its own loses a share. */
+static void a_share_that_is_lost_for_a_moment_is_nobodys(void **state)
+{
+    (void)state;
+    fabric_new(11, 2, 5, (struct host_id){0});
+    play(20, none);
+    assert_int_equal(named_of_a_moment(to_seven_of_ten, 35), 0);
+    assert_int_equal(named_of_a_moment(all_from_0, 35), 1); /* an outage is told */
+}
+
+static bool hosts_3_and_4(const struct way *w)
+{
+    return w->to == 3 || w->to == 4;
+}
+static bool host_3(const struct way *w)
+{
+    return w->to == 3;
+}
+
+static void several_that_are_gone_at_once_are_known(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        struct locate_case c;
+        uint32_t ended = 0;
+
+        fabric_new(9, 3, 3, HOST_NONE);
+        play(20, none);
+        play(2, both ? hosts_3_and_4 : host_3);
+        for (int i = 0; i < 100; i++) {
+            play(0.1, none);
+            while (locate_next_change(f.locate, &c)) {
+                ended += c.state == LOCATE_ENDED;
+                assert_true(c.state != LOCATE_ENDED || locate_has_twin(f.locate, &c) == both);
+            }
+        }
+        assert_int_equal(ended, 1 + both);
+    }
+}
+
 static bool gray_nic_and_trunk(const struct way *w)
 {
     return (leaf_0_to_spine_1(w) && prng_below(&f.prng, 2) == 0) ||
@@ -557,6 +633,8 @@ int main(void)
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(gray_loss_that_is_over_is_told_once),
+        cmocka_unit_test(a_share_that_is_lost_for_a_moment_is_nobodys),
+        cmocka_unit_test(several_that_are_gone_at_once_are_known),
         cmocka_unit_test(one_of_two_faults_is_over),
         cmocka_unit_test(a_path_that_moved_has_no_past),
         cmocka_unit_test(what_was_not_told_again_is_not_explained),
