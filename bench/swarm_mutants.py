@@ -30,7 +30,7 @@ MUTANTS = [
     ("bound-from-one-direction", "clock/bound.c", "if (!isfinite(best[0]) || !isfinite(best[1])) {", "if (!isfinite(best[1])) {"),
     ("bound-halves-the-edge", "clock/bound.c", "e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));",
      "e->w_ns = fmin(fabs(e->upper_ns), fabs(e->lower_ns)) / 8;"),
-    ("hard-bound-a-tenth", "clock/report.c", "t->h_ns = c->h_ns + bound_growth_ns(c, age_s);", "t->h_ns = 0.002 * c->h_ns;"),
+    ("hard-bound-a-tenth", "clock/report.c", "t->h_ns = bound_aged_ns(c, t->line.r);", "t->h_ns = 0.002 * c->h_ns;"),
     ("bound-sign-of-delay", "clock/bound.c", "(d == 1 ? ahead : -ahead)", "(d == 1 ? -ahead : ahead)"),
     ("core-without-neighbours", "clock/bound.c", "4 * c->hosts_live >= 3 * c->hosts_chosen", "c->hosts_live >= 0"),
     ("stays-synced-alone", "clock/clock.c", "(c->core || now.ns - c->h_at.ns < NS_PER_S)", "(c->core || c->h_known)"),

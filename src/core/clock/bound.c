@@ -38,15 +38,14 @@
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
-double bound_growth_ns(const struct clock *c, double age_s)
-{
-    return clock_drift_ns(c->config.rate_limit_ppm * 1e-6, c->config.rate_drift_ppb_s * 1e-9,
-                          fmax(0, age_s));
-}
-
 double bound_rate_limit(const struct clock *c)
 {
     return fmax(c->config.rate_limit_ppm * 1e-6, c->h_rate);
+}
+
+double bound_growth_ns(const struct clock *c, double age_s)
+{
+    return clock_drift_ns(bound_rate_limit(c), c->config.rate_drift_ppb_s * 1e-9, fmax(0, age_s));
 }
 
 /* It was of the line of then, as that would have gone on. What readers follow has been moved since by whatever the map
@@ -61,8 +60,7 @@ double bound_aged_ns(const struct clock *c, struct nic_time now)
     const double map = clock_map_difference(&c->map, now, &c->h_map, now);
     const double line = map + line_minus_map(c, now);
 
-    return c->h_ns + fmax(fabs(map), fabs(line)) +
-           clock_drift_ns(bound_rate_limit(c), c->config.rate_drift_ppb_s * 1e-9, age_ns * 1e-9);
+    return c->h_ns + fmax(fabs(map), fabs(line)) + bound_growth_ns(c, age_ns * 1e-9);
 }
 
 void bound_renew(struct clock *c, double h_ns, struct nic_time now)
