@@ -355,7 +355,7 @@ static void test_writes_and_orphans(void **state)
     rdma_root = "/nowhere";
 }
 
-/* The device takes no more requests, though it has room, or tells of none: the lane is over, and what it carried goes by another one. */
+/* The device takes no more requests, though it has room, or has none: the lane is over, and its chunks go by another one. */
 static void test_refused_requests(void **state)
 {
     static const char *const functions[] = {"post_send", "post_recv", "poll_cq"};
