@@ -73,7 +73,7 @@ void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const ui
     uint8_t *copy = outgoing->large > 0 ? set->copies[outgoing->large - 1] : outgoing->copy;
 
     if (outgoing->request != NULL) {
-        set_request_done(set, outgoing->request);
+        lane_set_request_done(set, outgoing->request);
         outgoing->request = NULL;
     }
     if (size == 0) {

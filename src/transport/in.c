@@ -35,7 +35,7 @@ void in_harvest(struct lane_set *set)
     while (ledger_next_done(set->ledger, &done)) {
         struct transport_request *request = (struct transport_request *)(uintptr_t)done.cookie;
         request->size = done.sizes[0];
-        set_request_done(set, request);
+        lane_set_request_done(set, request);
         /* Between machines the estimate of the lane waits for it, too. */
         set->report_urgent =
             set->report_urgent || (done.sizes[0] > REPORT_SOON_SIZE && !set->scheduler.one_way);

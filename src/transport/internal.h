@@ -457,7 +457,7 @@ void copies_back(struct lane_set *set, struct outgoing *outgoing);
 void copies_look(struct lane_set *set, struct mono now);
 void copies_free(struct lane_set *set);
 /* A request is done. */
-static inline void set_request_done(struct lane_set *set, struct transport_request *request)
+static inline void lane_set_request_done(struct lane_set *set, struct transport_request *request)
 {
     if (!request->done) {
         set->awaited--;

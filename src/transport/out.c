@@ -100,7 +100,7 @@ void out_harvest(struct lane_set *set)
     while (sender_next_done(set->sender, &done)) {
         struct outgoing *outgoing = (struct outgoing *)(uintptr_t)done.cookie;
         if (outgoing->request != NULL) {
-            set_request_done(set, outgoing->request);
+            lane_set_request_done(set, outgoing->request);
         }
         copies_back(set, outgoing);
     }

@@ -63,7 +63,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
 static void unclaim(struct transport_request *request)
 {
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
-    set_request_done(request->comm->set, request);
+    lane_set_request_done(request->comm->set, request);
     request->comm->used &= ~(1u << (request - request->comm->requests));
 }
 
@@ -104,7 +104,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     }
     *ret_request = claim(comm, now, size, parent);
     if (copied) {
-        set_request_done(set, *ret_request);
+        lane_set_request_done(set, *ret_request);
     }
     outgoing->used = true;
     outgoing->request = copied ? NULL : *ret_request;

@@ -25,8 +25,8 @@
 #include "service/controller/fleet/state.h"
 #include "service/controller/fleet/topology.h"
 #include "service/controller/fleet/ways.h"
+#include "service/controller/history/compaction.h"
 #include "service/controller/history/remote.h"
-#include "service/controller/history/seal.h"
 #include "service/controller/history/worker.h"
 #include "service/controller/job/job.h"
 #include "service/controller/listen.h"
@@ -279,8 +279,8 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     remote_on_second(c->remote);
     recording_second(c);
     if (!c->store_broken && c->keeper != NULL) {
-        seal_some(c);
-        seal_expire(c);
+        compaction_some(c);
+        compaction_expire(c);
     }
     uint64_t now = 0;
     sd_event_now(c->loop, CLOCK_MONOTONIC, &now);

@@ -8,7 +8,7 @@
 
 #include "platform/store/chunk.h"
 #include "service/controller/controller.h"
-#include "service/controller/history/seal.h"
+#include "service/controller/history/compaction.h"
 #include "service/controller/history/series.h"
 #include "service/controller/history/worker.h"
 
@@ -245,7 +245,7 @@ static void begin(struct controller *c, struct fleet_host *h, const struct seal_
     worker_add(c->keeper, &s->job, false);
 }
 
-void seal_some(struct controller *c)
+void compaction_some(struct controller *c)
 {
     const int64_t now = controller_utc_ns();
     const struct seal_job fine = {0};
@@ -284,7 +284,7 @@ static bool clock_is_trusted(struct controller *c, int64_t utc_ns, struct mono n
     return !mono_before(now, c->expire.not_before);
 }
 
-void seal_expire(struct controller *c)
+void compaction_expire(struct controller *c)
 {
     const int64_t now = controller_utc_ns();
     const int64_t keep[TIER_COUNT] = {c->config.keep_fine_ns, c->config.keep_middle_ns,
