@@ -5,7 +5,7 @@
 #   make test        that, then every test; the last line counts them
 #   make bench       every figure of docs/bench.md but the long ones (AREA=clock: one area)
 #   make soak        the long ones
-#   make roce        `foliot selftest rdma`, jobs over queue pairs and what they are worth, on soft-RoCE in a virtual machine (docs/rdma.md)
+#   make roce        `foliot selftest rdma`, jobs over queue pairs, what they are worth, and an audit's checks, on soft-RoCE in a virtual machine (docs/rdma.md)
 #   make install     into DESTDIR and PREFIX (default /usr/local);  make uninstall  takes it out
 #   make clean
 PREFIX ?= /usr/local
@@ -47,8 +47,11 @@ soak: deps
 
 roce: deps
 	@tools/build $(BUILD) --quiet
-	@lab/roce-vm/check $(BUILD)/src/app/foliot $(BUILD)/src/plugin/libnccl-net-foliot.so 60 --timeout 900
-	@lab/roce-vm/table $(BUILD)/src/app/foliot $(BUILD)/src/plugin/libnccl-net-foliot.so $(BUILD)/bench/roce_error --faults 40 --timeout 1800 --out $(BUILD)/bench
+	@r=0; a=$(BUILD)/src/app; plugin=$(BUILD)/src/plugin/libnccl-net-foliot.so; \
+	lab/roce-vm/check $$a/foliot $$plugin 60 --timeout 900 || r=1; \
+	lab/roce-vm/audit $$a/foliot $$a/foliot-agent $$a/foliot-inspect --out $(BUILD)/bench || r=1; \
+	lab/roce-vm/table $$a/foliot $$plugin $(BUILD)/bench/roce_error --faults 40 --timeout 1800 --out $(BUILD)/bench || r=1; \
+	exit $$r
 
 install: build
 	@DESTDIR='$(DESTDIR)' tools/install $(BUILD) install '$(PREFIX)'
