@@ -376,6 +376,9 @@ class Controlled(unittest.TestCase):
             unknown = {r['host']: r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items'] if r['check'] == 'be.bw.pair'}
             self.assertEqual(unknown.get('host3'), 'busy', unknown)
             self.assertEqual([h for h, reason in unknown.items() if reason == 'busy'], ['host3'])
+            # Each host's facts have what its own agent knows.
+            skipped = {c['check']: c['counts']['skip'] for c in done['checks'] if c['check'] in ('node.agent', 'be.conn.paths')}
+            self.assertEqual(skipped, {'node.agent': 0, 'be.conn.paths': 0})
         finally:
             job.terminate()
             job.wait()

@@ -288,10 +288,13 @@ static void start(struct agent *a)
 {
     struct agent_audit *u = a->audit;
     struct agent_config *c = a->config;
-    static char option[] = "--root";
+    static char option[] = "--root", of_agent[] = "--agent";
+    char socket[AGENT_PATH_SIZE + 16];
     char *const of_root[] = {c->inspect, option, c->inspect_root, NULL};
-    char *const plain[] = {c->inspect, NULL};
+    /* this agent, whose socket may be another one than an installed agent's */
+    char *const plain[] = {c->inspect, of_agent, socket, NULL};
     uint64_t now = 0;
+    snprintf(socket, sizeof(socket), "%s/agent.sock", c->runtime_dir);
     int r = program_open(&u->program, c->inspect_root[0] != 0 ? of_root : plain);
     r = r < 0 ? r : sd_event_add_io(a->loop, &u->readable, u->program.fd, EPOLLIN, on_readable, a);
     r = r < 0 ? r : sd_event_now(a->loop, CLOCK_MONOTONIC, &now);
