@@ -285,8 +285,8 @@ static enum clock_status run(struct clock *c, double seconds, int talking)
     return best;
 }
 
-/* Nobody is heard any more: the last bound was of the line of then. What the map learns afterwards, as behind full queues, moves the
- * line and proves nothing. */
+/* Nobody is heard any more: the last bound was of the line of then. What the map learns afterwards, as behind full queues,
+ * moves the line and proves nothing. */
 static void a_bound_that_ages_has_what_its_line_was_moved(void **state)
 {
     static const double moves[] = {50e3, -50e3};
