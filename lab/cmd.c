@@ -25,14 +25,15 @@ static const char usage[] =
     "A fleet of hosts with clocks, NICs and switches of their own, emulated on this machine.\n"
     "\n"
     "  up [FILE] [--no-agents] [--agent PROGRAM] [--controller[=PORT]] [--machines FOLDER]\n"
-    "     [--exchange HOST/NIC,HOST/NIC]\n"
+    "     [--exchange HOST/NIC,HOST/NIC,…]\n"
     "                          bring a lab up: FILE is a scenario's fabric and clocks;\n"
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines;\n"
     "                          --controller: with a foliot-controller that all hosts join,\n"
     "                          its dashboard at 127.0.0.1, PORT 7639\n"
     "                          --machines: what audits read on host N is the tree FOLDER/hostN\n"
-    "                          --exchange: the fleet's list has these two NICs on each other's\n"
-    "                          leaf, as where two cables are exchanged\n"
+    "                          --exchange: the fleet's list has each of these NICs on the next\n"
+    "                          one's leaf, and the last on the first one's, as where cables are\n"
+    "                          exchanged\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; see --help\n"
@@ -123,18 +124,29 @@ static void say_dashboard(const char *name)
     }
 }
 
-/* "host1/nic0,host5/nic0" */
+/* "host1/nic0,host5/nic0", or more of them. */
 static bool read_exchange(struct lab *lab, const char *text)
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
-    struct lab_nic *a = &lab->exchange[0], *b = &lab->exchange[1];
-    int end = 0;
-    lab->exchanged = sscanf(text, "host%d/nic%d,host%d/nic%d%n", &a->host, &a->nic, &b->host,
-                            &b->nic, &end) == 4 &&
-                     text[end] == '\0' && a->host >= 0 && a->host < f->hosts && b->host >= 0 &&
-                     b->host < f->hosts && a->nic >= 0 && a->nic < f->nics_per_host &&
-                     b->nic >= 0 && b->nic < f->nics_per_host;
-    return lab->exchanged;
+    int count = 0;
+    for (const char *at = text; count < LAB_EXCHANGE_MAX; at++) {
+        struct lab_nic *n = &lab->exchange[count];
+        int size = 0;
+        if (sscanf(at, "host%d/nic%d%n", &n->host, &n->nic, &size) != 2 || n->host < 0 ||
+            n->host >= f->hosts || n->nic < 0 || n->nic >= f->nics_per_host) {
+            return false;
+        }
+        count++;
+        at += size;
+        if (*at == '\0') {
+            lab->exchanged = count;
+            return count >= 2;
+        }
+        if (*at != ',') {
+            return false;
+        }
+    }
+    return false;
 }
 
 /* Absolute: agents have another working folder. */
@@ -159,7 +171,7 @@ static int cmd_up(const char *name, int argc, char **argv)
         {"no-agents", 0, OPTION_FLAG, &no_agents},
         {"agent", 0, OPTION_TEXT, &agent, .expected = "a program"},
         {"machines", 0, OPTION_TEXT, &machines, .expected = "a folder"},
-        {"exchange", 0, OPTION_TEXT, &exchange, .expected = "HOST/NIC,HOST/NIC"},
+        {"exchange", 0, OPTION_TEXT, &exchange, .expected = "HOST/NIC,HOST/NIC,…"},
         {"controller", 0, OPTION_OWN, &api_port, .take = take_port, .optional = true,
          .expected = "a port from 1 to 65535"},
     };
@@ -194,10 +206,11 @@ static int cmd_up(const char *name, int argc, char **argv)
         return 1;
     }
     if (exchange != NULL && !read_exchange(&lab, exchange)) {
-        fprintf(stderr,
-                "foliot lab: --exchange: expected two NICs of this lab as host1/nic0,host5/nic0, "
-                "found %s\n",
-                exchange);
+        fprintf(
+            stderr,
+            "foliot lab: --exchange: expected two to %d NICs of this lab as host1/nic0,host5/nic0, "
+            "found %s\n",
+            LAB_EXCHANGE_MAX, exchange);
         return 2;
     }
     if (lab_bring_up(&lab, !no_agents, agent, api_port) < 0) {

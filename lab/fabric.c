@@ -31,8 +31,8 @@ int lab_leaf_of(const struct lab *lab, int host, int nic)
 
 int lab_leaf_declared(const struct lab *lab, int host, int nic)
 {
-    for (int i = 0; lab->exchanged && i < 2; i++) {
-        const struct lab_nic *other = &lab->exchange[1 - i];
+    for (int i = 0; i < lab->exchanged; i++) {
+        const struct lab_nic *other = &lab->exchange[(i + 1) % lab->exchanged];
         if (lab->exchange[i].host == host && lab->exchange[i].nic == nic) {
             return lab_leaf_of(lab, other->host, other->nic);
         }

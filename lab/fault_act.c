@@ -130,7 +130,8 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
         static const char *const class[] = {"1:1", "1:10", "1:20"};
         static const char *const parent[] = {"1:", "1:1", "1:1"};
         r = machine_enter_network(port[i].space);
-        for (int c = 0; c < 3 && r == 0; c++) {
+        /* of the job's class: the one of probes keeps the whole rate */
+        for (int c = state->fault.net_class == CLASS_JOB ? 2 : 0; c < 3 && r == 0; c++) {
             const char *argv[] = {"tc",
                                   "class",
                                   "change",

@@ -15,12 +15,13 @@
 
 #include <stdio.h>
 
-#define LAB_ROOT       "/run/foliot-lab"
-#define LAB_NAME_MAX   24
-#define LAB_HOST_MAX   200
-#define LAB_SWITCH_MAX 62
-#define LAB_AGENT_PORT 7637
-#define LAB_TEXT_SIZE  256
+#define LAB_ROOT         "/run/foliot-lab"
+#define LAB_NAME_MAX     24
+#define LAB_HOST_MAX     200
+#define LAB_SWITCH_MAX   62
+#define LAB_AGENT_PORT   7637
+#define LAB_EXCHANGE_MAX 8
+#define LAB_TEXT_SIZE    256
 
 enum node_kind { NODE_HOST, NODE_LEAF, NODE_SPINE };
 
@@ -28,13 +29,13 @@ struct lab {
     char name[LAB_NAME_MAX + 1];
     char folder[LAB_TEXT_SIZE]; /* LAB_ROOT/NAME */
     struct scenario scenario;   /* its fabric, clocks and seed */
-    /* While it is brought up. Trees that foliot-inspect reads on its hosts: FOLDER/hostN; NULL: none is named. Two NICs of
-     * which the fleet's list has each on the other's leaf, as where two cables are exchanged. */
+    /* While it is brought up. Trees that foliot-inspect reads on its hosts: FOLDER/hostN; NULL: none is named. NICs of which
+     * the fleet's list has each on the next one's leaf, and the last on the first one's: as where cables are exchanged. */
     const char *machines;
-    bool exchanged;
+    int exchanged;
     struct lab_nic {
         int host, nic;
-    } exchange[2];
+    } exchange[LAB_EXCHANGE_MAX];
 };
 
 /* One end of a link: interface `interface` in namespace `space`. */

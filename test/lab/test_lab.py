@@ -6,6 +6,7 @@ Each test uses a lab of its own, named after this process, so that it disturbs n
 import glob
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -199,6 +200,11 @@ class ALab(unittest.TestCase):
         self.assertIn('20Mbit', rate())
         lab('fault', 'undo', 'all')
         self.assertEqual(rate().count('ceil 200Mbit'), 3)
+        lab('fault', 'brownout', 'host2/nic0', '--rate_mbps', '20', '--class', 'job')
+        slow = [line.split()[2] for line in rate().splitlines() if 'ceil 20Mbit' in line]
+        self.assertEqual((slow, rate().count('ceil 200Mbit')), (['1:20'], 2))
+        lab('fault', 'undo', 'all')
+        self.assertEqual(rate().count('ceil 200Mbit'), 3)
 
     def test_delay(self):
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '0')
@@ -306,7 +312,12 @@ class Fleet(unittest.TestCase):
         with open('/tmp/%s.yaml' % NAME, 'w') as f:
             f.write('fabric: {hosts: 4, nics_per_host: 2, leaves: 2, spines: 2}\n')
         try:
-            lab('up', f.name)
+            for wrong in ('host0/nic0', 'host0/nic0,host4/nic0', 'host0/nic0,host1/nic0,', 'host0/nic0;host1/nic0', ','.join(['host0/nic0'] * 9)):
+                self.assertIn('--exchange', lab('up', f.name, '--exchange', wrong, good=False).stderr)
+            lab('up', f.name, '--exchange', 'host0/nic0,host3/nic1,host1/nic0')
+            with open(folder() + '/host2/agent.yaml') as config:
+                leaves = dict(re.findall(r'host: (host\d, nic: nic\d), rail: \d, leaf: (leaf\d)', config.read()))
+            self.assertEqual(leaves, {'host%d, nic: nic%d' % (h, n): 'leaf%d' % {(0, 0): 1, (3, 1): 0}.get((h, n), h // 2) for h in range(4) for n in range(2)})
             self.assertTrue(until(lambda: all(self.status('host%d' % h)['clock_status'] == 'SYNCED'
                                               for h in range(4)), 40), self.status())
             self.assertEqual(lab('eval', '--seconds', '1').returncode, 0)
