@@ -292,12 +292,44 @@ static struct matrix_arrivals *arrivals_of(struct matrix_seat *s, uint32_t round
     return a;
 }
 
+/* Four steps to each doubling. */
+static unsigned bound_step(uint32_t ns)
+{
+    const int shift = ns < 4 ? 0 : 29 - __builtin_clz(ns); /* ns >> shift: 4 to 7 */
+    return ns < 4 ? ns : 4 * ((unsigned)shift + 1) + (ns >> shift & 3);
+}
+
+/* The largest of a step. */
+static uint32_t bound_at(unsigned step)
+{
+    return step < 4 ? step : (uint32_t)(((UINT64_C(5) + step % 4) << (step / 4 - 1)) - 1);
+}
+
+_Static_assert(MATRIX_BOUND_STEPS == 4 * 30 + 4, "a step for each 32-bit number");
+
+uint32_t matrix_seat_bound(const struct matrix_seat *s)
+{
+    uint32_t all = 0, sum = 0;
+    for (unsigned i = 0; i < MATRIX_BOUND_STEPS; i++) {
+        all += s->bounds[i];
+    }
+    for (unsigned i = 0; i < MATRIX_BOUND_STEPS; i++) {
+        sum += s->bounds[i];
+        if (4 * (uint64_t)sum >= 3 * (uint64_t)all) {
+            return bound_at(i) < s->bound_ns ? bound_at(i) : s->bound_ns;
+        }
+    }
+    return s->bound_ns;
+}
+
 static void note_delay(struct matrix_seat *s, uint32_t round, int64_t delay_ns, uint32_t bound_ns)
 {
     const int32_t code = delay_encode(delay_ns);
     int16_t *least = &s->delay[round];
     *least = *least == DELAY_CODE_NONE || code < *least ? (int16_t)code : *least;
     s->bound_ns = bound_ns > s->bound_ns ? bound_ns : s->bound_ns;
+    uint16_t *count = &s->bounds[bound_step(bound_ns)];
+    *count = *count < UINT16_MAX ? (uint16_t)(*count + 1) : *count;
 }
 
 /* No clock in step is a round ahead. A host that was stopped hears later of rounds that it missed. */

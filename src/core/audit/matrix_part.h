@@ -29,6 +29,7 @@ enum matrix_why {
 };
 const char *matrix_why_name(enum matrix_why why);
 
+enum { MATRIX_BOUND_STEPS = 124 };
 enum { MATRIX_SEAT_BYTES = 4, MATRIX_TELLS = MATRIX_PACKETS_MAX /* number of such a packet */ };
 
 /* A NIC in the plan. Columns by round; `sent`, `heard`: how many, and why << 4. */
@@ -37,6 +38,7 @@ struct matrix_seat {
     uint8_t *sent, *heard;
     int16_t *delay;    /* code (core/fleet/delay_code.h): the least */
     uint32_t bound_ns; /* the worst sum of both clocks' bounds in any of these delays */
+    uint16_t bounds[MATRIX_BOUND_STEPS]; /* how many delays had such a sum */
     struct matrix_arrivals {
         uint32_t round;
         uint8_t came;  /* bits: packets */
@@ -108,5 +110,8 @@ void matrix_part_on_not_sent(struct matrix_part *m, uint32_t seat, uint32_t roun
 /* p: as it came, seat and other as the receiver has them. heard_ns: 0: not known. False: not of this plan. */
 bool matrix_part_on_packet(struct matrix_part *m, const struct matrix_packet *p, int64_t heard_ns,
                            uint32_t bound_ns);
+/* The sum of both clocks' bounds that three quarters of the delays keep, within a quarter of it: what is judged are medians over all
+ * partners, and one whose clock is wide moves none of those. */
+uint32_t matrix_seat_bound(const struct matrix_seat *s);
 /* All rounds that have not begun are not taken part in. */
 void matrix_part_end(struct matrix_part *m, enum matrix_why why);

@@ -178,21 +178,27 @@ void rule_matrix_delay(struct judging *j)
     const double least = (double)w.limit > j->fail ? (double)w.limit : j->fail,
                  bounds = 3 * (double)w.bound;
     const double worst = (double)(w.out > w.in ? w.out : w.in);
+    /* A clock that is off makes one side later and the other one as much earlier: both together are free of it. */
+    const bool surely = (double)(w.out + w.in) > 2 * least;
     const bool both = (double)w.out > least && (double)w.in > least;
     const char *found =
         judge_format(j, "%lld ns more than others sending, %lld ns receiving", w.out, w.in);
-    if (worst > least && worst <= bounds) {
+    if (worst > least && worst <= bounds && !surely) {
         missing(j, matrix_why_name(MATRIX_CLOCK));
         j->result->note =
             judge_format(j, "the clocks' bounds are %lld ns: too wide to tell", w.bound);
         return;
     }
     judge_end(j, worst > least ? AUDIT_FAIL : AUDIT_PASS, found,
-              judge_format(j, "at most %.0f ns", least > bounds ? least : bounds));
-    if (worst > least && is_young(j, &w)) {
+              judge_format(j, "at most %.0f ns", surely || least > bounds ? least : bounds));
+    if (worst > least && !surely && is_young(j, &w)) {
         return;
     }
-    if (worst > least && !both) {
+    if (worst > least && worst <= bounds) {
+        j->result->note = judge_format(
+            j, "both sides together; which one the clocks do not tell: their bounds are %lld ns",
+            w.bound);
+    } else if (worst > least && !both) {
         j->result->note = w.out > w.in ? "its sending side alone" : "its receiving side alone";
     }
 }

@@ -330,7 +330,7 @@ static int send_row(struct agent *a, const struct matrix_seat *s)
     row.sent = (ProtobufCBinaryData){rounds, s->sent};
     row.heard = (ProtobufCBinaryData){rounds, s->heard};
     row.delay = (ProtobufCBinaryData){(size_t)rounds * 2, delay};
-    row.bound_ns = s->bound_ns;
+    row.bound_ns = matrix_seat_bound(s);
     const int r = agent_uplink_matrix(a, &row);
     free(delay);
     return r;

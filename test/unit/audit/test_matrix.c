@@ -218,6 +218,7 @@ struct world {
     uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
     bool always;                /* and in all rounds */
     uint32_t parted; /* from half of the rounds on, hosts before it hear no others; 0: all do */
+    uint32_t wide;   /* host whose clock has a bound of 20 us */
 };
 
 /* Leaves: hosts 0 to 3, 4 to 7; NICs 5 and 13 hang on each other's. */
@@ -240,7 +241,7 @@ static void setup_world(struct world *w)
 {
     memset(w, 0, sizeof(*w));
     w->plan = plan_of(HOSTS, RAILS);
-    w->deaf = MATRIX_NONE;
+    w->deaf = w->wide = MATRIX_NONE;
     w->turns_ns = 10 * NS_PER_MS;
     for (uint32_t h = 0; h < HOSTS; h++) {
         const uint32_t nics[RAILS] = {h * RAILS, h * RAILS + 1};
@@ -290,7 +291,7 @@ static void play(struct world *w)
             }
             for (int i = 0; i < count; i++) { /* the kernel tells later */
                 matrix_part_on_stamp(&w->part[h], stamps[i].seat, stamps[i].round, stamps[i].packet,
-                                     now, 40);
+                                     now, h == w->wide ? 20000 : 40);
             }
         }
     }
@@ -299,7 +300,8 @@ static void play(struct world *w)
         const struct matrix_seat *s = &part->seats[i % RAILS];
         assert_true(part->over);
         assert_int_equal(
-            matrix_take(&w->m, i, s->sent, s->heard, s->delay, part->rounds, s->bound_ns), 0);
+            matrix_take(&w->m, i, s->sent, s->heard, s->delay, part->rounds, matrix_seat_bound(s)),
+            0);
         assert_true(matrix_take(&w->m, i, s->sent, s->heard, s->delay, part->rounds, 0) < 0);
     }
     matrix_judge(&w->m, NULL);
@@ -311,6 +313,54 @@ static void end_world(struct world *w)
         free(w->memory[h]);
     }
     free(w->cells);
+}
+
+/* One host's clock with a wide bound makes its own delays unsure, and nobody else's: those are medians over all. */
+static void test_a_wide_clock_is_its_own(void **state)
+{
+    struct world w;
+    setup_world(&w);
+    w.wide = 2;
+    play(&w);
+    for (uint32_t i = 0; i < NICS; i++) {
+        assert_int_equal(w.m.nics[i].bound_ns, i / RAILS == 2 ? 100 : 111);
+    }
+    end_world(&w);
+}
+
+static void test_bounds_of_a_seat(void **state)
+{
+    static struct matrix_part part;
+    const uint32_t nics[1] = {0};
+    uint32_t least = 0;
+    struct matrix_plan plan = plan_of(HOSTS, RAILS);
+    void *memory = malloc((size_t)matrix_rounds(&plan) * MATRIX_SEAT_BYTES);
+    assert_non_null(memory);
+    for (uint64_t ns = 0; ns <= UINT32_MAX; ns += 1 + ns / 5) {
+        matrix_part_init(&part, &plan, nics, 1, memory);
+        struct matrix_seat *s = &part.seats[0];
+        uint32_t sure = 0;
+        for (uint32_t k = 0; k < part.rounds; k++) {
+            const uint32_t other = matrix_partner(&part.plan, k, 0);
+            const int64_t at = BEGIN + k * plan.round_ns;
+            if (other != MATRIX_NONE) {
+                /* of each four the last is the worst that there is */
+                const uint32_t bound = sure % 4 == 3 ? UINT32_MAX : (uint32_t)ns;
+                sure++;
+                for (uint8_t n = 0; n < 2; n++) {
+                    assert_true(matrix_part_on_packet(
+                        &part,
+                        &(struct matrix_packet){
+                            .round = k, .packet = n, .left_ns = n * at, .other = other},
+                        at + 1, bound));
+                }
+            }
+        }
+        const uint32_t told = matrix_seat_bound(s);
+        assert_true(told >= ns && told <= ns + ns / 4 + 1 && told >= least);
+        least = told;
+    }
+    free(memory);
 }
 
 static void test_all_measured(void **state)
@@ -604,6 +654,8 @@ int main(void)
         cmocka_unit_test(test_even_sample),
         cmocka_unit_test(test_plans_refused),
         cmocka_unit_test(test_all_measured),
+        cmocka_unit_test(test_a_wide_clock_is_its_own),
+        cmocka_unit_test(test_bounds_of_a_seat),
         cmocka_unit_test(test_missing_has_its_reason),
         cmocka_unit_test(test_parted),
         cmocka_unit_test(test_silent),
