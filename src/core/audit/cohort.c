@@ -327,7 +327,8 @@ static bool is_near(const struct check *c)
 /* Sorted by number, too. */
 static bool is_apart(const struct check *c)
 {
-    return c->rule == rule_delay || c->rule == rule_clock_rate || c->rule == rule_history;
+    return c->rule == rule_delay || c->rule == rule_clock_rate || c->rule == rule_history ||
+           c->rule == rule_inband;
 }
 
 static void settle_group(struct audit *a, const struct check *c, const struct audit_item *items,

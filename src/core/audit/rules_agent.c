@@ -103,20 +103,26 @@ struct edge {
 };
 
 /* As service/inspect/agent.c writes it. */
+static bool edge_words(const char *text, struct edge *e)
+{
+    const char *delays = strstr(text, ", least ");
+
+    e->timed = delays != NULL && sscanf(delays, ", least %lld out %lld in, late %lld, bound %lld",
+                                        &e->out, &e->in, &e->late, &e->bound) == 4;
+    return sscanf(text,
+                  "%31[^,], hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld",
+                  e->kind, &e->hops, &e->paths, &e->alive, &e->dead_out, &e->dead_in, &e->sent,
+                  &e->lost) == 8;
+}
+
 static bool edge_of(struct judging *j, const char *subject, struct edge *e)
 {
-    const char *text = judge_text(j, FACT_EDGE, subject), *delays;
+    const char *text = judge_text(j, FACT_EDGE, subject);
 
     if (text == NULL) {
         return false;
     }
-    delays = strstr(text, ", least ");
-    e->timed = delays != NULL && sscanf(delays, ", least %lld out %lld in, late %lld, bound %lld",
-                                        &e->out, &e->in, &e->late, &e->bound) == 4;
-    if (sscanf(text,
-               "%31[^,], hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld",
-               e->kind, &e->hops, &e->paths, &e->alive, &e->dead_out, &e->dead_in, &e->sent,
-               &e->lost) != 8) {
+    if (!edge_words(text, e)) {
         not_measured(j, REASON_NO_SOURCE, "this is not what an agent tells");
         return false;
     }
@@ -289,13 +295,42 @@ void rule_jitter(struct judging *j)
     }
 }
 
-/* A job's own messages against probes of the same two NICs. */
+/* A job meets others than probes do. Then it is compared with the farthest neighbour of its interface: of the fabric's ways no
+ * one is much longer. NULL: no neighbour of it has a delay. */
+static const char *farthest(const struct judging *j, struct edge *ret)
+{
+    const size_t own = strcspn(j->subject, " ");
+    uint32_t count;
+    const struct fact *f = sheet_first(j->sheet, FACT_EDGE, &count), *far = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct edge e;
+        if (f[i].state == FACT_VALUE && strcspn(f[i].subject, " ") == own &&
+            strncmp(f[i].subject, j->subject, own) == 0 && edge_words(f[i].value, &e) && e.timed &&
+            e.bound >= 0 && (far == NULL || e.in > ret->in)) {
+            *ret = e;
+            far = &f[i];
+        }
+    }
+    return far != NULL ? far->subject : NULL;
+}
+
+/* A job's own messages against probes of the same two NICs. Programs and their queues are in the messages' time alone, so what is usual
+ * is what other lanes have, on any host. */
 void rule_inband(struct judging *j)
 {
+    struct audit *a = j->audit;
+    const uint32_t before = a->item_count;
     int64_t delay;
     struct edge e;
 
-    if (!judge_number(j, FACT_LANE, j->subject, &delay) || !timed(j, &e)) {
+    if (!judge_number(j, FACT_LANE, j->subject, &delay)) {
+        return;
+    }
+    const char *far = sheet_find(j->sheet, FACT_EDGE, j->subject) == NULL ? farthest(j, &e) : NULL;
+    if (far != NULL) {
+        (void)judge_text(j, FACT_EDGE, far); /* its evidence */
+    } else if (!timed(j, &e)) {
         return;
     }
     if (e.in <= 0) {
@@ -303,9 +338,13 @@ void rule_inband(struct judging *j)
         return;
     }
     const double ratio = (double)delay / (double)e.in;
-    judge_end(j, ratio > j->fail ? AUDIT_FAIL : AUDIT_PASS,
-              judge_format(j, "%.1f times the probes' delay", ratio),
-              judge_format(j, "at most %.15g times", j->fail));
+    judge_join(j, "", judge_format(j, "%.1f times the probes' delay", ratio), ratio);
+    if (a->item_count > before) {
+        a->items[before].product = "";
+    }
+    if (far != NULL) {
+        j->result->note = judge_format(j, "probes of %s: none go where these messages do", far);
+    }
 }
 
 /* As far as the site wants a host that is put in another's place: "hops 3 us 12"; either one alone is fine. */

@@ -21,6 +21,7 @@ struct world {
     bool lost[HOSTS][HOSTS]; /* packets of full size, from … to … */
     bool dead[HOSTS][HOSTS]; /* all packets */
     const char *near[HOSTS]; /* the hosts' neighbours, a digit each; NULL: the two on either side */
+    int lane_ns[HOSTS][HOSTS]; /* of a job's messages, from … to …; 0: it has no such lane */
     struct sheet copies[HOSTS];
     struct audit audit;
 };
@@ -49,6 +50,17 @@ static bool is_near(const struct world *w, int hosts, int host, int peer)
                                  : apart != 0 && (apart <= PEERS / 2 || apart >= hosts - PEERS / 2);
 }
 
+static void add_lane(struct world *w, int host, int peer)
+{
+    char subject[64], text[16];
+
+    if (w->lane_ns[peer][host] > 0) {
+        snprintf(subject, sizeof(subject), "eth0 %s eth0", w->names[peer]);
+        snprintf(text, sizeof(text), "%d", w->lane_ns[peer][host]);
+        sheet_add(w->sheets[host], &(struct fact){FACT_LANE, FACT_VALUE, subject, text, ""});
+    }
+}
+
 static void judge_world(struct world *w, int hosts)
 {
     for (int i = 0; i < hosts; i++) {
@@ -56,10 +68,12 @@ static void judge_world(struct world *w, int hosts)
     }
     for (int i = 0; i < hosts; i++) {
         w->sheets[i] = sheet_new();
+        sheet_add(w->sheets[i], &(struct fact){FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", ""});
         for (int k = 0; k < hosts; k++) {
             if (is_near(w, hosts, i, k)) {
                 add_edge(w, i, k);
             }
+            add_lane(w, i, k);
         }
         sheet_finish(w->sheets[i]);
         w->copies[i] = *w->sheets[i];
@@ -352,9 +366,32 @@ static void test_a_liar_fails_nobody(void **state)
     }
 }
 
+/* A job's ring between hosts whose agents don't probe each other: the one whose messages queue, both ways, fails alone. */
+static void test_a_slow_class_is_one_hosts(void **state)
+{
+    for (int slow = 0; slow <= 1; slow++) {
+        struct world w = {0};
+        for (int i = 0; i < HOSTS; i++) {
+            for (int apart = 3; apart <= 4; apart++) {
+                const int k = (i + apart) % HOSTS;
+                w.lane_ns[i][k] = slow == 1 && (i == 3 || k == 3) ? 60000 : 24000;
+            }
+        }
+        judge_world(&w, HOSTS);
+        for (int i = 0; i < HOSTS; i++) {
+            assert_int_equal(worst(&w, "be.lat.inband", i), slow == 0          ? AUDIT_PASS
+                                                            : i == 3           ? AUDIT_FAIL
+                                                            : i == 0 || i == 6 ? AUDIT_WARN
+                                                                               : AUDIT_PASS);
+        }
+        world_done(&w, HOSTS);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_takes_none_fails_alone),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_slow_class_is_one_hosts),
+                                       cmocka_unit_test(test_who_takes_none_fails_alone),
                                        cmocka_unit_test(test_who_sends_none_fails_alone),
                                        cmocka_unit_test(test_two_who_take_none_both_fail),
                                        cmocka_unit_test(test_who_fails_by_others_accuses_nobody),
