@@ -117,7 +117,7 @@ FAULTS = [
     ("node.agent", "roce", answer("status", agent_version="0.0.9"), "/answers/agent/status"),
     ("be.topo.rail", "roce", answer("links", nics__1__switch="leaf3"), "/answers/agent/links"),
     ("be.topo.swap", "roce", answer("links", nics__1__switch="leaf3", nics__3__switch="leaf1"), "/answers/agent/links"),
-    ("be.topo.path_count", "roce", answer("mesh", edges__1__paths=[{"out": {"state": "alive", "owd_ns_min": 4080, "owd_ns_p99": 6100, "sent": 400000, "lost": 0}, "in": {"state": "alive", "owd_ns_min": 4100, "owd_ns_p99": 6200, "sent": 400000, "lost": 0}}]), "/answers/agent/mesh"),
+    ("be.topo.path_count", "roce", answer("mesh", edges__1__paths=[{"hops": ["leaf0"], "out": {"state": "alive", "owd_ns_min": 4080, "owd_ns_p99": 6100, "sent": 400000, "lost": 0}, "in": {"state": "alive", "owd_ns_min": 4100, "owd_ns_p99": 6200, "sent": 400000, "lost": 0}}]), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
     ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),

@@ -216,9 +216,15 @@ void rule_path_count(struct judging *j)
 {
     struct edge e;
 
-    if (edge_of(j, j->subject, &e)) {
-        judge_join(j, judge_format(j, "%s", e.kind), judge_format(j, "%u paths", e.paths), 0);
+    if (!edge_of(j, j->subject, &e)) {
+        return;
     }
+    if (e.hops < 0) { /* within a leaf there is one path */
+        not_measured(j, REASON_NOT_RUN, "how many hops lie between is not known");
+        return;
+    }
+    judge_join(j, judge_format(j, "%s, %d hops", e.kind, e.hops),
+               judge_format(j, "%u paths", e.paths), 0);
 }
 
 void rule_probe_loss(struct judging *j)

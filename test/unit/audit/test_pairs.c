@@ -366,6 +366,42 @@ static void test_a_liar_fails_nobody(void **state)
     }
 }
 
+/* Neighbours at random are near or far. Within a leaf there is one path, which is as many as others have there. */
+static void test_paths_are_of_a_distance(void **state)
+{
+    for (int fewer = 0; fewer <= 1; fewer++) {
+        struct sheet *own[HOSTS], copies[HOSTS];
+        struct audit a;
+        uint32_t counts[AUDIT_STATUS_COUNT];
+        for (int i = 0; i < HOSTS; i++) {
+            own[i] = sheet_new();
+            sheet_add(own[i], &(struct fact){FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", ""});
+            for (int k = 0; k < 4; k++) {
+                char subject[32], edge[160];
+                const int paths = k == 0 ? 1 : fewer == 1 && i == 2 && k == 3 ? 3 : 4;
+                snprintf(subject, sizeof(subject), "eth0 p%d eth%d", i, k);
+                snprintf(
+                    edge, sizeof(edge),
+                    "random, hops %d, paths %d, alive %d, dead 0 out 0 in, sent 9, lost 0, none",
+                    k == 0 ? 1 : 3, paths, 2 * paths);
+                sheet_add(own[i], &(struct fact){FACT_EDGE, FACT_VALUE, subject, edge, ""});
+            }
+            sheet_finish(own[i]);
+            copies[i] = *own[i];
+            copies[i].host = "h";
+        }
+        judge_sheets(&a, copies, HOSTS);
+        for (int i = 0; i < HOSTS; i++) {
+            assert_int_equal(audit_worst(&a, "be.topo.path_count", (uint32_t)i, counts),
+                             fewer == 1 && i == 2 ? AUDIT_FAIL : AUDIT_PASS);
+        }
+        judge_done(&a);
+        for (int i = 0; i < HOSTS; i++) {
+            sheet_free(own[i]);
+        }
+    }
+}
+
 /* A job's ring between hosts whose agents don't probe each other: the one whose messages queue, both ways, fails alone. */
 static void test_a_slow_class_is_one_hosts(void **state)
 {
@@ -391,6 +427,7 @@ static void test_a_slow_class_is_one_hosts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_slow_class_is_one_hosts),
+                                       cmocka_unit_test(test_paths_are_of_a_distance),
                                        cmocka_unit_test(test_who_takes_none_fails_alone),
                                        cmocka_unit_test(test_who_sends_none_fails_alone),
                                        cmocka_unit_test(test_two_who_take_none_both_fail),
