@@ -194,6 +194,14 @@ def bisect():
     row("sim.bisect.wrong", found["wrong"], "", 0, runs=3 * found["seeds"], note="simulated")
 
 
+def tally():
+    """Drawn sets of faults: named by the audit, against what LLDP and a ping of all pairs find."""
+    found = program(os.path.join(build, "bench", "audit_tally"), "200", "1")
+    kinds = "; ".join(f"{kind} {named} and {usual} of {drawn}" for kind, (drawn, named, usual) in found["kinds"].items())
+    row("sim.tally_more", found["more"], "%", 30, 50, "higher", found["sets"],
+        f"simulated; the mean of the sets. Named by the audit, and found by LLDP and ping6: {kinds}. Told of NICs that were well: {found['others']}")
+
+
 def outlier():
     """Found: by the worst of three kinds of noise."""
     found = program(os.path.join(build, "bench", "audit_outlier"), "1000", "300")
@@ -262,7 +270,7 @@ def late_ticks(large, library):
     row("inspect.late_ticks", beside, "", 0, runs=100, note=f"one agent of a lab of eight, deadlines of 0.2 and 0.3 s; {alone} in the {took:.0f} s after, without")
 
 
-PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "outlier": lambda _: outlier(), "lab": lab_matrix,
+PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "tally": lambda _: tally(), "outlier": lambda _: outlier(), "lab": lab_matrix,
          "gate": gate, "planted": lambda _: planted()}
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:
     if arguments.only and {"fleets", "gate"} & set(arguments.only) and "spoiled" not in arguments.only:

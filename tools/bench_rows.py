@@ -17,6 +17,8 @@ LOCATE = ["src/base", "src/stats", "src/core/fleet/locate*", "bench/locate_world
 PATHS = {
     "alert.": ["src/core/alert", "src/service/alert"],
     "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/lab/audit_harm.py", "bench/audit_trials.c", "bench/audit_fleets.c", "bench/audit_matrix.c", "bench/audit_search.c", "bench/audit_outlier.c"],
+    "audit.sim.tally": ["src/core/audit", "src/core/mesh/peers.c", "bench/audit_tally.c"],
+    "audit.lab.tally": ["src/core/audit", "src/service/controller/audit", "src/service/agent/matrix.c", "src/service/inspect/agent.c", "bench/lab/audit_tally.py"],
     "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
     "brain.sim.": BRAIN, "brain.replay": BRAIN + ["src/service/record"], "locate.healthy": BRAIN,
     "brain.clocks": ["src/core", "src/service/controller"], "brain.parsers": ["src/core", "src/service/controller", "src/service/alert", "tools/tidy"],

@@ -58,11 +58,11 @@ class Missing(Exception):
 
 class Lab:
     """One lab, up; `with` takes it down whatever happens. controller: a port of this machine that its API is at (0: any). machines: a folder
-    of trees that its hosts read as if they were theirs."""
+    of trees that its hosts read as if they were theirs. more: words of `up`."""
 
-    def __init__(self, name, file=None, agents=True, controller=None, machines=None):
+    def __init__(self, name, file=None, agents=True, controller=None, machines=None, more=()):
         self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not take each other's lab down
-        self.file, self.agents, self.controller, self.machines = file, agents, controller, machines
+        self.file, self.agents, self.controller, self.machines, self.more = file, agents, controller, machines, more
         self.folder = f"/run/foliot-lab/{self.name}"
         self.running = []
 
@@ -73,6 +73,7 @@ class Lab:
             more.append(f"--controller={self.controller}" if self.controller else "--controller")
         if self.machines is not None:
             more += ["--machines", self.machines]
+        more += self.more
         if self.agents and not os.path.exists(AGENT):
             raise Missing("foliot-agent isn't built")
         self.command("up", *([self.file] if self.file else []), *more)
