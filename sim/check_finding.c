@@ -391,7 +391,12 @@ static void judge_name(struct world *w, const struct world_finding *f)
             if (opened && cf->told < 0 && (leads_to(s) >> x->kind & 1) != 0) {
                 cf->told = f->at;
             }
-            if (!names(s, x)) {
+            const enum scenario_target_kind target = s->target.kind;
+            if (!names(s, x)) { /* another one asks for its name, and it is this one's */
+                right =
+                    right || ((leads_to(s) >> x->kind & 1) != 0 &&
+                              (target == TARGET_NIC || target == TARGET_TRUNK) &&
+                              x->suspect.kind != ELEMENT_UNKNOWN && is_element(w, i, &x->suspect));
                 continue;
             }
             cf->detected = opened && cf->detected < 0 ? f->at : cf->detected;
