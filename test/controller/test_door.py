@@ -108,7 +108,7 @@ class TestDoor(fleet.Fleet):
                 status, _, body = self.request("GET", f"{where}?{query}")
                 self.assertEqual((status, body["error"]["code"]), (400, "bad-argument"), f"{where}?{query}: {body}")
                 tried += 1
-            for name in names:
+            for name in names if not path.endswith("/stream") else []:  # a stream has no end
                 self.assertNotIn("each once", str(self.request("GET", f"{where}?{name}=1")[2]))
             if names:
                 self.assertRegex(body["error"]["message"], rf"expected one of ([a-z_]+\|)*{names[0]}\b")
