@@ -33,6 +33,7 @@
 #define COVERS         0.8
 #define SHARE_GAIN     0.02 /* a packet: some seconds */
 #define LATE_MOST      0.5
+#define LATE_SOME      0.1 /* so many wait that others do, too */
 #define EARLY_MOST     0.1 /* a clock that is off makes those of the other direction early */
 #define DELAY_SIGMAS   3   /* of stamps: the mean of a few low round trips, halved, is no lower */
 
@@ -255,12 +256,12 @@ static bool knows_time(const struct clock *c, const struct clock_edge *e)
            !edge_on_the_move(c, e);
 }
 
-/* What a path between those two NICs takes: the one before it, else the fastest of the others. 0: not known. */
+/* What a path between those two NICs takes: the fastest of the one before it and the others. 0: not known. */
 static double known_floor(const struct clock_edge *e, int index)
 {
     double least = e->paths[index].was_m_ns;
 
-    for (int i = 0; i < e->config.path_count && e->paths[index].was_m_ns == 0; i++) {
+    for (int i = 0; i < e->config.path_count; i++) {
         const struct path *p = &e->paths[i];
         if (i != index && p->known && !p->unsure && (least == 0 || p->m_ns < least)) {
             least = p->m_ns;
@@ -305,8 +306,14 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
     const double forward = low_mean(w.way[1], w.count[1], 2);
     const double backward = low_mean(w.way[0], w.count[0], 2);
     const double scatter = fmax(forward - w.way[1][0], backward - w.way[0][0]); /* sorted */
-    const double floor_ns = known_floor(e, index);
-    const bool waits = floor_ns > 0 && scatter > noise_high_ns(&c->noise);
+    const double floor_ns = known_floor(e, index), high = noise_high_ns(&c->noise);
+    if (knows_time(c, e) && path->m_ns > (forward + backward) / 2 + high) {
+        path->m_ns =
+            (forward + backward) / 2; /* no round trip was free of waits; single ways were */
+    }
+    /* Few packets behind one queue scatter little. Where others of this edge wait, they do as well. */
+    const bool held = fmax(e->late[0], e->late[1]) > LATE_SOME && path->m_ns > floor_ns + high;
+    const bool waits = floor_ns > 0 && (scatter > high || held);
     if (path->m_ns < edge_delay_least(c, e)) {
         return; /* some packets are of before a clock stepped, or a map's rate is far off */
     }

@@ -269,6 +269,64 @@ static void hear(struct clock *c, int64_t x_ns)
     clock_on_peer(c, now, 0, &h);
 }
 
+/* One round trip of path 1, whose ways wait by so much. */
+static void waiting_exchange(struct clock *c, int64_t at, int64_t there_ns, int64_t back_ns)
+{
+    const struct clock_point there = {
+        .path = 1, .forward = true, .local = {at}, .remote = {at + 5000 + there_ns}};
+    const struct clock_point back = {.path = 1,
+                                     .local = {at + 40 * NS_PER_MS},
+                                     .remote = {at + 40 * NS_PER_MS - 5000 - back_ns}};
+
+    c->now = now;
+    clock_on_point(c, now, &there);
+    clock_on_point(c, now, &back);
+}
+
+/* Another path of the edge is known to take 5 us. The new one's packets wait behind one queue, all by about as much: that is no
+ * longer cable, while packets of the edge wait. Where none do it is one. And where each round trip waits one way or the other,
+ * single ways are free. */
+static void a_path_found_behind_a_queue_is_no_longer(void **state)
+{
+    static const struct {
+        double late;
+        bool knows;
+        int64_t wait[2][2]; /* of every other round trip: there, back */
+        double least, most;
+    } cases[] = {
+        {.late = 0.3, .wait = {{9000, 8900}, {8950, 9050}}, .least = 4900, .most = 5100},
+        {.late = 0, .wait = {{9000, 8900}, {8950, 9050}}, .least = 13800, .most = 14200},
+        {.late = 0, .knows = true, .wait = {{9000, 0}, {0, 9050}}, .least = 4900, .most = 5100},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct clock *c = member();
+        struct clock_edge *e = &c->edges[0];
+        const int64_t from = now.ns;
+        e->config.path_count = 2;
+        e->level_known = true;
+        e->paths[0] =
+            (struct path){.known = true, .m_ns = 5000, .window = now, .low = {INFINITY, INFINITY}};
+        hear(c, 0);
+        clock_edge_repath(c, now, 0, 1);
+        for (int n = 0; !e->paths[1].known && now.ns - from < 4 * NS_PER_S; n++) {
+            now.ns += 200 * NS_PER_MS;
+            hear(c, 0);
+            waiting_exchange(c, now.ns - 50 * NS_PER_MS, cases[i].wait[n % 2][0],
+                             cases[i].wait[n % 2][1]);
+            e->late[0] = cases[i].late;
+            c->narrow = cases[i].knows;
+            c->in_gate = c->needed;
+            edge_track(c, e, now);
+        }
+        assert_true(e->paths[1].known);
+        print_message("the path is taken for %.0f ns\n", e->paths[1].m_ns);
+        assert_true(e->paths[1].m_ns > cases[i].least && e->paths[1].m_ns < cases[i].most);
+        clock_free(c);
+    }
+    (void)state;
+}
+
 /* Two clocks that were apart for long run at rates which they don't know of each other. The lowest packets one way are
  * then the first, and the other way the last. */
 static void a_path_is_no_shorter_while_rates_differ(void **state)
@@ -590,6 +648,7 @@ int main(void)
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
         cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
         cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
+        cmocka_unit_test(a_path_found_behind_a_queue_is_no_longer),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
         cmocka_unit_test(a_path_takes_no_less_than_nothing),
         cmocka_unit_test(a_wide_density_makes_no_path_shorter_than_nothing),
