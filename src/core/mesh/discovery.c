@@ -349,9 +349,8 @@ void discovery_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
     struct discovery *d = &m->nics[e->local].discovery;
     const uint8_t ttl = (uint8_t)seq, port = (uint8_t)(seq >> 8) & 0x3f;
 
-    (void)now;
     if ((seq >> 16) == (e->generation & 0xffff) && full_is(seq)) {
-        full_reached(m, edge, seq);
+        full_reached(m, now, edge, seq);
         return;
     }
     if ((seq >> 16) != (e->generation & 0xffff) || (seq & (TRACE_FLAG | VERIFY_FLAG)) != 0 ||

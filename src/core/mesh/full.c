@@ -2,6 +2,8 @@
  * swallows those alone: probes are fine, and the job stands still.
  *
  * Each edge sends one full packet in two seconds, on its paths in turn. The peer tells that it came, on a path that lives.
+ * When one is lost, all edges send four times as many for some seconds, every second one on the path that lost: few fleets have
+ * enough paths to tell by one in two seconds what it is. All peers of a NIC together then ask for less than it answers.
  * Nothing is concluded before that peer has answered one: an older agent, or a fabric whose packets are shorter everywhere,
  * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too. What
  * full packets lost goes to an inference of its own (locate.c), which tells only what loses nearly all of them. While the ways
@@ -9,6 +11,9 @@
 #include "core/mesh/internal.h"
 
 #define FULL_NS    (2 * NS_PER_S) /* between two of an edge */
+#define SOON_NS    (500 * NS_PER_MS)
+#define ALARM_NS   (5 * NS_PER_S)  /* of the latter, after a loss */
+#define CALM_NS    (20 * NS_PER_S) /* not again, since it began */
 #define ANSWER_NS  (300 * NS_PER_MS)
 #define GIVE_UP_NS (2 * NS_PER_S)
 #define BACK_SHARE 20 /* one packet of so many lost on the ways back, at most */
@@ -20,9 +25,40 @@ bool full_is(uint32_t seq)
     return (seq & FULL_FLAGS) == FULL_FLAGS;
 }
 
-static void tell(struct mesh *m, int edge, uint8_t path, bool lost)
+static bool is_alarm(const struct mesh *m, struct mono now)
+{
+    return m->full_alarm.ns != 0 && mono_sub(now, m->full_alarm).ns < ALARM_NS;
+}
+
+/* The next ones soon, each at a time of its own. */
+static void alarm_all(struct mesh *m, struct mono now)
+{
+    if (m->full_alarm.ns != 0 && mono_sub(now, m->full_alarm).ns < CALM_NS) {
+        return;
+    }
+    m->full_alarm = now;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        struct mesh_edge *e = &m->edges[edge];
+        const struct mono soon = mono_add(
+            now, span_ns((int64_t)(hash_u64(hash_u64(m->nics[e->local].id.index, e->nic.index),
+                                            (uint64_t)now.ns) %
+                                   SOON_NS)));
+        if (e->used) {
+            e->full_next = mono_min(e->full_next, soon);
+            mesh_due(m, edge, e->full_next);
+        }
+    }
+}
+
+static void tell(struct mesh *m, struct mono now, int edge, uint8_t path, bool lost)
 {
     struct mesh_edge *e = &m->edges[edge];
+
+    if (lost) {
+        e->full_bad = path;
+        e->full_bad_at = now;
+        alarm_all(m, now);
+    }
 
     e->full_lost = (uint8_t)(e->full_lost + lost - (e->full_past >> 15));
     e->full_past = (uint16_t)(e->full_past << 1 | lost);
@@ -68,7 +104,7 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
         full->waits = false;
         if (e->full_answered && pairs_come(out, now) && answers_come(e, now) &&
             !trial_may_be_queue(out, true, full->sent)) {
-            tell(m, edge, path, true);
+            tell(m, now, edge, path, true);
         }
     } else if (age > GIVE_UP_NS) {
         full->waits = false; /* nobody knows */
@@ -78,10 +114,14 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
 static void ask(struct mesh *m, struct mono now, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
-    const uint8_t path = (uint8_t)(e->full_round++ % e->path_count);
+    const bool alarm = is_alarm(m, now);
+
+    e->full_again = alarm && !e->full_again && e->full_bad < e->path_count &&
+                    e->full_bad_at.ns >= m->full_alarm.ns;
+    const uint8_t path = e->full_again ? e->full_bad : (uint8_t)(e->full_round++ % e->path_count);
     struct path_out *out = &e->out[path];
 
-    e->full_next = mono_add(now, span_ns(FULL_NS));
+    e->full_next = mono_add(now, span_ns(alarm ? SOON_NS : FULL_NS));
     if (out->signature == 0 || out->half.state != PATH_ALIVE || out->full.waits) {
         return;
     }
@@ -135,7 +175,7 @@ void full_answer(struct mesh *m, int edge, uint32_t seq)
                                            .generation = e->generation});
 }
 
-void full_reached(struct mesh *m, int edge, uint32_t seq)
+void full_reached(struct mesh *m, struct mono now, int edge, uint32_t seq)
 {
     struct mesh_edge *e = &m->edges[edge];
     const uint8_t path = (uint8_t)(seq >> 8) & 0x3f;
@@ -144,6 +184,6 @@ void full_reached(struct mesh *m, int edge, uint32_t seq)
     e->full_answered = true;
     if (full && full->waits && full->number == (uint8_t)seq) {
         full->waits = false;
-        tell(m, edge, path, false);
+        tell(m, now, edge, path, false);
     }
 }

@@ -190,7 +190,9 @@ struct mesh_edge {
     struct mono digest_at;
     int64_t digest_credit, news_credit;
     uint8_t full_round;
-    struct mono full_next;
+    uint8_t full_bad; /* the path that lost one last, and when */
+    bool full_again;  /* the last one went by that path again */
+    struct mono full_next, full_bad_at;
     uint16_t full_past;    /* fates of the last full packets, the newest in bit 0; 1: lost */
     uint8_t full_past_len; /* of these bits */
     uint8_t full_lost;     /* how many of them are 1 */
@@ -326,6 +328,7 @@ struct mesh {
     struct digests digests;
     struct locate *trials;   /* by edge and path: what is told all the time (trial.c) */
     struct locate *fulls;    /* the same of full packets (full.c) */
+    struct mono full_alarm;  /* one was lost: more of them go for a while */
     struct locate *pairs[2]; /* of pairs that go out, and come in (narrow.c) */
     struct mesh_fault faults[FAULT_QUEUE];
     uint32_t fault_head, fault_count;
@@ -403,7 +406,7 @@ void mesh_faults_tick(struct mesh *m, struct mono now);
 bool full_is(uint32_t seq);
 void full_tick(struct mesh *m, struct mono now, int edge);
 void full_answer(struct mesh *m, int edge, uint32_t seq);
-void full_reached(struct mesh *m, int edge, uint32_t seq);
+void full_reached(struct mesh *m, struct mono now, int edge, uint32_t seq);
 /* verdict.c: overdue, proofs, silence */
 void verdict_edge_tick(struct mesh *m, struct mono now, int edge);
 struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e);
