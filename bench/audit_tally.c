@@ -1,11 +1,14 @@
 /* audit_tally.c: drawn sets of 10 to 30 faults in a simulated fleet: audit_tally SETS SEED. Prints one line of JSON.
  *
- * 64 hosts with 4 NICs, 8 leaves, 4 spines. Each fault is of a kind drawn from eleven, alike: a cable on another leaf; a link that
- * is down; a NIC that nothing leaves or reaches, one way or both; one that loses packets; one that IPv6 does not reach; a pair of which one
- * direction is dead; one path of four of such a pair; a NIC whose packets are later one way; a NIC whose job's class is slow. Sizes
- * are drawn, too. What hosts measure is made up from that: a matrix of all NICs over IPv6, the agents' neighbours (whom agents choose), a job's
- * own messages. It is judged as an audit does, a second look included. Beside it are made up: what LLDP tells against the plan,
- * and 5 echo requests of each ordered pair. This program's own judge reads the results' names alone. */
+ * 64 hosts with 4 NICs, 8 leaves, 4 spines. Each fault is of a kind drawn from eleven, alike:
+ * - a cable on another leaf; a link that is down; a NIC that IPv6 does not reach;
+ * - a NIC that nothing leaves, nothing reaches, or both; one that loses packets;
+ * - a pair of which one direction is dead; one path of four of such a pair;
+ * - a NIC whose packets are later one way; a NIC whose job's class is slow.
+ * Sizes are drawn, too. What hosts measure is made up from that: a matrix of all NICs over IPv6, the agents' neighbours (whom
+ * agents choose), a job's own messages. It is judged as an audit does, a second look included. Beside it are made up: what
+ * LLDP tells against the plan, and 5 echo requests of each ordered pair. This program's own judge reads the results' names
+ * alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * The linker turns each call of f into one of __wrap_f (meson.build has the list). Threads' functions moved from libpthread
  * to libc in 2.34; they bear the version of their first day in both. libpthread.so.0 is therefore needed by name: since
  * 2.34 it is an empty shell that every libc brings along. */
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -57,6 +58,8 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
 double __wrap_log(double x);
 int __wrap_fstat(int fd, struct stat *ret);
 int __wrap_fstat64(int fd, struct stat *ret);
+int __wrap_stat(const char *path, struct stat *ret);
+int __wrap_stat64(const char *path, struct stat *ret);
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                           void *argument)
@@ -130,4 +133,14 @@ int __wrap_fstat(int fd, struct stat *ret)
 int __wrap_fstat64(int fd, struct stat *ret)
 {
     return __wrap_fstat(fd, ret);
+}
+
+int __wrap_stat(const char *path, struct stat *ret)
+{
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, 0);
+}
+
+int __wrap_stat64(const char *path, struct stat *ret)
+{
+    return __wrap_stat(path, ret);
 }

@@ -458,7 +458,9 @@ class TestAgain(OwnHosts):
         self.assertRegex(found["h4"]["found"], "^0 ns more than others sending, (89|90)[0-9]{2} ns receiving$")  # in two bytes: by 1.6 %
 
     def test_young_clock(self):
-        """It came into step some seconds ago: what its delays tell is not known yet."""
+        """It came into step some seconds ago, and a clock may explain its delays: nobody knows yet. (A clock that is off makes
+        one side later and the other one earlier, so 9 us more of both together would be no clock's.)"""
+        self.LATE = 1500
         self.begin_fleet()
         self.speak(4, status=0)
         self.speak(4)

@@ -110,8 +110,8 @@ void matrix_part_on_not_sent(struct matrix_part *m, uint32_t seat, uint32_t roun
 /* p: as it came, seat and other as the receiver has them. heard_ns: 0: not known. False: not of this plan. */
 bool matrix_part_on_packet(struct matrix_part *m, const struct matrix_packet *p, int64_t heard_ns,
                            uint32_t bound_ns);
-/* The sum of both clocks' bounds that three quarters of the delays keep, within a quarter of it: what is judged are medians over all
- * partners, and one whose clock is wide moves none of those. */
+/* The sum of both clocks' bounds that three quarters of the delays keep, within a quarter of it: what is judged are medians over
+ * all partners, and one whose clock is wide moves none of those. */
 uint32_t matrix_seat_bound(const struct matrix_seat *s);
 /* All rounds that have not begun are not taken part in. */
 void matrix_part_end(struct matrix_part *m, enum matrix_why why);

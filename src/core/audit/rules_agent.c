@@ -321,8 +321,8 @@ static const char *farthest(const struct judging *j, struct edge *ret)
     return far != NULL ? far->subject : NULL;
 }
 
-/* A job's own messages against probes of the same two NICs. Programs and their queues are in the messages' time alone, so what is usual
- * is what other lanes have, on any host. */
+/* A job's own messages against probes of the same two NICs. Programs and their queues are in the messages' time alone, so what is
+ * usual is what other lanes have, on any host. */
 void rule_inband(struct judging *j)
 {
     struct audit *a = j->audit;
