@@ -24,5 +24,6 @@ static inline void judge_done(struct audit *a)
 {
     free(a->results);
     free(a->items);
+    free(a->kinds); /* of judged() alone */
     free(a->text);
 }
