@@ -50,19 +50,26 @@ static bool crosses(const struct path *p, uint32_t element)
     return false;
 }
 
-/* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
-static uint32_t case_elements(const struct locate *l, const struct locate_case *c,
-                              uint32_t ret_elements[static LOCATE_ONE_OF])
+/* Those of its first elements that are known here. */
+static uint32_t elements_known(const struct locate *l, const struct locate_case *c, uint32_t first,
+                               uint32_t ret_elements[static LOCATE_ONE_OF])
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < c->count && (i == 0 || c->state == LOCATE_UNKNOWN); i++) {
+    for (uint32_t i = 0; i < c->count && i < first; i++) {
         const uint32_t e = locate_element_find(l, &c->elements[i]);
         if (e != NONE) {
             ret_elements[count++] = e;
         }
     }
     return count;
+}
+
+/* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
+static uint32_t case_elements(const struct locate *l, const struct locate_case *c,
+                              uint32_t ret_elements[static LOCATE_ONE_OF])
+{
+    return elements_known(l, c, c->state == LOCATE_UNKNOWN ? c->count : 1, ret_elements);
 }
 
 static bool case_crosses(const struct path *p, const uint32_t *elements, uint32_t count)
@@ -92,13 +99,9 @@ static bool is_near(struct mono a, struct mono b)
 
 bool locate_has_twin(const struct locate *l, const struct locate_case *c)
 {
-    uint32_t elements[LOCATE_ONE_OF], count = 0, paths = 0;
+    uint32_t elements[LOCATE_ONE_OF], paths = 0;
+    const uint32_t count = elements_known(l, c, c->count, elements);
 
-    for (uint32_t i = 0; i < c->count; i++) {
-        const uint32_t e = locate_element_find(l, &c->elements[i]);
-        elements[count] = e;
-        count += e != NONE;
-    }
     for (uint32_t i = 0; i < l->lossy_count && count > 0; i++) {
         const struct path *p = &l->paths[l->lossy[i]];
 
