@@ -116,6 +116,8 @@ void matrix_part_init(struct matrix_part *m, const struct matrix_plan *plan, con
     for (uint32_t i = 0; i < count; i++) {
         struct matrix_seat *s = &m->seats[i];
         s->nic = nics[i];
+        histogram_init(&s->bounds.head,
+                       (struct histogram_shape){2, 29, sizeof(s->bounds.counters[0])});
         s->delay = (int16_t *)(void *)bytes; /* first: they want even addresses */
         bytes += (size_t)m->rounds * 2;
         s->arrivals[0].round = s->arrivals[1].round = s->stamp_round = MATRIX_NONE;
@@ -292,34 +294,16 @@ static struct matrix_arrivals *arrivals_of(struct matrix_seat *s, uint32_t round
     return a;
 }
 
-/* Four steps to each doubling. */
-static unsigned bound_step(uint32_t ns)
-{
-    const int shift = ns < 4 ? 0 : 29 - __builtin_clz(ns); /* ns >> shift: 4 to 7 */
-    return ns < 4 ? ns : 4 * ((unsigned)shift + 1) + (ns >> shift & 3);
-}
-
-/* The largest of a step. */
-static uint32_t bound_at(unsigned step)
-{
-    return step < 4 ? step : (uint32_t)(((UINT64_C(5) + step % 4) << (step / 4 - 1)) - 1);
-}
-
-_Static_assert(MATRIX_BOUND_STEPS == 4 * 30 + 4, "a step for each 32-bit number");
-
 uint32_t matrix_seat_bound(const struct matrix_seat *s)
 {
-    uint32_t all = 0, sum = 0;
-    for (unsigned i = 0; i < MATRIX_BOUND_STEPS; i++) {
-        all += s->bounds[i];
+    const int64_t most = s->bounds.head.max, ns = histogram_quantile(&s->bounds.head, 0.75);
+
+    if (ns < 8) { /* steps of one; INT64_MIN: there is none */
+        return ns < 0 ? 0 : (uint32_t)ns;
     }
-    for (unsigned i = 0; i < MATRIX_BOUND_STEPS; i++) {
-        sum += s->bounds[i];
-        if (4 * (uint64_t)sum >= 3 * (uint64_t)all) {
-            return bound_at(i) < s->bound_ns ? bound_at(i) : s->bound_ns;
-        }
-    }
-    return s->bound_ns;
+    const int64_t top =
+        ns | ((INT64_C(1) << (61 - __builtin_clzll((uint64_t)ns))) - 1); /* of its step */
+    return (uint32_t)(top < most ? top : most);
 }
 
 static void note_delay(struct matrix_seat *s, uint32_t round, int64_t delay_ns, uint32_t bound_ns)
@@ -327,9 +311,7 @@ static void note_delay(struct matrix_seat *s, uint32_t round, int64_t delay_ns, 
     const int32_t code = delay_encode(delay_ns);
     int16_t *least = &s->delay[round];
     *least = *least == DELAY_CODE_NONE || code < *least ? (int16_t)code : *least;
-    s->bound_ns = bound_ns > s->bound_ns ? bound_ns : s->bound_ns;
-    uint16_t *count = &s->bounds[bound_step(bound_ns)];
-    *count = *count < UINT16_MAX ? (uint16_t)(*count + 1) : *count;
+    histogram_add(&s->bounds.head, bound_ns);
 }
 
 /* No clock in step is a round ahead. A host that was stopped hears later of rounds that it missed. */

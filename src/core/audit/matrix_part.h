@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/audit/matrix_plan.h"
+#include "stats/histogram.h"
 
 /* Why a NIC has sent nothing in a round, or can't tell what came. */
 enum matrix_why {
@@ -29,16 +30,18 @@ enum matrix_why {
 };
 const char *matrix_why_name(enum matrix_why why);
 
-enum { MATRIX_BOUND_STEPS = 124 };
 enum { MATRIX_SEAT_BYTES = 4, MATRIX_TELLS = MATRIX_PACKETS_MAX /* number of such a packet */ };
 
 /* A NIC in the plan. Columns by round; `sent`, `heard`: how many, and why << 4. */
 struct matrix_seat {
     uint32_t nic;
     uint8_t *sent, *heard;
-    int16_t *delay;    /* code (core/fleet/delay_code.h): the least */
-    uint32_t bound_ns; /* the worst sum of both clocks' bounds in any of these delays */
-    uint16_t bounds[MATRIX_BOUND_STEPS]; /* how many delays had such a sum */
+    int16_t *delay; /* code (core/fleet/delay_code.h): the least */
+    /* Sums of both clocks' bounds in these delays: four steps to each doubling. */
+    struct {
+        struct histogram head;
+        uint16_t counters[HISTOGRAM_BUCKETS(2, 29)];
+    } bounds;
     struct matrix_arrivals {
         uint32_t round;
         uint8_t came;  /* bits: packets */
