@@ -36,6 +36,14 @@ const char *http_query(const struct http_request *r, const char *name)
     return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
+bool http_among(const char *words, const char *word)
+{
+    char marked[48];
+
+    snprintf(marked, sizeof(marked), "|%s|", word); /* what is cut is none of them */
+    return words != NULL && strchr(word, '|') == NULL && strstr(words, marked) != NULL;
+}
+
 struct query_look {
     const struct http_request *request;
     const char *names, *wrong;
@@ -45,10 +53,9 @@ static enum MHD_Result look_at_parameter(void *context, enum MHD_ValueKind kind,
                                          const char *value)
 {
     struct query_look *look = context;
-    char word[48];
+
     (void)kind;
-    snprintf(word, sizeof(word), "|%s|", name);
-    if (strchr(name, '|') != NULL || strstr(look->names, word) == NULL || value == NULL ||
+    if (!http_among(look->names, name) || value == NULL ||
         value != http_query(look->request, name)) {
         look->wrong = name;
     }

@@ -64,6 +64,8 @@ const char *http_method(const struct http_request *request);
 const char *http_path(const struct http_request *request);
 const char *http_header(const struct http_request *request, const char *name); /* NULL: none */
 const char *http_query(const struct http_request *request, const char *name);  /* NULL: none */
+/* words: "|a|b|"; NULL: there are none. */
+bool http_among(const char *words, const char *word);
 /* The first parameter that isn't among names ("|a|b|"), has no value or is there twice. NULL: there is none. */
 const char *http_query_wrong(const struct http_request *request, const char *names);
 const char *http_peer(const struct http_request *request); /* its address, as text; "local" */

@@ -361,13 +361,6 @@ static const struct filter {
     {"/api/v1/jobs", "state", "|unknown|running|idle|parted|ended|killed|"},
 };
 
-static bool among(const char *names, const char *name)
-{
-    char word[40];
-    snprintf(word, sizeof(word), "|%.36s|", name);
-    return names != NULL && strchr(name, '|') == NULL && strstr(names, word) != NULL;
-}
-
 static bool parameters_good(struct api_call *call, const struct route *route)
 {
     const char *names = "|";
@@ -393,7 +386,7 @@ static bool filters_good(struct api_call *call, const struct route *route)
         const struct filter *f = &filters[i];
         const char *value =
             strcmp(route->path, f->path) == 0 ? http_query(call->request, f->name) : NULL;
-        if (value != NULL && !among(f->values, value)) {
+        if (value != NULL && !http_among(f->values, value)) {
             api_error(call, 400, "bad-filter", "%s: expected one of %.*s", f->name,
                       (int)strlen(f->values) - 2, f->values + 1);
             return false;
@@ -434,13 +427,13 @@ static bool fields_good(struct api_call *call, const struct route *route)
     }
     json_object_foreach(call->body, name, value)
     {
-        if (!among(of.names, name)) {
+        if (!http_among(of.names, name)) {
             api_error(call, 400, "bad-body", "%.40s: expected %s%.*s", name,
                       of.names[1] != 0 ? "one of " : "no field",
                       of.names[1] != 0 ? (int)strlen(of.names) - 2 : 0, of.names + 1);
             return false;
         }
-        if (among(of.flags, name) && !json_is_boolean(value)) {
+        if (http_among(of.flags, name) && !json_is_boolean(value)) {
             api_error(call, 400, "bad-body", "%s: expected true or false", name);
             return false;
         }
