@@ -79,9 +79,11 @@ bool trouble_slowed;
 static struct mono real_now(struct io *io)
 {
     static struct mono last;
+    static int64_t skipped_ns;
 
-    last = trouble_slowed ? mono_add(last, span_ns(10))
+    last = trouble_slowed ? mono_add(last, span_ns(10 + trouble_skipped_ns - skipped_ns))
                           : mono_add(REAL(io)->now(REAL(io)), span_ns(trouble_skipped_ns));
+    skipped_ns = trouble_skipped_ns;
     return last;
 }
 static struct io_stamp real_stamp(struct io *io)

@@ -26,7 +26,7 @@ struct trouble {
 
 /* How much faster time passes here than outside, ns: waiting is dull. */
 extern int64_t trouble_skipped_ns;
-extern bool trouble_slowed; /* 10 ns pass from one look at the clock to the next */
+extern bool trouble_slowed; /* 10 ns pass from one look at the clock to the next, and what is skipped */
 
 /* What a transport is to be given instead of `real`; `trouble` holds it, its other fields are its owner's. */
 struct io *trouble_io(struct trouble *trouble, struct io *real);

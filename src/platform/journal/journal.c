@@ -47,6 +47,15 @@ static bool has(const struct journal_field *fields, const char *name)
     return false;
 }
 
+static bool has_any(const struct journal_field *fields)
+{
+    bool any = fields != NULL && fields[0].name != NULL;
+    for (int i = 0; i < FIELDS_MAX; i++) {
+        any = any || about[i].name != NULL;
+    }
+    return any;
+}
+
 /* By the journal's own socket, which takes fields; false: there is none, or it is full. */
 static bool send_fields(const char *program, int priority, const struct journal_field *fields,
                         const char *text)
@@ -86,7 +95,8 @@ void journal_say(const char *program, int priority, const struct journal_field *
     plain_text(whole, text,
                sizeof(text)); /* hosts name things: no line, no screen of ours is theirs */
     const bool journal = getenv("JOURNAL_STREAM") != NULL;
-    if (journal && send_fields(program, priority, fields, text)) {
+    /* By stderr it is the unit's in any case: why a unit didn't start. */
+    if (journal && has_any(fields) && send_fields(program, priority, fields, text)) {
         return;
     }
     if (journal) {

@@ -6,7 +6,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 
-/* What to find a line by: `journalctl FOLIOT_WHAT=token.make`. */
+/* What to find a line by: `journalctl FOLIOT_WHAT=token.make`. A line that has one goes to the journal's socket, where the
+ * journal looks up whose it is; the last line before a program ends has none, or that would be too late. */
 struct journal_field {
     const char *name,
         *value; /* FOLIOT_…: A to Z and _; value NULL: the line has none, whatever journal_about told */
