@@ -156,6 +156,7 @@ struct lane_set {
     int knock; /* connection to the peer's listener, -1: none */
     uint32_t knocks, knock_pair;
     struct mono next_knock;
+    int64_t knock_ns; /* from the last knock to that; 0: none was due yet */
 
     struct watch *watch;
     struct sender *sender; /* NULL: nothing was ever sent from here */

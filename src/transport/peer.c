@@ -10,7 +10,10 @@
 
 #include "transport/internal.h"
 
-#define KNOCK_NS (250 * NS_PER_MS) /* between two knocks, and how long one may take */
+/* Between two knocks, and how long one may take: the first, and twice as long each time until the last. A process that is
+ * killed closes its lanes first, maybe: what listens is still there then, a moment later it refuses. */
+#define KNOCK_NS     (4 * NS_PER_MS)
+#define KNOCK_MAX_NS (250 * NS_PER_MS)
 
 const char *lane_set_peer(const struct lane_set *set, char text[static PEER_TEXT])
 {
@@ -212,6 +215,8 @@ void lane_set_knock(struct lane_set *set, struct mono now)
     if (set->connects || set->peer_count == 0 || watch_connected(set->watch) != 0 ||
         set->comm_count == 0 || set->error != 0 || set->leaving) {
         end_knock(set);
+        set->knock_ns = 0;
+        set->next_knock = now;
         return;
     }
     if (set->knock >= 0) {
@@ -227,7 +232,10 @@ void lane_set_knock(struct lane_set *set, struct mono now)
         return;
     }
     if (now.ns >= set->next_knock.ns) {
-        set->next_knock = mono_add(now, span_ns(KNOCK_NS));
+        set->knock_ns = set->knock_ns == 0                 ? KNOCK_NS
+                        : set->knock_ns < KNOCK_MAX_NS / 2 ? 2 * set->knock_ns
+                                                           : KNOCK_MAX_NS;
+        set->next_knock = mono_add(now, span_ns(set->knock_ns));
         begin_knock(set);
     }
 }

@@ -532,6 +532,40 @@ static void a_peer_costs_so_much_memory(void **state)
     pair_close(&pair);
 }
 
+/* A process that is killed has lost its lanes before its listener refuses: who knocks in between knocks again soon, and then ever
+ * less often. */
+static void a_listener_that_outlives_its_lanes_is_asked_again(void **state)
+{
+    struct transport_request *receive;
+    struct pair pair;
+    uint8_t to[8];
+    bool done;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, 1000, 1000, true, 1);
+    assert_int_equal(transport_receive(pair.in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    struct transport *t = pair.receiver.transport;
+    struct lane_set *set = t->sets[0];
+    trouble_slowed = true;
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL) {
+            lane_set_lost(set, t->io->now(t->io), lane, LANE_REASON_RESET);
+        }
+    }
+    uint32_t knocks[2] = {0};
+    for (int ms = 0; ms < 3000;
+         ms++) { /* nobody serves the sender: its listener takes connections, no more */
+        trouble_skipped_ns += NS_PER_MS;
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        knocks[ms >= 50] = set->knocks;
+    }
+    assert_in_range(knocks[0], 3, 8);
+    assert_in_range(knocks[1] - knocks[0], 8, 16);
+    trouble_slowed = false;
+    pair_close(&pair);
+}
+
 static void foreign_handles_and_keys_are_named(void **state)
 {
     struct pair pair;
@@ -575,6 +609,7 @@ int main(void)
         cmocka_unit_test(an_abandoned_connect_leaves_nothing),
         cmocka_unit_test(comms_share_a_set_and_go),
         cmocka_unit_test(foreign_handles_and_keys_are_named),
+        cmocka_unit_test(a_listener_that_outlives_its_lanes_is_asked_again),
         cmocka_unit_test(a_set_whose_peer_left_unheard_goes),
     };
 
