@@ -92,7 +92,7 @@ class Lab:
             with open(f"/proc/{self.agent(host)}/task/{self.agent(host)}/children", encoding="utf-8") as file:
                 for child in file.read().split():
                     with contextlib.suppress(OSError), open(f"/proc/{child}/cmdline", encoding="utf-8") as line:
-                        if "--agent" in line.read().split("\0"):
+                        if line.read().split("\0")[1:3] == ["perf", "--agent"]:
                             return int(child)
         return None
 

@@ -102,7 +102,7 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
     x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
     x->fleet_version = c->fleet_version;
     x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
-    x->step_ms = PERF_STEP_MS + (x->core.stage > PERF_PAIRS_AGAIN ? 2 * x->count : 0);
+    x->step_ms = PERF_STEP_MS + (x->core.stage > PERF_PAIRS_AGAIN ? PERF_ALL_MS + 2 * x->count : 0);
     x->left = 0;
     for (uint32_t step = 0; step < x->core.step_count; step++) {
         for (uint32_t i = 0; i < x->count; i++) {
