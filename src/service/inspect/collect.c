@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/plain.h"
@@ -27,6 +28,14 @@ void put_number(struct collector *c, enum fact_id id, const char *subject, int64
 
     snprintf(text, sizeof(text), "%lld", (long long)value);
     put(c, id, subject, text, source);
+}
+
+int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 enum fact_state state_of(int error)

@@ -31,6 +31,9 @@ void put_error(struct collector *c, enum fact_id id, const char *subject, int er
                const char *source);
 enum fact_state state_of(int error);
 
+/* Of the clock that deadlines are told by. */
+int64_t now_ms(void);
+
 /* Text that can be seen, of that length. */
 bool is_text(const char *text, size_t size);
 /* The file's lines, in c->text; its length. -ENOENT …; -EBADMSG: it is no text, or was cut. */

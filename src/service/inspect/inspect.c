@@ -97,14 +97,6 @@ struct running {
     char *text;
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int64_t utc_ns(void)
 {
     struct timespec t;

@@ -142,14 +142,6 @@ void collect_storage(struct collector *c)
 
 /* ---- children with deadlines ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Its end of the pipe is not closed in time: it has not gone. */
 static bool is_late(int fd, int64_t end)
 {
