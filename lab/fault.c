@@ -178,9 +178,23 @@ static int wait_ready(const struct lab *lab, struct lab_fault *state)
     return r;
 }
 
+/* Filters don't tell classes apart; of a shaper the low class alone can be made slower. */
+const char *lab_fault_cannot(const struct scenario_fault *fault)
+{
+    const bool is_brownout = fault->kind == FAULT_BROWNOUT;
+
+    return fault->kind > FAULT_CLOCK_FREQ && fault->kind != FAULT_SUSPEND
+               ? "a fault that only the simulator can make"
+           : fault->net_class != CLASS_ANY && !is_brownout
+               ? "a fault of one class of packets, which only the simulator can make"
+           : fault->net_class == CLASS_CLOCK
+               ? "a brown-out of the probes' class, which nothing can make"
+               : NULL;
+}
+
 int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault, int *ret_id)
 {
-    if (fault->kind > FAULT_CLOCK_FREQ && fault->kind != FAULT_SUSPEND) {
+    if (lab_fault_cannot(fault) != NULL) {
         return -EOPNOTSUPP;
     }
     struct lab_fault *state = state_new(lab);

@@ -21,6 +21,9 @@ struct lab_fault {
     struct scenario_fault fault;
 };
 
+/* NULL: the lab can make it; else what it can't, in words. */
+const char *lab_fault_cannot(const struct scenario_fault *fault);
+
 /* Puts it into effect and returns; at_ns is ignored. A delay on a place that has one changes that one, for as
  * long. -EOPNOTSUPP: only the simulator can. */
 MUST_CHECK int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault,

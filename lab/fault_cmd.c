@@ -134,7 +134,7 @@ static int cmd_start(const struct lab *lab, int argc, char **argv)
     lab_fault_text(&fault, text);
     int r = lab_fault_start(lab, &fault, &id);
     if (r == -EOPNOTSUPP) {
-        fprintf(stderr, "foliot lab: %s: only the simulator can: `foliot sim run`\n", text);
+        fprintf(stderr, "foliot lab: %s: this is %s\n", text, lab_fault_cannot(&fault));
     } else if (r < 0) {
         fprintf(stderr, "foliot lab: %s: %s\n", text, strerror(-r));
     } else {

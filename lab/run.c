@@ -341,9 +341,8 @@ static bool can_play(const struct scenario *s, const char *file)
                     : wrong;
     }
     for (int i = 0; i < s->fault_count; i++) {
-        wrong = s->fault[i].kind > FAULT_CLOCK_FREQ && s->fault[i].kind != FAULT_SUSPEND
-                    ? "a fault that only the simulator can make"
-                    : wrong;
+        const char *cannot = lab_fault_cannot(&s->fault[i]);
+        wrong = cannot != NULL ? cannot : wrong;
     }
     if (wrong != NULL) {
         fprintf(stderr, "foliot lab: %s: expected a scenario for the lab, found %s\n", file, wrong);

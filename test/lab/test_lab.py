@@ -159,6 +159,15 @@ class ALab(unittest.TestCase):
         lab('fault', 'loss', 'host0/nic1', '--loss', '50%')
         self.assertTrue(0 < self.some_ask() < PORTS)
 
+    def test_class_of_packets(self):
+        """The lab's filters see no class: a fault of one class alone is refused, and not made of all packets."""
+        for words in (('blackhole', 'leaf0/spine2'), ('loss', 'host0/nic1', '--loss', '50%'), ('brownout', 'host0/nic1', '--rate_mbps', '20')):
+            refused = lab('fault', *words, '--class', 'clock', good=False)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn('class', refused.stderr)
+        self.assertEqual(lab('fault', 'list').stdout, '')
+        self.assertEqual(self.ask(), PORTS)
+
     def test_trunk(self):
         lab('fault', 'trunk', 'leaf1/spine2', '--reroute', '1h')
         self.assertTrue(0 < self.some_ask() < PORTS)

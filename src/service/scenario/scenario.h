@@ -208,9 +208,10 @@ struct scenario_fault {
     int64_t at_ns;
     int64_t for_ns; /* 0: till the end */
     enum scenario_direction direction;
-    double loss;                   /* 0..1 */
-    enum scenario_class net_class; /* black hole, loss: simulator only; brown-out: lab only */
-    int above_bytes;               /* black hole: only IP packets longer than that */
+    double loss; /* 0..1 */
+    enum scenario_class
+        net_class;   /* black hole, loss: simulator only; brown-out: lab only, the job's */
+    int above_bytes; /* black hole: only IP packets longer than that */
     double rate_mbps;
     int64_t delay_ns, jitter_ns;
     int64_t step_ns;
