@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "app/perf/perf.h"
+#include "own_network.h"
 
 enum { RANKS = 5, TIMEOUT_S = 120 }; /* 150 strangers take 20 s to come in */
 
@@ -316,9 +317,36 @@ static void another_release_is_told(void **state)
     }
 }
 
+static int meet_on_loopback(void)
+{
+    struct member members[RANKS];
+    int wrong = 0;
+    find_port();
+    begin(members, sums);
+    for (int i = 0; i < RANKS; i++) {
+        members[i].timeout_s = 20;
+        start(&members[i]);
+    }
+    for (int i = 0; i < RANKS; i++) {
+        end(&members[i]);
+        wrong += members[i].r != 0;
+    }
+    return wrong;
+}
+
+/* Of IPv4 there is nothing but loopback; of IPv6 an address of a link. */
+static void all_meet_where_there_is_no_network(void **state)
+{
+    (void)state;
+    in_own_network("ip link set lo up && ip link add away type veth peer name there && ip link set "
+                   "away up && ip link set there up",
+                   meet_on_loopback);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_meet_where_there_is_no_network),
         cmocka_unit_test(all_meet_and_add),
         cmocka_unit_test(letters_come_to_whom_they_are_for),
         cmocka_unit_test(strangers_hold_nobody_up),

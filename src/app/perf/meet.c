@@ -55,7 +55,7 @@ struct place {
 
 static int find_place(const char *where, struct place *ret)
 {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
     struct sockaddr_un *local = (struct sockaddr_un *)&ret->address;
     struct addrinfo *found;
     const char *colon = strrchr(where, ':');
@@ -75,7 +75,12 @@ static int find_place(const char *where, struct place *ret)
         return -EINVAL;
     }
     snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
-    if (getaddrinfo(host, colon + 1, &hints, &found) != 0) {
+    int r = getaddrinfo(host, colon + 1, &hints, &found);
+    if (r != 0) { /* a family whose only address is loopback's counts as none that is configured */
+        hints.ai_flags = 0;
+        r = getaddrinfo(host, colon + 1, &hints, &found);
+    }
+    if (r != 0) {
         return -EADDRNOTAVAIL;
     }
     memcpy(&ret->address, found->ai_addr, found->ai_addrlen);
