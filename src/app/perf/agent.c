@@ -273,7 +273,9 @@ static int run_ways(const struct agent_plan *p)
     r = r < 0 ? r
               : ways_test(&meet, nic, strchr(p->address, ':') != NULL ? AF_INET6 : AF_INET,
                           p->run_ms, &turn, ways, &count);
-    if (r < 0) {
+    if (r == -EBADMSG) {
+        printf("failed the other host's test tells an address that no NIC has\n");
+    } else if (r < 0) {
         printf("failed %s: %s\n", what, strerror(-r));
     } else {
         printf("ways");

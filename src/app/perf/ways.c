@@ -126,6 +126,20 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
     return 0;
 }
 
+/* The other rank's word: packets go to one host, and to none that was not asked. */
+static bool may_be_nic(int family, const uint8_t *own, const uint8_t *told)
+{
+    const struct in6_addr *six = (const struct in6_addr *)told;
+
+    if (family ==
+        AF_INET) { /* 0.0.0.0/8, 127.0.0.0/8, multicast, and what is above it: broadcast */
+        return told[0] != 0 && told[0] < 224 && (told[0] != 127 || own[0] == 127);
+    }
+    return !IN6_IS_ADDR_UNSPECIFIED(six) && !IN6_IS_ADDR_MULTICAST(six) &&
+           !IN6_IS_ADDR_LINKLOCAL(six) && !IN6_IS_ADDR_V4MAPPED(six) &&
+           !IN6_IS_ADDR_V4COMPAT(six) && (!IN6_IS_ADDR_LOOPBACK(six) || memcmp(own, told, 16) == 0);
+}
+
 /* Flow k goes from this rank's port k to the other's. */
 static int open_flows(struct ways *w, const char *nic)
 {
@@ -140,6 +154,9 @@ static int open_flows(struct ways *w, const char *nic)
     const int met = meet_exchange(w->meet, &mine, sizeof(mine), cards);
     struct card *other = &cards[1 - w->meet->rank];
     r = met < 0 ? met : r;
+    if (r == 0 && other->ports[0] != 0 && !may_be_nic(w->family, mine.address, other->address)) {
+        r = -EBADMSG;
+    }
     for (int k = 0; k < FLOWS && r == 0; k++) {
         memcpy(bytes_of(&own), other->address, w->family == AF_INET ? 4 : 16);
         *port_of(&own) = other->ports[k];

@@ -21,7 +21,9 @@ struct ways_turn {
 };
 
 /* Rank 0 and rank 1 of a meeting; both do all of it. nic: the interface's name; family: AF_INET, AF_INET6. It takes about run_ms
- * and half a second, and until the turn is over where a way is slow. */
+ * and half a second, and until the turn is over where a way is slow.
+ * -EBADMSG: the other rank tells an address that can't be a NIC's; nothing was sent there. Nobody else tells which one it
+ * has: the ranks meet over another network. */
 MUST_CHECK int ways_test(struct meet *m, const char *nic, int family, int run_ms,
                          const struct ways_turn *turn, struct way_found ways[WAYS_MOST],
                          int *ret_count);

@@ -1,0 +1,145 @@
+/* test_perf_ways.c: where flows of one NIC to another one go: to what the other rank tells, if a NIC may have that address. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "app/perf/ways.h"
+#include "own_network.h"
+
+enum { FLOWS = 16, PATIENCE_S = 60 };
+
+/* As ways.c sends it. */
+struct card {
+    uint8_t address[16];
+    uint16_t ports[FLOWS];
+};
+
+struct rank {
+    const char *where;
+    struct card card;
+    int r;
+};
+
+/* Tells its card, and goes. */
+static void *tell(void *context)
+{
+    static const uint8_t secret[MEET_SECRET_SIZE] = {9};
+    struct rank *other = context;
+    struct card cards[2];
+    struct meet meet;
+
+    other->r = meet_open(&meet, other->where, 1, 2, PATIENCE_S, secret);
+    if (other->r == 0) {
+        other->r = meet_exchange(&meet, &other->card, sizeof(other->card), cards);
+        meet_close(&meet);
+    }
+    return NULL;
+}
+
+/* A socket on loopback that would get the flows. */
+static int listener(uint16_t *ret_port)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof(own);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
+    *ret_port = own.sin_port;
+    return fd;
+}
+
+/* What this rank's test of its own NIC answers where the other one tells that address. */
+static int answer(const char *nic, int family, const char *told)
+{
+    static const uint8_t secret[MEET_SECRET_SIZE] = {9};
+    const struct ways_turn turn = {0};
+    struct way_found ways[WAYS_MOST];
+    char where[64];
+    struct rank other = {.where = where};
+    struct meet meet;
+    pthread_t thread;
+    uint16_t port;
+    int count;
+    const int fd = listener(&port);
+
+    snprintf(where, sizeof(where), "unix:/tmp/foliot-ways-%d", (int)getpid());
+    assert_int_equal(inet_pton(family, told, other.card.address), 1);
+    for (int k = 0; k < FLOWS; k++) {
+        other.card.ports[k] = port;
+    }
+    assert_int_equal(pthread_create(&thread, NULL, tell, &other), 0);
+    assert_int_equal(meet_open(&meet, where, 0, 2, PATIENCE_S, secret), 0);
+    const int r = ways_test(&meet, nic, family, 10, &turn, ways, &count);
+    meet_close(&meet);
+    pthread_join(thread, NULL);
+    assert_int_equal(other.r, 0);
+    close(fd);
+    return r;
+}
+
+static void no_nic_has_it(void **state)
+{
+    static const char *const strange[] = {"0.0.0.0",         "0.1.2.3",         "224.0.0.1",
+                                          "239.255.255.250", "255.255.255.255", "240.0.0.1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        assert_int_equal(answer("lo", AF_INET, strange[i]), -EBADMSG);
+    }
+}
+
+/* The other rank has gone when the flows are to begin: that is all that is wrong with its address. */
+static void a_nic_may_have_it(void **state)
+{
+    (void)state;
+    const int r = answer("lo", AF_INET, "127.0.0.1");
+    assert_true(r < 0 && r != -EBADMSG);
+}
+
+static int on_a_nic(void)
+{
+    static const char *const four[] = {"127.0.0.1", "127.8.8.8", "224.0.0.1"},
+                             *const six[] = {"::",      "::1",     "ff02::1",
+                                             "ff0e::1", "fe80::1", "::ffff:7f00:1"};
+    int wrong = answer("away", AF_INET, "10.9.9.255") >= 0; /* the kernel refuses a broadcast */
+
+    for (size_t i = 0; i < sizeof(four) / sizeof(four[0]); i++) {
+        wrong += answer("away", AF_INET, four[i]) != -EBADMSG;
+    }
+    for (size_t i = 0; i < sizeof(six) / sizeof(six[0]); i++) {
+        wrong += answer("away", AF_INET6, six[i]) != -EBADMSG;
+    }
+    return wrong + (answer("away", AF_INET, "10.9.9.2") == -EBADMSG) +
+           (answer("away", AF_INET6, "fd00:9::2") == -EBADMSG);
+}
+
+/* Loopback is this host's own: a rank elsewhere that tells it would have flows sent to programs here. */
+static void nobody_elsewhere_has_loopback(void **state)
+{
+    (void)state;
+    in_own_network(
+        "ip link set lo up && ip link add away type veth peer name there && "
+        "ip addr add 10.9.9.1/24 brd + dev away && ip link set away up && ip link set there up && "
+        "ip addr add fd00:9::1/64 dev away nodad",
+        on_a_nic);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_nic_has_it),
+        cmocka_unit_test(a_nic_may_have_it),
+        cmocka_unit_test(nobody_elsewhere_has_loopback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
