@@ -824,6 +824,33 @@ class TestStrange(OwnHosts):
         self.switches()
         self.baselines(run)
 
+    def away(self):
+        """h0 is silent until that is told, and then heard again."""
+        def heard():
+            return sum(e["word"] == "heard" for e in self.events(kind="host"))
+        before = heard()
+        self.wait(lambda: self.host("h0")["freshness"] == "stale", 30, lambda: str(self.host("h0")))
+        time.sleep(1.2)  # not less than `returns`
+        self.wait(lambda: self.speak() and heard() > before, 30, "h0 is not heard again")
+
+    def test_return(self):
+        """A host that was away is audited when it is back, alone, if that is wanted; a short absence is none."""
+        self.start(extra=f"audit: {self.path('audit.yaml')}\n")
+        for text in ("", "returns: 1h\n", "returns: 1s\noff: {fleet: 'anna: maintenance'}\n"):
+            self.settings(text)
+            if not self.said:
+                self.join(0)
+                self.join(1)  # never heard: it is not asked
+                self.wait(self.speak, 10, "no answer")
+            self.away()
+            self.assertEqual(self.get(RUNS)["items"], [], text)
+        self.settings("returns: 1s\nyoung: 0s\n")  # what was due meanwhile
+        run = self.asked(1)
+        self.speak(self.sheet(run, 1, self.WRONG[2]))
+        done = self.done(run)
+        self.assertEqual((done["who"], done["whole"], done["left_out"]), ("its return", False, []), done)
+        self.assertEqual(len(self.get(RUNS)["items"]), 1)
+
     def switches(self):
         """A check, a class, a host: skips, told by the run. The fleet: none begins, and one under way ends."""
         self.settings("off: {hosts: {h0: 'anna: on the bench'}, classes: {bandwidth: 'ben: rebuilt'}}\n")

@@ -7,8 +7,9 @@
 
 #include "base/bug.h"
 
-#define EVERY_LEAST_NS INT64_C(2000000000)
-#define EVERY_MOST_NS  INT64_C(31536000000000000)
+#define EVERY_LEAST_NS   INT64_C(2000000000)
+#define RETURNS_LEAST_NS INT64_C(1000000000)
+#define EVERY_MOST_NS    INT64_C(31536000000000000)
 
 static const char *const severities[] = {"block", "drain", "ticket", "info", NULL};
 
@@ -194,8 +195,8 @@ uint32_t audit_file_off_count(const struct audit_file *f)
 static int read_all(const struct config_node *root, struct audit_file *f,
                     struct config_error *error)
 {
-    static const char *const keys[] = {"version", "young",   "checks", "every",
-                                       "off",     "cohorts", NULL};
+    static const char *const keys[] = {"version", "young", "checks",  "every",
+                                       "returns", "off",   "cohorts", NULL};
     const struct config_node *checks = config_get(root, "checks");
     struct span young = {.ns = (int64_t)(audit_usual.young_s * 1e9)};
     int64_t version = 1;
@@ -214,6 +215,12 @@ static int read_all(const struct config_node *root, struct audit_file *f,
         r = config_span(root, "every", (struct span){.ns = EVERY_LEAST_NS},
                         (struct span){.ns = EVERY_MOST_NS}, &every, error);
         f->every_ns = every.ns;
+    }
+    if (r == 0 && config_get(root, "returns") != NULL) {
+        struct span returns = {0};
+        r = config_span(root, "returns", (struct span){.ns = RETURNS_LEAST_NS},
+                        (struct span){.ns = EVERY_MOST_NS}, &returns, error);
+        f->returns_ns = returns.ns;
     }
     r = r < 0 ? r : read_off(root, f, error);
     r = r < 0 ? r : read_cohorts(root, f, error);

@@ -10,6 +10,7 @@
  *   cohorts:
  *     trainers: [gpu-1, "dgx-*"]
  *   every: 1d
+ *   returns: 10min
  *   off:
  *     classes: {bandwidth: "anna, 2026-11-20: the fabric is being rebuilt"}
  *     hosts: {gpu-17: "anna, 2026-11-20: on the bench"}
@@ -22,6 +23,8 @@ struct audit_file {
     struct audit_settings settings;
     struct check_setting checks[CHECKS_MAX];
     int64_t every_ns; /* the controller begins an audit of the fleet so often; 0: only when asked */
+    int64_t
+        returns_ns; /* and of a host that was silent so long, when it is heard again; 0: never */
     const char *fleet_off; /* by whom and since when no audit of the fleet begins; NULL: they do */
     struct audit_host_off *hosts_off;
     struct audit_cohort *cohorts;

@@ -103,12 +103,20 @@ struct audit_run {
     bool whole;                        /* it is about all hosts */
 };
 
+/* Of a host that fell silent. */
+struct audit_absence {
+    struct mono since; /* 0: it is heard */
+    struct mono due;   /* it is back, and an audit of it begins then; 0: none does */
+    uint64_t boot;     /* that it was in before */
+};
+
 struct audit_known { /* of a host, from its newest run */
     int64_t run, at_ns;
     uint8_t gate;
     char line[GATE_LINE_SIZE];
     char gate_check[CHECK_ID_SIZE]; /* whose result the gate is; "": it passes, or nobody knows */
     bool whole;                     /* its parts are to be sent anew */
+    struct audit_absence absence;
     /* Checks that failed: those of a NIC's link count there, if the NIC is known, all others here. */
     uint16_t blocked, failed,
         unknown;                  /* of severity block; drain; blocking ones that nobody knows */
@@ -185,6 +193,8 @@ void audit_second(struct controller *c); /* once a second: audit.yaml anew, the 
 void audit_settings_look(
     struct controller *c); /* is it another file? a refused one changes nothing */
 const char *audit_settings_path(const struct controller *c); /* NULL: there is none */
+/* It fell silent, or is heard again. */
+void audit_absence(struct controller *c, const struct fleet_host *h, bool silent);
 /* For alerts and metrics; -1: nothing is known. */
 double
 audit_age(const struct controller *c); /* of the newest whole audit, in intervals of the calendar */

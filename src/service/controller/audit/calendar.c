@@ -1,5 +1,6 @@
 /* calendar.c: what goes on without anybody: audit.yaml is taken when it changes, audits of the fleet begin by its calendar, its
- * switches end them; and what is known of the newest audit, for alerts and metrics. */
+ * switches end them; hosts that were away are audited when they are back; and what is known of the newest audit, for alerts
+ * and metrics. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,57 @@ static void mind_calendar(struct controller *c)
     }
 }
 
+/* A host that has booted is young: what would fail is only known when it no longer is. */
+void audit_absence(struct controller *c, const struct fleet_host *h, bool silent)
+{
+    const struct audits *a = c->audits;
+    const struct mono now = controller_mono();
+    const int64_t least = a != NULL && a->in_force != NULL ? a->in_force->returns_ns : 0;
+    struct audit_known *known = least > 0 ? audit_known_of(c, h) : NULL;
+    if (known == NULL) {
+        return;
+    }
+    struct audit_absence *absence = &known->absence;
+    if (silent) {
+        *absence = (struct audit_absence){.since = now, .boot = h->boot};
+        return;
+    }
+    const bool was_away = absence->since.ns != 0 && mono_sub(now, absence->since).ns >= least;
+    const double young_s = h->boot != absence->boot ? a->in_force->settings.young_s : 0;
+    absence->since.ns = 0;
+    absence->due.ns = was_away ? now.ns + (int64_t)(young_s * (double)NS_PER_S) : 0;
+}
+
+/* All that are due, in one audit: a rack comes back at once. */
+static void mind_returns(struct controller *c)
+{
+    const struct audits *a = c->audits;
+    const struct mono now = controller_mono();
+    struct audit_wish wish = {.who = "its return"};
+    struct config_error error = {""};
+    bool *hosts = NULL;
+    uint32_t count = 0;
+    if (a->running != NULL || a->refused || a->in_force == NULL || a->in_force->fleet_off != NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < c->host_count && i < a->known_count; i++) {
+        struct mono *due = &a->known[i].absence.due;
+        hosts = hosts == NULL && due->ns != 0 ? calloc(c->host_count, sizeof(*hosts)) : hosts;
+        if (hosts == NULL || due->ns == 0 || mono_before(now, *due)) { /* or without memory */
+            continue;
+        }
+        due->ns = 0;
+        hosts[i] = c->hosts[i]->member && a->in_force->returns_ns > 0;
+        count += hosts[i];
+    }
+    wish.hosts = hosts;
+    if (count > 0 && audit_begin(c, &wish, &error) < 0) {
+        controller_say(LOG_ERR, "the audit of %u hosts that are back can't begin: %s", count,
+                       error.text[0] != 0 ? error.text : "out of memory");
+    }
+    free(hosts);
+}
+
 void audit_second(struct controller *c)
 {
     if (c->audits != NULL) {
@@ -107,6 +159,7 @@ void audit_second(struct controller *c)
         mind_switches(c);
         audit_save_end(c);
         mind_calendar(c);
+        mind_returns(c);
         audit_mind_left(c);
         audit_watch(c);
     }

@@ -94,8 +94,11 @@ int audit_learn(struct controller *c, const struct audit_outcome *o, const struc
     if (known == NULL) {
         return h == NULL ? 0 : -ENOMEM;
     }
-    *known = (struct audit_known){
-        .run = o->run, .at_ns = f->at_ns, .gate = f->gate, .whole = known->whole};
+    *known = (struct audit_known){.run = o->run,
+                                  .at_ns = f->at_ns,
+                                  .gate = f->gate,
+                                  .whole = known->whole,
+                                  .absence = known->absence};
     snprintf(known->line, sizeof(known->line), "%s", f->line);
     audit_gate_check(f, known->gate_check);
     for (uint32_t i = 0; i < o->check_count; i++) {

@@ -9,6 +9,7 @@
 #include "core/finding/finding.h"
 #include "core/fleet/delay_code.h"
 #include "service/controller/api/live.h"
+#include "service/controller/audit/audit.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/claim.h"
 #include "service/controller/fleet/fault.h"
@@ -599,6 +600,7 @@ void state_watch(struct controller *c)
                                                   action->kind == FLEET_SILENT ? "silent" : "heard",
                                               .body = "{}"};
             r = state_event(c, &event);
+            audit_absence(c, c->hosts[action->host], action->kind == FLEET_SILENT);
         }
     }
     if (r < 0) {
