@@ -132,8 +132,8 @@ def content(text):
     for word, make in (("nl:", netlink_attributes), ("module:", module_page), ("dcb:", dcb)):
         if text.startswith(word):
             return make(text[len(word):]).hex().encode() + b"\n"
-    text = text.replace("\\n", "\n").replace("RoCE_v", "RoCE v")
-    return (text if text.endswith("\n") else text + "\n").encode()
+    text = text.replace("\\n", "\n").replace("\\0", "\0").replace("RoCE_v", "RoCE v")
+    return (text if text.endswith(("\n", "\0")) else text + "\n").encode()
 
 
 def put(root, path, value):

@@ -59,7 +59,7 @@ enum {
     CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
     CHECK_FLEET = 128,      /* of what only a controller knows: a skip where nobody told it */
     CHECK_FACTS_MAX = 5,
-    CATALOGUE_COUNT = 150,
+    CATALOGUE_COUNT = 151,
     CHECKS_MAX = 160
 };
 

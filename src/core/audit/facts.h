@@ -150,6 +150,8 @@
     F(MATRIX, NIC, NOW, TEXT, "matrix", "what came of every NIC with every NIC at one interface")  \
     F(LANE, JOB, NOW, NUMBER, "lane",                                                              \
       "median delay of a job's messages from a neighbour's interface, ns")                         \
+    F(LANE_ADDRESS, JOB, NOW, TEXT, "lane.address",                                                \
+      "addresses whose GIDs a job's queue pairs use, at an interface")                             \
     F(BOND, NIC, KEPT, WORD, "bond", "bond")                                                       \
     F(BOND_MODE, NIC, KEPT, TEXT, "bond.mode", "mode of a bond")                                   \
     F(BOND_DOWN, NIC, KEPT, TEXT, "bond.down", "members of a bond that are down")                  \
@@ -171,6 +173,8 @@
     F(PORT_PKEYS, RDMA, KEPT, TEXT, "port.pkeys", "partition keys of a port")                      \
     F(PORT_GIDS, RDMA, KEPT, TEXT, "port.gids", "GID table of a port: index, type, family")        \
     F(PORT_GID, RDMA, KEPT, TEXT, "port.gid", "GID that a job uses: index, type, family")          \
+    F(PORT_ADDRESSES, RDMA, OWN, TEXT, "port.addresses",                                           \
+      "addresses of a port's RoCE v2 GIDs, by index")                                              \
     F(PORT_NET, RDMA, KEPT, WORD, "port.net", "interface beside a port")                           \
     F(PORT_SYMBOLS, RDMA, NOW, NUMBER, "port.symbols", "symbol errors of a port")                  \
     F(PORT_DOWNS, RDMA, NOW, NUMBER, "port.downs", "times that a port went down")                  \
@@ -202,6 +206,8 @@
     F(JOB_LAUNCHER, JOB, NOW, WORD, "job.launcher", "running program that starts jobs")            \
     F(JOB_MEMLOCK, JOB, NOW, WORD, "job.memlock", "memory that its jobs may pin")                  \
     F(JOB_SOCKETS, JOB, KEPT, TEXT, "job.sockets", "interfaces that NCCL_SOCKET_IFNAME means")     \
+    F(JOB_GID, JOB, NOW, TEXT, "job.gid",                                                          \
+      "GID indices that processes with a port open were told to use")                              \
     F(JOB_NCCL, JOB, KEPT, WORD, "job.nccl", "file name of libnccl")                               \
     F(JOB_PLUGIN, JOB, KEPT, TEXT, "job.plugin", "network plugin that is set for all jobs")        \
     F(TEST, JOB, KEPT, WORD, "test", "file of a test's result")                                    \

@@ -39,6 +39,7 @@ void rule_symbols(struct judging *j);
 void rule_flaps(struct judging *j);
 void rule_gid_index(struct judging *j);
 void rule_gid_type(struct judging *j);
+void rule_gid_job(struct judging *j);
 void rule_roce_mtu(struct judging *j);
 void rule_ecn(struct judging *j);
 void rule_sm(struct judging *j);

@@ -269,6 +269,106 @@ void rule_gid_type(struct judging *j)
     judge_end(j, strstr(gid, " v2 ") != NULL ? AUDIT_PASS : AUDIT_FAIL, gid, "RoCE v2");
 }
 
+/* "v2 ip4" of the entry in "0 v1 link, 3 v2 ip4"; NULL: it is empty. */
+static const char *gid_at(const char *table, int index)
+{
+    for (const char *at = table; at != NULL && at[0] != '\0';) {
+        int own, used = 0;
+        if (sscanf(at, "%d %n", &own, &used) == 1 && own == index) {
+            return at + used;
+        }
+        at = strchr(at, ',');
+        at = at != NULL ? at + 2 : NULL;
+    }
+    return NULL;
+}
+
+/* Indices by name: "3 of process 4711, 1 of process 4712". NULL: all are there, and of RoCE v2; where the host's
+ * own index is of v1, that is be.roce.gid_type's to tell. */
+static const char *strange_index(struct judging *j, const char *users, const char *table)
+{
+    const struct fact *own = sheet_find(j->sheet, FACT_PORT_GID, j->subject);
+    const char *type = own != NULL && own->state == FACT_VALUE ? strchr(own->value, ' ') : NULL;
+
+    for (const char *at = users; at != NULL;) {
+        int index = -1;
+        const char *kind = sscanf(at, "%d", &index) == 1 ? gid_at(table, index) : NULL;
+        const int size = (int)strcspn(at, ",");
+        if (kind == NULL) {
+            return judge_format(j, "index %.*s: empty", size, at);
+        }
+        if (strncmp(kind, "v1", 2) == 0 && (type == NULL || strncmp(type, " v1", 3) != 0)) {
+            return judge_format(j, "index %.*s: RoCE v1", size, at);
+        }
+        at = strchr(at, ',');
+        at = at != NULL ? at + 2 : NULL;
+    }
+    return NULL;
+}
+
+/* GIDs by value. NULL: each address is in "3 10.100.0.1, 5 10.100.0.2". */
+static const char *strange_address(struct judging *j, const char *users, const char *table)
+{
+    for (const char *at = users; at != NULL;) {
+        const size_t size = strcspn(at, ",");
+        const char *found = table;
+        while ((found = strchr(found, ' ')) != NULL) {
+            found++;
+            if (strncmp(found, at, size) == 0 && (found[size] == ',' || found[size] == '\0')) {
+                break;
+            }
+        }
+        if (found == NULL) {
+            return judge_format(j, "no RoCE v2 GID is %.*s, which queue pairs use", (int)size, at);
+        }
+        at = at[size] == ',' ? at + size + 2 : NULL;
+    }
+    return NULL;
+}
+
+/* What the environment of processes names, and what Foliot's own queue pairs use. */
+void rule_gid_job(struct judging *j)
+{
+    const struct fact *net = sheet_find(j->sheet, FACT_PORT_NET, j->subject),
+                      *told = judge_look(j, FACT_JOB_GID, j->subject),
+                      *used = judge_look(j, FACT_LANE_ADDRESS,
+                                         net != NULL && net->state == FACT_VALUE ? net->value : "");
+    const bool tells = told != NULL && told->state == FACT_VALUE,
+               uses = used != NULL && used->state == FACT_VALUE;
+    const char *strange = NULL, *table;
+
+    if (tells) {
+        table = judge_text(j, FACT_PORT_GIDS, j->subject);
+        if (table == NULL) {
+            return;
+        }
+        strange = strange_index(j, told->value, table);
+    }
+    if (uses && strange == NULL) {
+        table = judge_text(j, FACT_PORT_ADDRESSES, j->subject);
+        if (table == NULL) {
+            return;
+        }
+        strange = strange_address(j, used->value, table);
+    }
+    if (strange != NULL) {
+        judge_end(j, AUDIT_FAIL, strange, "a RoCE v2 entry of the table");
+    } else if (told != NULL && !tells && told->state != FACT_ABSENT) {
+        judge_unknown(j, told);
+    } else if (used != NULL && !uses && used->state != FACT_ABSENT) {
+        judge_unknown(j, used);
+    } else if (!tells && !uses) {
+        judge_skip(j,
+                   "no process with this port open names an index, and no queue pair of Foliot's "
+                   "lanes uses it");
+    } else {
+        judge_end(j, AUDIT_PASS,
+                  tells ? judge_format(j, "index %s", told->value)
+                        : judge_format(j, "queue pairs use %s", used->value),
+                  "in the table");
+    }
+}
+
 void rule_roce_mtu(struct judging *j)
 {
     const char *net = judge_text(j, FACT_PORT_NET, j->subject);

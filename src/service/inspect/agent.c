@@ -1,6 +1,7 @@
 /* agent.c: what this host's agent knows: clock, mesh, switches of its links, lanes of jobs (docs/json.md). It is asked on its
  * socket; below another root its answers are the files /answers/agent/status, …, each a line of JSON, where the status has
  * `system_utc_ns` too: what the system's clock told when it was asked; "silent" is an agent that did not answer. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
@@ -19,7 +20,7 @@
 #define INSTALLED "/etc/foliot/agent.yaml"
 #define SOCKET    "/run/foliot/agent.sock"
 
-enum { ANSWER_MAX = 8 << 20, WAIT_MS = 1000, EDGES_MAX = 64, LANES_MAX = 64 };
+enum { ANSWER_MAX = 8 << 20, WAIT_MS = 1000, EDGES_MAX = 64, LANES_MAX = 64, NICS_MAX = 64 };
 
 /* ---- answers ---- */
 
@@ -315,6 +316,66 @@ static void put_links(struct collector *c, const json_t *answer)
     }
 }
 
+static bool listed(const char *list, const char *word)
+{
+    const size_t size = strlen(word);
+
+    for (const char *at = list; (at = strstr(at, word)) != NULL; at += size) {
+        if ((at == list || at[-1] == ' ') && (at[size] == ',' || at[size] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An InfiniBand port's GID is no address; RoCE's is that of the interface (transport/rdma_device.c takes it by value). */
+static bool uses_address(const json_t *process, const json_t *lane)
+{
+    const char *state = text_of(process, "state"), *address = text_of(lane, "own_address");
+    uint8_t bytes[16];
+
+    return strcmp(state, "ended") != 0 && strcmp(state, "killed") != 0 &&
+           strcmp(text_of(lane, "carrier"), "queue-pair") == 0 &&
+           (inet_pton(AF_INET, address, bytes) == 1 || inet_pton(AF_INET6, address, bytes) == 1);
+}
+
+/* Of each interface with queue pairs, "10.100.0.1, 10.100.1.1". */
+static void put_addresses(struct collector *c, const json_t *processes)
+{
+    struct {
+        char nic[64], list[256];
+    } of[NICS_MAX];
+    const json_t *process, *lane;
+    size_t i, k;
+    int count = 0, n;
+
+    json_array_foreach(processes, i, process)
+    {
+        json_array_foreach(json_object_get(process, "lane_list"), k, lane)
+        {
+            const char *address = text_of(lane, "own_address");
+            if (!uses_address(process, lane)) {
+                continue;
+            }
+            for (n = 0; n < count && strcmp(of[n].nic, text_of(lane, "own_nic")) != 0; n++) {
+            }
+            if (n == count && count < NICS_MAX) {
+                snprintf(of[n].nic, sizeof(of[n].nic), "%s", text_of(lane, "own_nic"));
+                snprintf(of[n].list, sizeof(of[n].list), "%s", address);
+                count++;
+            } else if (n < count && !listed(of[n].list, address)) {
+                const size_t used = strlen(of[n].list);
+                if (used + strlen(address) + 3 <= sizeof(of[n].list)) { /* whole, or not at all */
+                    snprintf(of[n].list + used, sizeof(of[n].list) - used, ", %s", address);
+                }
+            }
+        }
+    }
+    for (n = 0; n < count; n++) {
+        put(c, FACT_LANE_ADDRESS, of[n].nic, of[n].list, "agent: lanes");
+    }
+}
+
 /* Delays of a job's own messages, as they arrive; of lanes between the same two NICs the first. */
 static void put_lanes(struct collector *c, const json_t *answer)
 {
@@ -323,6 +384,7 @@ static void put_lanes(struct collector *c, const json_t *answer)
     int found = 0;
     size_t i, k;
 
+    put_addresses(c, processes);
     json_array_foreach(processes, i, process)
     {
         json_array_foreach(json_object_get(process, "lane_list"), k, lane)
@@ -348,9 +410,10 @@ static void put_lanes(struct collector *c, const json_t *answer)
 
 static void nobody(struct collector *c, int r)
 {
-    static const uint16_t facts[] = {
-        FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS, FACT_CLOCK_BOUND, FACT_CLOCK_UTC,
-        FACT_CLOCK_RATE,    FACT_EDGE,         FACT_NET_SWITCH,   FACT_LANE,        FACT_EDGE_FULL};
+    static const uint16_t facts[] = {FACT_AGENT_VERSION, FACT_CLOCK_STATUS, FACT_CLOCK_STAMPS,
+                                     FACT_CLOCK_BOUND,   FACT_CLOCK_UTC,    FACT_CLOCK_RATE,
+                                     FACT_EDGE,          FACT_NET_SWITCH,   FACT_LANE,
+                                     FACT_EDGE_FULL,     FACT_LANE_ADDRESS};
 
     for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
         put_error(c, facts[i], "", r, SOCKET);
@@ -392,6 +455,8 @@ void collect_agent(struct collector *c)
             put_error(c, more[i].fact, "", r, SOCKET);
             if (more[i].fact == FACT_CLOCK_RATE) {
                 put_error(c, FACT_CLOCK_STAMPS, "", r, SOCKET);
+            } else if (more[i].fact == FACT_LANE) {
+                put_error(c, FACT_LANE_ADDRESS, "", r, SOCKET);
             }
         } else {
             more[i].put(c, answer);

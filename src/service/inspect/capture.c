@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/plain.h"
-#include "service/inspect/collect.h"
+#include "service/inspect/job_gid.h"
 
 enum { LINKS_MAX = 40, CONFIG_MAX = 4096 };
 
@@ -127,12 +128,17 @@ static bool leads_to_self(const struct place *p, const char *part)
            (strcmp(part, "mounts") == 0 || strcmp(part, "net") == 0 || strcmp(part, "self") == 0);
 }
 
-/* An open file's target: a GPU, or nobody's business. */
+/* An open file's target: a GPU, an RDMA device, or nobody's business. */
 static bool is_open_file(const struct place *p)
 {
     const char *last = strrchr(p->real, '/');
 
     return strncmp(p->real, "/proc/", 6) == 0 && last != NULL && strcmp(last, "/fd") == 0;
+}
+
+static bool is_device(const char *target)
+{
+    return process_has_gpu(target) || open_verbs(target) != NULL;
 }
 
 static ssize_t read_link(const struct sysfs *tree, const char *path, char target[PATH_MAX])
@@ -160,7 +166,7 @@ static void keep_link(struct capture *c, const struct place *folder, const struc
         kept_target(c, folder->real, target, other);
         put_link(c, link, other);
     } else {
-        put_link(c, link, process_has_gpu(target) ? target : "nothing");
+        put_link(c, link, is_device(target) ? target : "nothing");
     }
 }
 
@@ -201,7 +207,7 @@ static int step(struct capture *c, const struct sysfs *tree, struct place *p, co
             return -EIO;
         }
         keep_link(c, p, &next, target);
-        if (target[0] == '!' || (is_open_file(p) && !process_has_gpu(target))) {
+        if (target[0] == '!' || (is_open_file(p) && !is_device(target))) {
             return -ENOENT;
         }
         snprintf(rest, sizeof(rest), "%s", todo);
@@ -394,6 +400,13 @@ static void keep_file(struct capture *c, const struct sysfs *tree, const struct 
             put_content(c, p, c->text, (size_t)n);
         } else {
             put_refusal(c, p, -EPERM);
+        }
+    } else if (fnmatch("/proc/[0-9]*/environ", path, 0) == 0) {
+        const int kept = gid_setting(c->text, (size_t)n);
+        if (kept < 0) {
+            put_refusal(c, p, kept);
+        } else {
+            put_content(c, p, c->text, (size_t)kept);
         }
     } else {
         keep_text(c, p, path, (size_t)n);

@@ -1,4 +1,4 @@
-/* process.c: what runs: who steers the clock, who starts jobs, who has a GPU open, what is dead or blocked. */
+/* process.c: what runs: who steers the clock, who starts jobs, who has a GPU or an RDMA device open, what is dead or blocked. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/bug.h"
-#include "service/inspect/collect.h"
+#include "service/inspect/job_gid.h"
 
 enum { BLOCKED_MAX = 256, LOOK_AGAIN_MS = 200 };
 
@@ -26,6 +26,7 @@ struct look {
     } blocked[BLOCKED_MAX];
     char steers[256];
     bool gpus;
+    struct gid_users gids;
 };
 
 /* "4711 (name with ) in it) S 1 …"; the 14th and 15th field are its ticks. */
@@ -92,10 +93,11 @@ bool process_matters(const char *name)
     return one_of(name, steers) || one_of(name, launchers) || one_of(name, watchers);
 }
 
-/* Its open files. */
-static void look_for_gpu(struct collector *c, const char *pid, const char *name, struct look *look)
+/* Its open files: GPUs and RDMA devices. */
+static void look_at_files(struct collector *c, const char *pid, const char *name, struct look *look)
 {
     char path[SYSFS_PATH_SIZE], target[256];
+    bool gpu = false;
     struct names *files = names_of(c, sysfs_path(path, "/proc/%s/fd", pid));
 
     if (files->count < 0 && state_of(files->count) != FACT_ABSENT) {
@@ -103,12 +105,14 @@ static void look_for_gpu(struct collector *c, const char *pid, const char *name,
     }
     for (int i = 0; i < files->count && !one_of(name, watchers); i++) {
         sysfs_path(path, "/proc/%s/fd/%s", pid, files->name[i]);
-        if (sysfs_real(c->tree, path, target, sizeof(target)) >= 0 && process_has_gpu(target)) {
-            look->users++;
-            break;
+        if (sysfs_real(c->tree, path, target, sizeof(target)) >= 0) {
+            gpu = gpu || process_has_gpu(target);
+            gid_users_file(&look->gids, target);
         }
     }
     free(files);
+    look->users += gpu && look->gpus;
+    gid_users_process(c, &look->gids, pid);
 }
 
 static void look_at(struct collector *c, const char *pid, struct look *look)
@@ -135,8 +139,8 @@ static void look_at(struct collector *c, const char *pid, struct look *look)
     if (one_of(p.name, launchers)) {
         put_memlock(c, p.name, pid);
     }
-    if (look->gpus) {
-        look_for_gpu(c, pid, p.name, look);
+    if (look->gpus || look->gids.count > 0) {
+        look_at_files(c, pid, p.name, look);
     }
 }
 
@@ -167,6 +171,8 @@ void collect_processes(struct collector *c)
     const uint32_t before = c->sheet->count;
     int processes = 0;
 
+    gid_users_begin(c, &look.gids);
+
     for (int i = 0; i < count; i++) {
         if (names[i][0] >= '0' && names[i][0] <= '9') {
             look_at(c, names[i], &look);
@@ -181,6 +187,7 @@ void collect_processes(struct collector *c)
         put_error(c, FACT_TIME_STEERS, "", r, source);
         put_error(c, FACT_JOB_LAUNCHER, "", r, source);
         put_error(c, FACT_GPU_USERS, "", r, source);
+        put_error(c, FACT_JOB_GID, "", r, source);
         return;
     }
     if (c->sheet->count == before) {
@@ -189,7 +196,10 @@ void collect_processes(struct collector *c)
     put_number(c, FACT_OS_ZOMBIES, "", look.zombies, source);
     put_number(c, FACT_OS_BLOCKED, "", still_blocked(c, &look), source);
     put(c, FACT_TIME_STEERS, "", look.steers[0] != '\0' ? look.steers : "none", source);
-    if (look.users_error < 0) {
+    look.gids.error =
+        look.users_error < 0 && look.gids.count > 0 ? look.users_error : look.gids.error;
+    gid_users_put(c, &look.gids);
+    if (look.users_error < 0 && look.gpus) {
         put_error(c, FACT_GPU_USERS, "", look.users_error, "/proc/*/fd");
     } else {
         put_number(c, FACT_GPU_USERS, "", look.users, "/proc/*/fd");

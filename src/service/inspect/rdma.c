@@ -1,5 +1,6 @@
 /* rdma.c: RDMA devices, their ports, GIDs and keys. platform/rdma reads the same files for who wants a port as it is; here each
  * value keeps the reason why there is none. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,9 +71,33 @@ struct gids {
     int setting_error; /* of the file that has NCCL_IB_GID_INDEX */
     char setting[16];  /* "": not set */
     char table[FACT_VALUE_MAX];
-    char used[64]; /* that jobs use; "" */
-    int quality;   /* of it */
+    char addresses[FACT_VALUE_MAX]; /* "3 10.100.0.1, 5 2001:db8::1" */
+    char used[64];                  /* that jobs use; "" */
+    int quality;                    /* of it */
 };
+
+/* The address that is the GID. One of a link is in no job's list of addresses. */
+static void note_address(struct gids *g, int index, const char *gid)
+{
+    const bool v4 = strcmp(family(gid), "ip4") == 0;
+    const size_t used = strlen(g->addresses);
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr bytes;
+
+    if (strcmp(family(gid), "link") == 0) {
+        return;
+    }
+    if (inet_pton(AF_INET6, gid, &bytes) != 1 ||
+        inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? &bytes.s6_addr[12] : bytes.s6_addr, address,
+                  sizeof(address)) == NULL) {
+        g->error = -EBADMSG;
+        return;
+    }
+    if (snprintf(g->addresses + used, sizeof(g->addresses) - used, "%s%d %s", used > 0 ? ", " : "",
+                 index, address) >= (int)(sizeof(g->addresses) - used)) {
+        g->error = -EMSGSIZE;
+    }
+}
 
 /* NCCL takes the index that is set; else RoCE v2 with an IPv4 address before one with IPv6. */
 static void note_gid(struct gids *g, int index, const char *gid, const char *type)
@@ -147,6 +172,9 @@ static void put_gids(struct collector *c, const char *port, const char *folder)
         if (r >= 0) {
             note_gid(&g, i, gid, type);
         }
+        if (r >= 0 && strcmp(type, "RoCE v2") == 0) {
+            note_address(&g, i, gid);
+        }
     }
     free(gids);
     free(types);
@@ -154,8 +182,10 @@ static void put_gids(struct collector *c, const char *port, const char *folder)
     if (g.error < 0) {
         put_error(c, FACT_PORT_GIDS, port, g.error, path);
         put_error(c, FACT_PORT_GID, port, g.error, path);
+        put_error(c, FACT_PORT_ADDRESSES, port, g.error, path);
         return;
     }
+    put(c, FACT_PORT_ADDRESSES, port, g.addresses, path);
     put(c, FACT_PORT_GIDS, port, g.table, path);
     if (g.setting_error < 0) {
         put_error(c, FACT_PORT_GID, port, g.setting_error, "/etc/nccl.conf");

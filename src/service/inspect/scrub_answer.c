@@ -48,7 +48,7 @@ static json_t *kept_object(const struct scrub *s, const json_t *value)
         "paths",      "hops",       "out",           "in",           "state",
         "owd_ns_min", "owd_ns_p99", "sent",          "lost",         "nics",
         "switch",     "processes",  "lane_list",     "direction",    "own_nic",
-        "peer_nic",   "owd_ns_p50", "bound_ns"};
+        "peer_nic",   "owd_ns_p50", "bound_ns",      "carrier",      "own_address"};
     json_t *copy = json_object();
 
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
@@ -67,6 +67,9 @@ static json_t *kept_word(const struct scrub *s, const char *key, const char *wor
 
     if (strcmp(key, "peer_host") == 0 || strcmp(key, "switch") == 0 || strcmp(key, "hops") == 0) {
         return json_string(scrub_name(s, key[0] == 'p' ? "host" : "switch", word, other));
+    }
+    if (strcmp(key, "own_address") == 0 && strchr(word, '.') != NULL) { /* as in a GID */
+        return json_string(scrub_address(s, word, other));
     }
     if (strcmp(key, "name") == 0 && strcmp(word, "host") == 0) {
         return json_string(word);

@@ -83,14 +83,25 @@ static int devices(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* Its kind is all that is judged: an IPv4 address, one of a link, another one, none. */
+/* Its kind is judged: an IPv4 address, one of a link, another one, none. An IPv4 address becomes the same one as elsewhere: lanes
+ * are looked for by it. */
 static int gid(const struct scrub *s, char *text, FILE *out)
 {
+    char address[INET_ADDRSTRLEN], other[SCRUB_NAME_SIZE];
+    unsigned high, low;
     const size_t kept = strncmp(text, "0000:0000:0000:0000:0000:ffff:", 30) == 0 ? 30
                         : strncmp(text, "fe80:0000:0000:0000:", 20) == 0         ? 20
                                                                                  : 0;
 
     fprintf(out, "%.*s", (int)kept, text);
+    if (kept == 30 && sscanf(text + kept, "%4x:%4x", &high, &low) == 2) {
+        struct in_addr bytes = {htonl(high << 16 | low)};
+        (void)inet_ntop(AF_INET, &bytes, address, sizeof(address));
+        (void)inet_pton(AF_INET, scrub_address(s, address, other), &bytes);
+        high = ntohl(bytes.s_addr);
+        fprintf(out, "%04x:%04x\n", high >> 16, high & 0xffff);
+        return 0;
+    }
     return hex(s, text + kept, out);
 }
 
