@@ -40,6 +40,11 @@ MOVED |= {path: Link("../../../" + ELSEWHERE[5:]) for path in (
     "/sys/bus/pci/devices/0000:3b:00.0", "/sys/class/net/eth1/device", "/sys/class/infiniband/mlx5_1/device")}
 
 NVML = machine.files("roce", 1)["/answers/nvml"].decode()
+AMDSMI = machine.files("amd", 1)["/answers/amdsmi"].decode()
+
+
+IPMI = ("ipmi:chassis=00/00 log=00 Inlet_Temp=01/01/00 FAN_1=04/01/00 "
+        "PSU_1=08/6f/01 PSU_2=08/6f/01 PSU_3=08/6f/00 PSU_Redundancy=08/0b/01")
 
 
 def nvml(gpu, old, new):
@@ -233,6 +238,10 @@ FAULTS = [
     ("node.mounts", "roce", {"/data": None}, "/proc/mounts"),
     ("node.procs", "roce", ZOMBIES, "/proc/910/stat"),
     ("node.thermal", "roce", {"/sys/class/hwmon/hwmon0/temp1_input": "101000"}, "/sys/class/hwmon/hwmon0/temp1_input"),
+    ("node.thermal", "roce", {"/answers/ipmi": IPMI.replace("PSU_2=08/6f/01", "PSU_2=08/6f/09")}, "!/answers/ipmi"),
+    ("node.thermal", "roce", {"/answers/ipmi": IPMI.replace("FAN_1=04/01/00", "FAN_1=04/01/06")}, "!/answers/ipmi"),
+    ("node.thermal", "roce", {"/answers/ipmi": IPMI.replace("chassis=00/00", "chassis=00/08")}, "!/answers/ipmi"),
+    ("node.thermal", "roce", {"/answers/ipmi": IPMI.replace("log=00", "log=80")}, "!/answers/ipmi"),
     ("node.uptime", "roce", {"/boot/vmlinuz-6.8.0-61-generic": "x"}, "/boot"),
     ("fe.link", "roce", {"/sys/class/net/eno1/operstate": "down", "/sys/class/net/eno1/carrier": "0", "/etc/nccl.conf": None}, "/sys/class/net/eno1/operstate"),
     ("fe.route", "roce", {"/proc/net/route": "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n"

@@ -75,6 +75,22 @@ def dcb(text):
     return attribute(1, b"eth0\0") + attribute(13, attribute(1, ets) + attribute(2, pfc) + attribute(3, apps))
 
 
+def ipmi(text):
+    """"ipmi:chassis=00/00 log=00 PSU1=08/6f/01": replies of a BMC (IPMI 2.0: 28.2, 31.2, 35.14, 43.1). A sensor is its type, what its states mean
+    (table 42-2), and the states that are set."""
+    words = dict(word.split("=", 1) for word in text.split())
+    power, misc = words.pop("chassis").split("/")
+    lines = [f"000001 - = 00{int(power, 16) | 1:02x}00{misc}", f"0a0040 - = 0051{'0c00':s}f00f{'00' * 8}{words.pop('log')}"]
+    for number, (name, sensor) in enumerate(words.items()):
+        kind, reading, states = sensor.split("/")
+        body = bytes([0x20, 0, 0x30 + number, 0x0A, number + 1, 0x7F, 0x68, int(kind, 16), int(reading, 16)]) + bytes(33) + bytes([0xC0 | len(name)]) + name.encode()
+        record = struct.pack("<HBBB", number, 0x51, 1, len(body)) + body
+        following = number + 1 if number + 1 < len(words) else 0xFFFF
+        lines += [f"0a0023 0000{struct.pack('<H', number).hex()}00ff = 00{struct.pack('<H', following).hex()}{record.hex()}",
+                  f"04002d {0x30 + number:02x} = 0000c0{states}00"]
+    return ("\n".join(lines) + "\n").encode()
+
+
 def expand(lines, names):
     """@each blocks, one inside the other; then $names, the longest first."""
     out, i = [], 0
@@ -129,6 +145,8 @@ def files(kind, number, large=False):
 def content(text):
     if text.startswith("pci:"):
         return pci_config(text)
+    if text.startswith("ipmi:"):
+        return ipmi(text[5:])
     for word, make in (("nl:", netlink_attributes), ("module:", module_page), ("dcb:", dcb)):
         if text.startswith(word):
             return make(text[len(word):]).hex().encode() + b"\n"

@@ -76,15 +76,18 @@ const struct check catalogue_node[CATALOGUE_NODE] = {
      .severity = SEVERITY_DRAIN,
      .compare = COMPARE_RULE,
      .each = FACT_SENSOR,
-     .facts = {FACT_SENSOR_C, FACT_SENSOR_LIMIT, FACT_COUNT},
+     .facts = {FACT_SENSOR_C, FACT_SENSOR_LIMIT, FACT_SENSOR_STATE, FACT_COUNT},
      .rule = rule_sensor,
      .fail = 0,
      .warn = 5,
      .unit = "degrees",
-     .title = "no sensor is near its critical temperature",
-     .why = "Hot processors and disks slow down, and the job with them.",
-     .remedy = "Look at fans, filters and the room.",
-     .origin = "Documentation/hwmon/sysfs-interface.rst"},
+     .title = "no sensor is near its critical temperature, no fan or power supply has failed",
+     .why =
+         "Hot processors and disks slow down, and the job with them. With its last power supply a "
+         "host is lost.",
+     .remedy =
+         "Look at fans, filters, power supplies and the room. A full log: ipmitool sel clear.",
+     .origin = "Documentation/hwmon/sysfs-interface.rst; IPMI 2.0, 28.2, 31.2, 35.14, 43"},
     {.id = "node.mem_bw",
      .group = 2,
      .subject = SUBJECT_HOST,

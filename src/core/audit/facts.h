@@ -190,6 +190,8 @@
     F(SENSOR, OS, KEPT, WORD, "sensor", "temperature sensor")                                      \
     F(SENSOR_C, OS, NOW, NUMBER, "sensor.reading", "temperature, thousandths of a degree")         \
     F(SENSOR_LIMIT, OS, KEPT, NUMBER, "sensor.limit", "critical temperature of a sensor")          \
+    F(SENSOR_STATE, OS, NOW, WORD, "sensor.state",                                                 \
+      "what the baseboard controller tells of a sensor")                                           \
     F(AGENT, TIME, NOW, WORD, "agent", "this host's agent: running or silent")                     \
     F(AGENT_VERSION, TIME, KEPT, WORD, "agent.version", "version of the agent")                    \
     F(CLOCK_STATUS, TIME, NOW, WORD, "clock.status", "status of the agent's clock")                \

@@ -201,10 +201,42 @@ void rule_processes(struct judging *j)
     }
 }
 
+/* As service/inspect/bmc.c writes it: the controller compares with limits of its own. */
+static void controllers_word(struct judging *j)
+{
+    static const char bad[] = " failed critical no-input ",
+                      doubtful[] = " near-limit not-redundant full ";
+    const char *state = judge_text(j, FACT_SENSOR_STATE, j->subject);
+    char word[32];
+
+    if (state == NULL) {
+        return;
+    }
+    snprintf(word, sizeof(word), " %.28s ", state);
+    if (strcmp(state, "absent") == 0) {
+        judge_skip(j, "nothing is fitted there");
+    } else if (strcmp(state, "ok") == 0 || strstr(bad, word) != NULL ||
+               strstr(doubtful, word) != NULL) {
+        judge_end(j,
+                  strcmp(state, "ok") == 0    ? AUDIT_PASS
+                  : strstr(bad, word) != NULL ? AUDIT_FAIL
+                                              : AUDIT_WARN,
+                  state, "ok");
+    } else {
+        judge_end(j, AUDIT_UNKNOWN, state, "ok");
+        j->result->reason = REASON_NO_SOURCE;
+        j->result->note = "this is no word of a state";
+    }
+}
+
 void rule_sensor(struct judging *j)
 {
     int64_t now, limit;
 
+    if (strncmp(j->subject, "bmc/", 4) == 0) {
+        controllers_word(j);
+        return;
+    }
     if (!judge_number(j, FACT_SENSOR_C, j->subject, &now) ||
         !judge_number(j, FACT_SENSOR_LIMIT, j->subject, &limit)) {
         return;

@@ -62,6 +62,7 @@ void collect_host(struct collector *c);
 void collect_log(struct collector *c);
 void collect_processes(struct collector *c);
 void collect_sensors(struct collector *c);
+void collect_bmc(struct collector *c);
 void collect_cpu(struct collector *c);
 void collect_memory(struct collector *c);
 void collect_pci(struct collector *c);

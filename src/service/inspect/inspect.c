@@ -49,6 +49,7 @@ static const struct task tasks[] = {
      {FACT_OS_ZOMBIES, FACT_OS_BLOCKED, FACT_TIME_STEERS, FACT_JOB_LAUNCHER, FACT_GPU_USERS,
       FACT_JOB_GID}},
     {"sensors", collect_sensors, false, {FACT_SENSOR}},
+    {"bmc", collect_bmc, false, {FACT_SENSOR}},
     {"processors", collect_cpu, false, {FACT_CPU_GOVERNOR, FACT_CPU_CSTATE_US, FACT_CPU_PACKAGES}},
     {"memory",
      collect_memory,
@@ -243,7 +244,8 @@ static _Noreturn void child(const struct inspect_config *config, const struct sy
 static int start(const struct inspect_config *config, const struct sysfs *tree, struct running *r)
 {
     int pipes[2];
-    const bool site = r->task->read == collect_site, mounts = r->task->read == collect_mounts;
+    const bool site = r->task->read == collect_site,
+               slow = r->task->read == collect_mounts || r->task->read == collect_bmc;
 
     r->text = malloc(SHEET_TEXT_MAX);
     if (r->text == NULL || pipe2(pipes, O_CLOEXEC) < 0) {
@@ -257,9 +259,9 @@ static int start(const struct inspect_config *config, const struct sysfs *tree, 
     close(pipes[1]);
     r->fd = pipes[0];
     r->end_ms = now_ms() + config->deadline_ms +
-                (site     ? config->site_deadline_ms
-                 : mounts ? config->mount_deadline_ms
-                          : 0);
+                (site   ? config->site_deadline_ms
+                 : slow ? config->mount_deadline_ms
+                        : 0);
     return r->pid < 0 ? -errno : 0;
 }
 

@@ -142,6 +142,36 @@ int scrub_answer(const char *question, char *text, FILE *out)
     return 0;
 }
 
+/* Lines of bmc.c: of records that are no sensor's the head stays alone; others may have a serial number. */
+int scrub_controller(const struct scrub *s, char *text, FILE *out)
+{
+    enum { NEXT_RECORD = 6, HEAD = 5 * 2, TYPE = NEXT_RECORD + 3 * 2 };
+    char request[16], data[32], reply[1024];
+    bool sensor = false;
+
+    for (char *line; (line = scrub_line(&text)) != NULL;) {
+        if (sscanf(line, "%15s %31s = %1023s", request, data, reply) != 3 ||
+            strspn(request, "0123456789abcdef") != strlen(request) ||
+            strspn(data, "0123456789abcdef-") != strlen(data) ||
+            strspn(reply, "0123456789abcdef") != strlen(reply)) {
+            return -EBADMSG;
+        }
+        const bool record = strcmp(request, "0a0023") == 0 && strlen(data) == 12,
+                   begins = record && strncmp(data + 8, "00", 2) == 0;
+        const size_t head =
+            begins ? NEXT_RECORD + HEAD : NEXT_RECORD; /* else a later piece of it */
+        if (begins && strlen(reply) > TYPE + 2) {
+            sensor = strncmp(reply + TYPE, "01", 2) == 0 || strncmp(reply + TYPE, "02", 2) == 0;
+        }
+        if (record && !sensor && strlen(reply) > head) {
+            memset(reply + head, '0', strlen(reply) - head);
+        }
+        fprintf(out, "%s %s = %s\n", request, data, reply);
+    }
+    (void)s;
+    return 0;
+}
+
 int scrub_used(const struct scrub *s, char *text, FILE *out)
 {
     char place[512], path[SYSFS_PATH_SIZE];

@@ -13,6 +13,7 @@ int scrub_library(const struct scrub *s, char *text, FILE *out);
 /* Of this host's agent: JSON, or "silent". */
 int scrub_agent(const struct scrub *s, char *text, FILE *out);
 /* How full file systems are. */
+int scrub_controller(const struct scrub *s, char *text, FILE *out);
 int scrub_used(const struct scrub *s, char *text, FILE *out);
 /* Of a driver by netlink: hexadecimal digits of attributes, or "none". */
 int scrub_answer(const char *question, char *text, FILE *out);

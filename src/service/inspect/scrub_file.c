@@ -432,6 +432,7 @@ static const struct {
     {"/dev/kmsg", kernel_log},
     {"/answers/nvml", scrub_library},
     {"/answers/used", scrub_used},
+    {"/answers/ipmi", scrub_controller},
     {"/answers/agent/*", scrub_agent},
     {"/var/lib/foliot/tests/*.txt", scrub_runs},
     {"/var/lib/foliot/tests/dcgm.json", scrub_dcgm},
