@@ -100,6 +100,8 @@ FAULTS = [
     ("cfg.gpu.power", "roce", nvml("3d", "power 700000", "power 500000"), "/answers/nvml"),
     ("cfg.gpu.throttle", "roce", nvml("3d", "throttle 0x0", "throttle 0x48"), "/answers/nvml"),
     ("cfg.gpu.mode", "roce", nvml("3d", "mig 0", "mig 1"), "/answers/nvml"),
+    ("cfg.gpu.power", "amd", {"/answers/amdsmi": AMDSMI.replace("3d:00.0 power 750000", "3d:00.0 power 550000").encode()}, "!/answers/amdsmi"),
+    ("cfg.pcie.replay", "amd", {"/answers/amdsmi": AMDSMI.replace("3d:00.0 replays 2", "3d:00.0 replays 90000").encode()}, "!/answers/amdsmi"),
     ("cfg.fw.optics", "roce", {"/answers/eth1/module-0-128": "module:1=OTHER           ;20=OSFP-400G-DR4   ;36=01"}, "/answers/eth1/module-0-128"),
     ("cfg.nic.rings", "roce", {"/answers/eth1/rings": "nl:6=u32:1024 9=u32:1024"}, "/answers/eth1/rings"),
     ("cfg.nic.rings", "roce", {"/answers/eth1/channels": "nl:9=u32:8"}, "/answers/eth1/channels"),

@@ -504,6 +504,33 @@ class Audit(unittest.TestCase):
         facts = {f["fact"]: f for f in json.loads(done.stdout)["facts"]}
         self.assertEqual(facts["gpu.library"].get("state"), "unreadable")
 
+    def amd_library(self, mood="", name="FAKE_AMDSMI_LIBRARY"):
+        machine.build(self.root, machine.files("amd", 1))
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "1500"], capture_output=True, text=True,
+                              timeout=60, check=True, env=dict(os.environ, FAKE_AMDSMI=mood))
+        sheet = json.loads(done.stdout)
+        with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
+        replays = {r["status"] for r in self.results() if r["check"] == "cfg.pcie.replay"}
+        return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in sheet["facts"] if f["fact"].startswith("gpu.")}, replays
+
+    def test_amds_library(self):
+        """It answers what its machine has; it hangs, crashes, is late, errs; it is of another release, or not there."""
+        machine.build(self.root, machine.files("amd", 1))
+        recorded = {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in self.inspect("--root", self.root)["facts"] if f["fact"].startswith("gpu.")}
+        self.assertEqual(self.amd_library(), (recorded, {"pass"}))
+        for mood, state in (("hang amdsmi_init", "timeout"), ("late amdsmi_get_power_cap_info", "timeout"), ("crash amdsmi_get_gpu_bdf_id", "unreadable"),
+                            ("error 10 amdsmi_init", "no_permission"), ("error 34 amdsmi_init", "unreadable"), ("error 1 amdsmi_get_socket_handles", "unreadable")):
+            found, replays = self.amd_library(mood)
+            self.assertEqual((found["gpu.library", ""], replays), (state, {"unknown"}), mood)
+            self.assertEqual(found["gpu.model", "0000:3d:00.0"], recorded["gpu.model", "0000:3d:00.0"])  # by files
+        found, replays = self.amd_library("error 2 amdsmi_get_gpu_pci_replay_counter")
+        self.assertEqual((found["gpu.replays", "0000:3d:00.0"], replays), ("absent", {"skip"}))
+        found, replays = self.amd_library(name="FAKE_AMDSMI_LESS")
+        self.assertEqual((found["gpu.power", "0000:3d:00.0"], found["gpu.replays", "0000:3d:00.0"], replays), ("unreadable", "unreadable", {"unknown"}))
+        facts = {f["fact"]: f for f in self.inspect("--root", self.root, "--gpu-library", "/nonexistent.so")["facts"]}
+        self.assertEqual(facts["gpu.library"].get("state"), "absent")
+
     # ---- trees that are no machine ----
 
     def test_a_gpu_that_cannot_be_looked_at_is_not_gone(self):

@@ -12,7 +12,7 @@ static const char *of_gpu(struct judging *j, enum fact_id id)
     const struct fact *fact = judge_look(j, id, j->subject);
 
     if (fact != NULL && fact->state == FACT_ABSENT) {
-        judge_skip(j, "this GPU does not have it");
+        judge_skip(j, "this GPU does not have it, or its library is not asked for it");
         return NULL;
     }
     if (fact == NULL || fact->state != FACT_VALUE) {
@@ -49,7 +49,7 @@ void rule_gpu_alike(struct judging *j)
         }
     }
     if (text[0] == '\0') {
-        judge_skip(j, "this GPU does not have it");
+        judge_skip(j, "this GPU does not have it, or its library is not asked for it");
         return;
     }
     const char *model = judge_text(j, FACT_GPU_MODEL, j->subject);

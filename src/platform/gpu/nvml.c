@@ -1,13 +1,13 @@
 /* nvml.c: see nvml.h. Functions and numbers: NVIDIA's NVML API reference manual. */
 #include "platform/gpu/nvml.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "platform/gpu/answers.h"
 
 enum { GPUS_MAX = 64, LINKS_MAX = 18, UNCORRECTED = 1, VOLATILE = 0, CLOCK_SM = 1 };
 
@@ -31,15 +31,6 @@ struct fabric_info {
 };
 _Static_assert(sizeof(struct fabric_info) == 28, "as the manual has it");
 
-struct reading {
-    void *library;
-    void *gpu;
-    char name[16]; /* of the GPU */
-    char *text;
-    size_t used, size;
-    bool full;
-};
-
 typedef int (*number_of)(void *gpu, unsigned *ret);
 typedef int (*pair_of)(void *gpu, unsigned *ret_now, unsigned *ret_later);
 typedef int (*wide_of)(void *gpu, unsigned long long *ret);
@@ -49,58 +40,22 @@ typedef int (*rows_of)(void *gpu, unsigned *corrected, unsigned *uncorrected, un
                        unsigned *failed);
 typedef int (*info_of)(void *gpu, void *ret);
 
-/* False: the library has no such function. */
-static bool look_up(struct reading *r, const char *name, void *ret_function)
-{
-    void *found = dlsym(r->library, name);
-
-    memcpy(ret_function, &found, sizeof(found));
-    return found != NULL;
-}
-
-__attribute__((format(printf, 3, 4))) static void line(struct reading *r, const char *key,
-                                                       const char *format, ...)
-{
-    const size_t room = r->size - r->used;
-    int n = snprintf(r->text + r->used, room, "%s %s ", r->name, key);
-    va_list arguments;
-
-    if (n > 0 && (size_t)n < room) {
-        va_start(arguments, format);
-        const int more = vsnprintf(r->text + r->used + n, room - (size_t)n, format, arguments);
-        va_end(arguments);
-        n += more;
-    }
-    if (n < 0 || (size_t)n + 1 >= room) {
-        r->full = true;
-        return;
-    }
-    r->used += (size_t)n;
-    r->text[r->used++] = '\n';
-    r->text[r->used] = '\0';
-}
-
 static void refuse(struct reading *r, const char *key, int answer)
 {
-    line(r, key, "!%d",
-         answer == NOT_SUPPORTED   ? ENOENT
-         : answer == NO_PERMISSION ? EPERM
-         : answer == TIMEOUT       ? ETIMEDOUT
-                                   : EIO);
+    answers_line(r, key, "!%d",
+                 answer == NOT_SUPPORTED   ? ENOENT
+                 : answer == NO_PERMISSION ? EPERM
+                 : answer == TIMEOUT       ? ETIMEDOUT
+                                           : EIO);
 }
 
 static void tell(struct reading *r, const char *key, int answer, unsigned long long value)
 {
     if (answer == GOOD) {
-        line(r, key, "%llu", value);
+        answers_line(r, key, "%llu", value);
     } else {
         refuse(r, key, answer);
     }
-}
-
-static void lacks(struct reading *r, const char *key)
-{
-    line(r, key, "!%d", ENOSYS);
 }
 
 /* ---- one GPU ---- */
@@ -120,26 +75,26 @@ static void read_numbers(struct reading *r)
     chosen_of chosen;
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        if (look_up(r, numbers[i].function, &number)) {
+        if (answers_find(r, numbers[i].function, &number)) {
             const int answer = number(r->gpu, &value);
             tell(r, numbers[i].key, answer, value);
         } else {
-            lacks(r, numbers[i].key);
+            answers_line(r, numbers[i].key, "!%d", ENOSYS);
         }
     }
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        if (look_up(r, pairs[i].function, &pair)) {
+        if (answers_find(r, pairs[i].function, &pair)) {
             const int answer = pair(r->gpu, &value, &later);
             tell(r, pairs[i].key, answer, value);
         } else {
-            lacks(r, pairs[i].key);
+            answers_line(r, pairs[i].key, "!%d", ENOSYS);
         }
     }
-    if (look_up(r, "nvmlDeviceGetMaxClockInfo", &chosen)) {
+    if (answers_find(r, "nvmlDeviceGetMaxClockInfo", &chosen)) {
         const int answer = chosen(r->gpu, CLOCK_SM, &value);
         tell(r, "clock", answer, value);
     } else {
-        lacks(r, "clock");
+        answers_line(r, "clock", "!%d", ENOSYS);
     }
 }
 
@@ -151,31 +106,31 @@ static void read_errors(struct reading *r)
     rows_of rows;
     wide_of wide;
 
-    if (look_up(r, "nvmlDeviceGetTotalEccErrors", &errors)) {
+    if (answers_find(r, "nvmlDeviceGetTotalEccErrors", &errors)) {
         const int answer = errors(r->gpu, UNCORRECTED, VOLATILE, &count);
         tell(r, "uncorrected", answer, count);
     } else {
-        lacks(r, "uncorrected");
+        answers_line(r, "uncorrected", "!%d", ENOSYS);
     }
-    if (look_up(r, "nvmlDeviceGetRemappedRows", &rows)) {
+    if (answers_find(r, "nvmlDeviceGetRemappedRows", &rows)) {
         const int answer = rows(r->gpu, &corrected, &uncorrected, &pending, &failed);
         tell(r, "remap_pending", answer, pending);
         tell(r, "remap_failed", answer, failed);
     } else {
-        lacks(r, "remap_pending");
-        lacks(r, "remap_failed");
+        answers_line(r, "remap_pending", "!%d", ENOSYS);
+        answers_line(r, "remap_failed", "!%d", ENOSYS);
     }
     /* the newer name, and the older one */
-    if (look_up(r, "nvmlDeviceGetCurrentClocksEventReasons", &wide) ||
-        look_up(r, "nvmlDeviceGetCurrentClocksThrottleReasons", &wide)) {
+    if (answers_find(r, "nvmlDeviceGetCurrentClocksEventReasons", &wide) ||
+        answers_find(r, "nvmlDeviceGetCurrentClocksThrottleReasons", &wide)) {
         const int answer = wide(r->gpu, &count);
         if (answer == GOOD) {
-            line(r, "throttle", "0x%llx", count);
+            answers_line(r, "throttle", "0x%llx", count);
         } else {
             refuse(r, "throttle", answer);
         }
     } else {
-        lacks(r, "throttle");
+        answers_line(r, "throttle", "!%d", ENOSYS);
     }
 }
 
@@ -186,8 +141,8 @@ static void read_links(struct reading *r)
     int answer = NOT_SUPPORTED;
     chosen_of state;
 
-    if (!look_up(r, "nvmlDeviceGetNvLinkState", &state)) {
-        lacks(r, "nvlinks");
+    if (!answers_find(r, "nvmlDeviceGetNvLinkState", &state)) {
+        answers_line(r, "nvlinks", "!%d", ENOSYS);
         return;
     }
     for (unsigned i = 0; i < LINKS_MAX; i++) {
@@ -209,8 +164,8 @@ static void read_fabric(struct reading *r)
     struct fabric_info fabric = {0};
     info_of info;
 
-    if (!look_up(r, "nvmlDeviceGetGpuFabricInfo", &info)) {
-        lacks(r, "fabric");
+    if (!answers_find(r, "nvmlDeviceGetGpuFabricInfo", &info)) {
+        answers_line(r, "fabric", "!%d", ENOSYS);
         return;
     }
     const int answer = info(r->gpu, &fabric);
@@ -229,9 +184,9 @@ static int read_gpus(struct reading *r)
     unsigned count = 0;
     info_of pci_of;
 
-    if (!look_up(r, "nvmlDeviceGetCount_v2", &count_of) ||
-        !look_up(r, "nvmlDeviceGetHandleByIndex_v2", &handle_of) ||
-        !look_up(r, "nvmlDeviceGetPciInfo_v3", &pci_of)) {
+    if (!answers_find(r, "nvmlDeviceGetCount_v2", &count_of) ||
+        !answers_find(r, "nvmlDeviceGetHandleByIndex_v2", &handle_of) ||
+        !answers_find(r, "nvmlDeviceGetPciInfo_v3", &pci_of)) {
         return -ENOSYS;
     }
     if (count_of(&count) != GOOD || count > GPUS_MAX) {
@@ -241,12 +196,12 @@ static int read_gpus(struct reading *r)
         struct pci_info pci = {0};
         if (handle_of(i, &r->gpu) != GOOD || pci_of(r->gpu, &pci) != GOOD) {
             snprintf(r->name, sizeof(r->name), "%u", i);
-            line(r, "gpu", "!%d", EIO);
+            answers_line(r, "gpu", "!%d", EIO);
             continue;
         }
         snprintf(r->name, sizeof(r->name), "%04x:%02x:%02x.0", pci.domain & 0xffff, pci.bus & 0xff,
                  pci.device & 0xff);
-        line(r, "gpu", "%s", r->name);
+        answers_line(r, "gpu", "%s", r->name);
         read_numbers(r);
         read_errors(r);
         read_links(r);
@@ -260,22 +215,22 @@ static int read_all(struct reading *r)
     int (*init)(void), (*shutdown)(void), (*cuda)(int *ret);
     int version = 0;
 
-    if (!look_up(r, "nvmlInit_v2", &init) || !look_up(r, "nvmlShutdown", &shutdown)) {
+    if (!answers_find(r, "nvmlInit_v2", &init) || !answers_find(r, "nvmlShutdown", &shutdown)) {
         return -ENOSYS;
     }
     const int began = init();
     if (began != GOOD) {
         return began == NO_PERMISSION ? -EPERM : -EIO;
     }
-    if (look_up(r, "nvmlSystemGetCudaDriverVersion_v2", &cuda)) {
+    if (answers_find(r, "nvmlSystemGetCudaDriverVersion_v2", &cuda)) {
         const int answer = cuda(&version);
         if (answer == GOOD) {
-            line(r, "runtime", "%d.%d", version / 1000, version % 1000 / 10);
+            answers_line(r, "runtime", "%d.%d", version / 1000, version % 1000 / 10);
         } else {
             refuse(r, "runtime", answer);
         }
     } else {
-        lacks(r, "runtime");
+        answers_line(r, "runtime", "!%d", ENOSYS);
     }
     const int all = read_gpus(r);
     (void)shutdown();
@@ -284,18 +239,7 @@ static int read_all(struct reading *r)
 
 int nvml_read(const char *library, char *ret_text, size_t size)
 {
-    struct reading r = {.name = "-", .text = ret_text, .size = size};
+    static const char *const usual[] = {"libnvidia-ml.so.1", NULL};
 
-    ret_text[0] = '\0';
-    r.library = dlopen(library != NULL ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (r.library == NULL) {
-        return -ENOENT;
-    }
-    const int all = read_all(&r);
-    dlclose(r.library);
-    if (all < 0 || r.full || r.used + 5 > size) {
-        return all < 0 ? all : -EMSGSIZE;
-    }
-    memcpy(ret_text + r.used, "end\n", 5);
-    return (int)r.used + 4;
+    return answers_read(library, usual, read_all, ret_text, size);
 }

@@ -68,6 +68,7 @@ void collect_memory(struct collector *c);
 void collect_pci(struct collector *c);
 void collect_gpu(struct collector *c);
 void collect_gpu_library(struct collector *c);
+bool gpu_of_amd(struct collector *c); /* there is one */
 void collect_net(struct collector *c);
 void collect_settings(struct collector *c);
 void collect_modules(struct collector *c);

@@ -90,23 +90,48 @@ static void put_umc(struct collector *c, const char *gpu, const char *folder)
     put_line(c, FACT_GPU_UE, gpu, sysfs_path(path, "%s/ras/umc_err_count", folder), "ue:");
 }
 
+/* -ENOENT: it is no GPU of AMD's. */
+static int amd_card(struct collector *c, const char *card, char ret_gpu[SYSFS_NAME_SIZE],
+                    char path[SYSFS_PATH_SIZE])
+{
+    char folder[SYSFS_PATH_SIZE], driver[SYSFS_NAME_SIZE];
+
+    if (strncmp(card, "card", 4) != 0 || strchr(card, '-') != NULL) {
+        return -ENOENT;
+    }
+    sysfs_path(folder, "/sys/class/drm/%s/device", card);
+    const int r = collect_link(c, sysfs_path(path, "%s/driver", folder), driver, sizeof(driver));
+    if ((r < 0 && state_of(r) == FACT_ABSENT) || (r == 0 && strcmp(driver, "amdgpu") != 0)) {
+        return -ENOENT;
+    }
+    return r == 0 ? collect_link(c, folder, ret_gpu, SYSFS_NAME_SIZE) : r;
+}
+
+bool gpu_of_amd(struct collector *c)
+{
+    char gpu[SYSFS_NAME_SIZE], path[SYSFS_PATH_SIZE];
+    struct names *cards = names_of(c, "/sys/class/drm");
+    bool found = false;
+
+    for (int i = 0; i < cards->count && !found; i++) {
+        found = amd_card(c, cards->name[i], gpu, path) == 0;
+    }
+    free(cards);
+    return found;
+}
+
 static int amd(struct collector *c)
 {
-    char path[SYSFS_PATH_SIZE], folder[SYSFS_PATH_SIZE], driver[SYSFS_NAME_SIZE],
-        gpu[SYSFS_NAME_SIZE];
+    char path[SYSFS_PATH_SIZE], folder[SYSFS_PATH_SIZE], gpu[SYSFS_NAME_SIZE];
     struct names *cards = names_of(c, "/sys/class/drm");
     int found = 0;
 
     for (int i = 0; i < cards->count; i++) {
+        const int r = amd_card(c, cards->name[i], gpu, path);
+        if (r == -ENOENT) {
+            continue;
+        }
         sysfs_path(folder, "/sys/class/drm/%s/device", cards->name[i]);
-        if (strncmp(cards->name[i], "card", 4) != 0 || strchr(cards->name[i], '-') != NULL) {
-            continue;
-        }
-        int r = collect_link(c, sysfs_path(path, "%s/driver", folder), driver, sizeof(driver));
-        if ((r < 0 && state_of(r) == FACT_ABSENT) || (r == 0 && strcmp(driver, "amdgpu") != 0)) {
-            continue;
-        }
-        r = r == 0 ? collect_link(c, folder, gpu, sizeof(gpu)) : r;
         if (r < 0) { /* a card that can't be looked at is none that isn't there */
             put_error(c, FACT_GPU, cards->name[i], r, path);
             continue;

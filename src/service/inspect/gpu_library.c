@@ -1,14 +1,14 @@
-/* gpu_library.c: what only NVIDIA's library tells of GPUs. Below another root its answers are the file /answers/nvml (nvml.h). */
+/* gpu_library.c: what only the vendor's library tells of GPUs. Below another root its answers are the file /answers/nvml or
+ * /answers/amdsmi (nvml.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bug.h"
+#include "platform/gpu/amdsmi.h"
 #include "platform/gpu/nvml.h"
 #include "service/inspect/collect.h"
-
-#define ANSWERS "/answers/nvml"
 
 static const struct {
     const char *key;
@@ -55,11 +55,14 @@ static bool take_line(struct collector *c, char *line, const char *source)
     return false;
 }
 
-static void nobody(struct collector *c, int error, const char *source)
+/* with_driver: the library tells of the runtime and of errors, too; else files do. */
+static void nobody(struct collector *c, bool with_driver, int error, const char *source)
 {
     put_error(c, FACT_GPU_LIBRARY, "", error, source);
-    put_error(c, FACT_GPU_RUNTIME, "", error, source);
-    put_error(c, FACT_GPU_UE, "", error, source);
+    if (with_driver) {
+        put_error(c, FACT_GPU_RUNTIME, "", error, source);
+        put_error(c, FACT_GPU_UE, "", error, source);
+    }
 }
 
 /* All of a text, or nothing of it. */
@@ -71,27 +74,48 @@ static bool whole(const char *text)
            (size == 4 || text[size - 5] == '\n');
 }
 
+static const struct vendor {
+    const char *library, *answers;
+    int (*read)(const char *library, char *ret_text, size_t size);
+    bool with_driver; /* the driver's package has it: without it something is wrong */
+} nvidia = {"libnvidia-ml.so.1", "/answers/nvml", nvml_read, true},
+  amd = {"libamd_smi.so", "/answers/amdsmi", amdsmi_read, false};
+
+/* NULL: there is no GPU of either, and *ret_error why. */
+static const struct vendor *vendor_of(struct collector *c, int *ret_error)
+{
+    struct names *gpus = names_of(c, "/proc/driver/nvidia/gpus");
+    const int count = gpus->count;
+
+    free(gpus);
+    *ret_error = count < 0 ? count : -ENOENT;
+    return count > 0 ? &nvidia : state_of(*ret_error) == FACT_ABSENT && gpu_of_amd(c) ? &amd : NULL;
+}
+
 void collect_gpu_library(struct collector *c)
 {
     const bool asks = c->tree == NULL || c->config->gpu_library != NULL;
-    const char *source = asks ? "libnvidia-ml.so.1" : ANSWERS;
-    struct names *gpus = names_of(c, "/proc/driver/nvidia/gpus");
-    const int count = gpus->count;
+    int r;
+    const struct vendor *vendor = vendor_of(c, &r);
     char *cursor = NULL;
 
-    free(gpus);
-    if (count <= 0) {
-        put_error(c, FACT_GPU_LIBRARY, "", count < 0 ? count : -ENOENT, "/proc/driver/nvidia/gpus");
+    if (vendor == NULL) {
+        put_error(c, FACT_GPU_LIBRARY, "", r, "/proc/driver/nvidia/gpus");
         return;
     }
-    int r = asks ? nvml_read(c->config->gpu_library, c->text, sizeof(c->text))
-                 : collect_file(c, ANSWERS);
+    const char *source = asks ? vendor->library : vendor->answers;
+    r = asks ? vendor->read(c->config->gpu_library, c->text, sizeof(c->text))
+             : collect_file(c, vendor->answers);
     r = r >= 0 && !whole(c->text) ? -EBADMSG : r;
     if (asks) {
-        keep_answer(c, ANSWERS, r, r < 0 ? "" : c->text);
+        keep_answer(c, vendor->answers, r, r < 0 ? "" : c->text);
+    }
+    if (r == -ENOENT && !vendor->with_driver) {
+        put_error(c, FACT_GPU_LIBRARY, "", r, source);
+        return;
     }
     if (r < 0) { /* GPUs are there: no library is no absence */
-        nobody(c, r == -ENOENT ? -ELIBACC : r, source);
+        nobody(c, vendor->with_driver, r == -ENOENT ? -ELIBACC : r, source);
         return;
     }
     for (char *line; (line = next_line(c, &cursor)) != NULL && strcmp(line, "end") != 0;) {

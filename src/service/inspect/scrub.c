@@ -349,7 +349,7 @@ const char *scrub_part(const struct scrub *s, const char *folder, const char *pa
                                           "/proc/sys/net/ipv4/conf",
                                           "/answers",
                                           NULL};
-    static const char *const others[] = {"all",  "default", "agent",           "nvml",
+    static const char *const others[] = {"all",  "default", "agent",           "nvml", "amdsmi",
                                          "ipmi", "used",    "bonding_masters", NULL};
     char *text = NULL;
     size_t size;

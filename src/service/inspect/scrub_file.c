@@ -431,6 +431,7 @@ static const struct {
     {"/opt/rocm/.info/version", words},
     {"/dev/kmsg", kernel_log},
     {"/answers/nvml", scrub_library},
+    {"/answers/amdsmi", scrub_library},
     {"/answers/used", scrub_used},
     {"/answers/ipmi", scrub_controller},
     {"/answers/agent/*", scrub_agent},

@@ -1,50 +1,11 @@
-/* nvml.c: a library that answers as NVIDIA's management library does, and misbehaves as $FAKE_NVML tells:
- *   hang FUNCTION · crash FUNCTION · late FUNCTION · error N FUNCTION; FUNCTION may be "all". Else it is well: four GPUs of
- * test/audit/machines/roce.txt. With WITHOUT_SOME it lacks two functions, and has the older name of a third. */
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+/* nvml.c: a library that answers as NVIDIA's management library does, and misbehaves as $FAKE_NVML tells (mood.h). Else it is
+ * well: four GPUs of test/audit/machines/roce.txt. With WITHOUT_SOME it lacks two functions, and has the older name of a
+ * third. */
+#define MOOD "FAKE_NVML"
+#include "mood.h"
 
 enum { GPUS = 4, LINKS = 18, OUT_OF_LINKS = 2 };
 static const unsigned buses[GPUS] = {0x1b, 0x3d, 0x9b, 0xbb};
-
-/* What the function answers; 0: well. */
-static int mood(const char *function)
-{
-    const char *text = getenv("FAKE_NVML");
-    char word[16] = "", of[64] = "";
-    int code = 0;
-
-    if (text == NULL ||
-        (sscanf(text, "error %d %63s", &code, of) != 2 &&
-         sscanf(text, "%15s %63s", word, of) != 2) ||
-        (strcmp(of, function) != 0 && strcmp(of, "all") != 0)) {
-        return 0;
-    }
-    while (strcmp(word, "hang") == 0) {
-        pause();
-    }
-    if (strcmp(word, "crash") == 0) {
-        raise(SIGSEGV);
-    }
-    if (strcmp(word, "late") == 0) {
-        sleep(10);
-    }
-    return code;
-}
-
-#define ANSWER(name, arguments, ...)                                                               \
-    int name arguments;                                                                            \
-    int name arguments                                                                             \
-    {                                                                                              \
-        const int answer = mood(#name);                                                            \
-        if (answer == 0) {                                                                         \
-            __VA_ARGS__;                                                                           \
-        }                                                                                          \
-        return answer;                                                                             \
-    }
 
 struct pci {
     char old_address[16];
