@@ -20,7 +20,7 @@
 #include "app/perf/perf.h"
 
 #define MEET_MAGIC                                                                                 \
-    0x666f6c706d656533ull /* its last byte: another one with each change of what is sent or proven */
+    0x666f6c706d656534ull /* its last byte: another one with each change of what is sent or proven */
 #define GUEST_NS     2000000000LL /* to prove itself */
 #define STRANGER_MAX 64           /* beside the ranks that are expected */
 
@@ -176,6 +176,7 @@ static int welcome(struct meet *m, struct guest *g)
 /* 1: it is one of ours, and has its place. 0: it may be. */
 static int hear(struct meet *m, struct guest *g)
 {
+    const uint8_t taken = 1;
     uint8_t expected[PROOF_SIZE];
     char *to = g->welcomed ? (char *)g->proof : (char *)&g->hello;
     const size_t size = g->welcomed ? sizeof(g->proof) : sizeof(g->hello);
@@ -193,7 +194,8 @@ static int hear(struct meet *m, struct guest *g)
     }
     prove(m, g->fd, false, &g->hello, g->welcome.nonce, expected);
     if (sodium_memcmp(expected, g->proof, sizeof(expected)) != 0 ||
-        m->sockets[g->hello.rank] >= 0) {
+        m->sockets[g->hello.rank] >= 0 ||
+        send(g->fd, &taken, sizeof(taken), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(taken)) {
         return -EPERM;
     }
     m->sockets[g->hello.rank] = g->fd;
@@ -304,16 +306,23 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
 
 /* ---- the others ---- */
 
-/* -EPERM: it is not the one that leads this meeting. -ECONNREFUSED: it ended the connection instead of an answer. */
-static int introduce(struct meet *m, int fd)
+static void wait_most(int fd, int64_t s)
 {
-    const struct timeval patience = {2, 0}, none = {0, 0};
+    const struct timeval most = {s, 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+}
+
+/* -EPERM: it is not the one that leads this meeting. -ECONNREFUSED: it ended the connection instead of an answer. What is proven
+ * late may be proven to nobody: a rank is in when rank 0 has told so. */
+static int introduce(struct meet *m, int fd, int64_t end_ns)
+{
     struct hello hello = {.magic = MEET_MAGIC, .rank = m->rank, .ranks = m->ranks};
     struct welcome answer;
-    uint8_t proof[PROOF_SIZE];
+    uint8_t proof[PROOF_SIZE], taken;
     int r = draw(hello.nonce);
 
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    wait_most(fd, 2);
     r = r < 0 ? r : move_all(fd, &hello, sizeof(hello), true);
     r = r < 0 ? r : move_all(fd, &answer, sizeof(answer), false);
     r = r == -ECONNRESET ? -ECONNREFUSED : r;
@@ -325,13 +334,18 @@ static int introduce(struct meet *m, int fd)
         prove(m, fd, false, &hello, answer.nonce, proof);
         r = move_all(fd, proof, sizeof(proof), true);
     }
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
+    if (r == 0) {
+        const int64_t left_s = (end_ns - perf_now_ns()) / 1000000000;
+        wait_most(fd, left_s > 0 ? left_s : 1);
+        r = move_all(fd, &taken, sizeof(taken), false);
+    }
+    wait_most(fd, 0);
     return r;
 }
 
 static int follow(struct meet *m, const struct place *place, int64_t end_ns)
 {
-    int r = -ETIMEDOUT;
+    bool refused = false;
 
     while (perf_now_ns() < end_ns) {
         const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -339,16 +353,17 @@ static int follow(struct meet *m, const struct place *place, int64_t end_ns)
             return -errno;
         }
         if (connect(fd, (const struct sockaddr *)&place->address, place->size) == 0) {
-            r = introduce(m, fd);
+            const int r = introduce(m, fd, end_ns);
             if (r == 0) {
                 m->sockets[0] = fd;
                 return 0;
             }
+            refused = refused || r == -ECONNREFUSED;
         }
         close(fd);
         usleep(20000);
     }
-    return r == -ECONNREFUSED ? r : -ETIMEDOUT;
+    return refused ? -ECONNREFUSED : -ETIMEDOUT;
 }
 
 int meet_open(struct meet *m, const char *where, int rank, int ranks, int timeout_s,
