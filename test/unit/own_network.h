@@ -11,6 +11,14 @@
 
 #include <cmocka.h>
 
+/* From here on this process has a network of its own, if it may: nobody else has its ports. */
+static inline void have_own_network(void)
+{
+    if (unshare(CLONE_NEWNET) == 0 && system("ip link set lo up") != 0) {
+        exit(2);
+    }
+}
+
 /* Runs the shell's commands, then run(), in a child with a namespace of its own; run() returns what is wrong, 0: nothing.
  * Skips the test who may not make namespaces. */
 static inline void in_own_network(const char *setup, int (*run)(void))

@@ -142,8 +142,9 @@ static int open_clock(struct nic_test *t, const char *interface)
 int nic_test_new(const struct nic_test_config *config, struct time_source *source,
                  struct nic_test **ret, const char **ret_what)
 {
+    const uint16_t port = config->port != 0 ? config->port : NIC_TEST_PORT;
     struct endpoint_config c = {
-        .device = config->interface, .port = NIC_TEST_PORT, .port_base = NIC_TEST_PORT + 1};
+        .device = config->interface, .port = port, .port_base = (uint16_t)(port + 1)};
     struct nic_test *t = calloc(1, sizeof(*t));
     bool loopback = false;
 
