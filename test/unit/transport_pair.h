@@ -7,6 +7,7 @@
 #include "trouble_io.h"
 
 #define STEPS_MAX 200000
+#define LANES     4 /* of a set, where nothing is in the way */
 
 struct end {
     struct tcp *tcp;
@@ -42,6 +43,10 @@ void end_open(struct end *end, const char *name, bool thread);
 void end_close(struct end *end);
 /* Both do what is due now. */
 void serve(struct pair *pair);
+/* So much later. */
+void skip_ms(int64_t ms);
+/* Until both ends have all lanes; pair_open() does so where there will be that many. */
+void lanes_up(struct pair *pair);
 /* One more communicator between them. */
 void connect_comm(struct pair *pair);
 /* NCCL named those NICs of the sender's and the receiver's. */

@@ -2,6 +2,7 @@
 #include "trouble_io.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 static bool unlucky(struct trouble *trouble, uint32_t per_million)
 {
@@ -74,17 +75,39 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
 /* The rest goes straight through. */
 #define REAL(io) (((struct trouble *)(void *)(io))->real)
 int64_t trouble_skipped_ns;
-bool trouble_slowed;
+bool trouble_slowed, trouble_threads;
+/* Queue pairs have threads that look, too. */
+static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+static int64_t lost_ns, skipped_ns; /* that passed outside and not here; and here only */
+static struct mono last;
+
+static struct mono look(struct io *io)
+{
+    const struct mono real = REAL(io)->now(REAL(io));
+
+    if (trouble_threads) { /* who sleeps sleeps outside */
+        return mono_add(real, span_ns(trouble_skipped_ns - lost_ns));
+    }
+    if (last.ns == 0) {
+        last = mono_add(real, span_ns(trouble_skipped_ns));
+        skipped_ns = trouble_skipped_ns;
+    }
+    const int64_t passed = real.ns - lost_ns + skipped_ns - last.ns;
+    const int64_t counts = trouble_slowed              ? TROUBLE_SLOWED_NS
+                           : passed < TROUBLE_STALL_NS ? passed
+                                                       : TROUBLE_STALL_NS;
+    lost_ns += passed - counts;
+    last = mono_add(last, span_ns(counts + trouble_skipped_ns - skipped_ns));
+    skipped_ns = trouble_skipped_ns;
+    return last;
+}
 
 static struct mono real_now(struct io *io)
 {
-    static struct mono last;
-    static int64_t skipped_ns;
-
-    last = trouble_slowed ? mono_add(last, span_ns(10 + trouble_skipped_ns - skipped_ns))
-                          : mono_add(REAL(io)->now(REAL(io)), span_ns(trouble_skipped_ns));
-    skipped_ns = trouble_skipped_ns;
-    return last;
+    pthread_mutex_lock(&clock_lock);
+    const struct mono now = look(io);
+    pthread_mutex_unlock(&clock_lock);
+    return now;
 }
 static struct io_stamp real_stamp(struct io *io)
 {
@@ -156,10 +179,21 @@ static int real_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
 {
     return REAL(io)->arm(REAL(io), conn, tag, events);
 }
+/* Who waits knows how much time passes: all of it, up to what was asked for. */
 static int real_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
 {
-    return REAL(io)->wait(REAL(io), mono_add(until, span_ns(-trouble_skipped_ns)), ret_events,
-                          capacity);
+    const struct mono begin = REAL(io)->now(REAL(io)),
+                      end = mono_add(until, span_ns(lost_ns - trouble_skipped_ns));
+    const int r = REAL(io)->wait(REAL(io), end, ret_events, capacity);
+
+    if (!trouble_threads && mono_before(begin, end)) {
+        pthread_mutex_lock(&clock_lock);
+        const struct mono woke = mono_min(REAL(io)->now(REAL(io)), end),
+                          here = mono_add(woke, span_ns(skipped_ns - lost_ns));
+        last = mono_before(last, here) ? here : last;
+        pthread_mutex_unlock(&clock_lock);
+    }
+    return r;
 }
 static void real_kick(struct io *io)
 {

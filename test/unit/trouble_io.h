@@ -24,9 +24,15 @@ struct trouble {
     bool mute[256];   /* connections that died in silence: nothing goes out or comes in */
 };
 
+/* Between two looks at the clock no more time passes here than so much: a machine that stands still in the middle of a test is no
+ * pause of a peer, nor of a path. */
+#define TROUBLE_STALL_NS  2000000
+#define TROUBLE_SLOWED_NS 10
+
 /* How much faster time passes here than outside, ns: waiting is dull. */
 extern int64_t trouble_skipped_ns;
-extern bool trouble_slowed; /* 10 ns pass from one look at the clock to the next, and what is skipped */
+extern bool trouble_slowed;  /* TROUBLE_SLOWED_NS pass from one look to the next */
+extern bool trouble_threads; /* a transport has its thread: time passes as outside */
 
 /* What a transport is to be given instead of `real`; `trouble` holds it, its other fields are its owner's. */
 struct io *trouble_io(struct trouble *trouble, struct io *real);
