@@ -11,6 +11,8 @@
 
 #include "host.h"
 
+#define MOMENTS 1200 /* of 50 ms: a minute, for what a thread does that may get no processor */
+
 static int entries(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -142,21 +144,22 @@ static void churn(struct rank *r)
     }
     quarantine_drain(r);
     /* what lingers to say goodbye may need a moment */
-    for (int i = 0; i < 100; i++) {
+    const int made = rounds - rounds / 5 - 1;
+    const size_t memory = before.memory + (size_t)made * 100 + 65536;
+    for (int i = 0; i < MOMENTS; i++) {
         after = look();
-        if (after.fds <= before.fds && after.threads <= before.threads) {
+        if (after.fds <= before.fds && after.threads <= before.threads && after.memory <= memory) {
             break;
         }
         sleep_ms(50);
     }
-    const int made = rounds - rounds / 5 - 1;
     if (after.fds > before.fds + made / 20) {
         found(r, "%d descriptors left by %d communicators", after.fds - before.fds, 2 * made);
     }
     if (after.threads > before.threads + 1) {
         found(r, "%d threads left by %d communicators", after.threads - before.threads, 2 * made);
     }
-    if (after.memory > before.memory + (size_t)made * 100 + 65536) {
+    if (after.memory > memory) {
         found(r, "%zu bytes left by %d communicators", after.memory - before.memory, 2 * made);
     }
     rank_close(r);
@@ -292,7 +295,7 @@ static void unload(struct rank *r)
         sleep_ms(30);
     }
     quarantine_drain(r);
-    for (int i = 0; i < 60 && entries("/proc/self/task") > threads; i++) {
+    for (int i = 0; i < MOMENTS && entries("/proc/self/task") > threads; i++) {
         sleep_ms(50);
     }
     if (entries("/proc/self/task") > threads) {

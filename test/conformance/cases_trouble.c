@@ -13,6 +13,8 @@
 
 #include "host.h"
 
+#define BUSY_MS 60000 /* what a busy machine may take longer than the plugin promises */
+
 static struct link links[LINKS_MAX];
 static struct stream streams[LINKS_MAX];
 
@@ -60,7 +62,7 @@ static void killed(struct rank *r)
     if (result == NCCL_SUCCESS || result == NCCL_INTERNAL_ERROR) {
         found(r, "the peer was killed: the plugin says %s", net_result_name(result));
     }
-    if (now_ms() - begin > r->options->patience_s * 1000 + 2000) {
+    if (now_ms() - begin > r->options->patience_s * 1000 + BUSY_MS) {
         found(r, "the peer was killed: it took %lld ms to say so", (long long)(now_ms() - begin));
     }
     for (int i = 0; i < count; i++) {
@@ -228,12 +230,12 @@ static void foreign_handle(struct rank *r)
             memcpy(link.handle, &nobody, sizeof(nobody));
         }
         doing(r, "connect with somebody else's handle");
-        while (result == NCCL_SUCCESS && link.comm == NULL && now_ms() - begin < 15000) {
+        while (result == NCCL_SUCCESS && link.comm == NULL && now_ms() - begin < BUSY_MS) {
             result = net_connect(&r->net, r->context, 0, link.handle, &link.comm);
             usleep(1000);
         }
         if (result == NCCL_SUCCESS) {
-            found(r, "connect with somebody else's handle: no error within 15 s");
+            found(r, "connect with somebody else's handle: no error within 60 s");
         }
     }
     rank_close(r);
@@ -294,7 +296,7 @@ const struct test_case trouble_cases[] = {
     {"killed", 3, 90, killed, "kill -9 of a rank: an error at its peers, in good time"},
     {"stopped", 2, 40, stopped, "SIGSTOP of a rank for a second, twice: nothing lost"},
     {"strangers", 2, 30, strangers, "scanners, garbage and silence on the port"},
-    {"foreign-handle", 1, 60, foreign_handle, "a handle of another plugin: an error"},
+    {"foreign-handle", 1, 200, foreign_handle, "a handle of another plugin: an error"},
     {"no-descriptors", 1, 30, no_descriptors, "no file descriptors left, and again some"},
 };
 const int trouble_case_count = ARRAY_COUNT(trouble_cases);

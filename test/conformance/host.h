@@ -48,6 +48,7 @@ struct service {
     pthread_cond_t change;
     void (*run)(void *);
     void *arg;
+    int64_t slept_ms; /* in its last call */
     bool stop;
 };
 

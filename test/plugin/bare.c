@@ -9,7 +9,8 @@
 
 #include "app/perf/net_client.h"
 
-#define SIZE 300000
+#define SIZE  300000
+#define LOOKS 200000 /* of 0.5 ms and more: a machine may have little time for us */
 
 static void logger(int level, unsigned long flags, const char *file, int line, const char *format,
                    ...)
@@ -34,7 +35,7 @@ static void wait_for(struct net_client *net, void *request, const char *what)
 {
     for (int done = 0, looks = 0; !done; looks++) {
         good(net_test(net, request, &done, NULL), what);
-        if (looks > 20000) {
+        if (looks > LOOKS) {
             printf("%s: never done\n", what);
             exit(1);
         }
@@ -54,7 +55,7 @@ static void transfer(struct net_client *net, void *sender, void *receiver)
     good(net_register(net, sender, from, SIZE, &mhandles[0]), "regMr");
     good(net_register(net, receiver, to, SIZE, &mhandles[1]), "regMr");
     wish.mhandles[0] = mhandles[1];
-    for (int looks = 0; (send == NULL || receive == NULL) && looks < 20000; looks++) {
+    for (int looks = 0; (send == NULL || receive == NULL) && looks < LOOKS; looks++) {
         if (receive == NULL) {
             good(net_irecv(net, receiver, &wish, &receive), "irecv");
         }
@@ -92,7 +93,7 @@ int main(int argc, char *argv[])
     good(net_properties(&net, 0, &properties), "getProperties");
     snprintf(name, sizeof(name), "%s", properties.name);
     good(net_listen(&net, context, 0, handle, &listener), "listen");
-    for (int looks = 0; (sender == NULL || receiver == NULL) && looks < 20000; looks++) {
+    for (int looks = 0; (sender == NULL || receiver == NULL) && looks < LOOKS; looks++) {
         if (sender == NULL) {
             good(net_connect(&net, context, 0, handle, &sender), "connect");
         }
