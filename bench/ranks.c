@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HEAR_MS 30000
+#define HEAR_MS 120000
 
 static char words[1000];
 

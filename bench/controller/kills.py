@@ -87,7 +87,7 @@ def main():
                  note=f"median {median(back):.2f} s, of the last tenth {median(back[-len(back) // 10:]):.2f} s; the worst was kill {worst + 1}; "
                       f"the store in the end {size_mib:.0f} MiB")
         rows.finish()
-    return 1 if wrong or acknowledged < kills or max(back) > 30 else 0
+    return 1 if wrong or acknowledged < kills or max(back) > 120 else 0
 
 
 if __name__ == "__main__":
