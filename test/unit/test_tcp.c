@@ -84,7 +84,7 @@ static void ends_open(struct ends *e, struct io_connect *to)
     assert_int_equal(io->connect(io, to, &e->conn), 0);
     assert_int_equal(send(e->conn, "x", 1, 0), 1); /* the listener waits for that */
     e->accepted = -EAGAIN;
-    for (int i = 0; i < 1000 && e->accepted < 0; i++) {
+    for (int i = 0; i < 60000 && e->accepted < 0; i++) {
         if (io->accept(io, e->listener, &e->accepted, &local, &e->peer) < 0) {
             e->accepted = -EAGAIN;
             usleep(1000);
