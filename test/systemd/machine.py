@@ -32,7 +32,7 @@ class Groups:
             file.write("0")
 
     def remove(self, name):
-        end = time.monotonic() + 30  # what was killed is gone from its group a moment later
+        end = time.monotonic() + 60  # what was killed is gone from its group a moment later
         while os.path.exists(os.path.join(self.mount, name)) and time.monotonic() < end:
             for folder, _, _ in os.walk(os.path.join(self.mount, name), topdown=False):
                 try:
@@ -57,7 +57,7 @@ class Machine:
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log, preexec_fn=lambda: groups.enter(self.group))
         self.pid = None
 
-    def wait_up(self, seconds=120):
+    def wait_up(self, seconds=300):
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="utf-8") as file:
@@ -75,7 +75,7 @@ class Machine:
         own = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", **(environment or {})}
         who = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"] if user else []
         done = subprocess.run(["nsenter", "--all", "-t", self.pid, "--wd=/", *who, *command], env=own, capture_output=True,
-                              text=True, check=False, stdin=subprocess.DEVNULL, timeout=120)
+                              text=True, check=False, stdin=subprocess.DEVNULL, timeout=300)
         if check and done.returncode != 0:
             raise AssertionError(f"{self.name}: {' '.join(command)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
