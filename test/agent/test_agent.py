@@ -54,7 +54,7 @@ class Agent:
         with open(self.log_path, encoding="utf-8") as file:
             return file.read()
 
-    def wait_log(self, pattern, seconds=5):
+    def wait_log(self, pattern, seconds=IO_S):
         return self.case.wait(lambda: re.search(pattern, self.log()), seconds,
                               lambda: f"{pattern!r} in:\n{self.log()}")
 
@@ -142,15 +142,16 @@ class AgentCase(unittest.TestCase):
         return self.write(name or f"h{host}.yaml", text)
 
     def wait(self, true, seconds, what):
-        """Until it is true. `seconds` is what it takes on a machine at rest; one that others use gets five times that:
-        how fast is a benchmark's business."""
-        end = time.monotonic() + 5 * seconds
+        """Until it is true. `seconds` is what it takes on a machine at rest; one that others use gets five times that, and
+        IO_S at least: how fast is a benchmark's business."""
+        seconds = max(5 * seconds, IO_S)
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             result = true()
             if result:
                 return result
             time.sleep(0.05)
-        self.fail(f"not within {5 * seconds} s: {what() if callable(what) else what}")
+        self.fail(f"not within {seconds} s: {what() if callable(what) else what}")
 
     def start(self, host, **options):
         return Agent(self, host, **options).ready()
@@ -179,14 +180,13 @@ class AgentCase(unittest.TestCase):
         def facts():
             done = run(os.path.join(os.path.dirname(AGENT), "foliot-inspect"), "--root", self.path("root"), "--agent", os.path.join(agents[0].runtime, "agent.sock"))
             return {(f["fact"], f["subject"]): f.get("state", f["value"]) for f in json.loads(done.stdout)["facts"]}
-        self.wait(lambda: re.search("alive [1-9]", facts().get(("edge", "nic0 h1 nic0"), "")), IO_S, lambda: str(facts()))
-        found = facts()
+        edge = r"^\w+, hops -?\d+, paths \d+, alive [1-9]\d*, dead 0 out 0 in, sent \d+, lost \d+, (none|least )"
+        found = self.wait(lambda: re.search(edge, (f := facts()).get(("edge", "nic0 h1 nic0"), "")) and f, IO_S, lambda: str(facts()))
         self.assertEqual(found["agent", ""], "running")
         self.assertEqual(found["agent.version", ""], agents[0].ask()["agent_version"])
         self.assertIn(found["clock.stamps", ""], ("software", "hardware"))
         self.assertIn(found["clock.status", ""], ("UNKNOWN", "SYNCED"))
         self.assertEqual(found["net.switch", "nic0"], "none")
-        self.assertRegex(found["edge", "nic0 h1 nic0"], r"^\w+, hops -?\d+, paths \d+, alive \d+, dead 0 out 0 in, sent \d+, lost \d+, (none|least )")
         agents[0].stop(signal.SIGKILL)
         found = facts()
         self.assertEqual(found["agent", ""], "silent")
@@ -208,7 +208,7 @@ class AgentCase(unittest.TestCase):
         self.assertEqual(page[page.index(b"nic0\0") + 20], 0)  # that of a NIC with software stamps isn't
         a.stop()
         warm = self.start(0)
-        warm.wait_log("warm start from a state of 0 s ago")
+        warm.wait_log(r"warm start from a state of \d+ s ago")
         warm.stop(signal.SIGKILL)
         again = self.start(0)  # nothing that a killed one leaves behind is in the way
         again.wait_log("warm start|cold start")
@@ -519,7 +519,7 @@ class AgentCase(unittest.TestCase):
         heard = b.ask("links")["nics"][0]["rx_packets"]
         self.wait(lambda: b.ask("links")["nics"][0]["rx_packets"] > heard + 50, 10, "packets go on")
         for agent in (a, b):
-            self.assertEqual(agent.ask()["clock"]["edges_live"], 2)
+            self.wait(lambda: agent.ask()["clock"]["edges_live"] == 2, 10, "live edges")
             self.assertEqual(agent.ask()["bad_packets"]["forged"], 0)
 
     def test_a_nic_whose_transmit_stamps_never_come(self):

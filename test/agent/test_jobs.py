@@ -2,6 +2,7 @@
 """A real job seen by a real agent: foliot perf over the plugin, its page, foliot jobs. usage: test_jobs.py AGENT FOLIOT PLUGIN"""
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,15 +26,16 @@ class Jobs(test_agent.AgentCase):
         for job in self.jobs:
             if job.poll() is None:
                 os.killpg(job.pid, signal.SIGKILL)
-            job.wait(10)
+            job.wait(test_agent.IO_S)
         super().tearDown()
 
     def environment(self, **more):
         plain = {k: v for k, v in os.environ.items()
                  if not k.startswith(("FOLIOT", "NCCL", "OMPI", "PMI", "SLURM", "RANK", "WORLD", "MASTER"))}
-        return {**plain, "FOLIOT_RUNTIME_DIR": self.agent.runtime, "FOLIOT_NIC": "lo", "FOLIOT_PATIENCE": "20", **more}
+        return {**plain, "FOLIOT_RUNTIME_DIR": self.agent.runtime, "FOLIOT_NIC": "lo", "FOLIOT_PATIENCE": "600", **more}
 
-    def start_job(self, name="4711", seconds=60):
+    def start_job(self, name="4711", seconds=3000):
+        """It lasts longer than any test: each ends it."""
         self.jobs.append(subprocess.Popen(
             ["ip", "netns", "exec", self.space(0), FOLIOT, "perf", "--plugin", PLUGIN, "--ranks", str(RANKS), "-b", "256K",
              "-e", "256K", "--duration", str(seconds), "-c", "0", "--wait", "200", "-T", "30"],
@@ -42,16 +44,21 @@ class Jobs(test_agent.AgentCase):
         return self.jobs[-1]
 
     def foliot(self, *arguments):
-        return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, timeout=30, env=self.environment(),
+        return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, timeout=120, env=self.environment(),
                               check=False)
 
     def processes(self, kind="jobs"):
         return self.agent.ask(kind)["processes"]
 
+    @staticmethod
+    def measured(process):
+        return [lane for lane in process["lane_list"] if lane["direction"] == "in" and lane["chunks"] > 100]
+
     def flowing(self):
         def all_flow():
             found = self.processes("lanes")
-            return len(found) == RANKS and all(p["rate_out_bps"] > 0 and p["worst"] is not None for p in found) and found
+            return len(found) == RANKS and all(p["state"] == "running" and p["rate_out_bps"] > 0 and p["worst"] is not None and self.measured(p)
+                                               for p in found) and found
         return self.wait(all_flow, 30, "every rank sends, and what arrives is measured")
 
     def test_a_job_is_seen_from_its_first_byte_to_its_end(self):
@@ -62,18 +69,19 @@ class Jobs(test_agent.AgentCase):
         for process in found:
             lanes = process["lane_list"]
             self.assertEqual({lane["direction"] for lane in lanes}, {"in", "out"})
-            measured = [lane for lane in lanes if lane["direction"] == "in" and lane["chunks"] > 100]
-            self.assertTrue(measured)
-            for lane in measured:
+            for lane in self.measured(process):
                 for stage in ("owd", "queued", "consumed"):
                     self.assertLessEqual(lane[f"{stage}_ns_p50"], lane[f"{stage}_ns_p99"])
-        listing = self.foliot("jobs")
-        self.assertEqual(listing.returncode, 0, listing.stderr)
-        self.assertRegex(listing.stdout, rf"4711 +running +{RANKS}/{RANKS} ")
+        def shows(pattern, *arguments):
+            """Sooner or later: a machine that pauses makes ranks idle, and lanes that aren't active."""
+            def shown():
+                done = self.foliot("jobs", *arguments)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                return re.search(pattern, done.stdout) and done
+            return self.wait(shown, 5, lambda: self.foliot("jobs", *arguments).stdout)
+        shows(rf"4711 +running +{RANKS}/{RANKS} ")
         first, second = self.path("first.json"), self.path("second.json")
-        detail = self.foliot("jobs", "4711", "--save", first)
-        self.assertEqual(detail.returncode, 0, detail.stderr)
-        self.assertRegex(detail.stdout, r"\(rank 0\) .*\(rank 1\) .*active")
+        detail = shows(r"\(rank 0\) .*\(rank 1\) .*active", "4711", "--save", first)
         self.assertIn("began", detail.stdout)
         self.foliot("jobs", "4711", "--save", second)
         compared = self.foliot("jobs", "compare", first, second)
@@ -81,7 +89,7 @@ class Jobs(test_agent.AgentCase):
         self.assertIn("(rank 0)", compared.stdout)
         os.killpg(job.pid, signal.SIGKILL)
         self.wait(lambda: {p["state"] for p in self.processes()} == {"killed"}, 10, "all ranks are known to be gone")
-        self.assertEqual(os.listdir(os.path.join(self.agent.runtime, "jobs")), [], "nothing is left behind")
+        self.wait(lambda: not os.listdir(os.path.join(self.agent.runtime, "jobs")), 5, "nothing is left behind")
         self.assertIn("gone without a word", self.foliot("jobs", "4711").stdout)
 
     def test_a_stopped_rank_is_alive_and_an_agent_that_restarts_sees_it_again(self):
