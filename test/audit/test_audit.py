@@ -31,10 +31,10 @@ class Audit(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def foliot(self, *words):
-        return subprocess.run([FOLIOT, "audit", *words], capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([FOLIOT, "audit", *words], capture_output=True, text=True, timeout=300, check=False)
 
     def inspect(self, *words):
-        done = subprocess.run([INSPECT, *words], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([INSPECT, *words], capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -354,8 +354,8 @@ class Audit(unittest.TestCase):
     def test_a_reader_that_never_ends_is_named_and_the_rest_is_there(self):
         self.build()
         begin = time.monotonic()
-        sheet = self.inspect("--root", self.root, "--slow", "gpu", "--deadline", "300")
-        self.assertLess(time.monotonic() - begin, 30)
+        sheet = self.inspect("--root", self.root, "--slow", "gpu", "--deadline", "3000")
+        self.assertLess(time.monotonic() - begin, 60)
         states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
         self.assertEqual(states["gpu", ""], "timeout")
         self.assertEqual(states["os.kernel", ""], "value")
@@ -387,7 +387,7 @@ class Audit(unittest.TestCase):
                 stack.enter_context(machine.dead_mount(self.root + "/dead"))
             except OSError as error:
                 self.skipTest(f"no FUSE mount here: {error}")
-            sheet = self.inspect("--root", self.root, "--mount-deadline", "500")
+            sheet = self.inspect("--root", self.root, "--mount-deadline", "3000")
         states = {f["subject"]: f.get("state", f["value"]) for f in sheet["facts"] if f["fact"] == "mount.answers"}
         self.assertIn(states["/dead"], ("timeout", "stuck"))
         self.assertEqual(states["/data"], "1")
@@ -453,8 +453,8 @@ class Audit(unittest.TestCase):
     def library(self, mood="", name="FAKE_NVML_LIBRARY"):
         """Facts of GPUs, by the library of our own: {(fact, subject): value or state}."""
         self.build()
-        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "1500"], capture_output=True, text=True,
-                              timeout=60, check=True, env=dict(os.environ, FAKE_NVML=mood))
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "3000"], capture_output=True, text=True,
+                              timeout=120, check=True, env=dict(os.environ, FAKE_NVML=mood))
         sheet = json.loads(done.stdout)
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
             json.dump(sheet, file)
@@ -500,7 +500,7 @@ class Audit(unittest.TestCase):
         self.build()
         facts = {f["fact"]: f for f in self.inspect("--root", self.root, "--gpu-library", "/nonexistent.so")["facts"]}
         self.assertEqual(facts["gpu.library"].get("state"), "unreadable")
-        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", "libc.so.6"], capture_output=True, timeout=60, check=True)
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", "libc.so.6"], capture_output=True, timeout=300, check=True)
         facts = {f["fact"]: f for f in json.loads(done.stdout)["facts"]}
         self.assertEqual(facts["gpu.library"].get("state"), "unreadable")
 

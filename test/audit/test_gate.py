@@ -52,7 +52,7 @@ class Place(unittest.TestCase):
             file.write(f"{lanes}\n")
 
     def run_(self, *words, **more):
-        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, **more)
+        return subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, **more)
 
     def environment(self):
         return {"PATH": f"{self.folder}/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -220,7 +220,7 @@ munged --key-file {folder}/munge.key --socket {folder}/munge.socket --pid-file {
 slurmctld -D &
 slurmd -D -N gatehost &
 state() {{ sinfo -h -o %T 2>/dev/null; }}
-wait_for() {{ for i in $(seq 300); do state | grep -q "$1" && return; sleep 0.1; done; echo "never $1: $(state)"; exit 3; }}
+wait_for() {{ for i in $(seq 1200); do state | grep -q "$1" && return; sleep 0.1; done; echo "never $1: $(state)"; exit 3; }}
 narrow() {{ echo 8 > {root}{width}; rm -f {known}; }}
 wide() {{ echo 16 > {root}{width}; }}
 wait_for idle
@@ -250,14 +250,14 @@ class Slurm(Place):
 
     def test_a_prolog_keeps_jobs_off_a_host_that_fails(self):
         out = self.cluster(f"Prolog={GATE}/slurm-prolog\nPrologFlags=Alloc", """
-            timeout 60 srun echo job 1 ran
+            timeout 300 srun echo job 1 ran
             narrow
-            timeout 20 srun echo job 2 ran || echo job 2 was refused
+            timeout 60 srun echo job 2 ran || echo job 2 was refused
             wait_for drain
             wide
             scontrol update nodename=gatehost state=resume
             wait_for idle
-            timeout 60 srun echo job 3 ran
+            timeout 300 srun echo job 3 ran
             """)
         self.assertEqual([line for line in out.splitlines() if line.startswith("job")], ["job 1 ran", "job 2 was refused", "job 3 ran"])
         with open(os.path.join(self.folder, "asked"), encoding="utf-8") as file:
@@ -265,8 +265,9 @@ class Slurm(Place):
 
     def test_a_health_check_drains_with_the_reason(self):
         out = self.cluster(f"HealthCheckProgram={GATE}/slurm-health\nHealthCheckInterval=1\nHealthCheckNodeState=ANY", """
-            timeout 60 srun echo job 1 ran
+            timeout 300 srun echo job 1 ran
             sleep 3
+            wait_for idle
             state
             narrow
             wait_for drain

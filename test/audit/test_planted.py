@@ -53,7 +53,7 @@ class World:
         os.chmod(path, 0o755)
 
     def inspect(self, number=1):
-        done = subprocess.run([INSPECT, "--root", self.root, "--checks", self.checks], capture_output=True, timeout=60, check=True)
+        done = subprocess.run([INSPECT, "--root", self.root, "--checks", self.checks], capture_output=True, timeout=300, check=True)
         sheet = json.loads(done.stdout)
         for place, value in self.facts.items():
             fact, _, subject = place.split(":", 1)[1].partition(" ")
@@ -75,7 +75,7 @@ class World:
         """Results of host 1: {(check, subject): status}."""
         self.inspect()
         done = subprocess.run([FOLIOT, "audit", "show", self.sheets, "--json", "--all", "--config", os.path.join(self.folder, "audit.yaml")],
-                              capture_output=True, timeout=60, check=False)
+                              capture_output=True, timeout=300, check=False)
         assert done.returncode in (0, 1, 3), done.stderr
         return [r for r in json.loads(done.stdout)["results"] if r["host"] == f"{self.kind}1"]
 
@@ -148,7 +148,7 @@ def one(world, check, changes, source):
 def gate_passes(world, source):
     """Does the gate let this host take a job though the source of a blocking check is gone?"""
     world.lose(source)
-    done = subprocess.run([FOLIOT, "audit", "gate", "--root", world.root, "--format", "slurm"], capture_output=True, timeout=60, check=False)
+    done = subprocess.run([FOLIOT, "audit", "gate", "--root", world.root, "--format", "slurm"], capture_output=True, timeout=300, check=False)
     world.again()
     return done.returncode == 0
 

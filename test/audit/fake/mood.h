@@ -27,7 +27,7 @@ static int mood(const char *function)
         raise(SIGSEGV);
     }
     if (strcmp(word, "late") == 0) {
-        sleep(10);
+        sleep(60);
     }
     return code;
 }
