@@ -64,7 +64,7 @@ server.listen()
 print(server.getsockname()[1] if kind != "unix" else 0, flush=True)
 while True:
     connection, _ = server.accept()
-    connection.settimeout(2)
+    connection.settimeout(60)
     try:
         words = connection.recv(4096)
     except OSError:
@@ -99,7 +99,7 @@ class Api(unittest.TestCase):
     def foliot(self, *words, status=0, api=None, token="fla_secret"):
         env = {k: v for k, v in os.environ.items() if not k.startswith("FOLIOT")}
         env |= {"FOLIOT_API": api or self.url} | ({"FOLIOT_TOKEN": token} if token else {})
-        done = subprocess.run([FOLIOT, *words], capture_output=True, text=True, timeout=60, check=False, env=env)
+        done = subprocess.run([FOLIOT, *words], capture_output=True, text=True, timeout=120, check=False, env=env)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 

@@ -141,7 +141,7 @@ class Foreign(unittest.TestCase):
         self.folder.cleanup()
 
     def foliot(self, *words, **environment):
-        done = subprocess.run([FOLIOT, *words], capture_output=True, cwd=self.folder.name, timeout=15, check=False, stdin=subprocess.DEVNULL,
+        done = subprocess.run([FOLIOT, *words], capture_output=True, cwd=self.folder.name, timeout=120, check=False, stdin=subprocess.DEVNULL,
                               env={**{k: v for k, v in os.environ.items() if not k.startswith("FOLIOT")}, "LANG": "C.UTF-8", **environment})
         return done.returncode, done.stdout, done.stderr
 
