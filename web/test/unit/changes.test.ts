@@ -73,9 +73,7 @@ test("an incident stands in Fleet with its picture: one trunk is lit, or one hos
     });
     await page.until("evidence and story");
     await page.until("What hosts found themselves: 1");
-    for (let left = 50; left > 0 && page.root.all("svg").length === 0; left--) {
-      await new Promise((done) => setTimeout(done, 10));
-    }
+    await page.until(() => page.root.all("svg").length > 0);
     assert.equal(page.links()["evidence and story"], "#/alerts?incident=1");
     return ["line", "circle", "rect"].map((name) => page.root.all(name).filter((n) => n.getAttribute("class") === "lit").length);
   };

@@ -77,7 +77,7 @@ export interface Page {
   choose: (option: string) => void; // in the first select that has it
 }
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Draws a view at an address, as the browser would, until the test is over. */
 export function open(test: TestContext, view: () => preact.JSX.Element, hash: string, answers: Page["answers"]): Page {
