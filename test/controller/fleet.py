@@ -11,6 +11,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -18,8 +19,9 @@ import openapi
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
-PATIENCE = 8  # what takes a second here may take eight where others run beside us
 IO_S = 60      # of one answer
+PATIENCE, LEAST_S = 8, 60  # what takes a second here may take eight where others run beside us; anybody may stand still for some seconds
+PAUSE = {"report": "60s", "beat": "20s"}  # of a controller whose hosts are the test's own: no pause of this machine is a host's silence
 
 
 def run(*command, check=True, **options):
@@ -166,8 +168,8 @@ class Fleet(unittest.TestCase):
             return file.read()
 
     def wait(self, true, seconds, what):
-        """Until true() is; `seconds` is what it takes on a quiet machine, PATIENCE times that is waited."""
-        seconds *= PATIENCE
+        """Until true() is; `seconds` is what it takes on a quiet machine, PATIENCE times that is waited, and never less than LEAST_S."""
+        seconds = max(seconds * PATIENCE, LEAST_S)
         end = time.monotonic() + seconds
         while True:
             result = true()
@@ -236,6 +238,24 @@ class Fleet(unittest.TestCase):
         query = "&".join(f"{k}={v}" for k, v in arguments.items())
         return self.get(f"/api/v1/events?limit=1000&{query}")["items"]
 
+    def at_once(self, request, count):
+        """(status, head) of each answer to `count` equal requests on one connection. All are sent before the first answer is read: a
+        machine that pauses gives no allowance back in between."""
+        sock = connect(self.space("c"), "127.0.0.1", 7639)
+        sender = threading.Thread(target=sock.sendall, args=(request.encode() * count,))
+        sender.start()
+        answers = []
+        with sock.makefile("rb") as stream:
+            for _ in range(count):
+                head = b"".join(iter(stream.readline, b"\r\n")).decode()
+                self.assertRegex(head, r"^HTTP/1\.1 \d+ ")
+                size = re.search(r"(?im)^content-length: *(\d+)", head)
+                stream.read(int(size[1]) if size else 0)
+                answers.append((int(head.split()[1]), head))
+        sender.join()
+        sock.close()
+        return answers
+
     # ---- agents ----
 
     def join(self, i, token=None, check=True, name=None, nics=("nic0", "nic1"), leaf=None):
@@ -260,10 +280,17 @@ class Fleet(unittest.TestCase):
         return agents
 
     def ask(self, name, what="status"):
-        """The agent's own answer, on its socket."""
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.settimeout(IO_S)
-        client.connect(self.path(f"run-{name}", "agent.sock"))
+        """The agent's own answer, on its socket; one that has just been started may not listen yet."""
+        def connected():
+            client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            client.settimeout(IO_S)
+            try:
+                client.connect(self.path(f"run-{name}", "agent.sock"))
+                return client
+            except (FileNotFoundError, ConnectionRefusedError):
+                client.close()
+                return None
+        client = self.wait(connected, 1, f"{name} doesn't listen")
         client.sendall(json.dumps({"get": what, "version": 1}).encode() + b"\n")
         with client.makefile("r", encoding="utf-8") as lines:
             answer = json.loads(lines.readline())

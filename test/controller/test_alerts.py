@@ -20,7 +20,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 
 ALERTS = """
 rules:
-  - {name: link-down-long, finding: link-down, for: 5s, severity: page}
+  - {name: link-down-long, finding: link-down, for: 10s, severity: page}
 receivers:
   - name: hook
     webhook: {url: "http://127.0.0.1:9095/secret-in-url"}
@@ -159,7 +159,7 @@ class TestAlerts(fleet.Fleet):
 
         self.wait(lambda: there("FoliotAlive"), 20, lambda: manager.log() + controller.log())
         self.ip("c", "link", "set", "p1x0", "down")
-        alert = self.wait(lambda: there("FoliotIncident"), 5, lambda: controller.log())[0]
+        alert = self.wait(lambda: [a for a in there("FoliotIncident") if a["labels"].get("element") == "h1/nic0"], 5, lambda: controller.log())[0]
         self.assertEqual(alert["status"]["state"], "active")
         self.assertIn("h1/nic0: link is down", alert["annotations"]["summary"])
         self.assertEqual((alert["labels"]["element"], alert["labels"]["host"]), ("h1/nic0", "h1"))

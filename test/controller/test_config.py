@@ -93,7 +93,7 @@ class TestConfig(fleet.Fleet):
         self.all_run(1)
         self.assertEqual([self.switch(f"h{i}") for i in range(3)], ["failover"] * 3)
         self.assertEqual(self.ask("h1")["mode"], "failover")
-        self.assertEqual(self.config()["hosts_behind"], 0)
+        self.wait(lambda: self.config()["hosts_behind"] == 0, 3, lambda: str(self.config()))
         self.foliot("diff", one)
         # One word stops whatever moves traffic, on all hosts, and nothing but that changes.
         self.foliot("observe", "on")
@@ -178,7 +178,7 @@ class TestConfig(fleet.Fleet):
         self.assertLessEqual({"config-tried", "config-applied"}, {e["word"] for e in self.events(kind="controller")})
 
     def test_canaries_that_do_not(self):
-        c = self.start(report="3s", beat="500ms")
+        c = self.start(report="5s", beat="5s")  # who says nothing for fifteen seconds is silent, and nobody is late before
         for i in range(3):
             self.join(i)
         agents = Agents(self, 3)

@@ -47,7 +47,7 @@ class TestFleet(fleet.Fleet):
         self.spec.examples()
 
     def test_what_nobody_watches_is_not_well(self):
-        self.start()
+        self.start(**fleet.PAUSE)
         self.join(0)
         numbers = iter(range(1, 99))
 
@@ -96,23 +96,24 @@ class TestFleet(fleet.Fleet):
                   lambda: str(self.host("h0")) + agents[0].log())
         hosts = self.get("/api/v1/hosts")["items"]
         self.assertEqual([h["name"] for h in hosts], ["h0", "h1"])
-        self.assertEqual(hosts[0]["freshness"], "live")
+        self.wait(lambda: self.host("h0")["freshness"] == "live", 5, lambda: str(self.host("h0")) + agents[0].log())
         nics = self.get("/api/v1/nics")["items"]
         self.assertEqual([(n["nic"], n["host"], n["name"], n["rail"]) for n in nics],
                          [(0, "h0", "nic0", 0), (1, "h0", "nic1", 1), (2, "h1", "nic0", 0), (3, "h1", "nic1", 1)])
-        self.assertTrue(all(link["state"] == "up" for link in self.get("/api/v1/links")["items"]))
+        self.wait(lambda: all(link["state"] == "up" for link in self.get("/api/v1/links")["items"]), 5, lambda: str(self.get("/api/v1/links")))
         self.wait(lambda: any(p["state"] == "alive" for p in self.get("/api/v1/paths?from=0&to=2")["items"]), 10, "a path")
         self.earlier = self.matrices()
         self.check_metrics(self.get("/metrics", headers={"Accept": "application/openmetrics-text"}))
-        control = self.ask("h0")["controller"]
-        self.assertEqual((control["address"], control["connected"], control["trouble"]), ("10.90.0.1:7638", True, None))
+        def control():
+            return [self.ask("h0")["controller"][key] for key in ("address", "connected", "trouble")]
+        self.wait(lambda: control() == ["10.90.0.1:7638", True, None], 5, lambda: str(control()))
         # a cut link is seen by all who ask, at once
         self.ip("c", "link", "set", "p1x0", "down")
         begin = time.monotonic()
         self.wait(lambda: any(e["word"] == "down" for e in self.events(kind="link", host="h1")), 2, lambda: str(self.events()) + str(self.get("/api/v1/links?host=h1")) + agents[1].log() + controller.log() + str(self.get("/api/v1/status")))
         print(f"link down -> event in {time.monotonic() - begin:.2f} s")
         self.wait(lambda: self.get("/api/v1/findings?open=true&host=h1")["items"], 3, "the finding")
-        self.assertEqual(self.host("h1")["health"], "bad")
+        self.wait(lambda: self.host("h1")["health"] == "bad", 5, lambda: str(self.host("h1")))
         for agent in agents:
             self.assertEqual(agent.stop(), 0)
         self.wait(lambda: self.host("h0")["freshness"] == "stale", 6, "silence")
@@ -130,10 +131,14 @@ class TestFleet(fleet.Fleet):
                         lambda: str(self.get("/api/v1/latency")))
         self.assertEqual((now["at_utc_ns"], now["step_ns"]), (None, None))
         self.assertEqual(sorted((c[0], c[1]) for c in now["cells"]), pairs)
-        at = self.wait(lambda: (m := self.get(f"/api/v1/latency?at={time.time_ns() - 10**10}")) and  # its first step may have verdicts only
-                       sum(c[2] is not None for c in m["cells"]) == len(pairs) and m, 60, "history")
-        self.assertEqual(sorted((c[0], c[1]) for c in at["cells"]), pairs)
-        self.assertTrue(all(c[5] == 1 and c[6] > 0 and c[7] == 0 and c[2] and c[3] and c[2] <= c[3] and c[2] < 10**9 for c in at["cells"]), at)
+
+        def history():
+            """Of a step that ended five seconds ago, so that its last reports are there. The first one may have verdicts only, and a
+            machine that pauses makes a path silent in some."""
+            m = self.get(f"/api/v1/latency?at={time.time_ns() - 15 * 10**9}")
+            return sorted((c[0], c[1]) for c in m["cells"]) == pairs and all(c[5] == 1 and c[7] == 0 and c[2] and c[2] < 10**9 for c in m["cells"]) and m
+        at = self.wait(history, 60, lambda: str(self.get(f"/api/v1/latency?at={time.time_ns() - 15 * 10**9}")))
+        self.assertTrue(all(c[6] > 0 and c[3] and c[2] <= c[3] for c in at["cells"]), at)
         self.assertEqual(at["step_ns"], 10**10)
         query = f"/api/v1/latency?at={at['at_utc_ns']}"
 
@@ -323,7 +328,7 @@ class TestFleet(fleet.Fleet):
             return None  # cut off while it wrote
 
     def test_a_host_speaks_for_itself_only(self):
-        self.start()
+        self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
         own = self.identity("h0")
@@ -339,7 +344,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(self.get("/api/v1/status")["ingest"]["foreign_nics"], 2)
 
     def test_links_sorted_and_looked_for(self):
-        self.start()
+        self.start(**fleet.PAUSE)
         order = [10, 2, 1]  # natural: h2 before h10
         for space, index in enumerate(order):
             self.join(space, name=f"h{index}")
@@ -372,10 +377,11 @@ class TestFleet(fleet.Fleet):
 
     def test_a_byte_of_a_job_counts_once(self):
         """However often a host reports: three ranks at 1 Gb/s each are 3 Gb/s all the time. A restart doesn't forget it."""
-        c = self.start()
+        c = self.start(**fleet.PAUSE)
         second = 10**9
-        for n, every in enumerate((1, 10, 25)):
+        for n in range(3):
             self.join(n)
+        for n, every in enumerate((1, 10, 25)):
             reports = [(i, wire.report(at=at * second, covers=every * 1000, extra=wire.data(11, wire.job_process(
                 "4711", n, 3, rate=10**9, sent=at * 125_000_000, age=at * 1000)))) for i, at in enumerate(range(every, 101, every), 1)]
             status, body = self.post("/agent/v1/report", wire.batch(reports, now=200 * second), **self.identity(f"h{n}"))
@@ -400,7 +406,7 @@ class TestFleet(fleet.Fleet):
         self.assertEqual(self.get("/api/v1/jobs/4711")["past"]["rate_bps"][1:len(inner) + 1], inner)
 
     def test_jobs_from_two_hosts_are_one(self):
-        self.start()
+        self.start(**fleet.PAUSE)
         for n in (0, 1):
             self.join(n)
         sides = [self.identity("h0"), self.identity("h1")]
@@ -506,14 +512,16 @@ class TestFleet(fleet.Fleet):
         agents = self.members(0, 1)
         c.stop(signal.SIGKILL)
         agents[0].wait_log("Reports are kept and tried again; this host goes on alone")
-        flaps = 5
-        begin = time.time()
+        flaps, turns = 5, []
         for _ in range(flaps):
             for what in ("down", "up"):
+                turns.append(time.time())
                 self.ip("c", "link", "set", "p1x1", what)
                 self.wait(lambda: self.ask("h1", "links")["nics"][1]["carrier"] == (what == "up"), 3, "the agent to see it")
+                turns.append(time.time())
                 time.sleep(0.3)
-        took = time.time() - begin
+        kept = self.ask("h1")["controller"]["reports_waiting"]
+        self.wait(lambda: self.ask("h1")["controller"]["reports_waiting"] > kept, 3, "a report with the last of them")
         agents[1].stop(signal.SIGKILL)  # and what waits outlives the agent
         agents[1] = self.agent(1)
         time.sleep(1)
@@ -524,11 +532,10 @@ class TestFleet(fleet.Fleet):
         self.assertEqual([e["word"] for e in events], ["down", "up"] * flaps)
         self.assertEqual(sorted(events, key=lambda e: e["at_utc_ns"]), events)
         # when it happened, not when it was told: that was at once
-        self.assertGreater((events[-1]["at_utc_ns"] - events[0]["at_utc_ns"]) / 1e9, 0.6 * took)
+        self.assertGreater((events[-1]["at_utc_ns"] - events[0]["at_utc_ns"]) / 1e9, 0.9 * (turns[-2] - turns[1]))
         self.assertGreater((time.time_ns() - events[0]["at_utc_ns"]) / 1e9, 3)
         self.assertEqual(self.events(word="history-gap"), [])
-        values = self.get("/api/v1/series?metric=port_state&nic=3&step_s=10")["values"]
-        self.assertGreaterEqual(sum(v is not None for v in values), 1)
+        self.wait(lambda: any(v is not None for v in self.get("/api/v1/series?metric=port_state&nic=3&step_s=10")["values"]), 5, "a value of the port")
 
     def test_killed_again_and_again(self):
         c = self.start()

@@ -205,14 +205,22 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(self.request("POST", RUNS, {"matrix": 1})[0], 400)
         self.assertEqual(self.request("POST", RUNS, {"matrix": True, "family": 5})[0], 400)
 
-    def over_a_restart(self, controller):
+    def hold(self, agents, *numbers):
+        """These hosts stand still while all but h5 are live: no audit of them ends."""
+        self.wait(lambda: all(self.host(f"h{i}")["freshness"] == "live" for i in range(5)), 10, lambda: str(self.get("/api/v1/hosts")))
+        for i in numbers:
+            agents[i].process.send_signal(signal.SIGSTOP)
+
+    def over_a_restart(self, controller, agents):
         """Killed while hosts are asked: it goes on, and forgets nobody."""
         before = self.get(RUNS)["items"][0]["run"]
         matrix = self.get(f"{RUNS}/{before}/matrix")
+        self.hold(agents, 0)
         status, _, run = self.request("POST", RUNS, {"hosts": ["h0", "h1", "h3", "h4"]})
         self.assertEqual((status, run["state"]), (200, "reading"), run)
         self.assertEqual(self.request("POST", RUNS, {})[0], 409)  # one at a time
         controller.stop(signal.SIGKILL)
+        agents[0].process.send_signal(signal.SIGCONT)
         self.assertEqual(self.rows("SELECT count(*) FROM audit_run WHERE ended_ns = 0")[0][0], 1)
         controller = self.controller()
         controller.wait_log("audit .* goes on")
@@ -224,8 +232,7 @@ class TestInspection(fleet.Fleet):
         return controller
 
     def stopped(self, agents):
-        for i in (0, 1):
-            agents[i].process.send_signal(signal.SIGSTOP)
+        self.hold(agents, 0, 1)
         status, _, run = self.request("POST", RUNS, {"hosts": ["h0", "h1"]})
         self.assertEqual(status, 200)
         status, out = self.foliot("stop", run["run"])
@@ -236,7 +243,7 @@ class TestInspection(fleet.Fleet):
 
     def refused_over_a_restart(self, controller, agents):
         """audit.yaml was spoilt meanwhile: the audit ends, and says why; the next one can begin."""
-        agents[0].process.send_signal(signal.SIGSTOP)
+        self.hold(agents, 0)
         run = self.request("POST", RUNS, {"hosts": ["h0"]})[2]["run"]
         controller.stop(signal.SIGKILL)
         self.write("audit.yaml", "version: 2\n")
@@ -248,7 +255,7 @@ class TestInspection(fleet.Fleet):
         agents[0].process.send_signal(signal.SIGCONT)
 
     def test_audit(self):
-        controller = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
+        controller = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n", report="2s")
         agents = self.members(*range(self.HOSTS))
         run = self.healthy_then_one_wrong()
         self.shown(run)
@@ -256,7 +263,7 @@ class TestInspection(fleet.Fleet):
         self.refused(run)
         self.left_out(agents)
         self.every_nic()
-        controller = self.over_a_restart(controller)
+        controller = self.over_a_restart(controller, agents)
         self.stopped(agents)
         self.refused_over_a_restart(controller, agents)
 
@@ -273,7 +280,7 @@ class TestFrontEnd(TestInspection):
         return {check: {host: marks[checks.index(check)] for host, marks in nodes.items()} for check in ("fe.reach", "fe.path_mtu", "node.history")}
 
     def test_front_end(self):
-        self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
+        self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n", report="2s")
         self.members(*range(self.HOSTS))
         all_pass = {f"h{i}": "P" for i in range(self.HOSTS)}
         run = self.audit()[1]
@@ -315,7 +322,7 @@ class TestInUse(TestInspection):
         return {r["host"]: (r["reason"], r["note"]) for r in run["results"] if r["check"] == "be.bw.pair"}
 
     def test_hosts_in_use(self):
-        self.start()
+        self.start(report="2s")
         self.members(*range(self.HOSTS))
         self.wait(lambda: all(self.host(f"h{i}")["clock"]["status"] == "SYNCED" for i in range(self.HOSTS)), 30, lambda: str(self.host("h0")))
         os.symlink("/dev/nvidia2", self.path("root-h1") + "/proc/911/fd/7")
@@ -348,6 +355,9 @@ class TestInUse(TestInspection):
 
 class OwnHosts(fleet.Fleet):
     """Hosts of our own making, that tell what a test wants."""
+
+    def init(self, **options):
+        super().init(**({"report": "20s", "beat": "20s"} | options))
 
     def say(self, number, extra=b"", features=2, host="h0", fleet_ns=0, covers=0):
         body = wire.batch([(number, wire.report(extra=extra, covers=covers))], oldest=number, sealed=wire.squeeze) + wire.number(17, features)
@@ -547,7 +557,7 @@ class TestMeanwhile(TestAgain):
             self.assertEqual(self.found(run), {"h4": "fail"}, stage)
 
     def begin_fleet(self):
-        self.running = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n", report="20s")
+        self.running = self.start(extra=f"audit: {self.write('audit.yaml', 'version: 1' + chr(10))}\n")
         self.said = [0] * (self.HOSTS + 1)
         for i in range(self.HOSTS):
             self.join(i)

@@ -155,8 +155,9 @@ class TestRotate(fleet.Fleet):
         # Each hears the other under the new key, and no packet was under one that its reader didn't know.
         before = self.ask("h0", "links")["nics"][0]["rx_packets"]
         self.wait(lambda: self.ask("h0", "links")["nics"][0]["rx_packets"] > before + 20, 5, "probes under the new key")
-        states = [p["state"] for n in (0, 2) for p in self.get(f"/api/v1/paths?to={n}")["items"]]
-        self.assertNotIn("dead", states)
+        def states():
+            return [p["state"] for n in (0, 2) for p in self.get(f"/api/v1/paths?to={n}")["items"]]
+        self.wait(lambda: "dead" not in states(), 5, lambda: str(states()))
         self.assertLessEqual(sum(self.ask(f"h{i}")["bad_packets"]["unknown_key"] - bad[i] for i in range(2)), 4)
         self.no_gap(agents)
 

@@ -105,7 +105,7 @@ class TestSecurity(fleet.Fleet):
         return reply.get(2, [0])[0], reply.get(9, [0])[0], reply.get(11, [b""])[0].decode()
 
     def test_a_report_has_ceilings(self):
-        c = self.start()
+        c = self.start(**fleet.PAUSE)  # a silence would be an event
         self.join(0)
         own = self.identity("h0")
         before = self.rows()
@@ -153,7 +153,7 @@ class TestSecurity(fleet.Fleet):
 
     def test_a_member_has_a_quota(self):
         """It can't fill the disk, nor hold the others up; what it may not say yet waits with it."""
-        self.start()
+        self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
         own, other = self.identity("h0"), self.identity("h1")
@@ -180,7 +180,7 @@ class TestSecurity(fleet.Fleet):
 
     def test_a_host_with_too_many_events_stays_fresh(self):
         """A NIC that flaps without end: not all of its events are kept, but all else is."""
-        self.start()
+        self.start(**fleet.PAUSE)
         self.join(0)
         own, before = self.identity("h0"), self.rows()
         report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256, covers=1000, ports=[wire.number(1, 0) + wire.number(2, 1)]))
@@ -203,6 +203,7 @@ class TestSecurity(fleet.Fleet):
         while time.monotonic() < begin + 4:
             for way in ("down", "up"):
                 self.ip("c", "link", "set", "p0x0", way)
+                self.wait(lambda: self.ask("h0", "links")["nics"][0]["carrier"] == (way == "up"), 1, agent.log)  # seen: each counts
                 time.sleep(0.1)
             flaps += 1
         self.wait(lambda: len(self.events(kind="link", host="h0")) >= flaps, 10, agent.log)
@@ -248,7 +249,7 @@ class TestSecurity(fleet.Fleet):
 
     def test_what_is_unpacked_has_a_quota(self):
         """Small bodies that unpack to much: the loop has better things to do."""
-        self.start()
+        self.start(**fleet.PAUSE)
         self.join(0)
         self.join(1)
         own = self.identity("h0")

@@ -89,8 +89,9 @@ class Start(fleet.Fleet):
         newer = self.beside("copy", 7648)
         newer.wait_log("agents on port")
         agent = self.goes_to(7638)
+        begun = time.time_ns()  # served for less than ten seconds beside it, it may have been on its way out
+        self.wait(lambda: ((self.host("h0") or {}).get("heard_utc_ns") or 0) > begun + 11 * 10**9, 12, older.log)
         self.wait(self.connected, 10, older.log)
-        time.sleep(11)  # served for less than ten seconds beside it, it may have been on its way out
         agent.stop()
         agent = self.goes_to(7648)  # the newer one goes on, and tells that there is another
         newer.wait_log("host h0 spoke with another controller of this fleet")

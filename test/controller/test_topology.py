@@ -137,7 +137,7 @@ class TestTopology(fleet.Fleet):
         return [(x["switch"], x["switch_port"]) for x in self.get("/api/v1/links")["items"]]
 
     def test_lldp(self):
-        self.start(report="1s")
+        self.start(report="3s")
         self.join(0)
         agent = self.agent(0)
         self.wait(lambda: (self.host("h0") or {}).get("nics_up") == 2, 10, agent.log)
@@ -150,8 +150,9 @@ class TestTopology(fleet.Fleet):
         self.wait(lambda: self.switches() == [("leaf1", "Ethernet1"), ("leaf1", "Ethernet2")], 6, lambda: str(self.switches()))
         self.assertEqual([n["switch_port"] for n in self.ask("h0", "links")["nics"]], ["Ethernet1", "Ethernet2"])
         # nic0 is where it is declared; nic1's switch says that it is another.
-        miscabled = [d for d in self.get("/api/v1/topology")["differences"] if d["difference"] == "miscabled"]
-        self.assertEqual([(d["name"], d["declared"], d["found"]) for d in miscabled], [("nic1", "leaf2", "leaf1 port Ethernet2")])
+        def miscabled():
+            return [(d["name"], d["declared"], d["found"]) for d in self.get("/api/v1/topology")["differences"] if d["difference"] == "miscabled"]
+        self.wait(lambda: miscabled() == [("nic1", "leaf2", "leaf1 port Ethernet2")], 6, lambda: str(miscabled()))
         # What a finding suspects is named with its port; and a farewell is the end of it.
         self.ip("c", "link", "set", "p0x0", "down")
         self.wait(lambda: "(leaf1 port Ethernet1)" in agent.log(), 10, agent.log)

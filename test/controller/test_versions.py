@@ -71,7 +71,7 @@ class TestVersions(fleet.Fleet):
                 agents[i].wait_log("fleet of .* NICs on")  # without it the host is told to be live for some seconds, too
             self.live(["h0", "h1"], lambda: c.log() + agents[0].log())
         self.assertEqual(self.events(word="history-gap"), [])
-        self.assertEqual(self.get("/api/v1/incidents?open=true")["items"], [])
+        self.wait(lambda: not self.get("/api/v1/incidents?open=true")["items"], 10, lambda: str(self.get("/api/v1/incidents?open=true")))
         print(f"controller away for {away:.1f} s, all hosts live again")
         self.spec.__dict__.pop("answer", None)
 
