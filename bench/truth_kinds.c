@@ -1,8 +1,8 @@
 /* truth_kinds.c: faults that don't kill a path, in small fleets of whole simulated agents: delays that shift, holes for long
  * packets or for one class alone, links at a fraction of their rate. After how long the first finding tells of that kind, and
- * what is told of delays where nothing is wrong.
+ * what is told of delays where nothing is wrong. And when such fleets know all their ways.
  *
- *   truth_kinds [SET …]     some sets only, by the first word of each line of `sets` */
+ *   truth_kinds [--first=N] [SET …]     some sets only, by the first word of each line of `sets`; worlds N, N + 1, … (0) */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +20,10 @@
 #define FAULT_S  60 /* all ways are learnt by then, and delays have baselines */
 #define WATCH_S  22
 #define CALM_S   300
+#define WAYS_S   120
 #define TEXT_MAX 1200
 
-enum aim { AIM_SLOW, AIM_SIZE, AIM_CLASS, AIM_NARROW, AIM_NOTHING };
+enum aim { AIM_SLOW, AIM_SIZE, AIM_CLASS, AIM_NARROW, AIM_NOTHING, AIM_WAYS };
 static const struct set {
     const char *name, *id, *what;
     enum aim aim;
@@ -41,8 +42,11 @@ static const struct set {
     {"calm", "delay.shift.false", "nothing is wrong, 200 Mb/s, a quarter of it loaded", AIM_NOTHING,
      0, 0},
     {"busy", "brownout.false", "nothing is wrong, 200 Mb/s, all loaded by 95 %", AIM_NOTHING, 0, 0},
+    {"ways", "discovery.ways_s", "from the start until all hosts know the ways of all their ports",
+     AIM_WAYS, 60, 30},
 };
 static const struct set *playing;
+static int first_world;
 
 struct told {
     bool played, wrong;
@@ -100,6 +104,7 @@ static void draw_fault(struct prng *prng, const struct drawn *d, int index, char
         return;
     }
     case AIM_NOTHING:
+    case AIM_WAYS:
         text[0] = '\0';
     }
 }
@@ -134,8 +139,10 @@ static struct drawn draw(int index, char text[static TEXT_MAX])
              "fabric: {hosts: %d, nics_per_host: %d, leaves: %d, spines: %d}\n"
              "clocks: {stamps: software, noise: 20ns}\n%s%s"
              "bounds:\n  - {what: fault.wrong, equals: 0}\n",
-             playing->aim == AIM_NOTHING ? CALM_S : FAULT_S + WATCH_S, index + 1, d.hosts, d.nics,
-             d.leaves, d.spines, load, faults);
+             playing->aim == AIM_NOTHING ? CALM_S
+             : playing->aim == AIM_WAYS  ? WAYS_S
+                                         : FAULT_S + WATCH_S,
+             index + 1, d.hosts, d.nics, d.leaves, d.spines, load, faults);
     return d;
 }
 
@@ -156,8 +163,42 @@ static bool is_it(const struct finding *f)
                 (f->choice.count > 1 && f->choice.total == f->choice.count));
     case AIM_NOTHING:
         return f->kind == FINDING_PATH_SLOW || f->kind == FINDING_PATH_NARROW || lossy;
+    case AIM_WAYS:
+        break;
     }
     return false;
+}
+
+static bool ways_known(struct world *w)
+{
+    for (int host = 0; host < w->host_count; host++) {
+        const struct node *n = w->hosts[host].node;
+        const struct mono now = {world_raw(w, host, w->now)};
+
+        for (uint32_t edge = 0; edge < node_edge_count(n); edge++) {
+            struct path_report report;
+            struct node_edge e;
+
+            for (uint8_t p = 0; node_edge_get(n, edge, now, &e) && p < e.path_count; p++) {
+                if (!node_path_get(n, edge, p, DIRECTION_OUT, now, &report) ||
+                    report.signature == 0) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+static double ways_after(struct world *w)
+{
+    for (int s = 1; s <= WAYS_S; s++) {
+        world_run(w, s * NS_PER_S);
+        if (s > 1 && ways_known(w)) {
+            return s;
+        }
+    }
+    return INFINITY;
 }
 
 static void play(int index)
@@ -166,14 +207,18 @@ static void play(int index)
     struct told *t = &results[index];
     char text[TEXT_MAX];
 
-    const struct drawn d = draw(index, text);
+    const struct drawn d = draw(first_world + index, text);
     struct world *w = drawn_world("truth_kinds", index, text, &scenario);
     if (w == NULL) {
         return;
     }
-    world_run(w, scenario.duration_ns);
-    check_end(w);
     t->first_s = INFINITY;
+    if (playing->aim == AIM_WAYS) {
+        t->first_s = ways_after(w);
+    } else {
+        world_run(w, scenario.duration_ns);
+        check_end(w);
+    }
     t->path_hours = (double)d.hosts * d.nics * (d.hosts - 1) * d.nics *
                     (d.spines < 4 ? d.spines : 4) * CALM_S / 3600;
     for (size_t i = 0; i < w->finding_count; i++) {
@@ -234,6 +279,7 @@ static void sum_up_calm(struct report *report)
 
 static int sum_up(struct report *report)
 {
+    const double watched = playing->aim == AIM_WAYS ? WAYS_S : WATCH_S;
     double firsts[WORLDS];
     int told = 0, wrong = 0;
     char note[140];
@@ -242,20 +288,23 @@ static int sum_up(struct report *report)
         if (!results[i].played) {
             return -1;
         }
-        firsts[i] = fmin(results[i].first_s, WATCH_S);
+        firsts[i] = fmin(results[i].first_s, watched);
         told += isfinite(results[i].first_s);
         if (playing->aim != AIM_NOTHING && !isfinite(results[i].first_s)) {
             printf("%s %d was not told: %s\n", playing->name, i, results[i].text);
         }
         wrong += results[i].wrong;
+        if (playing->aim == AIM_WAYS) {
+            printf("%s %d: %g s, %s\n", playing->name, i, results[i].first_s, results[i].text);
+        }
     }
     if (playing->aim == AIM_NOTHING) {
         sum_up_calm(report);
         return 0;
     }
     qsort(firsts, WORLDS, sizeof(*firsts), sample_order);
-    snprintf(note, sizeof(note), "p90; told in %d of %d within %d s, wrong element in %d; %s", told,
-             WORLDS, WATCH_S, wrong, playing->what);
+    snprintf(note, sizeof(note), "p90; told in %d of %d within %g s, wrong element in %d; %s", told,
+             WORLDS, watched, wrong, playing->what);
     row(report, playing->id, told > 0 ? sample_quantile(firsts, WORLDS, 0.9) : REPORT_NONE, "s",
         playing->must, playing->aims, note);
     return 0;
@@ -266,6 +315,9 @@ int main(int argc, char *argv[])
     static struct report report;
 
     report_init(&report, "truth-kinds", argc, argv);
+    for (int i = 1; i < argc; i++) {
+        first_world = strncmp(argv[i], "--first=", 8) == 0 ? atoi(argv[i] + 8) : first_world;
+    }
     for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
         playing = &sets[i];
         if (!report_wanted(playing->name, argc, argv)) {
