@@ -144,6 +144,50 @@ static void a_restarted_agent_is_soon_useful(void **state)
     assert_true(warm < cold);
 }
 
+/* Paths of all hosts whose ways aren't known; pairs of NICs of two leaves that take another number of ways than there are. */
+static void count_ways(struct world *w, uint32_t ways, uint32_t *ret_unknown, uint32_t *ret_other)
+{
+    *ret_unknown = *ret_other = 0;
+    for (int host = 0; host < w->host_count; host++) {
+        const struct node *n = w->hosts[host].node;
+        const struct mono now = {world_raw(w, host, w->now)};
+
+        for (uint32_t edge = 0; edge < node_edge_count(n); edge++) {
+            uint8_t hops[MESH_HOP_MAX][16];
+            struct path_report report;
+            struct node_edge e;
+
+            if (!node_edge_get(n, edge, now, &e)) {
+                continue;
+            }
+            for (uint8_t p = 0; p < e.path_count; p++) {
+                assert_true(node_path_get(n, edge, p, DIRECTION_OUT, now, &report));
+                *ret_unknown += report.signature == 0;
+            }
+            *ret_other += node_path_hops(n, edge, 0, hops) > 1 && e.path_count != ways;
+        }
+    }
+}
+
+/* A fabric with fewer ways than are looked for: nine hosts on three leaves, three spines. */
+static void ways_are_learnt_within_a_minute(void **state)
+{
+    struct scenario *s = small(false);
+    struct world *w = NULL;
+    uint32_t unknown, other;
+
+    s->fabric.hosts = 9;
+    s->fabric.leaves = s->fabric.spines = 3;
+    s->duration_ns = 50 * NS_PER_S;
+    assert_int_equal(world_new(&w, s, 1), 0);
+    world_run(w, s->duration_ns);
+    count_ways(w, 3, &unknown, &other);
+    world_free(w);
+    free(s);
+    assert_int_equal(unknown, 0);
+    assert_int_equal(other, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_recorded_host_decides_the_same_again),
         cmocka_unit_test(so_does_one_that_began_with_a_saved_state),
         cmocka_unit_test(a_restarted_agent_is_soon_useful),
+        cmocka_unit_test(ways_are_learnt_within_a_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

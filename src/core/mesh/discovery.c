@@ -1,10 +1,11 @@
 /* discovery.c: which source ports go which way.
  *
  * One peer at a time per NIC, at most MESH_DISCOVERY_RATE packets a second: packets with hop limits
- * 1, 2, 3 ... from each of the 32 source ports, until path_limit distinct hop lists are known or
- * the ports are used up. Routers answer "time exceeded"; the peer itself tells when a packet
- * reached it. One port per distinct list is then kept. Where routers are silent the first ports
- * stay, and the signature 0 says that coverage is unknown. How long a list must be the peer tells: a switch answers
+ * 1, 2, 3 ... from each of the 32 source ports, until path_limit distinct hop lists are known, or as
+ * many as other paths of this host take between the same two routers, or the ports are used up.
+ * Routers answer "time exceeded"; the peer itself tells when a packet reached it. One port per
+ * distinct list is then kept. Where routers are silent the first ports stay, and the signature 0
+ * says that coverage is unknown. How long a list must be the peer tells: a switch answers
  * few packets a second, and a list that ends before the peer is no way to it.
  * What was learnt is looked at again, path by path (verify); a path that dies is traced (trace.c). */
 #include <string.h>
@@ -153,17 +154,25 @@ static uint8_t port_now(const struct discovery *d)
     return d->in_place ? d->ports[d->port] : d->port;
 }
 
-/* Enough is known: of the first pass. */
+/* Enough is known: of the first pass. More ways than others of this host's paths between the same two routers take there may
+ * be, but not many: a way that all of them missed is found when one of them is looked at again. */
 static bool enough_ports(const struct mesh *m, const struct discovery *d)
 {
     uint8_t ports[EDGE_PATH_MAX];
 
-    if (d->in_place) {
+    if (d->in_place || d->port < 4) {
         return false;
     }
-    return (d->port >= 8 && hops_distinct_ports(d, d->port - 4u, ports, m->config.path_limit) >=
-                                m->config.path_limit) ||
-           (d->port >= 4 && d->reached > 0 && d->reached <= 2); /* one router between: one way */
+    if (d->port < 8 || (d->reached > 0 && d->reached <= 2)) {
+        return d->reached > 0 && d->reached <= 2; /* one router between: one way */
+    }
+    /* a list whose answers are still on their way looks like another one, or too short */
+    const uint32_t count = hops_distinct_ports(d, d->port, ports, m->config.path_limit);
+    const uint32_t known = count > 0 && d->reached > 0
+                               ? hops_ways_between(m, d->hops[ports[0]], (uint8_t)(d->reached - 1))
+                               : 0;
+
+    return count >= m->config.path_limit || (known > 0 && count >= known);
 }
 
 static void step(struct mesh *m, struct mono now, uint32_t local)
@@ -196,15 +205,17 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
                        discovery_seq(d->generation, port, d->ttl, 0), d->ttl);
         d->last_port = port;
         d->last_ttl = d->ttl++;
+        d->asked_again = d->pass == 1;
         d->next = mono_add(now, span_ns(PROBE_GAP));
         return;
     }
-    d->next = mono_add(now, span_ns(ANSWER_NS));
     if (d->pass == 0) {
+        d->next = mono_add(now, span_ns(ANSWER_NS));
         d->pass = 1;
         d->port = 0;
         d->ttl = 1;
     } else {
+        d->next = d->asked_again ? mono_add(now, span_ns(ANSWER_NS)) : now;
         d->finish = d->next;
     }
 }

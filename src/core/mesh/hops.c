@@ -25,6 +25,16 @@ uint8_t hops_length(const uint16_t *hops)
     return length;
 }
 
+bool hops_complete(const uint16_t *hops, uint8_t length)
+{
+    for (uint8_t i = 0; i < length; i++) {
+        if (hops[i] == 0) {
+            return false;
+        }
+    }
+    return length > 0;
+}
+
 uint8_t hops_before_peer(const struct discovery *d, uint8_t least)
 {
     const uint8_t count = d->reached > 0 ? (uint8_t)(d->reached - 1) : (uint8_t)(least + 1);
@@ -62,6 +72,36 @@ uint32_t hops_distinct_ports(const struct discovery *d, uint32_t port_end, uint8
         }
         if (fresh) {
             ret_ports[count++] = (uint8_t)port;
+        }
+    }
+    return count;
+}
+
+static bool goes_between(const struct mesh *m, const struct path_out *out, const uint16_t *hops,
+                         uint8_t length)
+{
+    return out->hop_count == length && hops_complete(out->hops, length) &&
+           hops_same_router(m, out->hops[0], hops[0]) &&
+           hops_same_router(m, out->hops[length - 1], hops[length - 1]);
+}
+
+uint32_t hops_ways_between(const struct mesh *m, const uint16_t *hops, uint8_t length)
+{
+    uint64_t ways[EDGE_PATH_MAX];
+    uint32_t count = 0;
+
+    for (int edge = 0; edge < m->edge_capacity && hops_complete(hops, length); edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && e->discovered && p < e->path_count; p++) {
+            bool fresh = count < EDGE_PATH_MAX && goes_between(m, &e->out[p], hops, length);
+
+            for (uint32_t i = 0; i < count && fresh; i++) {
+                fresh = ways[i] != e->out[p].signature;
+            }
+            if (fresh) {
+                ways[count++] = e->out[p].signature;
+            }
         }
     }
     return count;

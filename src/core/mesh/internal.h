@@ -255,6 +255,7 @@ struct discovery {
     uint8_t ports[EDGE_PATH_MAX], port_count;
     uint8_t port, ttl; /* next to probe: place in ports, or port */
     uint8_t pass;
+    bool asked_again;            /* something in the second one */
     uint8_t reached;             /* lowest TTL at which the peer was reached */
     uint8_t last_port, last_ttl; /* what was asked last */
     struct mono next, finish;

@@ -31,16 +31,6 @@ void place_start(struct discovery *d, const struct mesh *m, const struct mesh_ed
     }
 }
 
-static bool complete(const uint16_t *hops, uint8_t length)
-{
-    for (uint8_t i = 0; i < length; i++) {
-        if (hops[i] == 0) {
-            return false;
-        }
-    }
-    return length > 0;
-}
-
 /* What all that live have in common. */
 struct ends {
     uint8_t length; /* routers on each; 0: they differ, or none is known */
@@ -56,7 +46,7 @@ static struct ends ends_of(const struct mesh *m, const struct mesh_edge *e,
         const uint16_t *hops = d->hops[e->out[p].half.port - m->config.port_base];
         const uint8_t length = hops_length(hops);
 
-        if (e->out[p].half.state == PATH_DEAD || !complete(hops, length) ||
+        if (e->out[p].half.state == PATH_DEAD || !hops_complete(hops, length) ||
             length < hops_before_peer(d, length)) {
             continue;
         }
@@ -97,8 +87,8 @@ static uint64_t spines_taken(const struct mesh *m, const struct ends *ends, uint
 
         for (uint8_t p = 0; e->used && p < e->path_count; p++) {
             const struct path_out *out = &e->out[p];
-            if (out->half.state != PATH_ALIVE || out->hop_count != 3 || !complete(out->hops, 3) ||
-                !hops_same_router(m, out->hops[0], ends->first) ||
+            if (out->half.state != PATH_ALIVE || out->hop_count != 3 ||
+                !hops_complete(out->hops, 3) || !hops_same_router(m, out->hops[0], ends->first) ||
                 !hops_same_router(m, out->hops[2], ends->last)) {
                 continue;
             }
@@ -177,7 +167,8 @@ void place_done(struct mesh *m, struct mono now, int edge, const struct discover
                 out->hops[ends.length - 1] != 0 ? out->hops[ends.length - 1] : ends.last;
         }
         out->hop_count = hops_length(out->hops) == ends.length ? ends.length : 0;
-        out->signature = complete(out->hops, out->hop_count) ? hops_signature(m, out->hops) : 0;
+        out->signature =
+            hops_complete(out->hops, out->hop_count) ? hops_signature(m, out->hops) : 0;
         e->placed = e->placed && out->hop_count > 0;
     }
     place_others(m, &ends);

@@ -153,6 +153,47 @@ static void a_router_is_known_by_its_name(void **state)
     free(m);
 }
 
+/* Of all its edges between the same two routers, each way once: a peer whose search found them all tells the next one's. */
+static void ways_of_other_edges_are_counted(void **state)
+{
+    enum { EDGES = 4 };
+    static const uint16_t ways[EDGES][2][3] = {
+        {{1, 3, 2}, {1, 4, 2}}, /* another peer behind the same two leaves */
+        {{1, 4, 2}, {1, 5, 2}}, /* and one more: two ways are the same, three in all */
+        {{1, 6, 1}, {2, 6, 1}}, /* between others */
+        {{1, 6, 2}, {1, 0, 2}}, /* not looked for yet; and not known whole */
+    };
+    const uint16_t asked[MESH_HOP_MAX] = {1, 3, 2};
+    struct router routers[ROUTERS];
+    struct mesh *m = made(routers);
+
+    m->edge_capacity = EDGES;
+    m->edges = calloc(EDGES, sizeof(*m->edges));
+    assert_non_null(m->edges);
+    assert_int_equal(hops_ways_between(m, asked, 3), 0);
+    for (int i = 0; i < EDGES; i++) {
+        struct mesh_edge *e = &m->edges[i];
+
+        e->used = true;
+        e->discovered = i != 3;
+        e->path_count = 2;
+        for (int p = 0; p < 2; p++) {
+            memcpy(e->out[p].hops, ways[i][p], sizeof(ways[i][p]));
+            e->out[p].hop_count = 3;
+            e->out[p].signature = hops_signature(m, e->out[p].hops);
+        }
+    }
+    assert_int_equal(hops_ways_between(m, asked, 3), 3);
+    m->edges[3].discovered = true;
+    assert_int_equal(hops_ways_between(m, asked, 3), 4);
+    m->edges[0].used = m->edges[3].used = false;
+    assert_int_equal(hops_ways_between(m, asked, 3), 2);
+    assert_int_equal(hops_ways_between(m, asked, 2), 0);                             /* shorter */
+    assert_int_equal(hops_ways_between(m, (uint16_t[MESH_HOP_MAX]){1, 0, 2}, 3), 0); /* unknown */
+    free(m->edges);
+    free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +203,7 @@ int main(void)
         cmocka_unit_test(each_way_has_one_port),
         cmocka_unit_test(ports_are_in_the_order_of_their_spines),
         cmocka_unit_test(a_router_is_known_by_its_name),
+        cmocka_unit_test(ways_of_other_edges_are_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
