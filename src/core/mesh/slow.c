@@ -69,6 +69,13 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
     const bool was = w->slow;
 
     w->paused = false;
+    if (w->port != port && w->slow) {
+        w->port = port; /* slow by what it was before: until a window of the new port tells */
+        w->count = 0;
+        w->last = now;
+        ring_add(w, owd_ns);
+        return SLOW_SAME;
+    }
     if (w->port != port) {
         *w = (struct slow_watch){.port = port, .calm = w->calm};
     } else if (w->count > 0 && mono_sub(now, w->last).ns > SLOW_GAP_NS) {
@@ -100,6 +107,23 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
 void slow_begin(struct slow_watch *w)
 {
     w->slow = true;
+    w->told = w->median;
+    w->began = w->left;
+}
+
+bool slow_elsewhere(const struct slow_watch *w, struct mono now, const struct slow_watch *other)
+{
+    const bool before = other->learned >= SLOW_BASE && other->born.ns <= w->began.ns;
+
+    if (other->slow || before || other->count == 0 || mono_sub(now, other->last).ns > SLOW_GAP_NS) {
+        return false;
+    }
+    return other->count < SLOW_RING || fabs(other->median - w->told) < (w->told - w->base) / 2;
+}
+
+bool slow_unheard(const struct slow_watch *w, struct mono now)
+{
+    return w->slow && mono_sub(now, w->last).ns > SLOW_GAP_NS;
 }
 
 void slow_pause(struct slow_watch *w, struct mono now)

@@ -38,14 +38,21 @@ struct slow_watch {
     struct mono born;             /* when there was a baseline first */
     double base, base_low, base_spread, noise;
     double median, low, spread; /* of a full ring */
+    double told;                /* the median when it was told to be slow, and when that began */
+    struct mono began;
     int64_t ring[SLOW_RING];
 };
 
 /* One delay, within bound_ns by the clock. SLOW_LIKELY again and again until slow_begin. */
 enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, int64_t owd_ns,
                           double bound_ns);
-/* The caller agrees: it is slow until SLOW_ENDED. */
+/* The caller agrees: it is slow until SLOW_ENDED, by whichever port: what a port goes by may be slow, too. */
 void slow_begin(struct slow_watch *w);
+/* Ports changed: another path of the two NICs takes the way that was slow, as far as is known. Its delays are what those of the
+ * slow one were, and nothing is known of it from before. A window that isn't full leaves it open: true. */
+bool slow_elsewhere(const struct slow_watch *w, struct mono now, const struct slow_watch *other);
+/* Slow when it was heard last, and that is long ago. */
+bool slow_unheard(const struct slow_watch *w, struct mono now);
 /* A delay that can't be trusted was left out. */
 void slow_pause(struct slow_watch *w, struct mono now);
 /* Median now minus baseline; false: not known now, or the baseline is younger than `since`. */

@@ -73,6 +73,49 @@ static bool is_the_path(const struct mesh *m, struct mono now, const struct mesh
            fabs(*ret_back) < shift / 4 && fabs(others) < shift / 4;
 }
 
+/* Ports were chosen anew: it isn't over while another path of the two goes the way that was slow. */
+static bool lasts_elsewhere(const struct mesh *m, struct mono now, const struct mesh_edge *e,
+                            const struct slow_watch *w)
+{
+    for (uint8_t p = 0; p < m->config.path_limit; p++) {
+        if (&e->in[p].half.watch != w && slow_elsewhere(w, now, &e->in[p].half.watch)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void tell(struct mesh *m, struct mono now, int edge, uint8_t path, double back,
+                 int64_t bound_ns)
+{
+    const struct slow_watch *w = &m->edges[edge].in[path].half.watch;
+
+    mesh_verdict_push(m, (struct mesh_verdict){.kind = w->slow ? MESH_PATH_SLOW : MESH_PATH_PACE,
+                                               .edge = edge,
+                                               .path = path,
+                                               .direction = DIRECTION_IN,
+                                               .since = w->slow ? w->left : now,
+                                               .before_ns = (int64_t)w->base,
+                                               .after_ns = (int64_t)w->median,
+                                               .other_ns = (int64_t)back,
+                                               .bound_ns = bound_ns});
+}
+
+/* Paths that the peer uses no more: nothing that comes by them will tell that it is over. */
+static void end_unheard(struct mesh *m, struct mono now, int edge, int64_t bound_ns)
+{
+    struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < m->config.path_limit; p++) {
+        struct slow_watch *w = &e->in[p].half.watch;
+
+        if (slow_unheard(w, now) && !lasts_elsewhere(m, now, e, w)) {
+            w->slow = false;
+            tell(m, now, edge, p, 0, bound_ns);
+        }
+    }
+}
+
 void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                       enum finding_direction direction, int64_t owd_ns, int64_t bound_ns)
 {
@@ -89,8 +132,13 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
         return;
     }
     enum slow_change change = slow_add(w, now, half->port, owd_ns, (double)bound_ns);
-    if (direction == DIRECTION_OUT || change == SLOW_SAME) {
+    if (direction == DIRECTION_OUT) {
         return; /* what we send is judged by who receives it */
+    }
+    end_unheard(m, now, edge, bound_ns);
+    if (change == SLOW_ENDED && w->count >= SLOW_RING && lasts_elsewhere(m, now, e, w)) {
+        w->slow = true;
+        return;
     }
     if (change == SLOW_LIKELY) {
         if (half->state != PATH_ALIVE || !is_the_path(m, now, e, w, &back)) {
@@ -98,14 +146,7 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
         }
         slow_begin(w);
     }
-    mesh_verdict_push(
-        m, (struct mesh_verdict){.kind = change == SLOW_LIKELY ? MESH_PATH_SLOW : MESH_PATH_PACE,
-                                 .edge = edge,
-                                 .path = path,
-                                 .direction = (uint8_t)direction,
-                                 .since = change == SLOW_LIKELY ? w->left : now,
-                                 .before_ns = (int64_t)w->base,
-                                 .after_ns = (int64_t)w->median,
-                                 .other_ns = (int64_t)back,
-                                 .bound_ns = bound_ns});
+    if (change != SLOW_SAME) {
+        tell(m, now, edge, path, back, bound_ns);
+    }
 }
