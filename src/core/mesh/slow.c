@@ -65,7 +65,6 @@ static bool away_for(const struct slow_watch *w, struct mono now, int64_t ns)
 enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, int64_t owd_ns,
                           double bound_ns)
 {
-    const double threshold = fmax(SLOW_LEAST_NS, fmax(2 * bound_ns, 5 * w->noise));
     const bool was = w->slow;
 
     w->paused = false;
@@ -82,6 +81,8 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
         w->count = 0;
         w->slow = w->away = false;
     }
+    w->bound = w->away ? w->bound : bound_ns;
+    const double threshold = fmax(SLOW_LEAST_NS, fmax(2 * w->bound, 5 * w->noise));
     w->last = now;
     ring_add(w, owd_ns);
     if (w->count < SLOW_RING) {

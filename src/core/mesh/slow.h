@@ -36,6 +36,7 @@ struct slow_watch {
     uint32_t learned;             /* delays behind the baseline */
     struct mono last, left, calm; /* left: when it was away first; calm: nothing is judged before */
     struct mono born;             /* when there was a baseline first */
+    double bound; /* of the clock; while away that of before, for a shift makes it wide by itself */
     double base, base_low, base_spread, noise;
     double median, low, spread; /* of a full ring */
     double told;                /* the median when it was told to be slow, and when that began */
