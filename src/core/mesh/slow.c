@@ -5,19 +5,40 @@
 
 #include "stats/sample.h"
 
-static void ring_add(struct slow_watch *w, int64_t owd_ns)
+/* The newest that came since, in order; how many. */
+static uint32_t sorted_since(const struct slow_watch *w, struct mono since,
+                             int64_t sorted[static SLOW_RING])
+{
+    uint32_t count = 0;
+
+    while (count < SLOW_RING && count < w->count) {
+        const uint32_t i = (w->count - 1 - count) % SLOW_RING;
+
+        if (w->at[i] < since.ns) {
+            break;
+        }
+        sample_insert_int(sorted, count++, w->ring[i]);
+    }
+    return count;
+}
+
+static double median_of(const int64_t *sorted, uint32_t count)
+{
+    return ((double)sorted[(count - 1) / 2] + (double)sorted[count / 2]) / 2;
+}
+
+static void ring_add(struct slow_watch *w, struct mono now, int64_t owd_ns)
 {
     int64_t sorted[SLOW_RING];
 
+    w->at[w->count % SLOW_RING] = now.ns;
     w->ring[w->count++ % SLOW_RING] = owd_ns;
     if (w->count < SLOW_RING) {
         return;
     }
-    for (uint32_t i = 0; i < SLOW_RING; i++) {
-        sample_insert_int(sorted, i, w->ring[i]);
-    }
+    sorted_since(w, (struct mono){INT64_MIN}, sorted);
     w->low = (double)sorted[1];
-    w->median = ((double)sorted[SLOW_RING / 2 - 1] + (double)sorted[SLOW_RING / 2]) / 2;
+    w->median = median_of(sorted, SLOW_RING);
     w->spread = (double)(sorted[SLOW_RING - 2] - sorted[1]);
 }
 
@@ -39,14 +60,22 @@ static void learn(struct slow_watch *w, struct mono now, double owd, double thre
     w->born = ++w->learned == SLOW_BASE ? now : w->born;
 }
 
-/* The floor moved and the shape did not. */
-static bool shifted(const struct slow_watch *w, double threshold)
+/* The floor moved and the shape did not: by all delays since it left the baseline, but for the highest. */
+static bool shifted(const struct slow_watch *w, double threshold, double *ret_median)
 {
-    const double shift = w->median - w->base;
+    int64_t sorted[SLOW_RING];
+    const uint32_t count = sorted_since(w, w->left, sorted);
 
-    return shift > threshold && w->low - w->base_low > threshold &&
-           w->spread < shift / SLOW_NARROW &&
-           w->spread <= SLOW_WIDER * w->base_spread + SLOW_LEAST_NS / 2;
+    if (count < 3) {
+        return false;
+    }
+    const double spread = fmax(1, fmax(w->noise, (double)(sorted[count - 2] - sorted[0])));
+    const double floor = (double)sorted[0] - w->base;
+
+    *ret_median = median_of(sorted, count);
+    return floor > threshold && (double)sorted[0] - w->base_low > threshold &&
+           spread <= SLOW_WIDER * w->base_spread + SLOW_LEAST_NS / 2 &&
+           (count - 2) * (1 + log(floor / spread)) - log(count) > SLOW_ODDS;
 }
 
 static void note_away(struct slow_watch *w, struct mono now, bool away)
@@ -66,13 +95,14 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
                           double bound_ns)
 {
     const bool was = w->slow;
+    double median;
 
     w->paused = false;
     if (w->port != port && w->slow) {
         w->port = port; /* slow by what it was before: until a window of the new port tells */
         w->count = 0;
         w->last = now;
-        ring_add(w, owd_ns);
+        ring_add(w, now, owd_ns);
         return SLOW_SAME;
     }
     if (w->port != port) {
@@ -84,7 +114,7 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
     w->bound = w->away ? w->bound : bound_ns;
     const double threshold = fmax(SLOW_LEAST_NS, fmax(2 * w->bound, 5 * w->noise));
     w->last = now;
-    ring_add(w, owd_ns);
+    ring_add(w, now, owd_ns);
     if (w->count < SLOW_RING) {
         return was && !w->slow ? SLOW_ENDED : SLOW_SAME;
     }
@@ -96,7 +126,8 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
     if (w->learned < SLOW_BASE && away_for(w, now, SLOW_HOLD_NS)) {
         w->learned = 0; /* not a baseline yet: it began on the wrong foot */
     }
-    if (w->learned >= SLOW_BASE && shifted(w, threshold)) {
+    if (w->learned >= SLOW_BASE && w->away && shifted(w, threshold, &median)) {
+        w->median = median; /* the window isn't all away yet */
         return away_for(w, now, SLOW_HOLD_NS) && now.ns >= w->calm.ns ? SLOW_LIKELY : SLOW_SAME;
     }
     if (!w->away || w->learned == 0 || away_for(w, now, SLOW_NORMAL_NS)) {
@@ -140,10 +171,13 @@ void slow_pause(struct slow_watch *w, struct mono now)
 bool slow_shift(const struct slow_watch *w, struct mono now, struct mono since,
                 double *ret_shift_ns)
 {
-    if (w->learned < SLOW_BASE || w->born.ns > since.ns || w->count < SLOW_RING || w->paused ||
+    int64_t sorted[SLOW_RING];
+    const uint32_t count = sorted_since(w, since, sorted);
+
+    if (w->learned < SLOW_BASE || w->born.ns > since.ns || count < SLOW_SOME || w->paused ||
         mono_sub(now, w->last).ns > SLOW_GAP_NS) {
         return false;
     }
-    *ret_shift_ns = w->median - w->base;
+    *ret_shift_ns = median_of(sorted, count) - w->base;
     return true;
 }

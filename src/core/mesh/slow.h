@@ -1,11 +1,14 @@
 /* slow.h: has the one-way delay of one path and direction shifted?
  *
  * A new way or a broken lane adds a constant: it moves the whole distribution, its floor too, and
- * leaves its shape. A queue widens it. So a shift is likely when the second lowest of the last
- * SLOW_RING delays and their median both left the baseline by more than twice the clock's bound,
- * five times the path's own noise and SLOW_LEAST_NS, while the window is no wider than windows of
- * this path are, and a fifth of the shift: that a queue of random length looks so for a whole window
- * has a chance of about 1e-10. Each delay of SLOW_HOLD_NS must say so. The baseline is a slow mean, frozen while
+ * leaves its shape. A queue widens it. So a shift is likely when all delays of SLOW_HOLD_NS and more are away from the
+ * baseline by more than twice the clock's bound, five times the path's own noise and SLOW_LEAST_NS, while they lie no further
+ * apart than windows of this path do, and so close together that queues don't look so. Of a queue of random length (its
+ * delays exponential) one more delay lies within a band of width s, S above the baseline, with a chance of at most s / (e S),
+ * however deep the queue is. So of n delays, one of them left out, n - 2 lie in the band that the first one begins with a
+ * chance of at most n (s / (e S))^(n - 2): SLOW_ODDS, 10^10, must be against that. A fleet of 10^5 paths, all of them behind
+ * queues all day, has 2 10^10 delays of pairs in it; what watch.c asks besides makes that few. Close ones are
+ * told by six delays, and those a fifth of the shift apart by twelve. The baseline is a slow mean, frozen while
  * away from it; what stays away without being a shift becomes the baseline after SLOW_NORMAL_NS.
  *
  * Whether it is the path's doing its own delays can't tell: a clock's error, or a queue of constant
@@ -26,7 +29,8 @@
 #define SLOW_NORMAL_NS (10 * NS_PER_S)
 #define SLOW_LEAST_NS  1000.0
 #define SLOW_WIDER     3.0
-#define SLOW_NARROW    5.0 /* spread of the window below this part of the shift */
+#define SLOW_ODDS      23.0 /* ln 10^10 */
+#define SLOW_SOME      3    /* delays since the moment that tell whether others moved, too */
 
 enum slow_change { SLOW_SAME, SLOW_LIKELY, SLOW_ENDED };
 struct slow_watch {
@@ -42,6 +46,7 @@ struct slow_watch {
     double told;                /* the median when it was told to be slow, and when that began */
     struct mono began;
     int64_t ring[SLOW_RING];
+    int64_t at[SLOW_RING];
 };
 
 /* One delay, within bound_ns by the clock. SLOW_LIKELY again and again until slow_begin. */
@@ -56,6 +61,6 @@ bool slow_elsewhere(const struct slow_watch *w, struct mono now, const struct sl
 bool slow_unheard(const struct slow_watch *w, struct mono now);
 /* A delay that can't be trusted was left out. */
 void slow_pause(struct slow_watch *w, struct mono now);
-/* Median now minus baseline; false: not known now, or the baseline is younger than `since`. */
+/* Median of the delays since then minus baseline; false: they are too few, or the baseline is younger than `since`. */
 bool slow_shift(const struct slow_watch *w, struct mono now, struct mono since,
                 double *ret_shift_ns);

@@ -193,7 +193,10 @@ static void a_shift_is_likely_and_ends(void **state)
         d.add_ns = 50000;
         feed(&d, 6);
         assert_int_equal(d.likely, 1);
-        assert_true(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now}, &shift));
+        assert_true(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now - 4 * NS_PER_S},
+                               &shift));
+        assert_false(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now - NS_PER_S / 2},
+                                &shift)); /* too few */
         assert_true(shift > 48000 && shift < 52000);
         assert_false(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){1}, &shift));
         feed(&d, 600);
@@ -251,7 +254,8 @@ static void clocks_that_wander_are_no_shift(void **state)
     assert_int_equal(d.likely, 0);
     d.drift_ns = 0;
     slow_pause(&d.watch, (struct mono){d.now});
-    assert_false(slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now}, &shift));
+    assert_false(
+        slow_shift(&d.watch, (struct mono){d.now}, (struct mono){d.now - 4 * NS_PER_S}, &shift));
     d.add_ns += 5000; /* it comes back with another error, which it cures soon */
     feed(&d, 8);
     assert_int_equal(d.likely, 0);

@@ -100,12 +100,12 @@ static void begin_slow(int path)
     run(20, PATHS);
     assert_int_equal(told, 0);
     slow = path;
-    run(6, PATHS);
+    run(4, PATHS);
     assert_int_equal(told, 1);
     assert_int_equal(over, 0);
 }
 
-static void a_shift_is_told_until_it_ends(void **state)
+static void a_shift_is_told_within_four_seconds(void **state)
 {
     begin_slow(1);
     slow = -1;
@@ -170,7 +170,7 @@ static void another_long_path_is_no_reason_to_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_shift_is_told_until_it_ends, begin, end),
+        cmocka_unit_test_setup_teardown(a_shift_is_told_within_four_seconds, begin, end),
         cmocka_unit_test_setup_teardown(a_delay_lasts_when_ports_change, begin, end),
         cmocka_unit_test_setup_teardown(it_is_over_when_no_port_goes_that_way, begin, end),
         cmocka_unit_test_setup_teardown(a_delay_lasts_when_its_path_is_given_up, begin, end),
