@@ -13,7 +13,7 @@
 #include "app/foliot_foreign.h"
 
 #define ANSWER_MAX (64U << 20) /* a mesh of 16 NICs, 64 peers and 8 paths is 4 MiB */
-#define TIMEOUT_MS 10000 /* a host whose processors are all taken lets its agent wait, too */
+#define TIMEOUT_MS 10000       /* a host whose processors are all taken lets its agent wait, too */
 
 int client_open(struct client *client, const char *path)
 {

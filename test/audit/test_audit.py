@@ -506,7 +506,7 @@ class Audit(unittest.TestCase):
 
     def amd_library(self, mood="", name="FAKE_AMDSMI_LIBRARY"):
         machine.build(self.root, machine.files("amd", 1))
-        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "1500"], capture_output=True, text=True,
+        done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "3000"], capture_output=True, text=True,
                               timeout=60, check=True, env=dict(os.environ, FAKE_AMDSMI=mood))
         sheet = json.loads(done.stdout)
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
