@@ -11,7 +11,11 @@
 
 #include "host.h"
 
-#define MOMENTS 1200 /* of 50 ms: a minute, for what a thread does that may get no processor */
+/* Of 50 ms, for what a thread does that may get no processor: 10 s, by the scale of times. */
+static int moments(const struct rank *r)
+{
+    return (int)(200 * r->options->timeout_scale);
+}
 
 static int entries(const char *folder)
 {
@@ -146,7 +150,7 @@ static void churn(struct rank *r)
     /* what lingers to say goodbye may need a moment */
     const int made = rounds - rounds / 5 - 1;
     const size_t memory = before.memory + (size_t)made * 100 + 65536;
-    for (int i = 0; i < MOMENTS; i++) {
+    for (int i = 0; i < moments(r); i++) {
         after = look();
         if (after.fds <= before.fds && after.threads <= before.threads && after.memory <= memory) {
             break;
@@ -295,7 +299,7 @@ static void unload(struct rank *r)
         sleep_ms(30);
     }
     quarantine_drain(r);
-    for (int i = 0; i < MOMENTS && entries("/proc/self/task") > threads; i++) {
+    for (int i = 0; i < moments(r) && entries("/proc/self/task") > threads; i++) {
         sleep_ms(50);
     }
     if (entries("/proc/self/task") > threads) {
