@@ -49,7 +49,8 @@ int main(int argc, char *argv[])
         {"site-deadline", 0, OPTION_INT, &config.site_deadline_ms, 10, 600000, .value = "MS",
          .help = "of the site's programs together [60000]"},
         {"gpu-library", 0, OPTION_TEXT, &config.gpu_library, .value = "FILE",
-         .help = "instead of libnvidia-ml.so.1; for a root none is asked without it"},
+         .help = "instead of libnvidia-ml.so.1 or libamd_smi.so; for a root none is asked without "
+                 "it"},
         {"agent", 0, OPTION_TEXT, &config.agent_socket, .value = "SOCKET",
          .help =
              "of this host's agent [/run/foliot/agent.sock]; for a root none is asked without it"},
