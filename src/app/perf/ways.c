@@ -129,15 +129,17 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
 /* The other rank's word: packets go to one host, and to none that was not asked. */
 static bool may_be_nic(int family, const uint8_t *own, const uint8_t *told)
 {
-    const struct in6_addr *six = (const struct in6_addr *)told;
+    struct in6_addr six;
 
-    if (family ==
-        AF_INET) { /* 0.0.0.0/8, 127.0.0.0/8, multicast, and what is above it: broadcast */
+    /* 0.0.0.0/8, 127.0.0.0/8, multicast, and what is above it: broadcast */
+    if (family == AF_INET) {
         return told[0] != 0 && told[0] < 224 && (told[0] != 127 || own[0] == 127);
     }
-    return !IN6_IS_ADDR_UNSPECIFIED(six) && !IN6_IS_ADDR_MULTICAST(six) &&
-           !IN6_IS_ADDR_LINKLOCAL(six) && !IN6_IS_ADDR_V4MAPPED(six) &&
-           !IN6_IS_ADDR_V4COMPAT(six) && (!IN6_IS_ADDR_LOOPBACK(six) || memcmp(own, told, 16) == 0);
+    memcpy(&six, told, sizeof(six));
+    return !IN6_IS_ADDR_UNSPECIFIED(&six) && !IN6_IS_ADDR_MULTICAST(&six) &&
+           !IN6_IS_ADDR_LINKLOCAL(&six) && !IN6_IS_ADDR_V4MAPPED(&six) &&
+           !IN6_IS_ADDR_V4COMPAT(&six) &&
+           (!IN6_IS_ADDR_LOOPBACK(&six) || memcmp(own, told, 16) == 0);
 }
 
 /* Flow k goes from this rank's port k to the other's. */
