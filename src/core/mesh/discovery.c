@@ -163,8 +163,11 @@ static bool enough_ports(const struct mesh *m, const struct discovery *d)
     if (d->in_place || d->port < 4) {
         return false;
     }
-    if (d->port < 8 || (d->reached > 0 && d->reached <= 2)) {
-        return d->reached > 0 && d->reached <= 2; /* one router between: one way */
+    if (d->reached > 0 && d->reached <= 2) {
+        return true; /* one router between: one way */
+    }
+    if (d->port < 8) {
+        return false;
     }
     /* a list whose answers are still on their way looks like another one, or too short */
     const uint32_t count = hops_distinct_ports(d, d->port, ports, m->config.path_limit);

@@ -24,10 +24,10 @@ typedef int (*cap_of)(void *gpu, uint32_t sensor, uint64_t ret[CAP_WORDS]);
 
 static void refuse(struct reading *r, const char *key, int answer)
 {
-    answers_line(r, key, "!%d",
-                 answer == NOT_SUPPORTED || answer == NOT_YET || answer == NO_DATA ? ENOENT
-                 : answer == NO_PERMISSION                                         ? EPERM
-                                                                                   : EIO);
+    answers_error(r, key,
+                  answer == NOT_SUPPORTED || answer == NOT_YET || answer == NO_DATA ? ENOENT
+                  : answer == NO_PERMISSION                                         ? EPERM
+                                                                                    : EIO);
 }
 
 static void read_power(struct reading *r)
@@ -36,7 +36,7 @@ static void read_power(struct reading *r)
     cap_of power;
 
     if (!answers_find(r, "amdsmi_get_power_cap_info", &power)) {
-        answers_line(r, "power", "!%d", ENOSYS);
+        answers_error(r, "power", ENOSYS);
         return;
     }
     const int answer = power(r->gpu, 0, cap);
@@ -53,7 +53,7 @@ static void read_replays(struct reading *r)
     number_of replays;
 
     if (!answers_find(r, "amdsmi_get_gpu_pci_replay_counter", &replays)) {
-        answers_line(r, "replays", "!%d", ENOSYS);
+        answers_error(r, "replays", ENOSYS);
         return;
     }
     const int answer = replays(r->gpu, &count);
@@ -72,7 +72,7 @@ static void leave_out(struct reading *r)
                                        "mig",           "compute",      "fabric"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        answers_line(r, keys[i], "!%d", ENOENT);
+        answers_error(r, keys[i], ENOENT);
     }
 }
 
@@ -83,7 +83,7 @@ static void read_gpu(struct reading *r, number_of address)
 
     if (address(r->gpu, &bdf) != GOOD) {
         snprintf(r->name, sizeof(r->name), "unknown");
-        answers_line(r, "gpu", "!%d", EIO);
+        answers_error(r, "gpu", EIO);
         return;
     }
     snprintf(r->name, sizeof(r->name), "%04x:%02x:%02x.%x", (unsigned)(bdf >> 32) & 0xffff,

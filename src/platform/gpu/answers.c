@@ -36,6 +36,11 @@ void answers_line(struct reading *r, const char *key, const char *format, ...)
     r->text[r->used] = '\0';
 }
 
+void answers_error(struct reading *r, const char *key, int error)
+{
+    answers_line(r, key, "!%d", error);
+}
+
 int answers_read(const char *library, const char *const *usual, int (*read)(struct reading *r),
                  char *ret_text, size_t size)
 {

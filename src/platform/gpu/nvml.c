@@ -42,11 +42,11 @@ typedef int (*info_of)(void *gpu, void *ret);
 
 static void refuse(struct reading *r, const char *key, int answer)
 {
-    answers_line(r, key, "!%d",
-                 answer == NOT_SUPPORTED   ? ENOENT
-                 : answer == NO_PERMISSION ? EPERM
-                 : answer == TIMEOUT       ? ETIMEDOUT
-                                           : EIO);
+    answers_error(r, key,
+                  answer == NOT_SUPPORTED   ? ENOENT
+                  : answer == NO_PERMISSION ? EPERM
+                  : answer == TIMEOUT       ? ETIMEDOUT
+                                            : EIO);
 }
 
 static void tell(struct reading *r, const char *key, int answer, unsigned long long value)
@@ -79,7 +79,7 @@ static void read_numbers(struct reading *r)
             const int answer = number(r->gpu, &value);
             tell(r, numbers[i].key, answer, value);
         } else {
-            answers_line(r, numbers[i].key, "!%d", ENOSYS);
+            answers_error(r, numbers[i].key, ENOSYS);
         }
     }
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
@@ -87,14 +87,14 @@ static void read_numbers(struct reading *r)
             const int answer = pair(r->gpu, &value, &later);
             tell(r, pairs[i].key, answer, value);
         } else {
-            answers_line(r, pairs[i].key, "!%d", ENOSYS);
+            answers_error(r, pairs[i].key, ENOSYS);
         }
     }
     if (answers_find(r, "nvmlDeviceGetMaxClockInfo", &chosen)) {
         const int answer = chosen(r->gpu, CLOCK_SM, &value);
         tell(r, "clock", answer, value);
     } else {
-        answers_line(r, "clock", "!%d", ENOSYS);
+        answers_error(r, "clock", ENOSYS);
     }
 }
 
@@ -110,15 +110,15 @@ static void read_errors(struct reading *r)
         const int answer = errors(r->gpu, UNCORRECTED, VOLATILE, &count);
         tell(r, "uncorrected", answer, count);
     } else {
-        answers_line(r, "uncorrected", "!%d", ENOSYS);
+        answers_error(r, "uncorrected", ENOSYS);
     }
     if (answers_find(r, "nvmlDeviceGetRemappedRows", &rows)) {
         const int answer = rows(r->gpu, &corrected, &uncorrected, &pending, &failed);
         tell(r, "remap_pending", answer, pending);
         tell(r, "remap_failed", answer, failed);
     } else {
-        answers_line(r, "remap_pending", "!%d", ENOSYS);
-        answers_line(r, "remap_failed", "!%d", ENOSYS);
+        answers_error(r, "remap_pending", ENOSYS);
+        answers_error(r, "remap_failed", ENOSYS);
     }
     /* the newer name, and the older one */
     if (answers_find(r, "nvmlDeviceGetCurrentClocksEventReasons", &wide) ||
@@ -130,7 +130,7 @@ static void read_errors(struct reading *r)
             refuse(r, "throttle", answer);
         }
     } else {
-        answers_line(r, "throttle", "!%d", ENOSYS);
+        answers_error(r, "throttle", ENOSYS);
     }
 }
 
@@ -142,7 +142,7 @@ static void read_links(struct reading *r)
     chosen_of state;
 
     if (!answers_find(r, "nvmlDeviceGetNvLinkState", &state)) {
-        answers_line(r, "nvlinks", "!%d", ENOSYS);
+        answers_error(r, "nvlinks", ENOSYS);
         return;
     }
     for (unsigned i = 0; i < LINKS_MAX; i++) {
@@ -165,7 +165,7 @@ static void read_fabric(struct reading *r)
     info_of info;
 
     if (!answers_find(r, "nvmlDeviceGetGpuFabricInfo", &info)) {
-        answers_line(r, "fabric", "!%d", ENOSYS);
+        answers_error(r, "fabric", ENOSYS);
         return;
     }
     const int answer = info(r->gpu, &fabric);
@@ -196,7 +196,7 @@ static int read_gpus(struct reading *r)
         struct pci_info pci = {0};
         if (handle_of(i, &r->gpu) != GOOD || pci_of(r->gpu, &pci) != GOOD) {
             snprintf(r->name, sizeof(r->name), "%u", i);
-            answers_line(r, "gpu", "!%d", EIO);
+            answers_error(r, "gpu", EIO);
             continue;
         }
         snprintf(r->name, sizeof(r->name), "%04x:%02x:%02x.0", pci.domain & 0xffff, pci.bus & 0xff,
@@ -230,7 +230,7 @@ static int read_all(struct reading *r)
             refuse(r, "runtime", answer);
         }
     } else {
-        answers_line(r, "runtime", "!%d", ENOSYS);
+        answers_error(r, "runtime", ENOSYS);
     }
     const int all = read_gpus(r);
     (void)shutdown();

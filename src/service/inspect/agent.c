@@ -424,12 +424,12 @@ void collect_agent(struct collector *c)
 {
     static const struct {
         const char *what;
-        uint16_t fact;
+        uint16_t facts[2]; /* the second one may be 0: none */
         void (*put)(struct collector *c, const json_t *answer);
-    } more[] = {{"clock", FACT_CLOCK_RATE, put_clock},
-                {"mesh", FACT_EDGE, put_mesh},
-                {"links", FACT_NET_SWITCH, put_links},
-                {"lanes", FACT_LANE, put_lanes}};
+    } more[] = {{"clock", {FACT_CLOCK_RATE, FACT_CLOCK_STAMPS}, put_clock},
+                {"mesh", {FACT_EDGE}, put_mesh},
+                {"links", {FACT_NET_SWITCH}, put_links},
+                {"lanes", {FACT_LANE, FACT_LANE_ADDRESS}, put_lanes}};
     json_t *answer;
 
     if (c->config->agent_socket == NULL && !sysfs_there(c->tree, INSTALLED)) {
@@ -452,11 +452,8 @@ void collect_agent(struct collector *c)
     for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
         r = answer_of(c, more[i].what, &answer);
         if (r < 0) {
-            put_error(c, more[i].fact, "", r, SOCKET);
-            if (more[i].fact == FACT_CLOCK_RATE) {
-                put_error(c, FACT_CLOCK_STAMPS, "", r, SOCKET);
-            } else if (more[i].fact == FACT_LANE) {
-                put_error(c, FACT_LANE_ADDRESS, "", r, SOCKET);
+            for (size_t k = 0; k < 2 && more[i].facts[k] != 0; k++) {
+                put_error(c, more[i].facts[k], "", r, SOCKET);
             }
         } else {
             more[i].put(c, answer);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "platform/ipmi/ipmi.h"
 #include "service/inspect/collect.h"
 
@@ -192,7 +193,7 @@ static int find(struct collector *c, struct bmc *b)
         b->recorded = r >= 0 ? strdup(c->text) : NULL;
         return r >= 0 && b->recorded == NULL ? -ENOMEM : r;
     }
-    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]) && r == -ENOENT; i++) {
+    for (size_t i = 0; i < ARRAY_COUNT(devices) && r == -ENOENT; i++) {
         r = ipmi_device_open(devices[i]);
     }
     b->fd = r;

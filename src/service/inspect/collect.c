@@ -85,7 +85,7 @@ bool is_text(const char *text, size_t size)
     return true;
 }
 
-int collect_file(struct collector *c, const char *path)
+int collect_bytes(struct collector *c, const char *path)
 {
     const int fd = sysfs_fd(c->tree, path, O_RDONLY);
     size_t size = 0;
@@ -105,10 +105,17 @@ int collect_file(struct collector *c, const char *path)
     }
     close(fd);
     c->text[size] = '\0';
-    return size == FILE_MAX                         ? -EMSGSIZE
+    return size == FILE_MAX ? -EMSGSIZE : (int)size;
+}
+
+int collect_file(struct collector *c, const char *path)
+{
+    const int size = collect_bytes(c, path);
+
+    return size < 0                                 ? size
            : size == 0 || c->text[size - 1] != '\n' ? -EBADMSG
-           : !is_text(c->text, size)                ? -EILSEQ
-                                                    : (int)size;
+           : !is_text(c->text, (size_t)size)        ? -EILSEQ
+                                                    : size;
 }
 
 int collect_line(struct collector *c, const char *path, char *ret, size_t size)

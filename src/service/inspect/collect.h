@@ -36,6 +36,8 @@ int64_t now_ms(void);
 
 /* Text that can be seen, of that length. */
 bool is_text(const char *text, size_t size);
+/* What the file has, whatever it is, in c->text; its length. -ENOENT …; -EMSGSIZE: there is more. */
+int collect_bytes(struct collector *c, const char *path);
 /* The file's lines, in c->text; its length. -ENOENT …; -EBADMSG: it is no text, or was cut. */
 int collect_file(struct collector *c, const char *path);
 /* The file's only line. */

@@ -1,11 +1,9 @@
 /* job_gid.c: which GID index jobs were told to use: NCCL_IB_GID_INDEX in the environment of processes that have an RDMA device
  * open. An environment is as the process was started with it; of it nothing else is kept. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "service/inspect/job_gid.h"
 
@@ -90,22 +88,13 @@ int gid_setting(char *environment, size_t size)
 /* The index; -ENOENT: none is set; -EBADMSG: it is none, or the environment is damaged. */
 static int index_of(struct collector *c, const char *path)
 {
-    const int fd = sysfs_fd(c->tree, path, O_RDONLY);
-    size_t size = 0;
-    ssize_t n = fd;
+    const int size = collect_bytes(c, path);
     int64_t index;
 
-    while (fd >= 0 && size < FILE_MAX && (n = read(fd, c->text + size, FILE_MAX - size)) > 0) {
-        size += (size_t)n;
+    if (size < 0) {
+        return size;
     }
-    n = fd >= 0 && n < 0 ? -errno : n;
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (n < 0 || size == FILE_MAX) {
-        return n < 0 ? (int)n : -EMSGSIZE;
-    }
-    const int kept = gid_setting(c->text, size);
+    const int kept = gid_setting(c->text, (size_t)size);
     if (kept <= 0) {
         return kept < 0 ? kept : -ENOENT;
     }

@@ -12,8 +12,9 @@ char *scrub_line(char **text);
 int scrub_library(const struct scrub *s, char *text, FILE *out);
 /* Of this host's agent: JSON, or "silent". */
 int scrub_agent(const struct scrub *s, char *text, FILE *out);
-/* How full file systems are. */
+/* Of the baseboard controller: requests and replies in hexadecimal digits. */
 int scrub_controller(const struct scrub *s, char *text, FILE *out);
+/* How full file systems are. */
 int scrub_used(const struct scrub *s, char *text, FILE *out);
 /* Of a driver by netlink: hexadecimal digits of attributes, or "none". */
 int scrub_answer(const char *question, char *text, FILE *out);
