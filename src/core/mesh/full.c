@@ -6,7 +6,7 @@
  * enough paths to tell by one in two seconds what it is. All peers of a NIC together then ask for less than it answers.
  * Nothing is concluded before that peer has answered one: an older agent, or a fabric whose packets are shorter everywhere,
  * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too. What
- * full packets lost goes to an inference of its own (locate.c), which tells only what loses nearly all of them. While the ways
+ * full packets lost goes to an inference of its own (fault.c), which tells only what loses nearly all of them. While the ways
  * back lose packets, nobody knows which of the two was lost. */
 #include "core/mesh/internal.h"
 

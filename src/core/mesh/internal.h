@@ -398,7 +398,7 @@ void digest_to_peer(const struct mesh *m, struct mono now, int edge, struct prob
 bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
                  struct probe_observation *ret);
 uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
-/* locate.c */
+/* fault.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide);

@@ -3,7 +3,7 @@
  *
  * Each pair whose gaps both ends know is a trial: of its path's own kind (spread.h), wide or narrow. Which element all wide
  * pairs share, and no narrow one crosses, is for the inference to tell: one for what goes out, one for what comes in
- * (locate.c). What it can't see: links that carry a probe faster than its sender sends the pair. */
+ * (fault.c). What it can't see: links that carry a probe faster than its sender sends the pair. */
 #include "core/mesh/internal.h"
 
 void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,

@@ -1,0 +1,377 @@
+/* evidence.c: what this host knows of paths, as ways and fates that the one inference takes (core/fleet/locate.h).
+ *
+ * A path is a chain of boxes (own NIC, routers, the peer's NIC). What it lost since the bad path's last word is evidence
+ * against all on the chain; what came and was *sent after* that, is evidence for it. That a path is called alive is none:
+ * paths that share a hole die one after the other. A router that answered a packet with a small hop limit, sent after the
+ * last word, proves the chain up to it. Of a path whose hops aren't known nothing but what came counts: its ports may all
+ * hash into one hole.
+ *
+ * Routers are one box by their name in the fleet's list; without names by address, and then a router that answers with
+ * several addresses looks like several. */
+#include <string.h>
+
+#include "core/mesh/evidence.h"
+
+#define SUSPECT_LEAST 2
+#define SPREAD_NS     (250 * NS_PER_MS) /* paths with one hole have their last word within it */
+#define COUNT_MAX     8                 /* packets of a path that count */
+#define ANSWER_COUNT  2                 /* one answered packet proves a crossing: as many as that */
+#define TRIALS_MAX    250
+#define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
+
+struct way_box evidence_nic(struct nic_id nic)
+{
+    return (struct way_box){hash_u64(1, nic.index), {.kind = PLACE_NIC, .number = nic.index}};
+}
+
+static struct way_box router_box(const struct router *r)
+{
+    struct way_box box = {r->number != UINT32_MAX ? hash_u64(hash_u64(2, r->place), r->number)
+                                                  : hash_u64(3, r->hash),
+                          {.kind = r->place, .number = r->number}};
+
+    memcpy(box.place.address, r->address, sizeof(box.place.address));
+    return box;
+}
+
+void evidence_chain(const struct mesh *m, const struct mesh_edge *e, uint8_t p, bool goes_out,
+                    struct way_chain *ret)
+{
+    const struct path_out *out = &e->out[p];
+
+    ret->count = 0;
+    if (out->hop_count == 0 || p >= e->path_count || (e->unsorted && !goes_out)) {
+        return;
+    }
+    ret->boxes[ret->count++] = evidence_nic(m->nics[e->local].id);
+    for (uint32_t hop = 0; hop < out->hop_count; hop++) {
+        if (out->hops[hop] == 0) {
+            ret->count = 0;
+            return;
+        }
+        ret->boxes[ret->count++] = router_box(&m->routers[out->hops[hop] - 1]);
+    }
+    ret->boxes[ret->count++] = evidence_nic(e->nic);
+}
+
+const struct path_half *evidence_half(const struct mesh_edge *e, uint8_t p,
+                                      struct evidence_view view)
+{
+    return view.out ? &e->out[p].half : &e->in[p].half;
+}
+
+static struct path_fates trials_of_delay(const struct slow_watch *w)
+{
+    /* windows fill one after the other: what is away already is as bad */
+    const bool bad = w->slow || w->away;
+
+    return (struct path_fates){.sent = bad || w->learned >= SLOW_BASE ? COUNT_MAX : 0,
+                               .lost = bad ? COUNT_MAX : 0};
+}
+
+static struct path_fates trials_of_loss(const struct path_half *half, struct mono now)
+{
+    const struct fates f = path_half_recent(half, now);
+    const uint32_t scale = f.sent / TRIALS_MAX + 1;
+
+    if (half->state != PATH_ALIVE && half->state != PATH_LOSSY) {
+        return (struct path_fates){0, 0}; /* a hole is no gray loss */
+    }
+    return (struct path_fates){.sent = f.sent / scale, .lost = f.lost / scale};
+}
+
+static uint32_t touches(struct mono from, struct mono until)
+{
+    const int64_t count = mono_sub(until, from).ns / EVIDENCE_TOUCH_NS;
+
+    return count < 0 ? 0 : count < COUNT_MAX ? (uint32_t)count : COUNT_MAX;
+}
+
+static struct path_fates trials_of_death(const struct path_half *half, struct mono now,
+                                         struct mono since, struct evidence_view view)
+{
+    /* it may have begun just before the next packet of the bad path, and this one's may have been on its way then */
+    const struct mono sent_after =
+        mono_add(since, span_ns(EVIDENCE_TOUCH_NS + (view.out ? EVIDENCE_ACK_NS : OVERDUE_NS)));
+
+    if (half->state == PATH_DEAD || half->state == PATH_SUSPECT) {
+        const struct mono last = half->heard.ns == MONO_NEVER.ns ? since : half->heard;
+        const uint32_t lost = touches(last, now);
+        if (half->state == PATH_SUSPECT && lost < SUSPECT_LEAST) {
+            return (struct path_fates){0,
+                                       0}; /* it may just be late: of many paths some always are */
+        }
+        return (struct path_fates){.sent = lost > 0 ? lost : 1, .lost = lost > 0 ? lost : 1};
+    }
+    if (half->state == PATH_ALIVE && half->heard.ns != MONO_NEVER.ns &&
+        half->heard.ns >= sent_after.ns) {
+        return (struct path_fates){.sent = 1 + touches(sent_after, half->heard)};
+    }
+    return (struct path_fates){0, 0}; /* its last packets may have come before */
+}
+
+struct path_fates evidence_fates(const struct path_half *half, struct mono now, struct mono since,
+                                 struct evidence_view view)
+{
+    return view.slow   ? trials_of_delay(&half->watch)
+           : view.loss ? trials_of_loss(half, now)
+                       : trials_of_death(half, now, since, view);
+}
+
+static uint8_t kind_of(const struct way_box *box)
+{
+    return box->place.kind == PLACE_LEAF    ? ELEMENT_LEAF
+           : box->place.kind == PLACE_SPINE ? ELEMENT_SPINE
+                                            : ELEMENT_ROUTER;
+}
+
+struct locate_route evidence_route(const struct mesh *m, const struct mesh_edge *e,
+                                   const struct way_chain *chain, uint32_t last,
+                                   struct evidence_view view)
+{
+    const struct host_id own = m->config.fleet.peers[m->nics[e->local].peer].host;
+    struct locate_route r = {.from_host = own,
+                             .from = m->nics[e->local].id,
+                             .to_host = HOST_NONE,
+                             .to = NIC_NONE,
+                             .teller = own};
+    const bool whole = chain->count == 0 || last + 1 == chain->count;
+
+    for (uint32_t i = 1; i < chain->count && i <= last && i + 1 < chain->count; i++) {
+        r.boxes[r.box_count++] =
+            (struct locate_box){.key = chain->boxes[i].key, .kind = kind_of(&chain->boxes[i])};
+    }
+    if (whole) {
+        r.to = e->nic;
+        r.to_host = e->host;
+        r.teller = view.out ? e->host : own;
+    }
+    if (!view.out) {
+        struct locate_route back = r;
+
+        back.from = r.to;
+        back.from_host = r.to_host;
+        back.to = r.from;
+        back.to_host = r.from_host;
+        for (uint32_t i = 0; i < r.box_count; i++) {
+            back.boxes[i] = r.boxes[r.box_count - 1u - i];
+        }
+        return back;
+    }
+    return r;
+}
+
+uint32_t evidence_number(const struct mesh *m, int edge, uint8_t p)
+{
+    return (uint32_t)edge * m->config.path_limit + p;
+}
+
+static void tell(struct locate *l, uint32_t number, const struct locate_route *route,
+                 struct mono now, struct path_fates t)
+{
+    locate_path_set(l, number, route);
+    locate_on_trials(l, number, now, t.sent, t.lost);
+}
+
+/* Routers answered packets of ours that were sent after the moment. */
+static void tell_answers(const struct mesh *m, struct locate *l, struct mono now, struct mono since)
+{
+    uint32_t number = (uint32_t)m->edge_capacity * m->config.path_limit;
+    const struct evidence_view out = {.out = true};
+
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *path = &e->out[p];
+            struct way_chain chain;
+            const int last = trace_reached(path, now);
+            const bool bad = path->half.state == PATH_DEAD || path->half.state == PATH_SUSPECT;
+
+            /* it was asked when a packet of its own was overdue */
+            if (!bad || last < 0 || mono_sub(path->trace_began, since).ns < EVIDENCE_TOUCH_NS / 2 ||
+                number == m->locate_numbers) {
+                continue;
+            }
+            evidence_chain(m, e, p, true, &chain);
+            if (chain.count > 0) {
+                const struct locate_route route =
+                    evidence_route(m, e, &chain, (uint32_t)last + 1, out);
+                tell(l, number++, &route, now, (struct path_fates){.sent = ANSWER_COUNT});
+            }
+        }
+    }
+}
+
+/* ---- what other hosts tell ------------------------------------------------------------------ */
+
+void evidence_told_chain(const struct mesh *m, const struct told_path *t, struct way_chain *ret)
+{
+    ret->count = 0;
+    ret->boxes[ret->count++] = evidence_nic(t->from);
+    for (uint32_t hop = 0; hop < t->hop_count; hop++) {
+        ret->boxes[ret->count++] = router_box(&m->routers[t->hops[hop] - 1]);
+    }
+    if (!t->answered) {
+        ret->boxes[ret->count++] = evidence_nic(t->to);
+    }
+}
+
+/* Its way is its host's word, whoever heard what came by it. */
+static struct locate_route route_of_told(const struct mesh *m, const struct told_path *t)
+{
+    struct way_chain chain;
+    struct locate_route r = {.from_host = t->host,
+                             .from = t->from,
+                             .to_host = t->answered ? HOST_NONE : t->to_host,
+                             .to = t->answered ? NIC_NONE : t->to,
+                             .teller = t->host,
+                             .box_count = t->hop_count};
+
+    evidence_told_chain(m, t, &chain);
+    for (uint32_t i = 0; i < r.box_count; i++) {
+        const struct way_box *box = &chain.boxes[i + 1];
+        r.boxes[i] = (struct locate_box){.key = box->key, .kind = kind_of(box)};
+    }
+    return r;
+}
+
+/* It ends here: what this host heard of it itself. NULL: it doesn't, or nothing is known. */
+static const struct path_half *heard_here(const struct mesh *m, const struct told_path *t)
+{
+    for (uint32_t local = 0; local < m->config.nic_count && !t->answered; local++) {
+        const int edge =
+            nic_id_equal(m->nics[local].id, t->to) ? mesh_edge_find(m, local, t->from) : -1;
+        if (edge >= 0 && t->path < m->config.path_limit &&
+            (m->edges[edge].in[t->path].half.state == PATH_ALIVE ||
+             m->edges[edge].in[t->path].half.state == PATH_DEAD)) {
+            return &m->edges[edge].in[t->path].half;
+        }
+    }
+    return NULL;
+}
+
+static struct path_fates trials_of_told(const struct told_path *t, struct mono since)
+{
+    const struct mono sent_after =
+        mono_add(since, span_ns(EVIDENCE_TOUCH_NS + EVIDENCE_ACK_NS + TOLD_SLACK));
+
+    if (t->answered) {
+        return (struct path_fates){.sent =
+                                       t->heard.ns != MONO_NEVER.ns &&
+                                               mono_sub(t->heard, since).ns >= EVIDENCE_TOUCH_NS / 2
+                                           ? ANSWER_COUNT
+                                           : 0};
+    }
+    if (t->lost > 0) {
+        return (struct path_fates){.sent = t->lost, .lost = t->lost};
+    }
+    if (t->heard.ns != MONO_NEVER.ns && t->heard.ns >= sent_after.ns) {
+        return (struct path_fates){.sent = 1 + touches(sent_after, t->heard)};
+    }
+    return (struct path_fates){0, 0};
+}
+
+static void tell_told(const struct mesh *m, struct locate *l, struct mono now, struct mono since)
+{
+    const struct evidence_view in = {.out = false};
+
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+        const struct path_half *own = t ? heard_here(m, t) : NULL;
+        const struct path_fates trials = own ? evidence_fates(own, now, since, in)
+                                         : t ? trials_of_told(t, since)
+                                             : (struct path_fates){0, 0};
+
+        if (t && trials.sent > 0) {
+            const struct locate_route route = route_of_told(m, t);
+            tell(l, m->locate_numbers + i, &route, now, trials);
+        }
+    }
+}
+
+bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id nic,
+                          struct mono since)
+{
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+
+        if (t && nic_id_equal(t->from, nic) && !t->answered && t->lost == 0 &&
+            trials_of_told(t, since).sent > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int evidence_told_number(const struct mesh *m, struct mono now, struct nic_id from,
+                         struct nic_id to, uint8_t path)
+{
+    for (uint32_t i = 0; i < TOLD_MAX; i++) {
+        const struct told_path *t = digest_told(m, now, i);
+        if (t && !t->answered && t->path == path && nic_id_equal(t->from, from) &&
+            nic_id_equal(t->to, to)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void evidence_tell_all(struct mesh *m, struct mono now, struct mono since,
+                       struct evidence_view view, bool wide)
+{
+    struct locate_asked *asked = wide ? &m->asked_wide : &m->asked;
+    struct locate *l = wide ? m->wide : m->locate;
+    const int64_t apart = mono_sub(asked->since, since).ns;
+
+    if (asked->now.ns == now.ns && asked->out == view.out && asked->loss == view.loss &&
+        asked->slow == view.slow && (!wide || asked->told == m->told_version) &&
+        apart < SPREAD_NS && apart > -SPREAD_NS) {
+        return;
+    }
+    *asked = (struct locate_asked){now,       since,           view.out,        view.loss,
+                                   view.slow, m->told_version, asked->times + 1};
+    for (uint32_t i = 0; i < m->locate_numbers + (wide ? TOLD_MAX : 0); i++) {
+        locate_trials_clear(l, i); /* its way is the same, mostly */
+    }
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        const uint8_t count = view.out ? e->path_count : e->peer_path_count;
+
+        for (uint8_t p = 0; e->used && !e->silent && p < count && p < m->config.path_limit; p++) {
+            const struct path_fates t = evidence_fates(evidence_half(e, p, view), now, since, view);
+            struct way_chain chain;
+
+            evidence_chain(m, e, p, view.out, &chain);
+            if (view.loss && !discovery_way_holds(&e->out[p])) {
+                continue; /* gathered for long, and partly on other ways */
+            }
+            if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
+                const struct locate_route route =
+                    evidence_route(m, e, &chain, chain.count - 1, view);
+                tell(l, evidence_number(m, edge, p), &route, now, t);
+            }
+        }
+    }
+    if (view.out && !view.loss && !view.slow) {
+        tell_answers(m, l, now, since);
+        if (wide) {
+            tell_told(m, l, now, since);
+        }
+    }
+}
+
+bool mesh_ways_known(const struct mesh *m, int edge)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+
+    for (uint8_t p = 0; p < e->path_count; p++) {
+        struct way_chain chain;
+
+        evidence_chain(m, e, p, true, &chain);
+        if (chain.count == 0 || (chain.count > 3 && e->path_count < 2)) {
+            return false;
+        }
+    }
+    return e->discovered;
+}

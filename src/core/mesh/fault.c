@@ -1,0 +1,300 @@
+/* fault.c: what own packets tell all the time, without that a path died: outages, gray loss, holes of a size, slow links.
+ * Each has an inference of its own, and what it finds is told with its beginning, its name and its end. */
+#include <string.h>
+
+#include "core/mesh/suspect.h"
+
+#define FULL_NUMBER      0x80000000u /* of faults that full packets tell */
+#define NARROW_NUMBER    0x40000000u /* that pairs tell which go out */
+#define NARROW_IN_NUMBER 0xc0000000u /* and which come in */
+
+static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
+                      struct evidence_view view, struct mono sent, bool lost)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    const struct path_out *out = &e->out[path];
+    const uint32_t number = evidence_number(m, edge, path);
+    const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
+
+    if (out->signature == 0 || path >= e->path_count || !discovery_way_holds(out)) {
+        return; /* nobody knows what it crosses */
+    }
+    if (*told != routed) {
+        struct way_chain chain;
+
+        evidence_chain(m, e, path, view.out, &chain);
+        if (chain.count == 0) {
+            return;
+        }
+        const struct locate_route route = evidence_route(m, e, &chain, chain.count - 1, view);
+        locate_path_set(l, number, &route);
+        *told = routed;
+    }
+    locate_on_trial(l, number, sent, lost);
+}
+
+void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+{
+    const struct evidence_view out = {.out = true};
+
+    tell_fate(m, m->trials, &m->edges[edge].out[path].routed, edge, path, out, sent, lost);
+}
+
+void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost)
+{
+    const struct evidence_view out = {.out = true};
+
+    tell_fate(m, m->fulls, &m->edges[edge].out[path].full_routed, edge, path, out, sent, lost);
+}
+
+void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide)
+{
+    struct mesh_edge *e = &m->edges[edge];
+    struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    const struct evidence_view view = {.out = out};
+
+    tell_fate(m, m->pairs[out ? 0 : 1], &half->spread_routed, edge, path, view, sent, wide);
+}
+
+/* One of the case's paths, and how many NIC pairs have some. Packets that a full queue drops are no fault: false. */
+static bool case_path(const struct mesh *m, struct mono now, const struct locate_case *c,
+                      struct mesh_fault *ret)
+{
+    const struct locate *l = ret->full_size ? m->fulls : m->trials;
+    uint32_t queued = 0, paths = 0;
+    struct class_sums classes = {{0}, {0}};
+
+    ret->edge = -1;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        bool any = false;
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const uint64_t routed = ret->full_size ? e->out[p].full_routed : e->out[p].routed;
+            if (routed == 0 || !locate_explains(l, c, evidence_number(m, edge, p))) {
+                continue;
+            }
+            if (ret->edge < 0) {
+                ret->edge = edge;
+                ret->path = p;
+            }
+            any = true;
+            paths++;
+            queued += hear_queue_drops(m, now, e, &e->out[p]);
+            trial_classes(&e->out[p], now, &classes);
+        }
+        ret->where.edges += any;
+    }
+    ret->job_class = !ret->full_size && trial_is_job_class(&classes);
+    return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
+}
+
+/* The same of a narrow one, and how far apart its paths' pairs come. */
+static bool narrow_path(const struct mesh *m, const struct locate_case *c,
+                        struct evidence_view view, struct mesh_fault *ret)
+{
+    double apart = 0, usual = 0;
+    uint32_t count = 0;
+
+    ret->edge = -1;
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+        bool any = false;
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_half *half = evidence_half(e, p, view);
+
+            if (half->spread_routed == 0 ||
+                !locate_explains(m->pairs[view.out ? 0 : 1], c, evidence_number(m, edge, p))) {
+                continue;
+            }
+            if (ret->edge < 0) {
+                ret->edge = edge;
+                ret->path = p;
+            }
+            any = true;
+            if (half->spread.wide_ns > 0) {
+                apart += half->spread.apart_ns;
+                usual += half->spread.usual_ns;
+                count++;
+            }
+        }
+        ret->where.edges += any;
+    }
+    ret->apart_ns = count > 0 ? (int64_t)(apart / count) : 0;
+    ret->usual_ns = count > 0 ? (int64_t)(usual / count) : 0;
+    return ret->edge >= 0;
+}
+
+static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
+{
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        const struct nic *nic = &m->nics[i];
+        if (c->elements[0].kind == ELEMENT_NIC && c->elements[0].a == nic->id.index &&
+            nic->carrier_moved.ns != MONO_NEVER.ns && nic->carrier_moved.ns >= c->began_low.ns) {
+            return true; /* the link's own verdict explains it all */
+        }
+    }
+    return false;
+}
+
+/* A full queue: an end takes the place of the last beginning, for nobody tells it again. */
+static void fault_add(struct mesh *m, const struct mesh_fault *f)
+{
+    uint32_t at = m->fault_count;
+
+    if (at < FAULT_QUEUE) {
+        m->fault_count++;
+    } else {
+        do {
+            if (!f->ended || at == 0) {
+                return;
+            }
+            at--;
+        } while (m->faults[(m->fault_head + at) % FAULT_QUEUE].ended);
+    }
+    m->faults[(m->fault_head + at) % FAULT_QUEUE] = *f;
+}
+
+/* An end is told though no own path goes that way any more: who heard the beginning waits for it. */
+static void fault_end(struct mesh *m, const struct mesh_fault *f)
+{
+    if (f->ended) {
+        struct mesh_fault end = *f;
+
+        end.edge = -1;
+        end.hole = false; /* told with its beginning, where anything is */
+        fault_add(m, &end);
+    }
+}
+
+static void fault_push(struct mesh *m, struct mono now, const struct locate_case *told, bool full)
+{
+    const struct evidence_view view = {.out = true};
+    struct locate_case own = *told, *c = &own;
+
+    if (c->state == LOCATE_ENDED && !full && locate_has_twin(m->trials, c)) {
+        c->named =
+            MONO_NEVER; /* what they share was gone, and that is none of them: a fabric in parts */
+    }
+    struct mesh_fault f = {.number = c->serial | (full ? FULL_NUMBER : 0),
+                           .full_size = full,
+                           .direction = DIRECTION_OUT,
+                           .hole = c->share > EVIDENCE_SHARE_ALL && !full,
+                           .named = c->named.ns != MONO_NEVER.ns,
+                           .ended = c->state == LOCATE_ENDED,
+                           .began = c->began_high,
+                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
+                           .lost = c->lost,
+                           .sent = c->sent};
+    struct way_chain chain = {.count = 0};
+
+    if (full && c->share <= EVIDENCE_SHARE_ALL && !f.ended) {
+        return; /* their answers are lost */
+    }
+    if (!own_carrier_moved(m, c) && case_path(m, now, c, &f)) {
+        evidence_chain(m, &m->edges[f.edge], f.path, true, &chain);
+    }
+    if (chain.count == 0) {
+        fault_end(m, &f);
+        return;
+    }
+    suspect_rule_out(m, &m->edges[f.edge], now, c->began_high, view, &f.where);
+    suspect_set(m, &f.where, &chain, c, suspect_likeliest(c, &chain, false),
+                f.named && suspect_is_one(c), view);
+    f.where.paths = c->paths;
+    fault_add(m, &f);
+}
+
+/* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
+ * which shows nothing of how long that takes, or before it waits behind the job in the NIC, which makes any NIC look slow.
+ * What comes in goes a way that is presumed: nothing but the own NIC is told of it. */
+static bool may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out)
+{
+    bool own = false;
+
+    for (uint32_t i = 0; i < m->config.nic_count; i++) {
+        own =
+            own || (c->elements[0].kind == ELEMENT_NIC && c->elements[0].a == m->nics[i].id.index);
+    }
+    return out ? !own && c->elements[0].kind != ELEMENT_HOST
+               : own && c->elements[0].direction == DIRECTION_IN && suspect_is_one(c);
+}
+
+static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
+{
+    const struct evidence_view view = {.out = out};
+    struct mesh_fault f = {.number = c->serial | (out ? NARROW_NUMBER : NARROW_IN_NUMBER),
+                           .narrow = true,
+                           .direction = out ? DIRECTION_OUT : DIRECTION_IN,
+                           .named = c->named.ns != MONO_NEVER.ns,
+                           .ended = c->state == LOCATE_ENDED,
+                           .began = c->began_high,
+                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
+                           .lost = c->lost,
+                           .sent = c->sent};
+    struct way_chain chain = {.count = 0};
+
+    if (may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
+        evidence_chain(m, &m->edges[f.edge], f.path, out, &chain);
+    }
+    if (chain.count == 0) {
+        fault_end(m, &f);
+        return;
+    }
+    suspect_set(m, &f.where, &chain, c, suspect_likeliest(c, &chain, false),
+                f.named && suspect_is_one(c), view);
+    f.where.paths = c->paths;
+    fault_add(m, &f);
+}
+
+void mesh_faults_tick(struct mesh *m, struct mono now)
+{
+    struct locate_case c;
+
+    for (uint32_t d = 0; d < 2; d++) {
+        if (locate_deadline(m->pairs[d]).ns <= now.ns) {
+            locate_tick(m->pairs[d], now);
+            while (locate_next_change(m->pairs[d], &c)) {
+                narrow_push(m, &c, d == 0);
+            }
+        }
+    }
+
+    if (locate_deadline(m->trials).ns <= now.ns) {
+        locate_tick(m->trials, now);
+        while (locate_next_change(m->trials, &c)) {
+            fault_push(m, now, &c, false);
+        }
+    }
+    if (locate_deadline(m->fulls).ns <= now.ns) {
+        locate_tick(m->fulls, now);
+        while (locate_next_change(m->fulls, &c)) {
+            fault_push(m, now, &c, true);
+        }
+    }
+}
+
+bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault)
+{
+    if (m->fault_count == 0) {
+        return false;
+    }
+    *ret_fault = m->faults[m->fault_head];
+    m->fault_head = (m->fault_head + 1) % FAULT_QUEUE;
+    m->fault_count--;
+    return true;
+}
+
+bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
+                 struct mono *ret_over)
+{
+    struct outage outage;
+
+    if (!locate_outage(m->trials, now, evidence_number(m, edge, path), &outage)) {
+        return false;
+    }
+    *ret_began = outage.began_high;
+    *ret_over = outage.ended_high;
+    return true;
+}
