@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/time.h"
+#include "sanitized.h"
 #include "sim/job_net.h"
 #include "sim/job_world.h"
 
@@ -345,14 +346,7 @@ static double mean_rate(const struct draw *draw, bool no_repath)
 
 /* No message waits long for the slow one; and a lane that has no other beside it to be compared with leaves it, too. Single
  * worlds differ by a factor of two, so means are judged, far from what a flow that is held would leave (0.09 to 0.18). */
-/* A sanitizer looks for bugs of memory, and takes four times as long: rates are judged without it. */
-#if defined(__SANITIZE_ADDRESS__)
-#define DRAWS_MAX 1
-#elif defined(__has_feature)
-#define DRAWS_MAX (__has_feature(address_sanitizer) ? 1 : SIZE_MAX)
-#else
-#define DRAWS_MAX SIZE_MAX
-#endif
+#define DRAWS_MAX (SANITIZED ? 1 : SIZE_MAX)
 
 static void test_brown_out(void **state)
 {

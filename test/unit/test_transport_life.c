@@ -21,6 +21,7 @@
 
 #include "base/ip.h"
 #include "own_network.h"
+#include "sanitized.h"
 #include "transport_pair.h"
 #include "wire/switch_page.h"
 
@@ -502,14 +503,6 @@ static void a_set_whose_peer_left_unheard_goes(void **state)
     in_own_network("ip link set lo up", lose_the_resets);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OWN_HEAP 0
-#elif defined(__has_feature)
-#define OWN_HEAP (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
-#else
-#define OWN_HEAP 1
-#endif
-
 static size_t allocated(void)
 {
     const struct mallinfo2 info = mallinfo2();
@@ -535,7 +528,7 @@ static void a_peer_costs_so_much_memory(void **state)
     connect_comm(&more);
     const size_t two = allocated();
     print_message("%zu bytes, %zu for a second communicator\n", one - before, two - one);
-    if (OWN_HEAP) { /* a sanitizer has another */
+    if (!SANITIZED) { /* a sanitizer has another */
         assert_in_range(one - before, 60000, 130000);
         assert_in_range(two - one, 10000, 25000);
     }

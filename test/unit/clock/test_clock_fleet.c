@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../sanitized.h"
 #include "sim/clock_world_private.h"
 
 static struct clock_world_config small(uint64_t seed)
@@ -179,7 +180,7 @@ static void no_field_carries_a_lie_far(void **state)
     g.seconds = 34;
     clock_world_run(&g, &clean);
     g.lie = LIE_FIELD;
-    for (int i = 0; clock_lie_field(i) != NULL; i++) {
+    for (int i = 0; clock_lie_field(i) != NULL && (!SANITIZED || i < 3); i++) {
         g.lie_field = i;
         clock_world_run(&g, &r);
         print_message("%-16s p99 %.2f x, worst %.0f ns (%.0f), accused %d, named %.2f\n",

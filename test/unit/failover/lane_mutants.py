@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """lane_mutants.py SOURCE BUILD: is the lane world sharp? Breaks one rule of exactly-once delivery at a time in a
 copy of ledger or sender, builds the property test with it, and expects it to fail. A mutant that lives is a
-rule that nothing tests (or that doesn't matter)."""
+rule that nothing tests (or that doesn't matter).
+
+Each is tried first with the seed that showed it last (SEED). If that doesn't show it any more, all are played, and the line tells which
+one does."""
 import hashlib
 import os
 import shutil
@@ -57,6 +60,24 @@ MUTANTS = [
 ]
 
 
+SEED = {  # that showed it last, of those that only later worlds show
+    "two lanes write one chunk": "1387",
+    "queue pairs: resent without the fence": "1",
+    "mixed lanes: some move without the fence": "1",
+    "a count before the marker is taken for the last word": "11",
+    "the last word on a lane is told once": "10",
+    "a greeting doesn't bring the fence along": "1",
+    "an epoch that was never opened keeps its chunks": "1",
+    "a late PROOF opens what was fenced": "1",
+    "a doubled chunk where NICs write": "1",
+    "a half-read chunk where NICs write": "1",
+    "a half-read slot where NICs write": "1",
+    "messages match in order of arrival": "1",
+    "a report is counted in the wrong direction": "1",
+    "a CLOSE of the wrong direction": "1",
+}
+
+
 def compiled(compiler, flags, path, folder):
     """Its object; the same text is compiled once (headers are the tree's own, which no mutant changes)."""
     with open(path, "rb") as file:
@@ -66,9 +87,9 @@ def compiled(compiler, flags, path, folder):
     return made
 
 
-def played(binary, patience_s):
+def played(binary, patience_s, *arguments):
     """Exit status and the first that it has to say of a seed: one broken promise is enough, the other worlds are spared."""
-    process = subprocess.Popen([binary, "10"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen([binary, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     patience = threading.Timer(patience_s, process.kill)
     patience.start()
     said = next((line.strip() for line in process.stdout if "seed" in line), None)
@@ -108,7 +129,10 @@ def main():
             subprocess.run([compiler, *(compiled(compiler, flags, path, folder) for path in files), "-lcmocka", "-lm", "-o", binary],
                            check=True)
             # One that is well ends by itself, on a busy machine later.
-            status, said = played(binary, 240 if what == "nothing" else 60)
+            status, said = played(binary, 20, "1", SEED[what]) if what in SEED else (0, None)
+            if status == 0:
+                status, said = played(binary, 240, "1") if what == "nothing" else played(binary, 60, "10")
+                said = f"{said} (seed {SEED[what]} doesn't show it any more: note this one in SEED)" if what in SEED else said
             print(f"{'caught' if status else 'passes':7} {what}: {said or status}", flush=True)
             if (status == 0) != (what == "nothing"):
                 alive.append(what)
