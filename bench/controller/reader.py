@@ -98,7 +98,7 @@ def audit(fleet, drawn, folder):
         time.sleep(5)  # its agent has said so
     load.audit_run(fleet)
     return [("Which host must not take a job?", [narrow]),
-            ("Why not? What was found there, and what was expected?", ["8", "16", "width|lane"]),
+            ("Why not? What was found there, and what was expected?", ["x?8", "x?16", "width|lane"]),
             ("What is to be done about it?", ["reseat|riser"]),
             ("What changed since the accepted audit? Name each host with what changed there.", [narrow, "width|lane", newer, "kernel"]),
             ("What was not looked at?", [absent])]

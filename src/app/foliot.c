@@ -57,9 +57,10 @@ static const struct command commands[] = {
      "FILE] | facts [-o|--output FILE] [--root FOLDER] | capture FOLDER [--root FOLDER] | checks "
      "[--json] [--markdown] [--man] | "
      "explain CHECK [--json] | test CHECK [--fail N] [--warn N] [--declared TEXT] PATH... [--json] "
-     "[--config FILE] | run|show|gate --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] "
-     "[--nccl] [--format FORM] [RUN] [--junit FILE] [--html FILE] | nodes [RUN] | matrix [RUN] | "
-     "runs | stop RUN | "
+     "[--config FILE] | run --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] [--nccl] "
+     "[--junit "
+     "FILE] [--html FILE] | show --fleet [RUN] [--junit FILE] [--html FILE] | gate --fleet HOST "
+     "[--format FORM] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit,

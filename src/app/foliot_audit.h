@@ -58,6 +58,12 @@ int audit_try(const struct audit_options *o, struct audit_file *file, int count,
 /* ---- foliot_audit_tests.c ---- */
 void audit_print_tests(const json_t *tests); /* "tests" of a run */
 
+/* ---- foliot_audit_run.c: an audit of the fleet, for people ---- */
+struct api;
+int audit_print_run(struct api *api, json_t *run);
+/* 1: something is another. With --json as it came. */
+int audit_print_diff(struct api *api, const char *was, const char *is);
+
 /* ---- foliot_audit_fleet.c: through the controller ---- */
 bool audit_means_fleet(int argc, char *argv[]);
 int audit_fleet(int argc, char *argv[]);

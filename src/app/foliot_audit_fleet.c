@@ -12,7 +12,7 @@
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 
-enum { BAR = 30, LOOK_MS = 200, SHOWN_MOST = 200, PATH_SIZE = 256 };
+enum { BAR = 30, LOOK_MS = 200, PATH_SIZE = 256 };
 
 static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
 
@@ -23,8 +23,9 @@ struct fleet_options {
     struct audit_files files;
 };
 
-static int exit_of_counts(const json_t *counts)
+static int exit_of_run(const json_t *run)
 {
+    const json_t *counts = json_object_get(run, "counts");
     const bool fails = json_integer_value(json_object_get(counts, "fail")) > 0 ||
                        json_integer_value(json_object_get(counts, "warn")) > 0;
 
@@ -32,134 +33,6 @@ static int exit_of_counts(const json_t *counts)
            : json_integer_value(json_object_get(counts, "unknown")) > 0 ? EXIT_UNREACHABLE
            : json_integer_value(json_object_get(counts, "pass")) > 0    ? EXIT_WELL
                                                                         : EXIT_UNREACHABLE;
-}
-
-/* ---- a run, for people ---- */
-
-static void print_tree(const json_t *checks)
-{
-    static const char *const titles[] = {"", ">FAIL", ">UNKNOWN", ">WARN", ">PASS", ">SKIP", NULL};
-    struct libscols_table *table = table_new(titles);
-    const char *group = "";
-    size_t i = 0;
-
-    while (table != NULL && i < json_array_size(checks)) {
-        const json_t *first = json_array_get(checks, i);
-        struct libscols_line *line;
-        int64_t counts[5] = {0};
-        if (strcmp(group, api_text(first, "group")) != 0) {
-            group = api_text(first, "group");
-            line = table_line(table);
-            table_put(line, 0, group);
-        }
-        for (; i < json_array_size(checks); i++) {
-            const json_t *c = json_array_get(checks, i);
-            if (strcmp(api_text(c, "part"), api_text(first, "part")) != 0 ||
-                strcmp(api_text(c, "group"), group) != 0) {
-                break;
-            }
-            for (int k = 0; k < 5; k++) {
-                counts[k] +=
-                    json_integer_value(json_object_get(json_object_get(c, "counts"), statuses[k]));
-            }
-        }
-        line = table_line(table);
-        table_put(line, 0, text_format("    %s", api_text(first, "part")).text);
-        for (int k = 0; k < 5; k++) {
-            table_put(line, (size_t)k + 1,
-                      counts[k] > 0 ? text_format("%lld", (long long)counts[k]).text : "·");
-        }
-    }
-    if (table != NULL) {
-        table_show(table, stdout);
-    }
-}
-
-static void print_line(const char *what, const char *text)
-{
-    if (text[0] != '\0' && strcmp(text, "-") != 0) {
-        printf("  %-9s %s\n", what, text);
-    }
-}
-
-static void print_result(const json_t *r)
-{
-    const char *status = api_text(r, "status"), *subject = api_text(r, "subject");
-    const json_t *evidence = json_object_get(r, "evidence");
-    const size_t facts = json_array_size(evidence);
-    const enum colour colour = strcmp(status, "fail") == 0 ? COLOUR_BAD : COLOUR_WARN;
-
-    printf("\n%s%s%s %s  %s%s%s  (%s)\n", colour_begin(stdout, colour),
-           json_is_true(json_object_get(r, "suspect")) ? "suspect" : status, colour_end(stdout),
-           api_text(r, "check"), api_text(r, "host"), subject[0] != '\0' ? " " : "", subject,
-           api_text(r, "severity"));
-    print_line("found", api_text(r, "found"));
-    print_line("expected", api_text(r, "expected"));
-    print_line("", api_text(r, "basis"));
-    print_line("note", api_text(r, "note"));
-    if (facts > 0) {
-        print_line("source", api_text(json_array_get(evidence, facts - 1), "source"));
-    }
-    print_line("do", api_text(r, "remedy"));
-}
-
-/* Results of one status, a page at a time. How many there are more of than were shown is told. */
-static int print_results(struct api *api, const char *run, const char *status)
-{
-    char path[PATH_SIZE];
-    size_t i;
-    json_t *r;
-
-    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/results?limit=%d&status=%s", run,
-             SHOWN_MOST, status);
-    const int result = api_ask(api, "GET", path, NULL);
-    json_array_foreach(json_object_get(api->answer, "items"), i, r)
-    {
-        print_result(r);
-    }
-    if (result == EXIT_WELL && json_is_string(json_object_get(api->answer, "next"))) {
-        printf("\n… and more: --json has all\n");
-    }
-    return result;
-}
-
-static void print_left_out(const json_t *run)
-{
-    size_t i;
-    json_t *o;
-
-    json_array_foreach(json_object_get(run, "left_out"), i, o)
-    {
-        printf("left out: %s: %s (%s)\n", api_text(o, "host"), api_text(o, "note"),
-               api_text(o, "reason"));
-    }
-}
-
-static int print_run(struct api *api, json_t *run)
-{
-    const json_t *counts = json_object_get(run, "counts");
-    const char *id = api_text(run, "run");
-    int status = EXIT_WELL;
-
-    printf("audit %s of %s host%s, %s: %s\n", id, api_number_text(run, "hosts").text,
-           json_integer_value(json_object_get(run, "hosts")) == 1 ? "" : "s",
-           field_time(run, "started_utc_ns").text, api_text(run, "state"));
-    print_line("why", api_text(run, "why"));
-    print_line("no matrix", api_text(run, "matrix_why"));
-    print_line("no tests", api_text(run, "tests_why"));
-    if (counts == NULL) {
-        return EXIT_UNREACHABLE;
-    }
-    printf("hosts: %s fail, %s unknown, %s warn, %s pass\n\n", api_number_text(counts, "fail").text,
-           api_number_text(counts, "unknown").text, api_number_text(counts, "warn").text,
-           api_number_text(counts, "pass").text);
-    print_tree(json_object_get(run, "checks"));
-    audit_print_tests(json_object_get(run, "tests"));
-    status = print_results(api, id, "fail");
-    status = status == EXIT_WELL ? print_results(api, id, "warn") : status;
-    puts("");
-    print_left_out(run);
-    return status == EXIT_WELL ? exit_of_counts(counts) : status;
 }
 
 /* The run with all its results, in one answer. */
@@ -170,14 +43,14 @@ static int print_json(struct api *api, json_t *run)
 
     snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/results?limit=1000",
              api_text(run, "run"));
-    const json_t *counts = json_object_get(run, "counts");
-    const int status = counts != NULL ? api_ask_pages(api, path, &items) : EXIT_UNREACHABLE;
+    const int status = json_object_get(run, "counts") != NULL ? api_ask_pages(api, path, &items)
+                                                              : EXIT_UNREACHABLE;
     if (status == EXIT_WELL) {
         json_object_set_new(run, "results", items);
     }
     json_dumpf(run, stdout, JSON_COMPACT);
     putchar('\n');
-    return status == EXIT_WELL ? exit_of_counts(counts) : status;
+    return status;
 }
 
 static int ask_list(struct api *api, const json_t *run, const char *what, json_t *report,
@@ -241,7 +114,8 @@ static int show_run_of(struct api *api, const struct audit_files *files, const c
     json_t *run = json_incref(api->answer);
     status = write_files(api, files, run);
     if (status == EXIT_WELL) {
-        status = api->json ? print_json(api, run) : print_run(api, run);
+        status = api->json ? print_json(api, run) : audit_print_run(api, run);
+        status = status == EXIT_WELL ? exit_of_run(run) : status;
     }
     json_decref(run);
     return status;
@@ -331,6 +205,48 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
 
 /* ---- the rest ---- */
 
+static int gate_rank(const json_t *node)
+{
+    int rank = 0;
+
+    while (rank < AUDIT_STATUS_COUNT && strcmp(api_text(node, "gate"), statuses[rank]) != 0) {
+        rank++;
+    }
+    return rank;
+}
+
+/* Who may not take a job first, each kind by name; and how many there are of each. */
+static void print_nodes(const json_t *items, const char *const titles[], const char *const keys[],
+                        size_t key_count)
+{
+    struct libscols_table *table = table_new(titles);
+    size_t counts[AUDIT_STATUS_COUNT + 1] = {0}, i;
+    const char *between = "";
+    json_t *n;
+
+    for (int rank = 0; table != NULL && rank <= AUDIT_STATUS_COUNT; rank++) {
+        json_array_foreach(items, i, n)
+        {
+            struct libscols_line *line = gate_rank(n) == rank ? table_line(table) : NULL;
+            for (size_t k = 0; line != NULL && k < key_count; k++) {
+                table_put(line, k, api_text(n, keys[k]));
+            }
+            counts[rank] += line != NULL;
+        }
+    }
+    if (table != NULL) {
+        table_show(table, stdout);
+    }
+    printf("gate, may a host take a job:");
+    for (int rank = 0; rank < AUDIT_STATUS_COUNT; rank++) {
+        if (counts[rank] > 0) {
+            printf("%s %zu %s", between, counts[rank], statuses[rank]);
+            between = ",";
+        }
+    }
+    puts("");
+}
+
 static int nodes(struct api *api, const char *id)
 {
     static const char *const titles[] = {"HOST",        "STATUS", "AGENT",     "NIC",
@@ -338,9 +254,8 @@ static int nodes(struct api *api, const char *id)
                                          "GATE",        NULL};
     static const char *const keys[] = {"host",   "status",    "agent",        "nic", "initialized",
                                        "active", "gid_index", "connectivity", "gate"};
-    json_t *items = NULL, *n;
+    json_t *items = NULL;
     char path[PATH_SIZE];
-    size_t i;
 
     snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/nodes?limit=1000", id);
     const int status = api_ask_pages(api, path, &items);
@@ -348,17 +263,7 @@ static int nodes(struct api *api, const char *id)
         json_dumpf(items, stdout, JSON_COMPACT);
         putchar('\n');
     } else if (status == EXIT_WELL) {
-        struct libscols_table *table = table_new(titles);
-        json_array_foreach(items, i, n)
-        {
-            struct libscols_line *line = table != NULL ? table_line(table) : NULL;
-            for (size_t k = 0; line != NULL && k < sizeof(keys) / sizeof(keys[0]); k++) {
-                table_put(line, k, api_text(n, keys[k]));
-            }
-        }
-        if (table != NULL) {
-            table_show(table, stdout);
-        }
+        print_nodes(items, titles, keys, sizeof(keys) / sizeof(keys[0]));
     }
     json_decref(items);
     return status;
@@ -367,7 +272,7 @@ static int nodes(struct api *api, const char *id)
 static int runs(struct api *api)
 {
     static const char *const titles[] = {"RUN",    "BEGAN",     "STATE", "WHO",
-                                         ">HOSTS", ">LEFT OUT", NULL};
+                                         ">HOSTS", ">NOT READ", NULL};
     size_t i;
     json_t *r;
     const int status = api_ask(api, "GET", "/api/v1/audit/runs", NULL);
@@ -461,48 +366,6 @@ static int matrix(struct api *api, const char *id)
     return status;
 }
 
-static const char *or_none(const json_t *change, const char *key)
-{
-    const char *text = json_string_value(json_object_get(change, key));
-
-    return text == NULL || text[0] == '\0' ? "none" : text;
-}
-
-/* 1: something is another. */
-static int diff(struct api *api, const char *was, const char *is)
-{
-    char path[PATH_SIZE];
-    size_t i;
-    json_t *c;
-
-    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/diff?with=%.24s", is, was);
-    const int status = api_ask(api, "GET", path, NULL);
-    if (status != EXIT_WELL) {
-        return status;
-    }
-    const json_t *facts = json_object_get(api->answer, "facts"),
-                 *results = json_object_get(api->answer, "results");
-    if (api->json) {
-        api_print(api);
-    } else {
-        json_array_foreach(facts, i, c)
-        {
-            const char *subject = api_text(c, "subject");
-            printf("%s: %s%s%s: %s → %s\n", api_text(c, "host"), api_text(c, "fact"),
-                   subject[0] != '\0' ? " " : "", subject, or_none(c, "was"), or_none(c, "is"));
-        }
-        json_array_foreach(results, i, c)
-        {
-            printf("%s: %s: %s → %s\n", api_text(c, "host"), api_text(c, "check"),
-                   api_text(c, "was"), api_text(c, "is"));
-        }
-        printf("%s hosts are in both: %zu facts and %zu results are others\n",
-               api_number_text(api->answer, "hosts").text, json_array_size(facts),
-               json_array_size(results));
-    }
-    return json_array_size(facts) + json_array_size(results) > 0 ? EXIT_NOT_WELL : EXIT_WELL;
-}
-
 /* ---- what a person has accepted ---- */
 
 static void print_baseline(const json_t *b)
@@ -564,7 +427,7 @@ static int baseline(struct api *api, int count, char *words[])
     if (!api->json) {
         print_baseline(newest);
     }
-    return diff(api, "baseline", "latest");
+    return audit_print_diff(api, "baseline", "latest");
 }
 
 static int stop(struct api *api, const char *id)
@@ -646,7 +509,7 @@ static int ask(struct api *api, int count, char *words[], const struct fleet_opt
         return stop(api, words[1]);
     }
     if (strcmp(word, "diff") == 0 && count == 3) {
-        return diff(api, words[1], words[2]);
+        return audit_print_diff(api, words[1], words[2]);
     }
     if (strcmp(word, "baseline") == 0) {
         return baseline(api, count - 1, words + 1);

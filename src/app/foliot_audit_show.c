@@ -217,7 +217,7 @@ int audit_show(const struct audit_options *o, const struct audit *a,
     }
     print_unknown(a);
     print_switched_off(settings);
-    puts("\nnot looked at by this release: docs/audit.md, \"What is not looked at\"");
+    puts("\nchecks that this release lacks: docs/audit.md, \"Checks that Foliot lacks\"");
     return exit_of(worst);
 }
 

@@ -112,6 +112,8 @@ class TestInspection(fleet.Fleet):
         self.assertEqual((status, "cfg.sw.kernel  h3" in out, "be.link.active  h4 mlx5_1/1" in out), (1, True, True), out)
         status, out = self.foliot("nodes", "--json")
         nodes = {n["host"]: n for n in json.loads(out)}
+        lines = self.foliot("nodes")[1].splitlines()
+        self.assertEqual((lines[1].split()[0], lines[-1]), ("h4", "gate, may a host take a job: 1 fail, 5 pass"), lines)
         self.assertEqual({h for h in nodes if nodes[h]["status"] == "fail"}, {"h3", "h4"}, nodes)
         self.assertEqual((nodes["h4"]["active"], nodes["h3"]["active"], nodes["h3"]["agent"]), ("fail", "pass", "live"), nodes)
         self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h4", "h3", "h0")], [2, 0, 0], nodes)
@@ -176,6 +178,16 @@ class TestInspection(fleet.Fleet):
         self.assertEqual(reasons, {"h2": "no_source", "h5": "not_run"}, run["left_out"])
         self.assertEqual({r["status"] for r in run["results"] if r["host"] in ("h2", "h5")}, {"unknown"})
         self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h2", "h5")], [3, 3])
+        note = {o["host"]: o["note"] for o in run["left_out"]}["h5"]
+        self.assertEqual(self.foliot("gate", "--fleet", "h5")[1], f"h5: unknown: not read (not_run): {note}\n")
+        # who was not read is told first, and is no change of the host
+        status, out = self.foliot("show", "--fleet", run["run"])
+        self.assertIn(f"  not read  h5 (not_run): {note}\n", out)
+        self.assertLess(out.index("not read  h5"), out.index("configuration"))
+        before = next(r["run"] for r in self.get(RUNS)["items"] if r["hosts"] == 6)
+        status, out = self.foliot("diff", before, run["run"])
+        self.assertEqual((status, [line for line in out.splitlines() if line.startswith("h5: ")]),
+                         (1, [f"h5: was not read in the second audit (not_run): {note}"]), out)
         self.assertEqual(self.foliot("gate", "--fleet", "--format", "slurm", "h5")[0], 1)
         os.rename(self.path("elsewhere"), self.path("root-h2"))
 

@@ -8,6 +8,7 @@ struct gate {
     enum audit_status status;
     const struct audit_result *worst; /* NULL: nothing was judged */
     uint32_t counts[AUDIT_STATUS_COUNT];
+    bool unread; /* none of them is known, all for one reason: it is the host's and no check's */
 };
 
 struct gate gate_of(const struct audit *a, uint32_t sheet);
