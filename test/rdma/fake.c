@@ -229,6 +229,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *of)
     c->verbs.context.ops.post_recv = fake_post_recv;
     c->verbs.context.ops.poll_cq = poll_cq;
     c->verbs.context.ops.req_notify_cq = req_notify_cq;
+    if (control->stamps) {
+        fake_stamping(&c->verbs);
+    }
     pthread_mutex_lock(&fake_lock);
     c->next = contexts;
     contexts = c;
@@ -587,13 +590,16 @@ int ibv_destroy_cq(struct ibv_cq *cq)
     return 0;
 }
 
-void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes)
+void fake_complete_from(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes,
+                        uint32_t from_qp)
 {
     struct queue *q = p->cq;
     struct ibv_wc wc = {.wr_id = tag,
                         .status = (enum ibv_wc_status)status,
                         .opcode = (enum ibv_wc_opcode)opcode,
                         .byte_len = bytes,
+                        .src_qp = from_qp,
+                        .wc_flags = p->ud ? IBV_WC_GRH : 0,
                         .qp_num = p->qp.qp_num};
 
     if (control->status != 0 && status == IBV_WC_SUCCESS) {
@@ -605,6 +611,7 @@ void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_
         p->attr.qp_state = IBV_QPS_ERR;
     }
     if (q->count < q->capacity) {
+        q->stamps[(q->head + q->count) % DONE] = fake_ticks();
         q->done[(q->head + q->count++) % DONE] = wc;
     }
     if (q->armed && q->cq.channel != NULL && ((struct channel *)q->cq.channel)->write_fd >= 0) {
@@ -614,4 +621,9 @@ void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_
             abort();
         }
     }
+}
+
+void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes)
+{
+    fake_complete_from(p, tag, status, opcode, bytes, 0);
 }

@@ -7,7 +7,11 @@
  * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
  * word: NAME=IPV4[,v1][,ib]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs only.
  * `ib`: an InfiniBand port, LID last octet << 2, LMC 2. A packet leaves from the port of the flow label (0xc000 + ...), so the
- * fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface become events of the port. */
+ * fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface become events of the port.
+ *
+ * Both sorts have UD, too: on the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
+ * handle. FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms
+ * later. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +41,9 @@ struct fake_control {
     uint64_t memlock; /* bytes that may be registered; 0: all */
     /* Of the wire: packets that are lost: those whose source port, taken modulo 4, has a bit here; of 10000 packets. */
     uint32_t black_hole, loss;
+    bool stamps;        /* devices opened from now on stamp completions by a clock of their own */
+    uint8_t late_class; /* datagrams of this traffic class come later by */
+    int late_ms;
     int writes; /* that landed */
     int calls;  /* how many functions were called */
     int open;   /* what was opened and not closed */

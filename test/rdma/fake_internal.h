@@ -32,12 +32,20 @@ struct channel {
     int write_fd;
 };
 struct queue {
-    struct ibv_cq cq;
-    struct ibv_wc done[DONE];
+    union {
+        struct ibv_cq cq;
+        struct ibv_cq_ex ex; /* begins alike */
+    };
+    struct ibv_wc done[DONE], taken; /* taken: by start_poll, next_poll */
+    uint64_t stamps[DONE], taken_stamp;
     unsigned head, count, capacity;
     unsigned told; /* of its completions, not yet acknowledged */
     bool armed;
     struct queue *next;
+};
+struct address {
+    struct ibv_ah ah;
+    struct ibv_ah_attr attr;
 };
 struct receive {
     uint64_t tag;
@@ -59,7 +67,7 @@ struct pair {
     struct queue *cq;
     struct receive receives[DEPTH];
     unsigned head, count, capacity, inline_size, sends;
-    bool used;
+    bool used, ud;
     /* the wire */
     int in_fd, out_fd;
     uint16_t source_port;
@@ -76,6 +84,16 @@ struct memory {
     struct ibv_mr mr;
     int access;
     struct memory *next;
+};
+
+enum { MAGIC = 0x464b5650 };
+enum packet_kind { DATA, ACK, NAK_SEQUENCE, NAK_RNR, NAK_ACCESS, NAK_INVALID, DATAGRAM };
+
+struct packet {
+    uint32_t magic;
+    uint8_t kind, write, first, last; /* DATAGRAM: write is the traffic class, rkey the Q_Key */
+    uint32_t to_qp, from_qp, number, rkey;
+    uint64_t to; /* of a write: where these bytes go */
 };
 
 extern pthread_mutex_t fake_lock;
@@ -102,6 +120,23 @@ bool fake_refused(const struct device *device, const char *function);
 void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
 struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);
 void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes);
+void fake_complete_from(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes,
+                        uint32_t from_qp);
+
+/* ---- fake_ud.c ---- */
+uint64_t fake_ticks(void); /* of the devices' clock */
+void fake_stamping(struct verbs_context *verbs);
+int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w);
+/* A datagram with this Q_Key that came for it: into its next receive, or nowhere. */
+enum { FAKE_HEAD = 40 }; /* bytes before it */
+void fake_datagram(struct pair *p, uint32_t from_qp, uint32_t key, const void *bytes,
+                   uint32_t size);
+int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w);
+uint16_t wire_port_of_label(uint32_t label);
+void wire_on_datagram(struct pair *p, const struct packet *h, const uint8_t *bytes, uint32_t size,
+                      int64_t now);
+void wire_deliver_late(int64_t now);
+void wire_read_late(void); /* what is to be late, as the environment's file has it */
 
 /* ---- fake_pair.c ---- */
 /* All but the newest `kept` writes that were acknowledged land. */
@@ -117,6 +152,8 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr 
 /* ---- fake_wire.c ---- */
 /* Devices as the environment names them. */
 void wire_devices(const char *words);
+int64_t wire_now_ns(void);
+int wire_socket(struct in_addr address, uint16_t port, bool shared); /* or why not, negative */
 void wire_look(struct device *d); /* state and MTU of its interface */
 /* The thread that is the NIC; stopped when nobody holds it any more. */
 int wire_hold(void);

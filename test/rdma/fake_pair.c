@@ -135,6 +135,7 @@ static void post_here(struct pair *p, const struct ibv_send_wr *w)
     const bool flushed = p->attr.qp_state == IBV_QPS_ERR;
     const int status = flushed                           ? IBV_WC_WR_FLUSH_ERR
                        : p->attr.qp_state != IBV_QPS_RTS ? IBV_WC_LOC_QP_OP_ERR
+                       : p->ud                           ? fake_execute_datagram(p, w)
                                                          : execute(p, w);
 
     if (status != IBV_WC_SUCCESS || (w->send_flags & IBV_SEND_SIGNALED) != 0) {
@@ -161,7 +162,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr 
     for (; r == 0 && w != NULL; w = w->next) {
         *bad = w;
         if (p->device->wire) {
-            r = wire_post(p, w);
+            r = p->ud ? wire_post_datagram(p, w) : wire_post(p, w);
         } else {
             post_here(p, w);
         }
@@ -215,13 +216,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     pthread_mutex_lock(&fake_lock);
     p = unused();
     if (p == NULL || init->cap.max_recv_wr > DEPTH || init->cap.max_send_wr > DEPTH ||
-        init->qp_type != IBV_QPT_RC) {
+        (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UD)) {
         pthread_mutex_unlock(&fake_lock);
         errno = ENOMEM;
         return NULL;
     }
     memset(p, 0, sizeof(*p));
     p->used = true;
+    p->ud = init->qp_type == IBV_QPT_UD;
     p->device = device;
     p->cq = (struct queue *)init->send_cq;
     p->capacity = init->cap.max_recv_wr;
@@ -230,7 +232,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     init->cap.max_inline_data = init->cap.max_inline_data > 128 ? 128 : init->cap.max_inline_data;
     p->qp = (struct ibv_qp){.context = pd->context,
                             .qp_num = number++,
-                            .qp_type = IBV_QPT_RC,
+                            .qp_type = init->qp_type,
                             .send_cq = init->send_cq,
                             .recv_cq = init->recv_cq};
     const int r = device->wire ? wire_open(p) : 0;
@@ -245,6 +247,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int mask)
 {
     own->qp_state = attr->qp_state;
+    if ((mask & IBV_QP_QKEY) != 0) {
+        own->qkey = attr->qkey;
+    }
     if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
         own->qp_access_flags = attr->qp_access_flags;
     }
@@ -287,7 +292,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     } else {
         const struct ibv_qp_attr was = p->attr;
         keep(&p->attr, attr, mask);
-        r = attr->qp_state == IBV_QPS_RTR && p->device->wire ? wire_connect(p) : 0;
+        r = attr->qp_state == IBV_QPS_RTR && p->device->wire && !p->ud ? wire_connect(p) : 0;
         p->attr = r == 0 ? p->attr : was;
         p->unacked = p->next = p->end = attr->qp_state == IBV_QPS_RTS ? p->attr.sq_psn : p->end;
     }

@@ -26,18 +26,8 @@ enum {
     WINDOW = 64, /* packets in flight */
     ACK_EACH = 16,
     LOOK_MS = 20,
-    BUFFER = 4 << 20,
-    MAGIC = 0x464b5650
+    BUFFER = 4 << 20
 };
-enum packet_kind { DATA, ACK, NAK_SEQUENCE, NAK_RNR, NAK_ACCESS, NAK_INVALID };
-
-struct packet {
-    uint32_t magic;
-    uint8_t kind, write, first, last;
-    uint32_t to_qp, from_qp, number, rkey;
-    uint64_t to; /* of a write: where these bytes go */
-};
-
 static pthread_t nic;
 static unsigned holders;
 static bool stop;
@@ -45,7 +35,7 @@ static int epoll_fd = -1, ioctl_fd = -1;
 static int64_t looked_ns;
 static uint64_t dice = 1;
 
-static int64_t now_ns(void)
+int64_t wire_now_ns(void)
 {
     struct timespec t;
 
@@ -327,7 +317,7 @@ int wire_post(struct pair *p, const struct ibv_send_wr *w)
     r.first = p->end;
     p->end = (p->end + r.packets) & 0xffffff;
     *request_at(p, p->request_count++) = r;
-    transmit(p, now_ns());
+    transmit(p, wire_now_ns());
     return 0;
 }
 
@@ -469,7 +459,12 @@ static void on_readable(struct pair *p, int64_t now)
             break;
         }
         memcpy(&h, buffer, sizeof(h));
-        if (size < (ssize_t)sizeof(h) || h.magic != MAGIC || h.to_qp != p->qp.qp_num ||
+        if (size >= (ssize_t)sizeof(h) && h.magic == MAGIC && h.kind == DATAGRAM && p->ud &&
+            h.to_qp == p->qp.qp_num && !fake_gone(p->device)) {
+            wire_on_datagram(p, &h, buffer + sizeof(h), (uint32_t)size - (uint32_t)sizeof(h), now);
+            continue;
+        }
+        if (size < (ssize_t)sizeof(h) || h.magic != MAGIC || h.to_qp != p->qp.qp_num || p->ud ||
             h.from_qp != p->attr.dest_qp_num || p->attr.qp_state < IBV_QPS_RTR ||
             p->attr.qp_state > IBV_QPS_RTS || strcmp(control->gone, p->device->device.name) == 0) {
             continue;
@@ -497,13 +492,14 @@ static void *be_nic(void *nothing)
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         const int count = epoll_wait(epoll_fd, ready, 64, 2);
         pthread_mutex_lock(&fake_lock);
-        const int64_t now = now_ns();
+        const int64_t now = wire_now_ns();
         for (int i = 0; i < count; i++) {
             struct pair *p = &pairs[ready[i].data.u32];
             if (p->used && p->in_fd >= 0) {
                 on_readable(p, now);
             }
         }
+        wire_deliver_late(now);
         for (int i = 0; i < QPS; i++) {
             if (pairs[i].used && pairs[i].in_fd >= 0) {
                 on_time(&pairs[i], now);
@@ -512,6 +508,7 @@ static void *be_nic(void *nothing)
         if (now - looked_ns > LOOK_MS * 1000000LL) {
             looked_ns = now;
             tell_ports();
+            wire_read_late();
         }
         pthread_mutex_unlock(&fake_lock);
     }
@@ -525,7 +522,7 @@ int wire_hold(void)
     pthread_mutex_lock(&fake_lock);
     if (holders == 0) {
         stop = false;
-        dice = (uint64_t)now_ns();
+        dice = (uint64_t)wire_now_ns();
         epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         ioctl_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         r = pthread_create(&nic, NULL, be_nic, NULL) == 0 ? 0 : -1;
@@ -551,7 +548,7 @@ void wire_release(void)
 
 /* ---- queue pairs ---- */
 
-static int udp_socket(struct in_addr address, uint16_t port, bool shared)
+int wire_socket(struct in_addr address, uint16_t port, bool shared)
 {
     const struct sockaddr_in in = {
         .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(port)};
@@ -579,12 +576,12 @@ static int udp_socket(struct in_addr address, uint16_t port, bool shared)
 int wire_open(struct pair *p)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = (uint32_t)(p - pairs)};
-    const uint32_t first = (uint32_t)(now_ns() / 1000) % NUMBERS;
+    const uint32_t first = (uint32_t)(wire_now_ns() / 1000) % NUMBERS;
 
     p->requests = calloc(p->sends + 1, sizeof(*p->requests));
     for (uint32_t i = 0; p->requests != NULL && i < NUMBERS; i++) {
         const uint32_t number = FIRST_NUMBER + (first + i) % NUMBERS;
-        p->in_fd = udp_socket(p->device->address, (uint16_t)number, false);
+        p->in_fd = wire_socket(p->device->address, (uint16_t)number, false);
         if (p->in_fd >= 0) {
             p->qp.qp_num = number;
             return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, p->in_fd, &event) < 0 ? -errno : 0;
@@ -594,12 +591,6 @@ int wire_open(struct pair *p)
         }
     }
     return -ENOMEM;
-}
-
-/* rdma-core's ibv_flow_label_to_udp_sport. */
-static uint16_t port_of_label(uint32_t label)
-{
-    return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
 int wire_connect(struct pair *p)
@@ -614,14 +605,14 @@ int wire_connect(struct pair *p)
         if (!ah->is_global || ah->grh.dgid.raw[10] != 0xff) {
             return EINVAL;
         }
-        p->source_port = port_of_label(
+        p->source_port = wire_port_of_label(
             ah->grh.flow_label != 0 ? ah->grh.flow_label : p->qp.qp_num * p->attr.dest_qp_num);
     } else {
         peer.sin_addr.s_addr =
             htonl((ntohl(p->device->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff));
         p->source_port = (uint16_t)(0xc000 | (ah->dlid & 3) << 2 | (ah->src_path_bits & 3));
     }
-    p->out_fd = udp_socket(p->device->address, p->source_port, true);
+    p->out_fd = wire_socket(p->device->address, p->source_port, true);
     if (p->out_fd < 0) {
         return -p->out_fd;
     }

@@ -1,5 +1,5 @@
-/* library.h: of platform/rdma alone: libibverbs as verbs.c and queue_pair.c see it. Its types are
- * seen in these three files and nowhere else. */
+/* library.h: of platform/rdma alone: libibverbs as verbs.c, queue_pair.c and ud.c see it. Its types
+ * are seen in these files and nowhere else. */
 #pragma once
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -37,7 +37,9 @@
     X("IBVERBS_1.1", int, destroy_cq, (struct ibv_cq *))                                           \
     X("IBVERBS_1.1", struct ibv_qp *, create_qp, (struct ibv_pd *, struct ibv_qp_init_attr *))     \
     X("IBVERBS_1.1", int, modify_qp, (struct ibv_qp *, struct ibv_qp_attr *, int))                 \
-    X("IBVERBS_1.1", int, destroy_qp, (struct ibv_qp *))
+    X("IBVERBS_1.1", int, destroy_qp, (struct ibv_qp *))                                           \
+    X("IBVERBS_1.1", struct ibv_ah *, create_ah, (struct ibv_pd *, struct ibv_ah_attr *))          \
+    X("IBVERBS_1.1", int, destroy_ah, (struct ibv_ah *))
 #define OPTIONAL(X)                                                                                \
     X("IBVERBS_1.11", ssize_t, query_gid_table,                                                    \
       (struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t))                    \

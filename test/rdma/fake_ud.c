@@ -1,0 +1,283 @@
+/* fake_ud.c: of the fake library: datagrams, in one process and on the wire, addresses, and completions with stamps. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "fake_internal.h"
+
+/* ---- completions with stamps: by a clock that has nothing to do with the host's ---- */
+
+enum { TICKS_KHZ = 125000 };
+
+uint64_t fake_ticks(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_RAW, &t);
+    return 0x123456789abULL + (uint64_t)t.tv_sec * TICKS_KHZ * 1000 +
+           (uint64_t)t.tv_nsec * TICKS_KHZ / 1000000;
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+    struct queue *q = (struct queue *)cq;
+    int r = ENOENT;
+
+    pthread_mutex_lock(&fake_lock);
+    if (q->count > 0) {
+        q->taken = q->done[q->head];
+        q->taken_stamp = q->stamps[q->head];
+        q->head = (q->head + 1) % DONE;
+        q->count--;
+        cq->wr_id = q->taken.wr_id;
+        cq->status = q->taken.status;
+        r = 0;
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return r;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+    (void)attr;
+    return fake_refused(context_of(cq->context)->device, "poll_cq") ? EIO : next_poll(cq);
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+    (void)cq;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *cq)
+{
+    return ((struct queue *)cq)->taken.byte_len;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *cq)
+{
+    return ((struct queue *)cq)->taken.src_qp;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+    return ((struct queue *)cq)->taken_stamp;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+    struct queue *q = fake_refused(context_of(context)->device, "create_cq_ex")
+                          ? NULL
+                          : (struct queue *)ibv_create_cq(context, (int)init->cqe, init->cq_context,
+                                                          init->channel, 0);
+
+    if (q == NULL) {
+        return NULL;
+    }
+    q->ex.start_poll = start_poll;
+    q->ex.next_poll = next_poll;
+    q->ex.end_poll = end_poll;
+    q->ex.read_byte_len = read_byte_len;
+    q->ex.read_src_qp = read_src_qp;
+    q->ex.read_completion_ts = read_completion_ts;
+    return &q->ex;
+}
+
+static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+    if (fake_refused(context_of(context)->device, "query_rt_values")) {
+        return errno;
+    }
+    values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+    values->raw_clock = (struct timespec){.tv_nsec = (long)fake_ticks()};
+    return 0;
+}
+
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size)
+{
+    (void)input;
+    memset(attr, 0, size);
+    attr->completion_timestamp_mask = UINT64_MAX;
+    attr->hca_core_clock = TICKS_KHZ;
+    return ibv_query_device(context, &attr->orig_attr);
+}
+
+void fake_stamping(struct verbs_context *verbs)
+{
+    verbs->create_cq_ex = create_cq_ex;
+    verbs->query_rt_values = query_rt_values;
+    verbs->query_device_ex = query_device_ex;
+}
+
+/* ---- datagrams within the process ---- */
+
+/* What a header would say isn't there: nobody may rely on it. */
+void fake_datagram(struct pair *p, uint32_t from_qp, uint32_t key, const void *bytes, uint32_t size)
+{
+    const struct receive *r = &p->receives[p->head];
+
+    if (!p->ud || key != p->attr.qkey || p->attr.qp_state < IBV_QPS_RTR ||
+        p->attr.qp_state > IBV_QPS_RTS || p->count == 0 || r->size < FAKE_HEAD + size ||
+        fake_memory(r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
+        return;
+    }
+    memset(r->to, 0xa5, FAKE_HEAD);
+    memcpy((uint8_t *)r->to + FAKE_HEAD, bytes, size);
+    p->head = (p->head + 1) % DEPTH;
+    p->count--;
+    fake_complete_from(p, r->tag, IBV_WC_SUCCESS, IBV_WC_RECV, FAKE_HEAD + size, from_qp);
+}
+
+/* Gone as soon as it is sent, whoever gets it. */
+int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w)
+{
+    const struct address *to = (const struct address *)w->wr.ud.ah;
+    const void *from = (const void *)(uintptr_t)w->sg_list->addr;
+
+    if (fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
+        return IBV_WC_LOC_PROT_ERR;
+    }
+    for (int i = 0; i < QPS && !control->drop; i++) {
+        if (pairs[i].used && pairs[i].ud && pairs[i].qp.qp_num == w->wr.ud.remote_qpn &&
+            memcmp(to->attr.grh.dgid.raw + 12, &pairs[i].device->address, 4) == 0) {
+            fake_datagram(&pairs[i], p->qp.qp_num, w->wr.ud.remote_qkey, from, w->sg_list->length);
+        }
+    }
+    return IBV_WC_SUCCESS;
+}
+
+/* ---- on the wire ---- */
+
+/* rdma-core's ibv_flow_label_to_udp_sport. */
+uint16_t wire_port_of_label(uint32_t label)
+{
+    return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
+}
+
+static struct in_addr address_of(const struct device *d, const struct ibv_ah_attr *ah)
+{
+    struct in_addr in = {
+        htonl((ntohl(d->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff))};
+
+    if (d->roce) {
+        memcpy(&in, ah->grh.dgid.raw + 12, 4);
+    }
+    return in;
+}
+
+int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
+{
+    const struct address *to = (const struct address *)w->wr.ud.ah;
+    const uint8_t *from = (const uint8_t *)(uintptr_t)w->sg_list->addr;
+    struct sockaddr_in peer = {.sin_family = AF_INET,
+                               .sin_port = htons((uint16_t)w->wr.ud.remote_qpn),
+                               .sin_addr = address_of(p->device, &to->attr)};
+    struct packet header = {.magic = MAGIC,
+                            .kind = DATAGRAM,
+                            .write = to->attr.grh.traffic_class,
+                            .to_qp = w->wr.ud.remote_qpn,
+                            .from_qp = p->qp.qp_num,
+                            .rkey = w->wr.ud.remote_qkey};
+    struct iovec parts[2] = {{.iov_base = &header, .iov_len = sizeof(header)},
+                             {.iov_base = (void *)(uintptr_t)from, .iov_len = w->sg_list->length}};
+    const struct msghdr message = {
+        .msg_name = &peer, .msg_namelen = sizeof(peer), .msg_iov = parts, .msg_iovlen = 2};
+    const int tos = to->attr.grh.traffic_class;
+    int status = IBV_WC_SUCCESS;
+
+    if (p->out_fd < 0) { /* as rxe: a port by the queue pair's number, whatever the label */
+        p->source_port = wire_port_of_label(p->qp.qp_num * 2654435761u >> 12);
+        p->out_fd = wire_socket(p->device->address, p->source_port, true);
+    }
+    if (p->attr.qp_state != IBV_QPS_RTS) {
+        return EINVAL;
+    }
+    if (fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
+        status = IBV_WC_LOC_PROT_ERR;
+    } else if (!control->drop && p->out_fd >= 0) {
+        (void)!setsockopt(p->out_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+        (void)!sendmsg(p->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    fake_complete(p, w->wr_id, status, IBV_WC_SEND, 0);
+    return 0;
+}
+
+/* Datagrams that come later than they would. */
+static struct late {
+    int64_t due_ns;
+    uint32_t to_qp, from_qp, key, size;
+    uint8_t bytes[512];
+} late[64];
+static unsigned late_count;
+
+void wire_on_datagram(struct pair *p, const struct packet *h, const uint8_t *bytes, uint32_t size,
+                      int64_t now)
+{
+    if (control->late_ms == 0 || h->write != control->late_class || size > sizeof(late[0].bytes)) {
+        fake_datagram(p, h->from_qp, h->rkey, bytes, size);
+    } else if (late_count < 64) {
+        struct late *l = &late[late_count++];
+        *l = (struct late){
+            now + control->late_ms * 1000000LL, h->to_qp, h->from_qp, h->rkey, size, {0}};
+        memcpy(l->bytes, bytes, size);
+    }
+}
+
+void wire_read_late(void)
+{
+    const char *name = getenv("FOLIOT_FAKE_VERBS_LATE");
+    FILE *file = name != NULL ? fopen(name, "re") : NULL;
+    unsigned class = 0;
+    int ms = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%u %d", &class, &ms) == 2) {
+            control->late_class = (uint8_t) class;
+            control->late_ms = ms;
+        }
+        fclose(file);
+    }
+}
+
+void wire_deliver_late(int64_t now)
+{
+    while (late_count > 0 && late[0].due_ns <= now) {
+        for (int i = 0; i < QPS; i++) {
+            if (pairs[i].used && pairs[i].qp.qp_num == late[0].to_qp) {
+                fake_datagram(&pairs[i], late[0].from_qp, late[0].key, late[0].bytes, late[0].size);
+            }
+        }
+        memmove(late, late + 1, --late_count * sizeof(late[0]));
+    }
+}
+
+/* ---- addresses ---- */
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+    const struct device *d = context_of(pd->context)->device;
+    struct address *a = fake_refused(d, "create_ah") ? NULL : calloc(1, sizeof(*a));
+
+    if (a == NULL) {
+        return NULL;
+    }
+    if (d->roce && (!attr->is_global || attr->grh.dgid.raw[10] != 0xff)) {
+        free(a);
+        errno = EINVAL;
+        return NULL;
+    }
+    *a = (struct address){.ah = {.context = pd->context, .pd = pd}, .attr = *attr};
+    control->open++;
+    return &a->ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+    free(ah);
+    control->open--;
+    return 0;
+}
