@@ -27,9 +27,18 @@ static void check_digest(const struct probe_digest *digest)
 static void check(const struct probe *probe)
 {
     ASSERT(probe->src.index < FLEET_NIC_MAX && probe->dst.index < FLEET_NIC_MAX);
-    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_DIGEST);
+    ASSERT(probe->type >= PROBE_PAIR && probe->type <= PROBE_UD);
     if (probe->type == PROBE_DIGEST) {
         check_digest(&probe->digest);
+        return;
+    }
+    if (probe->type == PROBE_PORT) {
+        ASSERT(probe->port.qp < 1u << 24 && probe->port.key < 1u << 31);
+        return;
+    }
+    if (probe->type == PROBE_UD) {
+        ASSERT(probe->ud.step <= PROBE_UD_LEFT && probe->ud.way <= PROBE_WAY_JOB);
+        ASSERT(probe->ud.earliest.ns >= -TIME_NS_MAX && probe->ud.earliest.ns <= TIME_NS_MAX);
         return;
     }
     ASSERT(linear_map_valid(&probe->map.map));

@@ -32,13 +32,13 @@ static void save(const char *folder, const char *target, const char *name, const
 
 static void probes(const char *folder)
 {
-    static const char *const names[] = {"",          "pair",  "single", "burst",
-                                        "discovery", "query", "answer", "measure",
-                                        "measured",  "round", "digest"};
+    static const char *const names[] = {"",       "pair",   "single",  "burst",    "discovery",
+                                        "query",  "answer", "measure", "measured", "round",
+                                        "digest", "port",   "ud"};
     const struct probe_key key = {.id = 1, .bytes = "fuzz fuzz fuzz "};
     uint8_t bytes[PROBE_SIZE];
 
-    for (int type = PROBE_PAIR; type <= PROBE_DIGEST; type++) {
+    for (int type = PROBE_PAIR; type <= PROBE_UD; type++) {
         struct probe probe = {
             .version = PROBE_VERSION,
             .version_lowest = 1,
@@ -71,6 +71,18 @@ static void probes(const char *folder)
                 !probe_digest_put(&probe.digest, &seen)) {
                 exit(1);
             }
+        }
+        if (type == PROBE_PORT) {
+            probe.port = (struct probe_port){
+                .gid = {1, 2, 3}, .qp = 0x1234, .key = 0x5678, .global = true, .stamps = true};
+        }
+        if (type == PROBE_UD) {
+            probe.ud = (struct probe_ud){.exchange = 7,
+                                         .step = PROBE_UD_ANSWER,
+                                         .way = PROBE_WAY_JOB,
+                                         .earliest = {1790000000000000000},
+                                         .width_ns = 300,
+                                         .bound_ns = 900};
         }
         if (type == PROBE_MEASURED || type == PROBE_ROUND) {
             probe.measure.heard.ns = 1790000000000000000;

@@ -105,7 +105,7 @@ static void launch(struct world *w, int host, const struct mesh_send *send, int6
     p->sent = sent;
     p->receive = (struct node_receive){.probe = send->probe};
     p->encoded = false;
-    if (send->size > PROBE_SIZE && w->hosts[peer].version < PROBE_VERSION) {
+    if (send->size > PROBE_SIZE && w->hosts[peer].version < PROBE_VERSION_DIGEST) {
         world_packet_free(w, i); /* an agent of before refuses it */
         return;
     }

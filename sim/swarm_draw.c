@@ -286,7 +286,7 @@ static void draw_lie(struct prng *p, struct scenario_fault *x)
     if (chance(p, 0.6)) { /* in any field that a peer can send */
         static const int ways[] = {LIE_RANDOM,    LIE_COLLUDING, LIE_DRIFTING,
                                    LIE_TWO_FACED, LIE_FROZEN,    LIE_ENDS};
-        x->field = pick(p, 0, PROBE_FIELD_COUNT - 1);
+        x->field = pick(p, 0, PROBE_FIELD_MESH - 1);
         x->lie = (enum scenario_lie)one_of(p, ways, ARRAY_COUNT(ways));
         const double most = pow(2, fmin(40, 8.0 * probe_fields[x->field].size - 1));
         if (x->lie < LIE_FROZEN) {

@@ -27,6 +27,12 @@
 
 #define PATH_SECOND 0x80
 
+#define QP_MASK     0xffffffu
+#define KEY_MASK    0x7fffffffu
+#define PORT_GLOBAL 0x01
+#define PORT_STAMPS 0x02
+#define PORT_FLAGS  0x03
+
 _Static_assert(crypto_shorthash_siphashx24_BYTES == PROBE_SIZE - TAG_OFFSET, "tag size");
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == PROBE_KEY_SIZE, "key size");
 
@@ -53,7 +59,13 @@ static bool is_measure(enum probe_type type)
 /* What lies at 40: an earlier packet's stamps, or something else. */
 static bool has_stamps(enum probe_type type)
 {
-    return !is_question(type) && !is_measure(type) && type != PROBE_DIGEST;
+    return !is_question(type) && !is_measure(type) && type < PROBE_DIGEST;
+}
+
+/* Digests and what is about queue pairs have nothing but what is their own. */
+static bool is_bare(enum probe_type type)
+{
+    return type >= PROBE_DIGEST;
 }
 
 /* -- encode
@@ -116,6 +128,27 @@ static void put_digest(uint8_t *at, const struct probe_digest *digest)
     memcpy(at + 16, digest->bytes, sizeof(digest->bytes));
 }
 
+static void put_port(uint8_t *at, const struct probe_port *port)
+{
+    memcpy(at, port->gid, sizeof(port->gid));
+    le32_put(at + 16, port->qp & QP_MASK);
+    le32_put(at + 20, port->key & KEY_MASK);
+    le16_put(at + 24, port->lid);
+    at[26] = (uint8_t)((port->global ? PORT_GLOBAL : 0) | (port->stamps ? PORT_STAMPS : 0));
+}
+
+static void put_ud(uint8_t *at, const struct probe_ud *ud)
+{
+    const bool moment = ud->bound_ns != PROBE_BOUND_NONE;
+
+    le32_put(at, ud->exchange);
+    at[4] = ud->step;
+    at[5] = ud->way;
+    le64_put(at + 8, moment ? (uint64_t)clamp(ud->earliest.ns, -TIME_NS_MAX, TIME_NS_MAX) : 0);
+    le32_put(at + 16, moment ? ud->width_ns : 0);
+    le32_put(at + 20, ud->bound_ns);
+}
+
 void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key)
 {
     bytes[5] = (uint8_t)((bytes[5] & ~FLAG_PAIR) | (key->pair ? FLAG_PAIR : 0));
@@ -147,8 +180,14 @@ void probe_encode(uint8_t bytes[static PROBE_SIZE], const struct probe *probe,
     le64_put(bytes + 24, probe->timeline);
     le32_put(bytes + 32, probe->epoch);
     le32_put(bytes + 36, probe->timeline_age_s);
-    if (probe->type == PROBE_DIGEST) {
-        put_digest(bytes + 40, &probe->digest);
+    if (is_bare(probe->type)) {
+        if (probe->type == PROBE_DIGEST) {
+            put_digest(bytes + 40, &probe->digest);
+        } else if (probe->type == PROBE_PORT) {
+            put_port(bytes + 40, &probe->port);
+        } else {
+            put_ud(bytes + 40, &probe->ud);
+        }
         probe_seal(bytes, key);
         return;
     }
@@ -214,9 +253,14 @@ static bool reserved_zero(const uint8_t *bytes)
     const bool flags = (bytes[5] & ~FLAGS_KNOWN) == 0 && (bytes[6] & ~STATE_KNOWN) == 0;
     const bool always = all_zero(bytes + 10, 2);
 
-    if (kind == PROBE_DIGEST) {
-        return flags && always && (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0 &&
-               all_zero(bytes + 53, 3);
+    if (is_bare(kind)) {
+        const bool own = kind == PROBE_DIGEST ? all_zero(bytes + 53, 3)
+                         : kind == PROBE_PORT
+                             ? all_zero(bytes + 67, 77) && (bytes[66] & ~PORT_FLAGS) == 0 &&
+                                   (le32_get(bytes + 56) & ~QP_MASK) == 0 &&
+                                   (le32_get(bytes + 60) & ~KEY_MASK) == 0
+                             : all_zero(bytes + 46, 2) && all_zero(bytes + 64, 80);
+        return flags && always && own && (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0;
     }
     const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
     const bool type = has_stamps(kind)
@@ -326,6 +370,47 @@ static enum probe_error get_digest(const uint8_t *at, struct probe_digest *diges
     return PROBE_OK;
 }
 
+static void get_port(const uint8_t *at, struct probe_port *port)
+{
+    *port = (struct probe_port){.qp = le32_get(at + 16),
+                                .key = le32_get(at + 20),
+                                .lid = le16_get(at + 24),
+                                .global = at[26] & PORT_GLOBAL,
+                                .stamps = at[26] & PORT_STAMPS};
+    memcpy(port->gid, at, sizeof(port->gid));
+}
+
+static enum probe_error get_ud(const uint8_t *at, struct probe_ud *ud)
+{
+    *ud = (struct probe_ud){.exchange = le32_get(at),
+                            .step = at[4],
+                            .way = at[5],
+                            .earliest = {(int64_t)le64_get(at + 8)},
+                            .width_ns = le32_get(at + 16),
+                            .bound_ns = le32_get(at + 20)};
+    const bool moment = ud->bound_ns != PROBE_BOUND_NONE;
+    if (ud->step > PROBE_UD_LEFT || ud->way > PROBE_WAY_JOB) {
+        return PROBE_ERROR_TYPE;
+    }
+    return time_valid(ud->earliest.ns) && (!moment || ud->step >= PROBE_UD_ANSWER) &&
+                   (moment || (ud->earliest.ns == 0 && ud->width_ns == 0))
+               ? PROBE_OK
+               : PROBE_ERROR_STAMP;
+}
+
+/* What a packet has that has nothing else. */
+static enum probe_error get_own(const uint8_t *bytes, struct probe *probe)
+{
+    if (probe->type == PROBE_DIGEST) {
+        return get_digest(bytes + 40, &probe->digest);
+    }
+    if (probe->type == PROBE_PORT) {
+        get_port(bytes + 40, &probe->port);
+        return PROBE_OK;
+    }
+    return get_ud(bytes + 40, &probe->ud);
+}
+
 /* Who, what and in which state; the caller has checked reserved bits. */
 static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
 {
@@ -356,7 +441,7 @@ static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
         .seq = le32_get(bytes + 132),
         .received = le32_get(bytes + 136),
     };
-    if (probe->type == PROBE_DIGEST) { /* its observations stand there */
+    if (is_bare(probe->type)) { /* what is its own stands there */
         probe->wanted = probe->dead = 0;
         probe->sqrt_p00 = probe->scale = 0;
         probe->h_ns = UINT32_MAX;
@@ -381,16 +466,17 @@ static enum probe_error get_fields(const uint8_t *bytes, struct probe *probe)
     if (le16_get(bytes + 8) != LENGTH) {
         return PROBE_ERROR_LENGTH;
     }
-    if (bytes[4] < PROBE_PAIR ||
-        bytes[4] > (bytes[2] >= PROBE_VERSION_DIGEST ? PROBE_DIGEST : PROBE_ROUND)) {
+    if (bytes[4] < PROBE_PAIR || bytes[4] > (bytes[2] >= PROBE_VERSION_PORT     ? PROBE_UD
+                                             : bytes[2] >= PROBE_VERSION_DIGEST ? PROBE_DIGEST
+                                                                                : PROBE_ROUND)) {
         return PROBE_ERROR_TYPE;
     }
     if (!reserved_zero(bytes)) {
         return PROBE_ERROR_RESERVED;
     }
     enum probe_error error = get_header(bytes, probe);
-    if (type == PROBE_DIGEST) {
-        return error == PROBE_OK ? get_digest(bytes + 40, &probe->digest) : error;
+    if (is_bare(type)) {
+        return error == PROBE_OK ? get_own(bytes, probe) : error;
     }
     if (error == PROBE_OK && is_question(type)) {
         error = get_query(bytes + 40, &probe->query);

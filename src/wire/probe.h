@@ -59,8 +59,21 @@
  *         10 u32 per hop                           its name in the fleet (core/mesh/digest.c)
  *        answered: not the peer but the last of these hops answered, a packet with a small hop limit.
  *
- * Version 1 has no anchor (112-131 are 0), version 2 no digests: both are read, and written to a peer that knows no better,
- * so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
+ * Where the sender's RDMA port beside the NIC src can be probed (from version 4) is told by UDP:
+ *  40     u8*16 GID                               network order
+ *  56     u32   queue pair, 60 u32 Q_Key          24 bits; highest bit 0
+ *  64     u16   LID                               InfiniBand, else 0
+ *  66     u8    flags, 67 0                       0 a global route header is needed, 1 its device stamps completions
+ *  68-143 0
+ * Packets between two such queue pairs (core/mesh/port_probe.h) have this there. They never go by UDP:
+ *  40     u32   exchange, 44 u8 step              enum probe_step
+ *  45     u8    way, 46 u16 0                     enum probe_way
+ *  48     i64   earliest                          of the moment that `step` tells: fleet time, ns; 0 where bound is UINT32_MAX
+ *  56     u32   width, 60 u32 bound               ns: latest less earliest; of the fleet time, UINT32_MAX: none
+ *  64-143 0
+ *
+ * Version 1 has no anchor (112-131 are 0), version 2 no digests, version 3 no RDMA ports: all are read, and written to a peer
+ * that knows no better, so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
  * both ends' newest versions; read the current one and the one before.
  *
  * Trust: probe_decode() is total. Whatever the bytes, it returns an error and touches nothing, or
@@ -80,9 +93,10 @@
 #include "wire/linear_map.h"
 
 #define PROBE_SIZE           160
-#define PROBE_VERSION        3 /* newest that we speak */
+#define PROBE_VERSION        4 /* newest that we speak */
 #define PROBE_VERSION_DIGEST 3 /* lowest that has digests */
-#define PROBE_VERSION_BEFORE 2 /* of what goes to one whose newest isn't known */
+#define PROBE_VERSION_PORT   4 /* lowest that has RDMA ports */
+#define PROBE_VERSION_BEFORE 3 /* of what goes to one whose newest isn't known */
 #define PROBE_VERSION_LOWEST 1 /* oldest that we read */
 #define PROBE_PATH_MAX       127
 #define PROBE_GAP_NS_MAX     100000000  /* between the stamps of one pair, 100 ms */
@@ -100,6 +114,18 @@ enum probe_type {
     PROBE_MEASURED, /* its answer */
     PROBE_ROUND,    /* of a matrix of all NICs; nothing answers it */
     PROBE_DIGEST,   /* what its sender saw of its own paths */
+    PROBE_PORT,     /* where the sender's RDMA port can be probed */
+    PROBE_UD,       /* between queue pairs of two RDMA ports */
+};
+enum probe_step {
+    PROBE_UD_HERALD,   /* the next one comes at once: look out. Tells no moment */
+    PROBE_UD_QUESTION, /* likewise */
+    PROBE_UD_ANSWER,   /* the moment: when the question came */
+    PROBE_UD_LEFT,     /* the moment: when the answer left */
+};
+enum probe_way {
+    PROBE_WAY_REFERENCE, /* the best-effort class */
+    PROBE_WAY_JOB,       /* the class of jobs */
 };
 enum probe_state {
     PROBE_COLD,     /* no line yet that means anything */
@@ -158,6 +184,18 @@ struct probe_digest {
     uint16_t used; /* of the bytes, which hold the observations as they are sent */
     uint8_t bytes[PROBE_OBSERVATION_BYTES];
 };
+struct probe_port {
+    uint8_t gid[16];
+    uint32_t qp, key;
+    uint16_t lid;
+    bool global, stamps;
+};
+struct probe_ud {
+    uint32_t exchange; /* chosen by who asks, repeated in the answer */
+    uint8_t step, way; /* enum probe_step, enum probe_way */
+    struct fleet_time earliest;
+    uint32_t width_ns, bound_ns; /* PROBE_BOUND_NONE: there is no moment */
+};
 struct probe_map {
     struct linear_map map;  /* |y| < 2^31 on the wire */
     uint32_t seq;           /* grows by one with each new map */
@@ -199,6 +237,8 @@ struct probe {
         };
         struct probe_digest
             digest; /* in PROBE_DIGEST: then the four above, bounds and anchor are not */
+        struct probe_port port; /* in PROBE_PORT, likewise */
+        struct probe_ud ud;     /* in PROBE_UD, likewise */
     };
     uint16_t sqrt_p00; /* 0.1 ns */
     uint16_t scale;    /* 0.1 ns */

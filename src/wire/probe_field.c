@@ -57,7 +57,19 @@
     X(seen_lost, 61, 1, DIGEST)                                                                    \
     X(seen_age, 62, 2, DIGEST)                                                                     \
     X(seen_hops, 64, 2, DIGEST)                                                                    \
-    X(seen_hop, 66, 4, DIGEST)
+    X(seen_hop, 66, 4, DIGEST)                                                                     \
+    X(gid_high, 40, 8, PORT)                                                                       \
+    X(gid_low, 48, 8, PORT)                                                                        \
+    X(port_qp, 56, 4, PORT)                                                                        \
+    X(port_key, 60, 4, PORT)                                                                       \
+    X(port_lid, 64, 2, PORT)                                                                       \
+    X(port_flags, 66, 1, PORT)                                                                     \
+    X(exchange, 40, 4, UD)                                                                         \
+    X(step, 44, 1, UD)                                                                             \
+    X(way, 45, 1, UD)                                                                              \
+    X(earliest, 48, 8, UD)                                                                         \
+    X(width, 56, 4, UD)                                                                            \
+    X(moment_bound, 60, 4, UD)
 
 #define AS_FIELD(name, offset, size, in) {#name, offset, size, PROBE_FIELD_##in},
 #define AS_NAME(name, offset, size, in)  #name,
@@ -77,6 +89,10 @@ uint8_t probe_field_kind(enum probe_type type)
         return PROBE_FIELD_MEASURE;
     case PROBE_DIGEST:
         return PROBE_FIELD_DIGEST;
+    case PROBE_PORT:
+        return PROBE_FIELD_PORT;
+    case PROBE_UD:
+        return PROBE_FIELD_UD;
     default:
         return PROBE_FIELD_STAMPS;
     }

@@ -11,8 +11,10 @@
 #define PROBE_FIELD_QUERY   2u /* query, answer */
 #define PROBE_FIELD_MEASURE 4u /* measure, measured */
 #define PROBE_FIELD_DIGEST  8u
-#define PROBE_FIELD_CLOCK   7u /* all but digests */
-#define PROBE_FIELD_ALL     15u
+#define PROBE_FIELD_PORT    16u
+#define PROBE_FIELD_UD      32u
+#define PROBE_FIELD_CLOCK   7u /* all but the three before */
+#define PROBE_FIELD_ALL     63u
 
 struct probe_field {
     const char *name;
@@ -20,7 +22,8 @@ struct probe_field {
     uint8_t in;           /* PROBE_FIELD_* */
 };
 
-enum { PROBE_FIELD_COUNT = 55 };
+/* The first PROBE_FIELD_MESH are of packets that nodes send each other. */
+enum { PROBE_FIELD_COUNT = 67, PROBE_FIELD_MESH = 55 };
 extern const struct probe_field probe_fields[PROBE_FIELD_COUNT];
 /* Their names in the same order, ended by NULL. */
 extern const char *const probe_field_names[PROBE_FIELD_COUNT + 1];

@@ -169,7 +169,7 @@ static void every_reason_is_told(void **state)
         {2, 1, 0, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {3, 1, PROBE_VERSION + 1, PROBE_ERROR_VERSION_OLDER, PROBE_PAIR},
         {4, 1, 0, PROBE_ERROR_TYPE, PROBE_PAIR},
-        {4, 1, PROBE_DIGEST + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
+        {4, 1, PROBE_UD + 1, PROBE_ERROR_TYPE, PROBE_PAIR},
         {5, 1, 0x80, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x08, PROBE_ERROR_RESERVED, PROBE_PAIR},
         {6, 1, 0x04, PROBE_ERROR_STATE, PROBE_PAIR},
@@ -252,7 +252,7 @@ static void authentic_noise(void **state)
         if (decode(bytes, &read) == PROBE_OK) {
             assert_true(read.src.index < FLEET_NIC_MAX && read.dst.index < FLEET_NIC_MAX);
             assert_true(linear_map_valid(&read.map.map));
-            assert_in_range(read.type, PROBE_PAIR, PROBE_DIGEST);
+            assert_in_range(read.type, PROBE_PAIR, PROBE_UD);
         }
     }
 }
@@ -392,6 +392,104 @@ static void a_digest_out_of_range_is_refused(void **state)
     assert_int_equal(decode(bytes, &read), PROBE_ERROR_DIGEST);
 }
 
+/* ---- queue pairs ---- */
+static struct probe port_of(void)
+{
+    return (struct probe){.version = PROBE_VERSION,
+                          .version_lowest = PROBE_VERSION_LOWEST,
+                          .type = PROBE_PORT,
+                          .src = {1},
+                          .dst = {2},
+                          .port = {.gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 7},
+                                   .qp = 0xabcdef,
+                                   .key = 0x7fffffff,
+                                   .lid = 0xc123,
+                                   .global = true}};
+}
+
+static struct probe ud_of(uint8_t step)
+{
+    struct probe probe = {.version = PROBE_VERSION,
+                          .version_lowest = PROBE_VERSION_LOWEST,
+                          .type = PROBE_UD,
+                          .src = {1},
+                          .dst = {2},
+                          .timeline = 77,
+                          .ud = {.exchange = 0x12345678,
+                                 .step = step,
+                                 .way = PROBE_WAY_JOB,
+                                 .bound_ns = PROBE_BOUND_NONE}};
+    if (step >= PROBE_UD_ANSWER) {
+        probe.ud.earliest.ns = 1790000000000000000;
+        probe.ud.width_ns = 250;
+        probe.ud.bound_ns = 900;
+    }
+    return probe;
+}
+
+static void queue_pairs_are_read_as_they_were_told(void **state)
+{
+    struct probe probe = port_of(), read;
+    uint8_t bytes[PROBE_SIZE];
+
+    probe_encode(bytes, &probe, &key);
+    assert_int_equal(decode(bytes, &read), PROBE_OK);
+    assert_int_equal(read.type, PROBE_PORT);
+    assert_memory_equal(read.port.gid, probe.port.gid, 16);
+    assert_true(read.port.qp == 0xabcdef && read.port.key == 0x7fffffff &&
+                read.port.lid == 0xc123 && read.port.global && !read.port.stamps);
+    for (uint8_t step = PROBE_UD_HERALD; step <= PROBE_UD_LEFT; step++) {
+        probe = ud_of(step);
+        probe_encode(bytes, &probe, &key);
+        assert_int_equal(decode(bytes, &read), PROBE_OK);
+        assert_int_equal(read.timeline, 77);
+        assert_true(read.ud.exchange == 0x12345678 && read.ud.step == step &&
+                    read.ud.way == PROBE_WAY_JOB && read.ud.width_ns == probe.ud.width_ns &&
+                    read.ud.bound_ns == probe.ud.bound_ns &&
+                    read.ud.earliest.ns == probe.ud.earliest.ns);
+    }
+}
+
+/* Authentic, and nonsense in one place each; an older version has none of it. */
+static void queue_pairs_out_of_range_are_refused(void **state)
+{
+    static const struct {
+        uint8_t ud, offset, value;
+        enum probe_error error;
+    } cases[] = {
+        {0, 2, PROBE_VERSION_PORT - 1, PROBE_ERROR_TYPE},
+        {0, 5, 0x02, PROBE_ERROR_RESERVED},
+        {0, 59, 1, PROBE_ERROR_RESERVED},    /* a number of more than 24 bits */
+        {0, 63, 0x80, PROBE_ERROR_RESERVED}, /* a key that only the kernel may use */
+        {0, 66, 0x04, PROBE_ERROR_RESERVED},
+        {0, 67, 1, PROBE_ERROR_RESERVED},
+        {0, 143, 1, PROBE_ERROR_RESERVED},
+        {1, 2, PROBE_VERSION_PORT - 1, PROBE_ERROR_TYPE},
+        {1, 44, PROBE_UD_LEFT + 1, PROBE_ERROR_TYPE},
+        {1, 44, PROBE_UD_HERALD, PROBE_ERROR_STAMP}, /* it tells no moment */
+        {1, 45, PROBE_WAY_JOB + 1, PROBE_ERROR_TYPE},
+        {1, 46, 1, PROBE_ERROR_RESERVED},
+        {1, 55, 0x7f, PROBE_ERROR_STAMP}, /* in a far future */
+        {1, 64, 1, PROBE_ERROR_RESERVED},
+        {1, 143, 1, PROBE_ERROR_RESERVED},
+    };
+    struct probe read;
+    uint8_t bytes[PROBE_SIZE];
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct probe probe = cases[i].ud != 0 ? ud_of(PROBE_UD_ANSWER) : port_of();
+        probe_encode(bytes, &probe, &key);
+        bytes[cases[i].offset] = cases[i].value;
+        seal(bytes);
+        assert_int_equal(decode(bytes, &read), cases[i].error);
+    }
+    const struct probe probe = ud_of(PROBE_UD_ANSWER); /* a moment without a bound */
+    probe_encode(bytes, &probe, &key);
+    memset(bytes + 60, 0xff, 4);
+    seal(bytes);
+    assert_int_equal(decode(bytes, &read), PROBE_ERROR_STAMP);
+}
+
 static void every_error_has_a_name(void **state)
 {
     for (int i = 0; i < PROBE_ERROR_COUNT; i++) {
@@ -437,7 +535,9 @@ static void the_table_of_fields_is_complete(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 400; seed++) {
-        const struct probe probe = sample(seed);
+        const struct probe probe = seed % 20 == 0   ? port_of()
+                                   : seed % 20 == 1 ? ud_of(PROBE_UD_LEFT)
+                                                    : sample(seed);
         uint8_t bytes[PROBE_SIZE], owners[PROBE_SIZE] = {0};
         struct probe read;
         probe_encode(bytes, &probe, &key);
@@ -493,6 +593,8 @@ int main(void)
         cmocka_unit_test(the_first_version),
         cmocka_unit_test(a_digest_is_read_as_it_was_made),
         cmocka_unit_test(a_digest_out_of_range_is_refused),
+        cmocka_unit_test(queue_pairs_are_read_as_they_were_told),
+        cmocka_unit_test(queue_pairs_out_of_range_are_refused),
         cmocka_unit_test(every_error_has_a_name),
         cmocka_unit_test(linear_map_is_exact_and_monotone),
         cmocka_unit_test(the_table_of_fields_is_complete),

@@ -100,7 +100,7 @@ static void the_whole_space_is_drawn(void **state)
     for (int i = 0; i <= LIE_ENDS; i++) {
         assert_true(lies[i] > 10);
     }
-    for (int i = 0; i < PROBE_FIELD_COUNT; i++) {
+    for (int i = 0; i < PROBE_FIELD_MESH; i++) {
         assert_true(fields[i] > 0);
     }
     free(s);
