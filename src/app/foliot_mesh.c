@@ -412,6 +412,75 @@ static int print_paths(const struct map *map, const struct options *options,
     return status;
 }
 
+/* "12.3 us ±0.4 us" */
+static struct cell owd_cell(const json_t *direction)
+{
+    int64_t owd, half;
+
+    return field_get(direction, "owd_ns", &owd) && field_get(direction, "half_ns", &half)
+               ? text_format("%s ±%s", text_us(owd).text, text_us(half).text)
+               : text_format("–");
+}
+
+static void put_class(struct libscols_table *table, const json_t *answer, const json_t *pair,
+                      const json_t *class)
+{
+    struct libscols_line *line = table_line(table);
+    const bool job = strcmp(field_string(class, "class"), "job") == 0;
+    int64_t tos = 0;
+
+    table_put(line, 0,
+              text_format("%.30s/%.16s <> %.30s/%.16s", answer_host(answer),
+                          field_string(pair, "local_name"), field_string(pair, "peer_host"),
+                          field_string(pair, "peer_name"))
+                  .text);
+    table_put(
+        line, 1,
+        text_format("%s/%s", field_string(pair, "device"), field_integer(pair, "port").text).text);
+    table_put(line, 2,
+              field_get(class, "traffic_class", &tos) && job
+                  ? text_format("job (DSCP %lld)", (long long)tos >> 2).text
+                  : "reference");
+    table_put(line, 3, owd_cell(json_object_get(class, "out")).text);
+    table_put(line, 4, owd_cell(json_object_get(class, "in")).text);
+    table_put(
+        line, 5,
+        text_format("%s/%s", field_string(pair, "stamps"), field_string(pair, "peer_stamps")).text);
+    table_put(
+        line, 6,
+        text_format("%s/%s", field_integer(class, "lost").text, field_integer(class, "asked").text)
+            .text);
+    table_put_status(line, 7,
+                     job && json_is_true(json_object_get(pair, "class_slow")) ? "slow" : "ok");
+}
+
+/* Probes between queue pairs. Nothing where no host has RDMA. False: a class is slower. */
+static bool print_queue_pairs(const struct options *options, json_t *const answers[], FILE *out)
+{
+    static const char *const titles[] = {"RDMA PORT PAIR", "DEVICE", "CLASS", ">OUT", ">IN",
+                                         "STAMPS",         ">LOST",  "STATE", NULL};
+    struct libscols_table *table = NULL;
+    bool well = true;
+
+    for (size_t i = 0; i < options->target_count; i++) {
+        const json_t *pairs = json_object_get(answers[i], "queue_pairs");
+        for (size_t k = 0; k < json_array_size(pairs); k++) {
+            const json_t *pair = json_array_get(pairs, k),
+                         *classes = json_object_get(pair, "classes");
+            table = table != NULL ? table : table_new(titles);
+            for (size_t n = 0; table != NULL && n < json_array_size(classes); n++) {
+                put_class(table, answers[i], pair, json_array_get(classes, n));
+            }
+            well = well && !json_is_true(json_object_get(pair, "class_slow"));
+        }
+    }
+    if (table != NULL) {
+        fputs("\nbetween queue pairs (± how far the truth may be from it)\n", out);
+        table_show(table, out);
+    }
+    return well;
+}
+
 static int render_mesh(const struct options *options, json_t *const answers[], FILE *out)
 {
     struct map *map = calloc(1, sizeof(*map));
@@ -427,6 +496,9 @@ static int render_mesh(const struct options *options, json_t *const answers[], F
     }
     print_map(map, options, out);
     int status = print_paths(map, options, answers, out);
+    if (!print_queue_pairs(options, answers, out)) {
+        status = status == EXIT_WELL ? EXIT_NOT_WELL : status;
+    }
     free(map);
     return status;
 }

@@ -238,6 +238,22 @@ static void add_what_link(struct strbuf *t, const struct finding *f)
     }
 }
 
+/* The switches' rules for the job's DSCP are what differs: ports, ways and clocks are the same. */
+static void add_what_class(struct strbuf *t, long long job_ns, long long reference_ns, int64_t tos)
+{
+    const unsigned dscp = (unsigned)(tos & 255) >> 2;
+
+    if (job_ns < 0) {
+        strbuf_add(t, "RDMA packets of the job's class (DSCP %u) don't come, unmarked ones do",
+                   dscp);
+    } else {
+        strbuf_add(t,
+                   "RDMA packets of the job's class (DSCP %u) take %.3f ms, unmarked ones between "
+                   "the same ports %.3f ms",
+                   dscp, (double)job_ns / 1e6, (double)reference_ns / 1e6);
+    }
+}
+
 static void add_what_rdma(struct strbuf *t, const struct finding *f)
 {
     static const char *const texts[VERBS_TROUBLE_COUNT] = {
@@ -258,6 +274,9 @@ static void add_what_rdma(struct strbuf *t, const struct finding *f)
         break;
     case VERBS_GID_MOVED:
         strbuf_add(t, "GID of the RDMA port moved from index %lld to %lld", expected, found);
+        break;
+    case VERBS_CLASS:
+        add_what_class(t, found, expected, f->numbers[3]);
         break;
     default:
         strbuf_add(t, "%s",

@@ -38,7 +38,7 @@ enum finding_kind {
     FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
     FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
     FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
-    FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected */
+    FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected, detail */
     FINDING_PATH_NARROW, /* a link takes longer for a packet. numbers: ns between packets sent back to back, ns before,
                             paths affected, NIC pairs affected */
     FINDING_KIND_COUNT

@@ -167,6 +167,7 @@ void verbs_port_on_facts(struct verbs_port *p, const struct verbs_port_facts *fa
         judge(p, VERBS_V1_ONLY, !facts->gid_known && facts->v1, 0, 0);
         judge(p, VERBS_NO_GID, !facts->gid_known && !facts->v1, 0, 0);
         judge_mtu(p);
+        judge(p, VERBS_CLASS, facts->class_slow, facts->class_job_ns, facts->class_reference_ns);
         compare(p, &was);
     }
     judge(p, VERBS_GID_MOVED,

@@ -18,6 +18,7 @@ enum verbs_trouble {
     VERBS_MTU,        /* smaller than its interface has room for, or not that of its siblings */
     VERBS_CABLE,      /* symbol errors, damaged packets, links trained again: 10 a minute or more */
     VERBS_GID_MOVED, /* within an hour: the same GID at another index; who names it by index fails */
+    VERBS_CLASS, /* packets of the class of jobs take longer than the reference's (core/mesh/port_probe.h) */
     VERBS_TROUBLE_COUNT
 };
 
@@ -36,6 +37,8 @@ struct verbs_port_facts {
     uint32_t sibling_mtu;   /* that most ports of the host's kind have; 0: no opinion */
     uint16_t lid, sm_lid;   /* InfiniBand */
     uint64_t cable_errors;  /* since some moment; may restart */
+    bool class_slow;        /* port_probe_slow() */
+    int64_t class_job_ns, class_reference_ns; /* then; the first -1: it doesn't come */
 };
 
 enum verbs_port_event {

@@ -187,6 +187,7 @@ struct mesh_edge_info {
     struct host_id host;
     uint8_t reason, path_count, peer_path_count;
     bool silent;
+    uint8_t version;    /* newest that the peer spoke lately; 0: not heard */
     struct mono heard;  /* MONO_NEVER: never */
     int64_t rtt_ns_min; /* -1 unknown */
     uint8_t full_tried; /* of the last 16 packets of full size those whose fate is known (full.c) */

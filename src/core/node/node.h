@@ -214,7 +214,7 @@ struct node_verbs {
     uint32_t local;
     uint32_t trouble; /* enum verbs_trouble */
     uint32_t has;     /* 1: one of them has it; 0: none any more */
-    uint32_t reserved;
+    uint32_t detail;  /* VERBS_CLASS: the traffic class; else 0 */
     int64_t found, expected;
 };
 
@@ -333,6 +333,7 @@ struct node_edge {
     uint32_t member, member_edge; /* in core/clock */
     uint8_t full_tried; /* of the last 16 packets of full size those whose fate is known */
     uint8_t full_lost;  /* of these, lost while short ones came */
+    uint8_t version;    /* of probes, newest that the peer spoke lately; 0: it wasn't heard */
 };
 /* Edge numbers are 0 .. node_edge_count() - 1 and stay; false: that number is free. */
 uint32_t node_edge_count(const struct node *n);

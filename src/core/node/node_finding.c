@@ -656,6 +656,7 @@ void node_on_verbs(struct node *n, struct mono now, const struct node_verbs *eve
     o->finding.numbers[0] = event->trouble;
     o->finding.numbers[1] = event->found;
     o->finding.numbers[2] = event->expected;
+    o->finding.numbers[3] = event->detail;
     o->finding.from = nic;
     o->finding.suspect = ours ? element_of(ELEMENT_NIC, PLACE_NIC, nic.index)
                               : element_of(ELEMENT_HOST, PLACE_HOST, n->config.host.index);

@@ -41,6 +41,7 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct 
                                    .rtt_ns_min = info.rtt_ns_min,
                                    .full_tried = info.full_tried,
                                    .full_lost = info.full_lost,
+                                   .version = info.version,
                                    .member = (uint32_t)n->links[edge].member,
                                    .member_edge = (uint32_t)n->links[edge].clock_edge};
     return true;

@@ -396,6 +396,7 @@ static int open_parts(struct agent *a)
                  {"shared pages", agent_pages_open},
                  {"the event loop", open_loop},
                  {"RDMA ports", agent_verbs_open},
+                 {"probes between queue pairs", agent_ud_open},
                  {"agent.sock", agent_server_open},
                  {"the fleet's settings", agent_settings_open},
                  {"measurements on demand", agent_measure_open},
@@ -468,6 +469,7 @@ static void close_all(struct agent *a)
     agent_pages_close(a);
     agent_clocks_close(a);
     agent_verbs_close(a);
+    agent_ud_close(a);
     agent_nics_close(a);
     lldp_close(&a->lldp);
     node_free(a->node);

@@ -120,6 +120,7 @@ struct agent_move { /* a NIC that sends from another address than it is sent to 
 
 struct agent_server;
 struct agent_verbs;
+struct agent_ud;
 struct http_server;
 
 struct agent {
@@ -138,6 +139,7 @@ struct agent {
     struct agent_nic nics[HOST_NIC_MAX];
     struct link_monitor *links;
     struct agent_verbs *verbs; /* RDMA ports */
+    struct agent_ud *ud;       /* probes between them */
     struct hop_listener hops;
     struct lldp_listener lldp;
     uint32_t links_failures;      /* in a row, once a second */
@@ -318,6 +320,14 @@ void agent_verbs_close(struct agent *a);
 void agent_verbs_round(struct agent *a);
 bool agent_verbs_quiet(const struct agent *a);                   /* core/audit/quiet.h */
 void agent_verbs_answer(struct agent *a, struct json_writer *j); /* fields of "links" */
+
+/* ---- verbs_probe.c: probes between queue pairs (core/mesh/port_probe.h) ---- */
+MUST_CHECK int agent_ud_open(struct agent *a);
+void agent_ud_close(struct agent *a);
+void agent_ud_round(struct agent *a);
+/* True: it was of these. */
+bool agent_ud_on_packet(struct agent *a, const struct node_receive *r);
+void agent_ud_answer(struct agent *a, struct json_writer *j); /* fields of "mesh" */
 
 /* ---- clocks.c ---- */
 /* Decides what stamps each NIC's packets, and what the raw clock is compared with; says so. Before

@@ -119,6 +119,7 @@ void answer_mesh(struct agent *a, struct json_writer *j)
         json_put_end(j);
     }
     json_put_end(j);
+    agent_ud_answer(a, j);
 }
 
 /* ---- links ---- */

@@ -96,15 +96,19 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
-        "host",       "key_file",       "port",        "nics",       "peers",       "routers",
-        "stamps",     "edge_limit",     "runtime_dir", "state_dir",  "delay_floor", "diameter",
-        "flap_limit", "paths",          "ring_peers",  "record_mib", "controller",  "identity_dir",
-        "fleet_file", "metrics_listen", "anchors",     "host_keys",  "mode",        "socket_group",
-        "inspect",    "inspect_root",   "perf",        NULL};
+        "host",        "key_file",     "port",        "nics",
+        "peers",       "routers",      "stamps",      "edge_limit",
+        "runtime_dir", "state_dir",    "delay_floor", "diameter",
+        "flap_limit",  "paths",        "ring_peers",  "record_mib",
+        "controller",  "identity_dir", "fleet_file",  "metrics_listen",
+        "anchors",     "host_keys",    "mode",        "socket_group",
+        "inspect",     "inspect_root", "perf",        "job_traffic_class",
+        NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
-    int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64;
+    int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64,
+            tos = 0;
     int choice = 0, mode = SWITCH_UNSET;
     int r = config_allow(root, keys, l->error);
     r = r < 0 ? r : config_require_copy(root, "host", c->host, sizeof(c->host), l->error);
@@ -147,6 +151,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     if (r == 0 && ring % 2 != 0) {
         r = config_expected(config_get(root, "ring_peers"), l->error, "an even number");
     }
+    r = r < 0 ? r : config_int(root, "job_traffic_class", 0, 255, &tos, l->error);
     r = r < 0 ? r : config_int(root, "record_mib", 0, 4096, &mib, l->error);
     r = r < 0 ? r : load_span(root, "edge_limit", span_ms(1), &c->edge_bound_ns, l->error);
     r = r < 0 ? r : load_span(root, "delay_floor", span_ms(1), &c->delay_floor_ns, l->error);
@@ -159,6 +164,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     c->path_limit = (uint16_t)paths;
     c->ring_peers = (uint16_t)ring;
     c->record_bytes_max = mib << 20;
+    c->job_traffic_class = (uint8_t)tos;
     c->software_stamps = choice == 1;
     return r;
 }

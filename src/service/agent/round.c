@@ -63,8 +63,8 @@ static void deliver_received(struct agent *a)
         struct agent_receive *r = &a->received[i];
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
-        if (agent_measure_on_packet(a, &r->event) ||
-            agent_matrix_on_packet(a, &r->event)) { /* the node knows nothing of these */
+        if (agent_measure_on_packet(a, &r->event) || agent_matrix_on_packet(a, &r->event) ||
+            agent_ud_on_packet(a, &r->event)) { /* the node knows nothing of these */
             continue;
         }
         if (!agent_address_on_packet(a, r)) {
@@ -398,6 +398,7 @@ void agent_round(struct agent *a)
         agent_lldp_poll(a);
     }
     agent_verbs_round(a);
+    agent_ud_round(a);
     /* as it was before this round's facts: node_deadline() always lies after the last call */
     if (!mono_before(a->now, a->tick_due) || mono_before(a->now, a->ticked)) {
         a->ticked = a->now;

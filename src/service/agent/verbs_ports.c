@@ -7,17 +7,18 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/ip.h"
 #include "core/audit/quiet.h"
 #include "core/link/verbs_port.h"
 #include "platform/rdma/verbs.h"
-#include "service/agent/agent.h"
+#include "service/agent/verbs_probe.h"
 
 #define LIST_EACH_S 2 /* which ports there are, and a look at each */
 
 struct device {
     char name[RDMA_NAME_SIZE];
-    struct rdma_device *handle; /* NULL: not open */
-    sd_event_source *source;
+    struct rdma_device *handle;      /* NULL: not open */
+    sd_event_source *source, *armed; /* events; completion queues */
     bool lost; /* as it told itself; open again once it was away from the list */
 };
 
@@ -61,6 +62,8 @@ static const struct {
     [VERBS_MTU] = {"mtu", "its MTU is at odds",
                    "set the same MTU on all ports and switches: 4200 or more for 4096"},
     [VERBS_CABLE] = {"cable", "errors of the cable", "check cable and transceiver"},
+    [VERBS_CLASS] = {"class", "packets of the class of jobs take longer than unmarked ones",
+                     "look what the switches do with its DSCP, and in which queue it is"},
     [VERBS_GID_MOVED] = {"gid-moved", "its GID moved to another index within the past hour",
                          "let jobs choose it by address: who names it by index "
                          "(NCCL_IB_GID_INDEX) fails"},
@@ -98,6 +101,12 @@ static void trouble_text(const struct verbs_port_message *m, char *text, size_t 
     } else if (t == VERBS_MTU) {
         snprintf(text, size, "its MTU is %lld, expected %lld: %s", (long long)n[1], (long long)n[2],
                  troubles[t].advice);
+    } else if (t == VERBS_CLASS && n[1] < 0) {
+        snprintf(text, size, "packets of the class of jobs don't come, unmarked ones do: %s",
+                 troubles[t].advice);
+    } else if (t == VERBS_CLASS) {
+        snprintf(text, size, "packets of the class of jobs take %.3f ms, unmarked ones %.3f: %s",
+                 (double)n[1] / 1e6, (double)n[2] / 1e6, troubles[t].advice);
     } else if (t == VERBS_CABLE) {
         snprintf(text, size, "%lld %s within a minute: %s", (long long)n[1], troubles[t].text,
                  troubles[t].advice);
@@ -150,7 +159,9 @@ static bool is_found(const struct agent *a, const struct port *p, enum verbs_tro
 static void find(struct agent *a, uint32_t local, enum verbs_trouble trouble)
 {
     struct agent_verbs *v = a->verbs;
-    struct node_verbs event = {.local = local, .trouble = trouble};
+    struct node_verbs event = {.local = local,
+                               .trouble = trouble,
+                               .detail = trouble == VERBS_CLASS ? a->config->job_traffic_class : 0};
 
     for (uint32_t i = 0; i < v->port_count && event.has == 0; i++) {
         const struct port *p = &v->ports[i];
@@ -180,7 +191,7 @@ static void follow_nic(struct agent *a, struct port *p)
 static void tell(struct agent *a, struct port *p)
 {
     struct verbs_port_message m;
-    char text[140], line[160 + sizeof(p->name.device)];
+    char text[180], line[200 + sizeof(p->name.device)];
     bool news[VERBS_TROUBLE_COUNT] = {false};
 
     follow_nic(a, p);
@@ -277,11 +288,28 @@ static struct device *device_of(struct agent_verbs *v, const char *name)
     return NULL;
 }
 
+/* The one by which peers may know the NIC beside it: the list has its address. */
+static const struct rdma_gid *gid_of_nic(const struct agent *a, const struct port *p)
+{
+    uint8_t ip[16] = {0};
+
+    if (p->local == UINT32_MAX) {
+        return NULL;
+    }
+    if (a->nics[p->local].address4.s_addr != 0) {
+        ip_of_v4(ip, &a->nics[p->local].address4);
+    } else {
+        memcpy(ip, &a->nics[p->local].address6, sizeof(ip));
+    }
+    return rdma_gid_choose(&p->facts, ip);
+}
+
 static void look(struct agent *a, struct port *p)
 {
     struct agent_verbs *v = a->verbs;
     struct verbs_port_facts facts = {.at = a->now};
     const struct device *d = device_of(v, p->name.device);
+    struct port_slow slow;
 
     p->look = false;
     facts.present = p->there && rdma_port_read(v->own_tree ? &v->tree : NULL, &p->name, &p->facts);
@@ -304,6 +332,11 @@ static void look(struct agent *a, struct port *p)
         facts.sm_lid = f->sm_lid;
         facts.cable_errors = cable_errors(f);
         look_at_traffic(a, p);
+        facts.class_slow = agent_ud_slow(a, p->local, &p->name, &slow);
+        if (facts.class_slow) {
+            facts.class_job_ns = slow.job_ns;
+            facts.class_reference_ns = slow.reference_ns;
+        }
         if (gid != NULL) {
             memcpy(facts.gid, gid->gid, sizeof(facts.gid));
             facts.gid_index = gid->index;
@@ -313,14 +346,18 @@ static void look(struct agent *a, struct port *p)
     }
     verbs_port_on_facts(&p->state, &facts);
     tell(a, p);
+    agent_ud_follow(a, p->local, d != NULL && facts.active ? d->handle : NULL, &p->name,
+                    facts.active ? gid_of_nic(a, p) : NULL);
 }
 
 /* ---- which there are ---- */
 
-static void close_device(struct device *d)
+static void close_device(struct agent *a, struct device *d)
 {
     d->source = sd_event_source_unref(d->source);
+    d->armed = sd_event_source_unref(d->armed);
     if (d->handle != NULL) {
+        agent_ud_close_device(a, d->handle);
         (void)rdma_device_close(d->handle);
         d->handle = NULL;
     }
@@ -343,13 +380,41 @@ static int on_device(sd_event_source *source, int fd, uint32_t revents, void *co
         }
         if (r != -EAGAIN) {
             d->lost = true;
-            close_device(d);
+            close_device(a, d);
         }
         for (uint32_t k = 0; k < v->port_count; k++) {
             v->ports[k].look = v->ports[k].look || strcmp(v->ports[k].name.device, d->name) == 0;
         }
         v->next_list = a->now;
         break;
+    }
+    return 0;
+}
+
+/* A device that is gone has its descriptor readable for ever: on_device closes it. */
+static int on_armed(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+    struct agent *a = context;
+    struct agent_verbs *v = a->verbs;
+    uint64_t tags[RDMA_PORT_MAX];
+    int count = 0, r = 0;
+
+    (void)fd, (void)revents;
+    for (uint32_t i = 0; i < v->device_count; i++) {
+        struct device *d = &v->devices[i];
+        if (d->armed != source) {
+            continue;
+        }
+        while (count < RDMA_PORT_MAX && (r = rdma_device_armed(d->handle, &tags[count])) == 0) {
+            count++;
+        }
+        if (r < 0 && r != -EAGAIN) {
+            d->armed = sd_event_source_unref(d->armed);
+        }
+        break;
+    }
+    for (int i = 0; i < count; i++) {
+        agent_ud_ready(a, tags[i]);
     }
     return 0;
 }
@@ -376,8 +441,10 @@ static void open_device(struct agent *a, const char *name)
                   "%d s late",
                   name, strerror(-r), LIST_EACH_S);
     } else if (sd_event_add_io(a->loop, &d->source, rdma_device_fd(d->handle), EPOLLIN, on_device,
-                               a) < 0) {
-        close_device(d);
+                               a) < 0 ||
+               sd_event_add_io(a->loop, &d->armed, rdma_device_armed_fd(d->handle), EPOLLIN,
+                               on_armed, a) < 0) {
+        close_device(a, d);
     }
 }
 
@@ -433,7 +500,7 @@ static void list(struct agent *a)
                     (v->ports[i].there && strcmp(v->ports[i].name.device, v->devices[k].name) == 0);
         }
         if (!there) {
-            close_device(&v->devices[k]);
+            close_device(a, &v->devices[k]);
             v->devices[k].lost = false;
         }
     }
@@ -482,7 +549,7 @@ void agent_verbs_close(struct agent *a)
         return;
     }
     for (uint32_t i = 0; i < v->device_count; i++) {
-        close_device(&v->devices[i]);
+        close_device(a, &v->devices[i]);
     }
     v->library = rdma_verbs_close(v->library);
     if (v->own_tree) {

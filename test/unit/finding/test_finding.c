@@ -149,6 +149,13 @@ static void what_of_every_kind(void **state)
         {FINDING_RDMA_PORT,
          {VERBS_GID_MOVED, 6, 5},
          "GID of the RDMA port moved from index 5 to 6"},
+        {FINDING_RDMA_PORT,
+         {VERBS_CLASS, 5300000, 310000, 104},
+         "RDMA packets of the job's class (DSCP 26) take 5.300 ms, unmarked ones between the same "
+         "ports 0.310 ms"},
+        {FINDING_RDMA_PORT,
+         {VERBS_CLASS, -1, 310000, 104},
+         "RDMA packets of the job's class (DSCP 26) don't come, unmarked ones do"},
         {FINDING_RDMA_PORT, {-1}, "RDMA port has a trouble of a newer agent"},
         {FINDING_RDMA_PORT, {99}, "RDMA port has a trouble of a newer agent"},
         {FINDING_PATH_DEAD, {0, 1, 1}, "silent black hole"},

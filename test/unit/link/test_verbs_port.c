@@ -141,6 +141,25 @@ static void the_wrong_type_is_not_the_same_as_none(void **state)
     expect_nothing();
 }
 
+static void a_slower_class_is_told_once(void **state)
+{
+    (void)state;
+    start();
+    facts.class_slow = true;
+    facts.class_job_ns = 5300000;
+    facts.class_reference_ns = 310000;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE, VERBS_CLASS, 5300000, 310000);
+    facts.class_job_ns = 5400000;
+    look(1);
+    expect_nothing();
+    facts.class_slow = false;
+    facts.class_job_ns = facts.class_reference_ns = 0;
+    look(1);
+    expect(VERBS_EVENT_TROUBLE_END, VERBS_CLASS, 0, 0);
+    expect_nothing();
+}
+
 static void a_smaller_mtu_is_at_odds(void **state)
 {
     (void)state;
@@ -279,6 +298,7 @@ int main(void)
         cmocka_unit_test(down_and_gone_are_told_once),
         cmocka_unit_test(an_index_that_moved_while_it_was_down_is_told),
         cmocka_unit_test(the_wrong_type_is_not_the_same_as_none),
+        cmocka_unit_test(a_slower_class_is_told_once),
         cmocka_unit_test(a_smaller_mtu_is_at_odds),
         cmocka_unit_test(an_mtu_at_odds_has_the_numbers_of_now),
         cmocka_unit_test(a_device_that_went_has_no_other_trouble),

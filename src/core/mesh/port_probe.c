@@ -1,0 +1,386 @@
+/* port_probe.c: see port_probe.h. */
+#include "core/mesh/port_probe.h"
+
+#include <string.h>
+
+#define EACH_NS   (100 * NS_PER_MS)
+#define LOST_NS   NS_PER_S
+#define FORGET_NS (10 * NS_PER_S)
+#define FRESH_NS  (5 * NS_PER_S) /* a reference that is older compares with nothing */
+#define MARGIN_NS (500 * NS_PER_US)
+#define RUN       3
+
+void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono now)
+{
+    *p = (struct port_probe){.job = job, .next = now, .herald_ns = PORT_HERALD_NS};
+    prng_init(&p->random, seed);
+}
+
+/* ---- who ---- */
+
+const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_id nic)
+{
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        if (p->peers[i].used && nic_id_equal(p->peers[i].nic, nic)) {
+            return &p->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static void begin(struct port_peer *peer, struct nic_id nic, const struct probe_port *at)
+{
+    *peer = (struct port_peer){.used = true, .nic = nic, .at = *at};
+    peer->ways[0].at = peer->ways[1].at = MONO_NEVER;
+}
+
+static bool same_port(const struct probe_port *a, const struct probe_port *b)
+{
+    return a->qp == b->qp && a->key == b->key && a->lid == b->lid && a->global == b->global &&
+           a->stamps == b->stamps && memcmp(a->gid, b->gid, sizeof(a->gid)) == 0;
+}
+
+static void end_waits(struct port_probe *p, uint32_t peer)
+{
+    for (uint32_t i = 0; i < PORT_PROBE_WAITS; i++) {
+        p->waits[i].used = p->waits[i].used && p->waits[i].peer != peer;
+    }
+}
+
+void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic,
+                        const struct probe_port *at)
+{
+    struct port_peer *peer = NULL;
+
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        struct port_peer *o = &p->peers[i];
+        if (o->used && nic_id_equal(o->nic, nic)) {
+            peer = o;
+            break;
+        }
+        peer = peer == NULL && !o->used ? o : peer;
+    }
+    if (peer == NULL) {
+        return; /* more than a mesh has */
+    }
+    if (!peer->used) {
+        begin(peer, nic, at);
+    } else if (!same_port(&peer->at, at)) {
+        const bool asked = peer->asked;
+        end_waits(p, (uint32_t)(peer - p->peers));
+        begin(peer, nic, at);
+        peer->asked = asked;
+    }
+    peer->told = now;
+}
+
+/* Who is silent goes, and others are asked in its place. */
+static void choose(struct port_probe *p, struct mono now)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        struct port_peer *peer = &p->peers[i];
+        if (peer->used && mono_sub(now, peer->told).ns > FORGET_NS) {
+            end_waits(p, i);
+            peer->used = false;
+        }
+        asked += peer->used && peer->asked;
+    }
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS && asked < PORT_PROBE_ASKED; i++) {
+        if (p->peers[i].used && !p->peers[i].asked) {
+            p->peers[i].asked = true;
+            asked++;
+        }
+    }
+}
+
+/* ---- which class is slower ---- */
+
+enum seen { SEEN_EVEN, SEEN_SLOW, SEEN_LOST };
+
+static void judge(struct port_peer *peer, enum seen seen)
+{
+    uint8_t *const run = seen == SEEN_EVEN   ? &peer->even_run
+                         : seen == SEEN_SLOW ? &peer->slow_run
+                                             : &peer->lost_run;
+    const uint8_t count = (uint8_t)(*run + (*run < RUN));
+
+    peer->even_run = peer->slow_run = peer->lost_run = 0;
+    *run = count;
+    if (count == RUN) {
+        peer->slow = seen == SEEN_SLOW;
+        peer->gone = seen == SEEN_LOST;
+    }
+}
+
+static const struct port_delay *newest(const struct port_way *w, enum port_direction direction)
+{
+    return &w->delays[direction][(w->count - 1) % PORT_PROBE_KEPT];
+}
+
+static bool reference_is_fresh(const struct port_peer *peer, struct mono now)
+{
+    const struct port_way *r = &peer->ways[PROBE_WAY_REFERENCE];
+
+    return r->count > 0 && mono_sub(now, r->at).ns < FRESH_NS;
+}
+
+static void compare(struct port_peer *peer, struct mono now)
+{
+    const struct port_delay *job = newest(&peer->ways[PROBE_WAY_JOB], PORT_OUT);
+
+    if (reference_is_fresh(peer, now)) {
+        const struct port_delay *r = newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
+        if (job->least_ns > r->most_ns + MARGIN_NS) {
+            judge(peer, SEEN_SLOW);
+        } else if (job->least_ns + job->most_ns <= r->least_ns + r->most_ns + 2 * MARGIN_NS) {
+            judge(peer, SEEN_EVEN);
+        }
+    }
+}
+
+bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow)
+{
+    struct port_slow s = {.nic = NIC_NONE};
+    struct port_delay job, reference;
+    int64_t half;
+
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        const struct port_peer *peer = &p->peers[i];
+        struct port_slow one = {.nic = peer->nic, .job_ns = -1};
+        if (!peer->used || (!peer->slow && !peer->gone) ||
+            peer->ways[PROBE_WAY_REFERENCE].count == 0) {
+            continue;
+        }
+        reference = *newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
+        port_delay_owd(&reference, &one.reference_ns, &half);
+        if (peer->slow) {
+            job = *newest(&peer->ways[PROBE_WAY_JOB], PORT_OUT);
+            port_delay_owd(&job, &one.job_ns, &half);
+        }
+        one.peers = s.peers + 1;
+        if (s.peers == 0 || one.job_ns < 0 || (s.job_ns >= 0 && one.job_ns > s.job_ns)) {
+            s = one;
+        }
+        s.peers = one.peers;
+    }
+    if (s.peers > 0) {
+        *ret_slow = s;
+    }
+    return s.peers > 0;
+}
+
+/* ---- asking ---- */
+
+static struct port_wait *find_wait(struct port_probe *p, uint32_t exchange)
+{
+    for (uint32_t i = 0; i < PORT_PROBE_WAITS; i++) {
+        if (p->waits[i].used && p->waits[i].exchange == exchange) {
+            return &p->waits[i];
+        }
+    }
+    return NULL;
+}
+
+/* A place for one more, after what is over is noted. */
+static struct port_wait *new_wait(struct port_probe *p, struct mono now)
+{
+    struct port_wait *found = NULL;
+
+    for (uint32_t i = 0; i < PORT_PROBE_WAITS; i++) {
+        struct port_wait *w = &p->waits[i];
+        if (w->used && mono_sub(now, w->asked).ns > LOST_NS) {
+            struct port_peer *peer = &p->peers[w->peer];
+            w->used = false;
+            peer->ways[w->way].lost++;
+            peer->missed =
+                w->way ==
+                PROBE_WAY_JOB; /* a reference that is lost, too, says that it's not the class */
+        }
+        found = found == NULL && !w->used ? w : found;
+    }
+    return found;
+}
+
+/* The turn's peer and class. NULL: nobody is asked. */
+static struct port_peer *next_peer(struct port_probe *p, uint8_t *ret_way)
+{
+    const uint32_t ways = p->job ? 2 : 1;
+    uint32_t count = 0, at;
+
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        count += p->peers[i].used && p->peers[i].asked;
+    }
+    if (count == 0) {
+        return NULL;
+    }
+    at = p->turn / ways % count;
+    *ret_way = (uint8_t)(p->turn % ways);
+    p->turn++;
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        if (p->peers[i].used && p->peers[i].asked && at-- == 0) {
+            return &p->peers[i];
+        }
+    }
+    return NULL;
+}
+
+bool port_probe_next(struct port_probe *p, struct mono now, struct port_question *ret_question)
+{
+    uint8_t way = 0;
+
+    if (mono_before(now, p->next) && mono_sub(p->next, now).ns <= EACH_NS) {
+        return false;
+    }
+    p->next = mono_add(now, span_ns(EACH_NS));
+    choose(p, now);
+    struct port_wait *w = new_wait(p, now);
+    struct port_peer *peer = w != NULL ? next_peer(p, &way) : NULL;
+    if (peer == NULL) {
+        return false;
+    }
+    *w = (struct port_wait){.used = true,
+                            .exchange = (uint32_t)prng_u64(&p->random),
+                            .peer = (uint32_t)(peer - p->peers),
+                            .way = way,
+                            .asked = now};
+    w->left.bound_ns = PROBE_BOUND_NONE;
+    peer->ways[way].asked++;
+    *ret_question = (struct port_question){peer->nic, peer->at, w->exchange, way};
+    return true;
+}
+
+void port_probe_on_left(struct port_probe *p, uint32_t exchange, const struct port_moment *left)
+{
+    struct port_wait *w = find_wait(p, exchange);
+
+    if (w != NULL) {
+        w->left = *left;
+    }
+}
+
+void port_probe_on_not_sent(struct port_probe *p, uint32_t exchange)
+{
+    struct port_wait *w = find_wait(p, exchange);
+
+    if (w != NULL) {
+        w->used = false;
+        p->peers[w->peer].ways[w->way].asked--;
+    }
+}
+
+/* ---- what comes of it ---- */
+
+static bool known(const struct port_moment *m)
+{
+    return m->bound_ns != PROBE_BOUND_NONE && m->timeline != 0;
+}
+
+/* False: the two compare with nothing. */
+static bool delay_of(const struct port_moment *left, const struct port_moment *came,
+                     struct port_delay *ret)
+{
+    if (!known(left) || !known(came) || left->timeline != came->timeline) {
+        return false;
+    }
+    const int64_t apart = came->earliest.ns - left->earliest.ns;
+    const uint64_t error = (uint64_t)left->bound_ns + came->bound_ns;
+    *ret = (struct port_delay){.least_ns = apart - left->width_ns,
+                               .most_ns = apart + came->width_ns,
+                               .error_ns = error < UINT32_MAX ? (uint32_t)error : UINT32_MAX};
+    return true;
+}
+
+bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exchange,
+                          const struct port_moment *there, const struct port_moment *came)
+{
+    struct port_wait *w = find_wait(p, exchange);
+
+    if (w == NULL || w->answered || !nic_id_equal(p->peers[w->peer].nic, from)) {
+        return false;
+    }
+    if (there->bound_ns != PROBE_BOUND_NONE && !p->peers[w->peer].at.stamps) {
+        const uint32_t less = p->herald_ns - p->herald_ns / 64, more = 2 * p->herald_ns;
+        p->herald_ns = there->width_ns <= p->herald_ns
+                           ? (less > PORT_HERALD_NS ? less : PORT_HERALD_NS)
+                           : (more < PORT_HERALD_NS_MOST ? more : PORT_HERALD_NS_MOST);
+    }
+    w->answered = true;
+    w->came_there = *there;
+    w->came_back = *came;
+    return true;
+}
+
+bool port_probe_on_answer_left(struct port_probe *p, struct mono now, struct nic_id from,
+                               uint32_t exchange, const struct port_moment *left)
+{
+    struct port_wait *w = find_wait(p, exchange);
+    struct port_delay out, in;
+
+    if (w == NULL || !w->answered || !nic_id_equal(p->peers[w->peer].nic, from)) {
+        return false;
+    }
+    struct port_peer *peer = &p->peers[w->peer];
+    struct port_way *way = &peer->ways[w->way];
+    w->used = false;
+    if (!delay_of(&w->left, &w->came_there, &out) || !delay_of(left, &w->came_back, &in)) {
+        return true; /* it came, and nobody knows the time */
+    }
+    out.exchange = in.exchange = exchange;
+    way->delays[PORT_OUT][way->count % PORT_PROBE_KEPT] = out;
+    way->delays[PORT_IN][way->count % PORT_PROBE_KEPT] = in;
+    way->count++;
+    way->at = now;
+    if (w->way == PROBE_WAY_JOB) {
+        compare(peer, now);
+    } else if (peer->missed) {
+        judge(peer, SEEN_LOST);
+    }
+    peer->missed = false;
+    return true;
+}
+
+/* ---- what is known ---- */
+
+bool port_probe_delay(const struct port_peer *peer, enum probe_way way,
+                      enum port_direction direction, struct port_delay *ret_delay)
+{
+    const struct port_way *w = &peer->ways[way];
+    const uint32_t count = w->count < PORT_PROBE_KEPT ? w->count : PORT_PROBE_KEPT;
+    const struct port_delay *best = NULL;
+    int64_t best_ns = 0, owd, half;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct port_delay *d = &w->delays[direction][(w->count - 1 - i) % PORT_PROBE_KEPT];
+        port_delay_owd(d, &owd, &half);
+        if (best == NULL || half < best_ns) {
+            best = d;
+            best_ns = half;
+        }
+    }
+    if (best != NULL) {
+        *ret_delay = *best;
+    }
+    return best != NULL;
+}
+
+bool port_probe_newest(const struct port_peer *peer, enum probe_way way,
+                       enum port_direction direction, struct port_delay *ret_delay)
+{
+    if (peer->ways[way].count > 0) {
+        *ret_delay = *newest(&peer->ways[way], direction);
+    }
+    return peer->ways[way].count > 0;
+}
+
+void port_delay_owd(const struct port_delay *d, int64_t *ret_owd_ns, int64_t *ret_half_ns)
+{
+    int64_t least = d->least_ns - (int64_t)d->error_ns;
+    int64_t most = d->most_ns + (int64_t)d->error_ns;
+
+    least = least > 0 ? least : 0;
+    most = most > least ? most : least;
+    *ret_half_ns = (most - least + 1) / 2;
+    *ret_owd_ns = least + *ret_half_ns;
+}

@@ -1,0 +1,118 @@
+/* port_probe.h: what one RDMA port asks ports of other hosts, queue pair to queue pair, and what comes of it: the one-way delay
+ * each way, of two classes side by side. The job's class is that of jobs' queue pairs, the reference class the best-effort one.
+ *
+ * An exchange has four moments (R-Pingmesh's, Liu et al., SIGCOMM 2024): the question left, it came, the answer left, it came.
+ * Each is a span of fleet time in which the truth lies: as wide as the stamps are uncertain, beside the bound of the clock that
+ * made them. So a delay has a half-width: half of both spans' widths, and both clocks' bounds. A packet before the question, the
+ * herald, has the other end look out for it; the answer has one, too. The herald leaves so long before as it takes the other end
+ * to wake up: an answer whose first span is wider than that tells that it was too late, and the next one leaves twice as long
+ * before.
+ *
+ * Which class is slower doesn't depend on clocks: both cross the same two. In three exchanges the least that the job's can have
+ * taken must be 0.5 ms more than the most that the reference's did just before: a busy queue of a job's own bulk is below that
+ * [judged]. Or none of three came while the reference's did. Between them none may be even: by the middles of their spans less
+ * than 0.5 ms apart. It is over after three even ones in a row; what is neither changes nothing: its spans are too wide.
+ *
+ * Told peers are answered, up to PORT_PROBE_PEERS. PORT_PROBE_ASKED of them are asked, one class of one peer each 100 ms, the
+ * job's right after the reference. Who hasn't told where it is for 10 s is forgotten. Memory: 40 KiB a port. */
+#pragma once
+#include "base/bug.h"
+#include "base/id.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "wire/probe.h"
+
+#define PORT_PROBE_PEERS 64
+#define PORT_PROBE_ASKED 8
+#define PORT_PROBE_KEPT  8 /* exchanges of a peer and class */
+#define PORT_PROBE_WAITS 32
+
+struct port_moment {
+    struct fleet_time earliest;
+    uint32_t width_ns;
+    uint32_t bound_ns; /* PROBE_BOUND_NONE: it isn't known; else of the clock */
+    uint64_t timeline; /* that it is of */
+};
+
+/* A delay: by the stamps alone it lies between these; the clocks add error_ns on both sides. */
+struct port_delay {
+    int64_t least_ns, most_ns;
+    uint32_t error_ns, exchange;
+};
+enum port_direction { PORT_OUT, PORT_IN };
+
+struct port_way {
+    struct port_delay delays[2][PORT_PROBE_KEPT]; /* rings, by enum port_direction */
+    struct mono at;                               /* of the newest; MONO_NEVER: none */
+    uint32_t count, asked, lost;                  /* since the peer was told */
+};
+struct port_peer {
+    bool used, asked;
+    struct nic_id nic;
+    struct probe_port at;
+    struct mono told;
+    struct port_way ways[2];              /* by enum probe_way */
+    uint8_t slow_run, lost_run, even_run; /* exchanges of the job's class, in a row */
+    bool slow, gone;                      /* the job's class is slower; doesn't come */
+    bool missed; /* the last of the job's class didn't come, and no reference came since */
+};
+struct port_wait {
+    bool used, answered;
+    uint32_t exchange, peer; /* index */
+    uint8_t way;
+    struct mono asked;
+    struct port_moment left, came_there, came_back;
+};
+
+struct port_probe {
+    struct prng random;
+    bool job; /* the class of jobs is known, and another one */
+    struct port_peer peers[PORT_PROBE_PEERS];
+    struct port_wait waits[PORT_PROBE_WAITS];
+    struct mono next;
+    uint32_t turn;
+    uint32_t herald_ns; /* before what it tells of */
+};
+#define PORT_HERALD_NS      150000
+#define PORT_HERALD_NS_MOST 2000000
+
+void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono now);
+/* Where a peer's port is; told again each second or so. A new queue pair begins anew. */
+void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic,
+                        const struct probe_port *at);
+/* NULL: it wasn't told. */
+const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_id nic);
+
+struct port_question {
+    struct nic_id nic;
+    struct probe_port at;
+    uint32_t exchange;
+    uint8_t way;
+};
+/* What is to be asked now; false: nothing (yet). Who calls late makes no burst. Also notes what was lost: after a second. */
+bool port_probe_next(struct port_probe *p, struct mono now, struct port_question *ret_question);
+void port_probe_on_left(struct port_probe *p, uint32_t exchange, const struct port_moment *left);
+void port_probe_on_not_sent(struct port_probe *p, uint32_t exchange);
+/* The answer came; `there`: when the question came, as the answer tells. False: not asked, or answered already. */
+bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exchange,
+                          const struct port_moment *there, const struct port_moment *came);
+/* When the answer left, as it is told afterwards. Then the exchange is over. */
+bool port_probe_on_answer_left(struct port_probe *p, struct mono now, struct nic_id from,
+                               uint32_t exchange, const struct port_moment *left);
+
+/* Of the kept exchanges of a peer and class the one that is known best. False: none. */
+bool port_probe_delay(const struct port_peer *peer, enum probe_way way,
+                      enum port_direction direction, struct port_delay *ret_delay);
+/* The newest. False: none. */
+bool port_probe_newest(const struct port_peer *peer, enum probe_way way,
+                       enum port_direction direction, struct port_delay *ret_delay);
+/* The middle, and how far the truth may be from it. No delay is negative. */
+void port_delay_owd(const struct port_delay *d, int64_t *ret_owd_ns, int64_t *ret_half_ns);
+
+struct port_slow {
+    struct nic_id nic;
+    uint32_t peers;               /* that see it */
+    int64_t job_ns, reference_ns; /* to `nic`; job_ns -1: its packets don't come */
+};
+/* The worst peer to which the job's class is slower. False: to none. */
+bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow);

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Probes between queue pairs: two agents in two network namespaces, over a libibverbs of our own.
+usage: test_queue_pair_probes.py AGENT FOLIOT TREES LIBRARY"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LIBRARY, TREES, FOLIOT, AGENT = (os.path.abspath(sys.argv.pop()) for _ in range(4))
+KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
+PORT = "sys/class/infiniband/fake0/ports/1"
+PATIENCE_S = 120
+
+
+def run(*command, check=True, **options):
+    return subprocess.run(command, check=check, capture_output=True, text=True, **options)
+
+
+class TestQueuePairProbes(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="foliot-queue-pairs-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.spaces = [f"fq{os.getpid()}h{i}" for i in range(2)]
+        self.agents = [None, None]
+        for space in self.spaces:
+            run("ip", "netns", "add", space)
+            self.addCleanup(run, "ip", "netns", "del", space, check=False)
+        run("ip", "-n", self.spaces[0], "link", "add", "nic0", "type", "veth", "peer", "name", "nic0", "netns", self.spaces[1])
+        for i, space in enumerate(self.spaces):
+            for command in ("link set lo up", f"address add 10.88.0.{i + 1}/24 dev nic0", "link set nic0 up"):
+                run("ip", "-n", space, *command.split())
+            self.plant(i)
+        self.write("fleet.key", KEY, 0o600)
+        self.late(0)
+
+    def tearDown(self):
+        for i in range(2):
+            self.stop(i)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text, mode=0o644):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name) + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name) + ".new", mode)
+        os.rename(self.path(name) + ".new", self.path(name))
+
+    def plant(self, i):
+        """A recorded tree, with the GID that the library's device has."""
+        with open(os.path.join(TREES, "connectx-roce.txt"), encoding="utf-8") as lines:
+            for line in lines:
+                name, tab, text = line.replace("/mlx5_0/", "/fake0/").replace("eth0", "nic0").partition("\t")
+                if tab:
+                    self.write(f"root{i}/{name.lstrip('/')}", text)
+        self.write(f"root{i}/sys/class/net/nic0/mtu", "1500")
+        self.write(f"root{i}/{PORT}/gids/5", f"0000:0000:0000:0000:0000:ffff:0a58:000{i + 1}\n")
+        self.write(f"root{i}/{PORT}/gids/4", "0000:0000:0000:0000:0000:0000:0000:0000\n")
+
+    def late(self, ms):
+        self.write("late", f"104 {ms}\n")
+
+    def start(self, i, job_class="job_traffic_class: 104\n"):
+        peers = "".join(f"  - {{id: {k}, host: h{k}, nic: nic0, address: 10.88.0.{k + 1}}}\n" for k in range(2))
+        self.write(f"h{i}.yaml", f"host: h{i}\nkey_file: {self.path('fleet.key')}\nruntime_dir: {self.path(f'run{i}')}\n{job_class}peers:\n{peers}")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("FOLIOT", "JOURNAL", "NOTIFY"))}
+        environment |= {"FOLIOT_VERBS": LIBRARY, "FOLIOT_VERBS_ROOT": self.path(f"root{i}"), "FOLIOT_FAKE_VERBS_LATE": self.path("late"),
+                        "FOLIOT_FAKE_VERBS_WIRE": f"fake0=10.88.0.{i + 1}"}
+        with open(self.path(f"log{i}"), "a", encoding="utf-8") as log:
+            self.agents[i] = subprocess.Popen(["ip", "netns", "exec", self.spaces[i], AGENT, "--config", self.path(f"h{i}.yaml")],
+                                              stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
+
+    def stop(self, i):
+        if self.agents[i] is not None and self.agents[i].poll() is None:
+            self.agents[i].send_signal(signal.SIGTERM)
+            self.assertEqual(self.agents[i].wait(PATIENCE_S), 0)
+        self.agents[i] = None
+
+    def ask(self, i, *words):
+        return run(FOLIOT, *words, check=False, env=dict(os.environ, FOLIOT_RUNTIME_DIR=self.path(f"run{i}")))
+
+    def answer(self, i, *words):
+        try:
+            return json.loads(self.ask(i, *words, "--json").stdout)
+        except json.JSONDecodeError:
+            return {}
+
+    def pair(self, i):
+        pairs = self.answer(i, "mesh").get("queue_pairs", [])
+        return pairs[0] if pairs else None
+
+    def measured(self, i):
+        """The pair, when both classes have delays both ways."""
+        pair = self.pair(i)
+        return pair if pair is not None and all(c["out"] and c["in"] for c in pair["classes"]) else None
+
+    def findings(self, i):
+        return [f for f in self.answer(i, "findings").get("findings", []) if f["open"] and f["finding"] == "rdma-port"]
+
+    def wait(self, true, what):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            result = true()
+            if result:
+                return result
+            time.sleep(0.2)
+        logs = [open(self.path(f"log{i}"), encoding="utf-8").read() for i in range(2)]  # pylint: disable=consider-using-with
+        self.fail(f"not within {PATIENCE_S} s: {what}\n{self.pair(0)}\n{self.pair(1)}\n{logs[0]}\n{logs[1]}")
+
+    def test_delays_and_a_class_that_is_slower(self):
+        self.start(0)
+        self.start(1)
+        for i in range(2):
+            pair = self.wait(lambda i=i: self.measured(i), "delays of both classes")
+            self.assertEqual((pair["local_nic"], pair["peer_nic"], pair["peer_host"], pair["device"], pair["port"], pair["stamps"]),
+                             (i, 1 - i, f"h{1 - i}", "fake0", 1, "poll"))
+            self.assertEqual([(c["class"], c["traffic_class"]) for c in pair["classes"]], [("reference", 0), ("job", 104)])
+            self.assertFalse(pair["class_slow"])
+            for direction in (c[d] for c in pair["classes"] for d in ("out", "in")):
+                self.assertGreaterEqual(direction["owd_ns"], direction["half_ns"])
+                self.assertGreater(direction["half_ns"], 0)
+        shown = self.ask(0, "mesh")
+        self.assertIn("between queue pairs", shown.stdout)
+        self.assertRegex(shown.stdout, r"h0/nic0 <> h1/nic0 +fake0/1 +job \(DSCP 26\) +[0-9.]+ us ±[0-9.]+ us ")
+        self.assertEqual(self.findings(0), [])
+        self.late(50)
+        for i in range(2):
+            found = self.wait(lambda i=i: self.findings(i), "the class is slower")
+            self.assertRegex(found[0]["text"], r"RDMA packets of the job's class \(DSCP 26\) take \d+\.\d+ ms, unmarked ones between the same ports")
+            self.assertEqual(found[0]["from"]["nic"], i)
+        self.assertTrue(self.pair(0)["class_slow"])
+        ports = self.answer(0, "links")["verbs_ports"]
+        self.assertEqual([t["trouble"] for t in ports[0]["troubles"]], ["class"])
+        self.assertIn("what the switches do with its DSCP", self.ask(0, "links").stdout)
+        job = self.wait(lambda: [c for c in self.measured(0)["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 40e6], "its delay")[0]
+        self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 50e6)  # no less than it was
+        self.late(0)
+        for i in range(2):
+            self.wait(lambda i=i: not self.findings(i), "it is over")
+
+    def test_an_agent_that_is_started_anew(self):
+        self.start(0, job_class="")
+        self.start(1, job_class="")
+        pair = self.wait(lambda: self.measured(0), "delays")
+        self.assertEqual([c["class"] for c in pair["classes"]], ["reference"])
+        self.stop(1)
+        self.wait(lambda: self.pair(0) is None, "who is gone is forgotten")
+        self.start(1, job_class="")
+        self.wait(lambda: self.measured(0), "its new queue pair")
+        self.assertEqual(self.findings(0), [])
+
+    def test_roce_v1_only(self):
+        self.write(f"root0/{PORT}/gid_attrs/types/5", "IB/RoCE v1\n")
+        self.start(0)
+        self.start(1)
+        found = self.wait(lambda: self.findings(0), "the type")
+        self.assertIn("RDMA port has GIDs of RoCE v1 only", found[0]["text"])
+        self.assertIsNone(self.pair(0))
+        self.write(f"root0/{PORT}/gid_attrs/types/5", "RoCE v2\n")
+        self.wait(lambda: self.measured(0) and not self.findings(0), "the right type")
+
+
+if os.geteuid() != 0 or shutil.which("ip") is None:
+    print("skipped: needs root and ip, to make network namespaces")
+    sys.exit(77)
+unittest.main(verbosity=2)
