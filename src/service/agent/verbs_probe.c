@@ -106,8 +106,9 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
         p->ud = NULL;
         if (!p->broken) {
             p->broken = true; /* said once */
-            agent_say(LOG_NOTICE, "%s/%u isn't probed between queue pairs: %s", name->device,
-                      name->port, strerror(-r));
+            agent_say(LOG_NOTICE, "%s/%u isn't probed between queue pairs: %s%s", name->device,
+                      name->port, strerror(-r),
+                      r == -ENOMEM ? ": raise LimitMEMLOCK of foliot-agent.service" : "");
         }
         return;
     }
