@@ -52,13 +52,16 @@ class TestQueuePairProbes(unittest.TestCase):
         os.chmod(self.path(name) + ".new", mode)
         os.rename(self.path(name) + ".new", self.path(name))
 
+    def plant_tree(self, i, tree, device, interface):
+        with open(os.path.join(TREES, tree), encoding="utf-8") as lines:
+            for line in lines:
+                name, tab, text = line.replace(f"/{device}/", "/fake0/").replace(interface, "nic0").partition("\t")
+                if tab and "/mlx5_" not in name:
+                    self.write(f"root{i}/{name.lstrip('/')}", text)
+
     def plant(self, i):
         """A recorded tree, with the GID that the library's device has."""
-        with open(os.path.join(TREES, "connectx-roce.txt"), encoding="utf-8") as lines:
-            for line in lines:
-                name, tab, text = line.replace("/mlx5_0/", "/fake0/").replace("eth0", "nic0").partition("\t")
-                if tab:
-                    self.write(f"root{i}/{name.lstrip('/')}", text)
+        self.plant_tree(i, "connectx-roce.txt", "mlx5_0", "eth0")
         self.write(f"root{i}/sys/class/net/nic0/mtu", "1500")
         self.write(f"root{i}/{PORT}/gids/5", f"0000:0000:0000:0000:0000:ffff:0a58:000{i + 1}\n")
         self.write(f"root{i}/{PORT}/gids/4", "0000:0000:0000:0000:0000:0000:0000:0000\n")
@@ -66,12 +69,17 @@ class TestQueuePairProbes(unittest.TestCase):
     def late(self, ms):
         self.write("late", f"104 {ms}\n")
 
-    def start(self, i, job_class="job_traffic_class: 104\n"):
+    def plant_infiniband(self, i):
+        shutil.rmtree(self.path(f"root{i}"))
+        self.plant_tree(i, "connectx-infiniband.txt", "mlx5_2", "ibs1")
+        self.write(f"root{i}/{PORT}/gids/0", f"fe80:0000:0000:0000:0000:0000:0a58:000{i + 1}\n")
+
+    def start(self, i, job_class="job_traffic_class: 104\n", flags=""):
         peers = "".join(f"  - {{id: {k}, host: h{k}, nic: nic0, address: 10.88.0.{k + 1}}}\n" for k in range(2))
         self.write(f"h{i}.yaml", f"host: h{i}\nkey_file: {self.path('fleet.key')}\nruntime_dir: {self.path(f'run{i}')}\n{job_class}peers:\n{peers}")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FOLIOT", "JOURNAL", "NOTIFY"))}
         environment |= {"FOLIOT_VERBS": LIBRARY, "FOLIOT_VERBS_ROOT": self.path(f"root{i}"), "FOLIOT_FAKE_VERBS_LATE": self.path("late"),
-                        "FOLIOT_FAKE_VERBS_WIRE": f"fake0=10.88.0.{i + 1}"}
+                        "FOLIOT_FAKE_VERBS_WIRE": f"fake0=10.88.0.{i + 1}{flags}"}
         with open(self.path(f"log{i}"), "a", encoding="utf-8") as log:
             self.agents[i] = subprocess.Popen(["ip", "netns", "exec", self.spaces[i], AGENT, "--config", self.path(f"h{i}.yaml")],
                                               stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
@@ -154,6 +162,15 @@ class TestQueuePairProbes(unittest.TestCase):
         self.start(1, job_class="")
         self.wait(lambda: self.measured(0), "its new queue pair")
         self.assertEqual(self.findings(0), [])
+
+    def test_infiniband(self):
+        for i in range(2):
+            self.plant_infiniband(i)
+            self.start(i, flags=",ib")
+        for i in range(2):
+            pair = self.wait(lambda i=i: self.measured(i), "delays between LIDs")
+            self.assertEqual(pair["device"], "fake0")
+        self.assertEqual(self.answer(0, "links")["verbs_ports"][0]["link"], "infiniband")
 
     def test_roce_v1_only(self):
         self.write(f"root0/{PORT}/gid_attrs/types/5", "IB/RoCE v1\n")
