@@ -50,6 +50,7 @@ roce: deps
 	@r=0; a=$(BUILD)/src/app; plugin=$(BUILD)/src/plugin/libnccl-net-foliot.so; \
 	lab/roce-vm/check $$a/foliot $$plugin 60 --timeout 900 || r=1; \
 	lab/roce-vm/audit $$a/foliot $$a/foliot-agent $$a/foliot-inspect --out $(BUILD)/bench || r=1; \
+	lab/roce-vm/probes $$a/foliot $$a/foliot-agent --out $(BUILD)/bench || r=1; \
 	lab/roce-vm/table $$a/foliot $$plugin $(BUILD)/bench/roce_error --faults 40 --timeout 1800 --out $(BUILD)/bench || r=1; \
 	exit $$r
 
