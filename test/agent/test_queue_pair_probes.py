@@ -129,24 +129,22 @@ class TestQueuePairProbes(unittest.TestCase):
             self.assertEqual((pair["local_nic"], pair["peer_nic"], pair["peer_host"], pair["device"], pair["port"], pair["stamps"]),
                              (i, 1 - i, f"h{1 - i}", "fake0", 1, "poll"))
             self.assertEqual([(c["class"], c["traffic_class"]) for c in pair["classes"]], [("reference", 0), ("job", 104)])
-            self.assertFalse(pair["class_slow"])
             for direction in (c[d] for c in pair["classes"] for d in ("out", "in")):
                 self.assertGreaterEqual(direction["owd_ns"], direction["half_ns"])
                 self.assertGreater(direction["half_ns"], 0)
         shown = self.ask(0, "mesh")
         self.assertIn("between queue pairs", shown.stdout)
         self.assertRegex(shown.stdout, r"h0/nic0 <> h1/nic0 +fake0/1 +job \(DSCP 26\) +[0-9.]+ us ±[0-9.]+ us ")
-        self.assertEqual(self.findings(0), [])
+        self.wait(lambda: not self.findings(0) and not self.findings(1), "no class is slower")
         self.late(50)
         for i in range(2):
             found = self.wait(lambda i=i: self.findings(i), "the class is slower")
             self.assertRegex(found[0]["text"], r"RDMA packets of the job's class \(DSCP 26\) take \d+\.\d+ ms, unmarked ones between the same ports")
             self.assertEqual(found[0]["from"]["nic"], i)
-        self.assertTrue(self.pair(0)["class_slow"])
-        ports = self.answer(0, "links")["verbs_ports"]
-        self.assertEqual([t["trouble"] for t in ports[0]["troubles"]], ["class"])
-        self.assertIn("what the switches do with its DSCP", self.ask(0, "links").stdout)
-        job = self.wait(lambda: [c for c in self.measured(0)["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 40e6], "its delay")[0]
+        self.wait(lambda: self.pair(0)["class_slow"], "the pair has it")
+        self.wait(lambda: [t["trouble"] for t in self.answer(0, "links")["verbs_ports"][0]["troubles"]] == ["class"], "the port has it")
+        self.wait(lambda: "what the switches do with its DSCP" in self.ask(0, "links").stdout, "what to do")
+        job = self.wait(lambda: [c for c in (self.measured(0) or {"classes": []})["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 40e6], "its delay")[0]
         self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 50e6)  # no less than it was
         self.late(0)
         for i in range(2):
@@ -161,7 +159,6 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: self.pair(0) is None, "who is gone is forgotten")
         self.start(1, job_class="")
         self.wait(lambda: self.measured(0), "its new queue pair")
-        self.assertEqual(self.findings(0), [])
 
     def test_infiniband(self):
         for i in range(2):

@@ -14,7 +14,7 @@
  * than 0.5 ms apart. It is over after three even ones in a row; what is neither changes nothing: its spans are too wide.
  *
  * Told peers are answered, up to PORT_PROBE_PEERS. PORT_PROBE_ASKED of them are asked, one class of one peer each 100 ms, the
- * job's right after the reference. Who hasn't told where it is for 10 s is forgotten. Memory: 40 KiB a port. */
+ * job's right after the reference. Who hasn't told where it is for 10 s is forgotten. Memory: 60 KiB a port. */
 #pragma once
 #include "base/bug.h"
 #include "base/id.h"
