@@ -152,12 +152,72 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     /* lines lie between map and their last published distance */
     e->upper_ns = best[1] + slack + fmax(0, peer) - fmin(0, own);
     e->lower_ns = -best[0] - slack + fmin(0, peer) - fmax(0, own);
-    e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));
     e->proven = e->map_upper_ns >= e->map_lower_ns;
     e->bounded = e->proven;
     if (!e->proven) { /* a rate changed by more than it may: what was seen before that proves nothing now */
         begin_anew(e, now);
         drift_init(&e->drift);
+    }
+}
+
+/* An interval that an edge proves something to be in. */
+struct ends {
+    double *lower, *upper;
+};
+
+static struct ends between_maps(struct clock_edge *e)
+{
+    return (struct ends){&e->map_lower_ns, &e->map_upper_ns};
+}
+
+static struct ends between_lines(struct clock_edge *e)
+{
+    return (struct ends){&e->lower_ns, &e->upper_ns};
+}
+
+static struct ends of_rate(struct clock_edge *e)
+{
+    return (struct ends){&e->rate_lower, &e->rate_upper};
+}
+
+/* Edges to one peer are of the same two clocks: what one of them proves holds for the others. Where they contradict each
+ * other, one of the clocks is just breaking a premise, and each stays with its own. */
+static void share_proof(struct clock *c, struct ends (*ends_of)(struct clock_edge *))
+{
+    double *lower = c->values, *upper = c->weights;
+
+    for (int i = 0; i < c->capacity; i++) {
+        lower[i] = -INFINITY;
+        upper[i] = INFINITY;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (e->used && e->proven) {
+            const struct ends of = ends_of(e);
+            lower[e->leader] = fmax(lower[e->leader], *of.lower);
+            upper[e->leader] = fmin(upper[e->leader], *of.upper);
+        }
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (e->used && e->proven && lower[e->leader] <= upper[e->leader]) {
+            const struct ends of = ends_of(e);
+            *of.lower = lower[e->leader];
+            *of.upper = upper[e->leader];
+        }
+    }
+}
+
+static void share_proofs(struct clock *c)
+{
+    share_proof(c, between_maps);
+    share_proof(c, between_lines);
+    share_proof(c, of_rate);
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (e->used && e->bounded) {
+            e->w_ns = fmax(fabs(e->upper_ns), fabs(e->lower_ns));
+        }
     }
 }
 
@@ -412,6 +472,7 @@ void bound_edges(struct clock *c, struct nic_time now)
             bound_edge(c, &c->edges[i], now);
         }
     }
+    share_proofs(c);
 }
 
 void bound_tick(struct clock *c, struct nic_time now)

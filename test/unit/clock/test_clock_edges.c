@@ -68,6 +68,53 @@ static void an_edge_is_as_wide_as_its_wider_side(void **state)
     }
 }
 
+/* Two edges to one peer, of two NICs each, and one to another. A full port makes one of the first two wide. The clocks at its
+ * ends are those of the narrow one, so what that proves holds for it. What is proven of another peer doesn't. */
+static void what_one_edge_proves_holds_for_all_to_that_peer(void **state)
+{
+    static const struct clock_edge_config more[] = {
+        {.peer = 1, .local_nic = {1}, .peer_nic = {2}, .path_count = 1},
+        {.peer = 2, .peer_nic = {3}, .path_count = 1}};
+    static const int64_t delays[] = {400000, 4000, 7000}; /* both ways */
+    struct clock *c = member();
+    const struct clock_edge *e = c->edges;
+
+    for (size_t i = 0; i < ARRAY_COUNT(more); i++) {
+        assert_int_equal(clock_edge_add(c, now, &more[i]), (int)i + 1);
+    }
+    for (uint32_t seq = 1; seq <= 60; seq++) {
+        now.ns += CLOCK_TICK_NS;
+        const struct clock_published h = {.phase = CLOCK_TRACK,
+                                          .settled = true,
+                                          .timeline = 77,
+                                          .map_seq = seq,
+                                          .h_ns = 8000,
+                                          .anchor.member = UINT32_MAX};
+        for (int i = 0; i < 3; i++) {
+            const int64_t sent = now.ns - 2 * delays[i];
+            const struct clock_point there = {.edge = i,
+                                              .forward = true,
+                                              .local = {sent},
+                                              .remote = {sent + delays[i]}},
+                                     back = {
+                                         .edge = i, .local = now, .remote = {now.ns - delays[i]}};
+            clock_on_peer(c, now, i, &h);
+            clock_on_point(c, now, &there);
+            clock_on_point(c, now, &back);
+        }
+        consensus_count(c);
+        bound_tick(c, now);
+    }
+    assert_true(e[0].bounded && e[1].bounded && e[2].bounded);
+    assert_true(e[1].w_ns < 10000 && e[2].w_ns > e[1].w_ns + 2000);
+    assert_true(e[0].w_ns == e[1].w_ns);
+    assert_true(e[0].lower_ns == e[1].lower_ns && e[0].upper_ns == e[1].upper_ns);
+    assert_true(e[0].map_lower_ns == e[1].map_lower_ns && e[0].map_upper_ns == e[1].map_upper_ns);
+    assert_true(e[0].rate_lower == e[1].rate_lower && e[0].rate_upper == e[1].rate_upper);
+    clock_free(c);
+    (void)state;
+}
+
 static struct clock_published word(enum clock_phase phase, uint32_t seq, int64_t x_ns,
                                    uint32_t h_ns)
 {
@@ -640,6 +687,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_edge_is_as_wide_as_its_wider_side),
+        cmocka_unit_test(what_one_edge_proves_holds_for_all_to_that_peer),
         cmocka_unit_test(a_peer_that_boots_is_heard_at_once),
         cmocka_unit_test(restlessness_is_of_two_words_in_track),
         cmocka_unit_test(a_narrower_claim_is_believed_later),
