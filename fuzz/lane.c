@@ -50,9 +50,11 @@ static void control(const uint8_t *bytes, size_t size)
     struct lane_post post;
     uint8_t again[64];
 
-    if (lane_post_decode(bytes, size, &post) == LANE_ERROR_NONE) {
-        lane_post_encode(again, &post);
-        ASSERT(memcmp(again, bytes, LANE_POST_SIZE) == 0);
+    for (uint8_t version = LANE_POST_VERSION; version <= LANE_VERSION; version++) {
+        if (lane_post_decode(bytes, size, version, &post) == LANE_ERROR_NONE) {
+            lane_post_encode(again, &post, version);
+            ASSERT(memcmp(again, bytes, LANE_POST_SIZE) == 0);
+        }
     }
     if (lane_open_decode(bytes, size, &open) == LANE_ERROR_NONE) {
         lane_open_encode(again, &open);

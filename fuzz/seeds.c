@@ -204,7 +204,7 @@ static void lanes(const char *folder)
                                      .size = 8292,
                                      .flags = LANE_CHUNK_PAYLOAD_CRC};
     const struct lane_report report = {.posted = 1, .lane_count = 1, .lanes = {{.epoch = 1}}};
-    const struct lane_post post = {.count = 2, .index = 1, .keys = 1, .size = 100};
+    const struct lane_post post = {.count = 2, .index = 1, .keys = {1, {7}, {9}}, .size = 100};
     const struct lane_open open = {.group_max = 1};
     const struct lane_ping ping = {.epoch = 1, .sequence = 2}, pong = {.answer = true, .epoch = 1};
     const struct lane_close close = {.messages = 5, .placed = 5};
@@ -229,7 +229,7 @@ static void lanes(const char *folder)
     lane_chunk_encode(bytes, &chunk, LANE_VERSION);
     save(folder, "lane", "chunk", bytes, LANE_CHUNK_SIZE);
     save(folder, "lane", "report", bytes, lane_report_encode(bytes, &report, LANE_VERSION));
-    lane_post_encode(bytes, &post);
+    lane_post_encode(bytes, &post, LANE_VERSION);
     save(folder, "lane", "post", bytes, LANE_POST_SIZE);
     lane_open_encode(bytes, &open);
     save(folder, "lane", "open", bytes, LANE_OPEN_SIZE);

@@ -219,13 +219,22 @@ static void start_timeout(struct job_world *w, uint32_t index)
     pair_set_timer(w, index);
 }
 
-/* That process has memory of that key which holds all of it. */
-static bool registered(const struct job_world *w, int process, uint32_t key, const void *at,
-                       uint32_t size)
+/* Every other world counts its devices from the last one that can be named: a peer of the version before isn't told of these. */
+uint32_t pair_device(const struct job_world *w, const struct pair *x)
 {
-    const struct memory *m = w->processes[process].memories;
+    const uint32_t nic = x->nic % w->config.nics % IO_RDMA_DEVICES;
 
-    while (m != NULL && (m->keys.remote[0] != key || (const uint8_t *)at < m->data ||
+    return w->config.seed % 2 == 0 ? nic : IO_RDMA_DEVICES - 1 - nic;
+}
+
+/* The queue pair's process has memory of that key of its device which holds all of it. */
+static bool registered(const struct job_world *w, const struct pair *x, uint32_t key,
+                       const void *at, uint32_t size)
+{
+    const struct memory *m = w->processes[x->process].memories;
+    const uint32_t device = pair_device(w, x);
+
+    while (m != NULL && (m->keys.remote[device] != key || (const uint8_t *)at < m->data ||
                          (const uint8_t *)at + size > m->data + m->size)) {
         m = m->next;
     }
@@ -251,8 +260,8 @@ void pair_pump(struct job_world *w, uint32_t index)
         }
         memcpy(packet.bytes, x->memory + (size_t)x->sends[k].cell * x->config.cell_size,
                packet.size);
-        if (packet.written > 0 && registered(w, x->process, x->sends[k].write.key,
-                                             x->sends[k].write.from, packet.written)) {
+        if (packet.written > 0 &&
+            registered(w, x, x->sends[k].write.key, x->sends[k].write.from, packet.written)) {
             memcpy(packet.bytes + packet.size, x->sends[k].write.from, packet.written);
             packet.size += packet.written;
         } else if (packet.written > 0) {
@@ -355,7 +364,7 @@ static bool write_there(struct job_world *w, const struct pair *x, const struct 
     if (packet->written == 0) {
         return true;
     }
-    if (!x->config.writes || !registered(w, x->process, packet->key, packet->to, packet->written)) {
+    if (!x->config.writes || !registered(w, x, packet->key, packet->to, packet->written)) {
         return false;
     }
     memcpy(packet->to, packet->bytes + packet->size - packet->written, packet->written);

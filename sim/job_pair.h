@@ -70,3 +70,5 @@ void pair_fail(struct job_world *w, uint32_t index, enum io_qp_status status);
 void pair_flush(struct job_world *w, uint32_t index);
 void pair_forget(struct job_world *w, uint32_t index); /* the number is free */
 uint8_t *pair_receive_cell(const struct pair *x, uint32_t cell);
+/* Whose keys it takes. */
+uint32_t pair_device(const struct job_world *w, const struct pair *x);

@@ -87,7 +87,7 @@ static int rdma_opened(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
         .qp = (x->generation & 0xfffu) << 12 | (uint32_t)qp, .psn = x->psn, .mtu_shift = 12};
     memcpy(ret_own->gid, own.ip, 16);
     *ret_cells = (struct io_qp_cells){x->memory, pair_receive_cell(x, 0),
-                                      x->nic % p->world->config.nics % IO_RDMA_DEVICES};
+                                      pair_device(p->world, x)};
     return 0;
 }
 
@@ -271,7 +271,7 @@ static int memory_add(struct io_rdma *rdma, void *data, size_t size,
     *m = (struct memory){.data = data, .size = size, .next = p->memories};
     p->keys++;
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        m->keys.local[i] = m->keys.remote[i] = p->keys << 8 | (p->index + 1);
+        m->keys.local[i] = m->keys.remote[i] = p->keys << 12 | i << 8 | (p->index + 1);
     }
     p->memories = m;
     *ret_memory = &m->keys;

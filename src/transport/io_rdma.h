@@ -70,7 +70,7 @@ struct io_qp_cells {
 };
 
 /* Memory of ours that NICs may read and write, by device. */
-#define IO_RDMA_DEVICES 4
+#define IO_RDMA_DEVICES 16
 struct io_rdma_memory {
     uint32_t local[IO_RDMA_DEVICES],
         remote[IO_RDMA_DEVICES]; /* keys, atomic; 0: not on that one (any more) */

@@ -402,11 +402,12 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
     struct stream *stream = set->streams[lane];
     struct lane_pair *qp = stream->qp;
     struct io_rdma_memory keys;
+    uint32_t remote_key = 0;
 
     /* Of a message that is copied the source is its owner's again, long before the NIC has read it. */
     if (qp == NULL || !qp->direct || !lane_pair_writes(stream, qp) || chunk->eager ||
         chunk->size <= lane_set_copies_idle(set) || chunk->address == 0 ||
-        chunk->rkey[qp->peer_keys] == 0 ||
+        (remote_key = lane_key_of(&chunk->keys, qp->peer_device)) == 0 ||
         !memory_keys(set->transport, chunk->source, chunk->length, &keys) ||
         keys.local[qp->cells.device] == 0) {
         return false;
@@ -421,7 +422,7 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
                                         .size = chunk->length,
                                         .key = keys.local[qp->cells.device],
                                         .to = chunk->address,
-                                        .remote_key = chunk->rkey[qp->peer_keys]};
+                                        .remote_key = remote_key};
     const uint32_t cell = qp->sent % qp->count;
     header->flags |= LANE_CHUNK_WRITTEN;
     lane_chunk_encode(out_cell(qp) + LANE_CELL_SIZE, header, set->version);

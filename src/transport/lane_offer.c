@@ -59,11 +59,12 @@ static bool wants_direct(const struct lane_set *set)
     return post_needed(set) && set->transport->config.direct;
 }
 
-/* Which of POST's keys are for this end, from 1 on; 0: none. */
-static uint8_t own_keys(const struct lane_set *set, const struct lane_pair *qp)
+/* Whose of POST's keys are for this end, from 1 on; 0: none. */
+static uint8_t own_device(const struct lane_set *set, const struct lane_pair *qp)
 {
-    return wants_direct(set) && qp->cells.device < IO_RDMA_DEVICES ? (uint8_t)(1 + qp->cells.device)
-                                                                   : 0;
+    const uint32_t most = set->version >= LANE_KEYS_VERSION ? IO_RDMA_DEVICES : LANE_POST_KEYS;
+
+    return wants_direct(set) && qp->cells.device < most ? (uint8_t)(1 + qp->cells.device) : 0;
 }
 
 /* Queues QP; false: no room now. */
@@ -83,7 +84,7 @@ static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, ui
         frame.sl = qp->own.sl;
         memcpy(frame.gid, qp->own.gid, sizeof(frame.gid));
         frame.cells = (uint16_t)qp->count;
-        frame.keys = own_keys(set, qp);
+        frame.device = own_device(set, qp);
         frame.cell_size = COPY_CELL_SIZE;
     }
     lane_qp_encode(bytes, &frame);
@@ -210,8 +211,8 @@ static void connect_pair(struct lane_set *set, uint32_t lane)
     struct lane_pair *qp = set->streams[lane]->qp;
     struct io_rdma *rdma = set->transport->rdma;
 
-    qp->direct = own_keys(set, qp) != 0 && qp->keys_told != 0;
-    qp->peer_keys = qp->direct ? qp->keys_told - 1 : 0;
+    qp->direct = own_device(set, qp) != 0 && qp->device_told != 0;
+    qp->peer_device = qp->direct ? qp->device_told - 1 : 0;
     qp->out_count -= qp->direct; /* one is never used: the marker */
     const int r = rdma->connect(rdma, qp->qp, &qp->peer, &timeouts);
 
@@ -365,7 +366,7 @@ static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
                                   .sl = frame->sl};
     memcpy(qp->peer.gid, frame->gid, sizeof(qp->peer.gid));
     qp->out_count = frame->cells;
-    qp->keys_told = frame->keys;
+    qp->device_told = frame->device;
     qp->out_size = frame->cell_size < COPY_CELL_SIZE ? frame->cell_size : COPY_CELL_SIZE;
 }
 

@@ -51,7 +51,7 @@ struct lane_pair {
         uint32_t comm;
         uint64_t message;
     } writes[LANE_QP_CELLS_MAX];  /* that go before them */
-    uint8_t keys_told, peer_keys; /* which of POST's are for the peer's end, from 1 and from 0 on */
+    uint8_t device_told, peer_device; /* whose of POST's keys are for the peer's end: from 1, from 0 on */
     uint64_t acked;               /* bytes of the stream: the peer's NIC has them */
     int64_t rtt_ns, rtt_var_ns, rtt_ns_min;
     struct mono acked_at;

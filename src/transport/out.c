@@ -84,7 +84,7 @@ int out_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_
     }
     if (frame[0] == LANE_POST && set->sender != NULL) {
         struct lane_post post;
-        return lane_post_decode(frame, size, &post) == LANE_ERROR_NONE &&
+        return lane_post_decode(frame, size, set->version, &post) == LANE_ERROR_NONE &&
                        sender_on_post(set->sender, &post) == 0
                    ? 0
                    : -EPROTO;

@@ -1,19 +1,44 @@
 /* post.c: POST: the receiver tells where a message goes, before it comes. It goes along with the reports of its communicator:
  * what is new with the next one, and what hasn't begun to come with those that the ledger repeats. So a lost one is made good. */
-#include <string.h>
-
 #include "transport/internal.h"
+#include "transport/lane_pair.h"
 
 #define AGAIN_NS (5 * NS_PER_MS) /* the ledger repeats a report after 10 ms at the earliest */
 
+_Static_assert(IO_RDMA_DEVICES <= LANE_DEVICES_MAX, "each can be named");
+
+static void add_key(struct lane_keys *keys, uint32_t device, uint32_t rkey)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        if (keys->devices[i] == device) {
+            return;
+        }
+    }
+    if (keys->count < LANE_POST_KEYS) {
+        keys->devices[keys->count] = (uint8_t)device;
+        keys->rkeys[keys->count++] = rkey;
+    }
+}
+
+/* Those of the devices that the set's queue pairs are on. A lane on another one comes too late for this message: what it carries
+ * of it goes as bytes, until the place is told again. */
 static void add_keys(struct lane_set *set, struct lane_post *post)
 {
     struct io_rdma_memory keys;
 
-    if (post->address != 0 &&
-        memory_keys(set->transport, (const void *)(uintptr_t)post->address, post->size, &keys)) {
-        post->keys = IO_RDMA_DEVICES;
-        memcpy(post->rkey, keys.remote, sizeof(post->rkey));
+    if (post->address == 0 ||
+        !memory_keys(set->transport, (const void *)(uintptr_t)post->address, post->size, &keys)) {
+        return;
+    }
+    for (uint32_t i = 0; set->version < LANE_KEYS_VERSION && i < LANE_POST_KEYS; i++) {
+        add_key(&post->keys, i, keys.remote[i]);
+    }
+    for (uint32_t lanes = set->version < LANE_KEYS_VERSION ? 0 : set->present; lanes != 0;
+         lanes &= lanes - 1) {
+        const struct lane_pair *qp = set->streams[__builtin_ctz(lanes)]->qp;
+        if (qp != NULL && qp->step > PAIR_OPENING && qp->cells.device < IO_RDMA_DEVICES) {
+            add_key(&post->keys, qp->cells.device, keys.remote[qp->cells.device]);
+        }
     }
 }
 
@@ -33,7 +58,7 @@ void post_tell(struct lane_set *set, struct mono now, struct transport_comm *com
             continue;
         }
         add_keys(set, &post);
-        lane_post_encode(bytes, &post);
+        lane_post_encode(bytes, &post, set->version);
         if (!stream_control(stream, bytes, sizeof(bytes))) { /* the rest as soon as there is room */
             comm->posts_told = number > first ? number : first;
             set->posts_left = set->report_urgent = true;

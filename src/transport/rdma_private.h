@@ -72,6 +72,7 @@ struct queue_pair {
     struct queue_pair *next; /* of those that are closing, or retired */
 };
 
+_Static_assert(IO_RDMA_DEVICES == DEVICE_MAX, "memory is registered with each");
 struct memory {
     struct io_rdma_memory keys; /* must be first */
     struct rdma_memory *handles[IO_RDMA_DEVICES];

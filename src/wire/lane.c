@@ -288,25 +288,45 @@ enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t ve
 /* ---- POST, OPEN, PING, CLOSE, HELLO_NO
  * ----------------------------------------------------- */
 
-void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_post *post)
+void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_post *post,
+                      uint8_t version)
 {
     memset(bytes, 0, LANE_POST_SIZE);
     bytes[0] = LANE_POST;
     bytes[1] = post->index;
     bytes[2] = post->count;
-    bytes[3] = post->keys;
+    bytes[3] = post->keys.count;
     le32_put(bytes + 4, post->comm);
     le64_put(bytes + 8, post->first);
     le64_put(bytes + 16, post->address);
     le32_put(bytes + 24, post->size);
     le32_put(bytes + 28, (uint32_t)post->tag);
-    for (uint32_t i = 0; i < 4; i++) {
-        le32_put(bytes + 32 + i * 4, i < post->keys ? post->rkey[i] : 0);
+    for (uint32_t i = 0; i < LANE_POST_KEYS && i < post->keys.count; i++) {
+        le32_put(bytes + 32 + i * 4, post->keys.rkeys[i]);
+        bytes[48 + i] = version >= LANE_KEYS_VERSION ? post->keys.devices[i] : 0;
     }
     seal(bytes, LANE_POST_SIZE);
 }
 
-enum lane_error lane_post_decode(const uint8_t *bytes, size_t size, struct lane_post *ret)
+/* Each device at most once: which key is a device's must not depend on who looks. */
+static bool keys_decode(const uint8_t *bytes, uint8_t version, struct lane_keys *ret)
+{
+    uint32_t seen = 0;
+
+    *ret = (struct lane_keys){.count = bytes[3]};
+    for (uint32_t i = 0; i < ret->count; i++) {
+        ret->devices[i] = version >= LANE_KEYS_VERSION ? bytes[48 + i] : (uint8_t)i;
+        ret->rkeys[i] = le32_get(bytes + 32 + i * 4);
+        if (ret->devices[i] >= LANE_DEVICES_MAX || (seen >> ret->devices[i] & 1) != 0) {
+            return false;
+        }
+        seen |= 1u << ret->devices[i];
+    }
+    return all_zero(bytes + 32 + ret->count * 4, (size_t)(LANE_POST_KEYS - ret->count) * 4);
+}
+
+enum lane_error lane_post_decode(const uint8_t *bytes, size_t size, uint8_t version,
+                                 struct lane_post *ret)
 {
     const enum lane_error error = sealed(bytes, size, LANE_POST_SIZE, LANE_POST);
 
@@ -316,24 +336,23 @@ enum lane_error lane_post_decode(const uint8_t *bytes, size_t size, struct lane_
     struct lane_post p = {
         .index = bytes[1],
         .count = bytes[2],
-        .keys = bytes[3],
         .comm = le32_get(bytes + 4),
         .first = le64_get(bytes + 8),
         .address = le64_get(bytes + 16),
         .size = le32_get(bytes + 24),
         .tag = (int32_t)le32_get(bytes + 28),
     };
-    if (!all_zero(bytes + 48, 4)) {
-        return LANE_ERROR_RESERVED;
-    }
-    if (p.count == 0 || p.count > COMM_GROUP_MAX || p.index >= p.count || p.keys > 4 ||
-        p.comm == LANE_COMM_NONE || p.size > LANE_MESSAGE_SIZE_MAX ||
-        p.first > UINT64_MAX - COMM_GROUP_MAX ||
-        !all_zero(bytes + 32 + p.keys * 4, (size_t)(4 - p.keys) * 4)) {
+    if (bytes[3] > LANE_POST_KEYS) {
         return LANE_ERROR_RANGE;
     }
-    for (uint32_t i = 0; i < p.keys; i++) {
-        p.rkey[i] = le32_get(bytes + 32 + i * 4);
+    const uint32_t named = version >= LANE_KEYS_VERSION ? bytes[3] : 0;
+    if (!all_zero(bytes + 48 + named, LANE_POST_KEYS - named)) {
+        return LANE_ERROR_RESERVED;
+    }
+    if (p.count == 0 || p.count > COMM_GROUP_MAX || p.index >= p.count ||
+        p.comm == LANE_COMM_NONE || p.size > LANE_MESSAGE_SIZE_MAX ||
+        p.first > UINT64_MAX - COMM_GROUP_MAX || !keys_decode(bytes, version, &p.keys)) {
+        return LANE_ERROR_RANGE;
     }
     *ret = p;
     return LANE_ERROR_NONE;

@@ -39,7 +39,7 @@
  *  60 u32 crc32c of bytes 0-59            0 u8  type       1 u8 index    2 u8 count    3 u8 keys
  *                                         4 u32 comm       8 u64 group's first message
  * OPEN, 64 bytes                         16 u64 address   24 u32 size   28 i32 tag
- *   0 u8  type    1 u8 group_max         32 u32 rkey[4]   48 u32 0      52 u32 crc32c of 0-51
+ *   0 u8  type    1 u8 group_max         32 u32 rkey[4]   48 u8 device[4]   52 u32 crc32c of 0-51
  *   2 u8  class   3 u8 0   4 u32 comm
  *   8 u64 cookie: that of the handle     PING, PONG, 40 bytes
  *  16 u64 job    24 u32 rank  28 u32 0    0 u8  type   1 u8 0   2 u16 lane   4 u32 epoch
@@ -81,6 +81,7 @@
  * on a sender may use the bounce slots that the receiver's NICS names (wire/lane_nics.h), before all. From
  * version 5 on a set may be fenced (core/failover/ledger.h), if both ends want that: HELLO_OK and PROOF tell. From version 6 on
  * the receiver of a fenced set tells by POST where each message goes, and one that doesn't go by a bounce slot waits for that.
+ * From version 7 on POST tells of which of the receiver's devices its keys are; before, key k is the k-th device's (48-51: 0).
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -95,12 +96,15 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        6 /* newest that we speak */
-#define LANE_VERSION_LOWEST 1 /* oldest that we speak */
-#define LANE_BOTH_VERSION   4 /* from here on both ends of a set may send */
-#define LANE_FENCE_VERSION  5 /* from here on a set may be fenced */
-#define LANE_POST_VERSION   6 /* from here on the messages of fenced sets wait for their POST */
-#define LANE_LARGE_SLOTS    4 /* the last of a set's bounce slots hold, from version 3 on, */
+#define LANE_VERSION        7  /* newest that we speak */
+#define LANE_VERSION_LOWEST 1  /* oldest that we speak */
+#define LANE_BOTH_VERSION   4  /* from here on both ends of a set may send */
+#define LANE_FENCE_VERSION  5  /* from here on a set may be fenced */
+#define LANE_POST_VERSION   6  /* from here on the messages of fenced sets wait for their POST */
+#define LANE_KEYS_VERSION   7  /* from here on POST names the devices of its keys */
+#define LANE_POST_KEYS      4  /* of a POST at most */
+#define LANE_DEVICES_MAX    16 /* of a receiver, whose keys are told */
+#define LANE_LARGE_SLOTS    4  /* the last of a set's bounce slots hold, from version 3 on, */
 #define LANE_LARGE_SIZE_MAX (1u << 16) /* so much, for messages of one chunk */
 #define LANE_SMALL_SLOTS    (LANE_EAGER_SLOTS_MAX - LANE_LARGE_SLOTS) /* the others, 0 and up */
 #define LANE_MAGIC          0x4e414c46u                               /* "FLAN" */
@@ -277,15 +281,20 @@ struct lane_report {
     struct lane_state_lane lanes[LANE_MAX];
 };
 
+/* Keys of a receive's memory, each one of a device of the receiver's. */
+struct lane_keys {
+    uint8_t count;                   /* <= LANE_POST_KEYS */
+    uint8_t devices[LANE_POST_KEYS]; /* < LANE_DEVICES_MAX */
+    uint32_t rkeys[LANE_POST_KEYS];  /* 0: that device has none */
+};
 struct lane_post {
     uint8_t index, count; /* buffer index < count <= COMM_GROUP_MAX */
-    uint8_t keys;         /* of rkey: <= 4 */
+    struct lane_keys keys;
     uint32_t comm;
     uint64_t first; /* the group's first message */
     uint64_t address;
     uint32_t size;
     int32_t tag;
-    uint32_t rkey[4];
 };
 
 struct lane_ping {
@@ -310,6 +319,17 @@ struct lane_close {
     uint64_t placed;
 };
 
+/* The key of that device; 0: none was told. */
+static inline uint32_t lane_key_of(const struct lane_keys *keys, uint32_t device)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        if (keys->devices[i] == device) {
+            return keys->rkeys[i];
+        }
+    }
+    return 0;
+}
+
 /* How many bytes the frame at `bytes` has, payload not counted, from its first two bytes; 0: not a
  * frame. size must be >= 2. */
 size_t lane_frame_size(const uint8_t *bytes, size_t size);
@@ -322,7 +342,8 @@ void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_
 /* Returns the size written, <= LANE_STATE_SIZE_MAX. */
 size_t lane_report_encode(uint8_t bytes[static LANE_STATE_SIZE_MAX],
                           const struct lane_report *report, uint8_t version);
-void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_post *post);
+void lane_post_encode(uint8_t bytes[static LANE_POST_SIZE], const struct lane_post *post,
+                      uint8_t version);
 void lane_open_encode(uint8_t bytes[static LANE_OPEN_SIZE], const struct lane_open *open);
 void lane_ping_encode(uint8_t bytes[static LANE_PING_SIZE], const struct lane_ping *ping);
 void lane_close_encode(uint8_t bytes[static LANE_CLOSE_SIZE], const struct lane_close *close);
@@ -340,7 +361,7 @@ MUST_CHECK enum lane_error lane_chunk_decode(const uint8_t *bytes, size_t size, 
                                              struct lane_chunk *ret);
 MUST_CHECK enum lane_error lane_report_decode(const uint8_t *bytes, size_t size, uint8_t version,
                                               struct lane_report *ret);
-MUST_CHECK enum lane_error lane_post_decode(const uint8_t *bytes, size_t size,
+MUST_CHECK enum lane_error lane_post_decode(const uint8_t *bytes, size_t size, uint8_t version,
                                             struct lane_post *ret);
 MUST_CHECK enum lane_error lane_open_decode(const uint8_t *bytes, size_t size,
                                             struct lane_open *ret);

@@ -39,7 +39,7 @@ void lane_qp_encode(uint8_t bytes[static LANE_QP_SIZE], const struct lane_qp *qp
         bytes[23] = qp->sl;
         memcpy(bytes + 24, qp->gid, sizeof(qp->gid));
         le16_put(bytes + 40, qp->cells);
-        bytes[42] = qp->keys;
+        bytes[42] = qp->device;
         le32_put(bytes + 44, qp->cell_size);
     }
     le32_put(bytes + CRC, crc32c(0, bytes, CRC));
@@ -50,7 +50,7 @@ static bool end_valid(const struct lane_qp *qp)
     return qp->qp <= LANE_QP_MASK && qp->psn <= LANE_QP_MASK && qp->mtu_shift >= 8 &&
            qp->mtu_shift <= 12 && qp->sl < 16 && qp->cells >= LANE_QP_CELLS_MIN &&
            qp->cells <= LANE_QP_CELLS_MAX && qp->cell_size >= LANE_QP_CELL_MIN &&
-           qp->cell_size <= LANE_QP_CELL_MAX && qp->keys <= 4;
+           qp->cell_size <= LANE_QP_CELL_MAX && qp->device <= LANE_DEVICES_MAX;
 }
 
 enum lane_error lane_qp_decode(const uint8_t *bytes, size_t size, struct lane_qp *ret)
@@ -77,7 +77,7 @@ enum lane_error lane_qp_decode(const uint8_t *bytes, size_t size, struct lane_qp
                          .mtu_shift = bytes[22],
                          .sl = bytes[23],
                          .cells = le16_get(bytes + 40),
-                         .keys = bytes[42],
+                         .device = bytes[42],
                          .cell_size = le32_get(bytes + 44)};
     memcpy(qp.gid, bytes + 24, sizeof(qp.gid));
     if (bytes[43] != 0 || !zeros(bytes + 48, 12) || (!has_end(qp.step) && !zeros(bytes + 12, 48))) {

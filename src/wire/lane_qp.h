@@ -8,7 +8,8 @@
  *   8 u32 attempt, of who offers: answers have the same; one to an attempt that was given up means nothing
  *  12 u32 queue pair and 16 u32 PSN, 24 bits each   20 u16 LID (0: RoCE)   22 u8 log2 of MTU, 8..12   23 u8 SL, < 16
  *  24 u8[16] GID   40 u16 cells to receive into, LANE_QP_CELLS_MIN..LANE_QP_CELLS_MAX
- *  42 u8 1 + which of POST's keys is for this end; 0: it takes no writes (before v6: 0)   43 u8 0
+ *  42 u8 1 + which of its writer's devices it is on, whose key of POST is for this end (before v7 <= 4); 0: it takes no writes
+ *     (before v6: 0)   43 u8 0
  *  44 u32 size of a cell, LANE_QP_CELL_MIN..LANE_QP_CELL_MAX   48 u8[12] 0   60 u32 crc32c of bytes 0-59
  * REFUSE and SWITCH: 12-59 are 0.
  *
@@ -46,7 +47,7 @@ struct lane_qp {
     uint8_t mtu_shift, sl;
     uint8_t gid[16];
     uint16_t cells;
-    uint8_t keys; /* 1 + index in lane_post.rkey; 0: no writes. <= 4 */
+    uint8_t device; /* 1 + one of lane_keys.devices; 0: no writes. <= LANE_DEVICES_MAX */
     uint32_t cell_size;
 };
 

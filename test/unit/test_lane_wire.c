@@ -246,17 +246,49 @@ static void test_report(void **state)
     assert_int_equal(lane_report_decode(bytes, size, 2, &read), LANE_ERROR_RANGE);
 }
 
+/* Each key is that of the device named beside it; in version 6 the k-th is the k-th device's. */
+static void test_keys(void **state)
+{
+    const struct lane_post post = {.count = 1, .size = 77, .keys = {2, {15, 3}, {1, 2}}};
+    struct lane_post twice = post, beyond = post, many = post, read;
+    uint8_t bytes[LANE_POST_SIZE];
+
+    lane_post_encode(bytes, &post, LANE_KEYS_VERSION);
+    assert_int_equal(lane_post_decode(bytes, sizeof(bytes), LANE_KEYS_VERSION, &read),
+                     LANE_ERROR_NONE);
+    assert_int_equal(lane_key_of(&read.keys, 15), 1);
+    assert_int_equal(lane_key_of(&read.keys, 3), 2);
+    assert_int_equal(lane_key_of(&read.keys, 0), 0);
+    assert_int_equal(lane_post_decode(bytes, sizeof(bytes), LANE_POST_VERSION, &read),
+                     LANE_ERROR_RESERVED);
+    lane_post_encode(bytes, &post, LANE_POST_VERSION);
+    assert_int_equal(lane_post_decode(bytes, sizeof(bytes), LANE_POST_VERSION, &read),
+                     LANE_ERROR_NONE);
+    assert_int_equal(lane_key_of(&read.keys, 0), 1);
+    assert_int_equal(lane_key_of(&read.keys, 1), 2);
+    assert_int_equal(lane_key_of(&read.keys, 15), 0);
+    twice.keys.devices[1] = 15;
+    beyond.keys.devices[1] = LANE_DEVICES_MAX;
+    many.keys.count = LANE_POST_KEYS + 1;
+    const struct lane_post *const bad[] = {&twice, &beyond, &many};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        lane_post_encode(bytes, bad[i], LANE_KEYS_VERSION);
+        assert_int_equal(lane_post_decode(bytes, sizeof(bytes), LANE_KEYS_VERSION, &read),
+                         LANE_ERROR_RANGE);
+    }
+    (void)state;
+}
+
 static void test_others(void **state)
 {
     const struct lane_post post = {.index = 1,
                                    .count = 3,
-                                   .keys = 2,
                                    .comm = 5,
                                    .first = 9,
                                    .address = 1ULL << 45,
                                    .size = 77,
                                    .tag = -4,
-                                   .rkey = {1, 2}};
+                                   .keys = {2, {15, 3}, {1, 2}}};
     const struct lane_open open = {
         .group_max = 8, .traffic_class = 2, .comm = 6, .cookie = 7, .job = 8, .rank = 9};
     const struct lane_ping pong = {
@@ -275,12 +307,13 @@ static void test_others(void **state)
     struct lane_close close_read;
     struct lane_refusal no_read;
 
-    lane_post_encode(bytes, &post);
-    assert_int_equal(lane_post_decode(bytes, LANE_POST_SIZE, &post_read), LANE_ERROR_NONE);
-    assert_true(post_read.address == post.address && post_read.tag == -4 &&
-                post_read.rkey[1] == 2 && post_read.rkey[3] == 0);
+    lane_post_encode(bytes, &post, LANE_VERSION);
+    assert_int_equal(lane_post_decode(bytes, LANE_POST_SIZE, LANE_VERSION, &post_read),
+                     LANE_ERROR_NONE);
+    assert_true(post_read.address == post.address && post_read.tag == -4);
     bytes[1] = 3;
-    assert_int_equal(lane_post_decode(bytes, LANE_POST_SIZE, &post_read), LANE_ERROR_CRC);
+    assert_int_equal(lane_post_decode(bytes, LANE_POST_SIZE, LANE_VERSION, &post_read),
+                     LANE_ERROR_CRC);
     lane_open_encode(bytes, &open);
     assert_int_equal(lane_open_decode(bytes, LANE_OPEN_SIZE, &open_read), LANE_ERROR_NONE);
     assert_true(open_read.cookie == 7 && open_read.rank == 9 && open_read.group_max == 8);
@@ -524,10 +557,10 @@ static void test_handle(void **state)
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_CRC);
     bytes[40] ^= 1; /* somebody else's plugin */
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_MAGIC);
-    handle.newest = handle.lowest = 7;
+    handle.newest = handle.lowest = LANE_VERSION + 1;
     handle_encode(bytes, &handle);
     assert_int_equal(handle_decode(bytes, &read), LANE_ERROR_VERSION);
-    assert_int_equal(read.newest, 7);
+    assert_int_equal(read.newest, LANE_VERSION + 1);
 }
 
 int main(void)
@@ -539,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_large_eager),
         cmocka_unit_test(test_report),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_others),
         cmocka_unit_test(test_hello),
         cmocka_unit_test(test_names),

@@ -27,7 +27,7 @@ static void say_line(void *context, enum transport_level level, const char *text
 
 const char *switch_file, *page_folder, *rdma_root = "/nowhere";
 uint32_t sender_sockets, receiver_sockets;
-uint8_t version;
+uint8_t version, receiver_device = 2;
 bool fenced, rails, queue_pairs, sender_without, direct;
 _Alignas(4096) uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 
@@ -39,9 +39,12 @@ const char *verbs_library(void)
     return path;
 }
 
+const char verbs_devices[] = "lo1=127.0.0.1 lo3=127.0.0.3 lo4=127.0.0.4 lo5=127.0.0.5 "
+                             "lo6=127.0.0.6 lo2=127.0.0.2";
+
 static void open_rdma(struct end *end, struct io *io)
 {
-    setenv("FOLIOT_FAKE_VERBS_WIRE", "lo1=127.0.0.1 lo2=127.0.0.2", 1);
+    setenv("FOLIOT_FAKE_VERBS_WIRE", verbs_devices, 1);
     const struct rdma_config config = {.library = verbs_library(), .sysfs = rdma_root, .io = io};
     char why[256];
 
@@ -52,7 +55,7 @@ static void open_rdma(struct end *end, struct io *io)
 
 void end_open(struct end *end, const char *name, bool thread)
 {
-    const uint8_t host = queue_pairs && name[0] != 's' ? 2 : 1;
+    const uint8_t host = queue_pairs && name[0] != 's' ? receiver_device : 1;
     const struct transport_nic nic = {
         .name = "lo", .address = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = host}}};
     struct transport_nic three[3] = {nic, nic, nic};

@@ -24,10 +24,11 @@ struct pair {
 extern const char *switch_file, *page_folder;
 extern uint32_t sender_sockets, receiver_sockets;
 extern uint8_t version; /* of lanes' frames; 0: the newest */
+extern uint8_t receiver_device; /* 2: the sixth, 3: the second */
 extern bool fenced;     /* the sets of both ends */
 extern bool rails;      /* three NICs that reach their like only */
 /* Both ends have them, by a libibverbs of our own; they are at 127.0.0.1 and 127.0.0.2, so that neither takes the other for
- * itself. */
+ * itself. Memory is registered with the devices between them, too, which no lane uses. */
 extern bool queue_pairs;
 extern const char *rdma_root; /* in place of /sys */
 /* Their lanes write; exchange() takes its bytes from and to registered memory. */
@@ -35,6 +36,7 @@ extern bool direct;
 extern uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 extern bool sender_without; /* but for the sender: it offers none */
 const char *verbs_library(void);
+extern const char verbs_devices[]; /* in the order of their numbers */
 /* How many lines for people had those words, since they were set. */
 extern const char *said_words;
 extern uint32_t said_count;

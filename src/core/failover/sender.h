@@ -78,7 +78,7 @@ struct sender_chunk {
     struct mono queued;    /* when sender_send was called */
     const uint8_t *source; /* of this chunk */
     uint64_t address;      /* from POST: where its first byte goes; 0 without */
-    uint32_t rkey[4];      /* from POST */
+    struct lane_keys keys; /* from POST */
 };
 
 /* What an acknowledgement was worth. */

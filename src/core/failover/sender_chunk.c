@@ -43,11 +43,22 @@ static struct post *post_at(const struct out_comm *c, uint64_t number)
     return &c->posts[number % ((uint64_t)COMM_WINDOW * 2 * c->group_max)];
 }
 
+/* All but the keys: they are those of the devices that the receiver's lanes use by now. */
 static bool post_equal(const struct lane_post *a, const struct lane_post *b)
 {
     return a->first == b->first && a->index == b->index && a->count == b->count &&
-           a->tag == b->tag && a->size == b->size && a->address == b->address &&
-           a->keys == b->keys && memcmp(a->rkey, b->rkey, sizeof(a->rkey)) == 0;
+           a->tag == b->tag && a->size == b->size && a->address == b->address;
+}
+
+/* A message that has its buffer takes the keys that were told last. */
+static void renew_keys(struct out_comm *c, const struct lane_post *post)
+{
+    for (uint32_t i = 0; i < post->count; i++) {
+        struct out_message *m = sender_message(c, post->first + i);
+        if (m != NULL && m->matched && m->buffer == post->index) {
+            m->keys = post->keys;
+        }
+    }
 }
 
 int sender_on_post(struct sender *s, const struct lane_post *post)
@@ -69,7 +80,12 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
     }
     struct post *p = post_at(c, post->first + post->index);
     if (p->known && p->post.first + p->post.index == post->first + post->index) {
-        return post_equal(&p->post, post) ? 0 : -EPROTO;
+        if (!post_equal(&p->post, post)) {
+            return -EPROTO;
+        }
+        p->post.keys = post->keys;
+        renew_keys(c, post);
+        return 0;
     }
     *p = (struct post){.known = true, .post = *post};
     return 0;
@@ -108,7 +124,7 @@ static bool match(const struct sender *s, struct out_comm *c, struct out_message
         m->buffer = (uint8_t)i;
         if (m->size <= p->post.size) { /* else it fits nowhere, and the receiver is to find that */
             m->address = p->post.address;
-            memcpy(m->rkey, p->post.rkey, sizeof(m->rkey));
+            m->keys = p->post.keys;
         }
         return true;
     }
@@ -197,7 +213,7 @@ static void describe(const struct out_comm *c, const struct out_message *m, uint
         .source = m->source != NULL ? m->source + offset : NULL,
         .address = m->address != 0 ? m->address + offset : 0,
     };
-    memcpy(ret->rkey, m->rkey, sizeof(m->rkey));
+    ret->keys = m->keys;
 }
 
 static bool next_returned(struct sender *s, struct out_comm *c, uint32_t usable,

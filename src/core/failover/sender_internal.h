@@ -25,7 +25,7 @@ struct out_message {
     uint32_t first_clear;   /* no clear bit of `sent` below */
     uint32_t returned;      /* clear bits of `sent` below fresh */
     uint64_t address;       /* from POST */
-    uint32_t rkey[4];
+    struct lane_keys keys;
     struct chunk_bits sent, taken;
 };
 

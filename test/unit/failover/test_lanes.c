@@ -141,6 +141,42 @@ static void test_doubts(void **state)
     sender_free(s);
 }
 
+/* The receiver's lanes are on other devices by now: the keys that were told last count, for a message that has its place, too. */
+static void test_keys_told_again(void **state)
+{
+    struct sender *s = sender_new(&(struct sender_config){.slots = 4, .comms = 1, .posts = true});
+    const uint8_t source[20000] = {0};
+    struct lane_post post = {
+        .count = 1, .address = 4096, .size = sizeof(source), .keys = {1, {2}, {77}}};
+    struct sender_chunk chunk;
+    struct lane_chunk header;
+    uint64_t message;
+
+    (void)state;
+    assert_int_equal(sender_lane_open(s, 0, 1), 0);
+    assert_int_equal(sender_comm_open(s, 1), 0);
+    assert_int_equal(
+        sender_on_report(s, (struct mono){0},
+                         &(struct lane_report){.sequence = 1, .posted = 1, .granted = UINT64_MAX}),
+        0);
+    assert_int_equal(sender_send(s, (struct mono){0}, 0,
+                                 &(struct sender_message){.source = source, .size = sizeof(source)},
+                                 &message),
+                     0);
+    assert_int_equal(sender_on_post(s, &post), 0);
+    assert_true(sender_next(s, 1, 8192, &chunk));
+    assert_int_equal(lane_key_of(&chunk.keys, 2), 77);
+    assert_int_equal(sender_bind(s, (struct mono){0}, &chunk, 0, &header), 0);
+    post.keys = (struct lane_keys){2, {9, 2}, {5, 6}};
+    assert_int_equal(sender_on_post(s, &post), 0);
+    assert_true(sender_next(s, 1, 8192, &chunk));
+    assert_int_equal(lane_key_of(&chunk.keys, 2), 6);
+    assert_int_equal(lane_key_of(&chunk.keys, 9), 5);
+    post.address += 8; /* the place itself stays */
+    assert_int_equal(sender_on_post(s, &post), -EPROTO);
+    sender_free(s);
+}
+
 /* The list of communicators grows as they come, up to its limit, and each stays where its number finds it. */
 static void test_many_comms(void **state)
 {
@@ -195,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_mixed_groups),
         cmocka_unit_test(test_both_directions),
         cmocka_unit_test(test_doubts),
+        cmocka_unit_test(test_keys_told_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
