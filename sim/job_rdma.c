@@ -245,11 +245,12 @@ static int rdma_silence(struct io_rdma *rdma, int qp)
 }
 
 /* A destroyed one is silent when the call returns. */
-static int rdma_fence(struct io_rdma *rdma, int qp)
+static int rdma_fence(struct io_rdma *rdma, int qp, bool wait)
 {
     const struct process *p = rdma->driver;
     struct pair *x = mine(rdma, qp);
 
+    (void)wait;
     if (!p->killed) {
         pair_fail(p->world, (uint32_t)qp, IO_QP_FLUSHED);
         if (!x->flushed) {

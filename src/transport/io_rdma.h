@@ -10,10 +10,12 @@
  *
  * Each has its own completion queue.
  *
- * What may block. Nothing, but memory_add, memory_remove (a millisecond) and fence (ten). A modify to RTR resolves the
+ * What may block. Nothing, but memory_add, memory_remove (a millisecond) and fence, where it is told to wait (milliseconds, and
+ * a fifth of a second where a driver doesn't answer). A modify to RTR resolves the
  * neighbour in the kernel, up to 1 s where ARP is cold; making a queue pair, a completion queue or registering cells takes
  * milliseconds. A driver does these in a thread of its own, which blocks all signals; open, connect and close only tell it
- * to. The simulator answers late.
+ * to. So are silence and fence, in a thread for each device: whoever asks for them has a set's lock. The simulator answers
+ * late.
  *
  * Threads. Calls come from several threads, but no two at a time with one queue pair. events() and trouble() belong to the
  * housekeeping alone. The driver's threads call nothing of the transport's but now() and kick() of the struct io that it was made
@@ -133,10 +135,11 @@ struct io_rdma {
      * 2 s; what comes is dropped. Else nothing of it leaves any more, but for what is being executed. */
     void (*close)(struct io_rdma *rdma, int qp, bool linger);
 
-    /* Nothing of ours leaves any more; what the peer's NIC sends is refused. It completes as above, up to the marker. */
+    /* Soon nothing of ours leaves any more, and what the peer's NIC sends is refused. It completes as above, up to the marker. */
     int (*silence)(struct io_rdma *rdma, int qp);
-    /* 0: nothing lands any more, and nothing is read. The queue pair is good for close() only. */
-    int (*fence)(struct io_rdma *rdma, int qp);
+    /* 0: nothing lands any more, and nothing is read. -EAGAIN: not yet, ask again; wait: the driver didn't answer in time. -EIO: the
+     * device doesn't swear; it may later. The queue pair is good for close() only. */
+    int (*fence)(struct io_rdma *rdma, int qp, bool wait);
 
     /* NULL: no writes. The memory must stay until it is removed. */
     int (*memory_add)(struct io_rdma *rdma, void *data, size_t size,

@@ -460,13 +460,20 @@ bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, ui
     return false;
 }
 
+/* Its peer may write. Before both ends are connected it was told of nothing to write by, and while the driver connects ours that
+ * may take a second. */
+static bool may_be_written(const struct lane_pair *qp)
+{
+    return qp->direct && qp->step > PAIR_CONNECTING && !qp->silent;
+}
+
 static void copy_silence(struct lane_set *set, struct stream *stream)
 {
     struct lane_pair *qp = stream->qp;
     struct io *io = set->transport->io;
     struct io_rdma *rdma = set->transport->rdma;
 
-    if (qp->direct && !qp->silent) {
+    if (may_be_written(qp)) {
         (void)rdma->silence(rdma, qp->qp);
         qp->silence_at = io->now(io);
     }
@@ -482,7 +489,7 @@ static bool copy_silent(struct lane_set *set, uint32_t lane)
     struct io_qp_done done[DONE_AT_ONCE];
     int count = DONE_AT_ONCE;
 
-    if (!qp->direct || qp->silent) {
+    if (!may_be_written(qp)) {
         return true;
     }
     while (count == DONE_AT_ONCE) {
@@ -493,7 +500,7 @@ static bool copy_silent(struct lane_set *set, uint32_t lane)
     }
     qp->silent = qp->flushed > 0 && qp->posted == 0;
     if (!qp->silent && (count < 0 || mono_sub(io->now(io), qp->silence_at).ns >= MARKER_NS)) {
-        qp->silent = rdma->fence(rdma, qp->qp) == 0;
+        qp->silent = rdma->fence(rdma, qp->qp, false) == 0;
     }
     return qp->silent;
 }
@@ -503,8 +510,8 @@ void lane_pair_fence(struct lane_set *set, uint32_t lane)
     struct lane_pair *qp = set->streams[lane]->qp;
     struct io_rdma *rdma = set->transport->rdma;
 
-    if (qp != NULL && qp->direct && !qp->silent) {
-        qp->silent = rdma->fence(rdma, qp->qp) == 0;
+    if (qp != NULL && may_be_written(qp)) {
+        qp->silent = rdma->fence(rdma, qp->qp, true) == 0;
         lane_set_lost(set, set->transport->io->now(set->transport->io), lane, LANE_REASON_RESET);
     }
 }

@@ -141,9 +141,7 @@ static void qp_close(struct io_rdma *rdma, int qp, bool linger)
     q->closed = r->io->now(r->io);
     forget_events(r, q->tag);
     r->slots[qp] = NULL;
-    if (!q->busy) { /* else the worker finds it so, when it is done */
-        rdma_retire(q);
-    }
+    rdma_retire(q);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -173,21 +171,43 @@ static int qp_silence(struct io_rdma *rdma, int qp)
 {
     struct queue_pair *q = get(rdma, qp);
 
-    return q->qp != NULL ? rdma_qp_silence(q->qp) : 0;
+    pthread_mutex_lock(&q->rdma->lock);
+    if (q->state != QP_MAKE && q->qp != NULL) { /* else the worker is about to set it */
+        rdma_silence_ask(q);
+    }
+    pthread_mutex_unlock(&q->rdma->lock);
+    return 0;
 }
 
 /* Its completions may still be polled. */
-static int qp_fence(struct io_rdma *rdma, int qp)
+static int qp_fence(struct io_rdma *rdma, int qp, bool wait)
 {
     struct queue_pair *q = get(rdma, qp);
-    struct rdma_qp *handle = q->qp;
+    struct rdma *r = q->rdma;
 
-    if (handle != NULL) {
+    pthread_mutex_lock(&r->lock);
+    if (q->state != QP_MAKE && q->qp != NULL) {
+        q->ending = q->qp;
         q->qp = NULL;
-        q->unsafe = rdma_qp_close(handle) < 0;
         atomic_store(&q->over, true);
+        rdma_silence_ask(q);
     }
-    q->unsafe = q->unsafe && !rdma_device_removed(q->rdma, q->device);
+    bool ended = q->ending == NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (wait && !ended) {
+        ended = rdma_silence_await(q);
+    }
+    if (!ended) {
+        if (wait) {
+            rdma_trouble_add(r,
+                             "%s doesn't end a queue pair: expected its driver to answer within "
+                             "%d ms (look at its log); until it does, it may write into memory "
+                             "that was given back",
+                             q->device->name, FENCE_MS);
+        }
+        return -EAGAIN;
+    }
+    q->unsafe = q->unsafe && !rdma_device_removed(r, q->device);
     return q->unsafe ? -EIO : 0;
 }
 

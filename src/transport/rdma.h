@@ -1,7 +1,8 @@
 /* rdma.h: the transport's queue pairs on Linux (io_rdma.h): libibverbs by platform/rdma, opened at run time.
  *
  * Two threads, both with all signals blocked: one makes, connects and closes queue pairs, which may block; the other waits for
- * completions that were armed and for what happens to devices. */
+ * completions that were armed and for what happens to devices. Each device by which lanes write has a third, for the calls that
+ * make a queue pair silent. */
 #pragma once
 #include "transport/io_rdma.h"
 

@@ -15,6 +15,7 @@
 #define LINGER_NS    (2 * NS_PER_S)
 #define RETIRE_NS    NS_PER_S /* its number isn't given again while its packets live */
 #define CLOSE_MS     2000     /* that rdma_close() waits for a provider */
+#define FENCE_MS     200      /* that fence() waits for one call of the library's */
 
 /* Its life in the worker; only forward. */
 enum qp_state {
@@ -35,6 +36,14 @@ struct device {
     atomic_uint users;
     atomic_bool gone;  /* its queue pairs are over; it is closed when nobody uses it any more */
     struct mono again; /* it is opened again, once a second; 0: it isn't to be */
+    struct {
+        struct rdma *rdma;
+        pthread_t thread;
+        bool runs;                /* the worker's */
+        int work;                 /* an eventfd */
+        int64_t began_ns;         /* the library's call that it is in; 0: none */
+        struct queue_pair *first; /* asked to be silent, or to be destroyed */
+    } silencer;
 };
 
 struct queue_pair {
@@ -62,9 +71,12 @@ struct queue_pair {
     bool answered; /* it was made, connected or refused, and nobody asked since */
     bool closing, linger, silent;
     struct mono closed;
-    uint32_t sends_out; /* posted, not completed */
-    bool unsafe;        /* the device doesn't swear that nothing moves any more */
-    atomic_bool over;   /* the device told so */
+    uint32_t sends_out;     /* posted, not completed */
+    bool asked, in_hand;    /* of its device's silencer: it waits; it is being made silent */
+    struct rdma_qp *ending; /* fence(): to be destroyed; NULL: it is, or needn't be */
+    struct queue_pair *next_asked;
+    bool unsafe;      /* the device doesn't swear that nothing moves any more */
+    atomic_bool over; /* the device told so */
     bool armed;
     uint64_t tag;
     struct rdma_done stash[STASH];
@@ -133,12 +145,25 @@ int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
                     struct io_rdma_memory **ret_memory);
 void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
 
+/* ---- rdma_silence.c ---- */
+int64_t rdma_clock_ns(void); /* the kernel's: waiting for a thread takes real time */
+/* The worker's. */
+MUST_CHECK int rdma_silencer_start(struct rdma *r, struct device *d);
+/* The worker's, once `stop` is set. */
+void rdma_silencers_end(struct rdma *r);
+/* Its silencer shall silence it, or destroy what is `ending`. Under the lock. */
+void rdma_silence_ask(struct queue_pair *q);
+/* It isn't busy any more. Under the lock. */
+void rdma_silencer_look(const struct queue_pair *q);
+/* Until what is `ending` is destroyed, or a call of the library's takes too long: false. */
+bool rdma_silence_await(struct queue_pair *q);
+
 /* ---- rdma.c ---- */
 void rdma_wake(struct rdma *r);                                /* the worker */
 MUST_CHECK int rdma_post(struct queue_pair *q, uint32_t cell); /* a receive */
 
 /* ---- rdma_work.c ---- */
-/* It is the worker's alone from now on, and nobody's later. Under the lock. */
+/* It is the worker's alone, and nobody's later; from now on, or as soon as no thread has it in hand. Under the lock. */
 void rdma_retire(struct queue_pair *q);
 void *rdma_work(void *rdma);
 /* Memory, and what isn't the library's; nobody runs any more. */

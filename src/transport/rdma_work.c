@@ -57,7 +57,9 @@ static int make(struct queue_pair *q)
                                     .inline_size = 64,
                                     .remote_write = c->writes};
     const int pkey = rdma_device_pkey_index(d, q->port, PARTITION);
-    int r = claim_cells(q);
+    int r = c->writes ? rdma_silencer_start(q->rdma, q->device) : 0;
+
+    r = r == 0 ? claim_cells(q) : r;
 
     config.pkey_index = pkey > 0 ? (uint16_t)pkey : 0;
     r = r == 0 ? rdma_cq_open(d, requests + c->receives, q->number | (uint64_t)q->generation << 32,
@@ -136,7 +138,8 @@ static int check_peer(const struct queue_pair *q)
                : 0;
 }
 
-static int connect_pair(struct queue_pair *q)
+/* handle: q->qp, which fence() may take away meanwhile; it isn't destroyed before the worker is done. */
+static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
 {
     const struct io_qp_end *p = &q->peer;
     const uint32_t theirs = 1u << p->mtu_shift;
@@ -162,7 +165,7 @@ static int connect_pair(struct queue_pair *q)
         return index; /* the address moved away since */
     }
     path.own_gid_index = index < 0 ? 0 : (uint8_t)index;
-    return rdma_qp_connect(q->qp, q->own.psn, &path, &timeouts);
+    return rdma_qp_connect(handle, q->own.psn, &path, &timeouts);
 }
 
 /* ---- closing ---- */
@@ -172,6 +175,9 @@ static void destroy(struct queue_pair *q)
 {
     bool safe = !q->unsafe;
 
+    if (q->ending != NULL) { /* nobody came to it */
+        q->qp = q->ending;
+    }
     if (q->qp != NULL) {
         safe = rdma_qp_close(q->qp) == 0 && safe;
     }
@@ -250,8 +256,9 @@ static void do_job(struct rdma *r, struct queue_pair *q)
     q->busy = true;
     int error = making ? rdma_port_find(r, q) : check_peer(q);
     if (error == 0) {
+        struct rdma_qp *handle = making ? NULL : q->qp;
         pthread_mutex_unlock(&r->lock);
-        error = making ? make(q) : connect_pair(q);
+        error = making ? make(q) : handle != NULL ? connect_pair(q, handle) : -ECANCELED;
         pthread_mutex_lock(&r->lock);
         if (error < 0 && making) {
             tell_unmade(q, error);
@@ -263,6 +270,7 @@ static void do_job(struct rdma *r, struct queue_pair *q)
     q->state = error < 0 ? QP_FAILED : making ? QP_MADE : QP_READY;
     q->answered = true;
     rdma_tell(q);
+    rdma_silencer_look(q);
     if (q->closing) { /* meanwhile */
         rdma_retire(q);
     }
@@ -270,6 +278,9 @@ static void do_job(struct rdma *r, struct queue_pair *q)
 
 void rdma_retire(struct queue_pair *q)
 {
+    if (q->busy || q->asked || q->in_hand) {
+        return;
+    }
     q->next = q->rdma->closing;
     q->rdma->closing = q;
     rdma_wake(q->rdma);
@@ -357,6 +368,7 @@ void *rdma_work(void *rdma)
     }
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->watcher, NULL);
+    rdma_silencers_end(r);
     rdma_end(r);
     pthread_mutex_lock(&r->lock);
     const bool abandoned = r->abandoned;

@@ -20,10 +20,11 @@ struct fake_control {
     char refuse[32];  /* the name of a function without ibv_, or "" */
     int refuse_nth;   /* the nth call of it from now on (1: the next; destroy_qp: all) fails ... */
     int refuse_errno; /* ... with this */
-    char hang[32];    /* a function that doesn't return while its name stands here */
-    int hung;         /* how many calls of it there were */
-    int hang_most;    /* so many of them hang; 0: all */
-    int fds[3];       /* of the device that was opened last: command, events, completions */
+    char hang
+        [32]; /* a function that doesn't return while its name stands here; silence: modify_qp to ERR */
+    int hung;      /* how many calls of it there were */
+    int hang_most; /* so many of them hang; 0: all */
+    int fds[3];    /* of the device that was opened last: command, events, completions */
     char gone
         [32]; /* this device was taken away ("*": all): every call of it fails with ENODEV, and is silent all the same */
     bool orphans; /* and destroy_qp of it with EIO, as rdma-core's does */

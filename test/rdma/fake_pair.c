@@ -275,6 +275,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     struct pair *p = pair_of(qp);
     int r = 0;
 
+    if (attr->qp_state == IBV_QPS_ERR) {
+        fake_hang("silence");
+    }
     if (fake_refused(p->device, "modify_qp")) {
         return errno;
     }

@@ -25,7 +25,7 @@ WORLD = {  # of DENSE, that showed it last
 }
 # What keeps late bytes out of receives that are done. Each is found by worlds whose lanes write.
 FENCES = [
-    ("nobody waits until a queue pair is silent", "transport/lane_copy.c", "if (!qp->direct || qp->silent) {\n        return true;", "if (true) {\n        return true;"),
+    ("nobody waits until a queue pair is silent", "transport/lane_copy.c", "if (!may_be_written(qp)) {\n        return true;", "if (true) {\n        return true;"),
     ("the last word on a lane is said before it is silent", "transport/lane_act.c", "        stream->kind->silence(set, stream);\n",
      "        stream->kind->silence(set, stream);\n        halves_lane_down(set->sender, set->ledger, lane, stream->epoch);\n"),
     ("a queue pair is called silent once it is reset", "transport/lane_copy.c", "qp->silent = qp->flushed > 0 && qp->posted == 0;", "qp->silent = qp->silence_at.ns > 0;"),

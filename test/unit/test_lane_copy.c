@@ -503,6 +503,45 @@ static void test_hung_registration(void **state)
     direct = false;
 }
 
+/* The driver doesn't return from putting a queue pair into the error state, or from destroying one that doesn't flush: nobody who
+ * serves the set waits for it. What it may still write waits; once the driver returns it goes again. */
+static void test_hung_silence(void **state)
+{
+    struct transport_request *send, *receive;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    for (int i = 0; i < 2; i++) {
+        fake->no_flush = i == 1;
+        pair_open(&pair);
+        wait_for(&pair, 4, 4);
+        fill(out_bytes, 500000, 11);
+        (void)send_in_vain(&pair, 500000, &send, &receive);
+        fake->hung = 0;
+        alarm(PATIENCE_MS / 1000);
+        strcpy(fake->hang, i == 0 ? "silence" : "destroy_qp");
+        while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+            serve(&pair);
+            usleep(1000);
+        }
+        /* A queue pair that has given up by itself has its marker, whatever the driver does. */
+        const bool done = received(&pair, receive, 1000);
+        assert_false(i == 1 && done);
+        alarm(0);
+        fake->drop = false;
+        fake->hang[0] = '\0';
+        assert_true(done || received(&pair, receive, PATIENCE_MS));
+        await_send(&pair, send);
+        assert_memory_equal(in_bytes, out_bytes, 500000);
+        wait_for(&pair, 4, 4);
+        exchange(&pair, 500000, 500000, true, 8);
+        pair_close(&pair);
+    }
+    fake->no_flush = false;
+    direct = false;
+}
+
 /* Nor is the transport freed under it: whoever ends it is told that it lives on. */
 static void test_end_beside_hung_registration(void **state)
 {
@@ -793,6 +832,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_writes_and_orphans),
         cmocka_unit_test(test_refused_requests),
         cmocka_unit_test(test_hung_registration),
+        cmocka_unit_test(test_hung_silence),
         cmocka_unit_test(test_end_beside_hung_registration),
         cmocka_unit_test(test_writes_and_dead_paths),
         cmocka_unit_test(test_closed_receives),

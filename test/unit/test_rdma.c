@@ -148,6 +148,8 @@ static int await_opened(struct half *h)
     return r;
 }
 
+static bool writes; /* of those that are opened */
+
 static int open_half(struct half *h, uint8_t octet, uint32_t path)
 {
     const struct io_qp_config config = {
@@ -159,7 +161,8 @@ static int open_half(struct half *h, uint8_t octet, uint32_t path)
         .sends = CELLS,
         .receives = CELLS,
         .cell_size = CELL_SIZE,
-        .path = path};
+        .path = path,
+        .writes = writes};
 
     *h = (struct half){.qp = -1};
     assert_int_equal(rdma->open(rdma, &config, &h->qp), 0);
@@ -712,6 +715,90 @@ static void a_registration_that_hangs_stops_nobody(void **state)
     part(h);
 }
 
+/* All receives flushed, the last one, too. */
+static bool is_silent(const struct half *h)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    struct io_qp_done done;
+    int flushed = 0;
+
+    while (flushed < CELLS && now(NULL).ns < until) {
+        const int count = rdma->poll(rdma, h->qp, &done, 1);
+        flushed += count == 1 && done.receive && done.status == IO_QP_FLUSHED;
+    }
+    return flushed == CELLS;
+}
+
+/* The driver of one device doesn't return from putting a queue pair into the error state, nor from destroying one. Who asked
+ * for it goes on; other devices' queue pairs are silent as ever; and so is this one, once the driver returns. */
+static void a_queue_pair_that_hangs_holds_nobody(void **state)
+{
+    static const char *const functions[] = {"silence", "destroy_qp"};
+    struct half h[2], other[2];
+    (void)state;
+    writes = true;
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        join_over(h, 1, 2, 7);
+        join_over(other, 4, 2, 7);
+        exchange(h, 10);
+        fake->hung = 0;
+        fake->hang_most = 1;
+        strcpy(fake->hang, functions[i]);
+        alarm(PATIENCE); /* of who waits for it */
+        assert_int_equal(i == 0 ? rdma->silence(rdma, h[0].qp) : rdma->fence(rdma, h[0].qp, false),
+                         i == 0 ? 0 : -EAGAIN);
+        while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+        }
+        assert_int_equal(rdma->fence(rdma, h[0].qp, false), -EAGAIN);
+        assert_int_equal(rdma->fence(rdma, h[0].qp, true), -EAGAIN);
+        if (i == 0) { /* it is told once */
+            told("roce1 doesn't end a queue pair");
+        }
+        exchange(other, 10);
+        assert_int_equal(rdma->silence(rdma, other[0].qp), 0);
+        assert_true(is_silent(&other[0]));
+        assert_int_equal(rdma->fence(rdma, other[0].qp, true), 0);
+        alarm(0);
+        fake->hang[0] = 0;
+        fake->hang_most = 0;
+        while (rdma->fence(rdma, h[0].qp, true) == -EAGAIN) {
+        }
+        assert_int_equal(rdma->fence(rdma, h[0].qp, true), 0);
+        part(h);
+        part(other);
+    }
+    writes = false;
+}
+
+/* It is given up while its driver still connects it, which takes a while where the neighbour isn't known: it is destroyed then.
+ * */
+static void one_that_connects_is_silent_later(void **state)
+{
+    struct half h[2];
+    (void)state;
+    writes = true;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(open_half(&h[0], 1, 0), 0);
+        assert_int_equal(open_half(&h[1], 2, 0), 0);
+        fake->connect_ms = 100;
+        fake->calls = 0;
+        assert_int_equal(rdma->connect(rdma, h[0].qp, &h[1].end, &timeouts), 0);
+        while (__atomic_load_n(&fake->calls, __ATOMIC_SEQ_CST) < 2) { /* the port, its GIDs */
+        }
+        assert_int_equal(rdma->silence(rdma, h[0].qp), 0);
+        if (i == 1) { /* closed before anybody came to it */
+            part(h);
+            continue;
+        }
+        while (rdma->fence(rdma, h[0].qp, false) == -EAGAIN) {
+        }
+        assert_int_equal(rdma->fence(rdma, h[0].qp, true), 0);
+        part(h);
+    }
+    fake->connect_ms = 0;
+    writes = false;
+}
+
 /* Where a child could get the pages that a NIC writes, none is let write; once it is told why. */
 static void nothing_is_written_where_children_take_pages(void **state)
 {
@@ -825,7 +912,7 @@ static void children_hold_no_device(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE",
            "roce1=127.0.0.1 roce2=127.0.0.2 old3=127.0.0.3,v1 roce4=127.0.0.4 ib8=127.0.0.8,ib "
@@ -846,11 +933,16 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
         cmocka_unit_test_setup_teardown(nobody_waits_for_the_library, begin, end),
         cmocka_unit_test_setup_teardown(a_registration_that_hangs_stops_nobody, begin, end),
+        cmocka_unit_test_setup_teardown(a_queue_pair_that_hangs_holds_nobody, begin, end),
+        cmocka_unit_test_setup_teardown(one_that_connects_is_silent_later, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
         cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_went_costs_nothing, begin, end),
         cmocka_unit_test_setup_teardown(children_hold_no_device, begin, end),
     };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
