@@ -71,7 +71,7 @@ static const struct command commands[] = {
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
      "FILE] "
-     "[--root FOLDER] [--json]",
+     "[--root FOLDER] [--record FILE] [--json]",
      "tries this host: is the clock's bound honest; how good are NICs' stamps and clocks; is an "
      "RDMA "
      "device's queue pair silent when it should be",

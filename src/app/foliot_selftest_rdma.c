@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "app/foliot_selftest_rdma.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 #include "platform/rdma/trial.h"
@@ -15,31 +16,18 @@
 #define WATCH_MS      15.0
 #define WATCH_MS_MOST 10000
 
-enum verdict { VERDICT_SAFE, VERDICT_UNSAFE, VERDICT_UNKNOWN };
-
-struct port {
-    const struct rdma_port *facts;
-    const struct rdma_gid *gid; /* the one to use; NULL: none */
-    const char *step;           /* that failed; NULL: none */
-    int error;                  /* of it, negative */
-    bool opened, tried;
-    struct rdma_limits limits;
-    struct rdma_port_now now;
-    struct rdma_trial trial;
-    enum verdict verdict;
-};
-
 struct selftest_rdma {
-    const char *device, *library, *root;
+    const char *device, *library, *root, *record;
     double rounds, watch_ms;
     bool json;
     struct rdma_port facts[RDMA_PORT_MAX];
     struct port ports[RDMA_PORT_MAX];
     int count;
     char why[256]; /* the library can't be used; "": it can */
+    struct selftest_record recording;
 };
 
-static const char *verdict_word(enum verdict v)
+const char *selftest_verdict(enum verdict v)
 {
     return v == VERDICT_SAFE ? "silent" : v == VERDICT_UNSAFE ? "not silent" : "unknown";
 }
@@ -52,6 +40,7 @@ static int take_options(struct selftest_rdma *s, int argc, char *argv[])
         {"look", 0, OPTION_NUMBER, &s->watch_ms, 1, WATCH_MS_MOST},
         {"library", 0, OPTION_TEXT, &s->library, .expected = "a file"},
         {"root", 0, OPTION_TEXT, &s->root, .expected = "a folder that holds sys/class/infiniband"},
+        {"record", 0, OPTION_TEXT, &s->record, .expected = "a file"},
         {"json", 0, OPTION_FLAG, &s->json},
     };
     int first;
@@ -94,6 +83,7 @@ static void try_port(struct selftest_rdma *s, struct port *p, struct rdma_device
         return;
     }
     p->opened = true;
+    p->gid_count = rdma_device_gids(d, f->port, p->gids, RDMA_GID_MAX);
     if (config.rounds == 0 || p->now.state != RDMA_PORT_ACTIVE || p->gid == NULL) {
         return;
     }
@@ -136,6 +126,9 @@ static int read_ports(struct selftest_rdma *s)
 
     if (r < 0) {
         return r;
+    }
+    if (s->record != NULL) {
+        selftest_record_begin(&s->recording, s->root);
     }
     r = rdma_ports_read(s->root != NULL ? &tree : NULL, s->facts, RDMA_PORT_MAX);
     if (s->root != NULL) {
@@ -239,7 +232,7 @@ static void print_table(const struct selftest_rdma *s)
         table_put(line, 6,
                   f->lid != 0 ? text_format("%u, %u paths", f->lid, 1u << f->lmc).text : "–");
         table_put(line, 7, f->firmware[0] != '\0' ? f->firmware : "–");
-        table_put_status(line, 8, verdict_word(s->ports[i].verdict));
+        table_put_status(line, 8, selftest_verdict(s->ports[i].verdict));
     }
     if (table != NULL) {
         table_show(table, stdout);
@@ -318,7 +311,7 @@ static json_t *port_json(const struct selftest_rdma *s, const struct port *p)
         "lid", f->lid, "lmc", f->lmc, "mtu", (int)p->now.active_mtu, "firmware", f->firmware,
         "gids", gids_json(f), "gid_index",
         p->gid != NULL ? json_integer(p->gid->index) : json_null(), "counters", counters_json(f),
-        "fence", fence_json(p), "verdict", verdict_word(p->verdict), "error", error, "advice",
+        "fence", fence_json(p), "verdict", selftest_verdict(p->verdict), "error", error, "advice",
         what_to_do != NULL ? json_string(what_to_do) : json_null());
 }
 
@@ -373,6 +366,14 @@ int selftest_rdma(int argc, char *argv[])
             rdma_verbs_close(verbs);
         }
         s->json ? print_json(s) : print_table(s);
+        const int kept = s->record == NULL
+                             ? 0
+                             : selftest_record_write(&s->recording, s->record, s->ports, s->count);
+        if (kept < 0) {
+            fprintf(stderr, "foliot selftest rdma: %s: expected a file that can be written: %s\n",
+                    s->record, strerror(-kept));
+            status = EXIT_NOT_WELL;
+        }
         for (int i = 0; i < s->count; i++) {
             status =
                 s->ports[i].verdict == VERDICT_SAFE || (s->rounds == 0 && s->ports[i].step == NULL)
@@ -380,6 +381,7 @@ int selftest_rdma(int argc, char *argv[])
                     : EXIT_NOT_WELL;
         }
     }
+    selftest_record_end(&s->recording);
     free(s);
     return status;
 }

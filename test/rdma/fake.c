@@ -79,7 +79,8 @@ static void from_environment(void) __attribute__((constructor));
 static void from_environment(void)
 {
     const char *file = getenv("FOLIOT_FAKE_VERBS_CONTROL"),
-               *wire = getenv("FOLIOT_FAKE_VERBS_WIRE");
+               *wire = getenv("FOLIOT_FAKE_VERBS_WIRE"),
+               *record = getenv("FOLIOT_FAKE_VERBS_RECORD");
     const int fd = file != NULL ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
 
     if (fd >= 0 && ftruncate(fd, sizeof(*control)) == 0) {
@@ -92,6 +93,10 @@ static void from_environment(void)
         control->lag = number_of("FOLIOT_FAKE_VERBS_LAG");
         control->lies = number_of("FOLIOT_FAKE_VERBS_LIES");
         control->memlock = (uint64_t)number_of("FOLIOT_FAKE_VERBS_MEMLOCK");
+    }
+    if (record != NULL) {
+        record_devices(record);
+        return;
     }
     if (wire != NULL) {
         wire_devices(wire);
@@ -177,6 +182,13 @@ const char *ibv_get_device_name(struct ibv_device *device)
     return device->name;
 }
 
+/* A flush takes time. */
+static bool too_early(const struct queue *q)
+{
+    return q->flush_ns != 0 && q->done[q->head].status == IBV_WC_WR_FLUSH_ERR &&
+           wire_now_ns() < q->flush_ns;
+}
+
 static int poll_cq(struct ibv_cq *cq, int capacity, struct ibv_wc *wc)
 {
     struct queue *q = (struct queue *)cq;
@@ -186,7 +198,7 @@ static int poll_cq(struct ibv_cq *cq, int capacity, struct ibv_wc *wc)
         return -1;
     }
     pthread_mutex_lock(&fake_lock);
-    for (; n < capacity && q->count > 0; n++, q->count--) {
+    for (; n < capacity && q->count > 0 && !too_early(q); n++, q->count--) {
         wc[n] = q->done[q->head];
         q->head = (q->head + 1) % DONE;
     }
@@ -204,6 +216,19 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited)
     pthread_mutex_lock(&fake_lock);
     ((struct queue *)cq)->armed = true;
     pthread_mutex_unlock(&fake_lock);
+    return 0;
+}
+
+static int query_device_ex(struct ibv_context *context,
+                           const struct ibv_query_device_ex_input *input,
+                           struct ibv_device_attr_ex *attr, size_t size)
+{
+    const struct recorded *recorded = context_of(context)->device->recorded;
+
+    (void)input;
+    memset(attr, 0, size);
+    attr->completion_timestamp_mask = recorded->stamps ? UINT64_MAX : 0;
+    attr->hca_core_clock = recorded->clock_khz;
     return 0;
 }
 
@@ -231,6 +256,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *of)
     c->verbs.context.ops.req_notify_cq = req_notify_cq;
     if (control->stamps) {
         fake_stamping(&c->verbs);
+    }
+    if (device->recorded != NULL) {
+        c->verbs.query_device_ex = query_device_ex;
     }
     pthread_mutex_lock(&fake_lock);
     c->next = contexts;
@@ -269,6 +297,11 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
     if (fake_refused(context_of(context)->device, "query_device")) {
         return errno;
     }
+    const struct recorded *recorded = context_of(context)->device->recorded;
+    if (recorded != NULL) {
+        *attr = recorded->attr;
+        return 0;
+    }
     *attr = (struct ibv_device_attr){.max_qp = QPS,
                                      .max_qp_wr = DEPTH,
                                      .max_sge = 1,
@@ -289,7 +322,15 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 {
     struct device *d = context_of(context)->device;
 
-    if (fake_refused(d, "query_port") || port != 1) {
+    const bool refused = fake_refused(d, "query_port");
+    if (!refused && d->recorded != NULL) {
+        const struct recorded_port *p = record_port(d, port);
+        if (p != NULL) {
+            memcpy(ret, &p->attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+        }
+        return p != NULL ? 0 : EINVAL;
+    }
+    if (refused || port != 1) {
         return control->gone[0] != 0 ? ENODEV : EINVAL;
     }
     pthread_mutex_lock(&fake_lock);
@@ -340,6 +381,16 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
     const struct device *d = context_of(context)->device;
     uint32_t type;
 
+    memset(gid, 0, sizeof(*gid));
+    if (d->recorded != NULL && !fake_refused(d, "query_gid")) {
+        const struct recorded_port *p = record_port(d, port);
+        for (int i = 0; p != NULL && i < p->gid_count; i++) {
+            if (p->gids[i].gid_index == (uint32_t)index) {
+                *gid = p->gids[i].gid;
+            }
+        }
+        return p != NULL ? 0 : -1;
+    }
     if (fake_refused(d, "query_gid") || port != 1 || index >= GIDS) {
         errno = EINVAL;
         return -1;
@@ -359,7 +410,13 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
     if (fake_refused(d, "query_gid_table") || flags != 0 || size != sizeof(*entries)) {
         return control->gone[0] != 0 ? -ENODEV : -EINVAL;
     }
-    for (int i = 0; i < GIDS && count < (ssize_t)most; i++) {
+    for (int port = 1; d->recorded != NULL && port <= RECORDED_PORTS; port++) {
+        const struct recorded_port *p = record_port(d, port);
+        for (int i = 0; p != NULL && i < p->gid_count && count < (ssize_t)most; i++) {
+            entries[count++] = p->gids[i];
+        }
+    }
+    for (int i = 0; d->recorded == NULL && i < GIDS && count < (ssize_t)most; i++) {
         struct ibv_gid_entry e = {.gid_index = (uint32_t)i, .port_num = 1};
         if (gid_at(d, i, &e.gid, &e.gid_type)) {
             entries[count++] = e;
@@ -370,7 +427,8 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-    if (fake_refused(context_of(context)->device, "query_pkey") || port != 1 || index != 0) {
+    if (fake_refused(context_of(context)->device, "query_pkey") || port == 0 ||
+        (context_of(context)->device->recorded == NULL && port != 1) || index != 0) {
         return -1;
     }
     *pkey = htons(0xffff);
@@ -457,6 +515,9 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size
 {
     (void)offset, (void)size, (void)iova, (void)access;
     errno = fake_refused(context_of(pd->context)->device, "reg_dmabuf_mr") ? errno
+            : context_of(pd->context)->device->recorded != NULL &&
+                    !context_of(pd->context)->device->recorded->dmabuf
+                ? EOPNOTSUPP
             : fd < 0                                                       ? EBADF
                                                                            : EOPNOTSUPP;
     return NULL;

@@ -11,7 +11,10 @@
  *
  * Both sorts have UD, too: on the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
  * handle. FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms
- * later. */
+ * later.
+ *
+ * With FOLIOT_FAKE_VERBS_RECORD, a recording of `foliot selftest rdma --record`, there are the devices that it names: with their
+ * limits, ports and GIDs, and with queue pairs that come to an end as theirs did (fake_record.c). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +34,11 @@ struct fake_control {
     bool no_list; /* the kernel has no RDMA */
     int lag; /* so many writes are acknowledged and not yet in memory: the oldest lands when a newer one comes */
     int lies; /* ms: the last of them land so long after the marker was seen, not before it as the standard asks */
+    bool
+        after_return; /* what lags lands when a flush is polled, not before the queue pair is in ERR */
+    bool disorder;    /* receives are flushed last first */
+    int marker_us;    /* that a flush takes */
+    int dead_status;  /* of a request to a queue pair in ERR; 0: IBV_WC_RETRY_EXC_ERR */
     bool no_flush;    /* receives are never flushed: the marker doesn't come */
     bool drop;        /* paths are dead: nothing is acknowledged, and queue pairs give up */
     int forks;        /* an enum ibv_fork_status */

@@ -12,6 +12,22 @@
 
 enum { DEVICES = 16, GIDS = 12, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
 
+enum { RECORDED_PORTS = 2, RECORDED_GIDS = 64 };
+
+/* What a recording says of a device. */
+struct recorded_port {
+    bool is;
+    struct ibv_port_attr attr;
+    int gid_count;
+    struct ibv_gid_entry gids[RECORDED_GIDS];
+};
+struct recorded {
+    struct ibv_device_attr attr;
+    bool dmabuf, stamps;
+    uint64_t clock_khz;
+    struct recorded_port ports[RECORDED_PORTS]; /* from 1 on */
+};
+
 struct device {
     struct ibv_device device;
     bool wire, roce, v1_only;
@@ -19,6 +35,7 @@ struct device {
     char if_name[IBV_SYSFS_NAME_MAX]; /* of the wire's; found anew each time it is looked at */
     enum ibv_port_state state;
     enum ibv_mtu mtu;
+    struct recorded *recorded; /* NULL: of no recording */
 };
 struct context {
     struct device *device;
@@ -41,6 +58,7 @@ struct queue {
     unsigned head, count, capacity;
     unsigned told; /* of its completions, not yet acknowledged */
     bool armed;
+    int64_t flush_ns; /* no flush is told before */
     struct queue *next;
 };
 struct address {
@@ -137,6 +155,12 @@ void wire_on_datagram(struct pair *p, const struct packet *h, const uint8_t *byt
                       int64_t now);
 void wire_deliver_late(int64_t now);
 void wire_read_late(void); /* what is to be late, as the environment's file has it */
+
+/* ---- fake_record.c ---- */
+/* Devices as the file names them. */
+void record_devices(const char *file);
+/* NULL: there is no such port. */
+const struct recorded_port *record_port(const struct device *d, int port);
 
 /* ---- fake_pair.c ---- */
 /* All but the newest `kept` writes that were acknowledged land. */

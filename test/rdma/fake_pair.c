@@ -45,6 +45,11 @@ static void *land_late(void *nothing)
 
 void fake_polled(const struct ibv_wc *wc, int count, bool empty)
 {
+    for (int i = 0; control->after_return && i < count; i++) {
+        if (wc[i].status == IBV_WC_WR_FLUSH_ERR) {
+            fake_land(0);
+        }
+    }
     if (control->lies > 0 && count > 0 && empty && wc[count - 1].status == IBV_WC_WR_FLUSH_ERR &&
         !late_runs) {
         late_runs = pthread_create(&lander, NULL, land_late, NULL) == 0;
@@ -70,15 +75,17 @@ bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
 void fake_flush(struct pair *p)
 {
     p->attr.qp_state = IBV_QPS_ERR;
-    if (control->lies == 0) {
+    if (control->lies == 0 && !control->after_return) {
         fake_land(0);
     }
+    p->cq->flush_ns = control->marker_us > 0 ? wire_now_ns() + control->marker_us * 1000LL : 0;
     if (p->device->wire) {
         wire_flush(p);
     }
     while (!control->no_flush && p->count > 0) {
-        fake_complete(p, p->receives[p->head].tag, IBV_WC_WR_FLUSH_ERR, 0, 0);
-        p->head = (p->head + 1) % DEPTH;
+        const unsigned at = control->disorder ? (p->head + p->count - 1) % DEPTH : p->head;
+        fake_complete(p, p->receives[at].tag, IBV_WC_WR_FLUSH_ERR, 0, 0);
+        p->head = control->disorder ? p->head : (p->head + 1) % DEPTH;
         p->count--;
     }
 }
@@ -107,7 +114,8 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     }
     if (control->drop || peer == NULL || peer->attr.qp_state < IBV_QPS_RTR ||
         peer->attr.qp_state == IBV_QPS_ERR) {
-        return IBV_WC_RETRY_EXC_ERR;
+        return peer != NULL && control->dead_status != 0 ? control->dead_status
+                                                         : IBV_WC_RETRY_EXC_ERR;
     }
     if (w->opcode == IBV_WR_RDMA_WRITE) {
         return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&

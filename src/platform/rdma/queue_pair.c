@@ -134,6 +134,7 @@ int rdma_cq_poll(struct rdma_cq *cq, struct rdma_done *ret_done, int capacity)
             .tag = wc[i].wr_id,
             .qp = wc[i].qp_num,
             .status = status_of(wc[i].status),
+            .number = (uint8_t)wc[i].status,
             .receive = good && (wc[i].opcode & IBV_WC_RECV) != 0,
             .bytes = good && (wc[i].opcode & IBV_WC_RECV) != 0 ? wc[i].byte_len : 0,
             .vendor = good ? 0 : wc[i].vendor_err};

@@ -57,6 +57,11 @@ static bool bad(struct trial *t, int r, const char *what)
     return r < 0;
 }
 
+static void count_status(uint32_t counts[RDMA_STATUS_MAX], const struct rdma_done *done)
+{
+    counts[done->number < RDMA_STATUS_MAX ? done->number : RDMA_STATUS_MAX - 1]++;
+}
+
 /* ---- one round ---- */
 
 static int post_receive(struct trial *t)
@@ -151,6 +156,7 @@ static void *write_on(void *of)
         const int count = rdma_cq_poll(t->cq_out, done, 8);
         alive = count >= 0;
         for (int i = 0; i < count; i++) {
+            count_status(t->result->sends, &done[i]);
             alive = alive && done[i].status == RDMA_OK;
             in_flight--;
         }
@@ -169,6 +175,7 @@ static bool take(struct trial *t, bool again)
     }
     for (int i = 0; i < count; i++) {
         t->outstanding--;
+        count_status(t->result->receives, &done[i]);
         if (done[i].status == RDMA_OK) {
             t->result->writes++;
         } else if (done[i].status == RDMA_FLUSHED) {

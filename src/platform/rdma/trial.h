@@ -20,6 +20,8 @@ struct rdma_trial_config {
     uint32_t seed;     /* of the moments */
 };
 
+#define RDMA_STATUS_MAX 32 /* numbers of completions' statuses, the library's own */
+
 struct rdma_trial {
     int error;        /* 0: all rounds were made; else why they ended: an errno, negative */
     const char *what; /* was being done then */
@@ -34,6 +36,8 @@ struct rdma_trial {
     int64_t connect_ns_max;
     int64_t marker_ns_p50; /* from the call until the marker was seen */
     int64_t marker_ns_max;
+    /* How many completions had that status: of who writes, of who is silenced. */
+    uint32_t sends[RDMA_STATUS_MAX], receives[RDMA_STATUS_MAX];
 };
 
 /* Takes `rounds` times some milliseconds. How it ended is in ret_trial->error. */

@@ -12,6 +12,8 @@
 
 #include "platform/rdma/library.h"
 
+#define GID_TABLE_MAX 1024 /* looked through */
+
 /* ---- the library ---- */
 
 static bool look_up(struct rdma_verbs *v, const char *name, const char *version, void *ret_function)
@@ -240,30 +242,61 @@ int rdma_device_port(struct rdma_device *d, uint32_t port, struct rdma_port_now 
     return 0;
 }
 
-static int index_in_table(struct rdma_device *d, uint32_t port, const uint8_t gid[16],
-                          uint32_t type)
+/* Of all ports of the device, the caller's to free; how many. */
+static ssize_t read_table(struct rdma_device *d, struct ibv_gid_entry **ret_entries)
+{
+    struct ibv_gid_entry *entries = calloc(GID_TABLE_MAX, sizeof(*entries));
+    const ssize_t count =
+        entries == NULL
+            ? -ENOMEM
+            : d->verbs->query_gid_table(d->context, entries, GID_TABLE_MAX, 0, sizeof(*entries));
+
+    *ret_entries = entries;
+    return count;
+}
+
+static uint32_t type_of(const struct ibv_gid_entry *entry)
 {
     static const uint32_t types[] = {[IBV_GID_TYPE_IB] = RDMA_GID_IB,
                                      [IBV_GID_TYPE_ROCE_V1] = RDMA_GID_ROCE_V1,
                                      [IBV_GID_TYPE_ROCE_V2] = RDMA_GID_ROCE_V2};
-    struct ibv_gid_entry *entries = calloc(1024, sizeof(*entries));
-    ssize_t count = -ENOMEM;
+
+    return entry->gid_type < sizeof(types) / sizeof(types[0]) ? types[entry->gid_type]
+                                                              : RDMA_GID_UNKNOWN;
+}
+
+static int index_in_table(struct rdma_device *d, uint32_t port, const uint8_t gid[16],
+                          uint32_t type)
+{
+    struct ibv_gid_entry *entries;
+    const ssize_t count = read_table(d, &entries);
     int found = -ENOENT;
 
-    if (entries != NULL) {
-        count = d->verbs->query_gid_table(d->context, entries, 1024, 0, sizeof(*entries));
-    }
     for (ssize_t i = 0; i < count && found < 0; i++) {
-        const uint32_t has = entries[i].gid_type < sizeof(types) / sizeof(types[0])
-                                 ? types[entries[i].gid_type]
-                                 : RDMA_GID_UNKNOWN;
         if (entries[i].port_num == port && memcmp(entries[i].gid.raw, gid, 16) == 0 &&
-            (type == RDMA_GID_UNKNOWN || type == has)) {
+            (type == RDMA_GID_UNKNOWN || type == type_of(&entries[i]))) {
             found = (int)entries[i].gid_index;
         }
     }
     free(entries);
     return count < 0 ? (int)count : found;
+}
+
+int rdma_device_gids(struct rdma_device *d, uint32_t port, struct rdma_gid *ret_gids, int capacity)
+{
+    struct ibv_gid_entry *entries = NULL;
+    const ssize_t count = d->verbs->query_gid_table != NULL ? read_table(d, &entries) : -EOPNOTSUPP;
+    int kept = 0;
+
+    for (ssize_t i = 0; i < count && kept < capacity; i++) {
+        if (entries[i].port_num == port) {
+            ret_gids[kept] = (struct rdma_gid){.index = (uint16_t)entries[i].gid_index,
+                                               .type = (uint8_t)type_of(&entries[i])};
+            memcpy(ret_gids[kept++].gid, entries[i].gid.raw, 16);
+        }
+    }
+    free(entries);
+    return count < 0 ? (int)count : kept;
 }
 
 int rdma_device_gid_index(struct rdma_device *d, uint32_t port, const uint8_t gid[16],

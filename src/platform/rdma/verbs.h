@@ -66,6 +66,9 @@ MUST_CHECK int rdma_device_port(struct rdma_device *d, uint32_t port,
 MUST_CHECK int rdma_device_gid_index(struct rdma_device *d, uint32_t port, const uint8_t gid[16],
                                      uint32_t type);
 
+/* The port's GIDs but empty entries, at most `capacity`, without interfaces' names; how many. -EOPNOTSUPP: an old library. */
+MUST_CHECK int rdma_device_gids(struct rdma_device *d, uint32_t port, struct rdma_gid *ret_gids,
+                                int capacity);
 /* The GID at an index. -ENOENT: there is none. */
 MUST_CHECK int rdma_device_gid(struct rdma_device *d, uint32_t port, uint32_t index,
                                uint8_t ret_gid[16]);
@@ -122,6 +125,7 @@ struct rdma_done {
     uint64_t tag; /* of the request; when status isn't RDMA_OK nothing else is valid but `qp` */
     uint32_t qp;  /* number of the queue pair */
     enum rdma_status status;
+    uint8_t number; /* of the status: the library's own, for people */
     bool receive;
     uint32_t bytes;  /* received */
     uint32_t vendor; /* the vendor's error, for people */

@@ -1,5 +1,5 @@
 /* capture.h: a tree of files out of what the collectors read, which the same collectors read as the same machine (`--root`), and
- * in which nothing tells whose machine it is (scrub.h). Of service/inspect alone.
+ * in which nothing tells whose machine it is (scrub.h). Of service/inspect, and of `foliot selftest rdma --record`.
  *
  * A collector's child watches what it opens (platform/sysfs), and puts each file into the tree before the collector reads it:
  * folders, links as links, of a folder that is listed its names. A file that can't be read is a link to "!N" with the error, so

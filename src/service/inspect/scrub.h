@@ -1,5 +1,5 @@
 /* scrub.h: what is left of a machine's files when somebody else may see them: no serial numbers, addresses, or names of hosts,
- * users and sites. Of service/inspect alone.
+ * users and sites. Of service/inspect, and of `foliot selftest rdma --record`.
  *
  * It is a list of what may stay, and not of what must go. Each file that a collector reads has a function that writes what the
  * collector needs of it, and no more; a file without one is not kept. A name or an address becomes another one of the same form,
