@@ -86,8 +86,7 @@ static int rdma_opened(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
     *ret_own = (struct io_qp_end){
         .qp = (x->generation & 0xfffu) << 12 | (uint32_t)qp, .psn = x->psn, .mtu_shift = 12};
     memcpy(ret_own->gid, own.ip, 16);
-    *ret_cells = (struct io_qp_cells){x->memory, pair_receive_cell(x, 0),
-                                      pair_device(p->world, x)};
+    *ret_cells = (struct io_qp_cells){x->memory, pair_receive_cell(x, 0), pair_device(p->world, x)};
     return 0;
 }
 
@@ -260,7 +259,7 @@ static int rdma_fence(struct io_rdma *rdma, int qp, bool wait)
     return 0;
 }
 
-static int memory_add(struct io_rdma *rdma, void *data, size_t size,
+static int memory_add(struct io_rdma *rdma, const struct io_rdma_range *range,
                       struct io_rdma_memory **ret_memory)
 {
     struct process *p = rdma->driver;
@@ -269,7 +268,7 @@ static int memory_add(struct io_rdma *rdma, void *data, size_t size,
     if (m == NULL) {
         abort();
     }
-    *m = (struct memory){.data = data, .size = size, .next = p->memories};
+    *m = (struct memory){.data = range->data, .size = range->size, .next = p->memories};
     p->keys++;
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
         m->keys.local[i] = m->keys.remote[i] = p->keys << 12 | i << 8 | (p->index + 1);

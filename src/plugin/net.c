@@ -35,6 +35,14 @@ static enum nccl_result reg_mr_int(void *comm, void *data, int size, int type, v
     return reg_mr(comm, data, (size_t)size, type, mhandle);
 }
 
+static enum nccl_result reg_mr_dma_buf(void *comm, void *data, size_t size, int type,
+                                       uint64_t offset, int fd, void **mhandle)
+{
+    (void)comm;
+    return type == NCCL_POINTER_CUDA ? plugin_register_gpu(data, size, offset, fd, mhandle)
+                                     : NCCL_INVALID_USAGE;
+}
+
 static enum nccl_result dereg_mr(void *comm, void *mhandle)
 {
     (void)comm;
@@ -45,13 +53,15 @@ static enum nccl_result dereg_mr(void *comm, void *mhandle)
 static enum nccl_result iflush(void *comm, int n, void **data, int *sizes, void **mhandles,
                                void **request)
 {
-    (void)comm;
-    (void)n;
-    (void)data;
-    (void)sizes;
+    struct transport_request *out = NULL;
+    int r = 0;
+
     (void)mhandles;
-    *request = NULL; /* host memory: nothing is on its way past the processor */
-    return NCCL_SUCCESS;
+    if (n == 1 && sizes[0] > 0) { /* maxRecvs says 1 */
+        r = transport_flush(comm, data[0], (size_t)sizes[0], &out);
+    }
+    *request = out; /* NULL: host memory: nothing is on its way past the processor */
+    return r == 0 ? NCCL_SUCCESS : plugin_failed(r);
 }
 
 static enum nccl_result close_comm(void *comm)
@@ -153,7 +163,8 @@ static enum nccl_result test(void *request, int *done, int *sizes)
         (properties)->name = (nic).name;                                                           \
         (properties)->pci_path = (nic).pci_path;                                                   \
         (properties)->guid = (nic).guid;                                                           \
-        (properties)->pointer_support = NCCL_POINTER_HOST;                                         \
+        (properties)->pointer_support =                                                            \
+            NCCL_POINTER_HOST | (plugin_takes_gpus() ? NCCL_POINTER_DMABUF : 0);                   \
         (properties)->speed_mbps = (nic).speed_mbps;                                               \
         (properties)->port = 0;                                                                    \
         (properties)->latency_us = 0;                                                              \
@@ -261,8 +272,8 @@ static enum nccl_result accept_v7(void *listen_comm, void **receive_comm,
 
 #define COMMON                                                                                     \
     .name = PLUGIN_NAME, .devices = plugin_devices, .dereg_mr = dereg_mr, .iflush = iflush,        \
-    .test = test, .close_send = close_comm, .close_receive = close_comm,                           \
-    .close_listen = close_listen
+    .reg_mr_dma_buf = reg_mr_dma_buf, .test = test, .close_send = close_comm,                      \
+    .close_receive = close_comm, .close_listen = close_listen
 
 EXPORT extern const struct nccl_net_v6 ncclNetPlugin_v6;
 EXPORT extern const struct nccl_net_v7 ncclNetPlugin_v7;

@@ -202,6 +202,7 @@ static int open_world(struct world **ret_world)
         const struct rdma_config config = {.library = s->verbs[0] != 0 ? s->verbs : NULL,
                                            .sysfs = s->sysfs,
                                            .direct = s->writes == PLUGIN_DIRECT,
+                                           .gpu = s->gpu == PLUGIN_DMABUF,
                                            .io = tcp_io(world->tcp)};
         const int no_pairs = rdma_open(&world->rdma, &config, why, sizeof(why));
         if (no_pairs < 0) {
@@ -245,6 +246,7 @@ static int open_transport(void)
         .no_credit = !plugin.settings.credit,
         .no_repath = !plugin.settings.repath,
         .direct = plugin.settings.writes == PLUGIN_DIRECT,
+        .gpu = plugin.settings.gpu == PLUGIN_DMABUF,
         .priority = plugin.settings.priority,
         .traffic_class = plugin.settings.traffic_class,
         .port_low = plugin.settings.port_low,
@@ -402,6 +404,38 @@ void *plugin_register(void *data, size_t size)
         say(NULL, TRANSPORT_WARN, text);
     }
     return memory != NULL ? (void *)memory : &unregistered;
+}
+
+bool plugin_takes_gpus(void)
+{
+    pthread_mutex_lock(&plugin.lock);
+    const bool takes = plugin.transport != NULL && plugin.pid == getpid() &&
+                       transport_takes_gpus(plugin.transport);
+    pthread_mutex_unlock(&plugin.lock);
+    return takes;
+}
+
+enum nccl_result plugin_register_gpu(void *data, size_t size, uint64_t offset, int fd,
+                                     void **mhandle)
+{
+    struct transport_memory *memory = NULL;
+    char text[256];
+
+    if (plugin.transport == NULL || plugin.pid != getpid()) {
+        return NCCL_INVALID_USAGE;
+    }
+    const int r = transport_memory_add_gpu(plugin.transport, data, size, fd, offset, &memory);
+    if (r < 0) {
+        snprintf(
+            text, sizeof(text),
+            "no NIC takes %zu bytes of a GPU's memory: %s; expected NICs and a GPU driver that "
+            "share DMA-BUFs; without FOLIOT_GPU=dmabuf NCCL copies by way of the host",
+            size, strerror(-r));
+        say(NULL, TRANSPORT_WARN, text);
+        return result_of(r);
+    }
+    *mhandle = memory;
+    return NCCL_SUCCESS;
 }
 
 void plugin_deregister(void *mhandle)

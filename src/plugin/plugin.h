@@ -13,12 +13,15 @@
 enum plugin_carrier { PLUGIN_TCP, PLUGIN_AUTO, PLUGIN_ROCE };
 /* What queue pairs carry: copies of all bytes; or large messages right from and to memory that NCCL registered. */
 enum plugin_writes { PLUGIN_COPY, PLUGIN_DIRECT };
+/* Where NCCL keeps what it sends and receives: in memory of the host; or in that of GPUs, which NICs reach by DMA-BUFs. */
+enum plugin_gpu { PLUGIN_HOST, PLUGIN_DMABUF };
 enum plugin_mode { PLUGIN_OFF, PLUGIN_OBSERVE, PLUGIN_FAILOVER, PLUGIN_FULL };
 
 struct settings {
     enum plugin_mode mode;
     enum plugin_carrier carrier;
     enum plugin_writes writes;
+    enum plugin_gpu gpu;
     uint32_t lanes; /* 0: by the NICs' speed */
     uint32_t standbys;
     uint32_t sockets;
@@ -67,6 +70,11 @@ enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);
 
 /* Lets NICs read and write it, where they do (FOLIOT_RDMA=direct). Never NULL: what no NIC takes is copied. */
 void *plugin_register(void *data, size_t size);
+/* Memory of a GPU, of the DMA-BUF `fd`, which is the caller's. Nothing copies what no NIC takes: then it fails. */
+enum nccl_result plugin_register_gpu(void *data, size_t size, uint64_t offset, int fd,
+                                     void **mhandle);
+/* Whether that may work. */
+bool plugin_takes_gpus(void);
 void plugin_deregister(void *mhandle);
 
 /* Logs a failure at WARN, once per text, and says what NCCL is to be told. */

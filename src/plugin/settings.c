@@ -112,6 +112,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
     static const char *const modes[] = {"off", "observe", "failover", "full", NULL};
     static const char *const carriers[] = {"tcp", "auto", "roce", NULL};
     static const char *const writes[] = {"copy", "direct", NULL};
+    static const char *const gpus[] = {"host", "dmabuf", NULL};
     static const char *const priorities[] = {"low", "normal", "high", NULL};
     static const char *const marks[] = {"none", "dscp", NULL};
     const char *sysfs = getenv("FOLIOT_SYSFS"), *verbs = getenv("FOLIOT_VERBS");
@@ -121,6 +122,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
         .mode = (enum plugin_mode)choice(logger, "FOLIOT_MODE", modes, PLUGIN_FULL),
         .carrier = (enum plugin_carrier)choice(logger, "FOLIOT_TRANSPORT", carriers, PLUGIN_TCP),
         .writes = (enum plugin_writes)choice(logger, "FOLIOT_RDMA", writes, PLUGIN_COPY),
+        .gpu = (enum plugin_gpu)choice(logger, "FOLIOT_GPU", gpus, PLUGIN_HOST),
         .lanes = (uint32_t)number(logger, "FOLIOT_LANES_PER_SET", 1, LANE_MAX / 2, 0),
         .standbys = (uint32_t)number(logger, "FOLIOT_STANDBYS", 0, 4, 2),
         .sockets = sockets(number(logger, "FOLIOT_LANES", 16, 1000000, PROCESS_LANES_MAX)),
@@ -146,5 +148,9 @@ void settings_read(struct settings *ret, nccl_logger logger)
         WARN(logger,
              "NET/" PLUGIN_NAME ": FOLIOT_RDMA=direct does nothing: lanes are TCP connections; "
              "expected FOLIOT_TRANSPORT=auto or roce beside it");
+    }
+    if (ret->gpu == PLUGIN_DMABUF && ret->writes != PLUGIN_DIRECT) {
+        WARN(logger, "NET/" PLUGIN_NAME ": FOLIOT_GPU=dmabuf does nothing: NICs copy; expected "
+                     "FOLIOT_RDMA=direct beside it");
     }
 }

@@ -113,6 +113,7 @@ static void close_book(struct transport_comm *comm, struct mono now)
         if ((comm->used & (1u << i)) != 0) {
             set->large -= comm->requests[i].room > LANE_EAGER_SIZE_MAX;
             lane_set_request_done(set, &comm->requests[i]);
+            gpu_flush_end(&comm->requests[i]);
         }
     }
     comm->used = 0;

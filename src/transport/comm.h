@@ -14,6 +14,7 @@ struct transport_request {
     size_t room; /* as asked for */
     struct mono posted;
     void *parent;
+    struct gpu_flush *flush; /* it waits for a GPU to see bytes; NULL: it is a message's */
 };
 
 /* A message on its way out: who waits for it, and the copy of a small one. */
@@ -22,7 +23,9 @@ struct outgoing {
     struct transport_request *request; /* NULL: done already */
     uint8_t *copy;                     /* of up to LANE_EAGER_SIZE_MAX; a larger one is the set's */
     uint32_t copy_size;
-    uint8_t large; /* 1 + the set's copy; 0: none */
+    uint8_t large;    /* 1 + the set's copy; 0: none */
+    bool gpu;         /* the message lies in memory of a GPU */
+    uint8_t *fetched; /* what lay there: of a small message; NULL: none */
 };
 
 enum comm_state {
@@ -61,6 +64,10 @@ struct transport_comm {
     uint32_t used; /* bit k: requests[k] */
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
     struct outgoing outgoing[COMM_REQUESTS_MAX]; /* sending */
+    struct {
+        uint64_t written, asked, ticket;
+    } gpu
+        [IO_RDMA_DEVICES]; /* receiving: chunks by that device; of them, those before its last read */
 };
 
 /* Each direction has its own numbers. */

@@ -42,7 +42,8 @@ struct outgoing *copies_take(struct lane_set *set, struct mono now,
     const uint32_t free_ones = ~set->copies_used & ((1u << COPIES_MAX) - 1);
     struct outgoing *outgoing = (struct outgoing *)(uintptr_t)chunk->cookie;
 
-    if (chunk->length < chunk->size || outgoing->request == NULL || free_ones == 0) {
+    if (chunk->length < chunk->size || outgoing->request == NULL || outgoing->gpu ||
+        free_ones == 0) {
         return NULL;
     }
     if (chunk->size > size_max(set)) {
@@ -93,8 +94,10 @@ void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const ui
 void copies_back(struct lane_set *set, struct outgoing *outgoing)
 {
     set->sends_awaited -= outgoing->used && outgoing->request != NULL;
-    outgoing->used = false;
+    outgoing->used = outgoing->gpu = false;
     outgoing->request = NULL;
+    free(outgoing->fetched);
+    outgoing->fetched = NULL;
     if (outgoing->large > 0) {
         set->copies_used &= ~(1u << (outgoing->large - 1));
         outgoing->large = 0;

@@ -32,7 +32,7 @@ void in_harvest(struct lane_set *set)
 {
     struct ledger_done done;
 
-    while (ledger_next_done(set->ledger, &done)) {
+    while (!set->gpu_failed && ledger_next_done(set->ledger, &done)) {
         struct transport_request *request = (struct transport_request *)(uintptr_t)done.cookie;
         request->size = done.sizes[0];
         lane_set_request_done(set, request);
@@ -100,6 +100,9 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy)
     from = copy->staging ? set->streams[copy->lane]->staging : slots_at(set, copy->slot);
     uint8_t *to = copy->to != NULL ? copy->to /* else it came early, by way of a second lane */
                                    : slots_at(set, copy->slot);
+    if (copy->to != NULL && gpu_store(set, to, from, copy->size)) {
+        return;
+    }
     if (copy->ordered) {
         copy_ordered(to, from, copy->size);
     } else {
@@ -294,6 +297,7 @@ static int on_written(struct lane_set *set, struct mono now, uint32_t lane)
     if (!lane_pair_takes_writes(stream)) {
         return -EPROTO;
     }
+    gpu_written(set, lane, stream->chunk.comm);
     const enum ledger_verdict verdict =
         ledger_on_written(set->ledger, now, lane, stream->epoch, &stream->chunk, true, &copy);
     return settled(set, now, lane, verdict, &copy, lane_pair_stamp(stream));

@@ -28,6 +28,7 @@
 #include "transport/comm.h"
 #include "transport/descriptor.h"
 #include "transport/lane_kind.h"
+#include "transport/memory.h"
 #include "transport/stream.h"
 #include "transport/transport.h"
 #include "wire/handle.h"
@@ -199,6 +200,7 @@ struct lane_set {
     struct mono lonely; /* since when it has none */
     bool leaving;       /* CLOSE for all was sent or heard */
     int error;          /* every request gets it */
+    bool gpu_failed;    /* bytes of a receive couldn't be stored: no receive is done any more */
     char why[WHY_SIZE];
 
     struct mono next_look;
@@ -350,10 +352,12 @@ struct transport {
     pthread_mutex_t memory_lock; /* nothing of ours is locked under it */
     struct transport_memory *memories;
     uint32_t memory_count;
-    uint32_t memory_calls;             /* atomic: to add or remove some, that haven't returned */
-    struct transport_summary past;     /* of sets that are gone */
-    struct transport_comm *connecting; /* by next_ready: not yet returned by transport_connect */
-    uint64_t active[SETS_MAX / 64];    /* atomic bits: the housekeeping must look after these */
+    uint32_t gpu_count;                   /* atomic: of them, memory of GPUs */
+    uint64_t gpu_copied[IO_RDMA_DEVICES]; /* atomic: pieces that we had a device copy there */
+    uint32_t memory_calls;                /* atomic: to add or remove some, that haven't returned */
+    struct transport_summary past;        /* of sets that are gone */
+    struct transport_comm *connecting;    /* by next_ready: not yet returned by transport_connect */
+    uint64_t active[SETS_MAX / 64];       /* atomic bits: the housekeeping must look after these */
     uint32_t awaited;    /* atomic: requests that aren't done, of all sets: somebody polls */
     uint64_t unattended; /* atomic bits, by index modulo 64: the next call serves these as well */
 
@@ -516,6 +520,8 @@ bool lane_pair_write(struct lane_set *set, uint32_t lane, const struct sender_ch
 /* When what is read now arrived. */
 const struct io_stamp *lane_pair_stamp(const struct stream *stream);
 bool lane_pair_takes_writes(const struct stream *stream);
+/* Whose keys it takes; IO_RDMA_DEVICES: nobody's. */
+uint32_t lane_pair_device(const struct stream *stream);
 /* Something of the communicator's messages is still being read by its NIC, and isn't known to have arrived. */
 bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, uint32_t comm);
 /* Before this returns nothing lands by way of this lane any more, and none of our memory is read. It is over. */
@@ -588,13 +594,6 @@ void in_answer(const struct transport *t, const struct pending *pending, uint8_t
                uint8_t bytes[static LANE_HELLO_SIZE]);
 /* The connection becomes a lane, of a new set if there is none. Both: 0, or -errno and the reason for HELLO_NO. */
 int in_attach(struct transport *t, struct pending *pending, uint8_t version, enum lane_no *ret_no);
-
-/* -- memory.c */
-struct transport_memory;
-/* The keys of what those bytes lie in; false: nobody registered them. */
-bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret);
-/* False: the driver hasn't returned from a call; what that call may yet touch stays: the transport, and its driver. */
-bool memory_end(struct transport *t);
 
 /* -- post.c: where messages go, before they come: sets whose lanes may write unasked */
 static inline bool post_needed(const struct lane_set *set)

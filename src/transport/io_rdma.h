@@ -77,6 +77,14 @@ struct io_rdma_memory {
     uint32_t local[IO_RDMA_DEVICES],
         remote[IO_RDMA_DEVICES]; /* keys, atomic; 0: not on that one (any more) */
 };
+/* What is to be added. */
+struct io_rdma_range {
+    void *data;
+    size_t size;
+    bool gpu;        /* a GPU's, of a DMA-BUF: the processor must not touch it */
+    int fd;          /* the DMA-BUF's; it may be closed afterwards */
+    uint64_t offset; /* in it */
+};
 struct io_rdma_write {
     const void *from;
     uint32_t size, key; /* of ours, on the queue pair's device */
@@ -137,14 +145,29 @@ struct io_rdma {
 
     /* Soon nothing of ours leaves any more, and what the peer's NIC sends is refused. It completes as above, up to the marker. */
     int (*silence)(struct io_rdma *rdma, int qp);
-    /* 0: nothing lands any more, and nothing is read. -EAGAIN: not yet, ask again; wait: the driver didn't answer in time. -EIO: the
-     * device doesn't swear; it may later. The queue pair is good for close() only. */
+    /* 0: nothing lands any more, and nothing is read. -EAGAIN: not yet, ask again; wait: the driver didn't answer in time.
+     * -EIO: the device doesn't swear; it may later. The queue pair is good for close() only. */
     int (*fence)(struct io_rdma *rdma, int qp, bool wait);
 
-    /* NULL: no writes. The memory must stay until it is removed. */
-    int (*memory_add)(struct io_rdma *rdma, void *data, size_t size,
+    /* NULL: no writes. The memory must stay until it is removed. -EOPNOTSUPP: no device takes a GPU's. */
+    int (*memory_add)(struct io_rdma *rdma, const struct io_rdma_range *range,
                       struct io_rdma_memory **ret_memory);
     void (*memory_remove)(struct io_rdma *rdma, struct io_rdma_memory *memory);
+
+    /* Memory of GPUs; NULL: no device takes it. What the processor can't do a device does, by a queue pair with itself.
+     *
+     * gpu_copy: between memory that was added and memory of ours, at once. -EIO: no device can. *ret_device: which did.
+     *
+     * A write that has completed is on its way to the GPU; a device that reads from there pushes its own writes before it. So
+     * gpu_read: this device reads from the range at that place (NULL: of each GPU's range), after which what it wrote before is
+     * seen. gpu_done: 0: it has; -EAGAIN: not yet; else it can't: what was on its way is there after GPU_SETTLE_NS (gpu.c).
+     * gpu_settle: both, and waits; for so long at most. */
+    int (*gpu_copy)(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
+                    size_t size, bool to_gpu, uint32_t *ret_device);
+    int (*gpu_read)(struct io_rdma *rdma, uint32_t device, struct io_rdma_memory *memory,
+                    const void *at, uint64_t *ret_ticket);
+    int (*gpu_done)(struct io_rdma *rdma, uint32_t device, uint64_t ticket);
+    void (*gpu_settle)(struct io_rdma *rdma, uint32_t device);
 
     /* Tags that were armed and have something (events: IO_IN); how many. */
     int (*events)(struct io_rdma *rdma, struct io_event *ret_events, int capacity);

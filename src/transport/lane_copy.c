@@ -467,6 +467,11 @@ static bool may_be_written(const struct lane_pair *qp)
     return qp->direct && qp->step > PAIR_CONNECTING && !qp->silent;
 }
 
+uint32_t lane_pair_device(const struct stream *stream)
+{
+    return stream->qp != NULL ? stream->qp->cells.device : IO_RDMA_DEVICES;
+}
+
 static void copy_silence(struct lane_set *set, struct stream *stream)
 {
     struct lane_pair *qp = stream->qp;
@@ -492,16 +497,17 @@ static bool copy_silent(struct lane_set *set, uint32_t lane)
     if (!may_be_written(qp)) {
         return true;
     }
-    while (count == DONE_AT_ONCE) {
+    while (!qp->marked && count == DONE_AT_ONCE) {
         count = rdma->poll(rdma, qp->qp, done, DONE_AT_ONCE);
         for (int i = 0; i < count; i++) {
             note_receive(qp, &done[i]);
         }
     }
-    qp->silent = qp->flushed > 0 && qp->posted == 0;
-    if (!qp->silent && (count < 0 || mono_sub(io->now(io), qp->silence_at).ns >= MARKER_NS)) {
-        qp->silent = rdma->fence(rdma, qp->qp, false) == 0;
+    qp->marked = qp->marked || (qp->flushed > 0 && qp->posted == 0);
+    if (!qp->marked && (count < 0 || mono_sub(io->now(io), qp->silence_at).ns >= MARKER_NS)) {
+        qp->marked = rdma->fence(rdma, qp->qp, false) == 0;
     }
+    qp->silent = qp->marked && gpu_settled(set, qp->cells.device, &qp->settling);
     return qp->silent;
 }
 
@@ -511,7 +517,11 @@ void lane_pair_fence(struct lane_set *set, uint32_t lane)
     struct io_rdma *rdma = set->transport->rdma;
 
     if (qp != NULL && may_be_written(qp)) {
-        qp->silent = rdma->fence(rdma, qp->qp, true) == 0;
+        qp->marked = qp->marked || rdma->fence(rdma, qp->qp, true) == 0;
+        if (qp->marked && __atomic_load_n(&set->transport->gpu_count, __ATOMIC_RELAXED) > 0) {
+            rdma->gpu_settle(rdma, qp->cells.device);
+        }
+        qp->silent = qp->marked;
         lane_set_lost(set, set->transport->io->now(set->transport->io), lane, LANE_REASON_RESET);
     }
 }

@@ -2,6 +2,7 @@
  * lane_offer.c, which agrees with the peer to do so. Under the set's lock. */
 #pragma once
 #include "transport/io_rdma.h"
+#include "transport/memory.h"
 #include "transport/stream.h"
 #include "wire/lane_qp.h"
 
@@ -50,9 +51,10 @@ struct lane_pair {
         bool is;
         uint32_t comm;
         uint64_t message;
-    } writes[LANE_QP_CELLS_MAX];  /* that go before them */
-    uint8_t device_told, peer_device; /* whose of POST's keys are for the peer's end: from 1, from 0 on */
-    uint64_t acked;               /* bytes of the stream: the peer's NIC has them */
+    } writes[LANE_QP_CELLS_MAX]; /* that go before them */
+    uint8_t device_told,
+        peer_device; /* whose of POST's keys are for the peer's end: from 1, from 0 on */
+    uint64_t acked;  /* bytes of the stream: the peer's NIC has them */
     int64_t rtt_ns, rtt_var_ns, rtt_ns_min;
     struct mono acked_at;
     /* cells that came: given back, all in all; of these the peer has been told */
@@ -63,7 +65,9 @@ struct lane_pair {
     struct io_stamp stamp; /* of what was read last */
     /* the end of a direct one */
     uint32_t posted, flushed; /* receives: with the NIC; flushed */
-    bool silent;
+    bool marked;              /* nothing of it leaves the NIC any more; */
+    bool silent;              /* and all is where it belongs */
+    struct gpu_wait settling;
     struct mono silence_at;
     /* the TCP connection, once nothing goes over it */
     struct mono tether_at; /* looked at last */

@@ -13,6 +13,7 @@ struct transport_memory {
     struct transport_memory *next;
     uintptr_t begin, end;
     uint32_t users;
+    bool gpu;
     struct io_rdma_memory *keys;
 };
 
@@ -60,20 +61,22 @@ static struct transport_memory *list(struct transport *t, struct transport_memor
     m->next = t->memories;
     t->memories = m;
     t->memory_count++;
+    __atomic_fetch_add(&t->gpu_count, m->gpu, __ATOMIC_SEQ_CST);
     return m;
 }
 
 /* A driver that doesn't return from it holds no lock: lanes ask for the keys of other memory meanwhile. */
-static int add(struct transport *t, uintptr_t begin, uintptr_t end,
+static int add(struct transport *t, const struct io_rdma_range *range,
                struct transport_memory **ret_memory)
 {
+    const uintptr_t begin = (uintptr_t)range->data, end = begin + range->size;
     struct transport_memory *m = calloc(1, sizeof(*m)), *listed;
 
     if (m == NULL) {
         return -ENOMEM;
     }
-    *m = (struct transport_memory){.begin = begin, .end = end, .users = 1};
-    const int r = t->rdma->memory_add(t->rdma, (void *)begin, end - begin, &m->keys);
+    *m = (struct transport_memory){.begin = begin, .end = end, .users = 1, .gpu = range->gpu};
+    const int r = t->rdma->memory_add(t->rdma, range, &m->keys);
     if (r < 0) {
         free(m);
         return r;
@@ -89,23 +92,45 @@ static int add(struct transport *t, uintptr_t begin, uintptr_t end,
     return listed != NULL ? 0 : -ENOMEM;
 }
 
+static int add_or_use(struct transport *t, const struct io_rdma_range *range,
+                      struct transport_memory **ret_memory)
+{
+    const uintptr_t begin = (uintptr_t)range->data;
+
+    __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&t->memory_lock);
+    *ret_memory = use_equal(t, begin, begin + range->size);
+    pthread_mutex_unlock(&t->memory_lock);
+    const int r = *ret_memory != NULL ? 0 : add(t, range, ret_memory);
+    __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
+    return r;
+}
+
 int transport_memory_add(struct transport *t, void *data, size_t size,
                          struct transport_memory **ret_memory)
 {
     const uintptr_t begin = (uintptr_t)data / PAGE * PAGE,
                     end = ((uintptr_t)data + size + PAGE - 1) / PAGE * PAGE;
+    const struct io_rdma_range range = {.data = (void *)begin, .size = end - begin};
 
     *ret_memory = NULL;
-    if (!t->config.direct || size == 0) {
-        return 0;
-    }
-    __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&t->memory_lock);
-    *ret_memory = use_equal(t, begin, end);
-    pthread_mutex_unlock(&t->memory_lock);
-    const int r = *ret_memory != NULL ? 0 : add(t, begin, end, ret_memory);
-    __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
-    return r;
+    return !t->config.direct || size == 0 ? 0 : add_or_use(t, &range, ret_memory);
+}
+
+bool transport_takes_gpus(const struct transport *t)
+{
+    return t->config.gpu;
+}
+
+/* As it was exported: its pages aren't ours to round to. */
+int transport_memory_add_gpu(struct transport *t, void *data, size_t size, int fd, uint64_t offset,
+                             struct transport_memory **ret_memory)
+{
+    const struct io_rdma_range range = {
+        .data = data, .size = size, .gpu = true, .fd = fd, .offset = offset};
+
+    *ret_memory = NULL;
+    return !t->config.gpu ? -EOPNOTSUPP : size == 0 ? -EINVAL : add_or_use(t, &range, ret_memory);
 }
 
 static void forget(struct transport *t, struct transport_memory *m)
@@ -131,6 +156,7 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
         last = memory;
         *at = memory->next;
         t->memory_count--;
+        __atomic_fetch_sub(&t->gpu_count, memory->gpu, __ATOMIC_SEQ_CST);
     }
     pthread_mutex_unlock(&t->memory_lock);
     if (last != NULL) {
@@ -155,6 +181,22 @@ bool memory_end(struct transport *t)
         forget(t, m);
     }
     return true;
+}
+
+struct io_rdma_memory *memory_of_gpu(struct transport *t, const void *data, size_t size)
+{
+    struct io_rdma_memory *keys = NULL;
+
+    if (__atomic_load_n(&t->gpu_count, __ATOMIC_SEQ_CST) == 0 || size == 0) {
+        return NULL;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    const struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
+    if (m != NULL && m->gpu) {
+        keys = m->keys;
+    }
+    pthread_mutex_unlock(&t->memory_lock);
+    return keys;
 }
 
 bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret)

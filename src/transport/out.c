@@ -238,6 +238,13 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     if (lane_pair_write(set, lane, chunk, header)) {
         return;
     }
+    struct sender_chunk fetched;
+    if (((const struct outgoing *)(uintptr_t)chunk->cookie)->gpu) {
+        chunk = gpu_fetch(set, lane, chunk, &fetched);
+        if (chunk == NULL) {
+            return;
+        }
+    }
     /* To this machine it is a copy in memory. */
     if (set->transport->config.checksum > (set->scheduler.one_way ? 1 : 0) && chunk->length > 0) {
         header->flags |= LANE_CHUNK_PAYLOAD_CRC;

@@ -388,6 +388,26 @@ static void check_forks(struct rdma *r, const char *release)
         release);
 }
 
+/* Some device must take it. What it was asked is whether it would: no GPU's memory is there yet. */
+static void check_gpus(struct rdma *r)
+{
+    bool some = false;
+
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        some = some || (r->devices[i].handle != NULL && r->devices[i].dmabuf);
+    }
+    if (!some || r->table.memory_add == NULL) {
+        rdma_trouble_add(
+            r, "memory of GPUs goes by way of the host's (FOLIOT_GPU=dmabuf): expected an "
+               "RDMA device, its driver and rdma-core 34 or newer to take DMA-BUFs");
+        return;
+    }
+    r->table.gpu_copy = rdma_gpu_copy;
+    r->table.gpu_read = rdma_gpu_read;
+    r->table.gpu_done = rdma_gpu_done;
+    r->table.gpu_settle = rdma_gpu_settle;
+}
+
 int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *ret_why, size_t size)
 {
     struct rdma *r = calloc(1, sizeof(*r));
@@ -425,6 +445,9 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
     }
     if (config->direct) {
         check_forks(r, config->release);
+    }
+    if (config->gpu) {
+        check_gpus(r);
     }
     *ret_rdma = r;
     return 0;

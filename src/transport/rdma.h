@@ -13,6 +13,7 @@ struct rdma_config {
     const char
         *sysfs;  /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
     bool direct; /* lanes are to write to memory that the application registers */
+    bool gpu;    /* and to that of its GPUs */
     const char *release; /* of the kernel, a test's; NULL: this one's */
     struct io *io;       /* kicked when there are events; gives stamps */
 };

@@ -135,8 +135,25 @@ static void let_go(struct rdma *r, uint32_t held)
     }
 }
 
+static int add_on(struct rdma *r, uint32_t device, const struct io_rdma_range *range,
+                  struct rdma_memory **ret_handle)
+{
+    struct device *d = &r->devices[device];
+
+    if (!range->gpu) {
+        return rdma_memory_add(d->handle, range->data, range->size, true, ret_handle);
+    }
+    const int error = d->dmabuf ? rdma_memory_add_gpu(d->handle, range->fd, range->offset,
+                                                      range->data, range->size, ret_handle)
+                                : -EOPNOTSUPP;
+    if (error == 0) {
+        rdma_gpu_start(r, d);
+    }
+    return error;
+}
+
 /* The library is called under no lock: a driver that doesn't return stops nobody else. */
-int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
+int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
                     struct io_rdma_memory **ret_memory)
 {
     struct rdma *r = rdma->driver;
@@ -147,12 +164,15 @@ int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
     if (m == NULL) {
         return -ENOMEM;
     }
+    m->gpu = range->gpu;
+    m->data = range->data;
+    m->size = range->size;
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
         if (!hold(r, i, false)) {
             continue;
         }
         held |= 1u << i;
-        const int one = rdma_memory_add(r->devices[i].handle, data, size, true, &m->handles[i]);
+        const int one = add_on(r, i, range, &m->handles[i]);
         if (one == 0) {
             m->keys.local[i] = rdma_memory_key(m->handles[i], false);
             m->keys.remote[i] = rdma_memory_key(m->handles[i], true);
@@ -241,6 +261,7 @@ static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_hand
         close_handle(handle);
         return error;
     }
+    d->dmabuf = limits.dmabuf;
     *ret_handle = handle;
     *ret_ports = limits.ports;
     return 0;
@@ -261,6 +282,7 @@ int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
     for (int i = 0; i < count; i++) {
         memcpy(r->devices[r->device_count].name, names[i], RDMA_NAME_SIZE);
         struct device *d = &r->devices[r->device_count];
+        pthread_mutex_init(&d->gpu.lock, NULL);
         const int error = open_device(r, r->device_count++, &d->handle, &d->ports);
         open += error == 0;
         if (error < 0) {
@@ -278,6 +300,8 @@ void rdma_devices_close(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
         rdma_memory_forget(r, i);
+        rdma_gpu_stop(&r->devices[i]);
+        pthread_mutex_destroy(&r->devices[i].gpu.lock);
         if (r->devices[i].handle != NULL) {
             close_handle(r->devices[i].handle);
         }
@@ -294,6 +318,7 @@ static void close_device(struct rdma *r, struct device *d, struct mono now)
     pthread_mutex_lock(&r->memory_lock);
     rdma_memory_forget(r, (uint32_t)(d - r->devices));
     pthread_mutex_unlock(&r->memory_lock);
+    rdma_gpu_stop(d);
     close_handle(handle);
     pthread_mutex_lock(&r->lock);
 }

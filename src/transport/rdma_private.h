@@ -44,6 +44,21 @@ struct device {
         int64_t began_ns;         /* the library's call that it is in; 0: none */
         struct queue_pair *first; /* asked to be silent, or to be destroyed */
     } silencer;
+    struct gpu_pair {         /* a queue pair with itself, once memory of a GPU is registered */
+        pthread_mutex_t lock; /* nothing is locked under it */
+        bool wanted, making;
+        struct rdma *rdma;
+        bool broken; /* it is made anew, once a second */
+        struct mono again;
+        struct rdma_cq *cq;
+        struct rdma_qp *qp; /* NULL: there is none (yet) */
+        struct rdma_memory *cell_memory;
+        uint8_t *cell;
+        /* Requests: posted, and completed in their order; of those in between that were lost with an earlier queue pair */
+        uint64_t posted, done, lost_after, lost_to;
+        int64_t lost_ns; /* the last were lost then */
+    } gpu;
+    bool dmabuf;
 };
 
 struct queue_pair {
@@ -88,6 +103,9 @@ _Static_assert(IO_RDMA_DEVICES == DEVICE_MAX, "memory is registered with each");
 struct memory {
     struct io_rdma_memory keys; /* must be first */
     struct rdma_memory *handles[IO_RDMA_DEVICES];
+    bool gpu;
+    uint8_t *data;
+    size_t size;
     struct memory *next;
 };
 
@@ -141,9 +159,23 @@ void rdma_tell(struct queue_pair *q);
 /* Their keys on that device die with it. Under memory_lock, or nobody else runs. */
 void rdma_memory_forget(struct rdma *r, uint32_t device);
 /* The table's. */
-int rdma_memory_new(struct io_rdma *rdma, void *data, size_t size,
+int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
                     struct io_rdma_memory **ret_memory);
 void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
+
+/* ---- rdma_gpu.c ---- */
+/* Its queue pair with itself, if it can be had. Blocks. */
+void rdma_gpu_start(struct rdma *r, struct device *d);
+void rdma_gpu_stop(struct device *d);
+/* The worker's: makes anew what broke. Under the lock, which it lets go meanwhile. True: something is broken. */
+bool rdma_gpu_look(struct rdma *r);
+/* The table's. */
+int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
+                  size_t size, bool to_gpu, uint32_t *ret_device);
+int rdma_gpu_read(struct io_rdma *rdma, uint32_t device, struct io_rdma_memory *memory,
+                  const void *at, uint64_t *ret_ticket);
+int rdma_gpu_done(struct io_rdma *rdma, uint32_t device, uint64_t ticket);
+void rdma_gpu_settle(struct io_rdma *rdma, uint32_t device);
 
 /* ---- rdma_silence.c ---- */
 int64_t rdma_clock_ns(void); /* the kernel's: waiting for a thread takes real time */

@@ -357,13 +357,15 @@ void *rdma_work(void *rdma)
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
         const bool lingers = close_some(r);
+        const bool broken = rdma_gpu_look(r);
         struct queue_pair *q = r->stop ? NULL : next_job(r);
         if (q != NULL) {
             do_job(r, q);
         } else if (!r->stop) {
-            sleep_for(r, r->retired == NULL && r->closing == NULL ? -1
-                         : lingers                                ? LINGER_LOOK_MS
-                                                                  : RETIRE_LOOK_MS);
+            const bool closes = r->retired != NULL || r->closing != NULL;
+            sleep_for(r, closes && lingers  ? LINGER_LOOK_MS
+                         : closes || broken ? RETIRE_LOOK_MS
+                                            : -1);
         }
     }
     pthread_mutex_unlock(&r->lock);

@@ -62,6 +62,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
 
 static void unclaim(struct transport_request *request)
 {
+    gpu_flush_end(request);
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
     lane_set_request_done(request->comm->set, request);
     request->comm->used &= ~(1u << (request - request->comm->requests));
@@ -92,9 +93,21 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
+    const bool gpu = memory_of_gpu(set->transport, data, size) != NULL;
+    if (gpu && size <= lane_set_copies_idle(set)) { /* no NIC writes so little */
+        const int fetched = gpu_fetch_small(set, outgoing, data, size);
+        if (fetched < 0) {
+            return fetched;
+        }
+        message.source = data = outgoing->fetched;
+    }
     const bool copied = size <= LANE_EAGER_SIZE_MAX && copies_room(outgoing, size);
     message.cookie = (uintptr_t)outgoing;
+    outgoing->gpu = gpu && outgoing->fetched == NULL;
     const int r = sender_send(set->sender, now, comm->number, &message, &number);
+    if (r < 0) {
+        copies_back(set, outgoing);
+    }
     if (r == -EAGAIN) {
         lane_set_progress(set, now, false);
         return error_of(comm);
@@ -167,6 +180,11 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
         r = -EINVAL;
     }
     if (r == 0 && comm->used != UINT32_MAX) {
+        /* What is read by turns goes to a GPU by way of staging. In fenced sets all of that does; and a NIC may write there,
+         * though somebody reads along: it writes what it should, and nothing else. */
+        if (memory_of_gpu(set->transport, data, size) != NULL) {
+            receive.staged = !set->fenced;
+        }
         request = claim(comm, now, size, parent);
         receive.cookie = (uintptr_t)request;
         receive.buffers[0] = (struct ledger_buffer){
@@ -194,6 +212,33 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
     return leave(comm, r);
 }
 
+int transport_flush(struct transport_comm *comm, const void *data, size_t size,
+                    struct transport_request **ret_request)
+{
+    struct lane_set *set = comm->set;
+
+    *ret_request = NULL;
+    if (is_childs(set->transport)) {
+        return why_child();
+    }
+    const struct mono now = enter(set);
+    struct io_rdma_memory *memory = memory_of_gpu(set->transport, data, size);
+    int r = memory != NULL ? error_of(comm) : 0;
+
+    if (r == 0 && memory != NULL) {
+        r = comm->sending || comm->used == UINT32_MAX ? -EINVAL : 0;
+    }
+    if (r == 0 && memory != NULL) {
+        *ret_request = claim(comm, now, 0, NULL);
+        r = gpu_flush_begin(*ret_request, memory, data);
+        if (r < 0) {
+            unclaim(*ret_request);
+            *ret_request = NULL;
+        }
+    }
+    return leave(comm, r);
+}
+
 /* -- done? ------------------------------------------------------------------------------------ */
 
 int transport_test(struct transport_request *request, bool *ret_done, size_t *ret_size)
@@ -211,6 +256,9 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     if (!request->done) { /* else not even the clock is asked: small sends are done at once */
         r = error_of(comm);
         now = polled(set);
+        if (r == 0 && request->flush != NULL) {
+            gpu_flush_look(request, now);
+        }
         if (r == 0) {
             lane_set_progress(set, now, false);
             r = request->done ? 0 : error_of(comm);

@@ -36,6 +36,7 @@ void stream_free(struct stream *stream)
 {
     if (stream != NULL) {
         free(stream->staging);
+        free(stream->fetched);
         free(stream->qp);
         free(stream);
     }

@@ -48,6 +48,7 @@ struct stream {
     enum ledger_place place;
     struct lane_chunk chunk;
     uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
+    uint8_t *fetched; /* as many: the chunk that is being written, of a GPU's memory */
     uint64_t bytes_out;
     uint64_t acked;      /* by the peer's kernel, when asked last */
     uint64_t doubted_at; /* bytes_out then: when all of them have arrived it is over */

@@ -59,6 +59,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     t->io = config->io;
     t->rdma = config->rdma;
     t->config.direct = config->direct && t->rdma != NULL && t->rdma->memory_add != NULL;
+    t->config.gpu = config->gpu && t->config.direct && t->rdma->gpu_copy != NULL;
     t->config.fenced = t->config.fenced || t->config.direct;
     pthread_mutex_init(&t->memory_lock, NULL);
     t->pid = (uint32_t)getpid();

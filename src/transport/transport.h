@@ -84,6 +84,8 @@ struct transport_config {
     bool fenced;
     /* Lanes over queue pairs write right to registered memory, if both ends want it; their sets are fenced. */
     bool direct;
+    /* And to memory of GPUs, which nobody else touches then (transport_memory_add_gpu). */
+    bool gpu;
     bool no_repath;               /* lanes stay on the paths that they drew */
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
     uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
@@ -140,6 +142,10 @@ MUST_CHECK int transport_send(struct transport_comm *comm, const void *data, siz
  * is written in ascending order from verified bytes only. */
 MUST_CHECK int transport_receive(struct transport_comm *comm, void *data, size_t size, int tag,
                                  bool staged, void *parent, struct transport_request **ret_request);
+/* Bytes of receives that are done, which lie in memory of a GPU: it sees them once this request is done. *ret_request NULL: it
+ * does now (memory of this host). */
+MUST_CHECK int transport_flush(struct transport_comm *comm, const void *data, size_t size,
+                               struct transport_request **ret_request);
 /* Done: the request is gone, and *ret_size (may be NULL) is how many bytes came. */
 MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done, size_t *ret_size);
 /* Gives the comm up. What it owes its peer is paid in the background; requests still in flight are
@@ -150,6 +156,14 @@ void transport_close(struct transport_comm *comm);
 struct transport_memory;
 MUST_CHECK int transport_memory_add(struct transport *transport, void *data, size_t size,
                                     struct transport_memory **ret_memory);
+/* Memory of a GPU, as its driver exported it: `size` bytes at `data`, the GPU's address for them, which begin at `offset` of the
+ * DMA-BUF `fd`; that may be closed afterwards. Messages that lie in it are written and read by NICs alone. -EOPNOTSUPP: no NIC
+ * takes it. */
+MUST_CHECK int transport_memory_add_gpu(struct transport *transport, void *data, size_t size,
+                                        int fd, uint64_t offset,
+                                        struct transport_memory **ret_memory);
+/* Whether there is a NIC that might. */
+bool transport_takes_gpus(const struct transport *transport);
 /* NULL is fine. After the last time no NIC reads or writes it. */
 void transport_memory_remove(struct transport *transport, struct transport_memory *memory);
 

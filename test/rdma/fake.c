@@ -478,11 +478,17 @@ struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access
     return NULL;
 }
 
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t size, int access)
+uint8_t *fake_at(const struct memory *m, const void *at)
+{
+    return m->exported == NULL ? (uint8_t *)(uintptr_t)at
+                               : m->exported + ((const uint8_t *)at - (const uint8_t *)m->mr.addr);
+}
+
+static struct ibv_mr *add_memory(struct ibv_pd *pd, void *at, size_t size, int access,
+                                 uint8_t *exported)
 {
     static uint32_t key = 0x1000;
-    struct memory *m =
-        fake_refused(context_of(pd->context)->device, "reg_mr") ? NULL : calloc(1, sizeof(*m));
+    struct memory *m = calloc(1, sizeof(*m));
 
     if (m == NULL) {
         return NULL;
@@ -496,6 +502,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t size, int access)
     }
     *m = (struct memory){.mr = {.context = pd->context, .pd = pd, .addr = at, .length = size},
                          .access = access,
+                         .exported = exported,
                          .next = memories};
     m->mr.lkey = m->mr.rkey = key++;
     memories = m;
@@ -505,22 +512,34 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t size, int access)
     return &m->mr;
 }
 
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *at, size_t size, int access)
+{
+    return fake_refused(context_of(pd->context)->device, "reg_mr")
+               ? NULL
+               : add_memory(pd, at, size, access, NULL);
+}
+
 enum ibv_fork_status ibv_is_fork_initialized(void)
 {
     return (enum ibv_fork_status)control->forks;
 }
 
+/* A GPU's memory is a file here: nobody but this library sees it by the address that the GPU has for it. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size, uint64_t iova,
                                  int fd, int access)
 {
-    (void)offset, (void)size, (void)iova, (void)access;
-    errno = fake_refused(context_of(pd->context)->device, "reg_dmabuf_mr") ? errno
-            : context_of(pd->context)->device->recorded != NULL &&
-                    !context_of(pd->context)->device->recorded->dmabuf
-                ? EOPNOTSUPP
-            : fd < 0                                                       ? EBADF
-                                                                           : EOPNOTSUPP;
-    return NULL;
+    const struct device *d = context_of(pd->context)->device;
+
+    if (fake_refused(d, "reg_dmabuf_mr")) {
+        return NULL;
+    }
+    if (control->no_dmabuf || (d->recorded != NULL && !d->recorded->dmabuf)) {
+        errno = EOPNOTSUPP;
+        return NULL;
+    }
+    void *exported = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    return exported == MAP_FAILED ? NULL /* -1: EBADF */
+                                  : add_memory(pd, (void *)(uintptr_t)iova, size, access, exported);
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
@@ -533,6 +552,9 @@ int ibv_dereg_mr(struct ibv_mr *mr)
             struct memory *gone = *at;
             *at = gone->next;
             registered -= gone->mr.length;
+            if (gone->exported != NULL) {
+                munmap(gone->exported, gone->mr.length);
+            }
             free(gone);
             control->open--;
             r = 0;

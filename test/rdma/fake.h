@@ -53,9 +53,13 @@ struct fake_control {
     bool stamps;        /* devices opened from now on stamp completions by a clock of their own */
     uint8_t late_class; /* datagrams of this traffic class come later by */
     int late_ms;
-    int writes; /* that landed */
-    int calls;  /* how many functions were called */
-    int open;   /* what was opened and not closed */
+    int gpu_lag; /* writes into memory of a GPU land when their NIC reads from there, or so many newer ones came; 0: at once */
+    bool no_loopback; /* a device doesn't reach itself */
+    bool no_dmabuf;   /* devices take no memory of GPUs */
+    int gpu_reads;    /* from there, of any size */
+    int writes;       /* that landed */
+    int calls;        /* how many functions were called */
+    int open;         /* what was opened and not closed */
 };
 
 /* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the

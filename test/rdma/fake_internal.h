@@ -101,6 +101,7 @@ struct pair {
 struct memory {
     struct ibv_mr mr;
     int access;
+    uint8_t *exported; /* of a DMA-BUF: where this library sees it; NULL: of the process's own */
     struct memory *next;
 };
 
@@ -137,6 +138,8 @@ bool fake_gone(const struct device *device);
 bool fake_refused(const struct device *device, const char *function);
 void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
 struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);
+/* Where the bytes at that address of the memory are to be found. */
+uint8_t *fake_at(const struct memory *m, const void *at);
 void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes);
 void fake_complete_from(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes,
                         uint32_t from_qp);
@@ -169,6 +172,8 @@ void fake_land(unsigned kept);
 bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size);
 /* To ERR: what is held lands before the first flush, unless this device lies. */
 void fake_flush(struct pair *p);
+/* It is connected to itself. */
+bool fake_loops(const struct pair *p);
 void fake_polled(const struct ibv_wc *wc, int count, bool empty);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr **bad);

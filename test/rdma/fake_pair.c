@@ -12,6 +12,7 @@ struct held {
     uint8_t *to;
     uint8_t *bytes;
     size_t size;
+    bool gpu;
 };
 
 struct pair pairs[QPS];
@@ -22,13 +23,36 @@ static bool late_runs;
 
 /* ---- writes that are acknowledged before they are in memory ---- */
 
+static unsigned held_of(bool gpu)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < held_count; i++) {
+        count += held[i].gpu == gpu;
+    }
+    return count;
+}
+
+/* All but the newest so many, of GPUs or of the host. */
+static void land(bool gpu, unsigned kept)
+{
+    unsigned most = held_of(gpu);
+
+    for (unsigned i = 0; most > kept && i < held_count;) {
+        if (held[i].gpu != gpu) {
+            i++;
+            continue;
+        }
+        memcpy(held[i].to, held[i].bytes, held[i].size);
+        free(held[i].bytes);
+        memmove(held + i, held + i + 1, (--held_count - i) * sizeof(held[0]));
+        most--;
+    }
+}
+
 void fake_land(unsigned kept)
 {
-    while (held_count > kept) {
-        memcpy(held[0].to, held[0].bytes, held[0].size);
-        free(held[0].bytes);
-        memmove(held, held + 1, --held_count * sizeof(held[0]));
-    }
+    land(false, kept);
 }
 
 static void *land_late(void *nothing)
@@ -58,17 +82,37 @@ void fake_polled(const struct ibv_wc *wc, int count, bool empty)
 
 bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
 {
-    if (fake_memory(key, to, size, IBV_ACCESS_REMOTE_WRITE) == NULL) {
+    const struct memory *m = fake_memory(key, to, size, IBV_ACCESS_REMOTE_WRITE);
+
+    if (m == NULL) {
         return false;
     }
+    const bool gpu = m->exported != NULL;
+    const int lag = gpu ? control->gpu_lag : control->lag;
     __atomic_add_fetch(&control->writes, 1, __ATOMIC_SEQ_CST);
-    if (control->lag > 0 && held_count < HELD) {
-        held[held_count] = (struct held){.to = to, .bytes = malloc(size), .size = size};
+    if (lag > 0 && held_count < HELD) {
+        held[held_count] =
+            (struct held){.to = fake_at(m, to), .bytes = malloc(size), .size = size, .gpu = gpu};
         memcpy(held[held_count++].bytes, from, size);
-        fake_land((unsigned)control->lag);
+        land(gpu, (unsigned)lag);
     } else {
-        memcpy(to, from, size);
+        land(gpu, 0); /* in their order */
+        memcpy(fake_at(m, to), from, size);
     }
+    return true;
+}
+
+/* What was written before is there. */
+static bool read_there(uint32_t key, const uint8_t *from, uint8_t *to, uint32_t size)
+{
+    const struct memory *m = fake_memory(key, from, size, IBV_ACCESS_REMOTE_READ);
+
+    if (m == NULL) {
+        return false;
+    }
+    __atomic_add_fetch(&control->gpu_reads, m->exported != NULL, __ATOMIC_SEQ_CST);
+    land(m->exported != NULL, 0);
+    memcpy(to, fake_at(m, from), size);
     return true;
 }
 
@@ -92,8 +136,22 @@ void fake_flush(struct pair *p)
 
 /* ---- within the process ---- */
 
-static struct pair *peer_of(const struct pair *p)
+/* On the wire numbers are a device's: another one's may be the same. */
+bool fake_loops(const struct pair *p)
 {
+    const struct ibv_ah_attr *ah = &p->attr.ah_attr;
+    const struct device *d = p->device;
+
+    return p->attr.dest_qp_num == p->qp.qp_num &&
+           (!d->wire || (d->roce ? memcmp(ah->grh.dgid.raw + 12, &d->address, 4) == 0
+                                 : ah->dlid >> 2 == (ntohl(d->address.s_addr) & 0xff)));
+}
+
+static struct pair *peer_of(struct pair *p)
+{
+    if (fake_loops(p)) {
+        return p;
+    }
     for (int i = 0; i < QPS; i++) {
         if (pairs[i].used && pairs[i].qp.qp_num == p->attr.dest_qp_num) {
             return &pairs[i];
@@ -108,12 +166,15 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     struct pair *peer = peer_of(p);
     const void *from = (const void *)(uintptr_t)w->sg_list->addr;
 
-    if ((w->send_flags & IBV_SEND_INLINE) == 0 &&
-        fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
-        return IBV_WC_LOC_PROT_ERR;
+    if ((w->send_flags & IBV_SEND_INLINE) == 0) {
+        const struct memory *m = fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0);
+        if (m == NULL) {
+            return IBV_WC_LOC_PROT_ERR;
+        }
+        from = fake_at(m, from);
     }
-    if (control->drop || peer == NULL || peer->attr.qp_state < IBV_QPS_RTR ||
-        peer->attr.qp_state == IBV_QPS_ERR) {
+    if ((peer == p ? control->no_loopback : control->drop) || peer == NULL ||
+        peer->attr.qp_state < IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_ERR) {
         return peer != NULL && control->dead_status != 0 ? control->dead_status
                                                          : IBV_WC_RETRY_EXC_ERR;
     }
@@ -121,6 +182,14 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
         return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
                        fake_write(w->wr.rdma.rkey, (uint8_t *)(uintptr_t)w->wr.rdma.remote_addr,
                                   from, w->sg_list->length)
+                   ? IBV_WC_SUCCESS
+                   : IBV_WC_REM_ACCESS_ERR;
+    }
+    if (w->opcode == IBV_WR_RDMA_READ) {
+        return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 &&
+                       read_there(w->wr.rdma.rkey,
+                                  (const uint8_t *)(uintptr_t)w->wr.rdma.remote_addr,
+                                  (uint8_t *)(uintptr_t)from, w->sg_list->length)
                    ? IBV_WC_SUCCESS
                    : IBV_WC_REM_ACCESS_ERR;
     }
@@ -148,7 +217,10 @@ static void post_here(struct pair *p, const struct ibv_send_wr *w)
 
     if (status != IBV_WC_SUCCESS || (w->send_flags & IBV_SEND_SIGNALED) != 0) {
         fake_complete(p, w->wr_id, status,
-                      w->opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, 0);
+                      w->opcode == IBV_WR_SEND        ? IBV_WC_SEND
+                      : w->opcode == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ
+                                                      : IBV_WC_RDMA_WRITE,
+                      0);
     }
     if (status != IBV_WC_SUCCESS && !flushed) {
         fake_flush(p);
@@ -169,7 +241,7 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *w, struct ibv_send_wr 
     pthread_mutex_lock(&fake_lock);
     for (; r == 0 && w != NULL; w = w->next) {
         *bad = w;
-        if (p->device->wire) {
+        if (p->device->wire && !fake_loops(p)) {
             r = p->ud ? wire_post_datagram(p, w) : wire_post(p, w);
         } else {
             post_here(p, w);

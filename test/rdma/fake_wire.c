@@ -304,13 +304,17 @@ int wire_post(struct pair *p, const struct ibv_send_wr *w)
     if (p->attr.qp_state != IBV_QPS_RTS) {
         return EINVAL;
     }
-    if (!r.is_inline && size > 0 && fake_memory(w->sg_list->lkey, r.from, size, 0) == NULL) {
+    const struct memory *m =
+        r.is_inline || size == 0 ? NULL : fake_memory(w->sg_list->lkey, r.from, size, 0);
+    if (!r.is_inline && size > 0 && m == NULL) {
         fake_complete(p, r.tag, IBV_WC_LOC_PROT_ERR, IBV_WC_SEND, 0);
         fake_flush(p);
         return 0;
     }
     if (r.is_inline && size > 0) {
         memcpy(r.inlined, r.from, size);
+    } else if (m != NULL) {
+        r.from = fake_at(m, r.from);
     }
     const uint32_t mtu = mtu_of(p->attr.path_mtu);
     r.packets = size == 0 ? 1 : (size + mtu - 1) / mtu;

@@ -28,7 +28,7 @@ FENCES = [
     ("nobody waits until a queue pair is silent", "transport/lane_copy.c", "if (!may_be_written(qp)) {\n        return true;", "if (true) {\n        return true;"),
     ("the last word on a lane is said before it is silent", "transport/lane_act.c", "        stream->kind->silence(set, stream);\n",
      "        stream->kind->silence(set, stream);\n        halves_lane_down(set->sender, set->ledger, lane, stream->epoch);\n"),
-    ("a queue pair is called silent once it is reset", "transport/lane_copy.c", "qp->silent = qp->flushed > 0 && qp->posted == 0;", "qp->silent = qp->silence_at.ns > 0;"),
+    ("a queue pair is called silent once it is reset", "transport/lane_copy.c", "qp->marked = qp->marked || (qp->flushed > 0 && qp->posted == 0);", "qp->marked = qp->silence_at.ns > 0;"),
     ("a receive is given up, and lanes write on", "transport/comm.c", "        fence_receives(comm);\n", ""),
     ("a chunk leaves a dead TCP lane unconfirmed", "transport/lane_act.c", "    scheduler_lane_down(&set->scheduler, lane);\n", """    scheduler_lane_down(&set->scheduler, lane);
     if (set->sender != NULL && set->fenced) {

@@ -1,6 +1,5 @@
 /* test_lane_copy.c: lanes over queue pairs, from end to end: two transports, libibverbs' functions and a device of our own whose
  * wire is UDP on the loopback (test/rdma/fake.h). The simulator's worlds have the faults; here the drivers are real. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,70 +16,9 @@
 #include <cmocka.h>
 #include <infiniband/verbs.h>
 
-#include "../rdma/fake.h"
 #include "core/failover/sender_internal.h"
+#include "lane_pairs.h"
 #include "transport/lane_pair.h"
-#include "transport_pair.h"
-
-#define PATIENCE_MS 60000 /* for what must happen, on a machine that has little time for us */
-
-static struct fake_control *fake;
-static fake_event_function event;
-
-static int begin(void **state)
-{
-    setenv("FOLIOT_FAKE_VERBS_WIRE", verbs_devices, 1);
-    void *library = dlopen(verbs_library(), RTLD_NOW);
-    fake_control_function control;
-
-    (void)state;
-    assert_non_null(library);
-    void *found = dlsym(library, "fake_control"), *also = dlsym(library, "fake_event");
-    assert_true(found != NULL && also != NULL);
-    memcpy(&control, &found, sizeof(control));
-    memcpy(&event, &also, sizeof(event));
-    fake = control();
-    *fake = (struct fake_control){0};
-    queue_pairs = true;
-    return 0;
-}
-
-/* How many lanes write to a queue pair and read from it. */
-static uint32_t over_pairs(const struct transport *t)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < t->set_count; i++) {
-        for (uint32_t lane = 0; t->sets[i] != NULL && lane < LANE_MAX; lane++) {
-            const struct stream *stream = t->sets[i]->streams[lane];
-            count += stream != NULL && stream->qp != NULL && stream->qp->in &&
-                     lane_pair_writes(stream, stream->qp);
-        }
-    }
-    return count;
-}
-
-/* Serves until so many lanes of both ends do. */
-static void wait_for(struct pair *pair, uint32_t least, uint32_t most)
-{
-    const struct timespec pause = {
-        .tv_nsec = 200000}; /* the device is a thread: it needs a processor, too */
-    uint32_t out = 0, in = 0;
-
-    for (int i = 0; i < PATIENCE_MS * 5; i++) {
-        out = over_pairs(pair->sender.transport);
-        in = over_pairs(pair->receiver.transport);
-        if (out >= least && out <= most && in >= least && in <= most) {
-            return;
-        }
-        if (i % 64 == 0) { /* so that dead lanes are noticed, and those that are down made anew */
-            exchange(pair, 100, 100, true, (uint64_t)i);
-        }
-        serve(pair);
-        (void)nanosleep(&pause, NULL);
-    }
-    fail_msg("%u and %u lanes over queue pairs, wanted %u to %u", out, in, least, most);
-}
 
 static void test_messages(void **state)
 {
@@ -363,19 +301,6 @@ static void test_no_marker(void **state)
     direct = false;
 }
 
-/* Serves until the receive is done or so many milliseconds are over; then whether it is. */
-static bool received(struct pair *pair, struct transport_request *receive, int ms)
-{
-    bool done = false;
-
-    for (int i = 0; i < ms && !done; i++) {
-        serve(pair);
-        usleep(1000);
-        assert_int_equal(transport_test(receive, &done, NULL), 0);
-    }
-    return done;
-}
-
 static void await_send(struct pair *pair, struct transport_request *send)
 {
     for (bool done = false; !done; serve(pair)) {
@@ -414,7 +339,7 @@ static void test_writes_and_orphans(void **state)
     const uint64_t resent = send_in_vain(&pair, 500000, &send, &receive);
     fake->orphans = true;
     strcpy(fake->gone, "*");
-    event(NULL, IBV_EVENT_DEVICE_FATAL, 0, 0);
+    fake_event(NULL, IBV_EVENT_DEVICE_FATAL, 0, 0);
     assert_false(received(&pair, receive, 2000));
     assert_int_equal(resent_of(&pair), resent);
     folders(false);
@@ -846,5 +771,5 @@ int main(int argc, char **argv)
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);
     }
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return cmocka_run_group_tests(tests, pairs_begin, NULL);
 }

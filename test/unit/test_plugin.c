@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -249,6 +251,9 @@ static void nothing_is_read_from_the_environment_later(void **state)
     }
 }
 
+static const char *const roce_words[] = {"FOLIOT_TRANSPORT", "FOLIOT_RDMA", "FOLIOT_VERBS",
+                                         "FOLIOT_FAKE_VERBS_WIRE", "FOLIOT_GPU"};
+
 /* What can't have an effect is told. */
 static void writes_without_queue_pairs_are_told(void **state)
 {
@@ -263,8 +268,53 @@ static void writes_without_queue_pairs_are_told(void **state)
     setenv("FOLIOT_TRANSPORT", "auto", 1);
     settings_read(&settings, count_warnings);
     assert_int_equal(warnings, 1);
+    setenv("FOLIOT_GPU", "dmabuf", 1);
+    settings_read(&settings, count_warnings);
+    assert_int_equal(warnings, 1);
+    setenv("FOLIOT_RDMA", "copy", 1);
+    settings_read(&settings, count_warnings);
+    assert_int_equal(warnings, 2);
+    assert_non_null(strstr(warned, "FOLIOT_GPU=dmabuf does nothing"));
+    unsetenv("FOLIOT_GPU");
     unsetenv("FOLIOT_RDMA");
     unsetenv("FOLIOT_TRANSPORT");
+}
+
+/* ptrSupport tells what is: memory of GPUs is taken where it was asked for and a device takes it. */
+static void gpus_are_taken_where_a_device_does(void **state)
+{
+    const int fd = memfd_create("gpu", MFD_CLOEXEC);
+    struct nccl_net_properties_v11 nic;
+    void *context, *mhandle;
+    char library[512];
+
+    (void)state;
+    snprintf(library, sizeof(library), "%s/libfake-verbs-whole.so", getenv("FOLIOT_FAKE_VERBS"));
+    setenv("FOLIOT_NIC", "lo", 1);
+    setenv("FOLIOT_TRANSPORT", "auto", 1);
+    setenv("FOLIOT_RDMA", "direct", 1);
+    setenv("FOLIOT_VERBS", library, 1);
+    setenv("FOLIOT_FAKE_VERBS_WIRE", "a=127.0.0.1", 1);
+    assert_int_equal(ftruncate(fd, 8192), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, count_warnings, NULL),
+                         NCCL_SUCCESS);
+        assert_int_equal(ncclNetPlugin_v11.get_properties(0, &nic), NCCL_SUCCESS);
+        assert_int_equal(nic.pointer_support,
+                         i == 0 ? NCCL_POINTER_HOST : NCCL_POINTER_HOST | NCCL_POINTER_DMABUF);
+        const enum nccl_result r = ncclNetPlugin_v11.reg_mr_dma_buf(
+            NULL, (void *)0x7000000000, 8192, NCCL_POINTER_CUDA, 0, fd, &mhandle);
+        assert_int_equal(r == NCCL_SUCCESS, i == 1);
+        assert_int_not_equal(ncclNetPlugin_v11.reg_mr_dma_buf(NULL, (void *)0x7100000000, 8192,
+                                                              NCCL_POINTER_CUDA, 0, -1, &mhandle),
+                             NCCL_SUCCESS);
+        ncclNetPlugin_v11.finalize(context);
+        setenv("FOLIOT_GPU", "dmabuf", 1);
+    }
+    close(fd);
+    for (size_t i = 0; i < ARRAY_COUNT(roce_words); i++) {
+        unsetenv(roce_words[i]);
+    }
 }
 
 /* Whoever finds it tells it, and each request that ends by it. */
@@ -344,6 +394,7 @@ int main(void)
         cmocka_unit_test(memory_is_registered),
         cmocka_unit_test(writes_without_queue_pairs_are_told),
         cmocka_unit_test(nothing_is_read_from_the_environment_later),
+        cmocka_unit_test(gpus_are_taken_where_a_device_does),
         cmocka_unit_test(a_failure_is_logged_once),
         cmocka_unit_test(sockets_that_cannot_be_opened_are_named),
     };

@@ -14,6 +14,7 @@
 #include <infiniband/verbs.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -687,7 +688,9 @@ static void *add_memory(void *unused)
     static uint8_t bytes[8192];
     struct io_rdma_memory *memory;
 
-    assert_int_equal(rdma->memory_add(rdma, bytes, sizeof(bytes), &memory), 0);
+    const struct io_rdma_range range = {.data = bytes, .size = sizeof(bytes)};
+
+    assert_int_equal(rdma->memory_add(rdma, &range, &memory), 0);
     rdma->memory_remove(rdma, memory);
     return unused;
 }
@@ -820,6 +823,89 @@ static void nothing_is_written_where_children_take_pages(void **state)
     rdma_close(other);
 }
 
+/* Of a GPU's memory: its bytes are to be found in a file; by its address nobody can touch it. */
+static void a_gpu_is_reached_by_devices_alone(void **state)
+{
+    struct rdma_config config = {.library = library(),
+                                 .sysfs = "/nowhere",
+                                 .io = &io,
+                                 .direct = true,
+                                 .gpu = true,
+                                 .release = "6.1.0"};
+    static uint8_t own[300000], again[300000];
+    const size_t size = 1 << 19;
+    const int fd = memfd_create("gpu", MFD_CLOEXEC);
+    struct io_rdma_memory *memory;
+    struct rdma *other;
+    uint32_t device = 99;
+    uint64_t ticket;
+    char why[256];
+    int r;
+    (void)state;
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    uint8_t *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const struct io_rdma_range range = {.data = at, .size = size, .gpu = true, .fd = fd};
+
+    fake->no_dmabuf = true;
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    assert_null(rdma_io(other)->gpu_copy);
+    assert_true(rdma_io(other)->trouble(rdma_io(other), why, sizeof(why)));
+    assert_non_null(strstr(why, "to take DMA-BUFs"));
+    assert_int_equal(rdma_io(other)->memory_add(rdma_io(other), &range, &memory), -EOPNOTSUPP);
+    rdma_close(other);
+    fake->no_dmabuf = false;
+
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    struct io_rdma *x = rdma_io(other);
+    assert_int_equal(x->memory_add(x, &range, &memory), 0);
+    for (size_t i = 0; i < sizeof(own); i++) {
+        own[i] = (uint8_t)(i * 7 + i / 251);
+    }
+    assert_int_equal(x->gpu_copy(x, memory, at + 1000, own, sizeof(own), true, &device), 0);
+    assert_int_equal(device, 0);
+    assert_memory_equal(seen + 1000, own, sizeof(own));
+    assert_int_equal(x->gpu_copy(x, memory, at + 1000, again, sizeof(own), false, &device), 0);
+    assert_memory_equal(again, own, sizeof(own));
+
+    fake->gpu_lag = 8;            /* what the device has acknowledged isn't there yet */
+    for (int i = 0; i < 3; i++) { /* read at the place, at any, by who waits */
+        memset(seen, 0, 4096);
+        assert_int_equal(x->gpu_copy(x, memory, at, own, 4096, true, &device), 0);
+        assert_int_equal(seen[1], 0);
+        if (i == 2) {
+            x->gpu_settle(x, device);
+        } else {
+            assert_int_equal(x->gpu_read(x, device, i == 0 ? memory : NULL, at + size - 3, &ticket),
+                             0);
+            while ((r = x->gpu_done(x, device, ticket)) == -EAGAIN) {
+            }
+            assert_int_equal(r, 0);
+        }
+        assert_memory_equal(seen, own, 4096);
+    }
+    fake->gpu_lag = 0;
+
+    /* Ports are down: it is told, and when one is up again there is a way again. What was asked before is known to be lost. */
+    fake->no_loopback = true;
+    assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), 0);
+    while ((r = x->gpu_done(x, 0, ticket)) == -EAGAIN) {
+    }
+    assert_int_equal(r, -EIO);
+    assert_int_equal(x->gpu_copy(x, memory, at, own, 4096, true, &device), -EIO);
+    fake->no_loopback = false;
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while (x->gpu_copy(x, memory, at, own, 4096, true, &device) != 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(x->gpu_done(x, 0, ticket), -EIO);
+    x->memory_remove(x, memory);
+    rdma_close(other);
+    munmap(at, size);
+    munmap(seen, size);
+    close(fd);
+}
+
 /* Nor does who closes it all; what it left is given back when the library returns. */
 static void a_library_that_hangs_is_left_to_itself(void **state)
 {
@@ -936,6 +1022,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_queue_pair_that_hangs_holds_nobody, begin, end),
         cmocka_unit_test_setup_teardown(one_that_connects_is_silent_later, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
+        cmocka_unit_test_setup_teardown(a_gpu_is_reached_by_devices_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
         cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_went_costs_nothing, begin, end),

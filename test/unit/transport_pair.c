@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -28,7 +30,7 @@ static void say_line(void *context, enum transport_level level, const char *text
 const char *switch_file, *page_folder, *rdma_root = "/nowhere";
 uint32_t sender_sockets, receiver_sockets;
 uint8_t version, receiver_device = 2;
-bool fenced, rails, queue_pairs, sender_without, direct;
+bool fenced, rails, queue_pairs, sender_without, direct, gpus;
 _Alignas(4096) uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 
 const char *verbs_library(void)
@@ -39,13 +41,33 @@ const char *verbs_library(void)
     return path;
 }
 
+struct gpu_memory gpu_new(size_t size)
+{
+    struct gpu_memory gpu = {.size = size, .fd = memfd_create("gpu", MFD_CLOEXEC)};
+
+    assert_true(gpu.fd >= 0);
+    assert_int_equal(ftruncate(gpu.fd, (off_t)size), 0);
+    gpu.at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    gpu.seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, gpu.fd, 0);
+    assert_true(gpu.at != MAP_FAILED && gpu.seen != MAP_FAILED);
+    return gpu;
+}
+
+void gpu_free(struct gpu_memory *gpu)
+{
+    munmap(gpu->at, gpu->size);
+    munmap(gpu->seen, gpu->size);
+    close(gpu->fd);
+}
+
 const char verbs_devices[] = "lo1=127.0.0.1 lo3=127.0.0.3 lo4=127.0.0.4 lo5=127.0.0.5 "
                              "lo6=127.0.0.6 lo2=127.0.0.2";
 
 static void open_rdma(struct end *end, struct io *io)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE", verbs_devices, 1);
-    const struct rdma_config config = {.library = verbs_library(), .sysfs = rdma_root, .io = io};
+    const struct rdma_config config = {
+        .library = verbs_library(), .sysfs = rdma_root, .gpu = gpus, .io = io};
     char why[256];
 
     if (rdma_open(&end->rdma, &config, why, sizeof(why)) < 0) {
@@ -71,6 +93,7 @@ void end_open(struct end *end, const char *name, bool thread)
                                       .version = version,
                                       .fenced = fenced,
                                       .direct = direct,
+                                      .gpu = gpus,
                                       .standbys = rails ? 2 : 0,
                                       .say = say_line,
                                       .say_context = (void *)(uintptr_t)name};

@@ -23,14 +23,25 @@ struct pair {
 /* For end_open(). */
 extern const char *switch_file, *page_folder;
 extern uint32_t sender_sockets, receiver_sockets;
-extern uint8_t version; /* of lanes' frames; 0: the newest */
+extern uint8_t version;         /* of lanes' frames; 0: the newest */
 extern uint8_t receiver_device; /* 2: the sixth, 3: the second */
-extern bool fenced;     /* the sets of both ends */
-extern bool rails;      /* three NICs that reach their like only */
+extern bool fenced;             /* the sets of both ends */
+extern bool rails;              /* three NICs that reach their like only */
 /* Both ends have them, by a libibverbs of our own; they are at 127.0.0.1 and 127.0.0.2, so that neither takes the other for
  * itself. Memory is registered with the devices between them, too, which no lane uses. */
 extern bool queue_pairs;
 extern const char *rdma_root; /* in place of /sys */
+/* Both ends may have memory of GPUs. */
+extern bool gpus;
+/* A GPU's memory as our libibverbs has it: a file. By its address nobody can touch it; the test sees what the GPU does. */
+struct gpu_memory {
+    void *at;
+    uint8_t *seen;
+    size_t size;
+    int fd;
+};
+struct gpu_memory gpu_new(size_t size);
+void gpu_free(struct gpu_memory *gpu);
 /* Their lanes write; exchange() takes its bytes from and to registered memory. */
 extern bool direct;
 extern uint8_t out_bytes[1 << 20], in_bytes[1 << 20];

@@ -28,6 +28,27 @@ int rdma_memory_add(struct rdma_device *d, void *from, size_t size, bool remote_
     return 0;
 }
 
+int rdma_memory_add_gpu(struct rdma_device *d, int fd, uint64_t offset, void *address, size_t size,
+                        struct rdma_memory **ret_memory)
+{
+    struct rdma_memory *m = d->verbs->reg_dmabuf_mr != NULL ? calloc(1, sizeof(*m)) : NULL;
+
+    if (m == NULL) {
+        return d->verbs->reg_dmabuf_mr == NULL ? -EOPNOTSUPP : -ENOMEM;
+    }
+    errno = 0;
+    m->verbs = d->verbs;
+    m->mr = d->verbs->reg_dmabuf_mr(d->pd, offset, size, (uintptr_t)address, fd,
+                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                                        IBV_ACCESS_REMOTE_READ);
+    if (m->mr == NULL) {
+        free(m);
+        return no_memory_or(-EIO);
+    }
+    *ret_memory = m;
+    return 0;
+}
+
 int rdma_memory_remove(struct rdma_memory *m)
 {
     const int r = failed(m->verbs->dereg_mr(m->mr));
@@ -159,7 +180,8 @@ int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq, const struct rdma_qp
                                .pkey_index = config->pkey_index,
                                .port_num = (uint8_t)config->port,
                                .qp_access_flags =
-                                   config->remote_write ? IBV_ACCESS_REMOTE_WRITE : 0};
+                                   (config->remote_write ? IBV_ACCESS_REMOTE_WRITE : 0) |
+                                   (config->remote_read ? IBV_ACCESS_REMOTE_READ : 0)};
     struct rdma_qp *qp = calloc(1, sizeof(*qp));
 
     if (qp == NULL) {
@@ -291,6 +313,24 @@ int rdma_qp_send(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *writ
     }
     errno = 0;
     const int r = failed(ibv_post_send(qp->qp, write != NULL ? &first : &second, &bad));
+    return r == -ENOMEM ? -EAGAIN : r;
+}
+
+int rdma_qp_move(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *own, uint64_t there,
+                 uint32_t remote_key, bool read)
+{
+    struct ibv_sge here = {.addr = (uintptr_t)own->from, .length = own->size, .lkey = own->key};
+    struct ibv_send_wr request = {.wr_id = tag,
+                                  .sg_list = &here,
+                                  .num_sge = 1,
+                                  .opcode = read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+                                  .send_flags = IBV_SEND_SIGNALED},
+                       *bad = NULL;
+
+    request.wr.rdma.remote_addr = there;
+    request.wr.rdma.rkey = remote_key;
+    errno = 0;
+    const int r = failed(ibv_post_send(qp->qp, &request, &bad));
     return r == -ENOMEM ? -EAGAIN : r;
 }
 

@@ -98,6 +98,10 @@ MUST_CHECK int rdma_device_event(struct rdma_device *d, struct rdma_event *ret_e
 /* -ENOMEM where `ulimit -l` is too small. */
 MUST_CHECK int rdma_memory_add(struct rdma_device *d, void *from, size_t size, bool remote_write,
                                struct rdma_memory **ret_memory);
+/* Memory of a GPU, which the processor doesn't touch: `size` bytes from `offset` on of what its driver exported (a DMA-BUF; the
+ * descriptor may be closed afterwards), at the GPU's own address. Others may read it, too. -EOPNOTSUPP: the library can't. */
+MUST_CHECK int rdma_memory_add_gpu(struct rdma_device *d, int fd, uint64_t offset, void *address,
+                                   size_t size, struct rdma_memory **ret_memory);
 int rdma_memory_remove(struct rdma_memory *m);
 uint32_t rdma_memory_key(const struct rdma_memory *m, bool remote);
 
@@ -136,7 +140,7 @@ MUST_CHECK int rdma_cq_poll(struct rdma_cq *cq, struct rdma_done *ret_done, int 
 struct rdma_qp_config {
     uint32_t port, sends, receives, inline_size;
     uint16_t pkey_index;
-    bool remote_write;
+    bool remote_write, remote_read;
 };
 /* RC, in INIT: receives may be posted. */
 MUST_CHECK int rdma_qp_open(struct rdma_device *d, struct rdma_cq *cq,
@@ -174,5 +178,8 @@ struct rdma_piece {
 /* A WRITE (NULL: none) to `to`/`remote_key`, then a signalled SEND, by one doorbell. -EAGAIN: the queue is full. */
 MUST_CHECK int rdma_qp_send(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *write,
                             uint64_t to, uint32_t remote_key, const struct rdma_piece *send);
+/* A WRITE to `there`, or a READ from it, alone and signalled. -EAGAIN: the queue is full. */
+MUST_CHECK int rdma_qp_move(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *own,
+                            uint64_t there, uint32_t remote_key, bool read);
 MUST_CHECK int rdma_qp_receive(struct rdma_qp *qp, uint64_t tag, void *to, uint32_t size,
                                uint32_t key);

@@ -1,0 +1,384 @@
+/* rdma_gpu.c: see rdma.h: memory of GPUs. Only a device can reach it: each has a queue pair that is connected to itself, by
+ * which it copies between a GPU's memory and a cell of ours, and reads what it wrote. A read pushes the device's earlier writes
+ * before it: so PCI Express orders them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "transport/rdma_private.h"
+
+#define CELL_SIZE (1u << 17)
+#define REQUESTS  64
+#define READ_SIZE 8
+#define PARTITION 0x7fff
+#define ANSWER_NS NS_PER_S /* that a device has for a request of ours */
+#define AGAIN_NS  NS_PER_S
+#define SPINS     64 /* looks between two looks at the clock */
+
+/* ---- a queue pair with itself ---- */
+
+/* How a port reaches itself: its first GID that a router carries, of RoCE v2; on InfiniBand its LID. */
+static int own_path(struct rdma_device *d, uint32_t port, struct rdma_path *ret_path)
+{
+    struct rdma_port ports = {.port = port, .layer = RDMA_LAYER_ETHERNET};
+    struct rdma_port_now now;
+    int r = rdma_device_port(d, port, &now);
+
+    if (r < 0 || now.state != RDMA_PORT_ACTIVE) {
+        return r < 0 ? r : -ENETDOWN;
+    }
+    *ret_path = (struct rdma_path){
+        .lid = now.lid, .global = now.grh_required, .mtu = now.active_mtu, .sl = now.sl};
+    if (now.infiniband) {
+        return now.lid == 0 ? -ENETDOWN : rdma_device_gid(d, port, 0, ret_path->gid);
+    }
+    r = rdma_device_gids(d, port, ports.gids, RDMA_GID_MAX);
+    ports.gid_count = r > 0 ? (uint32_t)r : 0;
+    const struct rdma_gid *gid = r < 0 ? NULL : rdma_gid_choose(&ports, NULL);
+    if (gid == NULL) {
+        return r < 0 ? r : -EADDRNOTAVAIL;
+    }
+    memcpy(ret_path->gid, gid->gid, sizeof(ret_path->gid));
+    ret_path->own_gid_index = (uint8_t)gid->index;
+    return 0;
+}
+
+static int connect_on(struct device *d, uint32_t port, struct rdma_cq *cq, struct rdma_qp **ret_qp)
+{
+    static const struct rdma_timeouts timeouts = {
+        .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
+    const int pkey = rdma_device_pkey_index(d->handle, port, PARTITION);
+    const struct rdma_qp_config config = {.port = port,
+                                          .sends = REQUESTS,
+                                          .receives = 1,
+                                          .pkey_index = pkey > 0 ? (uint16_t)pkey : 0,
+                                          .remote_write = true,
+                                          .remote_read = true};
+    struct rdma_path path;
+    struct rdma_qp *qp;
+    int r = own_path(d->handle, port, &path);
+
+    r = r == 0 ? rdma_qp_open(d->handle, cq, &config, &qp) : r;
+    if (r < 0) {
+        return r;
+    }
+    path.qp = rdma_qp_number(qp);
+    r = rdma_qp_connect(qp, 0, &path, &timeouts);
+    if (r < 0) {
+        (void)rdma_qp_close(qp);
+        return r;
+    }
+    *ret_qp = qp;
+    return 0;
+}
+
+static int claim_cell(struct device *d)
+{
+    if (d->gpu.cell != NULL) {
+        return 0;
+    }
+    void *cell = mmap(NULL, CELL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (cell == MAP_FAILED) {
+        return -errno;
+    }
+    (void)madvise(cell, CELL_SIZE, MADV_DONTFORK);
+    const int r = rdma_memory_add(d->handle, cell, CELL_SIZE, false, &d->gpu.cell_memory);
+    if (r < 0) {
+        munmap(cell, CELL_SIZE);
+        return r;
+    }
+    d->gpu.cell = cell;
+    return 0;
+}
+
+/* Nobody else makes one: `making` is set. The library is called under no lock. */
+static int make(struct device *d, struct rdma_cq **ret_cq, struct rdma_qp **ret_qp)
+{
+    int r = claim_cell(d);
+
+    r = r == 0 ? rdma_cq_open(d->handle, REQUESTS, UINT32_MAX, ret_cq) : r;
+    if (r < 0) {
+        return r;
+    }
+    r = -ENETDOWN;
+    for (uint32_t port = 1; r < 0 && port <= d->ports; port++) {
+        r = connect_on(d, port, *ret_cq, ret_qp);
+    }
+    if (r < 0) {
+        (void)rdma_cq_close(*ret_cq);
+    }
+    return r;
+}
+
+/* What the old one had on its way is lost. It is closed under no lock. */
+struct old_pair {
+    struct rdma_cq *cq;
+    struct rdma_qp *qp;
+};
+static struct old_pair take_out(struct gpu_pair *g)
+{
+    const struct old_pair old = {g->cq, g->qp};
+
+    const int64_t now_ns = rdma_clock_ns();
+
+    if (g->posted > g->done) {
+        /* All in between of several that broke soon after each other: whoever asks waits for no longer than that. */
+        g->lost_after = now_ns - g->lost_ns > 2 * ANSWER_NS ? g->done : g->lost_after;
+        g->lost_ns = now_ns;
+        g->lost_to = g->done = g->posted;
+    }
+    g->qp = NULL;
+    g->cq = NULL;
+    return old;
+}
+
+static void close_old(struct old_pair old)
+{
+    if (old.qp != NULL) {
+        (void)rdma_qp_close(old.qp);
+        (void)rdma_cq_close(old.cq);
+    }
+}
+
+void rdma_gpu_start(struct rdma *r, struct device *d)
+{
+    struct gpu_pair *g = &d->gpu;
+    struct rdma_cq *cq = NULL;
+    struct rdma_qp *qp = NULL;
+
+    pthread_mutex_lock(&g->lock);
+    const bool makes = !g->making && (g->qp == NULL || g->broken);
+    g->making = g->making || makes;
+    g->wanted = true;
+    g->rdma = r;
+    pthread_mutex_unlock(&g->lock);
+    if (!makes) {
+        return;
+    }
+    const int error = make(d, &cq, &qp);
+    pthread_mutex_lock(&g->lock);
+    const struct old_pair old = take_out(g);
+    g->making = false;
+    g->broken = error < 0;
+    if (error == 0) {
+        g->cq = cq;
+        g->qp = qp;
+    } else {
+        g->again = mono_add(r->io->now(r->io), span_ns(AGAIN_NS));
+    }
+    pthread_mutex_unlock(&g->lock);
+    close_old(old);
+    if (error < 0) {
+        rdma_wake(r); /* who makes it anew needs to know when */
+    }
+}
+
+void rdma_gpu_stop(struct device *d)
+{
+    struct gpu_pair *g = &d->gpu;
+
+    pthread_mutex_lock(&g->lock);
+    const struct old_pair old = take_out(g);
+    g->wanted = g->broken = false;
+    struct rdma_memory *memory = g->cell_memory;
+    uint8_t *cell = g->cell;
+    g->cell_memory = NULL;
+    g->cell = NULL;
+    pthread_mutex_unlock(&g->lock);
+    close_old(old);
+    if (memory != NULL && rdma_memory_remove(memory) == 0) {
+        munmap(cell, CELL_SIZE);
+    }
+}
+
+bool rdma_gpu_look(struct rdma *r)
+{
+    bool broken = false;
+
+    for (uint32_t i = 0; i < r->device_count && !r->stop; i++) {
+        struct device *d = &r->devices[i];
+        pthread_mutex_lock(&d->gpu.lock);
+        const bool is = d->gpu.wanted && d->gpu.broken;
+        const bool due = is && r->io->now(r->io).ns >= d->gpu.again.ns;
+        pthread_mutex_unlock(&d->gpu.lock);
+        broken = broken || is;
+        if (due && d->handle != NULL && !atomic_load(&d->gone)) {
+            atomic_fetch_add(&d->users, 1);
+            pthread_mutex_unlock(&r->lock);
+            rdma_gpu_start(r, d);
+            pthread_mutex_lock(&r->lock);
+            atomic_fetch_sub(&d->users, 1);
+        }
+    }
+    return broken;
+}
+
+/* ---- requests ---- */
+
+/* Under its lock, as all below. */
+static int fail(struct gpu_pair *g)
+{
+    g->broken = true;
+    rdma_wake(g->rdma); /* who makes it anew */
+    return -EIO;
+}
+
+static int poll_done(struct gpu_pair *g)
+{
+    struct rdma_done done[16];
+    int count = 16;
+
+    while (count == 16) {
+        count = rdma_cq_poll(g->cq, done, 16);
+        for (int i = 0; i < count; i++) {
+            if (done[i].status != RDMA_OK) {
+                return fail(g);
+            }
+            g->done = done[i].tag; /* in their order */
+        }
+    }
+    return count < 0 ? fail(g) : 0;
+}
+
+/* Until at most so many are on their way. A device takes some microseconds. */
+static int await(struct gpu_pair *g, uint64_t most)
+{
+    int64_t until_ns = 0;
+
+    for (uint32_t i = 1;; i++) {
+        const int r = poll_done(g);
+        if (r < 0 || g->posted - g->done <= most) {
+            return r;
+        }
+        if (i % SPINS == 0) {
+            const int64_t now_ns = rdma_clock_ns();
+            until_ns = until_ns == 0 ? now_ns + ANSWER_NS : until_ns;
+            if (now_ns >= until_ns) {
+                return fail(g);
+            }
+        }
+    }
+}
+
+static int move(struct rdma *r, uint32_t device, const struct memory *m, const void *gpu,
+                uint32_t size, bool read)
+{
+    struct gpu_pair *g = &r->devices[device].gpu;
+    const uint32_t key = __atomic_load_n(&m->keys.remote[device], __ATOMIC_RELAXED);
+
+    if (g->qp == NULL || g->broken || key == 0) {
+        return -EIO;
+    }
+    const struct rdma_piece own = {
+        .from = g->cell, .size = size, .key = rdma_memory_key(g->cell_memory, false)};
+    int error = await(g, REQUESTS - 1);
+    if (error == 0 && rdma_qp_move(g->qp, g->posted + 1, &own, (uintptr_t)gpu, key, read) < 0) {
+        error = fail(g);
+    }
+    g->posted += error == 0;
+    return error;
+}
+
+static int copy_by(struct rdma *r, uint32_t device, const struct memory *m, uint8_t *gpu,
+                   uint8_t *own, size_t size, bool to_gpu)
+{
+    struct gpu_pair *g = &r->devices[device].gpu;
+    int error = 0;
+
+    pthread_mutex_lock(&g->lock);
+    for (size_t at = 0; error == 0 && at < size; at += CELL_SIZE) {
+        const uint32_t part = (uint32_t)(size - at < CELL_SIZE ? size - at : CELL_SIZE);
+        error = g->qp == NULL || g->broken ? -EIO : await(g, 0); /* the cell is free */
+        if (error == 0 && to_gpu) {
+            memcpy(g->cell, own + at, part);
+        }
+        error = error == 0 ? move(r, device, m, gpu + at, part, !to_gpu) : error;
+        error = error == 0 ? await(g, 0) : error;
+        if (error == 0 && !to_gpu) {
+            memcpy(own + at, g->cell, part);
+        }
+    }
+    pthread_mutex_unlock(&g->lock);
+    return error;
+}
+
+int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
+                  size_t size, bool to_gpu, uint32_t *ret_device)
+{
+    struct rdma *r = rdma->driver;
+    const struct memory *m = (const struct memory *)(void *)memory;
+
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        if (copy_by(r, i, m, gpu, own, size, to_gpu) == 0) {
+            *ret_device = i;
+            return 0;
+        }
+    }
+    return -EIO;
+}
+
+/* From one range, its last bytes at most. */
+static int read_from(struct rdma *r, uint32_t device, const struct memory *m, const uint8_t *at)
+{
+    const size_t left = (size_t)(m->data + m->size - at);
+
+    return move(r, device, m, at, (uint32_t)(left < READ_SIZE ? left : READ_SIZE), true);
+}
+
+int rdma_gpu_read(struct io_rdma *rdma, uint32_t device, struct io_rdma_memory *memory,
+                  const void *at, uint64_t *ret_ticket)
+{
+    struct rdma *r = rdma->driver;
+    int error = device < r->device_count ? 0 : -ENODEV;
+
+    if (error < 0) {
+        return error;
+    }
+    struct gpu_pair *g = &r->devices[device].gpu;
+    pthread_mutex_lock(&r->memory_lock);
+    pthread_mutex_lock(&g->lock);
+    if (memory != NULL) {
+        error = read_from(r, device, (const struct memory *)(void *)memory, at);
+    }
+    for (const struct memory *m = memory == NULL ? r->memories : NULL; error == 0 && m != NULL;
+         m = m->next) {
+        if (m->gpu && __atomic_load_n(&m->keys.remote[device], __ATOMIC_RELAXED) != 0) {
+            error = read_from(r, device, m, m->data);
+        }
+    }
+    *ret_ticket = g->posted;
+    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_unlock(&r->memory_lock);
+    return error;
+}
+
+int rdma_gpu_done(struct io_rdma *rdma, uint32_t device, uint64_t ticket)
+{
+    struct rdma *r = rdma->driver;
+    struct gpu_pair *g = &r->devices[device].gpu;
+
+    pthread_mutex_lock(&g->lock);
+    int error = g->qp == NULL || g->broken ? -EIO : poll_done(g);
+    if (ticket <= g->done && !(ticket > g->lost_after && ticket <= g->lost_to)) {
+        error = 0;
+    } else if (error == 0) {
+        error = ticket <= g->lost_to ? -EIO : -EAGAIN;
+    }
+    pthread_mutex_unlock(&g->lock);
+    return error;
+}
+
+/* Can't it, what is on its way is there when the time is over. */
+void rdma_gpu_settle(struct io_rdma *rdma, uint32_t device)
+{
+    const struct timespec some = {.tv_nsec = 20 * NS_PER_US};
+    const int64_t until_ns = rdma_clock_ns() + ANSWER_NS;
+    uint64_t ticket;
+    const bool reads = rdma_gpu_read(rdma, device, NULL, NULL, &ticket) == 0;
+
+    while (rdma_clock_ns() < until_ns && !(reads && rdma_gpu_done(rdma, device, ticket) == 0)) {
+        (void)nanosleep(&some, NULL);
+    }
+}
