@@ -466,12 +466,13 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
     return 0;
 }
 
-struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access)
+struct memory *fake_memory(const struct pair *p, uint32_t key, const void *at, size_t size,
+                           int access)
 {
     for (struct memory *m = memories; m != NULL; m = m->next) {
         const uint8_t *begin = m->mr.addr, *first = at;
-        if (m->mr.lkey == key && first >= begin && first + size <= begin + m->mr.length &&
-            (m->access & access) == access) {
+        if (m->mr.context == p->qp.context && m->mr.lkey == key && first >= begin &&
+            first + size <= begin + m->mr.length && (m->access & access) == access) {
             return m;
         }
     }
@@ -537,6 +538,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t size
         errno = EOPNOTSUPP;
         return NULL;
     }
+    /* It stays: a packet of it may be sent once more when nobody knows the memory any more. */
     void *exported = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     return exported == MAP_FAILED ? NULL /* -1: EBADF */
                                   : add_memory(pd, (void *)(uintptr_t)iova, size, access, exported);
@@ -552,9 +554,6 @@ int ibv_dereg_mr(struct ibv_mr *mr)
             struct memory *gone = *at;
             *at = gone->next;
             registered -= gone->mr.length;
-            if (gone->exported != NULL) {
-                munmap(gone->exported, gone->mr.length);
-            }
             free(gone);
             control->open--;
             r = 0;

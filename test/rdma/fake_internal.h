@@ -137,7 +137,9 @@ void fake_hang(const char *function); /* waits while control->hang names it */
 bool fake_gone(const struct device *device);
 bool fake_refused(const struct device *device, const char *function);
 void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp);
-struct memory *fake_memory(uint32_t key, const void *at, size_t size, int access);
+/* A key is good on its own device alone. */
+struct memory *fake_memory(const struct pair *p, uint32_t key, const void *at, size_t size,
+                           int access);
 /* Where the bytes at that address of the memory are to be found. */
 uint8_t *fake_at(const struct memory *m, const void *at);
 void fake_complete(struct pair *p, uint64_t tag, int status, int opcode, uint32_t bytes);
@@ -169,7 +171,7 @@ const struct recorded_port *record_port(const struct device *d, int port);
 /* All but the newest `kept` writes that were acknowledged land. */
 void fake_land(unsigned kept);
 /* Of a write; false: the key or the address is wrong. */
-bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size);
+bool fake_write(const struct pair *p, uint32_t key, uint8_t *to, const void *from, uint32_t size);
 /* To ERR: what is held lands before the first flush, unless this device lies. */
 void fake_flush(struct pair *p);
 /* It is connected to itself. */

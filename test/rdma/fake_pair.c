@@ -80,9 +80,9 @@ void fake_polled(const struct ibv_wc *wc, int count, bool empty)
     }
 }
 
-bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
+bool fake_write(const struct pair *p, uint32_t key, uint8_t *to, const void *from, uint32_t size)
 {
-    const struct memory *m = fake_memory(key, to, size, IBV_ACCESS_REMOTE_WRITE);
+    const struct memory *m = fake_memory(p, key, to, size, IBV_ACCESS_REMOTE_WRITE);
 
     if (m == NULL) {
         return false;
@@ -103,9 +103,10 @@ bool fake_write(uint32_t key, uint8_t *to, const void *from, uint32_t size)
 }
 
 /* What was written before is there. */
-static bool read_there(uint32_t key, const uint8_t *from, uint8_t *to, uint32_t size)
+static bool read_there(const struct pair *p, uint32_t key, const uint8_t *from, uint8_t *to,
+                       uint32_t size)
 {
-    const struct memory *m = fake_memory(key, from, size, IBV_ACCESS_REMOTE_READ);
+    const struct memory *m = fake_memory(p, key, from, size, IBV_ACCESS_REMOTE_READ);
 
     if (m == NULL) {
         return false;
@@ -167,7 +168,7 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     const void *from = (const void *)(uintptr_t)w->sg_list->addr;
 
     if ((w->send_flags & IBV_SEND_INLINE) == 0) {
-        const struct memory *m = fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0);
+        const struct memory *m = fake_memory(p, w->sg_list->lkey, from, w->sg_list->length, 0);
         if (m == NULL) {
             return IBV_WC_LOC_PROT_ERR;
         }
@@ -180,14 +181,15 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     }
     if (w->opcode == IBV_WR_RDMA_WRITE) {
         return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
-                       fake_write(w->wr.rdma.rkey, (uint8_t *)(uintptr_t)w->wr.rdma.remote_addr,
-                                  from, w->sg_list->length)
+                       fake_write(peer, w->wr.rdma.rkey,
+                                  (uint8_t *)(uintptr_t)w->wr.rdma.remote_addr, from,
+                                  w->sg_list->length)
                    ? IBV_WC_SUCCESS
                    : IBV_WC_REM_ACCESS_ERR;
     }
     if (w->opcode == IBV_WR_RDMA_READ) {
         return (peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 &&
-                       read_there(w->wr.rdma.rkey,
+                       read_there(peer, w->wr.rdma.rkey,
                                   (const uint8_t *)(uintptr_t)w->wr.rdma.remote_addr,
                                   (uint8_t *)(uintptr_t)from, w->sg_list->length)
                    ? IBV_WC_SUCCESS

@@ -122,7 +122,7 @@ void fake_datagram(struct pair *p, uint32_t from_qp, uint32_t key, const void *b
 
     if (!p->ud || key != p->attr.qkey || p->attr.qp_state < IBV_QPS_RTR ||
         p->attr.qp_state > IBV_QPS_RTS || p->count == 0 || r->size < FAKE_HEAD + size ||
-        fake_memory(r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
+        fake_memory(p, r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
         return;
     }
     memset(r->to, 0xa5, FAKE_HEAD);
@@ -138,7 +138,7 @@ int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w)
     const struct address *to = (const struct address *)w->wr.ud.ah;
     const void *from = (const void *)(uintptr_t)w->sg_list->addr;
 
-    if (fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
+    if (fake_memory(p, w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
         return IBV_WC_LOC_PROT_ERR;
     }
     for (int i = 0; i < QPS && !control->drop; i++) {
@@ -196,7 +196,7 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
     if (p->attr.qp_state != IBV_QPS_RTS) {
         return EINVAL;
     }
-    if (fake_memory(w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
+    if (fake_memory(p, w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
         status = IBV_WC_LOC_PROT_ERR;
     } else if (!control->drop && p->out_fd >= 0) {
         (void)!setsockopt(p->out_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));

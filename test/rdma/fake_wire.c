@@ -305,7 +305,7 @@ int wire_post(struct pair *p, const struct ibv_send_wr *w)
         return EINVAL;
     }
     const struct memory *m =
-        r.is_inline || size == 0 ? NULL : fake_memory(w->sg_list->lkey, r.from, size, 0);
+        r.is_inline || size == 0 ? NULL : fake_memory(p, w->sg_list->lkey, r.from, size, 0);
     if (!r.is_inline && size > 0 && m == NULL) {
         fake_complete(p, r.tag, IBV_WC_LOC_PROT_ERR, IBV_WC_SEND, 0);
         fake_flush(p);
@@ -400,7 +400,8 @@ static enum packet_kind place(struct pair *p, const struct packet *h, const uint
 {
     if (h->write) {
         return (p->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0 &&
-                       (size == 0 || fake_write(h->rkey, (uint8_t *)(uintptr_t)h->to, bytes, size))
+                       (size == 0 ||
+                        fake_write(p, h->rkey, (uint8_t *)(uintptr_t)h->to, bytes, size))
                    ? DATA
                    : NAK_ACCESS;
     }
@@ -410,7 +411,7 @@ static enum packet_kind place(struct pair *p, const struct packet *h, const uint
     }
     const struct receive *r = &p->receives[p->head];
     if (p->offset + size > r->size ||
-        fake_memory(r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
+        fake_memory(p, r->key, r->to, r->size, IBV_ACCESS_LOCAL_WRITE) == NULL) {
         return NAK_INVALID;
     }
     memcpy((uint8_t *)r->to + p->offset, bytes, size);
