@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 FOLIOT, REFERENCE, PLANTED, OURS = sys.argv[1:5]
 OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong", "gather"]
@@ -146,6 +147,12 @@ def test_ranks_started_by_somebody_else():
 def test_wrong_bytes_are_found():
     out = perf("-b", "1M", "-n", "1", "-c", "4", plugin=PLANTED, status=1, REFERENCE_PLANT="bit-flip")
     assert int(rows(out)[0][8]) + int(rows(out)[0][12]) > 0 and "FAILED" in out, out
+
+
+def test_rests_after_checked_rounds():
+    begin = time.monotonic()
+    perf("sendrecv", "-b", "8", "-n", "1", "-w", "0", "-c", "6", "--pause", "200")
+    assert time.monotonic() - begin >= 7 * 0.2
 
 
 def test_bad_usage():

@@ -95,6 +95,15 @@ static double cpu_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
+/* As a job that computes. */
+static void rest(const struct rank *r)
+{
+    const struct timespec t = {r->options->pause_ms / 1000, r->options->pause_ms % 1000 * 1000000L};
+    if (r->options->pause_ms > 0) {
+        (void)nanosleep(&t, NULL);
+    }
+}
+
 static int repeat(struct rank *r, const struct shape *s, int count, int *samples)
 {
     for (int i = 0; i < count; i++) {
@@ -106,11 +115,7 @@ static int repeat(struct rank *r, const struct shape *s, int count, int *samples
         if (*samples < SAMPLE_MAX) {
             r->samples[(*samples)++] = (double)(perf_now_ns() - begin) * 1e-3;
         }
-        if (r->options->pause_ms > 0) { /* as a job that computes */
-            const struct timespec t = {r->options->pause_ms / 1000,
-                                       r->options->pause_ms % 1000 * 1000000L};
-            (void)nanosleep(&t, NULL);
-        }
+        rest(r);
     }
     return 0;
 }
@@ -229,6 +234,7 @@ static int check(struct rank *r, const struct shape *s, uint64_t seed, struct pe
         }
         f->wrong += sum;
         f->own_wrong += mine;
+        rest(r);
     }
     return 0;
 }
