@@ -5,13 +5,14 @@
 #   make test        that, then every test; the last line counts them
 #   make bench       every figure of docs/bench.md but the long ones (AREA=clock: one area)
 #   make soak        the long ones
-#   make roce        `foliot selftest rdma`, jobs over queue pairs, what they are worth, and an audit's checks, on soft-RoCE in a virtual machine (docs/rdma.md)
+#   make roce        `foliot selftest rdma`, jobs over queue pairs, what they are worth, an audit's checks, and scenarios, on soft-RoCE in a virtual machine (docs/rdma.md)
 #   make install     into DESTDIR and PREFIX (default /usr/local);  make uninstall  takes it out
 #   make clean
 PREFIX ?= /usr/local
 DESTDIR ?=
 AREA ?=
 DEMO_SECONDS ?=
+ROCE_SCENARIOS ?= carrier-cut spine-dies gray-loss brownout
 BUILD = build
 
 .PHONY: all build demo test bench soak roce install uninstall deps clean help
@@ -52,6 +53,7 @@ roce: deps
 	lab/roce-vm/audit $$a/foliot $$a/foliot-agent $$a/foliot-inspect --out $(BUILD)/bench || r=1; \
 	lab/roce-vm/probes $$a/foliot $$a/foliot-agent --out $(BUILD)/bench || r=1; \
 	lab/roce-vm/table $$a/foliot $$plugin $(BUILD)/bench/roce_error --faults 40 --timeout 1800 --out $(BUILD)/bench || r=1; \
+	$$a/foliot lab run --roce $(ROCE_SCENARIOS:%=scenarios/%.yaml) || r=1; \
 	exit $$r
 
 install: build

@@ -1,6 +1,7 @@
 /* agents.c: files and processes of the lab's agents. */
 #include "lab/agents.h"
 
+#include "lab/engine.h"
 #include "lab/machine.h"
 #include "platform/oscillator/oscillator.h"
 
@@ -156,6 +157,7 @@ int lab_host_enter(const struct lab *lab, int host)
     setenv("FOLIOT_RUNTIME_DIR", folder, 1);
     setenv(OSCILLATOR_ENV, spec, 1);
     int r = machine_enter(space);
+    r = r == 0 ? lab_engines_view(lab, host) : r;
     snprintf(spec, sizeof(spec), "host%d", host);
     return r == 0 && (unshare(CLONE_NEWUTS) < 0 || sethostname(spec, strlen(spec)) < 0) ? -errno
                                                                                         : r;

@@ -7,6 +7,7 @@
 #include "lab/eval.h"
 #include "lab/fault.h"
 #include "lab/lab.h"
+#include "lab/roce.h"
 #include "lab/run.h"
 #include "lab/traffic.h"
 #include "platform/config/command_line.h"
@@ -25,7 +26,7 @@ static const char usage[] =
     "A fleet of hosts with clocks, NICs and switches of their own, emulated on this machine.\n"
     "\n"
     "  up [FILE] [--no-agents] [--agent PROGRAM] [--controller[=PORT]] [--machines FOLDER]\n"
-    "     [--exchange HOST/NIC,HOST/NIC,…]\n"
+    "     [--exchange HOST/NIC,HOST/NIC,…] [--roce]\n"
     "                          bring a lab up: FILE is a scenario's fabric and clocks;\n"
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines;\n"
     "                          --controller: with a foliot-controller that all hosts join,\n"
@@ -34,6 +35,9 @@ static const char usage[] =
     "                          --exchange: the fleet's list has each of these NICs on the next\n"
     "                          one's leaf, and the last on the first one's, as where cables are\n"
     "                          exchanged\n"
+    "                          --roce: in a virtual machine, where each NIC has an RDMA device;\n"
+    "                          the other commands then ask that machine; `exec machine` is the\n"
+    "                          machine itself\n"
     "  status                  what there is and which faults are on\n"
     "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
     "  eval [OPTIONS]          its clocks against the truth; see --help\n"
@@ -42,7 +46,8 @@ static const char usage[] =
     "  fault KIND TARGET …     break something; `fault --help`, `fault list`, `fault undo ID`\n"
     "  down                    remove it all, whatever was killed before\n"
     "\n"
-    "NAME (default `lab`) lets several labs stand side by side. All of it needs root.\n";
+    "NAME (default `lab`) lets several labs stand side by side. All of it needs root, but with\n"
+    "--roce none of it does.\n";
 
 static int name_check(const char *name)
 {
@@ -160,9 +165,28 @@ static bool read_machines(struct lab *lab, const char *folder, char memory[PATH_
     return true;
 }
 
+/* What the machine can't is told before it boots. */
+static int up_in_machine(const struct lab *lab, const char *file, int api_port, int argc,
+                         char **argv)
+{
+    char why[LAB_ROCE_WHY_SIZE];
+    if (api_port != 0) {
+        fputs("foliot lab up: --controller: expected a lab on this machine, found --roce: nothing "
+              "outside its machine reaches a dashboard there\n",
+              stderr);
+        return 2;
+    }
+    if (!lab_roce_can(&lab->scenario, why)) {
+        fprintf(stderr, "foliot lab: %s: expected a lab for --roce, found %s\n",
+                file != NULL ? file : "the lab", why);
+        return 2;
+    }
+    return lab_roce_up(lab->name, argc, argv);
+}
+
 static int cmd_up(const char *name, int argc, char **argv)
 {
-    bool no_agents = false;
+    bool no_agents = false, roce = false;
     int api_port = 0, first = 0;
     char program[PATH_MAX];
     const char *agent = NULL, *machines = NULL, *exchange = NULL;
@@ -174,6 +198,7 @@ static int cmd_up(const char *name, int argc, char **argv)
         {"exchange", 0, OPTION_TEXT, &exchange, .expected = "HOST/NIC,HOST/NIC,…"},
         {"controller", 0, OPTION_OWN, &api_port, .take = take_port, .optional = true,
          .expected = "a port from 1 to 65535"},
+        {"roce", 0, OPTION_FLAG, &roce},
     };
     const struct option_set set = {.program = "foliot lab up",
                                    .entries = entries,
@@ -195,7 +220,7 @@ static int cmd_up(const char *name, int argc, char **argv)
     }
     static struct lab lab;
     double begin = seconds_now();
-    if (lab_is_there(name)) {
+    if (lab_is_there(name) || lab_roce_is_there(name)) {
         fprintf(stderr,
                 "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
                 name);
@@ -213,6 +238,10 @@ static int cmd_up(const char *name, int argc, char **argv)
             LAB_EXCHANGE_MAX, exchange);
         return 2;
     }
+    if (roce && !lab_roce_is_inside()) {
+        return up_in_machine(&lab, first < argc ? argv[first] : NULL, api_port, argc, argv);
+    }
+    lab.has_engines = roce;
     if (lab_bring_up(&lab, !no_agents, agent, api_port) < 0) {
         fprintf(stderr, "foliot lab: not up: taking away what was made\n");
         if (lab_fabric_down(name) < 0) {
@@ -222,9 +251,10 @@ static int cmd_up(const char *name, int argc, char **argv)
         return 1;
     }
     const struct scenario_fabric *f = &lab.scenario.fabric;
-    printf("lab '%s' is up: %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, %s; %.1f s\n",
-           name, f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
-           !no_agents ? "agents running" : "no agents", seconds_now() - begin);
+    printf("lab '%s' is up: %d hosts x %d NICs%s, %d leaves, %d spines, %.0f Mbit/s, %s; %.1f s\n",
+           name, f->hosts, f->nics_per_host, lab.has_engines ? " with RDMA devices" : "", f->leaves,
+           f->spines, f->link_mbps, !no_agents ? "agents running" : "no agents",
+           seconds_now() - begin);
     say_dashboard(name);
     return 0;
 }
@@ -259,9 +289,9 @@ static int cmd_status(const char *name, int argc, char **argv)
     char address[LAB_TEXT_SIZE], token[LAB_TEXT_SIZE];
     int expected = f->hosts + f->leaves + f->spines + lab_control_read(name, address, token);
     int found = lab_space_count(name);
-    printf("lab '%s': %d hosts x %d NICs, %d leaves, %d spines, %.0f Mbit/s, seed %llu\n", name,
-           f->hosts, f->nics_per_host, f->leaves, f->spines, f->link_mbps,
-           (unsigned long long)lab.scenario.seed);
+    printf("lab '%s': %d hosts x %d NICs%s, %d leaves, %d spines, %.0f Mbit/s, seed %llu\n", name,
+           f->hosts, f->nics_per_host, lab.has_engines ? " with RDMA devices" : "", f->leaves,
+           f->spines, f->link_mbps, (unsigned long long)lab.scenario.seed);
     if (found != expected) {
         printf("damaged: %d of %d namespaces: `foliot lab --name %s down` removes the rest\n",
                found, expected, name);
@@ -302,7 +332,9 @@ static int cmd_exec(const char *name, int argc, char **argv)
         return 1;
     }
     int i = 1;
-    int host = i < argc ? host_number(&lab, argv[i++]) : -EINVAL;
+    const bool is_machine = lab.has_engines && argc > 1 && strcmp(argv[1], "machine") == 0;
+    i += is_machine;
+    int host = is_machine ? 0 : i < argc ? host_number(&lab, argv[i++]) : -EINVAL;
     if (i < argc && strcmp(argv[i], "--") == 0) {
         i++;
     }
@@ -310,7 +342,7 @@ static int cmd_exec(const char *name, int argc, char **argv)
         fprintf(stderr, "Usage: foliot lab exec HOST [--] COMMAND …\n");
         return 2;
     }
-    int r = lab_host_enter(&lab, host);
+    int r = is_machine ? 0 : lab_host_enter(&lab, host);
     if (r < 0) {
         fprintf(stderr, "foliot lab: host%d: %s\n", host, strerror(-r));
         return 1;
@@ -327,6 +359,26 @@ static int cmd_fault(const char *name, int argc, char **argv)
     return !asks && open_said(&lab, name) < 0 ? 1 : lab_fault_main(&lab, argc, argv);
 }
 
+static bool has_word(int argc, char **argv, const char *word)
+{
+    bool is = false;
+    for (int i = 1; i < argc; i++) {
+        is = is || strcmp(argv[i], word) == 0;
+    }
+    return is;
+}
+
+/* A lab in a machine of its own is asked there. `up` and `run` make one. */
+static bool is_for_machine(const char *name, const char *command)
+{
+    static const char *const asked[] = {"status", "exec", "eval", "traffic", "fault", "down"};
+    bool is = false;
+    for (size_t i = 0; i < ARRAY_COUNT(asked); i++) {
+        is = is || strcmp(command, asked[i]) == 0;
+    }
+    return is && lab_roce_is_there(name);
+}
+
 static int run_command(const char *name, int argc, char **argv)
 {
     const char *command = argv[0];
@@ -340,7 +392,15 @@ static int run_command(const char *name, int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
-    if (geteuid() != 0 && !asks) {
+    if (!asks && is_for_machine(name, command)) {
+        if (strcmp(command, "down") != 0) {
+            return lab_roce_ask(name, argc, argv);
+        }
+        return extra_refused(argc, argv, 1) < 0 ? 2 : lab_roce_down(name);
+    }
+    const bool makes_machine =
+        (is_up || strcmp(command, "run") == 0) && has_word(argc, argv, "--roce");
+    if (geteuid() != 0 && !asks && !makes_machine) {
         fprintf(stderr,
                 "foliot lab: namespaces, routes and shapers need root: `sudo foliot lab %s …`\n",
                 command);

@@ -2,6 +2,7 @@
  *
  * Each node's part is one batch for `ip` and one for `tc`, run in its namespace; nodes go side by side. */
 #include "base/time.h"
+#include "lab/engine.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
 
@@ -82,6 +83,12 @@ void lab_address6(int host, int nic, char ret_address[LAB_TEXT_SIZE])
     snprintf(ret_address, LAB_TEXT_SIZE, "fd00:%x:%x::2", (unsigned)host, (unsigned)nic);
 }
 
+void lab_mac(int host, int nic, bool is_leaf, char ret_mac[LAB_MAC_SIZE])
+{
+    snprintf(ret_mac, LAB_MAC_SIZE, "02:00:00:%02x:%02x:%02x", host & 255, nic & 255,
+             is_leaf ? 1 : 2);
+}
+
 static bool has_v4(const struct lab *lab)
 {
     return (lab->scenario.fabric.ip & IP_V4) != 0;
@@ -101,8 +108,13 @@ static void leaf_links(const struct lab *lab, int leaf, FILE *ip)
         for (int n = 0; n < f->nics_per_host; n++) {
             if (lab_leaf_of(lab, h, n) == leaf) {
                 struct lab_port p = lab_nic_port(lab, h, n);
-                fprintf(ip, "link add h%dn%d type veth peer name nic%d netns %s\n", h, n, n,
-                        p.space);
+                char mac[LAB_MAC_SIZE], leaf_mac[LAB_MAC_SIZE];
+                lab_mac(h, n, false, mac);
+                lab_mac(h, n, true, leaf_mac);
+                fprintf(ip,
+                        "link add h%dn%d address %s type veth peer name nic%d address %s netns "
+                        "%s\n",
+                        h, n, leaf_mac, n, mac, p.space);
             }
         }
     }
@@ -617,7 +629,10 @@ int lab_fabric_down(const char *name)
     }
     machine_each_space(prefix, visit_list, ip);
     fclose(ip);
+    /* First: a namespace goes some time after it was deleted, and an engine's end in it goes with it. */
+    const int engines = lab_engines_down(name);
     int r = node_run_batch("ip", text);
+    r = r == 0 ? engines : r;
     free(text);
     machine_remove_tree(folder);
     rmdir(LAB_ROOT); /* only if it was the last */

@@ -97,7 +97,7 @@ static void match_family(struct assembler *a, const struct machine_match *m, boo
     if (m->has_destination) {
         match_bytes(a, is_v6 ? m->destination6 : m->destination4, size, source + size);
     }
-    if (m->is_transport_only || m->source_port != 0) {
+    if (m->is_transport_only || m->source_port != 0 || m->destination_port != 0) {
         load_packet(a, BPF_B, protocol);
         emit(a, BPF_JMP32 | BPF_JEQ | BPF_K, 0, 0, 1, 17);
         jump(a, BPF_JNE, 0, 6, LABEL_PASS);
@@ -106,11 +106,16 @@ static void match_family(struct assembler *a, const struct machine_match *m, boo
         load_packet(a, BPF_H, transport);
         jump(a, BPF_JNE, 0, m->source_port, LABEL_PASS);
     }
+    if (m->destination_port != 0) {
+        load_packet(a, BPF_H, transport + 2);
+        jump(a, BPF_JNE, 0, m->destination_port, LABEL_PASS);
+    }
 }
 
 static bool match_is_all(const struct machine_match *m)
 {
-    return !m->has_source && !m->has_destination && !m->is_transport_only && m->source_port == 0;
+    return !m->has_source && !m->has_destination && !m->is_transport_only && m->source_port == 0 &&
+           m->destination_port == 0;
 }
 
 static void emit_match(struct assembler *a, const struct machine_match *m)

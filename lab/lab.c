@@ -3,6 +3,7 @@
 
 #include "lab/agents.h"
 #include "lab/control.h"
+#include "lab/engine.h"
 #include "lab/machine.h"
 #include "platform/config/config.h"
 
@@ -58,7 +59,8 @@ static int save(const struct lab *lab)
         return -errno;
     }
     size_t n = fwrite(&lab->scenario, sizeof(lab->scenario), 1, f);
-    return fclose(f) == 0 && n == 1 ? 0 : -EIO;
+    n += fwrite(&lab->has_engines, sizeof(lab->has_engines), 1, f);
+    return fclose(f) == 0 && n == 2 ? 0 : -EIO;
 }
 
 int lab_open(struct lab *lab, const char *name)
@@ -71,9 +73,10 @@ int lab_open(struct lab *lab, const char *name)
         return -errno;
     }
     size_t n = fread(&lab->scenario, sizeof(lab->scenario), 1, f);
+    n += fread(&lab->has_engines, sizeof(lab->has_engines), 1, f);
     bool is_end = fgetc(f) == EOF;
     fclose(f);
-    return n == 1 && is_end ? 0 : -EPROTO;
+    return n == 2 && is_end ? 0 : -EPROTO;
 }
 
 static void visit_count(const char *space, void *data)
@@ -125,6 +128,9 @@ int lab_bring_up(const struct lab *lab, bool has_agents, const char *program, in
         return r;
     }
     r = lab_fabric_up(lab);
+    if (r == 0 && lab->has_engines) {
+        r = lab_engines_up(lab);
+    }
     if (r == 0 && (r = lab_oscillators_create(lab)) < 0) {
         fprintf(stderr, "foliot lab: oscillators: %s\n", strerror(-r));
     }

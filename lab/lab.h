@@ -22,6 +22,7 @@
 #define LAB_AGENT_PORT   7637
 #define LAB_EXCHANGE_MAX 8
 #define LAB_TEXT_SIZE    256
+#define LAB_MAC_SIZE     18
 
 enum node_kind { NODE_HOST, NODE_LEAF, NODE_SPINE };
 
@@ -33,6 +34,7 @@ struct lab {
      * the fleet's list has each on the next one's leaf, and the last on the first one's: as where cables are exchanged. */
     const char *machines;
     int exchanged;
+    bool has_engines; /* its NICs have RDMA devices: engine.h */
     struct lab_nic {
         int host, nic;
     } exchange[LAB_EXCHANGE_MAX];
@@ -56,6 +58,8 @@ struct lab_port lab_downlink_port(const struct lab *lab, int leaf, int spine);
 /* "10.h.n.2", "fd00:h:n::2". */
 void lab_address4(int host, int nic, char ret_address[LAB_TEXT_SIZE]);
 void lab_address6(int host, int nic, char ret_address[LAB_TEXT_SIZE]);
+/* The hardware address of a NIC, or of the leaf's port that it is connected to. */
+void lab_mac(int host, int nic, bool is_leaf, char ret_mac[LAB_MAC_SIZE]);
 
 /* Of a lab that is up: -ENOENT if there is none. Reads its saved description. */
 MUST_CHECK int lab_open(struct lab *lab, const char *name);

@@ -62,8 +62,8 @@ struct machine_match {
     bool has_source, has_destination;
     uint8_t source4[4], destination4[4];
     uint8_t source6[16], destination6[16];
-    uint16_t source_port; /* host order; 0: any */
-    uint16_t above_bytes; /* IP packets longer than that; 0: all */
+    uint16_t source_port, destination_port; /* host order; 0: any */
+    uint16_t above_bytes;                   /* IP packets longer than that; 0: all */
 };
 /* FORGET: the hash that the sender's socket put on the packet is forgotten, as on a real wire: ECMP
  * would use it instead of the ports, and TCP draws it at random per connection. */

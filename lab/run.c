@@ -5,7 +5,9 @@
 #include "base/time.h"
 #include "lab/eval_read.h"
 #include "lab/fault.h"
+#include "lab/job.h"
 #include "lab/lab.h"
+#include "lab/roce.h"
 #include "lab/run_agents.h"
 #include "lab/run_judge.h"
 #include "lab/traffic.h"
@@ -26,10 +28,14 @@
 #define READ_EVERY_NS       (20 * NS_PER_MS)
 #define CHANGES_SHOWN       32
 #define GAP_WORTH_SAYING_NS (200 * NS_PER_MS)
+#define JOB_PATIENCE_NS     (180 * NS_PER_S) /* for the job's end, after the scenario's */
 
 static const char usage[] =
-    "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] SCENARIO…\n"
+    "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] [--roce] SCENARIO…\n"
     "Plays scenarios with real packets and judges their bounds against the truth.\n"
+    "With --roce they are played in a virtual machine whose NICs have RDMA devices, and a job "
+    "over\n"
+    "queue pairs runs meanwhile: it has to go on, without a wrong value.\n"
     "\n";
 
 static const char after[] =
@@ -37,7 +43,7 @@ static const char after[] =
     "Exit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n";
 
 struct options {
-    bool is_json, keeps, findings;
+    bool is_json, keeps, findings, roce;
     const char *agent;
 };
 
@@ -47,6 +53,8 @@ struct play {
     struct eval_reader reader;
     struct eval_reading readings[EVAL_CLOCK_MAX];
     struct run_agents *agents;
+    struct lab_job job;
+    struct lab_job_result job_result;
     pid_t traffic[SCENARIO_TRAFFIC_MAX];
     int fault_id[SCENARIO_FAULT_MAX]; /* 0: not begun, -1: over */
     int64_t begin_raw_ns;
@@ -220,6 +228,45 @@ static void print_changes(const struct play *p)
     }
 }
 
+static void print_job(const struct play *p)
+{
+    const struct lab_job_result *r = &p->job_result;
+    printf("  %s  a job of %d ranks (hosts", lab_job_is_well(r) ? "holds " : "BROKEN",
+           p->job.rank_count);
+    for (int i = 0; i < p->job.rank_count; i++) {
+        printf("%s %d", i > 0 ? "," : "", p->job.rank_host[i]);
+    }
+    printf("): %d messages, longest wait %.0f ms, %d lanes over queue pairs, %d given up, ",
+           r->receives, r->gap_ms, r->pairs, r->given_up);
+    if (r->wrong < 0) {
+        printf("values not checked; exit status %d\n", r->status);
+    } else {
+        printf("%.0f wrong values\n", r->wrong);
+    }
+}
+
+static void put_job(struct json_writer *j, const struct play *p)
+{
+    const struct lab_job_result *r = &p->job_result;
+    json_put_object(j, "job");
+    json_put_array(j, "hosts");
+    for (int i = 0; i < p->job.rank_count; i++) {
+        json_put_int(j, NULL, p->job.rank_host[i]);
+    }
+    json_put_end(j);
+    json_put_int(j, "messages", r->receives);
+    json_put_double(j, "longest_wait_ms", r->gap_ms);
+    json_put_int(j, "queue_pairs", r->pairs);
+    json_put_int(j, "lanes_given_up", r->given_up);
+    if (r->wrong < 0) {
+        json_put_null(j, "wrong");
+    } else {
+        json_put_double(j, "wrong", r->wrong);
+    }
+    json_put_bool(j, "holds", lab_job_is_well(r));
+    json_put_end(j);
+}
+
 static bool print_text(struct play *p)
 {
     const struct scenario *s = &p->lab.scenario;
@@ -245,6 +292,10 @@ static bool print_text(struct play *p)
     }
     for (int i = 0; i < p->judge.unexplained_count; i++) {
         printf("  no fault explains: %s\n", p->judge.unexplained[i]);
+    }
+    if (p->lab.has_engines) {
+        print_job(p);
+        all = all && lab_job_is_well(&p->job_result);
     }
     if (!all) {
         print_changes(p);
@@ -288,6 +339,10 @@ static bool print_json(struct play *p)
         json_put_string(&j, NULL, p->judge.unexplained[i]);
     }
     json_put_end(&j);
+    if (p->lab.has_engines) {
+        put_job(&j, p);
+        all = all && lab_job_is_well(&p->job_result);
+    }
     json_put_bool(&j, "holds", all);
     json_put_end(&j);
     if (json_writer_finish(&j, &text, &size) == 0) {
@@ -295,6 +350,14 @@ static bool print_json(struct play *p)
     }
     json_writer_done(&j);
     return all;
+}
+
+static void end_job(struct play *p)
+{
+    p->job_result = lab_job_end(&p->job, JOB_PATIENCE_NS);
+    if (p->lab.has_engines && !lab_job_is_well(&p->job_result)) {
+        lab_job_show_log(&p->job, stderr);
+    }
 }
 
 /* 0, 1: judged; -errno. */
@@ -310,6 +373,10 @@ static int play(struct play *p, const struct options *o)
         step = "the lab's oscillators can't be read";
         r = eval_reader_open(&p->reader, &p->lab);
     }
+    if (r == 0 && p->lab.has_engines) {
+        step = "the job can't be started";
+        r = lab_job_start(&p->job, &p->lab);
+    }
     if (r == 0) {
         r = play_through(p, &step);
         for (int i = 0; i < p->lab.scenario.traffic_count; i++) {
@@ -317,6 +384,7 @@ static int play(struct play *p, const struct options *o)
         }
         if (r == 0) {
             run_agents_totals(p->agents, lab_raw_ns() - p->begin_raw_ns);
+            end_job(p);
             r = (o->is_json ? print_json(p) : print_text(p)) ? 0 : 1;
         }
         eval_reader_close(&p->reader);
@@ -350,6 +418,33 @@ static bool can_play(const struct scenario *s, const char *file)
     return wrong == NULL;
 }
 
+/* Each file is read and checked here, before a machine boots that plays them all. */
+static int run_in_machine(const char *name, const struct options *o, int first, int argc,
+                          char **argv)
+{
+    static struct lab lab;
+    char why[LAB_ROCE_WHY_SIZE];
+    int64_t duration_ns = 0;
+    if (o->keeps) {
+        fputs("foliot lab run: --keep: the machine ends with the run; `foliot lab up --roce FILE` "
+              "leaves one\n",
+              stderr);
+        return 2;
+    }
+    for (int i = first; i < argc; i++) {
+        if (lab_describe(&lab, name, argv[i]) < 0 || !can_play(&lab.scenario, argv[i])) {
+            return 2;
+        }
+        if (!lab_roce_can(&lab.scenario, why)) {
+            fprintf(stderr, "foliot lab: %s: expected a scenario for --roce, found %s\n", argv[i],
+                    why);
+            return 2;
+        }
+        duration_ns += lab.scenario.duration_ns;
+    }
+    return lab_roce_run(name, duration_ns, argc, argv);
+}
+
 static int run_file(const char *name, const char *file, const struct options *o)
 {
     struct play *p = calloc(1, sizeof(*p));
@@ -358,6 +453,7 @@ static int run_file(const char *name, const char *file, const struct options *o)
         free(p);
         return 2;
     }
+    p->lab.has_engines = o->roce;
     if (!o->is_json) {
         printf("%s: %s\n", p->lab.scenario.name, p->lab.scenario.why);
         fflush(stdout);
@@ -382,6 +478,8 @@ int lab_run_main(const char *name, int argc, char **argv)
         {"findings", 0, OPTION_FLAG, &o.findings, .help = "print findings as they come"},
         {"keep", 0, OPTION_FLAG, &o.keeps, .help = "leave the lab up afterwards"},
         {"agent", 0, OPTION_TEXT, &o.agent, .value = "PROGRAM", .help = "the agents' program"},
+        {"roce", 0, OPTION_FLAG, &o.roce,
+         .help = "in a virtual machine with RDMA devices, beside a job; needs no root"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
     const struct option_set set = {.program = "foliot lab run",
@@ -404,6 +502,9 @@ int lab_run_main(const char *name, int argc, char **argv)
             return 2;
         }
         o.agent = program;
+    }
+    if (o.roce && !lab_roce_is_inside()) {
+        return run_in_machine(name, &o, first, argc, argv);
     }
     if (lab_is_there(name)) {
         fprintf(stderr,

@@ -106,6 +106,11 @@ int lab_link_ports(const struct lab *lab, const struct scenario_fault *fault,
     case FAULT_TRUNK:
         ret_port[0] = t->kind == TARGET_NIC ? lab_leaf_port(lab, t->from.host, t->from.nic)
                                             : lab_uplink_port(lab, t->first, t->last);
+        if (t->kind == TARGET_NIC && lab->has_engines) { /* the cable is its RDMA port's, too */
+            ret_port[1] = lab_nic_port(lab, t->from.host, t->from.nic);
+            snprintf(ret_port[1].interface, sizeof(ret_port[1].interface), "rdma%d", t->from.nic);
+            return 2;
+        }
         return 1;
     case FAULT_SPINE:
         for (int l = 0; l < lab->scenario.fabric.leaves; l++) {

@@ -7,7 +7,7 @@ _foliot()
 
     case $previous in
     --lab | -l | --name)
-        words=$(ls /run/foliot-lab 2>/dev/null)
+        words=$(ls /run/foliot-lab "${XDG_CACHE_HOME:-$HOME/.cache}/roce-vm/labs" 2>/dev/null | grep -v :)
         ;;
     --host | -H)
         words=$(cd /run/foliot-lab 2>/dev/null && ls -d -- */*/ 2>/dev/null | cut -d/ -f2 | sort -u)

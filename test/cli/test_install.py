@@ -37,7 +37,7 @@ with tempfile.TemporaryDirectory(prefix="foliot-install-") as destdir:
     print("\n".join(installed))
     link = next(path for path in installed if path.endswith("librccl-net-foliot.so"))
     assert os.readlink(os.path.join(destdir, link)) == "libnccl-net-foliot.so"
-    for name in ("bin/foliot", "libnccl-net-foliot.so", "share/man/man7/foliot-nccl.7", "share/man/man1/foliot.1", "share/bash-completion/completions/foliot", "share/foliot/alerts.yaml"):
+    for name in ("bin/foliot", "libnccl-net-foliot.so", "share/man/man7/foliot-nccl.7", "share/man/man1/foliot.1", "share/bash-completion/completions/foliot", "share/foliot/alerts.yaml", "share/foliot/roce-vm/run", "share/foliot/roce-vm/machine"):
         assert any(path.endswith(name) for path in installed), name
     check_library(destdir, installed)
     left = front("uninstall")

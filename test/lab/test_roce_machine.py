@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""`foliot lab --roce` without its virtual machine: what is refused before one boots, and how a lab in a machine is asked.
+usage: test_roce_machine.py FOLIOT FOLDER (of lab/roce-vm)"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FOLIOT, MACHINE = os.path.abspath(sys.argv.pop(1)), os.path.join(os.path.abspath(sys.argv.pop(1)), "machine")
+HEAD = "name: one\nwhy: A test.\nworld: both\nduration: 10s\n"
+PATIENCE_S = 120
+
+
+def until(true):
+    end = time.monotonic() + PATIENCE_S
+    while not true() and time.monotonic() < end:
+        time.sleep(0.05)
+    return true()
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="foliot-roce-")
+        self.cache = self.folder.name + "/cache"
+        self.environment = {**os.environ, "XDG_CACHE_HOME": self.cache}
+        self.environment.pop("ROCE_VM", None)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def lab(self, *words):
+        return subprocess.run([FOLIOT, "lab", *words], capture_output=True, text=True, check=False, env=self.environment, timeout=PATIENCE_S, cwd=self.folder.name)
+
+
+class Refusals(Folder):
+    def refused(self, words, *expected):
+        done = self.lab(*words)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        for one in expected:
+            self.assertIn(one, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertFalse(os.path.exists(self.cache), "a machine was looked for")
+
+    def scenario(self, rest, name="one.yaml"):
+        with open(f"{self.folder.name}/{name}", "w", encoding="utf-8") as file:
+            file.write(HEAD + rest)
+        return name
+
+    def test_faults_by_name_and_line(self):
+        self.scenario("", "good.yaml")
+        for rest, *expected in (
+                ("faults:\n  - {at: 1s, kind: carrier, target: nic 0.0}\n  - {at: 1s, kind: suspend, target: host 1, for: 1s}\n", "one.yaml", "fault suspend in line 7"),
+                ("bounds: [{what: cost.cpu_share, below: 1}]\n", "cost.cpu_share in line 5"),
+                ("traffic: [{kind: flow, from: nic 0.0, to: nic 4.0, greedy: yes}]\n", "greedy traffic"),
+                ("fabric: {hosts: 20}\n", "40 NICs"), ("fabric: {hosts: 1, leaves: 1}\n", "one host"), ("fabric: {ip: 6}\n", "ip: 6")):
+            name = self.scenario(rest)
+            self.refused(["run", "--roce", name], "expected a scenario for --roce", *expected)
+            self.refused(["run", "--roce", "good.yaml", name], *expected)  # none of them is played
+            self.refused(["up", "--roce", name], "expected a lab for --roce", *expected)
+
+    def test_what_no_lab_can(self):
+        self.refused(["run", "--roce", self.scenario("faults: [{at: 1s, kind: reboot, target: host 1, for: 1s}]\n")], "only the simulator")
+
+    def test_options_that_need_this_machine(self):
+        name = self.scenario("")
+        self.refused(["up", "--roce", "--controller", name], "--controller: ")
+        self.refused(["run", "--roce", "--keep", name], "--keep: ", "foliot lab up --roce")
+
+    def test_no_machine_without_its_name(self):
+        done = self.lab("--name", "none", "down", "other")
+        self.assertNotEqual(done.returncode, 0)
+
+
+class Asked(Folder):
+    """The two sides of the folder, with no machine between them: what a lab's machine runs, runs here."""
+
+    def setUp(self):
+        super().setUp()
+        self.meeting = self.cache + "/roce-vm/labs/roof"
+        os.makedirs(self.meeting)
+        # as `run`: it has the machine's command below it, and ends with it
+        self.machine = subprocess.Popen([MACHINE, "serve", self.meeting, "echo", "lab is up"], stdin=subprocess.DEVNULL, start_new_session=True)
+        with open(self.meeting + "/pid", "w", encoding="utf-8") as file:
+            file.write(f"{self.machine.pid}\n")
+        self.assertTrue(until(lambda: os.path.exists(self.meeting + "/up")))
+
+    def tearDown(self):
+        try:
+            os.killpg(self.machine.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.machine.wait()
+        super().tearDown()
+
+    def ask(self, *words):
+        return subprocess.run([MACHINE, "ask", self.meeting, *words], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+    def test_it_came_up(self):
+        with open(self.meeting + "/up", encoding="utf-8") as status, open(self.meeting + "/up.out", encoding="utf-8") as out:
+            self.assertEqual((status.read(), out.read()), ("0\n", "lab is up\n"))
+
+    def test_output_status_and_folder(self):
+        done = self.ask("sh", "-c", "echo \"$1\"; echo err >&2; pwd; exit 7", "sh", "two words; $HOME")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (7, f"two words; $HOME\n{os.getcwd()}\n", "err\n"))
+        done = self.ask("seq", "40000")
+        self.assertEqual((done.returncode, done.stdout.split()), (0, [str(i) for i in range(1, 40001)]))
+        self.assertEqual([name for name in os.listdir(self.meeting) if name.startswith("ask")], [])
+
+    def test_what_is_printed_comes_before_the_end(self):
+        asked = subprocess.Popen([MACHINE, "ask", self.meeting, "sh", "-c", "echo first; while [ ! -e go ]; do sleep 0.1; done; echo last"], stdout=subprocess.PIPE, text=True, cwd=self.folder.name)
+        self.assertEqual(asked.stdout.readline(), "first\n")
+        self.assertEqual(self.ask("echo", "beside it").stdout, "beside it\n")
+        open(self.folder.name + "/go", "w", encoding="utf-8").close()
+        self.assertEqual((asked.stdout.read(), asked.wait(timeout=PATIENCE_S)), ("last\n", 0))
+        asked.stdout.close()
+
+    def test_who_is_interrupted_ends_the_command(self):
+        asked = subprocess.Popen([MACHINE, "ask", self.meeting, "sh", "-c", "echo $$; while :; do sleep 0.1; done"], stdout=subprocess.PIPE, text=True)
+        pid = int(asked.stdout.readline())
+        asked.send_signal(signal.SIGTERM)
+        self.assertEqual(asked.wait(timeout=PATIENCE_S), 130)
+        asked.stdout.close()
+        self.assertTrue(until(lambda: not os.path.exists(f"/proc/{pid}")))
+
+    def test_the_lab_is_asked_by_its_name(self):
+        """In a machine this would be the lab's own status; here the same program says that there is none."""
+        done = self.lab("--name", "roof", "exec", "0", "true")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("roof", done.stderr)
+        done = self.lab("--name", "roof", "up", "--roce")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is there already", done.stderr)
+
+    def test_down_ends_it(self):
+        done = self.lab("--name", "roof", "down")
+        self.assertEqual((done.returncode, done.stdout), (0, "the machine is down\n"), done.stderr)
+        self.assertEqual(self.machine.wait(timeout=PATIENCE_S), 0)
+        self.assertFalse(os.path.exists(self.meeting))
+
+    def test_a_machine_that_is_gone(self):
+        os.killpg(self.machine.pid, signal.SIGKILL)
+        self.machine.wait()
+        done = self.lab("--name", "roof", "status")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("its machine is gone", done.stderr)
+        self.assertEqual(self.lab("--name", "roof", "down").returncode, 0)
+        self.assertFalse(os.path.exists(self.meeting))
+
+
+if __name__ == "__main__":
+    unittest.main()
