@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/audit/list.h"
 #include "core/audit/rule_list.h"
 
 /* The bridge above, or NULL: the device is part of the root, or nobody knows; the verdict is there then. */
@@ -272,13 +273,14 @@ void rule_gid_type(struct judging *j)
 /* "v2 ip4" of the entry in "0 v1 link, 3 v2 ip4"; NULL: it is empty. */
 static const char *gid_at(const char *table, int index)
 {
-    for (const char *at = table; at != NULL && at[0] != '\0';) {
+    const char *entry;
+    size_t size;
+
+    while (list_next(&table, &entry, &size)) {
         int own, used = 0;
-        if (sscanf(at, "%d %n", &own, &used) == 1 && own == index) {
-            return at + used;
+        if (sscanf(entry, "%d %n", &own, &used) == 1 && own == index && (size_t)used < size) {
+            return entry + used;
         }
-        at = strchr(at, ',');
-        at = at != NULL ? at + 2 : NULL;
     }
     return NULL;
 }
@@ -289,39 +291,48 @@ static const char *strange_index(struct judging *j, const char *users, const cha
 {
     const struct fact *own = sheet_find(j->sheet, FACT_PORT_GID, j->subject);
     const char *type = own != NULL && own->state == FACT_VALUE ? strchr(own->value, ' ') : NULL;
+    const char *user;
+    size_t size;
 
-    for (const char *at = users; at != NULL;) {
+    while (list_next(&users, &user, &size)) {
         int index = -1;
-        const char *kind = sscanf(at, "%d", &index) == 1 ? gid_at(table, index) : NULL;
-        const int size = (int)strcspn(at, ",");
+        const char *kind = sscanf(user, "%d", &index) == 1 ? gid_at(table, index) : NULL;
         if (kind == NULL) {
-            return judge_format(j, "index %.*s: empty", size, at);
+            return judge_format(j, "index %.*s: empty", (int)size, user);
         }
         if (strncmp(kind, "v1", 2) == 0 && (type == NULL || strncmp(type, " v1", 3) != 0)) {
-            return judge_format(j, "index %.*s: RoCE v1", size, at);
+            return judge_format(j, "index %.*s: RoCE v1", (int)size, user);
         }
-        at = strchr(at, ',');
-        at = at != NULL ? at + 2 : NULL;
     }
     return NULL;
 }
 
-/* GIDs by value. NULL: each address is in "3 10.100.0.1, 5 10.100.0.2". */
+/* Has an entry of "3 10.100.0.1, 5 10.100.0.2" this address? */
+static bool table_has(const char *table, const char *address, size_t size)
+{
+    const char *entry;
+    size_t its;
+
+    while (list_next(&table, &entry, &its)) {
+        const size_t index = strcspn(entry, " ") + 1;
+        if (its == index + size && memcmp(entry + index, address, size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* GIDs by value. NULL: each address is in the table. */
 static const char *strange_address(struct judging *j, const char *users, const char *table)
 {
-    for (const char *at = users; at != NULL;) {
-        const size_t size = strcspn(at, ",");
-        const char *found = table;
-        while ((found = strchr(found, ' ')) != NULL) {
-            found++;
-            if (strncmp(found, at, size) == 0 && (found[size] == ',' || found[size] == '\0')) {
-                break;
-            }
+    const char *user;
+    size_t size;
+
+    while (list_next(&users, &user, &size)) {
+        if (!table_has(table, user, size)) {
+            return judge_format(j, "no RoCE v2 GID is %.*s, which queue pairs use", (int)size,
+                                user);
         }
-        if (found == NULL) {
-            return judge_format(j, "no RoCE v2 GID is %.*s, which queue pairs use", (int)size, at);
-        }
-        at = at[size] == ',' ? at + size + 2 : NULL;
     }
     return NULL;
 }

@@ -15,6 +15,7 @@
 
 #include "base/bug.h"
 #include "base/time.h"
+#include "core/audit/list.h"
 #include "service/inspect/collect.h"
 
 #define INSTALLED "/etc/foliot/agent.yaml"
@@ -316,18 +317,6 @@ static void put_links(struct collector *c, const json_t *answer)
     }
 }
 
-static bool listed(const char *list, const char *word)
-{
-    const size_t size = strlen(word);
-
-    for (const char *at = list; (at = strstr(at, word)) != NULL; at += size) {
-        if ((at == list || at[-1] == ' ') && (at[size] == ',' || at[size] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* An InfiniBand port's GID is no address; RoCE's is that of the interface (transport/rdma_device.c takes it by value). */
 static bool uses_address(const json_t *process, const json_t *lane)
 {
@@ -363,7 +352,7 @@ static void put_addresses(struct collector *c, const json_t *processes)
                 snprintf(of[n].nic, sizeof(of[n].nic), "%s", text_of(lane, "own_nic"));
                 snprintf(of[n].list, sizeof(of[n].list), "%s", address);
                 count++;
-            } else if (n < count && !listed(of[n].list, address)) {
+            } else if (n < count && !list_has(of[n].list, address, strlen(address))) {
                 const size_t used = strlen(of[n].list);
                 if (used + strlen(address) + 3 <= sizeof(of[n].list)) { /* whole, or not at all */
                     snprintf(of[n].list + used, sizeof(of[n].list) - used, ", %s", address);
