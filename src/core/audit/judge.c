@@ -45,7 +45,7 @@ static const char *product_alone(const struct sheet *s)
     return product != NULL && product->state == FACT_VALUE ? product->value : NULL;
 }
 
-static const char *declared_cohort(const struct audit_settings *s, const char *host)
+const char *audit_declared_cohort(const struct audit_settings *s, const char *host)
 {
     for (uint32_t i = 0; i < s->cohort_count; i++) {
         const char *of = s->cohorts[i].host;
@@ -66,7 +66,7 @@ const char *audit_kind(const struct audit *a, uint32_t sheet)
 static void find_kinds(struct audit *a)
 {
     for (uint32_t i = 0; a->kinds != NULL && i < a->sheet_count; i++) {
-        const char *declared = declared_cohort(a->settings, a->sheets[i].host);
+        const char *declared = audit_declared_cohort(a->settings, a->sheets[i].host);
         a->kinds[i] = declared != NULL ? declared : product_alone(&a->sheets[i]);
     }
 }

@@ -120,6 +120,8 @@ struct audit {
 size_t audit_item_size(void);
 /* What the sheet's host is compared by: a declared cohort, or its product; NULL: neither is known. */
 const char *audit_kind(const struct audit *a, uint32_t sheet);
+/* The cohort that is declared for a host of this name; NULL: none is. */
+const char *audit_declared_cohort(const struct audit_settings *s, const char *host);
 /* By whom the host was switched off; NULL: it is not. */
 const char *audit_host_off(const struct audit_settings *s, const char *host);
 /* How many results and items its sheets can have at most: sets both capacities. */

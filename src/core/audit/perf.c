@@ -1,4 +1,5 @@
-/* perf.c: pairs, then rings of all, then the search. What results amount to is in perf_result.c. */
+/* perf.c: pairs, then rings of all, then the search. Pairs that are tested again are in perf_again.c, what results amount to in
+ * perf_result.c. */
 #include "core/audit/perf.h"
 
 #include <errno.h>
@@ -6,7 +7,10 @@
 
 #include "core/audit/perf_internal.h"
 
-enum { SEARCHED_LEAST = 4 /* of fewer nobody is known to be good */ };
+enum {
+    SEARCHED_LEAST = 4, /* of fewer nobody is known to be good */
+    SUSPECTS_MAX = 8
+};
 
 static const char *const outcome_names[PERF_OUTCOME_COUNT] = {
     "not-run", "done", "silent", "failed", "refused", "busy", "preempted"};
@@ -33,8 +37,10 @@ size_t perf_size(uint32_t hosts)
     const size_t n = hosts;
     return aligned(n * PERF_STEPS_MAX * sizeof(struct perf_part)) +
            aligned(n * PERF_STEPS_MAX * sizeof(struct perf_result)) +
-           3 * aligned(n * sizeof(uint32_t)) + aligned(n) + 2 * aligned(n * sizeof(double)) +
+           3 * aligned(n * sizeof(uint32_t)) + aligned(n) + aligned(n * sizeof(double)) +
+           aligned(PERF_SCRATCH * n * sizeof(double)) +
            aligned(n * HOST_NIC_MAX * sizeof(struct perf_nic)) +
+           aligned(n * HOST_NIC_MAX * sizeof(struct outlier_case)) +
            aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts)) +
            ways_size(hosts);
 }
@@ -49,63 +55,63 @@ static void *claim(char **at, size_t size)
 
 /* ---- steps ---- */
 
-static struct perf_part *part_at(const struct perf *p, uint32_t step, uint32_t host)
-{
-    return &p->parts[(size_t)step * p->count + host];
-}
-
 const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32_t host)
 {
-    return part_at(p, step, host);
+    return perf_part_at(p, step, host);
 }
 
-static uint32_t add_step(struct perf *p, const struct perf_step *step)
+uint32_t perf_add_step(struct perf *p, const struct perf_step *step)
 {
     const uint32_t number = p->step_count++;
     p->steps[number] = *step;
     for (uint32_t i = 0; i < p->count; i++) {
-        *part_at(p, number, i) = (struct perf_part){.group = PERF_NOBODY};
+        *perf_part_at(p, number, i) = (struct perf_part){.group = PERF_NOBODY};
         *perf_result_at(p, number, i) = (struct perf_result){.outcome = PERF_NOT_RUN};
     }
     return number;
 }
 
-static void put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank)
+void perf_put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank)
 {
-    *part_at(p, step, host) = (struct perf_part){.group = group, .rank = rank};
+    *perf_part_at(p, step, host) = (struct perf_part){.group = group, .rank = rank};
     perf_result_at(p, step, host)->outcome = PERF_SILENT; /* until it tells */
 }
 
+void perf_take_back(struct perf *p, uint32_t step, uint32_t host)
+{
+    *perf_part_at(p, step, host) = (struct perf_part){.group = PERF_NOBODY};
+    perf_result_at(p, step, host)->outcome = PERF_NOT_RUN;
+}
+
 /* All members of the step's groups are put: each is told of the others. */
-static void end_step(struct perf *p, uint32_t step)
+void perf_end_step(struct perf *p, uint32_t step)
 {
     uint32_t *size = p->order;
     memset(size, 0, p->count * sizeof(*size));
     for (uint32_t i = 0; i < p->count; i++) {
-        const struct perf_part *part = part_at(p, step, i);
+        const struct perf_part *part = perf_part_at(p, step, i);
         if (part->group != PERF_NOBODY) {
             size[part->group]++;
         }
     }
     for (uint32_t i = 0; i < p->count; i++) {
-        struct perf_part *part = part_at(p, step, i);
+        struct perf_part *part = perf_part_at(p, step, i);
         part->ranks = part->group != PERF_NOBODY ? size[part->group] : 0;
     }
     uint32_t *leader = size;
     for (uint32_t i = 0; i < p->count; i++) {
-        const struct perf_part *part = part_at(p, step, i);
+        const struct perf_part *part = perf_part_at(p, step, i);
         if (part->group != PERF_NOBODY && part->rank == 0) {
             leader[part->group] = i;
         }
     }
     for (uint32_t i = 0; i < p->count; i++) {
-        struct perf_part *part = part_at(p, step, i);
+        struct perf_part *part = perf_part_at(p, step, i);
         part->leader = part->group != PERF_NOBODY ? leader[part->group] : PERF_NOBODY;
     }
 }
 
-/* Hosts that have the NIC, leaf by leaf, those of one leaf in the order of names. Returns how many. */
-static uint32_t order_by_leaf(struct perf *p, uint32_t nic)
+uint32_t perf_order_by_leaf(struct perf *p, uint32_t nic)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->count; i++) {
@@ -125,130 +131,82 @@ static uint32_t order_by_leaf(struct perf *p, uint32_t nic)
 
 /* ---- pairs ---- */
 
-static uint32_t add_pair_step(struct perf *p, uint32_t nic)
+uint32_t perf_add_pair_step(struct perf *p, enum perf_kind kind, uint32_t nic)
 {
-    return add_step(
-        p, &(struct perf_step){.kind = PERF_PAIR, .lanes = PERF_PAIR_LANES, .nic = nic, .nics = 1});
+    return perf_add_step(
+        p, &(struct perf_step){
+               .kind = (uint8_t)kind, .lanes = PERF_PAIR_LANES, .nic = nic, .nics = 1});
 }
 
 /* Neighbours; then the ends of distances of half of all. Of an odd number another one sits out each time, and these two meet
  * in a third step: so nobody has one partner twice. */
 static void add_pairs(struct perf *p, uint32_t nic)
 {
-    const uint32_t n = order_by_leaf(p, nic), odd = n % 2, pairs = n / 2;
+    const uint32_t n = perf_order_by_leaf(p, nic), odd = n % 2, pairs = n / 2;
     if (pairs == 0) {
         return;
     }
     const uint32_t near = p->step_count, steps = n == 2 ? 1 : 2 + odd;
     for (uint32_t k = 0; k < steps; k++) {
-        (void)add_pair_step(p, nic);
+        (void)perf_add_pair_step(p, PERF_PAIR, nic);
     }
     const uint32_t ways =
-        add_step(p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
+        perf_add_step(p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
     for (uint32_t k = 0; k + odd < n; k++) {
-        put(p, near, p->order[k], k / 2, k % 2);
+        perf_put(p, near, p->order[k], k / 2, k % 2);
         if (n > 2) {
-            put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
+            perf_put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
         }
-        put(p, ways, p->order[k], k % pairs, k / pairs);
+        perf_put(p, ways, p->order[k], k % pairs, k / pairs);
     }
     if (odd) {
-        put(p, near + 2, p->order[0], 0, 0);
-        put(p, near + 2, p->order[n - 1], 0, 1);
+        perf_put(p, near + 2, p->order[0], 0, 0);
+        perf_put(p, near + 2, p->order[n - 1], 0, 1);
     }
     for (uint32_t k = 0; k <= steps; k++) {
-        end_step(p, near + k);
+        perf_end_step(p, near + k);
     }
 }
 
-static bool has_met(const struct perf_nic *nic, uint32_t host)
+int perf_init(struct perf *p, const struct perf_config *config, void *memory)
 {
-    for (uint32_t k = 0; k < nic->tried; k++) {
-        if (nic->partners[k] == host) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool looks_bad(const struct perf *p, uint32_t host, uint32_t nic)
-{
-    const struct perf_nic *n = perf_nic_at(p, host, nic);
-    return n->rate < PERF_AGAIN * p->usual[nic] || (n->wrong > 0 && n->wrong == n->tried);
-}
-
-/* Each NIC that looks bad, or that no test came of, beside one that doesn't and that it has not met. */
-static void add_again(struct perf *p, uint32_t nic)
-{
-    const uint32_t n = order_by_leaf(p, nic);
-    uint32_t step = PERF_NOBODY, groups = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t host = p->order[k];
-        const struct perf_nic *is = perf_nic_at(p, host, nic);
-        if (p->gone[host] || !looks_bad(p, host, nic) || is->tried == PERF_PARTNERS) {
-            continue;
-        }
-        for (uint32_t m = 1; m < n; m++) {
-            const uint32_t other = p->order[(k + m) % n];
-            if (p->gone[other] || looks_bad(p, other, nic) || has_met(is, other) ||
-                (step != PERF_NOBODY && part_at(p, step, other)->group != PERF_NOBODY)) {
-                continue;
-            }
-            step = step == PERF_NOBODY ? add_pair_step(p, nic) : step;
-            put(p, step, host, groups, 0);
-            put(p, step, other, groups++, 1);
-            break;
-        }
-    }
-    if (step != PERF_NOBODY) {
-        end_step(p, step);
-    }
-}
-
-static void plan_pairs(struct perf *p, bool again)
-{
-    p->stage = again ? PERF_PAIRS_AGAIN : PERF_PAIRS;
-    p->step_count = 0;
-    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-        if (again) {
-            add_again(p, nic);
-        } else {
-            add_pairs(p, nic);
-        }
-    }
-}
-
-int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t count, bool wants_rings,
-              void *memory)
-{
+    const uint32_t count = config->count;
     char *at = memory;
     uint32_t there = 0;
-    *p = (struct perf){.hosts = hosts, .count = count, .wants_rings = wants_rings, .best = -1};
+    *p = (struct perf){.hosts = config->hosts,
+                       .count = count,
+                       .wants_rings = config->wants_rings,
+                       .practical = config->practical > 0 ? config->practical : PERF_PRACTICAL,
+                       .best = -1};
     p->parts = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->parts));
     p->results = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->results));
     p->order = claim(&at, count * sizeof(*p->order));
     p->ring[0] = claim(&at, count * sizeof(*p->ring[0]));
     p->ring[1] = claim(&at, count * sizeof(*p->ring[1]));
     p->gone = claim(&at, count);
-    p->scratch = claim(&at, count * sizeof(*p->scratch));
+    p->scratch = claim(&at, PERF_SCRATCH * count * sizeof(*p->scratch));
     p->named_rate = claim(&at, count * sizeof(*p->named_rate));
     p->nic = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->nic));
+    p->cases = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->cases));
     p->rows = claim(&at, (size_t)count * PERF_ROWS * sizeof(*p->rows));
     p->search_memory = claim(&at, search_size(count));
     ways_init(&p->ways, count, at);
     for (uint32_t i = 0; i < count; i++) {
-        there += hosts[i].there && hosts[i].nics > 0;
+        there += p->hosts[i].there && p->hosts[i].nics > 0;
     }
     for (uint32_t i = 0; i < count * HOST_NIC_MAX; i++) {
         p->nic[i].rate = -1;
     }
-    plan_pairs(p, false);
+    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+        add_pairs(p, nic);
+    }
     return there < 2 || p->step_count == 0 ? -ENODATA : 0;
 }
 
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result)
 {
-    if (step < p->step_count && host < p->count && part_at(p, step, host)->group != PERF_NOBODY) {
+    if (step < p->step_count && host < p->count &&
+        perf_part_at(p, step, host)->group != PERF_NOBODY) {
         *perf_result_at(p, step, host) = *result;
     }
 }
@@ -256,16 +214,17 @@ void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_r
 void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct way *way)
 {
     if (step >= p->step_count || host >= p->count || p->steps[step].kind != PERF_WAYS ||
-        part_at(p, step, host)->group == PERF_NOBODY) {
+        perf_part_at(p, step, host)->group == PERF_NOBODY) {
         return;
     }
     struct way w = *way;
     w.host = host;
     w.nic = p->steps[step].nic;
     for (uint32_t i = 0; i < p->count; i++) {
-        w.partner = i != host && part_at(p, step, i)->group == part_at(p, step, host)->group
-                        ? i
-                        : w.partner;
+        w.partner =
+            i != host && perf_part_at(p, step, i)->group == perf_part_at(p, step, host)->group
+                ? i
+                : w.partner;
     }
     ways_add(&p->ways, &w);
 }
@@ -310,7 +269,7 @@ static void find_ring(struct perf *p)
     p->ring_nics = usual_nics(p);
     p->ring_count = 0;
     p->expected = 0;
-    const uint32_t n = order_by_leaf(p, 0);
+    const uint32_t n = perf_order_by_leaf(p, 0);
     for (uint32_t k = 0; k < n; k++) {
         if (is_in(p, p->order[k])) {
             p->ring[1][p->ring_count++] = p->order[k];
@@ -333,33 +292,65 @@ static void plan_rings(struct perf *p)
     p->step_count = 0;
     for (uint32_t row = 0; row < PERF_ROWS; row++) {
         const bool by_leaf = row >= PERF_LANES_COUNT;
-        const uint32_t step = add_step(p, &(struct perf_step){.kind = PERF_RING,
-                                                              .lanes = (uint8_t)perf_lanes(row),
-                                                              .row = (uint8_t)row,
-                                                              .by_leaf = by_leaf,
-                                                              .nic = PERF_NOBODY,
-                                                              .nics = p->ring_nics});
+        const uint32_t step =
+            perf_add_step(p, &(struct perf_step){.kind = PERF_RING,
+                                                 .lanes = (uint8_t)perf_lanes(row),
+                                                 .row = (uint8_t)row,
+                                                 .by_leaf = by_leaf,
+                                                 .nic = PERF_NOBODY,
+                                                 .nics = p->ring_nics});
         for (uint32_t k = 0; k < p->ring_count; k++) {
-            put(p, step, p->ring[by_leaf][k], 0, k);
+            perf_put(p, step, p->ring[by_leaf][k], 0, k);
         }
-        end_step(p, step);
+        perf_end_step(p, step);
     }
 }
 
 /* ---- who makes it slow ---- */
 
+/* Of what there is without a test for it: who came last, and late, to the meetings of the rings; else whose NIC is slower in
+ * tests of pairs. */
+static uint32_t find_suspects(const struct perf *p, uint32_t suspects[SUSPECTS_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < p->ring_count && count < SUSPECTS_MAX; k++) {
+        uint32_t late = 0, arrivals = 0;
+        for (uint32_t row = 0; row < PERF_ROWS; row++) {
+            const struct perf_result *r = &p->rows[(size_t)row * p->count + p->ring[1][k]];
+            late += r->outcome == PERF_DONE ? r->late : 0;
+            arrivals += r->outcome == PERF_DONE ? r->arrivals : 0;
+        }
+        if (late > PERF_OFTEN_LATE * arrivals) {
+            suspects[count++] = k;
+        }
+    }
+    const bool arrivals_tell = count > 0;
+    for (uint32_t k = 0; !arrivals_tell && k < p->ring_count && count < SUSPECTS_MAX; k++) {
+        bool slower = false;
+        for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
+            slower = slower || perf_nic_at(p, p->ring[1][k], nic)->verdict == PERF_SLOWER;
+        }
+        if (slower) {
+            suspects[count++] = k;
+        }
+    }
+    return count;
+}
+
 static void begin_search(struct perf *p)
 {
+    uint32_t suspects[SUSPECTS_MAX];
     search_init(&p->search, p->ring_count, p->search_memory);
     for (uint32_t k = 0; k < p->ring_count; k++) {
         bool good = true;
         for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
-            good = good && !looks_bad(p, p->ring[1][k], nic);
+            good = good && !perf_looks_bad(p, p->ring[1][k], nic);
         }
         if (good) {
             search_know_good(&p->search, k);
         }
     }
+    search_begin_with(&p->search, suspects, find_suspects(p, suspects));
 }
 
 bool perf_cleared(const struct perf *p, uint32_t host)
@@ -377,7 +368,7 @@ static void put_member(struct perf *p, uint32_t step, uint32_t group, uint32_t m
 {
     const uint32_t host = p->ring[1][member];
     if (!p->gone[host]) {
-        put(p, step, host, group, (*rank)++);
+        perf_put(p, step, host, group, (*rank)++);
     }
 }
 
@@ -396,9 +387,8 @@ static bool put_test(struct perf *p, uint32_t step, uint32_t group)
         put_member(p, step, group, t->partner, &rank);
     }
     for (uint32_t i = 0; rank == 1 && i < p->count; i++) {
-        if (part_at(p, step, i)->group == group) {
-            *part_at(p, step, i) = (struct perf_part){.group = PERF_NOBODY};
-            perf_result_at(p, step, i)->outcome = PERF_NOT_RUN;
+        if (perf_part_at(p, step, i)->group == group) {
+            perf_take_back(p, step, i);
         }
     }
     return rank >= 2;
@@ -419,16 +409,16 @@ static bool plan_search(struct perf *p)
         bool any = false;
         p->step_count = 0;
         const uint32_t step =
-            add_step(p, &(struct perf_step){.kind = PERF_SEARCH,
-                                            .lanes = (uint8_t)perf_lanes(p->best_row),
-                                            .by_leaf = true,
-                                            .nic = PERF_NOBODY,
-                                            .nics = p->ring_nics});
+            perf_add_step(p, &(struct perf_step){.kind = PERF_SEARCH,
+                                                 .lanes = (uint8_t)perf_lanes(p->best_row),
+                                                 .by_leaf = true,
+                                                 .nic = PERF_NOBODY,
+                                                 .nics = p->ring_nics});
         for (uint32_t g = 0; g < p->test_count; g++) {
             any = put_test(p, step, g) || any;
         }
         if (any) {
-            end_step(p, step);
+            perf_end_step(p, step);
             return true;
         }
         search_results(&p->search, p->tests, unknown);
@@ -440,6 +430,7 @@ static bool plan_search(struct perf *p)
 
 static bool begin_rings(struct perf *p)
 {
+    perf_judge_retests(p);
     find_ring(p);
     plan_rings(p);
     return p->wants_rings && p->ring_count >= 2;
@@ -455,12 +446,13 @@ bool perf_next(struct perf *p)
     switch ((enum perf_stage)p->stage) {
     case PERF_PAIRS:
         perf_take_pairs(p);
-        plan_pairs(p, true);
-        more = p->step_count > 0 || begin_rings(p);
+        perf_look_at_pairs(p);
+        more = perf_plan_again(p) || begin_rings(p);
         break;
     case PERF_PAIRS_AGAIN:
         perf_take_pairs(p);
-        more = begin_rings(p);
+        perf_take_retests(p);
+        more = perf_plan_again(p) || begin_rings(p);
         break;
     case PERF_RINGS:
         perf_take_rings(p);

@@ -8,9 +8,11 @@
  * collective goes round a slow trunk and hides it. Where the best of these is slower than the pairs allow, search.h finds who
  * makes it so, a step for each of its rounds.
  *
- * Nobody is slow by one test: a NIC is judged by the better of its partners, of which each is another one, and whoever still
- * looks slow, or had only tests that failed, meets one more that is known to be good. What the search names was seen with
- * different partners. What was not measured keeps the reason.
+ * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
+ * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
+ * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
+ * is by these retests alone (outlier.h, perf_again.c). What the search names was seen with different partners. What was not
+ * measured keeps the reason.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -20,6 +22,7 @@
  */
 #pragma once
 #include "base/limits.h"
+#include "core/audit/outlier.h"
 #include "core/audit/search.h"
 #include "core/audit/ways.h"
 
@@ -31,19 +34,25 @@ enum {
     PERF_ROWS = 2 * PERF_LANES_COUNT,
     PERF_PAIR_LANES = 4,
     PERF_HOSTS_MAX = 4096,
-    PERF_PARTNERS = 3,                                   /* of a NIC, by pairs */
-    PERF_STEPS_MAX = (PERF_PARTNERS + 1) * HOST_NIC_MAX, /* of a plan */
-    PERF_ARRIVALS = 40,                                  /* at the meetings of a test */
-    PERF_TURNS = 4, /* pairs look in turn where a way is narrow: their trains share trunks */
+    PERF_PARTNERS = 3 + OUTLIER_RETESTS_MOST, /* of a NIC, by pairs */
+    PERF_RETESTS = 3,                         /* of a plan, of each NIC */
+    PERF_RETEST_PLANS = 6,                    /* who shares partners with many waits for the next */
+    PERF_STEPS_MAX = 4 * HOST_NIC_MAX,        /* of a plan */
+    PERF_KINDS_MAX = 16,
+    PERF_ARRIVALS = 40, /* at the meetings of a test */
+    PERF_TURNS = 4,     /* pairs look in turn where a way is narrow: their trains share trunks */
     PERF_WORDS_SIZE = 160
 };
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
+_Static_assert(PERF_STEPS_MAX >= (PERF_RETESTS + 1) * HOST_NIC_MAX, "retests, and who has no test");
 /* A group that carries less than this share of what its slowest pair should is slow. A ring of many hosts is in step with
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
-/* A NIC that carries less than this share of the middle meets one more partner. be.bw.pair fails there. */
-#define PERF_AGAIN   0.92
-#define PERF_LATE_NS 1000000 /* after the one in the middle: sooner is nobody's fault */
+/* Less than what NICs of its kind carry by this share matters: of be.bw.pair, where a site has not set another one. */
+#define PERF_PRACTICAL  0.08
+#define PERF_FLOOR      0.003   /* what a test itself is good for, as a share */
+#define PERF_OFTEN_LATE 0.3     /* of the meetings: the search begins with such a host */
+#define PERF_LATE_NS    1000000 /* after the one in the middle: sooner is nobody's fault */
 
 /* Why a host has no result of a step; the greater one tells more. */
 enum perf_outcome {
@@ -72,10 +81,12 @@ struct perf_result {
 struct perf_host {
     uint32_t nics;
     uint16_t leaf[HOST_NIC_MAX];
+    uint16_t
+        kind; /* hosts that ought to be alike have the same number; PERF_KINDS_MAX or more: nobody knows */
     bool there; /* it can take part */
 };
 
-enum perf_kind { PERF_PAIR, PERF_WAYS, PERF_RING, PERF_SEARCH };
+enum perf_kind { PERF_PAIR, PERF_RETEST, PERF_WAYS, PERF_RING, PERF_SEARCH };
 struct perf_step {
     uint8_t kind, lanes, row;
     bool by_leaf;
@@ -88,14 +99,31 @@ struct perf_part {
     uint32_t rank, ranks;
     uint32_t leader; /* the host of rank 0 */
 };
+/* Of a NIC beside those of its kind. */
+enum perf_verdict {
+    PERF_NOT_COMPARED, /* too few are alike, or it was not measured */
+    PERF_ALIKE,
+    PERF_SCREENED, /* it is further off than most: its retests tell. At the end: there were too few of them */
+    PERF_CLEARED,  /* by its retests it is as others are */
+    PERF_UNPROVEN, /* they are slow, and chance is as slow here */
+    PERF_SLOWER
+};
 /* Of values that were wrong. */
 enum perf_truth { PERF_UNTRIED, PERF_RIGHT, PERF_WRONG, PERF_UNSURE /* one partner only */ };
 enum perf_stage { PERF_PAIRS, PERF_PAIRS_AGAIN, PERF_RINGS, PERF_SEARCHING };
+
+struct perf_config {
+    const struct perf_host *hosts; /* in the order of names; they are to be kept */
+    uint32_t count;
+    bool wants_rings; /* rows of collectives and the search beside the pairs */
+    double practical; /* share that a NIC may be slower by than its kind; 0: PERF_PRACTICAL */
+};
 
 struct perf {
     const struct perf_host *hosts;
     uint32_t count;
     bool wants_rings, over;
+    double practical;
     struct perf_step steps[PERF_STEPS_MAX];
     uint32_t step_count;
     uint8_t stage;               /* enum perf_stage: of the present plan */
@@ -112,8 +140,19 @@ struct perf {
         double rate; /* with the best of its partners, by the higher of both words; < 0: none */
         double sure; /* the same by the lower of both words */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
-    } * nic;                                            /* [host * HOST_NIC_MAX + nic] */
-    struct ways ways; /* ways_judge is the caller's: of 8,192 NICs it takes a second */
+        uint8_t verdict;
+        struct outlier_retest retest;
+    } * nic; /* [host * HOST_NIC_MAX + nic] */
+    struct perf_cohort {
+        double upper; /* a quarter carries as much with the best of their partners */
+        bool known, single;
+        struct outlier_cohort best,
+            one; /* of NICs by the best of their partners; of single tests */
+    } cohorts[PERF_KINDS_MAX][HOST_NIC_MAX];
+    struct outlier_case *cases; /* of all NICs */
+    uint32_t candidates, retest_plans;
+    bool doubted, screened; /* that was planned, and done */
+    struct ways ways;       /* ways_judge is the caller's: of 8,192 NICs it takes a second */
     double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */
     struct perf_result *rows;             /* [row * count + host] */
     double best;                          /* of the rows; < 0: none was measured */
@@ -128,10 +167,8 @@ struct perf {
 };
 
 size_t perf_size(uint32_t hosts);
-/* hosts: in the order of names, and to be kept. memory: perf_size bytes, of malloc's alignment. wants_rings: rows of
- * collectives and the search beside the pairs. -ENODATA: fewer than two can take part. */
-MUST_CHECK int perf_init(struct perf *p, const struct perf_host *hosts, uint32_t count,
-                         bool wants_rings, void *memory);
+/* memory: perf_size bytes, of malloc's alignment. -ENODATA: fewer than two can take part. */
+MUST_CHECK int perf_init(struct perf *p, const struct perf_config *config, void *memory);
 const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32_t host);
 /* Of the present plan. */
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result);
@@ -142,6 +179,10 @@ bool perf_next(struct perf *p);
 /* The worst of what a host's tests of this plan came to that are not done; PERF_DONE: all are; PERF_NOT_RUN: none. */
 enum perf_outcome perf_missing(const struct perf *p, uint32_t host);
 const char *perf_outcome_name(enum perf_outcome outcome);
+/* What NICs at this place of hosts of this one's kind carry; where too few are alike, of all hosts. < 0: none was measured. */
+double perf_usual(const struct perf *p, uint32_t host, uint32_t nic);
+/* How many of its kind a NIC was compared with; 0: too few. */
+uint32_t perf_cohort(const struct perf *p, uint32_t host, uint32_t nic);
 /* Are what it sends and what it gets right? By its pairs. */
 enum perf_truth perf_truth_of(const struct perf *p, uint32_t host);
 /* Hosts with wrong values in a row. */

@@ -1,6 +1,8 @@
-/* perf_internal.h: what perf.c and perf_result.c share. */
+/* perf_internal.h: what perf.c, perf_again.c and perf_result.c share. */
 #pragma once
 #include "core/audit/perf.h"
+
+enum { PERF_SCRATCH = 4 /* values of a host: single tests of a NIC, and as many to sort */ };
 
 static inline struct perf_result *perf_result_at(const struct perf *p, uint32_t step, uint32_t host)
 {
@@ -12,7 +14,30 @@ static inline struct perf_nic *perf_nic_at(const struct perf *p, uint32_t host, 
     return &p->nic[(size_t)host * HOST_NIC_MAX + nic];
 }
 
+static inline struct perf_part *perf_part_at(const struct perf *p, uint32_t step, uint32_t host)
+{
+    return &p->parts[(size_t)step * p->count + host];
+}
+
+/* Steps of a plan. */
+uint32_t perf_add_step(struct perf *p, const struct perf_step *step);
+uint32_t perf_add_pair_step(struct perf *p, enum perf_kind kind, uint32_t nic);
+void perf_put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank);
+void perf_take_back(struct perf *p, uint32_t step, uint32_t host); /* what was put */
+void perf_end_step(struct perf *p, uint32_t step);
+/* Hosts that have the NIC into p->order, leaf by leaf, those of one leaf in the order of names. Returns how many. */
+uint32_t perf_order_by_leaf(struct perf *p, uint32_t nic);
+
+/* perf_again.c: after the pairs, who is to be tested again. Nothing comes of a NIC that looks bad: it is nobody's partner. */
+bool perf_looks_bad(const struct perf *p, uint32_t host, uint32_t nic);
+void perf_look_at_pairs(struct perf *p);
+bool perf_plan_again(struct perf *p); /* false: there is nothing to be tested again */
+void perf_take_retests(struct perf *p);
+void perf_judge_retests(struct perf *p);
+
 /* Of the present plan. */
+/* Who met whom, and whether values were wrong; the test is done, or nothing is noted. False: it is not. */
+bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b);
 void perf_find_gone(struct perf *p);
 void perf_take_pairs(struct perf *p);
 void perf_take_rings(struct perf *p);

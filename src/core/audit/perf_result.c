@@ -1,4 +1,5 @@
 /* perf_result.c: what hosts tell of their tests, and what it amounts to. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,23 +55,34 @@ static struct group group_of(struct perf *p, uint32_t step, uint32_t group)
 
 /* ---- pairs ---- */
 
-static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
+bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
 {
     const struct perf_result *of[2] = {perf_result_at(p, step, a), perf_result_at(p, step, b)};
     const uint32_t hosts[2] = {a, b};
     if (of[0]->outcome != PERF_DONE || of[1]->outcome != PERF_DONE) {
-        return;
+        return false;
     }
-    const bool first = of[0]->rate > of[1]->rate;
-    const double rate = of[!first]->rate, sure = of[first]->rate;
     for (int k = 0; k < 2; k++) {
         struct perf_nic *nic = perf_nic_at(p, hosts[k], p->steps[step].nic);
         if (nic->tried < PERF_PARTNERS) {
             nic->partners[nic->tried++] = hosts[1 - k];
-            nic->rate = rate > nic->rate ? rate : nic->rate;
-            nic->sure = sure > nic->sure ? sure : nic->sure;
             nic->wrong += of[0]->wrong > 0 || of[1]->wrong > 0;
         }
+    }
+    return true;
+}
+
+static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
+{
+    const double rates[2] = {perf_result_at(p, step, a)->rate, perf_result_at(p, step, b)->rate};
+    const bool first = rates[0] > rates[1];
+    if (!perf_note_pair(p, step, a, b)) {
+        return;
+    }
+    for (int k = 0; k < 2; k++) {
+        struct perf_nic *nic = perf_nic_at(p, k == 0 ? a : b, p->steps[step].nic);
+        nic->rate = fmax(nic->rate, rates[!first]);
+        nic->sure = fmax(nic->sure, rates[first]);
     }
 }
 

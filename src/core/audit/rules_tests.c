@@ -76,25 +76,76 @@ static bool test_number(struct judging *j, enum fact_id id, const char *name, in
     return kept(j, id, name, &fact) && fact_number(fact->value, ret);
 }
 
-/* Which interface is the slow one. With how many partners it was tried; 0: it was not this audit that tested it. */
-static unsigned name_slow_nic(struct judging *j)
+/* What this audit found of an interface in tests of pairs (service/controller/audit/perf_facts.c). */
+struct tested_nic {
+    double rate, usual, worse; /* worse: percent, by its retests */
+    unsigned partners, cohort, retests;
+    char verdict[32];
+};
+
+static bool read_tested(const struct fact *f, struct tested_nic *ret)
+{
+    return f->state == FACT_VALUE &&
+           sscanf(f->value,
+                  "%lf of %lf Gbit/s with %u partners: %31[^,], of %u, %u retests, %lf %% slower",
+                  &ret->rate, &ret->usual, &ret->partners, ret->verdict, &ret->cohort,
+                  &ret->retests, &ret->worse) == 7 &&
+           ret->usual > 0;
+}
+
+static bool is_slower(const struct tested_nic *nic)
+{
+    return strcmp(nic->verdict, "slower") == 0;
+}
+
+/* Of the host's interfaces the one that is slower, else the slowest; the note names it. False: it was not this audit that
+ * tested them. */
+static bool name_slow_nic(struct judging *j, struct tested_nic *ret)
 {
     uint32_t count;
-    unsigned partners = 0, with;
     const struct fact *f = sheet_first(j->sheet, FACT_PERF_NIC, &count);
-    double least = 1;
+    bool any = false;
 
     for (uint32_t i = 0; strcmp(j->check->words, "pair_bw") == 0 && i < count; i++) {
-        double rate, usual;
-        if (f[i].state == FACT_VALUE &&
-            sscanf(f[i].value, "%lf of %lf Gbit/s with %u", &rate, &usual, &with) == 3 &&
-            usual > 0 && (partners == 0 || rate / usual < least)) {
-            least = rate / usual;
-            partners = with;
-            j->result->note = judge_format(j, "%s: %s", f[i].subject, f[i].value);
+        struct tested_nic nic;
+        if (read_tested(&f[i], &nic) && (!any || is_slower(&nic) > is_slower(ret) ||
+                                         (is_slower(&nic) == is_slower(ret) &&
+                                          nic.rate / nic.usual < ret->rate / ret->usual))) {
+            *ret = nic;
+            any = true;
+            j->result->note = judge_format(j, "%s: %.3f of %.3f Gbit/s with %u partners",
+                                           f[i].subject, nic.rate, nic.usual, nic.partners);
         }
     }
-    return partners;
+    return any;
+}
+
+/* By tests of this audit: the first ones only say who is to be tested again, and those tell. */
+static void judge_pairs(struct judging *j, const char *found, const struct tested_nic *nic)
+{
+    const char *note = j->result->note;
+
+    if (strcmp(nic->verdict, "not compared") == 0) {
+        judge_end(j, AUDIT_UNKNOWN, found, NULL);
+        j->result->reason = REASON_SMALL_COHORT;
+        j->result->note = "too few others to compare it with";
+        return;
+    }
+    judge_end(j,
+              is_slower(nic)                          ? AUDIT_FAIL
+              : strcmp(nic->verdict, "unproven") == 0 ? AUDIT_WARN
+                                                      : AUDIT_PASS,
+              found, judge_format(j, "%.3f", nic->usual));
+    j->result->cohort = nic->cohort;
+    j->result->basis = judge_format(j, "the median of %u", nic->cohort);
+    j->result->note = j->result->status == AUDIT_PASS ? note
+                      : j->result->status == AUDIT_FAIL
+                          ? judge_format(j, "%s; %.1f %% slower than those beside it in %u retests",
+                                         note, nic->worse, nic->retests)
+                          : judge_format(j,
+                                         "%s; %.1f %% slower in %u retests, and so are others by "
+                                         "chance",
+                                         note, nic->worse, nic->retests);
 }
 
 /* The result named by the check's words: less than declared by a share, else less than the cohort's median. */
@@ -107,7 +158,12 @@ void rule_test_rate(struct judging *j)
         return;
     }
     const char *found = judge_format(j, "%.3f", (double)rate / 1000);
-    const unsigned partners = name_slow_nic(j);
+    struct tested_nic nic = {.partners = 0};
+    const bool own = name_slow_nic(j, &nic);
+    if (declared == NULL && own) {
+        judge_pairs(j, found, &nic);
+        return;
+    }
     if (declared == NULL) {
         const struct fact *runs = sheet_find(j->sheet, FACT_TEST_RUNS, j->check->words);
         const uint32_t before = j->audit->item_count;
@@ -124,7 +180,7 @@ void rule_test_rate(struct judging *j)
         judge_skip(j, "what is declared is no number");
         return;
     }
-    if (partners == 1 && (double)rate / 1000 < expected * (1 - j->fail / 2)) {
+    if (own && nic.partners == 1 && (double)rate / 1000 < expected * (1 - j->fail / 2)) {
         judge_end(j, AUDIT_UNKNOWN, found, NULL);
         j->result->reason = REASON_NOT_RUN;
         j->result->note = "slow with its only partner: which of both it is takes a third host";

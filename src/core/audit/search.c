@@ -54,6 +54,40 @@ void search_leave(struct search *s, uint32_t member)
     s->gone[member] = 1;
 }
 
+static void move_to(struct search *s, uint32_t at, uint32_t member)
+{
+    uint32_t from = at;
+    while (from < s->count && s->order[from] != member) {
+        from++;
+    }
+    if (from < s->count) { /* else it is there already */
+        s->order[from] = s->order[at];
+        s->order[at] = member;
+    }
+}
+
+void search_begin_with(struct search *s, const uint32_t *suspects, uint32_t count)
+{
+    uint32_t well = 0, first = count;
+    for (uint32_t k = 0; k < count; k++) {
+        s->good[suspects[k]] = 0;
+    }
+    while (well < s->count && !(s->good[well] && !s->gone[well])) {
+        well++;
+    }
+    first += count % 2;
+    if (count == 0 || first * 2 >= s->count || (count % 2 == 1 && well == s->count)) {
+        return;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        move_to(s, k, suspects[k]);
+    }
+    if (count % 2 == 1) {
+        move_to(s, count, well);
+    }
+    s->sets[0].first = first;
+}
+
 static struct search_range half(struct search_range r, bool second)
 {
     const uint32_t first = r.count / 2;
@@ -99,10 +133,14 @@ static uint32_t put_tests(struct search *s, struct search_set *set, struct searc
 {
     uint32_t n = 0;
     switch ((enum kind)set->kind) {
-    case HALVES:
-        tests[n++] = test_of(s, half(set->one, false), none, SEARCH_NONE);
-        tests[n++] = test_of(s, half(set->one, true), none, SEARCH_NONE);
+    case HALVES: {
+        const uint32_t first = set->first > 0 ? set->first : set->one.count / 2;
+        tests[n++] = test_of(s, (struct search_range){set->one.first, first}, none, SEARCH_NONE);
+        tests[n++] =
+            test_of(s, (struct search_range){set->one.first + first, set->one.count - first}, none,
+                    SEARCH_NONE);
         break;
+    }
     case ACROSS:
     case CROSSED:
         for (int k = 0; k < 2; k++) {

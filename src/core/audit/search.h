@@ -1,5 +1,5 @@
 /* search.h: which members of a set make it slow: halves that are tested at the same time, beside members that are known to
- * be good.
+ * be good. Where something else names suspects, the first part is they alone: if they are it, the rest needs no halving.
  *
  * A test is a set of members that run together; it is slow or fast as a whole. Tests of a round run at the same time, and so
  * have no member in common. A slow set is halved, both halves in one round: one slow half is gone on with, two slow ones both
@@ -48,6 +48,7 @@ struct search {
     struct search_set {
         uint8_t kind; /* of search.c */
         struct search_range one, other;
+        uint32_t first;   /* its first part has so many; 0: half of it */
         uint32_t partner; /* of its last test */
         uint8_t seen;     /* slow tests of these members and no others of the search */
         uint8_t tries;    /* of a second look that had no answer */
@@ -66,6 +67,9 @@ size_t search_size(uint32_t members);
 void search_init(struct search *s, uint32_t count, void *memory);
 /* It was well by tests before the search: it may be a partner at once. */
 void search_know_good(struct search *s, uint32_t member);
+/* Before the first round: what makes the set slow is probably among these members, so they are its first part, with one more
+ * that is well where their number is odd. Of so many that halves are better, or without that one: as before. */
+void search_begin_with(struct search *s, const uint32_t *suspects, uint32_t count);
 /* It takes part in no test any more: who runs them leaves it out, and it is nobody's partner. */
 void search_leave(struct search *s, uint32_t member);
 /* The tests of the next round; 0: it is over. At most 2 * SEARCH_SETS_MAX. */

@@ -29,6 +29,8 @@ struct world {
     uint32_t sender;                                  /* its partners in pairs have wrong values */
     uint32_t hosts_there;                             /* 0: all */
     uint64_t nic_rate;                                /* 0: the usual */
+    bool slow_host;                                   /* host 2's pairs */
+    uint8_t retest_outcome;                           /* of its retests; 0: done */
     double liar_tells; /* host 1, of all of its tests; 0: it is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
     bool
@@ -79,7 +81,8 @@ static void play(struct world *w, bool rings)
         }
     }
     w->x.memory = malloc(perf_size(HOSTS));
-    assert_int_equal(perf_init(&w->x.core, w->hosts, HOSTS, rings, w->x.memory), 0);
+    const struct perf_config config = {.hosts = w->hosts, .count = HOSTS, .wants_rings = rings};
+    assert_int_equal(perf_init(&w->x.core, &config, w->x.memory), 0);
     struct perf *p = &w->x.core;
     do {
         for (uint32_t step = 0; step < p->step_count; step++) {
@@ -89,11 +92,17 @@ static void play(struct world *w, bool rings)
                 if (part->ranks == 0) {
                     continue;
                 }
-                const uint8_t outcome = pair ? w->pair_outcome[i] : w->ring_outcome[i];
+                const bool slow =
+                    pair && w->slow_host && perf_part_of(p, step, 2)->group == part->group;
+                const uint8_t outcome = slow && p->steps[step].kind == PERF_RETEST
+                                            ? w->retest_outcome
+                                        : pair ? w->pair_outcome[i]
+                                               : w->ring_outcome[i];
                 const bool beside = pair && w->sender < HOSTS && w->sender != i &&
                                     perf_part_of(p, step, w->sender)->group == part->group;
                 struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
                                         .rate = i == 1 && w->liar_tells > 0 ? w->liar_tells
+                                                : slow                      ? NIC_RATE * 2.0 / 3
                                                 : w->nic_rate > 0           ? (double)w->nic_rate
                                                 : pair                      ? NIC_RATE
                                                                             : NIC_RATE * nics,
@@ -322,6 +331,36 @@ static void two_hosts_alone_fail_neither(void **state)
     free(settings);
 }
 
+/* One host's NIC carries two thirds, in its first tests and its retests: it alone fails, with what the retests tell. */
+static void a_slow_nic_fails_by_its_retests(void **state)
+{
+    struct world w = {.sender = HOSTS, .slow_host = true};
+    play(&w, false);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        const struct audit_result *r = worst(&w, "be.bw.pair", i);
+        assert_int_equal(r->status, i == 2 ? AUDIT_FAIL : AUDIT_PASS);
+        assert_int_equal(r->cohort, HOSTS);
+        assert_string_equal(r->expected, "0.200");
+        assert_true(i != 2 || strstr(r->note, "eth0: 0.1") != NULL);
+        assert_true(i != 2 || strstr(r->note, "in 3 retests") != NULL);
+    }
+    done(&w);
+}
+
+/* It was slow in its first tests, and no retest of it was done: nobody knows, and it fails nothing. */
+static void without_retests_nobody_fails(void **state)
+{
+    struct world w = {.sender = HOSTS, .slow_host = true, .retest_outcome = PERF_FAILED};
+    play(&w, false);
+    judge(&w);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.bw.pair", i)->status, i == 2 ? AUDIT_UNKNOWN : AUDIT_PASS);
+    }
+    assert_non_null(strstr(worst(&w, "be.bw.pair", 2)->note, "tested again"));
+    done(&w);
+}
+
 /* A path that is slow, or of which little came, is no pass where too few tell which trunk it is. */
 static void a_slow_path_of_one_pair_is_no_pass(void **state)
 {
@@ -391,6 +430,8 @@ int main(void)
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),
+        cmocka_unit_test(a_slow_nic_fails_by_its_retests),
+        cmocka_unit_test(without_retests_nobody_fails),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(many_slow_trunks_hide_nothing),
         cmocka_unit_test(the_first_of_two_facts_is_kept),

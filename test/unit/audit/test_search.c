@@ -312,14 +312,96 @@ static void test_left(void **state)
     free(memory);
 }
 
+/* Begins with suspects; `well`: all but the bad ones are known to be. */
+static void find_with(struct world *w, struct search *s, const uint32_t *suspects, uint32_t count)
+{
+    void *memory = malloc(search_size(w->count));
+    assert_non_null(memory);
+    search_init(s, w->count, memory);
+    for (uint32_t i = 0; i < w->count; i++) {
+        if (!is_bad(w, i)) {
+            search_know_good(s, i);
+        }
+    }
+    search_begin_with(s, suspects, count);
+    play(w, s);
+    free(memory);
+}
+
+/* The right one is tested in the first round and named in the third, however many there are. */
+static void test_a_suspect_comes_first(void **state)
+{
+    static const uint32_t counts[] = {5, 8, 9, 64, 1000, 1024};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        for (uint32_t k = 0; k < counts[c]; k += counts[c] / 40 + 1) {
+            struct world w = {.count = counts[c], .bad = {k}, .bad_count = 1};
+            struct search s;
+            find_with(&w, &s, &k, 1);
+            assert_int_equal(s.named_count, 1);
+            assert_int_equal(s.named[0].member, k);
+            assert_int_equal(s.rounds, 3);
+        }
+    }
+}
+
+/* A wrong suspect costs two rounds at most and is not named; who is it is, and a pair as well. */
+static void test_a_wrong_suspect_is_not_named(void **state)
+{
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        struct world w = {.count = 5 + (uint32_t)(seed % 200)};
+        struct search s;
+        uint32_t suspects[3], count = 1 + (uint32_t)(seed % 3);
+        prng_init(&w.prng, seed);
+        const uint32_t first = (uint32_t)prng_below(&w.prng, w.count - 4);
+        for (uint32_t k = 0; k < count; k++) {
+            suspects[k] = first + k;
+        }
+        if (seed % 2 == 0) {
+            w.bad_count = 1;
+            w.bad[0] = first + 3;
+        } else {
+            w.pair[0] = first + (uint32_t)prng_below(&w.prng, 4);
+            w.pair[1] = (w.pair[0] + 1 + (uint32_t)prng_below(&w.prng, w.count - 1)) % w.count;
+        }
+        find_with(&w, &s, suspects, count);
+        assert_int_equal(s.named_count, 1);
+        assert_true(w.bad_count == 0 || s.named[0].member == w.bad[0]);
+        assert_true((s.named[0].with == SEARCH_NONE) == (w.bad_count == 1));
+        assert_true(s.rounds <= (w.bad_count == 1 ? 11 : 25));
+    }
+}
+
+/* Two are it and one of them is suspected: both are named. */
+static void test_a_suspect_hides_nobody(void **state)
+{
+    for (uint64_t seed = 1; seed <= 1000; seed++) {
+        struct world w = {.count = 8 + (uint32_t)(seed % 100), .bad_count = 2};
+        struct search s;
+        prng_init(&w.prng, seed);
+        w.bad[0] = (uint32_t)prng_below(&w.prng, w.count);
+        w.bad[1] = (w.bad[0] + 1 + (uint32_t)prng_below(&w.prng, w.count - 1)) % w.count;
+        find_with(&w, &s, w.bad, 1);
+        assert_int_equal(s.named_count, 2);
+        assert_true(is_bad(&w, s.named[0].member) && is_bad(&w, s.named[1].member));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),           cmocka_unit_test(test_several),
-        cmocka_unit_test(test_pair),          cmocka_unit_test(test_not_seen_again),
-        cmocka_unit_test(test_lost),          cmocka_unit_test(test_no_partner),
-        cmocka_unit_test(test_untested_half), cmocka_unit_test(test_one_of_a_pair_is_not_good),
-        cmocka_unit_test(test_named),         cmocka_unit_test(test_left),
+        cmocka_unit_test(test_one),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_not_seen_again),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_no_partner),
+        cmocka_unit_test(test_untested_half),
+        cmocka_unit_test(test_one_of_a_pair_is_not_good),
+        cmocka_unit_test(test_named),
+        cmocka_unit_test(test_left),
+        cmocka_unit_test(test_a_suspect_comes_first),
+        cmocka_unit_test(test_a_wrong_suspect_is_not_named),
+        cmocka_unit_test(test_a_suspect_hides_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,9 +8,11 @@
 #include <sys/random.h>
 
 #include "base/plain.h"
+#include "core/audit/part.h"
 #include "service/controller/fleet/fleet.h"
 
-enum { BEATS_AHEAD = 3 };
+enum { BEATS_AHEAD = 3, KIND_SIZE = 64 };
+_Static_assert(sizeof(*((struct audit_leaves *)0)->names) == KIND_SIZE, "a name fits");
 
 struct audit_perf *audit_perf_free(struct audit_perf *x)
 {
@@ -22,6 +24,7 @@ struct audit_perf *audit_perf_free(struct audit_perf *x)
         free(x->hosts);
         free(x->who);
         free(x->leaves.names);
+        free(x->kinds.names);
         free(x->memory);
         free(x);
     }
@@ -38,7 +41,51 @@ static const char *misfit(const struct controller *c, const struct fleet_host *h
                                                                     : NULL;
 }
 
-static void add_host(struct controller *c, struct audit_perf *x, const struct fleet_host *h)
+/* What is kept of the host as its product is looked for in the part that has it. */
+static int find_product(void *context, const struct store_part *part)
+{
+    char *product = context;
+    struct sheet s = {.capacity = sheet_part_facts(part->body, part->size),
+                      .text_size = part->size + 1};
+    if (strcmp(part->part, sheet_part_name(SECTION_OS)) != 0) {
+        return 0;
+    }
+    s.facts = calloc(s.capacity + 1, sizeof(*s.facts));
+    s.text = malloc(s.text_size);
+    if (s.facts == NULL || s.text == NULL) {
+        free(s.facts);
+        free(s.text);
+        return -ENOMEM;
+    }
+    sheet_part_decode(&s, part->body, part->size);
+    for (uint32_t i = 0; i < s.count; i++) {
+        if (s.facts[i].id == FACT_OS_PRODUCT && s.facts[i].state == FACT_VALUE) {
+            snprintf(product, KIND_SIZE, "%s", s.facts[i].value);
+        }
+    }
+    free(s.facts);
+    free(s.text);
+    return 0;
+}
+
+/* As results are compared: by what is declared, else by product. */
+static int find_kind(struct controller *c, const struct audit_run *run, struct audit_perf *x,
+                     const struct fleet_host *h, uint16_t *ret_kind)
+{
+    const char *declared = audit_declared_cohort(&run->settings->settings, h->name);
+    char kind[KIND_SIZE] = "";
+    int r = 0;
+    if (declared != NULL) {
+        snprintf(kind, sizeof(kind), "%s", declared);
+    } else {
+        r = store_parts(c->store, h->id, INT64_MAX, find_product, kind);
+    }
+    *ret_kind = audit_leaf_number(&x->kinds, kind);
+    return r;
+}
+
+static int add_host(struct controller *c, const struct audit_run *run, struct audit_perf *x,
+                    const struct fleet_host *h)
 {
     struct audit_perf_host *who = &x->who[x->count];
     struct perf_host *host = &x->hosts[x->count++];
@@ -54,6 +101,7 @@ static void add_host(struct controller *c, struct audit_perf *x, const struct fl
         }
     }
     host->nics = who->nic_count;
+    return find_kind(c, run, x, h, &host->kind);
 }
 
 /* Numbers in names by their size: gpu-2 is before gpu-10. */
@@ -77,18 +125,20 @@ static int add_hosts(struct controller *c, const struct audit_run *run, struct a
     x->hosts = calloc(count + 1, sizeof(*x->hosts));
     x->who = calloc(count + 1, sizeof(*x->who));
     x->leaves.names = calloc(nics + 1, sizeof(*x->leaves.names));
+    x->kinds.names = calloc(count + 1, sizeof(*x->kinds.names));
     x->memory = malloc(perf_size(count));
     if (hosts == NULL || x->hosts == NULL || x->who == NULL || x->leaves.names == NULL ||
-        x->memory == NULL) {
+        x->kinds.names == NULL || x->memory == NULL) {
         free(hosts);
         return -ENOMEM;
     }
     qsort(hosts, count, sizeof(const struct fleet_host *), by_name);
-    for (uint32_t i = 0; i < count; i++) {
-        add_host(c, x, hosts[i]);
+    int r = 0;
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        r = add_host(c, run, x, hosts[i]);
     }
     free(hosts);
-    return 0;
+    return r;
 }
 
 /* ---- plans ---- */
@@ -135,7 +185,15 @@ static void tell_too_few(const struct audit_perf *x, char why[AUDIT_WORDS_SIZE])
 static int begin_first(struct controller *c, const struct audit_run *run, struct audit_perf *x,
                        int64_t now, char why[AUDIT_WORDS_SIZE])
 {
-    const int r = perf_init(&x->core, x->hosts, x->count, run->wants_nccl, x->memory);
+    const struct check *pairs = check_by_id("be.bw.pair");
+    const struct check_setting *set = &run->settings->checks[check_number(pairs)];
+    const int r =
+        perf_init(&x->core,
+                  &(struct perf_config){.hosts = x->hosts,
+                                        .count = x->count,
+                                        .wants_rings = run->wants_nccl,
+                                        .practical = set->has_fail ? set->fail : pairs->fail},
+                  x->memory);
     if (r < 0) {
         tell_too_few(x, why);
         return r;
@@ -157,7 +215,13 @@ int audit_perf_new(struct controller *c, const struct audit_run *run, struct aud
         snprintf(why, AUDIT_WORDS_SIZE, "fleet time is not known");
         r = -ENODATA;
     }
-    r = r < 0 ? r : add_hosts(c, run, x);
+    if (r == 0) {
+        r = add_hosts(c, run, x);
+        if (r < 0 && r != -ENOMEM) {
+            snprintf(why, AUDIT_WORDS_SIZE, "what the hosts are can't be read: %.100s",
+                     strerror(-r));
+        }
+    }
     r = r < 0 ? r : begin_first(c, run, x, now, why);
     if (r < 0) {
         audit_perf_free(x);

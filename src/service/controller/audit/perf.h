@@ -45,7 +45,7 @@ struct audit_perf {
     uint32_t left;  /* results of this plan that did not come yet */
     uint32_t tests; /* results so far, and those of this plan that are waited for */
     uint32_t done;
-    struct audit_leaves leaves;
+    struct audit_leaves leaves, kinds; /* kinds: hosts that ought to be alike */
     void *memory;
     struct mono made; /* the present plan */
     uint32_t rows_ms; /* of the rings: from their plan to their results; 0: there were none */

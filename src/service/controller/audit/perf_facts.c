@@ -15,7 +15,7 @@
 enum {
     ROW_FACTS = 6,
     FACTS_MOST = 1 + HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
-    LINE_SIZE = 96,
+    LINE_SIZE = 128,
     TEXT_SIZE = (1 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
                 FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
 };
@@ -75,34 +75,62 @@ static const char *outcome_of(const struct audit_perf *x, uint32_t host)
                                        : perf_outcome_name((enum perf_outcome)x->who[host].outcome);
 }
 
-/* Each NIC by the best of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. A NIC that only one
- * partner told of, and that looks slow, may be as good as any: the host is then not judged. */
+/* What the rule of be.bw.pair reads behind the rates. */
+static const char *const verdicts[] = {
+    [PERF_NOT_COMPARED] = "not compared", [PERF_ALIKE] = "alike",
+    [PERF_SCREENED] = "not tested again", [PERF_CLEARED] = "alike when tested again",
+    [PERF_UNPROVEN] = "unproven",         [PERF_SLOWER] = "slower"};
+
+/* Of a NIC that looks slow, and that too few tests tell of: it may be as good as any. */
+static bool is_unsure(const struct perf *p, uint32_t host, uint32_t nic)
+{
+    const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
+    return n->verdict == PERF_NOT_COMPARED
+               ? n->tried < 2 && n->rate < (1 - p->practical) * perf_usual(p, host, nic)
+               : n->verdict == PERF_SCREENED;
+}
+
+static void add_nic(const struct perf *p, uint32_t host, uint32_t nic, struct audit_perf_host *w)
+{
+    const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
+    add(w, FACT_PERF_NIC, w->names[nic],
+        "%.3f of %.3f Gbit/s with %u partners: %s, of %u, %u retests, %.1f %% slower",
+        n->rate * 8e-9, perf_usual(p, host, nic) * 8e-9, n->tried, verdicts[n->verdict],
+        perf_cohort(p, host, nic), n->retest.count,
+        n->retest.count > 0 ? 100 * outlier_worse(&n->retest) / perf_usual(p, host, nic) : 0);
+}
+
+/* Each NIC by its retests, else by the best of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. A NIC
+ * that too few tests tell of makes the host unjudged. */
 static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_host *w,
                       const char *outcome)
 {
     double least = -1;
-    uint32_t runs = 0, unsure = 0;
+    uint32_t runs = 0, unsure = 0, again = 0;
     for (uint32_t nic = 0; nic < w->nic_count; nic++) {
         const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
         if (n->rate >= 0) {
             runs += n->tried;
-            unsure += n->tried < 2 && n->rate < PERF_AGAIN * p->usual[nic];
+            unsure += is_unsure(p, host, nic);
+            again += n->verdict == PERF_SCREENED;
             least = least < 0 || n->rate < least ? n->rate : least;
-            add(w, FACT_PERF_NIC, w->names[nic], "%.3f of %.3f Gbit/s with %u partners",
-                n->rate * 8e-9, p->usual[nic] * 8e-9, n->tried);
+            add_nic(p, host, nic, w);
         } else {
             add_missing(w, FACT_PERF_NIC, w->names[nic], outcome);
             unsure++;
         }
     }
+    const bool lasting = strcmp(outcome, "done") == 0 || strncmp(outcome, "failed", 6) == 0;
     if (unsure == 0 && least >= 0) {
         add(w, FACT_TEST_RATE, "pair_bw", "%lld", llround(least * 8e-6));
         add(w, FACT_TEST_RUNS, "pair_bw", "%u", runs);
     } else {
         add_missing(w, FACT_TEST_RATE, "pair_bw",
-                    least >= 0 && strcmp(outcome, "done") == 0
-                        ? "failed: one partner alone told of a NIC"
-                        : outcome);
+                    again > 0 && least >= 0 && lasting
+                        ? "failed: a NIC looks slow, and could not be tested again beside others"
+                    : least < 0 || strcmp(outcome, "done") != 0
+                        ? outcome
+                        : "failed: one partner alone told of a NIC");
     }
 }
 
