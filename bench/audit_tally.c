@@ -5,6 +5,7 @@
  * - a NIC that nothing leaves, nothing reaches, or both; one that loses packets;
  * - a pair of which one direction is dead; one path of four of such a pair;
  * - a NIC whose packets are later one way; a NIC whose job's class is slow.
+ * A path of a pair is named by neighbours' probes or by packets of a matrix that leave by several ports.
  * Sizes are drawn, too. What hosts measure is made up from that: a matrix of all NICs over IPv6, the agents' neighbours (whom
  * agents choose), a job's own messages. It is judged as an audit does, a second look included. Beside it are made up: what
  * LLDP tells against the plan, and 5 echo requests of each ordered pair. This program's own judge reads the results' names
@@ -35,6 +36,7 @@ enum {
     JOB_HOSTS = 8, /* each host runs one with so many */
     CHOICES = 256,
     EDGES_TOLD = 64, /* of a host: service/inspect/agent.c */
+    PATHS_TOLD = 4096,
     NOBODY = NICS,
     PING_PORT = 99
 };
@@ -232,12 +234,12 @@ static void take_rows(struct world *w, struct matrix *m, const uint32_t *numbers
             if (other == MATRIX_NONE) {
                 continue;
             }
-            const struct way y = {numbers[other], numbers[i],
-                                  spine_of(w, numbers[other], numbers[i], 0), true};
+            struct way y = {numbers[other], numbers[i], 0, true};
             int64_t least = INT64_MAX;
             sent[k] = is_down(w, numbers[i]) ? MATRIX_PORT << 4 : PACKETS;
             heard[k] = 0;
-            for (int n = 0; n < PACKETS && !is_down(w, y.from); n++) {
+            for (uint32_t n = 0; n < PACKETS && !is_down(w, y.from); n++) {
+                y.spine = spine_of(w, y.from, y.to, matrix_port(&m->plan, k, n));
                 if (comes(w, &y)) {
                     const int64_t ns = delay_ns(w, y.from, y.to);
                     heard[k]++;
@@ -380,7 +382,44 @@ static void open_look(struct looks *l)
 
 struct told {
     char words[NICS][MATRIX_WORDS_SIZE];
+    struct {
+        uint32_t own, other;
+        char text[48];
+    } paths[PATHS_TOLD];
+    uint32_t path_count;
 };
+
+/* numbers: of the NIC at each place. */
+static void find_paths(const struct matrix *m, const uint32_t *numbers, struct told *told)
+{
+    told->path_count = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct matrix_thin t;
+        for (uint32_t at = 0; told->path_count < PATHS_TOLD && matrix_next_thin(m, i, &at, &t);) {
+            const bool out = t.from == i;
+            told->paths[told->path_count].own = numbers[i];
+            told->paths[told->path_count].other = numbers[out ? t.to : t.from];
+            snprintf(told->paths[told->path_count++].text, sizeof(told->paths[0].text),
+                     "lost %d of %u %s there", t.sent - t.heard, t.sent, out ? "to" : "from");
+        }
+    }
+}
+
+static void put_paths(struct sheet *s, uint32_t host, const struct told *told)
+{
+    bool any = false;
+    for (uint32_t k = 0; k < told->path_count; k++) {
+        char subject[64];
+        if (told->paths[k].own / RAILS == host) {
+            put(s, FACT_MATRIX_PATH, subject_of(told->paths[k].own, told->paths[k].other, subject),
+                told->paths[k].text);
+            any = true;
+        }
+    }
+    if (!any) {
+        put(s, FACT_MATRIX_PATH, "", "well, 126 pairs");
+    }
+}
 
 /* A matrix of these hosts. memory: to be freed with the matrix. */
 static void measure(struct world *w, const bool *of, struct told *told, struct matrix *m,
@@ -409,6 +448,7 @@ static void measure(struct world *w, const bool *of, struct told *told, struct m
     for (uint32_t i = 0; i < count; i++) {
         (void)matrix_words(m, i, leaves, told->words[numbers[i]]);
     }
+    find_paths(m, numbers, told);
 }
 
 static void judge(struct world *w, const struct fleet *fleet, struct looks *l,
@@ -425,6 +465,7 @@ static void judge(struct world *w, const struct fleet *fleet, struct looks *l,
             snprintf(subject, sizeof(subject), "nic%u", r);
             put(s, FACT_MATRIX, subject, tellers[h]->words[h * RAILS + r]);
         }
+        put_paths(s, h, tellers[h]);
         put_edges(w, fleet, s, h);
         put_lanes(w, s, places, h);
         sheet_finish(s);
@@ -511,12 +552,13 @@ static bool audit_names(const struct audit *a, const struct fault *f)
                                               [LOSS] = "be.matrix.loss",
                                               [DELAY] = "be.matrix.delay",
                                               [CLASS] = "be.lat.inband",
-                                              [PATH] = "be.conn.paths"};
+                                              [PATH] = "be.matrix.path"};
     const char *check = checks[f->kind] != NULL ? checks[f->kind] : "be.matrix.reach";
     bool own = false, other = false;
     for (uint32_t i = 0; i < a->count; i++) {
         const struct audit_result *r = &a->results[i];
-        if (!is_told(r) || strcmp(r->check->id, check) != 0) {
+        if (!is_told(r) || (strcmp(r->check->id, check) != 0 &&
+                            (f->kind != PATH || strcmp(r->check->id, "be.conn.paths") != 0))) {
             continue;
         }
         if (f->kind == PATH) {

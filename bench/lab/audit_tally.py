@@ -309,7 +309,7 @@ def by_audit(fault, results):
     own = [r for r in results if r["host"] == host and r["status"] == "fail" and (r["subject"] or "").split(" ")[0] == nic]
     if fault.kind in PAIRS:
         ends = {(host, f"{nic} host{fault.other[0]} nic{fault.other[1]}"), (f"host{fault.other[0]}", f"nic{fault.other[1]} {host} {nic}")}
-        check = ("be.conn.paths",) if fault.kind == "path" else ("be.conn.matrix", "be.conn.cross")
+        check = ("be.conn.paths", "be.matrix.path") if fault.kind == "path" else ("be.conn.matrix", "be.conn.cross")
         found = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in check and (r["host"], r["subject"]) in ends]
         if fault.kind == "pair":
             both = [r for r in results if r["status"] in ("fail", "warn") and r["check"] == "be.matrix.reach" and

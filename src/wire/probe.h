@@ -44,7 +44,7 @@
  *  60     u32   count, 64-71 0                    of an answer: packets heard of that path so far; 0: not known
  * A packet of a matrix of all NICs (core/audit/matrix_part.h) has the same fields: packet is round * 8 + its number in the
  * round (7: it only tells of another), heard the fleet time at which an earlier packet of the round left, bound of that, count
- * that packet's number.
+ * that packet's number, and its path the DSCP that it was marked with, 0: none.
  * They are sent to NICs whose agents are known to understand them; an older one counts them as malformed.
  *
  * A digest (from version 3) tells what its sender saw of its own paths lately. From 40 on it has no stamps, map, bound or

@@ -18,14 +18,15 @@ ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 
 
 # What the controller puts beside a sheet: one interface in a matrix of all NICs (core/audit/matrix.h). "FACT SUBJECT" is its place.
 MATRIX = "fact:matrix eth1"
-WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, out 30, in -20, "
-        "limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
+WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, marked 22, remarked_out 0, "
+        "remarked_in 0, elsewhere 0, out 30, in -20, limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
 # The same of tests that the audit made (core/audit/perf.h).
 LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
 # The same of what only the controller and the agents of a fleet know.
 HISTORY = "fact:history"
 REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
-FACTS = {"roce": {MATRIX: WELL, "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
+PATHS = "fact:matrix.path"
+FACTS = {"roce": {MATRIX: WELL, PATHS: "well, 22 pairs", "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
 
 
 class Link(str):
@@ -137,6 +138,10 @@ FAULTS = [
     ("be.matrix.reach", "roce", {MATRIX: WELL.replace("dead_out 0", "dead_out 44")}, MATRIX),
     ("be.matrix.reach", "roce", {MATRIX: WELL.replace("partners 0", "partners 1")}, MATRIX),
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("lost_in 0", "lost_in 9")}, MATRIX),
+    ("be.matrix.loss", "roce", {MATRIX: WELL.replace("late_cells", "shared 40, late_cells")}, MATRIX),
+    ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there"}, PATHS),
+    ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("remarked_in 0", "remarked_in 11")}, MATRIX),
+    ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("elsewhere 0", "elsewhere 3")}, MATRIX),
     ("be.matrix.delay", "roce", {MATRIX: WELL.replace("in -20", "in 25020")}, MATRIX),
     ("be.topo.inferred", "roce", {MATRIX: WELL.replace("leaf leaf1, declared", "leaf leaf3, declared")}, MATRIX),
     ("be.lat.drift", "roce", {MATRIX: WELL.replace("drift_out 10", "drift_out 1210")}, MATRIX),

@@ -217,6 +217,13 @@ static void test_matrix_words(void **state)
          0, NULL},
         {CELLS "sent_out 50, lost_out 30, sent_in 50, lost_in 30", "be.matrix.loss", AUDIT_FAIL, 0,
          ""},
+        /* what most of a leaf lose is nobody's own */
+        {CELLS SENT ", shared 3", "be.matrix.loss", AUDIT_PASS, 0, ""},
+        {CELLS SENT ", shared 40", "be.matrix.loss", AUDIT_WARN, 0,
+         "40 more are lost with those of most interfaces of its leaf: a trunk is dead, or the leaf "
+         "loses them"},
+        {CELLS SENT ", shared much", "be.matrix.loss", AUDIT_UNKNOWN, 0, NULL},
+        {CELLS SENT ", marked many", "be.matrix.loss", AUDIT_UNKNOWN, 0, NULL},
         /* reachability */
         {CELLS SENT, "be.matrix.reach", AUDIT_PASS, 0, ""},
         {"cells 8, unmeasured 0, dead_out 0, dead_in 1, partners 0, " SENT, "be.matrix.reach",
@@ -248,6 +255,44 @@ static void test_matrix_words(void **state)
             fail_msg("%s: %s: %s, reason %s, %s", cases[i].words, cases[i].id,
                      audit_status_name(r->status), audit_reason_name(r->reason), r->note);
         }
+        judge_done(&a);
+        sheet_free(one);
+        sheet_free(measured);
+    }
+}
+
+/* Packets of some source ports were lost between two interfaces. What the second matrix has, too, is a failure; what it has
+ * not was chance, and leaves nothing; where the host was not measured again nobody knows. */
+static void test_a_path_or_chance(void **state)
+{
+    static const struct {
+        const char *subject, *words;
+        bool measured;
+        enum audit_status status;
+    } cases[] = {{"nic0 other nic0", "lost 2 of 5 to there", true, AUDIT_FAIL},
+                 {"nic0 other nic1", "lost 2 of 5 to there", true, AUDIT_WARN},
+                 {"", "well, 14 pairs", true, AUDIT_PASS},
+                 {"", "well, 14 pairs", false, AUDIT_UNKNOWN}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct sheet *one = sheet_of(1), *measured = sheet_of(2);
+        const struct audit_failure first = {check_by_id("be.matrix.path"), 1, "nic0 other nic0",
+                                            false};
+        const bool looked[HOSTS] = {true, true, true},
+                   again[HOSTS] = {false, cases[i].measured, false};
+        struct audit a;
+        uint32_t results = 0;
+        sheet_add(measured, &(struct fact){FACT_MATRIX_PATH, FACT_VALUE, cases[i].subject,
+                                           cases[i].words, ""});
+        sheet_finish(measured);
+        struct sheet sheets[HOSTS] = {*one, *measured, *one};
+        judge_sheets(&a, sheets, HOSTS);
+        audit_confirm_first(&a, &first, 1, &(struct audit_again){looked, again});
+        for (uint32_t k = 0; k < a.count; k++) {
+            results += a.results[k].check == first.check && a.results[k].sheet == 1;
+        }
+        assert_int_equal(results, 1);
+        assert_int_equal(result(&a, "be.matrix.path", 1)->status, cases[i].status);
         judge_done(&a);
         sheet_free(one);
         sheet_free(measured);
@@ -388,6 +433,7 @@ int main(void)
                                        cmocka_unit_test(test_strange_lines),
                                        cmocka_unit_test(test_matrix_where_measured),
                                        cmocka_unit_test(test_matrix_words),
+                                       cmocka_unit_test(test_a_path_or_chance),
                                        cmocka_unit_test(test_missing_is_unknown),
                                        cmocka_unit_test(test_two_looks),
                                        cmocka_unit_test(test_second_look_without_an_answer)};

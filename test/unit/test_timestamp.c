@@ -127,6 +127,7 @@ static void stamps_loopback_packets(void **state)
             for (size_t i = 0; i < n; i++, received++) {
                 assert_int_equal(packets[i].size, ENDPOINT_PAYLOAD_SIZE);
                 assert_int_equal(packets[i].source_port, 47640 + packets[i].bytes[0] % 3);
+                assert_int_equal(packets[i].traffic_class, packets[i].bytes[0] % 2 == 0 ? 0xc0 : 0);
                 rx[packets[i].bytes[0]] = packets[i].software_ns;
             }
         }
@@ -181,6 +182,7 @@ static void carries_ipv6(void **state)
     }
     assert_int_equal(n, 1);
     assert_int_equal(packets[0].source_port, 47641);
+    assert_int_equal(packets[0].traffic_class, 0xc0);
     assert_memory_equal(packets[0].from, p.peer, 16);
     assert_true(endpoint_next_stamp(e, &stamp));
     assert_int_equal(stamp.outcome, ENDPOINT_STAMPED);

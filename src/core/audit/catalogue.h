@@ -9,8 +9,8 @@ enum {
     CATALOGUE_SOFTWARE = 26,
     CATALOGUE_HARDWARE = 42,
     CATALOGUE_NODE = 22,
-    CATALOGUE_LINKS = 28,
-    CATALOGUE_MEASURED = 33
+    CATALOGUE_LINKS = 29,
+    CATALOGUE_MEASURED = 34
 };
 
 extern const struct check catalogue_software[CATALOGUE_SOFTWARE];

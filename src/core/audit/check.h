@@ -58,14 +58,17 @@ enum {
     CHECK_SEEN_LAB = 16,    /* real packets between name spaces */
     CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
     CHECK_FLEET = 128,      /* of what only a controller knows: a skip where nobody told it */
+    CHECK_VANISHES =
+        256, /* its subjects are faults: one that a second look has no more was chance */
     CHECK_FACTS_MAX = 5,
-    CATALOGUE_COUNT = 151,
+    CATALOGUE_COUNT = 153,
     CHECKS_MAX = 160
 };
 
 struct check {
     const char *id;
-    uint8_t group, subject, severity, cost, compare, by, flags;
+    uint8_t group, subject, severity, cost, compare, by;
+    uint16_t flags;
     uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the host */
     uint16_t facts[CHECK_FACTS_MAX]; /* enum fact_id: what it reads; FACT_COUNT: no more */
     uint16_t by_fact;

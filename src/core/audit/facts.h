@@ -147,6 +147,8 @@
       "paths between an interface and a neighbour's, as the agent measures them")                  \
     F(EDGE_FULL, NIC, NOW, TEXT, "edge.full",                                                      \
       "packets of full size to a neighbour: how many were lost")                                   \
+    F(MATRIX_PATH, NIC, NOW, TEXT, "matrix.path",                                                  \
+      "packets of some source ports between two interfaces")                                       \
     F(MATRIX, NIC, NOW, TEXT, "matrix", "what came of every NIC with every NIC at one interface")  \
     F(LANE, JOB, NOW, NUMBER, "lane",                                                              \
       "median delay of a job's messages from a neighbour's interface, ns")                         \

@@ -598,13 +598,17 @@ static int failure_order(const struct audit_failure *f, const struct audit_resul
 
 /* A device that went. Where the second look found none of its kind, that result has it; else one is added, once a check and
  * host, for which there always is room (audit_room). */
-static void add_left(struct audit *a, const struct audit_failure *f)
+static void add_left(struct audit *a, const struct audit_failure *f,
+                     const struct audit_again *again)
 {
     const struct check_setting *setting =
         a->settings->checks != NULL ? &a->settings->checks[check_number(f->check)] : NULL;
 
     if (f->witness || a->sheets[f->sheet].missing != REASON_NONE) {
         return; /* without a sheet each check is unknown anyway */
+    }
+    if ((f->check->flags & CHECK_VANISHES) != 0 && again->measured[f->sheet]) {
+        return;
     }
     for (uint32_t i = 0; i < a->count; i++) {
         struct audit_result *r = &a->results[i];
@@ -659,14 +663,14 @@ void audit_confirm_first(struct audit *a, const struct audit_failure *first, uin
     for (uint32_t i = 0; i < judged; i++) {
         struct audit_result *r = &a->results[i];
         while (k < count && (first[k].witness || failure_order(&first[k], r) < 0)) {
-            add_left(a, &first[k++]);
+            add_left(a, &first[k++], again);
         }
         const bool before = k < count && failure_order(&first[k], r) == 0;
         confirm_one(r, before, again);
         k += before;
     }
     while (k < count) {
-        add_left(a, &first[k++]);
+        add_left(a, &first[k++], again);
     }
 }
 

@@ -1,13 +1,14 @@
-/* matrix.c: cells of all NICs: taken in, polished, summed up. */
+/* matrix.c: cells of all NICs: taken in and polished. What packets came is summed up in matrix_sum.c. */
 #include "core/audit/matrix.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/audit/matrix_internal.h"
 #include "core/fleet/delay_code.h"
 
-#define COUNT(byte) ((byte)&15)
+#define COUNT(byte) MATRIX_COUNT(byte)
 #define WHY(byte)   ((enum matrix_why)((byte) >> 4))
 
 enum {
@@ -17,8 +18,7 @@ enum {
     LEAST_NS = 1000,
     SPREADS = 6,
     BOUNDS = 3,
-    LEAF_LEAST = 3,  /* NICs of a leaf that tell where another hangs */
-    PARTED_LEAST = 4 /* hosts: of fewer, two are most */
+    LEAF_LEAST = 3 /* NICs of a leaf that tell where another hangs */
 };
 
 /* ---- memory ---- */
@@ -64,7 +64,7 @@ void matrix_init(struct matrix *m, const struct matrix_plan *plan, void *memory)
     }
 }
 
-static bool two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
+bool matrix_two_hosts(const struct matrix *m, uint32_t a, uint32_t b)
 {
     const struct matrix_nic *x = &m->nics[a], *y = &m->nics[b];
     return x->host != y->host && x->there && y->there &&
@@ -77,7 +77,8 @@ static uint8_t sane(const struct matrix *m, uint8_t told)
     if (WHY(told) >= MATRIX_WHY_COUNT) {
         return MATRIX_SILENT << 4;
     }
-    return COUNT(told) > m->plan.packets ? (uint8_t)((WHY(told) << 4) | m->plan.packets) : told;
+    return COUNT(told) > m->plan.packets ? (uint8_t)((told & ~MATRIX_PACKETS_MAX) | m->plan.packets)
+                                         : told;
 }
 
 int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8_t *heard,
@@ -90,7 +91,7 @@ int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent, const uint8
     m->nics[nic].bound_ns = bound_ns;
     for (uint32_t k = 0; k < rounds; k++) {
         const uint32_t other = matrix_partner(&m->plan, k, nic);
-        if (other != MATRIX_NONE && two_hosts(m, nic, other)) {
+        if (other != MATRIX_NONE && matrix_two_hosts(m, nic, other)) {
             const size_t out = (size_t)nic * m->count + other, in = (size_t)other * m->count + nic;
             m->sent[out] = sane(m, sent[k]);
             m->heard[in] = sane(m, heard[k]);
@@ -123,7 +124,7 @@ static enum matrix_why why_not(const struct matrix *m, uint32_t from, uint32_t t
 struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_t to)
 {
     const size_t at = (size_t)from * m->count + to;
-    if (!two_hosts(m, from, to)) {
+    if (!matrix_two_hosts(m, from, to)) {
         return (struct matrix_cell){.why = m->nics[from].there && m->nics[to].there &&
                                                    m->nics[from].host == m->nics[to].host
                                                ? MATRIX_SAME_HOST
@@ -132,6 +133,8 @@ struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_
     const uint8_t sent = COUNT(m->sent[at]), heard = COUNT(m->heard[at]);
     return (struct matrix_cell){.sent = sent,
                                 .heard = heard < sent ? heard : sent,
+                                .marked = (m->sent[at] & MATRIX_MARK) != 0,
+                                .kept = (m->heard[at] & MATRIX_MARK) != 0,
                                 .why = (uint8_t)why_not(m, from, to, at),
                                 .delay = m->delay[at]};
 }
@@ -467,79 +470,7 @@ static void polish(struct matrix *m)
     find_late_cells(m);
 }
 
-/* ---- sums ---- */
-
-static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
-{
-    const struct matrix_cell c = matrix_cell_of(m, from, to);
-    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
-    a->cells++;
-    b->cells++;
-    m->cells++;
-    m->unmeasured[c.why]++;
-    if (c.why != MATRIX_FINE && (c.why != MATRIX_CLOCK || c.heard == 0)) {
-        a->unmeasured++;
-        b->unmeasured++;
-        a->why_not[c.why]++;
-        b->why_not[c.why]++;
-        return;
-    }
-    m->measured += c.why == MATRIX_FINE;
-    a->sent_out += c.sent;
-    a->lost_out += (uint32_t)(c.sent - c.heard);
-    b->sent_in += c.sent;
-    b->lost_in += (uint32_t)(c.sent - c.heard);
-    a->measured_out++;
-    b->measured_in++;
-    a->dead_out += c.heard == 0;
-    b->dead_in += c.heard == 0;
-    a->delay_known = a->delay_known || c.delay != DELAY_CODE_NONE;
-    b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
-}
-
-static bool is_mute(const struct matrix_nic *n)
-{
-    return 2 * n->dead_out > n->measured_out;
-}
-
-static bool is_deaf(const struct matrix_nic *n)
-{
-    return 2 * n->dead_in > n->measured_in;
-}
-
-/* A fabric that falls into halves makes each NIC deaf for most others. */
-static bool is_parted(const struct matrix *m)
-{
-    uint32_t known = 0, cut = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        const struct matrix_nic *n = &m->nics[i];
-        known += n->measured_out + n->measured_in > 0;
-        cut += is_mute(n) || is_deaf(n);
-    }
-    return m->plan.hosts >= PARTED_LEAST && 2 * cut > known;
-}
-
-/* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
- * all its packets. */
-static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
-{
-    const struct matrix_cell c = matrix_cell_of(m, from, to);
-    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
-    if ((c.why != MATRIX_FINE && c.why != MATRIX_CLOCK) || c.heard >= c.sent) {
-        return;
-    }
-    const bool mute = !m->parted && is_mute(a), deaf = !m->parted && is_deaf(b);
-    if (c.heard == 0) {
-        a->own_dead_out += mute;
-        b->own_dead_in += deaf;
-        a->partners += !mute && !deaf;
-        b->partners += !mute && !deaf;
-        return;
-    }
-    const uint64_t x = (uint64_t)a->lost_out * b->sent_in, y = (uint64_t)b->lost_in * a->sent_out;
-    a->own_lost_out += x >= y ? (uint32_t)(c.sent - c.heard) : 0;
-    b->own_lost_in += y >= x ? (uint32_t)(c.sent - c.heard) : 0;
-}
+/* ---- all of it ---- */
 
 /* Median change of all cells of a row (out) or column; false: too few are in both. */
 static bool change_of(struct matrix *m, const struct matrix *before, uint32_t nic, bool out,
@@ -559,21 +490,7 @@ static bool change_of(struct matrix *m, const struct matrix *before, uint32_t ni
 
 void matrix_judge(struct matrix *m, const struct matrix *before)
 {
-    for (uint32_t i = 0; i < m->count; i++) {
-        for (uint32_t j = 0; j < m->count; j++) {
-            if (two_hosts(m, i, j)) {
-                add_cell(m, i, j);
-            }
-        }
-    }
-    m->parted = is_parted(m);
-    for (uint32_t i = 0; i < m->count; i++) {
-        for (uint32_t j = 0; j < m->count; j++) {
-            if (two_hosts(m, i, j)) {
-                blame_cell(m, i, j);
-            }
-        }
-    }
+    matrix_add_up(m);
     find_leaves(m);
     polish(m);
     for (uint32_t i = 0; before != NULL && before->count == m->count && i < m->count; i++) {
@@ -604,6 +521,16 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
                  "lost_out %u, sent_in %u, lost_in %u, late_cells %u",
                  n->cells, n->unmeasured, n->own_dead_out, n->own_dead_in, n->partners, n->sent_out,
                  n->own_lost_out, n->sent_in, n->own_lost_in, n->late_cells);
+    if (n->shared_lost > 0) {
+        used +=
+            snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", shared %u", n->shared_lost);
+    }
+    if (n->marked_out + n->marked_in > 0) {
+        used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
+                         ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u",
+                         n->marked_out + n->marked_in, n->own_remarked_out, n->own_remarked_in,
+                         n->remarked_elsewhere);
+    }
     if (m->parted) {
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", parted");
     }

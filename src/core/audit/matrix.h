@@ -35,6 +35,13 @@ struct matrix_nic {
     /* the same of cells whose loss is more likely this NIC's than the partner's; partners: dead cells of nobody's */
     uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in;
     uint32_t late_cells; /* whose delay stands out from row and column */
+    /* cells on the rail of which some packets came and some did not, and those that were measured */
+    uint32_t thin_out, thin_in, rail_out, rail_in;
+    bool leaf_thin_out, leaf_thin_in; /* most NICs of its leaf have many such cells */
+    uint32_t shared_lost;             /* packets of those: they are lost on what the leaf shares */
+    /* cells whose marked packet came, with another mark; own: where most of them do. elsewhere: nobody's own */
+    uint32_t marked_out, marked_in, remarked_out, remarked_in, own_remarked_out, own_remarked_in,
+        remarked_elsewhere;
     bool delay_known;
     int64_t out_ns, in_ns;             /* more than the median of all rows, and of all columns */
     int64_t drift_out_ns, drift_in_ns; /* against the matrix before; where that is known */
@@ -43,8 +50,9 @@ struct matrix_nic {
 
 struct matrix_cell {
     uint8_t sent, heard;
-    uint8_t why;   /* enum matrix_why: MATRIX_FINE: it is measured */
-    int16_t delay; /* code; 0: not known */
+    bool marked, kept; /* its last packet was marked, and came so */
+    uint8_t why;       /* enum matrix_why: MATRIX_FINE: it is measured */
+    int16_t delay;     /* code; 0: not known */
 };
 
 struct matrix {
@@ -75,6 +83,14 @@ MUST_CHECK int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent,
 struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_t to);
 /* before: the matrix before, of the same NICs in the same places, or NULL. */
 void matrix_judge(struct matrix *m, const struct matrix *before);
+/* A direction between two NICs of a rail that lost some packets, while neither loses any to, or from, more than two others: by
+ * some source ports nothing comes, or it was chance. */
+struct matrix_thin {
+    uint32_t from, to;
+    uint8_t sent, heard;
+};
+/* The next with this NIC, either way; *at: 0 at first. False: there is none (left). By matrix_judge's counts. */
+bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret);
 /* One NIC as the fact `matrix` has it (facts.h): words "NAME VALUE" apart by commas. leaf_names: by number. */
 enum { MATRIX_WORDS_SIZE = 512 };
 const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,

@@ -5,7 +5,7 @@
 
 #include "core/fleet/delay_code.h"
 
-#define COUNT(byte) ((byte)&15)
+#define COUNT(byte) MATRIX_COUNT(byte)
 
 static const char *const whys[MATRIX_WHY_COUNT] = {
     [MATRIX_FINE] = "measured",    [MATRIX_SILENT] = "silent", [MATRIX_SAME_HOST] = "same-host",
@@ -242,15 +242,18 @@ bool matrix_part_next(struct matrix_part *m, struct matrix_packet *ret)
             if (partner_why(m, s->nic, other) != MATRIX_FINE) {
                 continue;
             }
-            const bool known = s->stamp_round == round;
+            const bool known = s->stamp_round == round,
+                       marked = matrix_is_marked(&m->plan, round, m->sent);
             *ret = (struct matrix_packet){.round = round,
                                           .packet = m->sent,
+                                          .port = (uint8_t)matrix_port(&m->plan, round, m->sent),
+                                          .dscp = marked ? m->plan.dscp : 0,
                                           .earlier = known ? s->stamp_packet : 0,
                                           .left_ns = known ? s->stamp_ns : 0,
                                           .bound_ns = known ? s->stamp_bound_ns : 0,
                                           .seat = m->turn - 1,
                                           .other = other};
-            s->sent[round] = (uint8_t)(COUNT(s->sent[round]) + 1);
+            s->sent[round] = (uint8_t)((COUNT(s->sent[round]) + 1) | (marked ? MATRIX_MARK : 0));
             s->told = s->told || known;
             return true;
         }
@@ -338,7 +341,10 @@ bool matrix_part_on_packet(struct matrix_part *m, const struct matrix_packet *p,
     }
     a->came |= (uint8_t)(1u << p->packet);
     if (p->packet != MATRIX_TELLS) {
-        s->heard[p->round] = (uint8_t)(COUNT(s->heard[p->round]) + 1);
+        const bool kept = p->dscp != 0 && p->dscp_came == p->dscp;
+        s->heard[p->round] =
+            (uint8_t)((COUNT(s->heard[p->round]) + 1) | (s->heard[p->round] & MATRIX_MARK) |
+                      (kept ? MATRIX_MARK : 0));
     }
     if (heard_ns != 0 && p->packet != MATRIX_TELLS) {
         a->timed |= (uint8_t)(1u << p->packet);

@@ -30,9 +30,14 @@ enum matrix_why {
 };
 const char *matrix_why_name(enum matrix_why why);
 
-enum { MATRIX_SEAT_BYTES = 4, MATRIX_TELLS = MATRIX_PACKETS_MAX /* number of such a packet */ };
+enum {
+    MATRIX_SEAT_BYTES = 4,
+    MATRIX_TELLS = MATRIX_PACKETS_MAX, /* number of such a packet */
+    MATRIX_MARK = 8 /* in `sent`: the marked packet left; in `heard`: it came as it was marked */
+};
+#define MATRIX_COUNT(byte) ((byte)&7)
 
-/* A NIC in the plan. Columns by round; `sent`, `heard`: how many, and why << 4. */
+/* A NIC in the plan. Columns by round; `sent`, `heard`: how many, MATRIX_MARK, and why << 4. */
 struct matrix_seat {
     uint32_t nic;
     uint8_t *sent, *heard;
@@ -100,6 +105,9 @@ void matrix_part_turn(struct matrix_part *m, int64_t fleet_ns, enum matrix_why w
 struct matrix_packet {
     uint32_t round;
     uint8_t packet;       /* 0 … packets - 1, or MATRIX_TELLS */
+    uint8_t port;         /* source port that it leaves by, from the first on */
+    uint8_t dscp;         /* that it is marked with; 0: it is not */
+    uint8_t dscp_came;    /* that it came with */
     uint8_t earlier;      /* the one that left_ns is of */
     int64_t left_ns;      /* fleet time; 0: not known */
     uint32_t bound_ns;    /* of it */

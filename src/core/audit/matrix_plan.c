@@ -51,6 +51,16 @@ uint32_t matrix_rounds(const struct matrix_plan *p)
     return rail_rounds(p) + cross_rounds(p);
 }
 
+uint32_t matrix_port(const struct matrix_plan *p, uint32_t round, uint32_t packet)
+{
+    return round < rail_rounds(p) && packet < p->packets ? packet : 0;
+}
+
+bool matrix_is_marked(const struct matrix_plan *p, uint32_t round, uint32_t packet)
+{
+    return p->dscp != 0 && round < rail_rounds(p) && packet == p->packets - 1;
+}
+
 int64_t matrix_end_ns(const struct matrix_plan *p)
 {
     return p->begin_ns + (int64_t)matrix_rounds(p) * p->round_ns;
@@ -66,6 +76,9 @@ const char *matrix_plan_wrong(const struct matrix_plan *p)
     if (p->hosts < 2 || p->rails == 0 || p->hosts > MATRIX_NICS_MAX || p->rails > MATRIX_NICS_MAX ||
         (uint64_t)p->hosts * p->rails > MATRIX_NICS_MAX) {
         return "it is for two hosts at least and 16,384 NICs at most";
+    }
+    if (p->dscp > MATRIX_DSCP_MAX) {
+        return "a DSCP is 63 at most";
     }
     if (p->packets < 2 || p->packets > MATRIX_PACKETS_MAX) {
         return "2 to 7 packets of a pair are sent";

@@ -6,6 +6,10 @@
  * are done after an eighth of the time; then the pairs of two rails. Rounds begin at fleet nanoseconds that follow from
  * the plan alone: no message is needed between them.
  *
+ * On a rail each packet of a round leaves by a source port of its own, so that a dead path of several takes some of them, the
+ * same ones each time. The last one is marked with the DSCP of jobs where the plan has one; who hears it looks whether it still
+ * has it. Packets between rails leave by one port, unmarked.
+ *
  * The order of rounds within each of the two parts is drawn by the seed, so that a run that is stopped is an even sample.
  * All is arithmetic: no memory, some ns a question. */
 #pragma once
@@ -17,7 +21,9 @@
 #define MATRIX_NONE UINT32_MAX
 
 enum {
-    MATRIX_PACKETS_MAX = 7,    /* of a pair, each way */
+    MATRIX_PACKETS_MAX = 7,            /* of a pair, each way */
+    MATRIX_PORTS = MATRIX_PACKETS_MAX, /* that packets of one round may leave by */
+    MATRIX_DSCP_MAX = 63,
     MATRIX_NICS_MAX = 1 << 14, /* places of the grid */
     MATRIX_S_MAX = 1800,       /* all rounds */
 };
@@ -33,6 +39,7 @@ struct matrix_plan {
     int64_t gap_ns;             /* between packets of a round */
     uint64_t seed;
     bool rails_only;
+    uint8_t dscp; /* of marked packets; 0: none is */
     uint32_t stride
         [2]; /* of the order of rounds, by matrix_plan_ready; 0: found anew with each question */
 };
@@ -47,6 +54,9 @@ uint32_t matrix_rounds(const struct matrix_plan *p);
 int64_t matrix_end_ns(const struct matrix_plan *p);
 /* When the host of this row of the grid tells what came of it: after all that come before it. */
 int64_t matrix_answer_ns(const struct matrix_plan *p, uint32_t host);
+/* Which source port, from the first on, packet k of this round leaves by; whether it is the marked one. */
+uint32_t matrix_port(const struct matrix_plan *p, uint32_t round, uint32_t packet);
+bool matrix_is_marked(const struct matrix_plan *p, uint32_t round, uint32_t packet);
 /* MATRIX_NONE: it has none in this round. */
 uint32_t matrix_partner(const struct matrix_plan *p, uint32_t round, uint32_t nic);
 /* The round in which these two meet; MATRIX_NONE: never (one NIC; another rail in a plan of rails only). */

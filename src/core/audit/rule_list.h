@@ -70,6 +70,8 @@ void rule_matrix_loss(struct judging *j);
 void rule_matrix_delay(struct judging *j);
 void rule_matrix_leaf(struct judging *j);
 void rule_matrix_drift(struct judging *j);
+void rule_matrix_path(struct judging *j);
+void rule_dscp_path(struct judging *j);
 void rule_test_rate(struct judging *j);
 void rule_test_gain(struct judging *j);
 void rule_test_spread(struct judging *j);

@@ -13,7 +13,9 @@ struct words {
     char why[16]; /* of most that is not measured */
     long long out, in, limit, bound, near, far, drift_out, drift_in;
     unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
-    bool delays, leaves, drifts, parted;
+    unsigned shared; /* packets lost with those of most others of its leaf */
+    unsigned marked, remarked_out, remarked_in, elsewhere; /* cells */
+    bool delays, leaves, drifts, parted, marks;
     char leaf[64], declared[64];
 };
 
@@ -46,7 +48,8 @@ static bool words_of(const char *text, struct words *w)
 {
     const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
                *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why "),
-               *steady = strstr(text, ", steady ");
+               *steady = strstr(text, ", steady "), *shared = strstr(text, ", shared "),
+               *marked = strstr(text, ", marked ");
     *w = (struct words){.why = "", .steady = UINT_MAX, .parted = strstr(text, ", parted") != NULL};
     w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
                                       &w->in, &w->limit, &w->bound) == 4;
@@ -55,7 +58,12 @@ static bool words_of(const char *text, struct words *w)
                                w->leaf, w->declared, &w->near, &w->far) == 4;
     w->drifts = drift != NULL &&
                 sscanf(drift, ", drift_out %lld, drift_in %lld", &w->drift_out, &w->drift_in) == 2;
-    if ((why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
+    w->marks = marked != NULL &&
+               sscanf(marked, ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u",
+                      &w->marked, &w->remarked_out, &w->remarked_in, &w->elsewhere) == 4;
+    if ((shared != NULL && sscanf(shared, ", shared %u", &w->shared) != 1) ||
+        (marked != NULL && !w->marks) ||
+        (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
         (steady != NULL && sscanf(steady, ", steady %u", &w->steady) != 1)) {
         return false;
     }
@@ -142,6 +150,82 @@ void rule_matrix_loss(struct judging *j)
               judge_format(j, "%u of %u sent, %u of %u to here", w.lost_out, w.sent_out, w.lost_in,
                            w.sent_in),
               judge_format(j, "at most %.15g", worst > j->fail ? j->fail : j->warn));
+    if (j->result->status == AUDIT_PASS && w.shared >= LEAST_LOST) {
+        j->result->status = AUDIT_WARN;
+        j->result->note = judge_format(j,
+                                       "%u more are lost with those of most interfaces of its "
+                                       "leaf: a trunk is dead, or the leaf loses them",
+                                       w.shared);
+    }
+}
+
+/* A direction between this interface and another one of its rail; no subject: all packets came, or chance took some. */
+void rule_matrix_path(struct judging *j)
+{
+    const char *text = judge_text(j, FACT_MATRIX_PATH, j->subject);
+    unsigned lost, sent, pairs;
+    char way[8];
+    if (text == NULL) {
+        return;
+    }
+    if (sscanf(text, "well, %u pairs", &pairs) == 1) {
+        judge_end(j, AUDIT_PASS, judge_format(j, "%u pairs", pairs), "packets of all ports arrive");
+    } else if (sscanf(text, "lost %u of %u %7[a-z] there", &lost, &sent, way) == 3) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(
+                      j, "%u of %u packets, each by a port of its own, do not arrive %s", lost,
+                      sent, strcmp(way, "to") == 0 ? "from here to there" : "from there to here"),
+                  "packets of all ports arrive");
+    } else {
+        judge_unknown(j, NULL);
+    }
+}
+
+/* Of the port's interface. */
+void rule_dscp_path(struct judging *j)
+{
+    const char *net = judge_text(j, FACT_PORT_NET, j->subject), *text;
+    struct words w;
+    uint32_t count;
+    if (net == NULL) {
+        return;
+    }
+    if (sheet_first(j->sheet, FACT_MATRIX, &count) == NULL) {
+        judge_skip(j, "not measured: foliot audit run --fleet --matrix does");
+        return;
+    }
+    if (sheet_find(j->sheet, FACT_MATRIX, net) == NULL) {
+        judge_skip(j, "its interface was in no matrix");
+        return;
+    }
+    text = judge_text(j, FACT_MATRIX, net);
+    if (text == NULL) {
+        return;
+    }
+    if (!words_of(text, &w)) {
+        missing(j, "");
+    } else if (!w.marks) {
+        missing(j, w.why[0] != 0 ? w.why : matrix_why_name(MATRIX_OLD));
+    } else if (w.remarked_out > 0 || w.remarked_in > 0) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(j,
+                               "with another DSCP arrive those of %u interfaces from here, of %u "
+                               "to here, of %u tried",
+                               w.remarked_out, w.remarked_in, w.marked),
+                  "as they were sent");
+        j->result->note = w.remarked_out == 0 ? "what comes to it: its leaf, or what is before it"
+                          : w.remarked_in == 0
+                              ? "what it sends: its own port of the leaf rewrites it"
+                              : "both ways: the whole leaf rewrites it";
+    } else {
+        judge_end(j, w.elsewhere > 0 ? AUDIT_WARN : AUDIT_PASS,
+                  w.elsewhere > 0
+                      ? judge_format(j, "of %u of %u with another DSCP", w.elsewhere, w.marked)
+                      : judge_format(j, "%u tried", w.marked),
+                  "as they were sent");
+        j->result->note =
+            w.elsewhere > 0 ? "on some ways alone: a spine or a trunk rewrites it" : "";
+    }
 }
 
 static bool delays_of(struct judging *j, struct words *w)

@@ -145,6 +145,13 @@ static int open_socket(struct endpoint *e, int family, uint16_t port, bool sends
         *ret_what = "filter";
         r = refuse_input(fd);
     }
+    if (r == 0 && !sends) {
+        *ret_what = "class of arrivals";
+        r = setsockopt(fd, family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+                       family == AF_INET ? IP_RECVTOS : IPV6_RECVTCLASS, &one, sizeof(one)) < 0
+                ? -errno
+                : 0;
+    }
     if (r == 0) {
         *ret_what = "stamps";
         r = set_stamps(fd, config, sends, true);
@@ -432,6 +439,22 @@ static void read_stamps(struct msghdr *m, int64_t *ret_software_ns, int64_t *ret
     }
 }
 
+/* A byte over IPv4, a number over IPv6. */
+static uint8_t read_class(struct msghdr *m)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+        int class = 0;
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
+            return *CMSG_DATA(c);
+        }
+        if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_TCLASS) {
+            memcpy(&class, CMSG_DATA(c), sizeof(class));
+            return (uint8_t) class;
+        }
+    }
+    return 0;
+}
+
 /* Makes all of `input` ready; only what the last call used has changed. */
 static void prepare_input(size_t used)
 {
@@ -464,6 +487,7 @@ static void read_packet(const struct endpoint *e, size_t i, int64_t called_ns,
     *r = (struct endpoint_received){.size = (uint16_t)input.message[i].msg_len,
                                     .bytes = input.payload[i]};
     read_stamps(&input.message[i].msg_hdr, &r->software_ns, &r->hardware_ns, NULL);
+    r->traffic_class = read_class(&input.message[i].msg_hdr);
     /* Until the kernel's delayed switch-on, a stamp is made up when the packet is read: late by
      * anything. */
     if (r->software_ns > called_ns && called_ns - e->opened_ns < SETTLE_NS) {

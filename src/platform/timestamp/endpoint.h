@@ -53,10 +53,11 @@ struct endpoint_packet {
 struct endpoint_received {
     uint8_t from[16];
     uint16_t source_port;
-    uint16_t size;        /* 1 more than the payload's: something longer came */
-    int64_t software_ns;  /* CLOCK_REALTIME; 0: none */
-    int64_t hardware_ns;  /* the NIC's clock; 0: none */
-    const uint8_t *bytes; /* valid until the next call on any endpoint */
+    uint8_t traffic_class; /* as it came: DSCP << 2, and two bits of ECN */
+    uint16_t size;         /* 1 more than the payload's: something longer came */
+    int64_t software_ns;   /* CLOCK_REALTIME; 0: none */
+    int64_t hardware_ns;   /* the NIC's clock; 0: none */
+    const uint8_t *bytes;  /* valid until the next call on any endpoint */
 };
 
 enum endpoint_outcome { ENDPOINT_STAMPED, ENDPOINT_NO_STAMP, ENDPOINT_NOT_SENT };

@@ -77,7 +77,7 @@ struct agent_event { /* of a link, for `foliot links` */
 struct agent_receive { /* until the batch's stamps can be placed */
     struct node_receive event;
     int64_t software_ns, hardware_ns;
-    uint8_t from[16];
+    uint8_t from[16], dscp;
 };
 struct agent_transmit {
     uint32_t local;
@@ -250,7 +250,7 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
                           uint8_t ret_own[static 16], uint8_t ret_peer[static 16]);
 void agent_send(struct agent *a, const struct mesh_send *s); /* leaves with the next flush */
 /* family: 4, 6; 0: IPv4 where both have it. */
-void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family);
+void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family, uint8_t dscp);
 
 /* ---- measure.c: what the controller asks to be measured once (core/mesh/measure.h) ---- */
 struct Foliot__V1__Measure;
@@ -280,7 +280,7 @@ void agent_matrix_take(struct agent *a, const struct Foliot__V1__Matrix *plan);
 uint64_t agent_matrix_held(const struct agent *a); /* the plan that it knows; 0: none */
 void agent_matrix_round(struct agent *a);
 /* True: it was of a matrix. */
-bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r);
+bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r, uint8_t dscp);
 bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t);
 
 /* ---- perf.c: this host's ranks of an audit's tests, in a process of their own ---- */

@@ -110,7 +110,9 @@ static struct matrix_plan plan_of(const Foliot__V1__Matrix *w)
                                 .round_ns = w->round_us * NS_PER_US,
                                 .gap_ns = w->gap_us * NS_PER_US,
                                 .seed = w->seed,
-                                .rails_only = w->rails_only};
+                                .rails_only = w->rails_only,
+                                .dscp =
+                                    (uint8_t)(w->dscp <= MATRIX_DSCP_MAX ? w->dscp : UINT8_MAX)};
 }
 
 /* NULL, or why not, in words. */
@@ -234,12 +236,13 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
                  (uint64_t)p->round << 8 | p->packet,
         .local = local,
         .peer = peer,
-        .source_port = NODE_PORT_BASE_DEFAULT,
+        .source_port = (uint16_t)(NODE_PORT_BASE_DEFAULT + p->port),
         .net_class = NODE_CLASS_JOB,
         .want_stamp = !tells,
         .probe = {.version = PROBE_VERSION_BEFORE,
                   .version_lowest = PROBE_VERSION_LOWEST,
                   .type = PROBE_ROUND,
+                  .path = p->dscp, /* it takes none of the mesh's */
                   .src = {own_number(a, local)},
                   .dst = peer,
                   .timeline = agent_timeline_of(a, local),
@@ -249,7 +252,7 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
                               .heard.ns = p->left_ns,
                               .bound_ns = p->left_ns != 0 ? p->bound_ns : PROBE_BOUND_NONE,
                               .count = p->earlier}}};
-    agent_send_over(a, &send, m->family);
+    agent_send_over(a, &send, m->family, p->dscp);
 }
 
 bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t)
@@ -277,7 +280,7 @@ bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t)
     return true;
 }
 
-bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r)
+bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r, uint8_t dscp)
 {
     const struct probe *p = &r->probe;
     struct agent_matrix *m = a->matrix;
@@ -302,6 +305,8 @@ bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r)
     }
     const struct matrix_packet packet = {.round = round,
                                          .packet = p->measure.packet & ((1 << PACKET_BITS) - 1),
+                                         .dscp = p->path,
+                                         .dscp_came = dscp,
                                          .earlier = (uint8_t)p->measure.count,
                                          .left_ns = same ? p->measure.heard.ns : 0,
                                          .bound_ns = p->measure.bound_ns,

@@ -7,7 +7,7 @@
 #include <syslog.h>
 
 enum {
-    DSCP_CS6 = 48 << 2,
+    DSCP_CS6 = 48,
     JOB_PAGES_A_ROUND = 4, /* all of JOB_PROCESS_MAX within a second */
 };
 
@@ -33,6 +33,7 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     r->event.reserved2 = 0;
     r->software_ns = p->software_ns;
     r->hardware_ns = p->hardware_ns;
+    r->dscp = p->traffic_class >> 2;
     memcpy(r->from, p->from, sizeof(r->from));
     if (a->nics[local].hardware) {
         stamp_watch_packet(&a->nics[local].watch, STAMP_RECEIVED, p->hardware_ns != 0);
@@ -63,7 +64,8 @@ static void deliver_received(struct agent *a)
         struct agent_receive *r = &a->received[i];
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
-        if (agent_measure_on_packet(a, &r->event) || agent_matrix_on_packet(a, &r->event) ||
+        if (agent_measure_on_packet(a, &r->event) ||
+            agent_matrix_on_packet(a, &r->event, r->dscp) ||
             agent_ud_on_packet(a, &r->event)) { /* the node knows nothing of these */
             continue;
         }
@@ -249,13 +251,14 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
     }
 }
 
-void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family)
+void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family, uint8_t dscp)
 {
+    const unsigned class = s->net_class == NODE_CLASS_CLOCK ? DSCP_CS6 : dscp;
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,
                                 .ttl = s->ttl,
                                 .size = s->size,
-                                .traffic_class = s->net_class == NODE_CLASS_CLOCK ? DSCP_CS6 : 0,
+                                .traffic_class = (uint8_t)(class << 2),
                                 .want_stamp = s->want_stamp != 0};
     struct endpoint *e = a->nics[s->local].endpoint;
     uint32_t index = 0;
@@ -281,7 +284,7 @@ void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family
 
 void agent_send(struct agent *a, const struct mesh_send *s)
 {
-    agent_send_over(a, s, 0);
+    agent_send_over(a, s, 0, 0);
 }
 
 void agent_drain_actions(struct agent *a)

@@ -217,8 +217,12 @@ struct world {
     int64_t turns_ns;           /* how often agents have their turn */
     uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
     bool always;                /* and in all rounds */
-    uint32_t parted; /* from half of the rounds on, hosts before it hear no others; 0: all do */
-    uint32_t wide;   /* host whose clock has a bound of 20 us */
+    uint32_t parted;  /* from half of the rounds on, hosts before it hear no others; 0: all do */
+    uint32_t wide;    /* host whose clock has a bound of 20 us */
+    uint32_t thin[2]; /* from here to there source ports 1 and 3 lead nowhere; equal: none */
+    bool trunk;       /* of leaf 0 to leaf 1 a fourth of all ports leads nowhere */
+    uint32_t remarks_out, remarks_in; /* NICs; MATRIX_NONE */
+    bool remarks_one;                 /* only where it is to the NIC of the first host */
 };
 
 /* Leaves: hosts 0 to 3, 4 to 7; NICs 5 and 13 hang on each other's. */
@@ -237,11 +241,12 @@ static int64_t truth(uint32_t from, uint32_t to)
     return (leaf(from) == leaf(to) ? 2000 : 5000) + (from == 6 ? 25000 : 0) + (to == 9 ? 9000 : 0);
 }
 
-static void setup_world(struct world *w)
+static void setup_marked(struct world *w, uint8_t dscp)
 {
     memset(w, 0, sizeof(*w));
     w->plan = plan_of(HOSTS, RAILS);
-    w->deaf = w->wide = MATRIX_NONE;
+    w->plan.dscp = dscp;
+    w->deaf = w->wide = w->remarks_out = w->remarks_in = MATRIX_NONE;
     w->turns_ns = 10 * NS_PER_MS;
     for (uint32_t h = 0; h < HOSTS; h++) {
         const uint32_t nics[RAILS] = {h * RAILS, h * RAILS + 1};
@@ -257,6 +262,26 @@ static void setup_world(struct world *w)
     }
 }
 
+static void setup_world(struct world *w)
+{
+    setup_marked(w, 0);
+}
+
+/* By the path that this source port takes. */
+static bool arrives(const struct world *w, uint32_t from, uint32_t to, uint8_t port)
+{
+    return !(w->thin[0] != w->thin[1] && from == w->thin[0] && to == w->thin[1] &&
+             (port == 1 || port == 3)) &&
+           !(w->trunk && declared(from) == 0 && declared(to) == 1 && (from + to + port) % 4 == 0);
+}
+
+static uint8_t class_of(const struct world *w, uint32_t from, uint32_t to, uint8_t dscp)
+{
+    const bool another =
+        (from == w->remarks_out && (!w->remarks_one || to / RAILS == 0)) || to == w->remarks_in;
+    return another ? 0 : dscp;
+}
+
 static void deliver(struct world *w, struct matrix_packet *p, uint32_t from, int64_t left)
 {
     const uint32_t to = p->other;
@@ -265,7 +290,8 @@ static void deliver(struct world *w, struct matrix_packet *p, uint32_t from, int
     q.other = from;
     const bool cut = (w->always || left > (BEGIN + matrix_end_ns(&w->plan)) / 2) &&
                      (from / RAILS < w->parted) != (to / RAILS < w->parted);
-    if (to != w->deaf && !cut) {
+    q.dscp_came = class_of(w, from, to, p->dscp);
+    if (to != w->deaf && !cut && arrives(w, from, to, p->port)) {
         assert_true(matrix_part_on_packet(&w->part[to / RAILS], &q, left + truth(from, to), 60));
         assert_false(matrix_part_on_packet(&w->part[to / RAILS], &q, left, 60)); /* a copy */
     }
@@ -395,6 +421,123 @@ static void test_all_measured(void **state)
     static const char *const names[] = {"leaf0", "leaf1"};
     char words[MATRIX_WORDS_SIZE];
     assert_non_null(strstr(matrix_words(&w.m, 5, names, words), "leaf leaf1, declared leaf0"));
+    end_world(&w);
+}
+
+/* Of a pair of one rail two of five ports lead nowhere: that direction is named, at both its ends, and is nobody's loss. */
+static void test_a_dead_path(void **state)
+{
+    struct world w;
+    struct matrix_thin t;
+    setup_world(&w);
+    w.thin[0] = 2;
+    w.thin[1] = 12;
+    play(&w);
+    for (uint32_t i = 0; i < NICS; i++) {
+        uint32_t at = 0, count = 0;
+        while (matrix_next_thin(&w.m, i, &at, &t)) {
+            assert_true(t.from == 2 && t.to == 12 && t.sent == PACKETS && t.heard == PACKETS - 2);
+            count++;
+        }
+        assert_int_equal(count, i == 2 || i == 12);
+        assert_int_equal(w.m.nics[i].dead_out + w.m.nics[i].dead_in, 0);
+    }
+    end_world(&w);
+}
+
+/* Between two rails all packets leave by one port: what is lost there is no path's. */
+static void test_other_rails_have_one_port(void **state)
+{
+    const struct matrix_plan p = plan_of(HOSTS, RAILS);
+    for (uint32_t round = 0; round < matrix_rounds(&p); round++) {
+        for (uint32_t k = 0; k < PACKETS; k++) {
+            assert_int_equal(matrix_port(&p, round, k), round < matrix_rail_rounds(&p) ? k : 0);
+            assert_false(matrix_is_marked(&p, round, k));
+        }
+    }
+}
+
+/* A trunk of four is dead: all NICs of its leaf lose a part. That is none of theirs, and no single path. */
+static void test_a_dead_trunk_is_no_nics_loss(void **state)
+{
+    struct world w;
+    struct matrix_thin t;
+    static const char *const names[] = {"leaf0", "leaf1"};
+    char words[MATRIX_WORDS_SIZE];
+    setup_world(&w);
+    w.trunk = true;
+    play(&w);
+    for (uint32_t i = 0; i < NICS; i++) {
+        uint32_t at = 0;
+        const struct matrix_nic *n = &w.m.nics[i];
+        assert_false(matrix_next_thin(&w.m, i, &at, &t));
+        assert_int_equal(n->own_lost_out + n->own_lost_in, 0);
+        assert_true(n->shared_lost > 0); /* of two leaves nobody knows which one it is */
+    }
+    assert_non_null(strstr(matrix_words(&w.m, 0, names, words), ", shared "));
+    end_world(&w);
+}
+
+/* One NIC loses packets by itself: its loss is its own, and no path is named for it. */
+static void test_a_lossy_nic_has_no_dead_path(void **state)
+{
+    struct world w;
+    struct matrix_thin t;
+    setup_world(&w);
+    play(&w);
+    for (uint32_t j = 0; j < NICS; j++) {
+        if (j / RAILS != 2 && j % RAILS == 0) { /* NIC 4 of host 2 */
+            w.m.heard[4 * w.m.count + j] -= 1;
+        }
+    }
+    for (uint32_t i = 0; i < NICS; i++) { /* counted anew */
+        struct matrix_nic *n = &w.m.nics[i];
+        n->thin_out = n->thin_in = n->rail_out = n->rail_in = n->lost_out = n->lost_in = 0;
+    }
+    matrix_judge(&w.m, NULL);
+    assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 1);
+    for (uint32_t i = 0; i < NICS; i++) {
+        uint32_t at = 0;
+        assert_false(matrix_next_thin(&w.m, i, &at, &t));
+    }
+    end_world(&w);
+}
+
+/* Marks that one NIC's leaf port rewrites, either way, are that NIC's; on some ways alone they are nobody's. */
+static void test_marks(void **state)
+{
+    enum { KEPT, OUT, IN, SOME, CASES };
+    for (int k = KEPT; k < CASES; k++) {
+        struct world w;
+        setup_marked(&w, 26);
+        w.remarks_out = k == OUT || k == SOME ? 6 : MATRIX_NONE;
+        w.remarks_in = k == IN ? 6 : MATRIX_NONE;
+        w.remarks_one = k == SOME;
+        play(&w);
+        for (uint32_t i = 0; i < NICS; i++) {
+            const struct matrix_nic *n = &w.m.nics[i];
+            assert_int_equal(n->marked_out, HOSTS - 1);
+            assert_int_equal(n->marked_in, HOSTS - 1);
+            assert_int_equal(n->own_remarked_out, k == OUT && i == 6 ? HOSTS - 1 : 0);
+            assert_int_equal(n->own_remarked_in, k == IN && i == 6 ? HOSTS - 1 : 0);
+            assert_int_equal(n->remarked_elsewhere, k == SOME && (i == 6 || i == 0));
+        }
+        end_world(&w);
+    }
+}
+
+/* An older agent marks nothing: nothing is known of it, and nothing is rewritten. */
+static void test_without_marks(void **state)
+{
+    struct world w;
+    static const char *const names[] = {"leaf0", "leaf1"};
+    char words[MATRIX_WORDS_SIZE];
+    setup_world(&w);
+    play(&w);
+    for (uint32_t i = 0; i < NICS; i++) {
+        assert_int_equal(w.m.nics[i].marked_out + w.m.nics[i].remarked_out, 0);
+        assert_null(strstr(matrix_words(&w.m, i, names, words), "marked"));
+    }
     end_world(&w);
 }
 
@@ -660,6 +803,12 @@ int main(void)
         cmocka_unit_test(test_parted),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_a_dead_path),
+        cmocka_unit_test(test_other_rails_have_one_port),
+        cmocka_unit_test(test_a_dead_trunk_is_no_nics_loss),
+        cmocka_unit_test(test_a_lossy_nic_has_no_dead_path),
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_without_marks),
         cmocka_unit_test(test_late_agents),
         cmocka_unit_test(test_any_bytes),
         cmocka_unit_test(test_who_measures_again),

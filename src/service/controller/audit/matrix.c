@@ -13,7 +13,12 @@
 #include "core/audit/matrix_again.h"
 #include "service/controller/fleet/fleet.h"
 
-enum { PACKETS = 5, BEATS_AHEAD = 3 };
+enum {
+    PACKETS = 5,
+    BEATS_AHEAD = 3,
+    DSCP_USUAL = 26, /* of RoCE, where none is declared */
+    THIN_TOLD = 32   /* of a host */
+};
 #define FLEET_OFF_NS (86400 * NS_PER_S)
 
 struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
@@ -26,7 +31,10 @@ struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
         free(x->rows);
         free(x->notes);
         free(x->leaves.names);
+        free(x->names);
         free(x->words);
+        free(x->paths);
+        free(x->wells);
         free(x->memory);
         free(x);
     }
@@ -82,10 +90,12 @@ int audit_matrix_claim(struct audit_matrix *x)
     x->answered = calloc(hosts, sizeof(*x->answered));
     x->rows = calloc(hosts, sizeof(*x->rows));
     x->notes = calloc(hosts, sizeof(*x->notes));
+    x->names = calloc(hosts, sizeof(*x->names));
     x->leaves.names = calloc(places, sizeof(*x->leaves.names));
     x->memory = malloc(matrix_size(&x->plan));
     if (x->places == NULL || x->wanted == NULL || x->hosts == NULL || x->answered == NULL ||
-        x->rows == NULL || x->notes == NULL || x->leaves.names == NULL || x->memory == NULL) {
+        x->rows == NULL || x->notes == NULL || x->names == NULL || x->leaves.names == NULL ||
+        x->memory == NULL) {
         return -ENOMEM;
     }
     matrix_init(&x->m, &x->plan, x->memory);
@@ -132,6 +142,7 @@ static uint32_t fill(struct controller *c, const struct audit_run *run, struct a
         const char *words;
         const enum matrix_why why = unfit(c, &run->members[i], &words);
         x->hosts[row] = h->id;
+        snprintf(x->names[row], sizeof(x->names[row]), "%s", h->name);
         x->answered[row] = why != MATRIX_FINE;
         snprintf(x->notes[row], sizeof(x->notes[row]), "%s", words);
         fit += why == MATRIX_FINE;
@@ -151,6 +162,21 @@ bool audit_fleet_now(const struct controller *c, int64_t *ret_ns)
     const int64_t utc = controller_utc_ns();
     return fleet_time_now(&c->audits->fleet, controller_mono(), ret_ns) &&
            *ret_ns > utc - FLEET_OFF_NS && *ret_ns < utc + FLEET_OFF_NS;
+}
+
+/* Of jobs, as the site declares it. */
+static uint8_t job_dscp(const struct audit_run *run)
+{
+    const struct check_setting *s =
+        &run->settings->checks[check_number(check_by_id("be.roce.dscp_path"))];
+    int64_t dscp;
+    if (s->off != NULL) {
+        return 0;
+    }
+    return s->declared != NULL && fact_number(s->declared, &dscp) && dscp >= 0 &&
+                   dscp <= MATRIX_DSCP_MAX
+               ? (uint8_t)dscp
+               : DSCP_USUAL;
 }
 
 /* Slow rounds where there is time for them: they cost a host less. */
@@ -191,6 +217,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         x->name =
             (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
         fill_times(c, &x->plan, now);
+        x->plan.dscp = job_dscp(run);
         wrong = matrix_plan_wrong(&x->plan);
     }
     int r = wrong != NULL ? -ENODATA : audit_matrix_claim(x);
@@ -271,6 +298,7 @@ Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_ho
     memory->seed = x->plan.seed;
     memory->rails_only = x->plan.rails_only;
     memory->family = x->family;
+    memory->dscp = x->plan.dscp;
     return memory;
 }
 
@@ -368,6 +396,46 @@ static void take_drift(struct audit_matrix *again, const struct audit_matrix *fi
     }
 }
 
+/* Of one NIC; `told`: of its host so far. */
+static void find_paths(struct audit_matrix *x, uint32_t place, uint32_t *told)
+{
+    struct matrix_thin t;
+    uint32_t at = 0;
+    while (*told < THIN_TOLD && matrix_next_thin(&x->m, place, &at, &t)) {
+        const uint32_t other = t.from == place ? t.to : t.from;
+        struct audit_path *p = &x->paths[x->path_count++];
+        p->row = place / x->plan.rails;
+        snprintf(p->subject, sizeof(p->subject), "%s %s %s", x->places[place].name,
+                 x->names[other / x->plan.rails], x->places[other].name);
+        snprintf(p->value, sizeof(p->value), "lost %d of %u %s there", t.sent - t.heard, t.sent,
+                 t.from == place ? "to" : "from");
+        (*told)++;
+    }
+}
+
+static int find_all_paths(struct audit_matrix *x)
+{
+    x->paths = calloc((size_t)x->plan.hosts * THIN_TOLD, sizeof(*x->paths));
+    x->wells = calloc(x->plan.hosts, sizeof(*x->wells));
+    if (x->paths == NULL || x->wells == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t row = 0; row < x->plan.hosts; row++) {
+        uint32_t told = 0, measured = 0;
+        for (uint32_t k = 0; k < x->plan.rails; k++) {
+            const uint32_t place = row * x->plan.rails + k;
+            measured += x->m.nics[place].rail_out + x->m.nics[place].rail_in;
+            find_paths(x, place, &told);
+        }
+        if (measured > 0) {
+            snprintf(x->wells[row], sizeof(x->wells[row]), "well, %u pairs", measured);
+        }
+    }
+    struct audit_path *smaller = realloc(x->paths, (x->path_count + 1) * sizeof(*x->paths));
+    x->paths = smaller != NULL ? smaller : x->paths;
+    return 0;
+}
+
 static int judge(struct audit_matrix *x, const struct audit_matrix *before,
                  const struct audit_matrix *first)
 {
@@ -390,9 +458,10 @@ static int judge(struct audit_matrix *x, const struct audit_matrix *before,
     for (uint32_t i = 0; i < x->m.count; i++) {
         (void)matrix_words(&x->m, i, leaves, x->words[i]);
     }
-    x->judged = true;
     free(leaves);
-    return 0;
+    const int r = find_all_paths(x);
+    x->judged = r == 0;
+    return r;
 }
 
 int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before)
@@ -405,11 +474,36 @@ int audit_matrix_judge_again(struct audit_matrix *again, const struct audit_matr
     return judge(again, NULL, first);
 }
 
+static void add_fact(struct sheet *sheet, enum fact_id id, const char *subject, const char *value)
+{
+    sheet->facts[sheet->count++] = (struct fact){.id = (uint16_t)id,
+                                                 .state = FACT_VALUE,
+                                                 .subject = subject,
+                                                 .value = value,
+                                                 .source = "every NIC with every NIC"};
+}
+
+/* What is not measured is no pass. */
+static void add_paths(const struct audit_matrix *x, uint32_t row, struct sheet *sheet)
+{
+    uint32_t told = 0;
+    for (uint32_t k = 0; k < x->path_count; k++) {
+        if (x->paths[k].row == row) {
+            add_fact(sheet, FACT_MATRIX_PATH, x->paths[k].subject, x->paths[k].value);
+            told++;
+        }
+    }
+    if (told == 0) {
+        add_fact(sheet, FACT_MATRIX_PATH, "", x->wells[row]);
+        sheet->facts[sheet->count - 1].state = x->wells[row][0] != 0 ? FACT_VALUE : FACT_TIMEOUT;
+    }
+}
+
 int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet)
 {
     const uint32_t row = audit_matrix_row(x, host);
-    struct fact *larger =
-        realloc(sheet->facts, (sheet->count + x->plan.rails + 1) * sizeof(*sheet->facts));
+    struct fact *larger = realloc(sheet->facts, (sheet->count + x->plan.rails + THIN_TOLD + 1) *
+                                                    sizeof(*sheet->facts));
     if (larger == NULL) {
         return -ENOMEM;
     }
@@ -417,12 +511,11 @@ int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet 
     for (uint32_t k = 0; row != UINT32_MAX && k < x->plan.rails; k++) {
         const uint32_t place = row * x->plan.rails + k;
         if (x->places[place].id != 0) {
-            sheet->facts[sheet->count++] = (struct fact){.id = FACT_MATRIX,
-                                                         .state = FACT_VALUE,
-                                                         .subject = x->places[place].name,
-                                                         .value = x->words[place],
-                                                         .source = "every NIC with every NIC"};
+            add_fact(sheet, FACT_MATRIX, x->places[place].name, x->words[place]);
         }
+    }
+    if (row != UINT32_MAX) {
+        add_paths(x, row, sheet);
     }
     sheet->capacity = sheet->count;
     return 0;

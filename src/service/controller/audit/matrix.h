@@ -22,6 +22,12 @@ struct audit_place {
     uint32_t id; /* of the NIC, + 1; 0: a hole */
     char name[IF_NAMESIZE];
 };
+/* A direction of which some ports' packets do not come, as a fact of the host at this row: of the one at its other end is
+ * another. */
+struct audit_path {
+    uint32_t row;
+    char subject[2 * IF_NAMESIZE + TLS_NAME_MAX + 3], value[48];
+};
 struct audit_matrix {
     int64_t run;
     uint64_t name; /* of the plan: a run that goes on over a restart has another one */
@@ -38,7 +44,11 @@ struct audit_matrix {
     struct matrix m;
     void *memory; /* its cells; NULL: not kept */
     struct mono until;
+    char (*names)[TLS_NAME_MAX + 1];  /* of hosts, by row */
     char (*words)[MATRIX_WORDS_SIZE]; /* by place, when it is judged */
+    struct audit_path *paths;         /* by row, ascending; when it is judged */
+    uint32_t path_count;
+    char (*wells)[32]; /* by row: what there is of a host without any */
     bool judged;
 };
 

@@ -1,0 +1,8 @@
+/* matrix_internal.h: what matrix.c and matrix_sum.c share. */
+#pragma once
+#include "core/audit/matrix.h"
+
+/* Is the cell one to be measured? */
+bool matrix_two_hosts(const struct matrix *m, uint32_t a, uint32_t b);
+/* Counts of all NICs, and whose what was lost is. */
+void matrix_add_up(struct matrix *m);

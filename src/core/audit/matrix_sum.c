@@ -1,0 +1,200 @@
+/* matrix_sum.c: packets of all cells, and whose it is that some did not come, or came with another mark. */
+#include "core/audit/matrix_internal.h"
+#include "core/fleet/delay_code.h"
+
+enum {
+    PARTED_LEAST = 4, /* hosts: of fewer, two are most */
+    THIN_FEW = 2,     /* other cells of a NIC that lose some packets by chance */
+    THIN_LEAF = 3,    /* NICs of a leaf: of fewer, two are most */
+    MARKED_LEAST = 3
+};
+
+/* Between rails all packets take one way: a part of them is lost by chance alone. Only where all came is it known that the
+ * marked one did. */
+static void add_rail_cell(struct matrix_nic *from, struct matrix_nic *to,
+                          const struct matrix_cell *c)
+{
+    if (from->rail != to->rail) {
+        return;
+    }
+    const bool thin = c->heard > 0 && c->heard < c->sent,
+               marked = c->marked && c->sent > 0 && c->heard == c->sent;
+    from->rail_out++;
+    to->rail_in++;
+    from->thin_out += thin;
+    to->thin_in += thin;
+    from->marked_out += marked;
+    to->marked_in += marked;
+    from->remarked_out += marked && !c->kept;
+    to->remarked_in += marked && !c->kept;
+}
+
+static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
+{
+    const struct matrix_cell c = matrix_cell_of(m, from, to);
+    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
+    a->cells++;
+    b->cells++;
+    m->cells++;
+    m->unmeasured[c.why]++;
+    if (c.why != MATRIX_FINE && (c.why != MATRIX_CLOCK || c.heard == 0)) {
+        a->unmeasured++;
+        b->unmeasured++;
+        a->why_not[c.why]++;
+        b->why_not[c.why]++;
+        return;
+    }
+    m->measured += c.why == MATRIX_FINE;
+    a->sent_out += c.sent;
+    a->lost_out += (uint32_t)(c.sent - c.heard);
+    b->sent_in += c.sent;
+    b->lost_in += (uint32_t)(c.sent - c.heard);
+    a->measured_out++;
+    b->measured_in++;
+    a->dead_out += c.heard == 0;
+    b->dead_in += c.heard == 0;
+    add_rail_cell(a, b, &c);
+    a->delay_known = a->delay_known || c.delay != DELAY_CODE_NONE;
+    b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
+}
+
+static bool is_mute(const struct matrix_nic *n)
+{
+    return 2 * n->dead_out > n->measured_out;
+}
+
+static bool is_deaf(const struct matrix_nic *n)
+{
+    return 2 * n->dead_in > n->measured_in;
+}
+
+/* A fabric that falls into halves makes each NIC deaf for most others. */
+static bool is_parted(const struct matrix *m)
+{
+    uint32_t known = 0, cut = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct matrix_nic *n = &m->nics[i];
+        known += n->measured_out + n->measured_in > 0;
+        cut += is_mute(n) || is_deaf(n);
+    }
+    return m->plan.hosts >= PARTED_LEAST && 2 * cut > known;
+}
+
+/* A dead trunk of several takes a part of what most NICs of its leaf send, or get. */
+static void find_thin_leaves(struct matrix *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint32_t known = 0, out = 0, in = 0;
+        for (uint32_t j = 0; j < m->count; j++) {
+            const struct matrix_nic *n = &m->nics[j];
+            const bool same =
+                n->there && n->leaf == m->nics[i].leaf && n->rail_out + n->rail_in > 0;
+            known += same;
+            out += same && 4 * n->thin_out > n->rail_out;
+            in += same && 4 * n->thin_in > n->rail_in;
+        }
+        m->nics[i].leaf_thin_out = known >= THIN_LEAF && 2 * out > known;
+        m->nics[i].leaf_thin_in = known >= THIN_LEAF && 2 * in > known;
+    }
+}
+
+static bool remarks(uint32_t remarked, uint32_t marked)
+{
+    return marked >= MARKED_LEAST && 2 * remarked > marked;
+}
+
+/* Of the end of which most marked packets come with another mark. */
+static void blame_mark(struct matrix_nic *a, struct matrix_nic *b, const struct matrix_cell *c)
+{
+    if (a->rail != b->rail || !c->marked || c->kept || c->sent == 0 || c->heard < c->sent) {
+        return;
+    }
+    const bool out = remarks(a->remarked_out, a->marked_out),
+               in = remarks(b->remarked_in, b->marked_in);
+    a->own_remarked_out += out;
+    b->own_remarked_in += in;
+    a->remarked_elsewhere += !out && !in;
+    b->remarked_elsewhere += !out && !in;
+}
+
+/* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
+ * all its packets. */
+static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
+{
+    const struct matrix_cell c = matrix_cell_of(m, from, to);
+    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
+    if (c.why != MATRIX_FINE && c.why != MATRIX_CLOCK) {
+        return;
+    }
+    blame_mark(a, b, &c);
+    if (c.heard >= c.sent) {
+        return;
+    }
+    const bool mute = !m->parted && is_mute(a), deaf = !m->parted && is_deaf(b);
+    if (c.heard == 0) {
+        a->own_dead_out += mute;
+        b->own_dead_in += deaf;
+        a->partners += !mute && !deaf;
+        b->partners += !mute && !deaf;
+        return;
+    }
+    if (a->rail == b->rail && (a->leaf != b->leaf || a->leaf == MATRIX_LEAF_NONE) &&
+        (a->leaf_thin_out || b->leaf_thin_in)) {
+        a->shared_lost += a->leaf_thin_out ? (uint32_t)(c.sent - c.heard) : 0;
+        b->shared_lost += b->leaf_thin_in ? (uint32_t)(c.sent - c.heard) : 0;
+        return;
+    }
+    const uint64_t x = (uint64_t)a->lost_out * b->sent_in, y = (uint64_t)b->lost_in * a->sent_out;
+    a->own_lost_out += x >= y ? (uint32_t)(c.sent - c.heard) : 0;
+    b->own_lost_in += y >= x ? (uint32_t)(c.sent - c.heard) : 0;
+}
+
+void matrix_add_up(struct matrix *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            if (matrix_two_hosts(m, i, j)) {
+                add_cell(m, i, j);
+            }
+        }
+    }
+    m->parted = is_parted(m);
+    find_thin_leaves(m);
+    for (uint32_t i = 0; i < m->count; i++) {
+        for (uint32_t j = 0; j < m->count; j++) {
+            if (matrix_two_hosts(m, i, j)) {
+                blame_cell(m, i, j);
+            }
+        }
+    }
+}
+
+/* Some cells of it are thin, and no more than chance makes. */
+static bool few(uint32_t thin)
+{
+    return thin > 0 && thin <= 1 + THIN_FEW;
+}
+
+static bool is_thin(const struct matrix *m, uint32_t from, uint32_t to, struct matrix_thin *ret)
+{
+    const struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
+    if (a->rail != b->rail || !few(a->thin_out) || !few(b->thin_in) ||
+        !matrix_two_hosts(m, from, to)) {
+        return false;
+    }
+    const struct matrix_cell c = matrix_cell_of(m, from, to);
+    *ret = (struct matrix_thin){from, to, c.sent, c.heard};
+    return (c.why == MATRIX_FINE || c.why == MATRIX_CLOCK) && c.heard > 0 && c.heard < c.sent;
+}
+
+bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret)
+{
+    while (*at < 2 * m->count) {
+        const uint32_t other = *at / 2;
+        const bool out = (*at)++ % 2 == 0;
+        if (is_thin(m, out ? nic : other, out ? other : nic, ret)) {
+            return true;
+        }
+    }
+    return false;
+}
