@@ -21,12 +21,13 @@ MATRIX = "fact:matrix eth1"
 WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, marked 22, remarked_out 0, "
         "remarked_in 0, elsewhere 0, out 30, in -20, limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
 # The same of tests that the audit made (core/audit/perf.h).
+INCAST = "fact:perf.incast eth1"
 LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
 # The same of what only the controller and the agents of a fleet know.
 HISTORY = "fact:history"
 REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
 PATHS = "fact:matrix.path"
-FACTS = {"roce": {MATRIX: WELL, PATHS: "well, 22 pairs", "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
+FACTS = {"roce": {MATRIX: WELL, PATHS: "well, 22 pairs", "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", INCAST: "marked 812 of 90210, sent 98112, 39.100 of 41.300 Gbit/s, from 4 hosts", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
 
 
 class Link(str):
@@ -140,6 +141,7 @@ FAULTS = [
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("lost_in 0", "lost_in 9")}, MATRIX),
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("late_cells", "shared 40, late_cells")}, MATRIX),
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there"}, PATHS),
+    ("be.roce.ecn_live", "roce", {INCAST: "marked 0 of 90210, sent 98112, 39.100 of 41.300 Gbit/s, from 4 hosts"}, INCAST),
     ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("remarked_in 0", "remarked_in 11")}, MATRIX),
     ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("elsewhere 0", "elsewhere 3")}, MATRIX),
     ("be.matrix.delay", "roce", {MATRIX: WELL.replace("in -20", "in 25020")}, MATRIX),

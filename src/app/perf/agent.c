@@ -5,6 +5,7 @@
  * closes its standard input ends it at once, in the middle of whatever it does. */
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <math.h>
 #include <net/if.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "app/perf/incast.h"
 #include "app/perf/rank.h"
 #include "app/perf/ways.h"
 #include "base/plain.h"
@@ -39,6 +41,7 @@ struct agent_plan {
     int rank, ranks, port, lanes, run_ms, patience_s;
     int ways,
         turn_ms; /* ways: 0, or after how many ms it is this pair's turn to look where one is narrow */
+    int incast; /* 0, or 1 and the DSCP with which all but rank 0 send to it */
     char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
@@ -131,17 +134,19 @@ static bool read_plan(struct agent_plan *p)
     }
     line[used] = '\0';
     return sscanf(line,
-                  "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d at %63s nics "
+                  "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d incast %d at "
+                  "%63s nics "
                   "%319s "
                   "folder %255s secret %32[0-9a-f]",
                   &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, &p->ways,
-                  &p->turn_ms, p->address, p->nics, p->folder, p->secret) == 12 &&
+                  &p->turn_ms, &p->incast, p->address, p->nics, p->folder, p->secret) == 13 &&
            strlen(p->secret) == 2 * MEET_SECRET_SIZE && p->ranks >= 2 &&
            p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks && p->port > 0 &&
            p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
            p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 && p->ways >= 0 &&
            p->ways <= 60000 && p->turn_ms >= 0 && p->turn_ms <= 60000 &&
-           (p->ways == 0 || p->ranks == 2) && word_ok(p->address, "") && word_ok(p->nics, ",=") &&
+           (p->ways == 0 || p->ranks == 2) && p->incast >= 0 && p->incast <= 64 &&
+           (p->incast == 0 || p->ways == 0) && word_ok(p->address, "") && word_ok(p->nics, ",=") &&
            p->nics[0] == '=' && word_ok(p->folder, "/");
 }
 
@@ -255,28 +260,54 @@ static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])
     }
 }
 
-/* Of the first NIC. */
+/* A meeting, and the name of the first NIC. */
+static int open_meeting(const struct agent_plan *p, struct meet *meet, char nic[IFNAMSIZ])
+{
+    uint8_t secret[MEET_SECRET_SIZE];
+    char where[80];
+
+    read_secret(p->secret, secret);
+    snprintf(where, sizeof(where), "%s:%d", p->address, p->port);
+    snprintf(nic, IFNAMSIZ, "%.*s", (int)strcspn(p->nics + 1, ","), p->nics + 1);
+    return meet_open(meet, where, p->rank, p->ranks, p->patience_s, secret);
+}
+
+static int family_of(const struct agent_plan *p)
+{
+    return strchr(p->address, ':') != NULL ? AF_INET6 : AF_INET;
+}
+
+/* What was printed is on its way, and the others have theirs. */
+static int close_meeting(struct meet *meet, int r)
+{
+    fflush(stdout);
+    r = r < 0 ? r : meet_barrier(meet);
+    meet_close(meet);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static void tell_failure(int r, const char *what)
+{
+    if (r == -EBADMSG) {
+        printf("failed the other host's test tells an address that no NIC has\n");
+    } else {
+        printf("failed %s: %s\n", what, strerror(-r));
+    }
+}
+
 static int run_ways(const struct agent_plan *p)
 {
     const struct ways_turn turn = {perf_now_ns() + p->ways * 1000000LL, p->turn_ms * 1000000LL};
     struct way_found ways[WAYS_MOST];
     struct meet meet;
-    uint8_t secret[MEET_SECRET_SIZE];
-    char where[80], nic[IFNAMSIZ];
+    char nic[IFNAMSIZ];
     int count = 0;
 
-    read_secret(p->secret, secret);
-    snprintf(where, sizeof(where), "%s:%d", p->address, p->port);
-    snprintf(nic, sizeof(nic), "%.*s", (int)strcspn(p->nics + 1, ","), p->nics + 1);
-    int r = meet_open(&meet, where, p->rank, p->ranks, p->patience_s, secret);
+    int r = open_meeting(p, &meet, nic);
     const char *what = r < 0 ? "the other host's test did not come" : "no flows";
-    r = r < 0 ? r
-              : ways_test(&meet, nic, strchr(p->address, ':') != NULL ? AF_INET6 : AF_INET,
-                          p->run_ms, &turn, ways, &count);
-    if (r == -EBADMSG) {
-        printf("failed the other host's test tells an address that no NIC has\n");
-    } else if (r < 0) {
-        printf("failed %s: %s\n", what, strerror(-r));
+    r = r < 0 ? r : ways_test(&meet, nic, family_of(p), p->run_ms, &turn, ways, &count);
+    if (r < 0) {
+        tell_failure(r, what);
     } else {
         printf("ways");
         for (int i = 0; i < count; i++) {
@@ -287,10 +318,25 @@ static int run_ways(const struct agent_plan *p)
         }
         putchar('\n');
     }
-    fflush(stdout);
-    r = r < 0 ? r : meet_barrier(&meet);
-    meet_close(&meet);
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return close_meeting(&meet, r);
+}
+
+static int run_incast(const struct agent_plan *p)
+{
+    struct incast_found found;
+    struct meet meet;
+    char nic[IFNAMSIZ];
+
+    int r = open_meeting(p, &meet, nic);
+    const char *what = r < 0 ? "the other hosts' tests did not come" : "no packets";
+    r = r < 0 ? r : incast_test(&meet, nic, family_of(p), p->run_ms, p->incast - 1, &found);
+    if (r < 0) {
+        tell_failure(r, what);
+    } else {
+        printf("incast sent %" PRIu64 " came %" PRIu64 " marked %" PRIu64 " rate %.0f\n",
+               found.sent, found.came, found.marked, found.rate);
+    }
+    return close_meeting(&meet, r);
 }
 
 static int run_rank(const struct agent_plan *p)
@@ -357,5 +403,5 @@ int perf_agent_main(void)
         printf("failed it could not begin: %s\n", strerror(-r));
         return EXIT_FAILURE;
     }
-    return plan.ways > 0 ? run_ways(&plan) : run_rank(&plan);
+    return plan.ways > 0 ? run_ways(&plan) : plan.incast > 0 ? run_incast(&plan) : run_rank(&plan);
 }

@@ -3,9 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <linux/errqueue.h>
-#include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
@@ -15,6 +13,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "app/perf/udp.h"
 
 enum {
     FLOWS = 16, /* ports: of four ways each is met by all but 1 % */
@@ -62,44 +62,6 @@ struct ways {
 
 /* ---- sockets ---- */
 
-static int find_address(const char *nic, int family, struct sockaddr_storage *ret)
-{
-    struct ifaddrs *all;
-    int r = getifaddrs(&all) < 0 ? -errno : -EADDRNOTAVAIL;
-
-    if (r == -EADDRNOTAVAIL) {
-        for (const struct ifaddrs *i = all; r < 0 && i != NULL; i = i->ifa_next) {
-            const struct sockaddr_in6 *six = (const void *)i->ifa_addr;
-            if (i->ifa_addr != NULL && i->ifa_addr->sa_family == family &&
-                strcmp(i->ifa_name, nic) == 0 &&
-                (family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))) {
-                memcpy(ret, i->ifa_addr,
-                       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(*six));
-                r = 0;
-            }
-        }
-        freeifaddrs(all);
-    }
-    return r;
-}
-
-static socklen_t size_of(int family)
-{
-    return family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
-static uint16_t *port_of(struct sockaddr_storage *s)
-{
-    return s->ss_family == AF_INET ? &((struct sockaddr_in *)s)->sin_port
-                                   : &((struct sockaddr_in6 *)s)->sin6_port;
-}
-
-static void *bytes_of(struct sockaddr_storage *s)
-{
-    return s->ss_family == AF_INET ? (void *)&((struct sockaddr_in *)s)->sin_addr
-                                   : (void *)&((struct sockaddr_in6 *)s)->sin6_addr;
-}
-
 static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct card *card)
 {
     const int one = 1, room = ROOM;
@@ -110,36 +72,20 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
     if (f->fd < 0) {
         return -errno;
     }
-    *port_of(&own) = 0;
+    *udp_port(&own) = 0;
     setsockopt(f->fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
     setsockopt(f->fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
     if (setsockopt(f->fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one)) < 0 ||
         (w->family == AF_INET
              ? setsockopt(f->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one))
              : setsockopt(f->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one))) < 0 ||
-        bind(f->fd, (struct sockaddr *)&own, size_of(w->family)) < 0 ||
+        bind(f->fd, (struct sockaddr *)&own, udp_size(w->family)) < 0 ||
         getsockname(f->fd, (struct sockaddr *)&own, &size) < 0) {
         return -errno;
     }
-    card->ports[k] = *port_of(&own);
-    memcpy(card->address, bytes_of(&own), w->family == AF_INET ? 4 : 16);
+    card->ports[k] = *udp_port(&own);
+    memcpy(card->address, udp_bytes(&own), w->family == AF_INET ? 4 : 16);
     return 0;
-}
-
-/* The other rank's word: packets go to one host, and to none that was not asked. */
-static bool may_be_nic(int family, const uint8_t *own, const uint8_t *told)
-{
-    struct in6_addr six;
-
-    /* 0.0.0.0/8, 127.0.0.0/8, multicast, and what is above it: broadcast */
-    if (family == AF_INET) {
-        return told[0] != 0 && told[0] < 224 && (told[0] != 127 || own[0] == 127);
-    }
-    memcpy(&six, told, sizeof(six));
-    return !IN6_IS_ADDR_UNSPECIFIED(&six) && !IN6_IS_ADDR_MULTICAST(&six) &&
-           !IN6_IS_ADDR_LINKLOCAL(&six) && !IN6_IS_ADDR_V4MAPPED(&six) &&
-           !IN6_IS_ADDR_V4COMPAT(&six) &&
-           (!IN6_IS_ADDR_LOOPBACK(&six) || memcmp(own, told, 16) == 0);
 }
 
 /* Flow k goes from this rank's port k to the other's. */
@@ -147,7 +93,7 @@ static int open_flows(struct ways *w, const char *nic)
 {
     struct card cards[2] = {0}, mine = {0};
     struct sockaddr_storage own = {0};
-    int r = find_address(nic, w->family, &own);
+    int r = udp_address(nic, w->family, &own);
 
     for (int k = 0; k < FLOWS && r == 0; k++) {
         r = open_flow(w, k, own, &mine);
@@ -156,14 +102,15 @@ static int open_flows(struct ways *w, const char *nic)
     const int met = meet_exchange(w->meet, &mine, sizeof(mine), cards);
     struct card *other = &cards[1 - w->meet->rank];
     r = met < 0 ? met : r;
-    if (r == 0 && other->ports[0] != 0 && !may_be_nic(w->family, mine.address, other->address)) {
+    if (r == 0 && other->ports[0] != 0 &&
+        !udp_may_be_nic(w->family, mine.address, other->address)) {
         r = -EBADMSG;
     }
     for (int k = 0; k < FLOWS && r == 0; k++) {
-        memcpy(bytes_of(&own), other->address, w->family == AF_INET ? 4 : 16);
-        *port_of(&own) = other->ports[k];
+        memcpy(udp_bytes(&own), other->address, w->family == AF_INET ? 4 : 16);
+        *udp_port(&own) = other->ports[k];
         r = other->ports[k] == 0 ? -ENOTCONN : 0;
-        r = r == 0 && connect(w->flows[k].fd, (struct sockaddr *)&own, size_of(w->family)) < 0
+        r = r == 0 && connect(w->flows[k].fd, (struct sockaddr *)&own, udp_size(w->family)) < 0
                 ? -errno
                 : r;
     }
@@ -223,9 +170,9 @@ static int read_answer(struct ways *w, int k, char address[46], int *ret_hop)
             (error.ee_origin == SO_EE_ORIGIN_ICMP && error.ee_type == ICMP_TIME_EXCEEDED) ||
             (error.ee_origin == SO_EE_ORIGIN_ICMP6 && error.ee_type == ICMP6_TIME_EXCEEDED);
         struct sockaddr_storage by;
-        memcpy(&by, CMSG_DATA(c) + sizeof(error), size_of(w->family));
+        memcpy(&by, CMSG_DATA(c) + sizeof(error), udp_size(w->family));
         *ret_hop = n >= 12 && quoted.magic == MAGIC ? quoted.hop : 0; /* 0: it quotes too little */
-        return expired && inet_ntop(w->family, bytes_of(&by), address, 46) != NULL;
+        return expired && inet_ntop(w->family, udp_bytes(&by), address, 46) != NULL;
     }
     return n >= 0 ? 0 : -errno;
 }

@@ -50,8 +50,8 @@ enum fact_keep fact_keep(enum fact_id id)
 bool fact_is_of_controller(enum fact_id id)
 {
     return id == FACT_HISTORY || id == FACT_MATRIX || id == FACT_MATRIX_PATH || id == FACT_PERF ||
-           id == FACT_PERF_NIC || id == FACT_PERF_LATE || id == FACT_PERF_PATH ||
-           id == FACT_PERF_SEARCH;
+           id == FACT_PERF_NIC || id == FACT_PERF_INCAST || id == FACT_PERF_LATE ||
+           id == FACT_PERF_PATH || id == FACT_PERF_SEARCH;
 }
 
 const char *fact_section_name(enum fact_section section)

@@ -199,6 +199,7 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
     }
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
         add_pairs(p, nic);
+        perf_add_incast(p, nic);
     }
     return there < 2 || p->step_count == 0 ? -ENODATA : 0;
 }
@@ -446,6 +447,7 @@ bool perf_next(struct perf *p)
     switch ((enum perf_stage)p->stage) {
     case PERF_PAIRS:
         perf_take_pairs(p);
+        perf_take_incasts(p);
         perf_look_at_pairs(p);
         more = perf_plan_again(p) || begin_rings(p);
         break;

@@ -8,6 +8,9 @@
  * collective goes round a slow trunk and hides it. Where the best of these is slower than the pairs allow, search.h finds who
  * makes it so, a step for each of its rounds.
  *
+ * Where hosts have RoCE ports, some of them get packets of many others at once, one host of each leaf: the queue that grows there
+ * tells whether the switch marks packets.
+ *
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
@@ -37,14 +40,17 @@ enum {
     PERF_PARTNERS = 3 + OUTLIER_RETESTS_MOST, /* of a NIC, by pairs */
     PERF_RETESTS = 3,                         /* of a plan, of each NIC */
     PERF_RETEST_PLANS = 6,                    /* who shares partners with many waits for the next */
-    PERF_STEPS_MAX = 4 * HOST_NIC_MAX,        /* of a plan */
+    PERF_STEPS_MAX = 5 * HOST_NIC_MAX,        /* of a plan: three of pairs, ways, incast */
     PERF_KINDS_MAX = 16,
+    PERF_INCAST_LEAST = 5, /* hosts: four send to one */
+    PERF_INCAST_MOST = 32,
     PERF_ARRIVALS = 40, /* at the meetings of a test */
     PERF_TURNS = 4,     /* pairs look in turn where a way is narrow: their trains share trunks */
     PERF_WORDS_SIZE = 160
 };
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
 _Static_assert(PERF_STEPS_MAX >= (PERF_RETESTS + 1) * HOST_NIC_MAX, "retests, and who has no test");
+_Static_assert(PERF_STEPS_MAX <= AUDIT_STEPS_MAX, "agents take it");
 /* A group that carries less than this share of what its slowest pair should is slow. A ring of many hosts is in step with
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
@@ -74,6 +80,7 @@ struct perf_result {
     uint32_t init_ms;
     uint16_t work[PERF_ARRIVALS]; /* how long it worked before each meeting, 10 us */
     uint32_t arrivals;            /* meetings */
+    uint64_t sent, came, marked;  /* of an incast: packets; rate is what came */
     uint32_t late;                /* of rows: how often it came last, and late */
     char network[32], words[PERF_WORDS_SIZE];
 };
@@ -83,10 +90,11 @@ struct perf_host {
     uint16_t leaf[HOST_NIC_MAX];
     uint16_t
         kind; /* hosts that ought to be alike have the same number; PERF_KINDS_MAX or more: nobody knows */
-    bool there; /* it can take part */
+    bool there;  /* it can take part */
+    bool incast; /* in an incast, too: its jobs' traffic is to be marked */
 };
 
-enum perf_kind { PERF_PAIR, PERF_RETEST, PERF_WAYS, PERF_RING, PERF_SEARCH };
+enum perf_kind { PERF_PAIR, PERF_RETEST, PERF_WAYS, PERF_INCAST, PERF_RING, PERF_SEARCH };
 struct perf_step {
     uint8_t kind, lanes, row;
     bool by_leaf;
@@ -142,6 +150,11 @@ struct perf {
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
         uint8_t verdict;
         struct outlier_retest retest;
+        struct perf_incast {
+            uint32_t senders; /* that sent to this NIC at once; 0: none did */
+            uint64_t sent, came, marked;
+            double rate;
+        } incast;
     } * nic; /* [host * HOST_NIC_MAX + nic] */
     struct perf_cohort {
         double upper; /* a quarter carries as much with the best of their partners */

@@ -35,6 +35,10 @@ bool perf_plan_again(struct perf *p); /* false: there is nothing to be tested ag
 void perf_take_retests(struct perf *p);
 void perf_judge_retests(struct perf *p);
 
+/* perf_incast.c: one step of this NIC; what its receivers tell. */
+void perf_add_incast(struct perf *p, uint32_t nic);
+void perf_take_incasts(struct perf *p);
+
 /* Of the present plan. */
 /* Who met whom, and whether values were wrong; the test is done, or nothing is noted. False: it is not. */
 bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b);

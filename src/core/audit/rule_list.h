@@ -72,6 +72,7 @@ void rule_matrix_leaf(struct judging *j);
 void rule_matrix_drift(struct judging *j);
 void rule_matrix_path(struct judging *j);
 void rule_dscp_path(struct judging *j);
+void rule_ecn_live(struct judging *j);
 void rule_test_rate(struct judging *j);
 void rule_test_gain(struct judging *j);
 void rule_test_spread(struct judging *j);

@@ -342,6 +342,51 @@ void rule_straggler(struct judging *j)
               judge_format(j, "at most %.15g %%", j->fail * 100));
 }
 
+/* Of the port's interface: one host of each leaf gets packets of others at once. */
+void rule_ecn_live(struct judging *j)
+{
+    const char *net = judge_text(j, FACT_PORT_NET, j->subject);
+    const struct fact *fact = net != NULL ? sheet_find(j->sheet, FACT_PERF_INCAST, net) : NULL;
+    unsigned long long marked, came, sent;
+    double rate, usual;
+    unsigned senders;
+
+    if (net == NULL) {
+        return;
+    }
+    if (fact == NULL) {
+        judge_skip(j, tested(j) == NULL
+                          ? "not tested: foliot audit run --fleet --bandwidth does"
+                          : "its interface is in no test, or its agent is too old for this one");
+        return;
+    }
+    fact = judge_look(j, FACT_PERF_INCAST, net);
+    if (fact->state != FACT_VALUE && tested(j) != NULL) {
+        rule_not_measured(j, fact->value);
+    } else if (fact->state != FACT_VALUE) {
+        judge_unknown(j, fact);
+    } else if (strcmp(fact->value, "none") == 0) {
+        judge_skip(j, "another host of its leaf received, or there were fewer than five to send");
+    } else if (sscanf(fact->value,
+                      "marked %llu of %llu, sent %llu, %lf of %lf Gbit/s, from %u hosts", &marked,
+                      &came, &sent, &rate, &usual, &senders) != 6) {
+        judge_unknown(j, NULL);
+    } else {
+        judge_end(j,
+                  marked > 0                             ? AUDIT_PASS
+                  : usual > 0 && rate >= j->fail * usual ? AUDIT_FAIL
+                                                         : AUDIT_UNKNOWN,
+                  judge_format(j, "%llu of %llu packets marked, %.3f of %.3f Gbit/s", marked, came,
+                               rate, usual),
+                  "some are, where the link is full");
+        if (j->result->status == AUDIT_UNKNOWN) {
+            j->result->reason = REASON_NOT_RUN;
+            j->result->note = judge_format(
+                j, "%u hosts did not fill the link by packets of UDP: no queue grew", senders);
+        }
+    }
+}
+
 /* A trunk by its ends; no subject: none is slow. */
 void rule_slow_path(struct judging *j)
 {

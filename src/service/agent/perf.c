@@ -39,7 +39,8 @@ enum { SECRET_SIZE = 16, WAYS_OF_STEP = 12 };
 
 struct perf_do { /* a step */
     uint32_t rank, ranks, leader, port, lanes, nic_count, nics[HOST_NIC_MAX];
-    uint32_t ways; /* 0: none; else 1 and their turn */
+    uint32_t ways;   /* 0: none; else 1 and their turn */
+    uint32_t incast; /* 0: none; else 1 and its DSCP */
 };
 
 struct agent_perf {
@@ -179,6 +180,11 @@ static void read_result(struct agent *a)
     if (p->steps[p->next - 1].ways && strncmp(p->text, "ways", 4) == 0) {
         row.outcome = PERF_DONE;
         read_ways(a, p->text + 4, &ways, &row);
+    } else if (p->steps[p->next - 1].incast &&
+               sscanf(p->text,
+                      "incast sent %" SCNu64 " came %" SCNu64 " marked %" SCNu64 " rate %" SCNu64,
+                      &row.sent, &row.came, &row.marked, &row.rate) == 4) {
+        row.outcome = PERF_DONE;
     } else if (sscanf(p->text,
                       "rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32 " wrong %" SCNu64
                       " init %" SCNu32 " network %31s work%n",
@@ -230,7 +236,8 @@ static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep 
     return s->ranks == 0 ? NULL
            : s->ranks < 2 || s->ranks > AUDIT_RANKS_MAX || s->rank >= s->ranks || s->lanes < 1 ||
                    s->lanes > AUDIT_LANES_MAX || s->port < 1024 || s->port > 65535 ||
-                   (s->ways > 0 && (s->ranks != 2 || s->ways > PERF_TURNS))
+                   (s->ways > 0 && (s->ranks != 2 || s->ways > PERF_TURNS)) ||
+                   (s->incast > 0 && (s->ways > 0 || s->incast > 64 || s->ranks > PERF_INCAST_MOST))
                ? "a step's numbers are none of a test's"
            : !own ? "it has a NIC that is not this host's"
            : !agent_config_find(a->config, (struct nic_id){s->leader}, &index)
@@ -266,8 +273,8 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
         if (wrong != NULL) {
             return wrong;
         }
-        p->steps[i] =
-            (struct perf_do){s->rank, s->ranks, s->leader, s->port, s->lanes, 0, {0}, s->ways};
+        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port,  s->lanes,
+                                       0,       {0},      s->ways,   s->incast};
         for (; s->ranks > 0 && p->steps[i].nic_count < s->n_nics; p->steps[i].nic_count++) {
             p->steps[i].nics[p->steps[i].nic_count] = s->nics[p->steps[i].nic_count];
         }
@@ -392,12 +399,12 @@ static int send_plan(struct agent *a, const struct perf_do *s)
     }
     name_secret(p, secret);
     find_turn(a, s, &look_ms, &turn_ms);
-    const int size =
-        snprintf(line, sizeof(line),
-                 "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
-                 " patience %d ways %d turn %d at %s nics %s folder %s secret %s\n",
-                 s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms,
-                 turn_ms, address, nics, a->config->runtime_dir, secret);
+    const int size = snprintf(
+        line, sizeof(line),
+        "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
+        " patience %d ways %d turn %d incast %" PRIu32 " at %s nics %s folder %s secret %s\n",
+        s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms, turn_ms,
+        s->incast, address, nics, a->config->runtime_dir, secret);
     return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
            : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
                                                                            : 0;

@@ -259,7 +259,8 @@ static void send_batch(struct uplink *u)
     m.controller = (ProtobufCBinaryData){u->seen.size, u->seen.token};
     m.controller_ago_ms = controller_seen_ago_ms(&u->seen, uplink_now());
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK |
-                 FOLIOT__V1__FEATURE__FEATURE_MATRIX | FOLIOT__V1__FEATURE__FEATURE_PERF;
+                 FOLIOT__V1__FEATURE__FEATURE_MATRIX | FOLIOT__V1__FEATURE__FEATURE_PERF |
+                 FOLIOT__V1__FEATURE__FEATURE_INCAST;
     m.matrix = agent_matrix_held(a);
     m.perf = agent_perf_held(a);
     m.measured = agent_measure_result(a);

@@ -36,6 +36,8 @@ struct world {
     uint32_t rounds; /* of the search */
     bool heals;      /* after the second plan this host is well */
     uint32_t healing;
+    bool incast; /* hosts can be in one, but for this one */
+    uint32_t no_incast;
     bool starves; /* this one is slow in rings alone: it has no processor for them */
     uint32_t starved;
 };
@@ -189,6 +191,9 @@ static void play_step(struct world *w, struct perf *p, uint32_t step)
                                                                        : PERF_DONE,
             .rate = i == w->liar ? w->liar_tells : g->rate,
             .wrong = sends_wrong(w, p, step, part->group) && i != w->wrong ? 7 : 0,
+            .sent = 2000,
+            .came = 1000,
+            .marked = i,
             .arrivals = PERF_ARRIVALS};
         for (uint32_t k = 0; k < PERF_ARRIVALS; k++) {
             r.work[k] = (uint16_t)(100 + prng_below(&w->prng, 50) +
@@ -208,7 +213,10 @@ struct played {
 static void play(struct world *w, struct played *x)
 {
     for (uint32_t i = 0; i < w->count; i++) {
-        x->hosts[i] = (struct perf_host){.nics = w->nics_of[i], .there = true, .kind = w->kind[i]};
+        x->hosts[i] = (struct perf_host){.nics = w->nics_of[i],
+                                         .there = true,
+                                         .kind = w->kind[i],
+                                         .incast = w->incast && i != w->no_incast};
         for (uint32_t n = 0; n < w->nics; n++) {
             x->hosts[i].leaf[n] = (uint16_t)(i * 4 / w->count);
         }
@@ -641,6 +649,30 @@ static void the_search_begins_with_who_came_last(void **state)
     }
 }
 
+/* Four hosts send to a fifth, one group for each leaf if there are enough; who can't take part is in none. */
+static void many_send_to_one(void **state)
+{
+    static const uint32_t counts[] = {4, 5, 9, 20, 64, 70};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        struct world w = world_of(counts[c], 2, c);
+        struct played x;
+        uint32_t receivers = 0;
+        w.incast = true;
+        w.no_incast = counts[c] > 5 ? 3 : NOBODY;
+        play(&w, &x);
+        for (uint32_t i = 0; i < w.count; i++) {
+            const struct perf_incast *is = &x.p.nic[i * HOST_NIC_MAX + 1].incast;
+            receivers += is->senders > 0;
+            assert_true(is->senders == 0 ||
+                        (is->senders >= PERF_INCAST_LEAST - 1 && is->senders < PERF_INCAST_MOST &&
+                         is->came == 1000 && is->marked == i && i != w.no_incast));
+        }
+        const uint32_t able = w.count - (w.no_incast != NOBODY);
+        assert_int_equal(receivers, able < 5 ? 0 : able / 4 < 5 ? able / 5 : 4);
+        free(x.memory);
+    }
+}
+
 static void fewer_than_two_are_refused(void **state)
 {
     struct perf_host hosts[3] = {{.nics = 1, .there = true}, {.nics = 1}, {.there = true}};
@@ -673,6 +705,7 @@ int main(void)
         cmocka_unit_test(each_kind_has_a_cohort_of_its_own),
         cmocka_unit_test(what_matters_is_set),
         cmocka_unit_test(the_search_begins_with_who_came_last),
+        cmocka_unit_test(many_send_to_one),
         cmocka_unit_test(fewer_than_two_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,9 +29,13 @@ struct world {
     uint32_t sender;                                  /* its partners in pairs have wrong values */
     uint32_t hosts_there;                             /* 0: all */
     uint64_t nic_rate;                                /* 0: the usual */
-    bool slow_host;                                   /* host 2's pairs */
-    uint8_t retest_outcome;                           /* of its retests; 0: done */
-    double liar_tells; /* host 1, of all of its tests; 0: it is none */
+    bool
+        incast; /* it is part of it; of 1000 packets so many were marked, at that share of the NIC's rate */
+    uint64_t marked;
+    double incast_share;
+    bool slow_host;         /* host 2's pairs */
+    uint8_t retest_outcome; /* of its retests; 0: done */
+    double liar_tells;      /* host 1, of all of its tests; 0: it is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
     bool
         bad_spine; /* hosts have as many NICs as they may, each with leaves of its own, and one of two spines is slow */
@@ -73,8 +77,8 @@ static void play(struct world *w, bool rings)
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
     const uint32_t nics = w->bad_spine ? HOST_NIC_MAX : 1;
     for (uint32_t i = 0; i < HOSTS; i++) {
-        w->hosts[i] =
-            (struct perf_host){.nics = nics, .there = w->hosts_there == 0 || i < w->hosts_there};
+        w->hosts[i] = (struct perf_host){
+            .incast = w->incast, .nics = nics, .there = w->hosts_there == 0 || i < w->hosts_there};
         w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = nics};
         for (uint32_t nic = 0; nic < nics; nic++) {
             snprintf(w->who[i].names[nic], IF_NAMESIZE, "eth%u", nic);
@@ -106,10 +110,16 @@ static void play(struct world *w, bool rings)
                                                 : w->nic_rate > 0           ? (double)w->nic_rate
                                                 : pair                      ? NIC_RATE
                                                                             : NIC_RATE * nics,
+                                        .sent = 2000,
+                                        .came = 1000,
+                                        .marked = w->marked,
                                         .runs = 5,
                                         .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
                                         .network = "foliot",
                                         .arrivals = PERF_ARRIVALS};
+                if (p->steps[step].kind == PERF_INCAST) {
+                    r.rate = w->incast_share * NIC_RATE;
+                }
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
                 tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
@@ -128,6 +138,9 @@ static void judge_by(struct world *w, const struct audit_settings *settings)
     static const struct fact facts[] = {
         {FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", "/sys/class/dmi/id/product_name"},
         {FACT_OS_UPTIME, FACT_VALUE, "", "99999", "/proc/uptime"},
+        {FACT_PORT, FACT_VALUE, "mlx5_0/1", "1", "/sys/class/infiniband"},
+        {FACT_PORT_LAYER, FACT_VALUE, "mlx5_0/1", "Ethernet", "/sys/class/infiniband"},
+        {FACT_PORT_NET, FACT_VALUE, "mlx5_0/1", "eth0", "/sys/class/infiniband"},
         {FACT_TEST, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
         {FACT_TEST_INIT, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
         {FACT_TEST_WRONG, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
@@ -361,6 +374,28 @@ static void without_retests_nobody_fails(void **state)
     done(&w);
 }
 
+/* Five of six send to the first, as fast as it takes them: where nothing is marked nothing has ECN; more slowly nobody knows. Who
+ * did not receive is not judged. */
+static void an_incast_without_marks_fails(void **state)
+{
+    static const struct {
+        uint64_t marked;
+        double share;
+        enum audit_status status;
+    } cases[] = {{3, 0.3, AUDIT_PASS}, {0, 0.95, AUDIT_FAIL}, {0, 0.3, AUDIT_UNKNOWN}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS,
+                          .incast = true,
+                          .marked = cases[c].marked,
+                          .incast_share = cases[c].share};
+        play(&w, false);
+        judge(&w);
+        assert_int_equal(worst(&w, "be.roce.ecn_live", 0)->status, cases[c].status);
+        assert_int_equal(worst(&w, "be.roce.ecn_live", 1)->status, AUDIT_SKIP);
+        done(&w);
+    }
+}
+
 /* A path that is slow, or of which little came, is no pass where too few tell which trunk it is. */
 static void a_slow_path_of_one_pair_is_no_pass(void **state)
 {
@@ -432,6 +467,7 @@ int main(void)
         cmocka_unit_test(two_hosts_alone_fail_neither),
         cmocka_unit_test(a_slow_nic_fails_by_its_retests),
         cmocka_unit_test(without_retests_nobody_fails),
+        cmocka_unit_test(an_incast_without_marks_fails),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(many_slow_trunks_hide_nothing),
         cmocka_unit_test(the_first_of_two_facts_is_kept),

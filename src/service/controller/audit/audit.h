@@ -229,6 +229,9 @@ void audit_matrix_take(struct controller *c, const struct fleet_host *h,
 /* As the hosts tell it; what is a day off our clock is nobody's time. */
 bool audit_fleet_now(const struct controller *c, int64_t *ret_ns);
 
+/* Of jobs, as the site declares it (be.roce.dscp_path); 0: nothing is to be marked. */
+uint8_t audit_job_dscp(const struct audit_run *run);
+
 /* ---- perf.c ---- */
 struct audit_perf_reply {
     Foliot__V1__Perf perf;

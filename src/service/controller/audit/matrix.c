@@ -165,7 +165,7 @@ bool audit_fleet_now(const struct controller *c, int64_t *ret_ns)
 }
 
 /* Of jobs, as the site declares it. */
-static uint8_t job_dscp(const struct audit_run *run)
+uint8_t audit_job_dscp(const struct audit_run *run)
 {
     const struct check_setting *s =
         &run->settings->checks[check_number(check_by_id("be.roce.dscp_path"))];
@@ -217,7 +217,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         x->name =
             (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
         fill_times(c, &x->plan, now);
-        x->plan.dscp = job_dscp(run);
+        x->plan.dscp = audit_job_dscp(run);
         wrong = matrix_plan_wrong(&x->plan);
     }
     int r = wrong != NULL ? -ENODATA : audit_matrix_claim(x);

@@ -41,13 +41,27 @@ static const char *misfit(const struct controller *c, const struct fleet_host *h
                                                                     : NULL;
 }
 
-/* What is kept of the host as its product is looked for in the part that has it. */
-static int find_product(void *context, const struct store_part *part)
+/* What its sheet tells of a host. */
+struct seen {
+    char kind[KIND_SIZE]; /* its product */
+    bool roce;            /* it has a RoCE port */
+};
+
+static void see(const struct fact *f, struct seen *seen)
 {
-    char *product = context;
+    if (f->id == FACT_OS_PRODUCT && f->state == FACT_VALUE) {
+        snprintf(seen->kind, sizeof(seen->kind), "%s", f->value);
+    }
+    seen->roce = seen->roce || (f->id == FACT_PORT_LAYER && f->state == FACT_VALUE &&
+                                strcmp(f->value, "Ethernet") == 0);
+}
+
+static int see_part(void *context, const struct store_part *part)
+{
     struct sheet s = {.capacity = sheet_part_facts(part->body, part->size),
                       .text_size = part->size + 1};
-    if (strcmp(part->part, sheet_part_name(SECTION_OS)) != 0) {
+    if (strcmp(part->part, sheet_part_name(SECTION_OS)) != 0 &&
+        strcmp(part->part, sheet_part_name(SECTION_RDMA)) != 0) {
         return 0;
     }
     s.facts = calloc(s.capacity + 1, sizeof(*s.facts));
@@ -59,28 +73,25 @@ static int find_product(void *context, const struct store_part *part)
     }
     sheet_part_decode(&s, part->body, part->size);
     for (uint32_t i = 0; i < s.count; i++) {
-        if (s.facts[i].id == FACT_OS_PRODUCT && s.facts[i].state == FACT_VALUE) {
-            snprintf(product, KIND_SIZE, "%s", s.facts[i].value);
-        }
+        see(&s.facts[i], context);
     }
     free(s.facts);
     free(s.text);
     return 0;
 }
 
-/* As results are compared: by what is declared, else by product. */
-static int find_kind(struct controller *c, const struct audit_run *run, struct audit_perf *x,
-                     const struct fleet_host *h, uint16_t *ret_kind)
+/* A host is of the kind that is declared, else of its product's: as results are compared. */
+static int see_host(struct controller *c, const struct audit_run *run, struct audit_perf *x,
+                    const struct fleet_host *h, struct perf_host *host)
 {
     const char *declared = audit_declared_cohort(&run->settings->settings, h->name);
-    char kind[KIND_SIZE] = "";
-    int r = 0;
+    struct seen seen = {.kind = ""};
+    const int r = store_parts(c->store, h->id, INT64_MAX, see_part, &seen);
     if (declared != NULL) {
-        snprintf(kind, sizeof(kind), "%s", declared);
-    } else {
-        r = store_parts(c->store, h->id, INT64_MAX, find_product, kind);
+        snprintf(seen.kind, sizeof(seen.kind), "%s", declared);
     }
-    *ret_kind = audit_leaf_number(&x->kinds, kind);
+    host->kind = audit_leaf_number(&x->kinds, seen.kind);
+    host->incast = seen.roce && (h->features & FOLIOT__V1__FEATURE__FEATURE_INCAST) != 0;
     return r;
 }
 
@@ -101,7 +112,7 @@ static int add_host(struct controller *c, const struct audit_run *run, struct au
         }
     }
     host->nics = who->nic_count;
-    return find_kind(c, run, x, h, &host->kind);
+    return see_host(c, run, x, h, host);
 }
 
 /* Numbers in names by their size: gpu-2 is before gpu-10. */
@@ -200,6 +211,7 @@ static int begin_first(struct controller *c, const struct audit_run *run, struct
     }
     x->run = run->id;
     x->name = (uint64_t)run->id;
+    x->dscp = audit_job_dscp(run);
     snprintf(why, AUDIT_WORDS_SIZE, "there are no random numbers");
     return begin_plan(c, x, now);
 }
@@ -281,6 +293,7 @@ static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
         to->port = PERF_PORT + step % 16; /* the one before may still be closing */
         to->lanes = s->lanes;
         to->ways = s->kind == PERF_WAYS ? 1 + part->group % PERF_TURNS : 0;
+        to->incast = s->kind == PERF_INCAST ? 1u + x->dscp : 0;
         to->nics = memory->nics[step];
         for (; to->n_nics < s->nics; to->n_nics++) {
             to->nics[to->n_nics] = x->who[host].nics[first + to->n_nics];
@@ -355,7 +368,10 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
                             .runs = row->runs,
                             .spread = row->spread,
                             .wrong = row->wrong,
-                            .init_ms = row->init_ms};
+                            .init_ms = row->init_ms,
+                            .sent = row->sent,
+                            .came = row->came,
+                            .marked = row->marked};
     for (; r.arrivals < PERF_ARRIVALS && r.arrivals < row->n_work; r.arrivals++) {
         const uint32_t work = row->work[r.arrivals];
         r.work[r.arrivals] = (uint16_t)(work < UINT16_MAX ? work : UINT16_MAX);

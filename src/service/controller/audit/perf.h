@@ -38,6 +38,7 @@ struct audit_perf {
     uint8_t secret[16]; /* of this plan: ranks know each other by it */
     int64_t begin_ns;
     uint32_t step_ms;
+    uint8_t dscp; /* of jobs */
     struct perf core;
     struct perf_host *hosts;
     struct audit_perf_host *who; /* the same order: by names */

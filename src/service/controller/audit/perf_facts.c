@@ -14,7 +14,7 @@
  * trunk's name, and a line of each fact; the last one may be of any length. */
 enum {
     ROW_FACTS = 6,
-    FACTS_MOST = 1 + HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
+    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
     LINE_SIZE = 128,
     TEXT_SIZE = (1 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
                 FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
@@ -131,6 +131,26 @@ static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_hos
                     : least < 0 || strcmp(outcome, "done") != 0
                         ? outcome
                         : "failed: one partner alone told of a NIC");
+    }
+}
+
+/* Of a host that can be in an incast: one of a leaf receives. */
+static void add_incasts(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                        const char *outcome)
+{
+    for (uint32_t nic = 0; p->hosts[host].incast && nic < w->nic_count; nic++) {
+        const struct perf_incast *is = &p->nic[(size_t)host * HOST_NIC_MAX + nic].incast;
+        if (is->senders > 0) {
+            add(w, FACT_PERF_INCAST, w->names[nic],
+                "marked %llu of %llu, sent %llu, %.3f of %.3f Gbit/s, from %u hosts",
+                (unsigned long long)is->marked, (unsigned long long)is->came,
+                (unsigned long long)is->sent, is->rate * 8e-9, perf_usual(p, host, nic) * 8e-9,
+                is->senders);
+        } else if (strcmp(outcome, "done") == 0) {
+            add(w, FACT_PERF_INCAST, w->names[nic], "none");
+        } else {
+            add_missing(w, FACT_PERF_INCAST, w->names[nic], outcome);
+        }
     }
 }
 
@@ -302,6 +322,7 @@ static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_
     const char *outcome = keep(w, outcome_of(x, host), w->note);
     add(w, FACT_PERF, "", "%s", outcome);
     add_pairs(&x->core, host, w, outcome);
+    add_incasts(&x->core, host, w, outcome);
     add_ways(&x->core.ways, ways, w, outcome);
     if (x->core.wants_rings) {
         add_truth(&x->core, host, w, outcome);
