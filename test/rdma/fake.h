@@ -38,15 +38,15 @@ struct fake_control {
         after_return; /* what lags lands when a flush is polled, not before the queue pair is in ERR */
     bool disorder;    /* receives are flushed last first */
     int marker_us;    /* that a flush takes */
-    int dead_status;  /* of a request to a queue pair in ERR; 0: IBV_WC_RETRY_EXC_ERR */
-    bool no_flush;    /* receives are never flushed: the marker doesn't come */
-    bool drop;        /* paths are dead: nothing is acknowledged, and queue pairs give up */
-    int forks;        /* an enum ibv_fork_status */
-    bool no_gids;     /* the GID tables are empty */
-    int status;       /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
-    char small[32];   /* this device's port has an MTU of 1024 */
-    int gid_shift;    /* so much higher are the indices of GIDs than they were */
-    int connect_ms;   /* what a queue pair takes to RTR: the neighbour has to be resolved first */
+    int dead_status; /* of a request to a queue pair in ERR; 0: IBV_WC_RETRY_EXC_ERR */
+    bool no_flush;   /* receives are never flushed: the marker doesn't come */
+    bool drop;       /* paths are dead: nothing is acknowledged, and queue pairs give up */
+    int forks;       /* an enum ibv_fork_status */
+    bool no_gids;    /* the GID tables are empty */
+    int status;      /* of the next completion, an enum ibv_wc_status; the rest of it is garbage */
+    char small[32];  /* this device's port has an MTU of 1024 */
+    int gid_shift;   /* so much higher are the indices of GIDs than they were */
+    int connect_ms; /* what a queue pair takes to RTR, and an address handle: the neighbour has to be resolved first */
     uint64_t memlock; /* bytes that may be registered; 0: all */
     /* Of the wire: packets that are lost: those whose source port, taken modulo 4, has a bit here; of 10000 packets. */
     uint32_t black_hole, loss;

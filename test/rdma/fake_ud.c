@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_internal.h"
 
@@ -262,6 +263,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     const struct device *d = context_of(pd->context)->device;
     struct address *a = fake_refused(d, "create_ah") ? NULL : calloc(1, sizeof(*a));
 
+    usleep((useconds_t)control->connect_ms * 1000);
     if (a == NULL) {
         return NULL;
     }

@@ -3,17 +3,20 @@
 
 #include <string.h>
 
-#define EACH_NS   (100 * NS_PER_MS)
-#define LOST_NS   NS_PER_S
-#define FORGET_NS (10 * NS_PER_S)
-#define FRESH_NS  (5 * NS_PER_S) /* a reference that is older compares with nothing */
-#define MARGIN_NS (500 * NS_PER_US)
-#define RUN       3
+#define EACH_NS     (100 * NS_PER_MS)
+#define LOST_NS     NS_PER_S
+#define FORGET_NS   (10 * NS_PER_S)
+#define FRESH_NS    (5 * NS_PER_S) /* a reference that is older compares with nothing */
+#define MARGIN_NS   (500 * NS_PER_US)
+#define RUN         3
+#define RUN_LOST    6  /* packets are lost by chance, too */
+#define ANSWERS_A_S 20 /* of a class, to a peer: twice what one may ask */
 
 void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono now)
 {
-    *p = (struct port_probe){.job = job, .next = now, .herald_ns = PORT_HERALD_NS};
+    *p = (struct port_probe){.job = job, .next = now};
     prng_init(&p->random, seed);
+    p->exchange = (uint32_t)prng_u64(&p->random);
 }
 
 /* ---- who ---- */
@@ -30,7 +33,7 @@ const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_i
 
 static void begin(struct port_peer *peer, struct nic_id nic, const struct probe_port *at)
 {
-    *peer = (struct port_peer){.used = true, .nic = nic, .at = *at};
+    *peer = (struct port_peer){.used = true, .nic = nic, .at = *at, .herald_ns = PORT_HERALD_NS};
     peer->ways[0].at = peer->ways[1].at = MONO_NEVER;
 }
 
@@ -95,6 +98,42 @@ static void choose(struct port_probe *p, struct mono now)
     }
 }
 
+void port_probe_job(struct port_probe *p, bool job)
+{
+    p->job = job;
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
+        struct port_peer *peer = &p->peers[i];
+        peer->slow = peer->gone = peer->missed = false;
+        peer->slow_run = peer->lost_run = peer->even_run = 0;
+        peer->ways[PROBE_WAY_JOB] = (struct port_way){.at = MONO_NEVER};
+    }
+    for (uint32_t i = 0; i < PORT_PROBE_WAITS; i++) {
+        p->waits[i].used = p->waits[i].used && p->waits[i].way != PROBE_WAY_JOB;
+    }
+}
+
+bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id nic,
+                           uint32_t exchange, uint8_t way)
+{
+    struct port_peer *peer = NULL;
+
+    for (uint32_t i = 0; i < PORT_PROBE_PEERS && peer == NULL; i++) {
+        peer = p->peers[i].used && nic_id_equal(p->peers[i].nic, nic) ? &p->peers[i] : NULL;
+    }
+    if (peer == NULL || way > 1 ||
+        (peer->questioned[way] && (int32_t)(exchange - peer->question[way]) <= 0)) {
+        return false;
+    }
+    const int64_t past_ns = mono_sub(now, peer->second).ns;
+    if (past_ns >= NS_PER_S || past_ns < 0) {
+        peer->second = now;
+        peer->answers[0] = peer->answers[1] = 0;
+    }
+    peer->questioned[way] = true;
+    peer->question[way] = exchange;
+    return peer->answers[way]++ < ANSWERS_A_S;
+}
+
 /* ---- which class is slower ---- */
 
 enum seen { SEEN_EVEN, SEEN_SLOW, SEEN_LOST };
@@ -104,11 +143,12 @@ static void judge(struct port_peer *peer, enum seen seen)
     uint8_t *const run = seen == SEEN_EVEN   ? &peer->even_run
                          : seen == SEEN_SLOW ? &peer->slow_run
                                              : &peer->lost_run;
-    const uint8_t count = (uint8_t)(*run + (*run < RUN));
+    const uint8_t most = seen == SEEN_LOST ? RUN_LOST : RUN;
+    const uint8_t count = (uint8_t)(*run + (*run < most));
 
     peer->even_run = peer->slow_run = peer->lost_run = 0;
     *run = count;
-    if (count == RUN) {
+    if (count == most) {
         peer->slow = seen == SEEN_SLOW;
         peer->gone = seen == SEEN_LOST;
     }
@@ -133,6 +173,11 @@ static void compare(struct port_peer *peer, struct mono now)
     if (reference_is_fresh(peer, now)) {
         const struct port_delay *r = newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
         if (job->least_ns > r->most_ns + MARGIN_NS) {
+            /* by the stamps alone: the clocks are the same for both, and no delay is negative */
+            const int64_t j = (job->least_ns + job->most_ns) / 2,
+                          k = (r->least_ns + r->most_ns) / 2;
+            peer->slow_job_ns = k < 0 ? j - k : j;
+            peer->slow_reference_ns = k < 0 ? 0 : k;
             judge(peer, SEEN_SLOW);
         } else if (job->least_ns + job->most_ns <= r->least_ns + r->most_ns + 2 * MARGIN_NS) {
             judge(peer, SEEN_EVEN);
@@ -143,21 +188,23 @@ static void compare(struct port_peer *peer, struct mono now)
 bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow)
 {
     struct port_slow s = {.nic = NIC_NONE};
-    struct port_delay job, reference;
-    int64_t half;
+    uint32_t compared = 0;
 
     for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
         const struct port_peer *peer = &p->peers[i];
         struct port_slow one = {.nic = peer->nic, .job_ns = -1};
+        compared += peer->used && (peer->slow || peer->gone || peer->ways[PROBE_WAY_JOB].count > 0);
         if (!peer->used || (!peer->slow && !peer->gone) ||
             peer->ways[PROBE_WAY_REFERENCE].count == 0) {
             continue;
         }
-        reference = *newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
-        port_delay_owd(&reference, &one.reference_ns, &half);
         if (peer->slow) {
-            job = *newest(&peer->ways[PROBE_WAY_JOB], PORT_OUT);
-            port_delay_owd(&job, &one.job_ns, &half);
+            one.job_ns = peer->slow_job_ns;
+            one.reference_ns = peer->slow_reference_ns;
+        } else {
+            const struct port_delay *r = newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
+            int64_t half;
+            port_delay_owd(r, &one.reference_ns, &half);
         }
         one.peers = s.peers + 1;
         if (s.peers == 0 || one.job_ns < 0 || (s.job_ns >= 0 && one.job_ns > s.job_ns)) {
@@ -165,9 +212,10 @@ bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow)
         }
         s.peers = one.peers;
     }
-    if (s.peers > 0) {
-        *ret_slow = s;
+    if (2 * s.peers <= compared) {
+        return false;
     }
+    *ret_slow = s;
     return s.peers > 0;
 }
 
@@ -194,9 +242,10 @@ static struct port_wait *new_wait(struct port_probe *p, struct mono now)
             struct port_peer *peer = &p->peers[w->peer];
             w->used = false;
             peer->ways[w->way].lost++;
-            peer->missed =
-                w->way ==
-                PROBE_WAY_JOB; /* a reference that is lost, too, says that it's not the class */
+            peer->missed = w->way == PROBE_WAY_JOB;
+            if (w->way == PROBE_WAY_REFERENCE) { /* lost, too: it's not the class */
+                peer->lost_run = 0;
+            }
         }
         found = found == NULL && !w->used ? w : found;
     }
@@ -226,6 +275,21 @@ static struct port_peer *next_peer(struct port_probe *p, uint8_t *ret_way)
     return NULL;
 }
 
+bool port_may_wait(struct port_waiting *w, struct mono now)
+{
+    const int64_t past_ns = mono_sub(now, w->at).ns;
+    const int64_t left_ns = w->left_ns + (past_ns > 0 ? past_ns / w->share : 0);
+
+    w->left_ns = left_ns < PORT_WAIT_KEPT_NS ? left_ns : PORT_WAIT_KEPT_NS;
+    w->at = now;
+    return w->left_ns > 0;
+}
+
+void port_waited(struct port_waiting *w, int64_t ns)
+{
+    w->left_ns -= ns > 0 ? ns : 0;
+}
+
 bool port_probe_next(struct port_probe *p, struct mono now, struct port_question *ret_question)
 {
     uint8_t way = 0;
@@ -241,7 +305,7 @@ bool port_probe_next(struct port_probe *p, struct mono now, struct port_question
         return false;
     }
     *w = (struct port_wait){.used = true,
-                            .exchange = (uint32_t)prng_u64(&p->random),
+                            .exchange = ++p->exchange,
                             .peer = (uint32_t)(peer - p->peers),
                             .way = way,
                             .asked = now};
@@ -285,11 +349,26 @@ static bool delay_of(const struct port_moment *left, const struct port_moment *c
         return false;
     }
     const int64_t apart = came->earliest.ns - left->earliest.ns;
+    if (apart < -FORGET_NS || apart > FORGET_NS) {
+        return false; /* one of them is a lie */
+    }
     const uint64_t error = (uint64_t)left->bound_ns + came->bound_ns;
     *ret = (struct port_delay){.least_ns = apart - left->width_ns,
                                .most_ns = apart + came->width_ns,
                                .error_ns = error < UINT32_MAX ? (uint32_t)error : UINT32_MAX};
     return true;
+}
+
+bool port_probe_on_herald(struct port_probe *p, struct nic_id from, uint32_t exchange)
+{
+    struct port_wait *w = find_wait(p, exchange);
+    const bool first =
+        w != NULL && !w->heralded && !w->answered && nic_id_equal(p->peers[w->peer].nic, from);
+
+    if (first) {
+        w->heralded = true;
+    }
+    return first;
 }
 
 bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exchange,
@@ -300,11 +379,12 @@ bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exc
     if (w == NULL || w->answered || !nic_id_equal(p->peers[w->peer].nic, from)) {
         return false;
     }
-    if (there->bound_ns != PROBE_BOUND_NONE && !p->peers[w->peer].at.stamps) {
-        const uint32_t less = p->herald_ns - p->herald_ns / 64, more = 2 * p->herald_ns;
-        p->herald_ns = there->width_ns <= p->herald_ns
-                           ? (less > PORT_HERALD_NS ? less : PORT_HERALD_NS)
-                           : (more < PORT_HERALD_NS_MOST ? more : PORT_HERALD_NS_MOST);
+    struct port_peer *peer = &p->peers[w->peer];
+    if (there->bound_ns != PROBE_BOUND_NONE && !peer->at.stamps) {
+        const uint32_t less = peer->herald_ns - peer->herald_ns / 64, more = 2 * peer->herald_ns;
+        peer->herald_ns = there->width_ns <= peer->herald_ns
+                              ? (less > PORT_HERALD_NS ? less : PORT_HERALD_NS)
+                              : (more < PORT_HERALD_NS_MOST ? more : PORT_HERALD_NS_MOST);
     }
     w->answered = true;
     w->came_there = *there;

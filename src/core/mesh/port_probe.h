@@ -10,8 +10,10 @@
  *
  * Which class is slower doesn't depend on clocks: both cross the same two. In three exchanges the least that the job's can have
  * taken must be 0.5 ms more than the most that the reference's did just before: a busy queue of a job's own bulk is below that
- * [judged]. Or none of three came while the reference's did. Between them none may be even: by the middles of their spans less
+ * [judged]. Or none of six came while the reference's did. Between them none may be even: by the middles of their spans less
  * than 0.5 ms apart. It is over after three even ones in a row; what is neither changes nothing: its spans are too wide.
+ * What doesn't come must not come six times: packets are lost by chance, too. A port is told to have it where most of the
+ * peers that it compares with see it: one of them may lie, or be at fault itself.
  *
  * Told peers are answered, up to PORT_PROBE_PEERS. PORT_PROBE_ASKED of them are asked, one class of one peer each 100 ms, the
  * job's right after the reference. Who hasn't told where it is for 10 s is forgotten. Memory: 60 KiB a port. */
@@ -50,14 +52,19 @@ struct port_peer {
     bool used, asked;
     struct nic_id nic;
     struct probe_port at;
-    struct mono told;
-    struct port_way ways[2];              /* by enum probe_way */
-    uint8_t slow_run, lost_run, even_run; /* exchanges of the job's class, in a row */
-    bool slow, gone;                      /* the job's class is slower; doesn't come */
+    struct mono told, second;
+    uint32_t answers[2],
+        question[2]; /* by enum probe_way: answers of this second; the newest question */
+    bool questioned[2];
+    uint32_t herald_ns;                     /* before what it tells of */
+    struct port_way ways[2];                /* by enum probe_way */
+    int64_t slow_job_ns, slow_reference_ns; /* as it was seen last */
+    uint8_t slow_run, lost_run, even_run;   /* exchanges of the job's class, in a row */
+    bool slow, gone;                        /* the job's class is slower; doesn't come */
     bool missed; /* the last of the job's class didn't come, and no reference came since */
 };
 struct port_wait {
-    bool used, answered;
+    bool used, heralded, answered;
     uint32_t exchange, peer; /* index */
     uint8_t way;
     struct mono asked;
@@ -71,7 +78,7 @@ struct port_probe {
     struct port_wait waits[PORT_PROBE_WAITS];
     struct mono next;
     uint32_t turn;
-    uint32_t herald_ns; /* before what it tells of */
+    uint32_t exchange; /* counts up: who is asked answers none twice */
 };
 #define PORT_HERALD_NS      150000
 #define PORT_HERALD_NS_MOST 2000000
@@ -83,16 +90,38 @@ void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic
 /* NULL: it wasn't told. */
 const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_id nic);
 
+/* The class of jobs is another one, or (false) isn't known. What was seen of the one before is forgotten. */
+void port_probe_job(struct port_probe *p, bool job);
+/* It told where it is, wasn't asked this before, and not too often in this second: somebody may send again what it sent. */
+bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id nic,
+                           uint32_t exchange, uint8_t way);
+
 struct port_question {
     struct nic_id nic;
     struct probe_port at;
     uint32_t exchange;
     uint8_t way;
 };
+/* How long a host may wait for packets of all its ports, for it does nothing else meanwhile: a 200th of its time for its own
+ * questions. What others ask costs it as much, where all ask alike, so a 100th is seldom too little. An answerer that doesn't
+ * look out has the asker's heralds leave earlier, in vain. What wasn't used is kept up to PORT_WAIT_KEPT_NS. */
+#define PORT_ASK_SHARE    200
+#define PORT_ANSWER_SHARE 100
+#define PORT_WAIT_KEPT_NS 5000000
+struct port_waiting {
+    int64_t share; /* one part of so many */
+    struct mono at;
+    int64_t left_ns; /* < 0: the last one was longer than what was left */
+};
+bool port_may_wait(struct port_waiting *w, struct mono now);
+void port_waited(struct port_waiting *w, int64_t ns);
+
 /* What is to be asked now; false: nothing (yet). Who calls late makes no burst. Also notes what was lost: after a second. */
 bool port_probe_next(struct port_probe *p, struct mono now, struct port_question *ret_question);
 void port_probe_on_left(struct port_probe *p, uint32_t exchange, const struct port_moment *left);
 void port_probe_on_not_sent(struct port_probe *p, uint32_t exchange);
+/* A herald came. True: it tells of the answer to a question of ours, and is the first that does. */
+bool port_probe_on_herald(struct port_probe *p, struct nic_id from, uint32_t exchange);
 /* The answer came; `there`: when the question came, as the answer tells. False: not asked, or answered already. */
 bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exchange,
                           const struct port_moment *there, const struct port_moment *came);
@@ -114,5 +143,5 @@ struct port_slow {
     uint32_t peers;               /* that see it */
     int64_t job_ns, reference_ns; /* to `nic`; job_ns -1: its packets don't come */
 };
-/* The worst peer to which the job's class is slower. False: to none. */
+/* The worst peer to which the job's class is slower. False: not to most of them. */
 bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "platform/rdma/library.h"
 
@@ -12,10 +13,15 @@
 #define WAYS  64
 #define HEAD                                                                                       \
     40 /* bytes before what was sent: a global route header, or nothing that means something */
+#define MTU_MOST                                                                                   \
+    4096 /* of any port: no packet is longer than a receive, which some devices call an error */
 #define BATCH      16
 #define LEAVES_NS  5000000
 #define SEND_MARK  (1ULL << 32) /* of tags */
 #define STAMP_MOST 10000000000  /* ns: an older stamp isn't one of this clock */
+/* A driver may look for a neighbour for a second: of the time, so much at most. */
+#define WAY_SHARE      100
+#define STOOD_STILL_NS 1000000
 
 struct way {
     struct ibv_ah *handle; /* NULL: free */
@@ -25,7 +31,7 @@ struct way {
     uint64_t used;
 };
 struct cell {
-    uint8_t bytes[HEAD + RDMA_UD_SIZE];
+    uint8_t bytes[HEAD + MTU_MOST];
 };
 struct came {
     uint32_t cell, size, from_qp;
@@ -55,7 +61,8 @@ struct rdma_ud {
     struct sent sent[SENDS];
     struct way ways[WAYS];
     uint64_t turn;
-    int64_t empty_ns; /* everything that wasn't seen came later */
+    int64_t empty_ns;      /* everything that wasn't seen came later */
+    int64_t rest_until_ns; /* no way is made before */
     bool broken;
 };
 
@@ -90,7 +97,8 @@ static bool place(struct rdma_ud *u, uint64_t stamp, struct rdma_span *ret)
         age_ns > STAMP_MOST) {
         return false;
     }
-    const int64_t age = (int64_t)age_ns, error = 1 + age / 5000;
+    const int64_t tick = 1000000 / (int64_t)u->clock_khz; /* both readings are cut to ticks */
+    const int64_t age = (int64_t)age_ns, error = 2 + tick + age / 5000;
     *ret = (struct rdma_span){before - age - error, after - age + error, true};
     return true;
 }
@@ -207,8 +215,10 @@ static int open_cq(struct rdma_ud *u)
 
 static int open_memory(struct rdma_ud *u)
 {
-    u->memory = calloc(1, sizeof(*u->memory));
-    if (u->memory == NULL) {
+    u->memory =
+        mmap(NULL, sizeof(*u->memory), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (u->memory == MAP_FAILED) {
+        u->memory = NULL;
         return -ENOMEM;
     }
     errno = 0;
@@ -228,7 +238,7 @@ static int post_receive(struct rdma_ud *u, uint32_t cell)
     return failed(ibv_post_recv(u->qp, &request, &bad));
 }
 
-/* Any partition that the port is a full member of: the first. */
+/* In the default partition; if the port isn't in it, in its first one. */
 static int open_qp(struct rdma_ud *u)
 {
     struct rdma_device *d = u->device;
@@ -282,7 +292,8 @@ int rdma_ud_open(struct rdma_device *d, const struct rdma_ud_config *config,
         (void)rdma_ud_close(u);
         return r;
     }
-    u->own = (struct rdma_ud_address){.lid = port.lid,
+    u->own = (struct rdma_ud_address){.lid = port.infiniband ? port.lid
+                                                             : 0, /* of RoCE it means nothing */
                                       .global = !port.infiniband || port.grh_required,
                                       .qp = u->qp->qp_num,
                                       .key = config->key};
@@ -298,8 +309,9 @@ struct rdma_ud *rdma_ud_close(struct rdma_ud *u)
         return NULL;
     }
     const struct rdma_verbs *v = u->device->verbs;
+    bool safe = true;
     if (u->qp != NULL) {
-        (void)v->destroy_qp(u->qp);
+        safe = v->destroy_qp(u->qp) == 0;
     }
     for (int i = 0; i < WAYS; i++) {
         if (u->ways[i].handle != NULL) {
@@ -307,12 +319,14 @@ struct rdma_ud *rdma_ud_close(struct rdma_ud *u)
         }
     }
     if (u->mr != NULL) {
-        (void)v->dereg_mr(u->mr);
+        safe = v->dereg_mr(u->mr) == 0 && safe;
     }
     if (u->cq != NULL) {
         (void)v->destroy_cq(u->cq);
     }
-    free(u->memory);
+    if (u->memory != NULL && safe) { /* else the device may still write there: it stays for good */
+        (void)munmap(u->memory, sizeof(*u->memory));
+    }
     free(u);
     return NULL;
 }
@@ -346,19 +360,28 @@ static int make_way(struct rdma_ud *u, struct way *w)
         return index;
     }
     memcpy(attr.grh.dgid.raw, w->gid, sizeof(w->gid));
+    const int64_t before = now_ns(u);
     errno = 0;
     w->handle = u->device->verbs->create_ah(u->device->pd, &attr);
-    return w->handle != NULL ? 0 : no_memory_or(-EIO);
+    const int r = w->handle != NULL ? 0 : no_memory_or(-EIO);
+    const int64_t after = now_ns(u);
+    if (after - before > STOOD_STILL_NS) {
+        u->rest_until_ns = after + (WAY_SHARE - 1) * (after - before);
+    }
+    return r;
 }
 
+/* -EAGAIN: there is none, and the caller stood still for the last one not long ago. Whoever's neighbour doesn't answer costs no
+ * more than that. */
 static int find_way(struct rdma_ud *u, const struct rdma_ud_address *to,
                     const struct rdma_ud_way *way, struct ibv_ah **ret_handle)
 {
+    const uint16_t lid = u->own.lid != 0 ? to->lid : 0;
     struct way *oldest = &u->ways[0];
 
     for (int i = 0; i < WAYS; i++) {
         struct way *w = &u->ways[i];
-        if (w->handle != NULL && w->lid == to->lid && memcmp(w->gid, to->gid, 16) == 0 &&
+        if (w->handle != NULL && w->lid == lid && memcmp(w->gid, to->gid, 16) == 0 &&
             w->way.traffic_class == way->traffic_class && w->way.sl == way->sl) {
             w->used = ++u->turn;
             *ret_handle = w->handle;
@@ -366,15 +389,22 @@ static int find_way(struct rdma_ud *u, const struct rdma_ud_address *to,
         }
         oldest = w->used < oldest->used ? w : oldest;
     }
+    if (now_ns(u) < u->rest_until_ns) {
+        return -EAGAIN;
+    }
+    struct way made = {.lid = lid, .way = *way};
+    memcpy(made.gid, to->gid, sizeof(made.gid));
+    const int r = make_way(u, &made);
+    if (r < 0) {
+        return r;
+    }
     if (oldest->handle != NULL) {
         (void)u->device->verbs->destroy_ah(oldest->handle);
     }
-    *oldest = (struct way){.lid = to->lid, .way = *way};
-    memcpy(oldest->gid, to->gid, sizeof(oldest->gid));
-    const int r = make_way(u, oldest);
-    oldest->used = r == 0 ? ++u->turn : 0;
+    *oldest = made;
+    oldest->used = ++u->turn;
     *ret_handle = oldest->handle;
-    return r;
+    return 0;
 }
 
 static int post(struct rdma_ud *u, struct ibv_ah *handle, const struct rdma_ud_address *to,

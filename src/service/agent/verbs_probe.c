@@ -3,8 +3,9 @@
  * core/mesh/port_probe.h decides who is asked what, and what comes of it.
  *
  * These packets go past the node, as those of measure.c: they move no clock. Without stamps by the device, each side looks
- * out for a packet that a herald told of: that costs the loop some 0.3 ms for each question and answer. */
+ * out for a packet that a herald told of, some 0.3 ms for each question and answer: a hundredth of the time at most. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -18,9 +19,9 @@
 #define TOKEN_MARK    (1ULL << 63) /* as measure.c: nobody asks for its stamp */
 #define TELL_EACH_S   1
 #define LOOK_OUT_NS   (PORT_HERALD_NS_MOST + NS_PER_MS) /* for what a herald told of */
-#define ANSWERS_A_S   100
-#define LOOK_OUT_A_S  (200 * NS_PER_MS) /* at most: members may send heralds of nothing */
+#define ANSWERS_A_S   500 /* of all peers; port_probe.c counts each one's */
 #define TAKEN_AT_ONCE 32
+#define LID_MULTICAST 0xc000 /* from there on: a group's, not a port's */
 
 struct ud_port {        /* by own NIC */
     struct rdma_ud *ud; /* NULL: not open */
@@ -29,19 +30,28 @@ struct ud_port {        /* by own NIC */
     struct probe_port own;
     struct port_probe probe;
     struct mono next_tell, second;
-    uint32_t answers; /* in this second */
-    int64_t look_out_ns;
+    uint8_t job_traffic_class; /* that `probe` is of */
+    uint32_t answers;          /* in this second */
+    uint64_t
+        admitted; /* 1 + the exchange whose question was looked out for: its answer has a herald */
     bool broken;
 };
 
 struct agent_ud {
     struct ud_port ports[HOST_NIC_MAX];
+    struct port_waiting asking, answering;
+    uint32_t turn; /* whose question is next */
 };
 
 int agent_ud_open(struct agent *a)
 {
     a->ud = calloc(1, sizeof(*a->ud));
-    return a->ud == NULL ? -ENOMEM : 0;
+    if (a->ud == NULL) {
+        return -ENOMEM;
+    }
+    a->ud->asking.share = PORT_ASK_SHARE;
+    a->ud->answering.share = PORT_ANSWER_SHARE;
+    return 0;
 }
 
 static void close_port(struct ud_port *p)
@@ -124,6 +134,7 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
                                  .stamps = rdma_ud_device_stamps(p->ud)};
     memcpy(p->own.gid, own.gid, sizeof(p->own.gid));
     port_probe_init(&p->probe, seed, a->config->job_traffic_class > 0, a->now);
+    p->job_traffic_class = a->config->job_traffic_class;
     if (rdma_ud_arm(p->ud) < 0) {
         close_port(p);
     }
@@ -167,13 +178,14 @@ static struct port_moment moment_of(const struct agent *a, const struct rdma_spa
         clock_terms_read(&terms, (struct nic_time){span->earliest_ns});
     const struct clock_reading last = clock_terms_read(&terms, (struct nic_time){span->latest_ns});
     const int64_t width = last.time.ns - first.time.ns;
-    if (first.status == CLOCK_UNKNOWN || !(first.hard_ns >= 0 && first.hard_ns < 1e9) ||
-        width < 0 || width > NS_PER_S) {
+    if (first.status == CLOCK_UNKNOWN ||
+        !(first.hard_ns >= 0 && fmax(first.hard_ns, last.hard_ns) < 1e9) || width < 0 ||
+        width > NS_PER_S) {
         return m;
     }
     m.earliest = first.time;
     m.width_ns = (uint32_t)width;
-    m.bound_ns = (uint32_t)first.hard_ns + 1;
+    m.bound_ns = (uint32_t)fmax(first.hard_ns, last.hard_ns) + 1;
     m.timeline = terms.timeline;
     return m;
 }
@@ -224,19 +236,24 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
     return r;
 }
 
-/* Who has no stamps of the device looks out when it is told to. */
-static void herald(struct agent *a, uint32_t local, struct nic_id nic, const struct probe_port *to,
-                   struct probe_ud ud)
+/* Who has no stamps of the device looks out when it is told to. < 0: as rdma_ud_send; what it tells of won't leave, either. */
+static int herald(struct agent *a, uint32_t local, struct nic_id nic, const struct probe_port *to,
+                  struct probe_ud ud, struct port_waiting *waiting)
 {
-    const struct timespec rest = {.tv_nsec = a->ud->ports[local].probe.herald_ns};
+    const struct port_peer *peer = port_probe_find(&a->ud->ports[local].probe, nic);
+    const struct timespec rest = {.tv_nsec = peer != NULL ? peer->herald_ns : PORT_HERALD_NS};
     struct rdma_span left;
 
-    if (!to->stamps) {
-        ud.step = PROBE_UD_HERALD;
-        if (send_step(a, local, nic, to, &ud, NULL, &left) == 0) {
-            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
-        }
+    if (to->stamps) {
+        return 0;
     }
+    ud.step = PROBE_UD_HERALD;
+    const int r = send_step(a, local, nic, to, &ud, NULL, &left);
+    if (r == 0) {
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
+        port_waited(waiting, rest.tv_nsec);
+    }
+    return r;
 }
 
 static void ask(struct agent *a, uint32_t local, const struct port_question *q)
@@ -244,9 +261,16 @@ static void ask(struct agent *a, uint32_t local, const struct port_question *q)
     struct port_probe *probe = &a->ud->ports[local].probe;
     const struct probe_ud ud = {.exchange = q->exchange, .step = PROBE_UD_QUESTION, .way = q->way};
     struct rdma_span left;
+    int r = 0;
 
-    herald(a, local, q->nic, &q->at, ud);
-    if (send_step(a, local, q->nic, &q->at, &ud, NULL, &left) < 0) {
+    if (!a->ud->ports[local].own.stamps || port_may_wait(&a->ud->asking, a->now)) {
+        r = herald(a, local, q->nic, &q->at, ud, &a->ud->asking);
+    }
+    r = r == 0 ? send_step(a, local, q->nic, &q->at, &ud, NULL, &left) : r;
+    if (r == -ETIME) {
+        return; /* its class may be paused: that no answer comes tells it */
+    }
+    if (r < 0) {
         port_probe_on_not_sent(probe, q->exchange);
         return;
     }
@@ -289,7 +313,8 @@ bool agent_ud_on_packet(struct agent *a, const struct node_receive *r)
     if (probe->type == PROBE_PORT && p->ud != NULL &&
         nic_id_equal(probe->dst, own_nic(a, r->local)) &&
         agent_config_find(a->config, probe->src, &index) &&
-        (p->own.lid != 0 || agent_address_same(&a->config->more[index], probe->port.gid))) {
+        (p->own.lid != 0 ? probe->port.lid > 0 && probe->port.lid < LID_MULTICAST
+                         : agent_address_same(&a->config->more[index], probe->port.gid))) {
         port_probe_on_port(&p->probe, a->now, probe->src, &probe->port);
     }
     return true;
@@ -305,7 +330,6 @@ static void begin_second(struct agent *a, struct ud_port *p)
     if (past_ns >= NS_PER_S || past_ns < 0) {
         p->second = a->now;
         p->answers = 0;
-        p->look_out_ns = 0;
     }
 }
 
@@ -318,10 +342,18 @@ static void answer(struct agent *a, uint32_t local, const struct probe *question
     struct port_moment moment = moment_of(a, came);
     struct rdma_span left;
 
-    if (peer == NULL || p->answers++ >= ANSWERS_A_S) {
+    if (peer == NULL ||
+        !port_probe_may_answer(&p->probe, a->now, question->src, ud.exchange, ud.way) ||
+        p->answers++ >= ANSWERS_A_S) {
         return;
     }
-    herald(a, local, peer->nic, &peer->at, ud);
+    const bool admitted = p->admitted == 1ull + ud.exchange;
+
+    p->admitted = 0;
+    if ((admitted || port_may_wait(&a->ud->answering, a->now)) &&
+        herald(a, local, peer->nic, &peer->at, ud, &a->ud->answering) < 0) {
+        return;
+    }
     ud.step = PROBE_UD_ANSWER;
     if (send_step(a, local, peer->nic, &peer->at, &ud, &moment, &left) == 0) {
         moment = moment_of(a, &left);
@@ -339,6 +371,7 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
     uint32_t index = 0;
 
     if (!probe_claim_read(packet->bytes, packet->size, &claim) ||
+        port_probe_find(&a->ud->ports[local].probe, claim.src) == NULL || /* its key is known */
         !agent_config_find(a->config, claim.src, &index)) {
         return false;
     }
@@ -352,19 +385,35 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
     return ret->type == PROBE_UD && nic_id_equal(ret->dst, own_nic(a, local));
 }
 
-/* True: a herald. */
-static bool take(struct agent *a, uint32_t local, const struct rdma_ud_packet *packet)
+/* Who asked looks out for the answer, too. A question is looked out for if there is time left for it; members may send heralds
+ * of nothing. NULL: not. Else on whose account. */
+static struct port_waiting *looks_out(struct agent *a, struct ud_port *p,
+                                      const struct probe *herald)
+{
+    if (port_probe_on_herald(&p->probe, herald->src, herald->ud.exchange)) {
+        return &a->ud->asking;
+    }
+    if (!port_may_wait(&a->ud->answering, a->now)) {
+        return NULL;
+    }
+    p->admitted = 1ull + herald->ud.exchange;
+    return &a->ud->answering;
+}
+
+/* A herald of what is to be looked out for: on whose account. Else NULL. */
+static struct port_waiting *take(struct agent *a, uint32_t local,
+                                 const struct rdma_ud_packet *packet)
 {
     struct ud_port *p = &a->ud->ports[local];
     struct probe probe;
 
     if (!decode(a, local, packet, &probe)) {
-        return false;
+        return NULL;
     }
     const struct port_moment told = moment_told(&probe), came = moment_of(a, &packet->came);
     switch ((enum probe_step)probe.ud.step) {
     case PROBE_UD_HERALD:
-        return true;
+        return looks_out(a, p, &probe);
     case PROBE_UD_QUESTION:
         answer(a, local, &probe, &packet->came);
         break;
@@ -375,12 +424,13 @@ static bool take(struct agent *a, uint32_t local, const struct rdma_ud_packet *p
         (void)port_probe_on_answer_left(&p->probe, a->now, probe.src, probe.ud.exchange, &told);
         break;
     }
-    return false;
+    return NULL;
 }
 
 static void take_all(struct agent *a, uint32_t local)
 {
     struct ud_port *p = &a->ud->ports[local];
+    struct port_waiting *waiting = NULL;
     struct rdma_ud_packet packet;
     int64_t since = 0;
     int r = 0;
@@ -388,19 +438,20 @@ static void take_all(struct agent *a, uint32_t local)
     begin_second(a, p);
     for (uint32_t n = 0; n < TAKEN_AT_ONCE && p->ud != NULL;) {
         r = rdma_ud_receive(p->ud, &packet);
-        const int64_t past_ns = since != 0 ? now_ns(a) - since : LOOK_OUT_NS;
+        const int64_t past_ns = waiting != NULL ? now_ns(a) - since : LOOK_OUT_NS;
         if (r == -EAGAIN && past_ns < LOOK_OUT_NS) {
             continue;
         }
-        p->look_out_ns += since != 0 ? past_ns : 0;
-        since = 0;
+        if (waiting != NULL) {
+            port_waited(waiting, past_ns);
+        }
+        waiting = NULL;
         if (r < 0) {
             break;
         }
         n++;
-        if (take(a, local, &packet) && p->look_out_ns < LOOK_OUT_A_S) {
-            since = now_ns(a);
-        }
+        waiting = take(a, local, &packet);
+        since = now_ns(a);
     }
     p->broken = p->broken || (r < 0 && r != -EAGAIN);
 }
@@ -417,7 +468,10 @@ void agent_ud_ready(struct agent *a, uint64_t tag)
 
 void agent_ud_round(struct agent *a)
 {
-    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+    const uint32_t first = a->ud->turn, count = a->config->nic_count;
+
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t i = (first + k) % count;
         struct ud_port *p = &a->ud->ports[i];
         struct port_question q;
         if (p->ud == NULL || p->broken) {
@@ -429,9 +483,15 @@ void agent_ud_round(struct agent *a)
             p->next_tell = mono_add(a->now, span_s(TELL_EACH_S));
             tell_where(a, i);
         }
-        p->probe.job = a->config->job_traffic_class > 0;
-        if (port_probe_next(&p->probe, a->now, &q)) {
+        if (p->job_traffic_class != a->config->job_traffic_class) { /* reloaded */
+            p->job_traffic_class = a->config->job_traffic_class;
+            port_probe_job(&p->probe, p->job_traffic_class > 0);
+        }
+        /* who has stamps of the device needs no time for the answer */
+        if ((p->own.stamps || port_may_wait(&a->ud->asking, a->now)) &&
+            port_probe_next(&p->probe, a->now, &q)) {
             ask(a, i, &q);
+            a->ud->turn = (i + 1) % count;
         }
     }
 }

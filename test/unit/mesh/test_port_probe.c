@@ -19,6 +19,9 @@ static uint32_t asked[PORT_PROBE_PEERS + 1][2];
 static struct prng random_;
 static uint32_t width_most_ns; /* of spans */
 
+static uint32_t liar; /* the NIC that tells of 5 ms more in the job's class, or loses it; 0: none */
+static bool liar_loses;
+
 static int begin(void **state)
 {
     (void)state;
@@ -33,6 +36,8 @@ static int begin(void **state)
     }
     clock_off_ns = 0;
     width_most_ns = 8000;
+    liar = 0;
+    liar_loses = false;
     return 0;
 }
 
@@ -62,10 +67,13 @@ static struct port_moment span(int64_t truth_ns, int64_t off_ns)
 
 static void exchange(const struct port_question *q)
 {
-    const int64_t *d = delay_ns[q->way];
+    const bool lies = q->way == PROBE_WAY_JOB && liar != 0 && q->nic.index == liar;
+    const int64_t told[2] = {delay_ns[q->way][0] + (lies && !liar_loses ? 5 * NS_PER_MS : 0),
+                             delay_ns[q->way][1]};
+    const int64_t *d = told;
     const struct port_moment left = span(now.ns, 0);
     port_probe_on_left(p, q->exchange, &left);
-    if (d[PORT_OUT] < 0 || d[PORT_IN] < 0) {
+    if (d[PORT_OUT] < 0 || d[PORT_IN] < 0 || (lies && liar_loses)) {
         return;
     }
     const struct port_moment there = span(now.ns + d[PORT_OUT], clock_off_ns);
@@ -224,6 +232,105 @@ static void a_class_that_does_not_come(void **state)
     assert_false(port_probe_slow(p, &slow));
 }
 
+/* A peer that lies, or is at fault itself, is no reason to blame this host's port. */
+static void one_peer_of_several_accuses_nobody(void **state)
+{
+    struct port_slow slow;
+    (void)state;
+    liar = 3;
+    for (int i = 0; i < 2; i++) {
+        run(15000, 4);
+        assert_false(port_probe_slow(p, &slow));
+        assert_true(i == 0 ? port_probe_find(p, (struct nic_id){3})->slow
+                           : port_probe_find(p, (struct nic_id){3})->gone);
+        liar_loses = true;
+    }
+    run(15000, 1); /* the others are forgotten, and its word is all there is: no better one */
+    liar = 1;
+    run(15000, 1);
+    assert_true(port_probe_slow(p, &slow));
+}
+
+/* Packets that are lost in both classes alike say nothing of a class. */
+static void loss_in_both_classes_is_no_fault_of_one(void **state)
+{
+    struct port_question q;
+    struct port_slow slow;
+    (void)state;
+    for (int i = 0; i < 36000; i++) { /* an hour */
+        now = mono_add(now, span_ms(100));
+        if (i % 10 == 0) {
+            tell(1, 0x101);
+        }
+        if (port_probe_next(p, now, &q) && prng_below(&random_, 100) >= 15) {
+            exchange(&q);
+        }
+        assert_false(port_probe_slow(p, &slow));
+    }
+}
+
+/* The operator names another class: what was seen of the one before is no finding of the new one. */
+static void another_class_begins_anew(void **state)
+{
+    struct port_slow slow;
+    (void)state;
+    delay_ns[PROBE_WAY_JOB][PORT_OUT] += 5 * NS_PER_MS;
+    run(10000, 2);
+    assert_true(port_probe_slow(p, &slow));
+    port_probe_job(p, true);
+    assert_false(port_probe_slow(p, &slow));
+    run(10000, 2);
+    assert_true(port_probe_slow(p, &slow));
+    port_probe_job(p, false);
+    run(10000, 2);
+    assert_false(port_probe_slow(p, &slow));
+}
+
+/* What is sent again is not answered again, and nobody uses up what others may ask. */
+static void a_question_is_answered_once(void **state)
+{
+    const struct nic_id peer = {1}, other = {2}, stranger = {3};
+    uint32_t answered = 0;
+    (void)state;
+    tell(1, 7);
+    tell(2, 8);
+    assert_true(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_JOB));
+    assert_false(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_JOB));
+    assert_false(port_probe_may_answer(p, now, peer, UINT32_MAX - 1, PROBE_WAY_JOB));
+    assert_true(port_probe_may_answer(p, now, peer, 0, PROBE_WAY_JOB)); /* it counts on */
+    assert_true(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_REFERENCE));
+    assert_false(port_probe_may_answer(p, now, stranger, 1, PROBE_WAY_JOB));
+    for (uint32_t i = 1; i < 1000; i++) {
+        answered += port_probe_may_answer(p, now, peer, i, PROBE_WAY_JOB);
+    }
+    assert_in_range(answered, 10, 20);
+    assert_true(port_probe_may_answer(p, now, other, 5, PROBE_WAY_JOB));
+    now = mono_add(now, span_s(1));
+    assert_true(port_probe_may_answer(p, now, peer, 1000, PROBE_WAY_JOB));
+}
+
+/* A moment at the end of what can be told is a lie, and no sum that overflows. */
+static void moments_from_nowhere_are_no_delay(void **state)
+{
+    struct port_question q;
+    struct port_delay d;
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        tell(1, 7);
+        now = mono_add(now, span_ms(100));
+        if (port_probe_next(p, now, &q)) {
+            const struct port_moment m = span(now.ns, 0);
+            struct port_moment far = m;
+            far.earliest.ns = i % 2 == 0 ? -4000000000000000000 : 4000000000000000000;
+            port_probe_on_left(p, q.exchange, &m);
+            assert_true(port_probe_on_answer(p, q.nic, q.exchange, &far, &m));
+            assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &far));
+        }
+    }
+    assert_false(
+        port_probe_delay(port_probe_find(p, (struct nic_id){1}), PROBE_WAY_JOB, PORT_OUT, &d));
+}
+
 /* An end that needs 0.7 ms to wake up is told so long before, and not for ever. */
 static void a_herald_leaves_as_early_as_it_has_to(void **state)
 {
@@ -238,18 +345,19 @@ static void a_herald_leaves_as_early_as_it_has_to(void **state)
             continue;
         }
         struct port_moment there = span(now.ns, 0);
-        const bool is_late = p->herald_ns < wake_ns;
+        const uint32_t *herald_ns = &port_probe_find(p, q.nic)->herald_ns;
+        const bool is_late = *herald_ns < wake_ns;
         there.width_ns = is_late ? 10000000 : 3000;
         late += is_late;
-        early += p->herald_ns > 2 * wake_ns && i < 500;
+        early += *herald_ns > 2 * wake_ns && i < 500;
         port_probe_on_left(p, q.exchange, &there);
         assert_true(port_probe_on_answer(p, q.nic, q.exchange, &there, &there));
         assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &there));
-        assert_in_range(p->herald_ns, PORT_HERALD_NS, PORT_HERALD_NS_MOST);
+        assert_in_range(*herald_ns, PORT_HERALD_NS, PORT_HERALD_NS_MOST);
     }
     assert_in_range(late, 3, 30);
     assert_int_equal(early, 0);
-    assert_int_equal(p->herald_ns, PORT_HERALD_NS);
+    assert_int_equal(port_probe_find(p, (struct nic_id){1})->herald_ns, PORT_HERALD_NS);
 }
 
 static void what_does_not_belong_is_dropped(void **state)
@@ -305,6 +413,31 @@ static void another_queue_pair_begins_anew(void **state)
     assert_int_equal(q.at.qp, 0x999);
 }
 
+/* However many ports there are, and whoever sends heralds: all waiting is a hundredth of the time. */
+static void waiting_is_a_hundredth(void **state)
+{
+    struct port_waiting w = {.share = 100};
+    int64_t waited_ns = 0;
+
+    (void)state;
+    const struct mono begin_at = now;
+    w.at = now;
+    for (uint32_t i = 0; i < 1000000; i++) { /* 100 s: asked ten times a millisecond */
+        now = mono_add(now, span_us(100));
+        if (port_may_wait(&w, now)) {
+            port_waited(&w, 3 * NS_PER_MS);
+            waited_ns += 3 * NS_PER_MS;
+        }
+    }
+    const int64_t all_ns = mono_sub(now, begin_at).ns;
+    assert_true(waited_ns <= all_ns / 100 + 3 * NS_PER_MS && waited_ns > all_ns / 110);
+    now = mono_add(now, span_s(1000)); /* nothing was asked for long: no burst */
+    assert_true(port_may_wait(&w, now));
+    assert_true(w.left_ns <= PORT_WAIT_KEPT_NS);
+    now = mono_add(now, span_ns(-NS_PER_S)); /* nor is a clock that went back a reason */
+    assert_true(port_may_wait(&w, now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,9 +447,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_slow_class_is_told_and_is_over, begin, end),
         cmocka_unit_test_setup_teardown(wide_spans_tell_later, begin, end),
         cmocka_unit_test_setup_teardown(a_class_that_does_not_come, begin, end),
+        cmocka_unit_test_setup_teardown(one_peer_of_several_accuses_nobody, begin, end),
+        cmocka_unit_test_setup_teardown(loss_in_both_classes_is_no_fault_of_one, begin, end),
+        cmocka_unit_test_setup_teardown(another_class_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(a_question_is_answered_once, begin, end),
+        cmocka_unit_test_setup_teardown(moments_from_nowhere_are_no_delay, begin, end),
         cmocka_unit_test_setup_teardown(a_herald_leaves_as_early_as_it_has_to, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_belong_is_dropped, begin, end),
         cmocka_unit_test_setup_teardown(another_queue_pair_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(waiting_is_a_hundredth, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
