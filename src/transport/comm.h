@@ -65,9 +65,9 @@ struct transport_comm {
     struct transport_request requests[TRANSPORT_REQUEST_MAX];
     struct outgoing outgoing[COMM_REQUESTS_MAX]; /* sending */
     struct {
-        uint64_t written, asked, ticket;
-    } gpu
-        [IO_RDMA_DEVICES]; /* receiving: chunks by that device; of them, those before its last read */
+        uint64_t written, asked, ticket; /* chunks; of them, those before its last read */
+        struct mono at;                  /* of that read */
+    } gpu[IO_RDMA_DEVICES];              /* receiving: by that device */
 };
 
 /* Each direction has its own numbers. */

@@ -17,6 +17,8 @@
 struct gpu_flush {
     uint32_t devices; /* bits: that haven't read yet */
     uint64_t tickets[IO_RDMA_DEVICES];
+    struct mono at
+        [IO_RDMA_DEVICES]; /* asked then: what it had written by then is there in time, whatever becomes of it */
 };
 
 static void fail(struct lane_set *set, int error)
@@ -107,8 +109,8 @@ void gpu_written(struct lane_set *set, uint32_t lane, uint32_t number)
 }
 
 /* Each device that wrote since it read last reads once more; what others have asked for since is waited for, too. */
-static void ask(struct transport_comm *comm, struct gpu_flush *flush, struct io_rdma_memory *memory,
-                const void *at)
+static void ask(struct transport_comm *comm, struct mono now, struct gpu_flush *flush,
+                struct io_rdma_memory *memory, const void *at)
 {
     struct transport *t = comm->set->transport;
 
@@ -120,11 +122,13 @@ static void ask(struct transport_comm *comm, struct gpu_flush *flush, struct io_
         }
         if (written > comm->gpu[i].asked) {
             comm->gpu[i].asked = written;
+            comm->gpu[i].at = now;
             if (t->rdma->gpu_read(t->rdma, i, memory, at, &comm->gpu[i].ticket) < 0) {
                 comm->gpu[i].ticket = UINT64_MAX; /* it can't: it is given its time */
             }
         }
         flush->tickets[i] = comm->gpu[i].ticket;
+        flush->at[i] = comm->gpu[i].at;
         flush->devices |= 1u << i;
     }
 }
@@ -133,14 +137,13 @@ void gpu_flush_look(struct transport_request *request, struct mono now)
 {
     struct transport *t = request->comm->set->transport;
     struct gpu_flush *flush = request->flush;
-    const bool over = mono_sub(now, request->posted).ns >= GPU_SETTLE_NS;
 
     for (uint32_t left = flush->devices; left != 0; left &= left - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(left);
         const int r = flush->tickets[i] == UINT64_MAX
                           ? -EIO
                           : t->rdma->gpu_done(t->rdma, i, flush->tickets[i]);
-        if (r == 0 || (r != -EAGAIN && over)) {
+        if (r == 0 || (r != -EAGAIN && mono_sub(now, flush->at[i]).ns >= GPU_SETTLE_NS)) {
             flush->devices &= ~(1u << i);
         }
     }
@@ -162,7 +165,7 @@ int gpu_flush_begin(struct transport_request *request, struct io_rdma_memory *me
     if (request->flush == NULL) {
         return -ENOMEM;
     }
-    ask(request->comm, request->flush, memory, at);
+    ask(request->comm, request->posted, request->flush, memory, at);
     return 0;
 }
 

@@ -229,6 +229,10 @@ static void test_gpu_without_ways(void **state)
             assert_int_equal(transport_test(flush, &done, NULL), 0);
         }
         assert_true(mono_sub(io->now(io), asked).ns >= NS_PER_S);
+        assert_int_equal(transport_flush(pair.in, gpu_in.at, 500000, &flush), 0);
+        serve(&pair);
+        assert_int_equal(transport_test(flush, &done, NULL), 0);
+        assert_true(done); /* nothing was written since */
     }
     assert_int_equal(transport_send(pair.out, gpu_out.at, 100, 7, NULL, &send), -EIO);
     fake->no_loopback = false;
