@@ -215,6 +215,9 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
     }
     pthread_mutex_unlock(&r->memory_lock);
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (m->gpu && (held >> i & 1) != 0) {
+            rdma_gpu_drain(&r->devices[i]);
+        }
         forget(m, i);
     }
     let_go(r, held);
@@ -253,6 +256,7 @@ static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_hand
     if (error < 0) {
         return error;
     }
+    rdma_gpu_stop(r, d); /* if the one before it is removed now, nothing of that moves any more */
     d->folder_number = folder_number(r, d);
     list_descriptors(handle, descriptor_add);
     error = rdma_device_limits(handle, &limits);
@@ -300,7 +304,7 @@ void rdma_devices_close(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
         rdma_memory_forget(r, i);
-        rdma_gpu_stop(&r->devices[i]);
+        rdma_gpu_stop(r, &r->devices[i]);
         pthread_mutex_destroy(&r->devices[i].gpu.lock);
         if (r->devices[i].handle != NULL) {
             close_handle(r->devices[i].handle);
@@ -318,7 +322,7 @@ static void close_device(struct rdma *r, struct device *d, struct mono now)
     pthread_mutex_lock(&r->memory_lock);
     rdma_memory_forget(r, (uint32_t)(d - r->devices));
     pthread_mutex_unlock(&r->memory_lock);
-    rdma_gpu_stop(d);
+    rdma_gpu_stop(r, d);
     close_handle(handle);
     pthread_mutex_lock(&r->lock);
 }

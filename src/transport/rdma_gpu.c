@@ -112,7 +112,7 @@ static int make(struct device *d, struct rdma_cq **ret_cq, struct rdma_qp **ret_
     return r;
 }
 
-/* What the old one had on its way is lost. It is closed under no lock. */
+/* What the old one had on its way is lost. */
 struct old_pair {
     struct rdma_cq *cq;
     struct rdma_qp *qp;
@@ -120,7 +120,6 @@ struct old_pair {
 static struct old_pair take_out(struct gpu_pair *g)
 {
     const struct old_pair old = {g->cq, g->qp};
-
     const int64_t now_ns = rdma_clock_ns();
 
     if (g->posted > g->done) {
@@ -134,12 +133,26 @@ static struct old_pair take_out(struct gpu_pair *g)
     return old;
 }
 
-static void close_old(struct old_pair old)
+/* The old one is closed, under no lock. False: what it had on its way may still move: to the GPU, or to the cell. */
+static bool end_old(const struct rdma *r, struct device *d)
 {
+    struct gpu_pair *g = &d->gpu;
+    bool over = false;
+
+    pthread_mutex_lock(&g->lock);
+    g->stale = g->stale || (g->qp != NULL && g->posted > g->done);
+    const struct old_pair old = take_out(g);
+    pthread_mutex_unlock(&g->lock);
     if (old.qp != NULL) {
-        (void)rdma_qp_close(old.qp);
+        over = rdma_qp_close(old.qp) == 0;
         (void)rdma_cq_close(old.cq);
     }
+    over = over || rdma_device_removed(r, d);
+    pthread_mutex_lock(&g->lock);
+    g->stale = g->stale && !over;
+    over = !g->stale;
+    pthread_mutex_unlock(&g->lock);
+    return over;
 }
 
 void rdma_gpu_start(struct rdma *r, struct device *d)
@@ -157,54 +170,62 @@ void rdma_gpu_start(struct rdma *r, struct device *d)
     if (!makes) {
         return;
     }
-    const int error = make(d, &cq, &qp);
+    /* Both have the same cell: the old one goes first. */
+    const int error = !end_old(r, d) ? -EBUSY : atomic_load(&d->gone) ? -ENODEV : make(d, &cq, &qp);
     pthread_mutex_lock(&g->lock);
-    const struct old_pair old = take_out(g);
     g->making = false;
     g->broken = error < 0;
     if (error == 0) {
         g->cq = cq;
         g->qp = qp;
     } else {
-        g->again = mono_add(r->io->now(r->io), span_ns(AGAIN_NS));
+        g->again_ns = rdma_clock_ns() + AGAIN_NS;
     }
     pthread_mutex_unlock(&g->lock);
-    close_old(old);
     if (error < 0) {
         rdma_wake(r); /* who makes it anew needs to know when */
     }
 }
 
-void rdma_gpu_stop(struct device *d)
+void rdma_gpu_stop(const struct rdma *r, struct device *d)
 {
     struct gpu_pair *g = &d->gpu;
+    const bool over = end_old(r, d);
 
     pthread_mutex_lock(&g->lock);
-    const struct old_pair old = take_out(g);
     g->wanted = g->broken = false;
     struct rdma_memory *memory = g->cell_memory;
     uint8_t *cell = g->cell;
     g->cell_memory = NULL;
     g->cell = NULL;
     pthread_mutex_unlock(&g->lock);
-    close_old(old);
-    if (memory != NULL && rdma_memory_remove(memory) == 0) {
+    if (memory != NULL && rdma_memory_remove(memory) == 0 && over) {
         munmap(cell, CELL_SIZE);
     }
 }
 
+/* Under r->lock, which all sets need: who has a pair's lock may keep it for ANSWER_NS. */
+static bool look_at(struct gpu_pair *g, bool *ret_due)
+{
+    *ret_due = false;
+    if (pthread_mutex_trylock(&g->lock) != 0) {
+        return true; /* it is looked at again soon */
+    }
+    const bool broken = g->wanted && g->broken;
+    *ret_due = broken && rdma_clock_ns() >= g->again_ns;
+    pthread_mutex_unlock(&g->lock);
+    return broken;
+}
+
+/* Of a device that is gone, too: the old one is closed. */
 bool rdma_gpu_look(struct rdma *r)
 {
-    bool broken = false;
+    bool broken = false, due;
 
     for (uint32_t i = 0; i < r->device_count && !r->stop; i++) {
         struct device *d = &r->devices[i];
-        pthread_mutex_lock(&d->gpu.lock);
-        const bool is = d->gpu.wanted && d->gpu.broken;
-        const bool due = is && r->io->now(r->io).ns >= d->gpu.again.ns;
-        pthread_mutex_unlock(&d->gpu.lock);
-        broken = broken || is;
-        if (due && d->handle != NULL && !atomic_load(&d->gone)) {
+        broken = look_at(&d->gpu, &due) || broken;
+        if (due && d->handle != NULL) {
             atomic_fetch_add(&d->users, 1);
             pthread_mutex_unlock(&r->lock);
             rdma_gpu_start(r, d);
@@ -221,6 +242,7 @@ bool rdma_gpu_look(struct rdma *r)
 static int fail(struct gpu_pair *g)
 {
     g->broken = true;
+    g->stale = g->stale || g->posted > g->done;
     rdma_wake(g->rdma); /* who makes it anew */
     return -EIO;
 }
@@ -238,13 +260,20 @@ static int poll_done(struct gpu_pair *g)
             }
             g->done = done[i].tag; /* in their order */
         }
+        g->since_ns = count > 0 ? rdma_clock_ns() : g->since_ns;
     }
     return count < 0 ? fail(g) : 0;
 }
 
-/* Until at most so many are on their way. A device takes some microseconds. */
-static int await(struct gpu_pair *g, uint64_t most)
+static bool usable(const struct device *d)
 {
+    return d->gpu.qp != NULL && !d->gpu.broken && !atomic_load(&d->gone);
+}
+
+/* Until at most so many are on their way. A device takes some microseconds. */
+static int await(struct device *d, uint64_t most)
+{
+    struct gpu_pair *g = &d->gpu;
     int64_t until_ns = 0;
 
     for (uint32_t i = 1;; i++) {
@@ -255,7 +284,7 @@ static int await(struct gpu_pair *g, uint64_t most)
         if (i % SPINS == 0) {
             const int64_t now_ns = rdma_clock_ns();
             until_ns = until_ns == 0 ? now_ns + ANSWER_NS : until_ns;
-            if (now_ns >= until_ns) {
+            if (now_ns >= until_ns || atomic_load(&d->gone)) {
                 return fail(g);
             }
         }
@@ -265,45 +294,72 @@ static int await(struct gpu_pair *g, uint64_t most)
 static int move(struct rdma *r, uint32_t device, const struct memory *m, const void *gpu,
                 uint32_t size, bool read)
 {
-    struct gpu_pair *g = &r->devices[device].gpu;
+    struct device *d = &r->devices[device];
+    struct gpu_pair *g = &d->gpu;
     const uint32_t key = __atomic_load_n(&m->keys.remote[device], __ATOMIC_RELAXED);
 
-    if (g->qp == NULL || g->broken || key == 0) {
+    if (!usable(d) || key == 0) {
         return -EIO;
     }
     const struct rdma_piece own = {
         .from = g->cell, .size = size, .key = rdma_memory_key(g->cell_memory, false)};
-    int error = await(g, REQUESTS - 1);
+    int error = await(d, REQUESTS - 1);
     if (error == 0 && rdma_qp_move(g->qp, g->posted + 1, &own, (uintptr_t)gpu, key, read) < 0) {
         error = fail(g);
     }
-    g->posted += error == 0;
+    if (error == 0) {
+        g->since_ns = g->posted == g->done ? rdma_clock_ns() : g->since_ns;
+        g->posted++;
+    }
     return error;
 }
 
+/* -EINPROGRESS: it has failed, and may still write to the GPU. */
 static int copy_by(struct rdma *r, uint32_t device, const struct memory *m, uint8_t *gpu,
                    uint8_t *own, size_t size, bool to_gpu)
 {
-    struct gpu_pair *g = &r->devices[device].gpu;
+    struct device *d = &r->devices[device];
+    struct gpu_pair *g = &d->gpu;
+    bool writes = false;
     int error = 0;
 
     pthread_mutex_lock(&g->lock);
     for (size_t at = 0; error == 0 && at < size; at += CELL_SIZE) {
         const uint32_t part = (uint32_t)(size - at < CELL_SIZE ? size - at : CELL_SIZE);
-        error = g->qp == NULL || g->broken ? -EIO : await(g, 0); /* the cell is free */
+        error = !usable(d) ? -EIO : await(d, 0); /* the cell is free */
         if (error == 0 && to_gpu) {
             memcpy(g->cell, own + at, part);
         }
         error = error == 0 ? move(r, device, m, gpu + at, part, !to_gpu) : error;
-        error = error == 0 ? await(g, 0) : error;
+        writes = error == 0 && to_gpu;
+        error = error == 0 ? await(d, 0) : error;
         if (error == 0 && !to_gpu) {
             memcpy(own + at, g->cell, part);
         }
     }
     pthread_mutex_unlock(&g->lock);
-    return error;
+    return error < 0 && writes ? -EINPROGRESS : error;
 }
 
+/* Until nothing of a broken one moves any more. False: it doesn't come to that. */
+static bool await_end(struct rdma *r, struct gpu_pair *g)
+{
+    const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
+    const int64_t until_ns = rdma_clock_ns() + ANSWER_NS;
+
+    rdma_wake(r); /* it couldn't look while the pair was locked */
+    for (;;) {
+        pthread_mutex_lock(&g->lock);
+        const bool stale = g->stale;
+        pthread_mutex_unlock(&g->lock);
+        if (!stale || rdma_clock_ns() >= until_ns) {
+            return !stale;
+        }
+        (void)nanosleep(&some, NULL);
+    }
+}
+
+/* By another device only when this one writes no more: else it might write into a receive that is done. */
 int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
                   size_t size, bool to_gpu, uint32_t *ret_device)
 {
@@ -311,12 +367,25 @@ int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu
     const struct memory *m = (const struct memory *)(void *)memory;
 
     for (uint32_t i = 0; i < r->device_count; i++) {
-        if (copy_by(r, i, m, gpu, own, size, to_gpu) == 0) {
+        const int error = copy_by(r, i, m, gpu, own, size, to_gpu);
+        if (error == 0) {
             *ret_device = i;
             return 0;
         }
+        if (error == -EINPROGRESS && !await_end(r, &r->devices[i].gpu)) {
+            return -EIO;
+        }
     }
     return -EIO;
+}
+
+void rdma_gpu_drain(struct device *d)
+{
+    pthread_mutex_lock(&d->gpu.lock);
+    if (usable(d)) {
+        (void)await(d, 0);
+    }
+    pthread_mutex_unlock(&d->gpu.lock);
 }
 
 /* From one range, its last bytes at most. */
@@ -357,10 +426,14 @@ int rdma_gpu_read(struct io_rdma *rdma, uint32_t device, struct io_rdma_memory *
 int rdma_gpu_done(struct io_rdma *rdma, uint32_t device, uint64_t ticket)
 {
     struct rdma *r = rdma->driver;
-    struct gpu_pair *g = &r->devices[device].gpu;
+    struct device *d = &r->devices[device];
+    struct gpu_pair *g = &d->gpu;
 
     pthread_mutex_lock(&g->lock);
-    int error = g->qp == NULL || g->broken ? -EIO : poll_done(g);
+    int error = usable(d) ? poll_done(g) : -EIO;
+    if (error == 0 && ticket > g->done && rdma_clock_ns() - g->since_ns > ANSWER_NS) {
+        error = fail(g);
+    }
     if (ticket <= g->done && !(ticket > g->lost_after && ticket <= g->lost_to)) {
         error = 0;
     } else if (error == 0) {

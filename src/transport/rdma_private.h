@@ -48,15 +48,17 @@ struct device {
         pthread_mutex_t lock; /* nothing is locked under it */
         bool wanted, making;
         struct rdma *rdma;
-        bool broken; /* it is made anew, once a second */
-        struct mono again;
+        bool broken;      /* it is made anew, once a second */
+        int64_t again_ns; /* not before */
+        bool stale; /* a broken one isn't destroyed yet: what it had on its way may still move */
         struct rdma_cq *cq;
         struct rdma_qp *qp; /* NULL: there is none (yet) */
         struct rdma_memory *cell_memory;
         uint8_t *cell;
         /* Requests: posted, and completed in their order; of those in between that were lost with an earlier queue pair */
         uint64_t posted, done, lost_after, lost_to;
-        int64_t lost_ns; /* the last were lost then */
+        int64_t lost_ns;  /* the last were lost then */
+        int64_t since_ns; /* its last answer; when it had nothing to do, the next request */
     } gpu;
     bool dmabuf;
 };
@@ -166,9 +168,12 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
 /* ---- rdma_gpu.c ---- */
 /* Its queue pair with itself, if it can be had. Blocks. */
 void rdma_gpu_start(struct rdma *r, struct device *d);
-void rdma_gpu_stop(struct device *d);
+/* It isn't used any more, or another device of that name is about to be. */
+void rdma_gpu_stop(const struct rdma *r, struct device *d);
 /* The worker's: makes anew what broke. Under the lock, which it lets go meanwhile. True: something is broken. */
 bool rdma_gpu_look(struct rdma *r);
+/* Before a range's keys go: a request that is on its way to it would break the pair. */
+void rdma_gpu_drain(struct device *d);
 /* The table's. */
 int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
                   size_t size, bool to_gpu, uint32_t *ret_device);

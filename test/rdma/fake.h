@@ -55,11 +55,14 @@ struct fake_control {
     int late_ms;
     int gpu_lag; /* writes into memory of a GPU land when their NIC reads from there, or so many newer ones came; 0: at once */
     bool no_loopback; /* a device doesn't reach itself */
-    bool no_dmabuf;   /* devices take no memory of GPUs */
-    int gpu_reads;    /* from there, of any size */
-    int writes;       /* that landed */
-    int calls;        /* how many functions were called */
-    int open;         /* what was opened and not closed */
+    char stuck
+        [32]; /* what this device ("*": all) is to move between its own ends it moves when the queue pair is destroyed */
+    int stuck_count; /* so many wait for that */
+    bool no_dmabuf;  /* devices take no memory of GPUs */
+    int gpu_reads;   /* from there, of any size */
+    int writes;      /* that landed */
+    int calls;       /* how many functions were called */
+    int open;        /* what was opened and not closed */
 };
 
 /* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the

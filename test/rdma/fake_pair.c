@@ -15,7 +15,14 @@ struct held {
     bool gpu;
 };
 
+struct stuck {
+    struct pair *pair;
+    struct ibv_send_wr request;
+    struct ibv_sge from;
+};
+
 struct pair pairs[QPS];
+static struct stuck stuck[HELD];
 static struct held held[HELD];
 static unsigned held_count;
 static pthread_t lander;
@@ -209,8 +216,41 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
     return IBV_WC_SUCCESS;
 }
 
+static bool is_stuck(const struct pair *p)
+{
+    return fake_loops(p) && control->stuck[0] != 0 &&
+           (strcmp(control->stuck, "*") == 0 ||
+            strcmp(control->stuck, p->device->device.name) == 0) &&
+           control->stuck_count < HELD;
+}
+
+static void keep_stuck(struct pair *p, const struct ibv_send_wr *w)
+{
+    struct stuck *s = &stuck[control->stuck_count++];
+
+    *s = (struct stuck){.pair = p, .request = *w, .from = *w->sg_list};
+}
+
+/* The pair is about to be destroyed. */
+static void move_stuck(struct pair *p)
+{
+    for (int i = 0; i < control->stuck_count;) {
+        if (stuck[i].pair != p) {
+            i++;
+            continue;
+        }
+        stuck[i].request.sg_list = &stuck[i].from;
+        (void)execute(p, &stuck[i].request);
+        stuck[i] = stuck[--control->stuck_count];
+    }
+}
+
 static void post_here(struct pair *p, const struct ibv_send_wr *w)
 {
+    if (p->attr.qp_state == IBV_QPS_RTS && is_stuck(p)) {
+        keep_stuck(p, w);
+        return;
+    }
     const bool flushed = p->attr.qp_state == IBV_QPS_ERR;
     const int status = flushed                           ? IBV_WC_WR_FLUSH_ERR
                        : p->attr.qp_state != IBV_QPS_RTS ? IBV_WC_LOC_QP_OP_ERR
@@ -402,6 +442,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     }
     pthread_mutex_lock(&fake_lock);
     fake_land(0);
+    move_stuck(p);
     if (p->device->wire) {
         wire_close(p);
     }

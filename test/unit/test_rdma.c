@@ -906,6 +906,105 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     close(fd);
 }
 
+/* Devices that take a request and don't answer: nothing of it lands once another device has copied, or the caller was told. */
+static void a_gpu_is_written_by_one_device_at_a_time(void **state)
+{
+    struct rdma_config config = {.library = library(),
+                                 .sysfs = "/nowhere",
+                                 .io = &io,
+                                 .direct = true,
+                                 .gpu = true,
+                                 .release = "6.1.0"};
+    static uint8_t own[4096], zeros[4096];
+    const size_t size = 1 << 16;
+    const int fd = memfd_create("gpu", MFD_CLOEXEC);
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    struct io_rdma_memory *memory;
+    struct rdma *other;
+    uint32_t device = 99;
+    uint64_t ticket;
+    char why[256];
+    int r;
+    (void)state;
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    uint8_t *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const struct io_rdma_range range = {.data = at, .size = size, .gpu = true, .fd = fd};
+
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    struct io_rdma *x = rdma_io(other);
+    assert_int_equal(x->memory_add(x, &range, &memory), 0);
+    memset(own, 0x17, sizeof(own));
+
+    /* The first one's pair is destroyed, with what it had on its way, before the second one copies. */
+    strcpy(fake->stuck, "roce1");
+    assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), 0);
+    assert_int_equal(device, 1);
+    assert_int_equal(fake->stuck_count, 0);
+    fake->stuck[0] = 0;
+    while (x->gpu_copy(x, memory, at, own, sizeof(own), true, &device) != 0 || device != 0) {
+        assert_true(now(NULL).ns < until); /* it is made anew */
+    }
+
+    /* It can't be destroyed: the second one isn't asked. */
+    memset(seen, 0, size);
+    strcpy(fake->stuck, "roce1");
+    strcpy(fake->hang, "destroy_qp");
+    assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), -EIO);
+    assert_memory_equal(seen, zeros, sizeof(zeros));
+    assert_int_equal(fake->stuck_count, 1);
+    fake->stuck[0] = fake->hang[0] = 0;
+    while (x->gpu_copy(x, memory, at + 8192, own, sizeof(own), true, &device) != 0 || device != 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(fake->stuck_count, 0); /* it was destroyed before another was made */
+    assert_memory_equal(seen + 8192, own, sizeof(own));
+
+    /* A read that isn't answered is given up, though nobody asks for another. */
+    strcpy(fake->stuck, "*");
+    assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), 0);
+    while ((r = x->gpu_done(x, 0, ticket)) == -EAGAIN) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(r, -EIO);
+    fake->stuck[0] = 0;
+    while (x->gpu_read(x, 0, memory, at, &ticket) != 0) {
+        assert_true(now(NULL).ns < until);
+    }
+
+    /* Nor is it waited for once its device is gone. */
+    strcpy(fake->stuck, "*");
+    assert_int_equal(x->gpu_read(x, 1, memory, at, &ticket), 0);
+    strcpy(fake->gone, "roce2");
+    send_event("roce2", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    while ((r = x->gpu_done(x, 1, ticket)) == -EAGAIN) {
+        assert_true(now(NULL).ns < until);
+    }
+    assert_int_equal(r, -EIO);
+    assert_int_equal(x->gpu_read(x, 1, memory, at, &ticket), -EIO);
+    fake->stuck[0] = fake->gone[0] = 0;
+    while (!x->trouble(x, why, sizeof(why)) || strstr(why, "roce2 is back") == NULL) {
+        assert_true(now(NULL).ns < until);
+    }
+
+    /* A device that says no when its pair is destroyed: none is made anew, and no other copies for it. */
+    strcpy(fake->refuse, "destroy_qp");
+    fake->refuse_errno = EIO;
+    strcpy(fake->stuck, "roce1");
+    assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), -EIO);
+    fake->stuck[0] = fake->refuse[0] = 0;
+    assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), 0);
+    assert_int_not_equal(device, 0);
+    assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), -EIO);
+    x->memory_remove(x, memory);
+    rdma_close(other);
+    munmap(at, size);
+    munmap(seen, size);
+    close(fd);
+    fake->stuck_count = 0;
+    fake->open--; /* that pair */
+}
+
 /* Nor does who closes it all; what it left is given back when the library returns. */
 static void a_library_that_hangs_is_left_to_itself(void **state)
 {
@@ -1023,6 +1122,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(one_that_connects_is_silent_later, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_reached_by_devices_alone, begin, end),
+        cmocka_unit_test_setup_teardown(a_gpu_is_written_by_one_device_at_a_time, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
         cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_went_costs_nothing, begin, end),
