@@ -67,17 +67,21 @@ void comm_free(struct transport_comm *comm)
 static void cut_frames(struct transport_comm *comm, struct mono now)
 {
     struct lane_set *set = comm->set;
+    uint32_t reading = 0; /* their NICs read that memory, and write what they find there */
 
-    for (uint32_t lane = 0; comm->sending && lane < LANE_MAX; lane++) {
+    if (!comm->sending) {
+        return;
+    }
+    for (uint32_t lane = 0; !comm->close_heard && lane < LANE_MAX; lane++) {
+        const struct stream *stream = set->streams[lane];
+        if (stream != NULL && lane_pair_reads(set, stream, comm->number)) {
+            reading |= 1u << lane;
+        }
+    }
+    lane_pair_fence(set, reading);
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
         struct stream *stream = set->streams[lane];
-        if (stream == NULL) {
-            continue;
-        }
-        if (!comm->close_heard && lane_pair_reads(set, stream, comm->number)) {
-            lane_pair_fence(set,
-                            lane); /* its NIC reads that memory, and writes what it finds there */
-        }
-        if (stream->payload_left == 0 || stream->payload_comm != comm->number) {
+        if (stream == NULL || stream->payload_left == 0 || stream->payload_comm != comm->number) {
             continue;
         }
         if (comm->close_heard ||
@@ -94,9 +98,8 @@ static void fence_receives(struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
 
-    for (uint32_t lanes = ledger_comm_idle(set->ledger, comm->number) ? 0 : set->present;
-         lanes != 0; lanes &= lanes - 1) {
-        lane_pair_fence(set, (uint32_t)__builtin_ctz(lanes));
+    if (!ledger_comm_idle(set->ledger, comm->number)) {
+        lane_pair_fence(set, set->present);
     }
 }
 

@@ -524,10 +524,10 @@ bool lane_pair_takes_writes(const struct stream *stream);
 uint32_t lane_pair_device(const struct stream *stream);
 /* Something of the communicator's messages is still being read by its NIC, and isn't known to have arrived. */
 bool lane_pair_reads(const struct lane_set *set, const struct stream *stream, uint32_t comm);
-/* Before this returns nothing lands by way of this lane any more, and none of our memory is read. It is over. */
-void lane_pair_fence(struct lane_set *set, uint32_t lane);
+/* Before this returns nothing lands by way of these lanes (bits) any more, and none of our memory is read. They are over. */
+void lane_pair_fence(struct lane_set *set, uint32_t lanes);
 /* The set goes. */
-void lane_pair_end(struct lane_set *set, uint32_t lane);
+void lane_pair_end(struct lane_set *set);
 
 /* -- state.c */
 /* STATE of all lanes, of one comm or none, to `lane`, or to all that are connected (-1). */

@@ -511,27 +511,50 @@ static bool copy_silent(struct lane_set *set, uint32_t lane)
     return qp->silent;
 }
 
-void lane_pair_fence(struct lane_set *set, uint32_t lane)
+/* A device that can't read from its GPUs takes its second once, however many of its lanes end. */
+void lane_pair_fence(struct lane_set *set, uint32_t lanes)
 {
-    struct lane_pair *qp = set->streams[lane]->qp;
-    struct io_rdma *rdma = set->transport->rdma;
+    struct transport *t = set->transport;
+    const bool gpus = __atomic_load_n(&t->gpu_count, __ATOMIC_RELAXED) > 0;
+    uint32_t fenced = 0, devices = 0;
 
-    if (qp != NULL && may_be_written(qp)) {
-        qp->marked = qp->marked || rdma->fence(rdma, qp->qp, true) == 0;
-        if (qp->marked && __atomic_load_n(&set->transport->gpu_count, __ATOMIC_RELAXED) > 0) {
-            rdma->gpu_settle(rdma, qp->cells.device);
+    for (uint32_t left = lanes; left != 0; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
+        struct lane_pair *qp = set->streams[lane]->qp;
+        if (qp == NULL || !may_be_written(qp)) {
+            continue;
         }
-        qp->silent = qp->marked;
-        lane_set_lost(set, set->transport->io->now(set->transport->io), lane, LANE_REASON_RESET);
+        qp->marked = qp->marked || t->rdma->fence(t->rdma, qp->qp, true) == 0;
+        fenced |= 1u << lane;
+        if (qp->marked && qp->cells.device < IO_RDMA_DEVICES) {
+            devices |= 1u << qp->cells.device;
+        }
+    }
+    for (uint32_t left = gpus ? devices : 0; left != 0; left &= left - 1) {
+        t->rdma->gpu_settle(t->rdma, (uint32_t)__builtin_ctz(left));
+    }
+    for (uint32_t left = fenced; left != 0; left &= left - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(left);
+        set->streams[lane]->qp->silent = set->streams[lane]->qp->marked;
+        lane_set_lost(set, t->io->now(t->io), lane, LANE_REASON_RESET);
     }
 }
 
-void lane_pair_end(struct lane_set *set, uint32_t lane)
+void lane_pair_end(struct lane_set *set)
 {
-    lane_pair_fence(set, lane);
-    if (set->streams[lane]->qp != NULL) {
-        set->streams[lane]->qp->silent =
-            true; /* all communicators are closed, and were fenced then */
+    uint32_t lanes = 0;
+
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        if (set->streams[lane] != NULL) {
+            lanes |= 1u << lane;
+        }
+    }
+    lane_pair_fence(set, lanes);
+    for (; lanes != 0; lanes &= lanes - 1) {
+        struct lane_pair *qp = set->streams[__builtin_ctz(lanes)]->qp;
+        if (qp != NULL) {
+            qp->silent = true; /* all communicators are closed, and were fenced then */
+        }
     }
 }
 

@@ -176,7 +176,7 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
         offer_later(set, set->transport->io->now(set->transport->io), lane);
     }
     if (qp->direct && qp->said) { /* the peer may write already, and we haven't read that it does */
-        lane_pair_fence(set, lane);
+        lane_pair_fence(set, 1u << lane);
         if (stream->dead) {
             return;
         }

@@ -65,10 +65,8 @@ void lane_set_free(struct lane_set *set)
     if (set->knock >= 0) {
         set->transport->io->close(set->transport->io, set->knock, true);
     }
+    lane_pair_end(set);
     for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
-        if (set->streams[lane] != NULL) {
-            lane_pair_end(set, lane);
-        }
         while (set->streams[lane] != NULL) { /* until it is silent: that takes little */
             lane_set_close_stream(set, lane, true);
         }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -240,12 +241,43 @@ static void test_gpu_without_ways(void **state)
     direct = false;
 }
 
+/* The same, and receives are given up: the device has its second once, and not for each of its lanes. */
+static void test_gpu_settles_once(void **state)
+{
+    struct transport_request *send, *receive;
+    struct timespec asked, closed;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    gpus_open(&pair);
+    wait_for(&pair, 4, 4);
+    const int before = fake->writes;
+    assert_int_equal(transport_receive(pair.in, gpu_in.at, 500000, 7, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(pair.out, gpu_out.at, 500000, 7, NULL, &send), 0);
+    for (int i = 0; i < STEPS_MAX && fake->writes - before < 2; i++) {
+        serve(&pair);
+    }
+    fake->no_loopback = true;
+    clock_gettime(CLOCK_MONOTONIC, &asked); /* the driver's */
+    transport_close(pair.in);
+    clock_gettime(CLOCK_MONOTONIC, &closed);
+    const int64_t took_ms =
+        (closed.tv_sec - asked.tv_sec) * 1000 + (closed.tv_nsec - asked.tv_nsec) / 1000000;
+    assert_in_range(took_ms, 999, 3000); /* of four lanes */
+    fake->no_loopback = false;
+    transport_close(pair.out);
+    connect_comm(&pair);
+    gpus_close(&pair);
+    direct = false;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu_messages),        cmocka_unit_test(test_gpu_and_older_peers),
         cmocka_unit_test(test_gpu_closed_receives), cmocka_unit_test(test_gpu_is_read_behind_lanes),
-        cmocka_unit_test(test_gpu_without_ways),
+        cmocka_unit_test(test_gpu_without_ways),    cmocka_unit_test(test_gpu_settles_once),
     };
 
     if (argc > 1) {
