@@ -255,10 +255,12 @@ static void fail_comm(struct transport_comm *comm)
     }
 }
 
+/* Of its messages: a flush needs nothing of the peer. */
 static bool in_flight(const struct transport_comm *comm)
 {
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
-        if ((comm->used & (1u << i)) != 0 && !comm->requests[i].done) {
+        if ((comm->used & (1u << i)) != 0 && !comm->requests[i].done &&
+            comm->requests[i].flush == NULL) {
             return true;
         }
     }

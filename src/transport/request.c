@@ -45,6 +45,17 @@ static int error_of(const struct transport_comm *comm)
                              : 0;
 }
 
+/* A flush needs nothing of the peer, nor of lanes: what it is for is done. */
+static int flush_error(const struct lane_set *set)
+{
+    return set->gpu_failed ? set->error : 0;
+}
+
+static int request_error(const struct transport_request *request)
+{
+    return request->flush != NULL ? flush_error(request->comm->set) : error_of(request->comm);
+}
+
 static struct transport_request *claim(struct transport_comm *comm, struct mono now, size_t size,
                                        void *parent)
 {
@@ -223,7 +234,7 @@ int transport_flush(struct transport_comm *comm, const void *data, size_t size,
     }
     const struct mono now = enter(set);
     struct io_rdma_memory *memory = memory_of_gpu(set->transport, data, size);
-    int r = memory != NULL ? error_of(comm) : 0;
+    int r = memory != NULL ? flush_error(set) : 0;
 
     if (r == 0 && memory != NULL) {
         r = comm->sending || comm->used == UINT32_MAX ? -EINVAL : 0;
@@ -254,14 +265,14 @@ int transport_test(struct transport_request *request, bool *ret_done, size_t *re
     }
     pthread_mutex_lock(&set->lock);
     if (!request->done) { /* else not even the clock is asked: small sends are done at once */
-        r = error_of(comm);
+        r = request_error(request);
         now = polled(set);
         if (r == 0 && request->flush != NULL) {
             gpu_flush_look(request, now);
         }
         if (r == 0) {
             lane_set_progress(set, now, false);
-            r = request->done ? 0 : error_of(comm);
+            r = request->done ? 0 : request_error(request);
         }
     }
     *ret_done = r == 0 && request->done;

@@ -272,12 +272,47 @@ static void test_gpu_settles_once(void **state)
     direct = false;
 }
 
+/* The peer is gone, and what it sent before is flushed all the same. */
+static void test_gpu_flushes_without_peer(void **state)
+{
+    struct transport_request *receive;
+    struct pair pair;
+    bool done = false;
+    int r = 0;
+
+    (void)state;
+    direct = true;
+    fake->gpu_lag = 8;
+    gpus_open(&pair);
+    wait_for(&pair, 4, 4);
+    transfer_gpu(&pair, 500000, true, true, 1);
+    assert_int_equal(transport_receive(pair.in, gpu_in.at, 100, 7, false, NULL, &receive), 0);
+    transport_close(pair.out);
+    while (r == 0) {
+        serve(&pair);
+        r = transport_test(receive, &done, NULL);
+        assert_false(done);
+    }
+    assert_int_equal(r, -ECONNABORTED);
+    await_flush(&pair, gpu_in.at, 500000);
+    assert_memory_equal(gpu_in.seen, gpu_out.seen, 500000);
+    fake->gpu_lag = 0;
+    transport_close(pair.in);
+    connect_comm(&pair);
+    gpus_close(&pair);
+    direct = false;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpu_messages),        cmocka_unit_test(test_gpu_and_older_peers),
-        cmocka_unit_test(test_gpu_closed_receives), cmocka_unit_test(test_gpu_is_read_behind_lanes),
-        cmocka_unit_test(test_gpu_without_ways),    cmocka_unit_test(test_gpu_settles_once),
+        cmocka_unit_test(test_gpu_messages),
+        cmocka_unit_test(test_gpu_and_older_peers),
+        cmocka_unit_test(test_gpu_closed_receives),
+        cmocka_unit_test(test_gpu_is_read_behind_lanes),
+        cmocka_unit_test(test_gpu_without_ways),
+        cmocka_unit_test(test_gpu_settles_once),
+        cmocka_unit_test(test_gpu_flushes_without_peer),
     };
 
     if (argc > 1) {
