@@ -70,7 +70,6 @@ int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void 
     if (r < 0) {
         free(outgoing->fetched);
         outgoing->fetched = NULL;
-        why("memory of a GPU can't be read by any RDMA device of this host");
     }
     return r;
 }

@@ -91,6 +91,17 @@ static struct outgoing *free_outgoing(struct transport_comm *comm)
     return NULL;
 }
 
+static int unreadable(struct transport_comm *comm, int error)
+{
+    comm->error = error;
+    comm->why = comm->why != NULL ? comm->why
+                : error == -ENOMEM
+                    ? strdup("there is no room for a copy of a message in memory of a GPU")
+                    : strdup("memory of a GPU can't be read by any RDMA device of this host: "
+                             "expected a port that is up");
+    return error;
+}
+
 static int send_message(struct transport_comm *comm, struct mono now, const void *data, size_t size,
                         int tag, void *parent, struct transport_request **ret_request)
 {
@@ -108,7 +119,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     if (gpu && size <= lane_set_copies_idle(set)) { /* no NIC writes so little */
         const int fetched = gpu_fetch_small(set, outgoing, data, size);
         if (fetched < 0) {
-            return fetched;
+            return unreadable(comm, fetched);
         }
         message.source = data = outgoing->fetched;
     }
