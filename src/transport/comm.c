@@ -115,6 +115,7 @@ static void close_book(struct transport_comm *comm, struct mono now)
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
         if ((comm->used & (1u << i)) != 0) {
             set->large -= comm->requests[i].room > LANE_EAGER_SIZE_MAX;
+            set->gpu_receives -= comm->requests[i].gpu != NULL;
             lane_set_request_done(set, &comm->requests[i]);
             gpu_flush_end(&comm->requests[i]);
         }

@@ -14,6 +14,7 @@ struct transport_request {
     size_t room; /* as asked for */
     struct mono posted;
     void *parent;
+    const uint8_t *gpu;      /* a receive's place, in memory of a GPU; NULL: it isn't there */
     struct gpu_flush *flush; /* it waits for a GPU to see bytes; NULL: it is a message's */
 };
 
@@ -59,6 +60,7 @@ struct transport_comm {
     uint64_t last_placed, last_posted; /* receiving: when it was closed */
     uint64_t arrived;                  /* receiving: bytes, when they were counted last */
     struct mono arrived_at;            /* and when that had grown */
+    bool gpu_lost; /* bytes of a receive had no place any more: none is done any more */
     int error;
     char *why;     /* NULL: the set's, or nothing to be said */
     uint32_t used; /* bit k: requests[k] */

@@ -9,6 +9,7 @@
  * A NIC that can't read any more (its port is down, it is gone) is given a second: what it has written is there by then. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "transport/internal.h"
 
@@ -34,12 +35,15 @@ static void fail(struct lane_set *set, int error)
 static int fetch(struct lane_set *set, const void *data, size_t size, uint8_t *to)
 {
     struct transport *t = set->transport;
-    struct io_rdma_memory *memory = memory_of_gpu(t, data, size);
+    struct transport_memory *memory = memory_of_gpu(t, data, size);
     uint32_t device;
+    const int r = memory == NULL
+                      ? -EIO
+                      : t->rdma->gpu_copy(t->rdma, memory_driven(memory), (void *)(uintptr_t)data,
+                                          to, size, false, &device);
 
-    return memory == NULL ? -EIO
-                          : t->rdma->gpu_copy(t->rdma, memory, (void *)(uintptr_t)data, to, size,
-                                              false, &device);
+    memory_of_gpu_end(t, memory);
+    return r;
 }
 
 const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
@@ -74,17 +78,49 @@ int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void 
     return r;
 }
 
+/* Whose receive in memory of a GPU that is; NULL: nobody's. */
+static struct transport_comm *receiver(const struct lane_set *set, const uint8_t *to)
+{
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        for (uint32_t left = comm->sending ? 0 : comm->used; left != 0; left &= left - 1) {
+            const struct transport_request *request = &comm->requests[__builtin_ctz(left)];
+            if (request->gpu != NULL && !request->done && to >= request->gpu &&
+                (size_t)(to - request->gpu) < request->room) {
+                return comm;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* No memory of a GPU is registered there. It was, if a receive there is under way: nobody may touch what is there now. */
+static bool given_back(struct lane_set *set, const uint8_t *to)
+{
+    struct transport_comm *comm = set->gpu_receives > 0 ? receiver(set, to) : NULL;
+
+    if (comm != NULL) {
+        comm->gpu_lost = true;
+        comm->error = comm->error != 0 ? comm->error : -ECANCELED;
+        comm->why = comm->why != NULL
+                        ? comm->why
+                        : strdup("memory of a GPU was given back while a message was on its way to "
+                                 "it: expected it to stay until the receive is done");
+    }
+    return comm != NULL;
+}
+
 bool gpu_store(struct lane_set *set, uint8_t *to, const uint8_t *from, size_t size)
 {
     struct transport *t = set->transport;
-    struct io_rdma_memory *memory = memory_of_gpu(t, to, size);
+    struct transport_memory *memory = memory_of_gpu(t, to, size);
     uint32_t device;
 
     if (memory == NULL) {
-        return false;
+        return given_back(set, to);
     }
-    const int r =
-        t->rdma->gpu_copy(t->rdma, memory, to, (void *)(uintptr_t)from, size, true, &device);
+    const int r = t->rdma->gpu_copy(t->rdma, memory_driven(memory), to, (void *)(uintptr_t)from,
+                                    size, true, &device);
+    memory_of_gpu_end(t, memory);
     if (r < 0) {
         fail(set, r);
     } else {

@@ -14,6 +14,7 @@ struct transport_memory {
     uintptr_t begin, end;
     uint32_t users;
     bool gpu;
+    uint32_t busy; /* copies and reads that are under way; under the lock */
     struct io_rdma_memory *keys;
 };
 
@@ -133,6 +134,22 @@ int transport_memory_add_gpu(struct transport *t, void *data, size_t size, int f
     return !t->config.gpu ? -EOPNOTSUPP : size == 0 ? -EINVAL : add_or_use(t, &range, ret_memory);
 }
 
+/* Nobody finds it any more. Who copies has a device's second at most. */
+static void await_copies(struct transport *t, const struct transport_memory *m)
+{
+    const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
+    bool busy = m->gpu;
+
+    while (busy) {
+        pthread_mutex_lock(&t->memory_lock);
+        busy = m->busy > 0;
+        pthread_mutex_unlock(&t->memory_lock);
+        if (busy) {
+            (void)nanosleep(&some, NULL);
+        }
+    }
+}
+
 static void forget(struct transport *t, struct transport_memory *m)
 {
     t->rdma->memory_remove(t->rdma, m->keys);
@@ -160,6 +177,7 @@ void transport_memory_remove(struct transport *t, struct transport_memory *memor
     }
     pthread_mutex_unlock(&t->memory_lock);
     if (last != NULL) {
+        await_copies(t, last);
         forget(t, last);
     }
     __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
@@ -183,20 +201,51 @@ bool memory_end(struct transport *t)
     return true;
 }
 
-struct io_rdma_memory *memory_of_gpu(struct transport *t, const void *data, size_t size)
+/* Under the lock. NULL: the processor may touch it. */
+static struct transport_memory *find_gpus(struct transport *t, const void *data, size_t size)
 {
-    struct io_rdma_memory *keys = NULL;
+    struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
 
+    return m != NULL && m->gpu ? m : NULL;
+}
+
+struct transport_memory *memory_of_gpu(struct transport *t, const void *data, size_t size)
+{
     if (__atomic_load_n(&t->gpu_count, __ATOMIC_SEQ_CST) == 0 || size == 0) {
         return NULL;
     }
     pthread_mutex_lock(&t->memory_lock);
-    const struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
-    if (m != NULL && m->gpu) {
-        keys = m->keys;
+    struct transport_memory *m = find_gpus(t, data, size);
+    if (m != NULL) {
+        m->busy++;
     }
     pthread_mutex_unlock(&t->memory_lock);
-    return keys;
+    return m;
+}
+
+void memory_of_gpu_end(struct transport *t, struct transport_memory *memory)
+{
+    if (memory != NULL) {
+        pthread_mutex_lock(&t->memory_lock);
+        memory->busy--;
+        pthread_mutex_unlock(&t->memory_lock);
+    }
+}
+
+bool memory_is_gpus(struct transport *t, const void *data, size_t size)
+{
+    if (__atomic_load_n(&t->gpu_count, __ATOMIC_SEQ_CST) == 0 || size == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    const bool is = find_gpus(t, data, size) != NULL;
+    pthread_mutex_unlock(&t->memory_lock);
+    return is;
+}
+
+struct io_rdma_memory *memory_driven(const struct transport_memory *memory)
+{
+    return memory->keys;
 }
 
 bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret)

@@ -18,8 +18,11 @@ struct sender_chunk;
 /* -- memory.c */
 /* The keys of what those bytes lie in; false: nobody registered them. */
 bool memory_keys(struct transport *t, const void *data, size_t size, struct io_rdma_memory *ret);
-/* The driver's, of the GPU's memory that these bytes lie in as a whole; NULL: they lie in none. */
-struct io_rdma_memory *memory_of_gpu(struct transport *t, const void *data, size_t size);
+/* Of the GPU's memory that these bytes lie in as a whole; NULL: they lie in none. It isn't removed before memory_of_gpu_end(). */
+struct transport_memory *memory_of_gpu(struct transport *t, const void *data, size_t size);
+void memory_of_gpu_end(struct transport *t, struct transport_memory *memory); /* accepts NULL */
+bool memory_is_gpus(struct transport *t, const void *data, size_t size);
+struct io_rdma_memory *memory_driven(const struct transport_memory *memory); /* the driver's */
 /* False: the driver hasn't returned from a call; what that call may yet touch stays: the transport, and its driver. */
 bool memory_end(struct transport *t);
 
@@ -30,7 +33,7 @@ const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
 /* A small message: to memory of ours, which copies_back() frees. -EIO, -ENOMEM. */
 MUST_CHECK int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void *data,
                                size_t size);
-/* True: the place is a GPU's; it is there, or the set has failed. */
+/* True: the place is a GPU's; it is there, or the set has failed, or its communicator: the memory was given back meanwhile. */
 bool gpu_store(struct lane_set *set, uint8_t *to, const uint8_t *from, size_t size);
 /* A NIC wrote a chunk of the communicator's. */
 void gpu_written(struct lane_set *set, uint32_t lane, uint32_t comm);

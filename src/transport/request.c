@@ -75,6 +75,7 @@ static void unclaim(struct transport_request *request)
 {
     gpu_flush_end(request);
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
+    request->comm->set->gpu_receives -= request->gpu != NULL;
     lane_set_request_done(request->comm->set, request);
     request->comm->used &= ~(1u << (request - request->comm->requests));
 }
@@ -115,7 +116,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
         lane_set_progress(set, now, false); /* acknowledgements make room */
         return error_of(comm);
     }
-    const bool gpu = memory_of_gpu(set->transport, data, size) != NULL;
+    const bool gpu = memory_is_gpus(set->transport, data, size);
     if (gpu && size <= lane_set_copies_idle(set)) { /* no NIC writes so little */
         const int fetched = gpu_fetch_small(set, outgoing, data, size);
         if (fetched < 0) {
@@ -204,10 +205,13 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
     if (r == 0 && comm->used != UINT32_MAX) {
         /* What is read by turns goes to a GPU by way of staging. In fenced sets all of that does; and a NIC may write there,
          * though somebody reads along: it writes what it should, and nothing else. */
-        if (memory_of_gpu(set->transport, data, size) != NULL) {
+        const bool gpu = memory_is_gpus(set->transport, data, size);
+        if (gpu) {
             receive.staged = !set->fenced;
         }
         request = claim(comm, now, size, parent);
+        request->gpu = gpu ? data : NULL;
+        set->gpu_receives += gpu;
         receive.cookie = (uintptr_t)request;
         receive.buffers[0] = (struct ledger_buffer){
             .data = data,
@@ -244,7 +248,7 @@ int transport_flush(struct transport_comm *comm, const void *data, size_t size,
         return why_child();
     }
     const struct mono now = enter(set);
-    struct io_rdma_memory *memory = memory_of_gpu(set->transport, data, size);
+    struct transport_memory *memory = memory_of_gpu(set->transport, data, size);
     int r = memory != NULL ? flush_error(set) : 0;
 
     if (r == 0 && memory != NULL) {
@@ -252,12 +256,13 @@ int transport_flush(struct transport_comm *comm, const void *data, size_t size,
     }
     if (r == 0 && memory != NULL) {
         *ret_request = claim(comm, now, 0, NULL);
-        r = gpu_flush_begin(*ret_request, memory, data);
+        r = gpu_flush_begin(*ret_request, memory_driven(memory), data);
         if (r < 0) {
             unclaim(*ret_request);
             *ret_request = NULL;
         }
     }
+    memory_of_gpu_end(set->transport, memory);
     return leave(comm, r);
 }
 

@@ -16,20 +16,19 @@
 #include "lane_pairs.h"
 
 static struct gpu_memory gpu_out, gpu_in;
+static struct transport_memory *known_out, *known_in; /* what they are registered as */
 
 static void gpus_open(struct pair *pair)
 {
-    struct transport_memory *known;
-
     gpus = true;
     pair_open(pair);
     gpu_out = gpu_new(1 << 20);
     gpu_in = gpu_new(1 << 20);
     assert_int_equal(transport_memory_add_gpu(pair->sender.transport, gpu_out.at, gpu_out.size,
-                                              gpu_out.fd, 0, &known),
+                                              gpu_out.fd, 0, &known_out),
                      0);
     assert_int_equal(transport_memory_add_gpu(pair->receiver.transport, gpu_in.at, gpu_in.size,
-                                              gpu_in.fd, 0, &known),
+                                              gpu_in.fd, 0, &known_in),
                      0);
 }
 
@@ -306,6 +305,46 @@ static void test_gpu_flushes_without_peer(void **state)
     direct = false;
 }
 
+/* The receiver gives its GPU's memory back while a message is on its way there: nobody touches it, and that communicator alone
+ * fails. */
+static void test_gpu_memory_given_back(void **state)
+{
+    struct transport_request *send, *receive;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    for (int writes = 0; writes < 2; writes++) {
+        bool done = false;
+        int r = 0;
+        gpus_open(&pair);
+        if (writes) {
+            wait_for(&pair, 4, 4);
+        }
+        assert_int_equal(transport_receive(pair.in, gpu_in.at, 500000, 7, false, NULL, &receive),
+                         0);
+        memset(gpu_in.seen, 0x77, 500000);
+        transport_memory_remove(pair.receiver.transport, known_in);
+        assert_int_equal(transport_send(pair.out, out_bytes, 500000, 7, NULL, &send), 0);
+        while (r == 0) {
+            serve(&pair);
+            r = transport_test(receive, &done, NULL);
+            assert_false(done);
+        }
+        assert_int_equal(r, -ECANCELED);
+        assert_non_null(strstr(transport_why(), "was given back"));
+        for (size_t i = 0; i < 500000; i++) {
+            assert_int_equal(gpu_in.seen[i], 0x77);
+        }
+        transport_close(pair.in);
+        transport_close(pair.out);
+        connect_comm(&pair); /* of the same sets */
+        transfer_gpu(&pair, 500000, true, false, 1);
+        gpus_close(&pair);
+    }
+    direct = false;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +355,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gpu_without_ways),
         cmocka_unit_test(test_gpu_settles_once),
         cmocka_unit_test(test_gpu_flushes_without_peer),
+        cmocka_unit_test(test_gpu_memory_given_back),
     };
 
     if (argc > 1) {
