@@ -129,6 +129,12 @@ static void close_book(struct transport_comm *comm, struct mono now)
     sender_comm_close(set->sender, comm->number);
 }
 
+void comm_send_no_more(struct transport_comm *comm, struct mono now)
+{
+    cut_frames(comm, now);
+    sender_comm_close(comm->set->sender, comm->number);
+}
+
 /* Up to version 3 a set has one direction, and its number says all. */
 static uint8_t flags_of(const struct lane_set *set, bool sending)
 {

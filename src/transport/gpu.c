@@ -38,7 +38,7 @@ static int fetch(struct lane_set *set, const void *data, size_t size, uint8_t *t
     struct transport_memory *memory = memory_of_gpu(t, data, size);
     uint32_t device;
     const int r = memory == NULL
-                      ? -EIO
+                      ? -ECANCELED
                       : t->rdma->gpu_copy(t->rdma, memory_driven(memory), (void *)(uintptr_t)data,
                                           to, size, false, &device);
 
@@ -46,7 +46,26 @@ static int fetch(struct lane_set *set, const void *data, size_t size, uint8_t *t
     return r;
 }
 
-const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
+/* The lane counts the chunk, and nothing may go in its place. */
+static void unfetched(struct lane_set *set, struct mono now, uint32_t lane,
+                      const struct sender_chunk *chunk, int error)
+{
+    struct transport_comm *comm = comm_find(set, true, chunk->comm);
+
+    if (error != -ECANCELED || comm == NULL) {
+        fail(set, error);
+        return;
+    }
+    comm->error = comm->error != 0 ? comm->error : error;
+    comm->why = comm->why != NULL
+                    ? comm->why
+                    : strdup("memory of a GPU was given back while a message was on its way from "
+                             "it: expected it to stay until the send is done");
+    lane_set_lost(set, now, lane, LANE_REASON_CLOSE);
+    comm_send_no_more(comm, now);
+}
+
+const struct sender_chunk *gpu_fetch(struct lane_set *set, struct mono now, uint32_t lane,
                                      const struct sender_chunk *chunk, struct sender_chunk *ret)
 {
     struct stream *stream = set->streams[lane];
@@ -58,7 +77,7 @@ const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
                       ? -ENOMEM
                       : fetch(set, chunk->source, chunk->length, stream->fetched);
     if (r < 0) {
-        fail(set, r);
+        unfetched(set, now, lane, chunk, r);
         return NULL;
     }
     *ret = *chunk;

@@ -27,10 +27,11 @@ struct io_rdma_memory *memory_driven(const struct transport_memory *memory); /* 
 bool memory_end(struct transport *t);
 
 /* -- gpu.c */
-/* A chunk that goes as bytes: where it can be read. NULL: nowhere, and the set has failed. */
-const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
+/* A chunk that goes as bytes: where it can be read. NULL: nowhere, and the set has failed, or its communicator: the memory was
+ * given back meanwhile. */
+const struct sender_chunk *gpu_fetch(struct lane_set *set, struct mono now, uint32_t lane,
                                      const struct sender_chunk *chunk, struct sender_chunk *ret);
-/* A small message: to memory of ours, which copies_back() frees. -EIO, -ENOMEM. */
+/* A small message: to memory of ours, which copies_back() frees. -EIO, -ENOMEM, -ECANCELED. */
 MUST_CHECK int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void *data,
                                size_t size);
 /* True: the place is a GPU's; it is there, or the set has failed, or its communicator: the memory was given back meanwhile. */

@@ -345,6 +345,48 @@ static void test_gpu_memory_given_back(void **state)
     direct = false;
 }
 
+/* The sender does: no byte that nobody could read goes out, and that communicator alone fails. */
+static void test_gpu_memory_given_back_by_sender(void **state)
+{
+    struct transport_request *send, *receive;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    for (int writes = 0; writes < 2; writes++) {
+        bool done = false;
+        int r = 0;
+        gpus_open(&pair);
+        if (writes) {
+            wait_for(&pair, 4, 4);
+        }
+        fill(gpu_out.seen, gpu_out.size, 1);
+        assert_int_equal(transport_send(pair.out, gpu_out.at, gpu_out.size, 7, NULL, &send), 0);
+        transport_memory_remove(pair.sender.transport, known_out);
+        assert_int_equal(
+            transport_receive(pair.in, in_bytes, gpu_out.size, 7, false, NULL, &receive), 0);
+        while (r == 0) {
+            serve(&pair);
+            r = transport_test(send, &done, NULL);
+            assert_false(done);
+        }
+        assert_int_equal(r, -ECANCELED);
+        assert_non_null(strstr(transport_why(), "was given back"));
+        transport_close(pair.out);
+        for (r = 0; r == 0;) {
+            serve(&pair);
+            r = transport_test(receive, &done, NULL);
+            assert_false(done);
+        }
+        assert_int_equal(r, -ECONNABORTED);
+        transport_close(pair.in);
+        connect_comm(&pair); /* of the same sets */
+        transfer_gpu(&pair, 500000, false, true, 1);
+        gpus_close(&pair);
+    }
+    direct = false;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +398,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_gpu_settles_once),
         cmocka_unit_test(test_gpu_flushes_without_peer),
         cmocka_unit_test(test_gpu_memory_given_back),
+        cmocka_unit_test(test_gpu_memory_given_back_by_sender),
     };
 
     if (argc > 1) {
