@@ -142,7 +142,8 @@ class TestSelftestRdma(unittest.TestCase):
                 (r"(?m)(/fence/sends\t.*)$", r"\g<1>10:900 ", "silent")):  # IBV_WC_REM_ACCESS_ERR
             strange, count = re.subn(old, new, recording)
             self.assertEqual(count, 1, recording)
-            status, port, again = self.replay(strange, "--rounds", "2")
+            # a round in which nothing is left to be flushed shows nothing: on a busy machine some are
+            status, port, again = self.replay(strange, "--rounds", "2" if verdict == "unknown" else "40")
             self.assertEqual(port["verdict"], verdict, again)
             self.assertEqual(port["fence"]["moved_after_return"] > 0, "moved_after_return" in new)
             self.assertEqual(" 10:" in again, "10:900" in new, again)
