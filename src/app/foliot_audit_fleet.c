@@ -14,8 +14,6 @@
 
 enum { BAR = 30, LOOK_MS = 200, PATH_SIZE = 256 };
 
-static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
-
 struct fleet_options {
     bool fleet, matrix, bandwidth, nccl;
     unsigned format;
@@ -205,14 +203,16 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
 
 /* ---- the rest ---- */
 
-static int gate_rank(const json_t *node)
+/* The worst first; AUDIT_STATUS_COUNT: it is none. */
+static int status_of(const json_t *object, const char *key)
 {
-    int rank = 0;
+    int status = 0;
 
-    while (rank < AUDIT_STATUS_COUNT && strcmp(api_text(node, "gate"), statuses[rank]) != 0) {
-        rank++;
+    while (status < AUDIT_STATUS_COUNT &&
+           strcmp(api_text(object, key), audit_status_name((enum audit_status)status)) != 0) {
+        status++;
     }
-    return rank;
+    return status;
 }
 
 /* Who may not take a job first, each kind by name; and how many there are of each. */
@@ -227,7 +227,7 @@ static void print_nodes(const json_t *items, const char *const titles[], const c
     for (int rank = 0; table != NULL && rank <= AUDIT_STATUS_COUNT; rank++) {
         json_array_foreach(items, i, n)
         {
-            struct libscols_line *line = gate_rank(n) == rank ? table_line(table) : NULL;
+            struct libscols_line *line = status_of(n, "gate") == rank ? table_line(table) : NULL;
             for (size_t k = 0; line != NULL && k < key_count; k++) {
                 table_put(line, k, api_text(n, keys[k]));
             }
@@ -240,7 +240,7 @@ static void print_nodes(const json_t *items, const char *const titles[], const c
     printf("gate, may a host take a job:");
     for (int rank = 0; rank < AUDIT_STATUS_COUNT; rank++) {
         if (counts[rank] > 0) {
-            printf("%s %zu %s", between, counts[rank], statuses[rank]);
+            printf("%s %zu %s", between, counts[rank], audit_status_name((enum audit_status)rank));
             between = ",";
         }
     }
@@ -456,11 +456,8 @@ static int gate(struct api *api, const char *host, unsigned format)
     if (api->json) {
         api_print(api);
     }
-    for (unsigned k = 0; k < AUDIT_STATUS_COUNT; k++) {
-        line.status = strcmp(api_text(api->answer, "status"), statuses[k]) == 0
-                          ? (enum audit_status)k
-                          : line.status;
-    }
+    const int status = status_of(api->answer, "status");
+    line.status = status < AUDIT_STATUS_COUNT ? (enum audit_status)status : AUDIT_UNKNOWN;
     line.host = api_text(api->answer, "host");
     line.text = api_text(api->answer, "text");
     if (!api->json) {

@@ -10,8 +10,6 @@
 
 enum { SHOWN_MOST = 200, HOSTS_NAMED = 4, UNREAD_NAMED = 8, PATH_SIZE = 256 };
 
-static const char *const statuses[] = {"fail", "unknown", "warn", "pass", "skip"};
-
 static void print_tree(const json_t *checks)
 {
     static const char *const titles[] = {"", ">FAIL", ">UNKNOWN", ">WARN", ">PASS", ">SKIP", NULL};
@@ -22,7 +20,7 @@ static void print_tree(const json_t *checks)
     while (table != NULL && i < json_array_size(checks)) {
         const json_t *first = json_array_get(checks, i);
         struct libscols_line *line;
-        int64_t counts[5] = {0};
+        int64_t counts[AUDIT_STATUS_COUNT] = {0};
         if (strcmp(group, api_text(first, "group")) != 0) {
             group = api_text(first, "group");
             line = table_line(table);
@@ -34,14 +32,14 @@ static void print_tree(const json_t *checks)
                 strcmp(api_text(c, "group"), group) != 0) {
                 break;
             }
-            for (int k = 0; k < 5; k++) {
-                counts[k] +=
-                    json_integer_value(json_object_get(json_object_get(c, "counts"), statuses[k]));
+            for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
+                counts[k] += json_integer_value(json_object_get(
+                    json_object_get(c, "counts"), audit_status_name((enum audit_status)k)));
             }
         }
         line = table_line(table);
         table_put(line, 0, text_format("    %s", api_text(first, "part")).text);
-        for (int k = 0; k < 5; k++) {
+        for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
             table_put(line, (size_t)k + 1,
                       counts[k] > 0 ? text_format("%lld", (long long)counts[k]).text : "·");
         }
@@ -231,18 +229,23 @@ int audit_print_run(struct api *api, json_t *run)
 
 /* ---- what is another ---- */
 
-static bool is_unread(const json_t *run, const char *host)
+static bool has_host(const json_t *object, const char *key, const char *host)
 {
     size_t i;
     json_t *o;
 
-    json_array_foreach(json_object_get(run, "left_out"), i, o)
+    json_array_foreach(json_object_get(object, key), i, o)
     {
         if (strcmp(api_text(o, "host"), host) == 0) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_unread(const json_t *run, const char *host)
+{
+    return has_host(run, "left_out", host);
 }
 
 static const char *or_none(const json_t *change, const char *key)
@@ -276,20 +279,6 @@ static size_t print_changes(const json_t *answer, const json_t *was, const json_
     return told;
 }
 
-static bool has_results(const json_t *answer, const char *host)
-{
-    size_t i;
-    json_t *c;
-
-    json_array_foreach(json_object_get(answer, "results"), i, c)
-    {
-        if (strcmp(api_text(c, "host"), host) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Hosts of both audits that this one did not read, and the other one did. */
 static size_t print_unread_since(const json_t *answer, const json_t *run, const json_t *other,
                                  const char *when)
@@ -300,7 +289,8 @@ static size_t print_unread_since(const json_t *answer, const json_t *run, const 
     json_array_foreach(json_object_get(run, "left_out"), i, o)
     {
         const char *host = api_text(o, "host");
-        if (!is_unread(other, host) && has_results(answer, host) && count++ < UNREAD_NAMED) {
+        if (!is_unread(other, host) && has_host(answer, "results", host) &&
+            count++ < UNREAD_NAMED) {
             printf("%s: was not read in the %s audit (%s): %s\n", api_text(o, "host"), when,
                    api_text(o, "reason"), api_text(o, "note"));
         }

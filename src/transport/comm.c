@@ -129,6 +129,12 @@ static void close_book(struct transport_comm *comm, struct mono now)
     sender_comm_close(set->sender, comm->number);
 }
 
+void comm_blame(struct transport_comm *comm, int error, const char *why)
+{
+    comm->error = comm->error != 0 ? comm->error : error;
+    comm->why = comm->why != NULL ? comm->why : strdup(why);
+}
+
 void comm_send_no_more(struct transport_comm *comm, struct mono now)
 {
     cut_frames(comm, now);

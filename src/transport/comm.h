@@ -85,6 +85,8 @@ void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t nu
                   uint8_t flags);
 /* What closed comms still owe is owed no more: the transport ends. */
 void comm_write_off(struct lane_set *set, struct mono now);
+/* The first reason stays. */
+void comm_blame(struct transport_comm *comm, int error, const char *why);
 /* Its messages can't be read any more: none goes on. Its requests end with comm->error, which is set; the peer hears of it when
  * it is closed. */
 void comm_send_no_more(struct transport_comm *comm, struct mono now);

@@ -56,11 +56,9 @@ static void unfetched(struct lane_set *set, struct mono now, uint32_t lane,
         fail(set, error);
         return;
     }
-    comm->error = comm->error != 0 ? comm->error : error;
-    comm->why = comm->why != NULL
-                    ? comm->why
-                    : strdup("memory of a GPU was given back while a message was on its way from "
-                             "it: expected it to stay until the send is done");
+    comm_blame(comm, error,
+               "memory of a GPU was given back while a message was on its way from it: expected it "
+               "to stay until the send is done");
     lane_set_lost(set, now, lane, LANE_REASON_CLOSE);
     comm_send_no_more(comm, now);
 }
@@ -119,11 +117,9 @@ static bool given_back(struct lane_set *set, const uint8_t *to)
 
     if (comm != NULL) {
         comm->gpu_lost = true;
-        comm->error = comm->error != 0 ? comm->error : -ECANCELED;
-        comm->why = comm->why != NULL
-                        ? comm->why
-                        : strdup("memory of a GPU was given back while a message was on its way to "
-                                 "it: expected it to stay until the receive is done");
+        comm_blame(comm, -ECANCELED,
+                   "memory of a GPU was given back while a message was on its way to it: expected "
+                   "it to stay until the receive is done");
     }
     return comm != NULL;
 }

@@ -94,12 +94,10 @@ static struct outgoing *free_outgoing(struct transport_comm *comm)
 
 static int unreadable(struct transport_comm *comm, int error)
 {
-    comm->error = error;
-    comm->why = comm->why != NULL ? comm->why
-                : error == -ENOMEM
-                    ? strdup("there is no room for a copy of a message in memory of a GPU")
-                    : strdup("memory of a GPU can't be read by any RDMA device of this host: "
-                             "expected a port that is up");
+    comm_blame(comm, error,
+               error == -ENOMEM ? "there is no room for a copy of a message in memory of a GPU"
+                                : "memory of a GPU can't be read by any RDMA device of this host: "
+                                  "expected a port that is up");
     return error;
 }
 

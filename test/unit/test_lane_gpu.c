@@ -274,13 +274,25 @@ static void test_gpu_settles_once(void **state)
     direct = false;
 }
 
+/* It is never done: it fails with that. */
+static void await_failure(struct pair *pair, struct transport_request *request, int error)
+{
+    bool done = false;
+    int r = 0;
+
+    while (r == 0) {
+        serve(pair);
+        r = transport_test(request, &done, NULL);
+        assert_false(done);
+    }
+    assert_int_equal(r, error);
+}
+
 /* The peer is gone, and what it sent before is flushed all the same. */
 static void test_gpu_flushes_without_peer(void **state)
 {
     struct transport_request *receive;
     struct pair pair;
-    bool done = false;
-    int r = 0;
 
     (void)state;
     direct = true;
@@ -290,12 +302,7 @@ static void test_gpu_flushes_without_peer(void **state)
     transfer_gpu(&pair, 500000, true, true, 1);
     assert_int_equal(transport_receive(pair.in, gpu_in.at, 100, 7, false, NULL, &receive), 0);
     transport_close(pair.out);
-    while (r == 0) {
-        serve(&pair);
-        r = transport_test(receive, &done, NULL);
-        assert_false(done);
-    }
-    assert_int_equal(r, -ECONNABORTED);
+    await_failure(&pair, receive, -ECONNABORTED);
     await_flush(&pair, gpu_in.at, 500000);
     assert_memory_equal(gpu_in.seen, gpu_out.seen, 500000);
     fake->gpu_lag = 0;
@@ -315,8 +322,6 @@ static void test_gpu_memory_given_back(void **state)
     (void)state;
     direct = true;
     for (int writes = 0; writes < 2; writes++) {
-        bool done = false;
-        int r = 0;
         gpus_open(&pair);
         if (writes) {
             wait_for(&pair, 4, 4);
@@ -326,12 +331,7 @@ static void test_gpu_memory_given_back(void **state)
         memset(gpu_in.seen, 0x77, 500000);
         transport_memory_remove(pair.receiver.transport, known_in);
         assert_int_equal(transport_send(pair.out, out_bytes, 500000, 7, NULL, &send), 0);
-        while (r == 0) {
-            serve(&pair);
-            r = transport_test(receive, &done, NULL);
-            assert_false(done);
-        }
-        assert_int_equal(r, -ECANCELED);
+        await_failure(&pair, receive, -ECANCELED);
         assert_non_null(strstr(transport_why(), "was given back"));
         for (size_t i = 0; i < 500000; i++) {
             assert_int_equal(gpu_in.seen[i], 0x77);
@@ -354,8 +354,6 @@ static void test_gpu_memory_given_back_by_sender(void **state)
     (void)state;
     direct = true;
     for (int writes = 0; writes < 2; writes++) {
-        bool done = false;
-        int r = 0;
         gpus_open(&pair);
         if (writes) {
             wait_for(&pair, 4, 4);
@@ -365,20 +363,10 @@ static void test_gpu_memory_given_back_by_sender(void **state)
         transport_memory_remove(pair.sender.transport, known_out);
         assert_int_equal(
             transport_receive(pair.in, in_bytes, gpu_out.size, 7, false, NULL, &receive), 0);
-        while (r == 0) {
-            serve(&pair);
-            r = transport_test(send, &done, NULL);
-            assert_false(done);
-        }
-        assert_int_equal(r, -ECANCELED);
+        await_failure(&pair, send, -ECANCELED);
         assert_non_null(strstr(transport_why(), "was given back"));
         transport_close(pair.out);
-        for (r = 0; r == 0;) {
-            serve(&pair);
-            r = transport_test(receive, &done, NULL);
-            assert_false(done);
-        }
-        assert_int_equal(r, -ECONNABORTED);
+        await_failure(&pair, receive, -ECONNABORTED);
         transport_close(pair.in);
         connect_comm(&pair); /* of the same sets */
         transfer_gpu(&pair, 500000, false, true, 1);

@@ -823,18 +823,44 @@ static void nothing_is_written_where_children_take_pages(void **state)
     rdma_close(other);
 }
 
+static struct rdma_config for_gpus(void)
+{
+    return (struct rdma_config){.library = library(),
+                                .sysfs = "/nowhere",
+                                .io = &io,
+                                .direct = true,
+                                .gpu = true,
+                                .release = "6.1.0"};
+}
+
 /* Of a GPU's memory: its bytes are to be found in a file; by its address nobody can touch it. */
+struct gpu {
+    struct io_rdma_range range;
+    uint8_t *seen;
+};
+
+static struct gpu gpu_make(size_t size)
+{
+    struct gpu g = {.range = {.size = size, .gpu = true, .fd = memfd_create("gpu", MFD_CLOEXEC)}};
+
+    assert_int_equal(ftruncate(g.range.fd, (off_t)size), 0);
+    g.range.data = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    g.seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, g.range.fd, 0);
+    return g;
+}
+
+static void gpu_end(const struct gpu *g)
+{
+    munmap(g->range.data, g->range.size);
+    munmap(g->seen, g->range.size);
+    close(g->range.fd);
+}
+
 static void a_gpu_is_reached_by_devices_alone(void **state)
 {
-    struct rdma_config config = {.library = library(),
-                                 .sysfs = "/nowhere",
-                                 .io = &io,
-                                 .direct = true,
-                                 .gpu = true,
-                                 .release = "6.1.0"};
+    const struct rdma_config config = for_gpus();
     static uint8_t own[300000], again[300000];
     const size_t size = 1 << 19;
-    const int fd = memfd_create("gpu", MFD_CLOEXEC);
     struct io_rdma_memory *memory;
     struct rdma *other;
     uint32_t device = 99;
@@ -842,10 +868,9 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     char why[256];
     int r;
     (void)state;
-    assert_int_equal(ftruncate(fd, (off_t)size), 0);
-    uint8_t *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint8_t *seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    const struct io_rdma_range range = {.data = at, .size = size, .gpu = true, .fd = fd};
+    const struct gpu g = gpu_make(size);
+    const struct io_rdma_range range = g.range;
+    uint8_t *const at = g.range.data, *const seen = g.seen;
 
     fake->no_dmabuf = true;
     assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
@@ -901,23 +926,15 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
     assert_int_equal(x->gpu_done(x, 0, ticket), -EIO);
     x->memory_remove(x, memory);
     rdma_close(other);
-    munmap(at, size);
-    munmap(seen, size);
-    close(fd);
+    gpu_end(&g);
 }
 
 /* Devices that take a request and don't answer: nothing of it lands once another device has copied, or the caller was told. */
 static void a_gpu_is_written_by_one_device_at_a_time(void **state)
 {
-    struct rdma_config config = {.library = library(),
-                                 .sysfs = "/nowhere",
-                                 .io = &io,
-                                 .direct = true,
-                                 .gpu = true,
-                                 .release = "6.1.0"};
+    const struct rdma_config config = for_gpus();
     static uint8_t own[4096], zeros[4096];
     const size_t size = 1 << 16;
-    const int fd = memfd_create("gpu", MFD_CLOEXEC);
     const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
     struct io_rdma_memory *memory;
     struct rdma *other;
@@ -926,10 +943,9 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     char why[256];
     int r;
     (void)state;
-    assert_int_equal(ftruncate(fd, (off_t)size), 0);
-    uint8_t *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    uint8_t *seen = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    const struct io_rdma_range range = {.data = at, .size = size, .gpu = true, .fd = fd};
+    const struct gpu g = gpu_make(size);
+    const struct io_rdma_range range = g.range;
+    uint8_t *const at = g.range.data, *const seen = g.seen;
 
     assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
     struct io_rdma *x = rdma_io(other);
@@ -998,9 +1014,7 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     assert_int_equal(x->gpu_read(x, 0, memory, at, &ticket), -EIO);
     x->memory_remove(x, memory);
     rdma_close(other);
-    munmap(at, size);
-    munmap(seen, size);
-    close(fd);
+    gpu_end(&g);
     fake->stuck_count = 0;
     fake->open--; /* that pair */
 }

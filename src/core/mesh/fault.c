@@ -168,6 +168,31 @@ static void fault_end(struct mesh *m, const struct mesh_fault *f)
     }
 }
 
+/* What a case tells, of whatever it is. */
+static struct mesh_fault fault_of(const struct locate_case *c, uint32_t kind, bool out)
+{
+    const bool ended = c->state == LOCATE_ENDED;
+
+    return (struct mesh_fault){.number = c->serial | kind,
+                               .direction = out ? DIRECTION_OUT : DIRECTION_IN,
+                               .named = c->named.ns != MONO_NEVER.ns,
+                               .ended = ended,
+                               .began = c->began_high,
+                               .over = ended ? c->ended_high : MONO_NEVER,
+                               .lost = c->lost,
+                               .sent = c->sent};
+}
+
+/* Under its name, by a path of it. */
+static void fault_tell(struct mesh *m, const struct locate_case *c, const struct way_chain *chain,
+                       struct evidence_view view, struct mesh_fault *f)
+{
+    suspect_set(m, &f->where, chain, c, suspect_likeliest(c, chain, false),
+                f->named && suspect_is_one(c), view);
+    f->where.paths = c->paths;
+    fault_add(m, f);
+}
+
 static void fault_push(struct mesh *m, struct mono now, const struct locate_case *told, bool full)
 {
     const struct evidence_view view = {.out = true};
@@ -177,18 +202,11 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
         c->named =
             MONO_NEVER; /* what they share was gone, and that is none of them: a fabric in parts */
     }
-    struct mesh_fault f = {.number = c->serial | (full ? FULL_NUMBER : 0),
-                           .full_size = full,
-                           .direction = DIRECTION_OUT,
-                           .hole = c->share > EVIDENCE_SHARE_ALL && !full,
-                           .named = c->named.ns != MONO_NEVER.ns,
-                           .ended = c->state == LOCATE_ENDED,
-                           .began = c->began_high,
-                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
-                           .lost = c->lost,
-                           .sent = c->sent};
+    struct mesh_fault f = fault_of(c, full ? FULL_NUMBER : 0, true);
     struct way_chain chain = {.count = 0};
 
+    f.full_size = full;
+    f.hole = c->share > EVIDENCE_SHARE_ALL && !full;
     if (full && c->share <= EVIDENCE_SHARE_ALL && !f.ended) {
         return; /* their answers are lost */
     }
@@ -200,10 +218,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
         return;
     }
     suspect_rule_out(m, &m->edges[f.edge], now, c->began_high, view, &f.where);
-    suspect_set(m, &f.where, &chain, c, suspect_likeliest(c, &chain, false),
-                f.named && suspect_is_one(c), view);
-    f.where.paths = c->paths;
-    fault_add(m, &f);
+    fault_tell(m, c, &chain, view, &f);
 }
 
 /* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
@@ -224,17 +239,10 @@ static bool may_be_narrow(const struct mesh *m, const struct locate_case *c, boo
 static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
 {
     const struct evidence_view view = {.out = out};
-    struct mesh_fault f = {.number = c->serial | (out ? NARROW_NUMBER : NARROW_IN_NUMBER),
-                           .narrow = true,
-                           .direction = out ? DIRECTION_OUT : DIRECTION_IN,
-                           .named = c->named.ns != MONO_NEVER.ns,
-                           .ended = c->state == LOCATE_ENDED,
-                           .began = c->began_high,
-                           .over = c->state == LOCATE_ENDED ? c->ended_high : MONO_NEVER,
-                           .lost = c->lost,
-                           .sent = c->sent};
+    struct mesh_fault f = fault_of(c, out ? NARROW_NUMBER : NARROW_IN_NUMBER, out);
     struct way_chain chain = {.count = 0};
 
+    f.narrow = true;
     if (may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
         evidence_chain(m, &m->edges[f.edge], f.path, out, &chain);
     }
@@ -242,10 +250,7 @@ static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
         fault_end(m, &f);
         return;
     }
-    suspect_set(m, &f.where, &chain, c, suspect_likeliest(c, &chain, false),
-                f.named && suspect_is_one(c), view);
-    f.where.paths = c->paths;
-    fault_add(m, &f);
+    fault_tell(m, c, &chain, view, &f);
 }
 
 void mesh_faults_tick(struct mesh *m, struct mono now)

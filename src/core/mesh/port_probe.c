@@ -21,14 +21,22 @@ void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono 
 
 /* ---- who ---- */
 
+/* PORT_PROBE_PEERS: it wasn't told. */
+static uint32_t index_of(const struct port_probe *p, struct nic_id nic)
+{
+    uint32_t i = 0;
+
+    while (i < PORT_PROBE_PEERS && (!p->peers[i].used || !nic_id_equal(p->peers[i].nic, nic))) {
+        i++;
+    }
+    return i;
+}
+
 const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_id nic)
 {
-    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
-        if (p->peers[i].used && nic_id_equal(p->peers[i].nic, nic)) {
-            return &p->peers[i];
-        }
-    }
-    return NULL;
+    const uint32_t i = index_of(p, nic);
+
+    return i < PORT_PROBE_PEERS ? &p->peers[i] : NULL;
 }
 
 static void begin(struct port_peer *peer, struct nic_id nic, const struct probe_port *at)
@@ -53,24 +61,21 @@ static void end_waits(struct port_probe *p, uint32_t peer)
 void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic,
                         const struct probe_port *at)
 {
-    struct port_peer *peer = NULL;
+    uint32_t i = index_of(p, nic);
 
-    for (uint32_t i = 0; i < PORT_PROBE_PEERS; i++) {
-        struct port_peer *o = &p->peers[i];
-        if (o->used && nic_id_equal(o->nic, nic)) {
-            peer = o;
-            break;
+    if (i == PORT_PROBE_PEERS) { /* a place for it */
+        for (i = 0; i < PORT_PROBE_PEERS && p->peers[i].used; i++) {
         }
-        peer = peer == NULL && !o->used ? o : peer;
     }
-    if (peer == NULL) {
+    if (i == PORT_PROBE_PEERS) {
         return; /* more than a mesh has */
     }
+    struct port_peer *peer = &p->peers[i];
     if (!peer->used) {
         begin(peer, nic, at);
     } else if (!same_port(&peer->at, at)) {
         const bool asked = peer->asked;
-        end_waits(p, (uint32_t)(peer - p->peers));
+        end_waits(p, i);
         begin(peer, nic, at);
         peer->asked = asked;
     }
@@ -115,11 +120,9 @@ void port_probe_job(struct port_probe *p, bool job)
 bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id nic,
                            uint32_t exchange, uint8_t way)
 {
-    struct port_peer *peer = NULL;
+    const uint32_t i = index_of(p, nic);
+    struct port_peer *peer = i < PORT_PROBE_PEERS ? &p->peers[i] : NULL;
 
-    for (uint32_t i = 0; i < PORT_PROBE_PEERS && peer == NULL; i++) {
-        peer = p->peers[i].used && nic_id_equal(p->peers[i].nic, nic) ? &p->peers[i] : NULL;
-    }
     if (peer == NULL || way > 1 ||
         (peer->questioned[way] && (int32_t)(exchange - peer->question[way]) <= 0)) {
         return false;

@@ -99,6 +99,22 @@ static void test_both_directions(void **state)
     play(MIXED, true, 4, 25, 80);
 }
 
+/* One communicator, with one message under way, whose receive was reported. */
+static void send_one(struct sender *s, const uint8_t *source, uint32_t size)
+{
+    uint64_t message;
+
+    assert_int_equal(sender_comm_open(s, 1), 0);
+    assert_int_equal(
+        sender_on_report(s, (struct mono){0},
+                         &(struct lane_report){.sequence = 1, .posted = 1, .granted = UINT64_MAX}),
+        0);
+    assert_int_equal(sender_send(s, (struct mono){0}, 0,
+                                 &(struct sender_message){.source = source, .size = size},
+                                 &message),
+                     0);
+}
+
 /* A chunk whose lane is doubted goes by another; is that doubted, too, by a third, though two carry it; and not at all any more
  * once one of them is believed again. */
 static void test_doubts(void **state)
@@ -107,20 +123,11 @@ static void test_doubts(void **state)
     const uint8_t source[20000] = {0};
     struct sender_chunk chunk;
     struct lane_chunk header;
-    uint64_t message;
 
     for (uint32_t lane = 0; lane < 4; lane++) {
         assert_int_equal(sender_lane_open(s, lane, 1), 0);
     }
-    assert_int_equal(sender_comm_open(s, 1), 0);
-    assert_int_equal(
-        sender_on_report(s, (struct mono){0},
-                         &(struct lane_report){.sequence = 1, .posted = 1, .granted = UINT64_MAX}),
-        0);
-    assert_int_equal(sender_send(s, (struct mono){0}, 0,
-                                 &(struct sender_message){.source = source, .size = sizeof(source)},
-                                 &message),
-                     0);
+    send_one(s, source, sizeof(source));
     for (uint32_t lane = 0; lane < 3; lane++) {
         assert_true(sender_next(s, 0xf, 32768, &chunk));
         assert_int_equal(chunk.not_on, (1u << lane) - 1);
@@ -150,19 +157,10 @@ static void test_keys_told_again(void **state)
         .count = 1, .address = 4096, .size = sizeof(source), .keys = {1, {2}, {77}}};
     struct sender_chunk chunk;
     struct lane_chunk header;
-    uint64_t message;
 
     (void)state;
     assert_int_equal(sender_lane_open(s, 0, 1), 0);
-    assert_int_equal(sender_comm_open(s, 1), 0);
-    assert_int_equal(
-        sender_on_report(s, (struct mono){0},
-                         &(struct lane_report){.sequence = 1, .posted = 1, .granted = UINT64_MAX}),
-        0);
-    assert_int_equal(sender_send(s, (struct mono){0}, 0,
-                                 &(struct sender_message){.source = source, .size = sizeof(source)},
-                                 &message),
-                     0);
+    send_one(s, source, sizeof(source));
     assert_int_equal(sender_on_post(s, &post), 0);
     assert_true(sender_next(s, 1, 8192, &chunk));
     assert_int_equal(lane_key_of(&chunk.keys, 2), 77);
