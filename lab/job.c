@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,25 +80,12 @@ int lab_job_rounds(const struct scenario *s)
 
 /* ---- its life ---- */
 
-/* In the build's tree the plugin is beside the program; installed, the loader finds it. */
-static void find_plugin(const char *program, char ret_plugin[PATH_MAX])
-{
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof(copy), "%s", program);
-    const char *folder = dirname(copy);
-    if (snprintf(ret_plugin, PATH_MAX, "%s/../plugin/libnccl-net-foliot.so", folder) >= PATH_MAX ||
-        access(ret_plugin, R_OK) < 0) {
-        snprintf(ret_plugin, PATH_MAX, "foliot");
-    }
-}
-
 _Noreturn static void become(const struct lab_job *job, const struct lab *lab, int log)
 {
-    char program[PATH_MAX], plugin[PATH_MAX], hosts[64] = "", rounds[16], pause[16];
+    char program[PATH_MAX], hosts[64] = "", rounds[16], pause[16];
     char json[LAB_TEXT_SIZE + 64];
     size_t used = 0;
     lab_program(lab, "foliot", program);
-    find_plugin(program, plugin);
     for (int i = 0; i < job->rank_count; i++) {
         used += (size_t)snprintf(hosts + used, sizeof(hosts) - used, "%s%d", i > 0 ? "," : "",
                                  job->rank_host[i]);
@@ -108,12 +94,12 @@ _Noreturn static void become(const struct lab_job *job, const struct lab *lab, i
     snprintf(pause, sizeof(pause), "%d", LAB_JOB_PAUSE_MS);
     snprintf(json, sizeof(json), "%s/json", job->folder);
     const char *const argv[] = {
-        program,  "perf",      "sendrecv",  "--lab",       lab->name, "--hosts",
-        hosts,    "--plugin",  plugin,      "--transport", "roce",    "--rdma",
-        "direct", "--message", MESSAGE,     "-b",          MESSAGE,   "-e",
-        MESSAGE,  "-n",        "1",         "-w",          "0",       "-c",
-        rounds,   "--pause",   pause,       "--wait",      "4000",    "-T",
-        "120",    "--trace",   job->folder, "-J",          json,      NULL};
+        program,  "perf",        "sendrecv",  "--lab",  lab->name, "--hosts",
+        hosts,    "--transport", "roce",      "--rdma", "direct",  "--plugin",
+        "foliot", "--message",   MESSAGE,     "-b",     MESSAGE,   "-e",
+        MESSAGE,  "-n",          "1",         "-w",     "0",       "-c",
+        rounds,   "--pause",     pause,       "--wait", "4000",    "-T",
+        "120",    "--trace",     job->folder, "-J",     json,      NULL};
     setenv("NCCL_DEBUG", "TRACE", 1);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
