@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+"""Sheets and rows of an audit as a host of our own making sends them: strange, old, too many; audits that begin by themselves,
+switches, baselines, a full disk. usage: test_inspection_sheets.py CONTROLLER AGENT FOLIOT"""
+import contextlib
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fleet  # noqa: E402
+import own_hosts  # noqa: E402
+import wire  # noqa: E402
+from own_hosts import RUNS  # noqa: E402
+
+fleet.Fleet.FOLIOT = os.path.abspath(sys.argv.pop(3))
+fleet.Fleet.AGENT = os.path.abspath(sys.argv.pop(2))
+fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
+
+
+class TestSheets(own_hosts.OwnHosts):
+    """Sheets as a host of our own making sends them."""
+    HOSTS = 3
+
+    def test_strange(self):
+        self.start()
+        self.join(0)
+        self.say(1)
+        run = self.begin()
+        look = wire.fields(self.say(2)[14][0])
+        self.assertEqual((look[1], look[2]), ([run], [1]))
+        self.assertNotIn(14, self.say(3, features=1))  # one of the version before is not asked
+        # of another audit, of another look: not taken
+        self.say(4, self.sheet(run + 1, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+        self.say(5, self.sheet(run, 2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+        self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
+        # a hash without the content that nobody sent: all is asked for
+        self.say(6, self.sheet(run, 1, ("os", b"", bytes(32))))
+        self.assertEqual(wire.fields(self.say(7)[14][0])[3], [1])
+        # markup, a line that is none, one of a later release, a hash that isn't the content's
+        lines = b"os.kernel\tvalue\t\t<b>6.1</b>\t/x\nnonsense\nos.later\tvalue\t\t1\t/x\nos.uptime\tvalue\t\t99999\t/y\n\xff\0\t\n"
+        self.say(8, self.sheet(run, 1, ("os", lines, b"\7" * 32), ("later", b"x", b""), ("now", b"os.uptime\tvalue\t\t5\t/y\n", b"")))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        facts = {f["fact"]: f for f in self.get("/api/v1/audit/hosts/h0/facts")["facts"]}
+        self.assertEqual(set(facts), {"os.kernel", "os.uptime"}, facts)
+        self.assertEqual(facts["os.kernel"]["state"], "garbled")
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        # more than a part may hold is not taken, and said
+        # more devices than a sheet may have: its own checks are unknown, and the audit ends
+        many = b"".join(b"net\tvalue\teth%d\teth%d\t/x\n" % (i, i) for i in range(30000))
+        run = self.begin()
+        body = wire.batch([(9, wire.report(extra=self.sheet(run, 1, ("nic", many, b""))))], oldest=9, sealed=wire.squeeze)
+        self.assertEqual(self.post("/agent/v1/report", body + wire.number(17, 2), **self.identity("h0"))[0], 200)
+        done = self.wait(lambda: (r := self.get(f"{RUNS}/{run}"))["state"] == "done" and r, 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual((done["counts"]["unknown"], sum(c["counts"]["pass"] for c in done["checks"])), (1, 0), done["counts"])
+        run = self.begin()
+        body = wire.batch([(10, wire.report(extra=self.sheet(run, 1, ("os", b"x" * ((1 << 20) + 1), b""))))], oldest=10, sealed=wire.squeeze)
+        self.assertEqual(self.post("/agent/v1/report", body + wire.number(17, 2), **self.identity("h0"))[0], 200)
+        self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
+        self.say(11, self.sheet(run, 1, refused="its reader <script>\x1b[2J"))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"].startswith("its reader <script>"), True)
+        self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
+
+    def test_strange_rows(self):
+        """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
+        self.start()
+        now = time.time_ns()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, features=7, host=f"h{i}", fleet_ns=now)
+        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
+        for i in (0, 1):
+            self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertNotIn(15, self.say(3, features=3, host="h1"))  # one of the version before is asked nothing it doesn't know
+        plan = wire.fields(self.say(3, features=7)[15][0])
+        name, nics, rounds = plan[1][0], list(plan[5][0]), 3
+        self.assertEqual((plan[3], plan[4], len(nics), min(nics)), ([2], [2], 4, 1))
+        good = (b"\5" * rounds, b"\5" * rounds, b"\x40\0" * rounds)
+        self.say(4, self.row(name, nics[0] - 1, b"\5" * 7, *good[1:]), features=7)     # another length
+        self.say(5, self.row(name + 1, nics[0] - 1, *good), features=7)                 # another plan
+        self.say(6, self.row(name, nics[2] - 1, *good), features=7)                     # another host's NIC
+        self.say(7, self.row(name, nics[0] - 1, b"\xff" * rounds, b"\xf7" * rounds, b"\xff\x7f" * rounds), features=7)
+        self.say(8, self.row(name, nics[0] - 1, *good), features=7)                     # once more: the first one stays
+        self.assertEqual(self.get(f"{RUNS}/{run}")["state"], "measuring")
+        self.say(9, self.row(name, nics[1] - 1, *good), features=7)
+        self.say(4, self.row(name, 0, b"", b"", b"", refused="no\x1b[2J<b>"), features=7, host="h1")
+        self.done(run)
+        matrix = self.get(f"{RUNS}/{run}/matrix")
+        self.assertEqual((matrix["cells"], matrix["measured"]), (8, 0), matrix)
+        self.assertEqual(matrix["unmeasured"], {"refused": 6, "silent": 2}, matrix)  # words that nobody knows are none
+        self.assertEqual({n["note"] for n in matrix["nics"]}, {None, "no\\x1b[2J<b>"}, matrix["nics"])
+
+    def test_older_agent(self):
+        """An agent of before takes no part in tests, and its host's checks have that reason. With one of today there are no tests."""
+        now, said, features = time.time_ns(), iter(range(1, 1000)), (31, 15, 31)
+        self.start()
+
+        def tell(hosts, extra=lambda i: b""):
+            return [self.say(next(said), extra(i), features=features[i], host=f"h{i}", fleet_ns=now) for i in hosts]
+
+        def begin(hosts):
+            tell(hosts)
+            run = int(self.request("POST", RUNS, {"bandwidth": True})[2]["run"])
+            tell(hosts, lambda _: self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+            return run
+
+        self.join(0)
+        self.join(1)
+        self.assertEqual(self.done(begin((0, 1)))["tests_why"], "fewer than two hosts can take part: 1 agents are too old")
+        self.join(2)
+        run = begin((0, 1, 2))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "testing", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        answers = tell((0, 1, 2))
+        self.assertNotIn(16, answers[1])
+        plan = wire.fields(answers[0][16][0])
+        steps = [wire.fields(step) for step in plan[6]]
+        self.assertEqual([(step[2], step.get(8)) for step in steps], 2 * [([2], None), ([2], [1])])  # of each NIC a pair, and its ways in the first turn
+        tell((0, 2), lambda _: wire.data(15, wire.fixed64(1, plan[1][0]) + wire.number(2, 2**32 - 1) + wire.number(3, 3) + wire.data(4, "no <way>")))
+        self.done(run)
+        for check in ("be.bw.path", "be.bw.pair"):
+            found = {r["host"]: (r["reason"], r["note"]) for r in self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"] if r["check"] == check}
+            self.assertEqual(found.pop("h1"), ("old_agent", "its agent is too old to take part: update it"), check)
+            self.assertEqual(found, {h: ("not_run", "failed: no <way>") for h in ("h0", "h2")}, check)
+
+    def audit_of(self, first, *parts):
+        """One of h0 alone, whose sheet fails nothing: without a second look."""
+        run = self.begin()
+        self.say(first, self.sheet(run, 1, *parts))
+        self.done(run)
+        return run
+
+    def test_far_fleet_time(self):
+        """One host's word of fleet time doesn't name an audit that all later ones come before."""
+        self.start()
+        self.join(0)
+        self.say(1, fleet_ns=2**63 - 1)
+        first = self.audit_of(2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b""))
+        self.assertLess(abs(first - time.time_ns()), 600 * 10**9)
+        self.say(3, fleet_ns=5)
+        second = self.audit_of(4, ("os", "os.kernel\tvalue\t\t2\t/x\n", b""))
+        self.assertGreater(second, first)
+        self.assertEqual(self.get(RUNS)["items"][0]["run"], str(second))
+
+    def test_two_beside_a_third(self):
+        """Two audits are compared of which one is in memory, and makes room for the other."""
+        self.start()
+        self.join(0)
+        self.say(1)
+        runs = [self.audit_of(2 + i, ("os", f"os.kernel\tvalue\t\t6.{i}\t/x\n", b"")) for i in range(3)]
+        diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
+        self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
+
+    def test_clock_that_went_back(self):
+        """What was found after now, by the controller's clock, is not fresh for ever."""
+        controller = self.start()
+        self.join(0)
+        self.say(1)
+        self.audit_of(2, ("os", "os.kernel\tvalue\t\t1\t/x\n", b""))
+        self.assertIsNone(self.get("/api/v1/audit/hosts/h0/gate")["reason"])
+        controller.stop()
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            store.execute("UPDATE audit_host SET at_ns = at_ns + 86400000000000 * 400")
+        self.controller()
+        gate = self.get("/api/v1/audit/hosts/h0/gate")
+        self.assertEqual((gate["status"], gate["reason"]), ("unknown", "stale"), gate)
+
+    def test_many_devices(self):
+        """Results of one host that are more than the store reads back don't keep the controller from starting."""
+        controller = self.start()
+        self.join(0)
+        self.say(1)
+        for first, count in ((2, 1500), (4, 8000)):
+            lines = "".join(f"port\tvalue\tx{i}/1\t1\t/s\n" for i in range(count))
+            self.audit_of(first, ("rdma", lines, b""))
+            self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        controller.stop()
+        self.controller()
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+
+    def test_disk_full(self):
+        """There is no room for what an audit found: it is known, the audit says why it has not ended, and it ends when there is room."""
+        os.makedirs(self.path("data"))
+        fleet.run("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.path("data"))
+        self.addCleanup(subprocess.run, ["umount", "-l", self.path("data")], check=False)
+        controller = self.start(extra="record_mib: 0\n")
+        now = time.time_ns()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, features=7, host=f"h{i}", fleet_ns=now)
+        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
+        for i in (0, 1):
+            self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        plan = wire.fields(self.say(3, features=7)[15][0])
+        with open(self.path("data", "filler"), "wb") as filler, contextlib.suppress(OSError):
+            while True:
+                os.write(filler.fileno(), bytes(4096))
+        for i in (0, 1):
+            with contextlib.suppress(AssertionError):  # of the answer: it can't be stored
+                self.say(4, self.row(plan[1][0], 0, b"", b"", b"", refused="no"), features=7, host=f"h{i}")
+        controller.wait_log("can't be stored: ", 30)
+        told = self.wait(lambda: (r := self.get(f"{RUNS}/{run}"))["state"] == "judging" and r["why"] and r, 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual((told["why"], told["ended_utc_ns"]), ("its results are not stored yet: the store can't be written", None))
+        self.assertEqual(self.get("/api/v1/audit/hosts/h0/gate")["status"], "unknown")
+        self.assertEqual(self.request("POST", RUNS, {})[2]["error"]["code"], "busy")
+        os.unlink(self.path("data", "filler"))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        found = self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"]
+        self.assertIn(("be.matrix.reach", "h1"), {(r["check"], r["host"]) for r in found})
+        controller.stop()
+        self.controller()
+        self.assertEqual((self.get(f"{RUNS}/{run}")["state"], self.get(f"{RUNS}/{run}/results?limit=1000&status=unknown")["items"]), ("done", found))
+
+    WRONG = (("storage", "mount\tvalue\t/data\tnfs\t/x\nmount.answers\tvalue\t/data\t0\t/x\n", b""),
+             ("rdma", "port\tvalue\tmlx5_0/1\t1\t/s\nport.physical\tvalue\tmlx5_0/1\t2: Polling\t/s\n"
+                      "port.state\tvalue\tmlx5_0/1\t1: DOWN\t/s\nport.net\tvalue\tmlx5_0/1\tnic0\t/s\n", b""),
+             ("now", "os.uptime\tvalue\t\t99999\t/y\n", b""))
+
+    def settings(self, text):
+        self.write("audit.yaml", "version: 1\n" + text)
+
+    said = 0
+
+    def speak(self, extra=b""):
+        self.said += 1
+        return self.say(self.said, extra, covers=1000)
+
+    def asked(self, look):
+        """h0 reports until it is asked for this look: the audit's name."""
+        return self.wait(lambda: (told := self.speak()) and 14 in told and (f := wire.fields(told[14][0]))[2] == [look] and f[1][0], 30,
+                         lambda: str(self.get(RUNS)))
+
+    def test_calendar_and_switches(self):
+        """Audits begin by themselves; what they found is an incident and a metric; switches end them, and are told."""
+        self.settings("every: 3s\n")
+        self.start(extra=f"audit: {self.path('audit.yaml')}\n")
+        self.join(0)
+        run = self.asked(1)
+        self.settings("every: 1h\n")
+        self.speak(self.sheet(run, 1, *self.WRONG))
+        self.assertEqual(self.asked(2), run)
+        self.speak(self.sheet(run, 2, *self.WRONG))
+        done = self.done(run)
+        self.assertEqual((done["who"], done["whole"], done["off"], done["suspect"]), ("the calendar", True, [], []), done)
+        failed = {r["check"]: r for r in self.get(f"{RUNS}/{run}/results?status=fail&limit=100")["items"]}
+        self.assertLessEqual({"node.mounts", "be.link.initialized"}, set(failed))
+        self.assertEqual((failed["be.link.initialized"]["interface"], failed["node.mounts"]["interface"]), ("nic0", None))
+        metrics = self.request("GET", "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})[2]
+        self.check_metrics(metrics)
+        metrics = metrics.decode()
+        for line in ('foliot_host_audit_gate{host="h0",foliot_host_audit_gate="fail"} 1', 'foliot_audit_off 0',
+                     'foliot_audit_results{check="node.mounts",status="fail"} 1', "foliot_audit_run_timestamp_seconds 1"):
+            self.assertIn(line, metrics)
+        # told with the host's next report: a mount is the host's, a port its NIC's
+        rules = {"audit-blocked", "audit-links"}
+        def firing():
+            self.speak()
+            alerts = [a for a in self.get("/api/v1/alerts")["items"] if a["rule"] in rules and a["state"] == "firing"]
+            return {a["rule"] for a in alerts} == rules and alerts
+        alerts = self.wait(firing, 15, lambda: str(self.get("/api/v1/alerts")))
+        self.assertEqual({(a["rule"], a["host"], a["nic"]) for a in alerts}, {("audit-blocked", "h0", None), ("audit-links", "h0", "h0/nic0")})
+        causes = self.wait(lambda: self.speak() and [i["cause"] for i in self.get("/api/v1/incidents")["items"]], 15, "no incident")
+        self.assertTrue(set(causes) <= {"h0", "h0/nic0"}, causes)
+        self.switches()
+        self.baselines(run)
+
+    def away(self):
+        """h0 is silent until that is told, and then heard again."""
+        def told(word):
+            return sum(e["word"] == word for e in self.events(kind="host"))
+        silent, heard = told("silent"), told("heard")
+        # an absence is counted from that event: what is shown of the host is up to a second ahead of it
+        self.wait(lambda: told("silent") > silent, 30, lambda: str(self.host("h0")))
+        time.sleep(1.2)  # not less than `returns`
+        self.wait(lambda: self.speak() and told("heard") > heard, 30, "h0 is not heard again")
+
+    def test_return(self):
+        """A host that was away is audited when it is back, alone, if that is wanted; a short absence is none."""
+        self.start(extra=f"audit: {self.path('audit.yaml')}\n", report="4s", beat="4s")  # silent after 12 s: this machine pauses for less
+        for text in ("", "returns: 1h\n", "returns: 1s\noff: {fleet: 'anna: maintenance'}\n"):
+            self.settings(text)
+            if not self.said:
+                self.join(0)
+                self.join(1)  # never heard: it is not asked
+                self.wait(self.speak, 10, "no answer")
+            self.away()
+            self.assertEqual(self.get(RUNS)["items"], [], text)
+        self.settings("returns: 1s\nyoung: 0s\n")  # what was due meanwhile
+        run = self.asked(1)
+        self.speak(self.sheet(run, 1, self.WRONG[2]))
+        done = self.done(run)
+        self.assertEqual((done["who"], done["whole"], done["left_out"]), ("its return", False, []), done)
+        self.assertEqual(len(self.get(RUNS)["items"]), 1)
+
+    def switches(self):
+        """A check, a class, a host: skips, told by the run. The fleet: none begins, and one under way ends."""
+        self.settings("off: {hosts: {h0: 'anna: on the bench'}, classes: {bandwidth: 'ben: rebuilt'}}\n")
+        self.speak()
+        run = self.done(int(self.request("POST", RUNS, {"nccl": True})[2]["run"]))
+        self.assertEqual((run["tests_why"], run["tests"]), ("such tests are switched off by ben: rebuilt", None), run)
+        self.assertEqual([(o["host"], o["note"]) for o in run["left_out"]], [("h0", "switched off by anna: on the bench")], run)
+        self.assertEqual({(o["kind"], o["name"]) for o in run["off"]}, {("host", "h0"), ("class", "bandwidth")}, run["off"])
+        self.assertEqual((run["counts"]["skip"], self.get("/api/v1/audit/hosts/h0/gate")["status"]), (1, "unknown"), run["counts"])
+        self.assertIn("foliot_audit_off 2", str(self.request("GET", "/metrics")[2]))
+        self.settings("checks: {node.mounts: {off: 'anna: known'}}\n")
+        run = self.begin_live()
+        self.settings("off: {fleet: 'anna: maintenance'}\n")
+        stopped = self.wait(lambda: (r := self.get(f"{RUNS}/{run}"))["state"] == "stopped" and r, 10, lambda: str(self.get(RUNS)))
+        self.assertEqual(stopped["why"], "audits are switched off by anna: maintenance")
+        status, _, answer = self.request("POST", RUNS, {})
+        self.assertEqual((status, answer["error"]["code"]), (409, "audits-off"), answer)
+        self.settings("off: {hosts: [h0]}\n")  # refused: what was in force stays
+        self.assertEqual(self.request("POST", RUNS, {})[2]["error"]["code"], "bad-settings")
+        self.settings("")
+
+    def baselines(self, run):
+        """Accepted by a person, dated; another run is compared with it; it outlasts the others."""
+        paths = "/api/v1/audit/baselines"
+        self.assertEqual(self.get(paths)["items"], [])
+        self.assertEqual(self.request("GET", f"{RUNS}/latest/diff?with=baseline")[0], 404)
+        made = self.request("POST", "/api/v1/tokens", {"name": "operator", "role": "operator"})[2]["token"]
+        self.assertEqual(self.request("POST", paths, {"run": str(run)}, token=made)[0], 403)
+        self.assertEqual(self.request("POST", paths, {"run": "latest"})[2]["error"]["code"], "not-done")
+        self.assertEqual(self.request("POST", paths, {"run": "7"})[0], 404)
+        accepted = self.request("POST", paths, {"run": str(run), "name": "as <b>delivered</b>"})[2]["items"]
+        self.assertEqual([(b["run"], b["name"], b["hosts"]) for b in accepted], [(str(run), "as <b>delivered</b>", 1)], accepted)
+        again = self.begin_live()
+        self.speak(self.sheet(again, 1, ("nic", "net\tvalue\tnic7\tnic7\t/s\n", b""), self.WRONG[2]))
+        self.done(again)
+        diff = self.get(f"{RUNS}/latest/diff?with=baseline")
+        self.assertIn(("net", "nic7"), {(f["fact"], f["subject"]) for f in diff["facts"]}, diff)
+        self.assertEqual(self.request("DELETE", f"{paths}/{run}")[2]["items"], [])
+
+    def begin_live(self):
+        """An audit that asks h0: a machine that pauses makes it silent in between."""
+        def begun():
+            self.speak()
+            run = self.request("POST", RUNS, {})[2].get("run")
+            return run and self.get(f"{RUNS}/{run}")["state"] == "reading" and int(run)
+        return self.wait(begun, 30, lambda: str(self.get(RUNS)))
+
+    def test_tenants_neighbour(self):
+        """Two clones, one a tenant's: he isn't told whose the other is, nor whom his host measures."""
+        self.start()
+        for i in (0, 1):
+            self.join(i)
+            self.say(1, host=f"h{i}")
+        run = self.begin()
+        lines = "os.machine_id\tvalue\t\tabcdefabcdefabcdefabcdefabcdef00\t/x\nos.product\tvalue\t\tbox\t/x\n"
+        edge = "edge\tvalue\teth0 h1 eth0\trail 1\tagent: mesh\n"
+        for look in (1, 2):
+            for i in (0, 1):
+                self.say(1 + look, self.sheet(run, look, ("own", lines, b""), ("os", lines, b""), ("now", edge, b"")), host=f"h{i}")
+        self.done(run)
+        self.assertIn("so has h1", self.get("/api/v1/audit/hosts/h0/gate")["text"])
+        made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0"})[2]["token"]
+        for path in (f"runs/{run}", f"runs/{run}/nodes", f"runs/{run}/results?limit=1000", "hosts/h0/gate", "hosts/h0/facts"):
+            answer = json.dumps(self.get(f"/api/v1/audit/{path}", token=made))
+            self.assertIsNone(re.search(r"\bh1\b|as 2 of 2|median", answer), answer)
+        gates = [self.get("/api/v1/audit/hosts/h0/gate", token=made)["text"],
+                 self.get(f"/api/v1/audit/runs/{run}/nodes", token=made)["items"][0]["gate_text"]]
+        self.assertRegex(gates[0], r"^[a-z]+(\.[a-z0-9_]+)+$")
+        self.assertEqual(gates[1], gates[0])
+        self.assertTrue(self.get("/api/v1/audit/hosts/h0/gate")["text"].startswith(gates[0] + ": "), gates)
+
+
+if __name__ == "__main__":
+    if not fleet.may_make_namespaces():
+        print("skipped: needs root and network namespaces")
+        sys.exit(77)
+    unittest.main(verbosity=2)
