@@ -97,14 +97,20 @@ static double rate_of_theta(const struct clock *c, const struct clock_edge *e, d
     return (1 + e->peer.map.y) * (1 + drift) - (1 + c->map.y);
 }
 
-/* Its stamps contradict the premises. */
-static void begin_anew(struct clock_edge *e, struct nic_time now)
+/* Its stamps contradict the premises: one of the two clocks has broken them. Stamps of other edges between them are as old. */
+static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
-    memset(e->buckets, 0, sizeof(e->buckets));
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *other = &c->edges[i];
+        if (other->used && other->leader == e->leader) {
+            memset(other->buckets, 0, sizeof(other->buckets));
+            other->bounded = other->proven = false;
+        }
+    }
     e->crossed_at = now;
 }
 
-static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_time now)
+static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     double best[2] = {INFINITY, INFINITY};
 
@@ -116,7 +122,7 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     const double change =
         2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
     if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped */
-        begin_anew(e, now);
+        begin_anew(c, e, now);
         return;
     }
     /* rates that both ends have published for long are what their clocks run at: they change by no more */
@@ -155,7 +161,7 @@ static void bound_edge(const struct clock *c, struct clock_edge *e, struct nic_t
     e->proven = e->map_upper_ns >= e->map_lower_ns;
     e->bounded = e->proven;
     if (!e->proven) { /* a rate changed by more than it may: what was seen before that proves nothing now */
-        begin_anew(e, now);
+        begin_anew(c, e, now);
         drift_init(&e->drift);
     }
 }
@@ -180,8 +186,8 @@ static struct ends of_rate(struct clock_edge *e)
     return (struct ends){&e->rate_lower, &e->rate_upper};
 }
 
-/* Edges to one peer are of the same two clocks: what one of them proves holds for the others. Where they contradict each
- * other, one of the clocks is just breaking a premise, and each stays with its own. */
+/* Edges to one peer are of the same two clocks, and know the same header of it: what one of them proves holds for the others.
+ * Where they contradict each other, one of the clocks is just breaking a premise, and each stays with its own. */
 static void share_proof(struct clock *c, struct ends (*ends_of)(struct clock_edge *))
 {
     double *lower = c->values, *upper = c->weights;
@@ -392,7 +398,7 @@ void bound_hear(struct clock_edge *e, const struct clock_published *heard, struc
     const double dt_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
 
     rate_note(&e->peer_rate, heard->phase == CLOCK_TRACK ? heard->map.y : INFINITY, now);
-    if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK || dt_s > RESTLESS_S) {
+    if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK || !e->heard) {
         e->restless = 0; /* not bounded, or nothing to compare with */
     } else if (heard->map_seq != e->peer.map_seq) {
         const double rate = reaches_beyond(&e->peer, heard) / fmax(dt_s, RESTLESS_DT_S);

@@ -370,17 +370,10 @@ static bool began_anew(const struct clock_published *was, const struct clock_pub
     return fabs(clock_map_difference(&is->map, is->map.r, &was->map, is->map.r)) > ELSEWHERE_NS;
 }
 
-void clock_on_peer(struct clock *c, struct nic_time now, int edge,
-                   const struct clock_published *heard)
+/* A header of the peer that this edge goes to. */
+static void hear_by(struct clock *c, struct nic_time now, struct clock_edge *e,
+                    const struct clock_published *heard)
 {
-    if (edge < 0 || edge >= c->capacity || !c->edges[edge].used ||
-        !(fabs(heard->map.y) <= CLOCK_RATE_MAX) ||
-        !(heard->map.x_fraction >= 0 && heard->map.x_fraction < 1) || heard->phase > CLOCK_HOLD) {
-        c->peers_refused++;
-        return;
-    }
-    struct clock_edge *e = &c->edges[edge];
-    c->now = now;
     const uint32_t older = e->peer.map_seq - heard->map_seq; /* maps; a large number: it is newer */
     if (e->heard && older - 1 < MAPS_LATE && now.ns - e->heard_at.ns < NS_PER_S) {
         return; /* an older header that came late by another path */
@@ -411,6 +404,25 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
     e->heard = true;
     e->heard_at = now;
     anchor_hear(e, now, heard);
+}
+
+/* It is the word of the peer's clock, by whichever edge it came: all edges to that peer are of the same map. */
+void clock_on_peer(struct clock *c, struct nic_time now, int edge,
+                   const struct clock_published *heard)
+{
+    if (edge < 0 || edge >= c->capacity || !c->edges[edge].used ||
+        !(fabs(heard->map.y) <= CLOCK_RATE_MAX) ||
+        !(heard->map.x_fraction >= 0 && heard->map.x_fraction < 1) || heard->phase > CLOCK_HOLD) {
+        c->peers_refused++;
+        return;
+    }
+    c->now = now;
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (e->used && e->leader == c->edges[edge].leader) {
+            hear_by(c, now, e, heard);
+        }
+    }
 }
 
 void clock_on_point(struct clock *c, struct nic_time now, const struct clock_point *point)

@@ -115,6 +115,59 @@ static void what_one_edge_proves_holds_for_all_to_that_peer(void **state)
     (void)state;
 }
 
+/* Two edges to one peer. One is well, and brings a header each tick; the other's port is full inwards, and it brings one each
+ * 0.6 s. The peer's map and line begin to move, by less than the fleet allows. No edge proves what isn't so: not the second by
+ * a header of before, and not the first by what the second proves. */
+static void what_an_edge_proves_is_of_the_newest_header(void **state)
+{
+    static const struct clock_edge_config more = {
+        .peer = 1, .local_nic = {1}, .peer_nic = {2}, .path_count = 1};
+    static const int64_t delays[2][2] = {{40000, 40000}, {4000, 400000}}; /* there, back */
+    const int64_t moves = 20000;                                          /* a tick */
+    struct clock *c = member();
+    const struct clock_edge *e = c->edges;
+    int64_t x = 0;
+
+    assert_int_equal(clock_edge_add(c, now, &more), 1);
+    for (uint32_t seq = 1; seq <= 440; seq++) {
+        now.ns += CLOCK_TICK_NS;
+        x += seq > 400 ? moves : 0;
+        const struct clock_published h = {.phase = CLOCK_TRACK,
+                                          .settled = true,
+                                          .timeline = 77,
+                                          .map.x_ns = x,
+                                          .map_seq = seq,
+                                          .h_ns = 100000,
+                                          .anchor.member = UINT32_MAX};
+        for (int i = 0; i < 2; i++) {
+            if (i == 1 && seq % 12 != 4) {
+                continue;
+            }
+            const int64_t sent = now.ns - delays[i][0] - delays[i][1];
+            const struct clock_point there = {.edge = i,
+                                              .forward = true,
+                                              .local = {sent},
+                                              .remote = {sent + delays[i][0]}},
+                                     back = {.edge = i,
+                                             .local = now,
+                                             .remote = {now.ns - delays[i][1]}};
+            clock_on_peer(c, now, i, &h);
+            clock_on_point(c, now, &there);
+            clock_on_point(c, now, &back);
+        }
+        consensus_count(c);
+        bound_tick(c, now);
+        const double apart = clock_map_difference(&h.map, now, &c->map, now);
+        for (int i = 0; i < 2 && seq > 200; i++) {
+            assert_true(e[i].bounded);
+            assert_true(e[i].map_lower_ns <= apart && apart <= e[i].map_upper_ns);
+            assert_true(e[i].lower_ns <= apart && apart <= e[i].upper_ns);
+        }
+    }
+    clock_free(c);
+    (void)state;
+}
+
 static struct clock_published word(enum clock_phase phase, uint32_t seq, int64_t x_ns,
                                    uint32_t h_ns)
 {
@@ -185,8 +238,8 @@ static void restlessness_is_of_two_words_in_track(void **state)
         {CLOCK_TRACK, CLOCK_TRACK, 100, -10, 2, 100},
         {CLOCK_TRACK, CLOCK_TRACK, 10, 10, 2, 200}, /* of 50 ms at least */
         {CLOCK_TRACK, CLOCK_TRACK, 499, 10, 2, 10 / 0.499},
-        {CLOCK_TRACK, CLOCK_TRACK, 501, 10, 2, 0}, /* too long ago */
-        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 1, 7}, /* the same word: as it was */
+        {CLOCK_TRACK, CLOCK_TRACK, 2000, 1000, 2, 500}, /* headers that are lost */
+        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 1, 7},      /* the same word: as it was */
         {other, CLOCK_TRACK, 100, 10, 2, 0},
         {CLOCK_TRACK, other, 100, 10, 2, 0},
         {other, other, 100, 10, 2, 0},
@@ -636,6 +689,42 @@ static void an_edge_that_contradicts_itself_begins_anew(void **state)
     (void)state;
 }
 
+/* The peer's clock steps by a millisecond. One of two edges to it has packets all the time, and contradicts itself. The other's
+ * are of before the step: they prove nothing then, neither for it nor for the first. */
+static void all_edges_to_a_clock_that_broke_begin_anew(void **state)
+{
+    static const struct clock_edge_config more = {
+        .peer = 1, .local_nic = {1}, .peer_nic = {2}, .path_count = 1};
+    struct clock *c = member();
+    const struct clock_edge *e = c->edges;
+    bool anew = false;
+
+    assert_int_equal(clock_edge_add(c, now, &more), 1);
+    for (int t = 0; t < 80; t++) {
+        const int64_t ahead = t < 60 ? 0 : NS_PER_MS;
+        now.ns += 100 * NS_PER_MS;
+        hear(c, 0);
+        c->now = now;
+        for (int k = 0; k < (t < 60 ? 4 : 2); k++) {
+            const bool forward = k % 2 != 0;
+            const struct clock_point p = {.edge = k / 2,
+                                          .forward = forward,
+                                          .local = now,
+                                          .remote = {now.ns + ahead + (forward ? 300 : -300)}};
+            clock_on_point(c, now, &p);
+        }
+        bound_edges(c, now);
+        anew = anew || (t >= 60 && !e[0].proven);
+        for (int i = 0; i < 2 && anew; i++) {
+            assert_true(!e[i].proven ||
+                        (e[i].map_lower_ns <= (double)ahead && (double)ahead <= e[i].map_upper_ns));
+        }
+    }
+    assert_true(anew && e[0].proven);
+    clock_free(c);
+    (void)state;
+}
+
 /* The stamps of one edge contradict each other. Of two edges the other can't show a bound alone, and the bound that was shown
  * before ages by how the own clock may drift. It may be that clock which broke: soon the bound is void. Of four edges the
  * other three go on to show it. */
@@ -688,6 +777,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_edge_is_as_wide_as_its_wider_side),
         cmocka_unit_test(what_one_edge_proves_holds_for_all_to_that_peer),
+        cmocka_unit_test(what_an_edge_proves_is_of_the_newest_header),
         cmocka_unit_test(a_peer_that_boots_is_heard_at_once),
         cmocka_unit_test(restlessness_is_of_two_words_in_track),
         cmocka_unit_test(a_narrower_claim_is_believed_later),
@@ -695,6 +785,7 @@ int main(void)
         cmocka_unit_test(an_edge_vouches_up_to_its_bound),
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
         cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
+        cmocka_unit_test(all_edges_to_a_clock_that_broke_begin_anew),
         cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
         cmocka_unit_test(a_path_found_behind_a_queue_is_no_longer),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
