@@ -261,7 +261,7 @@ static int cmd_up(const char *name, int argc, char **argv)
 
 static int cmd_down(const char *name, int argc, char **argv)
 {
-    char folder[LAB_TEXT_SIZE];
+    char folder[LAB_TEXT_SIZE], meeting[PATH_MAX];
     if (extra_refused(argc, argv, 1) < 0) {
         return 2;
     }
@@ -273,6 +273,9 @@ static int cmd_down(const char *name, int argc, char **argv)
         return 1;
     }
     printf(was_there ? "lab '%s' is down\n" : "there was no lab '%s'\n", name);
+    if (!was_there && !lab_roce_is_inside() && lab_roce_folder(name, meeting)) {
+        printf("one with --roce belongs to the user who brought it up: there is no %s\n", meeting);
+    }
     return 0;
 }
 

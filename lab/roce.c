@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #define ARGUMENT_MAX 256
+#define MACHINES_OWN "/run/roce-vm/payload" /* what it was started with: no other host has it */
 
 bool lab_roce_is_inside(void)
 {
     const char *inside = getenv("ROCE_VM");
-    return inside != NULL && strcmp(inside, "1") == 0;
+    return inside != NULL && strcmp(inside, "1") == 0 && access(MACHINES_OWN, F_OK) == 0;
 }
 
 /* ---- what it can't ---- */
@@ -107,8 +108,7 @@ static bool find_script(const char *name, char ret_script[PATH_MAX], char ret_se
     return false;
 }
 
-/* Where the machine of a lab and those who ask it meet: `run`'s cache is beside it. */
-static bool meeting_folder(const char *name, char ret_folder[PATH_MAX])
+bool lab_roce_folder(const char *name, char ret_folder[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     const bool has_cache = cache != NULL && cache[0] == '/';
@@ -122,7 +122,7 @@ static bool meeting_folder(const char *name, char ret_folder[PATH_MAX])
 bool lab_roce_is_there(const char *name)
 {
     char folder[PATH_MAX];
-    return !lab_roce_is_inside() && meeting_folder(name, folder) && access(folder, F_OK) == 0;
+    return !lab_roce_is_inside() && lab_roce_folder(name, folder) && access(folder, F_OK) == 0;
 }
 
 /* `before` the command line of the lab, as it was typed. */
@@ -169,7 +169,7 @@ static int meet(const char *verb, const char *name, bool is_lab, int argc, char 
     if (!find_script("machine", script, self)) {
         return 2;
     }
-    if (!meeting_folder(name, folder)) {
+    if (!lab_roce_folder(name, folder)) {
         fputs("foliot lab: expected HOME or XDG_CACHE_HOME: a lab with --roce is kept there\n",
               stderr);
         return 2;

@@ -69,6 +69,16 @@ class Refusals(Folder):
         self.refused(["up", "--roce", "--controller", name], "--controller: ")
         self.refused(["run", "--roce", "--keep", name], "--keep: ", "foliot lab up --roce")
 
+    def test_a_word_is_no_machine(self):
+        """A host on which somebody has set the variable is none: its routing rules stay as they are."""
+        self.environment["ROCE_VM"] = "1"
+        self.refused(["up", "--roce", self.scenario("fabric: {hosts: 1, leaves: 1}\n")], "expected a lab for --roce", "one host")
+
+    def test_a_lab_of_another_user(self):
+        done = self.lab("--name", "none", "down")
+        if os.geteuid() == 0:
+            self.assertEqual((done.returncode, self.cache + "/roce-vm/labs/none" in done.stdout), (0, True), done.stdout)
+
     def test_no_machine_without_its_name(self):
         done = self.lab("--name", "none", "down", "other")
         self.assertNotEqual(done.returncode, 0)
@@ -148,6 +158,56 @@ class Asked(Folder):
         self.assertIn("its machine is gone", done.stderr)
         self.assertEqual(self.lab("--name", "roof", "down").returncode, 0)
         self.assertFalse(os.path.exists(self.meeting))
+
+
+class Killed(Folder):
+    """`run` with a stand-in for its emulator, which does nothing but stay."""
+    COMMANDS = ("busybox", "modprobe", "xz", "ip", "rdma", "apt-get")
+
+    def command(self, name, text="exit 0"):
+        path = f"{self.folder.name}/bin/{name}"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{text}\n")
+        os.chmod(path, 0o755)
+
+    def setUp(self):
+        super().setUp()
+        for folder in ("bin", "tmp", "cache/roce-vm/kernel", "cache/roce-vm/labs"):
+            os.makedirs(f"{self.folder.name}/{folder}")
+        self.number = self.folder.name + "/emulator"
+        for name in self.COMMANDS:
+            self.command(name)
+        self.command("qemu-system-x86_64", f"echo $$ >{self.number}.new; mv {self.number}.new {self.number}; exec sleep 1000")
+        with open(os.path.dirname(MACHINE) + "/run", "rb") as file:
+            sum_of_run = subprocess.run(["cksum"], stdin=file, capture_output=True, text=True, check=True).stdout.strip()
+        for name, text in (("kernel/ready", "none"), ("initramfs.key", f"none {sum_of_run}"), ("initramfs", "")):
+            with open(f"{self.cache}/roce-vm/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        self.environment["PATH"] = f"{self.folder.name}/bin:" + self.environment["PATH"]
+        self.environment["TMPDIR"] = self.folder.name + "/tmp"
+        self.environment["HOME"] = self.folder.name
+
+    def machine(self, *words):
+        return subprocess.run([MACHINE, *words], capture_output=True, text=True, check=False, env=self.environment, timeout=PATIENCE_S)
+
+    def test_nothing_outlives_it(self):
+        meeting = self.cache + "/roce-vm/labs/roof"
+        up = subprocess.Popen([MACHINE, "up", meeting, "true"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertTrue(until(lambda: os.path.exists(self.number)))
+        for name, text in (("up.out", ""), ("up.err", ""), ("up.new", "0\n")):
+            with open(f"{meeting}/{name}", "w", encoding="utf-8") as file:
+                file.write(text)
+        os.rename(meeting + "/up.new", meeting + "/up")
+        self.assertEqual(up.wait(timeout=PATIENCE_S), 0)
+        with open(self.number, encoding="utf-8") as emulator, open(meeting + "/pid", encoding="utf-8") as run:
+            emulator, run = int(emulator.read()), int(run.read())
+        self.addCleanup(subprocess.run, ["kill", "-9", str(emulator)], check=False, stderr=subprocess.DEVNULL)
+        os.kill(run, signal.SIGKILL)
+        self.assertTrue(until(lambda: not os.path.exists(f"/proc/{emulator}")), "its emulator goes on")
+        done = self.machine("down", meeting)
+        self.assertEqual((done.returncode, done.stdout), (0, "the machine is down\n"), done.stderr)
+        self.assertFalse(os.path.exists(meeting))
+        self.assertEqual(os.listdir(self.folder.name + "/tmp"), [])
 
 
 if __name__ == "__main__":
