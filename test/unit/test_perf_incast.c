@@ -32,7 +32,8 @@ static void *run(void *context)
 
     me->r = meet_open(&meet, me->where, me->number, RANKS, PATIENCE_S, secret);
     if (me->r == 0) {
-        me->r = incast_test(&meet, me->nic, me->family, RUN_MS, 26, &me->found);
+        me->r = incast_test(&meet, me->nic, me->family == AF_INET ? "127.0.0.1" : "::1", RUN_MS, 26,
+                            &me->found);
         meet_close(&meet);
     }
     return NULL;
@@ -154,12 +155,77 @@ static void who_has_no_such_interface_fails_all(void **state)
     }
 }
 
+struct liar {
+    const char *where;
+    uint16_t port;
+};
+
+/* Rank 0 tells an address that isn't its own, as a program of before took it. */
+static void *lie(void *context)
+{
+    static const uint8_t secret[MEET_SECRET_SIZE] = {7};
+    const struct liar *me = context;
+    struct {
+        uint8_t address[16];
+        uint16_t port, reserved;
+    } card = {.address = {127, 0, 0, 2}, .port = me->port}, cards[2];
+    struct incast_found none = {0}, all[2];
+    struct meet meet;
+
+    if (meet_open(&meet, me->where, 0, 2, PATIENCE_S, secret) == 0) {
+        int r = meet_exchange(&meet, &card, sizeof(card), cards);
+        r = r < 0 ? r : meet_barrier(&meet);
+        r = r < 0 ? r : meet_exchange(&meet, &none, sizeof(none), all);
+        assert_int_equal(r, 0);
+        meet_close(&meet);
+    }
+    return NULL;
+}
+
+static int where_rank_0_lies(void)
+{
+    static const uint8_t secret[MEET_SECRET_SIZE] = {7};
+    struct sockaddr_in victim = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    socklen_t size = sizeof(victim);
+    struct incast_found found;
+    struct meet meet;
+    pthread_t thread;
+    char where[64], byte;
+
+    if (bind(fd, (const void *)&victim, sizeof(victim)) != 0 ||
+        getsockname(fd, (void *)&victim, &size) != 0) {
+        return 1;
+    }
+    snprintf(where, sizeof(where), "unix:/tmp/foliot-incast-%d", (int)getpid());
+    struct liar liar = {where, victim.sin_port};
+    if (pthread_create(&thread, NULL, lie, &liar) != 0) {
+        return 2;
+    }
+    int r = meet_open(&meet, where, 1, 2, PATIENCE_S, secret) == 0 ? 0 : 3;
+    if (r == 0) {
+        r = incast_test(&meet, "lo", "127.0.0.1", RUN_MS, 26, &found) == 0 ? 0 : 4;
+        meet_close(&meet);
+    }
+    pthread_join(thread, NULL);
+    r = r == 0 && recv(fd, &byte, 1, 0) >= 0 ? 5 : r;
+    close(fd);
+    return r;
+}
+
+static void nobody_is_sent_elsewhere(void **state)
+{
+    (void)state;
+    in_own_network("ip link set lo up", where_rank_0_lies);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_marked_by_itself),
         cmocka_unit_test(what_is_marked_is_counted),
         cmocka_unit_test(who_has_no_such_interface_fails_all),
+        cmocka_unit_test(nobody_is_sent_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

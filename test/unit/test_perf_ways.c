@@ -27,7 +27,7 @@ struct card {
 struct rank {
     const char *where;
     struct card card;
-    int r;
+    int number, r;
 };
 
 /* Tells its card, and goes. */
@@ -38,40 +38,46 @@ static void *tell(void *context)
     struct card cards[2];
     struct meet meet;
 
-    other->r = meet_open(&meet, other->where, 1, 2, PATIENCE_S, secret);
+    other->r = meet_open(&meet, other->where, other->number, 2, PATIENCE_S, secret);
     if (other->r == 0) {
         other->r = meet_exchange(&meet, &other->card, sizeof(other->card), cards);
+        if (other->r == 0 && other->number == 0) { /* the other one begins */
+            other->r = meet_barrier(&meet);
+            usleep(500000);
+        }
         meet_close(&meet);
     }
     return NULL;
 }
 
 /* A socket on loopback that would get the flows. */
-static int listener(uint16_t *ret_port)
+static int listener(const char *address, uint16_t *ret_port)
 {
-    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in own = {.sin_family = AF_INET};
     socklen_t size = sizeof(own);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
+    assert_int_equal(inet_pton(AF_INET, address, &own.sin_addr), 1);
     assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &size), 0);
     *ret_port = own.sin_port;
     return fd;
 }
 
-/* What this rank's test of its own NIC answers where the other one tells that address. */
-static int answer(const char *nic, int family, const char *told)
+/* What this rank's test of its own NIC answers where the other tells that address. `elsewhere`: whether packets came there. */
+static int play(int number, const char *nic, int family, const char *leader, const char *told,
+                bool *elsewhere)
 {
     static const uint8_t secret[MEET_SECRET_SIZE] = {9};
     const struct ways_turn turn = {0};
     struct way_found ways[WAYS_MOST];
     char where[64];
-    struct rank other = {.where = where};
+    struct rank other = {.where = where, .number = 1 - number};
     struct meet meet;
     pthread_t thread;
     uint16_t port;
     int count;
-    const int fd = listener(&port);
+    const int fd = listener(elsewhere != NULL ? told : "127.0.0.1", &port);
 
     snprintf(where, sizeof(where), "unix:/tmp/foliot-ways-%d", (int)getpid());
     assert_int_equal(inet_pton(family, told, other.card.address), 1);
@@ -79,13 +85,26 @@ static int answer(const char *nic, int family, const char *told)
         other.card.ports[k] = port;
     }
     assert_int_equal(pthread_create(&thread, NULL, tell, &other), 0);
-    assert_int_equal(meet_open(&meet, where, 0, 2, PATIENCE_S, secret), 0);
-    const int r = ways_test(&meet, nic, family, 10, &turn, ways, &count);
+    assert_int_equal(meet_open(&meet, where, number, 2, PATIENCE_S, secret), 0);
+    const int r = ways_test(&meet, nic, leader, 10, &turn, ways, &count);
     meet_close(&meet);
     pthread_join(thread, NULL);
     assert_int_equal(other.r, 0);
+    if (elsewhere != NULL) {
+        char byte;
+        *elsewhere = recv(fd, &byte, 1, 0) >= 0;
+    }
     close(fd);
     return r;
+}
+
+static int answer(const char *nic, int family, const char *told)
+{
+    const bool is_lo = strcmp(nic, "lo") == 0;
+    const char *own =
+        family == AF_INET ? (is_lo ? "127.0.0.1" : "10.9.9.1") : (is_lo ? "::1" : "fd00:9::1");
+
+    return play(0, nic, family, own, told, NULL);
 }
 
 static void no_nic_has_it(void **state)
@@ -104,6 +123,16 @@ static void a_nic_may_have_it(void **state)
     (void)state;
     const int r = answer("lo", AF_INET, "127.0.0.1");
     assert_true(r < 0 && r != -EBADMSG);
+}
+
+/* Rank 0 is where the plan has it, whatever it tells. */
+static void the_leader_sends_nobody_elsewhere(void **state)
+{
+    bool elsewhere = true;
+
+    (void)play(1, "lo", AF_INET, "127.0.0.1", "127.0.0.2", &elsewhere);
+    assert_false(elsewhere);
+    (void)state;
 }
 
 static int on_a_nic(void)
@@ -139,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_nic_has_it),
         cmocka_unit_test(a_nic_may_have_it),
+        cmocka_unit_test(the_leader_sends_nobody_elsewhere),
         cmocka_unit_test(nobody_elsewhere_has_loopback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,11 +272,6 @@ static int open_meeting(const struct agent_plan *p, struct meet *meet, char nic[
     return meet_open(meet, where, p->rank, p->ranks, p->patience_s, secret);
 }
 
-static int family_of(const struct agent_plan *p)
-{
-    return strchr(p->address, ':') != NULL ? AF_INET6 : AF_INET;
-}
-
 /* What was printed is on its way, and the others have theirs. */
 static int close_meeting(struct meet *meet, int r)
 {
@@ -305,7 +300,7 @@ static int run_ways(const struct agent_plan *p)
 
     int r = open_meeting(p, &meet, nic);
     const char *what = r < 0 ? "the other host's test did not come" : "no flows";
-    r = r < 0 ? r : ways_test(&meet, nic, family_of(p), p->run_ms, &turn, ways, &count);
+    r = r < 0 ? r : ways_test(&meet, nic, p->address, p->run_ms, &turn, ways, &count);
     if (r < 0) {
         tell_failure(r, what);
     } else {
@@ -329,7 +324,7 @@ static int run_incast(const struct agent_plan *p)
 
     int r = open_meeting(p, &meet, nic);
     const char *what = r < 0 ? "the other hosts' tests did not come" : "no packets";
-    r = r < 0 ? r : incast_test(&meet, nic, family_of(p), p->run_ms, p->incast - 1, &found);
+    r = r < 0 ? r : incast_test(&meet, nic, p->address, p->run_ms, p->incast - 1, &found);
     if (r < 0) {
         tell_failure(r, what);
     } else {

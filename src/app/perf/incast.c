@@ -1,6 +1,7 @@
 /* incast.c: senders, and one that counts. */
 #include "app/perf/incast.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -21,20 +22,21 @@ enum {
 };
 
 struct card {
-    uint8_t address[16];
-    uint16_t port; /* as it is sent; 0: it has none */
+    uint8_t address[16]; /* for ranks of before: they send where rank 0 tells */
+    uint16_t port;       /* as it is sent; 0: it has none */
     uint16_t reserved;
 };
 
 struct incast {
     int fd, family;
+    struct sockaddr_storage receiver; /* rank 0, as the plan has it; its port is its own word */
     char payload[BATCH][PAYLOAD];
     char control[BATCH][CMSG_SPACE(sizeof(int))];
     struct iovec vector[BATCH];
     struct mmsghdr message[BATCH];
 };
 
-static int open_socket(struct incast *x, const char *nic, int tos, struct card *card)
+static int open_socket(struct incast *x, const char *nic, bool receives, int tos, struct card *card)
 {
     const int one = 1, room = ROOM, level = x->family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
     struct sockaddr_storage own = {0};
@@ -44,6 +46,7 @@ static int open_socket(struct incast *x, const char *nic, int tos, struct card *
     if (r < 0) {
         return r;
     }
+    own = receives ? x->receiver : own; /* of several addresses that which the others know */
     x->fd = socket(x->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (x->fd < 0) {
         return -errno;
@@ -63,19 +66,13 @@ static int open_socket(struct incast *x, const char *nic, int tos, struct card *
     return 0;
 }
 
-static int find_target(struct incast *x, const struct card *mine, const struct card *target)
+static int find_receiver(struct incast *x, const struct card *told)
 {
-    struct sockaddr_storage to = {.ss_family = (sa_family_t)x->family};
-
-    if (target->port == 0) {
+    if (told->port == 0) {
         return -ENOTCONN;
     }
-    if (!udp_may_be_nic(x->family, mine->address, target->address)) {
-        return -EBADMSG;
-    }
-    memcpy(udp_bytes(&to), target->address, x->family == AF_INET ? 4 : 16);
-    *udp_port(&to) = target->port;
-    return connect(x->fd, (struct sockaddr *)&to, udp_size(x->family)) < 0 ? -errno : 0;
+    *udp_port(&x->receiver) = told->port;
+    return connect(x->fd, (struct sockaddr *)&x->receiver, udp_size(x->family)) < 0 ? -errno : 0;
 }
 
 static void prepare(struct incast *x, bool receives)
@@ -145,7 +142,7 @@ static void receive_until(struct incast *x, int64_t until_ns, struct incast_foun
 }
 
 /* Who can't take part still meets the others: they must not wait for it. */
-int incast_test(struct meet *m, const char *nic, int family, int run_ms, int dscp,
+int incast_test(struct meet *m, const char *nic, const char *receiver, int run_ms, int dscp,
                 struct incast_found *ret)
 {
     struct incast *x = calloc(1, sizeof(*x));
@@ -155,11 +152,13 @@ int incast_test(struct meet *m, const char *nic, int family, int run_ms, int dsc
 
     if (r == 0) {
         x->fd = -1;
-        x->family = family;
-        r = open_socket(x, nic, dscp << 2 | ECT0, &mine);
+        x->family = strchr(receiver, ':') != NULL ? AF_INET6 : AF_INET;
+        x->receiver.ss_family = (sa_family_t)x->family;
+        r = inet_pton(x->family, receiver, udp_bytes(&x->receiver)) == 1 ? 0 : -EINVAL;
+        r = r < 0 ? r : open_socket(x, nic, m->rank == 0, dscp << 2 | ECT0, &mine);
         mine.port = r < 0 ? 0 : mine.port;
         int met = meet_exchange(m, &mine, sizeof(mine), cards);
-        r = r < 0 || met < 0 || m->rank == 0 ? r : find_target(x, &mine, &cards[0]);
+        r = r < 0 || met < 0 || m->rank == 0 ? r : find_receiver(x, &cards[0]);
         met = met < 0 ? met : meet_barrier(m);
         const int64_t until_ns = perf_now_ns() + run_ms * 1000000LL;
         if (r == 0 && met == 0 && m->rank > 0) {

@@ -12,7 +12,7 @@ struct incast_found {
         rate; /* bytes a second that arrived, headers of Ethernet included; 0: fewer than two packets */
 };
 
-/* All ranks do it: rank 0 receives. nic: the own interface's name; dscp: that packets carry. It takes run_ms and a tenth of a
- * second. All ranks get what came of it. -EBADMSG: rank 0 tells an address that can't be a NIC's: nothing was sent. */
-MUST_CHECK int incast_test(struct meet *m, const char *nic, int family, int run_ms, int dscp,
-                           struct incast_found *ret);
+/* All ranks do it: rank 0 receives. nic: the own interface's name; receiver: rank 0's address, by the plan, for no rank may send
+ * the others elsewhere; dscp: that packets carry. It takes run_ms and a tenth of a second. All ranks get what came of it. */
+MUST_CHECK int incast_test(struct meet *m, const char *nic, const char *receiver, int run_ms,
+                           int dscp, struct incast_found *ret);

@@ -89,12 +89,14 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
 }
 
 /* Flow k goes from this rank's port k to the other's. */
-static int open_flows(struct ways *w, const char *nic)
+static int open_flows(struct ways *w, const char *nic, const struct sockaddr_storage *leader)
 {
     struct card cards[2] = {0}, mine = {0};
     struct sockaddr_storage own = {0};
     int r = udp_address(nic, w->family, &own);
 
+    own = r == 0 && w->meet->rank == 0 ? *leader
+                                       : own; /* of several addresses the one that rank 1 knows */
     for (int k = 0; k < FLOWS && r == 0; k++) {
         r = open_flow(w, k, own, &mine);
     }
@@ -102,8 +104,11 @@ static int open_flows(struct ways *w, const char *nic)
     const int met = meet_exchange(w->meet, &mine, sizeof(mine), cards);
     struct card *other = &cards[1 - w->meet->rank];
     r = met < 0 ? met : r;
-    if (r == 0 && other->ports[0] != 0 &&
-        !udp_may_be_nic(w->family, mine.address, other->address)) {
+    if (w->meet->rank == 1) {
+        struct sockaddr_storage known = *leader;
+        memcpy(other->address, udp_bytes(&known), w->family == AF_INET ? 4 : 16);
+    } else if (r == 0 && other->ports[0] != 0 &&
+               !udp_may_be_nic(w->family, mine.address, other->address)) {
         r = -EBADMSG;
     }
     for (int k = 0; k < FLOWS && r == 0; k++) {
@@ -459,15 +464,17 @@ static int tell(struct ways *w, const struct ways_turn *turn, struct way_found *
     return 0;
 }
 
-int ways_test(struct meet *m, const char *nic, int family, int run_ms, const struct ways_turn *turn,
-              struct way_found ways[WAYS_MOST], int *ret_count)
+int ways_test(struct meet *m, const char *nic, const char *leader, int run_ms,
+              const struct ways_turn *turn, struct way_found ways[WAYS_MOST], int *ret_count)
 {
-    struct ways w = {.meet = m, .family = family};
+    struct ways w = {.meet = m, .family = strchr(leader, ':') != NULL ? AF_INET6 : AF_INET};
+    struct sockaddr_storage of_leader = {.ss_family = (sa_family_t)w.family};
 
     for (int k = 0; k < FLOWS; k++) {
         w.flows[k].fd = -1;
     }
-    int r = open_flows(&w, nic);
+    int r = inet_pton(w.family, leader, udp_bytes(&of_leader)) == 1 ? 0 : -EINVAL;
+    r = r < 0 ? r : open_flows(&w, nic, &of_leader);
     r = r < 0 ? r : meet_barrier(m);
     if (r == 0) {
         trace(&w);

@@ -20,10 +20,9 @@ struct ways_turn {
     int64_t begin_ns, length_ns;
 };
 
-/* Rank 0 and rank 1 of a meeting; both do all of it. nic: the interface's name; family: AF_INET, AF_INET6. It takes about run_ms
- * and half a second, and until the turn is over where a way is slow.
- * -EBADMSG: the other rank tells an address that can't be a NIC's; nothing was sent there. Nobody else tells which one it
- * has: the ranks meet over another network. */
-MUST_CHECK int ways_test(struct meet *m, const char *nic, int family, int run_ms,
+/* Rank 0 and rank 1 of a meeting; both do all of it. nic: the interface's name; leader: rank 0's address, by the plan. It takes
+ * about run_ms and half a second, and until the turn is over where a way is slow.
+ * -EBADMSG: rank 1 tells an address that can't be a NIC's; nothing was sent there. Nobody else tells rank 0 which one it has. */
+MUST_CHECK int ways_test(struct meet *m, const char *nic, const char *leader, int run_ms,
                          const struct ways_turn *turn, struct way_found ways[WAYS_MOST],
                          int *ret_count);
