@@ -384,7 +384,7 @@ struct told {
     char words[NICS][MATRIX_WORDS_SIZE];
     struct {
         uint32_t own, other;
-        char text[48];
+        char text[64];
     } paths[PATHS_TOLD];
     uint32_t path_count;
 };
@@ -400,7 +400,8 @@ static void find_paths(const struct matrix *m, const uint32_t *numbers, struct t
             told->paths[told->path_count].own = numbers[i];
             told->paths[told->path_count].other = numbers[out ? t.to : t.from];
             snprintf(told->paths[told->path_count++].text, sizeof(told->paths[0].text),
-                     "lost %d of %u %s there", t.sent - t.heard, t.sent, out ? "to" : "from");
+                     "lost %d of %u %s there, with %u partners", t.sent - t.heard, t.sent,
+                     out ? "to" : "from", t.partners);
         }
     }
 }
@@ -499,12 +500,10 @@ static const struct audit *audit(struct world *w, const struct fleet *fleet, str
     uint32_t count = 0;
     for (uint32_t i = 0; i < l[0].audit.count; i++) {
         const struct audit_result *r = &l[0].audit.results[i];
-        if (r->status == AUDIT_FAIL || r->by_peer) {
-            failures[count++] =
-                (struct audit_failure){r->check, r->sheet, r->subject, r->status != AUDIT_FAIL};
+        if (audit_failure_of(r, &failures[count])) {
+            doubted[r->sheet] = doubted[r->sheet] || (r->check->flags & CHECK_MATRIX) != 0;
+            count++;
         }
-        doubted[r->sheet] =
-            doubted[r->sheet] || (r->status == AUDIT_FAIL && (r->check->flags & CHECK_MATRIX) != 0);
     }
     if (matrix_again(&first, doubted, again) > 0) {
         measure(w, again, &told[1], &second, &memory[1]);

@@ -261,18 +261,23 @@ static void test_matrix_words(void **state)
     }
 }
 
-/* Packets of some source ports were lost between two interfaces. What the second matrix has, too, is a failure; what it has
- * not was chance, and leaves nothing; where the host was not measured again nobody knows. */
+/* Packets of some source ports were lost between two interfaces. What the second matrix has, too, is a failure where two partners
+ * have it, else a warning; what it has not was chance, and leaves nothing; where the host was not measured again nobody
+ * knows. */
 static void test_a_path_or_chance(void **state)
 {
     static const struct {
         const char *subject, *words;
         bool measured;
         enum audit_status status;
-    } cases[] = {{"nic0 other nic0", "lost 2 of 5 to there", true, AUDIT_FAIL},
-                 {"nic0 other nic1", "lost 2 of 5 to there", true, AUDIT_WARN},
-                 {"", "well, 14 pairs", true, AUDIT_PASS},
-                 {"", "well, 14 pairs", false, AUDIT_UNKNOWN}};
+        bool once;
+    } cases[] = {
+        {"nic0 other nic0", "lost 2 of 5 to there, with 2 partners", true, AUDIT_FAIL, false},
+        {"nic0 other nic0", "lost 2 of 5 to there, with 1 partners", true, AUDIT_WARN, false},
+        {"nic0 other nic1", "lost 2 of 5 to there, with 2 partners", true, AUDIT_WARN, true},
+        {"nic0 other nic1", "lost 2 of 5 to there, with 1 partners", true, AUDIT_WARN, true},
+        {"", "well, 14 pairs", true, AUDIT_PASS, false},
+        {"", "well, 14 pairs", false, AUDIT_UNKNOWN, false}};
 
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct sheet *one = sheet_of(1), *measured = sheet_of(2);
@@ -293,9 +298,31 @@ static void test_a_path_or_chance(void **state)
         }
         assert_int_equal(results, 1);
         assert_int_equal(result(&a, "be.matrix.path", 1)->status, cases[i].status);
+        assert_int_equal(result(&a, "be.matrix.path", 1)->seen_once, cases[i].once);
         judge_done(&a);
         sheet_free(one);
         sheet_free(measured);
+    }
+}
+
+/* By one partner alone no interface fails, and it is measured again as one that did. */
+static void test_a_path_of_one_partner_is_measured_again(void **state)
+{
+    struct audit_failure is;
+    for (unsigned partners = 1; partners <= 2; partners++) {
+        struct sheet *s = sheet_of(1);
+        char words[64];
+        struct audit a;
+        snprintf(words, sizeof(words), "lost 1 of 5 from there, with %u partners", partners);
+        sheet_add(s, &(struct fact){FACT_MATRIX_PATH, FACT_VALUE, "nic0 other nic0", words, ""});
+        sheet_finish(s);
+        struct sheet sheets[HOSTS] = {*s, *s, *s};
+        judge_sheets(&a, sheets, HOSTS);
+        const struct audit_result *r = result(&a, "be.matrix.path", 1);
+        assert_int_equal(r->status, partners == 1 ? AUDIT_WARN : AUDIT_FAIL);
+        assert_true(audit_failure_of(r, &is) && !is.witness && is.sheet == 1);
+        judge_done(&a);
+        sheet_free(s);
     }
 }
 
@@ -427,16 +454,18 @@ static void test_second_look_without_an_answer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts_and_back),
-                                       cmocka_unit_test(test_shared),
-                                       cmocka_unit_test(test_counters_are_of_now),
-                                       cmocka_unit_test(test_strange_lines),
-                                       cmocka_unit_test(test_matrix_where_measured),
-                                       cmocka_unit_test(test_matrix_words),
-                                       cmocka_unit_test(test_a_path_or_chance),
-                                       cmocka_unit_test(test_missing_is_unknown),
-                                       cmocka_unit_test(test_two_looks),
-                                       cmocka_unit_test(test_second_look_without_an_answer)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_and_back),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_counters_are_of_now),
+        cmocka_unit_test(test_strange_lines),
+        cmocka_unit_test(test_matrix_where_measured),
+        cmocka_unit_test(test_matrix_words),
+        cmocka_unit_test(test_a_path_or_chance),
+        cmocka_unit_test(test_a_path_of_one_partner_is_measured_again),
+        cmocka_unit_test(test_missing_is_unknown),
+        cmocka_unit_test(test_two_looks),
+        cmocka_unit_test(test_second_look_without_an_answer)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

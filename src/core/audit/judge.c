@@ -633,15 +633,24 @@ static void add_left(struct audit *a, const struct audit_failure *f,
     nobody_denies(&a->results[a->count++], REASON_NO_SOURCE, it_left);
 }
 
+bool audit_failure_of(const struct audit_result *r, struct audit_failure *ret)
+{
+    const bool failed = r->status == AUDIT_FAIL ||
+                        (r->status == AUDIT_WARN && (r->check->flags & CHECK_VANISHES) != 0);
+    *ret = (struct audit_failure){r->check, r->sheet, r->subject, r->by_peer && !failed};
+    return failed || r->by_peer;
+}
+
 static void confirm_one(struct audit_result *r, bool before, const struct audit_again *again)
 {
+    struct audit_failure is;
     const bool of_matrix = (r->check->flags & CHECK_MATRIX) != 0;
 
     if (r->status == AUDIT_FAIL && before && of_matrix && !again->measured[r->sheet]) {
         nobody_denies(r, REASON_NOT_RUN, "it failed, and was not measured again");
     } else if (r->status == AUDIT_FAIL && before && !of_matrix && !again->looked[r->sheet]) {
         nobody_denies(r, REASON_TIMEOUT, "it failed, and no second look came");
-    } else if (r->status == AUDIT_FAIL && !before) {
+    } else if (!before && audit_failure_of(r, &is) && !is.witness) {
         seen_once(r, "seen once: the first look did not find it");
     } else if (r->status == AUDIT_PASS && before) {
         seen_once(r, "seen once: a second look did not find it");

@@ -142,6 +142,9 @@ struct audit_failure {
     bool
         witness; /* no failure: by this host's word another one fails, so it is looked at again, too */
 };
+/* What a second look has to confirm: failures, warnings of a check whose subjects are faults (they may be chance), witnesses.
+ * False: it is none. The subject stays the result's own. */
+bool audit_failure_of(const struct audit_result *r, struct audit_failure *ret);
 struct audit_again {
     const bool *looked, *measured; /* by sheet */
 };

@@ -3,7 +3,7 @@
  * A cell is a pair of NICs and a direction. Its least delay is taken apart by median polish: a constant for pairs of one leaf and
  * one for all others, a row (the sending side of a NIC), a column (its receiving side), and what is left of the cell. A NIC
  * that is slow or deaf bends its whole row or column, a path its cell, cables of a leaf all cells between two leaves. Medians
- * over many partners: no verdict of a NIC rests on one of them.
+ * over many partners, and a path only where two partners have it: no verdict of a NIC rests on one of them.
  *
  * A NIC whose delay to the NICs of another leaf than its own is as that of neighbours hangs on that other one.
  *
@@ -84,10 +84,13 @@ struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_
 /* before: the matrix before, of the same NICs in the same places, or NULL. */
 void matrix_judge(struct matrix *m, const struct matrix *before);
 /* A direction between two NICs of a rail that lost some packets, while neither loses any to, or from, more than two others: by
- * some source ports nothing comes, or it was chance. */
+ * some source ports nothing comes, or it was chance. What was sent and heard is the word of one host each. So one partner
+ * alone proves nothing of this NIC. Two of one leaf, which have the same trunks, do. */
 struct matrix_thin {
     uint32_t from, to;
     uint8_t sent, heard;
+    uint32_t
+        partners; /* of the partner's leaf, with which this NIC loses some in this direction; 1 at least */
 };
 /* The next with this NIC, either way; *at: 0 at first. False: there is none (left). By matrix_judge's counts. */
 bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret);

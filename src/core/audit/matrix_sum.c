@@ -177,14 +177,23 @@ static bool few(uint32_t thin)
 
 static bool is_thin(const struct matrix *m, uint32_t from, uint32_t to, struct matrix_thin *ret)
 {
-    const struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
-    if (a->rail != b->rail || !few(a->thin_out) || !few(b->thin_in) ||
-        !matrix_two_hosts(m, from, to)) {
+    if (m->nics[from].rail != m->nics[to].rail || !matrix_two_hosts(m, from, to)) {
         return false;
     }
     const struct matrix_cell c = matrix_cell_of(m, from, to);
-    *ret = (struct matrix_thin){from, to, c.sent, c.heard};
+    *ret = (struct matrix_thin){.from = from, .to = to, .sent = c.sent, .heard = c.heard};
     return (c.why == MATRIX_FINE || c.why == MATRIX_CLOCK) && c.heard > 0 && c.heard < c.sent;
+}
+
+/* On one rail each partner is another host. Where no leaf is known, all are behind the same trunks. */
+static uint32_t count_partners(const struct matrix *m, uint32_t nic, bool out, uint16_t leaf)
+{
+    struct matrix_thin t;
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < m->count; k++) {
+        count += m->nics[k].leaf == leaf && is_thin(m, out ? nic : k, out ? k : nic, &t);
+    }
+    return count;
 }
 
 bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret)
@@ -192,7 +201,9 @@ bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct
     while (*at < 2 * m->count) {
         const uint32_t other = *at / 2;
         const bool out = (*at)++ % 2 == 0;
-        if (is_thin(m, out ? nic : other, out ? other : nic, ret)) {
+        const uint32_t from = out ? nic : other, to = out ? other : nic;
+        if (few(m->nics[from].thin_out) && few(m->nics[to].thin_in) && is_thin(m, from, to, ret)) {
+            ret->partners = count_partners(m, nic, out, m->nics[other].leaf);
             return true;
         }
     }

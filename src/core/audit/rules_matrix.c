@@ -162,20 +162,27 @@ void rule_matrix_loss(struct judging *j)
 /* A direction between this interface and another one of its rail; no subject: all packets came, or chance took some. */
 void rule_matrix_path(struct judging *j)
 {
+    enum { WITNESSES_LEAST = 2 };
     const char *text = judge_text(j, FACT_MATRIX_PATH, j->subject);
-    unsigned lost, sent, pairs;
+    unsigned lost, sent, pairs, partners;
     char way[8];
     if (text == NULL) {
         return;
     }
     if (sscanf(text, "well, %u pairs", &pairs) == 1) {
         judge_end(j, AUDIT_PASS, judge_format(j, "%u pairs", pairs), "packets of all ports arrive");
-    } else if (sscanf(text, "lost %u of %u %7[a-z] there", &lost, &sent, way) == 3) {
-        judge_end(j, AUDIT_FAIL,
+    } else if (sscanf(text, "lost %u of %u %7[a-z] there, with %u partners", &lost, &sent, way,
+                      &partners) == 4) {
+        judge_end(j, partners >= WITNESSES_LEAST ? AUDIT_FAIL : AUDIT_WARN,
                   judge_format(
                       j, "%u of %u packets, each by a port of its own, do not arrive %s", lost,
                       sent, strcmp(way, "to") == 0 ? "from here to there" : "from there to here"),
                   "packets of all ports arrive");
+        j->result->note =
+            partners >= WITNESSES_LEAST
+                ? judge_format(j, "the same with %u interfaces of that leaf", partners)
+                : "with this one alone: a path between the two, or one of both tells what is not "
+                  "so";
     } else {
         judge_unknown(j, NULL);
     }

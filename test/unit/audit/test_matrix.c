@@ -217,10 +217,11 @@ struct world {
     int64_t turns_ns;           /* how often agents have their turn */
     uint32_t deaf;              /* NIC that hears nothing; MATRIX_NONE */
     bool always;                /* and in all rounds */
-    uint32_t parted;  /* from half of the rounds on, hosts before it hear no others; 0: all do */
-    uint32_t wide;    /* host whose clock has a bound of 20 us */
-    uint32_t thin[2]; /* from here to there source ports 1 and 3 lead nowhere; equal: none */
-    bool trunk;       /* of leaf 0 to leaf 1 a fourth of all ports leads nowhere */
+    uint32_t parted;   /* from half of the rounds on, hosts before it hear no others; 0: all do */
+    uint32_t wide;     /* host whose clock has a bound of 20 us */
+    uint32_t thin[2];  /* from here to there source ports 1 and 3 lead nowhere; equal: none */
+    uint32_t thin_too; /* and from here to this one; 0: none */
+    bool trunk;        /* of leaf 0 to leaf 1 a fourth of all ports leads nowhere */
     uint32_t remarks_out, remarks_in; /* NICs; MATRIX_NONE */
     bool remarks_one;                 /* only where it is to the NIC of the first host */
 };
@@ -270,7 +271,8 @@ static void setup_world(struct world *w)
 /* By the path that this source port takes. */
 static bool arrives(const struct world *w, uint32_t from, uint32_t to, uint8_t port)
 {
-    return !(w->thin[0] != w->thin[1] && from == w->thin[0] && to == w->thin[1] &&
+    return !(w->thin[0] != w->thin[1] && from == w->thin[0] &&
+             (to == w->thin[1] || (w->thin_too > 0 && to == w->thin_too)) &&
              (port == 1 || port == 3)) &&
            !(w->trunk && declared(from) == 0 && declared(to) == 1 && (from + to + port) % 4 == 0);
 }
@@ -424,24 +426,79 @@ static void test_all_measured(void **state)
     end_world(&w);
 }
 
-/* Of a pair of one rail two of five ports lead nowhere: that direction is named, at both its ends, and is nobody's loss. */
+/* Of a pair of one rail two of five ports lead nowhere: that direction is named, at both its ends, and is nobody's loss. Where
+ * two NICs of a leaf don't get them, both witness it of the one that sends, and it alone does of each of them. */
 static void test_a_dead_path(void **state)
+{
+    static const uint32_t too[] = {0, 14, 4}; /* none; of the same leaf; of another leaf */
+    for (size_t k = 0; k < sizeof(too) / sizeof(too[0]); k++) {
+        struct world w;
+        struct matrix_thin t;
+        setup_world(&w);
+        w.thin[0] = 2;
+        w.thin[1] = 12;
+        w.thin_too = too[k];
+        play(&w);
+        for (uint32_t i = 0; i < NICS; i++) {
+            uint32_t at = 0, count = 0;
+            while (matrix_next_thin(&w.m, i, &at, &t)) {
+                assert_true(t.from == 2 && (t.to == 12 || t.to == too[k]));
+                assert_true(t.sent == PACKETS && t.heard == PACKETS - 2);
+                assert_int_equal(t.partners, i == 2 && too[k] == 14 ? 2 : 1);
+                count++;
+            }
+            assert_int_equal(count, i == 2                 ? 1 + (too[k] > 0)
+                                    : i == 12              ? 1
+                                    : i > 0 && i == too[k] ? 1
+                                                           : 0);
+            assert_int_equal(w.m.nics[i].dead_out + w.m.nics[i].dead_in, 0);
+        }
+        end_world(&w);
+    }
+}
+
+/* What was counted is counted anew. */
+static void judge_anew(struct world *w)
+{
+    for (uint32_t i = 0; i < w->m.count; i++) {
+        struct matrix_nic *n = &w->m.nics[i];
+        *n = (struct matrix_nic){.host = n->host,
+                                 .rail = n->rail,
+                                 .there = n->there,
+                                 .why = n->why,
+                                 .leaf = n->leaf,
+                                 .told = n->told,
+                                 .bound_ns = n->bound_ns,
+                                 .steady_s = n->steady_s,
+                                 .leaf_found = MATRIX_LEAF_NONE};
+    }
+    w->m.cells = w->m.measured = 0;
+    memset(w->m.unmeasured, 0, sizeof(w->m.unmeasured));
+    matrix_judge(&w->m, NULL);
+}
+
+/* Of six others the last host says, NIC by NIC, that it heard one packet less of three: of each it is the only witness. */
+static void test_one_host_proves_no_path(void **state)
 {
     struct world w;
     struct matrix_thin t;
+    uint32_t named = 0;
     setup_world(&w);
-    w.thin[0] = 2;
-    w.thin[1] = 12;
     play(&w);
-    for (uint32_t i = 0; i < NICS; i++) {
-        uint32_t at = 0, count = 0;
-        while (matrix_next_thin(&w.m, i, &at, &t)) {
-            assert_true(t.from == 2 && t.to == 12 && t.sent == PACKETS && t.heard == PACKETS - 2);
-            count++;
-        }
-        assert_int_equal(count, i == 2 || i == 12);
-        assert_int_equal(w.m.nics[i].dead_out + w.m.nics[i].dead_in, 0);
+    for (uint32_t k = 0; k < 6; k++) {
+        const uint32_t rail = k / 3;
+        w.m.heard[(k * RAILS + rail) * NICS + NICS - RAILS + rail]--;
     }
+    judge_anew(&w);
+    for (uint32_t i = 0; i < NICS - RAILS; i++) {
+        uint32_t at = 0;
+        while (matrix_next_thin(&w.m, i, &at, &t)) {
+            assert_true(t.from == i && t.to >= NICS - RAILS);
+            assert_int_equal(t.partners, 1);
+            named++;
+        }
+    }
+    assert_int_equal(named, 6);
     end_world(&w);
 }
 
@@ -490,11 +547,7 @@ static void test_a_lossy_nic_has_no_dead_path(void **state)
             w.m.heard[4 * w.m.count + j] -= 1;
         }
     }
-    for (uint32_t i = 0; i < NICS; i++) { /* counted anew */
-        struct matrix_nic *n = &w.m.nics[i];
-        n->thin_out = n->thin_in = n->rail_out = n->rail_in = n->lost_out = n->lost_in = 0;
-    }
-    matrix_judge(&w.m, NULL);
+    judge_anew(&w);
     assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 1);
     for (uint32_t i = 0; i < NICS; i++) {
         uint32_t at = 0;
@@ -804,6 +857,7 @@ int main(void)
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_a_dead_path),
+        cmocka_unit_test(test_one_host_proves_no_path),
         cmocka_unit_test(test_other_rails_have_one_port),
         cmocka_unit_test(test_a_dead_trunk_is_no_nics_loss),
         cmocka_unit_test(test_a_lossy_nic_has_no_dead_path),

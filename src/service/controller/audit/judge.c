@@ -305,27 +305,27 @@ int audit_sheet_other(struct store *store, int64_t host, int64_t at_ns, int64_t 
 /* ---- judged ---- */
 
 /* By order of the results: failures, and who has to be asked again beside them. */
-static bool is_kept(const struct judge_job *k, const struct audit_result *r)
+static bool is_kept(const struct judge_job *k, const struct audit_result *r,
+                    struct audit_failure *ret)
 {
-    return (r->status == AUDIT_FAIL || r->by_peer) && k->members[r->sheet].asked;
+    return audit_failure_of(r, ret) && k->members[r->sheet].asked;
 }
 
 static int keep_failures(struct judge_job *k, const struct audit *a)
 {
+    struct audit_failure is;
     for (uint32_t i = 0; i < a->count; i++) {
-        k->failure_count += is_kept(k, &a->results[i]);
+        k->failure_count += is_kept(k, &a->results[i], &is);
     }
     k->failures = calloc(k->failure_count + 1, sizeof(*k->failures));
     uint32_t n = 0;
     for (uint32_t i = 0; k->failures != NULL && i < a->count; i++) {
-        const struct audit_result *r = &a->results[i];
-        if (is_kept(k, r)) {
-            char *subject = strdup(r->subject);
-            if (subject == NULL) {
+        if (is_kept(k, &a->results[i], &is)) {
+            is.subject = strdup(is.subject);
+            if (is.subject == NULL) {
                 return -ENOMEM;
             }
-            k->failures[n++] =
-                (struct audit_failure){r->check, r->sheet, subject, r->status != AUDIT_FAIL};
+            k->failures[n++] = is;
         }
     }
     return k->failures == NULL ? -ENOMEM : 0;

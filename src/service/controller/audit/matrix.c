@@ -407,8 +407,8 @@ static void find_paths(struct audit_matrix *x, uint32_t place, uint32_t *told)
         p->row = place / x->plan.rails;
         snprintf(p->subject, sizeof(p->subject), "%s %s %s", x->places[place].name,
                  x->names[other / x->plan.rails], x->places[other].name);
-        snprintf(p->value, sizeof(p->value), "lost %d of %u %s there", t.sent - t.heard, t.sent,
-                 t.from == place ? "to" : "from");
+        snprintf(p->value, sizeof(p->value), "lost %d of %u %s there, with %u partners",
+                 t.sent - t.heard, t.sent, t.from == place ? "to" : "from", t.partners);
         (*told)++;
     }
 }

@@ -26,7 +26,7 @@ struct audit_place {
  * another. */
 struct audit_path {
     uint32_t row;
-    char subject[2 * IF_NAMESIZE + TLS_NAME_MAX + 3], value[48];
+    char subject[2 * IF_NAMESIZE + TLS_NAME_MAX + 3], value[64];
 };
 struct audit_matrix {
     int64_t run;
