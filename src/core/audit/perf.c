@@ -194,9 +194,6 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
     for (uint32_t i = 0; i < count; i++) {
         there += p->hosts[i].there && p->hosts[i].nics > 0;
     }
-    for (uint32_t i = 0; i < count * HOST_NIC_MAX; i++) {
-        p->nic[i].rate = -1;
-    }
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
         add_pairs(p, nic);
         perf_add_incast(p, nic);
@@ -249,7 +246,7 @@ static bool is_in(const struct perf *p, uint32_t host)
 {
     bool measured = false;
     for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
-        measured = measured || perf_nic_at(p, host, nic)->rate >= 0;
+        measured = measured || perf_is_measured(p, host, nic);
     }
     return p->hosts[host].there && !p->gone[host] && measured &&
            p->hosts[host].nics >= p->ring_nics;

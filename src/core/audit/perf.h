@@ -14,8 +14,8 @@
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
- * is by these retests alone (outlier.h, perf_again.c). What the search names was seen with different partners. What was not
- * measured keeps the reason.
+ * is by these retests alone, each as a share of what stood beside it (outlier.h, perf_again.c). What the search names was seen
+ * with different partners. What was not measured keeps the reason.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -145,7 +145,7 @@ struct perf {
     uint32_t ring_nics; /* of each of them: as many as most hosts have */
     /* what came of it */
     struct perf_nic {
-        double rate; /* with the best of its partners, by the higher of both words; < 0: none */
+        double rate; /* with the best of its partners, by the higher of both words */
         double sure; /* the same by the lower of both words */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
         uint8_t verdict;
@@ -200,6 +200,8 @@ uint32_t perf_cohort(const struct perf *p, uint32_t host, uint32_t nic);
 enum perf_truth perf_truth_of(const struct perf *p, uint32_t host);
 /* Hosts with wrong values in a row. */
 uint32_t perf_row_wrong(const struct perf *p, uint32_t row);
+/* A test of that NIC was done: its rate is one, be it 0. */
+bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic);
 /* It is in the rings; else it has fewer NICs than most, or takes no part. */
 bool perf_in_rings(const struct perf *p, uint32_t host);
 /* After the search: it was in a fast test beside what is slow. */

@@ -34,7 +34,7 @@ bool perf_looks_bad(const struct perf *p, uint32_t host, uint32_t nic)
     const bool slow = n->verdict == PERF_NOT_COMPARED
                           ? n->rate < (1 - p->practical) * perf_usual(p, host, nic)
                           : n->verdict != PERF_ALIKE && n->verdict != PERF_CLEARED;
-    return slow || n->rate < 0 || (n->wrong > 0 && n->wrong == n->tried);
+    return slow || n->tried == 0 || (n->wrong > 0 && n->wrong == n->tried);
 }
 
 /* ---- the screen ---- */
@@ -60,7 +60,7 @@ static uint32_t take_best(struct perf *p, uint32_t kind, uint32_t nic)
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         const struct perf_nic *is = perf_nic_at(p, i, nic);
-        if (is_of(p, i, nic, kind) && is->rate >= 0) {
+        if (is_of(p, i, nic, kind) && is->tried > 0) {
             p->scratch[n++] = is->sure;
         }
     }
@@ -73,7 +73,7 @@ static bool is_doubted(const struct perf *p, uint32_t host, uint32_t nic)
     const struct perf_nic *n = perf_nic_at(p, host, nic);
     const uint32_t kind = p->hosts[host].kind;
     const double upper = kind < PERF_KINDS_MAX ? p->cohorts[kind][nic].upper : p->usual[nic];
-    return n->rate < (1 - p->practical) * upper || n->rate < 0 ||
+    return n->rate < (1 - p->practical) * upper || n->tried == 0 ||
            (n->wrong > 0 && n->wrong == n->tried);
 }
 
@@ -145,7 +145,7 @@ static void screen(struct perf *p)
         for (uint32_t nic = 0; nic < p->hosts[i].nics; nic++) {
             struct perf_nic *is = perf_nic_at(p, i, nic);
             const struct perf_cohort *c = cohort_of(p, i, nic);
-            if (c != NULL && is->rate >= 0) {
+            if (c != NULL && is->tried > 0) {
                 const bool candidate = outlier_is_candidate(&c->best, is->rate);
                 is->verdict = candidate ? PERF_SCREENED : PERF_ALIKE;
                 p->candidates += candidate;
@@ -442,6 +442,20 @@ static bool pair_at(const struct perf *p, uint32_t step, uint32_t host, uint32_t
     return part->ranks == 2 && part->rank == 1;
 }
 
+/* Few pairs run at once here, and all did before: each of them may be much faster than it was. So what stands beside a candidate
+ * is taken for what is usual, and the candidate for a share of that. Returns how much to multiply by; 0: they carried
+ * nothing, and nobody is judged by it. */
+static double scale_beside(const struct outlier_cohort *usual, double *beside, uint32_t count)
+{
+    sample_sort(beside, count);
+    const double middle = count > 0 ? sample_median(beside, count) : 0,
+                 scale = middle > 0 ? usual->middle / middle : 0;
+    for (uint32_t k = 0; k < count; k++) {
+        beside[k] *= scale;
+    }
+    return scale;
+}
+
 static void take_step(struct perf *p, uint32_t step, uint32_t kind)
 {
     const uint32_t nic = p->steps[step].nic;
@@ -453,7 +467,8 @@ static void take_step(struct perf *p, uint32_t step, uint32_t kind)
             beside[count++] = fmin(rates[0], rates[1]);
         }
     }
-    for (uint32_t i = 0; i < p->count && count > 0; i++) {
+    const double scale = scale_beside(&p->cohorts[kind][nic].best, beside, count);
+    for (uint32_t i = 0; i < p->count && scale > 0; i++) {
         if (!is_of(p, i, nic, kind) || !pair_at(p, step, i, pair) ||
             is_screened(p, pair[0], nic) == is_screened(p, pair[1], nic) ||
             !rates_of(p, step, pair, rates)) {
@@ -461,8 +476,8 @@ static void take_step(struct perf *p, uint32_t step, uint32_t kind)
         }
         struct perf_nic *is = perf_nic_at(p, pair[!is_screened(p, pair[0], nic)], nic);
         if (is->retest.count < OUTLIER_RETESTS_MOST) {
-            outlier_add(&p->cohorts[kind][nic].one, &is->retest, fmax(rates[0], rates[1]), beside,
-                        count);
+            outlier_add(&p->cohorts[kind][nic].one, &is->retest, scale * fmax(rates[0], rates[1]),
+                        beside, count);
         }
     }
 }
@@ -500,12 +515,13 @@ void perf_judge_retests(struct perf *p)
     (void)outlier_judge(p->cases, count);
     for (uint32_t k = 0; k < count; k++) {
         const struct outlier_case *c = &p->cases[k];
-        struct perf_nic *is =
-            &p->nic[(size_t)((const char *)c->retest - (const char *)p->nic) / sizeof(*p->nic)];
+        const uint32_t at =
+            (uint32_t)((size_t)((const char *)c->retest - (const char *)p->nic) / sizeof(*p->nic));
+        struct perf_nic *is = &p->nic[at];
         const double worse = outlier_worse(c->retest);
         is->verdict = c->worse                             ? PERF_SLOWER
                       : worse >= c->cohort->rule.practical ? PERF_UNPROVEN
                                                            : PERF_CLEARED;
-        is->rate = c->cohort->middle - fmax(worse, 0);
+        is->rate = fmax(perf_usual(p, at / HOST_NIC_MAX, at % HOST_NIC_MAX) - fmax(worse, 0), 0);
     }
 }

@@ -55,6 +55,11 @@ static struct group group_of(struct perf *p, uint32_t step, uint32_t group)
 
 /* ---- pairs ---- */
 
+bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic)
+{
+    return perf_nic_at(p, host, nic)->tried > 0;
+}
+
 bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
 {
     const struct perf_result *of[2] = {perf_result_at(p, step, a), perf_result_at(p, step, b)};
@@ -94,7 +99,7 @@ static void find_usual(struct perf *p, uint32_t nic)
     size_t n = 0;
     for (uint32_t i = 0; i < p->count; i++) {
         const struct perf_nic *is = perf_nic_at(p, i, nic);
-        if (is->rate >= 0) {
+        if (is->tried > 0) {
             rates[n++] = is->sure;
         }
     }

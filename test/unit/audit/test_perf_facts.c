@@ -34,6 +34,9 @@ struct world {
     uint64_t marked;
     double incast_share;
     bool slow_host;         /* host 2's pairs */
+    double slow_share;      /* so much do they carry; 0: two thirds */
+    double quiet_gain;      /* of retests, where few run at once; 0: none */
+    bool slow_gains;        /* host 2's, too */
     uint8_t retest_outcome; /* of its retests; 0: done */
     double liar_tells;      /* host 1, of all of its tests; 0: it is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
@@ -72,6 +75,18 @@ static void tell_paths(struct world *w, uint32_t step, uint32_t host)
     }
 }
 
+static double rate_of(const struct world *w, const struct perf_step *step, bool slow, uint32_t nics)
+{
+    const bool again = step->kind == PERF_RETEST;
+    double rate = slow              ? NIC_RATE * (w->slow_share > 0 ? w->slow_share : 2.0 / 3)
+                  : w->nic_rate > 0 ? (double)w->nic_rate
+                                    : NIC_RATE;
+    rate *= again && w->quiet_gain > 0 && (!slow || w->slow_gains) ? w->quiet_gain : 1;
+    return step->kind == PERF_INCAST ? w->incast_share * NIC_RATE
+           : step->kind <= PERF_WAYS ? rate
+                                     : rate * nics;
+}
+
 static void play(struct world *w, bool rings)
 {
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
@@ -105,11 +120,9 @@ static void play(struct world *w, bool rings)
                 const bool beside = pair && w->sender < HOSTS && w->sender != i &&
                                     perf_part_of(p, step, w->sender)->group == part->group;
                 struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
-                                        .rate = i == 1 && w->liar_tells > 0 ? w->liar_tells
-                                                : slow                      ? NIC_RATE * 2.0 / 3
-                                                : w->nic_rate > 0           ? (double)w->nic_rate
-                                                : pair                      ? NIC_RATE
-                                                                            : NIC_RATE * nics,
+                                        .rate = i == 1 && w->liar_tells > 0
+                                                    ? w->liar_tells
+                                                    : rate_of(w, &p->steps[step], slow, nics),
                                         .sent = 2000,
                                         .came = 1000,
                                         .marked = w->marked,
@@ -117,9 +130,6 @@ static void play(struct world *w, bool rings)
                                         .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
                                         .network = "foliot",
                                         .arrivals = PERF_ARRIVALS};
-                if (p->steps[step].kind == PERF_INCAST) {
-                    r.rate = w->incast_share * NIC_RATE;
-                }
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
                 tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
@@ -361,6 +371,49 @@ static void a_slow_nic_fails_by_its_retests(void **state)
     done(&w);
 }
 
+/* However little it carries, and however much faster those beside it are where few run at once: it fails with what it carries,
+ * and is in the rings. */
+static void the_slowest_fail(void **state)
+{
+    static const double shares[] = {0.001, 0.01, 0.05, 0.1, 0.2, 0.3},
+                        gains[] = {1, 1.002, 1.1, 1.35, 1.5, 3};
+    for (size_t s = 0; s < sizeof(shares) / sizeof(shares[0]); s++) {
+        for (size_t g = 0; g < sizeof(gains) / sizeof(gains[0]); g++) {
+            struct world w = {.sender = HOSTS,
+                              .slow_host = true,
+                              .slow_share = shares[s],
+                              .quiet_gain = gains[g]};
+            play(&w, true);
+            judge(&w);
+            const double rate = w.x.core.nic[2 * HOST_NIC_MAX].rate, is = shares[s] / gains[g];
+            assert_true(rate > 0.99 * is * NIC_RATE && rate < 1.01 * is * NIC_RATE);
+            for (uint32_t i = 0; i < HOSTS; i++) {
+                assert_int_equal(worst(&w, "be.bw.pair", i)->status,
+                                 i == 2 ? AUDIT_FAIL : AUDIT_PASS);
+                assert_int_equal(worst(&w, "nccl.bisect", i)->status, AUDIT_PASS);
+            }
+            done(&w);
+        }
+    }
+}
+
+/* 6 % slower is less than what matters, however fast all are where few run at once. */
+static void a_share_is_of_those_beside_it(void **state)
+{
+    struct world w = {.sender = HOSTS,
+                      .slow_host = true,
+                      .slow_share = 0.94,
+                      .quiet_gain = 2,
+                      .slow_gains = true};
+    play(&w, false);
+    judge(&w);
+    assert_true(w.x.core.nic[2 * HOST_NIC_MAX].retest.count >= OUTLIER_RETESTS_LEAST);
+    for (uint32_t i = 0; i < HOSTS; i++) {
+        assert_int_equal(worst(&w, "be.bw.pair", i)->status, AUDIT_PASS);
+    }
+    done(&w);
+}
+
 /* It was slow in its first tests, and no retest of it was done: nobody knows, and it fails nothing. */
 static void without_retests_nobody_fails(void **state)
 {
@@ -466,6 +519,8 @@ int main(void)
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),
         cmocka_unit_test(a_slow_nic_fails_by_its_retests),
+        cmocka_unit_test(the_slowest_fail),
+        cmocka_unit_test(a_share_is_of_those_beside_it),
         cmocka_unit_test(without_retests_nobody_fails),
         cmocka_unit_test(an_incast_without_marks_fails),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),

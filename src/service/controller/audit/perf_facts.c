@@ -105,15 +105,15 @@ static void add_nic(const struct perf *p, uint32_t host, uint32_t nic, struct au
 static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_host *w,
                       const char *outcome)
 {
-    double least = -1;
+    double least = INFINITY;
     uint32_t runs = 0, unsure = 0, again = 0;
     for (uint32_t nic = 0; nic < w->nic_count; nic++) {
         const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
-        if (n->rate >= 0) {
+        if (perf_is_measured(p, host, nic)) {
             runs += n->tried;
             unsure += is_unsure(p, host, nic);
             again += n->verdict == PERF_SCREENED;
-            least = least < 0 || n->rate < least ? n->rate : least;
+            least = fmin(least, n->rate);
             add_nic(p, host, nic, w);
         } else {
             add_missing(w, FACT_PERF_NIC, w->names[nic], outcome);
@@ -121,14 +121,15 @@ static void add_pairs(const struct perf *p, uint32_t host, struct audit_perf_hos
         }
     }
     const bool lasting = strcmp(outcome, "done") == 0 || strncmp(outcome, "failed", 6) == 0;
-    if (unsure == 0 && least >= 0) {
+    const bool any = least < INFINITY;
+    if (unsure == 0 && any) {
         add(w, FACT_TEST_RATE, "pair_bw", "%lld", llround(least * 8e-6));
         add(w, FACT_TEST_RUNS, "pair_bw", "%u", runs);
     } else {
         add_missing(w, FACT_TEST_RATE, "pair_bw",
-                    again > 0 && least >= 0 && lasting
+                    again > 0 && any && lasting
                         ? "failed: a NIC looks slow, and could not be tested again beside others"
-                    : least < 0 || strcmp(outcome, "done") != 0
+                    : !any || strcmp(outcome, "done") != 0
                         ? outcome
                         : "failed: one partner alone told of a NIC");
     }
