@@ -135,6 +135,37 @@ class TestSheets(own_hosts.OwnHosts):
         self.done(run)
         return run
 
+    def test_who_leaves_while_tested(self):
+        """Nobody waits for its results, and its checks have that reason."""
+        now, said = time.time_ns(), iter(range(1, 1000))
+        self.start()
+
+        def tell(hosts, extra=lambda i: b""):
+            return [self.say(next(said), extra(i), features=31, host=f"h{i}", fleet_ns=now) for i in hosts]
+
+        for i in range(self.HOSTS):
+            self.join(i)
+        tell((0, 1, 2))
+        run = int(self.request("POST", RUNS, {"nccl": True})[2]["run"])
+        tell((0, 1, 2), lambda _: self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")))
+        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "testing", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertEqual(self.request("DELETE", "/api/v1/hosts/h1")[0], 200)
+        begun, plans = time.monotonic(), set()
+
+        def over():
+            for answer in tell((0, 2)):
+                plans.update(wire.fields(p)[1][0] for p in answer.get(16, []))
+            for plan in plans:  # all steps: no connections
+                tell((0, 2), lambda _, plan=plan: wire.data(15, wire.fixed64(1, plan) + wire.number(2, 2**32 - 1) + wire.number(3, 3) + wire.data(4, "no way")))
+            return self.get(f"{RUNS}/{run}")["state"] == "done"
+
+        self.wait(over, 30, lambda: str(self.get(f"{RUNS}/{run}")))
+        self.assertLess(time.monotonic() - begun, 12)
+        results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
+        found = {(r["host"], r["check"]): r for r in results}
+        self.assertEqual(found["h1", "be.bw.pair"]["note"], "refused: it has left the fleet meanwhile", found["h1", "be.bw.pair"])
+        self.assertEqual(found["h0", "be.bw.pair"]["note"], "failed: no way", found["h0", "be.bw.pair"])
+
     def test_far_fleet_time(self):
         """One host's word of fleet time doesn't name an audit that all later ones come before."""
         self.start()

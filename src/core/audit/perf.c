@@ -83,6 +83,27 @@ void perf_take_back(struct perf *p, uint32_t step, uint32_t host)
     perf_result_at(p, step, host)->outcome = PERF_NOT_RUN;
 }
 
+static void note_asked(struct perf *p, uint32_t nic, uint32_t host, uint32_t partner)
+{
+    struct perf_nic *is = perf_nic_at(p, host, nic);
+    if (is->asked_count < PERF_ASKED) {
+        is->asked[is->asked_count++] = (uint16_t)partner;
+    }
+}
+
+/* Before anything comes of it: who never answers is not the next one's partner, too. */
+static void note_partners(struct perf *p, uint32_t step)
+{
+    const struct perf_step *s = &p->steps[step];
+    for (uint32_t i = 0; (s->kind == PERF_PAIR || s->kind == PERF_RETEST) && i < p->count; i++) {
+        const struct perf_part *part = perf_part_at(p, step, i);
+        if (part->ranks == 2 && part->rank == 1) {
+            note_asked(p, s->nic, i, part->leader);
+            note_asked(p, s->nic, part->leader, i);
+        }
+    }
+}
+
 /* All members of the step's groups are put: each is told of the others. */
 void perf_end_step(struct perf *p, uint32_t step)
 {
@@ -109,6 +130,7 @@ void perf_end_step(struct perf *p, uint32_t step)
         struct perf_part *part = perf_part_at(p, step, i);
         part->leader = part->group != PERF_NOBODY ? leader[part->group] : PERF_NOBODY;
     }
+    note_partners(p, step);
 }
 
 uint32_t perf_order_by_leaf(struct perf *p, uint32_t nic)

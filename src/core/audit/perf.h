@@ -15,7 +15,7 @@
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
  * is by these retests alone, each as a share of what stood beside it (outlier.h, perf_again.c). What the search names was seen
- * with different partners. What was not measured keeps the reason.
+ * with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is asked no more.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -40,7 +40,8 @@ enum {
     PERF_PARTNERS = 3 + OUTLIER_RETESTS_MOST, /* of a NIC, by pairs */
     PERF_RETESTS = 3,                         /* of a plan, of each NIC */
     PERF_RETEST_PLANS = 6,                    /* who shares partners with many waits for the next */
-    PERF_STEPS_MAX = 5 * HOST_NIC_MAX,        /* of a plan: three of pairs, ways, incast */
+    PERF_ASKED = 4 + PERF_RETESTS * PERF_RETEST_PLANS, /* partners that were planned for a NIC */
+    PERF_STEPS_MAX = 5 * HOST_NIC_MAX,                 /* of a plan: three of pairs, ways, incast */
     PERF_KINDS_MAX = 16,
     PERF_INCAST_LEAST = 5, /* hosts: four send to one */
     PERF_INCAST_MOST = 32,
@@ -51,6 +52,7 @@ enum {
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
 _Static_assert(PERF_STEPS_MAX >= (PERF_RETESTS + 1) * HOST_NIC_MAX, "retests, and who has no test");
 _Static_assert(PERF_STEPS_MAX <= AUDIT_STEPS_MAX, "agents take it");
+_Static_assert(PERF_HOSTS_MAX <= UINT16_MAX, "a partner fits");
 /* A group that carries less than this share of what its slowest pair should is slow. A ring of many hosts is in step with
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
@@ -139,8 +141,8 @@ struct perf {
     struct perf_result *results; /* the same */
     uint32_t *order;             /* scratch, by host */
     double *scratch;             /* the same */
-    uint8_t *gone;               /* a job runs there, or it refused: it is asked no more */
-    uint32_t *ring[2];           /* hosts of the rings, by names and by leaves */
+    uint8_t *gone; /* a job runs there, it refused, it left, or fell silent: it is asked no more */
+    uint32_t *ring[2]; /* hosts of the rings, by names and by leaves */
     uint32_t ring_count;
     uint32_t ring_nics; /* of each of them: as many as most hosts have */
     /* what came of it */
@@ -148,6 +150,8 @@ struct perf {
         double rate; /* with the best of its partners, by the higher of both words */
         double sure; /* the same by the lower of both words */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
+        uint16_t asked[PERF_ASKED]; /* partners of tests that were planned, whatever came of them */
+        uint8_t asked_count;
         uint8_t verdict;
         struct outlier_retest retest;
         struct perf_incast {
@@ -187,6 +191,8 @@ const struct perf_part *perf_part_of(const struct perf *p, uint32_t step, uint32
 void perf_take(struct perf *p, uint32_t step, uint32_t host, const struct perf_result *result);
 /* What this host's packets got over a way in a step of PERF_WAYS; its host and partner are set here. */
 void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct way *way);
+/* It has left: what it did not tell yet it refused, and it is asked no more. */
+void perf_leave(struct perf *p, uint32_t host);
 /* The plan's results are there, or are given up. False: there is no other plan. */
 bool perf_next(struct perf *p);
 /* The worst of what a host's tests of this plan came to that are not done; PERF_DONE: all are; PERF_NOT_RUN: none. */

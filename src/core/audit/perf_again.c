@@ -200,23 +200,27 @@ static bool is_retest_of(const struct again *a, uint32_t step)
     return a->p->steps[step].kind == PERF_RETEST && a->p->steps[step].nic == a->nic;
 }
 
-/* In this plan, too. */
+/* A test of both was done. */
 static bool has_met(const struct again *a, uint32_t host, uint32_t other)
 {
     const struct perf_nic *nic = perf_nic_at(a->p, host, a->nic);
-    for (uint32_t k = 0; k < nic->tried; k++) {
+    for (uint32_t k = 0; k < nic->tried && k < PERF_PARTNERS; k++) {
         if (nic->partners[k] == other) {
             return true;
         }
     }
-    for (uint32_t step = 0; step < a->p->step_count; step++) {
-        const uint32_t group = perf_part_at(a->p, step, host)->group;
-        if (is_retest_of(a, step) && group != PERF_NOBODY &&
-            perf_part_at(a->p, step, other)->group == group) {
-            return true;
-        }
-    }
     return false;
+}
+
+/* How often one of both was planned, in this plan, too. */
+static uint32_t times_asked(const struct again *a, uint32_t host, uint32_t other)
+{
+    const struct perf_nic *nic = perf_nic_at(a->p, host, a->nic);
+    uint32_t times = 0;
+    for (uint32_t k = 0; k < nic->asked_count; k++) {
+        times += nic->asked[k] == other;
+    }
+    return times;
 }
 
 static void put_pair(struct again *a, uint32_t one, uint32_t other)
@@ -229,7 +233,7 @@ static void put_pair(struct again *a, uint32_t one, uint32_t other)
     perf_put(a->p, a->step, other, a->groups++, 1);
 }
 
-/* One that it has not met comes first, and then one of its leaf: a fault of the host shows there, too. */
+/* One that it was tested with least often comes first, and then one of its leaf: a fault of the host shows there, too. */
 static uint32_t find_partner(const struct again *a, uint32_t host, enum distance wanted)
 {
     uint32_t best = PERF_NOBODY, at = 0, least = UINT32_MAX;
@@ -242,7 +246,7 @@ static uint32_t find_partner(const struct again *a, uint32_t host, enum distance
         if (!is_good(a, other) || (wanted != ANY && wanted != is)) {
             continue;
         }
-        const uint32_t rank = 2 * (uint32_t)has_met(a, host, other) + (is == FAR);
+        const uint32_t rank = 2 * times_asked(a, host, other) + (is == FAR);
         best = rank < least ? other : best;
         least = rank < least ? rank : least;
     }

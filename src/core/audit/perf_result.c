@@ -18,14 +18,42 @@ enum perf_outcome perf_missing(const struct perf *p, uint32_t host)
     return worst;
 }
 
+/* Of the last test that it was in nothing came of it, and others of that step told: it died on the way, or nobody hears it. */
+static bool fell_silent(const struct perf *p, uint32_t host)
+{
+    uint32_t step = p->step_count;
+    while (step > 0 && perf_result_at(p, step - 1, host)->outcome == PERF_NOT_RUN) {
+        step--;
+    }
+    if (step == 0 || perf_result_at(p, step - 1, host)->outcome != PERF_SILENT) {
+        return false;
+    }
+    for (uint32_t i = 0; i < p->count; i++) {
+        const uint8_t outcome = perf_result_at(p, step - 1, i)->outcome;
+        if (outcome != PERF_NOT_RUN && outcome != PERF_SILENT) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* It would end the tests of all others. */
 void perf_find_gone(struct perf *p)
 {
     for (uint32_t i = 0; i < p->count; i++) {
         const enum perf_outcome missing = perf_missing(p, i);
         p->gone[i] = p->gone[i] || missing == PERF_REFUSED || missing == PERF_BUSY ||
-                     missing == PERF_PREEMPTED;
+                     missing == PERF_PREEMPTED || fell_silent(p, i);
     }
+}
+
+void perf_leave(struct perf *p, uint32_t host)
+{
+    for (uint32_t step = 0; step < p->step_count; step++) {
+        struct perf_result *r = perf_result_at(p, step, host);
+        r->outcome = r->outcome == PERF_SILENT ? PERF_REFUSED : r->outcome;
+    }
+    p->gone[host] = 1;
 }
 
 /* Of a group: done only if all of its members are. Its rate is the one in the middle of what they tell, of two the better: a

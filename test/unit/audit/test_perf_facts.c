@@ -38,6 +38,8 @@ struct world {
     double quiet_gain;      /* of retests, where few run at once; 0: none */
     bool slow_gains;        /* host 2's, too */
     uint8_t retest_outcome; /* of its retests; 0: done */
+    uint32_t dies;          /* this host tells nothing from the second step on; 0: none */
+    bool leaves;            /* it has left the fleet */
     double liar_tells;      /* host 1, of all of its tests; 0: it is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
     bool
@@ -103,17 +105,24 @@ static void play(struct world *w, bool rings)
     const struct perf_config config = {.hosts = w->hosts, .count = HOSTS, .wants_rings = rings};
     assert_int_equal(perf_init(&w->x.core, &config, w->x.memory), 0);
     struct perf *p = &w->x.core;
+    uint32_t steps = 0;
     do {
-        for (uint32_t step = 0; step < p->step_count; step++) {
+        for (uint32_t step = 0; step < p->step_count; step++, steps++) {
+            if (w->leaves && steps == 1) {
+                audit_perf_leave(&w->x, w->dies + 1, "it has left the fleet meanwhile");
+            }
             for (uint32_t i = 0; i < HOSTS; i++) {
                 const struct perf_part *part = perf_part_of(p, step, i);
+                const bool dead = w->dies > 0 && steps > 0 &&
+                                  perf_part_of(p, step, w->dies)->group == part->group;
                 const bool pair = p->steps[step].kind <= PERF_WAYS;
-                if (part->ranks == 0) {
+                if (part->ranks == 0 || (dead && i == w->dies)) {
                     continue;
                 }
                 const bool slow =
                     pair && w->slow_host && perf_part_of(p, step, 2)->group == part->group;
-                const uint8_t outcome = slow && p->steps[step].kind == PERF_RETEST
+                const uint8_t outcome = dead ? PERF_FAILED
+                                        : slow && p->steps[step].kind == PERF_RETEST
                                             ? w->retest_outcome
                                         : pair ? w->pair_outcome[i]
                                                : w->ring_outcome[i];
@@ -272,6 +281,54 @@ static void who_is_busy_is_unknown_alone(void **state)
         }
     }
     done(&w);
+}
+
+/* A host that dies, or leaves, after the first step takes no other one's tests with it. */
+static void who_dies_is_unknown_alone(void **state)
+{
+    for (uint32_t dies = 1; dies < HOSTS; dies++) {
+        for (int leaves = 0; leaves < 2; leaves++) {
+            struct world w = {.sender = HOSTS, .dies = dies, .leaves = leaves == 1};
+            play(&w, true);
+            judge(&w);
+            for (uint32_t i = 0; i < HOSTS; i++) {
+                assert_int_equal(worst(&w, "be.bw.pair", i)->status, AUDIT_PASS);
+                for (size_t k = 1; k < CHECKS; k++) {
+                    const struct audit_result *r = worst(&w, of_tests[k], i);
+                    const bool right = strcmp(of_tests[k], "nccl.correct") == 0;
+                    if (i != dies) {
+                        assert_int_equal(r->status, AUDIT_PASS);
+                    } else if (!right) { /* its one pair was right */
+                        assert_int_equal(r->status, AUDIT_UNKNOWN);
+                        assert_int_equal(r->reason, leaves ? REASON_NOT_RUN : REASON_TIMEOUT);
+                        assert_true(!leaves || strstr(r->note, "left the fleet") != NULL);
+                    }
+                }
+            }
+            done(&w);
+        }
+    }
+}
+
+/* Nor does it cost a slow one its retests: it is a partner no more, and stands beside nobody. */
+static void who_dies_costs_nobody_retests(void **state)
+{
+    for (uint32_t dies = 1; dies < HOSTS; dies++) {
+        struct world w = {.sender = HOSTS, .slow_host = true, .slow_share = 0.6, .dies = dies};
+        if (dies == 2) {
+            continue;
+        }
+        play(&w, false);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            assert_int_equal(worst(&w, "be.bw.pair", i)->status,
+                             i == 2      ? AUDIT_FAIL
+                             : i == dies ? worst(&w, "be.bw.pair", i)->status
+                                         : AUDIT_PASS);
+        }
+        assert_int_equal(w.x.core.retest_plans, 2);
+        done(&w);
+    }
 }
 
 /* Tests of pairs alone tell nothing of collectives, and hold no host back for them. */
@@ -514,6 +571,8 @@ int main(void)
         cmocka_unit_test(all_is_well),
         cmocka_unit_test(what_failed_is_unknown),
         cmocka_unit_test(who_is_busy_is_unknown_alone),
+        cmocka_unit_test(who_dies_is_unknown_alone),
+        cmocka_unit_test(who_dies_costs_nobody_retests),
         cmocka_unit_test(collectives_that_nobody_asked_for_are_skips),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),

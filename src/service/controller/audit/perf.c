@@ -354,6 +354,23 @@ static void take_one(struct audit_perf *x, uint32_t step, uint32_t host,
     }
 }
 
+void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words)
+{
+    const uint32_t i = host_of(x, host);
+    if (i == UINT32_MAX || !x->hosts[i].there) {
+        return;
+    }
+    for (uint32_t step = 0; step < x->core.step_count; step++) {
+        const bool waits = x->core.results[(size_t)step * x->count + i].outcome == PERF_SILENT;
+        x->left -= waits;
+        x->tests -= waits;
+    }
+    perf_leave(&x->core, i);
+    x->hosts[i].there = false;
+    x->who[i].outcome = PERF_REFUSED;
+    snprintf(x->who[i].note, sizeof(x->who[i].note), "%s", words);
+}
+
 void audit_perf_take(struct controller *c, const struct fleet_host *h,
                      const Foliot__V1__PerfRow *row)
 {

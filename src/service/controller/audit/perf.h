@@ -62,6 +62,8 @@ struct audit_perf *audit_perf_free(struct audit_perf *x);
 bool audit_perf_waits(const struct audit_perf *x);
 /* All of a plan is there: the next one. False: there is none. */
 bool audit_perf_next(struct controller *c, struct audit_perf *x);
+/* Its results come no more, for that reason. */
+void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words);
 /* In the keeper: what all hosts' facts are. -ENOMEM. */
 MUST_CHECK int audit_perf_judge(struct audit_perf *x);
 /* Those of this host into its sheet; their texts stay here. -ENOMEM. */

@@ -531,6 +531,8 @@ void audit_mind_left(struct controller *c)
             }
         } else if (run->state == AUDIT_MEASURING) {
             audit_matrix_leave(run->second ? run->again : run->matrix, m->host, left);
+        } else if (run->state == AUDIT_TESTING) {
+            audit_perf_leave(run->perf, m->host, left);
         }
     }
 }
