@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "app/perf/udp.h"
+#include "core/audit/perf.h"
 
 enum {
     PAYLOAD = 1400,
@@ -20,6 +21,8 @@ enum {
     MARKED = 3,
     QUIET_MS = 100 /* after the last moment of the senders */
 };
+
+_Static_assert(PAYLOAD + HEADERS == PERF_INCAST_BYTES, "as an audit counts them");
 
 struct card {
     uint8_t address[16]; /* for ranks of before: they send where rank 0 tells */

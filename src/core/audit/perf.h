@@ -45,8 +45,9 @@ enum {
     PERF_KINDS_MAX = 16,
     PERF_INCAST_LEAST = 5, /* hosts: four send to one */
     PERF_INCAST_MOST = 32,
-    PERF_ARRIVALS = 40, /* at the meetings of a test */
-    PERF_TURNS = 4,     /* pairs look in turn where a way is narrow: their trains share trunks */
+    PERF_INCAST_BYTES = 1442, /* of a packet, with Ethernet's, IPv4's and UDP's headers */
+    PERF_ARRIVALS = 40,       /* at the meetings of a test */
+    PERF_TURNS = 4, /* pairs look in turn where a way is narrow: their trains share trunks */
     PERF_WORDS_SIZE = 160
 };
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");

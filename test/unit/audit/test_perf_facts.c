@@ -30,9 +30,10 @@ struct world {
     uint32_t hosts_there;                             /* 0: all */
     uint64_t nic_rate;                                /* 0: the usual */
     bool
-        incast; /* it is part of it; of 1000 packets so many were marked, at that share of the NIC's rate */
-    uint64_t marked;
+        incast; /* it is part of it; of so many packets some were marked, at that share of the NIC's rate */
+    uint64_t came, marked;
     double incast_share;
+    const char *port_rate;  /* NULL: not known */
     bool slow_host;         /* host 2's pairs */
     double slow_share;      /* so much do they carry; 0: two thirds */
     double quiet_gain;      /* of retests, where few run at once; 0: none */
@@ -132,8 +133,8 @@ static void play(struct world *w, bool rings)
                                         .rate = i == 1 && w->liar_tells > 0
                                                     ? w->liar_tells
                                                     : rate_of(w, &p->steps[step], slow, nics),
-                                        .sent = 2000,
-                                        .came = 1000,
+                                        .sent = 2 * w->came,
+                                        .came = w->came,
                                         .marked = w->marked,
                                         .runs = 5,
                                         .wrong = beside || (!pair && w->wrong[i]) ? 9 : 0,
@@ -154,12 +155,15 @@ static void play(struct world *w, bool rings)
 
 static void judge_by(struct world *w, const struct audit_settings *settings)
 {
-    static const struct fact facts[] = {
+    const struct fact facts[] = {
         {FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", "/sys/class/dmi/id/product_name"},
         {FACT_OS_UPTIME, FACT_VALUE, "", "99999", "/proc/uptime"},
         {FACT_PORT, FACT_VALUE, "mlx5_0/1", "1", "/sys/class/infiniband"},
         {FACT_PORT_LAYER, FACT_VALUE, "mlx5_0/1", "Ethernet", "/sys/class/infiniband"},
         {FACT_PORT_NET, FACT_VALUE, "mlx5_0/1", "eth0", "/sys/class/infiniband"},
+        {FACT_PORT_RATE, w->port_rate != NULL ? FACT_VALUE : FACT_ABSENT, "mlx5_0/1",
+         w->port_rate != NULL ? w->port_rate : "", "/sys/class/infiniband"},
+        {FACT_NET_SPEED, FACT_VALUE, "eth0", "-1", "/sys/class/net"},
         {FACT_TEST, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
         {FACT_TEST_INIT, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
         {FACT_TEST_WRONG, FACT_ABSENT, "", "", "/var/lib/foliot/tests"},
@@ -484,23 +488,39 @@ static void without_retests_nobody_fails(void **state)
     done(&w);
 }
 
-/* Five of six send to the first, as fast as it takes them: where nothing is marked nothing has ECN; more slowly nobody knows. Who
- * did not receive is not judged. */
+/* Five of six send to the first, as fast as its port takes them and for most of a second: where nothing is marked nothing has
+ * ECN. Where no queue stood nobody knows: on a port that is faster than processors are, too, however slow pairs were. Who did
+ * not receive is not judged. */
 static void an_incast_without_marks_fails(void **state)
 {
+    enum { SECOND = NIC_RATE / PERF_INCAST_BYTES };
     static const struct {
-        uint64_t marked;
+        uint64_t marked, came;
         double share;
+        const char *port_rate;
         enum audit_status status;
-    } cases[] = {{3, 0.3, AUDIT_PASS}, {0, 0.95, AUDIT_FAIL}, {0, 0.3, AUDIT_UNKNOWN}};
+        enum audit_reason reason;
+    } cases[] = {{3, SECOND / 3, 0.3, "0.2 Gb/sec (1X)", AUDIT_PASS, REASON_NONE},
+                 {3, SECOND / 3, 0.3, NULL, AUDIT_PASS, REASON_NONE},
+                 {0, SECOND * 9 / 10, 0.95, "0.2 Gb/sec (1X)", AUDIT_FAIL, REASON_NONE},
+                 {0, SECOND / 3, 0.3, "0.2 Gb/sec (1X)", AUDIT_UNKNOWN, REASON_NOT_RUN},
+                 {0, SECOND * 9 / 10, 0.95, "400 Gb/sec (4X NDR)", AUDIT_UNKNOWN, REASON_NOT_RUN},
+                 {0, SECOND / 3, 0.95, "0.2 Gb/sec (1X)", AUDIT_UNKNOWN, REASON_NOT_RUN},
+                 {0, 64, 40, "0.2 Gb/sec (1X)", AUDIT_UNKNOWN, REASON_NOT_RUN},
+                 {0, SECOND * 9 / 10, 0.95, NULL, AUDIT_UNKNOWN, REASON_NO_SOURCE}};
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         struct world w = {.sender = HOSTS,
                           .incast = true,
+                          .came = cases[c].came,
                           .marked = cases[c].marked,
-                          .incast_share = cases[c].share};
+                          .incast_share = cases[c].share,
+                          .port_rate = cases[c].port_rate};
         play(&w, false);
         judge(&w);
-        assert_int_equal(worst(&w, "be.roce.ecn_live", 0)->status, cases[c].status);
+        const struct audit_result *r = worst(&w, "be.roce.ecn_live", 0);
+        assert_int_equal(r->status, cases[c].status);
+        assert_int_equal(r->reason, cases[c].reason);
+        assert_true(r->status != AUDIT_UNKNOWN || r->note[0] != 0);
         assert_int_equal(worst(&w, "be.roce.ecn_live", 1)->status, AUDIT_SKIP);
         done(&w);
     }

@@ -142,11 +142,12 @@ static void add_incasts(const struct perf *p, uint32_t host, struct audit_perf_h
     for (uint32_t nic = 0; p->hosts[host].incast && nic < w->nic_count; nic++) {
         const struct perf_incast *is = &p->nic[(size_t)host * HOST_NIC_MAX + nic].incast;
         if (is->senders > 0) {
+            const double ms =
+                is->rate > 0 ? (double)is->came * PERF_INCAST_BYTES / is->rate * 1e3 : 0;
             add(w, FACT_PERF_INCAST, w->names[nic],
-                "marked %llu of %llu, sent %llu, %.3f of %.3f Gbit/s, from %u hosts",
+                "marked %llu of %llu, sent %llu, %.3f Gbit/s for %.0f ms, from %u hosts",
                 (unsigned long long)is->marked, (unsigned long long)is->came,
-                (unsigned long long)is->sent, is->rate * 8e-9, perf_usual(p, host, nic) * 8e-9,
-                is->senders);
+                (unsigned long long)is->sent, is->rate * 8e-9, ms, is->senders);
         } else if (strcmp(outcome, "done") == 0) {
             add(w, FACT_PERF_INCAST, w->names[nic], "none");
         } else {
