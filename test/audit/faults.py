@@ -19,7 +19,7 @@ ZOMBIES = {f"/proc/{pid}/stat": f"{pid} (gone) Z 1 1 1 0 -1 4194560 0 0 0 0 0 0 
 # What the controller puts beside a sheet: one interface in a matrix of all NICs (core/audit/matrix.h). "FACT SUBJECT" is its place.
 MATRIX = "fact:matrix eth1"
 WELL = ("cells 88, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 220, lost_out 0, sent_in 220, lost_in 0, late_cells 0, marked 22, remarked_out 0, "
-        "remarked_in 0, elsewhere 0, out 30, in -20, limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
+        "remarked_in 0, elsewhere 0, within 0, across 0, out 30, in -20, limit 1000, bound 200, leaf leaf1, declared leaf1, near 2000, far 4600, drift_out 10, drift_in -10")
 # The same of tests that the audit made (core/audit/perf.h).
 INCAST = "fact:perf.incast eth1"
 LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
@@ -144,7 +144,7 @@ FAULTS = [
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there, with 1 partners"}, PATHS),
     ("be.roce.ecn_live", "roce", {INCAST: "marked 0 of 31200000, sent 34100000, 379.100 Gbit/s for 949 ms, from 4 hosts"}, INCAST),
     ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("remarked_in 0", "remarked_in 11")}, MATRIX),
-    ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("elsewhere 0", "elsewhere 3")}, MATRIX),
+    ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("elsewhere 0, within 0", "elsewhere 3, within 3")}, MATRIX),
     ("be.matrix.delay", "roce", {MATRIX: WELL.replace("in -20", "in 25020")}, MATRIX),
     ("be.topo.inferred", "roce", {MATRIX: WELL.replace("leaf leaf1, declared", "leaf leaf3, declared")}, MATRIX),
     ("be.lat.drift", "roce", {MATRIX: WELL.replace("drift_out 10", "drift_out 1210")}, MATRIX),

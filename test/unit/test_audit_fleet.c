@@ -164,6 +164,64 @@ static void test_matrix_where_measured(void **state)
     sheet_free(lost);
 }
 
+/* What became of marks, and whom it is told of: an agent is old where nothing was marked, not where nothing is known. */
+static void test_marks(void **state)
+{
+#define OF_MARKS                                                                                   \
+    "cells 8, unmeasured 0, dead_out 0, dead_in 0, partners 0, sent_out 4, lost_out 0, sent_in "   \
+    "4, lost_in 0"
+    static const struct {
+        const char *words, *declared;
+        enum audit_status status;
+        enum audit_reason reason;
+        const char *note;
+    } cases[] = {{", marked 8, remarked_out 0, remarked_in 0, elsewhere 0, within 0, across 0",
+                  NULL, AUDIT_PASS, 0, ""},
+                 {", marked 8, remarked_out 4, remarked_in 4, elsewhere 0, within 0, across 0",
+                  NULL, AUDIT_FAIL, 0, "or all of the leaf"},
+                 {", marked 2, remarked_out 0, remarked_in 0, elsewhere 2, within 2, across 0",
+                  NULL, AUDIT_WARN, 0, "of its leaf"},
+                 {", marked 8, remarked_out 0, remarked_in 0, elsewhere 4, within 0, across 4",
+                  NULL, AUDIT_WARN, 0, "between leaves alone"},
+                 {", marked 8, remarked_out 0, remarked_in 0, elsewhere 4, within 0, across 0",
+                  NULL, AUDIT_WARN, 0, "a leaf, a spine or a trunk"},
+                 {", marked 0, remarked_out 0, remarked_in 0, elsewhere 0, within 0, across 0",
+                  NULL, AUDIT_UNKNOWN, REASON_NOT_RUN, "lost a packet"},
+                 {", unmarked 8", NULL, AUDIT_UNKNOWN, REASON_OLD_AGENT, "too old"},
+                 {", unmarked 8", "0", AUDIT_SKIP, 0, "DSCP 0"},
+                 {"", NULL, AUDIT_SKIP, 0, "of its rail"},
+                 {", why busy", NULL, AUDIT_UNKNOWN, REASON_BUSY, "a job runs"}};
+    struct check_setting *settings = calloc(CATALOGUE_COUNT, sizeof(*settings));
+    struct audit_settings set = audit_usual;
+    set.checks = settings;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct sheet *s = sheet_of(1);
+        char words[512];
+        struct audit a;
+        snprintf(words, sizeof(words), "%s%s", OF_MARKS, cases[i].words);
+        settings[check_number(check_by_id("be.roce.dscp_path"))].declared = cases[i].declared;
+        sheet_add(s, &(struct fact){FACT_PORT, FACT_VALUE, "mlx5_0/1", "1", ""});
+        sheet_add(s, &(struct fact){FACT_PORT_LAYER, FACT_VALUE, "mlx5_0/1", "Ethernet", ""});
+        sheet_add(s, &(struct fact){FACT_PORT_NET, FACT_VALUE, "mlx5_0/1", "nic0", ""});
+        sheet_add(s, &(struct fact){FACT_MATRIX, FACT_VALUE, "nic0", words, ""});
+        sheet_finish(s);
+        struct sheet sheets[HOSTS] = {*s, {.host = "gone", .missing = REASON_OLD_AGENT}, *s};
+        sheets[2].missing = REASON_OLD_AGENT;
+        judge_sheets(&a, sheets, HOSTS);
+        a.settings = &set;
+        assert_int_equal(audit_judge(&a), 0);
+        const struct audit_result *r = result(&a, "be.roce.dscp_path", 0);
+        if (r->status != cases[i].status || r->reason != cases[i].reason ||
+            strstr(r->note, cases[i].note) == NULL) {
+            fail_msg("%s: %s, reason %s, %s", cases[i].words, audit_status_name(r->status),
+                     audit_reason_name(r->reason), r->note);
+        }
+        judge_done(&a);
+        sheet_free(s);
+    }
+    free(settings);
+}
+
 /* What a matrix found of one interface, and what it comes to. */
 static void test_matrix_words(void **state)
 {
@@ -461,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_strange_lines),
         cmocka_unit_test(test_matrix_where_measured),
         cmocka_unit_test(test_matrix_words),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_a_path_or_chance),
         cmocka_unit_test(test_a_path_of_one_partner_is_measured_again),
         cmocka_unit_test(test_missing_is_unknown),

@@ -202,7 +202,7 @@ static int32_t clip(int64_t ns)
 
 /* ---- leaves ---- */
 
-static bool is_near(const struct matrix *m, uint32_t a, uint32_t b)
+bool matrix_is_near(const struct matrix *m, uint32_t a, uint32_t b)
 {
     const uint16_t leaf = m->nics[a].leaf_now;
     return leaf != MATRIX_LEAF_NONE && leaf == m->nics[b].leaf_now;
@@ -226,7 +226,7 @@ static int64_t median_of_kind(const struct matrix *m, bool near)
     for (uint32_t i = 0; i < m->count; i++) {
         for (uint32_t j = 0; j < m->count; j++) {
             const int16_t code = m->delay[(size_t)i * m->count + j];
-            if (code != DELAY_CODE_NONE && is_near(m, i, j) == near) {
+            if (code != DELAY_CODE_NONE && matrix_is_near(m, i, j) == near) {
                 counts[middle + code]++;
                 all++;
             }
@@ -363,7 +363,7 @@ static void find_leaves(struct matrix *m)
 
 static int64_t constant(const struct matrix *m, uint32_t from, uint32_t to)
 {
-    const int64_t ns = is_near(m, from, to) ? m->near_ns : m->far_ns;
+    const int64_t ns = matrix_is_near(m, from, to) ? m->near_ns : m->far_ns;
     return ns == INT64_MIN ? 0 : ns;
 }
 
@@ -490,8 +490,8 @@ static bool change_of(struct matrix *m, const struct matrix *before, uint32_t ni
 
 void matrix_judge(struct matrix *m, const struct matrix *before)
 {
-    matrix_add_up(m);
     find_leaves(m);
+    matrix_add_up(m);
     polish(m);
     for (uint32_t i = 0; before != NULL && before->count == m->count && i < m->count; i++) {
         struct matrix_nic *n = &m->nics[i];
@@ -525,11 +525,15 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
         used +=
             snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", shared %u", n->shared_lost);
     }
-    if (n->marked_out + n->marked_in > 0) {
+    if (n->marked > 0) {
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
-                         ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u",
-                         n->marked_out + n->marked_in, n->own_remarked_out, n->own_remarked_in,
-                         n->remarked_elsewhere);
+                         ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u, within %u, "
+                         "across %u",
+                         n->marks_out.came + n->marks_in.came, n->marks_out.own, n->marks_in.own,
+                         n->changed_elsewhere, n->changed_within, n->changed_across);
+    } else if (m->plan.dscp > 0 && n->rail_out + n->rail_in > 0) {
+        used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", unmarked %u",
+                         n->rail_out + n->rail_in);
     }
     if (m->parted) {
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", parted");

@@ -17,6 +17,13 @@
 #define MATRIX_LEAF_NONE UINT16_MAX
 #define MATRIX_STEADY    UINT32_MAX
 
+/* Cells of a NIC's rail, one way, that tell whether a mark is kept: the marked packet of them came, as all others did. */
+struct matrix_marks {
+    uint32_t came, changed;      /* changed: with another mark */
+    uint32_t near, near_changed; /* of them, with NICs of its own leaf */
+    uint32_t own;                /* of those that changed, what this NIC's side of the fabric did */
+};
+
 struct matrix_nic {
     uint32_t host, rail; /* of the grid */
     bool there;          /* no hole of the grid */
@@ -39,9 +46,10 @@ struct matrix_nic {
     uint32_t thin_out, thin_in, rail_out, rail_in;
     bool leaf_thin_out, leaf_thin_in; /* most NICs of its leaf have many such cells */
     uint32_t shared_lost;             /* packets of those: they are lost on what the leaf shares */
-    /* cells whose marked packet came, with another mark; own: where most of them do. elsewhere: nobody's own */
-    uint32_t marked_out, marked_in, remarked_out, remarked_in, own_remarked_out, own_remarked_in,
-        remarked_elsewhere;
+    struct matrix_marks marks_out, marks_in;
+    uint32_t marked; /* cells of its rail whose sender marked a packet, lost or not */
+    /* changed, and nobody's own: with NICs of its own leaf, and of others; where no leaf is known it is neither */
+    uint32_t changed_elsewhere, changed_within, changed_across;
     bool delay_known;
     int64_t out_ns, in_ns;             /* more than the median of all rows, and of all columns */
     int64_t drift_out_ns, drift_in_ns; /* against the matrix before; where that is known */
@@ -66,6 +74,7 @@ struct matrix {
     /* by matrix_judge */
     uint64_t cells, measured; /* of ordered pairs of two hosts */
     uint64_t unmeasured[MATRIX_WHY_COUNT];
+    uint64_t far_came, far_changed;  /* matrix_marks of all cells but those within a leaf */
     int64_t near_ns, far_ns;         /* medians; INT64_MIN: there are none */
     int64_t limit_ns, cell_limit_ns; /* above which a row or column stands out, and a cell */
     bool leaves_told;                /* delays tell leaves apart */
@@ -95,6 +104,6 @@ struct matrix_thin {
 /* The next with this NIC, either way; *at: 0 at first. False: there is none (left). By matrix_judge's counts. */
 bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret);
 /* One NIC as the fact `matrix` has it (facts.h): words "NAME VALUE" apart by commas. leaf_names: by number. */
-enum { MATRIX_WORDS_SIZE = 512 };
+enum { MATRIX_WORDS_SIZE = 768 };
 const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,
                          char ret[MATRIX_WORDS_SIZE]);

@@ -6,27 +6,38 @@ enum {
     PARTED_LEAST = 4, /* hosts: of fewer, two are most */
     THIN_FEW = 2,     /* other cells of a NIC that lose some packets by chance */
     THIN_LEAF = 3,    /* NICs of a leaf: of fewer, two are most */
-    MARKED_LEAST = 3
+    MARKED_LEAST = 2  /* partners: what came is the word of one of both */
 };
+
+static void add_mark(struct matrix_marks *x, bool changed, bool near)
+{
+    x->came++;
+    x->changed += changed;
+    x->near += near;
+    x->near_changed += near && changed;
+}
 
 /* Between rails all packets take one way: a part of them is lost by chance alone. Only where all came is it known that the
  * marked one did. */
-static void add_rail_cell(struct matrix_nic *from, struct matrix_nic *to,
-                          const struct matrix_cell *c)
+static void add_rail_cell(struct matrix *m, uint32_t i, uint32_t j, const struct matrix_cell *c)
 {
+    struct matrix_nic *from = &m->nics[i], *to = &m->nics[j];
     if (from->rail != to->rail) {
         return;
     }
-    const bool thin = c->heard > 0 && c->heard < c->sent,
-               marked = c->marked && c->sent > 0 && c->heard == c->sent;
+    const bool thin = c->heard > 0 && c->heard < c->sent, near = matrix_is_near(m, i, j);
     from->rail_out++;
     to->rail_in++;
     from->thin_out += thin;
     to->thin_in += thin;
-    from->marked_out += marked;
-    to->marked_in += marked;
-    from->remarked_out += marked && !c->kept;
-    to->remarked_in += marked && !c->kept;
+    from->marked += c->marked;
+    to->marked += c->marked;
+    if (c->marked && c->sent > 0 && c->heard == c->sent) {
+        add_mark(&from->marks_out, !c->kept, near);
+        add_mark(&to->marks_in, !c->kept, near);
+        m->far_came += !near;
+        m->far_changed += !near && !c->kept;
+    }
 }
 
 static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
@@ -53,7 +64,7 @@ static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
     b->measured_in++;
     a->dead_out += c.heard == 0;
     b->dead_in += c.heard == 0;
-    add_rail_cell(a, b, &c);
+    add_rail_cell(m, from, to, &c);
     a->delay_known = a->delay_known || c.delay != DELAY_CODE_NONE;
     b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
 }
@@ -98,23 +109,45 @@ static void find_thin_leaves(struct matrix *m)
     }
 }
 
-static bool remarks(uint32_t remarked, uint32_t marked)
+/* Between the leaves most packets of others come with another mark: a spine does it, or leaves of theirs. */
+static bool others_change(const struct matrix *m, const struct matrix_nic *n)
 {
-    return marked >= MARKED_LEAST && 2 * remarked > marked;
+    const struct matrix_marks *out = &n->marks_out, *in = &n->marks_in;
+    const uint64_t came = m->far_came - (out->came - out->near) - (in->came - in->near),
+                   changed = m->far_changed - (out->changed - out->near_changed) -
+                             (in->changed - in->near_changed);
+    return 2 * changed > came;
+}
+
+/* Most marks of a NIC change in this direction. It is its port, or its leaf, where those within the leaf do; what passes a spine
+ * tells it only as far as others' keeps its mark. One partner's word alone is neither. */
+static bool changes(const struct matrix *m, const struct matrix_nic *n,
+                    const struct matrix_marks *x)
+{
+    if (x->came < MARKED_LEAST || 2 * x->changed <= x->came ||
+        (x->near > 0 && 2 * x->near_changed <= x->near)) {
+        return false;
+    }
+    return x->near >= MARKED_LEAST || !others_change(m, n);
 }
 
 /* Of the end of which most marked packets come with another mark. */
-static void blame_mark(struct matrix_nic *a, struct matrix_nic *b, const struct matrix_cell *c)
+static void blame_mark(struct matrix *m, uint32_t from, uint32_t to, const struct matrix_cell *c)
 {
+    struct matrix_nic *a = &m->nics[from], *b = &m->nics[to];
     if (a->rail != b->rail || !c->marked || c->kept || c->sent == 0 || c->heard < c->sent) {
         return;
     }
-    const bool out = remarks(a->remarked_out, a->marked_out),
-               in = remarks(b->remarked_in, b->marked_in);
-    a->own_remarked_out += out;
-    b->own_remarked_in += in;
-    a->remarked_elsewhere += !out && !in;
-    b->remarked_elsewhere += !out && !in;
+    const bool out = changes(m, a, &a->marks_out), in = changes(m, b, &b->marks_in);
+    a->marks_out.own += out;
+    b->marks_in.own += in;
+    for (int k = 0; k < 2 && !out && !in; k++) {
+        struct matrix_nic *n = k == 0 ? a : b;
+        n->changed_elsewhere++;
+        n->changed_within += matrix_is_near(m, from, to);
+        n->changed_across += a->leaf_now != MATRIX_LEAF_NONE && b->leaf_now != MATRIX_LEAF_NONE &&
+                             a->leaf_now != b->leaf_now;
+    }
 }
 
 /* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
@@ -126,7 +159,7 @@ static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
     if (c.why != MATRIX_FINE && c.why != MATRIX_CLOCK) {
         return;
     }
-    blame_mark(a, b, &c);
+    blame_mark(m, from, to, &c);
     if (c.heard >= c.sent) {
         return;
     }

@@ -14,7 +14,8 @@ struct words {
     long long out, in, limit, bound, near, far, drift_out, drift_in;
     unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
     unsigned shared; /* packets lost with those of most others of its leaf */
-    unsigned marked, remarked_out, remarked_in, elsewhere; /* cells */
+    unsigned marked, remarked_out, remarked_in, elsewhere, within, across; /* cells */
+    bool unmarked; /* no packet of its rail's cells was marked */
     bool delays, leaves, drifts, parted, marks;
     char leaf[64], declared[64];
 };
@@ -59,8 +60,12 @@ static bool words_of(const char *text, struct words *w)
     w->drifts = drift != NULL &&
                 sscanf(drift, ", drift_out %lld, drift_in %lld", &w->drift_out, &w->drift_in) == 2;
     w->marks = marked != NULL &&
-               sscanf(marked, ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u",
-                      &w->marked, &w->remarked_out, &w->remarked_in, &w->elsewhere) == 4;
+               sscanf(marked,
+                      ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u, within %u, "
+                      "across %u",
+                      &w->marked, &w->remarked_out, &w->remarked_in, &w->elsewhere, &w->within,
+                      &w->across) == 6;
+    w->unmarked = strstr(text, ", unmarked ") != NULL;
     if ((shared != NULL && sscanf(shared, ", shared %u", &w->shared) != 1) ||
         (marked != NULL && !w->marks) ||
         (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
@@ -188,13 +193,48 @@ void rule_matrix_path(struct judging *j)
     }
 }
 
+/* What is known of marks, whatever became of them. */
+static void judge_marks(struct judging *j, const struct words *w)
+{
+    const bool own = w->remarked_out > 0 || w->remarked_in > 0;
+
+    judge_end(j,
+              own                ? AUDIT_FAIL
+              : w->elsewhere > 0 ? AUDIT_WARN
+                                 : AUDIT_PASS,
+              own ? judge_format(j,
+                                 "with another DSCP arrive those of %u interfaces from here, of %u "
+                                 "to here, of %u tried",
+                                 w->remarked_out, w->remarked_in, w->marked)
+              : w->elsewhere > 0
+                  ? judge_format(j, "of %u of %u with another DSCP", w->elsewhere, w->marked)
+                  : judge_format(j, "%u tried", w->marked),
+              "as they were sent");
+    j->result->note =
+        own ? (w->remarked_out == 0  ? "what comes to it: its leaf, or what is before it"
+               : w->remarked_in == 0 ? "what it sends: its own port of the leaf rewrites it"
+                                     : "both ways: its own port of the leaf rewrites it, or all of "
+                                       "the leaf")
+        : w->elsewhere == 0 ? ""
+        : w->within > 0 ? "between interfaces of its leaf: a port of it rewrites it, or all of it"
+        : w->across == w->elsewhere ? "between leaves alone: a spine, a trunk or the other leaf "
+                                      "rewrites it"
+                                    : "on some ways alone: a leaf, a spine or a trunk rewrites it";
+}
+
 /* Of the port's interface. */
 void rule_dscp_path(struct judging *j)
 {
     const char *net = judge_text(j, FACT_PORT_NET, j->subject), *text;
     struct words w;
     uint32_t count;
+    int64_t dscp;
     if (net == NULL) {
+        return;
+    }
+    if (j->setting != NULL && j->setting->declared != NULL &&
+        fact_number(j->setting->declared, &dscp) && dscp == 0) {
+        judge_skip(j, "DSCP 0 is declared, which unmarked packets have, too: nothing is marked");
         return;
     }
     if (sheet_first(j->sheet, FACT_MATRIX, &count) == NULL) {
@@ -211,27 +251,18 @@ void rule_dscp_path(struct judging *j)
     }
     if (!words_of(text, &w)) {
         missing(j, "");
-    } else if (!w.marks) {
-        missing(j, w.why[0] != 0 ? w.why : matrix_why_name(MATRIX_OLD));
-    } else if (w.remarked_out > 0 || w.remarked_in > 0) {
-        judge_end(j, AUDIT_FAIL,
-                  judge_format(j,
-                               "with another DSCP arrive those of %u interfaces from here, of %u "
-                               "to here, of %u tried",
-                               w.remarked_out, w.remarked_in, w.marked),
-                  "as they were sent");
-        j->result->note = w.remarked_out == 0 ? "what comes to it: its leaf, or what is before it"
-                          : w.remarked_in == 0
-                              ? "what it sends: its own port of the leaf rewrites it"
-                              : "both ways: the whole leaf rewrites it";
+    } else if (w.marks && w.marked > 0) {
+        judge_marks(j, &w);
+    } else if (w.marks) {
+        judge_end(j, AUDIT_UNKNOWN, NULL, "as they were sent");
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note = "each pair lost a packet: whether the marked one came nobody knows";
+    } else if (w.unmarked) {
+        missing(j, matrix_why_name(MATRIX_OLD));
+    } else if (w.why[0] != 0) {
+        missing(j, w.why);
     } else {
-        judge_end(j, w.elsewhere > 0 ? AUDIT_WARN : AUDIT_PASS,
-                  w.elsewhere > 0
-                      ? judge_format(j, "of %u of %u with another DSCP", w.elsewhere, w.marked)
-                      : judge_format(j, "%u tried", w.marked),
-                  "as they were sent");
-        j->result->note =
-            w.elsewhere > 0 ? "on some ways alone: a spine or a trunk rewrites it" : "";
+        judge_skip(j, "no other host has an interface of its rail");
     }
 }
 

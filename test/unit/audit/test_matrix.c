@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -569,14 +570,152 @@ static void test_marks(void **state)
         play(&w);
         for (uint32_t i = 0; i < NICS; i++) {
             const struct matrix_nic *n = &w.m.nics[i];
-            assert_int_equal(n->marked_out, HOSTS - 1);
-            assert_int_equal(n->marked_in, HOSTS - 1);
-            assert_int_equal(n->own_remarked_out, k == OUT && i == 6 ? HOSTS - 1 : 0);
-            assert_int_equal(n->own_remarked_in, k == IN && i == 6 ? HOSTS - 1 : 0);
-            assert_int_equal(n->remarked_elsewhere, k == SOME && (i == 6 || i == 0));
+            assert_int_equal(n->marks_out.came, HOSTS - 1);
+            assert_int_equal(n->marks_in.came, HOSTS - 1);
+            assert_int_equal(n->marked, 2 * (HOSTS - 1));
+            assert_int_equal(n->marks_out.own, k == OUT && i == 6 ? HOSTS - 1 : 0);
+            assert_int_equal(n->marks_in.own, k == IN && i == 6 ? HOSTS - 1 : 0);
+            assert_int_equal(n->changed_elsewhere, k == SOME && (i == 6 || i == 0));
         }
         end_world(&w);
     }
+}
+
+/* A fleet of one rail. Leaves have so many hosts each; 0: none is known. */
+struct marking {
+    const char *what;
+    uint32_t hosts, of_leaf;
+    bool (*changes)(uint32_t from, uint32_t to); /* its mark */
+    bool lossy;                                  /* a packet of each pair is lost */
+    struct {
+        uint32_t out, in, elsewhere, within, across;
+    } first, last; /* host */
+};
+enum { OF_LEAF = 4 };
+
+static bool all_change(uint32_t from, uint32_t to)
+{
+    return from != to;
+}
+
+static bool none_changes(uint32_t from, uint32_t to)
+{
+    return from == to;
+}
+
+static bool across_changes(uint32_t from, uint32_t to)
+{
+    return from / OF_LEAF != to / OF_LEAF;
+}
+
+static bool first_leaf_changes(uint32_t from, uint32_t to)
+{
+    return from < OF_LEAF || to < OF_LEAF;
+}
+
+static bool first_sends_another(uint32_t from, uint32_t to)
+{
+    return from == 0 && to != 0;
+}
+
+static bool first_says_so(uint32_t from, uint32_t to)
+{
+    return from != 0 && to == 0;
+}
+
+static void play_marks(const struct marking *x, struct matrix *m, void **cells)
+{
+    struct matrix_plan p = plan_of(x->hosts, 1);
+    p.dscp = 26;
+    *cells = malloc(matrix_size(&p));
+    assert_non_null(*cells);
+    matrix_init(m, &p, *cells);
+    for (uint32_t i = 0; i < x->hosts; i++) {
+        m->nics[i].told = true;
+        m->nics[i].leaf = x->of_leaf > 0 ? (uint16_t)(i / x->of_leaf) : MATRIX_LEAF_NONE;
+        for (uint32_t j = 0; j < x->hosts; j++) {
+            const size_t at = (size_t)i * x->hosts + j;
+            m->sent[at] = PACKETS | MATRIX_MARK;
+            m->heard[at] = (uint8_t)((PACKETS - x->lossy) | (x->changes(i, j) ? 0 : MATRIX_MARK));
+            m->delay[at] = i == j ? 0 : 100;
+        }
+    }
+    matrix_judge(m, NULL);
+}
+
+/* However few hosts there are: what changes within a leaf is the leaf's, what changes between leaves alone is no host's. One
+ * partner's word fails nobody. */
+static void test_whose_mark_it_is(void **state)
+{
+    static const struct marking all[] = {
+        {"two on a leaf that changes all",
+         2,
+         4,
+         all_change,
+         false,
+         {0, 0, 2, 2, 0},
+         {0, 0, 2, 2, 0}},
+        {"three on a leaf that changes all", 3, 4, all_change, false, {2, 2}, {2, 2}},
+        {"four on a leaf that changes all", 4, 4, all_change, false, {3, 3}, {3, 3}},
+        {"a spine that changes all", 8, 4, across_changes, false, {0, 0, 8, 0, 8}, {0, 0, 8, 0, 8}},
+        {"it, no leaf known", 8, 0, across_changes, false, {0, 0, 8, 0, 0}, {0, 0, 8, 0, 0}},
+        {"one leaf of two", 8, 4, first_leaf_changes, false, {7, 7}, {0}},
+        {"one leaf of three", 12, 4, first_leaf_changes, false, {11, 11}, {0}},
+        {"two, each on its leaf", 2, 1, all_change, false, {0, 0, 2, 0, 2}, {0, 0, 2, 0, 2}},
+        {"a port of three, each on its leaf", 3, 1, first_sends_another, false, {2}, {0}},
+        {"a port of many", 8, 4, first_sends_another, false, {7}, {0}},
+        {"one says so of two", 2, 4, first_says_so, false, {0, 0, 1, 1, 0}, {0, 0, 1, 1, 0}},
+        {"one says so of many", 8, 4, first_says_so, false, {0, 7}, {0}},
+        {"none", 3, 4, none_changes, false, {0}, {0}},
+        {"none is known", 3, 4, all_change, true, {0}, {0}},
+    };
+    for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++) {
+        const struct marking *x = &all[k];
+        static const char *const names[] = {"leaf0", "leaf1", "leaf2"};
+        struct matrix m;
+        void *cells;
+        char words[MATRIX_WORDS_SIZE], is[128];
+        play_marks(x, &m, &cells);
+        for (uint32_t i = 0; i < x->hosts; i += x->hosts - 1) {
+            snprintf(is, sizeof(is),
+                     ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u, within %u, "
+                     "across %u",
+                     x->lossy ? 0 : 2 * (x->hosts - 1), i == 0 ? x->first.out : x->last.out,
+                     i == 0 ? x->first.in : x->last.in,
+                     i == 0 ? x->first.elsewhere : x->last.elsewhere,
+                     i == 0 ? x->first.within : x->last.within,
+                     i == 0 ? x->first.across : x->last.across);
+            if (strstr(matrix_words(&m, i, names, words), is) == NULL) {
+                fail_msg("%s: host %u: %s, not %s", x->what, i, words, is);
+            }
+        }
+        free(cells);
+    }
+}
+
+/* Names of leaves and figures that are as long as they may be. */
+static void test_words_have_room(void **state)
+{
+    char name[64], words[MATRIX_WORDS_SIZE];
+    const char *const names[] = {name};
+    const struct matrix_plan p = plan_of(2, 1);
+    void *cells = malloc(matrix_size(&p));
+    struct matrix m;
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = 0;
+    matrix_init(&m, &p, cells);
+    struct matrix_nic *n = &m.nics[0];
+    memset(n, 0xff, sizeof(*n));
+    n->leaf = n->leaf_found = 0;
+    n->steady_s = UINT32_MAX - 1;
+    n->out_ns = n->in_ns = n->drift_out_ns = n->drift_in_ns = INT64_MIN;
+    n->there = n->told = n->delay_known = n->drift_known = m.parted = true;
+    m.limit_ns = m.near_ns = m.far_ns = INT64_MIN;
+    memset(n->why_not, 0, sizeof(n->why_not));
+    (void)matrix_words(&m, 0, names, words);
+    assert_true(strlen(words) < MATRIX_WORDS_SIZE - 1);
+    assert_non_null(strstr(words, ", drift_out "));
+    free(cells);
 }
 
 /* An older agent marks nothing: nothing is known of it, and nothing is rewritten. */
@@ -588,9 +727,11 @@ static void test_without_marks(void **state)
     setup_world(&w);
     play(&w);
     for (uint32_t i = 0; i < NICS; i++) {
-        assert_int_equal(w.m.nics[i].marked_out + w.m.nics[i].remarked_out, 0);
+        assert_int_equal(w.m.nics[i].marks_out.came + w.m.nics[i].marked, 0);
         assert_null(strstr(matrix_words(&w.m, i, names, words), "marked"));
     }
+    w.m.plan.dscp = 26; /* it was to be marked */
+    assert_non_null(strstr(matrix_words(&w.m, 0, names, words), ", unmarked 14"));
     end_world(&w);
 }
 
@@ -862,6 +1003,8 @@ int main(void)
         cmocka_unit_test(test_a_dead_trunk_is_no_nics_loss),
         cmocka_unit_test(test_a_lossy_nic_has_no_dead_path),
         cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_whose_mark_it_is),
+        cmocka_unit_test(test_words_have_room),
         cmocka_unit_test(test_without_marks),
         cmocka_unit_test(test_late_agents),
         cmocka_unit_test(test_any_bytes),
