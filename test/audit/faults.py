@@ -140,6 +140,7 @@ FAULTS = [
     ("be.matrix.reach", "roce", {MATRIX: WELL.replace("partners 0", "partners 1")}, MATRIX),
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("lost_in 0", "lost_in 9")}, MATRIX),
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("late_cells", "shared 40, late_cells")}, MATRIX),
+    ("be.matrix.loss", "roce", {MATRIX: WELL.replace("late_cells", "alone 8, late_cells")}, MATRIX),
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there, with 2 partners"}, PATHS),
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there, with 1 partners"}, PATHS),
     ("be.roce.ecn_live", "roce", {INCAST: "marked 0 of 31200000, sent 34100000, 379.100 Gbit/s for 949 ms, from 4 hosts"}, INCAST),

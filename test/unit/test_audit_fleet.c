@@ -261,7 +261,9 @@ static void test_matrix_words(void **state)
         {CELLS SENT, "be.matrix.delay", AUDIT_UNKNOWN, REASON_CLOCK, NULL},
         /* lost packets: of few sent nobody knows, and one or two are none */
         {CELLS SENT, "be.matrix.loss", AUDIT_PASS, 0, ""},
-        {CELLS "sent_out 400, lost_out 3, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_PASS, 0,
+        {CELLS "sent_out 400, lost_out 2, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_PASS, 0,
+         ""},
+        {CELLS "sent_out 400, lost_out 3, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_WARN, 0,
          ""},
         {CELLS "sent_out 400, lost_out 200, sent_in 400, lost_in 0", "be.matrix.loss", AUDIT_FAIL,
          0, ""},
@@ -280,6 +282,11 @@ static void test_matrix_words(void **state)
         {CELLS SENT ", shared 40", "be.matrix.loss", AUDIT_WARN, 0,
          "40 more are lost with those of most interfaces of its leaf: a trunk is dead, or the leaf "
          "loses them"},
+        {CELLS SENT ", alone 3", "be.matrix.loss", AUDIT_PASS, 0, ""},
+        {CELLS SENT ", alone 8", "be.matrix.loss", AUDIT_WARN, 0,
+         "8 more are lost with one host alone: on the way between the two, or one of both tells "
+         "what is not so"},
+        {CELLS SENT ", alone much", "be.matrix.loss", AUDIT_UNKNOWN, 0, NULL},
         {CELLS SENT ", shared much", "be.matrix.loss", AUDIT_UNKNOWN, 0, NULL},
         {CELLS SENT ", marked many", "be.matrix.loss", AUDIT_UNKNOWN, 0, NULL},
         /* reachability */

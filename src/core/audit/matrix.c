@@ -525,6 +525,10 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
         used +=
             snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", shared %u", n->shared_lost);
     }
+    if (n->pair_lost > 0) {
+        used +=
+            snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", alone %u", n->pair_lost);
+    }
     if (n->marked > 0) {
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
                          ", marked %u, remarked_out %u, remarked_in %u, elsewhere %u, within %u, "

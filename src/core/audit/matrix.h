@@ -24,6 +24,13 @@ struct matrix_marks {
     uint32_t own;                /* of those that changed, what this NIC's side of the fabric did */
 };
 
+/* Packets of a NIC that are lost, one way, in cells of which others came; of them those with the host that most are lost with: it
+ * is one witness, with all its NICs. */
+struct matrix_lost {
+    uint32_t all, worst, worst_host;
+    uint32_t now, now_host; /* while it is counted */
+};
+
 struct matrix_nic {
     uint32_t host, rail; /* of the grid */
     bool there;          /* no hole of the grid */
@@ -39,8 +46,10 @@ struct matrix_nic {
     uint32_t why_not[MATRIX_WHY_COUNT];
     /* of measured cells: without an arrival, packets, those lost */
     uint32_t dead_out, dead_in, measured_out, measured_in, sent_out, lost_out, sent_in, lost_in;
-    /* the same of cells whose loss is more likely this NIC's than the partner's; partners: dead cells of nobody's */
-    uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in;
+    struct matrix_lost part_out, part_in;
+    /* the same of cells whose loss is more likely this NIC's than the partner's, of packets but for those with the worst host;
+     * partners: dead cells of nobody's; pair_lost: packets that are lost with one host alone, and are nobody's */
+    uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in, pair_lost;
     uint32_t late_cells; /* whose delay stands out from row and column */
     /* cells on the rail of which some packets came and some did not, and those that were measured */
     uint32_t thin_out, thin_in, rail_out, rail_in;

@@ -40,6 +40,18 @@ static void add_rail_cell(struct matrix *m, uint32_t i, uint32_t j, const struct
     }
 }
 
+/* A host's NICs follow one another, as do those that a cell is of. */
+static void add_lost(struct matrix_lost *x, uint32_t host, uint32_t lost)
+{
+    x->all += lost;
+    x->now = (x->now_host == host ? x->now : 0) + lost;
+    x->now_host = host;
+    if (x->now > x->worst) {
+        x->worst = x->now;
+        x->worst_host = host;
+    }
+}
+
 static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
 {
     const struct matrix_cell c = matrix_cell_of(m, from, to);
@@ -60,6 +72,8 @@ static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
     a->lost_out += (uint32_t)(c.sent - c.heard);
     b->sent_in += c.sent;
     b->lost_in += (uint32_t)(c.sent - c.heard);
+    add_lost(&a->part_out, b->host, c.heard > 0 ? (uint32_t)(c.sent - c.heard) : 0);
+    add_lost(&b->part_in, a->host, c.heard > 0 ? (uint32_t)(c.sent - c.heard) : 0);
     a->measured_out++;
     b->measured_in++;
     a->dead_out += c.heard == 0;
@@ -150,8 +164,23 @@ static void blame_mark(struct matrix *m, uint32_t from, uint32_t to, const struc
     }
 }
 
-/* A NIC is deaf or mute where more than half of its cells in that direction are dead. A loss is of the end that loses more of
- * all its packets. */
+/* A loss is of the end that loses more of all its packets, but for those with its worst host. If neither loses others it is of
+ * this pair, and either may tell what is not so. */
+static void blame_loss(struct matrix_nic *a, struct matrix_nic *b, uint32_t lost)
+{
+    const struct matrix_lost *out = &a->part_out, *in = &b->part_in;
+    const uint64_t x = (uint64_t)(out->all - out->worst) * b->sent_in,
+                   y = (uint64_t)(in->all - in->worst) * a->sent_out;
+    if (x == 0 && y == 0) {
+        a->pair_lost += lost;
+        b->pair_lost += lost;
+        return;
+    }
+    a->own_lost_out += x >= y && out->worst_host != b->host ? lost : 0;
+    b->own_lost_in += y >= x && in->worst_host != a->host ? lost : 0;
+}
+
+/* A NIC is deaf or mute where more than half of its cells in that direction are dead. */
 static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
 {
     const struct matrix_cell c = matrix_cell_of(m, from, to);
@@ -177,9 +206,7 @@ static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
         b->shared_lost += b->leaf_thin_in ? (uint32_t)(c.sent - c.heard) : 0;
         return;
     }
-    const uint64_t x = (uint64_t)a->lost_out * b->sent_in, y = (uint64_t)b->lost_in * a->sent_out;
-    a->own_lost_out += x >= y ? (uint32_t)(c.sent - c.heard) : 0;
-    b->own_lost_in += y >= x ? (uint32_t)(c.sent - c.heard) : 0;
+    blame_loss(a, b, (uint32_t)(c.sent - c.heard));
 }
 
 void matrix_add_up(struct matrix *m)

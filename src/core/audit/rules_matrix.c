@@ -14,6 +14,7 @@ struct words {
     long long out, in, limit, bound, near, far, drift_out, drift_in;
     unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
     unsigned shared; /* packets lost with those of most others of its leaf */
+    unsigned alone;  /* with one host, which loses no others either */
     unsigned marked, remarked_out, remarked_in, elsewhere, within, across; /* cells */
     bool unmarked; /* no packet of its rail's cells was marked */
     bool delays, leaves, drifts, parted, marks;
@@ -50,7 +51,7 @@ static bool words_of(const char *text, struct words *w)
     const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
                *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why "),
                *steady = strstr(text, ", steady "), *shared = strstr(text, ", shared "),
-               *marked = strstr(text, ", marked ");
+               *alone = strstr(text, ", alone "), *marked = strstr(text, ", marked ");
     *w = (struct words){.why = "", .steady = UINT_MAX, .parted = strstr(text, ", parted") != NULL};
     w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
                                       &w->in, &w->limit, &w->bound) == 4;
@@ -67,6 +68,7 @@ static bool words_of(const char *text, struct words *w)
                       &w->across) == 6;
     w->unmarked = strstr(text, ", unmarked ") != NULL;
     if ((shared != NULL && sscanf(shared, ", shared %u", &w->shared) != 1) ||
+        (alone != NULL && sscanf(alone, ", alone %u", &w->alone) != 1) ||
         (marked != NULL && !w->marks) ||
         (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
         (steady != NULL && sscanf(steady, ", steady %u", &w->steady) != 1)) {
@@ -148,10 +150,11 @@ void rule_matrix_loss(struct judging *j)
         missing(j, w.why[0] != 0 ? w.why : "");
         return;
     }
+    /* with the worst host, which they are without, one at least was lost, too */
     judge_end(j,
-              lost < LEAST_LOST || worst <= j->warn ? AUDIT_PASS
-              : worst > j->fail                     ? AUDIT_FAIL
-                                                    : AUDIT_WARN,
+              lost + 1 < LEAST_LOST || worst <= j->warn ? AUDIT_PASS
+              : worst > j->fail                         ? AUDIT_FAIL
+                                                        : AUDIT_WARN,
               judge_format(j, "%u of %u sent, %u of %u to here", w.lost_out, w.sent_out, w.lost_in,
                            w.sent_in),
               judge_format(j, "at most %.15g", worst > j->fail ? j->fail : j->warn));
@@ -161,6 +164,13 @@ void rule_matrix_loss(struct judging *j)
                                        "%u more are lost with those of most interfaces of its "
                                        "leaf: a trunk is dead, or the leaf loses them",
                                        w.shared);
+    } else if (j->result->status == AUDIT_PASS && w.alone >= LEAST_LOST) {
+        j->result->status = AUDIT_WARN;
+        j->result->note =
+            judge_format(j,
+                         "%u more are lost with one host alone: on the way between the two, or one "
+                         "of both tells what is not so",
+                         w.alone);
     }
 }
 

@@ -549,12 +549,37 @@ static void test_a_lossy_nic_has_no_dead_path(void **state)
         }
     }
     judge_anew(&w);
-    assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 1);
+    assert_int_equal(w.m.nics[4].own_lost_out, HOSTS - 2); /* but for those with one host */
     for (uint32_t i = 0; i < NICS; i++) {
         uint32_t at = 0;
         assert_false(matrix_next_thin(&w.m, i, &at, &t));
     }
     end_world(&w);
+}
+
+/* The last host says of each NIC of the first that it heard one packet of five, or of this one and four more: it alone tells so,
+ * and nobody loses packets by that. */
+static void test_one_host_proves_no_loss(void **state)
+{
+    for (uint32_t hosts = 1; hosts <= 5; hosts++) {
+        struct world w;
+        setup_world(&w);
+        play(&w);
+        for (uint32_t i = 0; i < hosts * RAILS; i++) {
+            for (uint32_t j = NICS - RAILS; j < NICS; j++) {
+                w.m.heard[i * NICS + j] -= PACKETS - 1;
+            }
+        }
+        judge_anew(&w);
+        for (uint32_t i = 0; i < NICS; i++) {
+            const struct matrix_nic *n = &w.m.nics[i];
+            assert_true(i >= NICS - RAILS || n->own_lost_out + n->own_lost_in == 0);
+            assert_int_equal(n->pair_lost, hosts == 1 && (i < RAILS || i >= NICS - RAILS)
+                                               ? RAILS * (PACKETS - 1)
+                                               : 0);
+        }
+        end_world(&w);
+    }
 }
 
 /* Marks that one NIC's leaf port rewrites, either way, are that NIC's; on some ways alone they are nobody's. */
@@ -1002,6 +1027,7 @@ int main(void)
         cmocka_unit_test(test_other_rails_have_one_port),
         cmocka_unit_test(test_a_dead_trunk_is_no_nics_loss),
         cmocka_unit_test(test_a_lossy_nic_has_no_dead_path),
+        cmocka_unit_test(test_one_host_proves_no_loss),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_whose_mark_it_is),
         cmocka_unit_test(test_words_have_room),
