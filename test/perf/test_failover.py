@@ -7,6 +7,7 @@ here a fault stays until the job has gone on under it, however busy the machine 
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -22,6 +23,7 @@ fabric: {hosts: 2, nics_per_host: 2, leaves: 2, spines: 2, link_mbps: 60, trunk_
 """
 NS = 1_000_000_000
 PATIENCE_S = 60
+DOWN, UP = r"lane .*: down \(", r"lane .*: up$"
 GOES_ON = 4_000_000  # bytes that arrive: more than waits anywhere once a job stands still
 
 
@@ -32,14 +34,15 @@ def lab(*arguments, check=True):
     return done.stdout
 
 
-def start(folder, duration, **environment):
+def start(folder, **environment):
+    """A job that goes on until it is interrupted."""
     words = [FOLIOT, "perf", "all_reduce", "--lab", NAME, "--hosts", "0,1", "--ranks", "2", "--plugin", PLUGIN, "--message", "64K",
-             "--channels", "2", "-b", "1M", "-e", "1M", "-c", "1", "-T", "60", "--duration", str(duration), "--wait", "100",
+             "--channels", "2", "-b", "1M", "-e", "1M", "-c", "1", "-T", "60", "--duration", "7200", "--wait", "100",
              "-J", folder + "/json", "--trace", folder]
-    environment = {**os.environ, "NCCL_DEBUG": "INFO", **environment}
+    environment = {**os.environ, "NCCL_DEBUG": "TRACE", **environment}
     environment.pop("FOLIOT_NIC", None)
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-                            env=environment)
+                            env=environment, start_new_session=True)
 
 
 def listen(process, lines):
@@ -66,11 +69,24 @@ def arrived():
     return sum(int(word) for word in lab("exec", "host1", "sh", "-c", "cat /sys/class/net/nic?/statistics/rx_bytes").split())
 
 
-def goes_on(process, lines, what):
-    begin, end = arrived(), time.monotonic() + PATIENCE_S
-    while arrived() < begin + GOES_ON:
-        assert process.poll() is None and time.monotonic() < end, f"the job stands still: {what}\n" + "\n".join(line for _, line in lines)
+def until(process, lines, true, what):
+    end = time.monotonic() + PATIENCE_S
+    while not true():
+        assert process.poll() is None and time.monotonic() < end, f"{what}\n" + "\n".join(line for _, line in lines)
         time.sleep(0.1)
+
+
+def goes_on(process, lines, what):
+    begin = arrived()
+    until(process, lines, lambda: arrived() >= begin + GOES_ON, f"the job stands still: {what}")
+
+
+def count(lines, pattern):
+    return sum(re.search(pattern, line) is not None for _, line in lines)
+
+
+def wait_for(process, lines, pattern, times):
+    until(process, lines, lambda: count(lines, pattern) >= times, f"expected {pattern!r} {times} times in:")
 
 
 def job_lives():
@@ -79,15 +95,18 @@ def job_lives():
               ("blackhole", "nic 0.1", "--direction", "up")]
     with tempfile.TemporaryDirectory() as folder:
         lines = []
-        process = start(folder, 10 * len(faults))
+        process = start(folder)
         reader = listen(process, lines)
         goes_on(process, lines, "it begins")
         for fault in faults:
+            downs = count(lines, DOWN)
             lab("fault", *fault)
-            time.sleep(3)  # what was on its way is there
+            wait_for(process, lines, DOWN, downs + 1)
             goes_on(process, lines, fault)
+            ups = count(lines, UP)
             lab("fault", "undo", "all")
-            time.sleep(1)
+            wait_for(process, lines, UP, ups + 1)
+        os.killpg(process.pid, signal.SIGINT)  # all ranks, as a terminal does
         status = process.wait(timeout=300)
         reader.join(timeout=60)
         text = "\n".join(line for _, line in lines)
@@ -98,16 +117,16 @@ def job_lives():
         for reason in ("carrier", "timeout"):
             assert f"down ({reason})" in text, text
         assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
-        gap, count = worst_gap(folder)
-        print(f"worst gap {gap * 1000:.0f} ms of {count} receives")
-        assert count > 100, (count, text)
+        gap, receives = worst_gap(folder)
+        print(f"worst gap {gap * 1000:.0f} ms of {receives} receives")
+        assert receives > 100, (receives, text)
 
 
 def nothing_left():
     """all NICs of a host are gone: both ends wait for the patience, then say who was lost"""
     with tempfile.TemporaryDirectory() as folder:
         lines = []
-        process = start(folder, 600, FOLIOT_PATIENCE="8")
+        process = start(folder, FOLIOT_PATIENCE="8")
         reader = listen(process, lines)
         goes_on(process, lines, "it begins")
         began = time.monotonic()

@@ -6,12 +6,14 @@ usage: test_queue_pairs.py FOLIOT PLUGIN.so LIBRARIES (folder). Needs root (skip
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
+HOURS = 7200  # a job that is to end when the test has seen enough
 FOLIOT, PLUGIN, LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:4])
 WHOLE = os.path.join(LIBRARIES, "libfake-verbs-whole.so")
 NAME = f"pairs{os.getpid()}"
@@ -36,14 +38,14 @@ def address(host, nic):
 
 class Job:
     def __init__(self, folder, duration, *options, **environment):
-        self.folder, self.lines = folder, []
+        self.folder, self.lines, self.duration = folder, [], duration
         words = [FOLIOT, "perf", "all_reduce", "--lab", NAME, "--hosts", "0,1", "--ranks", "2", "--plugin", PLUGIN, "--message", "64K",
                  "--channels", "2", "-b", "1M", "-e", "1M", "-c", "1", "-T", "60", "--duration", str(duration), "--wait", "100",
                  "-J", folder + "/json", *options]
         environment = {**os.environ, "NCCL_DEBUG": "TRACE", "FOLIOT_VERBS": WHOLE, "FOLIOT_FAKE_VERBS_WIRE": "auto", **environment}
         environment.pop("FOLIOT_NIC", None)
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-                                        env=environment)
+                                        env=environment, start_new_session=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -64,6 +66,8 @@ class Job:
             time.sleep(0.1)
 
     def end(self):
+        if self.duration == HOURS:
+            os.killpg(self.process.pid, signal.SIGINT)  # all ranks, as a terminal does
         status = self.process.wait(timeout=300)
         self.reader.join(timeout=60)
         assert status == 0, self.text()
@@ -72,17 +76,19 @@ class Job:
         return self.text()
 
 
-UP = r": over a queue pair"
+UP, DOWN = r": over a queue pair", r"down \("
 
 
-def job_lives(folder, duration, how, faults):
-    job = Job(folder, duration, "--transport", "roce", "--rdma", how)
+def job_lives(folder, how, faults):
+    job = Job(folder, HOURS, "--transport", "roce", "--rdma", how)
     job.wait_for(UP, 4)
     for fault in faults:
-        before = job.count(UP)
+        felt = job.count(DOWN)
         lab("fault", *fault, "--for", "2s")
-        job.wait_for(r"down \(", 1)
-        job.wait_for(UP, before + 1)
+        job.wait_for(DOWN, felt + 1)
+        while lab("fault", "list"):
+            time.sleep(0.1)
+        job.wait_for(UP, job.count(UP) + 1)  # home again
     text = job.end()
     assert re.search(r"survived: [1-9]\d* failures? of a lane", text), text
     return text
@@ -90,14 +96,15 @@ def job_lives(folder, duration, how, faults):
 
 def nics_write(folder):
     """lanes write to their place; paths, a carrier, all acknowledgements die; not one wrong byte, and home again"""
-    text = job_lives(folder, 40, "direct", (("blackhole", "trunk 0-0"), ("carrier", "nic 1.1"), ("blackhole", "nic 0.1", "--direction", "up")))
+    text = job_lives(folder, "direct", (("blackhole", "trunk 0-0"), ("carrier", "nic 1.1"), ("blackhole", "nic 0.1", "--direction", "up")))
     written = [int(share) for share in re.findall(r"sent \((\d+) % of it written by NICs", text)]
-    assert len(written) == 2 and min(written) >= 50, text
+    print("written by NICs:", written, "%")
+    assert len(written) == 2 and min(written) >= 20, text  # 0 where none writes
 
 
 def nics_copy(folder):
     """the same for lanes of bytes"""
-    text = job_lives(folder, 20, "copy", (("blackhole", "trunk 0-0"),))
+    text = job_lives(folder, "copy", (("blackhole", "trunk 0-0"),))
     assert "written by NICs" not in text, text
 
 
@@ -112,9 +119,10 @@ def where_there_are_none(folder):
             (r"RoCE v1 only", {"FOLIOT_FAKE_VERBS_WIRE": re.sub(r"(\S+)", r"\1,v1", both)}),
             (r"can't register memory: expected a `ulimit -l`|no room for another queue pair or its memory", {"FOLIOT_FAKE_VERBS_MEMLOCK": "65536"}),
             (r"no queue pair \(No such device\): over TCP", {"FOLIOT_FAKE_VERBS_WIRE": own})):
-        job = Job(folder, 2, "--transport", "roce", "--rdma", "direct", **environment)
+        job = Job(folder, HOURS, "--transport", "roce", "--rdma", "direct", **environment)
+        job.wait_for(expected)
+        time.sleep(0.5)  # it goes on
         text = job.end()
-        assert re.search(expected, text), f"expected {expected!r} in:\n{text}"
         assert not re.search(UP, text), text
     job = Job(folder, 1, "--transport", "tcp")
     assert not re.search("RDMA|queue pair", job.end()), job.text()

@@ -247,6 +247,9 @@ int command_perf(int argc, char *argv[])
     if (!perf_read_arguments(&l, argc, argv, &status)) {
         return status;
     }
+    if (o->duration_s > 0) {
+        perf_catch_interrupt();
+    }
     if (l.lab == NULL && l.host_count == 0) {
         perf_read_environment(o);
     }

@@ -265,6 +265,8 @@ void perf_live_close(struct perf_live *live);
 
 /* -- a rank */
 
+/* From now on a SIGINT ends what --duration repeats, in this process and those it forks; a second one ends the process. */
+void perf_catch_interrupt(void);
 /* Runs all sizes; exit status. */
 int perf_rank_main(const struct perf_options *options, FILE *out, int argc, char **argv);
 

@@ -1,5 +1,6 @@
 /* size.c: one size of `foliot perf`: buffers filled, the plan played and timed, every element checked. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +14,22 @@ struct shape {
     size_t total;                /* bytes, as nccl-tests counts them */
     bool blocks;                 /* a block per rank */
 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void perf_catch_interrupt(void)
+{
+    const struct sigaction action = {.sa_handler = on_interrupt,
+                                     .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+
+    (void)sigaction(SIGINT, &action, NULL);
+}
 
 static bool collects(enum perf_operation operation)
 {
@@ -120,7 +137,7 @@ static int repeat(struct rank *r, const struct shape *s, int count, int *samples
     return 0;
 }
 
-/* The timed part: n iterations, or batches until the time that rank 0 measures is over. */
+/* The timed part: n iterations, or batches until the time that rank 0 measures is over, or it is interrupted. */
 static int run_timed(struct rank *r, const struct shape *s, int *ret_iterations, int *samples)
 {
     const int64_t begin = perf_now_ns();
@@ -130,7 +147,7 @@ static int run_timed(struct rank *r, const struct shape *s, int *ret_iterations,
     *ret_iterations = batch;
     while (rc == 0 && r->options->duration_s > 0) {
         const double elapsed = (double)(perf_now_ns() - begin) * 1e-9;
-        go = r->options->rank == 0 && elapsed < r->options->duration_s;
+        go = r->options->rank == 0 && elapsed < r->options->duration_s && !interrupted;
         rc = meet_sum(&r->meet, &go, 1, &sum, &max);
         if (rc < 0 || sum == 0) {
             break;
