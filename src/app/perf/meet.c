@@ -293,7 +293,7 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     }
     if (bind(fd, (const struct sockaddr *)&place->address, place->size) < 0 ||
-        listen(fd, m->ranks) < 0) {
+        listen(fd, SOMAXCONN) < 0) { /* strangers take no rank's place in the queue */
         r = -errno;
     }
     r = r < 0 ? r : wait_for_all(m, fd, end_ns);
