@@ -103,24 +103,18 @@ class Fleet(unittest.TestCase):
         self.tag = f"fc{os.getpid()}x{Fleet.count}"
         for name in ["c"] + [f"h{i}" for i in range(self.HOSTS)]:
             run("ip", "netns", "add", self.space(name))
-            self.ip(name, "link", "set", "lo", "up")
-        self.ip("c", "link", "add", "br0", "type", "bridge")
-        self.ip("c", "link", "set", "br0", "up")
-        self.ip("c", "link", "add", "br1", "type", "bridge")
-        self.ip("c", "address", "add", "10.90.0.1/24", "dev", "br1")
-        self.ip("c", "link", "set", "br1", "up")
-        for i in range(self.HOSTS):
-            run("ip", "link", "add", "mgmt", "netns", self.space(f"h{i}"), "type", "veth", "peer", "name", f"m{i}", "netns",
-                self.space("c"))
-            self.ip("c", "link", "set", f"m{i}", "master", "br1", "up")
-            self.ip(f"h{i}", "address", "add", f"10.90.0.{10 + i}/24", "dev", "mgmt")
-            self.ip(f"h{i}", "link", "set", "mgmt", "up")
-            for nic in (0, 1):
-                run("ip", "link", "add", f"nic{nic}", "netns", self.space(f"h{i}"), "type", "veth", "peer", "name",
-                    f"p{i}x{nic}", "netns", self.space("c"))
-                self.ip("c", "link", "set", f"p{i}x{nic}", "master", "br0", "up")
-                self.ip(f"h{i}", "address", "add", f"10.89.0.{10 + 2 * i + nic}/24", "dev", f"nic{nic}")
-                self.ip(f"h{i}", "link", "set", f"nic{nic}", "up")
+        # one process a namespace, not one a line
+        cables, switch = [], ["link set lo up", "link add br0 type bridge", "link set br0 up", "link add br1 type bridge",
+                              "address add 10.90.0.1/24 dev br1", "link set br1 up"]
+        hosts = [["link set lo up"] for _ in range(self.HOSTS)]
+        for i, host in enumerate(hosts):
+            for device, port, bridge, address in [("mgmt", f"m{i}", "br1", f"10.90.0.{10 + i}")] + \
+                    [(f"nic{nic}", f"p{i}x{nic}", "br0", f"10.89.0.{10 + 2 * i + nic}") for nic in (0, 1)]:
+                cables.append(f"link add {device} netns {self.space(f'h{i}')} type veth peer name {port} netns {self.space('c')}")
+                switch.append(f"link set {port} master {bridge} up")
+                host += [f"address add {address}/24 dev {device}", f"link set {device} up"]
+        for where, lines in [((), cables), (("-n", self.space("c")), switch)] + [(("-n", self.space(f"h{i}")), host) for i, host in enumerate(hosts)]:
+            run("ip", *where, "-batch", "-", input="\n".join(lines))
 
     def tearDown(self):
         for process in self.processes:
