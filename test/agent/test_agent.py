@@ -5,6 +5,7 @@ Bad input and bad luck: each case asserts the message that a person reads, and t
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -337,11 +338,17 @@ class AgentCase(unittest.TestCase):
             client.connect(os.path.join(a.runtime, "agent.sock"))
             return client
 
-        mute, watcher = connect(), connect()
+        watcher = connect()
         watcher.sendall(json.dumps({"watch": "findings", "version": 1}).encode() + b"\n")
-        time.sleep(31)
-        talker = connect()  # a new connection is the occasion
+        a.ask()
+        mute = connect()  # later than the watcher's last word
+
+        def made_room():  # a new connection is the occasion, 30 s after the agent has seen this one
+            connect().close()
+            return select.select([mute], [], [], 1)[0]
+        self.wait(made_room, 30, "the mute one is still there")
         self.assertEqual(mute.recv(1), b"")
+        talker = connect()
         request = json.dumps({"get": "status", "version": 1}).encode() + b"\n"
         talker.sendall(request)
         self.assertEqual(json.loads(talker.makefile("r", encoding="utf-8").readline())["kind"], "status")

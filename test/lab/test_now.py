@@ -57,7 +57,14 @@ class Now(unittest.TestCase):
         for host in ('host0', 'host3'):
             self.synced(host)
         self.assertIn('synced', start('host0', EXAMPLE).communicate(timeout=60)[0])
-        a, b = (start(host, NOW, str(COUNT)) for host in ('host0', 'host3'))
+        until = time.monotonic() + 120
+        while self.judged(*(start(host, NOW, str(COUNT)) for host in ('host0', 'host3'))) <= COUNT // 2:
+            # On a slow machine one begins when the other one is through, or is out of step for a moment.
+            self.assertLess(time.monotonic(), until, 'never both at one time and in step')
+        print('foliot_now() through the emulated oscillator: ' + start('host0', NOW, '0').communicate(timeout=60)[0])
+
+    def judged(self, a, b):
+        """So many answers of a were within their bounds of one that b got within a second of it."""
         a, b = readings(a), readings(b)
         self.assertEqual((len(a), len(b)), (COUNT, COUNT))
         for one in (a, b):
@@ -68,18 +75,16 @@ class Now(unittest.TestCase):
         for status, before, after, earliest, latest, _ in a:
             i = bisect.bisect(middles, (before + after) // 2)
             i = min(max(i, 0), COUNT - 1)
-            if status != SYNCED or b[i][0] != SYNCED:
-                continue
             # The answers were given somewhere between before and after; until then both clocks went on, at most
             # 200 ppm apart from the machine's.
             apart = (b[i][1] + b[i][2] - before - after) // 2
             slack = (after - before + b[i][2] - b[i][1]) // 2 + abs(apart) // 5000 + 2
-            self.assertLess(abs(apart), 10**9)
+            if status != SYNCED or b[i][0] != SYNCED or abs(apart) >= 10**9:
+                continue
             self.assertLessEqual(earliest + apart, b[i][4] + slack)
             self.assertGreaterEqual(latest + apart, b[i][3] - slack)
             judged += 1
-        self.assertGreater(judged, COUNT // 2)
-        print('foliot_now() through the emulated oscillator: ' + start('host0', NOW, '0').communicate(timeout=60)[0])
+        return judged
 
     def test_without_agents_there_is_no_time(self):
         up('--no-agents')

@@ -243,14 +243,13 @@ static void test_gpu_without_ways(void **state)
     direct = false;
 }
 
-/* The same, and receives are given up: the device has its second once, and not for each of its lanes. */
-static void test_gpu_settles_once(void **state)
+/* Milliseconds that a close takes while a receive is written by lanes of a device whose writes get nowhere. */
+static int64_t settled_ms(void)
 {
     struct transport_request *send, *receive;
     struct timespec asked, closed;
     struct pair pair;
 
-    (void)state;
     direct = true;
     gpus_open(&pair);
     wait_for(&pair, 4, 4);
@@ -264,14 +263,26 @@ static void test_gpu_settles_once(void **state)
     clock_gettime(CLOCK_MONOTONIC, &asked); /* the driver's */
     transport_close(pair.in);
     clock_gettime(CLOCK_MONOTONIC, &closed);
-    const int64_t took_ms =
-        (closed.tv_sec - asked.tv_sec) * 1000 + (closed.tv_nsec - asked.tv_nsec) / 1000000;
-    assert_in_range(took_ms, 999, 3000); /* of four lanes */
     fake->no_loopback = false;
     transport_close(pair.out);
     connect_comm(&pair);
     gpus_close(&pair);
     direct = false;
+    return (closed.tv_sec - asked.tv_sec) * 1000 + (closed.tv_nsec - asked.tv_nsec) / 1000000;
+}
+
+/* The same, and receives are given up: the device has its second once, and not for each of its four lanes. A machine that stands
+ * still for seconds is asked again. */
+static void test_gpu_settles_once(void **state)
+{
+    int64_t took_ms = 4000;
+
+    (void)state;
+    for (int tries = 0; tries < 5 && took_ms >= 4000; tries++) {
+        took_ms = settled_ms();
+        assert_true(took_ms >= 999);
+    }
+    assert_true(took_ms < 4000);
 }
 
 /* It is never done: it fails with that. */
