@@ -110,7 +110,8 @@ class TestSecurity(fleet.Fleet):
         own = self.identity("h0")
         before = self.rows()
         # 3 KB that were 720,000 rows
-        many = [(n, wire.report([wire.link_event(0, "up", "x")] * 60000)) for n in range(1, 13)]
+        report = wire.report([wire.link_event(0, "up", "x")] * 60000)
+        many = [(n, report) for n in range(1, 13)]
         batch = wire.batch(many, sealed=wire.squeeze)
         self.assertLess(len(batch), 8000)
         begin = self.store_bytes()

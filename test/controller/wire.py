@@ -88,19 +88,13 @@ def report(events=(), at=1000, covers=0, ports=(), extra=b""):
     body = fixed64(1, 1) + number(2, at)
     if covers:
         body += number(4, covers)
-    for port in ports:
-        body += data(6, port)
-    for event in events:
-        body += data(9, event)
-    return body + extra
+    return body + b"".join([data(6, port) for port in ports] + [data(9, event) for event in events]) + extra
 
 
 def batch(reports=(), stream=77, oldest=1, protocol=1, now=2000, sealed=None):
     """reports: (number, report) pairs."""
     body = number(1, protocol) + fixed64(2, stream) + number(3, oldest) + fixed64(4, 1) + number(5, now) + data(10, "test")
-    for n, content in reports:
-        body += data(11, number(1, n) + data(2, (zstd if sealed is None else sealed)(content)))
-    return body
+    return body + b"".join(data(11, number(1, n) + data(2, (zstd if sealed is None else sealed)(content))) for n, content in reports)
 
 
 def fields(body):
