@@ -191,6 +191,16 @@ static void test_fenced_sets(void **state)
     assert_true(failovers > 20 && resent > 20);
 }
 
+/* No NIC was without a cell, no lane ended for what came over it. */
+static void cells_suffice(uint64_t seed, const struct job_world_result *one)
+{
+    if (one->rnrs != 0 || one->garbled != 0) {
+        fail_msg("seed %llu: %llu times without a cell, %llu lanes garbled",
+                 (unsigned long long)seed, (unsigned long long)one->rnrs,
+                 (unsigned long long)one->garbled);
+    }
+}
+
 /* Lanes go on over queue pairs, and back over TCP; some hosts have none, some are of an older version. Devices go and come,
  * queue pairs err by themselves, neighbours take a second to be resolved. All that a world without them keeps is kept; no NIC
  * is ever without a cell, no lane ends for what came over it; and cells were written after their queue pair's end. */
@@ -218,16 +228,13 @@ static void test_queue_pairs(void **state)
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
         }
+        cells_suffice(seed, &one);
         sum.failovers += one.failovers;
         sum.cells += one.cells;
-        sum.rnrs += one.rnrs;
-        sum.garbled += one.garbled;
         sum.late_writes += one.late_writes;
         sum.by_kind[JOB_FAULT_PAIR] += one.by_kind[JOB_FAULT_PAIR];
         sum.by_kind[JOB_FAULT_DEVICE] += one.by_kind[JOB_FAULT_DEVICE];
     }
-    assert_int_equal(sum.rnrs, 0);
-    assert_int_equal(sum.garbled, 0);
     assert_true(sum.failovers > 50 && sum.cells > 20000 && sum.late_writes > 20);
     assert_true(sum.by_kind[JOB_FAULT_PAIR] > 20 && sum.by_kind[JOB_FAULT_DEVICE] > 20);
 }
@@ -278,11 +285,10 @@ static void test_queue_pairs_full(void **state)
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
         }
+        cells_suffice(seed, &one);
         sum.full += one.full;
-        sum.rnrs += one.rnrs;
         sum.cells += one.cells;
     }
-    assert_int_equal(sum.rnrs, 0);
     assert_true(sum.full > 10 && sum.cells > 100000);
 }
 
@@ -307,8 +313,7 @@ static void test_queue_pairs_of_many(void **state)
     if (one.wrong != NULL) {
         fail_msg("%s %s", one.wrong, one.detail);
     }
-    assert_int_equal(one.rnrs, 0);
-    assert_int_equal(one.garbled, 0);
+    cells_suffice(config.seed, &one);
     assert_true(one.cells > 20000);
 }
 
@@ -337,12 +342,11 @@ static void test_direct_lanes(void **state)
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
         }
+        cells_suffice(seed, &one);
         sum.writes += one.writes;
         sum.late_writes += one.late_writes;
         sum.failovers += one.failovers;
-        sum.rnrs += one.rnrs;
     }
-    assert_int_equal(sum.rnrs, 0);
     assert_true(sum.writes > 5000 && sum.late_writes > 20 && sum.failovers > 100);
 }
 
