@@ -104,6 +104,7 @@ static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time no
         struct clock_edge *other = &c->edges[i];
         if (other->used && other->leader == e->leader) {
             memset(other->buckets, 0, sizeof(other->buckets));
+            drift_init(&other->drift); /* of both sides of a step they look like a rate */
             other->bounded = other->proven = false;
         }
     }

@@ -725,6 +725,68 @@ static void all_edges_to_a_clock_that_broke_begin_anew(void **state)
     (void)state;
 }
 
+struct broken {
+    int64_t step,
+        waits[2];    /* of the peer's clock, ns; of the second edge's packets, back and there */
+    int from, until; /* ticks of 100 ms: the second edge begins, the first one ends */
+};
+
+/* Times that an edge's interval is proven and doesn't hold the truth, from 200 ms after the step on. */
+static int times_wrong(const struct broken *b)
+{
+    static const struct clock_edge_config more = {
+        .peer = 1, .local_nic = {1}, .peer_nic = {2}, .path_count = 1};
+    struct clock *c = member();
+    const struct clock_edge *e = c->edges;
+    int wrong = 0;
+
+    assert_int_equal(clock_edge_add(c, now, &more), 1);
+    for (int t = 0; t < 110; t++) {
+        const int64_t ahead = t < 65 ? 0 : b->step;
+        now.ns += 100 * NS_PER_MS;
+        hear(c, 0);
+        c->now = now;
+        for (int k = 0; k < 4; k++) {
+            const bool forward = k % 2 != 0;
+            const int64_t wait = k < 2 ? 300 : b->waits[forward];
+            const struct clock_point p = {.edge = k / 2,
+                                          .forward = forward,
+                                          .local = now,
+                                          .remote = {now.ns + ahead + (forward ? wait : -wait)}};
+            if (k < 2 ? t <= b->until : t >= b->from) {
+                clock_on_point(c, now, &p);
+            }
+        }
+        bound_edges(c, now);
+        for (int i = 0; i < 2 && t > 66; i++) {
+            wrong += e[i].proven &&
+                     !(e[i].map_lower_ns <= (double)ahead && (double)ahead <= e[i].map_upper_ns);
+        }
+    }
+    clock_free(c);
+    return wrong;
+}
+
+/* The peer's clock steps, and one edge to it tells so. The other's packets wait as long as the step is: its stamps of before and
+ * after it contradict nothing, and look like a rate. It goes on by what came since. */
+static void a_step_is_no_rate_on_another_edge(void **state)
+{
+    int wrong = 0;
+
+    for (int64_t step = -2000000; step <= 2000000; step += 250000) {
+        for (int64_t there = 300; step != 0 && there < 1500000; there *= 16) {
+            for (int64_t back = 300; back < 1500000; back *= 4) {
+                for (int from = 37; from < 65; from += 14) {
+                    const struct broken b = {step, {back, there}, from, from < 45 ? 70 : 1000};
+                    wrong += times_wrong(&b);
+                }
+            }
+        }
+    }
+    assert_int_equal(wrong + times_wrong(&(struct broken){-1250000, {1230000, 300}, 51, 1000}), 0);
+    (void)state;
+}
+
 /* The stamps of one edge contradict each other. Of two edges the other can't show a bound alone, and the bound that was shown
  * before ages by how the own clock may drift. It may be that clock which broke: soon the bound is void. Of four edges the
  * other three go on to show it. */
@@ -786,6 +848,7 @@ int main(void)
         cmocka_unit_test(a_disrupted_clock_promises_nothing),
         cmocka_unit_test(an_edge_that_contradicts_itself_begins_anew),
         cmocka_unit_test(all_edges_to_a_clock_that_broke_begin_anew),
+        cmocka_unit_test(a_step_is_no_rate_on_another_edge),
         cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
         cmocka_unit_test(a_path_found_behind_a_queue_is_no_longer),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
