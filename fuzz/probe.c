@@ -34,6 +34,7 @@ static void check(const struct probe *probe)
     }
     if (probe->type == PROBE_PORT) {
         ASSERT(probe->port.qp < 1u << 24 && probe->port.key < 1u << 31);
+        ASSERT(probe->port.echo.path <= PROBE_PATH_MAX);
         return;
     }
     if (probe->type == PROBE_UD) {

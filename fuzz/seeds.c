@@ -73,11 +73,17 @@ static void probes(const char *folder)
             }
         }
         if (type == PROBE_PORT) {
-            probe.port = (struct probe_port){
-                .gid = {1, 2, 3}, .qp = 0x1234, .key = 0x5678, .global = true, .stamps = true};
+            probe.port = (struct probe_port){.gid = {1, 2, 3},
+                                             .qp = 0x1234,
+                                             .key = 0x5678,
+                                             .global = true,
+                                             .stamps = true,
+                                             .echo = {77, 2}};
         }
         if (type == PROBE_UD) {
             probe.ud = (struct probe_ud){.exchange = 7,
+                                         .from_key = 5,
+                                         .to_key = 0x7fffffff,
                                          .step = PROBE_UD_ANSWER,
                                          .way = PROBE_WAY_JOB,
                                          .earliest = {1790000000000000000},

@@ -135,6 +135,8 @@ static void put_port(uint8_t *at, const struct probe_port *port)
     le32_put(at + 20, port->key & KEY_MASK);
     le16_put(at + 24, port->lid);
     at[26] = (uint8_t)((port->global ? PORT_GLOBAL : 0) | (port->stamps ? PORT_STAMPS : 0));
+    le32_put(at + 28, port->echo.seq);
+    at[32] = port->echo.path & PROBE_PATH_MAX;
 }
 
 static void put_ud(uint8_t *at, const struct probe_ud *ud)
@@ -147,6 +149,8 @@ static void put_ud(uint8_t *at, const struct probe_ud *ud)
     le64_put(at + 8, moment ? (uint64_t)clamp(ud->earliest.ns, -TIME_NS_MAX, TIME_NS_MAX) : 0);
     le32_put(at + 16, moment ? ud->width_ns : 0);
     le32_put(at + 20, ud->bound_ns);
+    le32_put(at + 24, ud->from_key & KEY_MASK);
+    le32_put(at + 28, ud->to_key & KEY_MASK);
 }
 
 void probe_seal(uint8_t bytes[static PROBE_SIZE], const struct probe_key *key)
@@ -256,10 +260,12 @@ static bool reserved_zero(const uint8_t *bytes)
     if (is_bare(kind)) {
         const bool own = kind == PROBE_DIGEST ? all_zero(bytes + 53, 3)
                          : kind == PROBE_PORT
-                             ? all_zero(bytes + 67, 77) && (bytes[66] & ~PORT_FLAGS) == 0 &&
+                             ? all_zero(bytes + 67, 1) && all_zero(bytes + 73, 71) &&
+                                   (bytes[66] & ~PORT_FLAGS) == 0 && bytes[72] <= PROBE_PATH_MAX &&
                                    (le32_get(bytes + 56) & ~QP_MASK) == 0 &&
                                    (le32_get(bytes + 60) & ~KEY_MASK) == 0
-                             : all_zero(bytes + 46, 2) && all_zero(bytes + 64, 80);
+                             : all_zero(bytes + 46, 2) && all_zero(bytes + 72, 72) &&
+                                   ((le32_get(bytes + 64) | le32_get(bytes + 68)) & ~KEY_MASK) == 0;
         return flags && always && own && (bytes[5] & (FLAG_OWN | FLAG_HEARD)) == 0;
     }
     const bool version = bytes[2] >= 2 || all_zero(bytes + 112, 20);
@@ -376,7 +382,8 @@ static void get_port(const uint8_t *at, struct probe_port *port)
                                 .key = le32_get(at + 20),
                                 .lid = le16_get(at + 24),
                                 .global = at[26] & PORT_GLOBAL,
-                                .stamps = at[26] & PORT_STAMPS};
+                                .stamps = at[26] & PORT_STAMPS,
+                                .echo = {le32_get(at + 28), at[32]}};
     memcpy(port->gid, at, sizeof(port->gid));
 }
 
@@ -387,7 +394,9 @@ static enum probe_error get_ud(const uint8_t *at, struct probe_ud *ud)
                             .way = at[5],
                             .earliest = {(int64_t)le64_get(at + 8)},
                             .width_ns = le32_get(at + 16),
-                            .bound_ns = le32_get(at + 20)};
+                            .bound_ns = le32_get(at + 20),
+                            .from_key = le32_get(at + 24),
+                            .to_key = le32_get(at + 28)};
     const bool moment = ud->bound_ns != PROBE_BOUND_NONE;
     if (ud->step > PROBE_UD_LEFT || ud->way > PROBE_WAY_JOB) {
         return PROBE_ERROR_TYPE;

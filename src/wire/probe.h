@@ -64,13 +64,15 @@
  *  56     u32   queue pair, 60 u32 Q_Key          24 bits; highest bit 0
  *  64     u16   LID                               InfiniBand, else 0
  *  66     u8    flags, 67 0                       0 a global route header is needed, 1 its device stamps completions
- *  68-143 0
+ *  68     u32   echo.seq, 72 u8 echo.path         the newest packet heard of the receiver: this one is no recording
+ *  73-143 0
  * Packets between two such queue pairs (core/mesh/port_probe.h) have this there. They never go by UDP:
  *  40     u32   exchange, 44 u8 step              enum probe_step
  *  45     u8    way, 46 u16 0                     enum probe_way
  *  48     i64   earliest                          of the moment that `step` tells: fleet time, ns; 0 where bound is UINT32_MAX
  *  56     u32   width, 60 u32 bound               ns: latest less earliest; of the fleet time, UINT32_MAX: none
- *  64-143 0
+ *  64     u32   from key, 68 u32 to key           both queue pairs' Q_Keys, each drawn when it was made; highest bit 0
+ *  72-143 0
  *
  * Version 1 has no anchor (112-131 are 0), version 2 no digests, version 3 no RDMA ports: all are read, and written to a peer
  * that knows no better, so that the rules of a rolling upgrade are exercised from the first day. Rule: send the lower of
@@ -118,7 +120,8 @@ enum probe_type {
     PROBE_UD,       /* between queue pairs of two RDMA ports */
 };
 enum probe_step {
-    PROBE_UD_HERALD,   /* the next one comes at once: look out. Tells no moment */
+    PROBE_UD_HERALD,   /* the question comes at once: look out. Tells no moment */
+    PROBE_UD_COMING,   /* the answer comes at once. Likewise */
     PROBE_UD_QUESTION, /* likewise */
     PROBE_UD_ANSWER,   /* the moment: when the question came */
     PROBE_UD_LEFT,     /* the moment: when the answer left */
@@ -184,14 +187,21 @@ struct probe_digest {
     uint16_t used; /* of the bytes, which hold the observations as they are sent */
     uint8_t bytes[PROBE_OBSERVATION_BYTES];
 };
+/* A packet that was heard: who sent it in the last seconds knows that what repeats it was made since. */
+struct probe_echo {
+    uint32_t seq;
+    uint8_t path; /* the receiver's number */
+};
 struct probe_port {
     uint8_t gid[16];
     uint32_t qp, key;
     uint16_t lid;
     bool global, stamps;
+    struct probe_echo echo;
 };
 struct probe_ud {
     uint32_t exchange; /* chosen by who asks, repeated in the answer */
+    uint32_t from_key, to_key;
     uint8_t step, way; /* enum probe_step, enum probe_way */
     struct fleet_time earliest;
     uint32_t width_ns, bound_ns; /* PROBE_BOUND_NONE: there is no moment */

@@ -64,12 +64,16 @@
     X(port_key, 60, 4, PORT)                                                                       \
     X(port_lid, 64, 2, PORT)                                                                       \
     X(port_flags, 66, 1, PORT)                                                                     \
+    X(echo_seq, 68, 4, PORT)                                                                       \
+    X(echo_path, 72, 1, PORT)                                                                      \
     X(exchange, 40, 4, UD)                                                                         \
     X(step, 44, 1, UD)                                                                             \
     X(way, 45, 1, UD)                                                                              \
     X(earliest, 48, 8, UD)                                                                         \
     X(width, 56, 4, UD)                                                                            \
-    X(moment_bound, 60, 4, UD)
+    X(moment_bound, 60, 4, UD)                                                                     \
+    X(from_key, 64, 4, UD)                                                                         \
+    X(to_key, 68, 4, UD)
 
 #define AS_FIELD(name, offset, size, in) {#name, offset, size, PROBE_FIELD_##in},
 #define AS_NAME(name, offset, size, in)  #name,

@@ -23,7 +23,7 @@ struct probe_field {
 };
 
 /* The first PROBE_FIELD_MESH are of packets that nodes send each other. */
-enum { PROBE_FIELD_COUNT = 67, PROBE_FIELD_MESH = 55 };
+enum { PROBE_FIELD_COUNT = 71, PROBE_FIELD_MESH = 55 };
 extern const struct probe_field probe_fields[PROBE_FIELD_COUNT];
 /* Their names in the same order, ended by NULL. */
 extern const char *const probe_field_names[PROBE_FIELD_COUNT + 1];

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Probes between queue pairs: two agents in two network namespaces, over a libibverbs of our own.
 usage: test_queue_pair_probes.py AGENT FOLIOT TREES LIBRARY"""
+import ctypes
+import itertools
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +18,40 @@ LIBRARY, TREES, FOLIOT, AGENT = (os.path.abspath(sys.argv.pop()) for _ in range(
 KEY = "key 1 000102030405060708090a0b0c0d0e0f 2025-01-01T00:00:00Z\n"
 PORT = "sys/class/infiniband/fake0/ports/1"
 PATIENCE_S = 120
+
+
+UDP = 17
+
+
+def raw_socket(space):
+    """On nic0 of that network namespace; it doesn't block."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    other = os.open(f"/run/netns/{space}", os.O_RDONLY)
+    setns = ctypes.CDLL(None, use_errno=True).setns
+    try:
+        if setns(other, 0) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        setns(own, 0)
+    finally:
+        os.close(own)
+        os.close(other)
+    tap.bind(("nic0", 0))
+    tap.settimeout(0.1)
+    return tap
+
+
+def record(tap, end):
+    """UDP that leaves there until `end`, ready to be sent again: what the NIC should have summed isn't."""
+    frames = []
+    while time.monotonic() < end:
+        try:
+            frame, address = tap.recvfrom(2048)
+        except TimeoutError:
+            continue
+        if address[2] == socket.PACKET_OUTGOING and frame[12:14] == b"\x08\x00" and frame[23] == UDP:
+            frames.append(frame[:40] + b"\0\0" + frame[42:])
+    return frames
 
 
 def run(*command, check=True, **options):
@@ -159,6 +196,32 @@ class TestQueuePairProbes(unittest.TestCase):
         self.wait(lambda: self.pair(0) is None, "who is gone is forgotten")
         self.start(1, job_class="")
         self.wait(lambda: self.measured(0), "its new queue pair")
+
+    def counts(self, i):
+        """Of the reference class: asked, lost."""
+        pair = self.pair(i)
+        return (pair["classes"][0]["asked"], pair["classes"][0]["lost"]) if pair else (0, 0)
+
+    def test_what_was_recorded_changes_nothing(self):
+        """Somebody on the way records all that h1 sends, and sends it again after its agent was started anew."""
+        self.start(0, job_class="")
+        self.start(1, job_class="")
+        self.wait(lambda: self.measured(0) and self.measured(1), "delays")
+        with raw_socket(self.spaces[1]) as tap:
+            frames = record(tap, time.monotonic() + 4)
+            self.stop(1)
+            self.start(1, job_class="")
+            self.wait(lambda: self.pair(0) is None or self.counts(0)[0] < 8, "it is another queue pair")
+            self.wait(lambda: self.measured(0) and self.measured(1), "its delays")
+            before = [self.counts(i) for i in range(2)]
+            end = time.monotonic() + 15
+            for frame in itertools.takewhile(lambda _: time.monotonic() < end, itertools.cycle(frames)):
+                tap.send(frame)
+                time.sleep(0.01)  # it is no flood
+        for i in range(2):
+            asked, lost = (after - early for after, early in zip(self.counts(i), before[i]))
+            self.assertGreater(asked, 8, f"h{i} begins again and again")
+            self.assertLess(lost, 2 + asked / 4, f"h{1 - i} answers what it should")
 
     def test_infiniband(self):
         for i in range(2):

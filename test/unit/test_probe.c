@@ -404,7 +404,8 @@ static struct probe port_of(void)
                                    .qp = 0xabcdef,
                                    .key = 0x7fffffff,
                                    .lid = 0xc123,
-                                   .global = true}};
+                                   .global = true,
+                                   .echo = {0xfedcba98, PROBE_PATH_MAX}}};
 }
 
 static struct probe ud_of(uint8_t step)
@@ -418,6 +419,8 @@ static struct probe ud_of(uint8_t step)
                           .ud = {.exchange = 0x12345678,
                                  .step = step,
                                  .way = PROBE_WAY_JOB,
+                                 .from_key = 0x7fffffff,
+                                 .to_key = 0x2345678,
                                  .bound_ns = PROBE_BOUND_NONE}};
     if (step >= PROBE_UD_ANSWER) {
         probe.ud.earliest.ns = 1790000000000000000;
@@ -437,7 +440,8 @@ static void queue_pairs_are_read_as_they_were_told(void **state)
     assert_int_equal(read.type, PROBE_PORT);
     assert_memory_equal(read.port.gid, probe.port.gid, 16);
     assert_true(read.port.qp == 0xabcdef && read.port.key == 0x7fffffff &&
-                read.port.lid == 0xc123 && read.port.global && !read.port.stamps);
+                read.port.lid == 0xc123 && read.port.global && !read.port.stamps &&
+                read.port.echo.seq == 0xfedcba98 && read.port.echo.path == PROBE_PATH_MAX);
     for (uint8_t step = PROBE_UD_HERALD; step <= PROBE_UD_LEFT; step++) {
         probe = ud_of(step);
         probe_encode(bytes, &probe, &key);
@@ -445,8 +449,8 @@ static void queue_pairs_are_read_as_they_were_told(void **state)
         assert_int_equal(read.timeline, 77);
         assert_true(read.ud.exchange == 0x12345678 && read.ud.step == step &&
                     read.ud.way == PROBE_WAY_JOB && read.ud.width_ns == probe.ud.width_ns &&
-                    read.ud.bound_ns == probe.ud.bound_ns &&
-                    read.ud.earliest.ns == probe.ud.earliest.ns);
+                    read.ud.bound_ns == probe.ud.bound_ns && read.ud.from_key == 0x7fffffff &&
+                    read.ud.to_key == 0x2345678 && read.ud.earliest.ns == probe.ud.earliest.ns);
     }
 }
 
@@ -463,14 +467,18 @@ static void queue_pairs_out_of_range_are_refused(void **state)
         {0, 63, 0x80, PROBE_ERROR_RESERVED}, /* a key that only the kernel may use */
         {0, 66, 0x04, PROBE_ERROR_RESERVED},
         {0, 67, 1, PROBE_ERROR_RESERVED},
+        {0, 72, 0x80, PROBE_ERROR_RESERVED},
+        {0, 73, 1, PROBE_ERROR_RESERVED},
         {0, 143, 1, PROBE_ERROR_RESERVED},
         {1, 2, PROBE_VERSION_PORT - 1, PROBE_ERROR_TYPE},
         {1, 44, PROBE_UD_LEFT + 1, PROBE_ERROR_TYPE},
         {1, 44, PROBE_UD_HERALD, PROBE_ERROR_STAMP}, /* it tells no moment */
         {1, 45, PROBE_WAY_JOB + 1, PROBE_ERROR_TYPE},
         {1, 46, 1, PROBE_ERROR_RESERVED},
-        {1, 55, 0x7f, PROBE_ERROR_STAMP}, /* in a far future */
-        {1, 64, 1, PROBE_ERROR_RESERVED},
+        {1, 55, 0x7f, PROBE_ERROR_STAMP},    /* in a far future */
+        {1, 67, 0x80, PROBE_ERROR_RESERVED}, /* keys that only the kernel may use */
+        {1, 71, 0x80, PROBE_ERROR_RESERVED},
+        {1, 72, 1, PROBE_ERROR_RESERVED},
         {1, 143, 1, PROBE_ERROR_RESERVED},
     };
     struct probe read;

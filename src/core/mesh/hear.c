@@ -21,10 +21,38 @@ static struct heard_slot *heard_find(struct mesh_edge *e, uint8_t path, uint32_t
 
 /* Proof that the packet was made after something that we sent in the last seconds: it can't be a replay of old times.
  * What was sent on a path that isn't used any more proves nothing: its slots never change again. */
+static bool remembers(struct mesh_edge *e, uint8_t path, uint32_t seq)
+{
+    return path < e->path_count && sent_find(e, path, seq) != NULL;
+}
+
 static bool knows_us(struct mesh_edge *e, const struct probe *probe)
 {
-    return probe->heard.present && probe->heard.path < e->path_count &&
-           sent_find(e, probe->heard.path, probe->heard.seq) != NULL;
+    return probe->heard.present && remembers(e, probe->heard.path, probe->heard.seq);
+}
+
+bool mesh_echo(const struct mesh *m, int edge, struct probe_echo *ret_echo)
+{
+    const struct mesh_edge *e = &m->edges[edge];
+    struct mono newest = MONO_NEVER;
+
+    for (uint8_t p = 0; p < EDGE_PATH_MAX && e->used && e->fresh; p++) {
+        const struct path_in *in = &e->in[p];
+        if (in->known && in->half.heard.ns != MONO_NEVER.ns &&
+            (newest.ns == MONO_NEVER.ns || mono_before(newest, in->half.heard))) {
+            newest = in->half.heard;
+            *ret_echo = (struct probe_echo){.seq = in->highest, .path = p};
+        }
+    }
+    return newest.ns != MONO_NEVER.ns;
+}
+
+bool mesh_echoed(const struct mesh *m, uint32_t local, struct nic_id peer,
+                 const struct probe_echo *echo)
+{
+    const int edge = mesh_edge_find(m, local, peer);
+
+    return edge >= 0 && remembers(&m->edges[edge], echo->path, echo->seq);
 }
 
 static void window_reset(struct path_in *in, uint32_t seq)

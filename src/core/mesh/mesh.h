@@ -112,6 +112,13 @@ struct mesh_verdict {
     struct span late;
 };
 
+/* For what goes past the mesh: the newest packet that the edge's peer sent; false: none. What repeats it is no recording, as the
+ * peer itself can tell. */
+bool mesh_echo(const struct mesh *m, int edge, struct probe_echo *ret_echo);
+/* True: this host sent that to the peer in the last seconds. */
+bool mesh_echoed(const struct mesh *m, uint32_t local, struct nic_id peer,
+                 const struct probe_echo *echo);
+
 /* What another host's digest told of its own paths, which is a host's own evidence but another's word (digest.c). `made`: by
  * this host's clock. The caller has checked its age and that its sender goes by the same timeline. True: it told of losses,
  * and is newer than what was told of these paths. */

@@ -12,9 +12,9 @@
 #define RUN_LOST    6  /* packets are lost by chance, too */
 #define ANSWERS_A_S 20 /* of a class, to a peer: twice what one may ask */
 
-void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono now)
+void port_probe_init(struct port_probe *p, uint64_t seed, uint32_t key, bool job, struct mono now)
 {
-    *p = (struct port_probe){.job = job, .next = now};
+    *p = (struct port_probe){.key = key, .job = job, .next = now};
     prng_init(&p->random, seed);
     p->exchange = (uint32_t)prng_u64(&p->random);
 }
@@ -117,24 +117,37 @@ void port_probe_job(struct port_probe *p, bool job)
     }
 }
 
-bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id nic,
-                           uint32_t exchange, uint8_t way)
+bool port_probe_is_between(const struct port_probe *p, struct nic_id from,
+                           const struct probe_ud *ud)
 {
-    const uint32_t i = index_of(p, nic);
-    struct port_peer *peer = i < PORT_PROBE_PEERS ? &p->peers[i] : NULL;
+    const struct port_peer *peer = port_probe_find(p, from);
 
-    if (peer == NULL || way > 1 ||
-        (peer->questioned[way] && (int32_t)(exchange - peer->question[way]) <= 0)) {
+    return peer != NULL && ud->from_key == peer->at.key && ud->to_key == p->key;
+}
+
+bool port_probe_is_new(const struct port_probe *p, struct nic_id from, const struct probe_ud *ud)
+{
+    const struct port_peer *peer = port_probe_find(p, from);
+
+    return peer != NULL && ud->way <= PROBE_WAY_JOB &&
+           (!peer->questioned[ud->way] || (int32_t)(ud->exchange - peer->question[ud->way]) > 0);
+}
+
+bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id from,
+                           const struct probe_ud *ud)
+{
+    if (!port_probe_is_new(p, from, ud)) {
         return false;
     }
+    struct port_peer *peer = &p->peers[index_of(p, from)];
     const int64_t past_ns = mono_sub(now, peer->second).ns;
     if (past_ns >= NS_PER_S || past_ns < 0) {
         peer->second = now;
         peer->answers[0] = peer->answers[1] = 0;
     }
-    peer->questioned[way] = true;
-    peer->question[way] = exchange;
-    return peer->answers[way]++ < ANSWERS_A_S;
+    peer->questioned[ud->way] = true;
+    peer->question[ud->way] = ud->exchange;
+    return peer->answers[ud->way]++ < ANSWERS_A_S;
 }
 
 /* ---- which class is slower ---- */
@@ -362,7 +375,7 @@ static bool delay_of(const struct port_moment *left, const struct port_moment *c
     return true;
 }
 
-bool port_probe_on_herald(struct port_probe *p, struct nic_id from, uint32_t exchange)
+bool port_probe_on_coming(struct port_probe *p, struct nic_id from, uint32_t exchange)
 {
     struct port_wait *w = find_wait(p, exchange);
     const bool first =

@@ -15,6 +15,10 @@
  * What doesn't come must not come six times: packets are lost by chance, too. A port is told to have it where most of the
  * peers that it compares with see it: one of them may lie, or be at fault itself.
  *
+ * What somebody recorded changes nothing when it comes again. Who tells where its port is repeats a packet that it just heard
+ * of the receiver, as probes do (mesh_echoed). Packets between queue pairs name both pairs' keys, so none of another pair's
+ * life counts; within one exchanges count up, and each has one question and one answer.
+ *
  * Told peers are answered, up to PORT_PROBE_PEERS. PORT_PROBE_ASKED of them are asked, one class of one peer each 100 ms, the
  * job's right after the reference. Who hasn't told where it is for 10 s is forgotten. Memory: 60 KiB a port. */
 #pragma once
@@ -73,7 +77,8 @@ struct port_wait {
 
 struct port_probe {
     struct prng random;
-    bool job; /* the class of jobs is known, and another one */
+    uint32_t key; /* of the own queue pair */
+    bool job;     /* the class of jobs is known, and another one */
     struct port_peer peers[PORT_PROBE_PEERS];
     struct port_wait waits[PORT_PROBE_WAITS];
     struct mono next;
@@ -83,8 +88,8 @@ struct port_probe {
 #define PORT_HERALD_NS      150000
 #define PORT_HERALD_NS_MOST 2000000
 
-void port_probe_init(struct port_probe *p, uint64_t seed, bool job, struct mono now);
-/* Where a peer's port is; told again each second or so. A new queue pair begins anew. */
+void port_probe_init(struct port_probe *p, uint64_t seed, uint32_t key, bool job, struct mono now);
+/* Where a peer's port is; told again each second or so. A new queue pair begins anew. The caller knows that it is fresh. */
 void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic,
                         const struct probe_port *at);
 /* NULL: it wasn't told. */
@@ -92,9 +97,14 @@ const struct port_peer *port_probe_find(const struct port_probe *p, struct nic_i
 
 /* The class of jobs is another one, or (false) isn't known. What was seen of the one before is forgotten. */
 void port_probe_job(struct port_probe *p, bool job);
-/* It told where it is, wasn't asked this before, and not too often in this second: somebody may send again what it sent. */
-bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id nic,
-                           uint32_t exchange, uint8_t way);
+/* False: it is none of a told peer's present queue pair to ours. All below are for what is. */
+bool port_probe_is_between(const struct port_probe *p, struct nic_id from,
+                           const struct probe_ud *ud);
+/* A herald of a question that wasn't asked before, in its class. */
+bool port_probe_is_new(const struct port_probe *p, struct nic_id from, const struct probe_ud *ud);
+/* It is new, and not too often in this second. */
+bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id from,
+                           const struct probe_ud *ud);
 
 struct port_question {
     struct nic_id nic;
@@ -120,8 +130,8 @@ void port_waited(struct port_waiting *w, int64_t ns);
 bool port_probe_next(struct port_probe *p, struct mono now, struct port_question *ret_question);
 void port_probe_on_left(struct port_probe *p, uint32_t exchange, const struct port_moment *left);
 void port_probe_on_not_sent(struct port_probe *p, uint32_t exchange);
-/* A herald came. True: it tells of the answer to a question of ours, and is the first that does. */
-bool port_probe_on_herald(struct port_probe *p, struct nic_id from, uint32_t exchange);
+/* The answer to that question comes at once. True: it is one of ours, and this is the first that tells so. */
+bool port_probe_on_coming(struct port_probe *p, struct nic_id from, uint32_t exchange);
 /* The answer came; `there`: when the question came, as the answer tells. False: not asked, or answered already. */
 bool port_probe_on_answer(struct port_probe *p, struct nic_id from, uint32_t exchange,
                           const struct port_moment *there, const struct port_moment *came);

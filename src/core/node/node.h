@@ -339,6 +339,10 @@ struct node_edge {
 uint32_t node_edge_count(const struct node *n);
 bool node_edge_get(const struct node *n, uint32_t edge, struct mono now,
                    struct node_edge *ret_edge);
+/* As mesh_echo(), mesh_echoed(). */
+bool node_echo(const struct node *n, uint32_t edge, struct probe_echo *ret_echo);
+bool node_echoed(const struct node *n, uint32_t local, struct nic_id peer,
+                 const struct probe_echo *echo);
 /* Path `path` of the edge, DIRECTION_OUT (own source port) or DIRECTION_IN (the peer's). False: no
  * such path. */
 bool node_path_get(const struct node *n, uint32_t edge, uint8_t path,

@@ -47,6 +47,17 @@ bool node_edge_get(const struct node *n, uint32_t edge, struct mono now, struct 
     return true;
 }
 
+bool node_echo(const struct node *n, uint32_t edge, struct probe_echo *ret_echo)
+{
+    return edge < node_edge_count(n) && mesh_echo(n->mesh, (int)edge, ret_echo);
+}
+
+bool node_echoed(const struct node *n, uint32_t local, struct nic_id peer,
+                 const struct probe_echo *echo)
+{
+    return local < n->config.nic_count && mesh_echoed(n->mesh, local, peer, echo);
+}
+
 uint8_t node_path_hops(const struct node *n, uint32_t edge, uint8_t path,
                        uint8_t ret_hops[MESH_HOP_MAX][16])
 {

@@ -1,5 +1,6 @@
 /* verbs_probe.c: probes between queue pairs: one UD queue pair for the first RDMA port beside each of this host's NICs.
- * Peers learn where it is by UDP, in the packets that prove who sent them; what goes between the queue pairs is proven alike.
+ * Peers learn where it is by UDP, in packets that prove who sent them, and that no earlier one is sent again; what goes between
+ * the queue pairs is proven alike.
  * core/mesh/port_probe.h decides who is asked what, and what comes of it.
  *
  * These packets go past the node, as those of measure.c: they move no clock. Without stamps by the device, each side looks
@@ -133,7 +134,7 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
                                  .global = own.global,
                                  .stamps = rdma_ud_device_stamps(p->ud)};
     memcpy(p->own.gid, own.gid, sizeof(p->own.gid));
-    port_probe_init(&p->probe, seed, a->config->job_traffic_class > 0, a->now);
+    port_probe_init(&p->probe, seed, own.key, a->config->job_traffic_class > 0, a->now);
     p->job_traffic_class = a->config->job_traffic_class;
     if (rdma_ud_arm(p->ud) < 0) {
         close_port(p);
@@ -223,6 +224,8 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
 
     memcpy(address.gid, to->gid, sizeof(address.gid));
     probe.ud = *ud;
+    probe.ud.from_key = p->own.key;
+    probe.ud.to_key = to->key;
     probe.ud.bound_ns = PROBE_BOUND_NONE;
     if (moment != NULL && moment->bound_ns != PROBE_BOUND_NONE) {
         probe.timeline = moment->timeline;
@@ -236,9 +239,10 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
     return r;
 }
 
-/* Who has no stamps of the device looks out when it is told to. < 0: as rdma_ud_send; what it tells of won't leave, either. */
+/* Who has no stamps of the device looks out when it is told to: `ud` tells of what comes. < 0: as rdma_ud_send; what it tells of
+ * won't leave, either. */
 static int herald(struct agent *a, uint32_t local, struct nic_id nic, const struct probe_port *to,
-                  struct probe_ud ud, struct port_waiting *waiting)
+                  const struct probe_ud *ud, struct port_waiting *waiting)
 {
     const struct port_peer *peer = port_probe_find(&a->ud->ports[local].probe, nic);
     const struct timespec rest = {.tv_nsec = peer != NULL ? peer->herald_ns : PORT_HERALD_NS};
@@ -247,8 +251,7 @@ static int herald(struct agent *a, uint32_t local, struct nic_id nic, const stru
     if (to->stamps) {
         return 0;
     }
-    ud.step = PROBE_UD_HERALD;
-    const int r = send_step(a, local, nic, to, &ud, NULL, &left);
+    const int r = send_step(a, local, nic, to, ud, NULL, &left);
     if (r == 0) {
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
         port_waited(waiting, rest.tv_nsec);
@@ -259,13 +262,14 @@ static int herald(struct agent *a, uint32_t local, struct nic_id nic, const stru
 static void ask(struct agent *a, uint32_t local, const struct port_question *q)
 {
     struct port_probe *probe = &a->ud->ports[local].probe;
-    const struct probe_ud ud = {.exchange = q->exchange, .step = PROBE_UD_QUESTION, .way = q->way};
+    struct probe_ud ud = {.exchange = q->exchange, .step = PROBE_UD_HERALD, .way = q->way};
     struct rdma_span left;
     int r = 0;
 
     if (!a->ud->ports[local].own.stamps || port_may_wait(&a->ud->asking, a->now)) {
-        r = herald(a, local, q->nic, &q->at, ud, &a->ud->asking);
+        r = herald(a, local, q->nic, &q->at, &ud, &a->ud->asking);
     }
+    ud.step = PROBE_UD_QUESTION;
     r = r == 0 ? send_step(a, local, q->nic, &q->at, &ud, NULL, &left) : r;
     if (r == -ETIME) {
         return; /* its class may be paused: that no answer comes tells it */
@@ -278,7 +282,7 @@ static void ask(struct agent *a, uint32_t local, const struct port_question *q)
     port_probe_on_left(probe, q->exchange, &moment);
 }
 
-/* To all that the mesh probes from this NIC, and that can read it. */
+/* To all that the mesh probes from this NIC and hears, and that can read it. */
 static void tell_where(struct agent *a, uint32_t local)
 {
     struct ud_port *p = &a->ud->ports[local];
@@ -286,7 +290,8 @@ static void tell_where(struct agent *a, uint32_t local)
     for (uint32_t e = 0; e < node_edge_count(a->node); e++) {
         struct node_edge edge;
         if (!node_edge_get(a->node, e, a->now, &edge) || edge.local_index != local ||
-            edge.version < PROBE_VERSION_PORT || edge.silent != 0) {
+            edge.version < PROBE_VERSION_PORT || edge.silent != 0 ||
+            !node_echo(a->node, e, &p->own.echo)) {
             continue;
         }
         struct mesh_send send = {.token = TOKEN_MARK,
@@ -313,6 +318,7 @@ bool agent_ud_on_packet(struct agent *a, const struct node_receive *r)
     if (probe->type == PROBE_PORT && p->ud != NULL &&
         nic_id_equal(probe->dst, own_nic(a, r->local)) &&
         agent_config_find(a->config, probe->src, &index) &&
+        node_echoed(a->node, r->local, probe->src, &probe->port.echo) &&
         (p->own.lid != 0 ? probe->port.lid > 0 && probe->port.lid < LID_MULTICAST
                          : agent_address_same(&a->config->more[index], probe->port.gid))) {
         port_probe_on_port(&p->probe, a->now, probe->src, &probe->port);
@@ -342,16 +348,16 @@ static void answer(struct agent *a, uint32_t local, const struct probe *question
     struct port_moment moment = moment_of(a, came);
     struct rdma_span left;
 
-    if (peer == NULL ||
-        !port_probe_may_answer(&p->probe, a->now, question->src, ud.exchange, ud.way) ||
+    if (peer == NULL || !port_probe_may_answer(&p->probe, a->now, question->src, &ud) ||
         p->answers++ >= ANSWERS_A_S) {
         return;
     }
     const bool admitted = p->admitted == 1ull + ud.exchange;
 
     p->admitted = 0;
+    ud.step = PROBE_UD_COMING;
     if ((admitted || port_may_wait(&a->ud->answering, a->now)) &&
-        herald(a, local, peer->nic, &peer->at, ud, &a->ud->answering) < 0) {
+        herald(a, local, peer->nic, &peer->at, &ud, &a->ud->answering) < 0) {
         return;
     }
     ud.step = PROBE_UD_ANSWER;
@@ -362,7 +368,7 @@ static void answer(struct agent *a, uint32_t local, const struct probe *question
     }
 }
 
-/* Proven as what comes by UDP from the address that the list has of the sender. */
+/* Proven as what comes by UDP from the address that the list has of the sender, and of the two queue pairs' present life. */
 static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet *packet,
                    struct probe *ret)
 {
@@ -382,7 +388,8 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
         a->bad_total[error]++;
         return false;
     }
-    return ret->type == PROBE_UD && nic_id_equal(ret->dst, own_nic(a, local));
+    return ret->type == PROBE_UD && nic_id_equal(ret->dst, own_nic(a, local)) &&
+           port_probe_is_between(&a->ud->ports[local].probe, ret->src, &ret->ud);
 }
 
 /* Who asked looks out for the answer, too. A question is looked out for if there is time left for it; members may send heralds
@@ -390,10 +397,12 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
 static struct port_waiting *looks_out(struct agent *a, struct ud_port *p,
                                       const struct probe *herald)
 {
-    if (port_probe_on_herald(&p->probe, herald->src, herald->ud.exchange)) {
-        return &a->ud->asking;
+    if (herald->ud.step == PROBE_UD_COMING) {
+        return port_probe_on_coming(&p->probe, herald->src, herald->ud.exchange) ? &a->ud->asking
+                                                                                 : NULL;
     }
-    if (!port_may_wait(&a->ud->answering, a->now)) {
+    if (!port_probe_is_new(&p->probe, herald->src, &herald->ud) ||
+        !port_may_wait(&a->ud->answering, a->now)) {
         return NULL;
     }
     p->admitted = 1ull + herald->ud.exchange;
@@ -413,6 +422,7 @@ static struct port_waiting *take(struct agent *a, uint32_t local,
     const struct port_moment told = moment_told(&probe), came = moment_of(a, &packet->came);
     switch ((enum probe_step)probe.ud.step) {
     case PROBE_UD_HERALD:
+    case PROBE_UD_COMING:
         return looks_out(a, p, &probe);
     case PROBE_UD_QUESTION:
         answer(a, local, &probe, &packet->came);

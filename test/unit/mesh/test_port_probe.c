@@ -11,6 +11,8 @@
 
 #include "core/mesh/port_probe.h"
 
+#define OWN_KEY 0x7eadbeef
+
 static struct port_probe *p;
 static struct mono now;
 static int64_t delay_ns[2][2]; /* by way and direction; < 0: lost */
@@ -28,7 +30,7 @@ static int begin(void **state)
     p = calloc(1, sizeof(*p));
     now = (struct mono){100 * NS_PER_S};
     prng_init(&random_, 7);
-    port_probe_init(p, 1, true, now);
+    port_probe_init(p, 1, OWN_KEY, true, now);
     memset(asked, 0, sizeof(asked));
     for (int way = 0; way < 2; way++) {
         delay_ns[way][PORT_OUT] = 20000;
@@ -286,27 +288,54 @@ static void another_class_begins_anew(void **state)
     assert_false(port_probe_slow(p, &slow));
 }
 
+static bool may_answer(uint32_t nic, uint32_t exchange, uint8_t way)
+{
+    const struct probe_ud ud = {.exchange = exchange, .way = way};
+    const bool is_new = port_probe_is_new(p, (struct nic_id){nic}, &ud);
+    const bool may = port_probe_may_answer(p, now, (struct nic_id){nic}, &ud);
+
+    assert_true(is_new || !may);
+    assert_false(port_probe_is_new(p, (struct nic_id){nic}, &ud)); /* nor does its herald count */
+    return may;
+}
+
 /* What is sent again is not answered again, and nobody uses up what others may ask. */
 static void a_question_is_answered_once(void **state)
 {
-    const struct nic_id peer = {1}, other = {2}, stranger = {3};
     uint32_t answered = 0;
     (void)state;
     tell(1, 7);
     tell(2, 8);
-    assert_true(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_JOB));
-    assert_false(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_JOB));
-    assert_false(port_probe_may_answer(p, now, peer, UINT32_MAX - 1, PROBE_WAY_JOB));
-    assert_true(port_probe_may_answer(p, now, peer, 0, PROBE_WAY_JOB)); /* it counts on */
-    assert_true(port_probe_may_answer(p, now, peer, UINT32_MAX, PROBE_WAY_REFERENCE));
-    assert_false(port_probe_may_answer(p, now, stranger, 1, PROBE_WAY_JOB));
+    assert_true(may_answer(1, UINT32_MAX, PROBE_WAY_JOB));
+    assert_false(may_answer(1, UINT32_MAX, PROBE_WAY_JOB));
+    assert_false(may_answer(1, UINT32_MAX - 1, PROBE_WAY_JOB));
+    assert_true(may_answer(1, 0, PROBE_WAY_JOB)); /* it counts on */
+    assert_true(may_answer(1, UINT32_MAX, PROBE_WAY_REFERENCE));
+    assert_false(may_answer(3, 1, PROBE_WAY_JOB)); /* a stranger */
     for (uint32_t i = 1; i < 1000; i++) {
-        answered += port_probe_may_answer(p, now, peer, i, PROBE_WAY_JOB);
+        answered += may_answer(1, i, PROBE_WAY_JOB);
     }
     assert_in_range(answered, 10, 20);
-    assert_true(port_probe_may_answer(p, now, other, 5, PROBE_WAY_JOB));
+    assert_true(may_answer(2, 5, PROBE_WAY_JOB));
     now = mono_add(now, span_s(1));
-    assert_true(port_probe_may_answer(p, now, peer, 1000, PROBE_WAY_JOB));
+    assert_true(may_answer(1, 1000, PROBE_WAY_JOB));
+}
+
+/* What was recorded of a queue pair's life, of either end's, counts in no other: a question of before could forbid all of now. */
+static void another_life_says_nothing(void **state)
+{
+    const struct nic_id peer = {1}, stranger = {3};
+    const struct probe_ud ud = {.from_key = 1, .to_key = OWN_KEY};
+    struct probe_ud other = ud;
+    (void)state;
+    tell(1, 7);
+    assert_true(port_probe_is_between(p, peer, &ud));
+    assert_false(port_probe_is_between(p, stranger, &ud));
+    other.from_key = 2; /* the peer's agent was started anew */
+    assert_false(port_probe_is_between(p, peer, &other));
+    other = ud;
+    other.to_key = OWN_KEY - 1; /* or this one */
+    assert_false(port_probe_is_between(p, peer, &other));
 }
 
 /* A moment at the end of what can be told is a lie, and no sum that overflows. */
@@ -451,6 +480,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loss_in_both_classes_is_no_fault_of_one, begin, end),
         cmocka_unit_test_setup_teardown(another_class_begins_anew, begin, end),
         cmocka_unit_test_setup_teardown(a_question_is_answered_once, begin, end),
+        cmocka_unit_test_setup_teardown(another_life_says_nothing, begin, end),
         cmocka_unit_test_setup_teardown(moments_from_nowhere_are_no_delay, begin, end),
         cmocka_unit_test_setup_teardown(a_herald_leaves_as_early_as_it_has_to, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_belong_is_dropped, begin, end),
