@@ -12,12 +12,12 @@
  *
  * What may block. Nothing, but memory_add, memory_remove (a millisecond), fence, where it is told to wait (milliseconds, and
  * a fifth of a second where a driver doesn't answer), and what waits for a device that reads and writes memory of GPUs:
- * microseconds; where it doesn't answer, memory_remove, gpu_read and gpu_settle take up to 1 s, and gpu_copy, which asks one
- * device after the other, 1 s for each, and as long again until what that one had begun is over. A modify to RTR resolves the
- * neighbour in the kernel, up to 1 s where ARP is cold; making a queue pair, a completion queue or registering cells takes
- * milliseconds. A driver does these in a thread of its own, which blocks all signals; open, connect and close only tell it
- * to. So are silence and fence, in a thread for each device: whoever asks for them has a set's lock. The simulator answers
- * late.
+ * microseconds; where it doesn't answer, memory_add, memory_remove, gpu_read and gpu_settle take up to 1 s, and gpu_copy, which
+ * asks one device after the other, up to 4 s. A device that doesn't answer is asked no more until it has. A modify to RTR
+ * resolves the neighbour in the kernel, up to 1 s where ARP is cold; making a queue pair, a completion queue or registering
+ * cells takes milliseconds. A driver does these in a thread of its own, which blocks all signals; open, connect and close only
+ * tell it to. So are silence and fence, in a thread for each device: whoever asks for them has a set's lock. The simulator
+ * answers late.
  *
  * Threads. Calls come from several threads, but no two at a time with one queue pair. events() and trouble() belong to the
  * housekeeping alone. The driver's threads call nothing of the transport's but now() and kick() of the struct io that it was made

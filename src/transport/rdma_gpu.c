@@ -15,7 +15,9 @@
 #define PARTITION 0x7fff
 #define ANSWER_NS NS_PER_S /* that a device has for a request of ours */
 #define AGAIN_NS  NS_PER_S
-#define SPINS     64 /* looks between two looks at the clock */
+#define COPY_NS                                                                                    \
+    (2 * ANSWER_NS) /* afterwards no other device is tried: who waits has a set's lock */
+#define SPINS 64    /* looks between two looks at the clock */
 
 /* ---- a queue pair with itself ---- */
 
@@ -93,6 +95,31 @@ static int claim_cell(struct device *d)
     return 0;
 }
 
+/* It answers: who copies has a set's lock, and shall not be the one who finds out that it doesn't. Nothing is moved. */
+static int prove(const struct device *d, struct rdma_cq *cq, struct rdma_qp *qp)
+{
+    const uint32_t key = rdma_memory_key(d->gpu.cell_memory, false);
+    const struct rdma_piece nothing = {.from = d->gpu.cell, .key = key};
+    const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
+    const int64_t until_ns = rdma_clock_ns() + ANSWER_NS;
+    struct rdma_done done[2];
+    int left = 2, r = rdma_qp_receive(qp, 0, d->gpu.cell, READ_SIZE, key);
+
+    r = r == 0 ? rdma_qp_send(qp, 0, NULL, 0, 0, &nothing) : r;
+    while (r == 0 && left > 0) {
+        const int count = rdma_cq_poll(cq, done, left);
+        for (int i = 0; i < count; i++) {
+            r = done[i].status != RDMA_OK ? -EIO : r;
+        }
+        left -= count > 0 ? count : 0;
+        r = count < 0 || (left > 0 && rdma_clock_ns() >= until_ns) ? -EIO : r;
+        if (count == 0 && r == 0) {
+            (void)nanosleep(&some, NULL);
+        }
+    }
+    return r;
+}
+
 /* Nobody else makes one: `making` is set. The library is called under no lock. */
 static int make(struct device *d, struct rdma_cq **ret_cq, struct rdma_qp **ret_qp)
 {
@@ -105,6 +132,9 @@ static int make(struct device *d, struct rdma_cq **ret_cq, struct rdma_qp **ret_
     r = -ENETDOWN;
     for (uint32_t port = 1; r < 0 && port <= d->ports; port++) {
         r = connect_on(d, port, *ret_cq, ret_qp);
+        if (r == 0 && (r = prove(d, *ret_cq, *ret_qp)) < 0) {
+            (void)rdma_qp_close(*ret_qp);
+        }
     }
     if (r < 0) {
         (void)rdma_cq_close(*ret_cq);
@@ -359,14 +389,16 @@ static bool await_end(struct rdma *r, struct gpu_pair *g)
     }
 }
 
-/* By another device only when this one writes no more: else it might write into a receive that is done. */
+/* By another device only when this one writes no more: else it might write into a receive that is done. All of them answered
+ * when their pairs were made. */
 int rdma_gpu_copy(struct io_rdma *rdma, struct io_rdma_memory *memory, void *gpu, void *own,
                   size_t size, bool to_gpu, uint32_t *ret_device)
 {
     struct rdma *r = rdma->driver;
     const struct memory *m = (const struct memory *)(void *)memory;
+    const int64_t until_ns = rdma_clock_ns() + COPY_NS;
 
-    for (uint32_t i = 0; i < r->device_count; i++) {
+    for (uint32_t i = 0; i < r->device_count && (i == 0 || rdma_clock_ns() < until_ns); i++) {
         const int error = copy_by(r, i, m, gpu, own, size, to_gpu);
         if (error == 0) {
             *ret_device = i;
