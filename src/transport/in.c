@@ -236,6 +236,7 @@ static int settled(struct lane_set *set, struct mono now, uint32_t lane,
         return verdict_of(set, verdict);
     }
     delay_on_chunk(set, now, lane, &stream->chunk, stamp);
+    set->hot = (uint8_t)lane;
     note_chunk(set, now, &stream->chunk);
     in_copy(set, copy);
     in_misfit(set);
@@ -460,6 +461,7 @@ static uint32_t say_reports(struct lane_set *set, struct mono now, int along)
     uint32_t said = 0;
     int lane;
 
+    set->reported_at = now;
     set->report_urgent = set->report_soon = set->report_posted = false;
     set->report_eager = set->report_chunks = set->report_copied = set->report_bytes = 0;
     while (ledger_next_report(set->ledger, now, &report, &lane)) {
@@ -505,8 +507,11 @@ void in_reports(struct lane_set *set, struct mono now, bool all, bool came)
 
 void in_reports_along(struct lane_set *set, struct mono now, uint32_t lane)
 {
+    /* The answer comes slowly: by itself the report would cost as much as a message. */
+    const int64_t each = set->scheduler.one_way ? REPORT_HERE_NS : REPORT_NS;
+    const bool late = set->report_eager > 0 && mono_sub(now, set->reported_at).ns >= each;
     const bool any = set->report_urgent || set->report_soon || set->report_posted ||
-                     set->report_chunks > 0 || set->report_eager >= REPORT_EAGER;
+                     set->report_chunks > 0 || set->report_eager >= REPORT_EAGER || late;
 
     /* The one that delivered last: what comes back by it shows that it is well. */
     if (any && (lane == set->hot || set->scheduler.one_way)) {

@@ -246,8 +246,8 @@ struct lane_set {
     bool peer_keeps;    /* as its last chunk told: none of its requests waits for a report */
     uint32_t report_chunks, report_eager, report_copied, report_bytes;
     bool whole; /* messages of up to LANE_LARGE_SIZE_MAX bytes come as one chunk: lanes are fast */
-    struct mono report_by;
-    uint8_t hot;       /* the lane that had something to read last */
+    struct mono report_by, reported_at; /* the next one at the latest; the last one */
+    uint8_t hot;       /* the lane that brought a chunk last (which only sends: anything) */
     int64_t polled_ns; /* atomic: last call from above */
     /* receiving: incast control; what came since the NIC was told last, what each comm may have on its way */
     struct credit_arrivals arrived;

@@ -257,7 +257,9 @@ static void read_lane(struct lane_set *set, uint32_t lane, struct mono now)
         }
         lane_set_lost(set, now, lane, set->leaving ? LANE_REASON_CLOSE : set_reason((int)n));
     } else if (n > 0) {
-        set->hot = (uint8_t)lane;
+        if (set->ledger == NULL) { /* else what brings chunks is looked at first, in.c */
+            set->hot = (uint8_t)lane;
+        }
         set->reads++;
         set->empty_polls = 0;
         stream->read_at = now;

@@ -35,6 +35,30 @@ static void test_messages(void **state)
     pair_close(&pair);
 }
 
+/* Words that come by other lanes don't make the receiver look there first for the next message: it comes where the last one
+ * did. */
+static void test_looked_for_where_the_last_one_came(void **state)
+{
+    struct lane_report word = {.comm = LANE_COMM_NONE};
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    exchange(&pair, 100, 100, true, 1);
+    struct lane_set *in = pair.in->set;
+    const uint32_t lane = in->hot, other = lane == 0 ? 1 : 0;
+    const uint64_t reads = in->reads;
+    lane_set_tell(pair.out->set, &word, (int)other);
+    for (int i = 0; i < STEPS_MAX && in->reads == reads; i++) {
+        serve(&pair);
+        usleep(100);
+    }
+    assert_true(in->reads > reads);
+    assert_int_equal(in->hot, lane);
+    pair_close(&pair);
+}
+
 /* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
 static void test_dead_paths(void **state)
 {
@@ -745,6 +769,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_looked_for_where_the_last_one_came),
         cmocka_unit_test(test_dead_paths),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_older_peer),

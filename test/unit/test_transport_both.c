@@ -288,6 +288,47 @@ static void one_set_serves_both_directions(void **state)
     }
 }
 
+/* Small messages there and back, and each end is slow to answer: what it has to tell of the one goes along with the next. By
+ * itself it would cost as much as a message. */
+static void reports_go_along_with_slow_answers(void **state)
+{
+    const uint32_t count = 300;
+    uint64_t word = 0, got = 0;
+    (void)state;
+    prng_init(&prng, 3);
+    world_open(0);
+    struct way ways[] = {way_from(0), way_from(1)};
+    ways_open(&ways[0], 1);
+    ways_open(&ways[1], 1);
+    exchange(ways, 300000, 1);
+    await_lanes(LANES);
+    pass(50);
+    const uint32_t before = ends[0].trouble.sends + ends[1].trouble.sends;
+    trouble_slowed = true; /* only what is skipped passes */
+    for (uint32_t i = 0; i < count; i++) {
+        const struct way *way = &ways[i % 2];
+        struct transport_request *send = NULL, *receive = NULL;
+        bool sent = false, received = false;
+        assert_int_equal(transport_receive(way->in, &got, sizeof(got), 7, false, NULL, &receive),
+                         0);
+        word = hash_u64(5, i);
+        assert_int_equal(transport_send(way->out, &word, sizeof(word), 7, NULL, &send), 0);
+        assert_int_equal(transport_test(send, &sent, NULL), 0);
+        assert_true(sent); /* it is copied */
+        for (int k = 0; k < STEPS_MAX && !received; k++) {
+            assert_int_equal(transport_test(receive, &received, NULL), 0);
+        }
+        assert_true(received && got == word);
+        skip_ns(2 * NS_PER_MS);
+    }
+    trouble_slowed = false;
+    assert_in_range(ends[0].trouble.sends + ends[1].trouble.sends - before, count,
+                    count + 2 * count / 3);
+    way_close(&ways[0]);
+    way_close(&ways[1]);
+    world_close();
+}
+
 static void an_older_peer_has_a_set_for_each(void **state)
 {
     (void)state;
@@ -537,6 +578,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_set_serves_both_directions),
+        cmocka_unit_test(reports_go_along_with_slow_answers),
         cmocka_unit_test(an_older_peer_has_a_set_for_each),
         cmocka_unit_test(an_abort_is_of_one_direction),
         cmocka_unit_test(lanes_may_fail_under_both),

@@ -30,6 +30,7 @@ static ssize_t trouble_send(struct io *io, int conn, const struct iovec *parts, 
     struct trouble *trouble = (struct trouble *)(void *)io;
     struct iovec part = parts[0];
 
+    trouble->sends++;
     if (unlucky(trouble, trouble->reset_per_million) || is_cut(trouble, conn)) {
         trouble->resets++;
         return -ECONNRESET;

@@ -12,7 +12,7 @@ struct trouble {
     struct prng prng;
     uint32_t reset_per_million, flip_per_million;
     bool trickle;
-    uint32_t resets, flips;
+    uint32_t resets, flips, sends;
     uint32_t
         rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
     bool rails;       /* a NIC reaches only that of its own address */

@@ -40,19 +40,22 @@ static double weight(const struct watch *w, struct mono now, const struct wlane 
 
 uint32_t watch_carriers(const struct watch *w, struct mono now)
 {
+    const bool standbys = standbys_wanted(w, now);
     uint32_t lanes = 0;
 
     for (uint32_t i = 0; i < LANE_MAX; i++) {
-        lanes |= weight(w, now, &w->lanes[i]) > 0 ? 1u << i : 0;
+        const struct wlane *x = &w->lanes[i];
+        lanes |= x->used && (standbys || !x->standby) && own_weight(now, x) > 0 ? 1u << i : 0;
     }
     return lanes != 0 ? lanes : watch_doubted(w); /* better than nothing */
 }
 
 uint32_t watch_spares(const struct watch *w, struct mono now)
 {
+    const bool standbys = standbys_wanted(w, now);
     uint32_t lanes = 0;
 
-    for (uint32_t i = 0; i < LANE_MAX && !standbys_wanted(w, now); i++) {
+    for (uint32_t i = 0; i < LANE_MAX && !standbys; i++) {
         lanes |= w->lanes[i].standby && own_weight(now, &w->lanes[i]) >= 1 ? 1u << i : 0;
     }
     return lanes;
