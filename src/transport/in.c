@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "transport/internal.h"
+#include "transport/lane_pair.h"
 #include "wire/crc32c.h"
 
 #define REPORT_CHUNKS     2
@@ -21,6 +22,8 @@
     65536 /* done, up to this size: the next may be here already, and both go in one */
 #define REPORT_NS      (200 * NS_PER_US)
 #define REPORT_HERE_NS NS_PER_MS /* of small ones to this machine: their senders are done already */
+#define REPORT_RTTS    4         /* of the NIC, for small ones over a queue pair, */
+#define REPORT_SLOW_NS (4 * NS_PER_MS) /* at most: the ledger repeats a report after 10 */
 #define REPORT_CREDIT                                                                              \
     2 /* large messages that the sender may begin: more can wait for the next report */
 
@@ -171,12 +174,25 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
     return 0;
 }
 
+/* Their sender is done already. Where a NIC takes long for a round trip it takes as long for the report, and our answer, which
+ * the report can go along with, isn't there sooner than after some of them. */
+static int64_t report_small_ns(const struct lane_set *set)
+{
+    const struct stream *stream = set->streams[set->hot];
+    const int64_t rtts =
+        stream != NULL && stream->qp != NULL ? REPORT_RTTS * stream->qp->rtt_ns : 0;
+
+    return set->scheduler.one_way  ? REPORT_HERE_NS
+           : rtts < REPORT_NS      ? REPORT_NS
+           : rtts < REPORT_SLOW_NS ? rtts
+                                   : REPORT_SLOW_NS;
+}
+
 static void report_within(struct lane_set *set, struct mono now, size_t size)
 {
-    const bool late = set->scheduler.one_way && size <= LANE_EAGER_SIZE_MAX;
+    const int64_t ns = size <= LANE_EAGER_SIZE_MAX ? report_small_ns(set) : REPORT_NS;
 
-    set->report_by =
-        mono_min(set->report_by, mono_add(now, span_ns(late ? REPORT_HERE_NS : REPORT_NS)));
+    set->report_by = mono_min(set->report_by, mono_add(now, span_ns(ns)));
 }
 
 /* So many small messages, and their sender may lack slots. */

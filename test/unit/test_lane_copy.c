@@ -59,6 +59,47 @@ static void test_looked_for_where_the_last_one_came(void **state)
     pair_close(&pair);
 }
 
+/* A receiver of small messages tells of them by itself after 200 us. A NIC that takes a millisecond for a round trip isn't given
+ * that before there was time for an answer, which it can go along with. */
+static void test_reports_wait_for_slow_nics(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    for (int slow = 0; slow < 2; slow++) {
+        struct lane_set *in = pair.in->set;
+        struct transport_request *receive = NULL;
+        bool done = false;
+        exchange(&pair, 100, 100, true, 1);
+        skip_ms(20);
+        serve(&pair);
+        trouble_slowed = true; /* only what is skipped passes */
+        for (uint32_t lane = 0; lane < LANES; lane++) {
+            in->streams[lane]->qp->rtt_ns = slow == 1 ? NS_PER_MS : 10000;
+        }
+        assert_int_equal(transport_receive(pair.in, in_bytes, 100, 7, false, NULL, &receive), 0);
+        const uint32_t told = in->sequence;
+        for (int i = 0; i < 12; i++) { /* 600 us */
+            trouble_skipped_ns += 50000;
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+        }
+        assert_int_equal(in->sequence - told, slow == 0);
+        for (int i = 0; i < 200; i++) { /* but it isn't left out */
+            trouble_skipped_ns += 50000;
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+        }
+        assert_true(in->sequence > told);
+        trouble_slowed = false;
+        struct transport_request *send = NULL;
+        assert_int_equal(transport_send(pair.out, out_bytes, 100, 7, NULL, &send), 0);
+        assert_int_equal(transport_test(send, &done, NULL), 0);
+        assert_true(done && received(&pair, receive, PATIENCE_MS));
+    }
+    pair_close(&pair);
+}
+
 /* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
 static void test_dead_paths(void **state)
 {
@@ -770,6 +811,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_looked_for_where_the_last_one_came),
+        cmocka_unit_test(test_reports_wait_for_slow_nics),
         cmocka_unit_test(test_dead_paths),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_older_peer),
