@@ -267,10 +267,26 @@ static void put_job(struct json_writer *j, const struct play *p)
     json_put_end(j);
 }
 
+/* A fleet without agents calls nothing a fault: bounds on what is wrong would hold. */
+static bool agents_have_answered(const struct play *p)
+{
+    bool all = true;
+    for (int h = 0; h < p->lab.scenario.fabric.hosts; h++) {
+        all = all && p->judge.has_answered[h];
+        if (!p->judge.has_answered[h]) {
+            fprintf(stderr,
+                    "foliot lab: host%d's agent never answered: `foliot lab run --keep` leaves its "
+                    "log in " LAB_ROOT "/%s/host%d/agent.log\n",
+                    h, p->lab.name, h);
+        }
+    }
+    return all;
+}
+
 static bool print_text(struct play *p)
 {
     const struct scenario *s = &p->lab.scenario;
-    bool all = true;
+    bool all = agents_have_answered(p);
     printf("%s: %d hosts x %d NICs, %g s in the lab\n", s->name, s->fabric.hosts,
            s->fabric.nics_per_host, (double)s->duration_ns * 1e-9);
     for (int i = 0; i < s->bound_count; i++) {
@@ -308,7 +324,7 @@ static bool print_json(struct play *p)
 {
     const struct scenario *s = &p->lab.scenario;
     struct json_writer j;
-    bool all = true;
+    bool all = agents_have_answered(p);
     const char *text;
     size_t size;
     json_writer_init(&j, 1 << 20);

@@ -167,6 +167,7 @@ void run_agents_poll(struct run_agents *a, int64_t now_ns)
             c->fd = ask(a->judge->lab, h, "{\"watch\":\"findings\",\"version\":1}\n");
         }
         if (c->fd >= 0) {
+            a->judge->has_answered[h] = true;
             hear(a, h, now_ns);
         }
     }

@@ -42,6 +42,7 @@ struct run_judge {
     uint32_t epoch[LAB_HOST_MAX];    /* when last SYNCED */
     bool was_synced[LAB_HOST_MAX];
     bool is_running[LAB_HOST_MAX];    /* its agent runs and isn't stopped */
+    bool has_answered[LAB_HOST_MAX];  /* it takes questions, or did */
     int64_t stopped_ns[LAB_HOST_MAX]; /* since when not */
     uint64_t timelines, epochs_at_end;
     struct run_totals totals;

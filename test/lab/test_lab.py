@@ -112,6 +112,18 @@ class WithoutALab(unittest.TestCase):
         self.assertEqual(spaces(), [])
         self.assertFalse(os.path.exists(folder()))
 
+    def test_agents_that_end_soon_prove_nothing(self):
+        with tempfile.TemporaryDirectory() as place:
+            with open(place + '/agent', 'w') as f:
+                f.write('#!/bin/sh\nsleep 1\n')
+            os.chmod(place + '/agent', 0o755)
+            with open(place + '/idle.yaml', 'w') as f:
+                f.write('name: idle\nwhy: a fleet without agents\nworld: lab\nduration: 3s\nfabric: {hosts: 2, nics_per_host: 1, leaves: 1, spines: 1}\n'
+                        'bounds:\n  - {what: false.any, equals: 0}\n')
+            done = lab('run', '--agent', place + '/agent', place + '/idle.yaml', good=False)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("host1's agent never answered", done.stderr)
+
 
 class ALab(unittest.TestCase):
     @classmethod
