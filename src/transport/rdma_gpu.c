@@ -95,51 +95,69 @@ static int claim_cell(struct device *d)
     return 0;
 }
 
-/* It answers: who copies has a set's lock, and shall not be the one who finds out that it doesn't. Nothing is moved. */
-static int prove(const struct device *d, struct rdma_cq *cq, struct rdma_qp *qp)
+/* A message to itself, of nothing: who copies has a set's lock, and shall not be the one who finds out that a device doesn't
+ * answer. */
+static int ask_itself(const struct device *d, struct rdma_qp *qp)
 {
     const uint32_t key = rdma_memory_key(d->gpu.cell_memory, false);
     const struct rdma_piece nothing = {.from = d->gpu.cell, .key = key};
-    const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
-    const int64_t until_ns = rdma_clock_ns() + ANSWER_NS;
-    struct rdma_done done[2];
-    int left = 2, r = rdma_qp_receive(qp, 0, d->gpu.cell, READ_SIZE, key);
+    const int r = rdma_qp_receive(qp, 0, d->gpu.cell, READ_SIZE, key);
 
-    r = r == 0 ? rdma_qp_send(qp, 0, NULL, 0, 0, &nothing) : r;
-    while (r == 0 && left > 0) {
-        const int count = rdma_cq_poll(cq, done, left);
-        for (int i = 0; i < count; i++) {
-            r = done[i].status != RDMA_OK ? -EIO : r;
-        }
-        left -= count > 0 ? count : 0;
-        r = count < 0 || (left > 0 && rdma_clock_ns() >= until_ns) ? -EIO : r;
-        if (count == 0 && r == 0) {
-            (void)nanosleep(&some, NULL);
-        }
-    }
-    return r;
+    return r == 0 ? rdma_qp_send(qp, 0, NULL, 0, 0, &nothing) : r;
 }
 
-/* Nobody else makes one: `making` is set. The library is called under no lock. */
-static int make(struct device *d, struct rdma_cq **ret_cq, struct rdma_qp **ret_qp)
+/* Nobody else makes one: `making` is set. The library is called under no lock. By the next port that can. */
+static int make(struct device *d, struct candidate *new)
 {
     int r = claim_cell(d);
 
-    r = r == 0 ? rdma_cq_open(d->handle, REQUESTS, UINT32_MAX, ret_cq) : r;
+    r = r == 0 ? rdma_cq_open(d->handle, REQUESTS, UINT32_MAX, &new->cq) : r;
     if (r < 0) {
         return r;
     }
     r = -ENETDOWN;
-    for (uint32_t port = 1; r < 0 && port <= d->ports; port++) {
-        r = connect_on(d, port, *ret_cq, ret_qp);
-        if (r == 0 && (r = prove(d, *ret_cq, *ret_qp)) < 0) {
-            (void)rdma_qp_close(*ret_qp);
+    for (uint32_t i = 0; r < 0 && i < d->ports; i++) {
+        new->port = new->port % d->ports + 1;
+        r = connect_on(d, new->port, new->cq, &new->qp);
+        if (r == 0 && (r = ask_itself(d, new->qp)) < 0) {
+            (void)rdma_qp_close(new->qp);
         }
     }
     if (r < 0) {
-        (void)rdma_cq_close(*ret_cq);
+        (void)rdma_cq_close(new->cq);
+        new->qp = NULL;
+        return r;
     }
-    return r;
+    new->left = 2; /* it came, and it was sent */
+    new->until_ns = rdma_clock_ns() + ANSWER_NS;
+    return 0;
+}
+
+/* 0: it answers; -EAGAIN: not yet. */
+static int look_for_answer(struct candidate *new)
+{
+    struct rdma_done done[2];
+    const int count = rdma_cq_poll(new->cq, done, new->left);
+
+    for (int i = 0; i < count; i++) {
+        if (done[i].status != RDMA_OK) {
+            return -EIO;
+        }
+    }
+    new->left -= count > 0 ? count : 0;
+    return count < 0                         ? count
+           : new->left == 0                  ? 0
+           : rdma_clock_ns() < new->until_ns ? -EAGAIN
+                                             : -EIO;
+}
+
+static void drop(struct candidate *new)
+{
+    if (new->qp != NULL) {
+        (void)rdma_qp_close(new->qp);
+        (void)rdma_cq_close(new->cq);
+        new->qp = NULL;
+    }
 }
 
 /* What the old one had on its way is lost. */
@@ -185,29 +203,21 @@ static bool end_old(const struct rdma *r, struct device *d)
     return over;
 }
 
-void rdma_gpu_start(struct rdma *r, struct device *d)
+/* The new one is used, or there is none before a while. */
+static void end_making(struct rdma *r, struct device *d, int error)
 {
     struct gpu_pair *g = &d->gpu;
-    struct rdma_cq *cq = NULL;
-    struct rdma_qp *qp = NULL;
 
-    pthread_mutex_lock(&g->lock);
-    const bool makes = !g->making && (g->qp == NULL || g->broken);
-    g->making = g->making || makes;
-    g->wanted = true;
-    g->rdma = r;
-    pthread_mutex_unlock(&g->lock);
-    if (!makes) {
-        return;
+    if (error < 0) {
+        drop(&g->new);
     }
-    /* Both have the same cell: the old one goes first. */
-    const int error = !end_old(r, d) ? -EBUSY : atomic_load(&d->gone) ? -ENODEV : make(d, &cq, &qp);
     pthread_mutex_lock(&g->lock);
     g->making = false;
     g->broken = error < 0;
     if (error == 0) {
-        g->cq = cq;
-        g->qp = qp;
+        g->cq = g->new.cq;
+        g->qp = g->new.qp;
+        g->new.qp = NULL;
     } else {
         g->again_ns = rdma_clock_ns() + AGAIN_NS;
     }
@@ -217,13 +227,53 @@ void rdma_gpu_start(struct rdma *r, struct device *d)
     }
 }
 
+/* 0: one is being made, and nobody else makes any; else it isn't, or ended at once. */
+static int begin_making(struct rdma *r, struct device *d)
+{
+    struct gpu_pair *g = &d->gpu;
+
+    pthread_mutex_lock(&g->lock);
+    const bool makes = !g->making && (g->qp == NULL || g->broken);
+    g->making = g->making || makes;
+    g->wanted = true;
+    g->rdma = r;
+    pthread_mutex_unlock(&g->lock);
+    if (!makes) {
+        return -EALREADY;
+    }
+    /* Both have the same cell: the old one goes first. */
+    const int error = !end_old(r, d) ? -EBUSY : atomic_load(&d->gone) ? -ENODEV : make(d, &g->new);
+    if (error < 0) {
+        end_making(r, d, error);
+    }
+    return error;
+}
+
+void rdma_gpu_start(struct rdma *r, struct device *d)
+{
+    const struct timespec some = {.tv_nsec = 50 * NS_PER_US};
+    struct candidate *new = &d->gpu.new;
+    int error = begin_making(r, d);
+
+    if (error < 0) {
+        return;
+    }
+    while ((error = look_for_answer(new)) == -EAGAIN) {
+        (void)nanosleep(&some, NULL);
+    }
+    end_making(r, d, error);
+}
+
 void rdma_gpu_stop(const struct rdma *r, struct device *d)
 {
     struct gpu_pair *g = &d->gpu;
     const bool over = end_old(r, d);
 
+    drop(&g->new);
     pthread_mutex_lock(&g->lock);
     g->wanted = g->broken = false;
+    g->making = g->making && !g->proving;
+    g->proving = false;
     struct rdma_memory *memory = g->cell_memory;
     uint8_t *cell = g->cell;
     g->cell_memory = NULL;
@@ -247,7 +297,22 @@ static bool look_at(struct gpu_pair *g, bool *ret_due)
     return broken;
 }
 
-/* Of a device that is gone, too: the old one is closed. */
+/* The worker's: it waits for no device. What it began, it looks at. Of a device that is gone, too: the old one is closed. */
+static void go_on(struct rdma *r, struct device *d)
+{
+    const struct timespec some = {.tv_nsec = NS_PER_MS};
+    int error = -EAGAIN;
+
+    if (!d->gpu.proving && begin_making(r, d) == 0) {
+        d->gpu.proving = true;
+        (void)nanosleep(&some, NULL); /* most answer within that */
+    }
+    if (d->gpu.proving && (error = look_for_answer(&d->gpu.new)) != -EAGAIN) {
+        d->gpu.proving = false;
+        end_making(r, d, error);
+    }
+}
+
 bool rdma_gpu_look(struct rdma *r)
 {
     bool broken = false, due;
@@ -258,7 +323,7 @@ bool rdma_gpu_look(struct rdma *r)
         if (due && d->handle != NULL) {
             atomic_fetch_add(&d->users, 1);
             pthread_mutex_unlock(&r->lock);
-            rdma_gpu_start(r, d);
+            go_on(r, d);
             pthread_mutex_lock(&r->lock);
             atomic_fetch_sub(&d->users, 1);
         }

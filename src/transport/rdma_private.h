@@ -26,6 +26,15 @@ enum qp_state {
     QP_FAILED, /* made or connected: `error` */
 };
 
+/* A queue pair of a device with itself that is used once a message to itself has come. */
+struct candidate {
+    struct rdma_cq *cq;
+    struct rdma_qp *qp; /* NULL: there is none */
+    uint32_t port;      /* the last that was tried */
+    int left;           /* completions that are to come */
+    int64_t until_ns;
+};
+
 struct device {
     char name[RDMA_NAME_SIZE];
     uint64_t folder_number;     /* its folder's among the kernel's files, when opened; 0: none */
@@ -48,7 +57,9 @@ struct device {
         pthread_mutex_t lock; /* nothing is locked under it */
         bool wanted, making;
         struct rdma *rdma;
-        bool broken;      /* it is made anew, once a second */
+        bool broken; /* it is made anew, once a second */
+        struct candidate new;
+        bool proving;     /* the worker makes it, and looks at it now and then */
         int64_t again_ns; /* not before */
         bool stale; /* a broken one isn't destroyed yet: what it had on its way may still move */
         struct rdma_cq *cq;
