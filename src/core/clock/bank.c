@@ -150,6 +150,13 @@ void bank_doubt(struct bank *b, double p00, double p11)
     }
 }
 
+void bank_doubt_rate(struct bank *b, double p11)
+{
+    for (int k = 0; k < BANK_FILTERS; k++) {
+        b->p11[k] = fmax(b->p11[k], p11);
+    }
+}
+
 void bank_forget(struct bank *b)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {

@@ -388,6 +388,8 @@ void bank_variance(const struct bank *b, double *ret_p00, double *ret_p01, doubl
 double bank_deviation_ns(const struct bank *b); /* of the estimate, by that filter */
 void bank_forget(struct bank *b);
 void bank_doubt(struct bank *b, double p00, double p11); /* it may be off by so much more */
+/* Its rate is no surer than that, however often it is said. */
+void bank_doubt_rate(struct bank *b, double p11);
 double bank_wander(const struct bank *b);
 
 /* consensus.c */

@@ -33,9 +33,22 @@ static bool counts(const struct clock *c, const struct clock_edge *e)
            e->map_lower_ns < ANEW_NS && e->map_upper_ns > -ANEW_NS;
 }
 
-/* By how much this member has to move so that the bounds of most edges hold zero again; 0: they do. */
+static double middle(struct interval in)
+{
+    return (in.lower + in.upper) / 2;
+}
+
+/* Stamps of a few seconds leave hundreds of ppm open: the middle of that is no rate that anything shows. */
+static double nearest(struct interval in)
+{
+    return in.lower > 0 ? in.lower : in.upper;
+}
+
+/* By how much this member has to move so that the bounds of most edges hold zero again; 0: they do. `place`: where in the
+ * bounds of an edge that doesn't hold it. */
 static double shift_into(const struct clock *c,
-                         struct interval (*interval)(const struct clock_edge *))
+                         struct interval (*interval)(const struct clock_edge *),
+                         double (*place)(struct interval))
 {
     int count = 0, above = 0, below = 0, out = 0;
 
@@ -53,7 +66,7 @@ static double shift_into(const struct clock *c,
     for (int i = 0; i < c->capacity; i++) {
         const struct interval in = interval(&c->edges[i]);
         if (counts(c, &c->edges[i]) && (2 * above > count ? in.lower > 0 : in.upper < 0)) {
-            sample_insert(c->values, (size_t)out++, (in.lower + in.upper) / 2);
+            sample_insert(c->values, (size_t)out++, place(in));
         }
     }
     return c->values[out / 2] * out / (count + 1);
@@ -160,14 +173,15 @@ bool contain_tick(struct clock *c, struct nic_time now)
     if (c->status == CLOCK_SYNCED && crossed(c)) {
         clock_disrupt(c, span_ns(DISRUPT_NS));
     }
-    const double faster = shift_into(c, rate_of), ahead = shift_into(c, offset_of);
+    const double faster = shift_into(c, rate_of, nearest);
+    const double ahead = shift_into(c, offset_of, middle);
     c->rate_out = faster != 0 ? c->rate_out + 1 : 0;
     c->offset_out = ahead != 0 ? c->offset_out + 1 : 0;
     if (c->rate_out >= CONTAIN_TICKS) {
         clock_doubt_rate(c);
         const double most = CLOCK_RATE_STEP_MAX;
         clock_move(c, now, 0, fmin(most, fmax(-most, faster)));
-        bank_doubt(&c->bank, 0, faster * faster * 1e18);
+        bank_doubt_rate(&c->bank, faster * faster * 1e18);
         moved = true;
     }
     if (c->offset_out >= CONTAIN_TICKS) {
