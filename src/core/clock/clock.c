@@ -130,7 +130,7 @@ void clock_disrupt(struct clock *c, struct span hold)
 }
 
 /* Stamps from before are on another clock, the own or the peer's. */
-static void forget_stamps_of(struct clock *c, struct clock_edge *e)
+void clock_forget_stamps_of(struct clock *c, struct clock_edge *e)
 {
     e->written = e->consumed = e->solved_written = 0;
     e->solved.valid = false;
@@ -149,7 +149,7 @@ void clock_forget_stamps(struct clock *c)
 {
     for (int i = 0; i < c->capacity; i++) {
         if (c->edges[i].used) {
-            forget_stamps_of(c, &c->edges[i]);
+            clock_forget_stamps_of(c, &c->edges[i]);
         }
     }
 }
@@ -379,7 +379,7 @@ static void hear_by(struct clock *c, struct nic_time now, struct clock_edge *e,
         return; /* an older header that came late by another path */
     }
     if (e->heard && older != 0 && older < UINT32_MAX / 2 && began_anew(&e->peer, heard)) {
-        forget_stamps_of(c, e);
+        clock_forget_stamps_of(c, e);
     }
     if (e->heard && e->level_known && heard->phase == CLOCK_TRACK) {
         const double moved =
@@ -487,7 +487,7 @@ static void find_queues(struct clock *c)
         (void)shortest_half(c->values, count, count);
         c->queue_ns = c->values[count / 2] / 2;
     }
-    if (c->in_gate < c->needed) {
+    if (c->peers_in_gate < c->needed) {
         c->queue_ns += typical_raw_ns(c);
     }
 }
@@ -535,7 +535,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     if (c->step_ticks > 0 || c->apart_ticks > 0) {
         c->has_mean = false; /* what most edges say just now isn't to be averaged */
     }
-    if (c->has_mean && c->in_gate >= (c->needed + 1) / 2) {
+    if (c->has_mean && c->peers_in_gate >= (c->needed + 1) / 2) {
         const double theirs = c->regained ? GIVE_WAY * c->deviation_ns * c->deviation_ns : 0;
 
         bank_update(&c->bank, c->mean_ns, c->mean_var + theirs, c->mean_age_s);

@@ -50,7 +50,7 @@ struct path {
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;
     double excess_since_s;
-    bool shrunk; /* learned while a queue stood, which is gone */
+    bool shrunk;      /* learned while a queue stood, which is gone */
     bool
         unsure; /* one direction took longer by more than noise when it was learned: m is the other's */
     double unsure_s;
@@ -232,9 +232,11 @@ struct clock {
     double lost_s;
     double regroup_s;
     struct nic_time lost_at;
-    int in_gate, live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
+    int in_gate; /* edges that take part */
+    int live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
+    int peers_in_gate;            /* of which an edge takes part */
     int hosts_live, hosts_chosen; /* a host is one neighbour, however many clocks it has */
-    int vouching;  /* edges that agree, or whose packets are held up and contradict nothing */
+    int vouching;  /* peers of which an edge agrees, or is held up and contradicts nothing */
     bool regained; /* so many neighbours are back from a silence that they may be right */
     bool has_mean;
     int step_ticks;
@@ -325,6 +327,7 @@ void clock_move(struct clock *c, struct nic_time r, double dx_ns, double dy);
 void clock_jump(struct clock *c, int64_t dx_ns);
 
 void clock_forget_stamps(struct clock *c); /* own stamps from before are on another clock */
+void clock_forget_stamps_of(struct clock *c, struct clock_edge *e);
 void clock_acquire_again(struct clock *c);
 void clock_doubt_rate(struct clock *c); /* it was found wrong: another is looked for */
 
@@ -398,6 +401,10 @@ bool consensus_boasts(const struct clock_edge *e); /* the peer claims an error t
 double park_limit(const struct clock *c, const struct clock_edge *e);
 double clock_stray_ns(const struct clock *c);
 void consensus_count(struct clock *c);
+/* Peers of which an edge does. Edges to one peer are of the same two clocks: one of them is enough, and no number of them is
+ * more than one neighbour. */
+int consensus_peers(const struct clock *c,
+                    bool (*does)(const struct clock *c, const struct clock_edge *e));
 void consensus_gather(struct clock *c, struct nic_time now);
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s);
 double shortest_half(double *values, int count, int keep); /* sorts values */

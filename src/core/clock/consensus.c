@@ -128,11 +128,34 @@ void consensus_count(struct clock *c)
     c->peers_chosen = peers;
     const int third = (peers - 1) / 3;
     c->liars_max = third < 0 ? 0 : third < 4 ? third : 4;
-    /* more than the liars could fill with edges that agree, and two fifths of all */
-    const int share = (2 * used + 4) / 5;
+    /* more peers than lie, and two fifths of all */
+    const int share = (2 * peers + 4) / 5;
     c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
     ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
     find_regained(c);
+}
+
+int consensus_peers(const struct clock *c,
+                    bool (*does)(const struct clock *c, const struct clock_edge *e))
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0;
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (e->used && !e->config.witness && c->order[e->leader] == 0 && does(c, e)) {
+            c->order[e->leader] = 1;
+            count++;
+        }
+    }
+    return count;
+}
+
+static bool vouches(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && !e->parked && !e->unsure && edge_vouches(e);
 }
 
 static bool takes_part(const struct clock *c, const struct clock_edge *e)
@@ -344,12 +367,8 @@ void consensus_gather(struct clock *c, struct nic_time now)
 
     update_scale(c);
     update_p_limit(c);
-    c->vouching = 0;
-    for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
-        c->vouching +=
-            edge_usable(c, e) && !e->config.witness && !e->parked && !e->unsure && edge_vouches(e);
-    }
+    c->vouching = consensus_peers(c, vouches);
+    c->peers_in_gate = consensus_peers(c, takes_part);
     int count = 0;
     for (int i = 0; i < c->capacity; i++) {
         if (takes_part(c, &c->edges[i])) {

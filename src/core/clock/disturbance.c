@@ -227,26 +227,31 @@ void disturbance_merge(struct clock *c, struct nic_time now)
     clock_acquire_again(c);
 }
 
-/* The own edges disagree far more than the neighbours' do, or most have nothing in gate, while the
+static bool measured(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && e->in_gate;
+}
+
+/* Or it says nothing of time, and so nothing against this member. */
+static bool measured_or_silent(const struct clock *c, const struct clock_edge *e)
+{
+    const bool silent = e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure);
+
+    return edge_usable(c, e) && (e->in_gate || silent);
+}
+
+/* The own edges disagree far more than the neighbours' do, or most peers have nothing in gate, while the
  * neighbours track undisturbed: this member is lost. It learns offset and rate anew from those who
  * aren't. */
 void disturbance_check_lost(struct clock *c, double dt_s)
 {
-    int measured = 0, silent = 0;
-
-    for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
-        if (!edge_usable(c, e) || e->config.witness) {
-            continue;
-        }
-        measured += e->in_gate;
-        silent += e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure);
-    }
+    const int tracking = consensus_peers(c, edge_usable), known = consensus_peers(c, measured);
+    const int silent = consensus_peers(c, measured_or_silent) - known;
     const bool bad =
-        (c->in_gate < c->needed &&
+        (c->peers_in_gate < c->needed &&
          c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise))) ||
-        2 * measured < c->track_peers - silent;
-    const bool others = 4 * c->track_peers >= 3 * c->live && c->track_peers >= c->needed;
+        2 * known < tracking - silent;
+    const bool others = 4 * c->track_peers >= 3 * c->live && tracking >= c->needed;
 
     c->lost_s = bad && others ? c->lost_s + dt_s : 0;
     if (c->lost_s > LOST_S && c->now.ns - c->lost_at.ns > LOST_AGAIN_NS) {

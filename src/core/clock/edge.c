@@ -252,8 +252,8 @@ static double low_round(const struct ways *w)
 /* Who tracks undisturbed knows the time better than one path's first second; not while parts of the fleet meet again. */
 static bool knows_time(const struct clock *c, const struct clock_edge *e)
 {
-    return c->narrow && !c->disrupted && c->in_gate >= c->needed && e->peer.settled && !e->parked &&
-           !edge_on_the_move(c, e);
+    return c->narrow && !c->disrupted && c->peers_in_gate >= c->needed && e->peer.settled &&
+           !e->parked && !edge_on_the_move(c, e);
 }
 
 /* What a path between those two NICs takes: the fastest of the one before it and the others. 0: not known. */

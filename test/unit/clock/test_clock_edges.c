@@ -416,7 +416,7 @@ static void a_path_found_behind_a_queue_is_no_longer(void **state)
                              cases[i].wait[n % 2][1]);
             e->late[0] = cases[i].late;
             c->narrow = cases[i].knows;
-            c->in_gate = c->needed;
+            c->peers_in_gate = c->needed;
             edge_track(c, e, now);
         }
         assert_true(e->paths[1].known);

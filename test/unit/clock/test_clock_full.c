@@ -1,4 +1,4 @@
-/* What a member learns behind full queues. */
+/* What a member learns behind full queues: delays of paths, rates, and how many agree with it. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,11 +108,56 @@ static void a_rate_is_no_less_sure_for_being_wrong_again(void **state)
     (void)state;
 }
 
+/* Of sixteen edges to one peer three have packets in time, the others are out of step with them. The two clocks are those of
+ * all sixteen: the member isn't lost. */
+static void who_has_one_peer_in_time_is_not_lost(void **state)
+{
+    static const int edges[] = {16};
+    struct clock *c = member(edges, 1);
+
+    for (int i = 0; i < 3; i++) {
+        c->edges[i].in_gate = true;
+    }
+    for (int tick = 0; tick < 200; tick++) {
+        next_tick(c);
+        consensus_count(c);
+        disturbance_check_lost(c, 0.05);
+    }
+    assert_int_equal(c->phase, CLOCK_TRACK);
+    clock_free(c);
+    (void)state;
+}
+
+/* One host of four has five edges. If it alone agrees, that is one neighbour, and one isn't enough. */
+static void many_edges_to_one_peer_are_one_neighbour(void **state)
+{
+    static const int edges[] = {5, 1, 1, 1};
+    struct clock *c = member(edges, 4);
+
+    hear(c);
+    c->now = now;
+    consensus_count(c);
+    for (int agree = 5; agree <= 6; agree++) {
+        for (int i = 0; i < agree; i++) {
+            c->edges[i].in_gate = c->edges[i].level_known = true;
+        }
+        consensus_gather(c, now);
+        assert_int_equal(c->vouching, agree - 4);
+        assert_int_equal(c->peers_in_gate, agree - 4);
+        assert_int_equal(c->in_gate, agree);
+        assert_true((c->vouching >= c->needed) == (agree == 6));
+    }
+    clock_free(c);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_rate_goes_no_further_than_stamps_prove),
         cmocka_unit_test(a_rate_is_no_less_sure_for_being_wrong_again),
+        cmocka_unit_test(who_has_one_peer_in_time_is_not_lost),
+        cmocka_unit_test(many_edges_to_one_peer_are_one_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

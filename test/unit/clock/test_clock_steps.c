@@ -383,7 +383,7 @@ static double seconds_to_lost(struct clock *c, int in_gate)
     for (int i = 0; i < PEERS; i++) {
         c->edges[i].in_gate = i < in_gate;
     }
-    c->in_gate = in_gate;
+    c->in_gate = c->peers_in_gate = in_gate;
     for (int tick = 1; tick <= 140; tick++) {
         now.ns += CLOCK_TICK_NS;
         c->now = now;
