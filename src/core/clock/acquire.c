@@ -378,6 +378,27 @@ static bool join_trackers(const struct clock *c)
     return peers >= 3 || (tracking > 0 && 2 * tracking >= live);
 }
 
+/* What the fit makes of a path's delay is as wrong as its rate over a second, for the lowest packets of either direction are of
+ * other moments: behind queues that is microseconds. Round trips are wrong by no more than stamps. And then it
+ * counts by how its packets scatter. */
+static void start_path(const struct clock *c, struct clock_edge *e, int index, struct nic_time now)
+{
+    struct path *path = &e->paths[index];
+    const double least = edge_delay_least(c, e), fit = e->solved.m_ns[index];
+    const bool blurred = e->solved.rate_sigma * NS_PER_S > c->config.stamp_noise_ns;
+    double round;
+
+    path->known = e->solved.m_known[index] && fit >= least;
+    path->m_ns =
+        path->known && blurred && edge_round(c, e, index, &round) ? fmax(round, least) : fit;
+    path->info = c->noise.info;
+    if (blurred) {
+        path->info = fmin(path->info, 1 / (e->solved.noise_ns * e->solved.noise_ns));
+    }
+    path->window = now;
+    path->low[0] = path->low[1] = INFINITY;
+}
+
 static void start_tracking(struct clock *c, struct nic_time now)
 {
     int count = 0;
@@ -393,12 +414,7 @@ static void start_tracking(struct clock *c, struct nic_time now)
         }
         c->values[count++] = e->solved.noise_ns;
         for (int p = 0; p < e->config.path_count; p++) {
-            struct path *path = &e->paths[p];
-            path->known = e->solved.m_known[p] && e->solved.m_ns[p] >= edge_delay_least(c, e);
-            path->m_ns = e->solved.m_ns[p];
-            path->info = c->noise.info;
-            path->window = now;
-            path->low[0] = path->low[1] = INFINITY;
+            start_path(c, e, p, now);
         }
         const double ahead =
             clock_map_difference(&e->peer.map, e->solved.remote, &c->map, e->solved.local) +

@@ -50,6 +50,8 @@ struct path {
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;
     double excess_since_s;
+    double round_ns;  /* the lowest m that a round trip of late allows, whose packets came ... */
+    int64_t round_at; /* ... until then; 0: none was below m */
     bool shrunk;      /* learned while a queue stood, which is gone */
     bool
         unsure; /* one direction took longer by more than noise when it was learned: m is the other's */
@@ -348,6 +350,8 @@ bool edge_live(const struct clock *c, const struct clock_edge *e);
 bool edge_usable(const struct clock *c, const struct clock_edge *e);
 double edge_theta(const struct clock *c, const struct clock_edge *e, const struct packet *p,
                   bool *ret_forward);
+/* The delay of a path by its low round trips of late, all taken by the maps of now. False: too few. */
+bool edge_round(const struct clock *c, const struct clock_edge *e, int index, double *ret_m);
 double edge_m_mean(const struct clock_edge *e);
 /* The peer's variance, ns^2: what it claims, clipped by what the others claim. */
 double edge_peer_variance(const struct clock *c, const struct clock_edge *e);

@@ -275,6 +275,36 @@ double edge_delay_least(const struct clock *c, const struct clock_edge *e)
     return (double)e->config.delay_ns_min - DELAY_SIGMAS * c->config.stamp_noise_ns;
 }
 
+static void gather_ways(const struct clock *c, const struct clock_edge *e, int index,
+                        int64_t since_ns, struct ways *w)
+{
+    const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
+
+    w->count[0] = w->count[1] = 0;
+    for (uint32_t i = first; i < e->written; i++) {
+        const struct packet *p = &e->ring[i % RING_PACKETS];
+        if (p->path != index || c->now.ns - p->local_ns > 2 * LEARN_NS || p->local_ns < since_ns) {
+            continue;
+        }
+        const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward);
+        w->at[p->forward][w->count[p->forward]] = p->local_ns;
+        w->way[p->forward][w->count[p->forward]++] =
+            way + (p->forward ? -e->expected_ns : e->expected_ns);
+    }
+}
+
+bool edge_round(const struct clock *c, const struct clock_edge *e, int index, double *ret_m)
+{
+    struct ways w;
+
+    gather_ways(c, e, index, INT64_MIN, &w);
+    if (w.count[0] < 2 || w.count[1] < 2) {
+        return false;
+    }
+    *ret_m = low_round(&w);
+    return true;
+}
+
 /* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
@@ -282,23 +312,12 @@ double edge_delay_least(const struct clock *c, const struct clock_edge *e)
 static void learn_path(struct clock *c, struct clock_edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
-    struct ways w = {.count = {0, 0}};
+    struct ways w;
 
     if (path->learning_since.ns == 0) {
         path->learning_since = now;
     }
-    const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
-    for (uint32_t i = first; i < e->written; i++) {
-        const struct packet *p = &e->ring[i % RING_PACKETS];
-        if (p->path != index || now.ns - p->local_ns > 2 * LEARN_NS ||
-            p->local_ns < path->learning_since.ns) {
-            continue;
-        }
-        const double way = one_way(c, e, p->local_ns, p->remote_ns, p->forward);
-        w.at[p->forward][w.count[p->forward]] = p->local_ns;
-        w.way[p->forward][w.count[p->forward]++] =
-            way + (p->forward ? -e->expected_ns : e->expected_ns);
-    }
+    gather_ways(c, e, index, path->learning_since.ns, &w);
     if (w.count[0] < 4 || w.count[1] < 4 || now.ns - path->learning_since.ns < LEARN_NS) {
         return;
     }
@@ -407,6 +426,75 @@ static void close_window(struct clock *c, struct clock_edge *e, struct path *pat
     }
     path->low[0] = path->low[1] = INFINITY;
     path->window = now;
+}
+
+/* The newest packet on that path the other way before the i-th; NULL: none. */
+static const struct packet *answered(const struct clock_edge *e, uint32_t i)
+{
+    const struct packet *p = &e->ring[i % RING_PACKETS];
+    const uint32_t first = e->written > RING_PACKETS ? e->written - RING_PACKETS : 0;
+
+    while (i-- > first) {
+        const struct packet *other = &e->ring[i % RING_PACKETS];
+        if (other->path == p->path && other->forward != p->forward) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+static void shorten(const struct clock *c, struct path *path, double by_ns)
+{
+    path->m_ns -= by_ns;
+    path->info = c->noise.info; /* it rests on two round trips */
+    for (int d = 0; d < 2; d++) {
+        path->low[d] += by_ns;
+        path->way_ns[d] += by_ns;
+        path->score[d] = 0;
+        path->count[d] = 0;
+    }
+}
+
+/* A round trip of these two packets leaves room for no more than `most`. Of two that are below m the longer one counts, if they
+ * share no packet. */
+static void take_most(const struct clock *c, struct path *path, double most, const struct packet *p,
+                      const struct packet *back)
+{
+    const int64_t first = p->local_ns < back->local_ns ? p->local_ns : back->local_ns;
+    const int64_t last = p->local_ns < back->local_ns ? back->local_ns : p->local_ns;
+    const bool before = path->round_at != 0 && last - path->round_at < DRIFT_SLOTS * NS_PER_S;
+
+    if (most >= path->m_ns || (before && first <= path->round_at)) {
+        return;
+    }
+    if (before) {
+        shorten(c, path, path->m_ns - fmax(most, path->round_ns));
+    }
+    path->round_ns = before ? fmin(most, path->round_ns) : most;
+    path->round_at = last;
+}
+
+/* No path takes longer than half of a round trip over it. So what was learned behind a queue ends with the first packets that
+ * find none, however sure and however wide the density was that it was learned by. Between the two packets theta moved by
+ * no more than stamps prove, or a clock stepped: so two round trips have to say it, of other packets. */
+static void shorten_paths(const struct clock *c, struct clock_edge *e)
+{
+    const double rate = fmax(fabs(e->rate_lower), fabs(e->rate_upper));
+    const double slack = DELAY_SIGMAS * c->config.stamp_noise_ns;
+
+    for (uint32_t i = e->consumed; i != e->written && e->proven; i++) {
+        const struct packet *p = &e->ring[i % RING_PACKETS];
+        const struct packet *back = e->paths[p->path].known ? answered(e, i) : NULL;
+        const int64_t apart =
+            back == NULL ? ROUND_NS : llabs((long long)(p->local_ns - back->local_ns));
+        if (apart >= ROUND_NS) {
+            continue;
+        }
+        const double round = one_way(c, e, p->local_ns, p->remote_ns, p->forward) +
+                             one_way(c, e, back->local_ns, back->remote_ns, back->forward);
+        const double most = (round + rate * (double)apart) / 2 + slack;
+        take_most(c, &e->paths[p->path], most, p, back);
+    }
 }
 
 /* This tick's packets, against the paths' delays. */
@@ -612,6 +700,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         }
     }
     struct batch batch;
+    shorten_paths(c, e);
     load_batch(c, e, &batch, now);
     if (!e->level_known) {
         find_level(c, e);
