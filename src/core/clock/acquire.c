@@ -462,6 +462,10 @@ void acquire_round(struct clock *c, struct nic_time now)
             continue;
         }
         live++;
+        if (!drift_judge(&e->drift, now.ns, bound_rate_change(c))) {
+            clock_forget_stamps_of(
+                c, e); /* one of the two clocks stepped: no line goes through both parts */
+        }
         if (e->written != e->solved_written) {
             const bool was = e->solved.valid;
             struct solved solved;

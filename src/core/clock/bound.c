@@ -111,6 +111,11 @@ static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time no
     e->crossed_at = now;
 }
 
+double bound_rate_change(const struct clock *c)
+{
+    return 2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
+}
+
 static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     double best[2] = {INFINITY, INFINITY};
@@ -119,9 +124,7 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
     if (!edge_live(c, e) || e->config.witness || e->peer.phase < CLOCK_TRACK) {
         return;
     }
-    /* by how much both clocks' rates may be others than when the stamps were taken */
-    const double change =
-        2e-6 * fmax(c->config.rate_limit_ppm, c->config.rate_drift_ppb_s * 1e-3 * DRIFT_SLOTS);
+    const double change = bound_rate_change(c);
     if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped */
         begin_anew(c, e, now);
         return;
@@ -475,8 +478,13 @@ static double rate_proven(const struct clock *c)
 void bound_edges(struct clock *c, struct nic_time now)
 {
     for (int i = 0; i < c->capacity; i++) {
-        if (c->edges[i].used) {
-            bound_edge(c, &c->edges[i], now);
+        struct clock_edge *e = &c->edges[i];
+        if (!e->used) {
+            continue;
+        }
+        bound_edge(c, e, now);
+        if (c->phase < CLOCK_TRACK && e->crossed_at.ns == now.ns) {
+            clock_forget_stamps_of(c, e); /* no line goes through both parts of them */
         }
     }
     share_proofs(c);

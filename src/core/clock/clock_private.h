@@ -431,6 +431,8 @@ double bound_published_ns(const struct clock *c);
  * s). */
 double clock_drift_ns(double rate_limit, double rate_drift, double age_s);
 bool bound_rate_held(const struct clock *c); /* the map's, by now for as long as bounds look back */
+/* By how much two clocks' rates may be others than when the stamps were taken that tell them. */
+double bound_rate_change(const struct clock *c);
 double bound_growth_ns(const struct clock *c, double age_s);
 /* h by now: it grows by what the clock may drift, and by what the line was moved since. */
 double bound_aged_ns(const struct clock *c, struct nic_time now);
