@@ -293,11 +293,16 @@ static bool thing_named(const struct drawn *w, const struct locate_element *e, s
 
 static bool burst_at(struct drawn *w, struct atom *a, double rate, double at)
 {
+    const double apart = w->config->burst_s * (1 - rate) / rate;
+
+    if (a->burst_next <=
+        0) { /* the first is as far off as any: they don't all begin with the world */
+        a->burst_next = prng_exponential(&w->prng) * apart;
+    }
     while (a->burst_next < at) {
         a->burst_from = a->burst_next;
         a->burst_until = a->burst_from + w->config->burst_s;
-        a->burst_next =
-            a->burst_until + prng_exponential(&w->prng) * w->config->burst_s * (1 - rate) / rate;
+        a->burst_next = a->burst_until + prng_exponential(&w->prng) * apart;
     }
     return at >= a->burst_from && at < a->burst_until;
 }
@@ -522,9 +527,9 @@ static void show(const struct drawn *w, const struct locate_case *c)
 {
     static const char *const states[] = {"unknown", "named", "ended"};
 
-    printf("  %6.2f s %s%s, %.0f %% of %u on %u paths, %u witnesses, margin %.1f:",
+    printf("  %6.2f s %s%s, %.2g %% of %u on %u paths, %u witnesses, background %.2g, margin %.1f:",
            w->now - w->fault_at, states[c->state], c->alike ? ", alike" : "", c->share * 100,
-           c->sent, c->paths, c->witnesses, c->margin);
+           c->sent, c->paths, c->witnesses, locate_background(w->locate), c->margin);
     for (uint32_t i = 0; i < c->count; i++) {
         struct fault f;
         printf(" %s", thing_named(w, &c->elements[i], &f) ? thing_words[f.thing] : "path");
@@ -613,6 +618,11 @@ void world_run(const struct world_config *config, struct world_result *ret_resul
     draw_faults(w);
     for (uint32_t i = 0; i < LOCATE_CASE_MAX; i++) {
         w->sets[i] = calloc(w->words, sizeof(uint64_t));
+    }
+    if (config->show && config->background > 0) {
+        printf("seed %llu: %u leaves, %u spines, %u hosts of %u: background %.2g, bursts of %g s\n",
+               (unsigned long long)config->seed, w->leaves, w->spines, w->hosts, w->nics,
+               config->background, config->burst_s);
     }
     for (uint32_t i = 0; i < config->faults && config->show; i++) {
         printf("seed %llu: %u leaves, %u spines, %u hosts of %u: %s %u %u\n",

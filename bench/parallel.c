@@ -17,10 +17,12 @@ void *parallel_memory(size_t size)
 
 static bool begin(void (*job)(int index), int index)
 {
+    fflush(stdout); /* else the child prints it, too */
     const pid_t child = fork();
 
     if (child == 0) {
         job(index);
+        fflush(stdout);
         _exit(0);
     }
     return child > 0;

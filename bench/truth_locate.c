@@ -1,7 +1,7 @@
 /* truth_locate.c: faults in fabrics drawn at random, and what core/fleet/locate names: locate.*, gray.*, outage.*. All
  * paths' fates in one place, known 0.1 to 0.3 s after the packet: what agents and digests add comes on top.
  *
- *   truth_locate [--soak] [SET …]       some sets only, by the first word of each line of `sets`
+ *   truth_locate [--soak] [--first=N] [SET …]   some sets only, by the first word of each line of `sets`; N: other seeds
  *   truth_locate --show SET SEED [N]    prints what is told in one world */
 #include <math.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static const struct set {
     {"outage", 100, 1000, {.faults = 1, .share = 1, .watch_s = 6, .trunks = true, .length_s = 1}},
 };
 static const struct set *playing;
-static uint64_t first_seed;
+static uint64_t first_seed, later_by;
 static struct world_result *results; /* of one set, shared */
 
 static struct world_config config_of(const struct set *set, int index)
@@ -321,10 +321,14 @@ int main(int argc, char *argv[])
     if (argc > 3 && strcmp(argv[1], "--show") == 0) {
         return show(argv, argc);
     }
+    for (int i = 1; i < argc; i++) {
+        later_by =
+            strncmp(argv[i], "--first=", 8) == 0 ? strtoull(argv[i] + 8, NULL, 10) : later_by;
+    }
     report_init(&report, soak ? "truth-locate-soak" : "truth-locate", argc, argv);
     for (size_t i = 0; i < SET_COUNT; i++) {
         const struct set *set = &sets[i];
-        first_seed = 1000 * (i + 1);
+        first_seed = 1000 * (i + 1) + later_by;
         const int count = report_wanted(set->name, argc, argv) ? play(set, soak) : 0;
 
         if (count > 0 && set->config.length_s > 0) {
