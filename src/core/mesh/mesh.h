@@ -160,6 +160,8 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
  * there. */
 void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct nic_id peer,
                       uint16_t source_port, const uint8_t address[static 16]);
+/* The host slept until now: it neither sent nor heard anything. */
+void mesh_on_sleep(struct mesh *m, struct mono now);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
 /* The one-way delay that fleet time makes of a point, of a pair or of a single. */

@@ -487,11 +487,9 @@ struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e)
     return due;
 }
 
-void verdict_late(struct mesh *m, struct mono now, struct span late)
+/* What came meanwhile may be lost, and no path is to blame: peers are told so, too. */
+void mesh_on_sleep(struct mesh *m, struct mono now)
 {
-    const bool known = mesh_is_late(m, now);
-
-    m->counters.late_ticks++;
     m->late_until = mono_add(now, span_ns(LATE_GRACE_NS));
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         struct mesh_edge *e = &m->edges[edge];
@@ -514,6 +512,14 @@ void verdict_late(struct mesh *m, struct mono now, struct span late)
             path_half_move(m, now, edge, p, DIRECTION_IN, PATH_LATE, 0);
         }
     }
+}
+
+void verdict_late(struct mesh *m, struct mono now, struct span late)
+{
+    const bool known = mesh_is_late(m, now);
+
+    m->counters.late_ticks++;
+    mesh_on_sleep(m, now);
     if (!known) {
         mesh_verdict_push(
             m, (struct mesh_verdict){.kind = MESH_LATE, .edge = -1, .since = now, .late = late});

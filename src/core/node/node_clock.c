@@ -265,6 +265,7 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
     switch ((enum clock_fact_kind)event->kind) {
     case CLOCK_FACT_SUSPENDED:
         fault_clocks(n, now, CLOCK_FAULT_SUSPEND, true);
+        mesh_on_sleep(n->mesh, now); /* its clock stood still: no round was late by it */
         break;
     case CLOCK_FACT_SOURCE:
         fault_clocks(n, now, CLOCK_FAULT_CLOCKSOURCE, true);
