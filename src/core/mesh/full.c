@@ -5,9 +5,9 @@
  * When one is lost, all edges send four times as many for some seconds, every second one on the path that lost: few fleets have
  * enough paths to tell by one in two seconds what it is. All peers of a NIC together then ask for less than it answers.
  * Nothing is concluded before that peer has answered one: an older agent, or a fabric whose packets are shorter everywhere,
- * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too. What
- * full packets lost goes to an inference of its own (fault.c), which tells only what loses nearly all of them. While the ways
- * back lose packets, nobody knows which of the two was lost. */
+ * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too, and the
+ * peer wasn't silent in between. What full packets lost goes to an inference of its own (fault.c), which tells only what loses
+ * nearly all of them. While the ways back lose packets, nobody knows which of the two was lost. */
 #include "core/mesh/internal.h"
 
 #define FULL_NS    (2 * NS_PER_S) /* between two of an edge */

@@ -117,6 +117,7 @@ static void verdict_gap(struct mesh_edge *e, struct mono now, bool brief)
         in->floor_wanted = true;
         in->proof_due = MONO_NEVER;
         in->unseen = 0;
+        e->out[p].full.waits = e->out[p].full.waits && brief; /* who wasn't there didn't answer */
     }
 }
 
