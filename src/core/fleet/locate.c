@@ -82,7 +82,7 @@ struct locate *locate_new(const struct locate_config *config)
     }
     l->background = config->background > 0 ? config->background : l->quiets[0].background;
     l->dispersion = 1;
-    l->next = MONO_NEVER;
+    l->next = l->told_first = MONO_NEVER;
     l->muted = HOST_NONE;
     return l;
 }
@@ -244,6 +244,7 @@ void locate_tick(struct locate *l, struct mono now)
     }
     if (l->stale) {
         locate_elements_build(l);
+        locate_bursts_forget(l, now);
     }
     forget_old(l, now);
     locate_background_learn(l, now);

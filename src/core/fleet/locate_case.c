@@ -15,6 +15,7 @@
 #define OVER_LIMIT    4.6               /* ln of 100: what loses a share goes on losing */
 #define TWIN_NS       (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
 #define TWIN_PATHS    2
+#define MOMENT_NS     NS_PER_S          /* what goes on has lost more by then */
 #define BEGAN_NS      (400 * NS_PER_MS) /* what began before the window that decided */
 #define TELLERS       64                /* hosts whose word is left out in turn */
 
@@ -216,6 +217,30 @@ static bool stands(struct locate *l, const struct explanation *x, uint32_t index
             locate_stands_without(l, x, index, host);
     }
     locate_window_begin(l, now, window, HOST_NONE);
+    return r;
+}
+
+/* What is lost within a moment is one event, however much it is: a queue overflows, a link trains. Nothing tells that from a
+ * fault that has just begun, until more is lost. So what speaks for an element must do so beside its worst moment, too. A
+ * moment that nothing followed is forgotten: longer windows would find it, when its packets aren't known one by one. */
+struct beside {
+    bool name, tell; /* what is left is enough to name it; to tell that there is something */
+};
+static struct beside beside_moment(struct locate *l, const struct explanation *x, uint32_t index)
+{
+    const struct suspect *e = &l->suspects[x->elements[index]];
+    struct moment worst;
+
+    if (!locate_moment_find(l, x->elements[index], l->now, &worst)) {
+        return (struct beside){true, true};
+    }
+    const double gain = locate_gain_beside(l, x, index, worst);
+    const struct beside r = {locate_margin_beside(l, x, index, worst) > 0, gain >= LOCATE_LIMIT};
+    locate_window_begin(l, l->now, l->window, HOST_NONE);
+    for (uint32_t k = 0; k < e->count && gain <= 0 && mono_sub(l->now, worst.until).ns > MOMENT_NS;
+         k++) {
+        locate_forget(l, l->crossings[e->first + k], worst.from, worst.until, false);
+    }
     return r;
 }
 
@@ -485,10 +510,16 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
         c->share = fmax(c->share, x->shares[index]); /* longer windows hold time without it */
         return;
     }
+    const bool named = s->named >= LOCATE_LOOKS,
+               seen = !c && s->seen >= UNKNOWN_LOOKS && x->gains[index] >= LOCATE_LIMIT;
+    if (!named && !seen) {
+        return;
+    }
     struct tellers all = t;
     add_others(l, &all);
-    const bool sure = s->named >= LOCATE_LOOKS && !was_a_moment(l, x->elements[index]) &&
-                      stands(l, x, index, &all);
+    const struct beside beside = beside_moment(l, x, index);
+    const bool sure =
+        named && beside.name && !was_a_moment(l, x->elements[index]) && stands(l, x, index, &all);
     if (sure) {
         c = c ? c : open_case(l, now);
         if (c) {
@@ -496,7 +527,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
         }
         return;
     }
-    if (!c && s->seen >= UNKNOWN_LOOKS && x->gains[index] >= LOCATE_LIMIT) {
+    if (seen && beside.tell) {
         c = open_case(l, now);
         if (c) {
             fill(l, c, x, index, &t);
@@ -617,7 +648,7 @@ static void forget_case(struct locate *l, uint32_t index, const uint32_t *elemen
                     continue;
                 }
                 if (pass == 1) {
-                    locate_forget(l, path, from, *ret_low);
+                    locate_forget(l, path, from, *ret_low, true);
                 } else if (p->lost_first.ns != MONO_NEVER.ns &&
                            p->lost_last.ns >= c->began_low.ns) {
                     *ret_low = p->lost_last.ns > ret_low->ns ? p->lost_last : *ret_low;

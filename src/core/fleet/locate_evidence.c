@@ -10,11 +10,14 @@
 #define BACKGROUND_LEAST 1e-4
 #define BACKGROUND_MOST  0.2
 #define BACKGROUND_START 0.01
+#define DISPERSION_MOST  32.0
 #define BURST_NS         (800 * NS_PER_MS)
+#define BURST_TIMES      2   /* that anything was lost in: one event is seen by many elements */
 #define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
 #define OBSERVED_NS      (100 * NS_PER_S)
 #define RUN_NS           (4 * NS_PER_S)
-#define RUN_STRAY        4 /* one that came weighs as much as so many lost: it strayed */
+#define MOMENT_US        40000 /* a queue that overflows, a link that trains: healthy ones do that */
+#define RUN_STRAY        4     /* one that came weighs as much as so many lost: it strayed */
 
 static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
 /* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
@@ -177,6 +180,27 @@ void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct
     }
 }
 
+bool locate_moment_find(struct locate *l, uint32_t element, struct mono now,
+                        struct moment *ret_moment)
+{
+    const uint32_t count = moments_of(l, &l->suspects[element], now);
+    const int64_t now_us = now.ns / NS_PER_US;
+    uint32_t first = 0, lost = 0, most = 1;
+
+    for (uint32_t i = 0; i < count; i++) {
+        lost += (uint32_t)(l->moments[i] & 1);
+        for (; l->moments[i] - l->moments[first] > 2 * MOMENT_US; first++) {
+            lost -= (uint32_t)(l->moments[first] & 1);
+        }
+        if (lost > most) {
+            most = lost;
+            ret_moment->from.ns = (now_us + l->moments[first] / 2) * NS_PER_US;
+            ret_moment->until.ns = (now_us + (l->moments[i] + 1) / 2) * NS_PER_US;
+        }
+    }
+    return most > 1;
+}
+
 /* When the last run of losses began and ended, as well as the path's own trials tell. */
 static void note_run(struct path *p, struct mono sent, bool lost)
 {
@@ -222,15 +246,31 @@ static void note_long(struct path *p, struct mono sent, bool lost)
     p->long_lost += lost;
 }
 
-static void note_burst(struct suspect *e, int64_t slot)
+/* What is told late counts with the newest: times of 0.8 s are long beside that. */
+static void note_burst(struct suspect *e, int64_t slot, int64_t from)
 {
-    if (e->burst_slot != slot) {
+    if (e->burst_slots <= 0) {
+        e->burst_slots = slot > from ? (double)(slot - from) : 1;
+        e->burst_slot = slot;
+    } else if (slot > e->burst_slot) {
         e->burst_sum += e->burst_lost;
         e->burst_square += (double)e->burst_lost * e->burst_lost;
+        e->burst_slots += (double)(slot - e->burst_slot);
         e->burst_slot = slot;
         e->burst_lost = 0;
     }
     e->burst_lost++;
+}
+
+void locate_bursts_forget(struct locate *l, struct mono now)
+{
+    l->burst_from = l->burst_last = now.ns / BURST_NS;
+    l->burst_times = 0;
+    for (uint32_t i = 0; i < l->element_count; i++) {
+        struct suspect *e = &l->suspects[i];
+        e->burst_sum = e->burst_square = e->burst_slots = 0;
+        e->burst_lost = 0;
+    }
 }
 
 void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost)
@@ -248,6 +288,11 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
         return;
     }
     l->told++;
+    if (l->told_first.ns == MONO_NEVER.ns) {
+        l->told_first = sent;
+        l->burst_from = sent.ns / BURST_NS;
+        l->burst_last = l->burst_from - 1;
+    }
     for (uint32_t level = 0; level < RING_LEVELS; level++) {
         ring_add(&p->rings[level], slot_of(sent, level), count, lost);
     }
@@ -267,9 +312,11 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
         l->lossy[l->lossy_count++] = path;
         p->lossy = l->lossy_count;
     }
+    l->burst_times += sent.ns / BURST_NS > l->burst_last;
+    l->burst_last = sent.ns / BURST_NS > l->burst_last ? sent.ns / BURST_NS : l->burst_last;
     for (uint32_t i = 0; i < p->element_count && !l->stale; i++) {
         if (l->suspects[p->elements[i]].atom) {
-            note_burst(&l->suspects[p->elements[i]], sent.ns / BURST_NS);
+            note_burst(&l->suspects[p->elements[i]], sent.ns / BURST_NS, l->burst_from);
         }
     }
     l->lost_since = true;
@@ -333,6 +380,23 @@ static bool is_left_out(const struct path *p, struct host_id host)
     return host.index != HOST_NONE.index && host_id_equal(p->route.teller, host);
 }
 
+/* Of what counts in a window, without what was sent in the moment that is left out. */
+static void leave_moment(const struct locate *l, const struct path *p, uint16_t *sent,
+                         uint16_t *lost)
+{
+    const bool own = l->window == WINDOW_OUTAGE;
+    const struct mono from = own && l->from.ns > l->moment.from.ns ? l->from : l->moment.from;
+    const struct mono until = own ? mono_min(l->until, l->moment.until) : l->moment.until;
+    uint16_t sent_then, lost_then;
+
+    if (until.ns < from.ns) {
+        return;
+    }
+    history_sum(&p->history, from, until, &sent_then, &lost_then);
+    *sent = (uint16_t)(*sent > sent_then ? *sent - sent_then : 0);
+    *lost = (uint16_t)(*lost > lost_then ? *lost - lost_then : 0);
+}
+
 void locate_count(struct locate *l, uint32_t path)
 {
     const struct path *p = &l->paths[path];
@@ -347,14 +411,15 @@ void locate_count(struct locate *l, uint32_t path)
     }
     if (l->window == WINDOW_OUTAGE) {
         history_sum(&p->history, l->from, l->until, &l->sent[path], &l->lost[path]);
-        return;
+    } else {
+        const uint32_t level = windows[l->window].level;
+        ring_sum(&p->rings[level], slot_of(l->now, level), windows[l->window].slots, &l->sent[path],
+                 &l->lost[path]);
     }
-    const uint32_t level = windows[l->window].level;
-    ring_sum(&p->rings[level], slot_of(l->now, level), windows[l->window].slots, &l->sent[path],
-             &l->lost[path]);
+    leave_moment(l, p, &l->sent[path], &l->lost[path]);
 }
 
-void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until)
+void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until, bool fault)
 {
     struct path *p = &l->paths[path];
 
@@ -372,7 +437,7 @@ void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mon
             p->history.valid &= (uint16_t) ~(1u << i);
         }
     }
-    p->long_lost = fmin(p->long_lost, p->long_sent * l->background);
+    p->long_lost = fault ? fmin(p->long_lost, p->long_sent * l->background) : p->long_lost;
 }
 
 /* ---- the background ------------------------------------------------------------------------- */
@@ -393,9 +458,10 @@ static bool long_loss(const struct locate *l, const struct suspect *e, double *r
     return *ret_sent >= 100;
 }
 
-/* What the elements of one kind lose, but for the quarter that loses most: an element at fault is one of many of its own
- * kind. Of another kind all may cross it: so the least over kinds counts. Together they tell a share that one of them
- * alone can't, as none of it was lost there. */
+/* What the elements of one kind lose, but for those of the quarter that loses most which lose more than the others by odds
+ * of 10⁶: an element at fault is one of many of its own kind. Who just had its burst first is none. Of another kind all may
+ * cross it: so the least over kinds counts. Together they tell a share that one of them alone can't, as none of it was lost
+ * there. */
 static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
                                    enum finding_direction direction)
 {
@@ -415,60 +481,96 @@ static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
     }
     sample_sort(l->sort, count);
     const double most = l->sort[(3 * count - 1) / 4];
-    for (uint32_t i = 0; i < l->element_count; i++) {
-        const struct suspect *e = &l->suspects[i];
+    double usual = 1;
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t i = 0; i < l->element_count; i++) {
+            const struct suspect *e = &l->suspects[i];
 
-        if (e->name.kind == kind && e->name.direction == direction &&
-            long_loss(l, e, &sent, &lost) && lost <= most * sent * (1 + 1e-9)) {
-            sent_all += sent;
-            lost_all += lost;
+            if (e->name.kind == kind && e->name.direction == direction &&
+                long_loss(l, e, &sent, &lost) && (pass == 1) == (lost > most * sent * (1 + 1e-9)) &&
+                locate_gain(lost, sent, lost / sent, 2 * usual) <= LOCATE_LIMIT * l->dispersion) {
+                sent_all += sent;
+                lost_all += lost;
+            }
         }
+        usual = pass == 0 ? (lost_all + 0.5) / (sent_all + 0.5) : usual;
     }
     return (struct kind_loss){count, (lost_all + 0.5) / (sent_all + 0.5)};
 }
 
-/* Variance of losses in 0.8 s by their mean: 1 where they come one by one, 4 where always four come together. Of times
- * without a fault, known only later to be such. */
-static double dispersion_of(struct locate *l)
+/* Variance of losses in 0.8 s by their mean: 1 where they come one by one, also of a gray loss; 4 where always four come
+ * together. A burst lasts for a while, so what is beyond 1 grows with the paths that cross the element. By path, of the
+ * median element of a kind; < 0: not known. */
+static double bursts_of(struct locate *l, struct mono now, enum element_kind kind)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < l->element_count; i++) {
         struct suspect *e = &l->suspects[i];
+        const double lost = e->burst_lost, sum = e->burst_sum + lost,
+                     square = e->burst_square + lost * lost,
+                     slots = e->burst_slots + (double)(now.ns / BURST_NS - e->burst_slot);
 
-        if (e->atom && e->burst_sum >= BURST_LOSSES) {
+        if (!e->atom || e->name.kind != kind || e->observed == 0) {
+            continue;
+        }
+        if (sum >= BURST_LOSSES) {
             /* the mean square by the mean is 1 + mean where losses are independent */
-            const double rate = l->background * e->observed * 5 * ((double)BURST_NS / NS_PER_S);
-            l->sort[count++] = e->burst_square / e->burst_sum - rate;
+            l->sort[count++] = (square / sum - sum / slots - 1) / e->observed;
         }
         if (e->burst_sum > 1000) {
             e->burst_sum /= 2;
             e->burst_square /= 2;
+            e->burst_slots /= 2;
         }
     }
     if (count < 3) {
-        return l->dispersion;
+        return -1;
     }
     sample_sort(l->sort, count);
-    const double d = l->sort[(count - 1) / 2];
-    return d < 1 ? 1 : d > 8 ? 8 : d;
+    return fmax(0, l->sort[(count - 1) / 2]);
+}
+
+/* Of the element that most paths cross: all that one explanation has is weighed by one measure. */
+static double dispersion_of(struct locate *l, struct mono now)
+{
+    const double each = fmax(bursts_of(l, now, ELEMENT_NIC), bursts_of(l, now, ELEMENT_TRUNK));
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < l->element_count; i++) {
+        const struct suspect *e = &l->suspects[i];
+        most = e->atom && e->observed > most ? e->observed : most;
+    }
+    return each < 0 || l->burst_times < BURST_TIMES ? l->dispersion
+                                                    : fmin(DISPERSION_MOST, 1 + each * most);
+}
+
+/* A fault is open that what is known can be trusted to tell. Of the first seconds that is little: an unknown case that opened
+ * by it would keep it as it is. */
+static bool is_disturbed(const struct locate *l, struct mono now)
+{
+    const bool young = mono_sub(now, l->told_first).ns < QUIETS * BACKGROUND_NS;
+
+    for (uint32_t i = 0; i < l->case_count; i++) {
+        if (!young || l->cases[i].state == LOCATE_NAMED) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Known only later to have been quiet: what was learned in the last seconds is used when no case has opened since. */
-static void learn_quiet(struct locate *l, double background)
+static void learn_quiet(struct locate *l, struct mono now, double background)
 {
-    if (l->case_count > 0 && l->background_rounds > 0) {
+    if (l->background_rounds > 0 && is_disturbed(l, now)) {
         for (uint32_t i = 0; i < QUIETS; i++) {
             l->quiets[i] = (struct quiet){l->background, l->dispersion};
         }
-        for (uint32_t i = 0; i < l->element_count; i++) {
-            l->suspects[i].burst_sum = l->suspects[i].burst_square = 0;
-            l->suspects[i].burst_lost = 0;
-        }
+        locate_bursts_forget(l, now);
         return;
     }
     memmove(&l->quiets[0], &l->quiets[1], (QUIETS - 1) * sizeof(l->quiets[0]));
-    l->quiets[QUIETS - 1] = (struct quiet){background, dispersion_of(l)};
+    l->quiets[QUIETS - 1] = (struct quiet){background, dispersion_of(l, now)};
     if (l->background_rounds++ < QUIETS) { /* nothing better is known yet */
         l->quiets[0] = l->quiets[QUIETS - 1];
     }
@@ -489,7 +591,8 @@ void locate_background_learn(struct locate *l, struct mono now)
                  {ELEMENT_SPINE, DIRECTION_BOTH}};
     double least = INFINITY;
 
-    if (mono_sub(now, l->background_at).ns < BACKGROUND_NS && l->background_at.ns != 0) {
+    if (mono_sub(now, l->background_at).ns < BACKGROUND_NS ||
+        mono_sub(now, l->told_first).ns < BACKGROUND_NS) {
         return;
     }
     l->background_at = now;
@@ -500,7 +603,7 @@ void locate_background_learn(struct locate *l, struct mono now)
     }
     least = isinf(least) ? BACKGROUND_START : least;
     if (l->config.background <= 0) {
-        learn_quiet(l, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
+        learn_quiet(l, now, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
     }
     for (uint32_t path = 0; path < l->config.path_limit; path++) {
         const struct path *p = &l->paths[path];

@@ -48,10 +48,10 @@ struct suspect {
     uint32_t observed;
     double prior;
     bool atom;
-    /* bursts: losses of the last 0.8 s; their mean and square over minutes */
+    /* bursts: losses of the last 0.8 s; their sum and square, and times of 0.8 s up to that, over minutes */
     int64_t burst_slot;
     uint32_t burst_lost;
-    double burst_sum, burst_square;
+    double burst_sum, burst_square, burst_slots;
 };
 
 /* A set of elements that explains what was lost. */
@@ -93,6 +93,11 @@ struct run {
     struct mono low, first, last,
         high; /* the last before it that came, ..., the first after; MONO_NEVER: none */
 };
+/* From one instant to another, both included; until before from: none. */
+struct moment {
+    struct mono from, until;
+};
+#define MOMENT_NONE ((struct moment){.until = {-1}})
 struct candidate {
     uint32_t element;
     double score;
@@ -110,7 +115,9 @@ struct locate {
     bool calm, lost_since; /* the last look saw nothing that isn't named; it may see more now */
     double background, dispersion;
     struct quiet quiets[QUIETS]; /* learned lately, oldest first: to be used unless a case opens */
-    struct mono background_at, next;
+    int64_t burst_from, burst_last; /* bursts are counted since then; the newest time with a loss */
+    uint32_t burst_times;           /* with a loss */
+    struct mono background_at, told_first, next;
     uint32_t background_rounds;
     uint32_t look;
     /* of one window */
@@ -123,6 +130,7 @@ struct locate {
     struct host_id without; /* whose word is left out */
     struct host_id muted;   /* and that of a liar, until */
     struct mono muted_until;
+    struct moment moment;    /* left out */
     struct mono from, until; /* of WINDOW_OUTAGE */
     double choice;           /* ln of how many such windows there were to choose from */
     struct candidate candidates[CANDIDATE_MAX];
@@ -160,8 +168,15 @@ void locate_count(struct locate *l, uint32_t path);
 /* The longest run of lost trials of an element, of the last seconds; few strayed through. */
 void locate_run_find(struct locate *l, uint32_t element, struct mono now, struct run *ret_run);
 double locate_seems_over(const struct locate *l, uint32_t element);
-void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until);
+/* The 40 ms of the last seconds in which the element lost most. False: in none it lost two. */
+bool locate_moment_find(struct locate *l, uint32_t element, struct mono now,
+                        struct moment *ret_moment);
+/* fault: what was lost is no background. */
+void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until,
+                   bool fault);
 void locate_background_learn(struct locate *l, struct mono now);
+/* They are counted anew. */
+void locate_bursts_forget(struct locate *l, struct mono now);
 struct span locate_window_span(uint32_t window);
 
 /* locate_search.c: the best explanation of one window */
@@ -174,6 +189,12 @@ double locate_null(const struct locate *l); /* the least that an element must lo
 /* Whether that element, alone among the explanation's, is named without that host's word, too. */
 bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
                            struct host_id host);
+/* By how much that element improves it, and by how much it beats the best without it, if what was sent in that moment is
+ * left out. */
+double locate_gain_beside(struct locate *l, const struct explanation *x, uint32_t index,
+                          struct moment moment);
+double locate_margin_beside(struct locate *l, const struct explanation *x, uint32_t index,
+                            struct moment moment);
 void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
                          struct host_id without);
 

@@ -33,6 +33,7 @@ void locate_window_begin(struct locate *l, struct mono now, uint32_t window, str
     l->now = now;
     l->window = window;
     l->without = without;
+    l->moment = MOMENT_NONE;
     l->stamp++;
 }
 
@@ -618,17 +619,44 @@ void locate_explain_margins(struct locate *l, struct explanation *x)
     memset(x->margins, 0, sizeof(x->margins)); /* it goes in circles: nothing is sure */
 }
 
-bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
-                           struct host_id host)
+/* The same by the trials that count now. */
+static double margin_now(struct locate *l, const struct explanation *x, uint32_t index)
 {
     struct explanation y = *x;
     struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
 
-    locate_window_begin(l, l->now, l->window, host);
     locate_candidates_find(l);
     weigh(l, &y);
     y.paths = paths_of(l, &y);
     ban.paths = x->alike[index] ? y.paths : 0; /* what nobody can tell from it is no other answer */
     const struct explanation z = without(l, &y, index, &ban);
-    return y.score > z.score;
+    return y.score - z.score;
+}
+
+bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
+                           struct host_id host)
+{
+    locate_window_begin(l, l->now, l->window, host);
+    return margin_now(l, x, index) > 0;
+}
+
+double locate_margin_beside(struct locate *l, const struct explanation *x, uint32_t index,
+                            struct moment moment)
+{
+    locate_window_begin(l, l->now, l->window, HOST_NONE);
+    l->moment = moment;
+    return margin_now(l, x, index);
+}
+
+double locate_gain_beside(struct locate *l, const struct explanation *x, uint32_t index,
+                          struct moment moment)
+{
+    struct explanation with = *x, less = *x;
+
+    locate_window_begin(l, l->now, l->window, HOST_NONE);
+    l->moment = moment;
+    weigh(l, &with);
+    drop(&less, index);
+    weigh(l, &less);
+    return with.score - less.score;
 }

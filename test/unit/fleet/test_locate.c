@@ -333,6 +333,45 @@ static void what_is_lost_everywhere_is_nobodys_fault(void **state)
     assert_true(locate_background(f.locate) > 0.01 && locate_background(f.locate) < 0.04);
 }
 
+/* A queue that overflows, a link that trains: what is lost within a moment may be many packets, and is one event. */
+static void what_is_lost_within_a_moment_is_nobodys_fault(void **state)
+{
+    struct locate_case c;
+
+    (void)state;
+    fabric_new(24, 3, 3, HOST_NONE);
+    play(20, none);
+    play(0.03, leaf_0_to_spine_1);
+    play(6, none);
+    assert_false(locate_next_change(f.locate, &c));
+    play(0.2, leaf_0_to_spine_1); /* that is one */
+    play(1, none);
+    assert_true(locate_next_change(f.locate, &c));
+    assert_int_equal(c.state, LOCATE_NAMED);
+}
+
+/* Each NIC and each trunk loses all for 20 ms, once in 5 s. */
+static bool in_bursts(const struct way *w)
+{
+    const uint64_t turn = (uint64_t)f.step / 2;
+
+    return hash_u64(hash_u64(1, w->from), turn) % 250 == 0 ||
+           hash_u64(hash_u64(hash_u64(2, leaf_of(w->from)), w->spine), turn) % 250 == 0;
+}
+
+/* From the first second on, in which nobody knows how often bursts come, and how much of a trunk one of them takes. */
+static void bursts_everywhere_are_nobodys_fault(void **state)
+{
+    struct locate_case c;
+
+    (void)state;
+    fabric_new(24, 3, 3, HOST_NONE);
+    play(40, in_bursts);
+    while (locate_next_change(f.locate, &c)) {
+        assert_int_not_equal(c.state, LOCATE_NAMED);
+    }
+}
+
 static uint32_t gray_one_in = 20;
 static bool gray_nic_4(const struct way *w)
 {
@@ -631,6 +670,8 @@ int main(void)
         cmocka_unit_test(a_case_ends_when_nobody_tells_of_its_paths),
         cmocka_unit_test(a_liar_hides_no_fault),
         cmocka_unit_test(what_is_lost_everywhere_is_nobodys_fault),
+        cmocka_unit_test(what_is_lost_within_a_moment_is_nobodys_fault),
+        cmocka_unit_test(bursts_everywhere_are_nobodys_fault),
         cmocka_unit_test(gray_loss_is_named),
         cmocka_unit_test(gray_loss_that_is_over_is_told_once),
         cmocka_unit_test(a_share_that_is_lost_for_a_moment_is_nobodys),
