@@ -65,8 +65,8 @@ static const struct command commands[] = {
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit,
      "0 all that applies passes; 1 something fails, is warned of or differs; 2 wrong usage; 3 "
-     "something is not known, or could not be asked. gate: 0 pass, 1 warn, 2 fail or wrong usage, "
-     "3 unknown; its formats slurm and npd have others"},
+     "something is not known, or could not be asked. Each form has its own: foliot help audit gate",
+     audit_words},
     {NULL, "selftest",
      "clock [--json] [--host HOST] [--lab LAB] [--socket PATH] | clock --nics NAME,... [--peer "
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
@@ -119,7 +119,7 @@ static const struct command commands[] = {
     {NULL, "sim", "run SCENARIO… | replay FILE | swarm | scale",
      "a fleet in a simulated world: scenarios, recorded hosts again, random worlds, cost of size",
      command_sim},
-    {NULL, "help", "[COMMAND]", "this list, or one command's usage", command_help},
+    {NULL, "help", "[COMMAND [WORD]]", "this list, or one command's usage", command_help},
 };
 
 const struct command *command_find(const char *name)
@@ -176,21 +176,87 @@ static size_t form_length(const char *text, size_t size)
     return size;
 }
 
-void command_usage(const struct command *command, FILE *out)
+/* The help of a form: that of the longest words that it begins with. NULL: it has none. */
+static const struct command_word *word_of(const struct command *command, const char *form)
+{
+    const struct command_word *best = NULL;
+
+    form += form[0] == '[';
+    for (const struct command_word *w = command->words; w != NULL && w->word != NULL; w++) {
+        const size_t size = strlen(w->word);
+        if (strncmp(form, w->word, size) == 0 && strchr(" ]|", form[size]) != NULL &&
+            (best == NULL || size > strlen(best->word))) {
+            best = w;
+        }
+    }
+    return best;
+}
+
+static bool begins_with(const struct command_word *w, const char *word)
+{
+    const size_t size = strcspn(w->word, " ");
+
+    return strlen(word) == size && memcmp(w->word, word, size) == 0;
+}
+
+/* The first of these words that has help of its own; NULL: none has. */
+static const char *word_with_help(const struct command *command, int count, char *const words[])
+{
+    for (int i = 0; i < count; i++) {
+        for (const struct command_word *w = command->words; w != NULL && w->word != NULL; w++) {
+            if (begins_with(w, words[i])) {
+                return words[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static void put_sentence(FILE *out, const char *before, const char *text)
+{
+    const int at = fprintf(out, "        %s", before);
+
+    put_wrapped(out, text, strlen(text), at, 8);
+}
+
+static void put_form(FILE *out, const struct command *command, const char *form, size_t size,
+                     const char *only)
+{
+    const struct command_word *w = word_of(command, form);
+
+    if (only != NULL && (w == NULL || !begins_with(w, only))) {
+        return;
+    }
+    const int at = fprintf(out, "%s  foliot %s", only != NULL ? "\n" : "", command->name);
+    put_wrapped(out, form, size, at, size > 0 ? 6 : at);
+    if (w != NULL) {
+        put_sentence(out, "", w->does);
+    }
+    if (w != NULL && only != NULL) {
+        put_sentence(out, "It prints", w->prints);
+        put_sentence(out, "Exit status:", w->exits);
+    }
+}
+
+void command_usage(const struct command *command, int count, char *const words[], FILE *out)
 {
     const char *text = command->arguments, *all = strstr(text, "  ");
+    const char *only = word_with_help(command, count, words);
     size_t size = all != NULL ? (size_t)(all - text) : strlen(text);
 
     fprintf(out, "foliot %s:", command->name);
     put_wrapped(out, command->summary, strlen(command->summary), 8 + (int)strlen(command->name), 2);
-    fputs("\nusage:\n", out);
+    fputs(only != NULL ? "" : "\nusage:\n", out);
     for (bool more = true; more;) {
         const size_t form = form_length(text, size);
-        const int at = fprintf(out, "  foliot %s", command->name);
-        put_wrapped(out, text, form, at, form > 0 ? 6 : at);
+        put_form(out, command, text, form, only);
         more = form < size;
         text += more ? form + 3 : 0;
         size -= more ? form + 3 : 0;
+    }
+    if (only != NULL) {
+        fprintf(out, "\nfoliot %s --help: all forms; man foliot: all about it\n", command->name);
+        return;
     }
     if (all != NULL) {
         fputs("with each:", out);
@@ -361,7 +427,7 @@ static int command_help(int argc, char *argv[])
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    command_usage(command, stdout);
+    command_usage(command, argc - 2, argv + 2, stdout);
     return EXIT_WELL;
 }
 

@@ -213,6 +213,8 @@ static int here(const struct audit_options *o, bool gate)
     if (status == EXIT_WELL) {
         status = gate ? audit_gate(o, &a, 0) : audit_show(o, &a, &file->settings);
         audited_done(&a);
+    } else if (gate && status == EXIT_UNREACHABLE) { /* the reason is printed */
+        status = audit_gate_exit(&(struct audit_gate_line){o->format, AUDIT_UNKNOWN, "", ""});
     }
     sheets_done(&sheets);
     if (file != NULL) {

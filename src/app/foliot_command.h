@@ -20,6 +20,12 @@ enum exit_status {
     EXIT_UNREACHABLE = 3,
 };
 
+/* What the forms of a usage that begin with this word, or with two ("run --fleet"), do, print and end with. */
+struct command_word {
+    const char *word; /* NULL: no more */
+    const char *does, *prints, *exits;
+};
+
 struct command {
     const char *group; /* a heading before it in the list; NULL: as the one before */
     const char *name;
@@ -27,7 +33,8 @@ struct command {
         *arguments; /* after the name: forms apart by " | "; after two blanks what goes with each */
     const char *summary;
     int (*run)(int argc, char *argv[]);
-    const char *exits; /* what its exit status tells; NULL: as most */
+    const char *exits;                /* what its exit status tells; NULL: as most */
+    const struct command_word *words; /* NULL: its words have no help of their own */
 };
 
 #define TARGET_MAX      1024
@@ -76,8 +83,8 @@ int command_read(const struct command *command, const struct option_entry *own, 
 /* These words fit no form of the command's usage: prints which forms begin with the first one, or which words there are.
  * EXIT_USAGE. */
 int command_wrong_words(const char *name, int count, char *const words[]);
-/* "usage: foliot NAME ARGUMENTS" and the summary. */
-void command_usage(const struct command *command, FILE *out);
+/* "usage: foliot NAME ARGUMENTS" and the summary; `words`: of the first of them that has help of its own, that help alone. */
+void command_usage(const struct command *command, int count, char *const words[], FILE *out);
 
 int command_status(int argc, char *argv[]);
 int command_clock(int argc, char *argv[]);
@@ -101,6 +108,7 @@ int command_changes(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
 int command_jobs(int argc, char *argv[]);
 int command_audit(int argc, char *argv[]);
+extern const struct command_word audit_words[];
 
 /* The table of foliot.c, for a command's own usage. */
 const struct command *command_find(const char *name);

@@ -256,7 +256,7 @@ int command_selftest(int argc, char *argv[])
         return selftest_rdma(argc - 1, argv + 1);
     } else if (argc < 2 || strcmp(argv[1], "--help") != 0) {
         fputs("foliot selftest: of what? There is: clock, rdma\n", stderr);
-        command_usage(command, stderr);
+        command_usage(command, 0, NULL, stderr);
         return EXIT_USAGE;
     }
     for (int i = 1; i < argc; i++) {

@@ -458,7 +458,7 @@ bool jobs_words_are_good(int count, char *const words[])
                     ? "expected: foliot jobs compare FILE FILE, two files of --save; or two jobs "
                       "and --controller"
                     : "expected one job at a time");
-        command_usage(command_find("jobs"), stderr);
+        command_usage(command_find("jobs"), 0, NULL, stderr);
     }
     return good;
 }

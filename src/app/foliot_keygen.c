@@ -58,7 +58,7 @@ static int parse(struct keygen *k, int argc, char *argv[])
     }
     if (first + 1 != argc) {
         fprintf(stderr, "foliot keygen: expected exactly one FILE, found %d\n", argc - first);
-        command_usage(command_find("keygen"), stderr);
+        command_usage(command_find("keygen"), 0, NULL, stderr);
         return EXIT_USAGE;
     }
     if (k->host && (k->rotate || k->id != 0)) {

@@ -157,7 +157,7 @@ int command_read(const struct command *command, const struct option_entry *own, 
         .program = program, .entries = entries, .count = count + 1, .words_most = argc};
     options_read(&set, argc, argv, &outcome);
     if (outcome.verdict == OPTIONS_HELP) {
-        command_usage(command, stdout);
+        command_usage(command, argc - 1, argv + 1, stdout);
         return COMMAND_HELPED;
     }
     if (outcome.verdict == OPTIONS_WRONG) {
@@ -204,7 +204,7 @@ int options_parse_words(struct options *options, const struct command *command,
         return 0;
     }
     if (r == EXIT_USAGE) {
-        command_usage(command, stderr);
+        command_usage(command, 0, NULL, stderr);
         return r;
     }
     return find_targets(options);

@@ -79,7 +79,36 @@ class Commands(unittest.TestCase):
             if name not in ("lab", "perf", "sim"):  # usages of their own
                 for word in set(re.findall(rf"^  foliot {name} \[?([a-z][a-z-]+)\b", one.stdout, re.M)):
                     again = self.foliot(name, word, "--help")
-                    self.assertEqual((again.returncode, again.stdout, again.stderr), (0, one.stdout, ""), (name, word))
+                    self.assertEqual((again.returncode, again.stderr), (0, ""), (name, word))
+                    if name == "audit":  # help of its own
+                        self.assertEqual(self.foliot("help", name, word).stdout, again.stdout)
+                    else:
+                        self.assertEqual(again.stdout, one.stdout, (name, word))
+
+    def test_each_form_of_an_audit_has_its_help_and_the_manual_has_the_same(self):
+        """What it does, what it prints, its exit statuses: of all forms that begin with the word, and of no other."""
+        plain = lambda text: " ".join(re.sub(r"[*_\\]", "", text).split())
+        with open(os.path.join(TOP, "man", "foliot.1.scd"), encoding="utf-8") as page:
+            manual = plain(re.sub(r"^\t- ", "\t", page.read(), flags=re.M))
+        all_forms = re.findall(r"^  foliot audit .*(?:\n {6}\S.*)*", self.foliot("audit", "--help").stdout, re.M)
+        self.assertGreater(len(all_forms), 15)
+        words = {re.match(r"  foliot audit \[?([a-z]+)", form)[1] for form in all_forms}
+        seen = 0
+        for word in sorted(words):
+            text = self.foliot("audit", word, "--help").stdout
+            self.assertEqual([line for line in text.splitlines() if len(line) > 100], [], word)
+            forms = text.split("\n\n")[1:-1]
+            seen += len(forms)
+            for form in forms:
+                self.assertRegex(form, rf"^  foliot audit \[?{word}\b")
+                found = re.search(r"\n {8}([A-Z](?:.|\n)*)\n {8}It prints ((?:.|\n)*)\n {8}Exit status: ((?:.|\n)*)", form)
+                self.assertTrue(found, form)
+                does, prints, exits = (plain(part) for part in found.groups())
+                self.assertTrue(plain(f"{does} It prints {prints}") in manual, form)
+                for one in re.split(r"; |\. ", exits):
+                    self.assertTrue(one in manual, (word, one))
+        self.assertEqual(seen, len(all_forms))
+        self.assertIn("1 something fails", self.foliot("audit", "--help").stdout)
 
     def test_help_of_the_lab_does_nothing_else(self):
         for command in ("up", "status", "exec", "eval", "traffic", "run", "fault", "down"):
