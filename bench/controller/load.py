@@ -447,7 +447,7 @@ def differences(rows):
     for line in sorted(told ^ set(found), key=str)[:20]:
         print(f"  {'not told' if line in told else 'told too'}: {line}", file=sys.stderr)
     command = f"load.py differences: {hosts} hosts"
-    if diff["hosts"] != hosts or diff["cut"] or before["left_out"] or after["left_out"]:
+    if diff["hosts"] != hosts or diff["cut"] or before["not_read"] or after["not_read"]:
         raise Missing(f"{diff['hosts']} hosts compared, cut: {diff['cut']}")
     rows.add("audit.diff.lines", len(told & set(found)), "", count, None, "higher", count, command=command, note="sheets made up; each as one line, with both values")
     rows.add("audit.diff.other", len(found) - len(told & set(found)), "", 0, runs=count, command=command)

@@ -46,8 +46,8 @@ class Audits:
         while self.going:
             run = self.run("run", "--fleet", "--matrix")
             found = json.loads(run.stdout) if run.stdout[:1] == "{" else {"state": run.stderr}
-            if found["state"] != "done" or found["left_out"]:
-                self.why = str(found["state"] if found["state"] != "done" else found["left_out"])[:120]
+            if found["state"] != "done" or found["not_read"]:
+                self.why = str(found["state"] if found["state"] != "done" else found["not_read"])[:120]
                 return
             self.done += 1
 

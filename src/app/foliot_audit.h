@@ -61,6 +61,8 @@ void audit_print_tests(const json_t *tests); /* "tests" of a run */
 /* ---- foliot_audit_run.c: an audit of the fleet, for people ---- */
 struct api;
 int audit_print_run(struct api *api, json_t *run);
+/* Its hosts that were not read; a controller of an older release calls them left_out. */
+json_t *audit_not_read(const json_t *run);
 /* 1: something is another. With --json as it came. */
 int audit_print_diff(struct api *api, const char *was, const char *is);
 

@@ -85,7 +85,7 @@ static int write_files(struct api *api, const struct audit_files *files, const j
     json_object_set_new(report, "title",
                         json_sprintf("audit of %s hosts, %s", api_number_text(run, "hosts").text,
                                      field_time(run, "started_utc_ns").text));
-    json_object_set(report, "left_out", json_object_get(run, "left_out"));
+    json_object_set(report, "not_read", audit_not_read(run));
     int status = ask_list(api, run, "nodes", report, "hosts");
     const json_t *first = json_array_get(json_object_get(report, "hosts"), 0);
     if (status == EXIT_WELL && first != NULL && json_object_get(first, "marks") == NULL) {
@@ -293,8 +293,7 @@ static int runs(struct api *api)
             table_put(line, 2, api_text(r, "state"));
             table_put(line, 3, api_text(r, "who"));
             table_put(line, 4, api_number_text(r, "hosts").text);
-            table_put(line, 5,
-                      text_format("%zu", json_array_size(json_object_get(r, "left_out"))).text);
+            table_put(line, 5, text_format("%zu", json_array_size(audit_not_read(r))).text);
         }
     }
     if (table != NULL) {

@@ -307,11 +307,19 @@ static void put_counts_of_parts(FILE *out, const json_t *report)
     fputs("</table>\n", out);
 }
 
+const char *audit_report_source(const json_t *r)
+{
+    const json_t *evidence = json_object_get(r, "evidence");
+
+    return json_object_get(r, "source") != NULL
+               ? text_of(r, "source")
+               : text_of(json_array_get(evidence, json_array_size(evidence) - 1), "source");
+}
+
 static void put_result(FILE *out, const json_t *r)
 {
     const struct check *c = check_by_id(text_of(r, "check"));
-    const json_t *evidence = json_object_get(r, "evidence");
-    const char *source = text_of(json_array_get(evidence, json_array_size(evidence) - 1), "source");
+    const char *source = audit_report_source(r);
     const bool suspect = json_is_true(json_object_get(r, "suspect"));
 
     fprintf(out, "<details open><summary><span class=%s>%s</span> ", text_of(r, "status"),
@@ -321,7 +329,7 @@ static void put_result(FILE *out, const json_t *r)
     put_text(out, text_of(r, "check"));
     fprintf(out, "</code> (%s)</summary><dl><dt>Found<dd>", text_of(r, "severity"));
     put_finding(out, r);
-    if (json_array_size(evidence) > 0 && source[0] != '\0') {
+    if (source[0] != '\0') {
         fputs("<dt>Source<dd>", out);
         put_text(out, source);
     }
@@ -358,7 +366,7 @@ static void put_unknown(FILE *out, const json_t *report)
     json_t *r, *o;
 
     fputs("<h2>Not known</h2><table><tr><th>host<th>check<th>why</tr>\n", out);
-    json_array_foreach(json_object_get(report, "left_out"), i, o)
+    json_array_foreach(json_object_get(report, "not_read"), i, o)
     {
         fputs("<tr><td>", out);
         put_text(out, text_of(o, "host"));

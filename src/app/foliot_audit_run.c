@@ -67,17 +67,13 @@ static void print_found(const json_t *r)
 static void print_result(const json_t *r)
 {
     const char *status = api_text(r, "status"), *subject = api_text(r, "subject");
-    const json_t *evidence = json_object_get(r, "evidence");
-    const size_t facts = json_array_size(evidence);
     const enum colour colour = strcmp(status, "fail") == 0 ? COLOUR_BAD : COLOUR_WARN;
 
     printf("\n%s%s%s %s  %s%s%s  (%s)\n", colour_begin(stdout, colour), status, colour_end(stdout),
            api_text(r, "check"), api_text(r, "host"), subject[0] != '\0' ? " " : "", subject,
            api_text(r, "severity"));
     print_found(r);
-    if (facts > 0) {
-        print_line("source", api_text(json_array_get(evidence, facts - 1), "source"));
-    }
+    print_line("source", audit_report_source(r));
     print_line("do", api_text(r, "remedy"));
 }
 
@@ -185,9 +181,16 @@ static int print_suspects(struct api *api, const json_t *run)
     return result;
 }
 
+json_t *audit_not_read(const json_t *run)
+{
+    json_t *all = json_object_get(run, "not_read");
+
+    return all != NULL ? all : json_object_get(run, "left_out");
+}
+
 static void print_unread(const json_t *run)
 {
-    const json_t *all = json_object_get(run, "left_out");
+    const json_t *all = audit_not_read(run);
     const size_t count = json_array_size(all);
 
     for (size_t i = 0; i < count && i < UNREAD_NAMED; i++) {
@@ -229,12 +232,12 @@ int audit_print_run(struct api *api, json_t *run)
 
 /* ---- what is another ---- */
 
-static bool has_host(const json_t *object, const char *key, const char *host)
+static bool has_host(const json_t *list, const char *host)
 {
     size_t i;
     json_t *o;
 
-    json_array_foreach(json_object_get(object, key), i, o)
+    json_array_foreach(list, i, o)
     {
         if (strcmp(api_text(o, "host"), host) == 0) {
             return true;
@@ -245,7 +248,7 @@ static bool has_host(const json_t *object, const char *key, const char *host)
 
 static bool is_unread(const json_t *run, const char *host)
 {
-    return has_host(run, "left_out", host);
+    return has_host(audit_not_read(run), host);
 }
 
 static const char *or_none(const json_t *change, const char *key)
@@ -286,10 +289,10 @@ static size_t print_unread_since(const json_t *answer, const json_t *run, const 
     size_t i, count = 0;
     json_t *o;
 
-    json_array_foreach(json_object_get(run, "left_out"), i, o)
+    json_array_foreach(audit_not_read(run), i, o)
     {
         const char *host = api_text(o, "host");
-        if (!is_unread(other, host) && has_host(answer, "results", host) &&
+        if (!is_unread(other, host) && has_host(json_object_get(answer, "results"), host) &&
             count++ < UNREAD_NAMED) {
             printf("%s: was not read in the %s audit (%s): %s\n", api_text(o, "host"), when,
                    api_text(o, "reason"), api_text(o, "note"));

@@ -64,7 +64,7 @@ class TestInspection(fleet.Fleet):
 
     def healthy_then_one_wrong(self):
         status, run = self.audit()
-        self.assertEqual((run["state"], run["hosts"], run["left_out"]), ("done", 6, []), run)
+        self.assertEqual((run["state"], run["hosts"], run["not_read"]), ("done", 6, []), run)
         self.assertEqual(self.of(run, "fail"), set(), run)
         before = run["run"]
         bodies = self.rows("SELECT count(*) FROM fact_body")[0][0]
@@ -163,17 +163,18 @@ class TestInspection(fleet.Fleet):
         self.assertEqual((again["hosts"], self.of(again, "fail")), (1, set()), again)
         self.write("audit.yaml", "version: 1\n")
 
-    def left_out(self, agents):
+    def not_read(self, agents):
         """An agent that can't read, one that is gone, one of the version before: each with its reason, and never a pass."""
         agents[5].stop(signal.SIGKILL)
         self.wait(lambda: self.host("h5")["freshness"] == "stale", 15, lambda: str(self.host("h5")))
         os.rename(self.path("root-h2"), self.path("elsewhere"))
         _, run = self.audit("h2", "h5", "h0")
-        reasons = {o["host"]: o["reason"] for o in run["left_out"]}
-        self.assertEqual(reasons, {"h2": "no_source", "h5": "not_run"}, run["left_out"])
+        reasons = {o["host"]: o["reason"] for o in run["not_read"]}
+        self.assertEqual(reasons, {"h2": "no_source", "h5": "not_run"}, run["not_read"])
+        self.assertEqual(run["left_out"], run["not_read"])  # as programs know it that are older
         self.assertEqual({r["status"] for r in run["results"] if r["host"] in ("h2", "h5")}, {"unknown"})
         self.assertEqual([self.foliot("gate", "--fleet", h)[0] for h in ("h2", "h5")], [3, 3])
-        note = {o["host"]: o["note"] for o in run["left_out"]}["h5"]
+        note = {o["host"]: o["note"] for o in run["not_read"]}["h5"]
         self.assertEqual(self.foliot("gate", "--fleet", "h5")[1], f"h5: unknown: not read (not_run): {note}\n")
         # who was not read is told first, and is no change of the host
         status, out = self.foliot("show", "--fleet", run["run"])
@@ -268,7 +269,7 @@ class TestInspection(fleet.Fleet):
         self.shown(run)
         self.tenants(run)
         self.refused(run)
-        self.left_out(agents)
+        self.not_read(agents)
         self.every_nic()
         controller = self.over_a_restart(controller, agents)
         self.stopped(agents)

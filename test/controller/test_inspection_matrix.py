@@ -60,7 +60,7 @@ class TestAgain(own_hosts.OwnHosts):
             for i in range(self.HOSTS):
                 self.speak(i)
             run = self.request("POST", RUNS, {"matrix": True})[2].get("run")
-            if run and not self.get(f"{RUNS}/{run}")["left_out"]:
+            if run and not self.get(f"{RUNS}/{run}")["not_read"]:
                 return int(run)
             if run:
                 self.request("DELETE", f"{RUNS}/{run}")
@@ -186,7 +186,7 @@ class TestMeanwhile(TestAgain):
             controller = self.controller()
             self.drive(run, lambda: self.state(run) == "done")
             done = self.get(f"{RUNS}/{run}")
-            self.assertEqual((done["hosts"], done["left_out"], done["matrix"]), (self.HOSTS, [], True), (stage, done))
+            self.assertEqual((done["hosts"], done["not_read"], done["matrix"]), (self.HOSTS, [], True), (stage, done))
             self.assertEqual(self.found(run), {"h4": "fail"}, stage)
 
     def begin_fleet(self):
@@ -204,7 +204,7 @@ class TestMeanwhile(TestAgain):
         self.drive(run, lambda: self.get(f"{RUNS}/{run}")["unanswered"] == 1, hosts=(0, 1, 2, 3, 4))
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h5")[0], 200)
         self.drive(run, lambda: self.state(run) == "measuring", hosts=(0, 1, 2, 3, 4))
-        self.assertEqual([(o["host"], o["reason"], o["note"]) for o in self.get(f"{RUNS}/{run}")["left_out"]],
+        self.assertEqual([(o["host"], o["reason"], o["note"]) for o in self.get(f"{RUNS}/{run}")["not_read"]],
                          [("h5", "not_run", "it has left the fleet meanwhile")])
         self.join(self.JOINS)
         self.assertEqual(self.request("DELETE", "/api/v1/hosts/h3")[0], 200)

@@ -63,7 +63,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.get(f"{RUNS}/{run}")["unanswered"], 1)
         self.say(11, self.sheet(run, 1, refused="its reader <script>\x1b[2J"))
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "done", 10, lambda: str(self.get(f"{RUNS}/{run}")))
-        self.assertEqual(self.get(f"{RUNS}/{run}")["left_out"][0]["note"].startswith("its reader <script>"), True)
+        self.assertEqual(self.get(f"{RUNS}/{run}")["not_read"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
 
     def test_strange_rows(self):
@@ -326,7 +326,7 @@ class TestSheets(own_hosts.OwnHosts):
         run = self.asked(1)
         self.speak(self.sheet(run, 1, self.WRONG[2]))
         done = self.done(run)
-        self.assertEqual((done["who"], done["whole"], done["left_out"]), ("its return", False, []), done)
+        self.assertEqual((done["who"], done["whole"], done["not_read"]), ("its return", False, []), done)
         self.assertEqual(len(self.get(RUNS)["items"]), 1)
 
     def switches(self):
@@ -335,7 +335,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.speak()
         run = self.done(int(self.request("POST", RUNS, {"nccl": True})[2]["run"]))
         self.assertEqual((run["tests_why"], run["tests"]), ("such tests are switched off by ben: rebuilt", None), run)
-        self.assertEqual([(o["host"], o["note"]) for o in run["left_out"]], [("h0", "switched off by anna: on the bench")], run)
+        self.assertEqual([(o["host"], o["note"]) for o in run["not_read"]], [("h0", "switched off by anna: on the bench")], run)
         self.assertEqual({(o["kind"], o["name"]) for o in run["off"]}, {("host", "h0"), ("class", "bandwidth")}, run["off"])
         self.assertEqual((run["counts"]["skip"], self.get("/api/v1/audit/hosts/h0/gate")["status"]), (1, "unknown"), run["counts"])
         self.assertIn("foliot_audit_off 2", str(self.request("GET", "/metrics")[2]))

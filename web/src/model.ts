@@ -437,7 +437,7 @@ export interface AuditRun {
   hosts: number;
   unanswered: number;
   look: number;
-  left_out: { host: string; reason: string; note: string }[];
+  not_read: { host: string; reason: string; note: string }[];
   counts?: AuditCounts; // of hosts; when it is done
   checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
 }

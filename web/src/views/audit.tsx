@@ -100,7 +100,7 @@ function Run({ id, state }: { id: string; state: AuditRun["state"] }) {
       {(r) => (
         <>
           <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}{r.tests_why == null ? "" : `; no tests: ${r.tests_why}`}</p>
-          {r.left_out.length > 0 && <details open={r.left_out.length <= 10}><summary class="warn">Not looked at: {r.left_out.length} of {r.hosts} hosts</summary><ul>{r.left_out.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
+          {r.not_read.length > 0 && <details open={r.not_read.length <= 10}><summary class="warn">Not read: {r.not_read.length} of {r.hosts} hosts</summary><ul>{r.not_read.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
           {r.counts !== undefined && r.checks !== undefined && <Found run={r} counts={r.counts} />}
         </>
       )}
@@ -112,7 +112,7 @@ function Found({ run, counts }: { run: AuditRun; counts: AuditCounts }) {
   return (
     <>
       <div class="tiles">
-        <Tile label="Not looked at" tone={run.left_out.length > 0 ? "warn" : "none"}>{run.left_out.length}</Tile>
+        <Tile label="Not read" tone={run.not_read.length > 0 ? "warn" : "none"}>{run.not_read.length}</Tile>
         <Tile label="Hosts that fail" tone={counts.fail > 0 ? "bad" : "none"}>{counts.fail}</Tile>
         <Tile label="Not known" tone={counts.unknown > 0 ? "warn" : "none"}>{counts.unknown}</Tile>
         <Tile label="Warned of" tone={counts.warn > 0 ? "warn" : "none"}>{counts.warn}</Tile>
@@ -324,7 +324,7 @@ function Past({ items }: { items: AuditRun[] }) {
         { name: "By", cell: (r) => r.who },
         { name: "State", cell: (r) => r.state },
         { name: "Hosts", cell: (r) => r.hosts, number: true },
-        { name: "Left out", cell: (r) => r.left_out.length, number: true },
+        { name: "Not read", cell: (r) => r.not_read.length, number: true },
       ]} />
     </>
   );

@@ -5,7 +5,7 @@ import { open } from "./page.ts";
 
 const counts = (fail: number, unknown: number, pass: number) => ({ fail, unknown, warn: 0, pass, skip: 0 });
 const run = { run: "77", state: "done", who: "ada", why: null, started_utc_ns: 2_000_000_000, ended_utc_ns: 3_000_000_000, hosts: 8, unanswered: 1, look: 1, matrix: false,
-  left_out: [{ host: "h7", reason: "silent", note: "no word for 3 min" }], counts: counts(1, 1, 6),
+  not_read: [{ host: "h7", reason: "silent", note: "no word for 3 min" }], counts: counts(1, 1, 6),
   checks: [{ check: "cfg.pcie.width", group: "configuration", part: "PCIe", counts: counts(1, 1, 6) }, { check: "cfg.pcie.speed", group: "configuration", part: "PCIe", counts: counts(0, 1, 7) }, { check: "node.agent", group: "node", part: "node", counts: counts(0, 1, 7) }] };
 const result = { check: "cfg.pcie.width", host: "h3", subject: "0000:fc:00.0", interface: null, status: "fail", reason: null, severity: "block", suspect: false, seen_once: false, overridden: false, found: "x8", expected: "x16",
   basis: "", peer: null, note: "", cohort: 0, evidence: [{ fact: "pci.width", subject: "0000:fc:00.0", state: "value", value: "8", source: "/sys/bus/pci/devices" }], remedy: "Reseat the card." };
@@ -19,7 +19,7 @@ const answers = {
 test("an audit says who fails and why, what to do, and what nobody looked at", async (t) => {
   const page = open(t, Audit, "#/audit", answers);
   await page.until("A NIC at half its width moves half.");
-  await page.until("Not looked at: 1 of 8 hosts");
+  await page.until("Not read: 1 of 8 hosts");
   await page.until("h7: no word for 3 min \\(silent\\)");
   const [row] = page.table("Results: fail");
   assert.match(row!.join(" | "), /^h30000:fc:00\.0 \| each link .*cfg\.pcie\.width \| ■ failtakes no job \| x8 \| x16 \| A NIC .*Reseat the card\. \| 1 facts/);

@@ -24,12 +24,12 @@ struct put_run {
     const struct audit_outcome *outcome; /* NULL: only what the row has */
 };
 
-static void put_left_out(struct api_call *call, const json_t *body)
+static void put_not_read(struct api_call *call, const char *key, const json_t *body)
 {
     struct json_writer *j = call->j;
     size_t i;
     json_t *o;
-    json_put_array(j, "left_out");
+    json_put_array(j, key);
     json_array_foreach(json_object_get(body, "left_out"), i, o)
     {
         const struct fleet_host *h =
@@ -172,7 +172,8 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
     json_put_string(j, "matrix_why", matrix_why != NULL && matrix_why[0] != 0 ? matrix_why : NULL);
     put_tests(call, body, runs ? run : NULL);
-    put_left_out(call, body);
+    put_not_read(call, "not_read", body);
+    put_not_read(call, "left_out", body); /* its name in earlier releases */
     put_off(call, body);
     put_suspects(call, body);
     if (p->outcome != NULL) {
