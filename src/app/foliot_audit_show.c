@@ -86,6 +86,8 @@ static void print_tree(const struct audit *a)
 
 static void print_result(const struct audit *a, const struct audit_result *r)
 {
+    const struct fact *shown = audit_shown(r);
+
     printf("\n%s%s%s %s%s  %s%s%s  (%s)\n", colour_begin(stdout, colour_of(r->status)),
            r->suspect ? "suspect" : audit_status_name(r->status), colour_end(stdout), r->check->id,
            r->overridden ? " (set in audit.yaml)" : "", a->sheets[r->sheet].host,
@@ -97,11 +99,8 @@ static void print_result(const struct audit *a, const struct audit_result *r)
     if (r->note[0] != '\0') {
         printf("  note      %s\n", r->note);
     }
-    for (int i = r->fact_count - 1; i >= 0; i--) {
-        if (r->facts[i]->source[0] != '\0') {
-            printf("  source    %s\n", r->facts[i]->source);
-            break;
-        }
+    if (shown != NULL) {
+        printf("  source    %s\n", shown->source);
     }
     printf("  why       %s\n  do        %s\n", r->check->why, r->check->remedy);
 }
@@ -217,7 +216,6 @@ int audit_show(const struct audit_options *o, const struct audit *a,
     }
     print_unknown(a);
     print_switched_off(settings);
-    puts("\nchecks that this release lacks: docs/audit.md, \"Checks that Foliot lacks\"");
     return exit_of(worst);
 }
 

@@ -70,7 +70,8 @@ struct check {
     uint8_t group, subject, severity, cost, compare, by;
     uint16_t flags;
     uint16_t each; /* enum fact_id that lists the subjects; FACT_COUNT: the host */
-    uint16_t facts[CHECK_FACTS_MAX]; /* enum fact_id: what it reads; FACT_COUNT: no more */
+    uint16_t facts
+        [CHECK_FACTS_MAX]; /* enum fact_id: what it reads, what is judged first; FACT_COUNT: no more */
     uint16_t by_fact;
     void (*rule)(struct judging *j);
     const char *words; /* of the rule: what it should be, words apart by blanks */

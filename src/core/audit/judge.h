@@ -56,6 +56,8 @@ struct audit_result {
     const char *note;     /* why it is skipped or unknown, or what else is to be said; "" */
     uint32_t cohort;      /* members that it was compared with; 0: with none */
     const struct fact *facts[RESULT_FACTS_MAX]; /* that it rests on */
+    const struct fact
+        *found_in; /* where `found` is no value of the check's first fact; else NULL */
 };
 
 /* What a site changes of one check. */
@@ -154,6 +156,10 @@ void audit_confirm_first(struct audit *a, const struct audit_failure *first, uin
  * nothing else. */
 enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,
                               uint32_t ret_counts[AUDIT_STATUS_COUNT]);
+
+/* Of the facts that it rests on the one that `found` tells of, or the one whose value is missing: people are shown its source.
+ * It is the first in the order of the check's facts, unless the rule named another one. NULL: none has a source. */
+const struct fact *audit_shown(const struct audit_result *r);
 
 const char *audit_status_name(enum audit_status status);
 const char *audit_reason_name(enum audit_reason reason);

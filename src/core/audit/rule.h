@@ -30,6 +30,8 @@ const char *judge_text(struct judging *j, enum fact_id id, const char *subject);
 bool judge_number(struct judging *j, enum fact_id id, const char *subject, int64_t *ret_number);
 /* Unknown, for the fact's own reason. */
 void judge_unknown(struct judging *j, const struct fact *fact);
+/* `found` tells of this fact, and not of the check's first one. */
+void judge_found_in(struct judging *j, enum fact_id id);
 /* The verdict; found and expected are kept as they are, NULL is "". */
 void judge_end(struct judging *j, enum audit_status status, const char *found,
                const char *expected);

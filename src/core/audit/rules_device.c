@@ -99,6 +99,9 @@ void rule_aer(struct judging *j)
               judge_format(j, "%lld fatal, %lld uncorrected, %lld corrected since boot",
                            (long long)fatal, (long long)nonfatal, (long long)corrected),
               judge_format(j, "none uncorrected, at most %.15g corrected an hour", j->warn));
+    judge_found_in(j, fatal > 0      ? FACT_PCI_AER_FATAL
+                      : nonfatal > 0 ? FACT_PCI_AER_NONFATAL
+                                     : FACT_PCI_AER_CORRECTED);
 }
 
 void rule_arp(struct judging *j)
@@ -120,6 +123,9 @@ void rule_arp(struct judging *j)
                   judge_format(j, "arp_ignore %lld, arp_announce %lld, rp_filter %lld",
                                (long long)ignore, (long long)announce, (long long)filter),
                   judge_format(j, "1, 2, and 0 or 2: it shares a subnet with %s", shared));
+        judge_found_in(j, ignore < 1     ? FACT_NET_ARP_IGNORE
+                          : announce < 2 ? FACT_NET_ARP_ANNOUNCE
+                                         : FACT_NET_RP_FILTER);
     }
 }
 
@@ -361,6 +367,9 @@ void rule_gid_job(struct judging *j)
             return;
         }
         strange = strange_address(j, used->value, table);
+        if (strange != NULL) {
+            judge_found_in(j, FACT_LANE_ADDRESS);
+        }
     }
     if (strange != NULL) {
         judge_end(j, AUDIT_FAIL, strange, "a RoCE v2 entry of the table");
@@ -483,6 +492,7 @@ void rule_route(struct judging *j)
                                                  : AUDIT_PASS,
                   judge_format(j, "default route: %s, name servers: %s", net, servers),
                   "both are set");
+        judge_found_in(j, strcmp(net, "none") == 0 ? FACT_NET_ROUTE : FACT_NET_NAMESERVER);
     }
 }
 
@@ -542,5 +552,6 @@ void rule_mad(struct judging *j)
                   judge_format(j, "verbs %s, management %s", verbs != 0 ? "there" : "missing",
                                mad != 0 ? "there" : "missing"),
                   need ? "both are there" : "verbs are there");
+        judge_found_in(j, verbs != 0 && need ? FACT_RDMA_MAD : FACT_RDMA_VERBS);
     }
 }

@@ -37,6 +37,7 @@ void rule_net_buf(struct judging *j)
     judge_end(j, send < least || receive < least ? AUDIT_FAIL : AUDIT_PASS,
               judge_format(j, "rmem_max %lld, wmem_max %lld", (long long)receive, (long long)send),
               judge_format(j, "at least %lld, as declared", (long long)least));
+    judge_found_in(j, receive < least ? FACT_OS_RMEM_MAX : FACT_OS_WMEM_MAX);
 }
 
 /* Drivers of the kernel itself have no build of their own. */
@@ -155,6 +156,7 @@ void rule_ecc(struct judging *j)
               judge_format(j, "%lld uncorrected, %lld corrected since boot", (long long)ue,
                            (long long)ce),
               judge_format(j, "none uncorrected, at most %.15g corrected a day", j->warn));
+    judge_found_in(j, (double)ue > j->fail || ce == 0 ? FACT_MEM_UE : FACT_MEM_CE);
 }
 
 void rule_mem_free(struct judging *j)

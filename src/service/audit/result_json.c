@@ -34,6 +34,7 @@ static const char *peer_of(const struct audit *a, const struct audit_result *r)
 
 void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
 {
+    const struct fact *shown = audit_shown(r);
     char interface[INTERFACE_SIZE];
 
     json_put_object(j, NULL);
@@ -52,6 +53,7 @@ void result_write(struct json_writer *j, const struct audit *a, const struct aud
     json_put_string(j, "expected", r->expected);
     json_put_string(j, "basis", r->basis);
     json_put_string(j, "note", r->note);
+    json_put_string(j, "source", shown != NULL ? shown->source : NULL);
     json_put_int(j, "cohort", r->cohort);
     json_put_array(j, "evidence");
     for (int i = 0; i < r->fact_count; i++) {

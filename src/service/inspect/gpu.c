@@ -68,7 +68,8 @@ static int nvidia(struct collector *c)
         } else if (r < 0 || !sysfs_there(c->tree, "/sys/module")) {
             put_error(c, FACT_GPU_DIRECT, "", r < 0 ? r : -EIO, NVIDIA "/version");
         } else {
-            put(c, FACT_GPU_DIRECT, "", open ? "dma-buf" : "none", NVIDIA "/version");
+            put(c, FACT_GPU_DIRECT, "", open ? "dma-buf" : "none",
+                open ? NVIDIA "/version" : "/sys/module/nvidia_peermem");
         }
     }
     for (int i = 0; i < count; i++) {

@@ -63,6 +63,7 @@ static void hide(const struct api_call *call, json_t *result)
     if (names_unseen(call, check, result)) {
         json_object_set_new(result, "subject", json_string(""));
         json_object_set_new(result, "peer", json_null());
+        json_object_set_new(result, "source", json_null());
         json_object_set_new(result, "evidence", json_array());
     }
 }
