@@ -82,6 +82,26 @@ def slower(name, rate):
     return {path: re.sub(r"(Avg bus bandwidth +: )[0-9.]+", lambda found: f"{found[1]}{rate}", machine.files("roce", 1)[path].decode()).encode()}
 
 
+# What opensm wrote, with an entry less, or another one.
+LINKS, TABLES = ("/var/log/sm/opensm-subnet.lst", "/var/log/sm/opensm-lfts.dump")
+
+
+def table_of(switch, change):
+    """The tables of all switches; change(lines) makes new lines of this one's."""
+    whole = machine.files("subnet", 1)[TABLES].decode()
+    parts = re.split(r"(?=^Unicast lids )", whole, flags=re.M)
+    return "".join(change(part) if f"('{switch}')" in part.split("\n")[0] else part for part in parts).encode()
+
+
+def without_route(switch, lid):
+    return table_of(switch, lambda part: re.sub(rf"^0x{lid:04x} .*\n", "", part, flags=re.M))
+
+
+def in_a_circle(leaf, spine, lid):
+    """A leaf sends to a spine what that spine sends to it."""
+    return table_of(leaf, lambda part: re.sub(rf"^0x{lid:04x} \d+", f"0x{lid:04x} 001", part, flags=re.M))
+
+
 FAULTS = [
     ("cfg.sw.kernel", "roce", {"/proc/sys/kernel/osrelease": "6.8.0-58-generic", "/boot/vmlinuz-6.8.0-60-generic": None},
      "/proc/sys/kernel/osrelease"),
@@ -283,6 +303,8 @@ FAULTS = [
     ("be.roce.neigh", "roce", {"/proc/net/arp": "IP address       HW type     Flags       HW address            Mask     Device\n"
                                "10.100.0.2       0x1         0x0         00:00:00:00:00:00     *        eth0\n"}, "/proc/net/arp"),
     ("be.ib.sm", "infiniband", {PORT + "/sm_lid": "0x0"}, PORT + "/sm_lid"),
+    ("be.ib.routes", "subnet", {TABLES: without_route("leaf1", 0x111)}, "!" + TABLES),
+    ("be.ib.routes", "subnet", {TABLES: in_a_circle("leaf1", "spine0", 0x111)}, "!" + LINKS),
     ("be.ib.pkey", "infiniband", {PORT + "/pkeys/0": "0x7fff", PORT + "/pkeys/1": "0x0001"}, "!" + PORT + "/pkeys/0"),
 ]
 # Faults that show in a second check too, because it reads the same thing.

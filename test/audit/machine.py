@@ -7,6 +7,7 @@ import shutil
 import struct
 
 MACHINES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "machines")
+OPENSM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "opensm")
 
 
 def pci_config(text):
@@ -145,6 +146,9 @@ def files(kind, number, large=False):
 def content(text):
     if text.startswith("pci:"):
         return pci_config(text)
+    if text.startswith("opensm:"):
+        with open(os.path.join(OPENSM, text[7:]), "rb") as file:
+            return file.read()
     if text.startswith("ipmi:"):
         return ipmi(text[5:])
     for word, make in (("nl:", netlink_attributes), ("module:", module_page), ("dcb:", dcb)):

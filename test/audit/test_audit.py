@@ -4,6 +4,7 @@ usage: test_audit.py FOLIOT FOLIOT-INSPECT"""
 import contextlib
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -581,6 +582,88 @@ class Audit(unittest.TestCase):
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
             json.dump(self.inspect("--root", self.root), file)
         return {(r["check"], r["subject"]): r["status"] for r in self.results()}
+
+    # ---- routes of an InfiniBand subnet, from what opensm wrote ----
+
+    def routes(self, links=None, tables=None, conf="dump_files_dir /var/log/sm\n", folder="/var/log/sm", age_s=0):
+        """Facts ib.* of a host with these files; None: as opensm wrote them, b"": no such file."""
+        tree = machine.files("subnet", 1)
+        files = {name: tree[f"/var/log/sm/{name}"] if text is None else text
+                 for name, text in (("opensm-subnet.lst", links), ("opensm-lfts.dump", tables))}
+        shutil.rmtree(self.root, ignore_errors=True)
+        machine.put(self.root, "/etc/opensm/opensm.conf", conf.encode())
+        for name, text in files.items():
+            if text:
+                machine.put(self.root, f"{folder}/{name}", text)
+        if age_s:
+            path = f"{self.root}{folder}/opensm-lfts.dump"
+            os.utime(path, (os.stat(path).st_mtime - age_s,) * 2)
+        return {(f["fact"], f["subject"]): f for f in self.inspect("--root", self.root)["facts"] if f["fact"].startswith("ib.")}
+
+    def test_routes_are_followed_from_switch_to_switch(self):
+        tree = machine.files("subnet", 1)
+        links, tables = tree["/var/log/sm/opensm-subnet.lst"], tree["/var/log/sm/opensm-lfts.dump"]
+        well = self.routes()
+        self.assertEqual((len(well), well["ib.routes", ""]["value"]), (2, "48 ports, 6 switches, 0 of 2256 routes missing"), well)
+        lids = [int(f"0x1{rail}{host}", 16) for rail in range(4) for host in range(1, 13)]
+        told = [n for part in well["ib.lids", ""]["value"].split() for first, _, last in [part.partition("-")] for n in range(int(first), int(last or first) + 1)]
+        self.assertEqual(told, sorted(lids))
+        # the place is that of opensm.conf, else /var/log
+        self.assertEqual(self.routes(conf="#\n", folder="/var/log")["ib.routes", ""]["value"], well["ib.routes", ""]["value"])
+        # a spine without an entry: the leaves that use it for that port can't reach it, its own leaf can
+        name, entry = "b83f:d203:0001:0001/1", re.compile(rb"^0x0111 (\d+)(?= #)", re.M)
+        spines = re.split(rb"(?=^Unicast lids )", tables, flags=re.M)
+        holes = b"".join(entry.sub(b"0x0111 254", part) if b"'spine" in part.split(b"\n")[0] else part for part in spines)
+        found = self.routes(tables=re.sub(rb"^0x0111 254 #.*\n", b"", holes, flags=re.M))
+        self.assertEqual(found["ib.routes", ""]["value"], "48 ports, 6 switches, 36 of 2256 routes missing")
+        self.assertEqual(found["ib.route", name]["value"], "missing 0 from here, 36 to here, of 47")
+        self.assertEqual(sum(f[0] == "ib.route" for f in found), 37)
+        # a port that leads to another host, one without a link, and a circle of two switches are no routes
+        for port in (b"004", b"099", b"001"):
+            wrong = b"".join(entry.sub(b"0x0111 " + port, part) if b"'leaf1'" in part.split(b"\n")[0] else part for part in spines)
+            found = self.routes(tables=wrong)
+            self.assertEqual(found["ib.route", name]["value"], "missing 0 from here, 47 to here, of 47", port)
+        # names may have anything in them
+        self.assertEqual(self.routes(links=links.replace(b"{node2 mlx5_0}", b"{a } { b, 'c' PN:01 \\x}"))["ib.routes", ""]["value"], well["ib.routes", ""]["value"])
+
+    def test_files_of_a_subnet_manager_that_are_none(self):
+        tree = machine.files("subnet", 1)
+        links, tables = tree["/var/log/sm/opensm-subnet.lst"], tree["/var/log/sm/opensm-lfts.dump"]
+        first, table = links.split(b"\n")[0], tables.split(b"lids dumped\n")[0] + b"lids dumped\n"
+        for what, changes in {
+                "cut links": {"links": links[:-9]}, "cut tables": {"tables": tables[:-9]}, "no table of a switch": {"tables": tables.replace(table, b"", 1)},
+                "a table twice": {"tables": tables + table}, "a line less": {"links": links.replace(first + b"\n", b"", 1)}, "a line twice": {"links": first + b"\n" + links},
+                "a third end": {"links": links.replace(b"{node2 mlx5_0}", b"{x} LID:0101 PN:01 } { CA}")}, "binary": {"links": os.urandom(4096)},
+                "a NUL": {"tables": tables.replace(b"#", b"\0", 1)}, "empty": {"links": b"\n"}, "numbers": {"tables": tables.replace(b"0x0111", b"0xffff", 1)},
+                "a long line": {"links": b"{" + b"x" * (2 << 20) + b"\n"}}.items():
+            found = self.routes(**changes)
+            self.assertEqual([(f[0], v.get("state")) for f, v in found.items()], [("ib.routes", "garbled")], what)
+        self.assertEqual(self.routes(tables=b"")["ib.routes", ""].get("state"), "absent")
+        self.assertEqual(self.routes(links=b"")["ib.routes", ""].get("state"), "absent")
+        old = self.routes(age_s=3600)["ib.routes", ""]
+        self.assertEqual((old.get("state"), old["value"]), ("unreadable", "older than opensm-subnet.lst"))
+
+    def test_who_judges_routes(self):
+        """The manager's host has to be in the audit, and its files have to have the port."""
+        for number in (1, 2):
+            machine.build(self.root, machine.files("subnet", number))
+            with open(os.path.join(self.sheets, f"h{number}.json"), "w", encoding="utf-8") as file:
+                json.dump(self.inspect("--root", self.root), file)
+        def routes():
+            return {(r["host"], r["subject"]): (r["status"], r["reason"]) for r in self.results() if r["check"] == "be.ib.routes"}
+        self.assertEqual(set(routes().values()), {("pass", None)})
+        self.change_sheet("h2", "port.lid", "mlx5_2/1", "0x777")
+        self.assertEqual({key: value for key, value in routes().items() if value[0] != "pass"}, {("subnet2", "mlx5_2/1"): ("unknown", "stale")})
+        os.unlink(os.path.join(self.sheets, "h1.json"))
+        self.assertEqual({value[0] for value in routes().values()}, {"skip"})
+
+    def change_sheet(self, name, fact, subject, value):
+        path = os.path.join(self.sheets, f"{name}.json")
+        with open(path, encoding="utf-8") as file:
+            sheet = json.load(file)
+        [f for f in sheet["facts"] if f["fact"] == fact and f["subject"] == subject][0]["value"] = value
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(sheet, file)
 
     def test_files_that_are_none(self):
         """Without an end, of a gigabyte, a folder, a pipe that nobody writes: nothing waits for them, and nothing is judged by them."""

@@ -181,6 +181,10 @@
     F(PORT_SYMBOLS, RDMA, NOW, NUMBER, "port.symbols", "symbol errors of a port")                  \
     F(PORT_DOWNS, RDMA, NOW, NUMBER, "port.downs", "times that a port went down")                  \
     F(PORT_DISCARDS, RDMA, NOW, NUMBER, "port.discards", "packets that a port could not send")     \
+    F(IB_ROUTES, RDMA, NOW, TEXT, "ib.routes",                                                     \
+      "routes of an InfiniBand subnet, in the files of its subnet manager")                        \
+    F(IB_LIDS, RDMA, NOW, TEXT, "ib.lids", "LIDs of the ports in these files")                     \
+    F(IB_ROUTE, RDMA, NOW, TEXT, "ib.route", "routes that a port of the subnet lacks")             \
     F(PORT_ECN, RDMA, KEPT, TEXT, "port.ecn", "priorities with ECN: marked packets, reaction")     \
     F(PORT_CNP, RDMA, KEPT, TEXT, "port.cnp", "DSCP and priority of congestion notifications")     \
     F(PORT_TOS, RDMA, KEPT, NUMBER, "port.tos", "traffic class of rdma_cm's connections")          \

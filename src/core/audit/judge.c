@@ -71,6 +71,17 @@ static void find_kinds(struct audit *a)
     }
 }
 
+static void find_managers(struct audit *a)
+{
+    a->manager_count = 0;
+    for (uint32_t i = 0; i < a->sheet_count && a->manager_count < MANAGERS_MAX; i++) {
+        const struct fact *routes = sheet_find(&a->sheets[i], FACT_IB_ROUTES, "");
+        if (routes != NULL && routes->state != FACT_ABSENT) {
+            a->managers[a->manager_count++] = i;
+        }
+    }
+}
+
 /* ---- what rules call ---- */
 
 const char *judge_format(struct judging *j, const char *format, ...)
@@ -122,17 +133,25 @@ void judge_unknown(struct judging *j, const struct fact *fact)
                                                     : fact_state_name(fact->state);
 }
 
+void judge_rest(struct judging *j, const struct fact *fact)
+{
+    struct audit_result *r = j->result;
+
+    if (r->fact_count < RESULT_FACTS_MAX) {
+        r->facts[r->fact_count++] = fact;
+    }
+}
+
 const struct fact *judge_look(struct judging *j, enum fact_id id, const char *subject)
 {
     const struct fact *fact = sheet_find(j->sheet, id, subject);
-    struct audit_result *r = j->result;
 
     if (fact == NULL) { /* its reader told of all subjects at once why there is none */
         fact = sheet_find(j->sheet, id, "");
         fact = fact != NULL && fact->state > FACT_ABSENT ? fact : NULL;
     }
-    if (fact != NULL && r->fact_count < RESULT_FACTS_MAX) {
-        r->facts[r->fact_count++] = fact;
+    if (fact != NULL) {
+        judge_rest(j, fact);
     }
     return fact;
 }
@@ -514,6 +533,7 @@ void audit_room(struct audit *a)
 int audit_judge(struct audit *a)
 {
     find_kinds(a);
+    find_managers(a);
     a->count = 0;
     a->text_used = 0;
     a->full = false;

@@ -37,7 +37,7 @@ enum audit_reason {
     REASON_COUNT
 };
 
-enum { RESULT_FACTS_MAX = 8 };
+enum { RESULT_FACTS_MAX = 8, MANAGERS_MAX = 16 };
 
 struct audit_result {
     const struct check *check;
@@ -113,6 +113,8 @@ struct audit {
         kinds; /* by sheet, what its host is compared by; NULL inside: not known. NULL: cohorts are products */
     struct audit_item *items; /* for one check: members of its cohorts */
     uint32_t item_count, item_capacity;
+    uint32_t managers[MANAGERS_MAX]; /* sheets that have routes of an InfiniBand subnet */
+    uint32_t manager_count;
     char *text; /* for what is put together */
     size_t text_used, text_size;
     bool full; /* something didn't fit: what is there isn't whole */

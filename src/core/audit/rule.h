@@ -26,6 +26,8 @@ struct audit_item {
 
 /* The fact, whatever its state, as evidence. NULL: the sheet has none. */
 const struct fact *judge_look(struct judging *j, enum fact_id id, const char *subject);
+/* A fact of another host's sheet, as evidence. */
+void judge_rest(struct judging *j, const struct fact *fact);
 const char *judge_text(struct judging *j, enum fact_id id, const char *subject);
 bool judge_number(struct judging *j, enum fact_id id, const char *subject, int64_t *ret_number);
 /* Unknown, for the fact's own reason. */

@@ -43,6 +43,7 @@ void rule_gid_job(struct judging *j);
 void rule_roce_mtu(struct judging *j);
 void rule_ecn(struct judging *j);
 void rule_sm(struct judging *j);
+void rule_ib_routes(struct judging *j);
 void rule_pkeys(struct judging *j);
 void rule_front_end(struct judging *j);
 void rule_route(struct judging *j);

@@ -417,38 +417,6 @@ void rule_ecn(struct judging *j)
     }
 }
 
-void rule_sm(struct judging *j)
-{
-    int64_t sm, lid;
-
-    if (judge_number(j, FACT_PORT_SM, j->subject, &sm) &&
-        judge_number(j, FACT_PORT_LID, j->subject, &lid)) {
-        judge_end(
-            j, sm == 0 || lid == 0 ? AUDIT_FAIL : AUDIT_PASS,
-            judge_format(j, "LID %lld, subnet manager at LID %lld", (long long)lid, (long long)sm),
-            "both given");
-    }
-}
-
-/* The top bit of a key is full membership. */
-void rule_pkeys(struct judging *j)
-{
-    const char *keys = judge_text(j, FACT_PORT_PKEYS, j->subject);
-    bool full = false;
-
-    if (keys == NULL) {
-        return;
-    }
-    for (const char *at = keys; (at = strstr(at, "0x")) != NULL; at += 2) {
-        full = full || (at[2] >= '8' && strlen(at) >= 6);
-    }
-    if (!full) {
-        judge_end(j, AUDIT_FAIL, keys, "full member of a partition");
-    } else {
-        judge_join(j, j->subject, keys, 0);
-    }
-}
-
 /* The interface of the default route. */
 void rule_front_end(struct judging *j)
 {

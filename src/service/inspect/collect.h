@@ -76,6 +76,7 @@ void collect_settings(struct collector *c);
 void collect_modules(struct collector *c);
 void collect_neighbours(struct collector *c);
 void collect_rdma(struct collector *c);
+void collect_routes(struct collector *c);
 void collect_job(struct collector *c);
 void collect_agent(struct collector *c);
 void collect_tests(struct collector *c);

@@ -71,6 +71,7 @@ static const struct task tasks[] = {
     {"net", collect_net, false, {FACT_NET, FACT_BOND, FACT_NET_ROUTE, FACT_NET_NAMESERVER}},
     {"neighbours", collect_neighbours, false, {FACT_NET_NEIGHBOUR, FACT_NET_ADDRESS}},
     {"rdma", collect_rdma, false, {FACT_RDMA, FACT_PORT}},
+    {"routes", collect_routes, false, {FACT_IB_ROUTES}},
     {"job", collect_job, false, {FACT_JOB_SETTING, FACT_JOB_SOCKETS, FACT_JOB_PLUGIN}},
     {"agent",
      collect_agent,
