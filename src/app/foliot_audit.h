@@ -55,6 +55,13 @@ int audit_gate_exit(const struct audit_gate_line *g);
 /* words: a check, and files or folders of sheets. An exit status. */
 int audit_try(const struct audit_options *o, struct audit_file *file, int count, char *words[]);
 
+/* ---- foliot_audit_text.c: results as JSON has them (service/audit/result_json.h) ---- */
+/* Those of a status, alike ones as one block; *room: how many blocks are shown. */
+void audit_print_blocks(const json_t *results, const char *status, int *room);
+void audit_print_unknown(const json_t *results);
+/* Hosts whose gate is closed, by `gate` of each. */
+void audit_print_closed(const json_t *hosts);
+
 /* ---- foliot_audit_tests.c ---- */
 void audit_print_tests(const json_t *tests); /* "tests" of a run */
 

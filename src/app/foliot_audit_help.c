@@ -10,8 +10,8 @@
 
 const struct command_word audit_words[] = {
     {"run", "Reads this host and judges it by all checks, and reads it once more if a check fails.",
-     "the tree of checks with counts, then each failure and warning with what to do, then what is "
-     "unknown and why.",
+     "whether it may take a job, the tree of checks with counts, each failure and warning with "
+     "what to do, and what is unknown and why.",
      PASSES "2 wrong usage, or a mistake in audit.yaml; 3 none fails and one is unknown, or the "
             "host could not be read"},
     {"show", "Judges sheets that 'foliot audit facts' wrote: of one host, or of many.",
@@ -41,7 +41,9 @@ const struct command_word audit_words[] = {
     {"run --fleet",
      "Lets each host of the fleet, or those that you name, read itself, and judges them together. "
      "Hosts with a failure are read twice.",
-     "hosts that were not read, the tree, each failure and warning with what to do.",
+     "which hosts may take no job or were not read, the tree, each failure and warning with what "
+     "to "
+     "do, and what is unknown and why.",
      PASSES "2 wrong usage, or no such host; 3 none fails and one is unknown, or the controller "
             "does not answer"},
     {"show --fleet", "Shows a run that is over or under way; without RUN the newest.",

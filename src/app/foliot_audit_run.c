@@ -8,7 +8,7 @@
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
 
-enum { SHOWN_MOST = 200, HOSTS_NAMED = 4, UNREAD_NAMED = 8, PATH_SIZE = 256 };
+enum { SHOWN_MOST = 200, ASKED_MOST = 1000, UNREAD_NAMED = 8, PATH_SIZE = 256 };
 
 static void print_tree(const json_t *checks)
 {
@@ -56,127 +56,74 @@ static void print_line(const char *what, const char *text)
     }
 }
 
-static void print_found(const json_t *r)
-{
-    print_line("found", api_text(r, "found"));
-    print_line("expected", api_text(r, "expected"));
-    print_line("", api_text(r, "basis"));
-    print_line("note", api_text(r, "note"));
-}
-
-static void print_result(const json_t *r)
-{
-    const char *status = api_text(r, "status"), *subject = api_text(r, "subject");
-    const enum colour colour = strcmp(status, "fail") == 0 ? COLOUR_BAD : COLOUR_WARN;
-
-    printf("\n%s%s%s %s  %s%s%s  (%s)\n", colour_begin(stdout, colour), status, colour_end(stdout),
-           api_text(r, "check"), api_text(r, "host"), subject[0] != '\0' ? " " : "", subject,
-           api_text(r, "severity"));
-    print_found(r);
-    print_line("source", audit_report_source(r));
-    print_line("do", api_text(r, "remedy"));
-}
-
-static bool is_suspect(const json_t *run, const char *check)
+static bool has_host(const json_t *list, const char *host)
 {
     size_t i;
-    json_t *id;
+    json_t *o;
 
-    json_array_foreach(json_object_get(run, "suspect"), i, id)
+    json_array_foreach(list, i, o)
     {
-        if (strcmp(json_string_value(id) != NULL ? json_string_value(id) : "", check) == 0) {
+        if (strcmp(api_text(o, "host"), host) == 0) {
             return true;
         }
     }
     return false;
 }
 
-static int ask_results(struct api *api, const json_t *run, const char *check, const char *status,
-                       int limit)
+/* All of a status, check by check. */
+static int ask_results(struct api *api, const json_t *run, const char *status, json_t *results)
 {
+    const int64_t unread = (int64_t)json_array_size(audit_not_read(run));
+    const bool unknown = strcmp(status, "unknown") == 0;
     char path[PATH_SIZE];
-
-    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/results?limit=%d&check=%.60s%s%s",
-             api_text(run, "run"), limit, check, status != NULL ? "&status=" : "",
-             status != NULL ? status : "");
-    return api_ask(api, "GET", path, NULL);
-}
-
-/* Results of one status, check by check. A suspect check is told apart, by print_suspect. */
-static int print_results(struct api *api, const json_t *run, const char *status, int *room)
-{
-    size_t i, k;
-    json_t *check, *r;
-    int result = EXIT_WELL;
-    bool more = false;
+    size_t i;
+    json_t *check, *items = NULL;
 
     json_array_foreach(json_object_get(run, "checks"), i, check)
     {
-        const char *id = api_text(check, "check");
-        const json_t *counts = json_object_get(check, "counts");
-        if (json_integer_value(json_object_get(counts, status)) == 0 || is_suspect(run, id)) {
+        const int64_t count =
+            json_integer_value(json_object_get(json_object_get(check, "counts"), status));
+        if (count == 0 || (unknown && count <= unread)) { /* of hosts that were not read */
             continue;
         }
-        if (*room == 0) {
-            more = true;
-            break;
-        }
-        result = ask_results(api, run, id, status, *room);
+        snprintf(path, sizeof(path),
+                 "/api/v1/audit/runs/%.24s/results?limit=%d&check=%.60s&status=%s",
+                 api_text(run, "run"), ASKED_MOST, api_text(check, "check"), status);
+        const int result = api_ask(api, "GET", path, NULL);
         if (result != EXIT_WELL) {
             return result;
         }
-        json_array_foreach(json_object_get(api->answer, "items"), k, r)
-        {
-            print_result(r);
-            *room -= *room > 0;
-        }
-        more = more || json_is_string(json_object_get(api->answer, "next"));
+        items = json_object_get(api->answer, "items");
+        json_array_extend(results, items);
     }
-    if (more) {
-        printf("\n… and more with status %s: --json has all\n", status);
-    }
-    return result;
+    return EXIT_WELL;
 }
 
-/* A check that would condemn so many hosts that it is more likely wrong itself: one block for all of them. */
-static int print_suspect(struct api *api, const json_t *run, const char *check)
+static void drop_unread(const json_t *run, json_t *results)
 {
-    const char *host = "";
-    int named = 0;
-    size_t i;
-    json_t *r;
-    const int result = ask_results(api, run, check, NULL, SHOWN_MOST);
-    const json_t *items = json_object_get(api->answer, "items");
-
-    if (result != EXIT_WELL || json_array_size(items) == 0) {
-        return result;
-    }
-    printf("\n%ssuspect%s %s  on", colour_begin(stdout, COLOUR_WARN), colour_end(stdout), check);
-    json_array_foreach(items, i, r)
-    {
-        if (strcmp(host, api_text(r, "host")) != 0 && named++ < HOSTS_NAMED) {
-            printf("%s %s", named > 1 ? "," : "", api_text(r, "host"));
+    for (size_t i = json_array_size(results); i > 0; i--) {
+        if (has_host(audit_not_read(run), api_text(json_array_get(results, i - 1), "host"))) {
+            json_array_remove(results, i - 1);
         }
-        host = api_text(r, "host");
     }
-    printf("%s  (%s)\n", named > HOSTS_NAMED ? " and more hosts" : "",
-           api_text(json_array_get(items, 0), "severity"));
-    print_found(json_array_get(items, 0));
-    printf("  do        Look at the check first: foliot audit explain %s\n", check);
-    return result;
 }
 
-static int print_suspects(struct api *api, const json_t *run)
+/* Failures, warnings and what is not known: first all are asked for, for one may be of many hosts. */
+static int print_results(struct api *api, const json_t *run)
 {
-    int result = EXIT_WELL;
-    size_t i;
-    json_t *id;
+    static const char *const statuses[] = {"fail", "warn", "unknown"};
+    int room = SHOWN_MOST, result = EXIT_WELL;
 
-    json_array_foreach(json_object_get(run, "suspect"), i, id)
-    {
-        result = result == EXIT_WELL && json_is_string(id)
-                     ? print_suspect(api, run, json_string_value(id))
-                     : result;
+    for (size_t k = 0; result == EXIT_WELL && k < 3; k++) {
+        json_t *results = json_array();
+        result = ask_results(api, run, statuses[k], results);
+        if (result == EXIT_WELL && k < 2) {
+            audit_print_blocks(results, statuses[k], &room);
+        } else if (result == EXIT_WELL) {
+            drop_unread(run, results);
+            audit_print_unknown(results);
+        }
+        json_decref(results);
     }
     return result;
 }
@@ -206,7 +153,8 @@ static void print_unread(const json_t *run)
 int audit_print_run(struct api *api, json_t *run)
 {
     const json_t *counts = json_object_get(run, "counts");
-    int status = EXIT_WELL, room = SHOWN_MOST;
+    char path[PATH_SIZE];
+    json_t *nodes = NULL;
 
     printf("audit %s of %s host%s, %s: %s\n", api_text(run, "run"),
            api_number_text(run, "hosts").text,
@@ -221,30 +169,21 @@ int audit_print_run(struct api *api, json_t *run)
     printf("hosts: %s fail, %s unknown, %s warn, %s pass\n", api_number_text(counts, "fail").text,
            api_number_text(counts, "unknown").text, api_number_text(counts, "warn").text,
            api_number_text(counts, "pass").text);
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/nodes?limit=%d", api_text(run, "run"),
+             ASKED_MOST);
+    int status = api_ask_pages(api, path, &nodes);
+    if (status == EXIT_WELL) {
+        audit_print_closed(nodes);
+    }
+    json_decref(nodes);
     print_unread(run);
     puts("");
     print_tree(json_object_get(run, "checks"));
     audit_print_tests(json_object_get(run, "tests"));
-    status = print_results(api, run, "fail", &room);
-    status = status == EXIT_WELL ? print_results(api, run, "warn", &room) : status;
-    return status == EXIT_WELL ? print_suspects(api, run) : status;
+    return status == EXIT_WELL ? print_results(api, run) : status;
 }
 
 /* ---- what is another ---- */
-
-static bool has_host(const json_t *list, const char *host)
-{
-    size_t i;
-    json_t *o;
-
-    json_array_foreach(list, i, o)
-    {
-        if (strcmp(api_text(o, "host"), host) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 static bool is_unread(const json_t *run, const char *host)
 {

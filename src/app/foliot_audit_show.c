@@ -11,15 +11,7 @@
 #include "platform/json/json.h"
 #include "service/audit/result_json.h"
 
-enum { TEXT_MAX = 512 << 20, SHOWN_MOST = 200 };
-
-static enum colour colour_of(enum audit_status status)
-{
-    static const enum colour colours[] = {COLOUR_BAD, COLOUR_WARN, COLOUR_WARN, COLOUR_GOOD,
-                                          COLOUR_DIM};
-
-    return colours[status];
-}
+enum { TEXT_MAX = 512 << 20, SHOWN_MOST = 200, TOLD_MOST = 20000 };
 
 static void print_json(const struct audit *a, const uint32_t counts[AUDIT_STATUS_COUNT],
                        enum audit_status worst, bool all)
@@ -84,83 +76,69 @@ static void print_tree(const struct audit *a)
     }
 }
 
-static void print_result(const struct audit *a, const struct audit_result *r)
+/* Results of that status, as JSON has them; the caller's own. */
+static json_t *results_of(const struct audit *a, enum audit_status status)
 {
-    const struct fact *shown = audit_shown(r);
+    struct json_writer j;
+    const char *text;
+    size_t size;
+    json_t *results = NULL;
 
-    printf("\n%s%s%s %s%s  %s%s%s  (%s)\n", colour_begin(stdout, colour_of(r->status)),
-           r->suspect ? "suspect" : audit_status_name(r->status), colour_end(stdout), r->check->id,
-           r->overridden ? " (set in audit.yaml)" : "", a->sheets[r->sheet].host,
-           r->subject[0] != '\0' ? " " : "", r->subject, check_severity_name(r->severity));
-    printf("  found     %s\n", r->found);
-    if (r->expected[0] != '\0') {
-        printf("  expected  %s%s%s\n", r->expected, r->basis[0] != '\0' ? ", " : "", r->basis);
-    }
-    if (r->note[0] != '\0') {
-        printf("  note      %s\n", r->note);
-    }
-    if (shown != NULL) {
-        printf("  source    %s\n", shown->source);
-    }
-    printf("  why       %s\n  do        %s\n", r->check->why, r->check->remedy);
-}
-
-static int print_some(const struct audit *a, enum audit_status status, int room)
-{
-    int left = room;
-
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (a->results[i].status == status && left-- > 0) {
-            print_result(a, &a->results[i]);
+    json_writer_init(&j, TEXT_MAX);
+    json_put_array(&j, NULL);
+    for (uint32_t i = 0, count = 0; i < a->count && count < TOLD_MOST; i++) {
+        if (a->results[i].status == status) {
+            result_write(&j, a, &a->results[i]);
+            count++;
         }
     }
-    if (left < 0) {
-        printf("\n… and %d more: --json has all\n", -left);
+    json_put_end(&j);
+    if (json_writer_finish(&j, &text, &size) == 0) {
+        results = json_loadb(text, size, 0, NULL);
     }
-    return left > 0 ? left : 0;
+    json_writer_done(&j);
+    foreign_show(results, NULL);
+    return results;
 }
 
-/* Unknown ones by check and reason: a line each. */
+static void print_some(const struct audit *a, enum audit_status status, int *room)
+{
+    json_t *results = results_of(a, status);
+
+    audit_print_blocks(results, audit_status_name(status), room);
+    json_decref(results);
+}
+
 static void print_unknown(const struct audit *a)
 {
-    static const char *const titles[] = {"NOT KNOWN", "REASON", ">HOSTS", "WHY", NULL};
-    struct libscols_table *table = NULL;
+    json_t *results = results_of(a, AUDIT_UNKNOWN);
 
-    for (uint32_t i = 0, next; i < a->count; i = next) {
-        const struct audit_result *first = &a->results[i];
-        uint32_t hosts[REASON_COUNT] = {0}, last[REASON_COUNT];
-        const struct audit_result *example[REASON_COUNT] = {0};
-        memset(last, 0xff, sizeof(last));
-        for (next = i; next < a->count && a->results[next].check == first->check; next++) {
-            const struct audit_result *r = &a->results[next];
-            if (r->status == AUDIT_UNKNOWN) {
-                hosts[r->reason] += r->sheet != last[r->reason];
-                last[r->reason] = r->sheet;
-                example[r->reason] = example[r->reason] != NULL ? example[r->reason] : r;
-            }
-        }
-        for (int k = 0; k < REASON_COUNT; k++) {
-            if (example[k] == NULL) {
-                continue;
-            }
-            table = table != NULL ? table : table_new(titles);
-            struct libscols_line *line = table != NULL ? table_line(table) : NULL;
-            if (line != NULL) {
-                const struct audit_result *r = example[k];
-                table_put(line, 0, r->check->id);
-                table_put(line, 1, audit_reason_name(k));
-                table_put(line, 2, text_format("%u", hosts[k]).text);
-                table_put(
-                    line, 3,
-                    text_format("%.60s%s%.30s", r->note, r->found[0] != '\0' ? ": " : "", r->found)
-                        .text);
-            }
+    audit_print_unknown(results);
+    json_decref(results);
+}
+
+/* How many hosts are how, and which may not take a job. Few hosts are no cohort: then the gate asks rules that need no
+ * other host, and what is unknown here may pass there. */
+static void print_hosts(const struct audit *a)
+{
+    uint32_t hosts[AUDIT_STATUS_COUNT] = {0}, counts[AUDIT_STATUS_COUNT];
+    json_t *gates = json_array();
+
+    for (uint32_t s = 0; s < a->sheet_count; s++) {
+        hosts[audit_worst(a, "", s, counts)]++;
+        const enum audit_status gate = gate_of(a, s).status;
+        if (gate == AUDIT_FAIL || a->sheet_count >= COHORT_LEAST) {
+            json_array_append_new(gates, json_pack("{s:s, s:s}", "host", a->sheets[s].host, "gate",
+                                                   audit_status_name(gate)));
         }
     }
-    if (table != NULL) {
-        puts("");
-        table_show(table, stdout);
+    if (a->sheet_count > 1) {
+        printf("hosts: %u fail, %u unknown, %u warn, %u pass\n", hosts[AUDIT_FAIL],
+               hosts[AUDIT_UNKNOWN], hosts[AUDIT_WARN], hosts[AUDIT_PASS]);
     }
+    foreign_show(gates, NULL);
+    audit_print_closed(gates);
+    json_decref(gates);
 }
 
 static void print_switched_off(const struct audit_settings *settings)
@@ -206,13 +184,16 @@ int audit_show(const struct audit_options *o, const struct audit *a,
         print_json(a, counts, worst, o->all);
         return exit_of(worst);
     }
-    printf("audit of %u host%s: %s\n\n", a->sheet_count, a->sheet_count == 1 ? "" : "s",
+    int room = SHOWN_MOST, passes = SHOWN_MOST * 10;
+    printf("audit of %u host%s: %s\n", a->sheet_count, a->sheet_count == 1 ? "" : "s",
            audit_status_name(worst));
+    print_hosts(a);
+    puts("");
     print_tree(a);
-    const int room = print_some(a, AUDIT_FAIL, SHOWN_MOST);
-    print_some(a, AUDIT_WARN, room);
+    print_some(a, AUDIT_FAIL, &room);
+    print_some(a, AUDIT_WARN, &room);
     if (o->all) {
-        print_some(a, AUDIT_PASS, SHOWN_MOST * 10);
+        print_some(a, AUDIT_PASS, &passes);
     }
     print_unknown(a);
     print_switched_off(settings);

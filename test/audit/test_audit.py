@@ -107,6 +107,37 @@ class Audit(unittest.TestCase):
             done = self.foliot("gate", "--root", self.root, "--format", form)
             self.assertEqual(done.returncode, code, done.stdout)
 
+    def test_many_hosts_are_told_in_few_lines(self):
+        """Who may not take a job comes first; failures by what they are worth; what is the same on several hosts, once; who is not known, by name."""
+        def change(number, facts):
+            if number in (3, 7):
+                facts["mem.swaps", ""]["value"] = "1"
+            if number == 9:
+                facts["pci.width", "0000:3b:00.0"]["value"] = "8"
+            if number in (11, 12):
+                facts["time.source", ""].update(state="no_permission", value="")
+                facts["os.numa_balancing", ""].update(state="no_permission", value="")
+            if number in (20, 21, 22):
+                facts["os.bios", ""]["value"] = "2.5.0"
+            if number == 30:
+                facts["port.state", "mlx5_1/1"].update(state="unreadable", value="")
+        self.cohort(40, change)
+        text = self.foliot("show", self.sheets).stdout
+        self.assertRegex(text, r"\Aaudit of 40 hosts: fail\nhosts: 3 fail, 3 unknown, 3 warn, 31 pass\n"
+                               r"no job may begin on 1 host \(a blocking check fails\): h9\n"
+                               r"no job may begin on 1 host \(a blocking check is unknown\): h30\n")
+        self.assertEqual(re.findall(r"^(?:fail|warn|suspect) .*", text, re.M), [
+            "fail cfg.pcie.width  h9 0000:3b:00.0  (block)", "fail cfg.mem.swap  2 hosts: h3, h7  (ticket)",
+            "suspect cfg.fw.bios  3 hosts: h20, h21, h22  (ticket)"], text)
+        self.assertIn("  found     1 (swap areas in use)\n  expected  at most 0\n  source    /proc/swaps\n", text)
+        self.assertIn("  source    /sys/bus/pci/devices/0000:3b:00.0/current_link_width\n", text)
+        unknown = text[text.index("NOT KNOWN"):]
+        self.assertRegex(unknown, r"cfg\.kern\.numa_balancing and 1 more +no_permission +no_permission +h11, h12\n")
+        self.assertRegex(unknown, r"no_source +unreadable +h30\n")
+        few = self.foliot("show", os.path.join(self.sheets, "h1.json")).stdout
+        self.assertRegex(few, r"NOT KNOWN.*\ncfg\.sw\.kernel and \d+ more +small_cohort +too few others to compare it with +h1\n")
+        self.assertEqual((few.count("small_cohort"), few.count("no job may begin")), (1, 0), few)  # the gate passes it, by rules alone
+
     def test_files_for_pipelines_and_browsers(self):
         """JUnit: a suite for each host, unknown an error; HTML: names as they are, no markup of theirs, nothing from elsewhere."""
         def change(number, facts):

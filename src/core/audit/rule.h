@@ -41,6 +41,8 @@ void judge_skip(struct judging *j, const char *why);
 /* In the audit's own text; "" where there is no room (and the audit is `full`). */
 const char *judge_format(struct judging *j, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* "1 (swap areas in use)": a value of the check's first fact with what it counts. */
+const char *judge_counted(struct judging *j, int64_t number);
 /* Joins its cohort; key: what else is the same of all members. */
 void judge_join(struct judging *j, const char *key, const char *value, double number);
 /* The same for a number that is judged by its distance from the others: less than `least` is none. */

@@ -48,7 +48,7 @@ void rule_at_most(struct judging *j)
                   value > j->fail   ? AUDIT_FAIL
                   : value > j->warn ? AUDIT_WARN
                                     : AUDIT_PASS,
-                  judge_format(j, "%lld", (long long)number),
+                  judge_counted(j, number),
                   judge_format(j, "at most %.15g", value > j->fail ? j->fail : j->warn));
     }
 }
@@ -63,7 +63,7 @@ void rule_at_least(struct judging *j)
                   value < j->fail   ? AUDIT_FAIL
                   : value < j->warn ? AUDIT_WARN
                                     : AUDIT_PASS,
-                  judge_format(j, "%lld", (long long)number),
+                  judge_counted(j, number),
                   judge_format(j, "at least %.15g", value < j->fail ? j->fail : j->warn));
     }
 }
@@ -80,8 +80,7 @@ void rule_declared_least(struct judging *j)
         judge_skip(j, "what is declared is no number");
         return;
     }
-    judge_end(j, number < least ? AUDIT_FAIL : AUDIT_PASS,
-              judge_format(j, "%lld", (long long)number),
+    judge_end(j, number < least ? AUDIT_FAIL : AUDIT_PASS, judge_counted(j, number),
               judge_format(j, "at least %lld, as declared", (long long)least));
 }
 

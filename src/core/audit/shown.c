@@ -12,6 +12,12 @@ static const struct fact *of_id(const struct audit_result *r, uint16_t id, bool 
     return NULL;
 }
 
+const char *judge_counted(struct judging *j, int64_t number)
+{
+    return judge_format(j, "%lld (%s)", (long long)number,
+                        fact_what((enum fact_id)j->check->facts[0]));
+}
+
 /* A rule ends with the fact that has no value, so it is the last of those. */
 static const struct fact *without_value(const struct audit_result *r)
 {

@@ -60,13 +60,29 @@ enum fact_state state_of(int error)
     }
 }
 
+/* Beside the name of its state, for people. */
+static const char *words_of(int error)
+{
+    switch (-error) {
+    case EBADMSG:
+    case EILSEQ:
+        return "";
+    case EMSGSIZE:
+        return "it is longer than is read";
+    case ECONNREFUSED:
+        return "the agent does not answer";
+    default:
+        return strerror(-error);
+    }
+}
+
 void put_error(struct collector *c, enum fact_id id, const char *subject, int error,
                const char *source)
 {
     sheet_add(c->sheet, &(struct fact){.id = (uint16_t)id,
                                        .state = (uint8_t)state_of(error),
                                        .subject = subject,
-                                       .value = strerror(-error),
+                                       .value = words_of(error),
                                        .source = source != NULL ? source : ""});
 }
 
