@@ -148,6 +148,7 @@ FAULTS = [
     ("be.topo.swap", "roce", answer("links", nics__1__switch="leaf3", nics__3__switch="leaf1"), "/answers/agent/links"),
     ("be.topo.path_count", "roce", answer("mesh", edges__1__paths=[{"hops": ["leaf0"], "out": {"state": "alive", "owd_ns_min": 4080, "owd_ns_p99": 6100, "sent": 400000, "lost": 0}, "in": {"state": "alive", "owd_ns_min": 4100, "owd_ns_p99": 6200, "sent": 400000, "lost": 0}}]), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
+    ("be.conn.matrix", "roce", answer("mesh", edges__1__kind="full", edges__1__same_rail=True, **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
     ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),
     ("be.conn.mtu", "roce", answer("mesh", edges__1__full_lost=4), "/answers/agent/mesh"),

@@ -96,6 +96,9 @@ def check_all():
     check("clock.members[].edges[]", first("clock edges", member["edges"]), "clock", "field of an edge")
     edge = first("mesh.edges", answers["mesh"]["edges"])
     check("mesh.edges[]", edge, "mesh", "field of an edge")
+    for one in answers["mesh"]["edges"]:  # a lab's rails are numbered as its NICs are
+        if one["same_rail"] != (one["local_name"] == one["peer_name"]):
+            wrong.append(f"same_rail {one['same_rail']} from {one['local_name']} to {one['peer_name']}, kind {one['kind']}")
     path = first("mesh paths", edge["paths"])
     check("mesh path", path, "mesh", "field of a path")
     for direction in ("out", "in"):

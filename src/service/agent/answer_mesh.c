@@ -86,6 +86,15 @@ static void put_path(struct agent *a, struct json_writer *j, uint32_t edge, uint
     json_put_end(j);
 }
 
+/* Whatever the reason is why they probe each other. */
+static bool same_rail(const struct agent_config *c, struct nic_id local, struct nic_id peer)
+{
+    uint32_t own, other;
+
+    return agent_config_find(c, local, &own) && agent_config_find(c, peer, &other) &&
+           c->peers[own].rail == c->peers[other].rail;
+}
+
 void answer_mesh(struct agent *a, struct json_writer *j)
 {
     static const char *const reasons[] = {"full", "random", "rail", "leaf", "guest", "spare"};
@@ -100,6 +109,7 @@ void answer_mesh(struct agent *a, struct json_writer *j)
         answer_put_edge_ends(a, j, edge.local, edge.peer);
         json_put_string(j, "kind",
                         edge.reason < ARRAY_COUNT(reasons) ? reasons[edge.reason] : "random");
+        json_put_bool(j, "same_rail", same_rail(a->config, edge.local, edge.peer));
         json_put_bool(j, "silent", edge.silent != 0);
         json_put_int_if(j, "rtt_ns_min", edge.rtt_ns_min >= 0, edge.rtt_ns_min);
         json_put_uint(j, "full_tried", edge.full_tried);

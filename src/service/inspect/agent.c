@@ -238,6 +238,22 @@ static void add_direction(const json_t *direction, unsigned *dead, int64_t *leas
     }
 }
 
+/* A fleet of few NICs probes all of them, and a neighbour drawn by chance may be of the rail. An older agent tells no more
+ * than why it probes the neighbour. */
+static bool of_rail(const json_t *edge)
+{
+    const json_t *same = json_object_get(edge, "same_rail");
+
+    return json_is_boolean(same) ? json_is_true(same) : strcmp(text_of(edge, "kind"), "rail") == 0;
+}
+
+static const char *kind_of(const json_t *edge)
+{
+    const char *kind = text_of(edge, "kind");
+
+    return of_rail(edge) ? "rail" : strcmp(kind, "rail") == 0 ? "cross" : kind;
+}
+
 /* "rail, hops 1, paths 4, alive 8, dead 0 out 0 in, sent 120000, lost 3, least 12340 out 12390 in, late
  * 2000, bound 300": delays in
  * nanoseconds; alive counts directions of paths; late: 99 of 100 come within it. "none": the clocks allow no delay. */
@@ -266,8 +282,8 @@ static void put_edge(struct collector *c, const json_t *edge)
              text_of(edge, "peer_host"), text_of(edge, "peer_name"));
     snprintf(text, sizeof(text),
              "%.16s, hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld, %s",
-             text_of(edge, "kind"), e.hops, e.paths, e.alive, e.dead_out, e.dead_in,
-             (long long)e.sent, (long long)e.lost, delays);
+             kind_of(edge), e.hops, e.paths, e.alive, e.dead_out, e.dead_in, (long long)e.sent,
+             (long long)e.lost, delays);
     put(c, FACT_EDGE, subject, text, "agent: mesh");
     snprintf(text, sizeof(text), "lost %lld of %lld", (long long)count_of(edge, "full_lost"),
              (long long)count_of(edge, "full_tried"));
@@ -284,7 +300,7 @@ static void put_mesh(struct collector *c, const json_t *answer)
     for (int rails = 1; rails >= 0; rails--) {
         json_array_foreach(edges, i, edge)
         {
-            if ((strcmp(text_of(edge, "kind"), "rail") == 0) == (rails == 1) && left > 0) {
+            if (of_rail(edge) == (rails == 1) && left > 0) {
                 put_edge(c, edge);
                 left--;
             }
