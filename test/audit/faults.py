@@ -149,6 +149,7 @@ FAULTS = [
     ("be.topo.path_count", "roce", answer("mesh", edges__1__paths=[{"hops": ["leaf0"], "out": {"state": "alive", "owd_ns_min": 4080, "owd_ns_p99": 6100, "sent": 400000, "lost": 0}, "in": {"state": "alive", "owd_ns_min": 4100, "owd_ns_p99": 6200, "sent": 400000, "lost": 0}}]), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", edges__1__kind="full", edges__1__same_rail=True, **every_path(1, "in", "dead")), "/answers/agent/mesh"),
+    ("be.conn.matrix", "roce", answer("mesh", **{f"edges__1__paths__{i}__out": {"state": "dead", "sent": 900, "lost": 0} if i < 2 else None for i in range(4)}), "/answers/agent/mesh"),
     ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
     ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),
     ("be.conn.mtu", "roce", answer("mesh", edges__1__full_lost=4), "/answers/agent/mesh"),

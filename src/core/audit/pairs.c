@@ -92,7 +92,14 @@ static void count_hosts(const struct audit *a, const struct end *e, uint32_t *re
     }
 }
 
-/* The first result of that end as its own host judged it; UINT32_MAX: there is none. */
+/* Judged, or it could not be: a host that hears nothing does not know what becomes of its own packets either. */
+static bool was_looked_at(const struct audit_result *r)
+{
+    return was_judged(r) ||
+           (r->subject[0] != '\0' && r->status == AUDIT_UNKNOWN && r->reason == REASON_NOT_RUN);
+}
+
+/* The first result of that end as its own host has it; UINT32_MAX: there is none. */
 static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
 {
     const size_t host = strcspn(end, " ");
@@ -101,7 +108,7 @@ static uint32_t result_of(const struct audit *a, uint32_t from, const char *end)
     for (uint32_t i = from; i < a->count; i++) {
         const struct audit_result *r = &a->results[i];
         const char *name = a->sheets[r->sheet].host;
-        if (was_judged(r) && strlen(name) == host && strncmp(name, end, host) == 0 &&
+        if (was_looked_at(r) && strlen(name) == host && strncmp(name, end, host) == 0 &&
             own_end(r->subject) == strlen(nic) && strncmp(r->subject, nic, strlen(nic)) == 0) {
             return i;
         }
@@ -178,6 +185,7 @@ static void fail_owner(struct audit *a, const struct audit_item *items, uint32_t
         r->expected = items[i].once ? a->results[items[i].result].expected : r->expected;
     }
     r->status = AUDIT_FAIL;
+    r->reason = REASON_NONE;
     r->by_others = true;
     r->found = items[0].value;
     r->note = "the fault is this end's: as the others judge it";

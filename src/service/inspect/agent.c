@@ -215,7 +215,7 @@ static void put_clock(struct collector *c, const json_t *answer)
 /* ---- mesh ---- */
 
 struct edge {
-    unsigned paths, alive, dead_out, dead_in;
+    unsigned paths, alive, ways_out, ways_in, dead_out, dead_in;
     int hops; /* of the longest path; -1: of one it is not known */
     int64_t sent, lost, out, in, late;
 };
@@ -270,9 +270,14 @@ static void put_edge(struct collector *c, const json_t *edge)
         const int count = json_is_array(hops) ? (int)json_array_size(hops) : -1;
         e.hops = count < 0 || e.hops < 0 ? -1 : count > e.hops ? count : e.hops;
         e.paths++;
+        e.ways_out += json_is_object(json_object_get(path, "out"));
+        e.ways_in += json_is_object(json_object_get(path, "in"));
         add_direction(json_object_get(path, "out"), &e.dead_out, &e.out, &e);
         add_direction(json_object_get(path, "in"), &e.dead_in, &e.in, &e);
     }
+    /* the other end may tell more ways apart: a host that hears nothing no longer knows which of its ports share one */
+    e.dead_out = e.dead_out > 0 && e.dead_out == e.ways_out ? e.paths : e.dead_out;
+    e.dead_in = e.dead_in > 0 && e.dead_in == e.ways_in ? e.paths : e.dead_in;
     if (e.out != INT64_MAX && e.in != INT64_MAX) {
         snprintf(delays, sizeof(delays), "least %lld out %lld in, late %lld, bound %lld",
                  (long long)e.out, (long long)e.in, (long long)e.late,

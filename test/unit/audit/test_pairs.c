@@ -20,6 +20,7 @@ struct world {
     char names[HOSTS][8];
     bool lost[HOSTS][HOSTS]; /* packets of full size, from … to … */
     bool dead[HOSTS][HOSTS]; /* all packets */
+    bool deaf[HOSTS]; /* nothing arrives there, so its agent knows of no path what becomes of it */
     const char *near[HOSTS]; /* the hosts' neighbours, a digit each; NULL: the two on either side */
     int lane_ns[HOSTS][HOSTS]; /* of a job's messages, from … to …; 0: it has no such lane */
     struct sheet copies[HOSTS];
@@ -29,14 +30,15 @@ struct world {
 static void add_edge(struct world *w, int host, int peer)
 {
     char subject[64], edge[200], full[64];
-    const int paths = 4, dead_out = w->dead[host][peer] ? paths : 0,
-              dead_in = w->dead[peer][host] ? paths : 0;
+    const int paths = 4, dead_out = w->dead[host][peer] || w->deaf[peer] ? paths : 0,
+              dead_in = w->dead[peer][host] ? paths : 0,
+              alive = w->deaf[host] ? 0 : 2 * paths - dead_out - dead_in;
 
     snprintf(subject, sizeof(subject), "eth0 %s eth0", w->names[peer]);
     snprintf(edge, sizeof(edge),
              "rail, hops 1, paths %d, alive %d, dead %d out %d in, sent 400000, lost 0, least 4000 "
              "out 4000 in, late 2000, bound 300",
-             paths, 2 * paths - dead_out - dead_in, dead_out, dead_in);
+             paths, alive, dead_out, dead_in);
     snprintf(full, sizeof(full), "lost %d of 16", w->lost[host][peer] ? 16 : 0);
     sheet_add(w->sheets[host], &(struct fact){FACT_EDGE, FACT_VALUE, subject, edge, ""});
     sheet_add(w->sheets[host], &(struct fact){FACT_EDGE_FULL, FACT_VALUE, subject, full, ""});
@@ -122,6 +124,23 @@ static void test_who_takes_none_fails_alone(void **state)
         }
         assert_true(r->by_peer == (strcmp(r->check->id, "be.conn.mtu") == 0 &&
                                    r->status == AUDIT_WARN)); /* they are asked again, too */
+    }
+    world_done(&w, HOSTS);
+}
+
+/* A NIC that nothing reaches: its host can't judge it, and by its neighbours' word it fails. It was unknown, and they were
+ * warned that it has the fault. */
+static void test_who_is_deaf_fails_by_others(void **state)
+{
+    struct world w = {0};
+
+    w.deaf[3] = true;
+    judge_world(&w, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        const bool neighbour = i != 3 && i >= 1 && i <= 5;
+        assert_int_equal(worst(&w, "be.conn.matrix", i), i == 3      ? AUDIT_FAIL
+                                                         : neighbour ? AUDIT_WARN
+                                                                     : AUDIT_PASS);
     }
     world_done(&w, HOSTS);
 }
@@ -429,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_slow_class_is_one_hosts),
                                        cmocka_unit_test(test_paths_are_of_a_distance),
                                        cmocka_unit_test(test_who_takes_none_fails_alone),
+                                       cmocka_unit_test(test_who_is_deaf_fails_by_others),
                                        cmocka_unit_test(test_who_sends_none_fails_alone),
                                        cmocka_unit_test(test_two_who_take_none_both_fail),
                                        cmocka_unit_test(test_who_fails_by_others_accuses_nobody),
