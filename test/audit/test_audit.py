@@ -220,6 +220,22 @@ class Audit(unittest.TestCase):
         self.assertNotIn("-1", json.dumps(link["note"]) + json.dumps(link["found"]), link)
         self.assertIn("no speed told", json.dumps(link))
 
+    def test_a_neighbour_that_nothing_is_heard_from_is_told_so(self):
+        """Its paths were measured before: that they were not measured yet was the note."""
+        self.build()
+        with open(self.root + "/answers/agent/mesh", encoding="utf-8") as file:
+            mesh = json.load(file)
+        edge = mesh["edges"][1]
+        edge["silent"] = True
+        for path in edge["paths"]:
+            for way in ("out", "in"):
+                path[way] = {"state": "unknown", "sent": 400000, "lost": 0, "owd_ns_min": None, "owd_ns_p99": None}
+        self.change("/answers/agent/mesh", json.dumps(mesh) + "\n")
+        with open(os.path.join(self.sheets, "h1.json"), "w", encoding="utf-8") as file:
+            json.dump(self.inspect("--root", self.root), file)
+        found = [r for r in self.results() if r["check"] == "be.conn.matrix" and r["subject"].split()[1] == edge["peer_host"] and r["status"] == "unknown"]
+        self.assertEqual([r["note"][:27] for r in found], ["nothing is heard from it: w"])
+
     def test_few_hosts_are_no_cohort(self):
         self.cohort(4)
         self.assertEqual({s[:2] for s in self.statuses("cfg.sw.kernel").values()}, {("unknown", "small_cohort")})

@@ -99,7 +99,7 @@ struct edge {
     unsigned paths, alive, dead_out, dead_in;
     int hops;
     long long sent, lost, out, in, late, bound;
-    bool timed;
+    bool timed, silent;
 };
 
 /* As service/inspect/agent.c writes it. */
@@ -107,6 +107,7 @@ static bool edge_words(const char *text, struct edge *e)
 {
     const char *delays = strstr(text, ", least ");
 
+    e->silent = strstr(text, ", silent") != NULL;
     e->timed = delays != NULL && sscanf(delays, ", least %lld out %lld in, late %lld, bound %lld",
                                         &e->out, &e->in, &e->late, &e->bound) == 4;
     return sscanf(text,
@@ -127,6 +128,15 @@ static bool edge_of(struct judging *j, const char *subject, struct edge *e)
         return false;
     }
     return true;
+}
+
+/* A host that is off is as silent as one whose NIC is cut off. */
+static const char *unheard(const struct edge *e)
+{
+    return e->silent
+               ? "nothing is heard from it: whether it is off or cut off, every NIC with every "
+                 "NIC tells (--matrix)"
+               : "its paths were not measured yet";
 }
 
 static bool is_rail(const struct edge *e)
@@ -151,7 +161,7 @@ static void reached(struct judging *j, bool rails)
                                          : "nothing arrives, either way",
                   "packets arrive both ways");
     } else if (e.alive == 0) {
-        not_measured(j, REASON_NOT_RUN, "its paths were not measured yet");
+        not_measured(j, REASON_NOT_RUN, unheard(&e));
     } else {
         judge_end(j, AUDIT_PASS, judge_format(j, "%u paths", e.paths), "packets arrive both ways");
     }
@@ -179,7 +189,7 @@ void rule_paths(struct judging *j)
     if (e.paths > 0 && (e.dead_out == e.paths || e.dead_in == e.paths)) {
         judge_skip(j, "nothing arrives on any path: be.conn.matrix, be.conn.cross");
     } else if (e.alive == 0) {
-        not_measured(j, REASON_NOT_RUN, "its paths were not measured yet");
+        not_measured(j, REASON_NOT_RUN, unheard(&e));
     } else {
         judge_end(j, dead > 0 ? AUDIT_FAIL : AUDIT_PASS,
                   judge_format(j, "%u of %u paths dead", dead, e.paths), "all paths alive");

@@ -254,9 +254,9 @@ static const char *kind_of(const json_t *edge)
     return of_rail(edge) ? "rail" : strcmp(kind, "rail") == 0 ? "cross" : kind;
 }
 
-/* "rail, hops 1, paths 4, alive 8, dead 0 out 0 in, sent 120000, lost 3, least 12340 out 12390 in, late
- * 2000, bound 300": delays in
- * nanoseconds; alive counts directions of paths; late: 99 of 100 come within it. "none": the clocks allow no delay. */
+/* "rail, hops 1, paths 4, alive 8, dead 0 out 0 in, sent 120000, lost 3, least 12340 out 12390 in, late 2000, bound 300":
+ * delays in nanoseconds; alive counts directions of paths; late: 99 of 100 come within it. "none": the clocks allow no
+ * delay. ", silent": nothing is heard from the neighbour. */
 static void put_edge(struct collector *c, const json_t *edge)
 {
     char subject[200], text[300], delays[96] = "none";
@@ -286,9 +286,10 @@ static void put_edge(struct collector *c, const json_t *edge)
     snprintf(subject, sizeof(subject), "%.60s %.63s %.60s", text_of(edge, "local_name"),
              text_of(edge, "peer_host"), text_of(edge, "peer_name"));
     snprintf(text, sizeof(text),
-             "%.16s, hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld, %s",
+             "%.16s, hops %d, paths %u, alive %u, dead %u out %u in, sent %lld, lost %lld, %s%s",
              kind_of(edge), e.hops, e.paths, e.alive, e.dead_out, e.dead_in, (long long)e.sent,
-             (long long)e.lost, delays);
+             (long long)e.lost, delays,
+             json_is_true(json_object_get(edge, "silent")) ? ", silent" : "");
     put(c, FACT_EDGE, subject, text, "agent: mesh");
     snprintf(text, sizeof(text), "lost %lld of %lld", (long long)count_of(edge, "full_lost"),
              (long long)count_of(edge, "full_tried"));

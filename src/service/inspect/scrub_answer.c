@@ -49,7 +49,7 @@ static json_t *kept_object(const struct scrub *s, const json_t *value)
         "owd_ns_min", "owd_ns_p99", "sent",          "lost",         "nics",
         "switch",     "processes",  "lane_list",     "direction",    "own_nic",
         "peer_nic",   "owd_ns_p50", "bound_ns",      "carrier",      "own_address",
-        "same_rail"};
+        "same_rail",  "silent"};
     json_t *copy = json_object();
 
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
