@@ -48,7 +48,7 @@ struct matrix_nic {
     uint32_t dead_out, dead_in, measured_out, measured_in, sent_out, lost_out, sent_in, lost_in;
     struct matrix_lost part_out, part_in;
     /* the same of cells whose loss is more likely this NIC's than the partner's, of packets but for those with the worst host;
-     * partners: dead cells of nobody's; pair_lost: packets that are lost with one host alone, and are nobody's */
+     * partners: dead cells of nobody's; pair_lost: packets that are lost with one host, with which most are, and are nobody's */
     uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in, pair_lost;
     uint32_t late_cells; /* whose delay stands out from row and column */
     /* cells on the rail of which some packets came and some did not, and those that were measured */

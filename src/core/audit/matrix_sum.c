@@ -164,20 +164,27 @@ static void blame_mark(struct matrix *m, uint32_t from, uint32_t to, const struc
     }
 }
 
-/* A loss is of the end that loses more of all its packets, but for those with its worst host. If neither loses others it is of
- * this pair, and either may tell what is not so. */
+/* More than with all others together: those are chance, and no loss of the NIC's own. */
+static bool is_of_one_host(const struct matrix_lost *x)
+{
+    return 2 * x->worst > x->all;
+}
+
+/* A loss is of the end that loses more of all its packets, but for those with its worst host. Where that is the other end, and
+ * most is lost with it, the loss is of this pair, and either may tell what is not so. */
 static void blame_loss(struct matrix_nic *a, struct matrix_nic *b, uint32_t lost)
 {
     const struct matrix_lost *out = &a->part_out, *in = &b->part_in;
     const uint64_t x = (uint64_t)(out->all - out->worst) * b->sent_in,
                    y = (uint64_t)(in->all - in->worst) * a->sent_out;
-    if (x == 0 && y == 0) {
+    const bool own_out = x >= y && out->worst_host != b->host,
+               own_in = y >= x && in->worst_host != a->host;
+    a->own_lost_out += own_out ? lost : 0;
+    b->own_lost_in += own_in ? lost : 0;
+    if (!own_out && !own_in && is_of_one_host(x >= y ? out : in)) {
         a->pair_lost += lost;
         b->pair_lost += lost;
-        return;
     }
-    a->own_lost_out += x >= y && out->worst_host != b->host ? lost : 0;
-    b->own_lost_in += y >= x && in->worst_host != a->host ? lost : 0;
 }
 
 /* A NIC is deaf or mute where more than half of its cells in that direction are dead. */

@@ -14,7 +14,7 @@ struct words {
     long long out, in, limit, bound, near, far, drift_out, drift_in;
     unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
     unsigned shared; /* packets lost with those of most others of its leaf */
-    unsigned alone;  /* with one host, which loses no others either */
+    unsigned alone;  /* with one host, and fewer with all others */
     unsigned marked, remarked_out, remarked_in, elsewhere, within, across; /* cells */
     bool unmarked; /* no packet of its rail's cells was marked */
     bool delays, leaves, drifts, parted, marks;

@@ -582,6 +582,34 @@ static void test_one_host_proves_no_loss(void **state)
     }
 }
 
+/* The same of one NIC, which loses packets with other hosts, too: by chance, which hides nothing, or as with that one. */
+static void test_a_pairs_loss_beside_others(void **state)
+{
+    for (uint32_t others = 0; others < HOSTS - 1; others++) {
+        struct world w;
+        setup_world(&w);
+        play(&w);
+        const bool chance = others <= 2;
+        for (uint32_t j = NICS - RAILS; j < NICS; j++) {
+            w.m.heard[j] -= PACKETS - 1;
+        }
+        for (uint32_t h = 1; h <= others; h++) {
+            w.m.heard[h * RAILS] -= chance ? 1 : PACKETS - 1;
+        }
+        judge_anew(&w);
+        assert_int_equal(w.m.nics[0].own_lost_out, others * (chance ? 1 : PACKETS - 1));
+        for (uint32_t i = 0; i < NICS; i++) {
+            const struct matrix_nic *n = &w.m.nics[i];
+            const bool one = i == 0, last = i >= NICS - RAILS;
+            assert_true(one || n->own_lost_out + n->own_lost_in == 0);
+            assert_int_equal(n->pair_lost, !chance || (!one && !last) ? 0
+                                           : one                      ? RAILS * (PACKETS - 1)
+                                                                      : PACKETS - 1);
+        }
+        end_world(&w);
+    }
+}
+
 /* Marks that one NIC's leaf port rewrites, either way, are that NIC's; on some ways alone they are nobody's. */
 static void test_marks(void **state)
 {
@@ -1028,6 +1056,7 @@ int main(void)
         cmocka_unit_test(test_a_dead_trunk_is_no_nics_loss),
         cmocka_unit_test(test_a_lossy_nic_has_no_dead_path),
         cmocka_unit_test(test_one_host_proves_no_loss),
+        cmocka_unit_test(test_a_pairs_loss_beside_others),
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_whose_mark_it_is),
         cmocka_unit_test(test_words_have_room),
