@@ -389,13 +389,16 @@ struct told {
     uint32_t path_count;
 };
 
-/* numbers: of the NIC at each place. */
-static void find_paths(const struct matrix *m, const uint32_t *numbers, struct told *told)
+/* numbers: of the NIC at each place; in a first matrix, which is of all, they are the places. */
+static void find_paths(const struct matrix *m, const struct matrix *first, const uint32_t *numbers,
+                       struct told *told)
 {
+    const struct matrix_first all = {first, numbers}, *before = first != NULL ? &all : NULL;
     told->path_count = 0;
     for (uint32_t i = 0; i < m->count; i++) {
         struct matrix_thin t;
-        for (uint32_t at = 0; told->path_count < PATHS_TOLD && matrix_next_thin(m, i, &at, &t);) {
+        for (uint32_t at = 0;
+             told->path_count < PATHS_TOLD && matrix_next_thin(m, before, i, &at, &t);) {
             const bool out = t.from == i;
             told->paths[told->path_count].own = numbers[i];
             told->paths[told->path_count].other = numbers[out ? t.to : t.from];
@@ -422,9 +425,9 @@ static void put_paths(struct sheet *s, uint32_t host, const struct told *told)
     }
 }
 
-/* A matrix of these hosts. memory: to be freed with the matrix. */
-static void measure(struct world *w, const bool *of, struct told *told, struct matrix *m,
-                    void **memory)
+/* A matrix of these hosts; first: of all, or NULL. memory: to be freed with the matrix. */
+static void measure(struct world *w, const bool *of, const struct matrix *first, struct told *told,
+                    struct matrix *m, void **memory)
 {
     struct matrix_plan p = {.rails = RAILS,
                             .packets = PACKETS,
@@ -449,7 +452,7 @@ static void measure(struct world *w, const bool *of, struct told *told, struct m
     for (uint32_t i = 0; i < count; i++) {
         (void)matrix_words(m, i, leaves, told->words[numbers[i]]);
     }
-    find_paths(m, numbers, told);
+    find_paths(m, first, numbers, told);
 }
 
 static void judge(struct world *w, const struct fleet *fleet, struct looks *l,
@@ -494,7 +497,7 @@ static const struct audit *audit(struct world *w, const struct fleet *fleet, str
         all[h] = true;
         tellers[h] = &told[0];
     }
-    measure(w, all, &told[0], &first, &memory[0]);
+    measure(w, all, NULL, &told[0], &first, &memory[0]);
     judge(w, fleet, &l[0], places, tellers);
     struct audit_failure *failures = claim(l[0].audit.count + 1, sizeof(*failures));
     uint32_t count = 0;
@@ -506,7 +509,7 @@ static const struct audit *audit(struct world *w, const struct fleet *fleet, str
         }
     }
     if (matrix_again(&first, doubted, again) > 0) {
-        measure(w, again, &told[1], &second, &memory[1]);
+        measure(w, again, &first, &told[1], &second, &memory[1]);
     }
     for (uint32_t h = 0; h < HOSTS; h++) {
         tellers[h] = doubted[h] ? &told[1] : &told[0];

@@ -339,6 +339,7 @@ static void test_a_path_or_chance(void **state)
     } cases[] = {
         {"nic0 other nic0", "lost 2 of 5 to there, with 2 partners", true, AUDIT_FAIL, false},
         {"nic0 other nic0", "lost 2 of 5 to there, with 1 partners", true, AUDIT_WARN, false},
+        {"nic0 other nic0", "lost 2 of 5 to there, with 0 partners", true, AUDIT_WARN, false},
         {"nic0 other nic1", "lost 2 of 5 to there, with 2 partners", true, AUDIT_WARN, true},
         {"nic0 other nic1", "lost 2 of 5 to there, with 1 partners", true, AUDIT_WARN, true},
         {"", "well, 14 pairs", true, AUDIT_PASS, false},

@@ -103,15 +103,23 @@ struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_
 void matrix_judge(struct matrix *m, const struct matrix *before);
 /* A direction between two NICs of a rail that lost some packets, while neither loses any to, or from, more than two others: by
  * some source ports nothing comes, or it was chance. What was sent and heard is the word of one host each. So one partner
- * alone proves nothing of this NIC. Two of one leaf, which have the same trunks, do. */
+ * alone proves nothing of this NIC. Two of one leaf, which have the same trunks, do. A dead path takes the same packets each
+ * time: with a first matrix at hand a partner is one with which both have lost some. */
 struct matrix_thin {
     uint32_t from, to;
     uint8_t sent, heard;
     uint32_t
-        partners; /* of the partner's leaf, with which this NIC loses some in this direction; 1 at least */
+        partners; /* of the partner's leaf, with which this NIC loses some in this direction; 0: the first has none */
 };
-/* The next with this NIC, either way; *at: 0 at first. False: there is none (left). By matrix_judge's counts. */
-bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret);
+/* The matrix before, which this one is to confirm. */
+struct matrix_first {
+    const struct matrix *m;
+    const uint32_t *places; /* in it, by place in this one; MATRIX_NONE: that NIC has none */
+};
+/* The next with this NIC, either way; *at: 0 at first; first: NULL: there is none. False: no direction is left. By matrix_judge's
+ * counts. */
+bool matrix_next_thin(const struct matrix *m, const struct matrix_first *first, uint32_t nic,
+                      uint32_t *at, struct matrix_thin *ret);
 /* One NIC as the fact `matrix` has it (facts.h): words "NAME VALUE" apart by commas. leaf_names: by number. */
 enum { MATRIX_WORDS_SIZE = 768 };
 const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,

@@ -252,25 +252,36 @@ static bool is_thin(const struct matrix *m, uint32_t from, uint32_t to, struct m
     return (c.why == MATRIX_FINE || c.why == MATRIX_CLOCK) && c.heard > 0 && c.heard < c.sent;
 }
 
+static bool was_thin(const struct matrix_first *first, uint32_t from, uint32_t to)
+{
+    struct matrix_thin t;
+    return first == NULL ||
+           (first->places[from] != MATRIX_NONE && first->places[to] != MATRIX_NONE &&
+            is_thin(first->m, first->places[from], first->places[to], &t));
+}
+
 /* On one rail each partner is another host. Where no leaf is known, all are behind the same trunks. */
-static uint32_t count_partners(const struct matrix *m, uint32_t nic, bool out, uint16_t leaf)
+static uint32_t count_partners(const struct matrix *m, const struct matrix_first *first,
+                               uint32_t nic, bool out, uint16_t leaf)
 {
     struct matrix_thin t;
     uint32_t count = 0;
     for (uint32_t k = 0; k < m->count; k++) {
-        count += m->nics[k].leaf == leaf && is_thin(m, out ? nic : k, out ? k : nic, &t);
+        const uint32_t from = out ? nic : k, to = out ? k : nic;
+        count += m->nics[k].leaf == leaf && is_thin(m, from, to, &t) && was_thin(first, from, to);
     }
     return count;
 }
 
-bool matrix_next_thin(const struct matrix *m, uint32_t nic, uint32_t *at, struct matrix_thin *ret)
+bool matrix_next_thin(const struct matrix *m, const struct matrix_first *first, uint32_t nic,
+                      uint32_t *at, struct matrix_thin *ret)
 {
     while (*at < 2 * m->count) {
         const uint32_t other = *at / 2;
         const bool out = (*at)++ % 2 == 0;
         const uint32_t from = out ? nic : other, to = out ? other : nic;
         if (few(m->nics[from].thin_out) && few(m->nics[to].thin_in) && is_thin(m, from, to, ret)) {
-            ret->partners = count_partners(m, nic, out, m->nics[other].leaf);
+            ret->partners = count_partners(m, first, nic, out, m->nics[other].leaf);
             return true;
         }
     }

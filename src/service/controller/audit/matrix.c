@@ -381,27 +381,39 @@ static bool same_places(const struct audit_matrix *x, const struct audit_matrix 
     return true;
 }
 
+/* Of the NIC at this place of the second one, in the first; MATRIX_NONE: it has none. */
+static uint32_t place_in(const struct audit_matrix *first, const struct audit_matrix *again,
+                         uint32_t at)
+{
+    const uint32_t row = audit_matrix_row(first, again->hosts[at / again->plan.rails]),
+                   rail = at % again->plan.rails;
+    if (row == UINT32_MAX || rail >= first->plan.rails || again->places[at].id == 0) {
+        return MATRIX_NONE;
+    }
+    const uint32_t place = row * first->plan.rails + rail;
+    return again->places[at].id == first->places[place].id ? place : MATRIX_NONE;
+}
+
 /* Since the matrix before, as the first one found it: a matrix of some hosts is compared with none. */
-static void take_drift(struct audit_matrix *again, const struct audit_matrix *first)
+static void take_drift(struct audit_matrix *again, const struct matrix_first *first)
 {
     for (uint32_t i = 0; i < again->m.count; i++) {
-        const uint32_t row = audit_matrix_row(first, again->hosts[i / again->plan.rails]),
-                       place = row * first->plan.rails + i % again->plan.rails;
-        if (row != UINT32_MAX && again->places[i].id != 0 &&
-            again->places[i].id == first->places[place].id) {
-            again->m.nics[i].drift_known = first->m.nics[place].drift_known;
-            again->m.nics[i].drift_out_ns = first->m.nics[place].drift_out_ns;
-            again->m.nics[i].drift_in_ns = first->m.nics[place].drift_in_ns;
+        if (first->places[i] != MATRIX_NONE) {
+            const struct matrix_nic *was = &first->m->nics[first->places[i]];
+            again->m.nics[i].drift_known = was->drift_known;
+            again->m.nics[i].drift_out_ns = was->drift_out_ns;
+            again->m.nics[i].drift_in_ns = was->drift_in_ns;
         }
     }
 }
 
 /* Of one NIC; `told`: of its host so far. */
-static void find_paths(struct audit_matrix *x, uint32_t place, uint32_t *told)
+static void find_paths(struct audit_matrix *x, const struct matrix_first *first, uint32_t place,
+                       uint32_t *told)
 {
     struct matrix_thin t;
     uint32_t at = 0;
-    while (*told < THIN_TOLD && matrix_next_thin(&x->m, place, &at, &t)) {
+    while (*told < THIN_TOLD && matrix_next_thin(&x->m, first, place, &at, &t)) {
         const uint32_t other = t.from == place ? t.to : t.from;
         struct audit_path *p = &x->paths[x->path_count++];
         p->row = place / x->plan.rails;
@@ -413,7 +425,7 @@ static void find_paths(struct audit_matrix *x, uint32_t place, uint32_t *told)
     }
 }
 
-static int find_all_paths(struct audit_matrix *x)
+static int find_all_paths(struct audit_matrix *x, const struct matrix_first *first)
 {
     x->paths = calloc((size_t)x->plan.hosts * THIN_TOLD, sizeof(*x->paths));
     x->wells = calloc(x->plan.hosts, sizeof(*x->wells));
@@ -425,7 +437,7 @@ static int find_all_paths(struct audit_matrix *x)
         for (uint32_t k = 0; k < x->plan.rails; k++) {
             const uint32_t place = row * x->plan.rails + k;
             measured += x->m.nics[place].rail_out + x->m.nics[place].rail_in;
-            find_paths(x, place, &told);
+            find_paths(x, first, place, &told);
         }
         if (measured > 0) {
             snprintf(x->wells[row], sizeof(x->wells[row]), "well, %u pairs", measured);
@@ -437,7 +449,7 @@ static int find_all_paths(struct audit_matrix *x)
 }
 
 static int judge(struct audit_matrix *x, const struct audit_matrix *before,
-                 const struct audit_matrix *first)
+                 const struct matrix_first *first)
 {
     if (x->judged) {
         return 0;
@@ -459,7 +471,7 @@ static int judge(struct audit_matrix *x, const struct audit_matrix *before,
         (void)matrix_words(&x->m, i, leaves, x->words[i]);
     }
     free(leaves);
-    const int r = find_all_paths(x);
+    const int r = find_all_paths(x, first);
     x->judged = r == 0;
     return r;
 }
@@ -471,7 +483,16 @@ int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before
 
 int audit_matrix_judge_again(struct audit_matrix *again, const struct audit_matrix *first)
 {
-    return judge(again, NULL, first);
+    uint32_t *places = malloc(again->m.count * sizeof(*places));
+    if (places == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < again->m.count; i++) {
+        places[i] = place_in(first, again, i);
+    }
+    const int r = judge(again, NULL, &(struct matrix_first){&first->m, places});
+    free(places);
+    return r;
 }
 
 static void add_fact(struct sheet *sheet, enum fact_id id, const char *subject, const char *value)
