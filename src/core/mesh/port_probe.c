@@ -74,10 +74,12 @@ void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic
     if (!peer->used) {
         begin(peer, nic, at);
     } else if (!same_port(&peer->at, at)) {
-        const bool asked = peer->asked;
+        const struct port_peer was = *peer;
         end_waits(p, i);
         begin(peer, nic, at);
-        peer->asked = asked;
+        peer->asked = was.asked;
+        peer->second = was.second; /* who begins anew has no more answers in it */
+        memcpy(peer->answers, was.answers, sizeof(peer->answers));
     }
     peer->told = now;
 }

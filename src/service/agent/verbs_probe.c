@@ -4,7 +4,8 @@
  * core/mesh/port_probe.h decides who is asked what, and what comes of it.
  *
  * These packets go past the node, as those of measure.c: they move no clock. Without stamps by the device, each side looks
- * out for a packet that a herald told of, some 0.3 ms for each question and answer: a hundredth of the time at most. */
+ * out for a packet that a herald told of, some 0.3 ms for each question and answer: a hundredth of the time at most for answers,
+ * and half of that for questions. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -321,6 +321,19 @@ static void a_question_is_answered_once(void **state)
     assert_true(may_answer(1, 1000, PROBE_WAY_JOB));
 }
 
+/* Who says each time that its queue pair is another one has no more answers by it. */
+static void a_new_queue_pair_brings_no_answers(void **state)
+{
+    uint32_t answered = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        const struct probe_ud ud = {.exchange = 5, .way = PROBE_WAY_JOB};
+        tell(1, 7 + i % 2);
+        answered += port_probe_may_answer(p, now, (struct nic_id){1}, &ud);
+    }
+    assert_in_range(answered, 10, 20);
+}
+
 /* What was recorded of a queue pair's life, of either end's, counts in no other: a question of before could forbid all of now. */
 static void another_life_says_nothing(void **state)
 {
@@ -479,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_peer_of_several_accuses_nobody, begin, end),
         cmocka_unit_test_setup_teardown(loss_in_both_classes_is_no_fault_of_one, begin, end),
         cmocka_unit_test_setup_teardown(another_class_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(a_new_queue_pair_brings_no_answers, begin, end),
         cmocka_unit_test_setup_teardown(a_question_is_answered_once, begin, end),
         cmocka_unit_test_setup_teardown(another_life_says_nothing, begin, end),
         cmocka_unit_test_setup_teardown(moments_from_nowhere_are_no_delay, begin, end),
