@@ -14,9 +14,11 @@ LIBRARY, TREES, FOLIOT = (os.path.abspath(sys.argv.pop()) for _ in range(3))
 
 class TestSelftestRdma(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="foliot-rdma-")
+        folder = tempfile.TemporaryDirectory(prefix="foliot-rdma-", dir="/tmp")
         self.addCleanup(folder.cleanup)
-        self.root = folder.name
+        self.root, self.scratch = folder.name + "/root", folder.name + "/tmp"  # what a recording leaves behind is nobody else's
+        os.mkdir(self.root)
+        os.mkdir(self.scratch)
 
     def plant(self, tree, device, becomes):
         """A recorded tree, its device under the name that the library has."""
@@ -60,7 +62,7 @@ class TestSelftestRdma(unittest.TestCase):
 
     def run_it(self, *arguments, library=LIBRARY, **environment):
         return subprocess.run([FOLIOT, "selftest", "rdma", "--root", self.root, "--library", library, *(() if "--rounds" in arguments else ("--rounds", "8")), *arguments],
-                              env=dict(os.environ, **environment), capture_output=True, text=True, timeout=60, check=False)
+                              env={**os.environ, "TMPDIR": self.scratch, **environment}, capture_output=True, text=True, timeout=60, check=False)
 
     def port(self, *arguments, **environment):
         done = self.run_it("--json", *arguments, **environment)
@@ -115,7 +117,7 @@ class TestSelftestRdma(unittest.TestCase):
         self.assertRegex(recording, r"(?m)^/verbs/dev\w+/ports/1/fence/receives\t0:\d+ 5:\d+ $")
         used = re.search(r"(?m)^/sys/\S+/gids/5\t(\S+)$", recording).group(1)  # the kernel's files and the library say the same of it
         self.assertRegex(recording, rf"(?m)^/verbs/\S+/gids/\d+\tRoCE v2 {used}$")
-        self.assertFalse([name for name in os.listdir(tempfile.gettempdir()) if name.startswith("foliot-record-")])
+        self.assertEqual(os.listdir(self.scratch), [])
         status, port, other = self.record("--rounds", "2")
         self.assertNotEqual(re.search("/verbs/(dev\\w+)", other).group(1), re.search("/verbs/(dev\\w+)", recording).group(1))
 
@@ -153,6 +155,8 @@ class TestSelftestRdma(unittest.TestCase):
         done = self.run_it("--record", "/nowhere/file")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nowhere/file: expected a file that can be written", done.stderr)
+        done = self.run_it("--record", self.file(""), TMPDIR="/nowhere")
+        self.assertEqual(done.returncode, 1, "its folder is in TMPDIR")
 
     def test_what_is_not_tried(self):
         self.plant("connectx-infiniband.txt", "mlx5_10", "fake9")
