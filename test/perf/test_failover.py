@@ -7,13 +7,14 @@ here a fault stays until the job has gone on under it, however busy the machine 
 import json
 import os
 import re
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from interrupt import interrupt
 
 FOLIOT, PLUGIN = (os.path.abspath(path) for path in sys.argv[1:3])
 NAME = f"failover{os.getpid()}"
@@ -42,7 +43,7 @@ def start(folder, **environment):
     environment = {**os.environ, "NCCL_DEBUG": "TRACE", **environment}
     environment.pop("FOLIOT_NIC", None)
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-                            env=environment, start_new_session=True)
+                            env=environment)
 
 
 def listen(process, lines):
@@ -106,7 +107,7 @@ def job_lives():
             ups = count(lines, UP)
             lab("fault", "undo", "all")
             wait_for(process, lines, UP, ups + 1)
-        os.killpg(process.pid, signal.SIGINT)  # all ranks, as a terminal does
+        interrupt(process)
         status = process.wait(timeout=300)
         reader.join(timeout=60)
         text = "\n".join(line for _, line in lines)

@@ -13,6 +13,8 @@ import tempfile
 import threading
 import time
 
+from interrupt import interrupt
+
 FOLIOT, REFERENCE, PLANTED, OURS = sys.argv[1:5]
 OPERATIONS = ["all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv", "pingpong", "gather"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not re.match("(OMPI|PMI|SLURM|RANK|WORLD_SIZE|MASTER|NCCL)", k)}
@@ -73,14 +75,14 @@ def test_table_to_the_letter():
 def live_until(pattern, *before, environment):
     """A job that is shown, interrupted as a terminal does when stderr has that: exit status, stdout, stderr."""
     process = subprocess.Popen([*before, FOLIOT, "perf", "--plugin", OURS, "--live", "-b", "64K", "-e", "64K", "--duration", "3600", "-c", "0", "--wait", "200"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True)
-    patience, seen, over = threading.Timer(300, os.killpg, (process.pid, signal.SIGKILL)), b"", False
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    patience, seen, over = threading.Timer(300, interrupt, (process, signal.SIGKILL)), b"", False
     patience.start()
     for line in process.stderr:
         seen += line
         if not over and re.search(pattern, seen, re.M):
             over = True
-            os.killpg(process.pid, signal.SIGINT)
+            interrupt(process)
     out = process.stdout.read()
     patience.cancel()
     return process.wait(), out, seen

@@ -6,12 +6,13 @@ usage: test_queue_pairs.py FOLIOT PLUGIN.so LIBRARIES (folder). Needs root (skip
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+
+from interrupt import interrupt
 
 HOURS = 7200  # a job that is to end when the test has seen enough
 FOLIOT, PLUGIN, LIBRARIES = (os.path.abspath(path) for path in sys.argv[1:4])
@@ -45,7 +46,7 @@ class Job:
         environment = {**os.environ, "NCCL_DEBUG": "TRACE", "FOLIOT_VERBS": WHOLE, "FOLIOT_FAKE_VERBS_WIRE": "auto", **environment}
         environment.pop("FOLIOT_NIC", None)
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
-                                        env=environment, start_new_session=True)
+                                        env=environment)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
 
@@ -67,7 +68,7 @@ class Job:
 
     def end(self):
         if self.duration == HOURS:
-            os.killpg(self.process.pid, signal.SIGINT)  # all ranks, as a terminal does
+            interrupt(self.process)
         status = self.process.wait(timeout=300)
         self.reader.join(timeout=60)
         assert status == 0, self.text()
