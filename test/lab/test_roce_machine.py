@@ -21,6 +21,20 @@ def until(true):
     return true()
 
 
+def named(text):
+    """The processes whose command lines have it, but for this one."""
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/cmdline", encoding="utf-8", errors="replace") as file:
+                words = file.read()
+        except OSError:  # it has ended
+            continue
+        if text in words and int(number) != os.getpid():
+            found.append(words.replace("\0", " "))
+    return found
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="foliot-roce-")
@@ -204,6 +218,7 @@ class Killed(Folder):
         self.addCleanup(subprocess.run, ["kill", "-9", str(emulator)], check=False, stderr=subprocess.DEVNULL)
         os.kill(run, signal.SIGKILL)
         self.assertTrue(until(lambda: not os.path.exists(f"/proc/{emulator}")), "its emulator goes on")
+        self.assertTrue(until(lambda: not named(meeting)), f"of it go on: {named(meeting)}")
         done = self.machine("down", meeting)
         self.assertEqual((done.returncode, done.stdout), (0, "the machine is down\n"), done.stderr)
         self.assertFalse(os.path.exists(meeting))
