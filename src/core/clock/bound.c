@@ -100,13 +100,11 @@ static double rate_of_theta(const struct clock *c, const struct clock_edge *e, d
 /* Its stamps contradict the premises: one of the two clocks has broken them. Stamps of other edges between them are as old. */
 static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
-    for (int i = 0; i < c->capacity; i++) {
+    for (int i = e->leader; i >= 0; i = c->edges[i].next_of_peer) {
         struct clock_edge *other = &c->edges[i];
-        if (other->used && other->leader == e->leader) {
-            memset(other->buckets, 0, sizeof(other->buckets));
-            drift_init(&other->drift); /* of both sides of a step they look like a rate */
-            other->bounded = other->proven = false;
-        }
+        memset(other->buckets, 0, sizeof(other->buckets));
+        drift_init(&other->drift); /* of both sides of a step they look like a rate */
+        other->bounded = other->proven = false;
     }
     e->crossed_at = now;
 }
@@ -166,7 +164,6 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
     e->bounded = e->proven;
     if (!e->proven) { /* a rate changed by more than it may: what was seen before that proves nothing now */
         begin_anew(c, e, now);
-        drift_init(&e->drift);
     }
 }
 
@@ -402,7 +399,7 @@ void bound_hear(struct clock_edge *e, const struct clock_published *heard, struc
     const double dt_s = (double)(now.ns - e->heard_at.ns) * 1e-9;
 
     rate_note(&e->peer_rate, heard->phase == CLOCK_TRACK ? heard->map.y : INFINITY, now);
-    if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK || !e->heard) {
+    if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK) {
         e->restless = 0; /* not bounded, or nothing to compare with */
     } else if (heard->map_seq != e->peer.map_seq) {
         const double rate = reaches_beyond(&e->peer, heard) / fmax(dt_s, RESTLESS_DT_S);

@@ -289,9 +289,11 @@ static void find_leaders(struct clock *c)
             continue;
         }
         e->leader = e->host_leader = i;
+        e->next_of_peer = -1;
         for (int j = i - 1; j >= 0; j--) {
             const struct clock_edge_config *other = &c->edges[j].config;
             if (c->edges[j].used && other->peer == e->config.peer) {
+                c->edges[j].next_of_peer = e->leader == i ? i : c->edges[j].next_of_peer;
                 e->leader = e->host_leader = j;
             } else if (c->edges[j].used && other->host == e->config.host && other->host != 0) {
                 e->host_leader = j;
@@ -417,11 +419,8 @@ void clock_on_peer(struct clock *c, struct nic_time now, int edge,
         return;
     }
     c->now = now;
-    for (int i = 0; i < c->capacity; i++) {
-        struct clock_edge *e = &c->edges[i];
-        if (e->used && e->leader == c->edges[edge].leader) {
-            hear_by(c, now, e, heard);
-        }
+    for (int i = c->edges[edge].leader; i >= 0; i = c->edges[i].next_of_peer) {
+        hear_by(c, now, &c->edges[i], heard);
     }
 }
 

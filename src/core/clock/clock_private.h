@@ -86,8 +86,9 @@ struct steady_rate {
 
 struct clock_edge {
     bool used;
-    int leader;      /* the lowest edge to the same peer */
-    int host_leader; /* the lowest edge to the same host */
+    int leader;       /* the lowest edge to the same peer */
+    int next_of_peer; /* the next higher one; -1: none */
+    int host_leader;  /* the lowest edge to the same host */
     struct clock_edge_config config;
     struct nic_time added;
     int64_t not_before_ns; /* stamps before this are of another clock */
