@@ -66,9 +66,8 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.get(f"{RUNS}/{run}")["not_read"][0]["note"].startswith("its reader <script>"), True)
         self.assertNotIn("\x1b", json.dumps(self.get(f"{RUNS}/{run}"), ensure_ascii=False))
 
-    def test_strange_rows(self):
-        """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
-        self.start()
+    def begin_matrix(self):
+        """An audit of h0 and h1 that waits for the rows of its matrix."""
         now = time.time_ns()
         for i in (0, 1):
             self.join(i)
@@ -77,6 +76,12 @@ class TestSheets(own_hosts.OwnHosts):
         for i in (0, 1):
             self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
         self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        return run
+
+    def test_strange_rows(self):
+        """Rows of a matrix from hosts that lie: each is its own host's, of this plan, and of known words, or it is nothing."""
+        self.start()
+        run = self.begin_matrix()
         self.assertNotIn(15, self.say(3, features=3, host="h1"))  # one of the version before is asked nothing it doesn't know
         plan = wire.fields(self.say(3, features=7)[15][0])
         name, nics, rounds = plan[1][0], list(plan[5][0]), 3
@@ -220,14 +225,7 @@ class TestSheets(own_hosts.OwnHosts):
         fleet.run("mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", self.path("data"))
         self.addCleanup(subprocess.run, ["umount", "-l", self.path("data")], check=False)
         controller = self.start(extra="record_mib: 0\n")
-        now = time.time_ns()
-        for i in (0, 1):
-            self.join(i)
-            self.say(1, features=7, host=f"h{i}", fleet_ns=now)
-        run = int(self.request("POST", RUNS, {"matrix": True})[2]["run"])
-        for i in (0, 1):
-            self.say(2, self.sheet(run, 1, ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")), features=7, host=f"h{i}", fleet_ns=now)
-        self.wait(lambda: self.get(f"{RUNS}/{run}")["state"] == "measuring", 10, lambda: str(self.get(f"{RUNS}/{run}")))
+        run = self.begin_matrix()
         plan = wire.fields(self.say(3, features=7)[15][0])
         with open(self.path("data", "filler"), "wb") as filler, contextlib.suppress(OSError):
             while True:

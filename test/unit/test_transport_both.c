@@ -234,6 +234,18 @@ static void message_end(struct message *m)
     free(m->to);
 }
 
+/* A way from either end, one after the other: of one set. */
+static void begin_both(struct way ways[2], uint64_t seed)
+{
+    prng_init(&prng, seed);
+    world_open(0);
+    for (int i = 0; i < 2; i++) {
+        ways[i] = way_from(i);
+    }
+    ways_open(&ways[0], 1);
+    ways_open(&ways[1], 1);
+}
+
 /* A message each way, on their way at the same time. */
 static void exchange(struct way *ways, size_t size, uint64_t seed)
 {
@@ -295,11 +307,8 @@ static void reports_go_along_with_slow_answers(void **state)
     const uint32_t count = 300;
     uint64_t word = 0, got = 0;
     (void)state;
-    prng_init(&prng, 3);
-    world_open(0);
-    struct way ways[] = {way_from(0), way_from(1)};
-    ways_open(&ways[0], 1);
-    ways_open(&ways[1], 1);
+    struct way ways[2];
+    begin_both(ways, 3);
     exchange(ways, 300000, 1);
     await_lanes(LANES);
     pass(50);
@@ -352,11 +361,8 @@ static void an_abort_is_of_one_direction(void **state)
     (void)state;
     for (int aborts = 0; aborts < 2; aborts++) {
         struct message cut, whole;
-        prng_init(&prng, 7);
-        world_open(0);
-        struct way ways[] = {way_from(0), way_from(1)};
-        ways_open(&ways[0], 1);
-        ways_open(&ways[1], 1);
+        struct way ways[2];
+        begin_both(ways, 7);
         assert_int_equal(ways[0].out->number, ways[1].out->number);
         exchange(ways, 300000, 1);
         message_begin(&cut, &ways[aborts], 16 << 20, 3);
@@ -426,11 +432,8 @@ static void a_set_that_was_forgotten_is_another_one(void **state)
     int r = 0;
 
     (void)state;
-    prng_init(&prng, 3);
-    world_open(0);
-    struct way ways[] = {way_from(0), way_from(1)};
-    ways_open(&ways[0], 1);
-    ways_open(&ways[1], 1);
+    struct way ways[2];
+    begin_both(ways, 3);
     exchange(ways, 300000, 1);
     fill(from, sizeof(from), 5);
     memset(to, 0xee, sizeof(to));
@@ -494,11 +497,8 @@ static void another_full_path_is_no_help(void **state)
     int lane = -1;
 
     (void)state;
-    prng_init(&prng, 5);
-    world_open(0);
-    struct way ways[] = {way_from(0), way_from(1)};
-    ways_open(&ways[0], 1);
-    ways_open(&ways[1], 1);
+    struct way ways[2];
+    begin_both(ways, 5);
     struct lane_set *set = ways[1].out->set;
     struct traffic *traffic = &set->traffic;
     pthread_mutex_lock(&set->lock);

@@ -1,7 +1,6 @@
 /* incast.c: senders, and one that counts. */
 #include "app/perf/incast.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -155,9 +154,8 @@ int incast_test(struct meet *m, const char *nic, const char *receiver, int run_m
 
     if (r == 0) {
         x->fd = -1;
-        x->family = strchr(receiver, ':') != NULL ? AF_INET6 : AF_INET;
-        x->receiver.ss_family = (sa_family_t)x->family;
-        r = inet_pton(x->family, receiver, udp_bytes(&x->receiver)) == 1 ? 0 : -EINVAL;
+        r = udp_parse(receiver, &x->receiver);
+        x->family = x->receiver.ss_family;
         r = r < 0 ? r : open_socket(x, nic, m->rank == 0, dscp << 2 | ECT0, &mine);
         mine.port = r < 0 ? 0 : mine.port;
         int met = meet_exchange(m, &mine, sizeof(mine), cards);

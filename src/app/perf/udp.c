@@ -1,6 +1,7 @@
 /* udp.c: addresses of interfaces, for tests over UDP. */
 #include "app/perf/udp.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -25,6 +26,12 @@ int udp_address(const char *nic, int family, struct sockaddr_storage *ret)
         freeifaddrs(all);
     }
     return r;
+}
+
+int udp_parse(const char *text, struct sockaddr_storage *ret)
+{
+    *ret = (struct sockaddr_storage){.ss_family = strchr(text, ':') != NULL ? AF_INET6 : AF_INET};
+    return inet_pton(ret->ss_family, text, udp_bytes(ret)) == 1 ? 0 : -EINVAL;
 }
 
 socklen_t udp_size(int family)

@@ -6,6 +6,8 @@
 
 /* The interface's own; of IPv6 none that is link-local. -EADDRNOTAVAIL: it has none. */
 int udp_address(const char *nic, int family, struct sockaddr_storage *ret);
+/* An address as text, of either family, with no port. -EINVAL: it is none. */
+int udp_parse(const char *text, struct sockaddr_storage *ret);
 socklen_t udp_size(int family);
 uint16_t *udp_port(struct sockaddr_storage *s); /* as it is sent */
 void *udp_bytes(struct sockaddr_storage *s);    /* 4 or 16 */

@@ -92,10 +92,10 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
 static int open_flows(struct ways *w, const char *nic, const struct sockaddr_storage *leader)
 {
     struct card cards[2] = {0}, mine = {0};
-    struct sockaddr_storage own = {0};
+    struct sockaddr_storage known = *leader, own = {0};
     int r = udp_address(nic, w->family, &own);
 
-    own = r == 0 && w->meet->rank == 0 ? *leader
+    own = r == 0 && w->meet->rank == 0 ? known
                                        : own; /* of several addresses the one that rank 1 knows */
     for (int k = 0; k < FLOWS && r == 0; k++) {
         r = open_flow(w, k, own, &mine);
@@ -105,7 +105,6 @@ static int open_flows(struct ways *w, const char *nic, const struct sockaddr_sto
     struct card *other = &cards[1 - w->meet->rank];
     r = met < 0 ? met : r;
     if (w->meet->rank == 1) {
-        struct sockaddr_storage known = *leader;
         memcpy(other->address, udp_bytes(&known), w->family == AF_INET ? 4 : 16);
     } else if (r == 0 && other->ports[0] != 0 &&
                !udp_may_be_nic(w->family, mine.address, other->address)) {
@@ -467,13 +466,13 @@ static int tell(struct ways *w, const struct ways_turn *turn, struct way_found *
 int ways_test(struct meet *m, const char *nic, const char *leader, int run_ms,
               const struct ways_turn *turn, struct way_found ways[WAYS_MOST], int *ret_count)
 {
-    struct ways w = {.meet = m, .family = strchr(leader, ':') != NULL ? AF_INET6 : AF_INET};
-    struct sockaddr_storage of_leader = {.ss_family = (sa_family_t)w.family};
+    struct sockaddr_storage of_leader;
+    int r = udp_parse(leader, &of_leader);
+    struct ways w = {.meet = m, .family = of_leader.ss_family};
 
     for (int k = 0; k < FLOWS; k++) {
         w.flows[k].fd = -1;
     }
-    int r = inet_pton(w.family, leader, udp_bytes(&of_leader)) == 1 ? 0 : -EINVAL;
     r = r < 0 ? r : open_flows(&w, nic, &of_leader);
     r = r < 0 ? r : meet_barrier(m);
     if (r == 0) {

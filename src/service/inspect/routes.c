@@ -104,14 +104,15 @@ static int note_link(struct subnet *s, const char *line)
         return -EBADMSG;
     }
     if (s->link_count == s->link_capacity) {
-        s->link_capacity = s->link_capacity == 0 ? 4096 : s->link_capacity * 2;
-        s->links = s->link_capacity <= 4 * HOST_PORTS_MAX * 2
-                       ? realloc(s->links, s->link_capacity * sizeof(*s->links))
-                       : NULL;
-        if (s->links == NULL) {
-            s->link_count = 0;
+        const size_t capacity = s->link_capacity == 0 ? 4096 : s->link_capacity * 2;
+        void *grown = capacity <= 4 * HOST_PORTS_MAX * 2
+                          ? realloc(s->links, capacity * sizeof(*s->links))
+                          : NULL;
+        if (grown == NULL) {
             return -E2BIG;
         }
+        s->links = grown;
+        s->link_capacity = capacity;
     }
     memcpy(s->links[s->link_count++], ends, sizeof(ends));
     return 0;
