@@ -55,9 +55,11 @@ static void make(struct fleet *f, const struct sheet *model, uint32_t hosts)
                               .settings = &audit_usual,
                               .capacity = hosts * RESULTS_A_HOST,
                               .item_capacity = hosts * ITEMS_A_HOST,
+                              .mention_capacity = hosts * model->count,
                               .text_size = (size_t)hosts * TEXT_A_HOST};
     f->audit.results = claim(f->audit.capacity, sizeof(struct audit_result));
     f->audit.items = claim(f->audit.item_capacity, audit_item_size());
+    f->audit.mentions = claim(f->audit.mention_capacity, sizeof(struct audit_mention));
     f->audit.text = claim(f->audit.text_size, 1);
 }
 

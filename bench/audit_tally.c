@@ -376,6 +376,8 @@ static void open_look(struct looks *l)
                               .capacity = RESULTS,
                               .items = claim(RESULTS, audit_item_size()),
                               .item_capacity = RESULTS,
+                              .mentions = claim(RESULTS, sizeof(struct audit_mention)),
+                              .mention_capacity = RESULTS,
                               .text = claim(TEXT, 1),
                               .text_size = TEXT};
 }

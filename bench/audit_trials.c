@@ -46,11 +46,13 @@ static void prepare(struct audit *a, uint32_t sheet_count)
                         .settings = &audit_usual,
                         .capacity = RESULTS_MAX,
                         .item_capacity = RESULTS_MAX,
+                        .mention_capacity = RESULTS_MAX,
                         .text_size = 8 << 20};
     a->results = malloc(a->capacity * sizeof(*a->results));
     a->items = malloc(a->item_capacity * audit_item_size());
+    a->mentions = malloc(a->mention_capacity * sizeof(*a->mentions));
     a->text = malloc(a->text_size);
-    if (a->results == NULL || a->items == NULL || a->text == NULL) {
+    if (a->results == NULL || a->items == NULL || a->mentions == NULL || a->text == NULL) {
         fail("memory");
     }
 }

@@ -271,39 +271,32 @@ void sheet_finish(struct sheet *s)
         }
     }
     s->count = kept;
-}
-
-/* The first that isn't before (id, subject). */
-static uint32_t place(const struct sheet *s, enum fact_id id, const char *subject)
-{
-    uint32_t low = 0, high = s->count;
-
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (compare(&s->facts[middle], id, subject) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    memset(s->first, 0, sizeof(s->first));
+    for (uint32_t i = 0; i < kept; i++) {
+        s->first[s->facts[i].id + 1] = i + 1;
     }
-    return low;
+    for (uint32_t id = 0; id < FACT_COUNT; id++) {
+        s->first[id + 1] = s->first[id + 1] > 0 ? s->first[id + 1] : s->first[id];
+    }
 }
 
 const struct fact *sheet_find(const struct sheet *s, enum fact_id id, const char *subject)
 {
-    const uint32_t at = place(s, id, subject);
+    uint32_t low = s->first[id], high = s->first[id + 1];
 
-    return at < s->count && compare(&s->facts[at], id, subject) == 0 ? &s->facts[at] : NULL;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const int order = strcmp(s->facts[middle].subject, subject);
+        if (order == 0) {
+            return &s->facts[middle];
+        }
+        *(order < 0 ? &low : &high) = order < 0 ? middle + 1 : middle;
+    }
+    return NULL;
 }
 
 const struct fact *sheet_first(const struct sheet *s, enum fact_id id, uint32_t *ret_count)
 {
-    const uint32_t from = place(s, id, "");
-    uint32_t to = from;
-
-    while (to < s->count && s->facts[to].id == id) {
-        to++;
-    }
-    *ret_count = to - from;
-    return *ret_count > 0 ? &s->facts[from] : NULL;
+    *ret_count = s->first[id + 1] - s->first[id];
+    return *ret_count > 0 ? &s->facts[s->first[id]] : NULL;
 }

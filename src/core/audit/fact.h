@@ -86,6 +86,7 @@ struct sheet {
     const char *missing_note;
     struct fact *facts;
     uint32_t count, capacity, left_out;
+    uint32_t first[FACT_COUNT + 1]; /* of sheet_finish: where each id's facts begin */
     char *text;
     size_t text_used, text_size;
 };

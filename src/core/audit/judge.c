@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "core/audit/mention.h"
 #include "core/audit/pairs.h"
 #include "core/audit/rule_list.h"
 
@@ -516,6 +517,7 @@ static void mind_breaker(struct audit *a, uint32_t from)
 void audit_room(struct audit *a)
 {
     a->capacity = a->item_capacity = 1;
+    a->mention_capacity = audit_mention_room(a);
     for (uint32_t n = 0; n < CATALOGUE_COUNT; n++) {
         uint32_t most = 0, count;
         for (uint32_t i = 0; i < a->sheet_count; i++) {
@@ -537,6 +539,7 @@ int audit_judge(struct audit *a)
     a->count = 0;
     a->text_used = 0;
     a->full = false;
+    audit_mentions_find(a);
     for (uint32_t n = 0; n < CATALOGUE_COUNT && !a->full; n++) {
         const uint32_t from = a->count;
         a->item_count = 0;

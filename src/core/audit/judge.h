@@ -103,6 +103,10 @@ enum { COHORT_LEAST = 5, BREAKER_WHOLE = 20 };
 #define OWNER_APART_NS INT64_C(600000000000)
 
 struct audit_item;
+struct audit_mention { /* mention.h */
+    const struct fact *fact;
+    uint32_t sheet;
+};
 struct audit {
     const struct sheet *sheets;
     uint32_t sheet_count;
@@ -113,6 +117,8 @@ struct audit {
         kinds; /* by sheet, what its host is compared by; NULL inside: not known. NULL: cohorts are products */
     struct audit_item *items; /* for one check: members of its cohorts */
     uint32_t item_count, item_capacity;
+    struct audit_mention *mentions; /* by fact and text */
+    uint32_t mention_count, mention_capacity;
     uint32_t managers[MANAGERS_MAX]; /* sheets that have routes of an InfiniBand subnet */
     uint32_t manager_count;
     char *text; /* for what is put together */
@@ -128,7 +134,7 @@ const char *audit_kind(const struct audit *a, uint32_t sheet);
 const char *audit_declared_cohort(const struct audit_settings *s, const char *host);
 /* By whom the host was switched off; NULL: it is not. */
 const char *audit_host_off(const struct audit_settings *s, const char *host);
-/* How many results and items its sheets can have at most: sets both capacities. */
+/* How many results, items and mentions its sheets can have at most: sets the three capacities. */
 void audit_room(struct audit *a);
 /* 0; -ENOSPC: something didn't fit; what is there is not to be used. */
 int audit_judge(struct audit *a);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/audit/mention.h"
 #include "core/audit/rule_list.h"
 
 static void not_measured(struct judging *j, enum audit_reason reason, const char *note)
@@ -465,26 +466,23 @@ static const char *name_on(const struct audit *a, const char *far)
 {
     const char *best = NULL;
     uint32_t all = 0, most = 0, count;
+    const struct audit_mention *m = audit_mentions_of(a, FACT_NET_SWITCH, far, &count);
 
-    for (uint32_t i = 0; i < a->sheet_count; i++) {
-        const struct fact *f = sheet_first(&a->sheets[i], FACT_NET_SWITCH, &count);
-        for (uint32_t k = 0; k < count; k++) {
-            if (f[k].state != FACT_VALUE || strcmp(f[k].value, far) != 0) {
-                continue;
-            }
-            all++;
-            if (most == 0) { /* the majority's vote, of which a second pass makes sure */
-                best = f[k].subject;
-                most = 1;
-            } else {
-                most = strcmp(best, f[k].subject) == 0 ? most + 1 : most - 1;
-            }
+    for (uint32_t i = 0; i < count; i++) {
+        if (m[i].fact->state != FACT_VALUE) {
+            continue;
+        }
+        all++;
+        if (most == 0) { /* the majority's vote, of which a second pass makes sure */
+            best = m[i].fact->subject;
+            most = 1;
+        } else {
+            most = strcmp(best, m[i].fact->subject) == 0 ? most + 1 : most - 1;
         }
     }
     most = 0;
-    for (uint32_t i = 0; best != NULL && i < a->sheet_count; i++) {
-        const struct fact *f = sheet_find(&a->sheets[i], FACT_NET_SWITCH, best);
-        most += f != NULL && f->state == FACT_VALUE && strcmp(f->value, far) == 0;
+    for (uint32_t i = 0; best != NULL && i < count; i++) {
+        most += m[i].fact->state == FACT_VALUE && strcmp(best, m[i].fact->subject) == 0;
     }
     return all >= ON_SWITCH_LEAST && most * 3 >= all * 2 ? best : NULL;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/audit/list.h"
+#include "core/audit/mention.h"
 #include "core/audit/rule_list.h"
 
 /* The bridge above, or NULL: the device is part of the root, or nobody knows; the verdict is there then. */
@@ -471,6 +472,7 @@ void rule_neighbour(struct judging *j)
     const char *state = judge_text(j, FACT_NET_NEIGHBOUR, j->subject), *end;
     char address[64];
     bool ours = false;
+    uint32_t count;
 
     if (state == NULL) {
         return;
@@ -478,8 +480,9 @@ void rule_neighbour(struct judging *j)
     end = strchr(j->subject, ' ');
     snprintf(address, sizeof(address), "%.*s",
              (int)(end != NULL ? end - j->subject : (int)strlen(j->subject)), j->subject);
-    for (uint32_t i = 0; i < a->sheet_count && !ours; i++) {
-        ours = &a->sheets[i] != j->sheet && sheet_find(&a->sheets[i], FACT_NET_ADDRESS, address);
+    const struct audit_mention *m = audit_mentions_of(a, FACT_NET_ADDRESS, address, &count);
+    for (uint32_t i = 0; i < count && !ours; i++) {
+        ours = &a->sheets[m[i].sheet] != j->sheet;
     }
     if (!ours) {
         judge_skip(j, "it is no host of those that are compared");

@@ -65,8 +65,8 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
     int r = 0;
     sqlite3_stmt *q = sql_prepare(s, &r,
                                   "SELECT host, at_ns, left_out, refused, now FROM host_look "
-                                  "WHERE ?1 = 0 OR host = ?1",
-                                  "i", host);
+                                  "WHERE host >= ?1 AND host <= ?2",
+                                  "ii", host, host != 0 ? host : INT64_MAX);
     while (sql_next(s, q, &r)) {
         r = message_unpack(sqlite3_column_blob(q, 4), (size_t)sqlite3_column_bytes(q, 4), BODY_MAX,
                            &now);
@@ -166,9 +166,9 @@ int store_audit_runs(struct store *s, int64_t before_id, int limit, store_audit_
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(s, &r,
-                                  "SELECT id, ended_ns, body FROM audit_run WHERE ?1 = 0 OR id < "
-                                  "?1 ORDER BY id DESC LIMIT ?2",
-                                  "ii", before_id, (int64_t)limit);
+                                  "SELECT id, ended_ns, body FROM audit_run WHERE id < ?1 "
+                                  "ORDER BY id DESC LIMIT ?2",
+                                  "ii", before_id != 0 ? before_id : INT64_MAX, (int64_t)limit);
     return each_run(s, q, r, each, context);
 }
 

@@ -11,6 +11,7 @@ void judged_done(struct audit *a)
     free(a->results);
     free(a->items);
     free(a->kinds);
+    free(a->mentions);
     free(a->text);
     *a = (struct audit){0};
 }
@@ -28,8 +29,10 @@ int judged(struct audit *a, const struct sheet *sheets, uint32_t count,
         a->results = malloc(a->capacity * sizeof(*a->results));
         a->items = malloc(a->item_capacity * audit_item_size());
         a->kinds = calloc(count + 1, sizeof(*a->kinds));
+        a->mentions = calloc((size_t)a->mention_capacity + 1, sizeof(*a->mentions));
         a->text = malloc(a->text_size);
-        r = a->results == NULL || a->items == NULL || a->kinds == NULL || a->text == NULL
+        r = a->results == NULL || a->items == NULL || a->kinds == NULL || a->mentions == NULL ||
+                    a->text == NULL
                 ? -ENOMEM
                 : audit_judge(a);
         if (r < 0) {

@@ -15,6 +15,8 @@ static inline void judge_sheets(struct audit *a, struct sheet *sheets, uint32_t 
                         .capacity = RESULTS,
                         .items = calloc(RESULTS, audit_item_size()),
                         .item_capacity = RESULTS,
+                        .mentions = calloc(RESULTS, sizeof(struct audit_mention)),
+                        .mention_capacity = RESULTS,
                         .text = malloc(TEXT_SIZE),
                         .text_size = TEXT_SIZE};
     assert_int_equal(audit_judge(a), 0);
@@ -25,5 +27,6 @@ static inline void judge_done(struct audit *a)
     free(a->results);
     free(a->items);
     free(a->kinds); /* of judged() alone */
+    free(a->mentions);
     free(a->text);
 }
