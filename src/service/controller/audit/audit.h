@@ -54,9 +54,11 @@ struct audit_found {
     char marks
         [CHECKS_MAX +
          1]; /* by the outcome's checks: F U W P S, of all its subjects the worst; ' ': not judged */
-    uint8_t gate;  /* enum audit_status */
-    char *line;    /* of the gate */
-    char *results; /* JSON array */
+    uint8_t gate; /* enum audit_status */
+    char gate_check
+        [CHECK_ID_SIZE]; /* whose result the gate is; "": none is, or it is not known yet */
+    char *line;          /* of the gate */
+    char *results;       /* JSON array */
     size_t size;
 };
 struct audit_outcome {

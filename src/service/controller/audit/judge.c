@@ -376,6 +376,9 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
     f->host = k->members[sheet].host;
     f->at_ns = a->sheets[sheet].at_utc_ns;
     f->gate = (uint8_t)gate.status;
+    if (gate.status < AUDIT_PASS && gate.worst != NULL && gate.worst->status == gate.status) {
+        snprintf(f->gate_check, sizeof(f->gate_check), "%s", gate.worst->check->id);
+    }
     f->line = strdup(gate_line(&gate, line));
     f->results = r == 0 ? strndup(text, size) : NULL;
     f->size = size;

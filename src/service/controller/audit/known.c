@@ -69,9 +69,11 @@ static void count_failures(const struct controller *c, struct audit_known *known
 
 void audit_gate_check(const struct audit_found *f, char ret_check[static CHECK_ID_SIZE])
 {
-    json_t *results = f->gate < AUDIT_PASS ? json_loadb(f->results, f->size, 0, NULL) : NULL, *r;
+    /* read out of the results only where it comes from the store: of a whole fleet it takes long */
+    const bool unknown = f->gate < AUDIT_PASS && f->gate_check[0] == 0;
+    json_t *results = unknown ? json_loadb(f->results, f->size, 0, NULL) : NULL, *r;
     size_t i;
-    ret_check[0] = 0;
+    snprintf(ret_check, CHECK_ID_SIZE, "%s", f->gate_check);
     json_array_foreach(results, i, r)
     {
         const char *id = json_string_value(json_object_get(r, "check")),
