@@ -397,6 +397,15 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertRegex(gates[0], r"^[a-z]+(\.[a-z0-9_]+)+$")
         self.assertEqual(gates[1], gates[0])
         self.assertTrue(self.get("/api/v1/audit/hosts/h0/gate")["text"].startswith(gates[0] + ": "), gates)
+        own = [int(r["run"]) for r in self.get(RUNS, token=made)["items"]]
+        strangers = int(self.request("POST", RUNS, {"hosts": ["h1"]})[2]["run"])
+        self.assertEqual(self.request("DELETE", f"{RUNS}/{strangers}")[0], 200)
+        page = self.get(f"{RUNS}?limit={len(own)}", token=made)  # an audit of h1 alone is none to h0's tenant
+        self.assertEqual([int(r["run"]) for r in page["items"]], own)
+        self.assertEqual(int(self.get(f"{RUNS}/latest", token=made)["run"]), run)
+        for more in ("", "/results", "/nodes", "/diff?with=" + str(run), "/matrix"):
+            self.assertEqual(self.request("GET", f"{RUNS}/{strangers}{more}", token=made)[0], 404, more)
+        self.assertEqual(self.request("GET", f"{RUNS}/{run}/diff?with={strangers}", token=made)[0], 404)
 
 
 if __name__ == "__main__":

@@ -413,6 +413,25 @@ class TestTenant(fleet.Fleet):
         time.sleep(1.5)
         self.assertEqual(incident("h0"), ("warning", 0))
 
+    def test_nor_does_a_doubt(self):
+        """Unknown, and all that it may be is another tenant's: nobody is paged, and that host is as well as before."""
+        self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="5s")
+        for name in ("h0", "h1", "h2"):
+            self.token_for(name)
+        for i in range(3):
+            self.join(i)
+        for i in range(2):
+            self.say(i, [(1, wire.report(extra=wire.data(5, wire.number(1, 1))))])
+        before, own = self.host("h1")["health"], [(2, 1, (2, 2, None)), (1, 3, (1, None, "h1"))]
+        told = lambda: [(i["severity"], i["pages"]) for i in self.get("/api/v1/incidents")["items"]]
+        self.say(0, [(2, wire.report([self.claim(1, "path-dead", 2, 0, one_of=own)]))])
+        self.wait(told, 5, "an incident")
+        time.sleep(1.5)
+        self.assertEqual((told(), self.host("h1")["health"]), ([("warning", 0)], before))
+        self.say(2, [(1, wire.report([self.claim(1, "path-dead", 2, 4, one_of=own)]))])  # a third tenant's host has it, too
+        self.wait(lambda: any(i == ("page", 1) for i in told()), 5, lambda: str(told()))
+
     def test_findings_of_one_host_are_few(self):
         """Others' alerts have room, however many runs and numbers a host makes up."""
         self.start()

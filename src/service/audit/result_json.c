@@ -24,7 +24,7 @@ static const char *interface_of(const struct audit *a, const struct audit_result
     return NULL;
 }
 
-/* The other host that an edge or lane leads to; NULL: it is of none. */
+/* The other host that an edge, a lane, a path of the matrix leads to; NULL: it is of none. */
 static const char *peer_of(const struct audit *a, const struct audit_result *r)
 {
     const struct fact *fact = sheet_find(&a->sheets[r->sheet], r->check->each, r->subject);

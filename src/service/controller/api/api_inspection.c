@@ -1,5 +1,6 @@
 /* api_inspection.c: audits of the fleet at the API: runs, what came of them by check, the catalogue. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static void put_counts(struct json_writer *j, const uint32_t counts[AUDIT_STATUS
 /* ---- runs ---- */
 
 struct put_run {
-    int64_t count, last; /* rows, and the last one's run */
+    int64_t count, limit, last; /* rows that are told, the most of them, and the last one's run */
     struct api_call *call;
     const struct audit_outcome *outcome; /* NULL: only what the row has */
 };
@@ -141,11 +142,15 @@ static int put_row(void *context, const struct store_audit_run *row)
     struct put_run *p = context;
     struct api_call *call = p->call;
     struct json_writer *j = call->j;
-    p->count++;
-    p->last = row->id;
     const struct audit_run *run = audit_in_memory(call->c, row->id);
     json_t *body = json_loads(row->body, 0, NULL);
     const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
+    if (call->visible != NULL && hosts == 0) { /* strangers' alone: to a tenant there is none */
+        json_decref(body);
+        return 0;
+    }
+    p->count++;
+    p->last = row->id;
     const char *why = json_string_value(json_object_get(body, "why")),
                *matrix_why = json_string_value(json_object_get(body, "matrix_why"));
     const bool runs = run != NULL, saved = run == NULL || run == call->c->audits->running;
@@ -181,19 +186,19 @@ static int put_row(void *context, const struct store_audit_run *row)
     }
     json_put_end(j);
     json_decref(body);
-    return 0;
+    return p->count == p->limit ? 1 : 0;
 }
 
 void api_get_audit_runs(struct api_call *call)
 {
     struct put_run p = {.call = call};
-    int64_t limit, cursor;
-    if (!api_page(call, &limit, &cursor)) {
+    int64_t cursor;
+    if (!api_page(call, &p.limit, &cursor)) {
         return;
     }
     json_put_object(call->j, NULL);
     json_put_array(call->j, "items");
-    const int r = store_audit_runs(call->c->store, cursor, (int)limit, put_row, &p);
+    const int r = store_audit_runs(call->c->store, cursor, INT_MAX, put_row, &p);
     if (r < 0) {
         api_store_error(call, r);
         return;
@@ -201,16 +206,21 @@ void api_get_audit_runs(struct api_call *call)
     char next[24];
     snprintf(next, sizeof(next), "%lld", (long long)p.last);
     json_put_end(call->j);
-    json_put_string(call->j, "next", p.count == limit ? next : NULL);
+    json_put_string(call->j, "next", p.count == p.limit ? next : NULL);
     json_put_end(call->j);
     api_answer(call);
 }
 
+/* The newest that this token sees: of strangers' audits a tenant knows nothing. */
 static int newest(void *context, const struct store_audit_run *row)
 {
-    int64_t *id = context;
-    *id = row->id;
-    return 0;
+    struct put_run *p = context;
+    json_t *body = p->call->visible != NULL ? json_loads(row->body, 0, NULL) : NULL;
+    const bool seen =
+        p->call->visible == NULL || seen_of(p->call, json_object_get(body, "hosts")) > 0;
+    p->last = seen ? row->id : 0;
+    json_decref(body);
+    return seen ? 1 : 0;
 }
 
 static int first_id(void *context, const struct store_audit_run *row)
@@ -222,11 +232,13 @@ static int first_id(void *context, const struct store_audit_run *row)
 
 int64_t api_audit_named(struct api_call *call, const char *name)
 {
+    struct put_run p = {.call = call};
     char *end = NULL;
     int64_t id = 0;
     int r = 0;
     if (strcmp(name, "latest") == 0) {
-        r = store_audit_runs(call->c->store, 0, 1, newest, &id);
+        r = store_audit_runs(call->c->store, 0, INT_MAX, newest, &p);
+        return r < 0 ? 0 : p.last;
     } else if (strcmp(name, "baseline") == 0) {
         r = store_audit_accepted(call->c->store, first_id, &id);
     } else {
@@ -234,7 +246,8 @@ int64_t api_audit_named(struct api_call *call, const char *name)
         id = strtoll(name, &end, 10);
         id = *end == 0 && errno == 0 && id > 0 ? id : 0;
     }
-    return r < 0 ? 0 : id;
+    r = r < 0 || id == 0 ? r : store_audit_run_get(call->c->store, id, newest, &p);
+    return r < 0 ? 0 : p.last;
 }
 
 /* The run that the path names, and what comes after it: "" or "results". 0: none; answered. */
@@ -246,13 +259,10 @@ static int64_t run_of(struct api_call *call, const char **ret_what)
     *ret_what = slash != NULL ? slash + 1 : "";
     snprintf(text, sizeof(text), "%.*s", (int)(length < 20 ? length : 20), call->rest);
     const int64_t id = api_audit_named(call, text);
-    struct put_run none = {.call = call};
-    json_writer_reset(call->j);
-    if (id == 0 || store_audit_run_get(call->c->store, id, put_row, &none) < 0) {
+    if (id == 0) {
         api_error(call, 404, "no-such-audit", "no such audit: GET /api/v1/audit/runs has them");
         return 0;
     }
-    json_writer_reset(call->j);
     return id;
 }
 

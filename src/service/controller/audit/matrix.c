@@ -417,8 +417,9 @@ static void find_paths(struct audit_matrix *x, const struct matrix_first *first,
         const uint32_t other = t.from == place ? t.to : t.from;
         struct audit_path *p = &x->paths[x->path_count++];
         p->row = place / x->plan.rails;
+        p->peer = other / x->plan.rails;
         snprintf(p->subject, sizeof(p->subject), "%s %s %s", x->places[place].name,
-                 x->names[other / x->plan.rails], x->places[other].name);
+                 x->names[p->peer], x->places[other].name);
         snprintf(p->value, sizeof(p->value), "lost %d of %u %s there, with %u partners",
                  t.sent - t.heard, t.sent, t.from == place ? "to" : "from", t.partners);
         (*told)++;
@@ -511,6 +512,7 @@ static void add_paths(const struct audit_matrix *x, uint32_t row, struct sheet *
     for (uint32_t k = 0; k < x->path_count; k++) {
         if (x->paths[k].row == row) {
             add_fact(sheet, FACT_MATRIX_PATH, x->paths[k].subject, x->paths[k].value);
+            sheet->facts[sheet->count - 1].peer = x->names[x->paths[k].peer];
             told++;
         }
     }

@@ -25,7 +25,7 @@ struct audit_place {
 /* A direction of which some ports' packets do not come, as a fact of the host at this row: of the one at its other end is
  * another. */
 struct audit_path {
-    uint32_t row;
+    uint32_t row, peer; /* of the host itself, and of the other one */
     char subject[2 * IF_NAMESIZE + TLS_NAME_MAX + 3], value[64];
 };
 struct audit_matrix {

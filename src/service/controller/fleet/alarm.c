@@ -127,27 +127,41 @@ static uint32_t host_of(const struct controller *c, uint32_t nic, const char *na
     return h != NULL ? h->index : ALERT_NO_ID;
 }
 
+static uint32_t host_of_element(const struct controller *c, const struct element *e)
+{
+    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
+    return n != NULL ? n->host->index : e->kind == ELEMENT_HOST ? e->a.number : ALERT_NO_ID;
+}
+
 /* The host that suffers if it is true, as core/alert/cause.c has it; ALERT_NO_ID: nobody in particular. */
 static uint32_t accused_by(const struct controller *c, const struct fleet_host *h,
                            const struct alert_finding *f)
 {
     const struct element *e = &f->suspect;
-    const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
     if (f->kind == FINDING_CLOCK_LIAR || f->kind == FINDING_CLOCK_ASTRAY) {
         return f->from_host;
     }
     if (e->kind == ELEMENT_UNKNOWN && f->kind == FINDING_PEER_SILENT) {
         return f->from_host == h->index ? f->to_host : f->from_host;
     }
-    return n != NULL ? n->host->index : e->kind == ELEMENT_HOST ? e->a.number : ALERT_NO_ID;
+    return host_of_element(c, e);
 }
 
-/* Does it accuse another tenant's host? */
+static bool is_strangers(const struct controller *c, const struct fleet_host *h, uint32_t host)
+{
+    return host < c->host_count && host != h->index && c->hosts[host]->tenant != h->tenant;
+}
+
+/* Does it accuse another tenant's host? Of what it may be, all are such. */
 static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
                        const struct alert_finding *f)
 {
-    const uint32_t accused = accused_by(c, h, f);
-    return accused < c->host_count && accused != h->index && c->hosts[accused]->tenant != h->tenant;
+    const bool known = f->suspect.kind != ELEMENT_UNKNOWN;
+    bool strangers = !known && f->choice.count > 0;
+    for (uint32_t i = 0; i < f->choice.count && strangers; i++) {
+        strangers = is_strangers(c, h, host_of_element(c, &f->choice.one_of[i]));
+    }
+    return strangers || is_strangers(c, h, accused_by(c, h, f));
 }
 
 static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
