@@ -102,6 +102,8 @@ struct alert_config {
 struct alert_sample {
     uint32_t metric; /* enum alert_metric */
     uint32_t host, nic, peer, port;
+    uint32_t
+        weight; /* in means and shares of many; 0: as one. A host's together are the time they are of, 4 ns each */
     uint64_t job;
     double value;
 };

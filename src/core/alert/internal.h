@@ -98,8 +98,9 @@ struct round { /* of an aggregate */
     uint32_t chain, rule, host, rail;
     bool used;
     struct mono start;
-    uint64_t count, beyond;
-    double sum, max, min;
+    uint64_t count;
+    double weight, beyond; /* beyond: the weight of those that are */
+    double sum, max, min;  /* sum: weighed */
 };
 
 struct rule_state {

@@ -348,7 +348,8 @@ static struct round *round_of(struct alerts *a, uint32_t rule, const struct subj
     return &a->rounds[at];
 }
 
-static void on_member(struct alerts *a, uint32_t rule, const struct subject *s, double value)
+static void on_member(struct alerts *a, uint32_t rule, const struct subject *s, double value,
+                      double weight)
 {
     struct round *r = round_of(a, rule, s);
 
@@ -357,8 +358,9 @@ static void on_member(struct alerts *a, uint32_t rule, const struct subject *s, 
     }
     r->max = r->count == 0 || value > r->max ? value : r->max;
     r->min = r->count == 0 || value < r->min ? value : r->min;
-    r->sum += value;
-    r->beyond += compare(&a->rules[rule], value) > 0;
+    r->sum += value * weight;
+    r->beyond += compare(&a->rules[rule], value) > 0 ? weight : 0;
+    r->weight += weight;
     r->count++;
 }
 
@@ -372,16 +374,16 @@ static void round_end(struct alerts *a, struct round *r)
                               .rail = r->rail};
     double value = 0;
 
-    ASSERT(r->count > 0 && r->beyond <= r->count && r->min <= r->max);
+    ASSERT(r->count > 0 && r->weight > 0 && r->beyond <= r->weight && r->min <= r->max);
     switch ((enum alert_aggregate)rule->aggregate) {
     case ALERT_MIN:
         value = r->min;
         break;
     case ALERT_MEAN:
-        value = r->sum / (double)r->count;
+        value = r->sum / r->weight;
         break;
     case ALERT_SHARE:
-        value = (double)r->beyond / (double)r->count;
+        value = r->beyond / r->weight;
         break;
     default:
         value = r->max;
@@ -449,7 +451,7 @@ void series_on_sample(struct alerts *a, const struct alert_sample *sample)
         } else if (r->condition != ALERT_ON_THRESHOLD) {
             on_counter(a, rule, &s, sample->value);
         } else if (r->aggregate != ALERT_EACH) {
-            on_member(a, rule, &s, sample->value);
+            on_member(a, rule, &s, sample->value, fmax(1, sample->weight));
         } else {
             judge(a, rule, &s, sample->host, sample->value, compare(r, sample->value));
         }

@@ -248,6 +248,42 @@ static void the_dead_mans_switch_beats(void **state)
     assert_int_equal(told.receivers, 4);
 }
 
+/* Twenty hosts have ten paths each; one more reports 2,000 ten times as often, each in the time that it took. */
+static void say_votes(double honest, double liar)
+{
+    struct alert_sample s = {.metric = ALERT_PATH_LOSS, .nic = 2, .peer = 1, .port = 7};
+    for (int second = 0; second < 60; second++) {
+        for (s.host = 0; s.host < 20; s.host++) {
+            for (int k = 0; k < 10; k++) {
+                s.value = honest;
+                s.weight = (uint32_t)(NS_PER_S / 4 / 10);
+                alerts_on_sample(engine, now, &s);
+            }
+        }
+        for (int k = 0; k < 20000; k++) {
+            s.value = liar;
+            s.weight = (uint32_t)(NS_PER_S / 10 / 4 / 2000);
+            alerts_on_sample(engine, now, &s);
+        }
+        kit_pass(NS_PER_S);
+    }
+}
+
+static void many_paths_are_no_more_votes(void **state)
+{
+    kit_rule(0, "rail-loss", ALERT_ON_THRESHOLD)->metric = ALERT_PATH_LOSS;
+    rules[0].scope = ALERT_PER_RAIL;
+    rules[0].aggregate = ALERT_SHARE;
+    rules[0].limit = 1000;
+    rules[0].share = 0.05;
+    kit_start();
+    say_votes(0, 5000); /* one of 21 hosts */
+    assert_int_equal(told.events[ALERT_OPENED], 0);
+    say_votes(5000, 0);
+    assert_int_equal(told.events[ALERT_OPENED], 1);
+    assert_int_equal(told.events[ALERT_RESOLVED], 0);
+}
+
 static void shares_and_worst_values_of_many(void **state)
 {
     kit_rule(0, "rail-loss", ALERT_ON_THRESHOLD)->metric = ALERT_PATH_LOSS;
@@ -328,6 +364,7 @@ int main(void)
         T(a_rule_without_data_says_so),
         T(a_slow_job_is_named_and_its_end_is_the_alerts),
         T(the_dead_mans_switch_beats),
+        T(many_paths_are_no_more_votes),
         T(shares_and_worst_values_of_many),
         T(globs),
         T(unsound_rules_are_refused),

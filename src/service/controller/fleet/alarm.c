@@ -27,6 +27,7 @@
 #define SAVED_NAME "alerts"
 #define SAVED_MAX  (8 << 20)
 #define OLD_NS     (60 * NS_PER_S) /* values that waited out an outage say nothing of now */
+#define VOTE_NS    (10 * NS_PER_S) /* the most that one report's paths count for */
 
 /* ---- the engine's tables ---- */
 
@@ -324,11 +325,27 @@ static void feed_ports(struct controller *c, struct feed *f, const struct fleet_
     f->sample.nic = ALERT_NO_ID;
 }
 
-static void feed_paths(struct feed *f, const struct fleet_host *h)
+/* Its end is the host's own, the other one of the fleet. */
+static bool is_fed(const struct controller *c, const struct fleet_path *p)
 {
+    return p->local != UINT32_MAX && p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN &&
+           fleet_find_nic(c, p->peer) != NULL;
+}
+
+/* In a share of many hosts' paths each host has the weight of its time: more paths or more reports are no more votes. */
+static void feed_paths(struct controller *c, struct feed *f, struct fleet_host *h)
+{
+    const int64_t passed_ns = mono_sub(f->now, h->paths_fed).ns;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < h->path_count; i++) {
+        count += is_fed(c, &h->paths[i]);
+    }
+    const int64_t each = (passed_ns < VOTE_NS ? passed_ns : VOTE_NS) / 4 / (count > 0 ? count : 1);
+    f->sample.weight = each > 0 ? (uint32_t)each : 1;
+    h->paths_fed = f->now;
     for (uint32_t i = 0; i < h->path_count; i++) {
         const struct fleet_path *p = &h->paths[i];
-        if (p->local == UINT32_MAX || p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN) {
+        if (!is_fed(c, p)) {
             continue;
         }
         f->sample.nic = p->local;
@@ -345,6 +362,7 @@ static void feed_paths(struct feed *f, const struct fleet_host *h)
         }
     }
     f->sample.nic = f->sample.peer = f->sample.port = ALERT_NO_ID;
+    f->sample.weight = 0;
 }
 
 static void feed_host(struct feed *f, const struct fleet_host *h, const Foliot__V1__Report *report)
@@ -390,8 +408,8 @@ static void feed_audit(struct controller *c, struct feed *f, const struct fleet_
     f->sample.nic = ALERT_NO_ID;
 }
 
-void alarm_on_report(struct controller *c, const struct fleet_host *h,
-                     const Foliot__V1__Report *report, int64_t at_ns)
+void alarm_on_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
+                     int64_t at_ns)
 {
     if (c->alerting == NULL || controller_utc_ns() - at_ns > OLD_NS) {
         return;
@@ -406,7 +424,7 @@ void alarm_on_report(struct controller *c, const struct fleet_host *h,
         feed_audit(c, &f, h);
     }
     if (report->paths != NULL) {
-        feed_paths(&f, h);
+        feed_paths(c, &f, h);
     }
 }
 

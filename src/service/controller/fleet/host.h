@@ -67,6 +67,7 @@ struct fleet_host {
     struct fleet_path *paths;
     int64_t paths_at_ns; /* as they were then, on our clock; 0: nothing is known of them */
     uint32_t path_count, paths_dead, paths_lossy;
+    struct mono paths_fed;   /* to alerts, the last time */
     struct fabric_way *hops; /* of own paths, by NIC, peer and port */
     uint32_t hop_count;
     struct fleet_job_process *jobs; /* as in its last rollup; job.h */

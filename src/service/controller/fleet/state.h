@@ -49,8 +49,8 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h, const st
 void alarm_retell(struct controller *c, const struct fleet_host *h);
 void alarm_on_removed(struct controller *c, const struct fleet_host *h);
 /* After state_apply has taken it: its values, unless they are old. */
-void alarm_on_report(struct controller *c, const struct fleet_host *h,
-                     const Foliot__V1__Report *report, int64_t at_ns);
+void alarm_on_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
+                     int64_t at_ns);
 /* Once a second: what is of no host. */
 void alarm_second(struct controller *c);
 /* After a batch of facts: tells what is to be told, and sets the timer. */
