@@ -37,7 +37,7 @@ static bool names_unseen(const struct api_call *call, const struct check *check,
 {
     const json_t *peer = json_object_get(result, "peer");
     const bool pair = check != NULL && (check->each == FACT_EDGE || check->each == FACT_LANE ||
-                                         check->each == FACT_MATRIX_PATH);
+                                        check->each == FACT_MATRIX_PATH);
     return check == NULL || (pair && peer == NULL) ||
            (json_is_string(peer) && scope_hides(call, json_string_value(peer)));
 }
