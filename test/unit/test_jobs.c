@@ -103,6 +103,72 @@ static const struct job_event *newest(void)
     return jobs_event(jobs, count - 1);
 }
 
+/* Ten pages among 20,000 files of somebody else: none is hidden for longer than a few looks. */
+static void many_files_hide_no_page(void **state)
+{
+    enum { FILES = 20000, PAGES = 10, LOOKS = FILES / 4096 + 2 };
+    struct page pages[PAGES];
+    char name[128];
+
+    (void)state;
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "%s/other-%d", folder, i);
+        const int fd = open(name, O_WRONLY | O_CREAT, 0644);
+        assert_true(fd >= 0);
+        close(fd);
+        if (i % (FILES / PAGES) == 0) {
+            snprintf(name, sizeof(name), "job-%d-a.page", i);
+            open_page(&pages[i / (FILES / PAGES)], name);
+        }
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        look(1);
+    }
+    assert_int_equal(jobs_count(jobs), PAGES);
+    for (int i = 0; i < PAGES; i++) {
+        close_page(&pages[i], true);
+    }
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "%s/other-%d", folder, i);
+        unlink(name);
+    }
+}
+
+/* Twelve pages of root, then two of another user: of eight that are told both are in. */
+static void each_user_has_a_share(void **state)
+{
+    enum { PAGES = 14, OTHERS = 2, TOLD = 8 };
+    const struct job_process *told[PAGES];
+    struct page pages[PAGES];
+    char name[32];
+    int others = 0;
+
+    (void)state;
+    if (geteuid() != 0) {
+        skip(); /* nobody else can have a page of another user */
+    }
+    for (int i = 0; i < PAGES; i++) {
+        snprintf(name, sizeof(name), "job-%d-a.page", i);
+        open_page(&pages[i], name);
+        assert_int_equal(fchown(pages[i].fd, i < PAGES - OTHERS ? 0 : 12345, (gid_t)-1), 0);
+        look(1);
+    }
+    assert_int_equal(jobs_fair(jobs, TOLD, told), TOLD);
+    for (int i = 0; i < TOLD; i++) {
+        others += told[i]->user == 12345;
+    }
+    assert_int_equal(others, OTHERS);
+    assert_int_equal(jobs_fair(jobs, 100, told), PAGES); /* all, each once */
+    for (int i = 0; i < PAGES; i++) {
+        for (int k = 0; k < i; k++) {
+            assert_ptr_not_equal(told[i], told[k]);
+        }
+    }
+    for (int i = 0; i < PAGES; i++) {
+        close_page(&pages[i], true);
+    }
+}
+
 static void a_process_lives_and_ends(void **state)
 {
     struct page page;
@@ -299,6 +365,8 @@ int main(void)
         TEST(what_is_no_page_is_refused),
         TEST(any_bytes_are_safe),
         TEST(no_user_has_all_places),
+        TEST(many_files_hide_no_page),
+        TEST(each_user_has_a_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #include "service/agent/jobs_internal.h"
 
 #define LIST_NS     NS_PER_S
-#define ENTRIES_MAX 4096 /* of a folder, looked at in one listing */
+#define ENTRIES_MAX 4096 /* of a folder, in one look */
 
 /* -- life ----------------------------------------------------------------------------------- */
 
@@ -58,6 +58,11 @@ void jobs_free(struct jobs *jobs)
     }
     while (jobs->count > 0) {
         forget(jobs, jobs->count - 1);
+    }
+    for (uint32_t i = 0; i < jobs->folder_count; i++) {
+        if (jobs->listing[i] != NULL) {
+            closedir(jobs->listing[i]);
+        }
     }
     free(jobs);
 }
@@ -149,20 +154,31 @@ static void add(struct jobs *jobs, struct mono now, uint32_t folder, int folder_
     jobs->processes[jobs->count++] = p;
 }
 
+/* Anybody may put files there: what one look has no time for is the next one's, so that nobody's page is hidden. */
+static void list_folder(struct jobs *jobs, struct mono now, uint32_t i)
+{
+    DIR *folder = jobs->listing[i] != NULL ? jobs->listing[i] : opendir(jobs->folders[i]);
+    const struct dirent *entry = NULL;
+
+    for (int k = 0; folder != NULL && k < ENTRIES_MAX; k++) {
+        entry = readdir(folder);
+        if (entry == NULL) {
+            break;
+        }
+        if (is_page_name(entry->d_name)) {
+            add(jobs, now, i, dirfd(folder), entry->d_name);
+        }
+    }
+    jobs->listing[i] = entry != NULL ? folder : NULL;
+    if (folder != NULL && entry == NULL) {
+        closedir(folder);
+    }
+}
+
 static void list(struct jobs *jobs, struct mono now)
 {
     for (uint32_t i = 0; i < jobs->folder_count; i++) {
-        DIR *folder = opendir(jobs->folders[i]);
-        const struct dirent *entry;
-        for (int k = 0; folder != NULL && k < ENTRIES_MAX && (entry = readdir(folder)) != NULL;
-             k++) {
-            if (is_page_name(entry->d_name)) {
-                add(jobs, now, i, dirfd(folder), entry->d_name);
-            }
-        }
-        if (folder != NULL) {
-            closedir(folder);
-        }
+        list_folder(jobs, now, i);
     }
     for (uint32_t i = jobs->count; i-- > 0;) {
         const struct job_process *p = jobs->processes[i];
@@ -170,6 +186,40 @@ static void list(struct jobs *jobs, struct mono now)
             forget(jobs, i);
         }
     }
+}
+
+/* -- what is told ----------------------------------------------------------------------------- */
+
+/* Its place among those of its user: 0 is the first one. */
+static uint32_t nth_of_user(const struct jobs *jobs, uint32_t i)
+{
+    const struct job_process *p = jobs_get(jobs, i);
+    uint32_t nth = 0;
+
+    for (uint32_t k = 0; k < i; k++) {
+        nth += jobs_get(jobs, k)->known && jobs_get(jobs, k)->user == p->user;
+    }
+    return nth;
+}
+
+uint32_t jobs_fair(const struct jobs *jobs, uint32_t most, const struct job_process **ret)
+{
+    uint32_t nth[JOB_PROCESS_MAX], count = 0, known = 0;
+    const uint32_t all = jobs_count(jobs);
+
+    for (uint32_t i = 0; i < all; i++) {
+        known += jobs_get(jobs, i)->known;
+        nth[i] = jobs_get(jobs, i)->known ? nth_of_user(jobs, i) : UINT32_MAX;
+    }
+    known = known < most ? known : most;
+    for (uint32_t round = 0; count < known; round++) {
+        for (uint32_t i = 0; i < all && count < known; i++) {
+            if (nth[i] == round) {
+                ret[count++] = jobs_get(jobs, i);
+            }
+        }
+    }
+    return count;
 }
 
 /* -- reading -------------------------------------------------------------------------------- */

@@ -92,6 +92,8 @@ void jobs_look(struct jobs *jobs, struct mono now);
 uint32_t jobs_count(const struct jobs *jobs);
 /* index < jobs_count; those not `known` yet are to be skipped. */
 const struct job_process *jobs_get(const struct jobs *jobs, uint32_t index);
+/* At most so many of those whose page was read: one of each user, then a second one of each, so that no user hides another's. */
+uint32_t jobs_fair(const struct jobs *jobs, uint32_t most, const struct job_process **ret);
 /* The newest JOB_EVENT_KEPT, oldest first: numbers from *ret_first to the result - 1. */
 uint64_t jobs_events(const struct jobs *jobs, uint64_t *ret_first);
 const struct job_event *jobs_event(const struct jobs *jobs, uint64_t number);

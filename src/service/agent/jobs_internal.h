@@ -4,6 +4,8 @@
 
 struct jobs {
     char folders[JOBS_FOLDER_MAX][224];
+    void *listing
+        [JOBS_FOLDER_MAX]; /* DIR: where the last look at a folder with many files ended; else NULL */
     uint32_t folder_count;
     struct job_process *processes[JOB_PROCESS_MAX];
     uint32_t count;

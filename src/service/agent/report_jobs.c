@@ -204,15 +204,14 @@ int report_fill_jobs(struct message_arena *arena, struct agent *a, Foliot__V1__R
         return -ENOMEM;
     }
     report->jobs = list;
-    for (uint32_t i = 0; i < jobs_count(a->jobs) && report->n_jobs < PROCESS_MAX; i++) {
-        const struct job_process *p = jobs_get(a->jobs, i);
-        if (p->known) {
-            Foliot__V1__JobProcess *m = make_process(arena, p);
-            if (m == NULL) {
-                return -ENOMEM;
-            }
-            list[report->n_jobs++] = m;
+    const struct job_process *chosen[PROCESS_MAX];
+    const uint32_t count = jobs_fair(a->jobs, PROCESS_MAX, chosen);
+    while (report->n_jobs < count) {
+        Foliot__V1__JobProcess *m = make_process(arena, chosen[report->n_jobs]);
+        if (m == NULL) {
+            return -ENOMEM;
         }
+        list[report->n_jobs++] = m;
     }
     return 0;
 }
