@@ -11,6 +11,8 @@
  * along honest edges. So one at level L says h = H W_L - H W / 2, and H W / 2 at level 0: the bounds of any two add up
  * to no less than what they may differ by, and by Helly all F_i +- h_i share a common time. Who stands behind full
  * queues is wide and pays for that; nobody needs to know the widest. A liar's level can only cost edges.
+ * Where all probe all, H is 1, and who has not all others within reach has to be wide enough for two edges
+ * (level_of_mesh).
  *
  * The h of a probe tells the level that its sender claims. Higher counts at once; lower is claimed on own edges first,
  * and counts for the own bound when enough neighbours have claimed it for long enough. */
@@ -265,53 +267,110 @@ static int level_claimed(const struct clock *c, const struct clock_published *pe
     return level_of(c, (peer->h_ns - 1 + half) / c->config.hops);
 }
 
-/* Of each host the level of that of its clocks which stands furthest off, by its best edge. */
-static void levels_of_hosts(const struct clock *c)
+/* Of each host how wide that of its clocks is which stands furthest off, by its best edge. */
+static void widths_of_hosts(const struct clock *c)
 {
     for (int i = c->capacity - 1; i >= 0; i--) { /* leaders last: they are the lowest */
         const struct clock_edge *e = &c->edges[i];
-        if (!e->used || e->leader != i || e->host_leader == i || c->order[i] == LEVEL_NONE) {
+        if (!e->used || e->leader != i || e->host_leader == i || isinf(c->values[i])) {
             continue;
         }
-        int *host = &c->order[e->host_leader];
-        *host = *host == LEVEL_NONE || c->order[i] > *host ? c->order[i] : *host;
-        c->order[i] = LEVEL_NONE;
+        double *host = &c->values[e->host_leader];
+        *host = isinf(*host) ? c->values[i] : fmax(*host, c->values[i]);
+        c->values[i] = INFINITY;
     }
 }
 
-/* The lowest level at which enough hosts (not edges) are within reach; `claim`: and claim it. A host counts by the
- * clocks that are heard of it. */
-enum claim { ANY, SAYS_TIGHT };
-static int lowest_level(const struct clock *c, enum claim claim)
+/* How wide the edges to each host (not clock) are, in c->values, ascending; INFINITY: beyond any level. A host counts by the
+ * clocks that are heard of it. TIGHT: those that tell they are. CLAIMED: and none is narrower than what it claims. */
+enum counted { ANY, TIGHT, CLAIMED };
+static void sort_widths(const struct clock *c, enum counted counted)
 {
-    const int need = (9 * c->hosts_chosen + 15) / 16;
-    int at[LEVELS + 1] = {0}, count = 0;
+    int count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = LEVEL_NONE;
+        c->values[i] = INFINITY;
     }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (!e->used || !e->bounded || (claim == SAYS_TIGHT && !e->peer.tight)) {
+        if (!e->used || !e->bounded || (counted != ANY && !e->peer.tight)) {
             continue;
         }
-        const int wide = level_of(c, e->w_ns);
-        const int said = claim == SAYS_TIGHT ? level_claimed(c, &e->peer) : 0;
-        const int level = wide > said ? wide : said;
-        int *best = &c->order[e->leader];
-        *best = level < *best ? level : *best;
-    }
-    levels_of_hosts(c);
-    for (int i = 0; i < c->capacity; i++) {
-        at[c->order[i]]++;
-    }
-    for (int level = 0; level < LEVEL_NONE; level++) {
-        count += at[level];
-        if (count >= need) {
-            return level;
+        const double claimed = counted == CLAIMED ? width_of(c, level_claimed(c, &e->peer)) : 0;
+        const double width = fmax(e->w_ns, claimed);
+        if (level_of(c, width) != LEVEL_NONE) {
+            c->values[e->leader] = fmin(c->values[e->leader], width);
         }
     }
-    return LEVEL_NONE;
+    widths_of_hosts(c);
+    for (int i = 0; i < c->capacity; i++) {
+        const double width = c->values[i];
+        c->values[i] = INFINITY;
+        if (isfinite(width)) {
+            c->values[count++] = width;
+        }
+    }
+    sample_sort(c->values, (size_t)count);
+}
+
+/* It told so a moment ago: it can't be core before this member's next tick. */
+static bool is_loose(const struct clock *c, const struct clock_edge *e)
+{
+    const int64_t wait_ns = TICKS_PER_HOP * (c->config.hops + 1) * CLOCK_TICK_NS;
+
+    return e->heard && !e->peer.tight && c->now.ns - e->heard_at.ns < wait_ns - CLOCK_TICK_NS;
+}
+
+/* No clock that may be core is further off than this; INFINITY: one is beyond any bound. */
+static double widest(const struct clock *c)
+{
+    double most = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        double best = INFINITY;
+        if (!e->used || e->leader != i || e->config.witness || is_loose(c, e)) {
+            continue;
+        }
+        for (int k = i; k >= 0; k = c->edges[k].next_of_peer) {
+            best = c->edges[k].bounded ? fmin(best, c->edges[k].w_ns) : best;
+        }
+        most = fmax(most, best);
+    }
+    return most;
+}
+
+/* In a full mesh H is 1. But of two members neither may have the other within reach. Then they have so many others that one
+ * of those is common and honest, and differ by no more than both edges to it: each needs h no less than its own. Who has all
+ * within reach needs no more than the widest of them. */
+static int level_of_mesh(const struct clock *c, enum counted counted, int need)
+{
+    const int hosts = c->hosts_chosen, third = (hosts - 1) / 3;
+    const int liars = third < 4 ? third : 4;
+    const int two = need > (hosts + liars + 1) / 2 ? need : (hosts + liars + 1) / 2;
+    const double half = bound_of(c, 0);
+
+    sort_widths(c, counted);
+    const double common = c->values[two - 1];
+    const int by_common = common <= half ? 0 : level_of(c, common + half);
+    const int by_own = level_of(c, widest(c));
+
+    return by_common < by_own ? by_common : by_own;
+}
+
+/* The lowest level at which enough hosts are within reach; `counted`: and claim it. */
+static int lowest_level(const struct clock *c, enum counted counted)
+{
+    const int need = (9 * c->hosts_chosen + 15) / 16;
+
+    sort_widths(c, counted);
+    const int level = level_of(c, c->values[need - 1]);
+    if (c->config.hops > 1) {
+        return level;
+    }
+    const int mesh = level_of_mesh(c, counted == CLAIMED ? TIGHT : counted, need);
+
+    return level > mesh ? level : mesh;
 }
 
 /* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can begin to be tight or come
@@ -347,7 +406,7 @@ static void update_core(struct clock *c)
 {
     const bool fine = c->phase == CLOCK_TRACK && !c->disrupted && c->peers_chosen > 0;
     const int own = fine ? lowest_level(c, ANY) : LEVEL_NONE;
-    const int held = own != LEVEL_NONE ? lowest_level(c, SAYS_TIGHT) : LEVEL_NONE;
+    const int held = own != LEVEL_NONE ? lowest_level(c, CLAIMED) : LEVEL_NONE;
 
     if (!fine) {
         c->tight_ticks = 0;
