@@ -40,6 +40,9 @@
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
+/* ns/s: what lines follow and maps move. A line that moves by more jumps, and stays there. */
+#define RESTLESS_MOST (1e9 * (CLOCK_SLEW_MAX + CLOCK_MOVE_NS_MAX / CLOCK_TICK_NS))
+
 double bound_rate_limit(const struct clock *c)
 {
     return fmax(c->config.rate_limit_ppm * 1e-6, c->h_rate);
@@ -460,8 +463,10 @@ void bound_hear(struct clock_edge *e, const struct clock_published *heard, struc
     rate_note(&e->peer_rate, heard->phase == CLOCK_TRACK ? heard->map.y : INFINITY, now);
     if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK) {
         e->restless = 0; /* not bounded, or nothing to compare with */
-    } else if (heard->map_seq != e->peer.map_seq) {
-        const double rate = reaches_beyond(&e->peer, heard) / fmax(dt_s, RESTLESS_DT_S);
+    } else {
+        const double moved =
+            heard->map_seq != e->peer.map_seq ? reaches_beyond(&e->peer, heard) : 0;
+        const double rate = fmin(RESTLESS_MOST, moved / fmax(dt_s, RESTLESS_DT_S));
         e->restless = fmax(rate, e->restless * exp(-dt_s / RESTLESS_S));
     }
     if (heard->h_ns >= e->peer_h_ns || !e->heard || now.ns - e->peer_h_at.ns > PEER_H_NS) {

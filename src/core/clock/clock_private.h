@@ -26,7 +26,9 @@
 /* In one tick: what the readers' line can follow, and peers allow for; by what a clock's rate may change. */
 #define CLOCK_MOVE_NS_MAX   25e3
 #define CLOCK_RATE_STEP_MAX 2e-6
-#define PEER_SILENT_NS      (2 * NS_PER_S)
+/* Of the readers' line, while it is further off than a reader is told SYNCED with. */
+#define CLOCK_SLEW_MAX 2000e-6
+#define PEER_SILENT_NS (2 * NS_PER_S)
 
 /* One packet's two stamps. */
 struct packet {

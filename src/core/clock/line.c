@@ -5,8 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define SLEW_MAX 500e-6  /* |slew|: the line runs at 1 + y +- this at worst */
-#define SLEW_FAR 2000e-6 /* and while it is further off than a reader is told SYNCED with */
+#define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at worst */
 #define FAR_NS   20e3
 #define JUMP_NS  1e6
 #define MEET_S   0.1
@@ -65,10 +64,10 @@ void line_follow(struct clock *c, struct nic_time now)
     double fraction;
     const double ahead = line_minus_map(c, now);
     line_at(&c->line, now.ns, &ns, &fraction);
-    const double most = fabs(ahead) > FAR_NS ? SLEW_FAR : SLEW_MAX;
+    const double most = fabs(ahead) > FAR_NS ? CLOCK_SLEW_MAX : SLEW_MAX;
     const double slew = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
     const double reach_s = fabs(ahead) / (fmax(1e-30, fabs(slew)) * 1e9);
-    ASSERT(fabs(slew) <= SLEW_FAR); /* far above -1: time never runs backwards */
+    ASSERT(fabs(slew) <= CLOCK_SLEW_MAX); /* far above -1: time never runs backwards */
     c->line = (struct line){
         .r = now, .x_ns = ns, .x_fraction = fraction, .y = c->map.y, .slew = slew, .valid = true};
     c->line.until.ns = now.ns + (int64_t)(fmin(reach_s, 10) * 1e9);

@@ -179,6 +179,32 @@ static void an_edge_holds_while_its_map_runs_wrong(void **state)
     clock_free(c);
 }
 
+/* A peer woke and its line jumped by a second; from then on it stands still. Some ports bring each of its maps several times. An
+ * edge is wide for a moment, and not for as long as the jump was far. */
+static void a_peer_that_jumped_is_narrow_again(void **state)
+{
+    struct clock *c = tracking_member();
+    struct clock_published h = header(true, true);
+    double wide = 0;
+
+    for (int i = 0; i < 120; i++) {
+        h.map.x_ns = i < 40 ? 0 : NS_PER_S;
+        c->map.x_ns = h.map.x_ns; /* as all others, so that stamps contradict nothing */
+        h.map_seq++;
+        for (int k = 0; k < 10; k++) {
+            now.ns += CLOCK_TICK_NS / 10;
+            clock_on_peer(c, now, 0, &h);
+        }
+        exchange(c, 0, DELAY_NS);
+        bound_tick(c, now);
+        wide = i == 60 ? c->edges[0].w_ns : wide;
+    }
+    print_message("%.0f ns a second after it, %.0f after four\n", wide, c->edges[0].w_ns);
+    assert_true(c->edges[0].bounded && c->edges[0].w_ns < 3 * DELAY_NS);
+    clock_free(c);
+    (void)state;
+}
+
 /* Behind full queues its edges are wide, and so are its neighbours': all stay core, with a bound for it; and come back
  * when the queues are gone. */
 static void a_bound_widens_and_narrows_again(void **state)
@@ -642,6 +668,7 @@ int main(void)
         cmocka_unit_test(a_leaf_adds_its_own_edges),
         cmocka_unit_test(an_edge_holds_while_rates_drift),
         cmocka_unit_test(an_edge_holds_while_its_map_runs_wrong),
+        cmocka_unit_test(a_peer_that_jumped_is_narrow_again),
         cmocka_unit_test(a_bound_widens_and_narrows_again),
         cmocka_unit_test(half_of_the_peers_make_nobody_tight),
         cmocka_unit_test(claims_that_nobody_shares_are_withdrawn),

@@ -239,7 +239,8 @@ static void restlessness_is_of_two_words_in_track(void **state)
         {CLOCK_TRACK, CLOCK_TRACK, 10, 10, 2, 200}, /* of 50 ms at least */
         {CLOCK_TRACK, CLOCK_TRACK, 499, 10, 2, 10 / 0.499},
         {CLOCK_TRACK, CLOCK_TRACK, 2000, 1000, 2, 500}, /* headers that are lost */
-        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 1, 7},      /* the same word: as it was */
+        {CLOCK_TRACK, CLOCK_TRACK, 100, 10, 1, 5.7}, /* the same word: 7, forgotten within 0.5 s */
+        {CLOCK_TRACK, CLOCK_TRACK, 100, NS_PER_S, 2, 2.5e6}, /* a jump: what lines can do */
         {other, CLOCK_TRACK, 100, 10, 2, 0},
         {CLOCK_TRACK, other, 100, 10, 2, 0},
         {other, other, 100, 10, 2, 0},
