@@ -151,19 +151,18 @@ static void settled_change(struct clock *c, struct nic_time now)
     }
 }
 
+static bool on_own_label(const struct clock *c, const struct clock_edge *e)
+{
+    return edge_usable(c, e) && edge_vouches(e) && e->peer.timeline == c->timeline;
+}
+
 void timeline_tick(struct clock *c, struct nic_time now)
 {
-    int on_label = 0;
+    const int on_label = consensus_peers(c, on_own_label);
 
-    for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
-        on_label += edge_usable(c, e) && !e->config.witness && edge_vouches(e) &&
-                    e->peer.timeline == c->timeline;
-    }
-    const bool was = c->settled;
-    if (!was) {
+    if (!c->settled) {
         follow_smallest(c, now);
-        c->settled = c->phase == CLOCK_TRACK && on_label > 0 && 2 * on_label >= c->edge_count;
+        c->settled = c->phase == CLOCK_TRACK && on_label > 0 && 2 * on_label >= c->peers_chosen;
         if (c->settled) {
             c->settled_since = now;
         }
@@ -172,5 +171,5 @@ void timeline_tick(struct clock *c, struct nic_time now)
     settled_change(c, now);
     /* a settled member stays so on fewer: labels change in a moment, neighbours go and come */
     c->settled =
-        c->phase >= CLOCK_TRACK && (4 * on_label >= c->edge_count || c->phase == CLOCK_HOLD);
+        c->phase >= CLOCK_TRACK && (4 * on_label >= c->peers_chosen || c->phase == CLOCK_HOLD);
 }

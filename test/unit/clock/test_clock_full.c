@@ -142,6 +142,31 @@ static void who_has_one_peer_in_time_is_not_lost(void **state)
     (void)state;
 }
 
+/* … nor is it without a timeline: half of its peers are on the same, which is that one. */
+static void who_has_one_peer_in_time_is_settled(void **state)
+{
+    static const int edges[] = {16};
+    struct clock *c = member(edges, 1);
+
+    c->timeline = 77; /* as hear() tells */
+    for (int i = 0; i < 3; i++) {
+        c->edges[i].in_gate = true;
+    }
+    for (int tick = 0; tick < 3; tick++) {
+        next_tick(c);
+        consensus_count(c);
+        timeline_tick(c, now);
+        assert_true(c->settled);
+    }
+    for (int i = 0; i < 3; i++) {
+        c->edges[i].in_gate = false;
+    }
+    timeline_tick(c, now);
+    assert_false(c->settled);
+    clock_free(c);
+    (void)state;
+}
+
 /* One host of four has five edges. If it alone agrees, that is one neighbour, and one isn't enough. */
 static void many_edges_to_one_peer_are_one_neighbour(void **state)
 {
@@ -295,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_rate_goes_no_further_than_stamps_prove),
         cmocka_unit_test(a_rate_is_no_less_sure_for_being_wrong_again),
         cmocka_unit_test(who_has_one_peer_in_time_is_not_lost),
+        cmocka_unit_test(who_has_one_peer_in_time_is_settled),
         cmocka_unit_test(many_edges_to_one_peer_are_one_neighbour),
         cmocka_unit_test(no_path_takes_longer_than_a_round_trip),
         cmocka_unit_test(a_path_begins_with_its_round_trips),
