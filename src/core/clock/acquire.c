@@ -450,22 +450,31 @@ static double rate_off(const struct clock *c, const struct clock_edge *e)
     return share * off + (1 - share) * (c->usual_y - c->map.y);
 }
 
+/* Where stamps contradict each other one of the two clocks stepped, and no line goes through both parts. */
+static void forget_contradictions(struct clock *c, struct nic_time now)
+{
+    for (int i = 0; i < c->capacity; i++) {
+        struct clock_edge *e = &c->edges[i];
+        if (edge_live(c, e) && !e->config.witness &&
+            !drift_judge(&e->drift, now.ns, bound_rate_change(c))) {
+            clock_forget_stamps_of_peer(c, e);
+        }
+    }
+}
+
 void acquire_round(struct clock *c, struct nic_time now)
 {
     const bool join = join_trackers(c);
     double sigma_sum = 0;
     int count = 0, live = 0;
 
+    forget_contradictions(c, now);
     for (int i = 0; i < c->capacity; i++) {
         struct clock_edge *e = &c->edges[i];
         if (!edge_live(c, e) || e->config.witness) {
             continue;
         }
         live++;
-        if (!drift_judge(&e->drift, now.ns, bound_rate_change(c))) {
-            clock_forget_stamps_of(
-                c, e); /* one of the two clocks stepped: no line goes through both parts */
-        }
         if (e->written != e->solved_written) {
             const bool was = e->solved.valid;
             struct solved solved;

@@ -110,6 +110,9 @@ static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time no
         memset(other->buckets, 0, sizeof(other->buckets));
         drift_init(&other->drift); /* of both sides of a step they look like a rate */
         other->bounded = other->proven = false;
+        for (int p = 0; p < CLOCK_PATH_MAX; p++) {
+            other->paths[p].round_at = 0;
+        }
     }
     e->crossed_at = now;
 }
@@ -545,7 +548,7 @@ void bound_edges(struct clock *c, struct nic_time now)
         }
         bound_edge(c, e, now);
         if (c->phase < CLOCK_TRACK && e->crossed_at.ns == now.ns) {
-            clock_forget_stamps_of(c, e); /* no line goes through both parts of them */
+            clock_forget_stamps_of_peer(c, e); /* no line goes through both parts of them */
         }
     }
     share_proofs(c);

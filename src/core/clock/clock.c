@@ -142,6 +142,15 @@ void clock_forget_stamps_of(struct clock *c, struct clock_edge *e)
     e->not_before_ns = c->now.ns;
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
         e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
+        e->paths[p].way_at[0] = e->paths[p].way_at[1] = e->paths[p].round_at = 0;
+    }
+}
+
+/* Those of its other edges are of the same clock. */
+void clock_forget_stamps_of_peer(struct clock *c, const struct clock_edge *e)
+{
+    for (int i = e->leader; i >= 0; i = c->edges[i].next_of_peer) {
+        clock_forget_stamps_of(c, &c->edges[i]);
     }
 }
 

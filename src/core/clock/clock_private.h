@@ -333,6 +333,7 @@ void clock_jump(struct clock *c, int64_t dx_ns);
 
 void clock_forget_stamps(struct clock *c); /* own stamps from before are on another clock */
 void clock_forget_stamps_of(struct clock *c, struct clock_edge *e);
+void clock_forget_stamps_of_peer(struct clock *c, const struct clock_edge *e);
 void clock_acquire_again(struct clock *c);
 void clock_doubt_rate(struct clock *c); /* it was found wrong: another is looked for */
 

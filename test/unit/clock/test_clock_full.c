@@ -232,6 +232,44 @@ static void no_path_takes_longer_than_a_round_trip(void **state)
     (void)state;
 }
 
+/* A round trip that is shorter than m, for a clock stepped within. After the step that is forgotten: one more of the kind,
+ * seconds later, is not the second that shows a shorter path. */
+static void a_step_within_a_round_trip_is_forgotten_with_its_stamps(void **state)
+{
+    static const int edges[] = {1};
+
+    for (int forgotten = 0; forgotten < 2; forgotten++) {
+        struct clock *c = member(edges, 1);
+        const struct path *path = &c->edges[0].paths[0];
+        c->edges[0].paths[0] = (struct path){.known = true,
+                                             .m_ns = 1200000,
+                                             .info = c->noise.info,
+                                             .window = now,
+                                             .low = {INFINITY, INFINITY}};
+        c->edges[0].level_known = true;
+        noise_found(&c->noise, 400000);
+        for (int turn = 0; turn < 2; turn++) {
+            for (int tick = 0; tick < 80; tick++) {
+                next_tick(c);
+                exchange(c, 1150000, 1250000);
+                edge_track(c, &c->edges[0], now);
+                bound_tick(c, now);
+            }
+            next_tick(c);
+            exchange(c, 1150000, -600000);
+            edge_track(c, &c->edges[0], now);
+            if (forgotten) {
+                next_tick(c);
+                clock_forget_stamps(c);
+            }
+        }
+        print_message("%s: %.0f ns\n", forgotten ? "forgotten" : "not", path->m_ns);
+        assert_true(forgotten ? fabs(path->m_ns - 1200000) < 20000 : path->m_ns < 600000);
+        clock_free(c);
+    }
+    (void)state;
+}
+
 /* The line through stamps behind queues was 10 ppm off: by its lowest packets of either direction, which are a second apart,
  * the path takes 10 us. Round trips over it take 5 us. And what rests on packets that scatter by 3 us isn't as sure as by
  * the stamps. */
@@ -267,12 +305,14 @@ static void a_path_begins_with_its_round_trips(void **state)
 }
 
 /* Packets of one tick, both ways, by a clock that is `set` behind the peer's. */
-static void stamp(struct clock *c, int64_t local_ns, int64_t set)
+static void stamp(struct clock *c, int edge, int64_t local_ns, int64_t set)
 {
     for (int forward = 0; forward < 2; forward++) {
         const int64_t way = forward ? DELAY : -DELAY;
-        const struct clock_point p = {
-            .forward = forward, .local = {local_ns}, .remote = {local_ns + set + way}};
+        const struct clock_point p = {.edge = edge,
+                                      .forward = forward,
+                                      .local = {local_ns},
+                                      .remote = {local_ns + set + way}};
         clock_on_point(c, now, &p);
     }
 }
@@ -291,9 +331,9 @@ static void no_line_goes_through_a_step(void **state)
         c->phase = (enum clock_phase)from;
         for (int tick = 0; tick < 100 && c->phase < CLOCK_TRACK; tick++) {
             next_tick(c);
-            stamp(c, now.ns, NS_PER_S);
+            stamp(c, 0, now.ns, NS_PER_S);
             if (tick == 3) {
-                stamp(c, now.ns + NS_PER_S - 10 * NS_PER_MS, 0);
+                stamp(c, 0, now.ns + NS_PER_S - 10 * NS_PER_MS, 0);
             }
             if (tick > 6) {
                 c->phase = CLOCK_ACQUIRE;
@@ -314,6 +354,33 @@ static void no_line_goes_through_a_step(void **state)
     (void)state;
 }
 
+/* The peer's clock steps by a millisecond. One edge shows it at the next second, when stamps are judged; the other has no packet
+ * until then. Its stamps are of the same two clocks: no line goes through those of before and those that come. */
+static void a_step_on_one_edge_is_one_on_all_to_that_peer(void **state)
+{
+    static const int edges[] = {2};
+    struct clock *c = member(edges, 1);
+    const struct clock_edge *e = &c->edges[1];
+    double worst = 0;
+
+    for (int tick = 0; tick < 120; tick++) {
+        const bool stepped = tick >= 4 * 20 + 6;
+        next_tick(c);
+        c->phase = CLOCK_ACQUIRE;
+        c->calm = 0;
+        stamp(c, 0, now.ns, stepped ? NS_PER_MS : 0);
+        if (!stepped || tick > 5 * 20) {
+            stamp(c, 1, now.ns, stepped ? NS_PER_MS : 0);
+        }
+        acquire_round(c, now);
+        worst = fmax(worst, e->solved.valid ? e->solved.noise_ns : 0);
+    }
+    print_message("packets scatter by %.0f ns\n", worst);
+    assert_true(e->written > 0 && worst < 100);
+    clock_free(c);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,8 +390,10 @@ int main(void)
         cmocka_unit_test(who_has_one_peer_in_time_is_settled),
         cmocka_unit_test(many_edges_to_one_peer_are_one_neighbour),
         cmocka_unit_test(no_path_takes_longer_than_a_round_trip),
+        cmocka_unit_test(a_step_within_a_round_trip_is_forgotten_with_its_stamps),
         cmocka_unit_test(a_path_begins_with_its_round_trips),
         cmocka_unit_test(no_line_goes_through_a_step),
+        cmocka_unit_test(a_step_on_one_edge_is_one_on_all_to_that_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
