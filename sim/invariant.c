@@ -134,6 +134,13 @@ static int64_t may_miss(const struct world *w, const struct scenario_fault *f)
     return STEP_MARK_NS;
 }
 
+/* A suspend and a reboot show by themselves, a NIC's clock by the host's, the host's by a second one. */
+static bool only_others_show(const struct world *w, const struct scenario_fault *f)
+{
+    return f->kind != FAULT_SUSPEND && f->kind != FAULT_REBOOT && !w->scenario->clocks.guard &&
+           w->scenario->clocks.stamps != STAMPS_NIC;
+}
+
 void invariant_fault(struct invariants *v, struct world *w, unsigned index, bool on)
 {
     const struct scenario_fault *f = &w->scenario->fault[index];
@@ -146,6 +153,7 @@ void invariant_fault(struct invariants *v, struct world *w, unsigned index, bool
             continue;
         }
         h->broken_at = w->now;
+        h->unseen = only_others_show(w, f);
         const int64_t until = w->now + may_miss(w, f);
         h->mark_until = until > h->mark_until ? until : h->mark_until;
         h->steered += f->kind == FAULT_NIC_STEER ? (on ? 1 : -1) : 0;
@@ -277,6 +285,9 @@ static void look_at(struct invariants *v, struct world *w, int host)
     if (j->steered > 0) {
         j->broken_at = w->now;
         j->mark_until = w->now + STEP_MARK_NS;
+    }
+    if (j->unseen && j->heard_at < j->broken_at) {
+        j->broken_at = w->now; /* it can't know yet */
     }
     j->sound = j->honest && !j->asleep && w->now - j->broken_at > INVARIANT_SETTLE_NS;
     if (!j->honest) {

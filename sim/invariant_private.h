@@ -25,6 +25,7 @@ struct judged_host {
     bool sound;           /* and no clock of its was broken of late */
     int64_t broken_at;    /* by a fault, last */
     int64_t mark_until;   /* it need not have seen it before */
+    bool unseen;          /* and nothing but others' packets shows it */
     int64_t disturbed_at; /* it was stopped, starved, asleep, a liar, started */
     bool can;             /* invariant_can_sync, as of can_at */
     int64_t can_at;
