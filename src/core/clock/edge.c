@@ -305,6 +305,13 @@ bool edge_round(const struct clock *c, const struct clock_edge *e, int index, do
     return true;
 }
 
+/* Both maps of now are those of then, too. Else theta moved meanwhile, and the lowest packets one way are the first, the other
+ * way the last: together they take less than the path. */
+static bool rates_stood(const struct clock *c, const struct clock_edge *e, struct nic_time since)
+{
+    return c->own_rate.since.ns <= since.ns && e->peer_rate.since.ns <= since.ns;
+}
+
 /* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
@@ -326,13 +333,16 @@ static void learn_path(struct clock *c, struct clock_edge *e, int index, struct 
     const double backward = low_mean(w.way[0], w.count[0], 2);
     const double scatter = fmax(forward - w.way[1][0], backward - w.way[0][0]); /* sorted */
     const double floor_ns = known_floor(e, index), high = noise_high_ns(&c->noise);
-    if (knows_time(c, e) && path->m_ns > (forward + backward) / 2 + high) {
+    /* Where others of this edge wait, these do as well. */
+    const bool held = fmax(e->late[0], e->late[1]) > LATE_SOME;
+    if (knows_time(c, e) && (held || rates_stood(c, e, path->learning_since)) &&
+        path->m_ns > (forward + backward) / 2 + high) {
         path->m_ns =
             (forward + backward) / 2; /* no round trip was free of waits; single ways were */
     }
-    /* Few packets behind one queue scatter little. Where others of this edge wait, they do as well. */
-    const bool held = fmax(e->late[0], e->late[1]) > LATE_SOME && path->m_ns > floor_ns + high;
-    const bool waits = floor_ns > 0 && (scatter > high || held);
+    /* few packets behind one queue scatter little */
+    const bool waited = scatter > high || (held && path->m_ns > floor_ns + high);
+    const bool waits = floor_ns > 0 && waited;
     if (path->m_ns < edge_delay_least(c, e)) {
         return; /* some packets are of before a clock stepped, or a map's rate is far off */
     }

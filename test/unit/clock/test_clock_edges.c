@@ -451,6 +451,32 @@ static void a_path_is_no_shorter_while_rates_differ(void **state)
     (void)state;
 }
 
+/* The peer's rate changed by 2 ppm while a path was found. Nothing waits: its packets one way are low first, and the other way
+ * last, and the two together are less than the path takes. Behind it all others would seem to stand in a queue. */
+static void a_path_is_no_shorter_while_a_rate_changes(void **state)
+{
+    struct clock *c = member();
+    struct clock_edge *e = &c->edges[0];
+    const int64_t from = now.ns;
+
+    hear(c, 0);
+    clock_edge_repath(c, now, 0, 0);
+    while (!e->paths[0].known && now.ns - from < 4 * NS_PER_S) {
+        now.ns += 100 * NS_PER_MS;
+        hear(c, 0);
+        e->peer_rate.since = now;
+        c->narrow = true; /* this member knows the time */
+        c->peers_in_gate = c->needed;
+        exchange(c, now.ns - 50 * NS_PER_MS, (now.ns - from) / 500000 - 1200); /* 2 ppm */
+        edge_track(c, e, now);
+    }
+    assert_true(e->paths[0].known);
+    print_message("a path of 5000 ns is taken for %.1f\n", e->paths[0].m_ns);
+    assert_true(fabs(e->paths[0].m_ns - 5000) < 100);
+    clock_free(c);
+    (void)state;
+}
+
 /* A peer's clock steps by 60 us while a path is new. Who goes by packets there of before the step and packets back of after it
  * finds a path that takes less than nothing; behind one that is too short, a queue could explain either side. */
 static void a_path_takes_no_less_than_nothing(void **state)
@@ -853,6 +879,7 @@ int main(void)
         cmocka_unit_test(half_of_the_edges_void_a_bound_that_ages),
         cmocka_unit_test(a_path_found_behind_a_queue_is_no_longer),
         cmocka_unit_test(a_path_is_no_shorter_while_rates_differ),
+        cmocka_unit_test(a_path_is_no_shorter_while_a_rate_changes),
         cmocka_unit_test(a_path_takes_no_less_than_nothing),
         cmocka_unit_test(a_wide_density_makes_no_path_shorter_than_nothing),
         cmocka_unit_test(a_fit_tells_no_delay_below_nothing),
