@@ -306,11 +306,16 @@ static void find_ring(struct perf *p)
     }
 }
 
+/* Rows that are not done yet. */
 static void plan_rings(struct perf *p)
 {
     p->stage = PERF_RINGS;
+    p->ring_plans++;
     p->step_count = 0;
     for (uint32_t row = 0; row < PERF_ROWS; row++) {
+        if (p->together[row].outcome == PERF_DONE) {
+            continue;
+        }
         const bool by_leaf = row >= PERF_LANES_COUNT;
         const uint32_t step =
             perf_add_step(p, &(struct perf_step){.kind = PERF_RING,
@@ -324,6 +329,39 @@ static void plan_rings(struct perf *p)
         }
         perf_end_step(p, step);
     }
+}
+
+/* Who is gone is in no ring any more. False: nobody of these is. */
+static bool leave_rings(struct perf *p)
+{
+    uint32_t left = 0;
+    for (int order = 0; order < 2; order++) {
+        left = 0;
+        for (uint32_t k = 0; k < p->ring_count; k++) {
+            if (!p->gone[p->ring[order][k]]) {
+                p->ring[order][left++] = p->ring[order][k];
+            }
+        }
+    }
+    const bool any = left < p->ring_count;
+    p->ring_count = left;
+    return any;
+}
+
+/* A ring needs all of its hosts: one that dies, or gets a job, ends it, and all that were to follow. These are run again without
+ * it. Rows that were done stay as they are. */
+static bool plan_rings_again(struct perf *p)
+{
+    uint32_t done = 0;
+    for (uint32_t row = 0; row < PERF_ROWS; row++) {
+        done += p->together[row].outcome == PERF_DONE;
+    }
+    if (done == PERF_ROWS || p->ring_plans == PERF_RING_PLANS || !leave_rings(p) ||
+        p->ring_count < 2) {
+        return false;
+    }
+    plan_rings(p);
+    return true;
 }
 
 /* ---- who makes it slow ---- */
@@ -477,7 +515,8 @@ bool perf_next(struct perf *p)
         break;
     case PERF_RINGS:
         perf_take_rings(p);
-        if (p->slow && p->ring_count >= SEARCHED_LEAST) {
+        more = plan_rings_again(p);
+        if (!more && p->slow && p->ring_count >= SEARCHED_LEAST) {
             begin_search(p);
             more = plan_search(p);
         }

@@ -15,7 +15,8 @@
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
  * is by these retests alone, each as a share of what stood beside it (outlier.h, perf_again.c). What the search names was seen
- * with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is asked no more.
+ * with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is asked no more: the
+ * collectives that it ended are run again without it, and those before keep what they came to.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -40,6 +41,7 @@ enum {
     PERF_PARTNERS = 3 + OUTLIER_RETESTS_MOST, /* of a NIC, by pairs */
     PERF_RETESTS = 3,                         /* of a plan, of each NIC */
     PERF_RETEST_PLANS = 6,                    /* who shares partners with many waits for the next */
+    PERF_RING_PLANS = 4,                      /* a host ends each but the last */
     PERF_ASKED = 4 + PERF_RETESTS * PERF_RETEST_PLANS, /* partners that were planned for a NIC */
     PERF_STEPS_MAX = 5 * HOST_NIC_MAX,                 /* of a plan: three of pairs, ways, incast */
     PERF_KINDS_MAX = 16,
@@ -146,6 +148,7 @@ struct perf {
     uint32_t *ring[2]; /* hosts of the rings, by names and by leaves */
     uint32_t ring_count;
     uint32_t ring_nics; /* of each of them: as many as most hosts have */
+    uint32_t ring_plans;
     /* what came of it */
     struct perf_nic {
         double rate; /* with the best of its partners, by the higher of both words */
@@ -173,7 +176,12 @@ struct perf {
     struct ways ways;       /* ways_judge is the caller's: of 8,192 NICs it takes a second */
     double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */
     struct perf_result *rows;             /* [row * count + host] */
-    double best;                          /* of the rows; < 0: none was measured */
+    struct perf_together {                /* of a row's hosts, when it was run last */
+        uint8_t outcome;                  /* of the one that came off worst */
+        uint32_t hosts;
+        double rate; /* < 0: it was not done */
+    } together[PERF_ROWS];
+    double best; /* of the rows; < 0: none was measured */
     uint32_t best_row;
     bool slow;     /* it is less than the pairs allow */
     bool searched; /* the search came to its end */

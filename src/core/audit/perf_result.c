@@ -170,11 +170,16 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
 
 /* ---- rings ---- */
 
+/* Of the hosts that were in it: another one keeps what came of it before. */
 static void take_row(struct perf *p, uint32_t step, const struct group *all)
 {
     const uint32_t row = p->steps[step].row;
+    p->together[row] = (struct perf_together){all->outcome, all->count, all->rate};
     for (uint32_t i = 0; i < p->count; i++) {
         struct perf_result *to = &p->rows[(size_t)row * p->count + i];
+        if (perf_part_of(p, step, i)->group == PERF_NOBODY) {
+            continue;
+        }
         *to = *perf_result_at(p, step, i);
         to->late = 0;
         if (to->outcome == PERF_DONE && all->outcome != PERF_DONE) {

@@ -40,6 +40,13 @@ struct world {
     uint32_t no_incast;
     bool starves; /* this one is slow in rings alone: it has no processor for them */
     uint32_t starved;
+    struct
+        death { /* of a host, in the ring of that number, over all plans; `after`: before it tells of it */
+        uint32_t host, ring;
+        bool after;
+        uint8_t tells; /* from then on; 0: nothing */
+    } deaths[6];
+    uint32_t death_count, rings;
 };
 
 static const struct perf_part *part_of(const struct perf *p, uint32_t step, uint32_t host)
@@ -104,6 +111,28 @@ static bool spoiled(const struct world *w, const struct perf *p, uint32_t step, 
         }
     }
     return false;
+}
+
+static const struct death *death_of(const struct world *w, const struct perf *p, uint32_t host)
+{
+    for (uint32_t k = 0; k < w->death_count; k++) {
+        if (p->stage == PERF_RINGS && w->deaths[k].host == host && w->rings >= w->deaths[k].ring) {
+            return &w->deaths[k];
+        }
+    }
+    return NULL;
+}
+
+/* Who dies in a ring ends it; who dies after it only tells nothing of it. */
+static bool is_broken(const struct world *w, const struct perf *p, uint32_t step)
+{
+    bool broken = false;
+    for (uint32_t i = 0; i < w->count; i++) {
+        const struct death *d = death_of(w, p, i);
+        broken = broken || (part_of(p, step, i)->ranks > 0 && d != NULL &&
+                            !(d->after && d->ring == w->rings));
+    }
+    return broken;
 }
 
 static bool sends_wrong(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
@@ -172,6 +201,7 @@ static void look_at_retests(const struct world *w, const struct perf *p, uint32_
 static void play_step(struct world *w, struct perf *p, uint32_t step)
 {
     struct group groups[HOSTS_MAX];
+    const bool broken = is_broken(w, p, step);
     bool any = false;
     find_groups(w, p, step, groups);
     if (p->steps[step].kind == PERF_RETEST) {
@@ -183,10 +213,16 @@ static void play_step(struct world *w, struct perf *p, uint32_t step)
             continue;
         }
         const struct group *g = &groups[part->group];
+        const struct death *dead = death_of(w, p, i);
         assert_int_equal(g->members, part->ranks);
         any = true;
+        if (dead != NULL && dead->tells == 0) {
+            continue;
+        }
         struct perf_result r = {
-            .outcome = w->outcome[i] != 0                              ? w->outcome[i]
+            .outcome = dead != NULL                                    ? dead->tells
+                       : broken                                        ? PERF_FAILED
+                       : w->outcome[i] != 0                            ? w->outcome[i]
                        : spoiled(w, p, step, part->group) || g->failed ? PERF_FAILED
                                                                        : PERF_DONE,
             .rate = i == w->liar ? w->liar_tells : g->rate,
@@ -201,6 +237,7 @@ static void play_step(struct world *w, struct perf *p, uint32_t step)
         }
         perf_take(p, step, i, &r);
     }
+    w->rings += p->stage == PERF_RINGS;
     assert_true(any);
 }
 
@@ -478,6 +515,107 @@ static void who_takes_no_part_ends_no_other_test(void **state)
     }
 }
 
+static bool dies(const struct world *w, uint32_t host)
+{
+    for (uint32_t k = 0; k < w->death_count; k++) {
+        if (w->deaths[k].host == host) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One host or two, of drawn fleets, die or get a job in drawn rings: each other one has all rows, the dead ones those before. */
+static void who_dies_in_a_ring_is_missing_alone(void **state)
+{
+    uint32_t again = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct world w = world_of(4 + (uint32_t)(seed % 30), 1 + (uint32_t)(seed % 3), seed);
+        struct played x;
+        w.death_count = 1 + (uint32_t)prng_below(&w.prng, 2);
+        for (uint32_t k = 0; k < w.death_count; k++) {
+            w.deaths[k] = (struct death){
+                .host = (uint32_t)((prng_below(&w.prng, w.count / 2) * 2 + k) % w.count),
+                .ring = (uint32_t)prng_below(&w.prng, PERF_ROWS + 2),
+                .after = prng_below(&w.prng, 4) == 0,
+                .tells = prng_below(&w.prng, 4) == 0 ? PERF_PREEMPTED : 0};
+        }
+        play(&w, &x);
+        again += x.p.ring_plans - 1;
+        assert_true(x.p.ring_plans <= 1 + w.death_count);
+        assert_false(x.p.slow);
+        for (uint32_t row = 0; row < PERF_ROWS; row++) {
+            assert_int_equal(x.p.together[row].outcome, PERF_DONE);
+            assert_true(x.p.together[row].hosts >= w.count - w.death_count);
+            for (uint32_t i = 0; i < w.count; i++) {
+                const struct perf_result *r = &x.p.rows[row * w.count + i];
+                assert_true(
+                    r->outcome == PERF_DONE ||
+                    (dies(&w, i) && (r->outcome == PERF_SILENT || r->outcome == PERF_PREEMPTED ||
+                                     r->outcome == PERF_FAILED || r->outcome == PERF_NOT_RUN)));
+                assert_true(r->outcome != PERF_DONE || r->rate == x.p.together[row].rate ||
+                            dies(&w, i));
+            }
+        }
+        for (uint32_t i = 0; i < w.count; i++) {
+            assert_true(perf_in_rings(&x.p, i) || dies(&w, i));
+        }
+        free(x.memory);
+    }
+    assert_true(again > 300);
+}
+
+/* What a host's rings came to before it died counts for it; the rest keeps the reason. */
+static void rings_before_a_death_stay(void **state)
+{
+    struct world w = world_of(9, 2, 3);
+    struct played x;
+    w.death_count = 1;
+    w.deaths[0] = (struct death){.host = 4, .ring = 3};
+    play(&w, &x);
+    assert_int_equal(x.p.ring_plans, 2);
+    assert_int_equal(w.rings, PERF_ROWS + PERF_ROWS - 3);
+    for (uint32_t row = 0; row < PERF_ROWS; row++) {
+        assert_int_equal(x.p.rows[row * 9 + 4].outcome, row < 3 ? PERF_DONE : PERF_SILENT);
+        assert_int_equal(x.p.together[row].hosts, row < 3 ? 9 : 8);
+    }
+    assert_false(perf_in_rings(&x.p, 4));
+    free(x.memory);
+}
+
+/* One dies in the first ring of each plan: there is an end of it, and all that was not run keeps the reason. */
+static void rings_end_however_many_die(void **state)
+{
+    struct world w = world_of(20, 1, 4);
+    struct played x;
+    w.death_count = 6;
+    for (uint32_t k = 0; k < w.death_count; k++) {
+        w.deaths[k] = (struct death){.host = 3 * k, .ring = k * PERF_ROWS};
+    }
+    play(&w, &x);
+    assert_int_equal(x.p.ring_plans, PERF_RING_PLANS);
+    assert_true(x.p.best < 0);
+    for (uint32_t row = 0; row < PERF_ROWS; row++) {
+        assert_int_equal(x.p.rows[row * 20 + 1].outcome, PERF_FAILED);
+        assert_int_equal(x.p.rows[row * 20].outcome, PERF_SILENT);
+    }
+    free(x.memory);
+}
+
+/* Of two the ring can't be run again. */
+static void a_ring_of_one_is_none(void **state)
+{
+    struct world w = world_of(2, 1, 4);
+    struct played x;
+    w.death_count = 1;
+    w.deaths[0] = (struct death){.host = 1, .ring = 2};
+    play(&w, &x);
+    assert_int_equal(x.p.ring_plans, 1);
+    assert_int_equal(x.p.rows[2].outcome, PERF_DONE);
+    assert_int_equal(x.p.rows[PERF_ROWS].outcome, PERF_FAILED);
+    free(x.memory);
+}
+
 /* Fewer NICs than most have: the rings are without it, and with all NICs of the others. One that has more uses as many. */
 static void hosts_with_other_numbers_of_nics(void **state)
 {
@@ -697,6 +835,10 @@ int main(void)
         cmocka_unit_test(who_works_longer_is_late),
         cmocka_unit_test(who_sends_wrong_values_is_known_by_its_partners),
         cmocka_unit_test(who_takes_no_part_ends_no_other_test),
+        cmocka_unit_test(who_dies_in_a_ring_is_missing_alone),
+        cmocka_unit_test(rings_before_a_death_stay),
+        cmocka_unit_test(rings_end_however_many_die),
+        cmocka_unit_test(a_ring_of_one_is_none),
         cmocka_unit_test(hosts_with_other_numbers_of_nics),
         cmocka_unit_test(tests_that_fail_name_nobody),
         cmocka_unit_test(chance_makes_nobody_slower),

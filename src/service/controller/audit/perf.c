@@ -248,18 +248,49 @@ bool audit_perf_waits(const struct audit_perf *x)
     return x->left > 0 && mono_sub(controller_mono(), x->until).ns < 0;
 }
 
+static void keep_pairs(struct audit_perf_host *w)
+{
+    w->pairs.outcome = w->outcome;
+    memcpy(w->pairs.note, w->note, sizeof(w->note));
+}
+
+/* A ring that another host ended is run again: that it failed before is nothing of this host's. */
+static void take_back_rings(struct audit_perf *x)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        struct audit_perf_host *w = &x->who[i];
+        if (perf_in_rings(&x->core, i)) {
+            w->outcome = w->pairs.outcome;
+            memcpy(w->note, w->pairs.note, sizeof(w->note));
+        }
+    }
+}
+
+bool audit_perf_sum_up(struct audit_perf *x)
+{
+    const bool rings = x->core.stage == PERF_RINGS;
+    for (uint32_t i = 0; i < x->count; i++) {
+        const uint8_t missing = (uint8_t)perf_missing(&x->core, i);
+        x->who[i].outcome = missing > x->who[i].outcome ? missing : x->who[i].outcome;
+        if (!rings) {
+            keep_pairs(&x->who[i]);
+        }
+    }
+    const bool more = perf_next(&x->core);
+    if (more && rings && x->core.stage == PERF_RINGS) {
+        take_back_rings(x);
+    }
+    return more;
+}
+
 bool audit_perf_next(struct controller *c, struct audit_perf *x)
 {
     int64_t now = 0;
     x->tests -= x->left; /* nothing comes of these */
     if (x->core.stage == PERF_RINGS) {
-        x->rows_ms = (uint32_t)(mono_sub(controller_mono(), x->made).ns / NS_PER_MS);
+        x->rows_ms += (uint32_t)(mono_sub(controller_mono(), x->made).ns / NS_PER_MS);
     }
-    for (uint32_t i = 0; i < x->count; i++) {
-        const uint8_t missing = (uint8_t)perf_missing(&x->core, i);
-        x->who[i].outcome = missing > x->who[i].outcome ? missing : x->who[i].outcome;
-    }
-    return perf_next(&x->core) && audit_fleet_now(c, &now) && begin_plan(c, x, now) == 0;
+    return audit_perf_sum_up(x) && audit_fleet_now(c, &now) && begin_plan(c, x, now) == 0;
 }
 
 static uint32_t host_of(const struct audit_perf *x, int64_t id)
@@ -361,9 +392,13 @@ void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words)
         return;
     }
     for (uint32_t step = 0; step < x->core.step_count; step++) {
-        const bool waits = x->core.results[(size_t)step * x->count + i].outcome == PERF_SILENT;
+        struct perf_result *r = &x->core.results[(size_t)step * x->count + i];
+        const bool waits = r->outcome == PERF_SILENT;
         x->left -= waits;
         x->tests -= waits;
+        if (waits) {
+            snprintf(r->words, sizeof(r->words), "%s", words);
+        }
     }
     perf_leave(&x->core, i);
     x->hosts[i].there = false;

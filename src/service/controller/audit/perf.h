@@ -26,6 +26,10 @@ struct audit_perf_host {
     const char *misfit;          /* why it can't take part, a word; NULL: it can */
     char note[AUDIT_WORDS_SIZE]; /* what it told last of a test that was not done */
     uint8_t outcome;             /* enum perf_outcome: the worst so far */
+    struct {                     /* the same, before the rings, which may be run again */
+        char note[AUDIT_WORDS_SIZE];
+        uint8_t outcome;
+    } pairs;
     struct fact *facts;
     uint32_t fact_count;
     char *text;
@@ -49,7 +53,7 @@ struct audit_perf {
     struct audit_leaves leaves, kinds; /* kinds: hosts that ought to be alike */
     void *memory;
     struct mono made; /* the present plan */
-    uint32_t rows_ms; /* of the rings: from their plan to their results; 0: there were none */
+    uint32_t rows_ms; /* of the rings: from their plans to their results; 0: there were none */
     struct mono until;
     bool judged;
 };
@@ -60,7 +64,9 @@ MUST_CHECK int audit_perf_new(struct controller *c, const struct audit_run *run,
 struct audit_perf *audit_perf_free(struct audit_perf *x);
 /* Results of the present plan are still waited for. */
 bool audit_perf_waits(const struct audit_perf *x);
-/* All of a plan is there: the next one. False: there is none. */
+/* What hosts told of the present plan is summed up, and the core's next one is there. False: there is none. */
+bool audit_perf_sum_up(struct audit_perf *x);
+/* All of a plan is there: the next one is made. False: there is none. */
 bool audit_perf_next(struct controller *c, struct audit_perf *x);
 /* Its results come no more, for that reason. */
 void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words);

@@ -213,12 +213,12 @@ static void add_late(const struct perf *p, uint32_t host, struct audit_perf_host
     uint32_t late = 0, arrivals = 0;
     for (uint32_t row = 0; row < PERF_ROWS; row++) {
         const struct perf_result *r = &p->rows[(size_t)row * p->count + host];
-        if (r->outcome == PERF_DONE) {
+        if (r->outcome == PERF_DONE && p->together[row].hosts > 2) {
             late += r->late;
             arrivals += r->arrivals;
         }
     }
-    if (arrivals > 0 && p->ring_count > 2) {
+    if (arrivals > 0) {
         add(w, FACT_PERF_LATE, "", "%u of %u", late, arrivals);
     } else {
         add_missing(w, FACT_PERF_LATE, "",
@@ -381,23 +381,19 @@ int audit_perf_facts(const struct audit_perf *x, int64_t host, struct sheet *she
 static void write_row(const struct audit_perf *x, uint32_t row, struct json_writer *j)
 {
     const struct perf *p = &x->core;
-    const struct perf_result *is = NULL;
-    uint32_t hosts = 0;
-    for (uint32_t i = 0; i < x->count; i++) {
+    const struct perf_together *all = &p->together[row];
+    const struct perf_result *is = NULL; /* of one that was in it */
+    for (uint32_t i = 0; i < x->count && all->outcome == PERF_DONE && is == NULL; i++) {
         const struct perf_result *r = &p->rows[(size_t)row * p->count + i];
-        hosts += r->outcome != PERF_NOT_RUN;
-        is = is == NULL || r->outcome > is->outcome ? r : is;
+        is = r->outcome == PERF_DONE ? r : NULL;
     }
     json_put_object(j, NULL);
     json_put_uint(j, "lanes", perf_lanes(row));
     json_put_string(j, "order", row < PERF_LANES_COUNT ? "name" : "leaf");
-    json_put_uint(j, "hosts", hosts);
-    json_put_string(j, "outcome",
-                    perf_outcome_name(is != NULL ? (enum perf_outcome)is->outcome : PERF_NOT_RUN));
-    json_put_int_if(j, "busbw", is != NULL && is->outcome == PERF_DONE,
-                    is != NULL ? llround(is->rate) : 0);
-    json_put_int_if(j, "spread_1e4", is != NULL && is->outcome == PERF_DONE,
-                    is != NULL ? is->spread : 0);
+    json_put_uint(j, "hosts", all->hosts);
+    json_put_string(j, "outcome", perf_outcome_name((enum perf_outcome)all->outcome));
+    json_put_int_if(j, "busbw", is != NULL, llround(all->rate));
+    json_put_int_if(j, "spread_1e4", is != NULL, is != NULL ? is->spread : 0);
     json_put_end(j);
 }
 
