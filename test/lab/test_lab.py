@@ -478,6 +478,15 @@ class Controlled(unittest.TestCase):
         self.assertTrue(until(lambda: statuses('be.conn.matrix')['fail'] + statuses('be.conn.paths')['fail'] == 0), statuses('be.conn.paths'))
         lab('fault', 'undo', 'all')
         self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 180), statuses())
+        # Of interfaces with a larger MTU packets as large as that are tried, too.
+        for space in map(os.path.basename, spaces()):
+            links = subprocess.run(['ip', '-json', '-netns', space, 'link', 'show', 'type', 'veth'], capture_output=True, text=True, check=True).stdout
+            for link in json.loads(links or '[]'):
+                subprocess.run(['ip', '-netns', space, 'link', 'set', 'dev', link['ifname'], 'mtu', '4200'], check=True)
+        lab('fault', 'blackhole', 'host1/nic0', '--direction', 'up', '--above_bytes', '1600')
+        self.assertTrue(until(lambda: statuses()['fail'] >= 2, 180), statuses())
+        lab('fault', 'undo', 'all')
+        self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 180), statuses())
 
     def test_the_page_about_alerts(self):
         """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""

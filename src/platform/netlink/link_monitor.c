@@ -173,6 +173,7 @@ static void on_link(struct link_monitor *m, const struct nlmsghdr *header)
                                               : (info->ifi_flags & IFF_RUNNING) != 0;
     s->now.down_count = u32_of(&a, IFLA_CARRIER_DOWN_COUNT, before.down_count);
     s->now.up_count = u32_of(&a, IFLA_CARRIER_UP_COUNT, before.up_count);
+    s->now.mtu = u32_of(&a, IFLA_MTU, before.mtu);
     memcpy(s->now.name, name, IF_NAMESIZE);
     if (mac != NULL) {
         memcpy(s->now.mac, mac, 6);

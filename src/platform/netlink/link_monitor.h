@@ -28,6 +28,7 @@ struct link_interface {
     uint32_t down_count, up_count; /* of the carrier, since the device was made */
     uint8_t mac[6];                /* permanent if the driver says, else the present one */
     uint32_t speed_mbps;           /* 0: unknown */
+    uint32_t mtu;                  /* 0: unknown */
     uint8_t width;                 /* PCIe lanes; 0: unknown */
     char driver[32];
     uint64_t rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_drops, tx_drops;

@@ -145,6 +145,15 @@ static int open_socket(struct endpoint *e, int family, uint16_t port, bool sends
         *ret_what = "filter";
         r = refuse_input(fd);
     }
+    if (r == 0 && sends) { /* a router's word on its MTU would make the kernel cut the next ones */
+        const int whole = family == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
+        *ret_what = "whole packets";
+        r = setsockopt(fd, family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
+                       family == AF_INET ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER, &whole,
+                       sizeof(whole)) < 0
+                ? -errno
+                : 0;
+    }
     if (r == 0 && !sends) {
         *ret_what = "class of arrivals";
         r = setsockopt(fd, family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,

@@ -3,7 +3,9 @@
  * One socket per address family hears on the fleet's port. One per source port sends, opened when
  * first used: the source port is what spreads packets over paths, so a path is a socket. Sending
  * sockets accept nothing (a filter drops all that comes in, or strangers could fill the buffer that
- * the stamps share). All are bound to the NIC's address and, where allowed, to its device.
+ * the stamps share). All are bound to the NIC's address and, where allowed, to its device. No packet
+ * is ever cut: what is longer than the interface's MTU is not sent, and a router drops what is too
+ * long for it.
  *
  * Packets are queued and leave with endpoint_flush in as few calls as there are changes of socket;
  * the two of a pair in one call, some microseconds apart. Everything is non-blocking; a batch call
@@ -23,7 +25,7 @@
 
 #define ENDPOINT_BATCH        64
 #define ENDPOINT_PAYLOAD_SIZE 160
-#define ENDPOINT_FULL_SIZE    1472
+#define ENDPOINT_FULL_SIZE    9160 /* where the MTU is 9,216 */
 #define ENDPOINT_PORT_MAX     32
 
 struct endpoint;

@@ -251,13 +251,27 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
     }
 }
 
+/* Of a full packet's payload. Every second one of a path is as large as the interface's MTU allows: where that is 9,000 a hop of
+ * 1,500 takes all others. */
+static uint16_t full_size(const struct agent *a, const struct mesh_send *s)
+{
+    enum { USUAL_MTU = 1500 };
+    const uint32_t mtu = link_monitor_get(a->links, a->nics[s->local].slot)->mtu,
+                   headers = USUAL_MTU - MESH_FULL_SIZE;
+    const uint32_t most = mtu > headers + PROBE_SIZE ? mtu - headers : MESH_FULL_SIZE;
+    if (mtu <= USUAL_MTU || s->probe.seq % 2 == 0) {
+        return (uint16_t)(most < MESH_FULL_SIZE ? most : MESH_FULL_SIZE);
+    }
+    return (uint16_t)(most < ENDPOINT_FULL_SIZE ? most : ENDPOINT_FULL_SIZE);
+}
+
 void agent_send_over(struct agent *a, const struct mesh_send *s, unsigned family, uint8_t dscp)
 {
     const unsigned class = s->net_class == NODE_CLASS_CLOCK ? DSCP_CS6 : dscp;
     struct endpoint_packet p = {.token = s->token,
                                 .source_port = s->source_port,
                                 .ttl = s->ttl,
-                                .size = s->size,
+                                .size = s->size > PROBE_SIZE ? full_size(a, s) : s->size,
                                 .traffic_class = (uint8_t)(class << 2),
                                 .want_stamp = s->want_stamp != 0};
     struct endpoint *e = a->nics[s->local].endpoint;
