@@ -150,7 +150,7 @@ FAULTS = [
     ("be.conn.matrix", "roce", answer("mesh", **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", edges__1__kind="full", edges__1__same_rail=True, **every_path(1, "in", "dead")), "/answers/agent/mesh"),
     ("be.conn.matrix", "roce", answer("mesh", **{f"edges__1__paths__{i}__out": {"state": "dead", "sent": 900, "lost": 0} if i < 2 else None for i in range(4)}), "/answers/agent/mesh"),
-    ("be.conn.cross", "roce", answer("mesh", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
+    ("be.conn.cross", "roce", answer("mesh", edges__2__kind="random", edges__2__peer_name="eth2", **every_path(4, "out", "dead")), "/answers/agent/mesh"),
     ("be.conn.paths", "roce", answer("mesh", edges__1__paths__2__out__state="dead"), "/answers/agent/mesh"),
     ("be.conn.mtu", "roce", answer("mesh", edges__1__full_lost=4), "/answers/agent/mesh"),
     ("be.conn.loss", "roce", answer("mesh", edges__1__paths__2__out__lost=900), "/answers/agent/mesh"),
@@ -158,6 +158,7 @@ FAULTS = [
     ("be.lat.asym", "roce", answer("mesh", **{f"edges__1__paths__{i}__out__owd_ns_{q}": 8000 for i in range(4) for q in ("min", "p99")}), "/answers/agent/mesh"),
     ("be.lat.jitter", "roce", answer("mesh", edges__1__paths__2__out__owd_ns_p99=90000), "/answers/agent/mesh"),
     ("be.lat.inband", "roce", answer("lanes", processes__0__lane_list__0__owd_ns_p50=250000), "/answers/agent/lanes"),
+    ("be.lat.inband", "roce", answer("lanes", **{f"processes__0__lane_list__{i}__owd_ns_p50": 250000 for i in range(2)}), "/answers/agent/lanes"),
     ("be.matrix.reach", "roce", {MATRIX: WELL.replace("dead_out 0", "dead_out 44")}, MATRIX),
     ("be.matrix.reach", "roce", {MATRIX: WELL.replace("partners 0", "partners 1")}, MATRIX),
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("lost_in 0", "lost_in 9")}, MATRIX),
@@ -303,7 +304,11 @@ FAULTS = [
     ("be.roce.tclass", "roce", {"/sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_tos": "0"},
      "/sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_tos"),
     ("be.roce.neigh", "roce", {"/proc/net/arp": "IP address       HW type     Flags       HW address            Mask     Device\n"
-                               "10.100.0.2       0x1         0x0         00:00:00:00:00:00     *        eth0\n"}, "/proc/net/arp"),
+                               "10.100.0.2       0x1         0x0         00:00:00:00:00:00     *        eth0\n"
+                               "10.100.0.3       0x1         0x0         00:00:00:00:00:00     *        eth0\n"}, "/proc/net/arp"),
+    ("be.roce.neigh", "roce", {"/proc/net/arp": "IP address       HW type     Flags       HW address            Mask     Device\n"
+                               "10.100.0.2       0x1         0x0         00:00:00:00:00:00     *        eth0\n"
+                               "10.100.0.3       0x1         0x2         b8:3f:d2:00:00:03     *        eth0\n"}, "/proc/net/arp"),
     ("be.ib.sm", "infiniband", {PORT + "/sm_lid": "0x0"}, PORT + "/sm_lid"),
     ("be.ib.routes", "subnet", {TABLES: without_route("leaf1", 0x111)}, "!" + TABLES),
     ("be.ib.routes", "subnet", {TABLES: in_a_circle("leaf1", "spine0", 0x111)}, "!" + LINKS),

@@ -18,7 +18,8 @@ enum {
     LEAST_NS = 1000,
     SPREADS = 6,
     BOUNDS = 3,
-    LEAF_LEAST = 3 /* NICs of a leaf that tell where another hangs */
+    LEAF_LEAST = 3, /* hosts of a leaf that tell where another one's NIC hangs */
+    DRIFT_LEAST = 3 /* cells */
 };
 
 /* ---- memory ---- */
@@ -193,6 +194,35 @@ static int64_t spread(int32_t *values, uint32_t count)
     return (int64_t)(1.4826 * median(values, count));
 }
 
+/* One value of each host, the median of its NICs', which follow one another. So who has many has no more to tell. */
+struct voices {
+    int32_t *own, *hosts; /* of the present host; of those before it, and at the end of all */
+    uint32_t own_count, count, host;
+};
+
+/* The scratch's second part is the caller's. */
+static struct voices voices_of(const struct matrix *m)
+{
+    return (struct voices){.own = m->scratch, .hosts = m->scratch + (size_t)2 * m->count};
+}
+
+static void voices_end(struct voices *v)
+{
+    if (v->own_count > 0) {
+        v->hosts[v->count++] = median(v->own, v->own_count);
+        v->own_count = 0;
+    }
+}
+
+static void voices_add(struct voices *v, uint32_t host, int32_t value)
+{
+    if (v->host != host) {
+        voices_end(v);
+        v->host = host;
+    }
+    v->own[v->own_count++] = value;
+}
+
 static int32_t clip(int64_t ns)
 {
     return ns > INT32_MAX / 2      ? INT32_MAX / 2
@@ -258,20 +288,27 @@ static struct members members_at(const struct matrix *m, const int32_t *by_leaf,
     return all;
 }
 
+static bool is_before(const struct matrix *m, int32_t a, int32_t b)
+{
+    const uint16_t x = m->nics[a].leaf, y = m->nics[b].leaf;
+    return x != y ? x < y : a < b;
+}
+
 static void sift(const struct matrix *m, int32_t *heap, uint32_t at, uint32_t count)
 {
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && m->nics[heap[child]].leaf < m->nics[heap[child + 1]].leaf) {
+        if (child + 1 < count && is_before(m, heap[child], heap[child + 1])) {
             child++;
         }
-        if (m->nics[heap[at]].leaf >= m->nics[heap[child]].leaf) {
+        if (!is_before(m, heap[at], heap[child])) {
             return;
         }
         swap(&heap[at], &heap[child]);
     }
 }
 
-/* NICs whose leaf is declared, by it, so that a leaf's members are found without asking all. Returns how many. */
+/* NICs whose leaf is declared, by it and in their order, so that a leaf's members are found without asking all. Returns how
+ * many. */
 static uint32_t sort_by_leaf(const struct matrix *m, int32_t *ret_nics)
 {
     uint32_t count = 0;
@@ -293,16 +330,17 @@ static uint32_t sort_by_leaf(const struct matrix *m, int32_t *ret_nics)
 /* Median of both directions between a NIC and those that are declared to be of a leaf: a clock that is off goes out of that. */
 static bool to_leaf(struct matrix *m, uint32_t nic, const struct members *leaf, int64_t *ret_ns)
 {
-    uint32_t count = 0;
+    struct voices v = voices_of(m);
     for (uint32_t i = 0; i < leaf->count; i++) {
         const uint32_t j = (uint32_t)leaf->nics[i];
         int64_t out, in;
         if (delay_at(m, nic, j, &out) && delay_at(m, j, nic, &in)) {
-            m->scratch[count++] = clip((out + in) / 2);
+            voices_add(&v, m->nics[j].host, clip((out + in) / 2));
         }
     }
-    *ret_ns = median(m->scratch, count);
-    return count >= LEAF_LEAST;
+    voices_end(&v);
+    *ret_ns = median(v.hosts, v.count);
+    return v.count >= LEAF_LEAST;
 }
 
 static void find_leaf(struct matrix *m, uint32_t nic, const int32_t *by_leaf, uint32_t count)
@@ -452,8 +490,69 @@ static void find_late_cells(struct matrix *m)
     }
 }
 
+/* Of each NIC the median, over the other hosts, of what it sends (out) or gets. Those that one NIC gets are all its own host's
+ * word, so who is later than these is so by that one's word alone. */
+static void find_plain(struct matrix *m, bool out, int32_t *ret_plain)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct voices v = voices_of(m);
+        for (uint32_t j = 0; j < m->count; j++) {
+            const uint32_t from = out ? i : j, to = out ? j : i;
+            int64_t ns;
+            if (delay_at(m, from, to, &ns)) {
+                voices_add(&v, m->nics[j].host, clip(ns - constant(m, from, to)));
+            }
+        }
+        voices_end(&v);
+        ret_plain[i] = median(v.hosts, v.count);
+    }
+}
+
+/* A NIC's lateness beside others, by the words of the other hosts: as it is without the one to which it is latest. */
+static int64_t late_by_two(struct matrix *m, uint32_t nic, bool out, const int32_t *plain,
+                           uint32_t *ret_hosts)
+{
+    struct voices v = voices_of(m);
+    for (uint32_t j = 0; j < m->count; j++) {
+        const uint32_t from = out ? nic : j, to = out ? j : nic;
+        int64_t ns;
+        if (delay_at(m, from, to, &ns)) {
+            voices_add(&v, m->nics[j].host, clip(ns - constant(m, from, to) - plain[j]));
+        }
+    }
+    voices_end(&v);
+    *ret_hosts = v.count;
+    if (v.count > 1) {
+        (void)select_kth(v.hosts, v.count, v.count - 1); /* the latest is the last one now */
+    }
+    return median(v.hosts, v.count > 1 ? v.count - 1 : v.count);
+}
+
+/* What one other host tells makes no NIC late. */
+static void doubt_late(struct matrix *m, bool out)
+{
+    int32_t *plain = m->scratch + (size_t)4 * m->count; /* voices take what is before */
+    bool known = false;
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct matrix_nic *n = &m->nics[i];
+        int64_t *late = out ? &n->out_ns : &n->in_ns;
+        if (*late <= m->limit_ns) {
+            continue;
+        }
+        if (!known) {
+            find_plain(m, !out, plain);
+            known = true;
+        }
+        uint32_t hosts;
+        const int64_t surely = late_by_two(m, i, out, plain, &hosts);
+        n->late_by_one = n->late_by_one || hosts == 1;
+        *late = surely < *late ? surely : *late;
+    }
+}
+
 static void polish(struct matrix *m)
 {
+
     for (uint32_t i = 0; i < m->count; i++) {
         m->row[i] = m->column[i] = 0;
     }
@@ -467,6 +566,8 @@ static void polish(struct matrix *m)
         m->nics[i].out_ns = m->row[i];
         m->nics[i].in_ns = m->column[i];
     }
+    doubt_late(m, true);
+    doubt_late(m, false);
     find_late_cells(m);
 }
 
@@ -485,7 +586,7 @@ static bool change_of(struct matrix *m, const struct matrix *before, uint32_t ni
         }
     }
     *ret_ns = median(m->scratch, count);
-    return count >= LEAF_LEAST;
+    return count >= DRIFT_LEAST;
 }
 
 void matrix_judge(struct matrix *m, const struct matrix *before)
@@ -521,6 +622,10 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
                  "lost_out %u, sent_in %u, lost_in %u, late_cells %u",
                  n->cells, n->unmeasured, n->own_dead_out, n->own_dead_in, n->partners, n->sent_out,
                  n->own_lost_out, n->sent_in, n->own_lost_in, n->late_cells);
+    if (n->alone > 0) {
+        used +=
+            snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", dead_alone %u", n->alone);
+    }
     if (n->shared_lost > 0) {
         used +=
             snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", shared %u", n->shared_lost);
@@ -550,6 +655,9 @@ const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const
         used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used),
                          ", out %lld, in %lld, limit %lld, bound %u", (long long)n->out_ns,
                          (long long)n->in_ns, (long long)m->limit_ns, n->bound_ns);
+        if (n->late_by_one) {
+            used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", late_by_one");
+        }
         if (n->steady_s != MATRIX_STEADY) {
             used += snprintf(ret + used, (size_t)(MATRIX_WORDS_SIZE - used), ", steady %u",
                              n->steady_s);

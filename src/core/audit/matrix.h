@@ -3,7 +3,8 @@
  * A cell is a pair of NICs and a direction. Its least delay is taken apart by median polish: a constant for pairs of one leaf and
  * one for all others, a row (the sending side of a NIC), a column (its receiving side), and what is left of the cell. A NIC
  * that is slow or deaf bends its whole row or column, a path its cell, cables of a leaf all cells between two leaves. Medians
- * over many partners, and a path only where two partners have it: no verdict of a NIC rests on one of them.
+ * over many partners, and a path only where two partners have it: no verdict of a NIC rests on one of them. A cell is one host's
+ * word of what it sent, and another one's of what came. So what fails a NIC must hold without any one other host, too.
  *
  * A NIC whose delay to the NICs of another leaf than its own is as that of neighbours hangs on that other one.
  *
@@ -31,6 +32,12 @@ struct matrix_lost {
     uint32_t now, now_host; /* while it is counted */
 };
 
+/* Measured cells of a NIC, one way, by the other host: of one host all follow one another. */
+struct matrix_dead {
+    uint32_t hosts, host, cells, dead; /* of the present one */
+    uint32_t worst_cells, worst_dead;  /* of one before it: without which the fewest are dead */
+};
+
 struct matrix_nic {
     uint32_t host, rail; /* of the grid */
     bool there;          /* no hole of the grid */
@@ -46,10 +53,12 @@ struct matrix_nic {
     uint32_t why_not[MATRIX_WHY_COUNT];
     /* of measured cells: without an arrival, packets, those lost */
     uint32_t dead_out, dead_in, measured_out, measured_in, sent_out, lost_out, sent_in, lost_in;
+    struct matrix_dead dead_to, dead_from;
     struct matrix_lost part_out, part_in;
     /* the same of cells whose loss is more likely this NIC's than the partner's, of packets but for those with the worst host;
-     * partners: dead cells of nobody's; pair_lost: packets that are lost with one host, with which most are, and are nobody's */
-    uint32_t own_dead_out, own_dead_in, partners, own_lost_out, own_lost_in, pair_lost;
+     * partners: dead cells of nobody's; alone: dead cells of a NIC that was measured with one host alone; pair_lost: packets
+     * that are lost with one host, with which most are, and are nobody's */
+    uint32_t own_dead_out, own_dead_in, partners, alone, own_lost_out, own_lost_in, pair_lost;
     uint32_t late_cells; /* whose delay stands out from row and column */
     /* cells on the rail of which some packets came and some did not, and those that were measured */
     uint32_t thin_out, thin_in, rail_out, rail_in;
@@ -60,7 +69,9 @@ struct matrix_nic {
     /* changed, and nobody's own: with NICs of its own leaf, and of others; where no leaf is known it is neither */
     uint32_t changed_elsewhere, changed_within, changed_across;
     bool delay_known;
-    int64_t out_ns, in_ns;             /* more than the median of all rows, and of all columns */
+    int64_t out_ns,
+        in_ns; /* more than the median of all rows, and of all columns; so late by two hosts, if it stands out */
+    bool late_by_one; /* it was measured with one host alone, and stands out there */
     int64_t drift_out_ns, drift_in_ns; /* against the matrix before; where that is known */
     bool drift_known;
 };
@@ -121,6 +132,6 @@ struct matrix_first {
 bool matrix_next_thin(const struct matrix *m, const struct matrix_first *first, uint32_t nic,
                       uint32_t *at, struct matrix_thin *ret);
 /* One NIC as the fact `matrix` has it (facts.h): words "NAME VALUE" apart by commas. leaf_names: by number. */
-enum { MATRIX_WORDS_SIZE = 768 };
+enum { MATRIX_WORDS_SIZE = 832 };
 const char *matrix_words(const struct matrix *m, uint32_t nic, const char *const *leaf_names,
                          char ret[MATRIX_WORDS_SIZE]);

@@ -52,6 +52,27 @@ static void add_lost(struct matrix_lost *x, uint32_t host, uint32_t lost)
     }
 }
 
+/* By how much more than half of these are dead, in halves of a cell. */
+static int64_t surplus(uint32_t cells, uint32_t dead)
+{
+    return 2 * (int64_t)dead - cells;
+}
+
+static void add_dead(struct matrix_dead *x, uint32_t host, bool dead)
+{
+    if (x->hosts == 0 || x->host != host) {
+        if (surplus(x->cells, x->dead) > surplus(x->worst_cells, x->worst_dead)) {
+            x->worst_cells = x->cells;
+            x->worst_dead = x->dead;
+        }
+        x->hosts++;
+        x->host = host;
+        x->cells = x->dead = 0;
+    }
+    x->cells++;
+    x->dead += dead;
+}
+
 static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
 {
     const struct matrix_cell c = matrix_cell_of(m, from, to);
@@ -78,6 +99,8 @@ static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
     b->measured_in++;
     a->dead_out += c.heard == 0;
     b->dead_in += c.heard == 0;
+    add_dead(&a->dead_to, b->host, c.heard == 0);
+    add_dead(&b->dead_from, a->host, c.heard == 0);
     add_rail_cell(m, from, to, &c);
     a->delay_known = a->delay_known || c.delay != DELAY_CODE_NONE;
     b->delay_known = b->delay_known || c.delay != DELAY_CODE_NONE;
@@ -85,12 +108,20 @@ static void add_cell(struct matrix *m, uint32_t from, uint32_t to)
 
 static bool is_mute(const struct matrix_nic *n)
 {
-    return 2 * n->dead_out > n->measured_out;
+    return surplus(n->measured_out, n->dead_out) > 0;
 }
 
 static bool is_deaf(const struct matrix_nic *n)
 {
-    return 2 * n->dead_in > n->measured_in;
+    return surplus(n->measured_in, n->dead_in) > 0;
+}
+
+/* The same without any one host. */
+static bool is_surely(uint32_t cells, uint32_t dead, const struct matrix_dead *x)
+{
+    const int64_t now = surplus(x->cells, x->dead), worst = surplus(x->worst_cells, x->worst_dead),
+                  all = surplus(cells, dead);
+    return all - (now > worst ? now : worst) > 0 && all > 0;
 }
 
 /* A fabric that falls into halves makes each NIC deaf for most others. */
@@ -187,7 +218,22 @@ static void blame_loss(struct matrix_nic *a, struct matrix_nic *b, uint32_t lost
     }
 }
 
-/* A NIC is deaf or mute where more than half of its cells in that direction are dead. */
+/* A NIC is deaf or mute where more than half of its cells in that direction are dead. Where it met one host alone, either of both
+ * may be it. */
+static void blame_dead(const struct matrix *m, struct matrix_nic *a, struct matrix_nic *b)
+{
+    const bool mute = !m->parted && is_surely(a->measured_out, a->dead_out, &a->dead_to),
+               deaf = !m->parted && is_surely(b->measured_in, b->dead_in, &b->dead_from);
+    a->own_dead_out += mute;
+    b->own_dead_in += deaf;
+    if (!mute && !deaf) {
+        a->partners++;
+        b->partners++;
+        a->alone += a->dead_to.hosts == 1 && is_mute(a);
+        b->alone += b->dead_from.hosts == 1 && is_deaf(b);
+    }
+}
+
 static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
 {
     const struct matrix_cell c = matrix_cell_of(m, from, to);
@@ -199,12 +245,8 @@ static void blame_cell(struct matrix *m, uint32_t from, uint32_t to)
     if (c.heard >= c.sent) {
         return;
     }
-    const bool mute = !m->parted && is_mute(a), deaf = !m->parted && is_deaf(b);
     if (c.heard == 0) {
-        a->own_dead_out += mute;
-        b->own_dead_in += deaf;
-        a->partners += !mute && !deaf;
-        b->partners += !mute && !deaf;
+        blame_dead(m, a, b);
         return;
     }
     if (a->rail == b->rail && (a->leaf != b->leaf || a->leaf == MATRIX_LEAF_NONE) &&

@@ -178,15 +178,15 @@ static void fail_owner(struct audit *a, const struct audit_item *items, uint32_t
 {
     struct audit_result *r = &a->results[items[0].vote];
 
+    r->by_others = true;
     if (r->status == AUDIT_FAIL) {
-        return; /* by its own word of another pair */
+        return; /* by its own word of another pair, too */
     }
     for (uint32_t i = 0; i < count; i++) {
         r->expected = items[i].once ? a->results[items[i].result].expected : r->expected;
     }
     r->status = AUDIT_FAIL;
     r->reason = REASON_NONE;
-    r->by_others = true;
     r->found = items[0].value;
     r->note = "the fault is this end's: as the others judge it";
 }
@@ -213,21 +213,60 @@ static void settle_ends(struct audit *a, uint32_t from)
     }
 }
 
-/* Over the front end one pair of a host is no reason to stop it: what lies between may be at fault. */
+static bool of_one_host(const struct audit_result *x, const struct audit_result *y)
+{
+    const char *a = other_end(x->subject), *b = other_end(y->subject);
+    const size_t size = strcspn(a, " ");
+
+    return size == strcspn(b, " ") && strncmp(a, b, size) == 0;
+}
+
+static bool fails_itself(const struct audit_result *r)
+{
+    return r->status == AUDIT_FAIL && !r->by_others;
+}
+
+/* Of an end's results, which are in the order of the other hosts: with how many it was judged, and with how many it fails. */
+static void count_partners(const struct audit_result *of, uint32_t count, uint32_t *ret_judged,
+                           uint32_t *ret_failed)
+{
+    *ret_judged = *ret_failed = 0;
+    for (uint32_t i = 0, n; i < count; i += n) {
+        bool judged = false, failed = false;
+        for (n = 0; i + n < count && of_one_host(&of[i], &of[i + n]); n++) {
+            judged = judged || was_judged(&of[i + n]);
+            failed = failed || fails_itself(&of[i + n]);
+        }
+        *ret_judged += judged;
+        *ret_failed += failed;
+    }
+}
+
+static void spare(struct audit_result *r, const struct check *c, bool others)
+{
+    if (!others && (c->flags & CHECK_FLEET) == 0) {
+        r->status = AUDIT_UNKNOWN;
+        r->reason = REASON_NO_MAJORITY;
+        r->note = "no other host was tried: which end of this pair is at fault a third one tells";
+        return;
+    }
+    r->status = AUDIT_WARN;
+    r->note = others ? "with this host alone: it, or what lies between, may be at fault"
+                     : "with this host alone: no other one was tried";
+}
+
+/* What one other host has a part in fails nobody; over the front end, nor do fewer than most. */
 static void spare_single(struct audit *a, const struct check *c, uint32_t from)
 {
-    for (uint32_t i = from, n; (c->flags & CHECK_FLEET) != 0 && i < a->count; i += n) {
-        uint32_t judged = 0, failed = 0;
-        for (n = 0; i + n < a->count && of_one_end(&a->results[i], &a->results[i + n]); n++) {
-            judged += was_judged(&a->results[i + n]);
-            failed += a->results[i + n].status == AUDIT_FAIL && !a->results[i + n].by_others;
+    for (uint32_t i = from, n, judged, failed; i < a->count; i += n) {
+        for (n = 1; i + n < a->count && of_one_end(&a->results[i], &a->results[i + n]);) {
+            n++;
         }
-        for (uint32_t k = i; (failed < 2 || failed * 2 <= judged) && k < i + n; k++) {
-            struct audit_result *r = &a->results[k];
-            if (r->status == AUDIT_FAIL && !r->by_others) {
-                r->status = AUDIT_WARN;
-                r->note = judged > failed ? "of this pair alone: others reach both"
-                                          : "of this pair alone: no other one was tried";
+        count_partners(&a->results[i], n, &judged, &failed);
+        const bool few = failed < 2 || ((c->flags & CHECK_FLEET) != 0 && failed * 2 <= judged);
+        for (uint32_t k = i; few && k < i + n; k++) {
+            if (fails_itself(&a->results[k])) {
+                spare(&a->results[k], c, judged > failed);
             }
         }
     }

@@ -154,6 +154,17 @@ void perf_take_pairs(struct perf *p)
     }
 }
 
+/* Two of them at least are different hosts. */
+static bool met_two(const struct perf_nic *nic)
+{
+    for (uint32_t k = 1; k < nic->tried; k++) {
+        if (nic->partners[k] != nic->partners[0]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
 {
     enum perf_truth worst = PERF_UNTRIED;
@@ -161,7 +172,7 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
         const struct perf_nic *nic = perf_nic_at(p, host, k);
         const enum perf_truth is = nic->tried == 0           ? PERF_UNTRIED
                                    : nic->wrong < nic->tried ? PERF_RIGHT
-                                   : nic->tried > 1          ? PERF_WRONG
+                                   : met_two(nic)            ? PERF_WRONG
                                                              : PERF_UNSURE;
         worst = worst == PERF_WRONG || (is != PERF_WRONG && worst > is) ? worst : is;
     }

@@ -465,29 +465,64 @@ void rule_route(struct judging *j)
     }
 }
 
-/* Neighbours that are hosts of the fleet, by their addresses. */
-void rule_neighbour(struct judging *j)
+/* The other host that has this neighbour's address ("ADDRESS INTERFACE"); UINT32_MAX: none of the fleet. */
+static uint32_t host_of_neighbour(const struct judging *j, const char *subject)
 {
     const struct audit *a = j->audit;
-    const char *state = judge_text(j, FACT_NET_NEIGHBOUR, j->subject), *end;
     char address[64];
-    bool ours = false;
     uint32_t count;
+
+    snprintf(address, sizeof(address), "%.*s", (int)strcspn(subject, " "), subject);
+    const struct audit_mention *m = audit_mentions_of(a, FACT_NET_ADDRESS, address, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (&a->sheets[m[i].sheet] != j->sheet) {
+            return m[i].sheet;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Does this interface have a neighbour in that state which is another host of the fleet than `but`? */
+static bool has_neighbour(const struct judging *j, const char *state, uint32_t but)
+{
+    const char *net = j->subject + strcspn(j->subject, " ");
+    uint32_t count;
+    const struct fact *f = sheet_first(j->sheet, FACT_NET_NEIGHBOUR, &count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (f[i].state == FACT_VALUE && strcmp(f[i].value, state) == 0 &&
+            strcmp(f[i].subject + strcspn(f[i].subject, " "), net) == 0) {
+            const uint32_t host = host_of_neighbour(j, f[i].subject);
+            if (host != UINT32_MAX && host != but) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Neighbours that are hosts of the fleet, by their addresses. One that is off answers nobody: two fail an interface. */
+void rule_neighbour(struct judging *j)
+{
+    const char *state = judge_text(j, FACT_NET_NEIGHBOUR, j->subject);
+    const uint32_t host = state != NULL ? host_of_neighbour(j, j->subject) : UINT32_MAX;
 
     if (state == NULL) {
         return;
     }
-    end = strchr(j->subject, ' ');
-    snprintf(address, sizeof(address), "%.*s",
-             (int)(end != NULL ? end - j->subject : (int)strlen(j->subject)), j->subject);
-    const struct audit_mention *m = audit_mentions_of(a, FACT_NET_ADDRESS, address, &count);
-    for (uint32_t i = 0; i < count && !ours; i++) {
-        ours = &a->sheets[m[i].sheet] != j->sheet;
-    }
-    if (!ours) {
+    if (host == UINT32_MAX) {
         judge_skip(j, "it is no host of those that are compared");
+    } else if (strcmp(state, "failed") != 0) {
+        judge_end(j, AUDIT_PASS, state, "resolved");
+    } else if (has_neighbour(j, "failed", host)) {
+        judge_end(j, AUDIT_FAIL, state, "resolved");
+    } else if (has_neighbour(j, "resolved", host)) {
+        judge_end(j, AUDIT_WARN, state, "resolved");
+        j->result->note = "of this host alone: it may be off";
     } else {
-        judge_end(j, strcmp(state, "failed") == 0 ? AUDIT_FAIL : AUDIT_PASS, state, "resolved");
+        judge_end(j, AUDIT_UNKNOWN, state, "resolved");
+        j->result->reason = REASON_NO_MAJORITY;
+        j->result->note = "no other host was tried: which of both is at fault a third one tells";
     }
 }
 

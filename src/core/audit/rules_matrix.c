@@ -12,12 +12,13 @@ struct words {
         partners; /* with one of them nothing goes one way, and that is not this NIC's fault alone */
     char why[16]; /* of most that is not measured */
     long long out, in, limit, bound, near, far, drift_out, drift_in;
-    unsigned steady; /* s; UINT_MAX: nobody knows of a time without step */
-    unsigned shared; /* packets lost with those of most others of its leaf */
-    unsigned alone;  /* with one host, and fewer with all others */
+    unsigned dead_alone; /* cells of a NIC that met one host alone */
+    unsigned steady;     /* s; UINT_MAX: nobody knows of a time without step */
+    unsigned shared;     /* packets lost with those of most others of its leaf */
+    unsigned alone;      /* with one host, and fewer with all others */
     unsigned marked, remarked_out, remarked_in, elsewhere, within, across; /* cells */
     bool unmarked; /* no packet of its rail's cells was marked */
-    bool delays, leaves, drifts, parted, marks;
+    bool delays, leaves, drifts, parted, marks, late_by_one;
     char leaf[64], declared[64];
 };
 
@@ -51,8 +52,12 @@ static bool words_of(const char *text, struct words *w)
     const char *out = strstr(text, ", out "), *leaf = strstr(text, ", leaf "),
                *drift = strstr(text, ", drift_out "), *why = strstr(text, ", why "),
                *steady = strstr(text, ", steady "), *shared = strstr(text, ", shared "),
-               *alone = strstr(text, ", alone "), *marked = strstr(text, ", marked ");
-    *w = (struct words){.why = "", .steady = UINT_MAX, .parted = strstr(text, ", parted") != NULL};
+               *alone = strstr(text, ", alone "), *marked = strstr(text, ", marked "),
+               *dead = strstr(text, ", dead_alone ");
+    *w = (struct words){.why = "",
+                        .steady = UINT_MAX,
+                        .parted = strstr(text, ", parted") != NULL,
+                        .late_by_one = strstr(text, ", late_by_one") != NULL};
     w->delays = out != NULL && sscanf(out, ", out %lld, in %lld, limit %lld, bound %lld", &w->out,
                                       &w->in, &w->limit, &w->bound) == 4;
     w->leaves =
@@ -69,6 +74,7 @@ static bool words_of(const char *text, struct words *w)
     w->unmarked = strstr(text, ", unmarked ") != NULL;
     if ((shared != NULL && sscanf(shared, ", shared %u", &w->shared) != 1) ||
         (alone != NULL && sscanf(alone, ", alone %u", &w->alone) != 1) ||
+        (dead != NULL && sscanf(dead, ", dead_alone %u", &w->dead_alone) != 1) ||
         (marked != NULL && !w->marks) ||
         (why != NULL && sscanf(why, ", why %15[a-z-]", w->why) != 1) ||
         (steady != NULL && sscanf(steady, ", steady %u", &w->steady) != 1)) {
@@ -125,6 +131,12 @@ void rule_matrix_reach(struct judging *j)
                   judge_format(j, "of %u cells nothing arrives of %u from here, and of %u to here",
                                w.cells - w.unmeasured, w.dead_out, w.dead_in),
                   "packets arrive both ways");
+    } else if (w.dead_alone > 0) {
+        judge_end(j, AUDIT_UNKNOWN, judge_format(j, "nothing arrives in %u cells", w.dead_alone),
+                  "packets arrive both ways");
+        j->result->reason = REASON_NO_MAJORITY;
+        j->result->note = "it was measured with one other host alone: which of both is at fault a "
+                          "third one tells";
     } else if (w.partners > 0) {
         judge_end(j, AUDIT_WARN,
                   judge_format(j, "nothing arrives in %u cells, one way", w.partners),
@@ -315,6 +327,13 @@ void rule_matrix_delay(struct judging *j)
     const bool both = (double)w.out > least && (double)w.in > least;
     const char *found =
         judge_format(j, "%lld ns more than others sending, %lld ns receiving", w.out, w.in);
+    if (worst > least && w.late_by_one) {
+        judge_end(j, AUDIT_UNKNOWN, found, judge_format(j, "at most %.0f ns", least));
+        j->result->reason = REASON_NO_MAJORITY;
+        j->result->note = "it was measured with one other host alone: which of both is late a "
+                          "third one tells";
+        return;
+    }
     if (worst > least && worst <= bounds && !surely) {
         missing(j, matrix_why_name(MATRIX_CLOCK));
         j->result->note =

@@ -90,8 +90,12 @@ static bool read_tested(const struct fact *f, struct tested_nic *ret)
            sscanf(f->value,
                   "%lf of %lf Gbit/s with %u partners: %31[^,], of %u, %u retests, %lf %% slower",
                   &ret->rate, &ret->usual, &ret->partners, ret->verdict, &ret->cohort,
-                  &ret->retests, &ret->worse) == 7 &&
-           ret->usual > 0;
+                  &ret->retests, &ret->worse) == 7;
+}
+
+static double share_of(const struct tested_nic *nic)
+{
+    return nic->usual > 0 ? nic->rate / nic->usual : 1;
 }
 
 static bool is_slower(const struct tested_nic *nic)
@@ -109,9 +113,9 @@ static bool name_slow_nic(struct judging *j, struct tested_nic *ret)
 
     for (uint32_t i = 0; strcmp(j->check->words, "pair_bw") == 0 && i < count; i++) {
         struct tested_nic nic;
-        if (read_tested(&f[i], &nic) && (!any || is_slower(&nic) > is_slower(ret) ||
-                                         (is_slower(&nic) == is_slower(ret) &&
-                                          nic.rate / nic.usual < ret->rate / ret->usual))) {
+        if (read_tested(&f[i], &nic) &&
+            (!any || is_slower(&nic) > is_slower(ret) ||
+             (is_slower(&nic) == is_slower(ret) && share_of(&nic) < share_of(ret)))) {
             *ret = nic;
             any = true;
             j->result->note = judge_format(j, "%s: %.3f of %.3f Gbit/s with %u partners",
@@ -200,6 +204,11 @@ void rule_test_gain(struct judging *j)
 
     if (!test_number(j, FACT_TEST_RATE, "allreduce-q1", &one) ||
         !test_number(j, FACT_TEST_RATE, "allreduce-q8", &eight)) {
+        return;
+    }
+    const struct fact *late = sheet_find(j->sheet, FACT_PERF_LATE, "");
+    if (tested(j) != NULL && late != NULL && late->state != FACT_VALUE) {
+        rule_not_measured(j, late->value); /* of two hosts the rates are one's word */
         return;
     }
     if (one <= 0) {

@@ -813,7 +813,7 @@ static void test_words_have_room(void **state)
     n->leaf = n->leaf_found = 0;
     n->steady_s = UINT32_MAX - 1;
     n->out_ns = n->in_ns = n->drift_out_ns = n->drift_in_ns = INT64_MIN;
-    n->there = n->told = n->delay_known = n->drift_known = m.parted = true;
+    n->there = n->told = n->delay_known = n->drift_known = n->late_by_one = m.parted = true;
     m.limit_ns = m.near_ns = m.far_ns = INT64_MIN;
     memset(n->why_not, 0, sizeof(n->why_not));
     (void)matrix_words(&m, 0, names, words);
