@@ -165,6 +165,7 @@ static void point_backward(struct mesh_edge *e, int edge, const struct probe *pr
     } else {
         return;
     }
+    heard->single_of[heard->point_count] = DELAY_OF_JOB;
     heard->points[heard->point_count++] = point;
 }
 
@@ -189,6 +190,7 @@ static void point_forward(struct mesh_edge *e, int edge, const struct probe *pro
         point.local_gap_ns = (int32_t)nic_time_sub(second->tx, first->tx).ns;
         point.remote_gap_ns = theirs->gap_ns;
     }
+    heard->single_of[heard->point_count] = first->high ? DELAY_OF_PROBE : DELAY_OF_JOB;
     heard->points[heard->point_count++] = point;
 }
 

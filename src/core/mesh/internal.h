@@ -128,7 +128,7 @@ struct path_out {
     uint64_t routed;        /* the way that it was told of: signature and generation */
     uint64_t full_routed;   /* the same, of full packets */
     struct full_probe full;
-    struct waits waits[2]; /* of pairs; of singles, which ride in the job's class */
+    struct waits waits[2]; /* of the probes' class; of the job's */
     struct class_fates fates;
     bool acked_any, judged_any;
     uint32_t lost_run; /* judged lost one after the other */
@@ -377,7 +377,7 @@ bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_e
                       const struct path_out *out);
 /* trial.c: the fate of own packets, all the time */
 void trial_on_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe);
-void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool pair,
+void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool high,
                     int64_t owd_ns);
 /* Of what these paths lost, all was of the job's class, and by odds of 10^6 it isn't chance. */
 struct class_sums {

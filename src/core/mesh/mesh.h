@@ -83,6 +83,8 @@ struct mesh_send {
 };
 
 /* What a received packet told. */
+/* Whose delay a point is. Of others' packets nobody tells the class of one that isn't of a pair: it counts as the job's. */
+enum delay_of { DELAY_OF_PAIR, DELAY_OF_JOB, DELAY_OF_PROBE };
 struct mesh_heard {
     int edge;      /* -1: not from an edge */
     bool fresh;    /* its header may be believed: not replayed, and it knows something that we just
@@ -90,6 +92,7 @@ struct mesh_heard {
     bool new_edge; /* a guest: somebody probes us whom we had not chosen */
     uint32_t point_count;
     struct clock_point points[2]; /* .edge is the mesh's edge */
+    uint8_t single_of[2];         /* enum delay_of of each, where it is no pair */
     uint32_t error_ns;
 };
 
@@ -164,9 +167,9 @@ void mesh_on_no_route(struct mesh *m, struct mono now, uint32_t local, struct ni
 void mesh_on_sleep(struct mesh *m, struct mono now);
 /* Own carrier: paths of a NIC that is down are judged by nobody. */
 void mesh_on_carrier(struct mesh *m, struct mono now, uint32_t local, bool up);
-/* The one-way delay that fleet time makes of a point, of a pair or of a single. */
+/* The one-way delay that fleet time makes of a point. */
 void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
-                   enum finding_direction direction, bool pair, int64_t owd_ns);
+                   enum finding_direction direction, enum delay_of of, int64_t owd_ns);
 /* The same delay of a pair, watched for shifts (slow.h): within bound_ns by the clock; < 0: one end is
  * not synchronised, and nothing is judged. */
 void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,

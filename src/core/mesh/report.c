@@ -116,7 +116,7 @@ static void edge_minima(struct mesh_edge *e, struct mono now)
 }
 
 void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
-                   enum finding_direction direction, bool pair, int64_t owd_ns)
+                   enum finding_direction direction, enum delay_of of, int64_t owd_ns)
 {
     struct mesh_edge *e = &m->edges[edge];
     struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
@@ -126,12 +126,15 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
         return;
     }
     if (direction == DIRECTION_OUT) {
-        trial_on_delay(m, now, edge, path, pair, owd_ns);
+        trial_on_delay(m, now, edge, path, of != DELAY_OF_JOB, owd_ns);
     } else if (half->brief_count > 0) {
         const bool waited = owd_ns - half->brief_min > m->config.queue_ns[e->local];
         loss_share_add(&m->nics[e->local].waits, now, span_ns(SHARE_NIC_NS), waited, 1);
     }
-    if (!pair) {
+    if (of == DELAY_OF_PROBE) {
+        return;
+    }
+    if (of == DELAY_OF_JOB) {
         delay_add_single(half->delay, owd_ns);
         return;
     }

@@ -5,7 +5,7 @@
  * an outage swallowed is known when it is over, with the times at which it was sent. A trial is the first packet in 50 ms:
  * those behind it share its queue. Fates that nobody knows (no stamp, one end late, a way that isn't known, no carrier)
  * are left out. So is a loss where packets of that class waited lately, for as long as 32 kB take to leave: a full queue
- * may have dropped it. Singles wait behind the job, pairs behind their own class. */
+ * may have dropped it. Most singles wait behind the job; pairs, and singles of the probes' class, don't. */
 #include <math.h>
 
 #include "core/fleet/locate.h"
@@ -26,12 +26,12 @@ static const struct sent_slot *slot_of(const struct path_out *out, uint32_t seq)
     return slot->seq == seq && slot->state == SENT_STAMPED ? slot : NULL;
 }
 
-void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool pair,
+void trial_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path, bool high,
                     int64_t owd_ns)
 {
     const struct mesh_edge *e = &m->edges[edge];
     struct path_out *out = &m->edges[edge].out[path];
-    struct waits *w = &out->waits[pair ? 0 : 1];
+    struct waits *w = &out->waits[high ? 0 : 1];
 
     if (out->half.brief_count > 0) {
         const bool late = owd_ns - out->half.brief_min > m->config.drain_ns[e->local];

@@ -84,7 +84,7 @@ static struct clock_published header_of(const struct probe *probe)
  * stamps one may have queued. Two hardware stamps that differ by noise only are averaged. */
 static void one_way_delay(struct node *n, struct mono now, const struct clock_published *own,
                           const struct clock_published *peer, const struct clock_point *point,
-                          bool hardware)
+                          enum delay_of single, bool hardware)
 {
     const double d = point->forward
                          ? clock_map_difference(&peer->map, point->remote, &own->map, point->local)
@@ -103,8 +103,8 @@ static void one_way_delay(struct node *n, struct mono now, const struct clock_pu
                       peer->phase == CLOCK_TRACK && peer->settled;
 
     if (known) {
-        mesh_on_delay(n->mesh, now, point->edge, point->path, direction, pair,
-                      (int64_t)llround(owd));
+        mesh_on_delay(n->mesh, now, point->edge, point->path, direction,
+                      pair ? DELAY_OF_PAIR : single, (int64_t)llround(owd));
     }
     if (pair && known) {
         mesh_on_pair(n->mesh, now, point->edge, point->path, direction,
@@ -136,7 +136,8 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
     for (uint32_t i = 0; i < heard->point_count; i++) {
         struct clock_point point = heard->points[i];
 
-        one_way_delay(n, now, &m->published, &header, &point, hardware);
+        one_way_delay(n, now, &m->published, &header, &point, (enum delay_of)heard->single_of[i],
+                      hardware);
         point.edge = link->clock_edge;
         clock_on_point(m->clock, at, &point);
     }

@@ -104,7 +104,8 @@ static void tell_delay(const struct probe *probe)
 
     for (int edge = 0; (pair || single) && edge < w.meshes[0]->edge_capacity; edge++) {
         if (w.meshes[0]->edges[edge].used) {
-            mesh_on_delay(w.meshes[0], (struct mono){w.now}, edge, probe->path, DIRECTION_OUT, pair,
+            mesh_on_delay(w.meshes[0], (struct mono){w.now}, edge, probe->path, DIRECTION_OUT,
+                          pair ? DELAY_OF_PAIR : DELAY_OF_JOB,
                           2 * NS_PER_MS + (w.queue && w.turn++ % 2 == 0 ? 20 * NS_PER_MS : 0));
         }
     }

@@ -145,7 +145,7 @@ static void deliver(void)
                         (struct nic_time){f.at}, &f.send.probe, &heard);
         if (w.timed && f.to == 1 && f.send.probe.src.index == 0 && heard.edge >= 0) {
             mesh_on_delay(w.meshes[1], (struct mono){w.now}, heard.edge, f.send.probe.path,
-                          DIRECTION_IN, true, f.delay);
+                          DIRECTION_IN, DELAY_OF_PAIR, f.delay);
         }
     }
 }
@@ -369,7 +369,8 @@ static void what_nobody_hears_has_no_delay(void **state)
     run(3 * NS_PER_S);
     int edge = mesh_edge_find(w.meshes[1], 0, (struct nic_id){0});
     for (int i = 0; i < 60; i++) {
-        mesh_on_delay(w.meshes[1], (struct mono){w.now}, edge, 0, DIRECTION_IN, true, 20000);
+        mesh_on_delay(w.meshes[1], (struct mono){w.now}, edge, 0, DIRECTION_IN, DELAY_OF_PAIR,
+                      20000);
         run(200 * NS_PER_MS);
     }
     assert_true(
