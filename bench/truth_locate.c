@@ -2,7 +2,7 @@
  * paths' fates in one place, known 0.1 to 0.3 s after the packet: what agents and digests add comes on top.
  *
  *   truth_locate [--soak] [--first=N] [SET …]   some sets only, by the first word of each line of `sets`; N: other seeds
- *   truth_locate --show SET SEED [N]    prints what is told in one world */
+ *   truth_locate --show SET SEED [N]    prints what is told in one world, or N; fails if a healthy element is named */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,6 +290,8 @@ static void outages(struct report *report, int count)
 
 static int show(char *const argv[], int argc)
 {
+    bool wrong = false;
+
     for (size_t i = 0; i < SET_COUNT; i++) {
         if (strcmp(sets[i].name, argv[2]) == 0) {
             for (int k = 0; k < (argc > 4 ? atoi(argv[4]) : 1); k++) {
@@ -301,12 +303,13 @@ static int show(char *const argv[], int argc)
                 printf("  %s%s, %.2f s%s%s\n", r.right ? "right" : "not right",
                        r.tellable ? "" : ", on one host's word", r.right_s,
                        r.wrong ? ", wrong: " : "", r.text);
+                wrong = wrong || r.wrong > 0;
                 if (c.length_s > 0) {
                     printf("  %.3f s at %.0f trials/s: told %u, off by %.3f s\n", c.length_s,
                            r.rate, r.told, r.length_error_s);
                 }
             }
-            return 0;
+            return wrong ? 1 : 0;
         }
     }
     fprintf(stderr, "truth_locate: no set '%s'\n", argv[2]);

@@ -570,6 +570,16 @@ static void note_alike(struct locate *l, struct explanation *x, uint32_t index, 
     }
 }
 
+static double priors_of(const struct locate *l, const struct explanation *x)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < x->count; i++) {
+        sum += l->suspects[x->elements[i]].prior;
+    }
+    return sum;
+}
+
 /* Against the best explanation without the element, among those that an observer could tell from this one. */
 static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
 {
@@ -580,6 +590,11 @@ static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
     x->alike[index] = false;
     if (y.score > x->score + 1e-6 && y.paths != x->paths) {
         *x = y;
+        return false;
+    }
+    if (y.paths == x->paths && x->score - y.score < LOCATE_LIMIT &&
+        priors_of(l, &y) > priors_of(l, x)) {
+        *x = y; /* nobody can tell them apart, but by which losses were the first */
         return false;
     }
     x->margins[index] = x->score - y.score;
