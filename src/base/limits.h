@@ -37,6 +37,12 @@
 #define PROCESS_LANES_MAX       8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
 #define PROCESS_QUEUE_PAIRS_MAX 1024 /* of these; each has registered memory */
 
+/* Paths of RoCE that a process knows (transport/rdma_trace.c). */
+#define PATH_PORTS_MAX                                                                             \
+    24 /* source ports of a pair of NICs: of four spines the chance to miss one is 1 : 250 */
+#define PATH_HOPS_MAX  6
+#define PATH_PAIRS_MAX 64 /* pairs of NICs */
+
 /* What an agent keeps of jobs on its host (service/agent/jobs.h). */
 #define JOB_PROCESS_MAX         256
 #define JOB_PROCESS_OF_USER_MAX 128   /* so that no user hides another's */

@@ -187,6 +187,7 @@ struct lane_set {
             again; /* a queue pair is offered then; who accepts: an offer is answered from then on */
         uint32_t attempts;
         uint8_t fails; /* in a row */
+        bool unlucky;  /* the last path that was chosen brought nothing, or not for long */
     } pair_tries[LANE_MAX];
     bool pairs_mute;                  /* it was told that they bring nothing */
     uint32_t sequence, peer_sequence; /* of STATE */

@@ -6,7 +6,8 @@
  *
  * A queue pair is a small number that the driver gave, never negative, and not given again before it is closed. Its life:
  *
- *     open ──► opened, until it isn't -EAGAIN ──► connect ──► connected, likewise ──► send, receive, poll, arm ──► close
+ *     open ──► opened, until it isn't -EAGAIN ──► choose, likewise ──► connect ──► connected, likewise
+ *          ──► send, receive, poll, arm ──► close
  *
  * Each has its own completion queue.
  *
@@ -48,6 +49,7 @@
  * A device that is removed takes all its queue pairs with it: poll() gives -ENODEV. Whether there is another later is open()'s
  * to tell. */
 #pragma once
+#include "base/limits.h"
 #include "transport/io.h"
 
 /* One end of a queue pair, for the other: what a frame of the lane carries. */
@@ -67,6 +69,13 @@ struct io_qp_config {
     uint32_t path; /* what this end sends goes by it: any 32 bits, the same ones the same way */
     uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
     bool writes;           /* both ends may write */
+};
+/* A chosen path is what the UDP source port has above that one: 14 bits. */
+#define IO_ROCE_FIRST_PORT 0xc000u
+/* Of other queue pairs to the same NIC: what choose() gave for them. One that is to be left is there twice. */
+#define IO_QP_OTHERS (LANE_MAX + 1)
+struct io_qp_others {
+    uint32_t count, paths[IO_QP_OTHERS];
 };
 struct io_qp_cells {
     uint8_t *send, *receive; /* cell k at + k * cell_size */
@@ -125,6 +134,11 @@ struct io_rdma {
     /* 0: it is made, and its receive cells are posted; -EAGAIN: not yet; else why it won't be (-ENOMEM: `ulimit -l`). */
     int (*opened)(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
                   struct io_qp_cells *ret_cells);
+    /* Before connect(), and not needed: a path that shares as few routers with the others' as can be known. NULL: nothing is
+     * known here. 0: *ret_path is it, and takes the place of config.path; -EAGAIN: routers are asked, for a quarter of a second
+     * or so; else nobody knows, and config.path stays. */
+    int (*choose)(struct io_rdma *rdma, int qp, const struct io_address *peer,
+                  const struct io_qp_others *others, uint32_t *ret_path);
     /* Begins to connect it, once. The end comes from the network: -EINVAL: no end of ours can reach it (another link layer). */
     int (*connect)(struct io_rdma *rdma, int qp, const struct io_qp_end *peer,
                    const struct io_qp_timeouts *timeouts);

@@ -46,8 +46,12 @@ static void offer_later(struct lane_set *set, struct mono now, uint32_t lane)
 void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane)
 {
     const struct lane_pair *qp = set->streams[lane]->qp;
+    const bool lasted =
+        qp != NULL && qp->step == PAIR_UP && mono_sub(now, qp->up_at).ns >= LASTS_NS;
 
-    if (qp != NULL && qp->step == PAIR_UP && mono_sub(now, qp->up_at).ns >= LASTS_NS) {
+    set->pair_tries[lane].unlucky =
+        qp != NULL && qp->step == PAIR_UP && !lasted && (set->traffic.retired >> lane & 1) == 0;
+    if (lasted) {
         set->pair_tries[lane].fails = 0;
     } else if (qp != NULL && qp->error != 0 && !qp->answers) {
         offer_later(set, now, lane);
@@ -169,6 +173,7 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
     say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s: no queue pair (%s): over TCP", lane,
         stream->epoch, lane_set_peer(set, text), strerror(-error));
     tell_mute(set, lane, error);
+    set->pair_tries[lane].unlucky = qp->path != 0 && qp->step == PAIR_PROVING;
     if (qp->answers || qp->step > PAIR_OPENING) {
         (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer waits its time */
     }
@@ -204,6 +209,53 @@ static void switch_over(struct lane_set *set, uint32_t lane)
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }
 
+/* Lanes of the set that go the same way, by paths that were chosen. */
+static void others_of(const struct lane_set *set, uint32_t lane, struct io_qp_others *ret)
+{
+    const struct stream *own = set->streams[lane];
+
+    ret->count = 0;
+    for (uint32_t lanes = set->present & ~(1u << lane); lanes != 0; lanes &= lanes - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(lanes);
+        const struct stream *other = set->streams[i];
+        if (other->qp == NULL || other->qp->path == 0 || other->dead ||
+            other->own_nic != own->own_nic || !io_address_same_ip(&other->peer, &own->peer)) {
+            continue;
+        }
+        ret->paths[ret->count++] = other->qp->path;
+        if (set->traffic.from == (int)i) { /* this lane is made because that path is contended */
+            ret->paths[ret->count++] = other->qp->path;
+        }
+    }
+}
+
+/* Which path it takes. False: not yet. What was chosen and brought nothing isn't chosen again: then it is luck, as it is where
+ * nobody knows of paths. A path may answer and yet be dead farther on. */
+static bool is_routed(struct lane_set *set, uint32_t lane)
+{
+    const struct stream *stream = set->streams[lane];
+    struct lane_pair *qp = stream->qp;
+    struct io_rdma *rdma = set->transport->rdma;
+    struct io_qp_others others;
+
+    if (!qp->routed && rdma->choose != NULL && !set->pair_tries[lane].unlucky) {
+        others_of(set, lane, &others);
+        const int r = rdma->choose(rdma, qp->qp, &stream->peer, &others, &qp->path);
+        if (r == -EAGAIN) {
+            return false;
+        }
+        if (r == 0) {
+            say(set->transport, TRANSPORT_TRACE, "lane %u.%u: sends from UDP port %u", lane,
+                stream->epoch, IO_ROCE_FIRST_PORT | qp->path);
+        } else {
+            say(set->transport, TRANSPORT_TRACE, "lane %u.%u: no path is known: %s", lane,
+                stream->epoch, strerror(-r));
+        }
+    }
+    qp->routed = true;
+    return true;
+}
+
 /* -- one step after another ------------------------------------------------------------------- */
 
 static void connect_pair(struct lane_set *set, uint32_t lane)
@@ -231,6 +283,8 @@ static void on_opened(struct lane_set *set, uint32_t lane)
 
     if (r < 0 && r != -EAGAIN) {
         give_up(set, lane, r);
+    } else if (r == 0 && !is_routed(set, lane)) {
+        return;
     } else if (r == 0 && qp->answers) {
         connect_pair(set, lane);
     } else if (r == 0 && tell(set, lane, LANE_QP_OFFER, qp->attempt)) {

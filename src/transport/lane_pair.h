@@ -28,9 +28,11 @@ struct pair_cell {
 struct lane_pair {
     int qp; /* the driver's number */
     enum pair_step step;
-    bool answers; /* the peer offered it */
-    bool direct;  /* both ends write: it is fenced before its lane is over */
-    bool said;    /* our frame of this step is queued */
+    bool answers;  /* the peer offered it */
+    bool direct;   /* both ends write: it is fenced before its lane is over */
+    bool routed;   /* which path it takes is settled; */
+    uint32_t path; /* chosen so that it shares as little as can be with others'; 0: by luck */
+    bool said;     /* our frame of this step is queued */
     uint32_t attempt;
     struct mono until, up_at;
     struct io_qp_end own, peer;

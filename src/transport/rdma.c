@@ -139,6 +139,9 @@ static void qp_close(struct io_rdma *rdma, int qp, bool linger)
     q->closing = true;
     q->linger = linger && q->state == QP_READY;
     q->closed = r->io->now(r->io);
+    if (!linger && q->state == QP_READY) {
+        rdma_trace_doubt(r, q);
+    }
     forget_events(r, q->tag);
     r->slots[qp] = NULL;
     rdma_retire(q);
@@ -418,9 +421,11 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
     }
     r->epoll = r->wake = r->work = -1;
     r->io = config->io;
+    r->answers = config->answers;
     r->table = (struct io_rdma){.driver = r,
                                 .open = qp_open,
                                 .opened = qp_opened,
+                                .choose = rdma_choose,
                                 .connect = qp_connect,
                                 .connected = qp_connected,
                                 .send = qp_send,

@@ -6,6 +6,7 @@
 #pragma once
 #include "transport/io_rdma.h"
 
+struct paths;
 struct rdma;
 
 struct rdma_config {
@@ -14,8 +15,9 @@ struct rdma_config {
         *sysfs;  /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
     bool direct; /* lanes are to write to memory that the application registers */
     bool gpu;    /* and to that of its GPUs */
-    const char *release; /* of the kernel, a test's; NULL: this one's */
-    struct io *io;       /* kicked when there are events; gives stamps */
+    const char *release;                  /* of the kernel, a test's; NULL: this one's */
+    void (*answers)(struct paths *paths); /* a test's, in place of routers */
+    struct io *io;                        /* kicked when there are events; gives stamps */
 };
 
 /* -ENOENT, -ENOSYS: no library, or one that lacks a function; -ENODEV: it has no device. All with the reason in `ret_why`, for

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
+#include "core/traffic/paths.h"
 #include "platform/rdma/verbs.h"
 #include "transport/rdma.h"
 
@@ -122,6 +123,17 @@ struct memory {
     struct memory *next;
 };
 
+/* What is known of the paths from one NIC to another. Under the lock; the worker asks with a copy. */
+enum rdma_trace_state { RDMA_TRACE_NONE, RDMA_TRACE_DONE, RDMA_TRACE_ASKED };
+struct rdma_trace {
+    enum rdma_trace_state state;
+    uint8_t from[16], to[16], traffic_class;
+    char device[RDMA_NAME_SIZE]; /* leave by it */
+    struct paths paths;
+    struct mono at; /* done */
+    bool failed;    /* a queue pair between them has failed since */
+};
+
 struct rdma {
     struct io_rdma table;
     struct io *io;
@@ -147,6 +159,9 @@ struct rdma {
     struct queue_pair *closing;
     pthread_mutex_t memory_lock; /* before `lock`: of the list */
     struct memory *memories;
+    struct rdma_trace traces[PATH_PAIRS_MAX];
+    void (*answers)(struct paths *paths); /* rdma_config's */
+    struct mono traced;                   /* one may be asked for each second from then on */
     struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
     uint32_t event_count;
     pthread_mutex_t trouble_lock;             /* nothing is locked under it */
@@ -205,6 +220,15 @@ void rdma_silence_ask(struct queue_pair *q);
 void rdma_silencer_look(const struct queue_pair *q);
 /* Until what is `ending` is destroyed, or a call of the library's takes too long: false. */
 bool rdma_silence_await(struct queue_pair *q);
+
+/* ---- rdma_trace.c ---- */
+/* The worker's: one trace. Under the lock, which it lets go meanwhile. False: none is asked for. */
+bool rdma_trace_look(struct rdma *r);
+/* A queue pair failed: its path may be another one now. Under the lock. */
+void rdma_trace_doubt(struct rdma *r, const struct queue_pair *q);
+/* The table's. */
+int rdma_choose(struct io_rdma *rdma, int qp, const struct io_address *peer,
+                const struct io_qp_others *others, uint32_t *ret_path);
 
 /* ---- rdma.c ---- */
 void rdma_wake(struct rdma *r);                                /* the worker */

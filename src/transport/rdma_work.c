@@ -361,7 +361,7 @@ void *rdma_work(void *rdma)
         struct queue_pair *q = r->stop ? NULL : next_job(r);
         if (q != NULL) {
             do_job(r, q);
-        } else if (!r->stop) {
+        } else if (!r->stop && !rdma_trace_look(r)) {
             const bool closes = r->retired != NULL || r->closing != NULL;
             sleep_for(r, closes && lingers  ? LINGER_LOOK_MS
                          : closes || broken ? RETIRE_LOOK_MS

@@ -17,6 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "core/failover/sender_internal.h"
+#include "core/traffic/paths.h"
 #include "lane_pairs.h"
 #include "transport/lane_pair.h"
 
@@ -101,6 +102,61 @@ static void test_reports_wait_for_slow_nics(void **state)
 }
 
 /* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
+/* The fake fabric has four paths, by the port modulo 4 (fake.h): so many routers at the second hop. */
+static void four_routers(struct paths *paths)
+{
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const uint8_t leaf[16] = {[15] = 9}, spine[16] = {[15] = 10 + (paths->ports[i] & 3)};
+        paths_on_answer(paths, i, 0, leaf);
+        paths_on_answer(paths, i, 1, spine);
+    }
+}
+
+/* Bit k: a lane's queue pair sends by path k. */
+static uint32_t paths_of(const struct transport *t)
+{
+    const struct lane_set *set = NULL;
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < t->set_count && set == NULL; i++) {
+        set = t->sets[i];
+    }
+
+    for (uint32_t lane = 0; lane < LANE_MAX; lane++) {
+        const struct stream *stream = set->streams[lane];
+        if (stream != NULL && stream->qp != NULL) {
+            assert_int_not_equal(stream->qp->path, 0);
+            used |= 1u << (stream->qp->path & 3);
+        }
+    }
+    return used;
+}
+
+/* By luck four queue pairs have four paths once in ten times. What is sent goes there: of a path that loses all, one lane at each
+ * end is lost. */
+static void test_each_lane_has_its_path(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    router_answers = four_routers;
+    for (int i = 0; i < 5; i++) {
+        pair_open(&pair);
+        wait_for(&pair, 4, 4);
+        assert_int_equal(paths_of(pair.sender.transport), 15);
+        assert_int_equal(paths_of(pair.receiver.transport), 15);
+        if (i == 0) {
+            fake->black_hole = 1;
+            exchange(&pair, 500000, 500000, true, 7);
+            wait_for(&pair, 2, 3);
+            fake->black_hole = 0;
+            wait_for(&pair, 4, 4);
+        }
+        pair_close(&pair);
+    }
+    router_answers = NULL;
+}
+
 static void test_dead_paths(void **state)
 {
     struct pair pair;
@@ -812,6 +868,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_looked_for_where_the_last_one_came),
         cmocka_unit_test(test_reports_wait_for_slow_nics),
+        cmocka_unit_test(test_each_lane_has_its_path),
         cmocka_unit_test(test_dead_paths),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_older_peer),

@@ -60,14 +60,18 @@ void gpu_free(struct gpu_memory *gpu)
     close(gpu->fd);
 }
 
+void (*router_answers)(struct paths *paths);
 const char verbs_devices[] = "lo1=127.0.0.1 lo3=127.0.0.3 lo4=127.0.0.4 lo5=127.0.0.5 "
                              "lo6=127.0.0.6 lo2=127.0.0.2";
 
 static void open_rdma(struct end *end, struct io *io)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE", verbs_devices, 1);
-    const struct rdma_config config = {
-        .library = verbs_library(), .sysfs = rdma_root, .gpu = gpus, .io = io};
+    const struct rdma_config config = {.library = verbs_library(),
+                                       .sysfs = rdma_root,
+                                       .gpu = gpus,
+                                       .answers = router_answers,
+                                       .io = io};
     char why[256];
 
     if (rdma_open(&end->rdma, &config, why, sizeof(why)) < 0) {

@@ -47,7 +47,8 @@ extern bool direct;
 extern uint8_t out_bytes[1 << 20], in_bytes[1 << 20];
 extern bool sender_without; /* but for the sender: it offers none */
 const char *verbs_library(void);
-extern const char verbs_devices[]; /* in the order of their numbers */
+extern void (*router_answers)(struct paths *paths); /* rdma_config's */
+extern const char verbs_devices[];                  /* in the order of their numbers */
 /* How many lines for people had those words, since they were set. */
 extern const char *said_words;
 extern uint32_t said_count;

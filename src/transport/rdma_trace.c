@@ -1,0 +1,354 @@
+/* rdma_trace.c: see io_rdma.h, choose(): which source ports of RoCE lead over the same routers. The worker asks, in a quarter of
+ * a second, once for a pair of NICs: datagrams to RoCE's port whose TTL ends at a router go the way of a queue pair's packets
+ * with that source port. No privilege is needed: the kernel gives a socket the answers to its own datagrams.
+ *
+ * None of them may come to the peer's NIC, which would count it as a damaged packet. So a scout goes first, to a port that
+ * nobody has, and only hops at which a router answered the scout are asked.
+ *
+ * A process asks for a few pairs at once and for one a second afterwards: routers answer seldom, and others want answers, too.
+ * The queue pairs of the other pairs have ports by luck. IPv6 isn't asked. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/errqueue.h>
+#include <netinet/ip_icmp.h>
+
+#include "base/ip.h"
+#include "transport/descriptor.h"
+#include "transport/rdma_private.h"
+
+#define ROCE_PORT      4791
+#define SCOUT_PORT     33434 /* traceroute's */
+#define LABEL_MASK     0x3fffu
+#define QUIET_MS       50 /* without an answer: no further one comes; */
+#define QUIET_LEAST_MS 5
+#define QUIET_TIMES    4 /* so many times as long as the slowest answer took, once there was one */
+#define GOOD_NS        (60 * NS_PER_S) /* a trace; */
+#define STALE_NS       NS_PER_S        /* once a queue pair of that pair of NICs has failed */
+#define BURST          4
+#define MAGIC          0x464f4c50u
+
+struct asker {
+    int fd; /* -1: none */
+    bool answered, arrived;
+    uint8_t router[16];
+};
+struct payload {
+    uint32_t magic, hop;
+};
+
+/* ---- sockets ---- */
+
+static struct sockaddr_in address_of(const uint8_t ip[16], uint16_t port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+
+    memcpy(&a.sin_addr, ip + 12, 4);
+    return a;
+}
+
+static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to_port,
+                     struct asker *ret)
+{
+    const struct sockaddr_in from = address_of(t->from, from_port), to = address_of(t->to, to_port);
+    const int one = 1, tos = t->traffic_class;
+    const int fd = descriptor_socket(AF_INET, SOCK_DGRAM, 0);
+
+    *ret = (struct asker){.fd = -1};
+    if (fd < 0) {
+        return;
+    }
+    (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, t->device, (socklen_t)strlen(t->device));
+    (void)!setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+    if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one)) < 0 ||
+        bind(fd, (const struct sockaddr *)&from, sizeof(from)) < 0 || /* somebody else's port */
+        connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+        descriptor_close(fd);
+        return;
+    }
+    ret->fd = fd;
+}
+
+static void close_one(const struct asker *a)
+{
+    if (a->fd >= 0) {
+        descriptor_close(a->fd);
+    }
+}
+
+/* An error of an earlier datagram is told in place of this one's fate: once more. */
+static void send_one(const struct asker *a, int hop)
+{
+    const struct payload payload = {MAGIC, (uint32_t)hop};
+
+    (void)!setsockopt(a->fd, IPPROTO_IP, IP_TTL, &hop, sizeof(hop));
+    for (int tries = 0; tries < 3 && send(a->fd, &payload, sizeof(payload), MSG_NOSIGNAL) < 0;) {
+        tries++;
+    }
+}
+
+/* ---- answers ---- */
+
+static void take_answer(struct asker *a, struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
+        struct sock_extended_err error;
+        struct sockaddr_in by;
+        if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR ||
+            c->cmsg_len < CMSG_LEN(sizeof(error) + sizeof(by))) {
+            continue;
+        }
+        memcpy(&error, CMSG_DATA(c), sizeof(error));
+        memcpy(&by, CMSG_DATA(c) + sizeof(error), sizeof(by));
+        if (error.ee_origin != SO_EE_ORIGIN_ICMP || by.sin_family != AF_INET) {
+            continue;
+        }
+        a->answered = true;
+        a->arrived = error.ee_type == ICMP_DEST_UNREACH;
+        memset(a->router, 0, sizeof(a->router));
+        memcpy(a->router + 12, &by.sin_addr, 4);
+    }
+}
+
+/* What came for that hop; some routers quote too little to tell for which. */
+static void read_answers(struct asker *a, int hop)
+{
+    for (int count = 0; count < 8 && !a->answered; count++) {
+        struct payload quoted = {0};
+        struct iovec part = {&quoted, sizeof(quoted)};
+        char control[512];
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = sizeof(control)};
+        const ssize_t n = recvmsg(a->fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
+        if (n < 0) {
+            return;
+        }
+        if ((size_t)n < sizeof(quoted) || quoted.magic != MAGIC || quoted.hop == (uint32_t)hop) {
+            take_answer(a, &message);
+        }
+    }
+}
+
+static int quiet_ms(int64_t slowest_ns)
+{
+    const int64_t ms = QUIET_TIMES * slowest_ns / NS_PER_MS;
+
+    return slowest_ns == 0 || ms > QUIET_MS ? QUIET_MS
+           : ms < QUIET_LEAST_MS            ? QUIET_LEAST_MS
+                                            : (int)ms;
+}
+
+/* Datagrams of all of them end at that hop. Returns when all were answered, or no further answer comes. */
+static void ask(struct asker *askers, uint32_t count, int hop, int64_t *slowest_ns)
+{
+    struct pollfd polled[PATH_PORTS_MAX];
+    const int64_t began = rdma_clock_ns();
+
+    for (uint32_t i = 0; i < count; i++) {
+        askers[i].answered = askers[i].arrived = false;
+        if (askers[i].fd >= 0) {
+            send_one(&askers[i], hop);
+        }
+    }
+    for (;;) {
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (askers[i].fd >= 0 && !askers[i].answered) {
+                polled[left++] = (struct pollfd){.fd = askers[i].fd}; /* POLLERR */
+            }
+        }
+        if (left == 0 || poll(polled, left, quiet_ms(*slowest_ns)) <= 0) {
+            return;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            if (askers[i].fd >= 0 && !askers[i].answered) {
+                read_answers(&askers[i], hop);
+                const int64_t took = askers[i].answered ? rdma_clock_ns() - began : 0;
+                *slowest_ns = took > *slowest_ns ? took : *slowest_ns;
+            }
+        }
+    }
+}
+
+/* Bit k: a router is at hop k + 1. */
+static uint32_t scout(const struct rdma_trace *t, int64_t *slowest_ns)
+{
+    struct asker one;
+    uint32_t hops = 0;
+    int silent = 0;
+
+    open_one(t, 0, SCOUT_PORT, &one);
+    for (int hop = 1; one.fd >= 0 && hop <= PATH_HOPS_MAX && silent < 2; hop++) {
+        ask(&one, 1, hop, slowest_ns);
+        if (one.arrived) {
+            break;
+        }
+        silent = one.answered ? 0 : silent + 1;
+        hops |= one.answered ? 1u << (hop - 1) : 0;
+    }
+    close_one(&one);
+    return hops;
+}
+
+static void run(struct rdma_trace *t)
+{
+    struct asker askers[PATH_PORTS_MAX];
+    int64_t slowest_ns = 0;
+    const uint32_t hops = scout(t, &slowest_ns), count = hops != 0 ? t->paths.count : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        open_one(t, t->paths.ports[i], ROCE_PORT, &askers[i]);
+    }
+    for (uint32_t left = count > 0 ? hops : 0; left != 0; left &= left - 1) {
+        const uint32_t hop = (uint32_t)__builtin_ctz(left);
+        ask(askers, count, (int)hop + 1, &slowest_ns);
+        for (uint32_t i = 0; i < count; i++) {
+            if (askers[i].fd >= 0 && askers[i].answered && !askers[i].arrived) {
+                paths_on_answer(&t->paths, i, hop, askers[i].router);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        close_one(&askers[i]);
+    }
+}
+
+bool rdma_trace_look(struct rdma *r)
+{
+    for (uint32_t i = 0; i < PATH_PAIRS_MAX; i++) {
+        struct rdma_trace *t = &r->traces[i];
+        if (t->state == RDMA_TRACE_ASKED) {
+            struct rdma_trace mine = *t;
+            pthread_mutex_unlock(&r->lock);
+            if (r->answers != NULL) {
+                r->answers(&mine.paths);
+            } else {
+                run(&mine);
+            }
+            pthread_mutex_lock(&r->lock);
+            t->paths = mine.paths; /* nobody gives away the place of one that is asked */
+            t->state = RDMA_TRACE_DONE;
+            t->failed = false;
+            t->at = r->io->now(r->io);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- what is chosen ---- */
+
+static struct rdma_trace *find(struct rdma *r, const struct queue_pair *q, const uint8_t peer[16])
+{
+    for (uint32_t i = 0; i < PATH_PAIRS_MAX; i++) {
+        struct rdma_trace *t = &r->traces[i];
+        if (t->state != RDMA_TRACE_NONE && memcmp(t->from, q->own.gid, 16) == 0 &&
+            memcmp(t->to, peer, 16) == 0 && t->traffic_class == q->config.traffic_class) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* The oldest one's. */
+static struct rdma_trace *place(struct rdma *r)
+{
+    struct rdma_trace *oldest = NULL;
+
+    for (uint32_t i = 0; i < PATH_PAIRS_MAX; i++) {
+        struct rdma_trace *t = &r->traces[i];
+        if (t->state != RDMA_TRACE_ASKED &&
+            (oldest == NULL || t->state < oldest->state ||
+             (t->state == oldest->state && t->at.ns < oldest->at.ns))) {
+            oldest = t;
+        }
+    }
+    return oldest;
+}
+
+static bool may_ask(struct rdma *r, struct mono now)
+{
+    const int64_t full = BURST * NS_PER_S, most = now.ns - full;
+
+    r->traced.ns = r->traced.ns > most ? r->traced.ns : most;
+    if (r->traced.ns + NS_PER_S > now.ns) {
+        return false;
+    }
+    r->traced.ns += NS_PER_S;
+    return true;
+}
+
+/* Ports by chance, and those that other lanes have: what is known of these is as old as they are. */
+static bool begin(struct rdma *r, const struct queue_pair *q, const uint8_t peer[16],
+                  const uint16_t *others, uint32_t count)
+{
+    uint16_t ports[PATH_PORTS_MAX];
+    struct rdma_trace *old = find(r, q, peer), *t = old != NULL ? old : place(r);
+
+    if (t == NULL || !may_ask(r, r->io->now(r->io))) {
+        return false;
+    }
+    *t = (struct rdma_trace){.state = RDMA_TRACE_ASKED, .traffic_class = q->config.traffic_class};
+    memcpy(t->from, q->own.gid, 16);
+    memcpy(t->to, peer, 16);
+    memcpy(t->device, q->device_name, sizeof(t->device));
+    r->io->random(r->io, ports, sizeof(ports));
+    for (uint32_t i = 0; i < PATH_PORTS_MAX; i++) {
+        const uint32_t label = (i < count ? others[i] : ports[i]) & LABEL_MASK;
+        ports[i] = (uint16_t)(IO_ROCE_FIRST_PORT | (label != 0 ? label : LABEL_MASK));
+    }
+    paths_init(&t->paths, ports, PATH_PORTS_MAX);
+    rdma_wake(r);
+    return true;
+}
+
+static bool is_old(const struct rdma_trace *t, struct mono now)
+{
+    const int64_t age = mono_sub(now, t->at).ns;
+
+    return age > GOOD_NS || (t->failed && age > STALE_NS);
+}
+
+int rdma_choose(struct io_rdma *rdma, int qp, const struct io_address *peer,
+                const struct io_qp_others *others, uint32_t *ret_path)
+{
+    struct rdma *r = rdma->driver;
+    uint16_t ports[IO_QP_OTHERS];
+    int error = -ENODATA;
+
+    pthread_mutex_lock(&r->lock);
+    struct queue_pair *q = r->slots[qp];
+    struct rdma_trace *t = find(r, q, peer->ip);
+    for (uint32_t i = 0; i < others->count && i < IO_QP_OTHERS; i++) {
+        ports[i] = (uint16_t)(IO_ROCE_FIRST_PORT | (others->paths[i] & LABEL_MASK));
+    }
+    if (q->infiniband || !ip_is_v4(q->own.gid) || !ip_is_v4(peer->ip)) {
+        error = -EOPNOTSUPP;
+    } else if (t != NULL && t->state == RDMA_TRACE_ASKED) {
+        error = -EAGAIN;
+    } else if (t == NULL || is_old(t, r->io->now(r->io))) {
+        error = begin(r, q, peer->ip, ports, others->count) ? -EAGAIN : -EBUSY;
+    } else if (paths_known(&t->paths)) {
+        const int port = paths_choose(&t->paths, ports, others->count, q->config.path);
+        q->config.path = *ret_path = t->paths.ports[port] & LABEL_MASK;
+        error = 0;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return error;
+}
+
+void rdma_trace_doubt(struct rdma *r, const struct queue_pair *q)
+{
+    struct rdma_trace *t = find(r, q, q->peer.gid);
+
+    if (t != NULL) {
+        t->failed = true;
+    }
+}
