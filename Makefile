@@ -12,7 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 AREA ?=
 DEMO_SECONDS ?=
-ROCE_SCENARIOS ?= carrier-cut spine-dies gray-loss brownout
+ROCE_SCENARIOS ?= carrier-cut spine-dies gray-trunk brownout
 BUILD = build
 
 .PHONY: all build demo test bench soak roce install uninstall deps clean help
