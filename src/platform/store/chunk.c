@@ -8,7 +8,6 @@
 enum {
     CHUNK_VERSION = 1,
     SECTION_UNPACKED_MAX = 16 << 20,
-    SECTION_MAX = 64,
     COLUMN_VALUES = 0,
     COLUMN_CONSTANT = 1,
 };
@@ -101,6 +100,9 @@ static int put_section(const struct chunk_head *head, const struct chunk_series 
     for (size_t i = 0; i < count; i++) {
         put_column(&w, series[i].values, head->slot_count);
     }
+    if (w.error == 0 && raw->size > SECTION_UNPACKED_MAX) {
+        w.error = -EMSGSIZE;
+    }
     return w.error < 0 ? w.error : message_pack(raw->bytes, raw->size, packed);
 }
 
@@ -110,14 +112,14 @@ struct section {
 };
 
 static int put_sections(const struct chunk_head *head, const struct chunk_series *series,
-                        size_t count, struct section sections[SECTION_MAX], size_t *ret_count)
+                        size_t count, struct section sections[CHUNK_SECTION_MAX], size_t *ret_count)
 {
     struct message_buffer raw = {0};
     int r = 0;
     for (size_t i = 0, n; i < count && r == 0; i += n) {
         for (n = 1; i + n < count && series[i + n].key.local == series[i].key.local; n++) {
         }
-        if (*ret_count == SECTION_MAX || n > CHUNK_SERIES_MAX) {
+        if (*ret_count == CHUNK_SECTION_MAX || n > CHUNK_SERIES_MAX) {
             r = -EINVAL;
             break;
         }
@@ -132,7 +134,7 @@ static int put_sections(const struct chunk_head *head, const struct chunk_series
 int chunk_encode(const struct chunk_head *head, const struct chunk_series *series, size_t count,
                  struct message_buffer *ret)
 {
-    struct section sections[SECTION_MAX] = {0};
+    struct section sections[CHUNK_SECTION_MAX] = {0};
     size_t section_count = 0;
     if (head->slot_count == 0 || head->slot_count > CHUNK_SLOT_MAX || head->step_ns <= 0) {
         return -EINVAL;
@@ -291,7 +293,7 @@ static int get_head(struct reader *r, struct chunk_head *head, uint64_t *ret_sec
     const int64_t from = unzigzag(get(r));
     const uint64_t step = get(r), slots = get(r), sections = get(r);
     if (r->bad || version != CHUNK_VERSION || step == 0 || step > STEP_MAX || from < -FROM_MAX ||
-        from > FROM_MAX || slots == 0 || slots > CHUNK_SLOT_MAX || sections > SECTION_MAX) {
+        from > FROM_MAX || slots == 0 || slots > CHUNK_SLOT_MAX || sections > CHUNK_SECTION_MAX) {
         return -EBADMSG;
     }
     *head = (struct chunk_head){from, (int64_t)step, (uint32_t)slots};
@@ -301,7 +303,7 @@ static int get_head(struct reader *r, struct chunk_head *head, uint64_t *ret_sec
 
 static int get_sections(struct reader *r, uint64_t count, const uint32_t *wanted, struct chunk *c)
 {
-    uint64_t locals[SECTION_MAX], sizes[SECTION_MAX];
+    uint64_t locals[CHUNK_SECTION_MAX], sizes[CHUNK_SECTION_MAX];
     struct message_buffer raw = {0};
     bool found = wanted == NULL;
     int rc = 0;

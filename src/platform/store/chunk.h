@@ -15,10 +15,11 @@
 #include "base/bug.h"
 #include "platform/message/message.h"
 
-#define CHUNK_SLOT_MAX   512
-#define CHUNK_SERIES_MAX 16384 /* of one section */
-#define CHUNK_NONE       INT64_MIN
-#define CHUNK_HOST       UINT32_MAX /* as `local`: of the host, not of a NIC */
+#define CHUNK_SLOT_MAX    512
+#define CHUNK_SERIES_MAX  16384 /* of one section */
+#define CHUNK_SECTION_MAX 64
+#define CHUNK_NONE        INT64_MIN
+#define CHUNK_HOST        UINT32_MAX /* as `local`: of the host, not of a NIC */
 
 enum chunk_metric {                     /* stays: written to disks */
                     METRIC_OWD_P50 = 1, /* delay codes */
@@ -59,7 +60,7 @@ struct chunk_head {
     uint32_t slot_count;
 };
 
-/* `series` sorted by chunk_key_compare. -ENOMEM, -EINVAL (limits). */
+/* `series` sorted by chunk_key_compare. -ENOMEM, -EINVAL (too many), -EMSGSIZE (a section that nobody could unpack). */
 MUST_CHECK int chunk_encode(const struct chunk_head *head, const struct chunk_series *series,
                             size_t count, struct message_buffer *ret);
 int chunk_key_compare(const struct chunk_key *a, const struct chunk_key *b);

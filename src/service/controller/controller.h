@@ -107,7 +107,7 @@ struct controller {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,
             samples_dropped, refused, limited, commits, commit_failures, joins, join_refusals,
             sealed, api_requests, api_refused, api_limited, over, held, rows, row_bytes,
-            events_dropped;
+            events_dropped, values_dropped, unbuilt;
         int64_t commit_ns_max, commit_ns_last;
     } count;
 };

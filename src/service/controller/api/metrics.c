@@ -365,6 +365,12 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_counter(t, "commits", "Commits to the store.", c->count.commits);
     metrics_counter(t, "commit_failures", "Commits that failed.", c->count.commit_failures);
     metrics_counter(t, "chunks_sealed", "Chunks of history written.", c->count.sealed);
+    metrics_counter(t, "chunks_unbuilt",
+                    "Chunks of history that could not be built: that host's history has a gap.",
+                    c->count.unbuilt);
+    metrics_counter(t, "history_values_dropped",
+                    "Values not kept in history: one NIC had more series than a chunk holds.",
+                    c->count.values_dropped);
     metrics_counter(t, "api_requests", "Requests to the API.", c->count.api_requests);
     metrics_counter(t, "api_limited", "Requests of tokens that asked too often or for too much.",
                     c->count.api_limited);

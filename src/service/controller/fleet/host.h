@@ -39,6 +39,7 @@ struct fleet_host {
     int64_t last_at_ns, sealed_ns; /* of its reports: never backwards */
     int64_t committed_at_ns;       /* last_at_ns, on the disk */
     uint32_t sealing;              /* stretches under way */
+    bool coarse_due;               /* a day is sealed: its coarser chunks can be made */
     uint32_t nics[HOST_NIC_MAX];
     uint32_t nic_count;
     /* as reported; times of receiving */
@@ -81,7 +82,7 @@ struct fleet_host {
         int64_t at_ns;
     } quota;
     char report_refused[200];    /* to be told with the next answer; empty: nothing */
-    int64_t over_ns, refused_ns; /* when people were last told of it; 0: never */
+    int64_t over_ns, refused_ns, history_ns; /* when people were last told of it; 0: never */
     uint64_t events_dropped;     /* and not yet told: quota.h */
     uint64_t reports, bytes, gaps;
     /* the fleet's configuration, as the host says it runs it */

@@ -27,7 +27,6 @@ enum {
 };
 
 #define REFUSED_TOLD_NS (60 * NS_PER_S) /* people hear of it once in so long, a host */
-#define HELD_TOLD_NS    (3600 * NS_PER_S)
 
 /* ---- who ---- */
 
@@ -247,23 +246,6 @@ static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
     return at < floor ? floor : at;
 }
 
-/* What people are told of a host that sends too much, and not more often. */
-static int tell_of(struct controller *c, struct fleet_host *h, const char *word, const char *text,
-                   int64_t every_ns, int64_t *told_ns)
-{
-    const int64_t now = controller_utc_ns();
-    if (*told_ns != 0 && now - *told_ns < every_ns && now >= *told_ns) {
-        return 0;
-    }
-    *told_ns = now;
-    controller_say(LOG_WARNING, "host %s: %s", h->name, text);
-    char body[256];
-    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text); /* of our own words */
-    const struct store_event event = {
-        .at_ns = now, .host = h->id, .kind = "host", .word = word, .body = body};
-    return state_event(c, &event);
-}
-
 /* Of events that aren't kept: how many since it was told last. */
 static int tell_dropped(struct controller *c, struct fleet_host *h)
 {
@@ -274,7 +256,7 @@ static int tell_dropped(struct controller *c, struct fleet_host *h)
     }
     snprintf(text, sizeof(text), "more events come of it than are kept of one host: %llu were not",
              (unsigned long long)h->events_dropped);
-    const int r = tell_of(c, h, "over-quota", text, HELD_TOLD_NS, &h->over_ns);
+    const int r = quota_tell(c, h, "over-quota", text, QUOTA_TOLD_NS, &h->over_ns);
     h->events_dropped = h->over_ns == told_ns ? h->events_dropped : 0;
     return r;
 }
@@ -316,7 +298,7 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     if (report == NULL) {
         snprintf(h->report_refused, sizeof(h->report_refused), "report %llu is not taken: %s",
                  (unsigned long long)sealed->number, words);
-        return tell_of(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS, &h->refused_ns);
+        return quota_tell(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS, &h->refused_ns);
     }
     const int64_t at = place(h, batch, report, now_ns);
     h->last_at_ns = at;
@@ -375,9 +357,9 @@ static int take_reports(struct controller *c, struct fleet_host *h, const Foliot
         uint64_t missing = 0;
         if (!quota_left(h)) { /* it waits at the agent, which answer_batch tells for how long */
             c->count.held++;
-            r = tell_of(c, h, "over-quota",
+            r = quota_tell(c, h, "over-quota",
                         "more comes of it than is kept of one host: its reports wait there",
-                        HELD_TOLD_NS, &h->over_ns);
+                        QUOTA_TOLD_NS, &h->over_ns);
             break;
         }
         const enum report_verdict verdict = report_judge(

@@ -1,7 +1,12 @@
 /* quota.c: ceilings of one report, and what one host may have stored. */
 #include "service/controller/fleet/quota.h"
+
+#include <stdio.h>
+#include <syslog.h>
+
 #include "core/audit/perf.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/state.h"
 #include "service/controller/job/job.h"
 
 enum { PATHS = HOST_NIC_MAX * NIC_EDGE_MAX * EDGE_PATH_MAX, ROUTERS = 1024, MEASURED = 2048 };
@@ -108,4 +113,20 @@ void quota_stored(struct fleet_host *h, uint64_t rows, uint64_t bytes)
     h->quota.rows -= (double)rows;
     h->quota.rows = h->quota.rows > -QUOTA_ROWS_DEBT ? h->quota.rows : -QUOTA_ROWS_DEBT;
     h->quota.stored -= (double)bytes;
+}
+
+int quota_tell(struct controller *c, struct fleet_host *h, const char *word, const char *text,
+               int64_t every_ns, int64_t *told_ns)
+{
+    const int64_t now = controller_utc_ns();
+    if (*told_ns != 0 && now - *told_ns < every_ns && now >= *told_ns) {
+        return 0;
+    }
+    *told_ns = now;
+    controller_say(LOG_WARNING, "host %s: %s", h->name, text);
+    char body[256];
+    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text); /* of our own words */
+    const struct store_event event = {
+        .at_ns = now, .host = h->id, .kind = "host", .word = word, .body = body};
+    return state_event(c, &event);
 }

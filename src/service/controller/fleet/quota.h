@@ -34,5 +34,11 @@ uint32_t quota_wait_ms(const struct fleet_host *h);
 void quota_unpacked(struct fleet_host *h, size_t bytes);
 void quota_stored(struct fleet_host *h, uint64_t rows, uint64_t bytes);
 
+/* People are told, in the log and by an event, of a host that sends too much; not again within every_ns of *told_ns. 0, or
+ * < 0: the store's. */
+#define QUOTA_TOLD_NS (3600 * NS_PER_S)
+MUST_CHECK int quota_tell(struct controller *c, struct fleet_host *h, const char *word,
+                          const char *text, int64_t every_ns, int64_t *told_ns);
+
 /* A message of an agent within its ceilings; false: why not, for people. */
 MUST_CHECK bool quota_within(const ProtobufCMessage *message, char ret_words[160]);

@@ -84,6 +84,22 @@ static bool grow(struct series_builder *b)
     return true;
 }
 
+/* How many series a NIC, or the host, has. NULL: there are too many others. */
+static uint32_t *count_of(struct series_builder *b, uint32_t local)
+{
+    uint32_t i = 0;
+    while (i < b->local_count && b->locals[i] != local) {
+        i++;
+    }
+    if (i == CHUNK_SECTION_MAX) {
+        return NULL;
+    }
+    if (i == b->local_count) {
+        b->locals[b->local_count++] = local;
+    }
+    return &b->counts[i];
+}
+
 void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t at_ns,
                  int64_t value)
 {
@@ -91,12 +107,17 @@ void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t 
     if (at_ns < b->head.from_ns || slot >= b->head.slot_count || b->failed) {
         return;
     }
-    if (b->count == b->capacity && (b->count >= SERIES_MAX || !grow(b))) {
-        b->failed = b->count < SERIES_MAX;
-        return;
-    }
     struct chunk_series *series = find(b, key);
     if (series == NULL) {
+        uint32_t *count = count_of(b, key->local);
+        if (count == NULL || *count == CHUNK_SERIES_MAX || b->count == SERIES_MAX) {
+            b->dropped++;
+            return;
+        }
+        if (b->count == b->capacity && !grow(b)) {
+            b->failed = true;
+            return;
+        }
         int64_t *values = malloc(b->head.slot_count * sizeof(*values));
         if (values == NULL) {
             b->failed = true;
@@ -108,6 +129,7 @@ void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t 
         series = &b->series[b->count];
         *series = (struct chunk_series){*key, values};
         hash_index_put(&b->table, hash_of(key), (uint32_t)b->count++);
+        ++*count;
     }
     series->values[slot] = value;
 }

@@ -2,12 +2,14 @@
  * second, and in a thread: a chunk of 8 NICs takes as long as fifty reports. The loop only puts what
  * comes back into the store. Whatever is interrupted is found again by looking at what is there. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
 
 #include "platform/store/chunk.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/quota.h"
 #include "service/controller/history/compaction.h"
 #include "service/controller/history/series.h"
 #include "service/controller/history/worker.h"
@@ -45,19 +47,32 @@ struct seal_job {
     int64_t now_ns, last_at_ns, committed_at_ns;
     bool late;          /* sealed because its host is silent, not because all has come */
     unsigned stretches; /* of this turn, this one too */
+    int64_t after_ns;   /* those before are sealed, and may not be committed yet */
     int tier;
     int64_t from_ns, to_ns;
     struct message_buffer packed;
-    int rc; /* 1: there is a chunk */
+    uint64_t dropped; /* values that the chunk has no room for */
+    bool unbuilt;     /* such a chunk can't be: the stretch is sealed without it */
+    int rc;           /* 1: it is to be kept */
 };
 
 static void begin(struct controller *c, struct fleet_host *h, const struct seal_job *like);
+
+/* What can't be built is this host's trouble, not the store's. */
+static int encode(struct seal_job *s, struct series_builder *b)
+{
+    s->dropped = b->dropped;
+    const int r = builder_encode(b, &s->packed);
+    s->unbuilt = r == -EINVAL || r == -EMSGSIZE;
+    s->packed.size = s->unbuilt ? 0 : s->packed.size;
+    return s->unbuilt ? 0 : r;
+}
 
 /* One stretch of ten minutes, if all of it has come and is on the disk. 1: built, 0: nothing to do. */
 static int build_fine(struct seal_job *s, struct store *store)
 {
     int64_t first = 0;
-    int r = store_reports(store, s->host.id, 0, INT64_MAX, first_at, &first);
+    int r = store_reports(store, s->host.id, s->after_ns, INT64_MAX, first_at, &first);
     if (r <= 0) {
         return r;
     }
@@ -74,7 +89,7 @@ static int build_fine(struct seal_job *s, struct store *store)
     builder_init(&builder, &head);
     r = reader_init(&reader, store, &s->host, &builder);
     r = r < 0 ? r : store_reports(store, s->host.id, s->from_ns, s->to_ns, reader_take, &reader);
-    r = r < 0 ? r : builder_encode(&builder, &s->packed);
+    r = r < 0 ? r : encode(s, &builder);
     reader_done(&reader);
     builder_done(&builder);
     return r < 0 ? r : 1;
@@ -150,9 +165,9 @@ static int build_coarse(struct seal_job *s, struct store *store)
     builder_init(&builder, &head);
     r = store_chunks(store, s->tier - 1, s->host.id, s->from_ns, s->to_ns, fold_chunk, &builder);
     const bool any = builder.count > 0;
-    r = r < 0 || !any ? r : builder_encode(&builder, &s->packed);
+    r = r < 0 || !any ? r : encode(s, &builder);
     builder_done(&builder);
-    return r < 0 ? r : any;
+    return r < 0 ? r : any && !s->unbuilt;
 }
 
 /* ---- in the thread, and back ---- */
@@ -180,12 +195,12 @@ static int keep(struct seal_job *s)
 {
     const struct store_chunk chunk = {s->tier,  s->host.id,      s->from_ns,
                                       s->to_ns, s->packed.bytes, s->packed.size};
-    int r = store_chunk_put(s->c->store, &chunk);
+    int r = s->unbuilt ? 0 : store_chunk_put(s->c->store, &chunk);
     if (r == 0 && s->tier == 0) {
         r = store_sealed(s->c->store, s->host.id, s->to_ns);
     }
     if (r == 0) {
-        s->c->count.sealed++;
+        s->c->count.sealed += !s->unbuilt;
         controller_touch(s->c);
     }
     return r;
@@ -197,12 +212,31 @@ static void end_fine(struct seal_job *s)
     const int64_t day = floor_to(h->sealed_ns, series_tiers[1].chunk_ns);
     h->sealed_ns = s->to_ns;
     if (floor_to(h->sealed_ns, series_tiers[1].chunk_ns) != day) {
-        begin_coarse(s->c, h);
+        h->coarse_due = true; /* once it is committed: the thread reads it */
     }
     if (s->stretches < STRETCHES_MAX) { /* after an outage there are more */
-        const struct seal_job next = {.stretches = s->stretches};
+        const struct seal_job next = {.stretches = s->stretches, .after_ns = s->to_ns};
         begin(s->c, h, &next);
     }
+}
+
+/* A host whose history has a gap now, for its own reasons. */
+static int tell_of_gap(struct seal_job *s)
+{
+    char text[160];
+    s->c->count.values_dropped += s->dropped;
+    s->c->count.unbuilt += s->unbuilt;
+    if (s->unbuilt) {
+        snprintf(text, sizeof(text),
+                 "a chunk of its history is larger than any may be: it is left out");
+    } else if (s->dropped > 0) {
+        snprintf(text, sizeof(text),
+                 "more series come of it than history has room for: %llu values were not kept",
+                 (unsigned long long)s->dropped);
+    } else {
+        return 0;
+    }
+    return quota_tell(s->c, s->h, "over-quota", text, QUOTA_TOLD_NS, &s->h->history_ns);
 }
 
 static void end_seal(struct worker_job *job)
@@ -212,13 +246,19 @@ static void end_seal(struct worker_job *job)
     s->h->sealing -= s->tier == 0;
     /* a host that was taken for silent has spoken: what it said would be lost */
     const bool void_now = s->late && s->h->last_at_ns != s->last_at_ns;
-    if (s->rc == 1 && !void_now && !c->store_broken) {
-        s->rc = keep(s);
-        if (s->rc == 0 && s->tier == 0) {
+    if (s->rc >= 0 && !void_now && !c->store_broken) {
+        const bool sealed = s->rc == 1;
+        s->rc = sealed ? keep(s) : 0;
+        s->rc = s->rc < 0 ? s->rc : tell_of_gap(s);
+        if (s->rc == 0 && sealed && s->tier == 0) {
             end_fine(s);
         }
     }
-    if (s->rc < 0 && s->rc != -ECANCELED) {
+    if (s->rc == -ENOMEM) {
+        controller_say(LOG_WARNING,
+                       "host %s: out of memory for a chunk of its history; the next turn comes",
+                       s->h->name);
+    } else if (s->rc < 0 && s->rc != -ECANCELED) {
         controller_store_failed(c, s->rc, "a chunk of history");
     }
     message_buffer_done(&s->packed);
@@ -254,6 +294,10 @@ void compaction_some(struct controller *c)
             return;
         }
         struct fleet_host *h = c->hosts[c->seal_turn++ % c->host_count];
+        if (!h->sealing && h->coarse_due) {
+            h->coarse_due = false;
+            begin_coarse(c, h);
+        }
         if (!h->sealing && now >= h->sealed_ns + CONTROLLER_SEAL_NS) {
             begin(c, h, &fine);
         }

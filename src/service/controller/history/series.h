@@ -19,11 +19,14 @@ struct series_builder {
     struct chunk_series *series;
     size_t count, capacity;
     struct hash_index table; /* into series */
+    /* how many series each NIC, or the host, has */
+    uint32_t locals[CHUNK_SECTION_MAX], counts[CHUNK_SECTION_MAX], local_count;
+    uint64_t dropped; /* values of series that there was no room for: told by whoever builds */
     bool failed;
 };
 void builder_init(struct series_builder *b, const struct chunk_head *head);
 void builder_done(struct series_builder *b);
-/* The latest of a slot stays. */
+/* The latest of a slot stays. Of one NIC there are as many series as a chunk can hold: the first ones stay. */
 void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t at_ns,
                  int64_t value);
 /* What of a host its history needs to know: a copy, for other threads. */
