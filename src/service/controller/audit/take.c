@@ -126,6 +126,9 @@ static int tell_change(struct controller *c, struct fleet_host *h, const struct 
     const char *text = NULL;
     size_t size = 0;
     struct json_writer j;
+    if (!state_keeps_event(c, h)) {
+        return 0;
+    }
     json_writer_init(&j, 16 << 10);
     json_put_object(&j, NULL);
     json_put_string(&j, "fact", fact_name(any->id));
@@ -136,7 +139,7 @@ static int tell_change(struct controller *c, struct fleet_host *h, const struct 
     int r = json_writer_finish(&j, &text, &size);
     const struct store_event event = {
         .at_ns = at_ns, .host = h->id, .kind = "host", .word = "fact-changed", .body = text};
-    r = r < 0 ? r : state_event_of(c, h, &event);
+    r = r < 0 ? r : state_event(c, &event);
     json_writer_done(&j);
     return r;
 }

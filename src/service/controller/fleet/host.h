@@ -78,12 +78,14 @@ struct fleet_host {
     uint32_t finding_count;
     struct allowance requests;
     struct {
-        double rows, stored, unpacked; /* left; quota.h */
+        double rows, stored, unpacked, work_ms; /* left; quota.h */
         int64_t at_ns;
+        int64_t turn_ns,
+            work_ns; /* processor time of the loop: where its turn began (0: it isn't), up to where it has paid */
     } quota;
-    char report_refused[200];    /* to be told with the next answer; empty: nothing */
+    char report_refused[200];                /* to be told with the next answer; empty: nothing */
     int64_t over_ns, refused_ns, history_ns; /* when people were last told of it; 0: never */
-    uint64_t events_dropped;     /* and not yet told: quota.h */
+    uint64_t events_dropped;                 /* and not yet told: quota.h */
     uint64_t reports, bytes, gaps;
     /* the fleet's configuration, as the host says it runs it */
     uint64_t config_version;

@@ -69,8 +69,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         c->count.refused++;
         return status;
     }
-    (void)quota_left(h);
-    if (h->quota.unpacked <= 0 || !allowance_take(&h->requests, HOST_RATE, HOST_BURST, now)) {
+    if (quota_refuses(h) || !allowance_take(&h->requests, HOST_RATE, HOST_BURST, now)) {
         c->count.limited++;
         return 429;
     }
@@ -298,7 +297,8 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
     if (report == NULL) {
         snprintf(h->report_refused, sizeof(h->report_refused), "report %llu is not taken: %s",
                  (unsigned long long)sealed->number, words);
-        return quota_tell(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS, &h->refused_ns);
+        return quota_tell(c, h, "report-refused", h->report_refused, REFUSED_TOLD_NS,
+                          &h->refused_ns);
     }
     const int64_t at = place(h, batch, report, now_ns);
     h->last_at_ns = at;
@@ -355,11 +355,17 @@ static int take_reports(struct controller *c, struct fleet_host *h, const Foliot
     int r = 0;
     for (size_t i = 0; i < batch->n_reports && i < MESSAGE_BATCH_REPORT_MAX && r == 0; i++) {
         uint64_t missing = 0;
+        if (i > 0 && !quota_turn_left(h)) { /* the rest of them comes at once, after others' */
+            break;
+        }
         if (!quota_left(h)) { /* it waits at the agent, which answer_batch tells for how long */
             c->count.held++;
             r = quota_tell(c, h, "over-quota",
-                        "more comes of it than is kept of one host: its reports wait there",
-                        QUOTA_TOLD_NS, &h->over_ns);
+                           h->quota.work_ms > 0
+                               ? "more comes of it than is kept of one host: its reports wait there"
+                               : "its reports take more of the controller's time than one host may "
+                                 "have: they wait there",
+                           QUOTA_TOLD_NS, &h->over_ns);
             break;
         }
         const enum report_verdict verdict = report_judge(
@@ -517,7 +523,13 @@ void ingest_on_request(void *context, struct http_request *request)
         ingest_who(context, request, &status); /* NULL: no member yet, or no longer */
     journal_about("FOLIOT_HOST", h != NULL ? h->name : NULL);
     journal_about("FOLIOT_SOURCE", http_peer(request));
+    if (h != NULL) {
+        quota_turn_begins(h);
+    }
     take(context, request, h);
+    if (h != NULL) {
+        quota_turn_ends(h);
+    }
     journal_about("FOLIOT_HOST", NULL);
     journal_about("FOLIOT_SOURCE", NULL);
 }

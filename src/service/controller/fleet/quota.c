@@ -1,8 +1,10 @@
 /* quota.c: ceilings of one report, and what one host may have stored. */
 #include "service/controller/fleet/quota.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <syslog.h>
+#include <time.h>
 
 #include "core/audit/perf.h"
 #include "service/controller/controller.h"
@@ -65,6 +67,7 @@ void quota_fill(struct fleet_host *h)
     h->quota.rows = QUOTA_ROWS;
     h->quota.stored = QUOTA_STORED;
     h->quota.unpacked = QUOTA_UNPACKED;
+    h->quota.work_ms = QUOTA_WORK_MS;
     h->quota.at_ns = controller_mono().ns;
 }
 
@@ -72,6 +75,38 @@ static double refilled(double left, double minutes, double a_minute, double most
 {
     left += minutes * a_minute;
     return left < most ? left : most;
+}
+
+static int64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void pay(struct fleet_host *h)
+{
+    if (h->quota.turn_ns != 0) {
+        const int64_t now = thread_ns();
+        h->quota.work_ms -= (double)(now - h->quota.work_ns) * 1e-6;
+        h->quota.work_ns = now;
+    }
+}
+
+void quota_turn_begins(struct fleet_host *h)
+{
+    h->quota.turn_ns = h->quota.work_ns = thread_ns();
+}
+
+void quota_turn_ends(struct fleet_host *h)
+{
+    pay(h);
+    h->quota.turn_ns = 0;
+}
+
+bool quota_turn_left(const struct fleet_host *h)
+{
+    return thread_ns() - h->quota.turn_ns < QUOTA_TURN_MS * NS_PER_MS;
 }
 
 bool quota_left(struct fleet_host *h)
@@ -82,7 +117,16 @@ bool quota_left(struct fleet_host *h)
     h->quota.rows = refilled(h->quota.rows, minutes, QUOTA_ROWS_MINUTE, QUOTA_ROWS);
     h->quota.stored = refilled(h->quota.stored, minutes, QUOTA_STORED_MINUTE, QUOTA_STORED);
     h->quota.unpacked = refilled(h->quota.unpacked, minutes, QUOTA_UNPACKED_MINUTE, QUOTA_UNPACKED);
-    return h->quota.stored > 0 && h->quota.unpacked > 0;
+    h->quota.work_ms =
+        refilled(h->quota.work_ms, minutes, 60 * QUOTA_WORK_MS_SECOND, QUOTA_WORK_MS);
+    pay(h);
+    return h->quota.stored > 0 && h->quota.unpacked > 0 && h->quota.work_ms > 0;
+}
+
+bool quota_refuses(struct fleet_host *h)
+{
+    (void)quota_left(h);
+    return h->quota.unpacked <= 0 || h->quota.work_ms <= -QUOTA_WORK_MS_DEBT;
 }
 
 bool quota_keeps_events(const struct fleet_host *h)
@@ -98,8 +142,9 @@ static double wait_ms(double left, double a_minute)
 uint32_t quota_wait_ms(const struct fleet_host *h)
 {
     const double stored = wait_ms(h->quota.stored, QUOTA_STORED_MINUTE),
-                 unpacked = wait_ms(h->quota.unpacked, QUOTA_UNPACKED_MINUTE);
-    const double ms = stored > unpacked ? stored : unpacked;
+                 unpacked = wait_ms(h->quota.unpacked, QUOTA_UNPACKED_MINUTE),
+                 work = wait_ms(h->quota.work_ms, 60 * QUOTA_WORK_MS_SECOND);
+    const double ms = fmax(fmax(stored, unpacked), work);
     return ms < QUOTA_WAIT_MS_MAX ? (uint32_t)ms : QUOTA_WAIT_MS_MAX;
 }
 

@@ -73,14 +73,12 @@ int state_event(struct controller *c, const struct store_event *event)
     return 0;
 }
 
-int state_event_of(struct controller *c, struct fleet_host *h, const struct store_event *event)
+bool state_keeps_event(struct controller *c, struct fleet_host *h)
 {
-    if (quota_keeps_events(h)) {
-        return state_event(c, event);
-    }
-    h->events_dropped++;
-    c->count.events_dropped++;
-    return 0;
+    const bool keeps = quota_keeps_events(h);
+    h->events_dropped += !keeps;
+    c->count.events_dropped += !keeps;
+    return keeps;
 }
 
 void state_committed(struct controller *c, bool ok)
@@ -249,7 +247,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     r = store_finding_put(c->store, &stored, &id);
     c->count.rows++;
     c->count.row_bytes += size + ROW_BYTES;
-    r = r < 0 ? r : state_event_of(c, h, &event);
+    r = r < 0 || !state_keeps_event(c, h) ? r : state_event(c, &event);
     free(copy);
     if (r == 0) {
         note_finding(h, f, id);
@@ -267,6 +265,9 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
     size_t size = 0;
     if (link && (n == NULL || n->host != h)) {
         c->count.foreign_nics++;
+        return 0;
+    }
+    if (!state_keeps_event(c, h)) {
         return 0;
     }
     json_writer_reset(&c->json);
@@ -292,7 +293,7 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
                 : e->type == FOLIOT__V1__EVENT_TYPE__EVENT_REPORTS_LOST  ? "reports-lost"
                                                                          : "unknown",
         .body = copy};
-    r = state_event_of(c, h, &event);
+    r = state_event(c, &event);
     free(copy);
     return r;
 }
@@ -570,8 +571,12 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
         r = r < 0 ? r : job_on_report(c, h, report, at_ns);
     }
     fleet_tell_report(c, h, report->covers_ms > 0);
+    bool started = false; /* an agent starts once in a report: it closes findings in the store */
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
-        r = apply_event(c, h, report, report->events[i], at_ns);
+        const Foliot__V1__Event *e = report->events[i];
+        const bool starts = e->type == FOLIOT__V1__EVENT_TYPE__EVENT_AGENT_STARTED;
+        r = starts && started ? 0 : apply_event(c, h, report, e, at_ns);
+        started = started || starts;
     }
     fault_run(c);
     if (r == 0) {

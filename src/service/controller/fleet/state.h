@@ -31,9 +31,8 @@ MUST_CHECK int state_apply(struct controller *c, struct fleet_host *h,
 void state_watch(struct controller *c);
 /* Writes an event row; it is shown to streams after the commit. */
 MUST_CHECK int state_event(struct controller *c, const struct store_event *event);
-/* One that the host itself tells; without rows left (quota.h) it is only counted. */
-MUST_CHECK int state_event_of(struct controller *c, struct fleet_host *h,
-                              const struct store_event *event);
+/* Asked before one that the host itself tells is made: without rows left (quota.h) it is only counted. */
+bool state_keeps_event(struct controller *c, struct fleet_host *h);
 void state_committed(struct controller *c, bool ok);
 /* One event as JSON, for the API and streams. */
 void state_put_event(const struct controller *c, struct json_writer *j,

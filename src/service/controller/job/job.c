@@ -525,6 +525,9 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
     size_t size = 0;
 
     note_fault(c, h, e, at_ns);
+    if (!state_keeps_event(c, h)) {
+        return 0;
+    }
     json_writer_reset(&c->json);
     put_body(&c->json, h, e);
     int r = json_writer_finish(&c->json, &body, &size);
@@ -538,7 +541,7 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
                                       .kind = "job",
                                       .word = word_of(e->word),
                                       .body = copy};
-    r = state_event_of(c, h, &event);
+    r = state_event(c, &event);
     free(copy);
     return r;
 }

@@ -1,0 +1,85 @@
+/* A host's quota of the loop's time: what it used is its own, what others used is not, and it comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <time.h>
+
+#include "service/controller/fleet/quota.h"
+
+static int64_t thread_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void work(int64_t ms)
+{
+    const int64_t end = thread_ns() + ms * NS_PER_MS;
+    while (thread_ns() < end) {
+    }
+}
+
+static void a_turn_has_an_end(void **state)
+{
+    struct fleet_host h = {0};
+    (void)state;
+    quota_fill(&h);
+    quota_turn_begins(&h);
+    assert_true(quota_turn_left(&h));
+    work(QUOTA_TURN_MS);
+    assert_false(quota_turn_left(&h));
+    quota_turn_ends(&h);
+    quota_turn_begins(&h); /* the next request */
+    assert_true(quota_turn_left(&h));
+    quota_turn_ends(&h);
+}
+
+static void the_time_of_others_is_not_its_own(void **state)
+{
+    struct fleet_host h = {0};
+    (void)state;
+    quota_fill(&h);
+    h.quota.work_ms = 50;
+    work(100);
+    assert_true(quota_left(&h));
+    quota_turn_begins(&h);
+    quota_turn_ends(&h);
+    assert_true(h.quota.work_ms > 40);
+}
+
+static void who_took_too_long_waits(void **state)
+{
+    struct fleet_host h = {0};
+    (void)state;
+    quota_fill(&h);
+    assert_int_equal(quota_wait_ms(&h), 0);
+    h.quota.work_ms = 20;
+    quota_turn_begins(&h);
+    assert_true(quota_left(&h));
+    h.quota.work_ns -= (1000 + QUOTA_WORK_MS_DEBT) * NS_PER_MS; /* as after so much work */
+    assert_false(quota_left(&h));                               /* in the middle of its turn */
+    quota_turn_ends(&h);
+    const uint32_t wait = quota_wait_ms(&h);
+    assert_in_range(wait, 1000, QUOTA_WAIT_MS_MAX);
+    assert_true(quota_refuses(&h));
+    h.quota.at_ns -= (int64_t)wait * NS_PER_MS; /* that is over */
+    assert_true(quota_left(&h));
+    assert_false(quota_refuses(&h));
+    h.quota.at_ns -= 86400 * NS_PER_S;
+    assert_true(quota_left(&h));
+    assert_true(h.quota.work_ms <= QUOTA_WORK_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_has_an_end),
+        cmocka_unit_test(the_time_of_others_is_not_its_own),
+        cmocka_unit_test(who_took_too_long_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
