@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -652,6 +653,54 @@ class TestFleet(fleet.Fleet):
             pass
         lazy.close()
         sock.close()
+
+    def stream(self, last=""):
+        sock = fleet.connect(self.space("c"), "127.0.0.1", 7639)
+        self.addCleanup(sock.close)
+        sock.settimeout(fleet.IO_S)
+        sock.sendall(f"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.admin}\r\n{last}\r\n".encode())
+        return sock
+
+    def ids_until(self, sock, word):
+        """The events of a stream up to the one that has this word."""
+        text = b""
+        while word not in text:
+            part = sock.recv(1 << 16)
+            self.assertTrue(part, f"cut after {len(text)} bytes")
+            text += part
+        return [int(n) for n in re.findall(rb"^id: (\d+)$", text, re.M)]
+
+    def test_a_reader_that_comes_back(self):
+        """However much it missed, and however large that is."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        self.join(1)
+        own, last = self.identity("h0"), max(e["id"] for e in self.events())
+        report = wire.report([wire.link_event(0, "up", "\x01" * 1000)] * 256)  # 6 KB each as JSON
+        for n in range(1, 6):
+            self.assertEqual(self.post("/agent/v1/report", wire.batch([(n, report)], oldest=n, sealed=wire.squeeze), **own)[0], 200)
+        fault = wire.batch([(1, wire.report([wire.link_event(2, "down", "a real fault")]))])
+        self.assertEqual(self.post("/agent/v1/report", fault, **self.identity("h1"))[0], 200)
+        sock = self.stream(f"Last-Event-ID: {last}\r\n")
+        self.assertEqual(self.ids_until(sock, b"a real fault"), list(range(last + 1, last + 5 * 256 + 2)))
+        again = wire.batch([(2, wire.report([wire.link_event(2, "up", "it is well")]))], oldest=2)
+        self.assertEqual(self.post("/agent/v1/report", again, **self.identity("h1"))[0], 200)
+        self.assertEqual(self.ids_until(sock, b"it is well"), [last + 5 * 256 + 2])  # it is live now
+
+    def test_more_events_at_once_than_are_kept(self):
+        """A reader that keeps up misses none of them."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        last, sock = max(e["id"] for e in self.events()), self.stream()
+        self.ids_until(sock, b"retry")
+        reports = [(n, wire.report([wire.link_event(0, "up", "x")] * 255 + [wire.link_event(0, "up", f"end {n}")])) for n in range(1, 7)]
+        own, number = self.identity("h0"), 1
+        while number < 7:  # one request as a rule: some hundred more than the 1,024
+            batch = wire.batch(reports[number - 1:], oldest=number, sealed=wire.squeeze)
+            status, body = self.post("/agent/v1/report", batch, **own)
+            self.assertEqual(status, 200)
+            number = wire.fields(wire.unsqueeze(body) if body[:4] == b"\x28\xb5\x2f\xfd" else body)[2][0] + 1
+        self.assertEqual(self.ids_until(sock, b"end 6"), list(range(last + 1, last + 6 * 256 + 1)))
 
     # ---- the machine ----
 

@@ -204,10 +204,20 @@ void http_answer_text(struct http_request *r, unsigned status, const char *text)
 
 /* ---- streams ---- */
 
+size_t http_stream_waiting(const struct http_request *r)
+{
+    return r->stream_size - r->stream_sent;
+}
+
 static ssize_t stream_read(void *context, uint64_t position, char *out, size_t max)
 {
     struct http_request *r = context;
-    const size_t left = r->stream_size - r->stream_sent, n = left < max ? left : max;
+    const struct http_server_config *config = &r->server->config;
+    if (http_stream_waiting(r) == 0 && !r->ending && !r->server->closing &&
+        config->on_drained != NULL) {
+        config->on_drained(config->context, r);
+    }
+    const size_t left = http_stream_waiting(r), n = left < max ? left : max;
     if (n > 0) {
         memcpy(out, r->stream + r->stream_sent, n);
         r->stream_sent += n;
@@ -252,7 +262,7 @@ bool http_stream_write(struct http_request *r, const void *bytes, size_t size)
     if (r->ending) {
         return false;
     }
-    const size_t waiting = r->stream_size - r->stream_sent;
+    const size_t waiting = http_stream_waiting(r);
     if (waiting + size > r->server->config.stream_max) {
         http_request_cut(r);
         return false;

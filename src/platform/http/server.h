@@ -46,6 +46,8 @@ struct http_server_config {
     unsigned (*on_head)(void *context, struct http_request *request);
     void (*on_request)(void *context, struct http_request *request);
     void (*on_gone)(void *context, struct http_request *stream); /* of a stream: forget it */
+    /* NULL, or: all that was written to a stream is on its way; more may be written, from within this, too. */
+    void (*on_drained)(void *context, struct http_request *stream);
     void *context;
 };
 
@@ -93,6 +95,8 @@ void http_stream_open(struct http_request *request, const char *type,
                       const struct http_header_field *fields);
 /* false: its reader is too slow; it is being cut off. */
 bool http_stream_write(struct http_request *stream, const void *bytes, size_t size);
+/* Bytes that its reader has not taken yet. */
+size_t http_stream_waiting(const struct http_request *stream);
 void http_stream_end(struct http_request *stream); /* after what was written; on_gone follows */
 /* The caller's own pointer on a request that waits or a stream. */
 void http_set_context(struct http_request *request, void *context);

@@ -93,6 +93,7 @@ struct controller {
     size_t wait_count, wait_capacity;
     struct recent_event recent[CONTROLLER_RECENT];
     uint64_t recent_count, recent_committed;
+    int64_t recent_from; /* the first event of the open transaction, if recent_count is more */
     struct event_reader streams[CONTROLLER_STREAM_MAX];
     struct sign_in_code codes[CONTROLLER_CODES_MAX];
     struct allowance joins, renewals, strangers; /* strangers: wrong tokens; of all together */

@@ -88,6 +88,7 @@ static struct http_server_config api_config(struct controller *c)
                                        .on_head = api_on_head,
                                        .on_request = api_on_request,
                                        .on_gone = api_on_gone,
+                                       .on_drained = api_stream_drained,
                                        .context = c};
 }
 

@@ -76,6 +76,7 @@ MUST_CHECK bool api_limit_task(struct api_call *call); /* the same for the histo
 void api_limit_task_begins(struct controller *c, int64_t token);
 void api_limit_task_ends(struct controller *c, int64_t token, int64_t took_ns);
 void api_limit_worked(struct controller *c, int64_t token, int64_t took_ns); /* the loop */
+bool api_limit_works(struct controller *c, int64_t token); /* has it time of the loop left? */
 
 /* Writes to the audit trail; false: it couldn't be stored, answered. */
 MUST_CHECK bool api_audit(struct api_call *call, const char *what, const char *detail);

@@ -86,3 +86,12 @@ void api_limit_worked(struct controller *c, int64_t token, int64_t took_ns)
         t->limit.work_s -= (double)took_ns * 1e-9;
     }
 }
+
+bool api_limit_works(struct controller *c, int64_t token)
+{
+    struct token *t = token_by_id(c, token);
+    if (t != NULL) {
+        refill(t, controller_mono().ns);
+    }
+    return t == NULL || t->limit.work_s > 0;
+}

@@ -3,7 +3,11 @@
  * A reader is a place of CONTROLLER_STREAM_MAX. One token takes STREAM_TOKEN_MAX at most, all
  * tenants half of the places, all viewers three quarters: operators and admins find room whatever
  * others do. A comment goes to each reader that has heard nothing for STREAM_QUIET_S: proxies keep
- * the connection, and a reader's host that is gone is noticed. */
+ * the connection, and a reader's host that is gone is noticed.
+ *
+ * A reader that comes back, or for which more events came at once than are kept in memory, is *behind*: its events are read
+ * from the store, some at a time, whenever it has taken what was written. So it misses none, however many they are and
+ * however slowly it reads. Once nothing is left there it gets events as they come. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +26,16 @@ enum {
     STREAM_TENANTS_MAX = CONTROLLER_STREAM_MAX / 2,
     STREAM_VIEWERS_MAX = CONTROLLER_STREAM_MAX * 3 / 4,
     STREAM_QUIET_S = 15,
+    REPLAY_ROWS = 200,       /* read at a time, some 1 ms of the loop … */
+    REPLAY_BYTES = 64 << 10, /* … if they are small */
 };
 
 struct replay {
     struct controller *c;
-    struct http_request *request;
-    const char *scope;
+    struct event_reader *reader;
     struct json_writer json;
-    int rc;
+    unsigned rows;
+    bool full;
 };
 
 static int replay_event(void *context, const struct store_event *e)
@@ -38,7 +44,10 @@ static int replay_event(void *context, const struct store_event *e)
     const char *json = NULL;
     size_t size = 0;
     char head[96];
-    if (!scope_sees_event(p->c, p->scope, e->kind, e->host, e->body)) {
+    struct http_request *request = p->reader->request;
+    p->rows++;
+    p->reader->seen = e->id;
+    if (!scope_sees_event(p->c, p->reader->scope, e->kind, e->host, e->body)) {
         return 0;
     }
     json_writer_reset(&p->json);
@@ -48,11 +57,44 @@ static int replay_event(void *context, const struct store_event *e)
     }
     const int n =
         snprintf(head, sizeof(head), "id: %lld\nevent: %s\ndata: ", (long long)e->id, e->kind);
-    return http_stream_write(p->request, head, (size_t)n) &&
-                   http_stream_write(p->request, json, size) &&
-                   http_stream_write(p->request, "\n", 1)
-               ? 0
-               : 1;
+    p->full = !http_stream_write(request, head, (size_t)n) ||
+              !http_stream_write(request, json, size) || !http_stream_write(request, "\n", 1) ||
+              http_stream_waiting(request) >= REPLAY_BYTES;
+    return p->full;
+}
+
+/* Some of what a reader behind has missed. What isn't committed isn't shown. */
+static void replay_some(struct controller *c, struct event_reader *reader)
+{
+    const struct mono begin = controller_mono();
+    struct api_call call = {.c = c};
+    struct replay replay = {.c = c, .reader = reader};
+    if (!api_limit_works(c, reader->token)) {
+        return; /* in a second */
+    }
+    int r = scope_open(&call, reader->scope);
+    const struct store_event_filter f = {
+        .after_id = reader->seen,
+        .before_id = c->recent_count > c->recent_committed ? c->recent_from : 0,
+        .hosts = call.host_ids,
+        .limit = REPLAY_ROWS};
+    json_writer_init(&replay.json, 1 << 20);
+    r = r < 0 ? r : store_events(c->store, &f, replay_event, &replay);
+    json_writer_done(&replay.json);
+    scope_close(&call);
+    reader->behind = replay.full || replay.rows == REPLAY_ROWS;
+    reader->written = begin;
+    api_limit_worked(c, reader->token, mono_sub(controller_mono(), begin).ns);
+    if (r < 0) {
+        http_stream_end(reader->request); /* it comes again */
+    }
+}
+
+/* The newest event that is on the disk; 0: there is none. */
+static int newest(void *context, const struct store_event *e)
+{
+    *(int64_t *)context = e->id;
+    return 1;
 }
 
 /* A free place; NULL: none for this caller, answered. */
@@ -81,7 +123,7 @@ static struct event_reader *find_place(struct api_call *call)
     return free_place;
 }
 
-/* Server-sent events. Last-Event-ID (or ?after=): first what was missed since, at most 1,000. */
+/* Server-sent events. Last-Event-ID (or ?after=): first what was missed since. */
 void api_get_event_stream(struct api_call *call)
 {
     static const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
@@ -98,32 +140,70 @@ void api_get_event_stream(struct api_call *call)
     if (reader == NULL) {
         return;
     }
+    int64_t seen = after;
+    const struct store_event_filter last_one = {
+        .before_id = c->recent_count > c->recent_committed ? c->recent_from : 0,
+        .newest_first = true,
+        .limit = 1};
+    const int r = after >= 0 ? 0 : store_events(c->store, &last_one, newest, &seen);
+    if (r < 0) {
+        api_store_error(call, r);
+        return;
+    }
     call->answered = true;
     *reader = (struct event_reader){.request = call->request,
                                     .token = call->token,
                                     .viewer = call->role == ROLE_VIEWER,
+                                    .seen = seen > 0 ? seen : 0,
+                                    .behind = after >= 0,
                                     .written = controller_mono()};
     snprintf(reader->scope, sizeof(reader->scope), "%s", call->scope);
     http_stream_open(call->request, "text/event-stream", fields);
     (void)http_stream_write(call->request, "retry: 1000\n\n", 13);
-    if (after >= 0) {
-        struct replay replay = {.c = c, .request = call->request, .scope = call->scope};
-        const struct store_event_filter f = {
-            .after_id = after, .hosts = call->host_ids, .limit = API_PAGE_MAX};
-        json_writer_init(&replay.json, 1 << 20);
-        if (store_events(c->store, &f, replay_event, &replay) < 0) {
-            http_stream_end(call->request);
+}
+
+void api_stream_drained(void *context, struct http_request *request)
+{
+    struct controller *c = context;
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        if (c->streams[i].request == request && c->streams[i].behind) {
+            replay_some(c, &c->streams[i]);
         }
-        json_writer_done(&replay.json);
     }
+}
+
+/* Those behind that wait for nothing else: there was no time left for them, or none of what was read was theirs. */
+static void replay_idle(struct controller *c)
+{
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        struct event_reader *reader = &c->streams[i];
+        if (reader->request != NULL && reader->behind &&
+            http_stream_waiting(reader->request) == 0) {
+            replay_some(c, reader);
+        }
+    }
+}
+
+void api_stream_overflow(struct controller *c)
+{
+    for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {
+        c->streams[i].behind = c->streams[i].request != NULL;
+    }
+    replay_idle(c);
 }
 
 void api_stream_event(struct controller *c, const struct recent_event *event)
 {
+    if (event->text == NULL) { /* out of memory */
+        api_stream_overflow(c);
+    }
     for (size_t i = 0; event->text != NULL && i < CONTROLLER_STREAM_MAX; i++) {
         struct event_reader *reader = &c->streams[i];
-        if (reader->request != NULL &&
-            scope_sees_event(c, reader->scope, event->kind, event->host, event->body)) {
+        if (reader->request == NULL || reader->behind || event->id <= reader->seen) {
+            continue;
+        }
+        reader->seen = event->id;
+        if (scope_sees_event(c, reader->scope, event->kind, event->host, event->body)) {
             (void)http_stream_write(reader->request, event->text, strlen(event->text));
             reader->written = controller_mono();
         }
@@ -142,11 +222,13 @@ void api_watch_streams(struct controller *c)
         if (reader->token != 0 && token_by_id(c, reader->token) == NULL) {
             http_stream_end(reader->request);
             *reader = (struct event_reader){0};
-        } else if (mono_sub(now, reader->written).ns >= STREAM_QUIET_S * NS_PER_S) {
+        } else if (!reader->behind &&
+                   mono_sub(now, reader->written).ns >= STREAM_QUIET_S * NS_PER_S) {
             (void)http_stream_write(reader->request, comment, sizeof(comment) - 1);
             reader->written = now;
         }
     }
+    replay_idle(c);
 }
 
 void api_stream_gone(struct controller *c, const struct http_request *request)

@@ -62,6 +62,7 @@ int state_event(struct controller *c, const struct store_event *event)
     }
     c->count.rows++;
     c->count.row_bytes += strlen(e.body) + ROW_BYTES;
+    c->recent_from = c->recent_count == c->recent_committed ? e.id : c->recent_from;
     struct recent_event *recent = &c->recent[c->recent_count++ % CONTROLLER_RECENT];
     free(recent->text);
     free(recent->body);
@@ -87,11 +88,14 @@ void state_committed(struct controller *c, bool ok)
         c->recent_count = c->recent_committed; /* what wasn't stored didn't happen */
         return;
     }
-    if (c->recent_count - c->recent_committed > CONTROLLER_RECENT) {
-        c->recent_committed = c->recent_count - CONTROLLER_RECENT;
+    uint64_t i = c->recent_committed;
+    c->recent_committed = c->recent_count;
+    if (c->recent_count - i > CONTROLLER_RECENT) {
+        api_stream_overflow(c);
+        return;
     }
-    while (c->recent_committed < c->recent_count) {
-        api_stream_event(c, &c->recent[c->recent_committed++ % CONTROLLER_RECENT]);
+    for (; i < c->recent_count; i++) {
+        api_stream_event(c, &c->recent[i % CONTROLLER_RECENT]);
     }
 }
 
