@@ -31,6 +31,7 @@ static const char *mode_word(uint32_t mode)
 /* ---- sums ---- */
 
 struct job_sums {
+    const struct fleet_host *host; /* the last that was counted */
     uint32_t processes, hosts, silent, state;
     uint64_t bytes, rate_bps, failovers, repaths, parted, stalled_ns, lanes, lanes_usable;
     uint32_t owd_p50_ns;
@@ -65,41 +66,47 @@ static void add_flows(struct job_sums *s, const struct fleet_host *h,
     }
 }
 
-static struct job_sums add_up(const struct controller *c, const struct fleet_job *job)
+static void add_process(struct job_sums *s, const struct fleet_host *h,
+                        const struct fleet_job_process *p)
+{
+    s->hosts += s->host != h;
+    s->host = h;
+    s->processes++;
+    s->state = worse(s->state, p->state);
+    s->bytes += p->bytes_out;
+    s->rate_bps += p->rate_out_bps;
+    s->failovers += p->failovers;
+    s->repaths += p->repaths;
+    s->parted += p->parted;
+    s->lanes += p->lanes;
+    s->lanes_usable += p->lanes_usable;
+    s->stalled_ns = p->stalled_ns > s->stalled_ns ? p->stalled_ns : s->stalled_ns;
+    s->owd_p50_ns = p->owd_p50_ns > s->owd_p50_ns ? p->owd_p50_ns : s->owd_p50_ns;
+    add_flows(s, h, p);
+}
+
+/* Of all jobs, by slot, in one walk over all processes. NULL: out of memory. */
+static struct job_sums *add_up(const struct controller *c)
 {
     const struct mono now = controller_mono();
-    struct job_sums s = {0};
+    struct job_sums *sums = calloc(JOB_MAX, sizeof(*sums));
 
-    for (uint32_t i = 0; i < c->host_count; i++) {
+    for (uint32_t i = 0; sums != NULL && i < c->host_count; i++) {
         const struct fleet_host *h = c->hosts[i];
-        bool here = false;
+        const bool current = h->member && fleet_current(c, h, now);
         for (uint32_t k = 0; k < h->job_count; k++) {
-            const struct fleet_job_process *p = &h->jobs[k];
-            if (!job_has(job, h, p)) {
+            const struct fleet_job *job = job_of(c, h, &h->jobs[k]);
+            if (job == NULL) {
                 continue;
             }
-            if (!h->member ||
-                !fleet_current(c, h, now)) { /* what a silent host said last is not what is */
-                s.silent++;
-                continue;
+            if (current) {
+                add_process(&sums[job->slot], h, &h->jobs[k]);
+            } else { /* what a silent host said last is not what is */
+                sums[job->slot].silent++;
             }
-            here = true;
-            s.processes++;
-            s.state = worse(s.state, p->state);
-            s.bytes += p->bytes_out;
-            s.rate_bps += p->rate_out_bps;
-            s.failovers += p->failovers;
-            s.repaths += p->repaths;
-            s.parted += p->parted;
-            s.lanes += p->lanes;
-            s.lanes_usable += p->lanes_usable;
-            s.stalled_ns = p->stalled_ns > s.stalled_ns ? p->stalled_ns : s.stalled_ns;
-            s.owd_p50_ns = p->owd_p50_ns > s.owd_p50_ns ? p->owd_p50_ns : s.owd_p50_ns;
-            add_flows(&s, h, p);
         }
-        s.hosts += here;
     }
-    return s;
+    return sums;
 }
 
 /* Of the flow's other end, + 1; 0: it isn't known, or two processes of that number in containers of one host differ in it. */
@@ -111,7 +118,7 @@ static uint32_t peer_rank(const struct controller *c, const struct fleet_job *jo
 
     for (uint32_t k = 0; h != NULL && k < h->job_count; k++) {
         const struct fleet_job_process *p = &h->jobs[k];
-        if (p->pid == f->peer_pid && job_has(job, h, p)) {
+        if (p->pid == f->peer_pid && job_of(c, h, p) == job) {
             if (rank != 0 && rank != p->rank) {
                 return 0;
             }
@@ -198,10 +205,10 @@ static const char *cause_of(const struct api_call *call, const struct fleet_job 
 }
 
 static void put_job_fields(const struct api_call *call, struct json_writer *j,
-                           const struct fleet_job *job)
+                           const struct fleet_job *job, const struct job_sums *sums)
 {
     const struct controller *c = call->c;
-    const struct job_sums s = add_up(c, job);
+    const struct job_sums s = sums[job->slot];
     const bool known = s.processes > 0;
 
     json_put_string(j, "job", job->name);
@@ -254,6 +261,11 @@ void api_get_jobs(struct api_call *call)
     if (!api_page(call, &limit, &cursor)) {
         return;
     }
+    struct job_sums *sums = add_up(call->c);
+    if (sums == NULL) {
+        api_store_error(call, -ENOMEM);
+        return;
+    }
     json_put_object(j, NULL);
     json_put_array(j, "items");
     for (uint32_t i = 0; i < all && next < 0; i++) {
@@ -265,14 +277,15 @@ void api_get_jobs(struct api_call *call)
             next = seen - 1;
             continue;
         }
-        if (state != NULL && strcmp(state, state_word(add_up(call->c, job).state)) != 0) {
+        if (state != NULL && strcmp(state, state_word(sums[job->slot].state)) != 0) {
             continue;
         }
         json_put_object(j, NULL);
-        put_job_fields(call, j, job);
+        put_job_fields(call, j, job, sums);
         json_put_end(j);
         count++;
     }
+    free(sums);
     json_put_end(j);
     snprintf(text, sizeof(text), "%lld", (long long)next);
     json_put_string(j, "next", next >= 0 ? text : NULL);
@@ -345,7 +358,7 @@ static void put_parts(const struct controller *c, struct json_writer *j,
         const struct fleet_host *h = c->hosts[i];
         for (uint32_t k = 0; k < h->job_count; k++) {
             const struct fleet_job_process *p = &h->jobs[k];
-            if (!job_has(job, h, p)) {
+            if (job_of(c, h, p) != job) {
                 continue;
             }
             if (!flows) {
@@ -379,8 +392,14 @@ void api_get_job(struct api_call *call)
         api_error(call, 404, "no-such-job", "no agent has told of such a job lately");
         return;
     }
+    struct job_sums *sums = add_up(call->c);
+    if (sums == NULL) {
+        api_store_error(call, -ENOMEM);
+        return;
+    }
     json_put_object(call->j, NULL);
-    put_job_fields(call, call->j, job);
+    put_job_fields(call, call->j, job, sums);
+    free(sums);
     put_past(call->j, job);
     put_parts(call->c, call->j, job, false);
     put_parts(call->c, call->j, job, true);

@@ -13,7 +13,7 @@
 struct jobs_state {
     struct fleet_job *list[JOB_MAX];
     uint32_t count;
-    bool slots[JOB_MAX]; /* of the store that are taken */
+    struct fleet_job *slots[JOB_MAX]; /* the same by slot of the store; NULL: free */
 };
 
 void job_free(struct fleet_job *job)
@@ -71,7 +71,7 @@ void job_restore(struct controller *c, struct fleet_job *job)
         s->list[at] = s->list[at - 1];
     }
     s->list[at] = job;
-    s->slots[job->slot] = true;
+    s->slots[job->slot] = job;
 }
 
 /* ---- names ---- */
@@ -106,15 +106,6 @@ static bool lists(const struct fleet_job *job, uint32_t host)
     return i > 0;
 }
 
-bool job_has(const struct fleet_job *job, const struct fleet_host *h,
-             const struct fleet_job_process *p)
-{
-    char name[sizeof(job->name)];
-
-    name_of(name, sizeof(name), p->job, p->pid, h);
-    return p->user == job->user && strcmp(name, job->name) == 0 && lists(job, h->index);
-}
-
 /* ---- the book ---- */
 
 /* Room for one more: of the host that told of most jobs first, the one that ended first leaves. So nobody who makes jobs up
@@ -139,7 +130,7 @@ static int make_room(struct controller *c)
         }
     }
     free(told);
-    s->slots[s->list[oldest]->slot] = false;
+    s->slots[s->list[oldest]->slot] = NULL;
     job_free(s->list[oldest]);
     memmove(&s->list[oldest], &s->list[oldest + 1], (s->count - oldest - 1) * sizeof(s->list[0]));
     s->count--;
@@ -169,10 +160,14 @@ static struct fleet_job *find(const struct controller *c, const char *name, uint
 const struct fleet_job *job_of(const struct controller *c, const struct fleet_host *h,
                                const struct fleet_job_process *p)
 {
-    char name[sizeof(((struct fleet_job *)NULL)->name)];
+    const struct fleet_job *job = c->jobs != NULL ? c->jobs->slots[p->slot] : NULL;
+    char name[sizeof(job->name)];
 
+    if (job == NULL || job->user != p->user) {
+        return NULL;
+    }
     name_of(name, sizeof(name), p->job, p->pid, h);
-    return find(c, name, p->user, h);
+    return strcmp(name, job->name) == 0 ? job : NULL;
 }
 
 static struct fleet_job *find_or_add(struct controller *c, const char *name, uint32_t user,
@@ -194,10 +189,10 @@ static struct fleet_job *find_or_add(struct controller *c, const char *name, uin
     job->first_ns = job->last_ns = at_ns;
     job->slot_ns = JOB_SLOT_NS;
     job->past_from_ns = at_ns - at_ns % JOB_SLOT_NS;
-    while (s->slots[job->slot]) {
+    while (s->slots[job->slot] != NULL) {
         job->slot++;
     }
-    s->slots[job->slot] = true;
+    s->slots[job->slot] = job;
     s->list[s->count++] = job;
     return job;
 }
@@ -391,8 +386,8 @@ static bool lives(const struct fleet_job_process *p)
            p->state != FOLIOT__V1__JOB_STATE__JOB_KILLED;
 }
 
-static int take_job(struct controller *c, const struct fleet_host *h,
-                    const struct fleet_job_process *p, int64_t at_ns, int64_t covers_ns)
+static int take_job(struct controller *c, const struct fleet_host *h, struct fleet_job_process *p,
+                    int64_t at_ns, int64_t covers_ns)
 {
     char name[sizeof(((struct fleet_job *)NULL)->name)];
 
@@ -403,6 +398,7 @@ static int take_job(struct controller *c, const struct fleet_host *h,
     if (job == NULL || job_add_host(job, h->index) < 0) {
         return -ENOMEM;
     }
+    p->slot = job->slot;
     job->ranks = p->ranks > job->ranks ? p->ranks : job->ranks;
     job->changed = true;
     if (lives(p)) {

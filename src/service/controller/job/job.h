@@ -27,7 +27,7 @@ struct fleet_job_flow {
 struct fleet_job_process {
     char job[64];
     uint32_t rank, ranks, pid, user, state, mode, peers, lanes, lanes_usable, owd_p50_ns,
-        flow_count;
+        flow_count, slot; /* slot: its job's, if that is in the book still */
     bool fleet_time;
     uint64_t bytes_out, bytes_in, rate_out_bps, rate_in_bps, resent, failovers, repaths, parted;
     uint64_t stalled_ns, age_ms;
@@ -68,7 +68,7 @@ MUST_CHECK int job_on_report(struct controller *c, struct fleet_host *h,
                              const Foliot__V1__Report *report, int64_t at_ns);
 /* Hosts became other tenants': a job is the tenant's of the host that told of it first. */
 void job_on_tenants(struct controller *c);
-/* The job that a process of a host belongs to; NULL: none is known. */
+/* The job that a process of a host belongs to; NULL: none is known. At once, however many jobs there are. */
 const struct fleet_job *job_of(const struct controller *c, const struct fleet_host *h,
                                const struct fleet_job_process *p);
 /* An EVENT_JOB into a row of the store. */
@@ -104,6 +104,3 @@ const struct fleet_job *job_get(const struct controller *c, uint32_t index);
 /* cause: of the open incident that fits, NULL: none, or not to be named. */
 void job_put_blame(const struct controller *c, struct json_writer *j, const struct fleet_job *job,
                    const char *cause);
-/* Whether a process of a host belongs to it. */
-bool job_has(const struct fleet_job *job, const struct fleet_host *h,
-             const struct fleet_job_process *p);

@@ -40,14 +40,14 @@ static void gather(const struct controller *c, const struct fleet_job *job, stru
 
     blame_begin(&g->book, job->ranks, job->faults,
                 span_ns(controller_utc_ns() - job->fault_last_ns));
-    for (uint32_t i = 0; i < c->host_count; i++) {
-        const struct fleet_host *h = c->hosts[i];
+    for (uint32_t i = 0; i < job->host_count; i++) {
+        const struct fleet_host *h = c->hosts[job->host_list[i]];
         for (uint32_t k = 0; k < h->job_count; k++) {
             const struct fleet_job_process *p = &h->jobs[k];
             const bool lives = p->state == FOLIOT__V1__JOB_STATE__JOB_RUNNING ||
                                p->state == FOLIOT__V1__JOB_STATE__JOB_IDLE ||
                                p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED;
-            if (!lives || !job_has(job, h, p) || !h->member || !fleet_current(c, h, now)) {
+            if (!lives || job_of(c, h, p) != job || !h->member || !fleet_current(c, h, now)) {
                 continue;
             }
             blame_on_rank(&g->book, p->state == FOLIOT__V1__JOB_STATE__JOB_PARTED);
