@@ -347,6 +347,23 @@ class TestSecurity(fleet.Fleet):
             self.assertLess(abs(event["at_utc_ns"] - now), 60 * 10 ** 9)
         self.assertEqual(self.get("/api/v1/status")["hosts"], 1)
 
+    def test_nothing_is_older_than_its_host(self):
+        """Of before it joined there is what its agent had kept for the controller: hours."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        begin, now, hour = time.time_ns(), 10 ** 17, 3600 * 10 ** 9
+        reports = [wire.report([wire.link_event(0, "down", "in an old report", now - 9 * hour)], at=now - 9 * hour, covers=1000),
+                   wire.report([wire.link_event(0, "down", "three hours", now - 3 * hour), wire.link_event(0, "down", "three years", now - 26280 * hour)],
+                               at=now, covers=1000)]
+        self.assertEqual(self.said(wire.batch(list(enumerate(reports, 1)), now=now, sealed=wire.squeeze), self.identity("h0"))[0], 2)
+        ages = {e["detail"]["text"]: round((begin - e["at_utc_ns"]) / hour, 1) for e in self.events(kind="link")}
+        self.assertEqual(ages, {"in an old report": 9, "three hours": 3, "three years": 0})
+        self.join(1)
+        old = wire.report([wire.link_event(2, "down", "a report of then", now - 26280 * hour)], at=now - 26280 * hour)
+        self.assertEqual(self.said(wire.batch([(1, old)], now=now), self.identity("h1"))[0], 1)
+        event, = self.events(kind="link", host="h1")
+        self.assertLess(begin - event["at_utc_ns"], hour)
+
     # ---- in the controller's place ----
 
     def test_agents_believe_their_controller_only(self):

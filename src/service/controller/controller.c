@@ -39,7 +39,8 @@ enum {
     ARENA_SIZE = 24 << 20,
 };
 
-#define AGE_MAX_NS (3660LL * 86400 * NS_PER_S)
+#define AGE_MAX_NS     (3660LL * 86400 * NS_PER_S)
+#define BEFORE_JOIN_NS (86400 * NS_PER_S) /* an agent keeps ten hours of reports */
 
 void controller_say(int priority, const char *format, ...)
 {
@@ -77,6 +78,12 @@ int64_t controller_back(int64_t at_ns, int64_t later_ns, int64_t earlier_ns)
     return __builtin_sub_overflow(later_ns, earlier_ns, &age) || age < 0 || age > AGE_MAX_NS
                ? at_ns
                : at_ns - age;
+}
+
+int64_t fleet_back(const struct fleet_host *h, int64_t at_ns, int64_t later_ns, int64_t earlier_ns)
+{
+    const int64_t at = controller_back(at_ns, later_ns, earlier_ns);
+    return at < h->joined_ns - BEFORE_JOIN_NS ? at_ns : at;
 }
 
 int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns)

@@ -57,6 +57,8 @@ enum health fleet_health(const struct controller *c, const struct fleet_host *h,
 /* at_ns less what lies between two readings of one clock; at_ns where that is no sensible age:
  * readings are what strangers say. */
 int64_t controller_back(int64_t at_ns, int64_t later_ns, int64_t earlier_ns);
+/* The same for what a host did or saw: nothing is as old as before it joined, but for what its agent had kept by then. */
+int64_t fleet_back(const struct fleet_host *h, int64_t at_ns, int64_t later_ns, int64_t earlier_ns);
 /* Bits a second, -1: not known. */
 int64_t controller_rate(uint64_t before, uint64_t now, int64_t passed_ns);
 

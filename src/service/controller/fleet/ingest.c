@@ -237,9 +237,9 @@ static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
 {
     int64_t at = now_ns;
     if (report->boot == batch->boot) {
-        at = controller_back(now_ns, batch->now_mono, report->at_mono);
+        at = fleet_back(h, now_ns, batch->now_mono, report->at_mono);
     } else if (report->at_fleet > 0 && batch->now_fleet > 0) { /* of the boot before */
-        at = controller_back(now_ns, batch->now_fleet, report->at_fleet);
+        at = fleet_back(h, now_ns, batch->now_fleet, report->at_fleet);
     }
     const int64_t floor = h->last_at_ns > h->sealed_ns ? h->last_at_ns + 1 : h->sealed_ns;
     return at < floor ? floor : at;
@@ -311,11 +311,11 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
         r = r < 0 ? r
                   : store_table_put(c->store, h->id, report->table->generation, now_ns,
                                     c->packed.bytes, c->packed.size);
-        stored += c->packed.size;
+        stored += c->packed.size + QUOTA_ROW_BYTES;
     }
     if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
         r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
-        stored += sealed->body.len;
+        stored += sealed->body.len + QUOTA_ROW_BYTES;
     }
     h->bytes += sealed->body.len;
     h->reports++;

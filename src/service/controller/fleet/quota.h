@@ -22,6 +22,7 @@
 #define QUOTA_ROWS_MINUTE     240
 #define QUOTA_STORED          (24 << 20) /* bytes of reports, tables, events and findings at once */
 #define QUOTA_STORED_MINUTE   (2 << 20)
+#define QUOTA_ROW_BYTES       128         /* of a row and its places in indexes, beside its body */
 #define QUOTA_UNPACKED        (128 << 20) /* bytes that its requests may unpack to */
 #define QUOTA_UNPACKED_MINUTE (240 << 20)
 /* Processor time of the loop. The largest rollup, of 8,192 paths, takes 0.3 ms: an agent's whole spool of 4,096 reports is

@@ -20,8 +20,6 @@
 #include "service/controller/history/remote.h"
 #include "service/controller/job/job.h"
 
-enum { ROW_BYTES = 128 }; /* of a row and its places in indexes, beside its body */
-
 /* ---- events ---- */
 
 void state_put_event(const struct controller *c, struct json_writer *j, const struct store_event *e)
@@ -61,7 +59,7 @@ int state_event(struct controller *c, const struct store_event *event)
         return r;
     }
     c->count.rows++;
-    c->count.row_bytes += strlen(e.body) + ROW_BYTES;
+    c->count.row_bytes += strlen(e.body) + QUOTA_ROW_BYTES;
     c->recent_from = c->recent_count == c->recent_committed ? e.id : c->recent_from;
     struct recent_event *recent = &c->recent[c->recent_count++ % CONTROLLER_RECENT];
     free(recent->text);
@@ -250,7 +248,7 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
                                       .body = copy};
     r = store_finding_put(c->store, &stored, &id);
     c->count.rows++;
-    c->count.row_bytes += size + ROW_BYTES;
+    c->count.row_bytes += size + QUOTA_ROW_BYTES;
     r = r < 0 || !state_keeps_event(c, h) ? r : state_event(c, &event);
     free(copy);
     if (r == 0) {
@@ -305,7 +303,7 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
 static int apply_event(struct controller *c, struct fleet_host *h, const Foliot__V1__Report *report,
                        const Foliot__V1__Event *e, int64_t at_ns)
 {
-    const int64_t event_at = controller_back(at_ns, report->at_mono, e->at_mono);
+    const int64_t event_at = fleet_back(h, at_ns, report->at_mono, e->at_mono);
     if (e->type == FOLIOT__V1__EVENT_TYPE__EVENT_FINDING && e->finding != NULL) {
         int64_t since = controller_back(at_ns, report->at_mono, e->finding->since_mono);
         since = e->finding->since_mono == 0 || since > event_at ? event_at : since;
