@@ -385,7 +385,8 @@ __attribute__((destructor)) static void unload(void)
 
 /* -- memory ----------------------------------------------------------------------------------- */
 
-static char unregistered; /* what NCCL gets for memory that no NIC knows: not NULL */
+static char
+    unregistered; /* what NCCL gets for memory of no size, or where there is no room to note it: not NULL */
 
 void *plugin_register(void *data, size_t size)
 {
@@ -402,6 +403,9 @@ void *plugin_register(void *data, size_t size)
                  "-l` of unlimited; such memory is copied",
                  size, strerror(-r));
         say(NULL, TRANSPORT_WARN, text);
+    }
+    if (r < 0) {
+        (void)!transport_memory_note(plugin.transport, data, size, &memory);
     }
     return memory != NULL ? (void *)memory : &unregistered;
 }

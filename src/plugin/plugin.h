@@ -68,13 +68,15 @@ enum nccl_result plugin_listen(int device, void *handle, void **listen_comm);
 enum nccl_result plugin_connect(int device, void *handle, void **send_comm);
 enum nccl_result plugin_accept(void *listen_comm, void **receive_comm);
 
-/* Lets NICs read and write it, where they do (FOLIOT_RDMA=direct). Never NULL: what no NIC takes is copied. */
+/* Lets NICs read and write it, where they do (FOLIOT_RDMA=direct). Never NULL: what no NIC takes is copied. Every range is known
+ * until it is deregistered. */
 void *plugin_register(void *data, size_t size);
 /* Memory of a GPU, of the DMA-BUF `fd`, which is the caller's. Nothing copies what no NIC takes: then it fails. */
 enum nccl_result plugin_register_gpu(void *data, size_t size, uint64_t offset, int fd,
                                      void **mhandle);
 /* Whether that may work. */
 bool plugin_takes_gpus(void);
+/* Afterwards nobody touches that memory. NCCL that aborts does this, frees it, and closes its communicators last. */
 void plugin_deregister(void *mhandle);
 
 /* Logs a failure at WARN, once per text, and says what NCCL is to be told. */

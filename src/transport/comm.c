@@ -103,6 +103,16 @@ static void fence_receives(struct transport_comm *comm)
     }
 }
 
+/* Receiving: what came and was never asked for goes now: the sender takes our CLOSE as the word that bounce slots are free. */
+static void receive_no_more(struct transport_comm *comm)
+{
+    struct lane_set *set = comm->set;
+
+    (void)ledger_comm_progress(set->ledger, comm->number, &comm->last_placed, &comm->last_posted);
+    fence_receives(comm);
+    ledger_comm_close(set->ledger, comm->number);
+}
+
 static void close_book(struct transport_comm *comm, struct mono now)
 {
     struct lane_set *set = comm->set;
@@ -115,15 +125,13 @@ static void close_book(struct transport_comm *comm, struct mono now)
     for (uint32_t i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
         if ((comm->used & (1u << i)) != 0) {
             set->large -= comm->requests[i].room > LANE_EAGER_SIZE_MAX;
-            set->gpu_receives -= comm->requests[i].gpu != NULL;
             lane_set_request_done(set, &comm->requests[i]);
             gpu_flush_end(&comm->requests[i]);
         }
     }
     comm->used = 0;
     if (!comm->sending) {
-        fence_receives(comm);
-        ledger_comm_close(set->ledger, comm->number);
+        receive_no_more(comm);
         return;
     }
     sender_comm_close(set->sender, comm->number);
@@ -135,8 +143,13 @@ void comm_blame(struct transport_comm *comm, int error, const char *why)
     comm->why = comm->why != NULL ? comm->why : strdup(why);
 }
 
-void comm_send_no_more(struct transport_comm *comm, struct mono now)
+void comm_give_up(struct transport_comm *comm, struct mono now, int error, const char *why)
 {
+    comm_blame(comm, error, why);
+    if (!comm->sending) {
+        receive_no_more(comm);
+        return;
+    }
     cut_frames(comm, now);
     sender_comm_close(comm->set->sender, comm->number);
 }
@@ -364,15 +377,10 @@ void transport_close(struct transport_comm *comm)
     comm->close_next = now;
     comm->close_gap = span_ns(CLOSE_GAP_NS);
     comm->close_until = mono_add(now, span_ns(ABORT_NS));
-    if (!comm->sending) {
-        /* What came and was never asked for goes now: the sender takes our CLOSE as the word that bounce slots are
-         * free. */
-        (void)ledger_comm_progress(set->ledger, comm->number, &comm->last_placed,
-                                   &comm->last_posted);
+    if (!comm->sending || comm->abort) {
         close_book(comm, now);
     }
     if (comm->abort) {
-        close_book(comm, now);
         lane_set_act(set, now);
     }
     lane_set_progress(set, now, true);

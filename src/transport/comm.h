@@ -14,7 +14,7 @@ struct transport_request {
     size_t room; /* as asked for */
     struct mono posted;
     void *parent;
-    const uint8_t *gpu;      /* a receive's place, in memory of a GPU; NULL: it isn't there */
+    const void *data;        /* its memory: `room` bytes, until it is done; NULL: a flush */
     struct gpu_flush *flush; /* it waits for a GPU to see bytes; NULL: it is a message's */
 };
 
@@ -60,7 +60,6 @@ struct transport_comm {
     uint64_t last_placed, last_posted; /* receiving: when it was closed */
     uint64_t arrived;                  /* receiving: bytes, when they were counted last */
     struct mono arrived_at;            /* and when that had grown */
-    bool gpu_lost; /* bytes of a receive had no place any more: none is done any more */
     int error;
     char *why;     /* NULL: the set's, or nothing to be said */
     uint32_t used; /* bit k: requests[k] */
@@ -87,9 +86,8 @@ void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t nu
 void comm_write_off(struct lane_set *set, struct mono now);
 /* The first reason stays. */
 void comm_blame(struct transport_comm *comm, int error, const char *why);
-/* Its messages can't be read any more: none goes on. Its requests end with comm->error, which is set; the peer hears of it when
- * it is closed. */
-void comm_send_no_more(struct transport_comm *comm, struct mono now);
+/* Its requests end with that error, and their memory is its owner's when this returns. The peer hears of it when it is closed. */
+void comm_give_up(struct transport_comm *comm, struct mono now, int error, const char *why);
 /* When comm_closings has something to do again. */
 struct mono comm_deadline(const struct lane_set *set);
 /* Nobody finds it by its number any more, and its memory is gone. */

@@ -46,24 +46,7 @@ static int fetch(struct lane_set *set, const void *data, size_t size, uint8_t *t
     return r;
 }
 
-/* The lane counts the chunk, and nothing may go in its place. */
-static void unfetched(struct lane_set *set, struct mono now, uint32_t lane,
-                      const struct sender_chunk *chunk, int error)
-{
-    struct transport_comm *comm = comm_find(set, true, chunk->comm);
-
-    if (error != -ECANCELED || comm == NULL) {
-        fail(set, error);
-        return;
-    }
-    comm_blame(comm, error,
-               "memory of a GPU was given back while a message was on its way from it: expected it "
-               "to stay until the send is done");
-    lane_set_lost(set, now, lane, LANE_REASON_CLOSE);
-    comm_send_no_more(comm, now);
-}
-
-const struct sender_chunk *gpu_fetch(struct lane_set *set, struct mono now, uint32_t lane,
+const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
                                      const struct sender_chunk *chunk, struct sender_chunk *ret)
 {
     struct stream *stream = set->streams[lane];
@@ -75,7 +58,7 @@ const struct sender_chunk *gpu_fetch(struct lane_set *set, struct mono now, uint
                       ? -ENOMEM
                       : fetch(set, chunk->source, chunk->length, stream->fetched);
     if (r < 0) {
-        unfetched(set, now, lane, chunk, r);
+        fail(set, r);
         return NULL;
     }
     *ret = *chunk;
@@ -95,35 +78,6 @@ int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void 
     return r;
 }
 
-/* Whose receive in memory of a GPU that is; NULL: nobody's. */
-static struct transport_comm *receiver(const struct lane_set *set, const uint8_t *to)
-{
-    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        for (uint32_t left = comm->sending ? 0 : comm->used; left != 0; left &= left - 1) {
-            const struct transport_request *request = &comm->requests[__builtin_ctz(left)];
-            if (request->gpu != NULL && !request->done && to >= request->gpu &&
-                (size_t)(to - request->gpu) < request->room) {
-                return comm;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* No memory of a GPU is registered there. It was, if a receive there is under way: nobody may touch what is there now. */
-static bool given_back(struct lane_set *set, const uint8_t *to)
-{
-    struct transport_comm *comm = set->gpu_receives > 0 ? receiver(set, to) : NULL;
-
-    if (comm != NULL) {
-        comm->gpu_lost = true;
-        comm_blame(comm, -ECANCELED,
-                   "memory of a GPU was given back while a message was on its way to it: expected "
-                   "it to stay until the receive is done");
-    }
-    return comm != NULL;
-}
-
 bool gpu_store(struct lane_set *set, uint8_t *to, const uint8_t *from, size_t size)
 {
     struct transport *t = set->transport;
@@ -131,7 +85,7 @@ bool gpu_store(struct lane_set *set, uint8_t *to, const uint8_t *from, size_t si
     uint32_t device;
 
     if (memory == NULL) {
-        return given_back(set, to);
+        return false;
     }
     const int r = t->rdma->gpu_copy(t->rdma, memory_driven(memory), to, (void *)(uintptr_t)from,
                                     size, true, &device);

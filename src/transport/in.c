@@ -37,9 +37,6 @@ void in_harvest(struct lane_set *set)
 
     while (!set->gpu_failed && ledger_next_done(set->ledger, &done)) {
         struct transport_request *request = (struct transport_request *)(uintptr_t)done.cookie;
-        if (request->comm->gpu_lost) {
-            continue;
-        }
         request->size = done.sizes[0];
         lane_set_request_done(set, request);
         /* Between machines the estimate of the lane waits for it, too. */

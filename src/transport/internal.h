@@ -197,12 +197,11 @@ struct lane_set {
     uint32_t comm_count;
     bool had_comms;
     uint32_t opening,
-        parting_comms;     /* of them: not open yet; closed above or released, not yet freed */
-    struct mono lonely;    /* since when it has none */
-    bool leaving;          /* CLOSE for all was sent or heard */
-    int error;             /* every request gets it */
-    bool gpu_failed;       /* bytes of a receive couldn't be stored: no receive is done any more */
-    uint32_t gpu_receives; /* into memory of GPUs, until somebody heard that they are done */
+        parting_comms;  /* of them: not open yet; closed above or released, not yet freed */
+    struct mono lonely; /* since when it has none */
+    bool leaving;       /* CLOSE for all was sent or heard */
+    int error;          /* every request gets it */
+    bool gpu_failed;    /* bytes of a receive couldn't be stored: no receive is done any more */
     char why[WHY_SIZE];
 
     struct mono next_look;

@@ -1,4 +1,5 @@
-/* memory.c: memory that NICs may read and write: a list of page-aligned ranges, each registered once, however many ask. */
+/* memory.c: memory that is registered: a list of ranges, each once, however many ask. NICs may read and write those that have
+ * keys; these are whole pages. Of the others it is only known when they are given back. */
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -14,36 +15,43 @@ struct transport_memory {
     uintptr_t begin, end;
     uint32_t users;
     bool gpu;
-    uint32_t busy; /* copies and reads that are under way; under the lock */
-    struct io_rdma_memory *keys;
+    bool leaving;                /* its last user gives it back: nothing new begins on it */
+    uint32_t busy;               /* copies and reads that are under way; under the lock */
+    struct io_rdma_memory *keys; /* NULL: no NIC knows it */
 };
 
-/* The newest that holds the range. */
-static struct transport_memory *find(struct transport *t, uintptr_t begin, uintptr_t end)
+/* The newest that holds the range: of those that NICs know, or of all. */
+static struct transport_memory *find(struct transport *t, const void *data, size_t size,
+                                     bool with_keys)
 {
+    const uintptr_t begin = (uintptr_t)data, end = begin + size;
     struct transport_memory *m = t->memories;
 
-    while (m != NULL && (begin < m->begin || end > m->end)) {
+    while (m != NULL &&
+           (begin < m->begin || end > m->end || m->leaving || (with_keys && m->keys == NULL))) {
         m = m->next;
     }
     return m;
 }
 
 /* Only equal ranges share a registration: one inside a larger one would keep that alive when its memory is given back. */
-static struct transport_memory *find_equal(struct transport *t, uintptr_t begin, uintptr_t end)
+static struct transport_memory *find_equal(struct transport *t, uintptr_t begin, uintptr_t end,
+                                           bool with_keys)
 {
     struct transport_memory *m = t->memories;
 
-    while (m != NULL && (begin != m->begin || end != m->end)) {
+    while (m != NULL &&
+           (begin != m->begin || end != m->end || m->leaving || with_keys != (m->keys != NULL))) {
         m = m->next;
     }
     return m;
 }
 
 /* One more user of a range that is registered, if it is. Under the lock. */
-static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, uintptr_t end)
+static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, uintptr_t end,
+                                          bool with_keys)
 {
-    struct transport_memory *m = find_equal(t, begin, end);
+    struct transport_memory *m = find_equal(t, begin, end, with_keys);
 
     if (m != NULL) {
         m->users++;
@@ -54,7 +62,7 @@ static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, 
 /* Of those who registered the same range at the same time the first one's counts. NULL: no room. Under the lock. */
 static struct transport_memory *list(struct transport *t, struct transport_memory *m)
 {
-    struct transport_memory *other = use_equal(t, m->begin, m->end);
+    struct transport_memory *other = use_equal(t, m->begin, m->end, m->keys != NULL);
 
     if (other != NULL || t->memory_count == RANGES_MAX) {
         return other;
@@ -66,8 +74,16 @@ static struct transport_memory *list(struct transport *t, struct transport_memor
     return m;
 }
 
+static void forget(struct transport *t, struct transport_memory *m)
+{
+    if (m->keys != NULL) {
+        t->rdma->memory_remove(t->rdma, m->keys);
+    }
+    free(m);
+}
+
 /* A driver that doesn't return from it holds no lock: lanes ask for the keys of other memory meanwhile. */
-static int add(struct transport *t, const struct io_rdma_range *range,
+static int add(struct transport *t, const struct io_rdma_range *range, bool with_keys,
                struct transport_memory **ret_memory)
 {
     const uintptr_t begin = (uintptr_t)range->data, end = begin + range->size;
@@ -77,7 +93,7 @@ static int add(struct transport *t, const struct io_rdma_range *range,
         return -ENOMEM;
     }
     *m = (struct transport_memory){.begin = begin, .end = end, .users = 1, .gpu = range->gpu};
-    const int r = t->rdma->memory_add(t->rdma, range, &m->keys);
+    const int r = with_keys ? t->rdma->memory_add(t->rdma, range, &m->keys) : 0;
     if (r < 0) {
         free(m);
         return r;
@@ -86,23 +102,22 @@ static int add(struct transport *t, const struct io_rdma_range *range,
     listed = list(t, m);
     pthread_mutex_unlock(&t->memory_lock);
     if (listed != m) {
-        t->rdma->memory_remove(t->rdma, m->keys);
-        free(m);
+        forget(t, m);
     }
     *ret_memory = listed;
     return listed != NULL ? 0 : -ENOMEM;
 }
 
-static int add_or_use(struct transport *t, const struct io_rdma_range *range,
+static int add_or_use(struct transport *t, const struct io_rdma_range *range, bool with_keys,
                       struct transport_memory **ret_memory)
 {
     const uintptr_t begin = (uintptr_t)range->data;
 
     __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&t->memory_lock);
-    *ret_memory = use_equal(t, begin, begin + range->size);
+    *ret_memory = use_equal(t, begin, begin + range->size, with_keys);
     pthread_mutex_unlock(&t->memory_lock);
-    const int r = *ret_memory != NULL ? 0 : add(t, range, ret_memory);
+    const int r = *ret_memory != NULL ? 0 : add(t, range, with_keys, ret_memory);
     __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
     return r;
 }
@@ -114,8 +129,20 @@ int transport_memory_add(struct transport *t, void *data, size_t size,
                     end = ((uintptr_t)data + size + PAGE - 1) / PAGE * PAGE;
     const struct io_rdma_range range = {.data = (void *)begin, .size = end - begin};
 
+    if (!t->config.direct) {
+        return transport_memory_note(t, data, size, ret_memory);
+    }
     *ret_memory = NULL;
-    return !t->config.direct || size == 0 ? 0 : add_or_use(t, &range, ret_memory);
+    return size == 0 ? 0 : add_or_use(t, &range, true, ret_memory);
+}
+
+int transport_memory_note(struct transport *t, void *data, size_t size,
+                          struct transport_memory **ret_memory)
+{
+    const struct io_rdma_range range = {.data = data, .size = size};
+
+    *ret_memory = NULL;
+    return size == 0 ? 0 : add_or_use(t, &range, false, ret_memory);
 }
 
 bool transport_takes_gpus(const struct transport *t)
@@ -131,7 +158,65 @@ int transport_memory_add_gpu(struct transport *t, void *data, size_t size, int f
         .data = data, .size = size, .gpu = true, .fd = fd, .offset = offset};
 
     *ret_memory = NULL;
-    return !t->config.gpu ? -EOPNOTSUPP : size == 0 ? -EINVAL : add_or_use(t, &range, ret_memory);
+    return !t->config.gpu ? -EOPNOTSUPP
+           : size == 0    ? -EINVAL
+                          : add_or_use(t, &range, true, ret_memory);
+}
+
+/* It lies in what is given back, and in nothing else that is registered. */
+static bool loses(struct transport *t, const struct transport_memory *m,
+                  const struct transport_request *request)
+{
+    const uintptr_t begin = (uintptr_t)request->data;
+
+    if (request->done || request->data == NULL || begin >= m->end ||
+        m->begin >= begin + request->room) {
+        return false;
+    }
+    pthread_mutex_lock(&t->memory_lock);
+    const bool other = find(t, request->data, request->room, false) != NULL;
+    pthread_mutex_unlock(&t->memory_lock);
+    return !other;
+}
+
+/* Locked. */
+static void give_up_in(struct lane_set *set, const struct transport_memory *m)
+{
+    struct transport *t = set->transport;
+
+    for (struct transport_comm *comm = set->awaited > 0 ? set->comms : NULL; comm != NULL;
+         comm = comm->next) {
+        uint32_t left = comm->used;
+        while (left != 0 && !loses(t, m, &comm->requests[__builtin_ctz(left)])) {
+            left &= left - 1;
+        }
+        if (left != 0) {
+            comm_give_up(comm, t->io->now(t->io), -ECANCELED,
+                         "memory was given back while a message was on its way to it or from it: "
+                         "expected it to stay until the request is done");
+            lane_set_act(set, t->io->now(t->io));
+            lane_set_touch(set);
+        }
+    }
+}
+
+/* Who aborts gives memory back under requests that aren't done, frees it, and closes the communicators last: from here on nobody
+ * touches it. Where nobody awaits anything there is no such request. */
+static void give_up(struct transport *t, const struct transport_memory *m)
+{
+    if (__atomic_load_n(&t->awaited, __ATOMIC_SEQ_CST) == 0) {
+        return;
+    }
+    pthread_mutex_lock(&t->lock); /* no set goes meanwhile */
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        struct lane_set *set = t->sets[i];
+        if (set != NULL) {
+            pthread_mutex_lock(&set->lock);
+            give_up_in(set, m);
+            pthread_mutex_unlock(&set->lock);
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
 }
 
 /* Nobody finds it any more. Who copies has a device's second at most. */
@@ -150,35 +235,49 @@ static void await_copies(struct transport *t, const struct transport_memory *m)
     }
 }
 
-static void forget(struct transport *t, struct transport_memory *m)
+static struct transport_memory **place_of(struct transport *t, const struct transport_memory *m)
 {
-    t->rdma->memory_remove(t->rdma, m->keys);
-    free(m);
+    struct transport_memory **at = &t->memories;
+
+    while (*at != NULL && *at != m) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* One user less: was it the last? It is still there then, for who looks whether the processor may touch something. */
+static bool is_last(struct transport *t, struct transport_memory *m)
+{
+    pthread_mutex_lock(&t->memory_lock);
+    const bool ours = *place_of(t, m) == m; /* else it is an older transport's */
+    const bool last = ours && --m->users == 0;
+    if (last) {
+        m->leaving = true;
+    }
+    pthread_mutex_unlock(&t->memory_lock);
+    return last;
+}
+
+static void unlist(struct transport *t, const struct transport_memory *m)
+{
+    pthread_mutex_lock(&t->memory_lock);
+    *place_of(t, m) = m->next;
+    t->memory_count--;
+    __atomic_fetch_sub(&t->gpu_count, m->gpu, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&t->memory_lock);
 }
 
 void transport_memory_remove(struct transport *t, struct transport_memory *memory)
 {
-    struct transport_memory *last = NULL;
-
     if (memory == NULL) {
         return;
     }
     __atomic_fetch_add(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&t->memory_lock);
-    struct transport_memory **at = &t->memories;
-    while (*at != NULL && *at != memory) {
-        at = &(*at)->next;
-    }
-    if (*at != NULL && --memory->users == 0) { /* else it is an older transport's */
-        last = memory;
-        *at = memory->next;
-        t->memory_count--;
-        __atomic_fetch_sub(&t->gpu_count, memory->gpu, __ATOMIC_SEQ_CST);
-    }
-    pthread_mutex_unlock(&t->memory_lock);
-    if (last != NULL) {
-        await_copies(t, last);
-        forget(t, last);
+    if (is_last(t, memory)) {
+        give_up(t, memory);
+        unlist(t, memory);
+        await_copies(t, memory);
+        forget(t, memory);
     }
     __atomic_fetch_sub(&t->memory_calls, 1, __ATOMIC_SEQ_CST);
 }
@@ -204,8 +303,14 @@ bool memory_end(struct transport *t)
 /* Under the lock. NULL: the processor may touch it. */
 static struct transport_memory *find_gpus(struct transport *t, const void *data, size_t size)
 {
-    struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
+    const uintptr_t begin = (uintptr_t)data;
+    struct transport_memory *m = find(t, data, size, false);
 
+    if (m == NULL) { /* until it is gone */
+        for (m = t->memories; m != NULL && (begin < m->begin || begin + size > m->end);) {
+            m = m->next;
+        }
+    }
     return m != NULL && m->gpu ? m : NULL;
 }
 
@@ -254,7 +359,7 @@ bool memory_keys(struct transport *t, const void *data, size_t size, struct io_r
         return false;
     }
     pthread_mutex_lock(&t->memory_lock);
-    const struct transport_memory *m = find(t, (uintptr_t)data, (uintptr_t)data + size);
+    const struct transport_memory *m = find(t, data, size, true);
     for (uint32_t i = 0; m != NULL && i < IO_RDMA_DEVICES; i++) {
         ret->local[i] = __atomic_load_n(&m->keys->local[i], __ATOMIC_RELAXED);
         ret->remote[i] = __atomic_load_n(&m->keys->remote[i], __ATOMIC_RELAXED);

@@ -1,4 +1,4 @@
-/* memory.h: memory that NICs may read and write (memory.c), and messages that lie in memory of GPUs (gpu.c). */
+/* memory.h: memory that is registered (memory.c), and messages that lie in memory of GPUs (gpu.c). */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,14 +27,13 @@ struct io_rdma_memory *memory_driven(const struct transport_memory *memory); /* 
 bool memory_end(struct transport *t);
 
 /* -- gpu.c */
-/* A chunk that goes as bytes: where it can be read. NULL: nowhere, and the set has failed, or its communicator: the memory was
- * given back meanwhile. */
-const struct sender_chunk *gpu_fetch(struct lane_set *set, struct mono now, uint32_t lane,
+/* A chunk that goes as bytes: where it can be read. NULL: nowhere, and the set has failed. */
+const struct sender_chunk *gpu_fetch(struct lane_set *set, uint32_t lane,
                                      const struct sender_chunk *chunk, struct sender_chunk *ret);
 /* A small message: to memory of ours, which copies_back() frees. -EIO, -ENOMEM, -ECANCELED. */
 MUST_CHECK int gpu_fetch_small(struct lane_set *set, struct outgoing *outgoing, const void *data,
                                size_t size);
-/* True: the place is a GPU's; it is there, or the set has failed, or its communicator: the memory was given back meanwhile. */
+/* True: the place is a GPU's; it is there, or the set has failed. */
 bool gpu_store(struct lane_set *set, uint8_t *to, const uint8_t *from, size_t size);
 /* A NIC wrote a chunk of the communicator's. */
 void gpu_written(struct lane_set *set, uint32_t lane, uint32_t comm);

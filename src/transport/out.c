@@ -240,7 +240,7 @@ static void write_chunk(struct lane_set *set, struct mono now, uint32_t lane,
     }
     struct sender_chunk fetched;
     if (((const struct outgoing *)(uintptr_t)chunk->cookie)->gpu) {
-        chunk = gpu_fetch(set, now, lane, chunk, &fetched);
+        chunk = gpu_fetch(set, lane, chunk, &fetched);
         if (chunk == NULL) {
             return;
         }

@@ -56,8 +56,8 @@ static int request_error(const struct transport_request *request)
     return request->flush != NULL ? flush_error(request->comm->set) : error_of(request->comm);
 }
 
-static struct transport_request *claim(struct transport_comm *comm, struct mono now, size_t size,
-                                       void *parent)
+static struct transport_request *claim(struct transport_comm *comm, struct mono now,
+                                       const void *data, size_t size, void *parent)
 {
     const uint32_t index = (uint32_t)__builtin_ctz(~comm->used);
     struct transport_request *request = &comm->requests[index];
@@ -67,7 +67,7 @@ static struct transport_request *claim(struct transport_comm *comm, struct mono 
     comm->set->awaited++;
     __atomic_fetch_add(&comm->set->transport->awaited, 1, __ATOMIC_RELAXED);
     *request = (struct transport_request){
-        .comm = comm, .size = size, .room = size, .posted = now, .parent = parent};
+        .comm = comm, .data = data, .size = size, .room = size, .posted = now, .parent = parent};
     return request;
 }
 
@@ -75,7 +75,6 @@ static void unclaim(struct transport_request *request)
 {
     gpu_flush_end(request);
     request->comm->set->large -= request->room > LANE_EAGER_SIZE_MAX;
-    request->comm->set->gpu_receives -= request->gpu != NULL;
     lane_set_request_done(request->comm->set, request);
     request->comm->used &= ~(1u << (request - request->comm->requests));
 }
@@ -136,7 +135,7 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     if (r < 0) {
         return r;
     }
-    *ret_request = claim(comm, now, size, parent);
+    *ret_request = claim(comm, now, data, size, parent);
     if (copied) {
         lane_set_request_done(set, *ret_request);
     }
@@ -203,13 +202,10 @@ int transport_receive(struct transport_comm *comm, void *data, size_t size, int 
     if (r == 0 && comm->used != UINT32_MAX) {
         /* What is read by turns goes to a GPU by way of staging. In fenced sets all of that does; and a NIC may write there,
          * though somebody reads along: it writes what it should, and nothing else. */
-        const bool gpu = memory_is_gpus(set->transport, data, size);
-        if (gpu) {
+        if (memory_is_gpus(set->transport, data, size)) {
             receive.staged = !set->fenced;
         }
-        request = claim(comm, now, size, parent);
-        request->gpu = gpu ? data : NULL;
-        set->gpu_receives += gpu;
+        request = claim(comm, now, data, size, parent);
         receive.cookie = (uintptr_t)request;
         receive.buffers[0] = (struct ledger_buffer){
             .data = data,
@@ -253,7 +249,7 @@ int transport_flush(struct transport_comm *comm, const void *data, size_t size,
         r = comm->sending || comm->used == UINT32_MAX ? -EINVAL : 0;
     }
     if (r == 0 && memory != NULL) {
-        *ret_request = claim(comm, now, 0, NULL);
+        *ret_request = claim(comm, now, NULL, 0, NULL);
         r = gpu_flush_begin(*ret_request, memory_driven(memory), data);
         if (r < 0) {
             unclaim(*ret_request);

@@ -21,6 +21,7 @@
  *   -EKEYREJECTED  it doesn't hold the key in our handle: another job's
  *   -EMSGSIZE      a message is longer than the buffer posted: this communicator fails, no other
  *   -EBADMSG       its messages contradict what was agreed
+ *   -ECANCELED     memory of a request was removed before it was done: this communicator fails, no other
  *   -ECHILD        this is a child of fork(), the communicator its parent's
  *   -ENOTRECOVERABLE  a bug of ours was found: everything is fenced, nothing is delivered any more
  *   -EMFILE, -ENOMEM, ... of the system */
@@ -151,11 +152,15 @@ MUST_CHECK int transport_test(struct transport_request *request, bool *ret_done,
 /* Gives the comm up. What it owes its peer is paid in the background; requests still in flight are
  * cancelled at once, and no byte lands in their buffers after this returns. */
 void transport_close(struct transport_comm *comm);
-/* NICs may read and write it from now on: messages of both directions that lie in it as a whole may go without a copy. Takes up
- * to milliseconds. It must stay until it was removed as often as it was added. 0 with *ret_memory NULL: nobody would use it. */
+/* NICs may read and write it from now on, if the transport writes directly: messages of both directions that lie in it as a whole
+ * may go without a copy. Takes up to milliseconds. It must stay until it was removed as often as it was added. *ret_memory NULL:
+ * it has no bytes. */
 struct transport_memory;
 MUST_CHECK int transport_memory_add(struct transport *transport, void *data, size_t size,
                                     struct transport_memory **ret_memory);
+/* The same where no NIC takes it: messages are copied, and it is known when it is removed. */
+MUST_CHECK int transport_memory_note(struct transport *transport, void *data, size_t size,
+                                     struct transport_memory **ret_memory);
 /* Memory of a GPU, as its driver exported it: `size` bytes at `data`, the GPU's address for them, which begin at `offset` of the
  * DMA-BUF `fd`; that may be closed afterwards. Messages that lie in it are written and read by NICs alone. -EOPNOTSUPP: no NIC
  * takes it. */
@@ -164,7 +169,8 @@ MUST_CHECK int transport_memory_add_gpu(struct transport *transport, void *data,
                                         struct transport_memory **ret_memory);
 /* Whether there is a NIC that might. */
 bool transport_takes_gpus(const struct transport *transport);
-/* NULL is fine. After the last time no NIC reads or writes it. */
+/* NULL is fine. After the last time nobody reads or writes it: a communicator with a request there that isn't done fails
+ * (-ECANCELED), unless the request's memory is registered by another range as well. */
 void transport_memory_remove(struct transport *transport, struct transport_memory *memory);
 
 /* What the transport went through, all in all: for the paragraph at a job's end. */

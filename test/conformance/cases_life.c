@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -221,6 +222,59 @@ static void abort_case(struct rank *r)
     rank_close(r);
 }
 
+/* NCCL's order when it aborts (recvProxyFree and sendProxyFree): it deregisters its buffers, frees them, and closes the
+ * communicator last. The peer's thread goes on. A thread of the plugin's own may be at work meanwhile: what is deregistered isn't
+ * touched. */
+static void abort_memory(struct rank *r)
+{
+    enum { SIZE = 300000 };
+
+    rank_open(r, r->options->version);
+    for (int round = 0; round < 6; round++) {
+        struct link links[2] = {{.from = 0, .to = 1}, {.from = 1, .to = 0}};
+        const bool sends = round % 2 == 1; /* rank 1, which aborts */
+        struct link *link = &links[sends];
+        char *memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *mhandle = NULL, *request = NULL;
+        struct net_receive receive = {.count = 1, .sizes = {SIZE}, .data = {memory}};
+        links_open(r, links, 2);
+        must(r, net_register(&r->net, link->comm, memory, SIZE, &mhandle), "regMr");
+        receive.mhandles[0] = mhandle;
+        const bool sender = sends == (r->rank == 1);
+        if (r->rank == 0) {
+            barrier(r);
+        }
+        doing(r, "a request that is given up");
+        enum nccl_result result =
+            sender ? net_isend(&r->net, link->comm, memory, SIZE, 0, mhandle, &request)
+                   : net_irecv(&r->net, link->comm, &receive, &request);
+        if (r->rank == 1) {
+            must(r, result, "isend or irecv");
+            sleep_ms(20);
+            doing(r, "between deregMr and close");
+            must(r, net_deregister(&r->net, link->comm, mhandle), "deregMr");
+            munmap(memory, SIZE);
+            barrier(r);
+            sleep_ms(100); /* other buffers are freed */
+        } else {
+            int done = 0;
+            for (int i = 0; i < 1000 && result == NCCL_SUCCESS && request != NULL && !done; i++) {
+                result = net_test(&r->net, request, &done, NULL);
+                usleep(200);
+            }
+        }
+        barrier(r);
+        link_close(r, &links[r->rank]);
+        link_close(r, &links[1 - r->rank]);
+        if (r->rank == 0) {
+            must(r, net_deregister(&r->net, link->comm, mhandle), "deregMr");
+            munmap(memory, SIZE);
+        }
+        barrier(r);
+    }
+    rank_close(r);
+}
+
 /* -- fork and dlclose */
 
 static void check_cloexec(struct rank *r)
@@ -316,6 +370,8 @@ const struct test_case life_cases[] = {
      "communicators made and destroyed: no descriptor, thread or memory left"},
     {"abort", 2, 30, abort_case,
      "closed with requests in flight: at once, and nothing written later"},
+    {"abort-memory", 2, 30, abort_memory,
+     "memory deregistered and freed before the communicator is closed: it isn't touched any more"},
     {"fork", 2, 30, fork_case, "a child forked while communicators live, and exec"},
     {"unload", 2, 30, unload, "dlclose and again"},
 };
