@@ -15,6 +15,7 @@
 #define COMPLETIONS 0x100u /* of a device's epoll data: its armed queues, else its events */
 #define UNKNOWN     UINT64_MAX
 #define AGAIN_MS    1000 /* between two looks for a device that went */
+#define NAMES_MAX   32   /* looked at: of those beyond DEVICE_MAX some are named */
 
 /* ---- what people are told ---- */
 
@@ -271,10 +272,29 @@ static int open_device(struct rdma *r, uint32_t i, struct rdma_device **ret_hand
     return 0;
 }
 
+/* A host with virtual functions has more than are used. */
+static void tell_left_out(struct rdma *r, char (*names)[RDMA_NAME_SIZE], int count)
+{
+    const int named = count < NAMES_MAX ? count : NAMES_MAX;
+    char text[TROUBLE_SIZE / 2] = "";
+    size_t used = 0;
+    int told = DEVICE_MAX;
+
+    for (; told < named && used + strlen(names[told]) + 3 < sizeof(text); told++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+                                 told > DEVICE_MAX ? ", " : "", names[told]);
+    }
+    if (told < count) {
+        snprintf(text + used, sizeof(text) - used, " and %d more", count - told);
+    }
+    rdma_trouble_add(r, "this host has %d RDMA devices, and the first %d are used: not %s", count,
+                     DEVICE_MAX, text);
+}
+
 int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
 {
-    char names[DEVICE_MAX][RDMA_NAME_SIZE];
-    const int count = rdma_verbs_devices(r->verbs, names, DEVICE_MAX);
+    char names[NAMES_MAX][RDMA_NAME_SIZE];
+    int count = rdma_verbs_devices(r->verbs, names, NAMES_MAX);
     uint32_t open = 0;
 
     if (count <= 0) {
@@ -282,6 +302,10 @@ int rdma_devices_open(struct rdma *r, char *ret_why, size_t size)
                  count == 0 ? "this host has no RDMA device" : "RDMA devices can't be listed: %s",
                  strerror(-count));
         return count == 0 ? -ENODEV : count;
+    }
+    if (count > DEVICE_MAX) {
+        tell_left_out(r, names, count);
+        count = DEVICE_MAX;
     }
     for (int i = 0; i < count; i++) {
         memcpy(r->devices[r->device_count].name, names[i], RDMA_NAME_SIZE);

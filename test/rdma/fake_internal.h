@@ -10,7 +10,7 @@
 #undef ibv_reg_mr
 #undef ibv_get_device_list
 
-enum { DEVICES = 16, GIDS = 12, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
+enum { DEVICES = 24, GIDS = 12, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
 
 enum { RECORDED_PORTS = 2, RECORDED_GIDS = 64 };
 

@@ -187,7 +187,9 @@ static void devices_are_listed_and_read(void **state)
     (void)state;
     assert_int_equal(rdma_verbs_devices(verbs, names, 4), 2);
     assert_string_equal(names[1], "fake1");
-    assert_int_equal(rdma_verbs_devices(verbs, names, 1), -E2BIG);
+    memset(names[1], 0x7f, sizeof(names[1]));
+    assert_int_equal(rdma_verbs_devices(verbs, names, 1), 2);
+    assert_int_equal(names[1][0], 0x7f);
     fake->no_list = true;
     assert_int_equal(rdma_verbs_devices(verbs, names, 4), 0);
     fake->no_list = false;

@@ -90,7 +90,7 @@ int rdma_verbs_devices(struct rdma_verbs *v, char (*ret_names)[RDMA_NAME_SIZE], 
         snprintf(ret_names[i], RDMA_NAME_SIZE, "%s", v->get_device_name(list[i]));
     }
     v->free_device_list(list);
-    return count <= capacity ? count : -E2BIG;
+    return count;
 }
 
 /* The library asks the kernel, which may have it from later on (older ones of distributions), and knows whether the application

@@ -27,7 +27,7 @@ struct rdma_memory;
 MUST_CHECK int rdma_verbs_open(struct rdma_verbs **ret_verbs, const char *library, char *ret_why,
                                size_t size);
 struct rdma_verbs *rdma_verbs_close(struct rdma_verbs *v); /* NULL is fine; returns NULL */
-/* Names of devices that the library can open; how many. -E2BIG: more than `capacity`. */
+/* Names of the first `capacity` devices that the library can open; how many there are. */
 MUST_CHECK int rdma_verbs_devices(struct rdma_verbs *v, char (*ret_names)[RDMA_NAME_SIZE],
                                   int capacity);
 
