@@ -16,6 +16,7 @@
 #include "transport/rdma_private.h"
 
 #define OF_RECEIVE ((uint64_t)1 << 32) /* of a request's tag, above its cell */
+#define NO_TAG     UINT64_MAX          /* never armed: no event is its own */
 
 static struct queue_pair *get(struct io_rdma *rdma, int qp)
 {
@@ -43,7 +44,7 @@ static int qp_open(struct io_rdma *rdma, const struct io_qp_config *config, int 
     if (q == NULL) {
         return -ENOMEM;
     }
-    *q = (struct queue_pair){.rdma = r, .config = *config, .state = QP_MAKE};
+    *q = (struct queue_pair){.rdma = r, .config = *config, .state = QP_MAKE, .tag = NO_TAG};
     snprintf(q->device_name, sizeof(q->device_name), "%s",
              config->device != NULL ? config->device : "");
     q->config.device = q->device_name;

@@ -377,6 +377,27 @@ static void what_is_armed_is_told_once(void **state)
     assert_int_equal(rdma->events(rdma, events, 4), 0);
 }
 
+/* Tag 0 is that of the first set's first lane. A queue pair that was never armed takes nobody's event along when it goes. */
+static void an_event_outlives_others_that_were_never_armed(void **state)
+{
+    struct half h[2], other;
+    struct io_event events[4];
+
+    (void)state;
+    join(h);
+    assert_int_equal(rdma->arm(rdma, h[1].qp, 0), 0);
+    assert_int_equal(rdma->events(rdma, events, 4), 0);
+    const int armed = atomic_load(&kicks);
+    post(&h[0]);
+    while (atomic_load(&kicks) == armed) { /* it is told: the event waits to be taken */
+    }
+    assert_int_equal(open_half(&other, 1, 9), 0);
+    rdma->close(rdma, other.qp, false);
+    assert_int_equal(rdma->events(rdma, events, 4), 1);
+    assert_int_equal(events[0].tag, 0);
+    part(h);
+}
+
 /* Paths whose source port ends in 01 are dead: those who send there hear of it, and are over. */
 static void a_dead_path_ends_its_queue_pair(void **state)
 {
@@ -1137,6 +1158,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bytes_come_whole_and_in_order, begin, end),
         cmocka_unit_test_setup_teardown(what_is_armed_is_told_once, begin, end),
+        cmocka_unit_test_setup_teardown(an_event_outlives_others_that_were_never_armed, begin, end),
         cmocka_unit_test_setup_teardown(a_dead_path_ends_its_queue_pair, begin, end),
         cmocka_unit_test_setup_teardown(each_error_is_told_by_its_kind, begin, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_in_words, begin, end),
