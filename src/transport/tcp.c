@@ -319,7 +319,7 @@ static int tcp_connected(struct io *io, int conn, struct io_address *ret_local)
     socklen_t size = sizeof(error);
 
     (void)io;
-    if (poll(&look, 1, 0) == 0) {
+    if (poll(&look, 1, 0) <= 0) { /* a signal is no connection */
         return -EAGAIN;
     }
     if (getsockopt(conn, SOL_SOCKET, SO_ERROR, &error, &size) < 0) {

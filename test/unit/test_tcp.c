@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -241,12 +243,73 @@ static void chunks_are_not_paced_at_the_rate_of_reports(void **state)
                    no_end_has_bbr);
 }
 
+static pthread_t main_thread;
+static int calm;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+}
+
+static void *disturb(void *none)
+{
+    (void)none;
+    while (!__atomic_load_n(&calm, __ATOMIC_SEQ_CST)) {
+        pthread_kill(main_thread, SIGUSR1);
+        usleep(1);
+    }
+    return NULL;
+}
+
+/* The listener's queue is full, and what comes is dropped: no signal makes that a connection. */
+static void a_signal_is_no_connection(void **state)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct io_connect to = {.from = LOOPBACK(1), .to = LOOPBACK(1)};
+    struct io_address local;
+    socklen_t size = sizeof(at);
+    struct tcp *tcp;
+    pthread_t thread;
+    int others[8], conn, wrong = 0;
+
+    (void)state;
+    assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(listener, 0), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &size), 0);
+    for (int i = 0; i < 8; i++) {
+        others[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        (void)!connect(others[i], (struct sockaddr *)&at, sizeof(at));
+    }
+    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
+    struct io *io = tcp_io(tcp);
+    to.to.port = ntohs(at.sin_port);
+    assert_int_equal(io->connect(io, &to, &conn), 0);
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    main_thread = pthread_self();
+    assert_int_equal(pthread_create(&thread, NULL, disturb, NULL), 0);
+    for (int i = 0; i < 100000; i++) {
+        wrong += io->connected(io, conn, &local) != -EAGAIN;
+    }
+    __atomic_store_n(&calm, 1, __ATOMIC_SEQ_CST);
+    pthread_join(thread, NULL);
+    assert_int_equal(wrong, 0);
+    io->close(io, conn, true);
+    tcp_close(tcp);
+    for (int i = 0; i < 8; i++) {
+        close(others[i]);
+    }
+    close(listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_are_not_paced_at_the_rate_of_reports),
         cmocka_unit_test(a_routes_bbr_is_left_or_told_of),
         cmocka_unit_test(peers_share_a_port),
+        cmocka_unit_test(a_signal_is_no_connection),
         cmocka_unit_test(the_kernel_moves_no_lane),
         cmocka_unit_test(who_accepts_sends_as_who_connects),
     };
