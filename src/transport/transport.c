@@ -432,31 +432,25 @@ static int find_set(struct transport *t, uint32_t nic, const struct handle *hand
     return 0;
 }
 
-static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
-                 struct transport_comm **ret_comm)
+static int begin(struct transport *t, uint32_t nic, const struct handle *handle,
+                 const struct io_address *address, struct transport_comm **ret_comm)
 {
-    struct handle handle;
-    struct io_address address;
     struct transport_comm *comm = NULL;
     struct lane_set *set;
     int64_t number;
-    int r = read_handle(bytes, &handle, &address);
 
-    if (r < 0) {
-        return r;
-    }
     (void)!serve_listen(t); /* so that the peer can find out whether we live */
     pthread_mutex_lock(&t->lock);
-    r = find_set(t, nic, &handle, &address, &set);
+    int r = find_set(t, nic, handle, address, &set);
     if (r == 0) {
         const struct mono now = t->io->now(t->io);
         pthread_mutex_lock(&set->lock);
         r = lane_set_add_sender(set, now);
-        number = r == 0 ? sender_comm_open(set->sender, handle.group_max) : r;
+        number = r == 0 ? sender_comm_open(set->sender, handle->group_max) : r;
         comm = number >= 0 ? comm_new(set, true, (uint32_t)number) : NULL;
         r = number < 0 ? (int)number : comm == NULL ? -ENOMEM : 0;
         if (comm != NULL) {
-            comm->cookie = handle.cookie;
+            comm->cookie = handle->cookie;
             comm->id = ++t->comm_ids;
             comm->next_ready = t->connecting;
             t->connecting = comm;
@@ -472,31 +466,49 @@ static int begin(struct transport *t, uint32_t nic, const uint8_t *bytes,
     return r;
 }
 
-/* The comm that a state names, if it is one of ours; takes it off the list if `off`. */
-static struct transport_comm *connecting(struct transport *t, uint64_t id, bool off)
+static struct transport_comm **place_of(struct transport *t, uint64_t id)
 {
-    pthread_mutex_lock(&t->lock);
     struct transport_comm **at = &t->connecting;
+
     while (*at != NULL && (*at)->id != id) {
         at = &(*at)->next_ready;
     }
-    struct transport_comm *comm = *at;
-    if (comm != NULL && off) {
-        *at = comm->next_ready;
-        comm->next_ready = NULL;
+    return at;
+}
+
+/* The comm that a state names, if it is for that listener: the state came with the handle, and may be its writer's. */
+static struct transport_comm *connecting(struct transport *t, uint32_t nic,
+                                         const struct handle *handle, uint64_t id)
+{
+    pthread_mutex_lock(&t->lock);
+    struct transport_comm *comm = *place_of(t, id);
+    if (comm != NULL &&
+        (comm->cookie != handle->cookie || comm->set->peer_context != handle->context ||
+         comm->set->own_context != t->nics[nic].context)) {
+        comm = NULL;
     }
     pthread_mutex_unlock(&t->lock);
     return comm;
 }
 
+/* It is open, or over. */
+static void end_connecting(struct transport *t, struct transport_comm *comm)
+{
+    pthread_mutex_lock(&t->lock);
+    struct transport_comm **at = place_of(t, comm->id);
+    if (*at != NULL) {
+        *at = comm->next_ready;
+        comm->next_ready = NULL;
+    }
+    pthread_mutex_unlock(&t->lock);
+}
+
 /* Whether another set would be better for a communicator that nobody has answered for: the peer left this one, or lost it before
  * it heard of us; or both ends began one at once, and the peer's is there. */
-static bool begins_anew(struct transport *t, uint32_t nic, const uint8_t *bytes,
+static bool begins_anew(struct transport *t, uint32_t nic, const struct handle *handle,
                         const struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
-    struct io_address address;
-    struct handle handle;
 
     pthread_mutex_lock(&set->lock);
     const bool opening = comm->state == COMM_OPENING && comm->error == 0 && set->error == 0;
@@ -505,11 +517,11 @@ static bool begins_anew(struct transport *t, uint32_t nic, const uint8_t *bytes,
         (set->leaving || (comm->opened_at.ns == 0 && watch_connected(set->watch) == 0));
     const bool alone = set->connects && set->version == 0;
     pthread_mutex_unlock(&set->lock);
-    if (!opening || !alone || read_handle(bytes, &handle, &address) < 0) {
+    if (!opening || !alone) {
         return opening && left;
     }
     pthread_mutex_lock(&t->lock);
-    const bool there = present_set(t, nic, &handle, true) != NULL;
+    const bool there = present_set(t, nic, handle, true) != NULL;
     pthread_mutex_unlock(&t->lock);
     return there;
 }
@@ -519,7 +531,7 @@ static void forsake(struct transport *t, struct transport_comm *comm)
 {
     struct lane_set *set = comm->set;
 
-    (void)connecting(t, comm->id, true);
+    end_connecting(t, comm);
     pthread_mutex_lock(&set->lock);
     set->leaving = set->leaving || (set->connects && set->version == 0);
     pthread_mutex_unlock(&set->lock);
@@ -527,10 +539,11 @@ static void forsake(struct transport *t, struct transport_comm *comm)
 }
 
 int transport_connect(struct transport *t, uint32_t nic,
-                      const uint8_t handle[static TRANSPORT_HANDLE_SIZE], uint64_t *state,
+                      const uint8_t bytes[static TRANSPORT_HANDLE_SIZE], uint64_t *state,
                       struct transport_comm **ret_comm)
 {
-    int r = 0;
+    struct io_address address;
+    struct handle handle;
 
     *ret_comm = NULL;
     if (is_childs(t)) {
@@ -540,13 +553,17 @@ int transport_connect(struct transport *t, uint32_t nic,
         why("there is no device %u", nic);
         return -EINVAL;
     }
-    struct transport_comm *comm = *state != 0 ? connecting(t, *state, false) : NULL;
-    if (comm != NULL && begins_anew(t, nic, handle, comm)) {
+    int r = read_handle(bytes, &handle, &address);
+    if (r < 0) {
+        return r;
+    }
+    struct transport_comm *comm = *state != 0 ? connecting(t, nic, &handle, *state) : NULL;
+    if (comm != NULL && begins_anew(t, nic, &handle, comm)) {
         forsake(t, comm);
         comm = NULL;
     }
     if (comm == NULL) {
-        r = begin(t, nic, handle, &comm);
+        r = begin(t, nic, &handle, &address, &comm);
         if (r < 0) {
             return r;
         }
@@ -563,7 +580,7 @@ int transport_connect(struct transport *t, uint32_t nic,
     pthread_mutex_unlock(&set->lock);
     if (r < 0 || open) {
         *state = 0;
-        (void)connecting(t, comm->id, true);
+        end_connecting(t, comm);
         if (r < 0) {
             transport_close(comm);
         } else {

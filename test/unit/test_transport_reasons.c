@@ -1,0 +1,62 @@
+/* test_transport_reasons.c: calls that fail tell why, in words that are true; what a peer leaves in a handle decides nothing. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "transport_pair.h"
+
+/* A connect is remembered in the handle's scratch, and the handle comes from the peer: what it left there names no other
+ * communicator of ours. */
+static void a_handle_names_no_other_connect(void **state)
+{
+    uint8_t handles[2][TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listeners[2];
+    struct transport_comm *out[2] = {NULL, NULL}, *in = NULL;
+    uint64_t states[2] = {0};
+    struct pair pair;
+    struct handle words;
+
+    (void)state;
+    pair_open(&pair);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(transport_listen(pair.receiver.transport, 0, handles[i], &listeners[i]),
+                         0);
+    }
+    assert_int_equal(transport_connect(pair.sender.transport, 0, handles[0], &states[0], &out[0]),
+                     0);
+    assert_null(out[0]);
+    states[1] = states[0]; /* they count from 1: easily guessed */
+    for (int i = 0; i < STEPS_MAX && (out[0] == NULL || out[1] == NULL); i++) {
+        for (int k = 1; k >= 0; k--) {
+            assert_int_equal(out[k] != NULL ? 0
+                                            : transport_connect(pair.sender.transport, 0,
+                                                                handles[k], &states[k], &out[k]),
+                             0);
+        }
+        serve(&pair);
+    }
+    for (int k = 0; k < 2; k++) {
+        assert_non_null(out[k]);
+        assert_int_equal(handle_decode(handles[k], &words), LANE_ERROR_NONE);
+        assert_int_equal(out[k]->cookie, words.cookie);
+        transport_close(out[k]);
+        assert_int_equal(transport_accept(listeners[k], &in), 0);
+        transport_close(in);
+        transport_close_listener(listeners[k]);
+    }
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_handle_names_no_other_connect),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
