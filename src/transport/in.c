@@ -121,9 +121,7 @@ static int broken(struct lane_set *set)
     char text[PEER_TEXT];
 
     if (bug != NULL) {
-        lane_set_fail(set, -ENOTRECOVERABLE,
-                      "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s", bug->condition,
-                      bug->file, bug->line, lane_set_peer(set, text));
+        lane_set_fail_bug(set, bug);
     } else {
         lane_set_fail(
             set, -EBADMSG,

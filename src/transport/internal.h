@@ -474,6 +474,8 @@ static inline void lane_set_request_done(struct lane_set *set, struct transport_
 /* Ends everything on the set with that error; the text says why, for people. */
 void lane_set_fail(struct lane_set *set, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same: sender or ledger found a bug of ours. */
+void lane_set_fail_bug(struct lane_set *set, const struct bug_note *bug);
 /* A frame that both ends understand: PING, PONG, STATE's lanes, CLOSE. -ENOENT: not one of those. */
 int lane_set_frame(struct lane_set *set, struct mono now, uint32_t lane, const uint8_t *frame,
                    size_t size);

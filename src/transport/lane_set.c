@@ -124,6 +124,15 @@ void lane_set_fail(struct lane_set *set, int error, const char *format, ...)
     lane_set_touch(set);
 }
 
+void lane_set_fail_bug(struct lane_set *set, const struct bug_note *bug)
+{
+    char text[PEER_TEXT];
+
+    lane_set_fail(set, -ENOTRECOVERABLE,
+                  "a bug of Foliot's own: %s does not hold (%s:%d); peer: %s", bug->condition,
+                  bug->file, bug->line, lane_set_peer(set, text));
+}
+
 /* -- frames of both ends ---------------------------------------------------------------------- */
 
 static bool is_sent_on(const struct lane_set *set, uint32_t comm)
@@ -370,6 +379,9 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         if (set->connects && set->mode != TRANSPORT_OBSERVE) {
             ceiling_look(set, now);
             standby_look(set, now);
+        }
+        if (set->sender != NULL && sender_bug(set->sender) != NULL) {
+            lane_set_fail_bug(set, sender_bug(set->sender)); /* it sends no more */
         }
         if (set->sender != NULL && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);

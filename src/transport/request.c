@@ -128,6 +128,10 @@ static int send_message(struct transport_comm *comm, struct mono now, const void
     if (r < 0) {
         copies_back(set, outgoing);
     }
+    if (r == -EIO) { /* it sends no more */
+        lane_set_fail_bug(set, sender_bug(set->sender));
+        return set->error;
+    }
     if (r == -EAGAIN) {
         lane_set_progress(set, now, false);
         return error_of(comm);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/failover/sender_internal.h"
 #include "transport_pair.h"
 
 /* A connect is remembered in the handle's scratch, and the handle comes from the peer: what it left there names no other
@@ -52,10 +53,40 @@ static void a_handle_names_no_other_connect(void **state)
     pair_close(&pair);
 }
 
+/* An invariant of the sender's doesn't hold: nothing goes on, and who waits is told. */
+static void a_senders_bug_is_told(void **state)
+{
+    struct transport_request *send = NULL, *receive = NULL;
+    struct pair pair;
+    bool done = false;
+    int r = 0;
+
+    (void)state;
+    pair_open(&pair);
+    assert_int_equal(transport_send(pair.out, out_bytes, 100000, 7, NULL, &send), 0);
+    (void)bug_noted(&pair.out->set->sender->bug, "planted", __FILE__, __LINE__);
+    assert_int_equal(transport_receive(pair.in, in_bytes, 100000, 7, false, NULL, &receive), 0);
+    for (int i = 0; i < 1000 && r == 0; i++) { /* no patience is needed */
+        skip_ms(1);
+        serve(&pair);
+        r = transport_test(send, &done, NULL);
+        assert_false(done);
+    }
+    assert_int_equal(r, -ENOTRECOVERABLE);
+    assert_non_null(strstr(transport_why(), "a bug of Foliot's own: planted does not hold"));
+    pair_close(&pair);
+    pair_open(&pair); /* and at once, where a send is what finds it */
+    (void)bug_noted(&pair.out->set->sender->bug, "planted", __FILE__, __LINE__);
+    assert_int_equal(transport_send(pair.out, out_bytes, 100, 7, NULL, &send), -ENOTRECOVERABLE);
+    assert_non_null(strstr(transport_why(), "planted"));
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handle_names_no_other_connect),
+        cmocka_unit_test(a_senders_bug_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

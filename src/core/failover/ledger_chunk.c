@@ -4,6 +4,14 @@
 
 #include "core/failover/ledger_internal.h"
 
+/* What no sender of ours does, and nothing damages into. */
+static enum ledger_verdict nonsense(struct ledger *l)
+{
+    l->nonsense = true;
+    (void)bug_noted(&l->bug, "the peer says once what can't be", __FILE__, __LINE__);
+    return LEDGER_BROKEN;
+}
+
 /* A frame that must not be. Once may be damage that a checksum missed: the lane goes. Twice about one
  * message is a peer that isn't what we think. */
 static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t message)
@@ -15,12 +23,7 @@ static enum ledger_verdict refuse(struct ledger *l, uint32_t comm, uint64_t mess
         *r = (struct refused){.comm = comm, .message = message};
     }
     r->count++;
-    if (r->count < 2) {
-        return LEDGER_LANE_DOWN;
-    }
-    l->nonsense = true;
-    (void)bug_noted(&l->bug, "the peer says once what can't be", __FILE__, __LINE__);
-    return LEDGER_BROKEN;
+    return r->count < 2 ? LEDGER_LANE_DOWN : nonsense(l);
 }
 
 void ledger_chunk_forget(struct ledger *l, uint32_t lane)
@@ -297,14 +300,15 @@ enum ledger_verdict ledger_got(struct ledger *l, uint32_t lane, uint32_t epoch, 
 /* ---- whole ---------------------------------------------------------------------------------- */
 
 /* A verified eager chunk of a message that isn't posted: it waits in its slot. */
-static void settle_early(struct ledger *l, const struct in_lane *x, struct ledger_copy *copy)
+static enum ledger_verdict settle_early(struct ledger *l, const struct in_lane *x,
+                                        struct ledger_copy *copy)
 {
     struct slot *s = ledger_slot_of(l, x->chunk.comm, x->chunk.message);
 
     if (s == NULL) { /* the lane that filled it went down: take its place */
         s = &l->slots[x->chunk.slot];
-        if (!HOLDS(&l->bug, s->state == SLOT_EMPTY)) {
-            return;
+        if (s->state != SLOT_EMPTY) { /* and the sender has used it for another message since */
+            return refuse(l, x->chunk.comm, x->chunk.message);
         }
         *s = (struct slot){
             .comm = x->chunk.comm, .message = x->chunk.message, .size = x->chunk.size};
@@ -318,14 +322,14 @@ static void settle_early(struct ledger *l, const struct in_lane *x, struct ledge
     }
     slot_become(l, s, SLOT_FULL);
     l->counters.eager_early++;
+    return LEDGER_OK;
 }
 
 static enum ledger_verdict settle(struct ledger *l, struct in_lane *x, struct in_comm *c,
                                   struct ledger_copy *copy)
 {
     if (x->chunk.message >= c->posted) {
-        settle_early(l, x, copy);
-        return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
+        return settle_early(l, x, copy);
     }
     struct in_message *m = buffer_of(c, &x->chunk);
     if (m != NULL && is_misfit(c, m, &x->chunk)) { /* posted since, smaller than what came early */
@@ -417,12 +421,12 @@ static enum ledger_verdict written(struct ledger *l, struct in_lane *x, struct l
         *s = (struct slot){
             .comm = x->chunk.comm, .message = x->chunk.message, .size = x->chunk.size};
         x->place = READING_SLOT;
-        settle_early(l, x, copy);
-        return l->bug.condition != NULL ? LEDGER_BROKEN : LEDGER_OK;
+        return settle_early(l, x, copy);
     }
     struct in_message *m = buffer_of(c, &x->chunk);
-    if (!HOLDS(&l->bug, m != NULL) || (m->seen && !HOLDS(&l->bug, !is_set(m, &x->chunk)))) {
-        return LEDGER_BROKEN; /* it was resent before its first queue pair was silent */
+    if (m == NULL || (m->seen && is_set(m, &x->chunk))) {
+        return nonsense(
+            l); /* its NIC wrote where it mustn't any more: worse than a lane that goes */
     }
     x->place = x->chunk.flags & LANE_CHUNK_EAGER ? READING_SLOT : READING_BUFFER;
     return settle(l, x, c, copy);
