@@ -55,8 +55,9 @@ struct transport_comm {
     struct mono opened_at;             /* sending: OPEN was written last */
     uint32_t opened_on;                /* bit k: OPEN was written to lane k's present epoch */
     uint64_t posted_told;              /* receiving: how many receives the sender knows of, */
-    uint64_t posts_told;               /* and has been told the place of, */
-    struct mono posts_at;              /* all that it still needs then */
+    uint64_t posts_told;               /* and has been told the place of, in this round, */
+    bool posts_left;                   /* which found no room for the others; */
+    struct mono posts_at;              /* all that it still needed then */
     uint64_t last_placed, last_posted; /* receiving: when it was closed */
     uint64_t arrived;                  /* receiving: bytes, when they were counted last */
     struct mono arrived_at;            /* and when that had grown */

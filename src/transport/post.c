@@ -45,27 +45,29 @@ static void add_keys(struct lane_set *set, struct lane_post *post)
 void post_tell(struct lane_set *set, struct mono now, struct transport_comm *comm, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
-    uint64_t placed, posted, first = comm->posts_told;
+    uint64_t placed, posted;
     uint8_t bytes[LANE_POST_SIZE];
     struct lane_post post;
 
     if (!ledger_comm_progress(set->ledger, comm->number, &placed, &posted) || stream == NULL) {
         return;
     }
-    const bool again = mono_sub(now, comm->posts_at).ns >= AGAIN_NS;
-    for (uint64_t number = again || first < placed ? placed : first; number < posted; number++) {
+    const bool again = !comm->posts_left && mono_sub(now, comm->posts_at).ns >= AGAIN_NS;
+    const uint64_t first = again || comm->posts_told < placed ? placed : comm->posts_told;
+    for (uint64_t number = first; number < posted; number++) {
         if (!ledger_post_frame(set->ledger, comm->number, number, &post)) {
             continue;
         }
         add_keys(set, &post);
         lane_post_encode(bytes, &post, set->version);
         if (!stream_control(stream, bytes, sizeof(bytes))) { /* the rest as soon as there is room */
-            comm->posts_told = number > first ? number : first;
-            set->posts_left = set->report_urgent = true;
+            comm->posts_told = number;
+            comm->posts_left = set->posts_left = set->report_urgent = true;
             return;
         }
     }
     comm->posts_told = posted;
+    comm->posts_left = false;
     comm->posts_at = now;
 }
 
@@ -80,7 +82,7 @@ uint32_t post_tell_left(struct lane_set *set, struct mono now)
     }
     set->posts_left = false;
     for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
-        if (!comm->sending && !comm->released) {
+        if (comm->posts_left && !comm->released) {
             post_tell(set, now, comm, (uint32_t)lane);
         }
     }

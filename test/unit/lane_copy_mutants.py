@@ -42,7 +42,7 @@ FENCES = [
 ]
 POST = [
     ("nobody is told where a message goes", "transport/post.c", "if (!stream_control(stream, bytes, sizeof(bytes))) {", "if (false) {"),
-    ("a place that got lost isn't told again", "transport/post.c", "again || first < placed ? placed : first", "first < placed ? placed : first"),
+    ("a place that got lost isn't told again", "transport/post.c", "again || comm->posts_told < placed ? placed : comm->posts_told", "comm->posts_told < placed ? placed : comm->posts_told"),
 ]
 # What a lane leaves behind, and what goes along with it.
 GAP = [

@@ -1,0 +1,118 @@
+/* test_lane_posts.c: how often a sender is told where its messages go: once, and again now and then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "lane_pairs.h"
+
+#define SIZE       20000
+#define POST_BYTES 64 /* at least */
+
+static uint64_t bytes_of(const struct lane_set *set)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        sum += set->streams[i] != NULL ? set->streams[i]->bytes_out : 0;
+    }
+    return sum;
+}
+
+/* So many polls of 100 us; how many bytes were told meanwhile. */
+static uint64_t poll_for(struct pair *pair, struct transport_request *receive, int polls)
+{
+    const uint64_t before = bytes_of(pair->in->set);
+    bool done = false;
+
+    for (int i = 0; i < polls; i++) {
+        trouble_skipped_ns += 100000;
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_false(done);
+        if (i % 8 == 0) {
+            usleep(100);
+            serve(pair);
+        }
+    }
+    return bytes_of(pair->in->set) - before;
+}
+
+/* As many receives as a communicator may have wait for a sender that has nothing to send yet. */
+static void places_of_one(void **state)
+{
+    struct transport_request *receives[TRANSPORT_REQUEST_MAX] = {0};
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    const uint64_t before = pair.in->posts_told;
+    for (int i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
+        assert_int_equal(transport_receive(pair.in, in_bytes + (size_t)i * SIZE, SIZE, 7, false,
+                                           NULL, &receives[i]),
+                         0);
+        assert_non_null(receives[i]);
+    }
+    (void)poll_for(&pair, receives[0], 500);
+    assert_true(poll_for(&pair, receives[0], 1000) < 12 * TRANSPORT_REQUEST_MAX * POST_BYTES);
+    assert_int_equal(pair.in->posts_told - before, TRANSPORT_REQUEST_MAX);
+    assert_false(pair.in->posts_left);
+    pair_close(&pair);
+    direct = false;
+}
+
+/* The same of many communicators with eight receives each: what they have to tell takes longer than the 5 ms after which it
+ * would be told again. */
+static void places_of_many(void **state)
+{
+    enum { COMMS = 150, EACH = 8 };
+    static struct transport_comm *in[COMMS], *out[COMMS];
+    struct transport_request *receive = NULL;
+    struct pair pair;
+
+    (void)state;
+    direct = true;
+    pair_open(&pair);
+    struct transport_comm *first_in = pair.in, *first_out = pair.out;
+    for (int i = 0; i < COMMS; i++) {
+        connect_comm(&pair);
+        in[i] = pair.in;
+        out[i] = pair.out;
+    }
+    pair.in = first_in;
+    pair.out = first_out;
+    wait_for(&pair, 4, 4);
+    for (int i = 0; i < COMMS * EACH; i++) {
+        assert_int_equal(transport_receive(in[i / EACH], in_bytes + i % EACH * SIZE, SIZE, 7, false,
+                                           NULL, &receive),
+                         0);
+        assert_non_null(receive);
+    }
+    (void)poll_for(&pair, receive, 3000);
+    for (int i = 0; i < COMMS; i++) {
+        assert_int_equal(in[i]->posts_told, EACH);
+    }
+    /* Each place once in 100 ms: as often as the ledger repeats a report by then. */
+    assert_true(poll_for(&pair, receive, 1000) < 3ull * COMMS * EACH * POST_BYTES);
+    for (int i = 0; i < COMMS; i++) {
+        transport_close(in[i]);
+        transport_close(out[i]);
+    }
+    pair_close(&pair);
+    direct = false;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(places_of_one),
+                                       cmocka_unit_test(places_of_many)};
+
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, pairs_begin, NULL);
+}
