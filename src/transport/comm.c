@@ -137,6 +137,19 @@ static void close_book(struct transport_comm *comm, struct mono now)
     sender_comm_close(set->sender, comm->number);
 }
 
+void comm_why(const struct transport_comm *comm, int error)
+{
+    const struct lane_set *set = comm->set;
+
+    if (error == comm->error && comm->why != NULL) {
+        why("%s", comm->why);
+    } else if (error == set->error && set->why[0] != 0) {
+        why("%s", set->why);
+    } else {
+        (void)why_error(error);
+    }
+}
+
 void comm_blame(struct transport_comm *comm, int error, const char *why)
 {
     comm->error = comm->error != 0 ? comm->error : error;

@@ -85,6 +85,8 @@ void comm_unknown(struct lane_set *set, uint32_t lane, bool sending, uint32_t nu
                   uint8_t flags);
 /* What closed comms still owe is owed no more: the transport ends. */
 void comm_write_off(struct lane_set *set, struct mono now);
+/* Says why a call about it failed with that error. Under the lock. */
+void comm_why(const struct transport_comm *comm, int error);
 /* The first reason stays. */
 void comm_blame(struct transport_comm *comm, int error, const char *why);
 /* Its requests end with that error, and their memory is its owner's when this returns. The peer hears of it when it is closed. */

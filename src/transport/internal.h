@@ -743,6 +743,8 @@ static inline bool is_childs(const struct transport *t)
 }
 
 /* -- why.c */
+/* That error, and says why where nobody knows better. */
+int why_error(int error);
 /* -ECHILD, and says why. */
 int why_child(void);
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));

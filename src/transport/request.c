@@ -27,9 +27,7 @@ static int leave(const struct transport_comm *comm, int r)
     struct lane_set *set = comm->set;
 
     if (r < 0) {
-        why("%s", comm->why != NULL  ? comm->why
-                  : set->why[0] != 0 ? set->why
-                                     : "the peer closed the communicator");
+        comm_why(comm, r);
     }
     pthread_mutex_unlock(&set->lock);
     return r;

@@ -267,7 +267,7 @@ int transport_listen(struct transport *t, uint32_t nic,
     }
     listener = calloc(1, sizeof(*listener));
     if (listener == NULL) {
-        return -ENOMEM;
+        return why_error(-ENOMEM);
     }
     t->io->random(t->io, &random, sizeof(random));
     *listener =
@@ -565,7 +565,7 @@ int transport_connect(struct transport *t, uint32_t nic,
     if (comm == NULL) {
         r = begin(t, nic, &handle, &address, &comm);
         if (r < 0) {
-            return r;
+            return why_error(r);
         }
         *state = comm->id;
     }
@@ -574,8 +574,10 @@ int transport_connect(struct transport *t, uint32_t nic,
     lane_set_progress(set, t->io->now(t->io), true);
     r = comm->error != 0 ? comm->error : set->error;
     bool open = comm->state == COMM_OPEN;
-    if (r < 0) {
-        why("%s", set->why[0] != 0 ? set->why : "the peer closed its listener");
+    if (r == -ECONNABORTED && comm->error == r && comm->why == NULL) {
+        why("the peer closed its listener");
+    } else if (r < 0) {
+        comm_why(comm, r);
     }
     pthread_mutex_unlock(&set->lock);
     if (r < 0 || open) {

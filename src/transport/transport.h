@@ -189,7 +189,7 @@ struct transport_summary {
 /* May be called at any time, from any thread. */
 void transport_summary(struct transport *transport, struct transport_summary *ret);
 
-/* Why the last call of this thread failed; "" if it didn't. */
+/* Why the last call of this thread that failed did. */
 const char *transport_why(void);
 
 /* Without a thread: waits for events until that moment and serves; when to call again at the latest. */

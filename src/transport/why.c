@@ -1,6 +1,7 @@
 /* why.c: words for people: why the last call failed, and what happened. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/plain.h"
 #include "transport/internal.h"
@@ -21,6 +22,35 @@ void why(const char *format, ...)
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     plain_text(text, last, sizeof(last));
+}
+
+/* Of errors that come without words. */
+static const char *meaning(int error)
+{
+    switch (error) {
+    case -ECONNABORTED:
+        return "the peer closed the communicator";
+    case -EINVAL:
+        return "expected up to 1 GiB, sent by the end that connected or received by the one that "
+               "accepted";
+    case -ENOBUFS:
+        return "there are as many peers (16,384), or communicators to this one (1,024), as there "
+               "may be";
+    case -ENOMEM:
+        return "out of memory";
+    case -ENOTRECOVERABLE:
+        return "a bug of Foliot's own ended all that goes to this peer";
+    default:
+        return strerror(-error);
+    }
+}
+
+int why_error(int error)
+{
+    if (error < 0) {
+        why("%s", meaning(error));
+    }
+    return error;
 }
 
 int why_child(void)

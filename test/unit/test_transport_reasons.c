@@ -11,6 +11,49 @@
 #include "core/failover/sender_internal.h"
 #include "transport_pair.h"
 
+/* What was asked for can't be. Nobody has closed anything. */
+static void what_cannot_be_asked(void **state)
+{
+    struct transport_request *request = NULL;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    assert_int_equal(
+        transport_send(pair.out, out_bytes, TRANSPORT_BYTES_MAX + 1, 7, NULL, &request), -EINVAL);
+    assert_non_null(strstr(transport_why(), "expected up to 1 GiB"));
+    assert_int_equal(transport_receive(pair.out, out_bytes, 100, 7, false, NULL, &request),
+                     -EINVAL);
+    assert_non_null(strstr(transport_why(), "expected up to 1 GiB"));
+    exchange(&pair, 100, 100, true, 1);
+    pair_close(&pair);
+}
+
+/* A failure without words of its own has not those of an earlier one. */
+static void each_failure_has_its_own_reason(void **state)
+{
+    static uint64_t states[SET_COMMS_MAX + 8];
+    uint8_t handle[TRANSPORT_HANDLE_SIZE];
+    struct transport_listener *listener;
+    struct transport_comm *comm = NULL;
+    struct pair pair;
+    uint64_t none = 0;
+    int r = 0;
+
+    (void)state;
+    pair_open(&pair);
+    assert_int_equal(transport_listen(pair.receiver.transport, 0, handle, &listener), 0);
+    assert_int_equal(transport_connect(pair.sender.transport, 5, handle, &none, &comm), -EINVAL);
+    assert_string_equal(transport_why(), "there is no device 5");
+    for (int i = 0; r == 0 && i < SET_COMMS_MAX + 8; i++) {
+        r = transport_connect(pair.sender.transport, 0, handle, &states[i], &comm);
+    }
+    assert_int_equal(r, -ENOBUFS);
+    assert_non_null(strstr(transport_why(), "communicators to this one (1,024)"));
+    transport_close_listener(listener);
+    pair_close(&pair);
+}
+
 /* A connect is remembered in the handle's scratch, and the handle comes from the peer: what it left there names no other
  * communicator of ours. */
 static void a_handle_names_no_other_connect(void **state)
@@ -85,6 +128,8 @@ static void a_senders_bug_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_asked),
+        cmocka_unit_test(each_failure_has_its_own_reason),
         cmocka_unit_test(a_handle_names_no_other_connect),
         cmocka_unit_test(a_senders_bug_is_told),
     };
