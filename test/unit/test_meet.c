@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -141,6 +143,31 @@ static void all_meet(void (*work)(struct member *))
 static void all_meet_and_add(void **state)
 {
     all_meet(sums);
+}
+
+/* Fewer descriptors than rank 0 needs, as far as a shell's soft limit goes; and where the hard one is too low that is told. */
+static void the_limit_of_descriptors_is_raised(void **state)
+{
+    struct rlimit before;
+    int status = -1;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    struct rlimit limit = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    all_meet(sums);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        struct meet m;
+        limit.rlim_max = 64;
+        const int r = setrlimit(RLIMIT_NOFILE, &limit) == 0
+                          ? meet_open(&m, where, 0, 1000, TIMEOUT_S, NULL)
+                          : -1;
+        _exit(r == -EMFILE ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 static void letters_come_to_whom_they_are_for(void **state)
@@ -365,6 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_meet_where_there_is_no_network),
         cmocka_unit_test(all_meet_and_add),
+        cmocka_unit_test(the_limit_of_descriptors_is_raised),
         cmocka_unit_test(letters_come_to_whom_they_are_for),
         cmocka_unit_test(strangers_hold_nobody_up),
         cmocka_unit_test(another_secret_is_turned_away),

@@ -364,6 +364,8 @@ static int run_rank(const struct agent_plan *p)
         rc == -EPROTONOSUPPORT ? "other hosts have another release of foliot: update them"
         : rc == -ECONNREFUSED
             ? "the host that leads turned this one away: is its foliot of another release?"
+        : rc == -EMFILE
+            ? "this host leads, and may not open a descriptor for each rank: raise its hard limit"
         : rc < 0 ? "the other hosts' tests did not come"
                  : "no connections";
     rc = rc < 0 ? rc : rank_open(&r, &member);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
     0x666f6c706d656534ull /* its last byte: another one with each change of what is sent or proven */
 #define GUEST_NS     2000000000LL /* to prove itself */
 #define STRANGER_MAX 64           /* beside the ranks that are expected */
+#define OTHERS_MAX   256          /* descriptors that a process has beside those */
 
 enum { NONCE_SIZE = 16, END_SIZE = 18, PROOF_SIZE = crypto_shorthash_siphashx24_BYTES };
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == MEET_SECRET_SIZE, "the secret is the key");
@@ -278,12 +280,31 @@ static int wait_for_all(struct meet *m, int listener, int64_t end_ns)
     return r;
 }
 
+/* A shell gives 1,024, and lets a process raise that. */
+static int allow_descriptors(int ranks)
+{
+    const rlim_t needed = (rlim_t)ranks + STRANGER_MAX + OTHERS_MAX;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        return -errno;
+    }
+    if (limit.rlim_cur >= needed) {
+        return 0;
+    }
+    limit.rlim_cur = needed;
+    return limit.rlim_max < needed ? -EMFILE : setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
 static int lead(struct meet *m, const struct place *place, int64_t end_ns)
 {
     const int one = 1;
-    const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int r = 0;
+    int r = allow_descriptors(m->ranks);
 
+    if (r < 0) {
+        return r;
+    }
+    const int fd = socket(place->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -errno;
     }

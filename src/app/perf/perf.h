@@ -124,7 +124,8 @@ struct meet {
 
 /* where: "unix:/path" or "address:port"; rank 0 listens there. secret: MEET_SECRET_SIZE bytes that all ranks have and nobody
  * else; NULL: none. -ETIMEDOUT after timeout_s; then -EPROTONOSUPPORT: to rank 0 came one of another release of foliot, and
- * -ECONNREFUSED: rank 0 turned this one away at its first word, as another release does. */
+ * -ECONNREFUSED: rank 0 turned this one away at its first word, as another release does.
+ * -EMFILE: rank 0 may not open a descriptor for each rank (`ulimit -Hn`); up to that it raises its limit. */
 MUST_CHECK int meet_open(struct meet *meet, const char *where, int rank, int ranks, int timeout_s,
                          const uint8_t *secret);
 /* mine of `size` bytes; all gets ranks x size. */

@@ -353,7 +353,10 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
     name_job(o);
     r.report = (struct perf_report){.options = o, .out = out, .argc = argc, .argv = argv};
     if (rc < 0) {
-        rank_say(&r, o->meet, strerror(-rc));
+        rank_say(&r, o->meet,
+                 rc == -EMFILE ? "a descriptor is needed for each rank: raise the hard limit "
+                                 "(ulimit -Hn)"
+                               : strerror(-rc));
     }
     rc = rc < 0 || members == NULL ? -EIO : rank_open(&r, &member);
     rc = rc < 0 ? rc : meet_exchange(&r.meet, &member, sizeof(member), members);
