@@ -34,8 +34,11 @@
 #define COMM_REQUESTS_MAX       32          /* of NCCL's, in flight, per comm and direction */
 #define COMM_GROUP_MAX          8           /* buffers of one receive */
 #define SET_COMMS_MAX           1024        /* comms of one set at a time */
-#define PROCESS_LANES_MAX       8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
-#define PROCESS_QUEUE_PAIRS_MAX 1024 /* of these; each has registered memory */
+#define PROCESS_COMMS_MAX       65536       /* NCCL is told so of each NIC: maxComms */
+/* Registered: NCCL has a buffer for each of three protocols of a communicator. */
+#define PROCESS_MEMORY_RANGES_MAX (4 * PROCESS_COMMS_MAX)
+#define PROCESS_LANES_MAX         8192 /* sockets or queue pairs, unless FOLIOT_LANES says else */
+#define PROCESS_QUEUE_PAIRS_MAX   1024 /* of these; each has registered memory */
 
 /* Paths of RoCE that a process knows (transport/rdma_trace.c). */
 #define PATH_PORTS_MAX                                                                             \

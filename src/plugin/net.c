@@ -13,7 +13,6 @@
 /* Without a hint a receive of up to so much may be LL's (64 KiB a step) or LL128's: its buffer of 120 words for each of 640
  * threads, 8 steps in all, holds 600 KiB a step. */
 #define STAGED_SIZE_MAX (120 * 640 * 8)
-#define COMM_MAX        65536
 #define EXPORT          __attribute__((visibility("default")))
 
 static char context; /* NCCL wants something that isn't NULL */
@@ -168,7 +167,7 @@ static enum nccl_result test(void *request, int *done, int *sizes)
         (properties)->speed_mbps = (nic).speed_mbps;                                               \
         (properties)->port = 0;                                                                    \
         (properties)->latency_us = 0;                                                              \
-        (properties)->comm_max = COMM_MAX;                                                         \
+        (properties)->comm_max = PROCESS_COMMS_MAX;                                                \
         (properties)->receive_max = 1;                                                             \
     } while (0)
 #define DESCRIBE(version, more)                                                                    \

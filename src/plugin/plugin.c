@@ -35,6 +35,7 @@ struct plugin {
     uint32_t device_count;
     struct world *world; /* the transport's */
     struct transport *transport;
+    uint64_t worlds;            /* that there were */
     pthread_mutex_t words_lock; /* the last in the order */
     char last_text[512];        /* of a failure: logged once */
     int refused;                /* atomic: that memory could not be registered has been logged */
@@ -280,6 +281,7 @@ static int open_transport(void)
         plugin.world = NULL;
         return step_failed("the transport can't be started", r);
     }
+    plugin.worlds++;
     return 0;
 }
 
@@ -385,8 +387,24 @@ __attribute__((destructor)) static void unload(void)
 
 /* -- memory ----------------------------------------------------------------------------------- */
 
-static char
-    unregistered; /* what NCCL gets for memory of no size, or where there is no room to note it: not NULL */
+/* What NCCL gets for a range. It may give one back that an older transport had. */
+struct registration {
+    uint64_t world;
+    struct transport_memory *memory;
+};
+static struct registration unregistered; /* of no size, or no room to note it: not NULL */
+
+static struct registration *new_registration(struct transport_memory *memory)
+{
+    struct registration *one = memory != NULL ? malloc(sizeof(*one)) : NULL;
+
+    if (one == NULL) {
+        transport_memory_remove(plugin.transport, memory);
+        return &unregistered;
+    }
+    *one = (struct registration){.world = plugin.worlds, .memory = memory};
+    return one;
+}
 
 void *plugin_register(void *data, size_t size)
 {
@@ -407,7 +425,7 @@ void *plugin_register(void *data, size_t size)
     if (r < 0) {
         (void)!transport_memory_note(plugin.transport, data, size, &memory);
     }
-    return memory != NULL ? (void *)memory : &unregistered;
+    return new_registration(memory);
 }
 
 bool plugin_takes_gpus(void)
@@ -438,16 +456,21 @@ enum nccl_result plugin_register_gpu(void *data, size_t size, uint64_t offset, i
         say(NULL, TRANSPORT_WARN, text);
         return result_of(r);
     }
-    *mhandle = memory;
-    return NCCL_SUCCESS;
+    *mhandle = new_registration(memory);
+    return *mhandle != &unregistered ? NCCL_SUCCESS : result_of(-ENOMEM);
 }
 
 void plugin_deregister(void *mhandle)
 {
-    if (mhandle != &unregistered && mhandle != NULL && plugin.transport != NULL &&
-        plugin.pid == getpid()) {
-        transport_memory_remove(plugin.transport, mhandle);
+    struct registration *one = mhandle;
+
+    if (one == &unregistered || one == NULL) {
+        return;
     }
+    if (plugin.transport != NULL && plugin.pid == getpid() && one->world == plugin.worlds) {
+        transport_memory_remove(plugin.transport, one->memory);
+    }
+    free(one);
 }
 
 bool plugin_unhinted(void)

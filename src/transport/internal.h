@@ -351,8 +351,9 @@ struct transport {
     uint64_t comm_ids;
     uint32_t generations;
     pthread_mutex_t memory_lock; /* nothing of ours is locked under it */
-    struct transport_memory *memories;
-    uint32_t memory_count;
+    struct transport_memory **memories;
+    uint32_t memory_count, memory_capacity;
+    uint64_t memory_numbers;
     uint32_t gpu_count;                   /* atomic: of them, memory of GPUs */
     uint64_t gpu_copied[IO_RDMA_DEVICES]; /* atomic: pieces that we had a device copy there */
     uint32_t memory_calls;                /* atomic: to add or remove some, that haven't returned */

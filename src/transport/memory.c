@@ -1,18 +1,20 @@
-/* memory.c: memory that is registered: a list of ranges, each once, however many ask. NICs may read and write those that have
- * keys; these are whole pages. Of the others it is only known when they are given back. */
+/* memory.c: memory that is registered: ranges in the order of their beginnings, each once, however many ask. NICs may read and
+ * write those that have keys; these are whole pages. Of the others it is only known when they are given back. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "transport/internal.h"
 
 #define PAGE       4096u
-#define RANGES_MAX 4096
+#define RANGES_MIN 64  /* room for, at first; twice as many whenever they are too few */
 #define END_MS     200 /* that a transport's end waits for a driver */
 
 struct transport_memory {
-    struct transport_memory *next;
     uintptr_t begin, end;
+    uintptr_t reach; /* the furthest end of it and of all that are listed before it */
+    uint64_t number; /* newer ones have larger ones */
     uint32_t users;
     bool gpu;
     bool leaving;                /* its last user gives it back: nothing new begins on it */
@@ -20,31 +22,51 @@ struct transport_memory {
     struct io_rdma_memory *keys; /* NULL: no NIC knows it */
 };
 
-/* The newest that holds the range: of those that NICs know, or of all. */
-static struct transport_memory *find(struct transport *t, const void *data, size_t size,
-                                     bool with_keys)
+/* The first that begins after that. */
+static uint32_t after(const struct transport *t, uintptr_t begin)
+{
+    uint32_t low = 0, high = t->memory_count;
+
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (t->memories[middle]->begin <= begin) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The newest that holds the range: of those that NICs know, or of all; of those that are leaving, too, or not. Where ranges lie
+ * beside each other, as buffers do, it is the first that is looked at or none. */
+static struct transport_memory *find(const struct transport *t, const void *data, size_t size,
+                                     bool with_keys, bool leaving)
 {
     const uintptr_t begin = (uintptr_t)data, end = begin + size;
-    struct transport_memory *m = t->memories;
+    struct transport_memory *found = NULL;
 
-    while (m != NULL &&
-           (begin < m->begin || end > m->end || m->leaving || (with_keys && m->keys == NULL))) {
-        m = m->next;
+    for (uint32_t i = after(t, begin); i > 0 && t->memories[i - 1]->reach >= end; i--) {
+        struct transport_memory *m = t->memories[i - 1];
+        if (m->end >= end && (leaving || !m->leaving) && (!with_keys || m->keys != NULL) &&
+            (found == NULL || m->number > found->number)) {
+            found = m;
+        }
     }
-    return m;
+    return found;
 }
 
 /* Only equal ranges share a registration: one inside a larger one would keep that alive when its memory is given back. */
-static struct transport_memory *find_equal(struct transport *t, uintptr_t begin, uintptr_t end,
-                                           bool with_keys)
+static struct transport_memory *find_equal(const struct transport *t, uintptr_t begin,
+                                           uintptr_t end, bool with_keys)
 {
-    struct transport_memory *m = t->memories;
-
-    while (m != NULL &&
-           (begin != m->begin || end != m->end || m->leaving || with_keys != (m->keys != NULL))) {
-        m = m->next;
+    for (uint32_t i = after(t, begin); i > 0 && t->memories[i - 1]->begin == begin; i--) {
+        struct transport_memory *m = t->memories[i - 1];
+        if (m->end == end && !m->leaving && with_keys == (m->keys != NULL)) {
+            return m;
+        }
     }
-    return m;
+    return NULL;
 }
 
 /* One more user of a range that is registered, if it is. Under the lock. */
@@ -59,17 +81,54 @@ static struct transport_memory *use_equal(struct transport *t, uintptr_t begin, 
     return m;
 }
 
+/* From that place on: until nothing changes. */
+static void reach_again(struct transport *t, uint32_t from)
+{
+    uintptr_t reach = from > 0 ? t->memories[from - 1]->reach : 0;
+
+    for (uint32_t i = from; i < t->memory_count; i++) {
+        struct transport_memory *m = t->memories[i];
+        reach = m->end > reach ? m->end : reach;
+        if (m->reach == reach) {
+            return;
+        }
+        m->reach = reach;
+    }
+}
+
+static bool has_place(struct transport *t)
+{
+    if (t->memory_count < t->memory_capacity) {
+        return true;
+    }
+    const uint32_t capacity = t->memory_capacity > 0 ? t->memory_capacity * 2 : RANGES_MIN;
+    struct transport_memory **list =
+        t->memory_capacity < PROCESS_MEMORY_RANGES_MAX
+            ? realloc(t->memories, capacity * sizeof(struct transport_memory *))
+            : NULL;
+    if (list == NULL) {
+        return false;
+    }
+    t->memories = list;
+    t->memory_capacity = capacity;
+    return true;
+}
+
 /* Of those who registered the same range at the same time the first one's counts. NULL: no room. Under the lock. */
 static struct transport_memory *list(struct transport *t, struct transport_memory *m)
 {
     struct transport_memory *other = use_equal(t, m->begin, m->end, m->keys != NULL);
+    const uint32_t at = after(t, m->begin);
 
-    if (other != NULL || t->memory_count == RANGES_MAX) {
+    if (other != NULL || !has_place(t)) {
         return other;
     }
-    m->next = t->memories;
-    t->memories = m;
+    memmove(&t->memories[at + 1], &t->memories[at],
+            (t->memory_count - at) * sizeof(struct transport_memory *));
+    t->memories[at] = m;
     t->memory_count++;
+    m->number = ++t->memory_numbers;
+    reach_again(t, at);
     __atomic_fetch_add(&t->gpu_count, m->gpu, __ATOMIC_SEQ_CST);
     return m;
 }
@@ -174,7 +233,7 @@ static bool loses(struct transport *t, const struct transport_memory *m,
         return false;
     }
     pthread_mutex_lock(&t->memory_lock);
-    const bool other = find(t, request->data, request->room, false) != NULL;
+    const bool other = find(t, request->data, request->room, false, false) != NULL;
     pthread_mutex_unlock(&t->memory_lock);
     return !other;
 }
@@ -235,25 +294,12 @@ static void await_copies(struct transport *t, const struct transport_memory *m)
     }
 }
 
-static struct transport_memory **place_of(struct transport *t, const struct transport_memory *m)
-{
-    struct transport_memory **at = &t->memories;
-
-    while (*at != NULL && *at != m) {
-        at = &(*at)->next;
-    }
-    return at;
-}
-
 /* One user less: was it the last? It is still there then, for who looks whether the processor may touch something. */
 static bool is_last(struct transport *t, struct transport_memory *m)
 {
     pthread_mutex_lock(&t->memory_lock);
-    const bool ours = *place_of(t, m) == m; /* else it is an older transport's */
-    const bool last = ours && --m->users == 0;
-    if (last) {
-        m->leaving = true;
-    }
+    m->leaving = --m->users == 0;
+    const bool last = m->leaving;
     pthread_mutex_unlock(&t->memory_lock);
     return last;
 }
@@ -261,8 +307,14 @@ static bool is_last(struct transport *t, struct transport_memory *m)
 static void unlist(struct transport *t, const struct transport_memory *m)
 {
     pthread_mutex_lock(&t->memory_lock);
-    *place_of(t, m) = m->next;
+    uint32_t at = after(t, m->begin) - 1;
+    while (t->memories[at] != m) {
+        at--;
+    }
     t->memory_count--;
+    memmove(&t->memories[at], &t->memories[at + 1],
+            (t->memory_count - at) * sizeof(struct transport_memory *));
+    reach_again(t, at);
     __atomic_fetch_sub(&t->gpu_count, m->gpu, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&t->memory_lock);
 }
@@ -292,25 +344,19 @@ bool memory_end(struct transport *t)
         }
         (void)nanosleep(&some, NULL);
     }
-    while (t->memories != NULL) {
-        struct transport_memory *m = t->memories;
-        t->memories = m->next;
-        forget(t, m);
+    while (t->memory_count > 0) {
+        forget(t, t->memories[--t->memory_count]);
     }
+    free(t->memories);
+    t->memories = NULL;
     return true;
 }
 
 /* Under the lock. NULL: the processor may touch it. */
 static struct transport_memory *find_gpus(struct transport *t, const void *data, size_t size)
 {
-    const uintptr_t begin = (uintptr_t)data;
-    struct transport_memory *m = find(t, data, size, false);
+    struct transport_memory *m = find(t, data, size, false, true);
 
-    if (m == NULL) { /* until it is gone */
-        for (m = t->memories; m != NULL && (begin < m->begin || begin + size > m->end);) {
-            m = m->next;
-        }
-    }
     return m != NULL && m->gpu ? m : NULL;
 }
 
@@ -359,7 +405,7 @@ bool memory_keys(struct transport *t, const void *data, size_t size, struct io_r
         return false;
     }
     pthread_mutex_lock(&t->memory_lock);
-    const struct transport_memory *m = find(t, data, size, true);
+    const struct transport_memory *m = find(t, data, size, true, false);
     for (uint32_t i = 0; m != NULL && i < IO_RDMA_DEVICES; i++) {
         ret->local[i] = __atomic_load_n(&m->keys->local[i], __ATOMIC_RELAXED);
         ret->remote[i] = __atomic_load_n(&m->keys->remote[i], __ATOMIC_RELAXED);

@@ -169,8 +169,8 @@ MUST_CHECK int transport_memory_add_gpu(struct transport *transport, void *data,
                                         struct transport_memory **ret_memory);
 /* Whether there is a NIC that might. */
 bool transport_takes_gpus(const struct transport *transport);
-/* NULL is fine. After the last time nobody reads or writes it: a communicator with a request there that isn't done fails
- * (-ECANCELED), unless the request's memory is registered by another range as well. */
+/* The transport's own; NULL is fine. After the last time nobody reads or writes it: a communicator with a request there that
+ * isn't done fails (-ECANCELED), unless the request's memory is registered by another range as well. */
 void transport_memory_remove(struct transport *transport, struct transport_memory *memory);
 
 /* What the transport went through, all in all: for the paragraph at a job's end. */

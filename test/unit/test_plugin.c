@@ -202,7 +202,7 @@ static void hints_are_taken_and_their_lack_is_known(void **state)
 static void memory_is_registered(void **state)
 {
     static char buffer[8192];
-    void *context, *handle = NULL, *other = NULL;
+    void *context, *handle = NULL, *other = NULL, *older = NULL;
 
     (void)state;
     setenv("FOLIOT_NIC", "lo", 1);
@@ -215,7 +215,7 @@ static void memory_is_registered(void **state)
     assert_int_equal(memory.size, sizeof(buffer));
     assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS);
     assert_int_equal(memory.removed, 1);
-    assert_ptr_equal(memory.gone, handle);
+    assert_ptr_equal(memory.gone, buffer);
     warnings = 0;
     memory.error = -ENOMEM;
     for (int i = 0; i < 3; i++) {
@@ -228,10 +228,18 @@ static void memory_is_registered(void **state)
     assert_int_equal(memory.noted, 3);
     assert_int_equal(memory.removed, 4);
     memory.error = 0;
+    assert_int_equal(ncclNetPlugin_v11.reg_mr(NULL, buffer, 100, NCCL_POINTER_HOST, &handle),
+                     NCCL_SUCCESS);
+    assert_int_equal(ncclNetPlugin_v11.reg_mr(NULL, buffer, 100, NCCL_POINTER_HOST, &older),
+                     NCCL_SUCCESS);
     assert_int_equal(ncclNetPlugin_v11.reg_mr(NULL, buffer, 100, NCCL_POINTER_CUDA, &other),
                      NCCL_INVALID_USAGE); /* pointer_support doesn't have it */
     ncclNetPlugin_v11.finalize(context);
     assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, handle), NCCL_SUCCESS); /* nobody is left */
+    assert_int_equal(ncclNetPlugin_v11.init(&context, 0, NULL, count_warnings, NULL), NCCL_SUCCESS);
+    assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, older), NCCL_SUCCESS); /* not the new one's */
+    ncclNetPlugin_v11.finalize(context);
+    assert_int_equal(memory.removed, 4);
 }
 
 /* -- words ------------------------------------------------------------------------------------ */

@@ -179,12 +179,67 @@ static void test_given_back_to_nobodys_harm(void **state)
     }
 }
 
+static uint64_t drawn(uint64_t *seed, uint64_t below)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (*seed >> 33) % below;
+}
+
+/* Buffers of very many communicators, some within others, come and go in no order: what is found is what a walk over all of them
+ * finds. */
+static void test_many_ranges(void **state)
+{
+    enum { COUNT = 6000, PAGE = 4096, PAGES = 3 * COUNT, LARGE = 200, ASKED = 3000 };
+    static struct transport_memory *known[COUNT];
+    static uint8_t *at[COUNT];
+    static size_t sizes[COUNT];
+    uint8_t *all = map((size_t)PAGES * PAGE);
+    struct io_rdma_memory keys;
+    struct pair pair;
+    uint64_t seed = 7;
+
+    (void)state;
+    open_way(&pair, 2);
+    struct transport *t = pair.sender.transport;
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            if (known[i] == NULL) {
+                sizes[i] = (i % 500 == 0 ? LARGE : 1 + drawn(&seed, 2)) * PAGE;
+                at[i] = all + drawn(&seed, PAGES - LARGE) * PAGE;
+                assert_int_equal(transport_memory_add(t, at[i], sizes[i], &known[i]), 0);
+            }
+        }
+        for (int i = 0; i < COUNT; i++) { /* a third of them goes, a different one each time */
+            if (i % 3 == round) {
+                transport_memory_remove(t, known[i]);
+                known[i] = NULL;
+            }
+        }
+        for (int i = 0; i < ASKED; i++) {
+            const uint8_t *data = all + drawn(&seed, PAGES - LARGE) * PAGE + 100;
+            const size_t size = 1 + drawn(&seed, 2 * PAGE);
+            bool held = false;
+            for (int k = 0; k < COUNT && !held; k++) {
+                held = known[k] != NULL && data >= at[k] && data + size <= at[k] + sizes[k];
+            }
+            assert_int_equal(memory_keys(t, data, size, &keys), held);
+        }
+    }
+    for (int i = COUNT - 1; i >= 0; i--) {
+        transport_memory_remove(t, known[i]);
+    }
+    assert_false(memory_keys(t, all, 1, &keys));
+    close_way(&pair);
+    munmap(all, (size_t)PAGES * PAGE);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_given_back_under_sends),
         cmocka_unit_test(test_given_back_under_receives),
         cmocka_unit_test(test_given_back_to_nobodys_harm),
+        cmocka_unit_test(test_many_ranges),
     };
 
     if (argc > 1) {
