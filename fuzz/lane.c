@@ -108,6 +108,7 @@ static void nics(const uint8_t *bytes, size_t size)
     if (lane_nics_decode(bytes, size, &n) == LANE_ERROR_NONE) {
         ASSERT(n.count <= LANE_NICS_MAX && (n.down >> n.count) == 0);
         ASSERT(n.small_slots <= LANE_SMALL_SLOTS && n.large_slots <= LANE_LARGE_SLOTS);
+        ASSERT(n.large_shift <= LANE_CHUNK_SHIFT_MAX);
         for (uint8_t i = 0; i < n.count; i++) {
             ASSERT(strnlen(n.nics[i].name, LANE_NIC_SIZE) < LANE_NIC_SIZE);
         }

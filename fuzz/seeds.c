@@ -221,6 +221,7 @@ static void lanes(const char *folder)
         .down = 2,
         .small_slots = LANE_SMALL_SLOTS,
         .large_slots = LANE_LARGE_SLOTS,
+        .large_shift = LANE_CHUNK_SHIFT_MAX,
         .nics = {{.address = {[15] = 1}, .name = "eth0"}, {.address = {[15] = 2}, .name = "eth1"}}};
     const struct lane_qp qp = {
         .step = LANE_QP_OFFER, .qp = 17, .psn = 18, .mtu_shift = 10, .cells = 8, .cell_size = 8448};

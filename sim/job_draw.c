@@ -68,6 +68,7 @@ void job_world_chance(struct job_world_config *ret_config, uint64_t seed)
         .failover_only = prng_below(p, 4) == 0,
         .old_every = prng_below(p, 3) == 0 ? 2 : 0,
         .fenced = seed % 4 == 3,
+        .large_early = seed % 4 == 1,
         .checksum = true,
         .patience_ns = 20 * NS_PER_S,
         .messages = 1 + (uint32_t)prng_below(p, 200),

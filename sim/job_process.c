@@ -48,6 +48,7 @@ int process_start(struct job_world *w, uint32_t index)
         .patience = span_ns(w->config.patience_ns),
         .checksum = w->config.checksum,
         .fenced = w->config.fenced,
+        .large_early = w->config.large_early,
         .version = old ? LANE_VERSION - 1 : 0,
         .say = say_line,
         .say_context = p,

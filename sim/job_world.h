@@ -87,6 +87,7 @@ struct job_world_config {
                            none */
     uint32_t old_every; /* each so manyth process speaks the version before; 0: none */
     bool fenced;        /* as transport_config: sets are, as if some lane wrote unasked */
+    bool large_early;   /* as transport_config: messages of a whole chunk needn't be posted */
     bool
         rdma; /* hosts have queue pairs (in all worlds where FOLIOT_SIM_QUEUE_PAIRS is in the environment), */
     uint32_t no_rdma_every; /* but for each so manyth; 0: all */

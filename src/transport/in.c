@@ -106,10 +106,15 @@ void in_copy(struct lane_set *set, const struct ledger_copy *copy)
     if (copy->to != NULL && gpu_store(set, to, from, copy->size)) {
         return;
     }
+    const bool timed = !copy->staging && copy->size > LANE_LARGE_SIZE_MAX;
+    const struct mono began = timed ? set->transport->io->now(set->transport->io) : MONO_NEVER;
     if (copy->ordered) {
         copy_ordered(to, from, copy->size);
     } else {
         memcpy(to, from, copy->size);
+    }
+    if (timed) {
+        slots_copied(set, began, copy->size);
     }
 }
 
@@ -154,7 +159,7 @@ int in_target(struct lane_set *set, uint32_t lane, uint8_t **ret_to, uint32_t *r
     }
     if (target.place == LEDGER_SLOT ||
         (target.place != LEDGER_BIN && (stream->chunk.flags & LANE_CHUNK_EAGER) != 0)) {
-        const int ready = slots_ready(set, stream->chunk.slot);
+        const int ready = slots_ready(set, stream->chunk.slot, target.place != LEDGER_BUFFER);
         if (ready < 0) {
             return ready;
         }
@@ -222,10 +227,11 @@ void in_posted(struct lane_set *set, struct mono now, struct transport_comm *com
     uint64_t placed = 0, posted = 0;
 
     /* What may come into a bounce slot doesn't wait for this. */
-    const size_t early = set->version >= 3 && set->whole && set->large_slots > 0
-                             ? LANE_LARGE_SIZE_MAX
-                         : set->small_slots > 0 ? LANE_EAGER_SIZE_MAX
-                                                : 0;
+    const size_t early =
+        set->large_shift != 0 || (set->version >= 3 && set->whole && set->large_slots > 0)
+            ? slots_large_size(set)
+        : set->small_slots > 0 ? LANE_EAGER_SIZE_MAX
+                               : 0;
     if (size > early && ledger_comm_progress(set->ledger, comm->number, &placed, &posted) &&
         comm->posted_told < placed + REPORT_CREDIT) {
         /* A peer that waits for no report isn't waiting for this yet; and who posts is often about to send. */
@@ -340,6 +346,8 @@ static int on_chunk(struct lane_set *set, struct mono now, uint32_t lane, const 
     in_misfit(set);
     if (r == 0) {
         stream->reading = true;
+        stream->chunk_at = now;
+        stream->looks = 0;
         stream->crc = 0;
         stream->got = 0;
     }
@@ -384,7 +392,7 @@ static int begin_ledger(struct lane_set *set)
     if (set->ledger == NULL) {
         r = lane_set_add_ledger(set);
         if (r == 0) {
-            slots_promise(set);
+            slots_promise(set, set->scheduler.one_way);
         }
         for (uint32_t lanes = r == 0 ? set->present : 0; lanes != 0; lanes &= lanes - 1) {
             struct stream *stream = set->streams[__builtin_ctz(lanes)];

@@ -274,7 +274,7 @@ int in_attach(struct transport *t, struct pending *pending, uint8_t version, enu
                 ledger_fence(set->ledger);
                 watch_fenced(set->watch);
             }
-            slots_promise(set);
+            slots_promise(set, peer_here(t, &pending->peer));
             set->remade = hello->joined;
         }
     }

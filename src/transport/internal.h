@@ -168,10 +168,13 @@ struct lane_set {
     struct yield yield;
     struct ledger *ledger;            /* NULL: nothing ever came */
     uint8_t small_slots, large_slots; /* of ours: bounce slots that the peer's sender may use */
+    uint8_t large_shift;              /* the large ones hold so much, as NICS tells it */
     uint8_t peer_small_slots, peer_large_slots; /* of the peer's: those that our sender may use */
-    uint8_t *slots;                             /* memory of ours, while they are used */
-    struct mono slots_at;                       /* when they were last */
-    bool slots_touched;                         /* since then */
+    uint8_t peer_large_shift;
+    uint8_t *slots;            /* memory of ours, while they are used */
+    struct mono slots_at;      /* when they were last */
+    bool slots_touched;        /* since then */
+    struct least slot_copy_ns; /* of a whole large one */
     struct stream *streams[LANE_MAX];
     uint32_t present; /* bit k: streams[k] is there */
     struct {
@@ -616,11 +619,21 @@ bool greeting_read(struct transport *t, struct pending *pending);
 /* -- slots.c: what comes before it is posted */
 /* What one more set may have, if others were promised so much. */
 void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large);
-/* The set receives, and its version is known; it goes. */
-void slots_promise(struct lane_set *set);
+/* The set receives, and its version is known; it goes. here: its peer is on this machine. */
+void slots_promise(struct lane_set *set, bool here);
 void slots_free(struct lane_set *set);
-/* Is there memory for the slot? -EPROTO: the set has no such slot; -ENOMEM. */
-int slots_ready(struct lane_set *set, uint32_t slot);
+/* What a large one holds. */
+static inline uint32_t slots_large_size(const struct lane_set *set)
+{
+    return set->large_shift != 0 ? 1u << set->large_shift : LANE_LARGE_SIZE_MAX;
+}
+/* So much was copied out of a slot, since then. */
+void slots_copied(struct lane_set *set, struct mono began, uint32_t size);
+/* The rest of the stream's chunk stays in the socket for now: its receive may be posted sooner than a copy would take, and then
+ * there is none. What comes behind it waits for as many looks as fit into the time of that copy, and not longer than LOOK_NS. */
+bool slots_wait(const struct lane_set *set, struct stream *stream, struct mono now);
+/* Is there such a slot, and memory for it, if it is needed? -EPROTO; -ENOMEM. */
+int slots_ready(struct lane_set *set, uint32_t slot, bool needed);
 uint8_t *slots_at(const struct lane_set *set, uint32_t slot);
 /* Memory that nothing came to for a while is given back. */
 void slots_look(struct lane_set *set, struct mono now);

@@ -50,6 +50,7 @@ void lane_set_tell_nics(struct lane_set *set, struct stream *stream)
     if (set->version >= 4) {
         nics.small_slots = set->small_slots;
         nics.large_slots = set->large_slots;
+        nics.large_shift = set->large_shift;
     }
     lane_nics_encode(bytes, &nics);
     (void)stream_control(stream, bytes, sizeof(bytes));
@@ -64,6 +65,7 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
     }
     set->peer_small_slots = nics.small_slots;
     set->peer_large_slots = nics.large_slots;
+    set->peer_large_shift = nics.large_shift;
     if (set->sender != NULL) {
         lane_set_grant(set);
     }

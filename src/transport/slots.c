@@ -3,19 +3,28 @@
  * A sender may use as many as the set was promised when it began (NICS tells), and nobody takes them back. All promises
  * of a process stay within PROCESS_SLOT_BYTES_MAX. Below half of that a set gets all slots; up to three quarters eight
  * small ones; then two; then none: messages then wait until they are posted. The memory is there only while a set uses
- * it. Peers of version 3 and less take all slots for granted: theirs are promised whatever the sum is. */
+ * it. Peers of version 3 and less take all slots for granted: theirs are promised whatever the sum is.
+ *
+ * Below a quarter, the large slots for a peer on this machine hold a whole chunk. Its sender then writes messages of up to
+ * 256 KiB at once. Mostly no slot is touched: the bytes stay in the socket until the receive is posted (slots_wait). */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/internal.h"
 
-#define KEPT_NS     NS_PER_S /* without use: the next message costs an allocation */
-#define SMALL_SOME  8
-#define SMALL_LEAST 2
+#define KEPT_NS       NS_PER_S /* without use: the next message costs an allocation */
+#define SMALL_SOME    8
+#define SMALL_LEAST   2
+#define COPY_KNOWN_NS (5 * NS_PER_S)
 
-static size_t bytes_of(uint32_t small, uint32_t large)
+static size_t bytes_of(uint32_t small, uint32_t large, uint32_t large_size)
 {
-    return small * LANE_EAGER_SIZE_MAX + large * LANE_LARGE_SIZE_MAX;
+    return small * LANE_EAGER_SIZE_MAX + large * large_size;
+}
+
+static size_t bytes_of_set(const struct lane_set *set)
+{
+    return bytes_of(set->small_slots, set->large_slots, slots_large_size(set));
 }
 
 void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large)
@@ -23,18 +32,19 @@ void slots_share(size_t promised, uint8_t *ret_small, uint8_t *ret_large)
     const size_t max = PROCESS_SLOT_BYTES_MAX;
 
     *ret_small = *ret_large = 0;
-    if (promised + bytes_of(LANE_SMALL_SLOTS, LANE_LARGE_SLOTS) <= max / 2) {
+    if (promised + bytes_of(LANE_SMALL_SLOTS, LANE_LARGE_SLOTS, LANE_LARGE_SIZE_MAX) <= max / 2) {
         *ret_small = LANE_SMALL_SLOTS;
         *ret_large = LANE_LARGE_SLOTS;
-    } else if (promised + bytes_of(SMALL_SOME, 0) <= max / 4 * 3) {
+    } else if (promised + bytes_of(SMALL_SOME, 0, 0) <= max / 4 * 3) {
         *ret_small = SMALL_SOME;
-    } else if (promised + bytes_of(SMALL_LEAST, 0) <= max) {
+    } else if (promised + bytes_of(SMALL_LEAST, 0, 0) <= max) {
         *ret_small = SMALL_LEAST;
     }
 }
 
-void slots_promise(struct lane_set *set)
+void slots_promise(struct lane_set *set, bool here)
 {
+    const bool whole = here || set->transport->config.large_early;
     size_t *all = &set->transport->slot_bytes, before = __atomic_load_n(all, __ATOMIC_RELAXED);
 
     do { /* promises of several threads are made one after the other */
@@ -43,36 +53,64 @@ void slots_promise(struct lane_set *set)
         if (set->version >= 4) {
             slots_share(before, &set->small_slots, &set->large_slots);
         }
-    } while (!__atomic_compare_exchange_n(all, &before,
-                                          before + bytes_of(set->small_slots, set->large_slots),
-                                          false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+        set->large_shift = LANE_CHUNK_SHIFT_MAX;
+        if (!whole || set->fenced || set->version < LANE_SLOTS_VERSION || set->large_slots == 0 ||
+            before + bytes_of_set(set) > PROCESS_SLOT_BYTES_MAX / 4) {
+            set->large_shift = 0;
+        }
+    } while (!__atomic_compare_exchange_n(all, &before, before + bytes_of_set(set), false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    ledger_slots_hold(set->ledger, slots_large_size(set));
 }
 
 void slots_free(struct lane_set *set)
 {
-    __atomic_fetch_sub(&set->transport->slot_bytes, bytes_of(set->small_slots, set->large_slots),
-                       __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&set->transport->slot_bytes, bytes_of_set(set), __ATOMIC_RELAXED);
     free(set->slots);
     set->slots = NULL;
 }
 
-int slots_ready(struct lane_set *set, uint32_t slot)
+int slots_ready(struct lane_set *set, uint32_t slot, bool needed)
 {
     if (slot < LANE_SMALL_SLOTS ? slot >= set->small_slots
                                 : slot - LANE_SMALL_SLOTS >= set->large_slots) {
         return -EPROTO;
     }
-    if (set->slots == NULL) {
-        set->slots = calloc(1, bytes_of(set->small_slots, set->large_slots));
+    if (set->slots == NULL && needed) {
+        set->slots = malloc(bytes_of_set(set));
     }
-    return set->slots != NULL ? 0 : -ENOMEM;
+    return set->slots != NULL || !needed ? 0 : -ENOMEM;
 }
 
 uint8_t *slots_at(const struct lane_set *set, uint32_t slot)
 {
-    return set->slots + (slot < LANE_SMALL_SLOTS
-                             ? bytes_of(slot, 0)
-                             : bytes_of(set->small_slots, slot - LANE_SMALL_SLOTS));
+    return set->slots +
+           (slot < LANE_SMALL_SLOTS
+                ? bytes_of(slot, 0, 0)
+                : bytes_of(set->small_slots, slot - LANE_SMALL_SLOTS, slots_large_size(set)));
+}
+
+void slots_copied(struct lane_set *set, struct mono began, uint32_t size)
+{
+    struct io *io = set->transport->io;
+    const struct mono now = io->now(io);
+
+    least_add(&set->slot_copy_ns, now, span_ns(COPY_KNOWN_NS),
+              mono_sub(now, began).ns * (int64_t)slots_large_size(set) / size);
+}
+
+bool slots_wait(const struct lane_set *set, struct stream *stream, struct mono now)
+{
+    const int64_t copy_ns = least_get(&set->slot_copy_ns);
+
+    if (stream->place != LEDGER_SLOT || stream->chunk.length <= LANE_LARGE_SIZE_MAX ||
+        copy_ns == LEAST_NONE || mono_sub(now, stream->chunk_at).ns >= LOOK_NS) {
+        return false;
+    }
+    /* Who does something else meanwhile looks more rarely, and isn't waiting. */
+    stream->looks++;
+    return stream->looks * EMPTY_NS * (int64_t)slots_large_size(set) <
+           copy_ns * (int64_t)stream->chunk.length;
 }
 
 void slots_look(struct lane_set *set, struct mono now)

@@ -301,6 +301,9 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
         if (r < 0) {
             return r;
         }
+        if (slots_wait(set, stream, now)) {
+            return 0;
+        }
         if (to == NULL) {
             left = left < SCRATCH_SIZE ? left : SCRATCH_SIZE;
             parts[count++] = (struct iovec){scratch, left};

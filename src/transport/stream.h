@@ -46,6 +46,8 @@ struct stream {
     uint32_t got; /* of it */
     uint32_t crc;
     enum ledger_place place;
+    struct mono chunk_at; /* its header came */
+    int64_t looks;        /* since then, while the rest stays in the socket */
     struct lane_chunk chunk;
     uint8_t *staging; /* 1 << LANE_CHUNK_SHIFT_MAX bytes, on demand */
     uint8_t *fetched; /* as many: the chunk that is being written, of a GPU's memory */

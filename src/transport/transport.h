@@ -83,6 +83,8 @@ struct transport_config {
     /* Sets whose both ends want it are fenced (core/failover/ledger.h), as lanes that write unasked will need. Until there
      * are any: for tests. */
     bool fenced;
+    /* The large slots of all sets hold a whole chunk, as those of peers on this machine do (slots.c): for tests. */
+    bool large_early;
     /* Lanes over queue pairs write right to registered memory, if both ends want it; their sets are fenced. */
     bool direct;
     /* And to memory of GPUs, which nobody else touches then (transport_memory_add_gpu). */

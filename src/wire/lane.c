@@ -103,7 +103,9 @@ void lane_chunk_encode(uint8_t bytes[static LANE_CHUNK_SIZE], const struct lane_
 /* It lies on its message's grid, and what must not be set isn't. */
 static bool chunk_consistent(const struct lane_chunk *c, uint8_t version)
 {
-    const uint32_t eager_max = version >= 3 ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX;
+    const uint32_t eager_max = version >= LANE_SLOTS_VERSION ? 1u << LANE_CHUNK_SHIFT_MAX
+                               : version >= 3                ? LANE_LARGE_SIZE_MAX
+                                                             : LANE_EAGER_SIZE_MAX;
     const uint64_t end = (uint64_t)c->offset + c->length;
     const bool eager = c->flags & LANE_CHUNK_EAGER;
 

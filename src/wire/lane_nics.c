@@ -24,6 +24,7 @@ void lane_nics_encode(uint8_t bytes[static LANE_NICS_SIZE], const struct lane_ni
     le32_put(bytes + 4, nics->down & ((1u << count) - 1));
     bytes[8] = nics->small_slots;
     bytes[9] = nics->large_slots;
+    bytes[10] = nics->large_shift;
     for (uint8_t i = 0; i < count; i++) {
         memcpy(bytes + ENTRY + i * ENTRY_ONE, nics->nics[i].address, 16);
         lane_put_text(bytes + ENTRY + i * ENTRY_ONE + 16, nics->nics[i].name, LANE_NIC_SIZE);
@@ -67,11 +68,14 @@ enum lane_error lane_nics_decode(const uint8_t *bytes, size_t size, struct lane_
     nics.down = le32_get(bytes + 4);
     nics.small_slots = bytes[8];
     nics.large_slots = bytes[9];
+    nics.large_shift = bytes[10];
     if (nics.down >> bytes[1] != 0 || nics.small_slots > LANE_SMALL_SLOTS ||
-        nics.large_slots > LANE_LARGE_SLOTS) {
+        nics.large_slots > LANE_LARGE_SLOTS ||
+        (nics.large_shift != 0 && (nics.large_shift > LANE_CHUNK_SHIFT_MAX ||
+                                   1u << nics.large_shift <= LANE_LARGE_SIZE_MAX))) {
         return LANE_ERROR_RANGE;
     }
-    for (size_t i = 10; i < CRC; i++) {
+    for (size_t i = 11; i < CRC; i++) {
         const bool entry = i >= ENTRY && i < ENTRY + (size_t)bytes[1] * ENTRY_ONE;
         if (!entry && bytes[i] != 0) {
             return LANE_ERROR_RESERVED;

@@ -8,7 +8,8 @@
  *   0 u8 type   1 u8 count, <= LANE_NICS_MAX   2 u16 port   4 u32 down (version 2; else 0): bit k: the k-th has no carrier
  *   8 u8 small bounce slots, <= LANE_SMALL_SLOTS   9 u8 large ones, <= LANE_LARGE_SLOTS (version 4; else 0): what the other
  *     end may send before it is posted, by the slots' numbers: small ones from 0, large ones from LANE_SMALL_SLOTS
- *  10 u8[6] 0
+ *  10 u8 log2 of what a large one holds (version 8; else 0); 0: LANE_LARGE_SIZE_MAX
+ *  11 u8[5] 0
  *  16 count times, the rest 0: u8[16] address (IPv4 mapped), char[16] name
  * 272 u32 * 3: 0    284 u32 crc32c of bytes 0-283
  */
@@ -24,6 +25,7 @@ struct lane_nics {
     uint8_t count;
     uint32_t down;
     uint8_t small_slots, large_slots;
+    uint8_t large_shift; /* 0, or LANE_CHUNK_SHIFT_MAX at most */
     struct {
         uint8_t address[16];
         char name[LANE_NIC_SIZE];

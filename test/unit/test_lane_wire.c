@@ -187,6 +187,26 @@ static void test_large_eager(void **state)
     assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 3, &read), LANE_ERROR_RANGE);
 }
 
+/* Since version 8 those of a whole chunk, too; still no part of one. */
+static void test_whole_chunk_eager(void **state)
+{
+    struct lane_chunk chunk = {.flags = LANE_CHUNK_EAGER,
+                               .epoch = 1,
+                               .grid = LANE_CHUNK_SHIFT_MAX,
+                               .length = 1u << LANE_CHUNK_SHIFT_MAX,
+                               .size = 1u << LANE_CHUNK_SHIFT_MAX},
+                      read;
+    uint8_t bytes[LANE_CHUNK_SIZE];
+
+    (void)state;
+    lane_chunk_encode(bytes, &chunk, 8);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 8, &read), LANE_ERROR_NONE);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 7, &read), LANE_ERROR_RANGE);
+    chunk.size++;
+    lane_chunk_encode(bytes, &chunk, 8);
+    assert_int_equal(lane_chunk_decode(bytes, sizeof(bytes), 8, &read), LANE_ERROR_RANGE);
+}
+
 static void test_report(void **state)
 {
     const struct lane_report r = {.receivers = 3,
@@ -571,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_chunk_off_grid),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_large_eager),
+        cmocka_unit_test(test_whole_chunk_eager),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_others),

@@ -73,26 +73,25 @@ static void many_in_flight_keep_their_order(void **state)
 
 /* Sent before anybody waits for it, by as many slots as the receiver keeps, and lost with all lanes: it arrives all the
  * same. A peer of an older version is sent none of it early. */
-static void what_comes_early_may_be_lost(void **state)
+static void lose_what_comes_early(size_t size, uint8_t since)
 {
-    enum { COUNT = LANE_LARGE_SLOTS + 2, SIZE = 30000 };
+    enum { COUNT = LANE_LARGE_SLOTS + 2, SIZE = 100000 };
     static uint8_t from[COUNT][SIZE], to[COUNT][SIZE];
     struct transport_request *sends[COUNT] = {0}, *receives[COUNT] = {0};
     struct sender_counters counters;
     struct pair pair;
 
-    (void)state;
     for (version = 2; version <= LANE_VERSION; version++) {
         bool sent[COUNT] = {0}, received[COUNT] = {0};
         pair_open(&pair);
         for (int i = 0; i < COUNT; i++) {
-            fill(from[i], SIZE, (uint64_t)i);
-            memset(to[i], 0, SIZE);
-            assert_int_equal(transport_send(pair.out, from[i], SIZE, 0, NULL, &sends[i]), 0);
+            fill(from[i], size, (uint64_t)i);
+            memset(to[i], 0, size);
+            assert_int_equal(transport_send(pair.out, from[i], size, 0, NULL, &sends[i]), 0);
         }
         sender_counters_get(pair.sender.transport->sets[0]->sender, &counters);
-        assert_true(version < 3 ? counters.eager == 0
-                                : counters.eager > 0 && counters.eager <= LANE_LARGE_SLOTS);
+        assert_true(version < since ? counters.eager == 0
+                                    : counters.eager > 0 && counters.eager <= LANE_LARGE_SLOTS);
         prng_init(&pair.sender.trouble->prng, version);
         pair.sender.trouble->reset_per_million = 1000000;
         for (int i = 0; i < 100 && pair.sender.trouble->resets == 0; i++) {
@@ -102,7 +101,7 @@ static void what_comes_early_may_be_lost(void **state)
         pair.sender.trouble->reset_per_million = 0;
         assert_true(pair.sender.trouble->resets > 0);
         for (int i = 0; i < COUNT; i++) {
-            assert_int_equal(transport_receive(pair.in, to[i], SIZE, 0, false, NULL, &receives[i]),
+            assert_int_equal(transport_receive(pair.in, to[i], size, 0, false, NULL, &receives[i]),
                              0);
         }
         int left = 2 * COUNT;
@@ -123,11 +122,18 @@ static void what_comes_early_may_be_lost(void **state)
         }
         for (int i = 0; i < COUNT; i++) {
             assert_true(sent[i] && received[i]);
-            assert_memory_equal(from[i], to[i], SIZE);
+            assert_memory_equal(from[i], to[i], size);
         }
         pair_close(&pair);
     }
     version = 0;
+}
+
+static void what_comes_early_may_be_lost(void **state)
+{
+    (void)state;
+    lose_what_comes_early(30000, 3);
+    lose_what_comes_early(100000, LANE_SLOTS_VERSION);
 }
 
 /* A lane that lands bytes unasked isn't silent at once. */
@@ -361,6 +367,53 @@ static void hear_of_receives(struct pair *pair)
     }
 }
 
+/* A large message that isn't awaited yet stays in the socket for as long as its copy would take. Posted meanwhile, it goes
+ * right to its place; later by way of its slot. What comes behind it goes on then. */
+static void a_large_message_waits_in_the_socket(void **state)
+{
+    enum { SIZE = 200000, COPY_MS = 50 };
+    static uint8_t from[SIZE], to[SIZE];
+    struct transport_request *send, *receive;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, SIZE, SIZE, true, 1);
+    struct lane_set *set = pair.in->set;
+    struct io *io = &pair.receiver.trouble->io;
+    for (int late = 0; late < 2; late++) {
+        trouble_slowed = true; /* else a busy machine's wait is over at once */
+        least_add(&set->slot_copy_ns, io->now(io), span_ns(5 * NS_PER_S), COPY_MS * NS_PER_MS);
+        fill(from, SIZE, (uint64_t)late);
+        assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+        struct stream *stream = set->streams[set->hot];
+        for (int i = 0; i < STEPS_MAX && !stream->reading; i++) {
+            serve(&pair);
+        }
+        assert_int_equal(stream->place, LEDGER_SLOT);
+        serve(&pair);
+        assert_in_range(stream->got, 0, LANE_LARGE_SIZE_MAX);
+        uint8_t *end = slots_at(set, stream->chunk.slot) + SIZE - 1;
+        *end = (uint8_t)~from[SIZE - 1];
+        skip_ms(late ? COPY_MS + 1 : 0);
+        for (int i = 0; i < STEPS_MAX && late && stream->reading; i++) {
+            serve(&pair);
+        }
+        assert_int_equal(stream->reading, !late);
+        assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+        for (done = false; !done;) {
+            assert_int_equal(transport_test(receive, &done, NULL), 0);
+            serve(&pair);
+        }
+        assert_memory_equal(from, to, SIZE);
+        assert_int_equal(*end == from[SIZE - 1], late);
+        trouble_slowed = false;
+        finish(&pair, send);
+    }
+    pair_close(&pair);
+}
+
 /* One more than the set keeps copies of isn't done until it is reported. */
 static void copies_of_messages_to_this_machine_are_counted(void **state)
 {
@@ -557,7 +610,9 @@ static void a_posted_receive_is_told_with_the_next_chunk(void **state)
     bool done = false;
 
     (void)state;
+    version = LANE_SLOTS_VERSION - 1; /* since then nobody waits for it */
     pair_open(&pair);
+    version = 0;
     struct pair other = {.sender = pair.receiver, .receiver = pair.sender};
     connect_comm(&other);
     exchange(&pair, SIZE, SIZE, false, 1); /* the receiver knows that this sender doesn't wait */
@@ -683,14 +738,30 @@ static void slots_of_copied_messages_are_told(void **state)
     pair_close(&pair);
 }
 
-/* 480 KiB a peer are held only while small messages come. */
+/* A small message that is read before its receive is posted. */
+static void come_early(struct pair *pair)
+{
+    struct transport_request *send, *receive;
+    uint8_t from[100] = {0}, to[100];
+
+    assert_int_equal(transport_send(pair->out, from, sizeof(from), 0, NULL, &send), 0);
+    for (int i = 0; i < STEPS_MAX && !ledger_slots_used(pair->in->set->ledger); i++) {
+        serve(pair);
+        skip_ms(i > 200);
+    }
+    assert_int_equal(transport_receive(pair->in, to, sizeof(to), 0, false, NULL, &receive), 0);
+    finish(pair, receive);
+    finish(pair, send);
+}
+
+/* Slots' memory is held only while messages come early. */
 static void bounce_slots_are_given_back(void **state)
 {
     struct pair pair;
 
     (void)state;
     pair_open(&pair);
-    exchange(&pair, 100, 100, false, 1);
+    come_early(&pair);
     assert_non_null(pair.in->set->slots);
     for (int i = 0; i < 300; i++) {
         trouble_skipped_ns += 10 * NS_PER_MS;
@@ -698,7 +769,7 @@ static void bounce_slots_are_given_back(void **state)
         exchange(&pair, 100000, 100000, true, (uint64_t)i);
     }
     assert_null(pair.in->set->slots);
-    exchange(&pair, 100, 100, false, 2);
+    come_early(&pair);
     assert_non_null(pair.in->set->slots);
     pair_close(&pair);
 }
@@ -817,6 +888,7 @@ int main(void)
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(many_in_flight_keep_their_order),
         cmocka_unit_test(what_comes_early_may_be_lost),
+        cmocka_unit_test(a_large_message_waits_in_the_socket),
         cmocka_unit_test(what_queues_goes_once),
         cmocka_unit_test(a_dead_lane_keeps_its_chunks_until_it_is_silent),
         cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_written),

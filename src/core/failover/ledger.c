@@ -25,6 +25,7 @@ struct ledger *ledger_new(const struct ledger_config *config)
         return NULL;
     }
     l->config = *config;
+    l->slots_hold = LANE_LARGE_SIZE_MAX;
     ledger_report_init(l);
     l->places = comm_places(config->comms);
     l->comms = calloc(l->places, sizeof(struct in_comm *));
@@ -39,6 +40,11 @@ struct ledger *ledger_new(const struct ledger_config *config)
 void ledger_fence(struct ledger *l)
 {
     l->config.fenced = true;
+}
+
+void ledger_slots_hold(struct ledger *l, uint32_t size)
+{
+    l->slots_hold = size;
 }
 
 static void comm_free(struct in_comm *c)
@@ -431,30 +437,53 @@ bool ledger_next_misfit(struct ledger *l, struct ledger_misfit *ret_misfit)
     return news;
 }
 
-/* The message came early: whole, it is done by one copy; half-read, its lane goes on in the slot. */
+static void comes_whole(struct in_message *m, uint32_t size, uint8_t grid)
+{
+    m->seen = true;
+    m->sender_message = m->number;
+    m->grid = grid;
+    m->chunks = m->left = 1;
+    m->got_size = size;
+}
+
+/* The lane that fills the slot goes on in the buffer, behind what it has read so far. Nobody else has the chunk's claim, for
+ * until now nobody could. */
+static void fill_buffer(struct ledger *l, struct slot *s, struct in_message *m,
+                        struct ledger_copy *ret_copy)
+{
+    struct in_lane *x = &l->lanes[s->lane];
+
+    *ret_copy = (struct ledger_copy){
+        .wanted = x->got > 0, .slot = (uint8_t)(s - l->slots), .to = m->data, .size = x->got};
+    comes_whole(m, s->size, x->chunk.grid);
+    x->place = READING_BUFFER;
+    slot_become(l, s, SLOT_EMPTY);
+}
+
+/* The message came early: whole, it is done by one copy. */
 static int post_early(struct ledger *l, struct in_comm *c, struct in_message *m,
                       struct ledger_copy *ret_copy)
 {
     struct slot *s = ledger_slot_of(l, c->number, m->number);
 
-    if (s == NULL || s->state != SLOT_FULL) {
-        return 0;
+    if (s == NULL || (s->state == SLOT_FILLING && m->staged)) {
+        return 0; /* half-read, its lane goes on in the slot */
     }
     if (s->size > m->size) {
         ledger_misfit_note(l, c, m, s->size);
         return -EMSGSIZE;
+    }
+    if (s->state == SLOT_FILLING) {
+        fill_buffer(l, s, m, ret_copy);
+        return 0;
     }
     *ret_copy = (struct ledger_copy){.wanted = s->size > 0,
                                      .ordered = m->staged,
                                      .slot = (uint8_t)(s - l->slots),
                                      .to = m->data,
                                      .size = s->size};
+    comes_whole(m, s->size, LANE_CHUNK_SHIFT_MIN);
     slot_become(l, s, SLOT_EMPTY);
-    m->seen = true;
-    m->sender_message = m->number;
-    m->grid = LANE_CHUNK_SHIFT_MIN;
-    m->chunks = m->left = 1;
-    m->got_size = s->size;
     ledger_chunk_set(l, c, m, 0, s->size);
     return 0;
 }

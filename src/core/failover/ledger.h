@@ -19,7 +19,8 @@
  * read are in place and ledger_got or ledger_end was called (a "turn"), and around every other
  * call. Memory:
  *   staging   one buffer per lane, 1 << LANE_CHUNK_SHIFT_MAX bytes, the caller's; written by that lane only
- *   slots     bounce slots of LANE_EAGER_SIZE_MAX bytes, the last of LANE_LARGE_SIZE_MAX, numbered, the caller's
+ *   slots     bounce slots of LANE_EAGER_SIZE_MAX bytes, the last of LANE_LARGE_SIZE_MAX or more (ledger_slots_hold), numbered,
+ *             the caller's
  *   buffers   NCCL's, from ledger_post until the request is done (ledger_next_done) or its comm closed
  * The ledger only does arithmetic with addresses; it neither reads nor writes what they point to.
  *
@@ -144,6 +145,8 @@ struct ledger *ledger_new(const struct ledger_config *config);
 void ledger_free(struct ledger *l); /* accepts NULL */
 /* The set is fenced, as the greetings of its first lane tell: before that is open. */
 void ledger_fence(struct ledger *l);
+/* A large slot holds so much; before it is told, LANE_LARGE_SIZE_MAX. */
+void ledger_slots_hold(struct ledger *l, uint32_t size);
 
 /* -- lanes. A lane starts closed. ledger_lane_open: a HELLO for (lane, epoch) was authenticated.
  * -ESTALE: an epoch that was there already, or an older one; -EBUSY: the lane still is open: call
@@ -186,7 +189,8 @@ void ledger_comm_window(struct ledger *l, uint32_t comm, uint64_t bytes);
 /* -- receives. -EAGAIN: too many in flight (answer *request = NULL); -EINVAL: count or size out of
  * range, comm not open; -EMSGSIZE: the message came early and is larger (ledger_next_misfit); -EIO: the
  * ledger is broken; -ENOMEM: larger than 512 KiB. If the message has come early, *ret_copy says
- * what to copy, and it is done. ret_first: number of the group's first message. */
+ * what to copy, and it is done. If a lane is reading it, that goes on in the buffer, and *ret_copy is of what it has read.
+ * ret_first: number of the group's first message. */
 MUST_CHECK int ledger_post(struct ledger *l, struct mono now, uint32_t comm,
                            const struct ledger_receive *receive, uint64_t *ret_first,
                            struct ledger_copy *ret_copy);

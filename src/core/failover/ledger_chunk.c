@@ -110,7 +110,7 @@ static bool slot_holds(const struct ledger *l, const struct lane_chunk *chunk)
     const bool large = chunk->slot + l->config.large >= l->config.slots;
 
     return chunk->slot < l->config.slots && chunk->length == chunk->size &&
-           chunk->size <= (large ? LANE_LARGE_SIZE_MAX : LANE_EAGER_SIZE_MAX);
+           chunk->size <= (large ? l->slots_hold : LANE_EAGER_SIZE_MAX);
 }
 
 /* An eager chunk whose receive isn't posted yet. */

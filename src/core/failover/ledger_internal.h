@@ -101,6 +101,7 @@ struct ledger {
     uint32_t lanes_open; /* bit k: lanes[k] is. Nobody looks at the others for each chunk */
     struct slot slots[LANE_EAGER_SLOTS_MAX];
     uint32_t slots_used;    /* bit k: slots[k] isn't empty; for most messages all are */
+    uint32_t slots_hold;    /* bytes, the large ones */
     uint32_t places;        /* for comms, doubled as they come */
     struct in_comm **comms; /* by number, or after it */
     struct in_comm *

@@ -26,6 +26,7 @@ struct sender *sender_new(const struct sender_config *config)
         s->lanes[i].load = &s->loads[i];
     }
     s->small = config->slots;
+    s->hold = LANE_LARGE_SIZE_MAX;
     s->places = comm_places(config->comms);
     s->comms = calloc(s->places, sizeof(struct out_comm *));
     s->open = calloc(s->places, sizeof(struct out_comm *));
@@ -43,6 +44,11 @@ void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large)
         s->small = small;
         s->large = large;
     }
+}
+
+void sender_slots_hold(struct sender *s, uint32_t size)
+{
+    s->hold = size;
 }
 
 static void comm_free(struct out_comm *c)

@@ -15,8 +15,8 @@
  * Flow: chunks of message m go if m < posted (as the receiver reported; with groups and config.posts: its
  * POST came) and the bytes granted suffice (or none of the comm's chunks is on its way, or the
  * message is small); a message of up to LANE_EAGER_SIZE_MAX bytes needs neither if a bounce slot is
- * free (groups: never eager), and one of a single chunk of up to LANE_LARGE_SIZE_MAX bytes needn't be
- * posted if a large one is. A slot is the sender's from then until its message is placed.
+ * free (groups: never eager), and one of a single chunk that a large one holds (sender_slots_hold) needn't be
+ * posted if such a one is. A slot is the sender's from then until its message is placed.
  *
  * The source must be readable until sender_next_done names the message. After that, what a live
  * lane still owes of a half-sent frame is filled with zeros (sender_placed): the receiver bins it.
@@ -112,6 +112,8 @@ void sender_free(struct sender *s); /* accepts NULL */
 /* The slots that the peer has for this set: the first `small` ones, and of the config.large last ones, which are large,
  * the first `large`. Until then all are, none of them large. */
 void sender_slots_granted(struct sender *s, uint32_t small, uint32_t large);
+/* A large slot of the peer's holds so much; before it is told, LANE_LARGE_SIZE_MAX. */
+void sender_slots_hold(struct sender *s, uint32_t size);
 
 /* The set is fenced, as the greetings of its first lane tell: before that is open. */
 void sender_fence(struct sender *s);

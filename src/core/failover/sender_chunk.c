@@ -138,9 +138,9 @@ static int slot_free(const struct sender *s, uint32_t size)
 {
     const uint32_t large = s->config.slots - s->config.large;
     const uint32_t begin = size <= LANE_EAGER_SIZE_MAX ? 0 : large;
-    const uint32_t end = size <= LANE_EAGER_SIZE_MAX   ? s->small
-                         : size <= LANE_LARGE_SIZE_MAX ? large + s->large
-                                                       : 0;
+    const uint32_t end = size <= LANE_EAGER_SIZE_MAX ? s->small
+                         : size <= s->hold           ? large + s->large
+                                                     : 0;
 
     for (uint32_t i = begin; i < end; i++) {
         if (!(s->slots_used >> i & 1)) {

@@ -85,7 +85,8 @@ struct sender {
     uint32_t next_comm, comm_count, turn;
     uint32_t slots_used; /* bit k */
     uint32_t small,
-        large; /* that the peer has: numbers from 0 and from config.slots - config.large */
+        large;     /* that the peer has: numbers from 0 and from config.slots - config.large */
+    uint32_t hold; /* bytes, a large one */
     uint32_t slot_comm[LANE_EAGER_SLOTS_MAX];
     uint32_t returned; /* chunks, in all comms */
     uint32_t unsent;   /* messages not yet wholly sent once */
