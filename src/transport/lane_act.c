@@ -80,6 +80,19 @@ enum lane_reason set_reason(int r)
                           : LANE_REASON_RESET;
 }
 
+/* Over the set's own NICs. One that is about to leave its path for another is there twice. */
+static uint32_t own_lanes(const struct lane_set *set)
+{
+    const uint32_t most = set->transport->config.lanes;
+    uint32_t count = 0;
+
+    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
+        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
+        count += !set->lane_nics[lane].standby && set->streams[lane]->shaken;
+    }
+    return count < most ? count : most;
+}
+
 void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
 {
     struct stream *stream = set->streams[lane];
@@ -88,6 +101,7 @@ void lane_set_shaken(struct lane_set *set, struct mono now, uint32_t lane)
     stream->shaken = true;
     set->carried[stream->own_nic] |= (uint16_t)(1u << stream->peer_nic);
     scheduler_one_way(&set->scheduler, peer_here(set->transport, &stream->peer));
+    scheduler_on_lanes(&set->scheduler, own_lanes(set));
     /* Who was connected to has measured nothing. */
     watch_on_hello(set->watch, now, lane, stream->epoch,
                    set->connects ? mono_sub(now, stream->began) : span_ns(-1));

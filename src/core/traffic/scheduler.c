@@ -35,6 +35,7 @@ void scheduler_init(struct scheduler *s, struct mono now)
     memset(s, 0, sizeof(*s));
     s->owed = DOUBLE_MOST * DOUBLE_EACH;
     s->away_since = MONO_NEVER;
+    s->share = 1;
 }
 
 void scheduler_loads(struct scheduler *s, const struct lane_load *loads)
@@ -58,6 +59,11 @@ static uint32_t chunks(const struct scheduler_lane *x)
 void scheduler_round_robin(struct scheduler *s, bool on)
 {
     s->round_robin = on;
+}
+
+void scheduler_on_lanes(struct scheduler *s, uint32_t count)
+{
+    s->wanted = count > s->wanted ? count : s->wanted;
 }
 
 void scheduler_one_way(struct scheduler *s, bool on)
@@ -185,7 +191,17 @@ void scheduler_on_idle(struct scheduler *s)
     }
 }
 
-static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
+static double share_of(const struct scheduler *s, const struct scheduler_choice *c)
+{
+    uint32_t carry = 0;
+
+    for (uint32_t lanes = c->usable & ~c->spare; lanes != 0; lanes &= lanes - 1) {
+        carry++;
+    }
+    return carry > 0 && carry < s->wanted ? (double)s->wanted / carry : 1;
+}
+
+static bool full(const struct scheduler *s, const struct scheduler_lane *x, uint32_t size, bool one)
 {
     if (one || x->cold) {
         return chunks(x) > 0;
@@ -194,6 +210,7 @@ static bool full(const struct scheduler_lane *x, uint32_t size, bool one)
     const double most = fmax(x->rate * (double)SPARE_NS, size);
 
     spare = x->rate > 0 ? fmin(spare, most) : spare;
+    spare = s->share * (spare + size) - size; /* one chunk more than that is bound */
     return (double)unacked(x) >= x->rate * (double)floor_of(x) + spare;
 }
 
@@ -242,7 +259,7 @@ static int pick_turn(struct scheduler *s, uint32_t size, const struct scheduler_
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const uint32_t lane = (s->turn + i) % LANE_MAX;
         if ((c->usable & c->room) >> lane & 1 && s->lanes[lane].open &&
-            !full(&s->lanes[lane], size, c->one >> lane & 1)) {
+            !full(s, &s->lanes[lane], size, c->one >> lane & 1)) {
             s->turn = lane + 1;
             return (int)lane;
         }
@@ -257,7 +274,7 @@ static int pick_first(const struct scheduler *s, uint32_t size, const struct sch
         const struct scheduler_lane *x = &s->lanes[lane];
         const bool one = c->one >> lane & 1;
         if (x->open && c->weights[lane] >= 1 &&
-            ((!one && unacked(x) + size <= ONE_WAY_BYTES) || !full(x, size, one))) {
+            ((!one && unacked(x) + size <= ONE_WAY_BYTES) || !full(s, x, size, one))) {
             return (int)lane;
         }
     }
@@ -322,6 +339,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
     double least = 0, asked = 0, rates;
 
     s->slow = false;
+    s->share = share_of(s, choice);
     if (s->round_robin || s->bug.condition != NULL) {
         return pick_turn(s, chunk, choice);
     }
@@ -340,11 +358,11 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         if (!x->open || !(choice->usable >> i & 1)) {
             continue;
         }
-        if (one && full(x, chunk, true)) {
+        if (one && full(s, x, chunk, true)) {
             continue; /* a suspect with its one chunk is nobody's first choice */
         }
         if (spare && (x->cold || x->late_bytes <= 0) &&
-            (full(x, chunk, false) || !(choice->room >> i & 1))) {
+            (full(s, x, chunk, false) || !(choice->room >> i & 1))) {
             continue; /* nobody waits for what nobody knows */
         }
         double e = expected(x, chunk, choice->weights[i], rates) * (spare && !s->away ? AWAY : 1);
@@ -366,7 +384,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
         return stale;
     }
     if (best < 0 || !(choice->room >> best & 1) ||
-        full(&s->lanes[best], chunk, choice->one >> best & 1)) {
+        full(s, &s->lanes[best], chunk, choice->one >> best & 1)) {
         return -1; /* to wait for the best is better than the next best */
     }
     return best;

@@ -11,7 +11,8 @@
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
  * >= r_i * (round trip floor) + 4 chunks, but of these no more than r_i brings in 4 ms, or one; or the kernel's buffer has
  * no room (the caller's `room`). Where dozens of lanes share a slow link, four chunks of each would stand there for longer
- * than any switch has memory for.
+ * than any switch has memory for. Of a set that has lost lanes the others hold that much more: its share of a link that it
+ * has in common with others stays what it was.
  *
  * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh, but none
  * that somebody waits for; if the lane takes twice the best one's time, `slow` says that the chunk
@@ -59,6 +60,8 @@ struct scheduler {
     struct scheduler_lane lanes[LANE_MAX];
     const struct lane_load *loads; /* by lane; NULL: there is no sender */
     uint32_t lane_count;           /* of those that carry */
+    uint32_t wanted;               /* own lanes that the set has if all is well; 0: not told */
+    double share;                  /* of those, so many are there for each that carries */
     uint32_t lanes_open;           /* bit k: lanes[k] is */
     uint32_t turn;                 /* round robin, if broken */
     bool round_robin;
@@ -99,6 +102,8 @@ void scheduler_round_robin(struct scheduler *s, bool on);
  * larger chunks cost both ends less: the first lane that can take a chunk gets it, and it is as large as may be. Less than
  * 1 MiB fill no lane, in however many chunks: the receiver looks at the other lanes more seldom. */
 void scheduler_one_way(struct scheduler *s, bool on);
+/* The set has so many lanes of its own at once; the most that were count. */
+void scheduler_on_lanes(struct scheduler *s, uint32_t count);
 /* A lane's new epoch: estimates start anew; rtt: its connect's, or < 0. */
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
 void scheduler_lane_down(struct scheduler *s, uint32_t lane);

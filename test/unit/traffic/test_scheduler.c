@@ -384,10 +384,103 @@ static void test_one_way_keeps_small_ones_together(void **state)
     assert_int_equal(scheduler_pick(&s, (struct mono){40}, 1 << LANE_CHUNK_SHIFT_MAX, &choice), 1);
 }
 
+/* What both of two sets have on a link that they share: first come, first served. */
+static struct {
+    uint32_t head, count;
+    int64_t free_at;
+    struct {
+        uint32_t set, lane;
+        int64_t sent, done;
+        uint64_t load;
+        bool alone;
+    } chunks[PENDING];
+} link;
+
+static void link_leave(struct scheduler *sets, struct lane_load loads_of[][LANE_MAX], int64_t now,
+                       uint64_t *bytes)
+{
+    for (; link.count > 0 && link.chunks[link.head].done <= now;
+         link.head = (link.head + 1) % PENDING, link.count--) {
+        const uint32_t set = link.chunks[link.head].set, lane = link.chunks[link.head].lane;
+        loads_of[set][lane].chunks--;
+        loads_of[set][lane].bytes -= CHUNK;
+        bytes[set] += CHUNK;
+        scheduler_on_acked(&sets[set], (struct mono){now}, lane,
+                           &(struct scheduler_acked){.chunks = 1,
+                                                     .bytes = CHUNK,
+                                                     .sent = {link.chunks[link.head].sent},
+                                                     .load = link.chunks[link.head].load,
+                                                     .alone = link.chunks[link.head].alone});
+    }
+}
+
+static void link_enter(struct lane_load *load, uint32_t set, uint32_t lane, int64_t now)
+{
+    const uint32_t at = (link.head + link.count++) % PENDING;
+
+    assert_true(link.count < PENDING);
+    load->chunks++;
+    load->bytes += CHUNK;
+    link.free_at = (link.free_at > now ? link.free_at : now) + 3500 * NS_PER_US; /* 75 Mbit/s */
+    link.chunks[at].set = set;
+    link.chunks[at].lane = lane;
+    link.chunks[at].sent = now;
+    link.chunks[at].done = link.free_at + RTT_NS;
+    link.chunks[at].load = load->bytes;
+    link.chunks[at].alone = load->chunks == 1;
+}
+
+/* A set whose own NIC is gone has two standbys left, on a link that another set fills by its four lanes: both get half. */
+static void test_lost_lanes_share(void **state)
+{
+    static struct lane_load loads_of[2][LANE_MAX];
+    const struct scheduler_choice choices[2] = {
+        {.usable = 15, .room = 15, .weights = {1, 1, 1, 1}},
+        {.usable = 48, .room = 48, .weights = {[4] = 1, [5] = 1}},
+    };
+    struct scheduler sets[2];
+    uint64_t bytes[2] = {0};
+
+    (void)state;
+    for (uint32_t set = 0; set < 2; set++) {
+        scheduler_init(&sets[set], (struct mono){0});
+        scheduler_loads(&sets[set], loads_of[set]);
+        scheduler_on_lanes(&sets[set], LANES);
+        for (uint32_t lane = 0; lane < 6; lane++) {
+            if (choices[set].usable >> lane & 1) {
+                scheduler_lane_open(&sets[set], (struct mono){0}, lane, span_ns(RTT_NS));
+            }
+        }
+    }
+    for (int64_t now = 0; now < 5 * NS_PER_S; now += 100 * NS_PER_US) {
+        if (now == NS_PER_S) {
+            bytes[0] = bytes[1] = 0;
+        }
+        link_leave(sets, loads_of, now, bytes);
+        for (int picked = 1; picked != 0;) {
+            picked = 0;
+            for (uint32_t set = 0; set < 2; set++) {
+                const int lane =
+                    scheduler_pick(&sets[set], (struct mono){now}, CHUNK, &choices[set]);
+                if (lane >= 0) {
+                    link_enter(&loads_of[set][lane], set, (uint32_t)lane, now);
+                    scheduler_on_bound(&sets[set], (struct mono){now}, (uint32_t)lane);
+                    picked++;
+                }
+            }
+        }
+    }
+    const double ratio = (double)bytes[1] / (double)bytes[0];
+    if (ratio < 0.8 || ratio > 1.25) {
+        fail_msg("two lanes have %.2f of what four have", ratio);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_and_fair),
+        cmocka_unit_test(test_lost_lanes_share),
         cmocka_unit_test(test_brown_out),
         cmocka_unit_test(test_free_lane_is_used),
         cmocka_unit_test(test_a_newcomer_tells_first),
