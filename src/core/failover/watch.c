@@ -174,7 +174,8 @@ static void went_down(struct watch *w, struct mono now, uint32_t lane, enum lane
     x->failovers += x->reason != LANE_REASON_CLOSE; /* who says goodbye hasn't failed */
     x->same_path = x->reason == LANE_REASON_CARRIER ? SAME_PATH : 0;
     damping_on_failover(&x->damping, now);
-    if (x->reason == LANE_REASON_CARRIER) {
+    const struct wnic *own = &w->own[x->own_nic];
+    if (x->reason == LANE_REASON_CARRIER && own->known && !own->up) { /* else it was the peer's */
         nic_failed(&w->own[x->own_nic], now);
     }
 }

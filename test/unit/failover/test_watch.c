@@ -589,6 +589,38 @@ static void test_one_flap(void **state)
     end(w);
 }
 
+/* The carrier that went was the peer's: ours didn't fail. When it does, a while later, that is its first time. */
+static void test_flap_after_one_of_the_peers(void **state)
+{
+    struct world *w = start(true);
+    struct watch_lane lane;
+
+    (void)state;
+    carrier(w, true, 2);
+    w->cut[0] = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        watch_on_peer(w->watch, at(w), i, w->paths[i].epoch, LANE_DOWN, LANE_REASON_CARRIER);
+    }
+    watch_on_carrier(w->watch, at(w), false, 0, false, 0);
+    actions(w);
+    run(w, 2 * NS_PER_S);
+    w->cut[0] = false;
+    watch_on_carrier(w->watch, at(w), false, 0, true, 0);
+    actions(w);
+    run(w, 5 * NS_PER_S);
+    assert_int_equal(watch_carriers(w->watch, at(w)), 7);
+    carrier(w, false, 3);
+    run(w, 2 * NS_PER_S);
+    carrier(w, true, 3);
+    int64_t up = w->now;
+    do {
+        turn(w, NS_PER_MS);
+        watch_lane_get(w->watch, at(w), 0, &lane);
+    } while (lane.weight < 1 && w->now - up < 5 * NS_PER_S);
+    assert_true(w->now - up <= 600 * NS_PER_MS);
+    end(w);
+}
+
 /* What lanes that are no longer doubted carry together, of that of those that are no standbys. */
 static double carried(const struct world *w)
 {
@@ -841,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_shared_fate),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_one_flap),
+        cmocka_unit_test(test_flap_after_one_of_the_peers),
         cmocka_unit_test(test_nobody_stands_still_for_a_trial),
         cmocka_unit_test(test_which_path_back),
         cmocka_unit_test(test_twenty_flaps),
