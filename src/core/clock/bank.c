@@ -35,7 +35,7 @@ void bank_start(struct bank *b, double p00, double p11)
     }
 }
 
-void bank_predict(struct bank *b, double t)
+void bank_predict(struct bank *b, double t, bool learn)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {
         const double q2 = b->wander[k] * b->wander[k];
@@ -43,11 +43,11 @@ void bank_predict(struct bank *b, double t)
         b->p00[k] += t * (2 * b->p01[k] + t * b->p11[k]) + q2 * t * t * t / 3;
         b->p01[k] += t * b->p11[k] + q2 * t * t / 2;
         b->p11[k] += q2 * t;
-        b->log_weight[k] *= exp(-t / FORGET_S);
+        b->log_weight[k] *= learn ? exp(-t / FORGET_S) : 1;
     }
 }
 
-void bank_update(struct bank *b, double z, double r, double age)
+void bank_update(struct bank *b, double z, double r, double age, bool learn)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {
         /* what was measured is x - y age */
@@ -58,7 +58,7 @@ void bank_update(struct bank *b, double z, double r, double age)
         ASSERT(s > 0); /* a variance; and no NaN gets past this into the map */
         const double k0 = c0 / s, k1 = c1 / s;
         const double square = fmin(CLIP_SQUARE, innovation * innovation / s);
-        b->log_weight[k] -= 0.5 * (square + log(s));
+        b->log_weight[k] -= learn ? 0.5 * (square + log(s)) : 0;
         b->x[k] += k0 * innovation;
         b->y[k] += k1 * innovation;
         b->p11[k] -= k1 * c1;

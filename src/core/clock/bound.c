@@ -34,9 +34,7 @@
 #define RESTLESS_DT_S  0.05
 #define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
 #define SCATTER        0.15
-#define ISLAND         4
 #define CALM_RATE      1e-6
-#define SILENT_S       1.0
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 

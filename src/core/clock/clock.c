@@ -140,6 +140,7 @@ void clock_forget_stamps_of(struct clock *c, struct clock_edge *e)
     memset(e->raw_seen, 0, sizeof(e->raw_seen));
     e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
     e->not_before_ns = c->now.ns;
+    e->told_at.ns = 0; /* how long ago that was isn't known */
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
         e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
         e->paths[p].way_at[0] = e->paths[p].way_at[1] = e->paths[p].round_at = 0;
@@ -519,7 +520,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
 {
     double dx, dy;
 
-    bank_predict(&c->bank, dt_s);
+    bank_predict(&c->bank, dt_s, !c->sparse);
     c->deviation_ns = bank_deviation_ns(&c->bank);
     for (int i = 0; i < c->capacity; i++) {
         fetch_edge(c, i + 1);
@@ -546,7 +547,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     if (c->has_mean && c->peers_in_gate >= (c->needed + 1) / 2) {
         const double theirs = c->regained ? GIVE_WAY * c->deviation_ns * c->deviation_ns : 0;
 
-        bank_update(&c->bank, c->mean_ns, c->mean_var + theirs, c->mean_age_s);
+        bank_update(&c->bank, c->mean_ns, c->mean_var + theirs, c->mean_age_s, !c->sparse);
     }
     consensus_levels(c, now, dt_s);
     bank_mean(&c->bank, &dx, &dy);
@@ -658,7 +659,7 @@ static void run_phase(struct clock *c, struct nic_time now, double dt_s)
         track(c, now, dt_s);
         break;
     case CLOCK_HOLD:
-        bank_predict(&c->bank, dt_s);
+        bank_predict(&c->bank, dt_s, true);
         break;
     }
 }

@@ -154,6 +154,12 @@ struct clock_edge {
     double out_since_s;      /* how long out of gate */
     double hush_s;           /* the same, but a few packets in gate don't end it at once */
     struct nic_time jump_at; /* when its packets were last not far off */
+    /* behind full queues (clock.sparse) */
+    bool sparse;             /* its packets tell something of time once in a while only */
+    struct nic_time told_at; /* when they last did */
+    double theta_var;        /* of expected_ns then, ns^2 */
+    double stray2;           /* by how much theta may be elsewhere by now, ns^2 */
+    double gap2;             /* the same, when they last told: so far it may be off each time */
     bool parked;
     double parked_s, calm_s;
     double boast_s; /* how long it has claimed an error that nobody sees it make */
@@ -196,6 +202,8 @@ struct suspect {
     int edge; /* that was said to be asymmetric, or that shows the lie */
 };
 #define SUSPECTS 16
+#define SILENT_S 1.0
+#define ISLAND   4
 
 struct line {
     struct nic_time r;
@@ -241,7 +249,12 @@ struct clock {
     int live, parked, track_peers, peers_live, peers_chosen, liars_max, needed;
     int peers_in_gate;            /* of which an edge takes part */
     int hosts_live, hosts_chosen; /* a host is one neighbour, however many clocks it has */
-    int vouching;  /* peers of which an edge agrees, or is held up and contradicts nothing */
+    int vouching; /* peers of which an edge agrees, or is held up and contradicts nothing */
+    bool
+        sparse; /* so many edges show nothing of time for long that parts may drift off from each other */
+    double gap2; /* by how much they may, ns^2 */
+    double rate_var,
+        wander2;   /* of the own rate; how far two clocks drift off meanwhile rests on them */
     bool regained; /* so many neighbours are back from a silence that they may be right */
     bool has_mean;
     int step_ticks;
@@ -363,6 +376,10 @@ double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
 bool edge_elsewhere(const struct clock_edge *e);
 /* How far theta is from `reference`, by the lowest innovations of both directions. */
 double edge_shift(const double low[2], double reference);
+/* Heard again behind full queues: it is where this tick's packets place it, as far as it may have strayed. */
+void edge_follow(struct clock_edge *e);
+/* It may be further off than packets scatter. */
+bool edge_strayed(const struct clock *c, const struct clock_edge *e);
 /* Where it is isn't known any more: its next packets both ways tell. */
 void edge_begin_level(struct clock_edge *e);
 /* Parts of the fleet meet again: its level is how far apart they are by now, and no mean over seconds in which they moved. */
@@ -388,9 +405,10 @@ void coarse_round(struct clock *c, struct nic_time now);
 /* bank.c */
 void bank_init(struct bank *b, double known_wander); /* 0: not known */
 void bank_start(struct bank *b, double p00, double p11);
-void bank_predict(struct bank *b, double t_s);
+/* learn: what comes is foretold well or badly for the crystal's sake, and not for waits'. */
+void bank_predict(struct bank *b, double t_s, bool learn);
 /* z: measured error of the published map, ns, `age_s` before now; r: its variance. */
-void bank_update(struct bank *b, double z_ns, double r, double age_s);
+void bank_update(struct bank *b, double z_ns, double r, double age_s, bool learn);
 void bank_mean(const struct bank *b, double *ret_x, double *ret_y);
 void bank_shift(struct bank *b, double dx, double dy);
 /* The variance terms of the heaviest plausible filter. */

@@ -87,6 +87,26 @@ static void find_regained(struct clock *c)
     c->regained = regained;
 }
 
+/* So many show nothing of time but once in a while that those which still do may be an island: together they drift off. */
+static void find_sparse(struct clock *c)
+{
+    double p00, p01;
+    int usable = 0, silent = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (edge_usable(c, e) && !e->config.witness && e->level_known) {
+            usable++;
+            if (e->hush_s >= SILENT_S) {
+                sample_insert(c->values, (size_t)silent++, fmax(e->gap2, e->stray2));
+            }
+        }
+    }
+    c->sparse = c->phase == CLOCK_TRACK && silent > c->liars_max && ISLAND * silent >= usable;
+    c->gap2 = c->sparse ? c->values[3 * silent / 4] : 0;
+    bank_variance(&c->bank, &p00, &p01, &c->rate_var, &c->wander2);
+}
+
 void consensus_count(struct clock *c)
 {
     enum { PEER = 1, PEER_LIVE = 2, HOST = 4, HOST_LIVE = 8 }; /* counted already */
@@ -133,6 +153,7 @@ void consensus_count(struct clock *c)
     c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
     ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
     find_regained(c);
+    find_sparse(c);
 }
 
 int consensus_peers(const struct clock *c,
@@ -238,14 +259,17 @@ double park_limit(const struct clock *c, const struct clock_edge *e)
     const double usual = c->sigma_e_ns;
     const double own = e != NULL && e->info_mean > 0 ? 1 / sqrt(e->info_mean) : usual;
 
-    return fmax(PARK_SIGMAS * clock_stray_ns(c),
-                fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * fmax(usual, own) + PARK_NS));
+    const double usually =
+        fmax(PARK_SIGMAS * clock_stray_ns(c),
+             fmax(PARK_SCALE * c->scale_ns, PARK_NOISE * fmax(usual, own) + PARK_NS));
+
+    return fmax(usually, PARK_SIGMAS * sqrt(c->gap2));
 }
 
 /* Its slow level says something about where this member is. */
 static bool has_vote(const struct clock *c, const struct clock_edge *e)
 {
-    return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure;
+    return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure && !e->sparse;
 }
 
 /* More than half of all edges say that this member is off by more than `limit`, to one side. Paths err
@@ -363,6 +387,7 @@ static void regroup(struct clock *c, double dt_s)
 void consensus_gather(struct clock *c, struct nic_time now)
 {
     double level_sum = 0, info_sum = 0, new_sum = 0, age_sum = 0, square_sum = 0, p_sum = 0;
+    double sparse_sum = 0, sparse_info = 0, sparse_p = 0;
     int members = 0, with_e = 0;
 
     update_scale(c);
@@ -390,15 +415,24 @@ void consensus_gather(struct clock *c, struct nic_time now)
         const double wide = 1.48 * c->scale_ns * (c->narrow ? 1 : 3);
         const double level = fmin(middle + CLIP * (wide + c->sigma_e_ns),
                                   fmax(middle - CLIP * (wide + c->sigma_e_ns), e->level_ns));
-        level_sum += level;
-        p_sum += edge_peer_variance(c, e);
-        members++;
+        if (!e->sparse) {
+            level_sum += level;
+            p_sum += edge_peer_variance(c, e);
+            members++;
+        }
         if (!e->has_e) {
             continue;
         }
-        const double limit = CLIP * sqrt(1 / e->e_info + 1.48 * 1.48 * c->scale_ns * c->scale_ns);
+        const double limit =
+            CLIP * sqrt(1 / e->e_info + 1.48 * 1.48 * c->scale_ns * c->scale_ns + e->stray2);
         const double clipped = fmin(middle + limit, fmax(middle - limit, e->e_ns));
-        new_sum += e->e_info * (clipped - level);
+        if (e->sparse) {
+            sparse_sum += e->e_info * clipped;
+            sparse_info += e->e_info;
+            sparse_p += e->e_info * e->e_info * edge_peer_variance(c, e);
+        } else {
+            new_sum += e->e_info * (clipped - level);
+        }
         info_sum += e->e_info;
         age_sum += e->e_info * e->e_age_s;
         square_sum += (clipped - middle) * (clipped - middle);
@@ -407,11 +441,13 @@ void consensus_gather(struct clock *c, struct nic_time now)
     if (with_e == 0) {
         return;
     }
-    ASSERT(members == count && info_sum > 0 && with_e <= members); /* means of them */
+    ASSERT(info_sum > 0 && with_e <= count); /* means of them */
     c->has_mean = true;
-    c->mean_ns = contain_mean(c, level_sum / members + new_sum / info_sum);
+    const double base = members > 0 ? level_sum / members : 0;
+    c->mean_ns = contain_mean(c, base + (new_sum + sparse_sum - sparse_info * base) / info_sum);
     c->mean_age_s = age_sum / info_sum;
-    c->mean_var = 1 / info_sum + p_sum / members / members;
+    c->mean_var = 1 / info_sum + (members > 0 ? p_sum / members / members : 0) +
+                  sparse_p / info_sum / info_sum;
     const double rms2 = square_sum / with_e;
     c->rms_ns = c->rms_ns == 0 ? sqrt(rms2) : sqrt(0.97 * c->rms_ns * c->rms_ns + 0.03 * rms2);
 }
@@ -427,6 +463,12 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
         e->info_mean = fmin(e->info_mean, INFO_FALL * e->e_info); /* its packets scatter by now */
         ASSERT(e->info_mean > 0); /* gains and the clip are shares of it */
+        e->told_at = now;
+        if (e->sparse) {
+            edge_follow(e);
+            continue;
+        }
+        e->theta_var = 1 / e->e_info;
         e->level_weight = fmin(1 / LEVEL_GAIN, e->level_weight + 1);
         const double s = 1 / sqrt(e->info_mean), most = 3 * s;
         const double gain =

@@ -235,7 +235,8 @@ static bool measured(const struct clock *c, const struct clock_edge *e)
 /* Or it says nothing of time, and so nothing against this member. */
 static bool measured_or_silent(const struct clock *c, const struct clock_edge *e)
 {
-    const bool silent = e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure);
+    const bool silent =
+        e->level_known && e->out_since_s >= 1 && (e->silent || e->unsure || edge_held_up(e));
 
     return edge_usable(c, e) && (e->in_gate || silent);
 }
@@ -248,7 +249,7 @@ void disturbance_check_lost(struct clock *c, double dt_s)
     const int tracking = consensus_peers(c, edge_usable), known = consensus_peers(c, measured);
     const int silent = consensus_peers(c, measured_or_silent) - known;
     const bool bad =
-        (c->peers_in_gate < c->needed &&
+        (c->peers_in_gate + silent < c->needed &&
          c->scale_own_ns > fmax(LOST_SCALE * c->scale_ns, 60 + 3 * noise_sigma_ns(&c->noise))) ||
         2 * known < tracking - silent;
     const bool others = 4 * c->track_peers >= 3 * c->live && tracking >= c->needed;

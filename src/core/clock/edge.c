@@ -35,7 +35,10 @@
 #define LATE_MOST      0.5
 #define LATE_SOME      0.1 /* so many wait that others do, too */
 #define EARLY_MOST     0.1 /* a clock that is off makes those of the other direction early */
-#define DELAY_SIGMAS   3   /* of stamps: the mean of a few low round trips, halved, is no lower */
+#define STRAY_SIGMAS   3
+#define STRAYED                                                                                    \
+    4 /* times a packet's variance: what its density tells of such an innovation is nothing */
+#define DELAY_SIGMAS 3 /* of stamps: the mean of a few low round trips, halved, is no lower */
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -56,7 +59,7 @@ bool edge_on_the_move(const struct clock *c, const struct clock_edge *e)
 void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns)
 {
     e->expected_ns += moved_ns;
-    if (edge_on_the_move(c, e)) {
+    if (edge_on_the_move(c, e) || e->sparse) {
         e->level_ns += moved_ns;
     }
     contain_move(e, moved_ns);
@@ -377,6 +380,53 @@ struct sums {
     int count[2];
 };
 
+/* Behind full queues packets in time are seconds apart. Meanwhile both clocks wander, and their maps follow whom they still
+ * hear. */
+static void note_stray(const struct clock *c, struct clock_edge *e, struct nic_time now)
+{
+    const double t = fmax(0, (double)(now.ns - e->told_at.ns) * 1e-9);
+
+    e->sparse = c->sparse && e->told_at.ns != 0 && e->hush_s >= SILENT_S;
+    e->stray2 = e->sparse ? e->theta_var + 2 * t * t * (c->rate_var + c->wander2 * t / 3) : 0;
+}
+
+/* Then an innovation tells of theta, and not of noise and delays. */
+bool edge_strayed(const struct clock *c, const struct clock_edge *e)
+{
+    return e->stray2 * c->noise.info > STRAYED;
+}
+
+/* Where theta is by what this tick's packets tell, from where it was expected, as far as it may have strayed. */
+struct place {
+    double by_ns, variance, age;
+    int count;
+};
+
+static void place_packet(const struct clock *c, struct place *p, double innovation, bool forward,
+                         double age)
+{
+    double by, left;
+
+    noise_locate(&c->noise, innovation - (forward ? p->by_ns : -p->by_ns), p->variance, &by, &left);
+    if (left < p->variance) { /* else it may have waited, or not */
+        p->by_ns += forward ? by : -by;
+        p->variance = left;
+        p->age += age;
+        p->count++;
+    }
+}
+
+/* As if measured: together with what was expected it comes to the same place. */
+static void take_place(struct clock_edge *e, const struct place *p)
+{
+    const double share = 1 - p->variance / e->stray2;
+
+    e->has_e = true;
+    e->e_info = share / p->variance;
+    e->e_ns = contain_theta(e, e->expected_ns + p->by_ns / share);
+    e->e_age_s = p->age / p->count;
+}
+
 /* The level moved at once: so did what all its paths' lowest innovations were taken against. */
 static void shift_level(struct clock_edge *e, double shift)
 {
@@ -387,6 +437,15 @@ static void shift_level(struct clock_edge *e, double shift)
         e->paths[i].low[1] -= shift;
         e->paths[i].low[0] += shift;
     }
+}
+
+void edge_follow(struct clock_edge *e)
+{
+    const double gain = e->stray2 / (e->stray2 + 1 / e->e_info);
+
+    shift_level(e, gain * (e->e_ns - e->expected_ns));
+    e->theta_var = gain / e->e_info;
+    e->gap2 = e->stray2;
 }
 
 /* The path's floor has been seen, or both directions wait alike by now, which no longer matters, or
@@ -596,7 +655,8 @@ static void take_round(struct clock *c, struct path *path, const struct packet *
 }
 
 static void take_packet(struct clock *c, struct clock_edge *e, const struct packet *p, double way,
-                        struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX])
+                        struct nic_time now, double extra, struct sums path_sums[CLOCK_PATH_MAX],
+                        struct place *place)
 {
     struct path *path = &e->paths[p->path];
     const double innovation = way + (p->forward ? -e->expected_ns : e->expected_ns);
@@ -612,9 +672,16 @@ static void take_packet(struct clock *c, struct clock_edge *e, const struct pack
         return;
     }
     e->packets_in_gate++;
+    const double age = (double)(now.ns - p->local_ns) * 1e-9;
+    if (e->sparse) {
+        place_packet(c, place, innovation, p->forward, age);
+    }
+    if (edge_strayed(c, e)) {
+        return;
+    }
     path_sums[p->path].score[p->forward] += noise_score(&c->noise, innovation);
     path_sums[p->path].count[p->forward]++;
-    path_sums[p->path].age += (double)(now.ns - p->local_ns) * 1e-9;
+    path_sums[p->path].age += age;
     if (!e->parked && now.ns - c->phase_since.ns > SHAPE_NS) {
         noise_add(&c->noise, innovation);
     }
@@ -690,7 +757,8 @@ static double edge_excess(const struct clock *c, struct clock_edge *e)
 {
     const double off = e->e_ns - e->expected_ns;
     const double square =
-        off * off / (1 / e->e_info + c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e));
+        off * off /
+        (1 / e->e_info + c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e) + e->stray2);
 
     e->excess += EXCESS_GAIN * (fmin(EXCESS_MAX, square) - e->excess);
     return fmax(1, e->excess / EXCESS_USUAL);
@@ -700,7 +768,9 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     struct sums sums[CLOCK_PATH_MAX] = {0};
     struct sums all = {0};
-    const double extra = 5 * sqrt(c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e));
+    note_stray(c, e, now);
+    const double extra = 5 * sqrt(c->deviation_ns * c->deviation_ns + edge_peer_variance(c, e)) +
+                         STRAY_SIGMAS * sqrt(e->stray2);
     const uint32_t before = e->consumed;
 
     e->has_e = false;
@@ -709,6 +779,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
             learn_path(c, e, i, now);
         }
     }
+    struct place place = {.variance = e->stray2};
     struct batch batch;
     shorten_paths(c, e);
     load_batch(c, e, &batch, now);
@@ -717,7 +788,7 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
     }
     follow_jump(c, e, &batch);
     for (int i = 0; i < batch.count && e->level_known; i++) {
-        take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums);
+        take_packet(c, e, batch.packet[i], batch.way[i], now, extra, sums, &place);
     }
     for (int i = 0; i < e->config.path_count; i++) {
         learn_m(c, e, &e->paths[i], &sums[i]);
@@ -733,12 +804,16 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
     e->expected_ns = contain_theta(e, e->expected_ns);
     judge_raw(c, e, now);
     const int count = all.count[0] + all.count[1];
-    if (count > 0) {
+    if (e->sparse && place.count > 0) {
+        take_place(e, &place);
+    } else if (!e->sparse && count > 0) {
         e->has_e = true;
         e->e_info = count * c->noise.info;
         e->e_ns = contain_theta(e, e->expected_ns + (all.score[1] - all.score[0]) / e->e_info);
-        e->e_info /= edge_excess(c, e);
         e->e_age_s = all.age / count;
+    }
+    if (e->has_e) {
+        e->e_info /= edge_excess(c, e);
         e->out_since_s = 0;
         e->hush_s *= HUSH_KEPT;
     } else if (e->consumed != before) {

@@ -237,6 +237,7 @@ static void learn_score(struct noise *noise)
         raw[i] = spread > 1e-9 ? -(sum_td - sum_t * sum_d / sum_w) / spread / noise->bin_ns : 0;
     }
     double sum_info = 0, sum_count = 0;
+    noise->mode = mode;
     for (int i = 0; i < NOISE_BINS; i++) {
         const int from = i + mode - NOISE_ZERO;
         double psi = raw[from < 0 ? 0 : from >= NOISE_BINS ? NOISE_BINS - 1 : from];
@@ -252,6 +253,39 @@ static void learn_score(struct noise *noise)
         noise->score[i] = fmin(noise->score[i], noise->score[i + 1]);
     }
     noise->info = fmax(sum_info / fmax(1, sum_count), 1e-12);
+}
+
+void noise_locate(const struct noise *noise, double innovation_ns, double variance,
+                  double *ret_mean, double *ret_variance)
+{
+    const double least = fmax(1e-3, noise->total * 2e-5), s = sqrt(variance);
+    double sum = 0, mean = 0, square = 0;
+
+    for (int i = 1; i < NOISE_BINS - 1; i++) {
+        const double by = innovation_ns - (i - noise->mode) * noise->bin_ns;
+        const double w = (noise->count[i] + least) * exp(-by * by / (2 * variance));
+        sum += w;
+        mean += w * by;
+        square += w * by * by;
+    }
+    /* what waited for longer than the bins reach, as thick as their end */
+    const double end = (noise->count[NOISE_BINS - 2] + noise->count[NOISE_BINS - 3] +
+                        noise->count[NOISE_BINS - 4]) /
+                           3 +
+                       least;
+    const double z = (innovation_ns - (NOISE_BINS - 1.5 - noise->mode) * noise->bin_ns) / s;
+    const double density = exp(-z * z / 2), mass = sqrt(M_PI / 2) * erfc(-z / sqrt(2));
+    const double bins = end * s / noise->bin_ns;
+    sum += bins * mass;
+    mean -= bins * density * s;
+    square += bins * (mass - z * density) * variance;
+    if (!(sum > 0)) { /* further off than anything */
+        *ret_mean = 0;
+        *ret_variance = variance;
+        return;
+    }
+    *ret_mean = mean / sum;
+    *ret_variance = fmax(noise->bin_ns * noise->bin_ns / 12, square / sum - *ret_mean * *ret_mean);
 }
 
 void noise_refresh(struct noise *noise, double keep)

@@ -26,6 +26,7 @@ struct noise {
     double count[NOISE_BINS];
     double score[NOISE_BINS]; /* psi at the middle of a bin, 1/ns */
     double info;              /* E psi^2 over all packets in reach, 1/ns^2 */
+    int mode;                 /* the bin of most packets: an innovation of zero */
     double total;             /* packets in the histogram, after forgetting */
 };
 
@@ -43,6 +44,11 @@ void noise_add_round(struct noise *noise, double half_ns);
 void noise_add_gap(struct noise *noise, double held_ns);
 void noise_add(struct noise *noise, double innovation_ns);
 double noise_score(const struct noise *noise, double innovation_ns);
+/* Where an innovation is centred is known to a variance only: what one packet makes of that. Early it must be further down; late
+ * it may be further up, or the packet waited, whichever the density finds likelier. Mean by which the packet moves it, and the
+ * variance that is left, which isn't always less. */
+void noise_locate(const struct noise *noise, double innovation_ns, double variance,
+                  double *ret_mean, double *ret_variance);
 /* Learn the new shape, keep that share of the old packets: once a second, 0.92 makes about 12 s of
  * memory. */
 void noise_refresh(struct noise *noise, double keep);

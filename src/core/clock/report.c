@@ -240,7 +240,7 @@ int clock_restore(struct clock *c, struct nic_time now, const struct clock_saved
     c->map = s->map;
     clock_move(c, now, 0, 0);
     bank_start(&c->bank, s->p00, s->p11);
-    bank_predict(&c->bank, age_s);
+    bank_predict(&c->bank, age_s, true);
     c->timeline = s->timeline;
     c->founder = s->founder;
     c->epoch = s->epoch;

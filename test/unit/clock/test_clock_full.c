@@ -381,6 +381,111 @@ static void a_step_on_one_edge_is_one_on_all_to_that_peer(void **state)
     (void)state;
 }
 
+/* Fourteen peers, all behind full ports. One packet of one of them is in time and shows this member 5 us off, for no packet came
+ * in time for long; the others' packets wait, and have not even come both ways of late. Who learned anew from packets that wait
+ * would take their queues for time: nothing contradicts what it knows. */
+static void who_hears_nobody_in_time_is_not_lost(void **state)
+{
+    static const int edges[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct clock *c = member(edges, 14);
+
+    for (int i = 0; i < 14; i++) {
+        struct clock_edge *e = &c->edges[i];
+        e->level_known = true;
+        e->in_gate = i == 0;
+        e->level_ns = i == 0 ? 5000 : 0;
+        e->late[0] = e->late[1] = 0.95;
+        e->out_since_s = i == 0 ? 0 : 10;
+    }
+    for (int tick = 0; tick < 200; tick++) {
+        next_tick(c);
+        consensus_count(c);
+        consensus_gather(c, now);
+        disturbance_check_lost(c, 0.05);
+    }
+    assert_int_equal(c->phase, CLOCK_TRACK);
+    clock_free(c);
+    (void)state;
+}
+
+/* Of five peers behind full ports one is heard in time again after 20 s, by a packet that is early by `off`. Where it is
+ * taken to be. */
+static double place_after_silence(int64_t off)
+{
+    static const int edges[] = {1, 1, 1, 1, 1};
+    struct clock *c = member(edges, 5);
+
+    bank_init(&c->bank, 10);
+    bank_start(&c->bank, 20.0 * 20.0, 20.0 * 20.0);
+    for (int i = 0; i < 5; i++) {
+        struct clock_edge *e = &c->edges[i];
+        e->paths[0] = (struct path){.known = true,
+                                    .m_ns = DELAY,
+                                    .info = c->noise.info,
+                                    .window = now,
+                                    .low = {INFINITY, INFINITY}};
+        e->level_known = true;
+        e->hush_s = e->out_since_s = 20;
+        e->told_at.ns = now.ns - 20 * NS_PER_S;
+        e->theta_var = 30.0 * 30.0;
+    }
+    next_tick(c);
+    consensus_count(c);
+    const struct clock_point p = {.forward = true,
+                                  .local = {now.ns - 10 * NS_PER_MS},
+                                  .remote = {now.ns - 10 * NS_PER_MS + DELAY - off}};
+    clock_on_point(c, now, &p);
+    edge_track(c, &c->edges[0], now);
+    const double place = c->edges[0].has_e ? c->edges[0].e_ns : NAN;
+    consensus_levels(c, now, 0.05);
+    print_message("%lld ns early: %.0f, then expected at %.0f\n", (long long)off, place,
+                  c->edges[0].expected_ns);
+    clock_free(c);
+    return place;
+}
+
+/* Nothing is faster than its path. So a packet that is early by 2 us shows that the peer is behind by as much: its clock and
+ * the own had 20 s to get there. One as late may have waited. */
+static void who_is_heard_again_is_where_an_early_packet_shows(void **state)
+{
+    assert_true(fabs(place_after_silence(2000) + 2000) < 500);
+    assert_true(
+        !(fabs(place_after_silence(-2000) - 2000) < 1000)); /* nowhere, or near to where it was */
+    (void)state;
+}
+
+/* A filter that knows its crystal from quiet times keeps to that: errors of peers that drift off with their leaf aren't its
+ * wander. */
+static void waits_are_no_wander(void **state)
+{
+    struct bank b;
+    struct prng p;
+    double wander[2];
+
+    for (int sparse = 0; sparse < 2; sparse++) {
+        prng_init(&p, 5);
+        bank_init(&b, 0);
+        bank_start(&b, 50.0 * 50.0, 100.0 * 100.0);
+        double off = 0, rate = 0;
+        for (int i = 0; i < 2400; i++) {
+            const bool quiet = i < 1200;
+            double x, y;
+            rate += (quiet ? 2 : 400) * sqrt(0.05) * prng_normal(&p);
+            off += rate * 0.05;
+            bank_predict(&b, 0.05, quiet || sparse == 0);
+            bank_update(&b, off + 5 * prng_normal(&p), 25, 0, quiet || sparse == 0);
+            bank_mean(&b, &x, &y);
+            bank_shift(&b, x, y);
+            off -= x;
+            rate -= y;
+        }
+        wander[sparse] = bank_wander(&b);
+    }
+    print_message("taken for wander: %.1f, with waits left out %.1f\n", wander[0], wander[1]);
+    assert_true(wander[0] > 3 * wander[1] && wander[1] < 16);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +499,9 @@ int main(void)
         cmocka_unit_test(a_path_begins_with_its_round_trips),
         cmocka_unit_test(no_line_goes_through_a_step),
         cmocka_unit_test(a_step_on_one_edge_is_one_on_all_to_that_peer),
+        cmocka_unit_test(who_hears_nobody_in_time_is_not_lost),
+        cmocka_unit_test(who_is_heard_again_is_where_an_early_packet_shows),
+        cmocka_unit_test(waits_are_no_wander),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

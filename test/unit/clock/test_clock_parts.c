@@ -206,8 +206,8 @@ static void bank_finds_the_wander(void **state)
             double dx, dy;
             y += wanders[w] * sqrt(0.05) * prng_normal(&p);
             x += 0.05 * y;
-            bank_predict(&b, 0.05);
-            bank_update(&b, x + 5 * prng_normal(&p), 25, 0);
+            bank_predict(&b, 0.05, true);
+            bank_update(&b, x + 5 * prng_normal(&p), 25, 0, true);
             bank_mean(&b, &dx, &dy);
             square += i > 400 ? (dx - x) * (dx - x) : 0;
         }

@@ -163,8 +163,8 @@ static void a_drift_of_hours_leaves_a_variance(void **state)
     tick(c, 3e13, 0);
     assert_true(tick(c, 3e13, 0));
     for (int i = 0; i < 100; i++) {
-        bank_predict(&c->bank, 0.05);
-        bank_update(&c->bank, 0, 621, 0.088); /* stops here if it is none */
+        bank_predict(&c->bank, 0.05, true);
+        bank_update(&c->bank, 0, 621, 0.088, true); /* stops here if it is none */
     }
     bank_variance(&c->bank, &p00, &p01, &p11, &q2);
     assert_true(p00 > 0 && p11 > 0 && p00 * p11 > p01 * p01);
