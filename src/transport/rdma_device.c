@@ -183,6 +183,10 @@ int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
     if (error == 0) {
         pthread_mutex_lock(&r->memory_lock);
         m->next = r->memories;
+        m->at = &r->memories;
+        if (m->next != NULL) {
+            m->next->at = &m->next;
+        }
         r->memories = m;
         pthread_mutex_unlock(&r->memory_lock);
     }
@@ -202,11 +206,10 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
     uint32_t held = 0;
 
     pthread_mutex_lock(&r->memory_lock);
-    struct memory **at = &r->memories;
-    while (*at != m) {
-        at = &(*at)->next;
+    *m->at = m->next;
+    if (m->next != NULL) {
+        m->next->at = m->at;
     }
-    *at = m->next;
     for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
         if (hold(r, i, true)) {
             held |= 1u << i;

@@ -120,7 +120,7 @@ struct memory {
     bool gpu;
     uint8_t *data;
     size_t size;
-    struct memory *next;
+    struct memory *next, **at; /* at: what points to it */
 };
 
 /* What is known of the paths from one NIC to another. Under the lock; the worker asks with a copy. */

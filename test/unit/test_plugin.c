@@ -326,6 +326,9 @@ static void gpus_are_taken_where_a_device_does(void **state)
         const enum nccl_result r = ncclNetPlugin_v11.reg_mr_dma_buf(
             NULL, (void *)0x7000000000, 8192, NCCL_POINTER_CUDA, 0, fd, &mhandle);
         assert_int_equal(r == NCCL_SUCCESS, i == 1);
+        if (i == 1) {
+            assert_int_equal(ncclNetPlugin_v11.dereg_mr(NULL, mhandle), NCCL_SUCCESS);
+        }
         assert_int_not_equal(ncclNetPlugin_v11.reg_mr_dma_buf(NULL, (void *)0x7100000000, 8192,
                                                               NCCL_POINTER_CUDA, 0, -1, &mhandle),
                              NCCL_SUCCESS);

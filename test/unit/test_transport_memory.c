@@ -189,7 +189,7 @@ static uint64_t drawn(uint64_t *seed, uint64_t below)
  * finds. */
 static void test_many_ranges(void **state)
 {
-    enum { COUNT = 6000, PAGE = 4096, PAGES = 3 * COUNT, LARGE = 200, ASKED = 3000 };
+    enum { COUNT = 4500, PAGE = 4096, PAGES = 3 * COUNT, LARGE = 200, ASKED = 2000 };
     static struct transport_memory *known[COUNT];
     static uint8_t *at[COUNT];
     static size_t sizes[COUNT];
@@ -201,7 +201,7 @@ static void test_many_ranges(void **state)
     (void)state;
     open_way(&pair, 2);
     struct transport *t = pair.sender.transport;
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 2; round++) {
         for (int i = 0; i < COUNT; i++) {
             if (known[i] == NULL) {
                 sizes[i] = (i % 500 == 0 ? LARGE : 1 + drawn(&seed, 2)) * PAGE;
