@@ -36,7 +36,6 @@ MUTANTS = [
     ("a message comes early in two", "sender_chunk.c", "length == m->size && slot_free", "slot_free",
      "sender_chunk.c", "size <= s->hold           ? large + s->large", "size > 0 ? large + s->large"),
     ("a lane leaves in the slot what it read there", "ledger.c", ".wanted = x->got > 0,", ".wanted = false,"),
-    ("a slot that is read on in the buffer stays taken", "ledger.c", "    x->place = READING_BUFFER;\n    slot_become(l, s, SLOT_EMPTY);", "    x->place = READING_BUFFER;"),
     ("a lane loses its place when its chunk is posted", "ledger.c", "    x->place = READING_BUFFER;\n", ""),
     ("a dead lane keeps its chunks", "sender_lane.c", "        if (!elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    *x->load = (struct lane_load){0};",
      "        if (elsewhere(s, x, e)) {\n            sender_return(s, e);\n        }\n    }\n    *x->load = (struct lane_load){0};"),
