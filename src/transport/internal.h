@@ -264,7 +264,8 @@ struct lane_set {
     struct mono fan_told_at;
     uint64_t window;
     struct mono rtt_asked;
-    struct mono deadline; /* housekeeping's alone: it comes back then */
+    struct mono deadline; /* housekeeping's alone: it comes back then, */
+    struct mono served;   /* for it was here at this time */
     bool stirred;         /* housekeeping's alone: an event came */
 };
 

@@ -326,6 +326,7 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     }
     lane_set_progress(set, now, true);
     arm(set);
+    set->served = now;
     set->deadline = earlier(watch_deadline(set->watch), comm_deadline(set));
     if (set->sender != NULL) {
         set->deadline = earlier(set->deadline, yield_deadline(set, now));
@@ -373,7 +374,8 @@ static struct mono serve_sets(struct transport *t, struct mono now)
                 set->deadline = now; /* at once when they stop */
                 continue;
             }
-            if (set->deadline.ns <= now.ns || set->stirred) {
+            /* polled since: the deadline knows nothing of what was sent then */
+            if (set->deadline.ns <= now.ns || set->stirred || polled >= set->served.ns) {
                 set->stirred = false;
                 if (!serve_set(t, set, now)) {
                     continue;
