@@ -497,23 +497,18 @@ static bool leaf_bound(struct clock *c, double *ret_h)
     return *ret_h <= BOUND_H_NS_MAX;
 }
 
-/* Behind full queues edges say nothing of time for long. If a quarter of them or more don't, those that still do may be
- * an island: together they wander off from the rest, and nobody among them sees it. */
+static double hush_of(const struct clock_edge *e)
+{
+    return e->hush_s;
+}
+
+/* How far an island may have wandered off, ns^2. */
 static double island2(const struct clock *c)
 {
     double p00, p01, p11, q2;
-    int usable = 0, silent = 0;
+    const int silent = consensus_silent(c, hush_of);
 
-    for (int i = 0; i < c->capacity; i++) {
-        const struct clock_edge *e = &c->edges[i];
-        if (edge_usable(c, e) && !e->config.witness && e->level_known) {
-            usable++;
-            if (e->hush_s >= SILENT_S) {
-                sample_insert(c->values, (size_t)silent++, e->hush_s);
-            }
-        }
-    }
-    if (silent <= c->liars_max || ISLAND * silent < usable) {
+    if (silent == 0) {
         return 0;
     }
     const double t = c->values[3 * silent / 4];

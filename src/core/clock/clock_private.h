@@ -203,7 +203,6 @@ struct suspect {
 };
 #define SUSPECTS 16
 #define SILENT_S 1.0
-#define ISLAND   4
 
 struct line {
     struct nic_time r;
@@ -427,6 +426,10 @@ bool consensus_boasts(const struct clock_edge *e); /* the peer claims an error t
 double park_limit(const struct clock *c, const struct clock_edge *e);
 double clock_stray_ns(const struct clock *c);
 void consensus_count(struct clock *c);
+/* Behind full queues edges say nothing of time for long. If a quarter of them or more don't, those that still do may be an
+ * island: together they wander off from the rest, and nobody among them sees it. How many don't, `of` each of them ascending
+ * in c->values; 0: so few that there is none. */
+int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge *e));
 /* Peers of which an edge does. Edges to one peer are of the same two clocks: one of them is enough, and no number of them is
  * more than one neighbour. */
 int consensus_peers(const struct clock *c,

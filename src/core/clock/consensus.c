@@ -87,10 +87,10 @@ static void find_regained(struct clock *c)
     c->regained = regained;
 }
 
-/* So many show nothing of time but once in a while that those which still do may be an island: together they drift off. */
-static void find_sparse(struct clock *c)
+#define ISLAND 4
+
+int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge *e))
 {
-    double p00, p01;
     int usable = 0, silent = 0;
 
     for (int i = 0; i < c->capacity; i++) {
@@ -98,11 +98,25 @@ static void find_sparse(struct clock *c)
         if (edge_usable(c, e) && !e->config.witness && e->level_known) {
             usable++;
             if (e->hush_s >= SILENT_S) {
-                sample_insert(c->values, (size_t)silent++, fmax(e->gap2, e->stray2));
+                sample_insert(c->values, (size_t)silent++, of(e));
             }
         }
     }
-    c->sparse = c->phase == CLOCK_TRACK && silent > c->liars_max && ISLAND * silent >= usable;
+    return silent > c->liars_max && ISLAND * silent >= usable ? silent : 0;
+}
+
+static double gap2_of(const struct clock_edge *e)
+{
+    return fmax(e->gap2, e->stray2);
+}
+
+/* While there may be an island: how far its ends may be apart. */
+static void find_sparse(struct clock *c)
+{
+    double p00, p01;
+    const int silent = c->phase == CLOCK_TRACK ? consensus_silent(c, gap2_of) : 0;
+
+    c->sparse = silent > 0;
     c->gap2 = c->sparse ? c->values[3 * silent / 4] : 0;
     bank_variance(&c->bank, &p00, &p01, &c->rate_var, &c->wander2);
 }

@@ -190,6 +190,32 @@ static void many_edges_to_one_peer_are_one_neighbour(void **state)
     (void)state;
 }
 
+/* One path, learned behind queues of 1.2 ms. */
+static void learn_behind_queues(struct clock *c)
+{
+    c->edges[0].paths[0] = (struct path){.known = true,
+                                         .m_ns = 1200000,
+                                         .info = c->noise.info,
+                                         .window = now,
+                                         .low = {INFINITY, INFINITY}};
+    c->edges[0].level_known = true;
+    noise_found(&c->noise, 400000);
+}
+
+/* Packets wait on both ways for 4 s, by which rates are known, too. Then a clock steps within a round trip. */
+static void wait_and_step(struct clock *c)
+{
+    for (int tick = 0; tick < 80; tick++) {
+        next_tick(c);
+        exchange(c, 1150000, 1250000);
+        edge_track(c, &c->edges[0], now);
+        bound_tick(c, now);
+    }
+    next_tick(c);
+    exchange(c, 1150000, -600000);
+    edge_track(c, &c->edges[0], now);
+}
+
 /* Behind full ports a path of 5 us was taken for 1.2 ms, as sure as by packets of 28 ns, and noise for 400 us. The first round
  * trips that wait nowhere show what the path takes at most. One that waits shows nothing, nor does one between whose two
  * packets a clock stepped. */
@@ -199,23 +225,8 @@ static void no_path_takes_longer_than_a_round_trip(void **state)
     struct clock *c = member(edges, 1);
     const struct path *path = &c->edges[0].paths[0];
 
-    c->edges[0].paths[0] = (struct path){.known = true,
-                                         .m_ns = 1200000,
-                                         .info = c->noise.info,
-                                         .window = now,
-                                         .low = {INFINITY, INFINITY}};
-    c->edges[0].level_known = true;
-    noise_found(&c->noise, 400000);
-    for (int tick = 0; tick < 80;
-         tick++) { /* rates have to be known: they are by what waited, too */
-        next_tick(c);
-        exchange(c, 1150000, 1250000);
-        edge_track(c, &c->edges[0], now);
-        bound_tick(c, now);
-    }
-    next_tick(c);
-    exchange(c, 1150000, -600000);
-    edge_track(c, &c->edges[0], now);
+    learn_behind_queues(c);
+    wait_and_step(c);
     next_tick(c);
     exchange(c, 1750000, 650000);
     edge_track(c, &c->edges[0], now);
@@ -241,23 +252,9 @@ static void a_step_within_a_round_trip_is_forgotten_with_its_stamps(void **state
     for (int forgotten = 0; forgotten < 2; forgotten++) {
         struct clock *c = member(edges, 1);
         const struct path *path = &c->edges[0].paths[0];
-        c->edges[0].paths[0] = (struct path){.known = true,
-                                             .m_ns = 1200000,
-                                             .info = c->noise.info,
-                                             .window = now,
-                                             .low = {INFINITY, INFINITY}};
-        c->edges[0].level_known = true;
-        noise_found(&c->noise, 400000);
+        learn_behind_queues(c);
         for (int turn = 0; turn < 2; turn++) {
-            for (int tick = 0; tick < 80; tick++) {
-                next_tick(c);
-                exchange(c, 1150000, 1250000);
-                edge_track(c, &c->edges[0], now);
-                bound_tick(c, now);
-            }
-            next_tick(c);
-            exchange(c, 1150000, -600000);
-            edge_track(c, &c->edges[0], now);
+            wait_and_step(c);
             if (forgotten) {
                 next_tick(c);
                 clock_forget_stamps(c);

@@ -211,8 +211,8 @@ void api_get_audit_runs(struct api_call *call)
     api_answer(call);
 }
 
-/* The newest that this token sees: of strangers' audits a tenant knows nothing. */
-static int newest(void *context, const struct store_audit_run *row)
+/* The first that this token sees: of strangers' audits a tenant knows nothing. */
+static int first_seen(void *context, const struct store_audit_run *row)
 {
     struct put_run *p = context;
     json_t *body = p->call->visible != NULL ? json_loads(row->body, 0, NULL) : NULL;
@@ -237,7 +237,7 @@ int64_t api_audit_named(struct api_call *call, const char *name)
     int64_t id = 0;
     int r = 0;
     if (strcmp(name, "latest") == 0) {
-        r = store_audit_runs(call->c->store, 0, INT_MAX, newest, &p);
+        r = store_audit_runs(call->c->store, 0, INT_MAX, first_seen, &p);
         return r < 0 ? 0 : p.last;
     } else if (strcmp(name, "baseline") == 0) {
         r = store_audit_accepted(call->c->store, first_id, &id);
@@ -246,7 +246,7 @@ int64_t api_audit_named(struct api_call *call, const char *name)
         id = strtoll(name, &end, 10);
         id = *end == 0 && errno == 0 && id > 0 ? id : 0;
     }
-    r = r < 0 || id == 0 ? r : store_audit_run_get(call->c->store, id, newest, &p);
+    r = r < 0 || id == 0 ? r : store_audit_run_get(call->c->store, id, first_seen, &p);
     return r < 0 ? 0 : p.last;
 }
 
