@@ -3,6 +3,7 @@
 #   make demo        the lab, live, on this terminal (root; DEMO_SECONDS=n ends it by itself)
 #   make build       tools and libraries in, all targets built, in build/
 #   make test        that, then every test; the last line counts them
+#   make ten         the tests ten times in a row, in a fresh clone: does one fail by chance? (RUNS=3, TESTS=unit)
 #   make bench       every figure of docs/bench.md but the long ones (AREA=clock: one area)
 #   make soak        the long ones
 #   make roce        `foliot selftest rdma`, jobs over queue pairs, what they are worth, an audit's checks, and scenarios, on soft-RoCE in a virtual machine (docs/rdma.md)
@@ -12,10 +13,11 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 AREA ?=
 DEMO_SECONDS ?=
+RUNS ?= 10
 ROCE_SCENARIOS ?= carrier-cut spine-dies gray-trunk brownout
 BUILD = build
 
-.PHONY: all build demo test bench soak roce install uninstall deps clean help
+.PHONY: all build demo test ten bench soak roce install uninstall deps clean help
 all: build
 
 help:
@@ -35,6 +37,9 @@ demo: deps
 test: deps
 	@tools/install-deps test
 	@tools/run-tests $(TESTS)
+
+ten:
+	@tools/ten-runs -n $(RUNS) $(TESTS)
 
 bench: deps
 	@tools/install-deps bench

@@ -510,7 +510,7 @@ static const struct audit *audit(struct world *w, const struct fleet *fleet, str
             count++;
         }
     }
-    if (matrix_again(&first, doubted, again) > 0) {
+    if (matrix_again(&first, doubted, NULL, 0, again) > 0) {
         measure(w, again, &first, &told[1], &second, &memory[1]);
     }
     for (uint32_t h = 0; h < HOSTS; h++) {

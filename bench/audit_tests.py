@@ -17,7 +17,10 @@ import threading
 import time
 import urllib.request
 
-NAME = "audittests"
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "lab"))
+from world import free_port, need_root  # noqa: E402
+
+NAME = f"audittests-{os.getpid()}"
 parser = argparse.ArgumentParser()
 parser.add_argument("build")
 parser.add_argument("--named", type=int, default=0)
@@ -25,6 +28,7 @@ parser.add_argument("--kinds", default="nic,trunk,host")
 parser.add_argument("--busy", type=int, default=0)
 parser.add_argument("--preempt", type=int, default=0)
 parser.add_argument("--whole", action="store_true")
+parser.add_argument("--mbps", type=int, default=200, help="of each NIC and trunk: slower links leave more processor to each test")
 parser.add_argument("--seed", type=int, default=1)
 arguments = parser.parse_args()
 build = os.path.abspath(arguments.build)
@@ -43,24 +47,31 @@ class Lab:
         return subprocess.run([foliot, "lab", "--name", NAME, *words], capture_output=True, text=True, check=True)
 
     def __enter__(self):
-        subprocess.run([foliot, "lab", "--name", NAME, "down"], capture_output=True, check=False)
-        self.command("up", "--controller")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            file.write("name: tests\nwhy: what carries less in tests\nworld: lab\nduration: 30s\n"
+                       f"fabric: {{hosts: 8, nics_per_host: 2, leaves: 2, spines: 4, link_mbps: {arguments.mbps}}}\n")
+            file.flush()
+            self.command("up", file.name, f"--controller={free_port()}")
         self.folder = f"/run/foliot-lab/{NAME}/"
         with open(self.folder + "dashboard", encoding="utf-8") as address, open(self.folder + "token", encoding="utf-8") as token:
             self.address, self.token = address.read().strip(), token.read().strip()
         self.hosts = sorted(os.path.basename(path) for path in glob.glob(self.folder + "host*"))
-        self.until(lambda: sum(h["freshness"] == "live" and (h["clock"] or {}).get("status") == "SYNCED" for h in self.ask("hosts")["items"]) == len(self.hosts))
+        try:
+            self.until(lambda: sum(h["freshness"] == "live" and (h["clock"] or {}).get("status") == "SYNCED" for h in self.ask("hosts")["items"]) == len(self.hosts))
+        except BaseException:
+            self.command("down")
+            raise
         return self
 
     def __exit__(self, *_):
         self.command("down")
 
-    def until(self, true, seconds=90):
+    def until(self, true, seconds=90, pause=0.2, what="the lab is not ready"):
         end = time.monotonic() + seconds
         while not true():
             if time.monotonic() > end:
-                raise TimeoutError("the lab is not ready")
-            time.sleep(0.2)
+                raise TimeoutError(what)
+            time.sleep(pause)
 
     def ask(self, path, body=None):
         request = urllib.request.Request(self.address + "api/v1/" + path, headers={"Authorization": "Bearer " + self.token, "Content-Type": "application/json"},
@@ -72,12 +83,16 @@ class Lab:
         """The run as it ended, its results but the passes, and how long it took."""
         begin = time.monotonic()
         run = self.ask("audit/runs", wish)["run"]
-        while True:
-            body = self.ask("audit/runs/" + run)
+        body = {}
+
+        def over():
+            body.clear()
+            body.update(self.ask("audit/runs/" + run))
             if body["state"] in ("done", "stopped"):
-                break
+                return True
             meanwhile(body)
-            time.sleep(0.05)
+            return False
+        self.until(over, 1800, 0.05, "an audit of eight hosts did not end within half an hour")
         took = time.monotonic() - begin
         results = [r for status in ("fail", "warn", "unknown") for r in self.ask(f"audit/runs/{run}/results?limit=1000&status={status}")["items"]]
         return body, results, took
@@ -112,12 +127,31 @@ class Job:
 
     def end(self):
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Progress:
+    """Audits that bring nothing, one after the other, end a row: a test that is refused each time would never fill it."""
+    IN_VAIN_MOST = 5
+
+    def __init__(self):
+        self.count = self.in_vain = 0
+
+    def look(self, count, results):
+        self.in_vain = 0 if count > self.count else self.in_vain + 1
+        self.count = count
+        if self.in_vain == self.IN_VAIN_MOST:
+            raise TimeoutError(f"{self.in_vain} audits brought nothing: { {(r['reason'], r.get('note')) for r in results if r['check'] == 'be.bw.pair'} }")
 
 
 def busy(lab, wanted):
     """Steps of tests that came while a job had a page on the host, and those begun all the same."""
     tries = started = 0
+    progress = Progress()
     while tries < wanted:
         victims = lab.hosts[:-2]
         jobs = [Job(lab, host) for host in victims]
@@ -131,6 +165,7 @@ def busy(lab, wanted):
             _, results, _ = lab.audit(look, bandwidth=True)
             started += len(seen)
             tries += 4 * sum(r["check"] == "be.bw.pair" and r["reason"] == "busy" for r in results)
+            progress.look(tries, results)
         finally:
             for job in jobs:
                 job.end()
@@ -148,14 +183,17 @@ def preempt(lab, wanted, draw):
         time.sleep(draw.uniform(0, 0.8))
         test = lab.test_of(host)
         job = Job(lab, host)
-        while not job.began() and job.process.poll() is None:
-            time.sleep(0.002)
-        began = time.monotonic()
-        if test is not None and lab.test_of(host) == test:  # its page came while the test ran
-            while os.path.exists(f"/proc/{test}") and lab.test_of(host) == test:
-                time.sleep(0.002)
-            waits.append(time.monotonic() - began)
-        job.end()
+        try:
+            lab.until(lambda: job.began() or job.process.poll() is not None, 60, 0.002, "the job has no page")
+            began = time.monotonic()
+            if test is not None and lab.test_of(host) == test:  # its page came while the test ran
+                try:
+                    lab.until(lambda: not os.path.exists(f"/proc/{test}") or lab.test_of(host) != test, 60, 0.002, "the test did not end")
+                finally:
+                    waits.append(time.monotonic() - began)  # of one that never ended, too
+        finally:
+            job.end()
+    progress = Progress()
     while len(waits) < wanted:
         threads = []
 
@@ -164,9 +202,10 @@ def preempt(lab, wanted, draw):
                 threads += [threading.Thread(target=one, args=(host,)) for host in lab.hosts[::2]]
                 for thread in threads:
                     thread.start()
-        lab.audit(begin, bandwidth=True)
+        _, results, _ = lab.audit(begin, bandwidth=True)
         for thread in threads:
             thread.join()
+        progress.look(len(waits), results)
     waits.sort()
     row("preempt_s", waits[min(len(waits) - 1, int(0.99 * len(waits)))], "s", 1, 0.3, runs=len(waits),
         note=f"median {waits[len(waits) // 2]:.3f} s; from the page of the job to the end of the test's program")
@@ -218,11 +257,11 @@ def plant(lab, kind, draw):
         return fault.end, lambda results: named_by(results) == {host}
     if kind == "nic":
         host, nic = draw.choice(lab.hosts), f"nic{draw.randrange(2)}"
-        lab.command("fault", "brownout", f"{host}/{nic}", "--rate_mbps", "160")
+        lab.command("fault", "brownout", f"{host}/{nic}", "--rate_mbps", str(0.8 * arguments.mbps))
         return lambda: lab.command("fault", "undo", "all"), lambda results: named_by(results) == {host} and any(
             r["check"] == "be.bw.pair" and r["note"].startswith(nic + ":") for r in results if r["status"] == "fail")
     trunk = f"leaf{draw.randrange(2)}/spine{draw.randrange(4)}"
-    lab.command("fault", "brownout", trunk, "--rate_mbps", "100")
+    lab.command("fault", "brownout", trunk, "--rate_mbps", str(0.5 * arguments.mbps))
     return lambda: lab.command("fault", "undo", "all"), lambda results: not named_by(results) and {
         r["subject"] for r in results if r["check"] == "be.bw.path" and r["status"] == "fail"} == {trunk}
 
@@ -236,28 +275,29 @@ def named(lab, kind, tries, draw):
         finally:
             end()
         good = is_named(results)
+        told = [r for r in results if r["check"].startswith(("be.bw", "nccl")) and (r["status"] == "fail" or not good)]
         right, wrong = right + good, wrong + (not good and bool(named_by(results)))
         print(f"{kind}: {'named' if good else 'not named'}; {sorted(named_by(results))}; {took:.0f} s; {body['tests_why'] or ''} "
-              f"{[(r['host'], r['check'], r['subject'], r.get('found'), r.get('note')) for r in results if r['status'] == 'fail' and r['check'].startswith(('be.bw', 'nccl'))]}", flush=True)
+              f"{[(r['host'], r['check'], r['status'], r['subject'], r.get('found'), r.get('note')) for r in told]}", flush=True)
         time.sleep(3)
     what = {"nic": "one NIC at 80 %", "trunk": "one trunk of four at 50 %", "host": "a host whose tests run a fifth of the time"}[kind]
     row(f"nccl.named.{kind}", 100 * right / tries, "%", 95, 100, "higher", tries, f"{what}; others named {wrong} times")
+    return 100 * right / tries
 
 
 def main():
-    if os.geteuid() != 0:
-        print("it needs root for network namespaces")
-        sys.exit(77)
+    need_root()
     draw = random.Random(arguments.seed)
-    with tempfile.TemporaryDirectory(), Lab() as lab:
+    with Lab() as lab:
         if arguments.whole:
             whole(lab)
         if arguments.preempt:
             preempt(lab, arguments.preempt, draw)
         if arguments.busy:
             busy(lab, arguments.busy)
-        for kind in arguments.kinds.split(",") if arguments.named else ():
-            named(lab, kind, arguments.named, draw)
+        if arguments.named:
+            shares = {kind: named(lab, kind, arguments.named, draw) for kind in arguments.kinds.split(",")}
+            row("nccl.named", min(shares.values()), "%", 95, 100, "higher", arguments.named * len(shares), f"the worst of {shares}")
     target = os.environ.get("FOLIOT_BENCH", os.path.join(build, "bench"))
     os.makedirs(target, exist_ok=True)
     with open(os.path.join(target, "audit_named.json" if arguments.named else "audit_tests.json"), "w", encoding="utf-8") as output:

@@ -3,7 +3,7 @@
 
 brain.clocks   symbols of a clock, a file or anything else from outside that libraries of src/core take; static state in them and in
                the controller's library
-brain.parsers  places in the decisions, in alerts and in the controller that search a rendered sentence for meaning"""
+brain.parsers  places in the decisions, in alerts, in the controller and in the dashboard that search a rendered sentence for meaning"""
 import importlib.machinery
 import importlib.util
 import json
@@ -27,7 +27,7 @@ def row(name, value, note):
 tidy.check_symbols(build)
 tidy.check_state(build)
 clocks = len(tidy.offences)
-found, sources = [], [path for path in tidy.tracked() if path.endswith((".c", ".h"))]
+found, sources = [], [path for path in tidy.tracked() if path.endswith((".c", ".h", ".ts", ".tsx"))]
 for path in sources:
     text = open(path, encoding="utf-8", errors="replace").read()
     found += [f"{os.path.relpath(path, TOP)}:{number}" for number in tidy.parsers(path, text)]

@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "core/clock/host_leaf.h"
 #include "report.h"
+#include "sim/reader_terms.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static void play(uint64_t seed, enum kind kind, struct sums *sums)
             if (!host_leaf_terms(&leaf, &t)) {
                 continue;
             }
-            const struct clock_reading r = clock_terms_read(&t, (struct nic_time){host + since});
+            const struct clock_reading r = reader_terms(&t, (struct nic_time){host + since});
             const double off =
                 (double)(r.time.ns - host - since - ahead) - fraction - rate * (double)since;
             sums->readings++;

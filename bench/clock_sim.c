@@ -355,7 +355,7 @@ static void liar_rows(const char *kind, const struct lied *l, bool drifting)
     liar_row(kind, "falsely_named", l->falsely_named, "hosts", 0, 0, "");
     if (drifting) {
         liar_row(kind, "named_early", l->early, "verdicts", REPORT_NONE, 0,
-                 "while the lie was below the accuser's parking limit: neither in time nor false");
+                 "while stamps still hid the lie: neither in time nor false");
     }
 }
 

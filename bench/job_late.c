@@ -34,7 +34,9 @@
 #define COUNT_MAX 32
 #define SMALL                                                                                      \
     8192 /* up to this size sends are done without a receive; larger ones wait for theirs */
-#define PATIENCE_MS 500  /* the sender's */
+/* The sender's. It must outlast its messages' way into a stopped receiver, and pauses of a busy machine. */
+#define PATIENCE_MS 2000
+#define WAIT_MS     500
 #define LONG_MS     8000 /* the receiver's patience */
 #define PULSE_MS    5
 
@@ -81,14 +83,8 @@ static struct world world_of(uint64_t seed, const char *plugin)
     w.count = 1 + (uint32_t)prng_below(&prng, COUNT_MAX);
     w.count = w.kind == HALF || w.kind == STOPPED ? 16 : w.count;
     w.size = w.kind == HALF || w.kind == STOPPED || prng_below(&prng, 2) == 0 ? SMALL : 8;
-    w.wait_ms = PATIENCE_MS / 2 + (int)prng_below(&prng, PATIENCE_MS);
+    w.wait_ms = WAIT_MS / 2 + (int)prng_below(&prng, WAIT_MS);
     return w;
-}
-
-/* The sender's. It must outlast its messages' way into a stopped receiver, on a busy machine, too. */
-static int patience_ms(const struct world *w)
-{
-    return w->kind == HALF || w->kind == STOPPED ? 4 * PATIENCE_MS : PATIENCE_MS;
 }
 
 static uint32_t size_of(const struct world *w, uint32_t comm, uint32_t message)
@@ -134,7 +130,7 @@ static void send_side(struct rank *r)
     char handle[NCCL_HANDLE_SIZE];
     const struct world *w = r->w;
 
-    rank_open(r, patience_ms(w));
+    rank_open(r, PATIENCE_MS);
     for (uint32_t c = 0; c < w->comms; c++) {
         if (recv(r->peer, handle, sizeof(handle), MSG_WAITALL) != (ssize_t)sizeof(handle)) {
             _exit(1);
@@ -334,7 +330,7 @@ static bool act(const struct world *w, const struct led *from, const struct led 
         (void)ranks_go_on(to);
         *ret_stopped_ms = now_ms() - began;
     }
-    sleep_ms(patience_ms(w) + w->wait_ms);
+    sleep_ms(PATIENCE_MS + w->wait_ms);
     (void)kill(from->pid, SIGCONT);
     (void)kill(to->pid, SIGCONT);
     return w->kind == HALF || ranks_go_on(to);
@@ -388,7 +384,7 @@ static void play(const struct world *w, struct outcome *ret)
         snprintf(ret->words, sizeof(ret->words), "%s", reason);
     }
     stopped_ms = ret->paused_ms > stopped_ms ? ret->paused_ms : stopped_ms;
-    ret->excused = stopped_ms > patience_ms(w) / 2; /* on a busy machine */
+    ret->excused = stopped_ms > PATIENCE_MS / 2; /* on a busy machine */
     ranks_end(&from);
     ranks_end(&to);
 }

@@ -78,8 +78,12 @@ static void chaos_slice(struct report *report, uint64_t wanted, uint64_t begin)
     for (uint64_t faults = 0, seed = begin; faults < wanted / CHAOS_SLICES; seed += CHAOS_SLICES) {
         struct job_world_config config;
         job_world_chance(&config, seed);
-        config.rdma = seed / 2 % 2 != 0; /* lanes over queue pairs in every other two worlds */
-        config.no_rdma_every = seed % 8 == 3 ? 2 : 0;
+        config.rdma = seed / 2 % 2 != 0;   /* lanes over queue pairs in every other two worlds; */
+        config.direct = seed / 4 % 2 != 0; /* in half of these NICs write into receives, */
+        config.no_rdma_every = seed % 4 == 3 ? 2 : 0; /* in half of each not at every host */
+        if (config.rdma && config.direct) {
+            config.fault_mask &= ~(1u << JOB_FAULT_DAMAGE);
+        }
         play(&config, "chaos", &one);
         faults += one.faults;
         chaos->faults += one.faults;

@@ -223,8 +223,13 @@ static void lanes(const char *folder)
         .large_slots = LANE_LARGE_SLOTS,
         .large_shift = LANE_CHUNK_SHIFT_MAX,
         .nics = {{.address = {[15] = 1}, .name = "eth0"}, {.address = {[15] = 2}, .name = "eth1"}}};
-    const struct lane_qp qp = {
-        .step = LANE_QP_OFFER, .qp = 17, .psn = 18, .mtu_shift = 10, .cells = 8, .cell_size = 8448};
+    const struct lane_qp qp = {.step = LANE_QP_OFFER,
+                               .qp = 17,
+                               .psn = 18,
+                               .mtu_shift = 10,
+                               .cells = 8,
+                               .cell_size = 8448,
+                               .pkey = 0xffff};
     const struct handle handle = {.cookie = 0xff, .newest = 2, .lowest = 1, .group_max = 1};
     uint8_t bytes[LANE_FRAME_SIZE_MAX];
 

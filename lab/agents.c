@@ -71,7 +71,7 @@ static int write_config(const struct lab *lab, int host, const char *controller)
     fprintf(f, "routers: " LAB_ROOT "/%s/routers\n", lab->name);
     if (lab->scenario.clocks.edge_limit_ns > 0) {
         fprintf(f, "edge_limit: %" PRId64 "ns\n", lab->scenario.clocks.edge_limit_ns);
-    } else if (lab->scenario.clocks.stamps == STAMPS_SOFTWARE) {
+    } else if (lab->scenario.clocks.stamps != STAMPS_NIC) {
         /* What `foliot doctor` would propose here: edges allow 4 to 6 us at rest, more under load. */
         fprintf(f, "edge_limit: 20us\n");
     }

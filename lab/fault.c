@@ -185,6 +185,8 @@ const char *lab_fault_cannot(const struct scenario_fault *fault)
 
     return fault->kind > FAULT_CLOCK_FREQ && fault->kind != FAULT_SUSPEND
                ? "a fault that only the simulator can make"
+           : fault->kind == FAULT_SUSPEND && !fault->told
+               ? "a suspend that the kernel isn't told of, which only the simulator can make"
            : fault->net_class != CLASS_ANY && !is_brownout
                ? "a fault of one class of packets, which only the simulator can make"
            : fault->net_class == CLASS_CLOCK

@@ -101,15 +101,25 @@ bool lab_is_there(const char *name)
     return lab_space_count(name) > 0 || access(folder, F_OK) == 0;
 }
 
+static int tell_start(const struct lab *lab, int host, int r)
+{
+    if (r < 0) {
+        fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
+                host, lab->folder, host);
+    }
+    return r;
+}
+
+/* An agent that ends at once may have been there when it was looked for: each is looked for again when all have begun. */
 static int start_agents(const struct lab *lab)
 {
+    const int hosts = lab->scenario.fabric.hosts;
     int r = 0;
-    for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
-        r = lab_agent_start(lab, h);
-        if (r < 0) {
-            fprintf(stderr, "foliot lab: host%d: its agent didn't start: see %s/host%d/agent.log\n",
-                    h, lab->folder, h);
-        }
+    for (int h = 0; h < hosts && r == 0; h++) {
+        r = tell_start(lab, h, lab_agent_start(lab, h));
+    }
+    for (int h = 0; h < hosts && r == 0; h++) {
+        r = tell_start(lab, h, lab_agent_pid(lab, h) == 0 ? -ECHILD : 0);
     }
     return r;
 }

@@ -49,7 +49,7 @@ static void fill_host(const struct lab *lab, struct oscillator_host *h, int inde
     prng_init(&p, hash_u64(lab->scenario.seed, (uint64_t)index));
     snprintf(h->name, sizeof(h->name), "host%d", index);
     h->nic_count = (uint32_t)lab->scenario.fabric.nics_per_host;
-    h->stamps = c->stamps == STAMPS_NIC ? OSCILLATOR_STAMPS_NIC : OSCILLATOR_STAMPS_HOST;
+    h->stamps = scenario_nics_stamp(c, index) ? OSCILLATOR_STAMPS_NIC : OSCILLATOR_STAMPS_HOST;
     for (uint32_t i = 0; i <= h->nic_count; i++) {
         h->clock[i] = (struct oscillator_clock){
             .offset_ns = BASE_NS + (int64_t)(symmetric(&p) * (double)c->offset_ns),

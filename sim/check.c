@@ -309,14 +309,15 @@ static void judge_nics(struct world *w, struct check_window *win)
     double values[256];
     int count = 0;
 
-    if (w->scenario->clocks.stamps != STAMPS_NIC || !w->check->centre_known) {
+    if (w->scenario->clocks.stamps == STAMPS_SOFTWARE || !w->check->centre_known) {
         return;
     }
     for (int n = 0; n < 256; n++) {
         const int host = (int)prng_below(&w->check->random, (uint64_t)w->host_count);
         const int nic = (int)prng_below(&w->check->random, (uint64_t)w->nics_per_host);
         struct world_host *h = &w->hosts[host];
-        if (h->node == NULL || h->lie != NULL || !w->check->hosts[host].synced) {
+        if (h->node == NULL || h->lie != NULL || !w->check->hosts[host].synced ||
+            !world_nics_stamp(w, host)) {
             continue;
         }
         const struct clock *clock = node_member_clock(h->node, (uint32_t)nic);

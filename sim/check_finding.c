@@ -126,12 +126,21 @@ static bool active(const struct world *w, int index, int64_t at)
     return cf->off < 0 || at <= cf->off + AFTER_NS;
 }
 
+/* No map can tell that rate (2^-42 in 32 bits): such a clock is never in step again. */
+static bool leaves_for_good(const struct world *w, int index, const struct world_finding *f)
+{
+    const struct scenario_fault *s = &w->scenario->fault[index];
+
+    return s->kind == FAULT_CLOCK_FREQ && fabs(s->ppm) > 488 && w->check->faults[index].on >= 0 &&
+           f->finding.kind == FINDING_CLOCK_ASTRAY;
+}
+
 int check_explained(struct world *w, const struct world_finding *f)
 {
     for (int i = 0; i < w->scenario->fault_count; i++) {
         const struct scenario_fault *s = &w->scenario->fault[i];
-        if (active(w, i, f->at) && (leads_to(s) >> f->finding.kind & 1) != 0 &&
-            touches(w, s, w->fault_hosts[i], f)) {
+        const bool led = active(w, i, f->at) && (leads_to(s) >> f->finding.kind & 1) != 0;
+        if ((led || leaves_for_good(w, i, f)) && touches(w, s, w->fault_hosts[i], f)) {
             return i;
         }
     }
@@ -267,8 +276,12 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
         return x->kind == FINDING_PATH_NARROW;
     case FAULT_CLOCK_STEP:
         return x->kind == FINDING_CLOCK_STEP || x->kind == FINDING_CLOCK_DISRUPTED;
-    case FAULT_CLOCK_FREQ:
     case FAULT_SUSPEND:
+        if (!s->told) { /* as what it is */
+            return x->kind == FINDING_CLOCK_STEP && x->numbers[1] != 0;
+        }
+        return x->kind == FINDING_CLOCK_DISRUPTED || x->kind == FINDING_CLOCK_STEP;
+    case FAULT_CLOCK_FREQ:
         return x->kind == FINDING_CLOCK_DISRUPTED || x->kind == FINDING_CLOCK_STEP;
     case FAULT_LIAR:
         return x->kind == FINDING_CLOCK_LIAR;

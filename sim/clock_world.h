@@ -93,11 +93,9 @@ struct clock_world_result {
     int liars_unnamed; /* never named, within the fault model */
     uint64_t false_liars, false_steps, asymmetries;
     uint64_t astray_named; /* no liars, but their clocks were off when they were called so */
-    uint64_t
-        early_liars; /* verdicts on a lie that was still below the accuser's parking limit: neither
-                             in time nor false */
-    double p99_100ns_s; /* first time from which p99 over members stays <= 100 ns; < 0: never */
-    double synced_s;    /* when 99 % said SYNCED first */
+    uint64_t early_liars;  /* verdicts on a lie that stamps still hid: neither in time nor false */
+    double p99_100ns_s;    /* first time from which p99 over members stays <= 100 ns; < 0: never */
+    double synced_s;       /* when 99 % said SYNCED first */
     /* about the event's first member */
     double event_unsynced_s, event_back_s; /* after the event; < 0: never */
     uint64_t event_violations;             /* samples SYNCED with truth outside */

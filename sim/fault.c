@@ -52,7 +52,7 @@ static int mean_hosts(struct world *w, unsigned index)
 /* ---- oscillators know beforehand ---- */
 static void change_nics(struct world *w, int host, const struct crystal_change *change)
 {
-    for (int i = 0; i < w->nics_per_host && w->scenario->clocks.stamps == STAMPS_NIC; i++) {
+    for (int i = 0; i < w->nics_per_host && world_nics_stamp(w, host); i++) {
         crystal_add(&w->hosts[host].nics[i].crystal, change);
     }
 }
@@ -70,7 +70,7 @@ static void change_target(struct world *w, const struct scenario_fault *f, int h
 {
     struct crystal *c = &w->hosts[host].raw;
 
-    if (f->target.kind == TARGET_NIC && w->scenario->clocks.stamps == STAMPS_NIC) {
+    if (f->target.kind == TARGET_NIC && world_nics_stamp(w, host)) {
         c = &w->hosts[host].nics[f->target.from.nic].crystal;
     }
     crystal_add(c, &(struct crystal_change){.at = f->at_ns, .kind = kind, .amount = amount});
@@ -120,7 +120,7 @@ static void plan_clock(struct world *w, const struct scenario_fault *f, int host
         break;
     }
     case FAULT_NIC_STEER:
-        for (int i = 0; i < w->nics_per_host && w->scenario->clocks.stamps == STAMPS_NIC; i++) {
+        for (int i = 0; i < w->nics_per_host && world_nics_stamp(w, host); i++) {
             if (f->target.kind == TARGET_HOSTS || i == f->target.from.nic) {
                 steer(w, f, host, i);
             }
@@ -210,7 +210,7 @@ static void suspend(struct world *w, const struct scenario_fault *f, int host, b
     if (on) {
         h->stopped_until = f->at_ns + f->for_ns;
     } else {
-        h->suspended_ns = f->for_ns;
+        h->suspended_ns = f->told ? f->for_ns : 0;
     }
 }
 

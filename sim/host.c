@@ -10,15 +10,10 @@
 #define SLOW_NS (100 * NS_PER_MS) /* brackets */
 #define AHEAD   4                 /* packets whose memory is fetched meanwhile */
 
-static bool hardware(const struct world *w)
-{
-    return w->scenario->clocks.stamps == STAMPS_NIC;
-}
-
 int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
 {
     struct world_host *h = &w->hosts[host];
-    return crystal_read(hardware(w) ? &h->nics[local].crystal : &h->raw, at, NULL);
+    return crystal_read(world_nics_stamp(w, host) ? &h->nics[local].crystal : &h->raw, at, NULL);
 }
 
 /* ---- what is told ---- */
@@ -53,13 +48,14 @@ static uint32_t edge_limit(const struct world *w)
         return (uint32_t)c->edge_limit_ns;
     }
     /* twice what software stamps may be off by, and some */
-    const double stamps = hardware(w) ? 0 : 3000;
+    const double stamps = c->stamps == STAMPS_NIC ? 0 : 3000;
     return (uint32_t)(1.1 * longest + 1500 + 12 * c->noise_ns + 2 * c->jitter_ns + stamps);
 }
 
 static struct node_config node_configure(struct world *w, int host)
 {
     const struct scenario *s = w->scenario;
+    const bool hardware = world_nics_stamp(w, host);
     struct node_config c = {
         .host = {(uint32_t)host},
         .nic_count = (uint32_t)w->nics_per_host,
@@ -71,8 +67,8 @@ static struct node_config node_configure(struct world *w, int host)
         .path_limit = (uint16_t)(s->fabric.network == NETWORK_ABSTRACT ? s->fabric.paths : 0)};
     for (int i = 0; i < w->nics_per_host; i++) {
         c.nics[i] = (struct node_nic){.nic = {world_nic(w, host, i)},
-                                      .stamps = hardware(w) ? STAMP_HARDWARE : STAMP_SOFTWARE,
-                                      .domain = hardware(w) ? (uint8_t)(i + 1) : 0,
+                                      .stamps = hardware ? STAMP_HARDWARE : STAMP_SOFTWARE,
+                                      .domain = hardware ? (uint8_t)(i + 1) : 0,
                                       .speed_mbps = (uint32_t)s->fabric.link_mbps};
     }
     return c;
@@ -342,7 +338,7 @@ static void tell_slow(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
 
-    if (hardware(w)) {
+    if (world_nics_stamp(w, host)) {
         tell_brackets(w, host, now);
     }
     if (h->anchor && (w->now / SLOW_NS) % 10 == 0) {

@@ -6,11 +6,6 @@
 
 #define SEND_COST_NS 2000 /* of one packet in sendmmsg */
 
-static bool hardware(const struct world *w)
-{
-    return w->scenario->clocks.stamps == STAMPS_NIC;
-}
-
 static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
 {
     const struct scenario_fault *f = h->lie;
@@ -70,7 +65,8 @@ static int64_t put_on_wire(struct world *w, int host, const struct mesh_send *se
     struct world_nic *nic = &h->nics[send->local];
     struct packet *p = &w->packets[packet];
     const double noise = c->noise_ns * prng_normal(&h->random);
-    const double late = c->jitter_ns > 0 ? c->jitter_ns * prng_exponential(&h->random) : 0;
+    const double jitter = world_jitter_ns(w, host);
+    const double late = jitter > 0 ? jitter * prng_exponential(&h->random) : 0;
 
     *p = (struct packet){.token = send->token, .stage = TRANSMIT_STAMPED};
     p->receive.rx.ns = host_stamp(w, host, send->local, stamped) + (int64_t)noise;
@@ -78,7 +74,7 @@ static int64_t put_on_wire(struct world *w, int host, const struct mesh_send *se
         p->receive.rx.ns -= p->receive.rx.ns % (int64_t)c->quantum_ns;
     }
     p->receive.local = send->local;
-    p->receive.stamps = hardware(w) ? STAMP_HARDWARE : STAMP_SOFTWARE;
+    p->receive.stamps = world_nics_stamp(w, host) ? STAMP_HARDWARE : STAMP_SOFTWARE;
     p->receive.error_ns = (uint32_t)(8.5 * c->noise_ns + c->quantum_ns + 10);
     if (c->one_tx_stamp && stamped < nic->tx_busy) {
         p->stage = TRANSMIT_NO_STAMP;

@@ -119,15 +119,20 @@ static bool breaks_clock(const struct scenario_fault *f)
            f->kind == FAULT_REBOOT || f->kind == FAULT_NIC_STEER;
 }
 
+/* The host itself sees it as soon as it is awake. A pause of a virtual machine that its kernel isn't told of is none. */
+static bool shows_itself(const struct scenario_fault *f)
+{
+    return (f->kind == FAULT_SUSPEND && f->told) || f->kind == FAULT_REBOOT;
+}
+
 /* How long a host may go on as if nothing had been: docs/clock.md, "Hard". A rate that the second clock sees, a
  * suspend and a reboot may never show. */
-static int64_t may_miss(const struct world *w, const struct scenario_fault *f)
+static int64_t may_miss(const struct world *w, const struct scenario_fault *f, int host)
 {
-    if (f->kind == FAULT_SUSPEND || f->kind == FAULT_REBOOT) {
+    if (shows_itself(f)) {
         return 0;
     }
-    const bool host_clock =
-        f->target.kind != TARGET_NIC || w->scenario->clocks.stamps != STAMPS_NIC;
+    const bool host_clock = f->target.kind != TARGET_NIC || !world_nics_stamp(w, host);
     if (f->kind == FAULT_CLOCK_FREQ && host_clock && fabs(f->ppm) <= GUARDED_PPM) {
         return 0;
     }
@@ -135,10 +140,9 @@ static int64_t may_miss(const struct world *w, const struct scenario_fault *f)
 }
 
 /* A suspend and a reboot show by themselves, a NIC's clock by the host's, the host's by a second one. */
-static bool only_others_show(const struct world *w, const struct scenario_fault *f)
+static bool only_others_show(const struct world *w, const struct scenario_fault *f, int host)
 {
-    return f->kind != FAULT_SUSPEND && f->kind != FAULT_REBOOT && !w->scenario->clocks.guard &&
-           w->scenario->clocks.stamps != STAMPS_NIC;
+    return !shows_itself(f) && !w->scenario->clocks.guard && !world_nics_stamp(w, host);
 }
 
 void invariant_fault(struct invariants *v, struct world *w, unsigned index, bool on)
@@ -153,8 +157,8 @@ void invariant_fault(struct invariants *v, struct world *w, unsigned index, bool
             continue;
         }
         h->broken_at = w->now;
-        h->unseen = only_others_show(w, f);
-        const int64_t until = w->now + may_miss(w, f);
+        h->unseen = only_others_show(w, f, i);
+        const int64_t until = w->now + may_miss(w, f, i);
         h->mark_until = until > h->mark_until ? until : h->mark_until;
         h->steered += f->kind == FAULT_NIC_STEER ? (on ? 1 : -1) : 0;
     }
@@ -175,7 +179,7 @@ bool invariant_line(struct invariants *v, struct world *w, int host, uint32_t me
                     const struct clock_terms *terms, double *ret_error)
 {
     struct world_host *h = &w->hosts[host];
-    const bool nic = w->scenario->clocks.stamps == STAMPS_NIC;
+    const bool nic = world_nics_stamp(w, host);
     double fraction = 0;
 
     if (terms->status == CLOCK_UNKNOWN) {
@@ -231,7 +235,7 @@ static void claim_members(struct invariants *v, struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
 
-    if (w->scenario->clocks.stamps != STAMPS_NIC || h->node == NULL || !check_awake(w, host) ||
+    if (!world_nics_stamp(w, host) || h->node == NULL || !check_awake(w, host) ||
         h->stopped_until > w->now) {
         return;
     }
@@ -413,7 +417,7 @@ static void judge_edge(struct invariants *v, struct world *w, int host, uint32_t
     const int other = (int)edge.peer.index / w->nics_per_host;
     const struct world_host *o = &w->hosts[other];
     const uint32_t theirs =
-        w->scenario->clocks.stamps == STAMPS_NIC ? edge.peer.index % (uint32_t)w->nics_per_host : 0;
+        world_nics_stamp(w, other) ? edge.peer.index % (uint32_t)w->nics_per_host : 0;
 
     if (clock == NULL || !v->hosts[other].sound || o->node == NULL ||
         v->hosts[other].status != CLOCK_PAGE_SYNCED || theirs >= node_member_count(o->node) ||

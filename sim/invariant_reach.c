@@ -10,13 +10,16 @@
 #define FULL_MESH       21      /* fleets of at most so many NICs probe everybody: docs/clock.md */
 #define HOPS            4       /* else: edges between any two hosts */
 #define UNGUARDED       12000.0 /* half a width, without a second clock */
+#define LEVEL_STEP      1.1892  /* 2^(1/4) */
+#define SHOWN_NS_MAX    3.9e6   /* of a bound */
 #define WORST_SHARE     0.6     /* of a standing wait that may pass for time */
 #define MEAN_SHARE      0.02
 #define ALONE_NS        (1500 * NS_PER_MS) /* what was on its way has been used */
 #define ALONE_SYNCED_NS (4 * NS_PER_S)
 #define FEW_NS          (2 * NS_PER_S)
 #define ALONE_RATE      1e-6
-#define ALONE_SLACK     2000.0            /* ns: lines meet their maps, guards differ */
+#define ALONE_SLACK     2000.0           /* ns: lines meet their maps, guards differ */
+#define FLAP_SEEN_NS    (50 * NS_PER_MS) /* a carrier that is gone for so long */
 #define KEEP_NS         (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
 
 /* ---- ways ---- */
@@ -177,8 +180,7 @@ void invariant_alone(struct invariants *v, struct world *w, int host)
                         (double)silent * 1e-9);
     }
     /* a host of NICs with clocks of their own still learns what they tell of its own */
-    const bool learned =
-        w->scenario->clocks.stamps == STAMPS_NIC && h->hard < h->alone_hard - ALONE_SLACK;
+    const bool learned = world_nics_stamp(w, host) && h->hard < h->alone_hard - ALONE_SLACK;
     if (h->alone_at < 0 || terms->epoch != h->alone_epoch || learned) {
         h->alone_at = w->now;
         h->alone_hard = h->hard;
@@ -296,13 +298,14 @@ static bool neighbours_hear_enough(const struct invariants *v, const struct worl
     return 4 * enough >= 3 * (w->host_count - 1);
 }
 
-/* Packets are as fast as a bound that may be shown needs. */
+/* Packets are as fast as a bound that may be shown needs: as many edges, each up to a level's step wider than what the delays
+ * leave open (docs/clock.md, "Hard"). */
 static bool near(struct invariants *v, const struct world *w, int host)
 {
     const double hops = w->host_count * w->nics_per_host > FULL_MESH ? HOPS : 1;
-    const double half = hops * reach_ns(v, w, host, v->scratch + 2 * w->host_count) / 2;
+    const double reach = reach_ns(v, w, host, v->scratch + 2 * w->host_count);
 
-    return 1.5 * half + 2 * UNGUARDED < CLOCK_PAGE_HARD_NS_MAX;
+    return hops * LEVEL_STEP * reach + 2 * UNGUARDED < SHOWN_NS_MAX;
 }
 
 void invariant_far(struct invariants *v, const struct world *w, int host)
@@ -446,6 +449,12 @@ static bool alone(const struct world *w, int fault, int64_t on, int64_t off)
     return true;
 }
 
+/* There a part of what is lost is nothing new. */
+static bool full_queues_lose(const struct world *w)
+{
+    return w->scenario->traffic_count != 0 && w->scenario->fabric.drops;
+}
+
 bool invariant_must_be_told(const struct invariants *v, const struct world *w, int fault)
 {
     const struct scenario_fault *f = &w->scenario->fault[fault];
@@ -461,13 +470,18 @@ bool invariant_must_be_told(const struct invariants *v, const struct world *w, i
     case FAULT_CARRIER:
     case FAULT_NIC_VANISH:
         return lasted > 2 * NS_PER_S;
+    case FAULT_FLAP: /* a trunk's changes nothing: routing heals at once */
+        return f->target.kind == TARGET_NIC && f->down_ns >= FLAP_SEEN_NS;
     case FAULT_BLACKHOLE:
         return lasted > 3 * NS_PER_S && lost > 30;
+    case FAULT_TRUNK: /* for as long as packets still go there */
+    case FAULT_SPINE:
+        return lasted > 3 * NS_PER_S && f->reroute_ns > 3 * NS_PER_S && lost > 30 &&
+               !full_queues_lose(w);
     case FAULT_PARTITION:
         return lasted > 5 * NS_PER_S && lost > 30;
-    case FAULT_LOSS: /* where full queues lose as well it is nothing new */
-        return lasted > 15 * NS_PER_S && lost > 100 && f->loss >= 0.2 &&
-               (w->scenario->traffic_count == 0 || !w->scenario->fabric.drops);
+    case FAULT_LOSS:
+        return lasted > 15 * NS_PER_S && lost > 100 && f->loss >= 0.2 && !full_queues_lose(w);
     default:
         return false;
     }

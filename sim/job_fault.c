@@ -73,10 +73,9 @@ static void spoil(struct job_world *w, struct job_link *link, enum job_fault kin
     }
 }
 
-static void cut_nic(struct job_world *w, const struct fault_slot *slot, int by)
+void sim_nic_cut(struct job_world *w, uint32_t index, enum job_fault kind, int by)
 {
-    struct job_nic *nic = &w->net.nics[slot->subject];
-    const enum job_fault kind = slot->kind;
+    struct job_nic *nic = &w->net.nics[index];
     const bool was = nic->carrier;
 
     if (kind != JOB_FAULT_NIC_OUT) {
@@ -88,8 +87,13 @@ static void cut_nic(struct job_world *w, const struct fault_slot *slot, int by)
     if (kind == JOB_FAULT_NIC_DOWN) {
         nic->carrier = by < 0;
         nic->downs += was && !nic->carrier;
-        tell_carrier(w, slot->subject);
+        tell_carrier(w, index);
     }
+}
+
+static void cut_nic(struct job_world *w, const struct fault_slot *slot, int by)
+{
+    sim_nic_cut(w, slot->subject, slot->kind, by);
 }
 
 static bool begin_nic(struct job_world *w, struct fault_slot *slot)
@@ -202,6 +206,9 @@ static bool begin(struct job_world *w, struct fault_slot *slot)
         slot->subject = below(w, w->net.config.hosts * w->net.config.nics);
         w->net.nics[slot->subject].removed++;
         sim_pairs_remove(w, slot->subject);
+        if (w->result->by_kind[JOB_FAULT_DEVICE] % 2 == 0) {
+            sim_keys_die(w, slot->subject);
+        }
         return true;
     case JOB_FAULT_STRANGER:
         return sim_stranger(w, below(w, w->config.hosts));
@@ -240,7 +247,10 @@ static void end(struct job_world *w, struct fault_slot *slot)
         w->processes[slot->subject].no_files = false;
         break;
     case JOB_FAULT_DEVICE:
-        w->net.nics[slot->subject].removed--;
+        sim_keys_die(w, slot->subject);
+        if (--w->net.nics[slot->subject].removed == 0) {
+            sim_keys_return(w, slot->subject);
+        }
         break;
     default:
         break;

@@ -89,6 +89,63 @@ static bool both_lanes(struct job_world *w, struct lane_ways *ret_lanes)
     return false;
 }
 
+/* Lanes of process 0 over queue pairs. */
+static uint32_t count_pairs(struct job_world *w)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < w->pair_count; i++) {
+        const struct pair *x = pair_at(w, i);
+        count += x->used && x->open && x->process == 0 && x->state == PAIR_RTS &&
+                 pair_at(w, x->peer)->used;
+    }
+    return count;
+}
+
+/* All lanes of the set's own rail are over queue pairs again, and write. */
+static bool are_home(struct job_world *w)
+{
+    const uint64_t writes = w->result->writes;
+
+    for (int i = 0; i < BACK_MAX && w->result->wrong == NULL; i++) {
+        world_until(w, w->now + BACK_NS);
+        if (count_pairs(w) >= w->config.lanes && w->result->writes > writes) {
+            return true;
+        }
+    }
+    world_wrong(w, "lanes don't come home", "%u over queue pairs", count_pairs(w));
+    return false;
+}
+
+static void cut_rails(struct job_world *w, uint32_t host, enum job_fault kind, int by)
+{
+    for (uint32_t i = 0; i + 1 < w->config.nics; i++) {
+        sim_nic_cut(w, host * w->config.nics + i, kind, by);
+    }
+}
+
+/* All rails of one end go, and the job goes on over connections between the front ends. */
+static void lose_rails(struct job_world *w, uint32_t k)
+{
+    const enum job_fault kind = k % 2 != 0 ? JOB_FAULT_NIC_HOLE : JOB_FAULT_NIC_DOWN;
+    const uint32_t host = k / 2 % 2;
+    struct job_gap *gap = &w->result->gaps[k];
+    const uint64_t bytes = w->result->bytes;
+
+    gap->kind = JOB_GAP_RAILS;
+    gap->lasts_ns = WINDOW_NS;
+    cut_rails(w, host, kind, 1);
+    begin_window(w);
+    world_until(w, w->now + WINDOW_NS);
+    gap->failed_over = w->result->bytes > bytes && count_pairs(w) == 0;
+    gap->fault_ns = end_window(w);
+    cut_rails(w, host, kind, -1);
+    begin_window(w);
+    w->result->gap_count += are_home(w);
+    const int64_t after_ns = end_window(w);
+    gap->fault_ns = after_ns > gap->fault_ns ? after_ns : gap->fault_ns;
+}
+
 static uint64_t failovers(const struct job_world *w)
 {
     struct transport_summary sum;
@@ -139,6 +196,10 @@ void gap_run(struct job_world *w)
         world_until(w, w->now + WINDOW_NS);
         gap->quiet_ns = end_window(w);
         gap->left = failovers(w) != before;
+        if (w->config.front) {
+            lose_rails(w, k);
+            continue;
+        }
         if (!both_lanes(w, lanes)) {
             break;
         }
@@ -184,6 +245,16 @@ void gap_stall_next(struct job_world *w)
     }
 }
 
+void job_world_rails(struct job_world_config *ret_config, uint64_t seed)
+{
+    job_world_gap(ret_config, seed, true);
+    ret_config->front = true;
+    ret_config->nics = 3;
+    ret_config->standbys = 2;
+    ret_config->stall_gap_ns = 0;
+    ret_config->gap_faults = 4;
+}
+
 void job_world_gap(struct job_world_config *ret_config, uint64_t seed, bool rdma)
 {
     static const int64_t rates[] = {100000000, 300000000, 1000000000};
@@ -208,6 +279,8 @@ void job_world_gap(struct job_world_config *ret_config, uint64_t seed, bool rdma
         .rdma = rdma,
         .rdma_lasts = true,
         .direct = rdma,
+        .keys_last =
+            true, /* a lane that copies meanwhile makes gaps longer: that is another question */
         .patience_ns = 60 * NS_PER_S,
         .messages = UINT32_MAX / 2,
         .size_max = 65536,

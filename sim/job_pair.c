@@ -220,16 +220,20 @@ static void start_timeout(struct job_world *w, uint32_t index)
 }
 
 /* Every other world counts its devices from the last one that can be named: a peer of the version before isn't told of these. */
-uint32_t pair_device(const struct job_world *w, const struct pair *x)
+uint32_t sim_device(const struct job_world *w, uint32_t nic)
 {
-    const uint32_t nic = x->nic % w->config.nics % IO_RDMA_DEVICES;
-
+    nic = nic % w->config.nics % IO_RDMA_DEVICES;
     return w->config.seed % 2 == 0 ? nic : IO_RDMA_DEVICES - 1 - nic;
 }
 
-/* The queue pair's process has memory of that key of its device which holds all of it. */
-static bool registered(const struct job_world *w, const struct pair *x, uint32_t key,
-                       const void *at, uint32_t size)
+uint32_t pair_device(const struct job_world *w, const struct pair *x)
+{
+    return sim_device(w, x->nic);
+}
+
+/* The memory of the queue pair's process that has that key of its device and holds all of it. */
+static const struct memory *registered(const struct job_world *w, const struct pair *x,
+                                       uint32_t key, const void *at, uint32_t size)
 {
     const struct memory *m = w->processes[x->process].memories;
     const uint32_t device = pair_device(w, x);
@@ -238,7 +242,7 @@ static bool registered(const struct job_world *w, const struct pair *x, uint32_t
                          (const uint8_t *)at + size > m->data + m->size)) {
         m = m->next;
     }
-    return m != NULL;
+    return m;
 }
 
 void pair_pump(struct job_world *w, uint32_t index)
@@ -260,8 +264,8 @@ void pair_pump(struct job_world *w, uint32_t index)
         }
         memcpy(packet.bytes, x->memory + (size_t)x->sends[k].cell * x->config.cell_size,
                packet.size);
-        if (packet.written > 0 &&
-            registered(w, x, x->sends[k].write.key, x->sends[k].write.from, packet.written)) {
+        if (packet.written > 0 && registered(w, x, x->sends[k].write.key, x->sends[k].write.from,
+                                             packet.written) != NULL) {
             memcpy(packet.bytes + packet.size, x->sends[k].write.from, packet.written);
             packet.size += packet.written;
         } else if (packet.written > 0) {
@@ -364,9 +368,12 @@ static bool write_there(struct job_world *w, const struct pair *x, const struct 
     if (packet->written == 0) {
         return true;
     }
-    if (!x->config.writes || !registered(w, x, packet->key, packet->to, packet->written)) {
+    const struct memory *m =
+        x->config.writes ? registered(w, x, packet->key, packet->to, packet->written) : NULL;
+    if (m == NULL) {
         return false;
     }
+    w->result->renewed_writes += m->renewed >> pair_device(w, x) & 1;
     memcpy(packet->to, packet->bytes + packet->size - packet->written, packet->written);
     w->result->writes++;
     return true;

@@ -9,6 +9,7 @@
 enum pair_state { PAIR_OPENING, PAIR_INIT, PAIR_CONNECTING, PAIR_RTS, PAIR_ERROR };
 struct memory {
     struct io_rdma_memory keys; /* must be first */
+    uint32_t renewed;           /* devices */
     uint8_t *data;
     size_t size;
     struct memory *next;
@@ -70,5 +71,6 @@ void pair_fail(struct job_world *w, uint32_t index, enum io_qp_status status);
 void pair_flush(struct job_world *w, uint32_t index);
 void pair_forget(struct job_world *w, uint32_t index); /* the number is free */
 uint8_t *pair_receive_cell(const struct pair *x, uint32_t cell);
+uint32_t sim_device(const struct job_world *w, uint32_t nic); /* by which its keys are named */
 /* Whose keys it takes. */
 uint32_t pair_device(const struct job_world *w, const struct pair *x);

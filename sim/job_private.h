@@ -273,11 +273,16 @@ void process_rdma(struct process *p);
 void sim_pair(struct job_world *w, uint32_t pair);
 void sim_pair_packet(struct job_world *w, uint32_t packet);
 void sim_pairs_remove(struct job_world *w, uint32_t nic); /* its device is gone */
-bool sim_pair_break(struct job_world *w);                 /* one of them errs by itself */
+/* A NIC's device is there no more, or is about to come back: keys on it die, for good. */
+void sim_keys_die(struct job_world *w, uint32_t nic);
+void sim_keys_return(struct job_world *w, uint32_t nic); /* it is back: by other keys */
+bool sim_pair_break(struct job_world *w);                /* one of them errs by itself */
 void sim_pairs_kill(struct job_world *w, uint32_t process);
 void sim_pairs_done(struct job_world *w);
 
 /* -- job_fault.c */
+/* by: 1, and -1 when it is over. NIC_DOWN, NIC_HOLE, NIC_IN, NIC_OUT */
+void sim_nic_cut(struct job_world *w, uint32_t nic, enum job_fault kind, int by);
 MUST_CHECK int fault_begin(struct job_world *w);
 void fault_next(struct job_world *w);
 void fault_heal(struct job_world *w, uint32_t slot);

@@ -12,7 +12,9 @@
 
 #include "sim/job_rank.h"
 
-#define SLACK 64 /* bytes behind each buffer */
+#define SLACK      64 /* bytes behind each buffer */
+#define PAGE       4096
+#define REGISTERED 32 /* one in so many posts registers its buffer anew */
 
 static uint64_t seed_of(const struct flow *f, uint32_t message)
 {
@@ -33,19 +35,40 @@ static void fill(struct slot *slot, uint32_t size)
     slot->filled = size;
 }
 
+/* While nothing uses it. Memory that NICs write is registered anew now and then, as by communicators of a job that come and go: a
+ * device that went has taken its keys along for good. */
+static void register_bytes(struct job_world *w, uint32_t process, struct slot *slot)
+{
+    struct process *p = &w->processes[process];
+
+    if (slot->memory != NULL &&
+        (!w->config.direct || w->config.keys_last ||
+         hash_u64(w->config.seed, (uint64_t)process << 32 | slot->message) % REGISTERED != 0)) {
+        return;
+    }
+    if (slot->memory != NULL) {
+        transport_memory_remove(p->transport, slot->memory);
+    }
+    if (transport_memory_add(p->transport, slot->bytes, (size_t)w->config.size_max + 2 * SLACK,
+                             &slot->memory) < 0) {
+        slot->memory = NULL;
+    }
+}
+
 static struct slot *slot_of(struct job_world *w, uint32_t process, struct side *side,
                             uint32_t message)
 {
     struct slot *slot = &side->slots[message % w->config.depth];
 
-    if (slot->bytes == NULL) {
-        slot->bytes = malloc((size_t)w->config.size_max + 2 * SLACK);
-        struct transport_memory *memory;
-        if (slot->bytes == NULL ||
-            transport_memory_add(w->processes[process].transport, slot->bytes,
-                                 (size_t)w->config.size_max + 2 * SLACK, &memory) < 0) {
+    if (slot->bytes == NULL) { /* pages of its own: they are what is registered */
+        slot->bytes =
+            aligned_alloc(PAGE, ((size_t)w->config.size_max + 2 * SLACK + PAGE - 1) / PAGE * PAGE);
+        if (slot->bytes == NULL) {
             abort();
         }
+    }
+    if (slot->request == NULL) {
+        register_bytes(w, process, slot);
     }
     return slot;
 }
@@ -436,7 +459,7 @@ int rank_start(struct job_world *w)
             for (uint32_t k = 0; pattern_talks(w, from, to) && k < w->config.comms; k++) {
                 struct flow *f = &w->flows[w->flow_count];
                 *f = (struct flow){.index = w->flow_count, .from = from, .to = to};
-                f->from_nic = f->to_nic = k % w->config.nics;
+                f->from_nic = f->to_nic = k % (w->config.nics - w->config.front);
                 w->processes[from].sending++;
                 take_part(&w->processes[from], w->flow_count);
                 take_part(&w->processes[to], w->flow_count);

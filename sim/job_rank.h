@@ -10,8 +10,9 @@ struct slot {
     struct transport_request *request; /* NULL: free */
     uint32_t message;
     uint32_t size, room;
-    uint8_t *bytes;  /* size_max + SLACK * 2 */
-    uint32_t filled; /* with `pattern`, while free */
+    struct transport_memory *memory; /* NULL: the driver refused it */
+    uint8_t *bytes;                  /* size_max + SLACK * 2 */
+    uint32_t filled;                 /* with `pattern`, while free */
     uint8_t pattern;
     bool done;
     int64_t at;

@@ -1,6 +1,6 @@
 /* job_rdma.c: io_rdma.h over simulated queue pairs (job_pair.c): what a process may call, and what it takes: making one takes
- * milliseconds, connecting up to a second, and one of 64 finds no memory. Misuse of a cell or of a queue pair is told as a wrong
- * thing of that world. */
+ * milliseconds, connecting up to a second, and one of 64 finds no memory. A registration may be refused, and ends with its
+ * device. Misuse of a cell or of a queue pair is told as a wrong thing of that world. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #define LINGER_NS (2 * NS_PER_S)
 #define OPEN_NS   (2 * NS_PER_MS)
 #define COLD_NS   NS_PER_S
+#define REFUSED   32 /* one registration in so many */
 
 /* -- the table -------------------------------------------------------------------------------- */
 
@@ -31,7 +32,8 @@ static int rdma_open(struct io_rdma *rdma, const struct io_qp_config *config, in
     const int nic = job_net_nic(&w->net, &config->nic);
     uint32_t index;
 
-    if (nic < 0 || p->killed || w->net.nics[nic].removed > 0) {
+    if (nic < 0 || p->killed || w->net.nics[nic].removed > 0 ||
+        (w->config.front && (uint32_t)nic % w->config.nics == w->config.nics - 1)) {
         return -ENODEV;
     }
     if (w->pair_free_count > 0) {
@@ -259,23 +261,63 @@ static int rdma_fence(struct io_rdma *rdma, int qp, bool wait)
     return 0;
 }
 
+/* A driver refuses some: all of it, or on one of its devices. A device that is away gives no key. */
 static int memory_add(struct io_rdma *rdma, const struct io_rdma_range *range,
                       struct io_rdma_memory **ret_memory)
 {
     struct process *p = rdma->driver;
-    struct memory *m = calloc(1, sizeof(*m));
+    const struct job_world *w = p->world;
+    const uint32_t first = p->index / pattern_sharing(w) * w->config.nics;
+    const uint64_t luck = hash_u64(w->config.seed, (uint64_t)p->index << 32 | ++p->keys);
+    struct memory *m = w->config.keys_last || luck % REFUSED != 0 ? calloc(1, sizeof(*m)) : NULL;
 
     if (m == NULL) {
-        abort();
+        return -ENOMEM;
     }
     *m = (struct memory){.data = range->data, .size = range->size, .next = p->memories};
-    p->keys++;
-    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        m->keys.local[i] = m->keys.remote[i] = p->keys << 12 | i << 8 | (p->index + 1);
+    for (uint32_t i = 0; i < w->config.nics; i++) {
+        const uint32_t device = sim_device(w, first + i);
+        if (w->config.keys_last ||
+            (w->net.nics[first + i].removed == 0 && (luck >> (8 + i)) % REFUSED != 0)) {
+            m->keys.local[device] = m->keys.remote[device] =
+                p->keys << 12 | device << 8 | (p->index + 1);
+        }
     }
     p->memories = m;
     *ret_memory = &m->keys;
     return 0;
+}
+
+void sim_keys_die(struct job_world *w, uint32_t nic)
+{
+    const uint32_t device = sim_device(w, nic), sharing = pattern_sharing(w);
+
+    for (uint32_t i = 0; i < sharing && !w->config.keys_last; i++) {
+        struct process *p = &w->processes[nic / w->config.nics * sharing + i];
+        for (struct memory *m = p->memories; m != NULL; m = m->next) {
+            w->result->dead_keys += m->keys.local[device] != 0;
+            m->keys.local[device] = m->keys.remote[device] = 0;
+        }
+    }
+}
+
+/* A device that is back knows what it knew, by other keys; or refuses it now. */
+void sim_keys_return(struct job_world *w, uint32_t nic)
+{
+    const uint32_t device = sim_device(w, nic), sharing = pattern_sharing(w);
+
+    for (uint32_t i = 0; i < sharing && !w->config.keys_last; i++) {
+        struct process *p = &w->processes[nic / w->config.nics * sharing + i];
+        for (struct memory *m = p->memories; m != NULL; m = m->next) {
+            const uint64_t luck = hash_u64(w->config.seed, (uint64_t)p->index << 32 | ++p->keys);
+            if (m->keys.local[device] == 0 && luck % REFUSED != 0) {
+                m->keys.local[device] = m->keys.remote[device] =
+                    p->keys << 12 | device << 8 | (p->index + 1);
+                m->renewed |= 1u << device;
+                w->result->renewed_keys++;
+            }
+        }
+    }
 }
 
 static void memory_remove(struct io_rdma *rdma, struct io_rdma_memory *memory)

@@ -57,6 +57,7 @@ enum job_gap_kind {
     JOB_GAP_BOTH,
     JOB_GAP_LOSS, /* 30 % */
     JOB_GAP_KINDS,
+    JOB_GAP_RAILS, /* all NICs of a host but its front end */
 };
 #define JOB_GAPS_MAX 32
 struct job_gap {
@@ -94,6 +95,7 @@ struct job_world_config {
     bool direct;            /* as transport_config: they write */
     int64_t late_dma_ns;    /* an erred one goes on for so long at most; 0: 3 ms */
     bool rdma_lasts;        /* they break by what fault_mask has, only */
+    bool keys_last;         /* registrations aren't refused, and outlive their device */
     bool checksum;
     int64_t patience_ns;
     /* messages */
@@ -132,6 +134,9 @@ struct job_world_config {
     int64_t slow_ns, slow_until_ns;
     /* JOB_HALVES of two hosts, two lanes: so many faults of one of them, 2 s each and 2 s before; run_ns doesn't count */
     uint32_t gap_faults;
+    /* The last NIC of each host is its front end: it has no queue pairs, and no communicator is told of it. Each of gap_faults
+     * then takes all others of one host, for 2 s: their carriers, or they swallow all */
+    bool front;
     /* A process isn't run, one about each so long, for about so long; or all of them. 0: never */
     int64_t stall_gap_ns, stall_ns;
     bool stall_together;
@@ -166,7 +171,10 @@ struct job_world_result {
     uint64_t rnrs;  /* times that a NIC had none posted */
     uint64_t
         full; /* times that a message took the last but one that was posted: the peer may send no more data */
-    uint64_t writes;      /* into memory of the application */
+    uint64_t writes;    /* into memory of the application */
+    uint64_t dead_keys; /* that ended with their device */
+    uint64_t renewed_keys,
+        renewed_writes;   /* of memory registered again when it was back; by them */
     uint64_t late_writes; /* into cells, and that memory, of queue pairs in error */
     uint64_t
         garbled; /* lanes that ended for what came over them: none may, but for JOB_FAULT_DAMAGE */
@@ -200,6 +208,8 @@ void job_world_late(struct job_world_config *ret_config, uint64_t seed);
 /* All-to-all while one NIC carries a small part of its rate: the fabric and that part by chance from the seed. */
 void job_world_slow(struct job_world_config *ret_config, uint64_t seed);
 /* Two lanes, and one that meets a fault: rates, delays and what stands still by chance from the seed. */
+/* The same, where all rails of a host go: config.front. */
+void job_world_rails(struct job_world_config *ret_config, uint64_t seed);
 void job_world_gap(struct job_world_config *ret_config, uint64_t seed, bool rdma);
 /* What anybody may try: everything by chance from the seed, `intensity` faults per second. */
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed);

@@ -135,10 +135,24 @@ static bool trunks_carry(const struct network *n, const struct packet *p)
            (n->trunk_down[down] == 0 || !crosses(p, PART_DOWN));
 }
 
+/* Whose trunk it was, for who asks whether probes could see it. */
+static void lost_on_trunk(struct network *n, const struct packet *p)
+{
+    for (unsigned i = 0; i < n->active_count; i++) {
+        struct network_fault *nf = &n->faults[n->active[i]];
+        const enum scenario_fault_kind kind = nf->fault->kind;
+        nf->lost += (kind == FAULT_TRUNK || kind == FAULT_SPINE) && on_way(n, nf->fault, p);
+    }
+}
+
 bool network_fault_pass(struct network *n, struct packet *p)
 {
     if ((n->carrier[p->src] == 0 && crosses(p, PART_OUT)) ||
-        (n->carrier[p->dst] == 0 && crosses(p, PART_IN)) || !trunks_carry(n, p)) {
+        (n->carrier[p->dst] == 0 && crosses(p, PART_IN))) {
+        return false;
+    }
+    if (!trunks_carry(n, p)) {
+        lost_on_trunk(n, p);
         return false;
     }
     for (unsigned i = 0; i < n->active_count; i++) {

@@ -159,9 +159,10 @@ double port_pass(struct port *p, double at, double size, bool high)
             start += queue / p->rate;
         }
     }
-    if (start < p->probe_end && p->probe_end - start < 1e6) {
-        start = p->probe_end; /* behind the probe before */
+    double *end = &p->probe_end[high];
+    if (start < *end && *end - start < 1e6) {
+        start = *end; /* behind the probe before in the same queue */
     }
-    p->probe_end = start + size / p->rate;
-    return p->probe_end;
+    *end = start + size / p->rate;
+    return *end;
 }

@@ -38,10 +38,10 @@ struct port {
     unsigned stream_count;
     double active_end[PORT_ACTIVE], active_rate[PORT_ACTIVE];
     unsigned active_count;
-    double inflow;    /* sum of active rates */
-    double work;      /* bytes that wait, those held back by senders included */
-    double at;        /* true time that work is of */
-    double probe_end; /* when the last probe has left */
+    double inflow;       /* sum of active rates */
+    double work;         /* bytes that wait, those held back by senders included */
+    double at;           /* true time that work is of */
+    double probe_end[2]; /* when the last probe has left, of the jobs' class and of the probes' */
 };
 
 void port_init(struct port *p, uint64_t seed, double rate_mbps, double buffer_bytes,

@@ -401,7 +401,7 @@ static bool draw_place(struct prng *p, const struct scenario *s, struct scenario
     case FAULT_NIC_STEER:
         draw_clock_fault(p, x);
         x->target = nic_target(p, f);
-        return s->clocks.stamps == STAMPS_NIC;
+        return scenario_nics_stamp(&s->clocks, x->target.from.host);
     case FAULT_LIAR:
         x->target = host_target(p, f, *liars);
         if (x->target.last - x->target.first + 1 > *liars) {
@@ -486,6 +486,15 @@ static bool sleeps_already(const struct scenario *s, const struct scenario_fault
     return false;
 }
 
+/* What came into the language later is drawn from numbers of its own: the other worlds stay what they were. */
+static bool later_chance(const struct scenario *s, uint64_t what, double share)
+{
+    struct prng p;
+
+    prng_init(&p, hash_u64(s->seed ^ 0x6c61746572, what));
+    return chance(&p, share);
+}
+
 /* Draws all faults; returns when the last is over. */
 static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
 {
@@ -505,6 +514,8 @@ static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
             (x.kind == FAULT_KEY_ROTATE && hands_key(s)) || sleeps_already(s, &x)) {
             continue;
         }
+        x.told = x.kind != FAULT_SUSPEND || s->world == SCENARIO_LAB ||
+                 !later_chance(s, (uint64_t)x.at_ns, 0.4);
         const int64_t over = ends(&x, &s->fabric);
         if (over > (int64_t)(3 * seconds * 1e9)) {
             continue; /* many flaps, many restarts: too long a world */
@@ -579,6 +590,7 @@ void swarm_draw(uint64_t seed, struct scenario *ret)
     begin(seed, s, SCENARIO_SIM, "");
     draw_fabric(p, &s->fabric);
     draw_clocks(p, &s->clocks, s->fabric.hosts);
+    s->clocks.stamps = later_chance(s, 0, 0.12) ? STAMPS_MIXED : s->clocks.stamps;
     const double nics = s->fabric.hosts * s->fabric.nics_per_host;
     const double room = fmax(8, fmin(BUDGET_NIC_S / nics - 30, 90));
     const double seconds = chance(p, 0.1) ? room : fmin(room, uniform(p, 8, 40));

@@ -77,8 +77,8 @@ void world_arrive(struct world *w, uint32_t packet, int64_t at)
         return;
     }
     double late = c->noise_ns * prng_normal(&h->random);
-    if (c->jitter_ns > 0) {
-        late += c->jitter_ns * prng_exponential(&h->random);
+    if (world_jitter_ns(w, host) > 0) {
+        late += world_jitter_ns(w, host) * prng_exponential(&h->random);
     }
     p->arrives = at;
     p->receive.local = local;
@@ -87,7 +87,7 @@ void world_arrive(struct world *w, uint32_t packet, int64_t at)
     if (c->quantum_ns > 1) {
         p->receive.rx.ns -= p->receive.rx.ns % (int64_t)c->quantum_ns;
     }
-    p->receive.stamps = c->stamps == STAMPS_NIC ? STAMP_HARDWARE : STAMP_SOFTWARE;
+    p->receive.stamps = world_nics_stamp(w, host) ? STAMP_HARDWARE : STAMP_SOFTWARE;
     p->receive.error_ns = (uint32_t)(8.5 * c->noise_ns + c->quantum_ns + 10);
     if (w->recorded != NULL) {
         world_record(w, p);
@@ -278,7 +278,7 @@ static void make_host(struct world *w, int host)
     make_crystal(w, &h->second, hash_u64(seed, 2), true);
     for (int i = 0; i < w->nics_per_host; i++) {
         struct world_nic *nic = &h->nics[i];
-        if (w->scenario->clocks.stamps == STAMPS_NIC) {
+        if (world_nics_stamp(w, host)) {
             make_crystal(w, &nic->crystal, hash_u64(seed, 3 + (uint64_t)i), true);
         }
         nic->facts = (struct link_facts){.present = 1,

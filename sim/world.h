@@ -113,6 +113,18 @@ struct world {
     uint64_t trace, events, probes, refused;
 };
 
+/* Do that host's NICs stamp by clocks of their own? */
+static inline bool world_nics_stamp(const struct world *w, int host)
+{
+    return scenario_nics_stamp(&w->scenario->clocks, host);
+}
+/* How late its stamps are on average: in a mixed fleet only those of software. */
+static inline double world_jitter_ns(const struct world *w, int host)
+{
+    const struct scenario_clocks *c = &w->scenario->clocks;
+    return c->stamps == STAMPS_MIXED && world_nics_stamp(w, host) ? 0 : c->jitter_ns;
+}
+
 MUST_CHECK int world_new(struct world **ret, const struct scenario *s, uint64_t seed);
 struct world *world_free(struct world *w);
 /* Runs until true time `until`. */

@@ -19,6 +19,9 @@ PATHS = {
     "audit.": ["src/core/audit", "src/service/audit", "src/service/inspect", "test/audit", "bench/audit.py", "bench/lab/audit_harm.py", "bench/audit_trials.c", "bench/audit_fleets.c", "bench/audit_matrix.c", "bench/audit_search.c", "bench/audit_outlier.c"],
     "audit.sim.tally": ["src/core/audit", "src/core/mesh/peers.c", "bench/audit_tally.c"],
     "audit.lab.tally": ["src/core/audit", "src/service/controller/audit", "src/service/agent/matrix.c", "src/service/inspect/agent.c", "bench/lab/audit_tally.py"],
+    "audit.lab.matrix": ["src/core/audit/matrix*", "src/service/controller/audit", "src/service/agent/matrix.c", "bench/lab/audit_matrix.py"],
+    "audit.lab.nccl": ["src/core/audit/perf*", "src/core/audit/ways*", "src/core/audit/search*", "src/core/audit/outlier*", "src/core/audit/rules_tests.c",
+                       "src/service/controller/audit", "src/service/agent/perf.c", "src/app/perf", "bench/audit_tests.py"],
     "api.now": ["src/clocklib", "src/wire/clock_page.c", "src/wire/clock_page.h", "bench/api_now.c"],
     "brain.sim.": BRAIN, "brain.replay": BRAIN + ["src/service/record"], "locate.healthy": BRAIN,
     "brain.clocks": ["src/core", "src/service/controller"], "brain.parsers": ["src/core", "src/service/controller", "src/service/alert", "tools/tidy"],
@@ -35,7 +38,7 @@ PATHS = {
     "cost.agent": AGENT, "cost.scale.": SIM, "clock.cost.": SIM, "false.": SIM, "links.": SIM, "mesh.": SIM, "owd.": SIM, "scenario.": SIM,
     "false.lab": AGENT, "harm.": AGENT,
     "swarm.": SIM + ["sim/swarm.c", "sim/swarm_draw.c", "sim/invariant.c", "sim/invariant_reach.c"], "swarm.lab": AGENT + ["sim/swarm_draw.c", "lab"],
-    "swarm.mutants": SIM + ["bench/swarm_mutants.py"],
+    "swarm.mutants": SIM + ["bench/swarm_mutants.py"], "swarm.strangers": SIM + ["test/swarm/strangers.py"],
 }
 
 

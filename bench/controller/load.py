@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lab"))
-from world import BUILD, Missing, QUICK, Rows, quantile  # noqa: E402
+from world import BUILD, Missing, QUICK, Rows, free_port, quantile  # noqa: E402
 
 CONTROLLER = os.path.join(BUILD, "src", "app", "foliot-controller")
 LOAD = os.path.join(BUILD, "bench", "fleet_load")
@@ -25,12 +24,6 @@ FILL = os.path.join(BUILD, "bench", "history_fill")
 HOSTS, NICS, PEERS, PATHS = (200 if QUICK else 2000), 8, 20, 4
 REPORT_S = 10
 WARM, SECONDS = (15, 20) if QUICK else (20, 45)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Fleet:

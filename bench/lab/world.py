@@ -6,6 +6,7 @@ compared with another is CLOCK_MONOTONIC_RAW, as in the lab's own records.
 import json
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -52,6 +53,12 @@ def spread(values):
     return max(values) - min(values) if len(values) > 1 else None
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Missing(Exception):
     """Something that a measurement needs isn't there: its row says so."""
 
@@ -70,7 +77,7 @@ class Lab:
         self.command("down", check=False)
         more = ["--agent", AGENT] if self.agents else ["--no-agents"]
         if self.controller is not None:
-            more.append(f"--controller={self.controller}" if self.controller else "--controller")
+            more.append(f"--controller={self.controller or free_port()}")
         if self.machines is not None:
             more += ["--machines", self.machines]
         more += self.more

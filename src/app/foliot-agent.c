@@ -114,7 +114,7 @@ int main(int argc, char **argv)
         {"help", 'h', OPTION_HELP, .help = "this text"},
         {"version", 'V', OPTION_VERSION, .help = "version"},
     };
-    static_assert(HOST_NIC_MAX == 16, "the table's words say so");
+    static_assert(HOST_NIC_MAX == 16, "the table's words have this number");
     const struct option_set set = {.program = "foliot-agent",
                                    .usage = usage,
                                    .after = after,

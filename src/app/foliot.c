@@ -30,26 +30,33 @@ static int command_sim(int argc, char *argv[])
 #define ASK                                                                                        \
     "[--json] [--watch] [--interval SECONDS] [--host HOST] [--lab LAB] [--all] [--socket PATH]"
 
+/* The exit statuses 2 and 3 of most commands. */
+#define ASKED "2 wrong usage, or no such thing; 3 no answer, or no permission"
+
 static const struct command commands[] = {
     {"this host, by its agent", "status", ASK,
-     "is this host well: clock, mesh, links, open findings", command_status},
+     "is this host well: clock, mesh, links, open findings", command_status,
+     "0 all is well; 1 something is not; " ASKED},
     {NULL, "clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
-     command_clock},
+     command_clock, "0 synchronised; 1 not synchronised; " ASKED},
     {NULL, "mesh",
      "[--paths] " ASK " | --full [--rail N] [--json] [--controller URL] [--authority FILE] "
      "[--token-file FILE]",
      "one-way delay and loss of every path, as a heat map; all pairs of NICs on demand",
-     command_mesh},
-    {NULL, "links", ASK, "NIC and RDMA ports: carrier, flaps, errors", command_links},
+     command_mesh, "0 all paths are well; 1 a path is dead, or a pair was not measured; " ASKED,
+     help_of_mesh},
+    {NULL, "links", ASK, "NIC and RDMA ports: carrier, flaps, errors", command_links,
+     "0 all ports are well; 1 a port is not; " ASKED},
     {NULL, "findings", ASK " | --controller URL [--json] [--authority FILE] [--token-file FILE]",
-     "what is wrong, since when, and what to do", command_findings},
+     "what is wrong, since when, and what to do", command_findings,
+     "0 nothing is wrong; 1 a finding is open; " ASKED, help_of_findings},
     {NULL, "jobs",
      "[ID [--save FILE]] " ASK " | compare FILE FILE [--json] | [ID | compare ID ID] "
      "--controller URL [--json] [--authority FILE] [--token-file FILE]",
      "jobs with Foliot's plugin: ranks, lanes, rates, delays, what failover did and why",
-     command_jobs},
+     command_jobs, "0 done; 1 a rank has no path to another one; " ASKED, help_of_jobs},
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
-     command_doctor},
+     command_doctor, "0 nothing is in the way; 1 something is; " ASKED},
     {NULL, "audit",
      "[run] [--facts PATH] [--all] [--json] [--junit FILE] [--html FILE] [--root FOLDER] [--config "
      "FILE] | show PATH... [--all] [--json] [--junit FILE] [--html FILE] [--config FILE] | gate "
@@ -60,7 +67,8 @@ static const struct command commands[] = {
      "[--config FILE] | run --fleet [HOST...] [--matrix] [--ip 4|6] [--bandwidth] [--nccl] "
      "[--junit "
      "FILE] [--html FILE] | show --fleet [RUN] [--junit FILE] [--html FILE] | gate --fleet HOST "
-     "[--format FORM] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
+     "[--format FORM] | test --fleet CHECK [--fail N] [--warn N] [--declared TEXT] [--since TIME] "
+     "[--config FILE] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
      "is this host configured and wired as it should be, and as the others are; may it take a job",
      command_audit,
@@ -75,39 +83,51 @@ static const struct command commands[] = {
      "tries this host: is the clock's bound honest; how good are NICs' stamps and clocks; is an "
      "RDMA "
      "device's queue pair silent when it should be",
-     command_selftest},
+     command_selftest, "0 passed; 1 failed; 2 wrong usage; 3 there was nothing to ask or to try",
+     help_of_selftest},
     {NULL, "record", "[-o|--output FILE] [--host HOST] [--lab LAB] [--socket PATH]",
-     "save the last minutes of the agent's inputs, for foliot sim replay", command_record},
+     "save the last minutes of the agent's inputs, for foliot sim replay", command_record,
+     "0 written; 2 wrong usage; 3 no answer, or the file could not be written"},
     {NULL, "support-bundle",
      "[-o|--output FILE] [--config FILE] [--host HOST] [--lab LAB] [--socket PATH]",
-     "pack status, configuration and logs, without secrets", command_support_bundle},
+     "pack status, configuration and logs, without secrets", command_support_bundle,
+     "0 written; 2 wrong usage; 3 the file could not be written"},
     {"the whole fleet, by its controller", "alerts",
      "[list [--all]] | ack N | silence --host P|--element P|--rule P [--for TIME] [--why TEXT] "
      "[--maintenance] | silences | unsilence N | test RULE [--since TIME] [--file FILE] | "
      "check FILE | export --prometheus [--file FILE] | metrics" API,
      "incidents of the fleet, who was told, silences; rules checked and tried on the past",
-     command_alerts},
+     command_alerts,
+     "0 done, and nothing is open; 1 an incident is neither acknowledged nor silenced, or the file "
+     "has a mistake; " ASKED,
+     help_of_alerts},
     {NULL, "changes", "[--since 90min|2h|1d] [--host HOST] [--all]" API,
      "what happened to the fleet within the last hour: hosts, links, jobs, incidents, "
      "configuration",
-     command_changes},
+     command_changes, "0 done; " ASKED},
     {NULL, "host",
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
      "[--finish] | fleet-key [--after TIME]]" API,
-     "the fleet's members and keys; may this host join?", command_host},
+     "the fleet's members and keys; may this host join?", command_host,
+     "0 done, or yes; 1 check: no, or unknown; " ASKED, help_of_host},
     {NULL, "token",
      "[list] | make viewer|operator|admin NAME [--hours N] [--scope PATTERNS] | join [NAME] "
      "[--uses N] [--hours N] [--scope PATTERNS] | revoke NAME|ID" API,
-     "tokens of the API and for joining: who may do what", command_token},
+     "tokens of the API and for joining: who may do what", command_token, "0 done; " ASKED,
+     help_of_token},
     {NULL, "config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
      "history | rollback [VERSION] | observe on|off" API,
      "the configuration of the fleet's agents, in versions; observe on or off for all",
-     command_config},
+     command_config,
+     "0 done; 1 diff: the file would change something; apply --wait: the version was taken back; "
+     "another change is under way; " ASKED,
+     help_of_config},
     {NULL, "levels", API, "service levels of the fleet: met or broken, since when, by whom",
-     command_levels},
+     command_levels, "0 all are met; 1 one is not; " ASKED},
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
-     "the declared topology, and where the real one differs", command_topology},
+     "the declared topology, and where the real one differs", command_topology,
+     "0 done, and nothing differs; 1 something differs; " ASKED, help_of_topology},
     {"tools", "keygen", "[--rotate | --host] [--id ID] FILE",
      "make the fleet's key file, or add the next key to it", command_keygen,
      "0 made; 1 there is such a file already; 2 wrong usage; 3 the file can't be written"},
@@ -219,6 +239,29 @@ static void put_sentence(FILE *out, const char *before, const char *text)
     put_wrapped(out, text, strlen(text), at, 8);
 }
 
+static const char *exits_of(const struct command *command)
+{
+    return command->exits != NULL ? command->exits
+                                  : "0 done, and all is well; 1 something was found; " ASKED;
+}
+
+enum { OPTION_COLUMN = 22 };
+
+/* The options that the text has, from this column on. */
+static void put_options(FILE *out, const struct command *command, const char *text, size_t size,
+                        int indent)
+{
+    const char *option, *does;
+
+    for (size_t at = 0; (does = help_option(command, &at, &option)) != NULL;) {
+        if (command_text_option(text, size, option + 2) >= 0) {
+            const int column = indent + OPTION_COLUMN - 2;
+            fprintf(out, "%*s%-*s", indent, "", OPTION_COLUMN - 2, option);
+            put_wrapped(out, does, strlen(does), column, column);
+        }
+    }
+}
+
 static void put_form(FILE *out, const struct command *command, const char *form, size_t size,
                      const char *only)
 {
@@ -232,9 +275,12 @@ static void put_form(FILE *out, const struct command *command, const char *form,
     if (w != NULL) {
         put_sentence(out, "", w->does);
     }
-    if (w != NULL && only != NULL) {
+    if (w != NULL && only != NULL && w->prints != NULL) {
         put_sentence(out, "It prints", w->prints);
-        put_sentence(out, "Exit status:", w->exits);
+    }
+    if (w != NULL && only != NULL) {
+        put_sentence(out, "Exit status:", w->exits != NULL ? w->exits : exits_of(command));
+        put_options(out, command, form, size, 8);
     }
 }
 
@@ -262,11 +308,12 @@ void command_usage(const struct command *command, int count, char *const words[]
         fputs("with each:", out);
         put_wrapped(out, all + 2, strlen(all + 2), 10, 2);
     }
-    const char *exits = command->exits != NULL ? command->exits
-                                               : "0 done, all is well; 1 something was found; 2 "
-                                                 "wrong usage, or no such thing; 3 could not ask";
+    if (strstr(command->arguments, "--") != NULL) {
+        fputs("\noptions:\n", out);
+        put_options(out, command, command->arguments, strlen(command->arguments), 2);
+    }
     const int at = fprintf(out, "\nexit status:");
-    put_wrapped(out, exits, strlen(exits), at - 1, 2);
+    put_wrapped(out, exits_of(command), strlen(exits_of(command)), at - 1, 2);
     fputs("man foliot: all about it\n", out);
 }
 

@@ -29,7 +29,7 @@ static bool add_moment(struct past *p, const struct moment *m)
     return true;
 }
 
-/* What was so until then. */
+/* Adds a state that lasts until then. */
 static bool add_lasting(struct past *p, const struct moment *m, int64_t until_ns)
 {
     struct moment one = *m;
@@ -110,9 +110,17 @@ static bool on_nic(void *context, uint32_t nic, struct alert_nic *ret)
     return false;
 }
 
+/* Tenants are not known here. All hosts count as one tenant's, so no page is left out. */
+static uint64_t on_tenant(void *context, uint32_t host)
+{
+    (void)context, (void)host;
+    return 0;
+}
+
 struct alert_fleet past_fleet(struct past *p)
 {
-    return (struct alert_fleet){.nic = on_nic, .host = on_host, .job = on_job, .context = p};
+    return (struct alert_fleet){
+        .nic = on_nic, .host = on_host, .job = on_job, .tenant = on_tenant, .context = p};
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------------- */
@@ -291,7 +299,7 @@ static void name_subject(struct past *p, char of, const json_t *s, struct alert_
     }
 }
 
-/* Whoever was a member when the range begins is missed from then on. */
+/* The silence of a host that is a member when the range begins counts from then on. */
 static bool seed_host(struct past *p, const json_t *host, const struct alert_sample *whose)
 {
     const struct moment m = {.kind = MOMENT_HOST, .at_ns = p->from_ns, .sample = *whose};

@@ -85,6 +85,10 @@ static void on_answer(void *context, const struct http_result *r)
     }
     a->http_status = (int)r->status;
     a->answer = json_loadb(r->body, r->size, 0, &error);
+    if (a->answer == NULL && r->status == 200) {
+        fprintf(stderr, "foliot %s: the controller's answer can't be read: %s\n", a->command,
+                foreign_text(error.text).text);
+    }
     if (!a->json || r->status != 200) {
         foreign_show(a->answer, a->lines);
     }

@@ -19,8 +19,7 @@ enum { LOOK_AGAIN_MS = 1000 };
 
 static unsigned captured; /* files and links of a capture */
 
-/* The file that is named, or the usual one where it is there. */
-static int settings_of(const struct audit_options *o, struct audit_file *file)
+int audit_settings_of(const struct audit_options *o, struct audit_file *file)
 {
     struct config_error error;
     const char *path = o->config != NULL                 ? o->config
@@ -93,7 +92,7 @@ static int show(const struct audit_options *o, int count, char *words[])
     struct audit_file *file = calloc(1, sizeof(*file));
     struct audit_sheets sheets = {0};
     struct audit a = {0};
-    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+    int status = file == NULL ? EXIT_UNREACHABLE : audit_settings_of(o, file);
 
     for (int i = 0; i < count && status == EXIT_WELL; i++) {
         status = sheets_load(&sheets, words[i]);
@@ -116,7 +115,7 @@ static int show(const struct audit_options *o, int count, char *words[])
 static int try_on_the_past(const struct audit_options *o, int count, char *words[])
 {
     struct audit_file *file = calloc(1, sizeof(*file));
-    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+    int status = file == NULL ? EXIT_UNREACHABLE : audit_settings_of(o, file);
 
     if (status == EXIT_WELL) {
         status = audit_try(o, file, count, words);
@@ -199,7 +198,7 @@ static int here(const struct audit_options *o, bool gate)
     struct audit_file *file = calloc(1, sizeof(*file));
     struct audit_sheets sheets = {0};
     struct audit a = {0};
-    int status = file == NULL ? EXIT_UNREACHABLE : settings_of(o, file);
+    int status = file == NULL ? EXIT_UNREACHABLE : audit_settings_of(o, file);
 
     if (status == EXIT_WELL) {
         file->settings.rules_alone = gate && o->facts == NULL;

@@ -23,6 +23,8 @@ struct audit_sheets {
 };
 /* A file, or all *.json of a folder. An exit status; what is wrong is printed. */
 int sheets_load(struct audit_sheets *s, const char *path);
+/* One that is there as JSON. name: of where it comes from, for people. */
+int sheets_add_json(struct audit_sheets *s, const json_t *tree, const char *name);
 /* This machine, by foliot-inspect; root: NULL, or a tree. The sheet is kept in the file for sheets_known(); NULL: in none. */
 int sheets_inspect(struct audit_sheets *s, const char *root, const char *file);
 /* A sheet that was kept, of at most that age, by this user and nobody else's to write. False: there is none. */
@@ -37,6 +39,9 @@ void sheets_done(struct audit_sheets *s);
 int audited(struct audit *a, const struct audit_sheets *sheets,
             const struct audit_settings *settings);
 void audited_done(struct audit *a);
+
+/* The file that is named, or the usual one where it is there. An exit status; what is wrong is printed. */
+int audit_settings_of(const struct audit_options *o, struct audit_file *file);
 
 int audit_checks(const struct audit_options *o);
 int audit_explain(const struct audit_options *o, const char *id);
@@ -54,6 +59,10 @@ int audit_gate_exit(const struct audit_gate_line *g);
 /* ---- foliot_audit_try.c ---- */
 /* words: a check, and files or folders of sheets. An exit status. */
 int audit_try(const struct audit_options *o, struct audit_file *file, int count, char *words[]);
+/* Of audits since then whose sheets the controller keeps. */
+struct api;
+int audit_try_fleet(struct api *api, const struct audit_options *o, int64_t since_ns,
+                    const char *check);
 
 /* ---- foliot_audit_text.c: results as JSON has them (service/audit/result_json.h) ---- */
 /* Those of a status, alike ones as one block; *room: how many blocks are shown. */
@@ -66,10 +75,11 @@ void audit_print_closed(const json_t *hosts);
 void audit_print_tests(const json_t *tests); /* "tests" of a run */
 
 /* ---- foliot_audit_run.c: an audit of the fleet, for people ---- */
-struct api;
 int audit_print_run(struct api *api, json_t *run);
 /* Its hosts that were not read; a controller of an older release calls them left_out. */
 json_t *audit_not_read(const json_t *run);
+/* How far a run came that was stopped: a line; of another one nothing. */
+void audit_print_covered(const json_t *run);
 /* 1: something is another. With --json as it came. */
 int audit_print_diff(struct api *api, const char *was, const char *is);
 

@@ -13,11 +13,16 @@ enum { TEXT_MAX = 1 << 20 };
 
 static const char *compares(const struct check *c, char text[64])
 {
-    snprintf(text, 64, "%s%s%s%s%s", (c->compare & COMPARE_RULE) != 0 ? "rule" : "",
-             (c->compare & COMPARE_RULE) != 0 && c->compare != COMPARE_RULE ? ", " : "",
-             (c->compare & COMPARE_COHORT) != 0 ? "other hosts" : "",
-             (c->compare & COMPARE_COHORT) != 0 && (c->compare & COMPARE_DECLARED) != 0 ? ", " : "",
-             (c->compare & COMPARE_DECLARED) != 0 ? "what is declared" : "");
+    static const char *const with[] = {"rule", "other hosts", "what is declared",
+                                       "the accepted audit"}; /* by bit */
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++) {
+        if ((c->compare & 1U << i) != 0) {
+            used += (size_t)snprintf(text + used, 64 - used, "%s%s", used > 0 ? ", " : "", with[i]);
+        }
+    }
     return text;
 }
 

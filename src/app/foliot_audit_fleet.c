@@ -11,6 +11,7 @@
 #include "app/foliot_foreign.h"
 #include "app/foliot_show.h"
 #include "app/foliot_text.h"
+#include "base/time.h"
 
 enum { BAR = 30, LOOK_MS = 200, PATH_SIZE = 256 };
 
@@ -19,14 +20,17 @@ struct fleet_options {
     unsigned format;
     int ip; /* 4, 6; 0: whichever there is */
     struct audit_files files;
+    struct audit_options tried; /* of `test` */
+    int64_t since_ns;
 };
 
-/* As of sheets: unknown comes before a warning. */
+/* As of sheets: unknown comes before a warning. One that was stopped did not look at all that it was to. */
 static int exit_of_run(const json_t *run)
 {
     const json_t *counts = json_object_get(run, "counts");
 
     return json_integer_value(json_object_get(counts, "fail")) > 0      ? EXIT_NOT_WELL
+           : strcmp(api_text(run, "state"), "stopped") == 0             ? EXIT_UNREACHABLE
            : json_integer_value(json_object_get(counts, "unknown")) > 0 ? EXIT_UNREACHABLE
            : json_integer_value(json_object_get(counts, "warn")) > 0    ? EXIT_NOT_WELL
            : json_integer_value(json_object_get(counts, "pass")) > 0    ? EXIT_WELL
@@ -147,7 +151,7 @@ static bool under_way(const json_t *run)
            strcmp(api_text(run, "state"), "judging") == 0;
 }
 
-static int follow(struct api *api, char id[24])
+static int follow(struct api *api, const char *id)
 {
     const bool bar = isatty(STDERR_FILENO) && !api->json;
     const struct timespec pause = {0, LOOK_MS * 1000000L};
@@ -308,6 +312,9 @@ static void print_sums(const json_t *m)
 {
     const char *word;
     json_t *count;
+    if (!json_is_integer(json_object_get(m, "rounds"))) { /* a tenant isn't told of all */
+        return;
+    }
     printf("%s of %s cells measured, %s rounds of %.0f ms", api_number_text(m, "measured").text,
            api_number_text(m, "cells").text, api_number_text(m, "rounds").text,
            (double)json_integer_value(json_object_get(m, "round_us")) / 1000);
@@ -370,11 +377,15 @@ static int matrix(struct api *api, const char *id)
 static void print_baseline(const json_t *b)
 {
     const char *name = api_text(b, "name");
+    const json_t *measured = json_object_get(b, "measured"); /* an older controller tells none */
+    const bool all = measured == NULL || json_integer_value(measured) >=
+                                             json_integer_value(json_object_get(b, "hosts"));
 
-    printf("audit %s of %s, %s hosts, accepted by %s, %s%s%s\n", api_text(b, "run"),
+    printf("audit %s of %s, %s hosts%s%s%s, accepted by %s, %s%s%s\n", api_text(b, "run"),
            field_time(b, "started_utc_ns").text, api_number_text(b, "hosts").text,
-           api_text(b, "who"), field_time(b, "accepted_utc_ns").text, name[0] != '\0' ? ": " : "",
-           name);
+           all ? "" : " (measurements of ", all ? "" : api_number_text(b, "measured").text,
+           all ? "" : " are kept)", api_text(b, "who"), field_time(b, "accepted_utc_ns").text,
+           name[0] != '\0' ? ": " : "", name);
 }
 
 static int list_baselines(struct api *api)
@@ -434,11 +445,16 @@ static int stop(struct api *api, const char *id)
     char path[PATH_SIZE];
 
     snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s", id);
-    const int status = api_ask(api, "DELETE", path, NULL);
+    int status = api_ask(api, "DELETE", path, NULL);
+    snprintf(path, sizeof(path), "%.24s", status == EXIT_WELL ? api_text(api->answer, "run") : "");
+    status = status == EXIT_WELL ? follow(api, path) : status; /* what there is, is judged */
     if (status == EXIT_WELL && api->json) {
         api_print(api);
     } else if (status == EXIT_WELL) {
-        printf("audit %s: %s\n", api_text(api->answer, "run"), api_text(api->answer, "why"));
+        const char *why = json_string_value(json_object_get(api->answer, "why"));
+        printf("audit %s: %s\n", api_text(api->answer, "run"),
+               why != NULL ? why : "it had come to its end");
+        audit_print_covered(api->answer);
     }
     return status;
 }
@@ -510,6 +526,11 @@ static int ask(struct api *api, int count, char *words[], const struct fleet_opt
     if (strcmp(word, "baseline") == 0) {
         return baseline(api, count - 1, words + 1);
     }
+    if (strcmp(word, "test") == 0 && count == 2) {
+        struct audit_options tried = o->tried;
+        tried.json = api->json;
+        return audit_try_fleet(api, &tried, o->since_ns, words[1]);
+    }
     if (strcmp(word, "gate") == 0 && count == 2) {
         return gate(api, words[1], o->format);
     }
@@ -520,7 +541,7 @@ int audit_fleet(int argc, char *argv[])
 {
     static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
     struct api api;
-    struct fleet_options o = {0};
+    struct fleet_options o = {.since_ns = 8 * 86400 * NS_PER_S}; /* as long as sheets are kept */
     const struct option_entry own[] = {
         {"fleet", 0, OPTION_FLAG, &o.fleet},
         {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},
@@ -530,6 +551,11 @@ int audit_fleet(int argc, char *argv[])
         {"ip", 0, OPTION_INT, &o.ip, .least = 4, .most = 6},
         {"junit", 0, OPTION_TEXT, &o.files.junit, .expected = "a file"},
         {"html", 0, OPTION_TEXT, &o.files.html, .expected = "a file"},
+        {"config", 0, OPTION_TEXT, &o.tried.config, .expected = "a file as audit.yaml"},
+        {"fail", 0, OPTION_TEXT, &o.tried.fail, .expected = "a number"},
+        {"warn", 0, OPTION_TEXT, &o.tried.warn, .expected = "a number"},
+        {"declared", 0, OPTION_TEXT, &o.tried.declared, .expected = "what is declared"},
+        API_SPAN("since", &o.since_ns),
         {0}};
 
     api_init(&api, "audit");

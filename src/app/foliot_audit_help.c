@@ -56,6 +56,13 @@ const struct command_word audit_words[] = {
      "one line: the host, the answer, and the check that decides. FORM is text, json, slurm, "
      "nagios or npd.",
      GATE_EXITS},
+    {"test --fleet",
+     "Judges the audits of the last days once as they were, and once with the limits that you "
+     "name. "
+     "The controller keeps their sheets for eight days, and those of accepted audits.",
+     "of each audit counts of both, and each result that would change.",
+     "0 no result would change; 1 some would; 2 wrong usage, or no such check; 3 no sheets of that "
+     "time are kept, or the controller does not answer"},
     {"nodes", "Shows the hosts of a run; without RUN the newest.",
      "a line for each host, those that may not take a job first.", TABLE_EXITS},
     {"matrix", "Shows what a run with --matrix measured; without RUN the newest such run.",
@@ -66,8 +73,8 @@ const struct command_word audit_words[] = {
     {"stop", "Ends an audit that is under way.", "that it ended, and by whom.",
      "0 ended; 1 it is over already; 2 no such audit; 3 the controller does not answer"},
     {"diff", "Compares two runs. latest and baseline may stand for a run.",
-     "a line for each fact and each check's status that changed, and hosts that only one of them "
-     "has read.",
+     "a line for each fact, each measurement and each check's status that changed, and hosts that "
+     "only one of them has read.",
      "0 nothing differs; 1 something does; 2 no such audit; 3 the controller does not answer"},
     {"baseline",
      "Alone: compares the newest run with the accepted one. It also accepts, lists and removes "

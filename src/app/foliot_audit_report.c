@@ -10,6 +10,7 @@
 
 #include "app/foliot_api.h"
 #include "app/foliot_foreign.h"
+#include "app/foliot_text.h"
 #include "core/audit/gate.h"
 #include "platform/json/json.h"
 #include "service/audit/result_json.h"
@@ -103,6 +104,14 @@ static void put_text(FILE *out, const char *text)
             break;
         case '\'':
             fputs("&#39;", out);
+            break;
+        case 0xef: /* U+FFFE and U+FFFF are in no XML */
+            if (strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0) {
+                fputc('?', out);
+                text += 2;
+                break;
+            }
+            fputc(c, out);
             break;
         default:
             fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c, out);
@@ -316,6 +325,14 @@ const char *audit_report_source(const json_t *r)
                : text_of(json_array_get(evidence, json_array_size(evidence) - 1), "source");
 }
 
+/* When it was read. */
+static void put_time(FILE *out, const json_t *r)
+{
+    if (json_is_integer(json_object_get(r, "at_utc_ns"))) {
+        fprintf(out, ", %s", field_time(r, "at_utc_ns").text);
+    }
+}
+
 static void put_result(FILE *out, const json_t *r)
 {
     const struct check *c = check_by_id(text_of(r, "check"));
@@ -332,6 +349,7 @@ static void put_result(FILE *out, const json_t *r)
     if (source[0] != '\0') {
         fputs("<dt>Source<dd>", out);
         put_text(out, source);
+        put_time(out, r);
     }
     if (c != NULL) {
         fputs("<dt>Why<dd>", out);

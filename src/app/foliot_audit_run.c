@@ -150,6 +150,25 @@ static void print_unread(const json_t *run)
     }
 }
 
+void audit_print_covered(const json_t *run)
+{
+    static const struct {
+        const char *key, *what;
+    } stages[] = {{"sheets", "sheets"}, {"cells", "cells of the matrix"}, {"tests", "tests"}};
+    const json_t *covered = json_object_get(run, "covered");
+    const char *before = "  covered   ";
+
+    for (size_t i = 0; strcmp(api_text(run, "state"), "stopped") == 0 && i < 3; i++) {
+        const json_t *stage = json_object_get(covered, stages[i].key);
+        if (json_is_object(stage)) {
+            printf("%s%s of %s %s", before, api_number_text(stage, "done").text,
+                   api_number_text(stage, "of").text, stages[i].what);
+            before = ", ";
+        }
+    }
+    fputs(before[0] == ',' ? "\n" : "", stdout);
+}
+
 int audit_print_run(struct api *api, json_t *run)
 {
     const json_t *counts = json_object_get(run, "counts");
@@ -161,6 +180,7 @@ int audit_print_run(struct api *api, json_t *run)
            json_integer_value(json_object_get(run, "hosts")) == 1 ? "" : "s",
            field_time(run, "started_utc_ns").text, api_text(run, "state"));
     print_line("why", api_text(run, "why"));
+    audit_print_covered(run);
     print_line("no matrix", api_text(run, "matrix_why"));
     print_line("no tests", api_text(run, "tests_why"));
     if (counts == NULL) {
@@ -197,7 +217,7 @@ static const char *or_none(const json_t *change, const char *key)
     return text == NULL || text[0] == '\0' ? "none" : text;
 }
 
-/* What of a host that only one of both audits has read is not known in the other is no change of the host. */
+/* Results of a host that only one of both audits has read are no changes of the host. */
 static size_t print_changes(const json_t *answer, const json_t *was, const json_t *is)
 {
     size_t i, told = 0;
@@ -208,6 +228,12 @@ static size_t print_changes(const json_t *answer, const json_t *was, const json_
         const char *subject = api_text(c, "subject");
         printf("%s: %s%s%s: %s → %s\n", api_text(c, "host"), api_text(c, "fact"),
                subject[0] != '\0' ? " " : "", subject, or_none(c, "was"), or_none(c, "is"));
+    }
+    json_array_foreach(json_object_get(answer, "measured"), i, c)
+    {
+        const char *subject = api_text(c, "subject");
+        printf("%s: measured: %s%s%s: %s → %s\n", api_text(c, "host"), api_text(c, "check"),
+               subject[0] != '\0' ? " " : "", subject, api_text(c, "was"), api_text(c, "is"));
     }
     json_array_foreach(json_object_get(answer, "results"), i, c)
     {
@@ -263,6 +289,7 @@ int audit_print_diff(struct api *api, const char *was, const char *is)
     status = status == EXIT_WELL ? api_ask(api, "GET", path, NULL) : status;
     if (status == EXIT_WELL) {
         const size_t facts = json_array_size(json_object_get(api->answer, "facts")),
+                     measured = json_array_size(json_object_get(api->answer, "measured")),
                      results = json_array_size(json_object_get(api->answer, "results"));
         if (api->json) {
             api_print(api);
@@ -270,13 +297,14 @@ int audit_print_diff(struct api *api, const char *was, const char *is)
             const size_t told = print_changes(api->answer, before, after);
             const size_t unread = print_unread_since(api->answer, after, before, "second") +
                                   print_unread_since(api->answer, before, after, "first");
-            printf("%s hosts are in both audits: %zu fact%s and %zu result%s differ",
-                   api_number_text(api->answer, "hosts").text, facts, facts == 1 ? "" : "s", told,
-                   told == 1 ? "" : "s");
+            printf("%s hosts are in both audits: %zu fact%s, %zu measurement%s and %zu result%s "
+                   "differ",
+                   api_number_text(api->answer, "hosts").text, facts, facts == 1 ? "" : "s",
+                   measured, measured == 1 ? "" : "s", told, told == 1 ? "" : "s");
             printf(unread > 0 ? "; %zu host%s read in one of them only\n" : "\n", unread,
                    unread == 1 ? " was" : "s were");
         }
-        status = facts + results > 0 ? EXIT_NOT_WELL : EXIT_WELL;
+        status = facts + measured + results > 0 ? EXIT_NOT_WELL : EXIT_WELL;
     }
     json_decref(before);
     json_decref(after);

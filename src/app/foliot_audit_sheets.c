@@ -50,16 +50,7 @@ static int add(struct audit_sheets *s, struct sheet *sheet)
     return EXIT_WELL;
 }
 
-/* Memory that holds what is in it and no more: a thousand sheets are kept. */
-static void shrink(struct sheet *s)
-{
-    struct fact *facts = realloc(s->facts, (s->count + 1) * sizeof(*facts));
-
-    s->facts = facts != NULL ? facts : s->facts;
-    s->capacity = s->count;
-}
-
-static int add_json(struct audit_sheets *s, const json_t *tree, const char *name)
+int sheets_add_json(struct audit_sheets *s, const json_t *tree, const char *name)
 {
     const char *why = "out of memory";
     struct sheet *sheet = sheet_new();
@@ -78,7 +69,7 @@ static int add_json(struct audit_sheets *s, const json_t *tree, const char *name
             return EXIT_USAGE;
         }
     }
-    shrink(sheet);
+    sheet_shrink(sheet);
     return add(s, sheet);
 }
 
@@ -92,7 +83,7 @@ static int load_file(struct audit_sheets *s, const char *path)
                 foreign_text(path).text, foreign_text(error.text).text);
         return error.line < 0 ? EXIT_UNREACHABLE : EXIT_USAGE;
     }
-    const int status = add_json(s, tree, path);
+    const int status = sheets_add_json(s, tree, path);
     json_decref(tree);
     return status;
 }
@@ -284,7 +275,7 @@ bool sheets_known(struct audit_sheets *s, const char *file, int age_s)
         return false;
     }
     json_t *tree = json_loadfd(fd, 0, NULL);
-    const bool known = tree != NULL && add_json(s, tree, file) == EXIT_WELL;
+    const bool known = tree != NULL && sheets_add_json(s, tree, file) == EXIT_WELL;
     json_decref(tree);
     close(fd);
     return known;
@@ -298,7 +289,7 @@ int sheets_inspect(struct audit_sheets *s, const char *root, const char *file)
     int status = EXIT_UNREACHABLE;
 
     if (tree != NULL) {
-        status = add_json(s, tree, "foliot-inspect");
+        status = sheets_add_json(s, tree, "foliot-inspect");
         if (status == EXIT_WELL && file != NULL) {
             keep(file, text, size);
         }

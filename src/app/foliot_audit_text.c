@@ -143,6 +143,9 @@ static void print_block(const json_t *block)
     print_line("expected", text);
     print_line("note", field_string(r, "note"));
     print_line("source", audit_report_source(r));
+    if (json_is_integer(json_object_get(r, "at_utc_ns"))) {
+        print_line("read", field_time(r, "at_utc_ns").text);
+    }
     print_line("why", c != NULL ? c->why : "");
     if (suspect) {
         snprintf(text, sizeof(text), "Look at the check first: foliot audit explain %s", id);

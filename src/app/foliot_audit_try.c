@@ -1,12 +1,16 @@
-/* foliot_audit_try.c: `foliot audit test`: a check's limits tried on sheets that were kept, of one time each: who would have
- * been failed. Both ways are judged by the same code as an audit. */
+/* foliot_audit_try.c: `foliot audit test`: a check's limits tried on sheets that were kept, in files or by the controller, of one
+ * time each: who would have been failed. Both ways are judged by the same code as an audit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "app/foliot_api.h"
 #include "app/foliot_audit.h"
 #include "app/foliot_command.h"
 #include "app/foliot_foreign.h"
+#include "app/foliot_text.h"
+#include "base/time.h"
 
 /* A number and nothing else. */
 static bool read_limit(const char *text, double *ret)
@@ -84,27 +88,15 @@ static void compare(const struct audit *was, const struct audit *is, const struc
     }
 }
 
-static int try_one(const char *path, const struct check *c, const struct audit_settings *settings,
-                   const struct audit_settings *other, struct tried *t)
-{
-    struct audit_sheets sheets = {0};
-    struct audit was = {0}, is = {0};
-    int status = sheets_load(&sheets, path);
-
-    if (status == EXIT_WELL) {
-        status = audited(&was, &sheets, settings);
-    }
-    if (status == EXIT_WELL) {
-        status = audited(&is, &sheets, other);
-        if (status == EXIT_WELL) {
-            compare(&was, &is, c, t);
-            audited_done(&is);
-        }
-        audited_done(&was);
-    }
-    sheets_done(&sheets);
-    return status;
-}
+/* What is tried, and what came of it so far. */
+struct trial {
+    const struct check *check;
+    struct audit_file *file;
+    struct check_setting checks[CHECKS_MAX];
+    struct audit_settings other;
+    json_t *all; /* of each moment */
+    bool changed, json;
+};
 
 /* ---- shown ---- */
 
@@ -147,48 +139,130 @@ static void print_one(const char *path, const struct tried *t)
     }
 }
 
-static int try_all(const struct audit_options *o, const struct check *c, struct audit_file *file,
-                   const struct audit_settings *other, int count, char *paths[])
+/* Sheets of one moment. name: of it. */
+static int try_sheets(struct trial *y, const struct audit_sheets *sheets, const char *name)
 {
-    json_t *all = json_array();
-    int status = EXIT_WELL;
-    bool changed = false;
+    struct audit was = {0}, is = {0};
+    struct tried t = {.changed = json_array()};
+    int status = audited(&was, sheets, &y->file->settings);
 
-    for (int i = 0; i < count && status == EXIT_WELL; i++) {
-        struct tried t = {.changed = json_array()};
-        status = try_one(paths[i], c, &file->settings, other, &t);
-        changed = changed || json_array_size(t.changed) > 0;
-        if (status == EXIT_WELL && !o->json) {
-            print_one(paths[i], &t);
+    if (status == EXIT_WELL) {
+        status = audited(&is, sheets, &y->other);
+        if (status == EXIT_WELL) {
+            compare(&was, &is, y->check, &t);
+            audited_done(&is);
         }
-        json_array_append_new(all,
-                              json_pack("{ss so so so}", "path", paths[i], "was", counts_of(t.was),
-                                        "is", counts_of(t.is), "changed", t.changed));
+        audited_done(&was);
     }
-    if (status == EXIT_WELL && o->json) {
+    y->changed = y->changed || json_array_size(t.changed) > 0;
+    if (status == EXIT_WELL && !y->json) {
+        print_one(name, &t);
+    }
+    json_array_append_new(y->all, json_pack("{ss so so so}", "path", name, "was", counts_of(t.was),
+                                            "is", counts_of(t.is), "changed", t.changed));
+    return status;
+}
+
+static int begin(struct trial *y, const struct audit_options *o, struct audit_file *file,
+                 const char *check)
+{
+    *y = (struct trial){.check = check_by_id(check), .file = file, .json = o->json};
+    if (y->check == NULL) {
+        fprintf(stderr, "foliot audit test: %s: no such check: foliot audit checks\n",
+                foreign_text(check).text);
+        return EXIT_USAGE;
+    }
+    memcpy(y->checks, file->checks, sizeof(y->checks));
+    y->other = file->settings;
+    y->other.checks = y->checks;
+    y->all = json_array();
+    return set_limits(o, y->check, &y->checks[check_number(y->check)]);
+}
+
+static int end(struct trial *y, int status)
+{
+    if (status == EXIT_WELL && y->json) {
         json_t *answer = json_pack("{ss sI ss sO}", "kind", "audit-test", "version", (json_int_t)1,
-                                   "check", c->id, "paths", all);
+                                   "check", y->check->id, "paths", y->all);
         json_dumpf(answer, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(answer);
     }
-    json_decref(all);
-    return status != EXIT_WELL ? status : changed ? EXIT_NOT_WELL : EXIT_WELL;
+    json_decref(y->all);
+    return status != EXIT_WELL ? status : y->changed ? EXIT_NOT_WELL : EXIT_WELL;
 }
 
 int audit_try(const struct audit_options *o, struct audit_file *file, int count, char *words[])
 {
-    const struct check *c = check_by_id(words[0]);
-    struct check_setting settings[CHECKS_MAX];
-    struct audit_settings other = file->settings;
+    struct trial y;
+    int status = begin(&y, o, file, words[0]);
 
-    if (c == NULL) {
-        fprintf(stderr, "foliot audit test: %s: no such check: foliot audit checks\n",
-                foreign_text(words[0]).text);
-        return EXIT_USAGE;
+    for (int i = 1; i < count && status == EXIT_WELL; i++) {
+        struct audit_sheets sheets = {0};
+        status = sheets_load(&sheets, words[i]);
+        status = status == EXIT_WELL ? try_sheets(&y, &sheets, words[i]) : status;
+        sheets_done(&sheets);
     }
-    memcpy(settings, file->checks, sizeof(settings));
-    other.checks = settings;
-    const int status = set_limits(o, c, &settings[check_number(c)]);
-    return status == EXIT_WELL ? try_all(o, c, file, &other, count - 1, words + 1) : status;
+    return end(&y, status);
+}
+
+/* ---- audits that the controller has kept ---- */
+
+/* Of one audit; where its sheets are kept no longer, nothing is tried. */
+static int try_run(struct trial *y, struct api *api, const json_t *run)
+{
+    struct audit_sheets sheets = {0};
+    json_t *items = NULL, *sheet;
+    char path[96], name[160];
+    size_t i;
+
+    snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s/facts?limit=100", api_text(run, "run"));
+    snprintf(name, sizeof(name), "audit %.24s of %s", api_text(run, "run"),
+             field_time(run, "started_utc_ns").text);
+    int status = api_ask_pages(api, path, &items);
+    json_array_foreach(items, i, sheet)
+    {
+        status = status == EXIT_WELL ? sheets_add_json(&sheets, sheet, name) : status;
+    }
+    if (status == EXIT_WELL && sheets.count > 0) {
+        status = try_sheets(y, &sheets, name);
+    }
+    sheets_done(&sheets);
+    json_decref(items);
+    return status;
+}
+
+int audit_try_fleet(struct api *api, const struct audit_options *o, int64_t since_ns,
+                    const char *check)
+{
+    struct audit_file *file = calloc(1, sizeof(*file));
+    struct trial y = {.check = NULL};
+    json_t *runs = NULL;
+    int status = file == NULL ? EXIT_UNREACHABLE : audit_settings_of(o, file);
+
+    if (status != EXIT_WELL) {
+        free(file);
+        return status;
+    }
+    status = begin(&y, o, file, check);
+    status =
+        status == EXIT_WELL ? api_ask_pages(api, "/api/v1/audit/runs?limit=1000", &runs) : status;
+    const int64_t from_ns = (int64_t)time(NULL) * NS_PER_S - since_ns;
+    for (size_t i = json_array_size(runs); i > 0 && status == EXIT_WELL; i--) { /* oldest first */
+        const json_t *run = json_array_get(runs, i - 1);
+        if (strcmp(api_text(run, "state"), "done") == 0 &&
+            json_integer_value(json_object_get(run, "started_utc_ns")) >= from_ns) {
+            status = try_run(&y, api, run);
+        }
+    }
+    if (status == EXIT_WELL && json_array_size(y.all) == 0) {
+        fputs("foliot audit test: the controller keeps the sheets of no audit of that time\n",
+              stderr);
+        status = EXIT_UNREACHABLE;
+    }
+    status = end(&y, status);
+    json_decref(runs);
+    audit_file_done(file);
+    free(file);
+    return status;
 }

@@ -145,7 +145,7 @@ static struct words words_of(const json_t *event, const json_t *versions)
 
 /* ---- several as one ---- */
 
-/* What the same thing said of others shares with it; NULL: a thing of its own. */
+/* Events with the same text here are shown together; NULL: this one is shown alone. */
 static const char *together_by(const json_t *event)
 {
     const char *kind = string_of(event, "kind");

@@ -20,10 +20,11 @@ enum exit_status {
     EXIT_UNREACHABLE = 3,
 };
 
-/* What the forms of a usage that begin with this word, or with two ("run --fleet"), do, print and end with. */
+/* What the forms of a usage that begin with these characters ("run", "run --fleet") do, print and end with. */
 struct command_word {
     const char *word; /* NULL: no more */
-    const char *does, *prints, *exits;
+    const char *does;
+    const char *prints, *exits; /* NULL: the manual has it; as the command's */
 };
 
 struct command {
@@ -34,7 +35,7 @@ struct command {
     const char *summary;
     int (*run)(int argc, char *argv[]);
     const char *exits;                /* what its exit status tells; NULL: as most */
-    const struct command_word *words; /* NULL: its words have no help of their own */
+    const struct command_word *words; /* NULL: its forms have no help of their own */
 };
 
 #define TARGET_MAX      1024
@@ -75,6 +76,8 @@ bool options_mean_fleet(int argc, char *argv[], bool files);
 
 /* Is this option in the command's usage, which is what it takes? 1: with a value; 0: without; -1: no. */
 int command_option(const struct command *command, const char *name);
+/* The same for some of a usage's text; a terminator is behind it. */
+int command_text_option(const char *text, size_t text_size, const char *name);
 /* Reads a command's options, and --help. Each is in the command's usage in foliot.c, with or without a value. 0: argv[*ret_first]
  * is the first word; COMMAND_HELPED: the usage was printed; EXIT_USAGE: what is wrong was. */
 #define COMMAND_HELPED (-1)
@@ -108,7 +111,11 @@ int command_changes(int argc, char *argv[]);
 int command_alerts(int argc, char *argv[]);
 int command_jobs(int argc, char *argv[]);
 int command_audit(int argc, char *argv[]);
-extern const struct command_word audit_words[];
+extern const struct command_word audit_words[], help_of_mesh[], help_of_findings[], help_of_jobs[],
+    help_of_selftest[], help_of_alerts[], help_of_host[], help_of_token[], help_of_config[],
+    help_of_topology[];
+/* The next option of the command, from `*at` (0 at first) on, and what it does. NULL: no more. */
+const char *help_option(const struct command *command, size_t *at, const char **ret_option);
 
 /* The table of foliot.c, for a command's own usage. */
 const struct command *command_find(const char *name);

@@ -247,17 +247,14 @@ int command_selftest(int argc, char *argv[])
     const struct command *command = command_find("selftest");
     struct options options;
 
+    /* The word stays, in the place of the command's name: --help looks at it. */
     if (argc >= 2 && strcmp(argv[1], "clock") == 0) {
-        argv[1] = argv[0];
         argc--;
         argv++;
     } else if (argc >= 2 && strcmp(argv[1], "rdma") == 0) {
-        argv[1] = argv[0];
         return selftest_rdma(argc - 1, argv + 1);
     } else if (argc < 2 || strcmp(argv[1], "--help") != 0) {
-        fputs("foliot selftest: of what? There is: clock, rdma\n", stderr);
-        command_usage(command, 0, NULL, stderr);
-        return EXIT_USAGE;
+        return command_wrong_words("selftest", argc - 1, argv + 1);
     }
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--nics", 6) == 0) {

@@ -11,7 +11,7 @@
 
 #define JOBS_MAX 4096
 
-/* What all processes of a job say together. */
+/* A job as all its processes report it together. */
 struct job_sum {
     struct job_id id;
     const char *state;
@@ -268,16 +268,29 @@ static struct cell text_network(const struct flow *flow)
                        text_ns(above(flow->owd_ns_p99, flow->owd_ns_floor)).text);
 }
 
+/* Its number, what carries it, and how its packets are marked: only what isn't usual. */
+static struct cell text_lane(const struct flow *flow)
+{
+    char class[24] = "", level[16] = "";
+
+    if (flow->traffic_class >= 4) {
+        snprintf(class, sizeof(class), " DSCP %d", (int)flow->traffic_class >> 2);
+    }
+    if (flow->service_level > 0) {
+        snprintf(level, sizeof(level), " SL %d", (int)flow->service_level);
+    }
+    return text_format("%" PRId64 "%s%s%s%s", flow->lane, flow->standby ? " standby" : "",
+                       flow->pair ? " queue pair" : "", class, level);
+}
+
 static void put_flow(struct libscols_table *table, const struct flow *flow)
 {
     struct libscols_line *line = table_line(table);
 
     table_put(line, 0, flow_end_name(&flow->from).text);
     table_put(line, 1, flow_end_name(&flow->to).text);
-    struct cell cell = text_format("%" PRId64 "%s%s", flow->lane, flow->standby ? " standby" : "",
-                                   flow->pair ? " queue pair" : "");
-    table_put(line, 2, cell.text);
-    cell = text_format("%" PRId64 "→%" PRId64, flow->from.port, flow->to.port);
+    table_put(line, 2, text_lane(flow).text);
+    struct cell cell = text_format("%" PRId64 "→%" PRId64, flow->from.port, flow->to.port);
     table_put(line, 3, cell.text);
     table_put_status(line, 4, flow->state);
     table_put(line, 5, flow->reason[0] != '\0' ? flow->reason : "");
@@ -458,7 +471,7 @@ bool jobs_words_are_good(int count, char *const words[])
                     ? "expected: foliot jobs compare FILE FILE, two files of --save; or two jobs "
                       "and --controller"
                     : "expected one job at a time");
-        command_usage(command_find("jobs"), 0, NULL, stderr);
+        fputs("foliot jobs --help: all forms\n", stderr);
     }
     return good;
 }

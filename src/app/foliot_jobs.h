@@ -25,6 +25,7 @@ struct flow {
     bool standby, pair;
     char state[16], reason[16]; /* the sender's; else the receiver's */
     bool sender_said;
+    int64_t traffic_class, service_level; /* as its sender said */
     int64_t since_ns, rate_bps, bytes, failovers;
     int64_t owd_ns_floor, owd_ns_p50, owd_ns_p99, bound_ns;
     int64_t queued_ns_p50, queued_ns_p99, consumed_ns_p50, consumed_ns_p99;

@@ -99,7 +99,7 @@ static int load(struct run *run, const char *path)
     return r;
 }
 
-/* What counts of a stage: its median; between unsynchronised clocks what lies above the least. FLOW_UNKNOWN. */
+/* The median of a stage. Between unsynchronised clocks: its excess above the least. FLOW_UNKNOWN: neither is known. */
 static int64_t of_stage(const struct flow *flow, enum stage stage)
 {
     if (flow == NULL) {
@@ -274,7 +274,7 @@ static struct share share_of(const struct comparison *c, bool to, bool nic)
     return share;
 }
 
-/* What explains them: three quarters of the slow ones have it, and most of what it has is slow. The smallest first. */
+/* The NIC or host that explains the slow flows: it has three quarters of them, and most of its flows are slow. Smallest first. */
 static bool find_share(const struct comparison *c, struct share *ret_share)
 {
     static const bool kinds[][2] = {{true, true}, {false, true}, {true, false}, {false, false}};

@@ -194,9 +194,6 @@ int jobs_of_fleet(int argc, char *argv[])
 
     api_init(&a, "jobs");
     const int r = api_parse(&a, NULL, argc, argv);
-    if (r == EXIT_USAGE) {
-        command_usage(command_find("jobs"), 0, NULL, stderr);
-    }
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }

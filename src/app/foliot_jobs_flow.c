@@ -56,6 +56,8 @@ static struct flow read_lane(const json_t *process, const json_t *lane)
                         .lane = get(lane, "lane"),
                         .standby = field_true(lane, "standby"),
                         .pair = strcmp(field_string(lane, "carrier"), "queue-pair") == 0,
+                        .traffic_class = get(lane, "traffic_class"),
+                        .service_level = get(lane, "service_level"),
                         .since_ns = get(lane, "since_ns"),
                         .rate_bps = get(lane, "rate_bps"),
                         .bytes = get(lane, "bytes"),

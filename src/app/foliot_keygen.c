@@ -57,8 +57,10 @@ static int parse(struct keygen *k, int argc, char *argv[])
         return r;
     }
     if (first + 1 != argc) {
-        fprintf(stderr, "foliot keygen: expected exactly one FILE, found %d\n", argc - first);
-        command_usage(command_find("keygen"), 0, NULL, stderr);
+        fprintf(stderr,
+                "foliot keygen: expected one FILE, found %d\n"
+                "foliot keygen --help: all forms\n",
+                argc - first);
         return EXIT_USAGE;
     }
     if (k->host && (k->rotate || k->id != 0)) {

@@ -427,7 +427,7 @@ static void put_class(struct libscols_table *table, const json_t *answer, const 
 {
     struct libscols_line *line = table_line(table);
     const bool job = strcmp(field_string(class, "class"), "job") == 0;
-    int64_t tos = 0;
+    int64_t tos = 0, sl = 0;
 
     table_put(line, 0,
               text_format("%.30s/%.16s <> %.30s/%.16s", answer_host(answer),
@@ -437,10 +437,15 @@ static void put_class(struct libscols_table *table, const json_t *answer, const 
     table_put(
         line, 1,
         text_format("%s/%s", field_string(pair, "device"), field_integer(pair, "port").text).text);
-    table_put(line, 2,
-              field_get(class, "traffic_class", &tos) && job
-                  ? text_format("job (DSCP %lld)", (long long)tos >> 2).text
-                  : "reference");
+    if (job && field_get(class, "traffic_class", &tos)) {
+        char level[16] = "";
+        if (field_get(class, "service_level", &sl) && sl > 0) {
+            snprintf(level, sizeof(level), ", SL %d", (int)sl);
+        }
+        table_put(line, 2, text_format("job (DSCP %lld%s)", (long long)tos >> 2, level).text);
+    } else {
+        table_put(line, 2, "reference");
+    }
     table_put(line, 3, owd_cell(json_object_get(class, "out")).text);
     table_put(line, 4, owd_cell(json_object_get(class, "in")).text);
     table_put(

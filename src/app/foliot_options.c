@@ -124,18 +124,23 @@ static int find_targets(struct options *o)
     return add_target(o, "", runtime != NULL ? runtime : RUNTIME_DIRECTORY, "/agent.sock");
 }
 
-int command_option(const struct command *command, const char *name)
+int command_text_option(const char *text, size_t text_size, const char *name)
 {
-    const char *usage = command->arguments;
+    const char *const end = text + text_size;
     const size_t size = strlen(name);
 
-    for (const char *at = strstr(usage, "--"); at != NULL; at = strstr(at + 2, "--")) {
+    for (const char *at = text; (at = memmem(at, (size_t)(end - at), "--", 2)) != NULL; at += 2) {
         const char *behind = at + 2 + size;
-        if (strncmp(at + 2, name, size) == 0 && strchr(" ]|", *behind) != NULL) {
+        if (behind <= end && memcmp(at + 2, name, size) == 0 && strchr(" ]|", *behind) != NULL) {
             return *behind == ' ' && isalnum((unsigned char)behind[1]);
         }
     }
     return -1;
+}
+
+int command_option(const struct command *command, const char *name)
+{
+    return command_text_option(command->arguments, strlen(command->arguments), name);
 }
 
 int command_read(const struct command *command, const struct option_entry *own, size_t count,
@@ -157,7 +162,7 @@ int command_read(const struct command *command, const struct option_entry *own, 
         .program = program, .entries = entries, .count = count + 1, .words_most = argc};
     options_read(&set, argc, argv, &outcome);
     if (outcome.verdict == OPTIONS_HELP) {
-        command_usage(command, argc - 1, argv + 1, stdout);
+        command_usage(command, argc, argv, stdout); /* argv[0], too: it may be a word, as rdma */
         return COMMAND_HELPED;
     }
     if (outcome.verdict == OPTIONS_WRONG) {
@@ -203,11 +208,7 @@ int options_parse_words(struct options *options, const struct command *command,
     if (options->help) {
         return 0;
     }
-    if (r == EXIT_USAGE) {
-        command_usage(command, 0, NULL, stderr);
-        return r;
-    }
-    return find_targets(options);
+    return r == EXIT_USAGE ? r : find_targets(options);
 }
 
 int options_parse_with(struct options *options, const struct command *command,

@@ -147,17 +147,18 @@ static json_t *nic_json(const struct tried *n)
     }
     return json_pack(
         "{s:s, s:s, s:b, s:b, s:o, s:o, s:i, s:o,"
-        " s:{s:I, s:I, s:I, s:I, s:o, s:o}, s:{s:I, s:I},"
+        " s:{s:I, s:I, s:I, s:I, s:I, s:o, s:o}, s:{s:I, s:I, s:I},"
         " s:{s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:f}}",
         "name", n->name, "verdict", nic_test_verdict_word(r->verdict), "promises_hardware",
         r->promises_hardware, "promises_software", r->promises_software, "promise_error",
         error_word(r->promise_error), "enable_error", error_word(r->enable_error), "clock_index",
         r->clock_index, "clock_error", error_word(r->clock_error), "sent", "packets",
         (json_int_t)r->sent, "not_sent", (json_int_t)r->not_sent, "stamped", (json_int_t)r->stamped,
-        "missing", (json_int_t)r->missing, "stamp_after_ns_p50", number(r->stamp_after_ns[0]),
-        "stamp_after_ns_p99", number(r->stamp_after_ns[1]), "received", "packets",
-        (json_int_t)r->received, "stamped", (json_int_t)r->received_stamped, "clock", "way", r->way,
-        "reads", (json_int_t)r->reads, "refused", (json_int_t)r->refused, "read_cost_ns",
+        "missing", (json_int_t)r->missing, "wrong", (json_int_t)r->sent_wrong, "stamp_after_ns_p50",
+        number(r->stamp_after_ns[0]), "stamp_after_ns_p99", number(r->stamp_after_ns[1]),
+        "received", "packets", (json_int_t)r->received, "stamped", (json_int_t)r->received_stamped,
+        "wrong", (json_int_t)r->received_wrong, "clock", "way", r->way, "reads",
+        (json_int_t)r->reads, "refused", (json_int_t)r->refused, "read_cost_ns",
         number(r->read_cost_ns), "bracket_ns_least", number(r->bracket_ns[0]), "bracket_ns_p50",
         number(r->bracket_ns[1]), "bracket_ns_p99", number(r->bracket_ns[2]), "rate_ppm",
         number(r->rate_ppm), "steps", (json_int_t)r->steps, "steering_error",
@@ -201,6 +202,7 @@ static void print_json(const struct selftest *s)
       ns(r->stamp_after_ns[1]).text)                                                               \
     X("received: stamped", "%llu of %llu", (unsigned long long)r->received_stamped,                \
       (unsigned long long)r->received)                                                             \
+    X("stamps not of its clock", "%llu", (unsigned long long)(r->sent_wrong + r->received_wrong))  \
     X("clock", "%s", r->clock_index<0 ? "none" : r->reads> 0 ? "read" : strerror(r->clock_error))  \
     X("clock: read by", "%s", r->way[0] != '\0' ? r->way : "–")                                    \
     X("clock: reads, refused", "%llu, %llu", (unsigned long long)r->reads,                         \

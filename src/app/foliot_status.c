@@ -201,9 +201,6 @@ static int findings_of_fleet(int argc, char *argv[])
 
     api_init(&api, "findings");
     const int r = api_parse(&api, NULL, argc, argv);
-    if (r == EXIT_USAGE) {
-        command_usage(command_find("findings"), 0, NULL, stderr);
-    }
     if (r != 0) {
         return r == COMMAND_HELPED ? EXIT_WELL : r;
     }

@@ -110,7 +110,7 @@ static int revoke(struct api *c, const char *which)
     int status = api_ask(c, "GET", "/api/v1/tokens", NULL);
     const json_t *t = status == EXIT_WELL ? find(json_object_get(c->answer, "items"), which) : NULL;
     if (t == NULL) {
-        return status == EXIT_WELL ? EXIT_FAILURE : status;
+        return status == EXIT_WELL ? EXIT_USAGE : status;
     }
     snprintf(path, sizeof(path), "/api/v1/tokens/%s", api_number_text(t, "id").text);
     status = api_ask(c, "DELETE", path, NULL);

@@ -58,13 +58,16 @@ _Static_assert(LANE_MESSAGE_SIZE_MAX >> LANE_CHUNK_SHIFT_MAX == LANE_MESSAGE_CHU
 /* Facts of a host, as they travel: of a part, and of a whole sheet. */
 #define AUDIT_PART_MAX  (1u << 20)
 #define AUDIT_SHEET_MAX (3u << 19)
+/* Readings of a machine: at once, and in an hour (core/audit/budget.h). An agent's own word, whoever asks. */
+#define AUDIT_READINGS_MAX 60
 /* Of a matrix of all NICs (core/audit/matrix_plan.h): what an agent does at most, whoever asks. */
 #define AUDIT_ROUNDS_MAX    (1 << 15)
 #define AUDIT_RATE_MAX      2000 /* packets a second that a host sends where no job runs */
 #define AUDIT_RATE_BUSY_MAX 500  /* beside a job */
 /* Of tests of bandwidth and collectives (core/audit/perf.h), the same. */
-#define AUDIT_STEPS_MAX   128 /* of a plan */
-#define AUDIT_STEP_MS_MAX 60000
-#define AUDIT_PLAN_MS_MAX 600000
-#define AUDIT_RANKS_MAX   4096
-#define AUDIT_LANES_MAX   64
+#define AUDIT_STEPS_MAX    128 /* of a plan */
+#define AUDIT_STEP_MS_MAX  60000
+#define AUDIT_PLAN_MS_MAX  600000
+#define AUDIT_TESTS_MS_MAX 7200000 /* that they run: at once, and in a day */
+#define AUDIT_RANKS_MAX    4096
+#define AUDIT_LANES_MAX    64

@@ -204,6 +204,8 @@ static int open_world(struct world **ret_world)
                                            .sysfs = s->sysfs,
                                            .direct = s->writes == PLUGIN_DIRECT,
                                            .gpu = s->gpu == PLUGIN_DMABUF,
+                                           .partition = s->partition,
+                                           .pkey_nth = s->pkey_nth,
                                            .io = tcp_io(world->tcp)};
         const int no_pairs = rdma_open(&world->rdma, &config, why, sizeof(why));
         if (no_pairs < 0) {
@@ -218,7 +220,7 @@ static int open_world(struct world **ret_world)
     return 0;
 }
 
-/* What was owed is paid. From the transport's own thread, which ends with this. */
+/* All debts are paid. It runs in the transport's own thread, which ends after it. */
 static void ended(void *world, enum transport_rest rest)
 {
     if (rest == TRANSPORT_GONE) {
@@ -250,6 +252,8 @@ static int open_transport(void)
         .gpu = plugin.settings.gpu == PLUGIN_DMABUF,
         .priority = plugin.settings.priority,
         .traffic_class = plugin.settings.traffic_class,
+        .pair_class = plugin.settings.pair_class,
+        .pair_sl = plugin.settings.pair_sl,
         .port_low = plugin.settings.port_low,
         .port_high = plugin.settings.port_high,
         .switch_file = agent_file(SWITCH_PAGE_NAME, switch_path, sizeof(switch_path)),

@@ -30,7 +30,10 @@ struct settings {
     bool credit;
     bool repath;
     uint8_t priority;
-    uint8_t traffic_class; /* DSCP << 2 */
+    uint8_t traffic_class;        /* of TCP connections: DSCP << 2 */
+    uint8_t pair_class;           /* of queue pairs: DSCP << 2, and two bits of ECN */
+    uint8_t pair_sl;              /* likewise: 1 + the service level; 0: the ports' */
+    uint16_t partition, pkey_nth; /* rdma_config's */
     uint16_t port_low, port_high;
     bool unhinted; /* NCCL_NET_OPTIONAL_RECV_COMPLETION=0 */
     int family;    /* NCCL_SOCKET_FAMILY's; AF_UNSPEC: either */
@@ -42,7 +45,7 @@ struct settings {
 /* From the environment; what can't be understood is warned of and left at its default. */
 void settings_read(struct settings *ret, nccl_logger logger);
 
-/* What the launcher's environment says of the job, for people; strings are static: the environment may change. */
+/* The job as the launcher's environment describes it, for people. Strings are static copies: the environment may change. */
 struct job_words {
     const char *folder;   /* of the job page; NULL: none is wanted */
     const char *name;     /* NULL: nobody named it */
@@ -50,7 +53,7 @@ struct job_words {
 };
 struct job_words job_words(void);
 
-/* What the newest properties say; the older tables take their part of it. */
+/* The newest properties. Older tables take their part of them. */
 struct nic_description {
     char *name, *pci_path;
     uint64_t guid;

@@ -71,6 +71,81 @@ static void ports(nccl_logger logger, struct settings *settings)
     settings->port_high = (uint16_t)high;
 }
 
+/* A number from 0 to `most`, in C's notation; and what follows it. Negative: it isn't one. */
+static long whole(const char *text, long most, char **ret_end)
+{
+    const long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, ret_end, 0) : -1;
+
+    return value <= most ? value : -1;
+}
+
+/* Of queue pairs: one number, or three with commas, for low, normal and high priority. -1: it isn't set. */
+static int by_priority(nccl_logger logger, const char *variable, uint8_t priority, long most)
+{
+    const char *value = getenv(variable);
+    long numbers[3];
+    int count = 0;
+    char *end = NULL;
+
+    if (value == NULL || value[0] == 0) {
+        return -1;
+    }
+    for (const char *at = value; count < 3; at = end + 1) {
+        numbers[count] = whole(at, most, &end);
+        if (numbers[count++] < 0 || *end != ',') {
+            break;
+        }
+    }
+    if (numbers[count - 1] < 0 || *end != 0 || count == 2) {
+        WARN(logger,
+             "NET/" PLUGIN_NAME ": %s=%s is not a number from 0 to %ld, nor three of them with "
+             "commas (low, normal, high priority): it does nothing",
+             variable, value, most);
+        return -1;
+    }
+    return (int)numbers[count == 3 ? priority : 0];
+}
+
+/* NCCL's own; what it doesn't take it warns of itself. -1: it isn't set. */
+static int nccls(const char *variable, long most)
+{
+    const char *value = getenv(variable);
+    char *end = NULL;
+    const long number = value != NULL ? whole(value, most, &end) : -1;
+
+    return number >= 0 && *end == 0 ? (int)number : -1;
+}
+
+/* How packets of queue pairs are marked, and their partition: our own variable, else NCCL's for its own InfiniBand network. */
+static void pairs(nccl_logger logger, struct settings *settings)
+{
+    const int class = by_priority(logger, "FOLIOT_IB_TC", settings->priority, UINT8_MAX);
+    const int sl = by_priority(logger, "FOLIOT_IB_SL", settings->priority, 15);
+    const int nccls_class = nccls("NCCL_IB_TC", UINT8_MAX), nccls_sl = nccls("NCCL_IB_SL", 15);
+    const int nth = nccls("NCCL_IB_PKEY", UINT16_MAX - 1);
+    const char *partition = getenv("FOLIOT_IB_PKEY");
+    char *end = NULL;
+
+    settings->pair_class = settings->traffic_class; /* FOLIOT_MARK's */
+    if (class >= 0 || (settings->traffic_class == 0 && nccls_class >= 0)) {
+        settings->pair_class = (uint8_t)(class >= 0 ? class : nccls_class);
+    }
+    settings->pair_sl = (uint8_t)(sl >= 0 ? 1 + sl : 1 + nccls_sl);
+    settings->pkey_nth = (uint16_t)(1 + nth);
+    if (partition == NULL || partition[0] == 0) {
+        return;
+    }
+    const long key = whole(partition, UINT16_MAX, &end);
+    if (key < 0 || *end != 0 || (key & 0x7fff) == 0) {
+        WARN(logger,
+             "NET/" PLUGIN_NAME ": FOLIOT_IB_PKEY=%s is not a P_Key from 0x0001 to 0xffff, by its "
+             "value: it does nothing",
+             partition);
+        return;
+    }
+    settings->partition = (uint16_t)(key & 0x7fff);
+}
+
 /* At most half of what the process may open: the rest is the application's. */
 static uint32_t sockets(double wanted)
 {
@@ -144,6 +219,7 @@ void settings_read(struct settings *ret, nccl_logger logger)
     keep(ret->sysfs, sizeof(ret->sysfs), sysfs != NULL && sysfs[0] != 0 ? sysfs : "/sys");
     keep(ret->verbs, sizeof(ret->verbs), verbs != NULL ? verbs : "");
     ports(logger, ret);
+    pairs(logger, ret);
     if (ret->writes == PLUGIN_DIRECT && ret->carrier == PLUGIN_TCP) {
         WARN(logger,
              "NET/" PLUGIN_NAME ": FOLIOT_RDMA=direct does nothing: lanes are TCP connections; "

@@ -44,7 +44,7 @@ static uint32_t counter(const struct histogram *h, uint32_t bucket)
                                       : ((const uint32_t *)counters)[bucket];
 }
 
-/* What fits. */
+/* A counter that would overflow stays at its most. Returns what it holds. */
 static uint32_t counter_set(struct histogram *h, uint32_t bucket, uint64_t count)
 {
     void *counters = h + 1;

@@ -172,9 +172,7 @@ void ceiling_asked(struct lane_set *set, struct mono now, uint32_t lane, uint32_
     if (stream == NULL || stream->epoch != epoch || stream->parting || set->traffic.to >= 0) {
         return;
     }
-    for (uint32_t i = 0; i < LANE_MAX && !set->lane_nics[lane].standby; i++) {
-        others &= set->lane_nics[i].standby ? ~(1u << i) : ~0u;
-    }
+    others &= set->lane_nics[lane].standby ? ~0u : ~lane_set_standbys(set);
     if (others != 0 && (staying(set) >> lane & 1) != 0) {
         let_go(set, now, lane);
     }

@@ -24,7 +24,7 @@ struct outgoing {
     struct transport_request *request; /* NULL: done already */
     uint8_t *copy;                     /* of up to LANE_EAGER_SIZE_MAX; a larger one is the set's */
     uint32_t copy_size;
-    uint8_t large;    /* 1 + the set's copy; 0: none */
+    uint32_t places;  /* of the set's copies, as bits; 0: none */
     bool gpu;         /* the message lies in memory of a GPU */
     uint8_t *fetched; /* what lay there: of a small message; NULL: none */
 };

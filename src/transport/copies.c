@@ -1,12 +1,15 @@
 /* copies.c: a sender's copies: their owner need not wait for the network. Small ones belong to a communicator's sends, larger
- * ones, to this machine only, to the set. They are there only while the set uses them. */
+ * ones, to this machine only, lie in a room that all sets share, while any uses it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "transport/internal.h"
+#include "transport/room.h"
 
 #define SIZE_MIN 512
 #define KEPT_NS  NS_PER_S
+#define FEW      4 /* places that a set gets while there is any; for more of them */
+#define LEFT     8 /* so many must be left for other sets: peers that stand still hold no others up */
 
 bool copies_room(struct outgoing *outgoing, size_t size)
 {
@@ -36,34 +39,78 @@ static size_t size_max(const struct lane_set *set)
                : lane_set_copies_alone(set);
 }
 
+/* Under copies_lock. False: there is none. */
+static bool have_room(struct transport *t, bool here)
+{
+    if (t->copies == NULL) {
+        t->copies = room_new(COPY_PLACES * COPY_HERE_MAX);
+    }
+    if (t->copies != NULL && here && !t->copies_whole) {
+        room_whole(t->copies, COPY_PLACES * COPY_HERE_MAX);
+        t->copies_whole = true;
+    }
+    return t->copies != NULL;
+}
+
+/* Free places beside each other, for one copy: the lowest, which the caches may still have. 0: there are none. */
+static uint32_t find_places(uint32_t used, size_t size)
+{
+    const uint32_t count = (uint32_t)((size + COPY_HERE_MAX - 1) / COPY_HERE_MAX);
+    const uint32_t wanted = (1u << count) - 1;
+
+    for (uint32_t i = 0; i + count <= COPY_PLACES; i++) {
+        if ((used >> i & wanted) == 0) {
+            return wanted << i;
+        }
+    }
+    return 0;
+}
+
+static uint32_t take_places(struct lane_set *set, struct mono now, size_t size)
+{
+    struct transport *t = set->transport;
+    uint32_t places = 0;
+
+    pthread_mutex_lock(&t->copies_lock);
+    if (have_room(t, set->scheduler.one_way)) {
+        places = find_places(t->copies_used, size);
+        if (__builtin_popcount(set->copies_used | places) > FEW &&
+            __builtin_popcount(t->copies_used | places) > COPY_PLACES - LEFT) {
+            places = 0;
+        }
+        t->copies_used |= places;
+        t->copies_at = now;
+    }
+    pthread_mutex_unlock(&t->copies_lock);
+    return places;
+}
+
+static void give_back(struct lane_set *set, uint32_t places)
+{
+    struct transport *t = set->transport;
+
+    if (places != 0) {
+        pthread_mutex_lock(&t->copies_lock);
+        t->copies_used &= ~places;
+        pthread_mutex_unlock(&t->copies_lock);
+        set->copies_used &= ~places;
+    }
+}
+
 struct outgoing *copies_take(struct lane_set *set, struct mono now,
                              const struct sender_chunk *chunk)
 {
-    const uint32_t free_ones = ~set->copies_used & ((1u << COPIES_MAX) - 1);
     struct outgoing *outgoing = (struct outgoing *)(uintptr_t)chunk->cookie;
 
     if (chunk->length < chunk->size || outgoing->request == NULL || outgoing->gpu ||
-        free_ones == 0) {
+        chunk->size > size_max(set) || __builtin_popcount(set->copies_used) >= COPIES_MAX) {
         return NULL;
     }
-    if (chunk->size > size_max(set)) {
+    outgoing->places = take_places(set, now, chunk->size);
+    if (outgoing->places == 0) {
         return NULL;
     }
-    const uint32_t i = (uint32_t)__builtin_ctz(free_ones);
-    if (set->copy_sizes[i] < chunk->size) {
-        free(set->copies[i]);
-        set->copy_sizes[i] = chunk->size <= COPY_HERE_MAX    ? COPY_HERE_MAX
-                             : chunk->size <= COPY_ALONE_MAX ? COPY_ALONE_MAX
-                                                             : COPY_IDLE_MAX;
-        set->copies[i] = malloc(set->copy_sizes[i]);
-        set->copy_sizes[i] = set->copies[i] != NULL ? set->copy_sizes[i] : 0;
-    }
-    if (set->copies[i] == NULL) {
-        return NULL;
-    }
-    set->copies_used |= 1u << i;
-    set->copies_at = now;
-    outgoing->large = (uint8_t)(i + 1);
+    set->copies_used |= outgoing->places;
     set->sends_awaited--;
     return outgoing;
 }
@@ -71,7 +118,10 @@ struct outgoing *copies_take(struct lane_set *set, struct mono now,
 void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const uint8_t *data,
                  size_t size, struct outgoing *outgoing)
 {
-    uint8_t *copy = outgoing->large > 0 ? set->copies[outgoing->large - 1] : outgoing->copy;
+    uint8_t *copy =
+        outgoing->places != 0
+            ? set->transport->copies + (size_t)__builtin_ctz(outgoing->places) * COPY_HERE_MAX
+            : outgoing->copy;
 
     if (outgoing->request != NULL) {
         lane_set_request_done(set, outgoing->request);
@@ -98,25 +148,27 @@ void copies_back(struct lane_set *set, struct outgoing *outgoing)
     outgoing->request = NULL;
     free(outgoing->fetched);
     outgoing->fetched = NULL;
-    if (outgoing->large > 0) {
-        set->copies_used &= ~(1u << (outgoing->large - 1));
-        outgoing->large = 0;
-    }
+    give_back(set, outgoing->places);
+    outgoing->places = 0;
 }
 
-void copies_look(struct lane_set *set, struct mono now)
+void copies_look(struct transport *t, struct mono now)
 {
-    if (set->copies_used == 0 && set->copies[0] != NULL &&
-        mono_sub(now, set->copies_at).ns >= KEPT_NS) {
-        copies_free(set);
+    pthread_mutex_lock(&t->copies_lock);
+    if (t->copies_used == 0 && mono_sub(now, t->copies_at).ns >= KEPT_NS) {
+        copies_free(t);
     }
+    pthread_mutex_unlock(&t->copies_lock);
 }
 
-void copies_free(struct lane_set *set)
+void copies_end(struct lane_set *set)
 {
-    for (uint32_t i = 0; i < COPIES_MAX; i++) {
-        free(set->copies[i]);
-        set->copies[i] = NULL;
-        set->copy_sizes[i] = 0;
-    }
+    give_back(set, set->copies_used);
+}
+
+void copies_free(struct transport *t)
+{
+    room_free(t->copies, COPY_PLACES * COPY_HERE_MAX);
+    t->copies = NULL;
+    t->copies_whole = false;
 }

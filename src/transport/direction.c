@@ -33,7 +33,7 @@ static struct span round_trip(const struct lane_set *set, const struct stream *s
     struct io_info info = {.known = false};
 
     stream->kind->info(set, stream, &info);
-    return span_ns(info.known && info.rtt_ns_min != UINT32_MAX ? (int64_t)info.rtt_ns_min : -1);
+    return span_ns(info.known && info.rtt_ns_min != 0 ? (int64_t)info.rtt_ns_min : -1);
 }
 
 void lane_set_grant(struct lane_set *set)

@@ -7,7 +7,7 @@
  *   comm        one of NCCL's, on a set; its requests (comm.h)
  *
  * Locks, in the order in which they may be taken: transport.lock (registry) → set.lock → transport.listen_lock
- * (listeners and what they have to accept); set.lock → own_nic.credit_lock.
+ * (listeners and what they have to accept); set.lock → own_nic.credit_lock; set.lock → transport.copies_lock.
  * Sets and comms are freed by the housekeeping alone. */
 #pragma once
 #include <pthread.h>
@@ -44,6 +44,7 @@
 #define COPY_ALONE_MAX (1 << 17) /* of one where its sender waits for nothing else: it is idle */
 #define COPY_IDLE_MAX  (1 << 18) /* to this machine where its process awaits nothing at all */
 #define COPY_HERE_MAX  (1 << 16) /* of a message to this machine that is copied; of more than */
+#define COPY_PLACES    32        /* of COPY_HERE_MAX: a process has so many for copies */
 #define COPIES_MAX     (4 * LANE_LARGE_SLOTS) /* LANE_EAGER_SIZE_MAX so many at a time of a set */
 #define COPY_CELL_SIZE                                                                             \
     (8192 + 256)            /* of lanes over queue pairs: 8 KiB of payload and its headers */
@@ -235,13 +236,10 @@ struct lane_set {
     int64_t parted_ns;
     uint8_t failed_for[LANE_MAX]; /* enum lane_reason: why a lane that was in use failed last */
     uint32_t large;               /* requests in flight of more than LANE_EAGER_SIZE_MAX */
-    uint32_t copy_sizes[COPIES_MAX];
-    uint8_t *copies[COPIES_MAX]; /* sending: of messages of more than LANE_EAGER_SIZE_MAX */
-    uint32_t copies_used;        /* bits */
-    uint32_t sends_awaited;      /* sends without a copy that aren't placed */
-    struct mono copies_at;       /* one was taken last */
-    uint32_t awaited;            /* requests that aren't done: whoever made them polls the set */
-    bool unattended;             /* atomic: it has something to write, and nobody polls it */
+    uint32_t copies_used;         /* sending: places in transport.copies, as bits */
+    uint32_t sends_awaited;       /* sends without a copy that aren't placed */
+    uint32_t awaited;             /* requests that aren't done: whoever made them polls the set */
+    bool unattended;              /* atomic: it has something to write, and nobody polls it */
     /* receiving: what the sender hasn't been told yet, and when it must be at the latest */
     bool posts_left;                 /* some POST found no room */
     bool report_urgent, report_soon; /* now; when nothing more comes at once */
@@ -367,6 +365,12 @@ struct transport {
     uint32_t awaited;    /* atomic: requests that aren't done, of all sets: somebody polls */
     uint64_t unattended; /* atomic bits, by index modulo 64: the next call serves these as well */
 
+    pthread_mutex_t copies_lock; /* nothing is locked under it */
+    uint8_t *copies;       /* of messages of more than LANE_EAGER_SIZE_MAX; NULL: none lately */
+    bool copies_whole;     /* in huge pages: a set with a peer here has copies there */
+    uint32_t copies_used;  /* places of COPY_HERE_MAX in there, as bits */
+    struct mono copies_at; /* one was taken last */
+
     pthread_mutex_t listen_lock;
     struct transport_listener *listeners;
     int listening[HOST_NIC_MAX]; /* one an address of ours, all on one port */
@@ -465,8 +469,11 @@ void copies_fill(struct lane_set *set, uint32_t comm, uint64_t message, const ui
 /* Its message is placed, or its communicator gone. */
 void copies_back(struct lane_set *set, struct outgoing *outgoing);
 /* Memory that was of no use for a second goes. */
-void copies_look(struct lane_set *set, struct mono now);
-void copies_free(struct lane_set *set);
+void copies_look(struct transport *t, struct mono now);
+/* The set goes. */
+void copies_end(struct lane_set *set);
+/* The transport goes, or no set uses them. */
+void copies_free(struct transport *t);
 /* A request is done. */
 static inline void lane_set_request_done(struct lane_set *set, struct transport_request *request)
 {
@@ -506,6 +513,8 @@ void lane_set_knock(struct lane_set *set, struct mono now);
 /* A lane that frames can be written to, another one each time: what is repeated because it may be lost must not
  * take the same dead path again. -1: none. */
 int lane_set_any_lane(struct lane_set *set);
+/* Bit k: lane k is a standby, up or not. */
+uint32_t lane_set_standbys(const struct lane_set *set);
 void lane_set_touch(struct lane_set *set); /* the housekeeping shall look after it */
 /* What lands unasked must be silent first: while it isn't, the stream stays, and every turn asks again. */
 void lane_set_close_stream(struct lane_set *set, uint32_t lane, bool reset);
@@ -610,6 +619,8 @@ static inline bool post_needed(const struct lane_set *set)
 }
 /* Queues POST for those receives of the communicator that its sender doesn't know; once more for those that it hasn't begun. */
 void post_tell(struct lane_set *set, struct mono now, struct transport_comm *comm, uint32_t lane);
+/* A queue pair is on a device whose keys weren't told, or are others by now: all places are told again. */
+void post_renew(struct lane_set *set);
 /* Those that found no room. Returns the lanes that they wait on. */
 uint32_t post_tell_left(struct lane_set *set, struct mono now);
 
@@ -763,5 +774,8 @@ int why_error(int error);
 /* -ECHILD, and says why. */
 int why_child(void);
 void why(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What the NIC said of a queue pair that broke, and what to do; "": it said nothing, or the lane has none. */
+#define LANE_WHY_SIZE 256
+const char *why_lane(const struct stream *stream, char text[LANE_WHY_SIZE]);
 void say(const struct transport *t, enum transport_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -56,7 +56,7 @@ struct io_info { /* what the kernel knows of a connection */
     uint64_t segments_out;
     uint64_t retransmits;
     uint64_t bytes_acked;
-    uint32_t rtt_ns, rtt_var_ns, rtt_ns_min;
+    uint32_t rtt_ns, rtt_var_ns, rtt_ns_min; /* 0: not measured yet */
     uint32_t resend_ns; /* that the last segment of all waits until it is sent again; 0: not told */
     uint32_t unacked, lost; /* segments */
     uint64_t ack_age_ns;    /* since it heard of the peer's kernel last; 0: not known */

@@ -58,7 +58,8 @@ struct io_qp_end {
     uint32_t qp, psn;  /* 24 bits each */
     uint16_t lid;      /* InfiniBand; 0: RoCE */
     uint8_t mtu_shift; /* log2 of the port's active MTU, 8..12: both ends use the lesser */
-    uint8_t sl;        /* InfiniBand */
+    uint8_t sl;        /* service level: of what is sent to it, by who has chosen none */
+    uint16_t pkey;     /* InfiniBand; 0: not told */
 };
 
 struct io_qp_config {
@@ -67,7 +68,13 @@ struct io_qp_config {
     uint32_t sends, receives; /* cells */
     uint32_t cell_size;
     uint32_t path; /* what this end sends goes by it: any 32 bits, the same ones the same way */
-    uint8_t traffic_class; /* DSCP << 2; 0: unmarked */
+    /* InfiniBand: of the port's LIDs the one that fewest queue pairs of this process to that peer have: what the peer sends goes
+     * by it. luck: by `path`, as that one brought nothing. */
+    struct io_address peer;
+    bool luck;
+    uint8_t traffic_class; /* DSCP << 2, and two bits of ECN; 0: unmarked */
+    uint8_t sl;            /* 1 + the service level of what this end sends; 0: the peer's port's */
+    uint16_t pkey;         /* InfiniBand: the peer's, where it is told before; else 0 */
     bool writes;           /* both ends may write */
 };
 /* A chosen path is what the UDP source port has above that one: 14 bits. */
@@ -119,8 +126,10 @@ enum io_qp_status {
 struct io_qp_done {
     bool receive;
     enum io_qp_status status;
-    uint32_t cell;  /* of the one it was posted with; with any status */
-    uint32_t bytes; /* received, IO_QP_OK only */
+    uint32_t cell;   /* of the one it was posted with; with any status */
+    uint32_t bytes;  /* received, IO_QP_OK only */
+    uint8_t number;  /* any other status: the library's own, an enum ibv_wc_status; 0: unknown */
+    uint32_t vendor; /* and the vendor's: for people */
     /* Receives, IO_QP_OK only: when it arrived, by the completion's own stamp where the device has one (kernel: true), else when
      * it was polled. */
     struct io_stamp stamp;
@@ -184,6 +193,11 @@ struct io_rdma {
                     const void *at, uint64_t *ret_ticket);
     int (*gpu_done)(struct io_rdma *rdma, uint32_t device, uint64_t ticket);
     void (*gpu_settle)(struct io_rdma *rdma, uint32_t device);
+
+    /* The port that carries that NIC: 0: its device said that it went down; 1: not, or that it is up again. *ret_downs: how often
+     * it went. -ENODEV: no queue pair was ever made there. NULL: nobody knows. A change is IO_TAG_LINKS of events(). */
+    int (*carrier)(struct io_rdma *rdma, const struct io_address *nic, const char *device,
+                   uint32_t *ret_downs);
 
     /* Tags that were armed and have something (events: IO_IN); how many. */
     int (*events)(struct io_rdma *rdma, struct io_event *ret_events, int capacity);

@@ -86,9 +86,8 @@ static uint32_t own_lanes(const struct lane_set *set)
     const uint32_t most = set->transport->config.lanes;
     uint32_t count = 0;
 
-    for (uint32_t lanes = set->present; lanes != 0; lanes &= lanes - 1) {
-        const uint32_t lane = (uint32_t)__builtin_ctz(lanes);
-        count += !set->lane_nics[lane].standby && set->streams[lane]->shaken;
+    for (uint32_t own = set->present & ~lane_set_standbys(set); own != 0; own &= own - 1) {
+        count += set->streams[__builtin_ctz(own)]->shaken;
     }
     return count < most ? count : most;
 }
@@ -197,9 +196,10 @@ static void close_lane(struct lane_set *set, struct mono now, const struct watch
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
         say(set->transport, wanted ? TRANSPORT_TRACE : TRANSPORT_INFO,
-            "lane %u.%u %s %s, NIC %s: down (%s)", action->lane, action->epoch,
+            "lane %u.%u %s %s, NIC %s: down (%s)%s", action->lane, action->epoch,
             set->connects ? "to" : "from", lane_set_peer(set, text),
-            set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason));
+            set->transport->nics[stream->own_nic].config.name, lane_reason_name(action->reason),
+            why_lane(stream, (char[LANE_WHY_SIZE]){0}));
         if (action->closed && stream_idle(stream)) {
             /* Empty, and told so in order: what the peer reads before the end is that this is no fault. */
             struct lane_report report = {.comm = LANE_COMM_NONE};

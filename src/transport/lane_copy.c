@@ -172,6 +172,22 @@ static void note_receive(struct lane_pair *qp, const struct io_qp_done *done)
     qp->flushed += done->receive && done->status == IO_QP_FLUSHED;
 }
 
+/* What breaks it comes first, and is all that tells why; what is flushed only follows. But a device may have taken it down by
+ * itself, and flush receives before it says so. */
+static void note_error(struct lane_pair *qp, const struct io_qp_done *done)
+{
+    if (done->status == IO_QP_OK ||
+        (qp->broke.status != IO_QP_OK && qp->broke.status != IO_QP_FLUSHED) ||
+        (qp->broke.status == IO_QP_OK &&
+         qp->error != 0)) { /* we broke it: its device is not to blame */
+        return;
+    }
+    qp->broke.status = done->status;
+    qp->broke.number = done->number;
+    qp->broke.vendor = done->vendor;
+    qp->error = qp->error == 0 ? -ECONNRESET : qp->error;
+}
+
 void lane_pair_poll(struct lane_set *set, struct stream *stream)
 {
     struct lane_pair *qp = stream->qp;
@@ -185,12 +201,11 @@ void lane_pair_poll(struct lane_set *set, struct stream *stream)
         const struct mono now = count > 0 ? io->now(io) : (struct mono){0};
         for (int i = 0; i < count; i++) {
             note_receive(qp, &done[i]);
+            note_error(qp, &done[i]);
             if (qp->error != 0) { /* what follows is flushed, or nobody's any more */
                 continue;
             }
-            if (done[i].status != IO_QP_OK) {
-                qp->error = -ECONNRESET;
-            } else if (done[i].receive) {
+            if (done[i].receive) {
                 on_received(set, qp, &done[i]);
             } else {
                 on_sent(qp, now, &done[i]);

@@ -46,6 +46,9 @@ static void offer_later(struct lane_set *set, struct mono now, uint32_t lane)
 void lane_pair_lost(struct lane_set *set, struct mono now, uint32_t lane)
 {
     const struct lane_pair *qp = set->streams[lane]->qp;
+    if (qp != NULL && qp->direct && qp->broke.status == IO_QP_REFUSED && set->sender != NULL) {
+        sender_forget_keys(set->sender, qp->peer_device); /* the device may have been away */
+    }
     const bool lasted =
         qp != NULL && qp->step == PAIR_UP && mono_sub(now, qp->up_at).ns >= LASTS_NS;
 
@@ -86,6 +89,7 @@ static bool tell(struct lane_set *set, uint32_t lane, enum lane_qp_step step, ui
         frame.lid = qp->own.lid;
         frame.mtu_shift = qp->own.mtu_shift;
         frame.sl = qp->own.sl;
+        frame.pkey = set->version >= LANE_PKEY_VERSION ? qp->own.pkey : 0;
         memcpy(frame.gid, qp->own.gid, sizeof(frame.gid));
         frame.cells = (uint16_t)qp->count;
         frame.device = own_device(set, qp);
@@ -101,7 +105,8 @@ static uint32_t path_of(const struct stream *stream)
     return (uint32_t)hash_u64(stream->local.port, stream->peer.port);
 }
 
-static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answers,
+/* offer: that it answers; NULL: it offers. */
+static int begin(struct lane_set *set, struct mono now, uint32_t lane, const struct lane_qp *offer,
                  uint32_t attempt)
 {
     const struct transport *t = set->transport;
@@ -114,8 +119,12 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
                                         .receives = count,
                                         .cell_size = COPY_CELL_SIZE,
                                         .path = path_of(stream),
+                                        .peer = stream->peer,
+                                        .luck = set->pair_tries[lane].unlucky,
                                         .writes = wants_direct(set),
-                                        .traffic_class = t->config.traffic_class};
+                                        .traffic_class = t->config.pair_class,
+                                        .sl = t->config.pair_sl,
+                                        .pkey = offer != NULL ? offer->pkey : 0};
     struct lane_pair *qp = calloc(1, sizeof(*qp));
 
     if (qp == NULL) {
@@ -126,11 +135,11 @@ static int begin(struct lane_set *set, struct mono now, uint32_t lane, bool answ
         free(qp);
         return r;
     }
-    qp->answers = answers;
+    qp->answers = offer != NULL;
     qp->attempt = attempt;
     qp->count = qp->posted = count;
     /* The peer gives up first: afterwards it has long not written SWITCH. */
-    qp->until = mono_add(now, span_ns(answers ? 2 * OFFER_NS : OFFER_NS));
+    qp->until = mono_add(now, span_ns(qp->answers ? 2 * OFFER_NS : OFFER_NS));
     qp->out_at = UINT64_MAX;
     stream->qp = qp;
     stream->kind = &lane_copy;
@@ -168,12 +177,12 @@ static void give_up(struct lane_set *set, uint32_t lane, int error)
     struct stream *stream = set->streams[lane];
     struct lane_pair *qp = stream->qp;
     struct io_rdma *rdma = set->transport->rdma;
-    char text[PEER_TEXT];
+    char text[PEER_TEXT], broke[LANE_WHY_SIZE];
 
-    say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s: no queue pair (%s): over TCP", lane,
-        stream->epoch, lane_set_peer(set, text), strerror(-error));
+    say(set->transport, TRANSPORT_TRACE, "lane %u.%u of %s: no queue pair (%s): over TCP%s", lane,
+        stream->epoch, lane_set_peer(set, text), strerror(-error), why_lane(stream, broke));
     tell_mute(set, lane, error);
-    set->pair_tries[lane].unlucky = qp->path != 0 && qp->step == PAIR_PROVING;
+    set->pair_tries[lane].unlucky = (qp->path != 0 || qp->own.lid != 0) && qp->step == PAIR_PROVING;
     if (qp->answers || qp->step > PAIR_OPENING) {
         (void)tell(set, lane, LANE_QP_REFUSE, qp->attempt); /* no room: the peer waits its time */
     }
@@ -205,6 +214,9 @@ static void switch_over(struct lane_set *set, uint32_t lane)
         return;
     }
     qp->out_at = stream->bytes_out + LANE_QP_SIZE;
+    if (qp->direct) {
+        scheduler_lane_writes(&set->scheduler, lane);
+    }
     stream->armed = 0;
     (void)stream_flush(set, stream); /* an error shows again at the next turn */
 }
@@ -273,6 +285,9 @@ static void connect_pair(struct lane_set *set, uint32_t lane)
         return;
     }
     qp->step = PAIR_CONNECTING;
+    if (qp->direct) {
+        post_renew(set);
+    }
 }
 
 static void on_opened(struct lane_set *set, uint32_t lane)
@@ -374,7 +389,7 @@ void lane_pair_look(struct lane_set *set, struct mono now)
             continue;
         }
         if (stream->qp == NULL && may_offer(set, now, lane) &&
-            begin(set, now, lane, false, ++set->pair_tries[lane].attempts) < 0) {
+            begin(set, now, lane, NULL, ++set->pair_tries[lane].attempts) < 0) {
             offer_later(set, now, lane);
         }
         if (stream->qp != NULL) {
@@ -417,7 +432,8 @@ static void take_end(struct lane_pair *qp, const struct lane_qp *frame)
                                   .psn = frame->psn,
                                   .lid = frame->lid,
                                   .mtu_shift = frame->mtu_shift,
-                                  .sl = frame->sl};
+                                  .sl = frame->sl,
+                                  .pkey = frame->pkey};
     memcpy(qp->peer.gid, frame->gid, sizeof(qp->peer.gid));
     qp->out_count = frame->cells;
     qp->device_told = frame->device;
@@ -456,7 +472,7 @@ static int on_offer(struct lane_set *set, struct mono now, uint32_t lane,
     if (stream->dead) {
         return -ECONNRESET;
     }
-    if (!may_answer(set, now, lane, frame) || begin(set, now, lane, true, frame->attempt) < 0) {
+    if (!may_answer(set, now, lane, frame) || begin(set, now, lane, frame, frame->attempt) < 0) {
         (void)tell(set, lane, LANE_QP_REFUSE, frame->attempt);
         return 0;
     }

@@ -41,6 +41,11 @@ struct lane_pair {
     uint32_t out_count; /* the peer's to receive into */
     uint32_t out_size;  /* of a cell that we send, at most */
     int error;          /* why it is over; 0: it isn't */
+    struct {            /* which completion told so; status IO_QP_OK: none */
+        enum io_qp_status status;
+        uint8_t number;
+        uint32_t vendor;
+    } broke;
     bool probed, ended; /* the peer's PROBE came; its END */
     bool in;            /* what comes is read from it */
     bool tcp_done;      /* the peer's kernel has all that went over TCP */

@@ -81,7 +81,7 @@ void lane_set_free(struct lane_set *set)
     sender_free(set->sender);
     ledger_free(set->ledger);
     slots_free(set);
-    copies_free(set);
+    copies_end(set);
     delay_free(set);
     pthread_mutex_destroy(&set->lock);
     free(set);
@@ -386,7 +386,6 @@ void lane_set_progress(struct lane_set *set, struct mono now, bool all)
         }
         if (set->sender != NULL && set->mode != TRANSPORT_OBSERVE) {
             out_look(set, now);
-            copies_look(set, now);
             traffic_look(set, now);
             credit_count(set, now);
         }

@@ -179,7 +179,8 @@ static void ask_watch(struct lane_set *set, struct mono now)
         .usable = mode_lanes(set, watch_carriers(set->watch, now), watch_connected(set->watch)),
         .spare = set->mode == TRANSPORT_FULL && !set->scheduler.one_way
                      ? watch_spares(set->watch, now)
-                     : 0};
+                     : 0,
+        .apart = lane_set_standbys(set)};
     seen->usable |= seen->spare;
     for (uint32_t lanes = seen->usable; lanes != 0; lanes &= lanes - 1) {
         const uint32_t lane = (uint32_t)__builtin_ctz(lanes);

@@ -78,6 +78,29 @@ static uint32_t whole(double ns)
     return ns < 0 ? 0 : ns < UINT32_MAX - 1 ? (uint32_t)ns : UINT32_MAX - 1;
 }
 
+static bool by_pair(const struct stream *stream, bool sending)
+{
+    return stream != NULL && stream->qp != NULL &&
+           (sending ? lane_pair_writes(stream, stream->qp) : stream->qp->in);
+}
+
+static uint8_t carrier_of(const struct transport *t, const struct stream *stream, bool sending)
+{
+    if (!by_pair(stream, sending)) {
+        return 0;
+    }
+    const uint8_t sl = !sending                 ? 0
+                       : t->config.pair_sl != 0 ? t->config.pair_sl - 1
+                                                : stream->qp->peer.sl;
+    return (uint8_t)(JOB_PAGE_PAIR | sl << JOB_PAGE_SL_SHIFT);
+}
+
+/* What the peer's packets are marked with it doesn't tell. */
+static uint8_t own_class(const struct transport *t, const struct stream *stream, bool sending)
+{
+    return !sending ? 0 : by_pair(stream, true) ? t->config.pair_class : t->config.traffic_class;
+}
+
 /* Of the direction that ret->sending names. */
 static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                      const struct watch_lane *state, struct job_page_lane *ret)
@@ -101,8 +124,8 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                   : state->reason != LANE_REASON_NONE ? (uint8_t)state->reason
                                                       : set->failed_for[i],
         .standby = state->standby,
-        .pair = stream != NULL && stream->qp != NULL &&
-                (sending ? lane_pair_writes(stream, stream->qp) : stream->qp->in),
+        .pair = carrier_of(t, stream, sending),
+        .traffic_class = own_class(t, stream, sending),
         .epoch = state->epoch,
         .peer_pid = set->pid,
         .failovers = state->failovers,

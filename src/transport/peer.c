@@ -96,6 +96,16 @@ int lane_set_on_nics(struct lane_set *set, struct mono now, const uint8_t *frame
     return 0;
 }
 
+uint32_t lane_set_standbys(const struct lane_set *set)
+{
+    uint32_t standbys = 0;
+
+    for (uint32_t i = 0; i < LANE_MAX; i++) {
+        standbys |= set->lane_nics[i].standby ? 1u << i : 0;
+    }
+    return standbys;
+}
+
 /* Another pair of NICs than last time, if there is one: the whole of that one may be dead. First round: lanes that
  * nobody doubts. */
 int lane_set_any_lane(struct lane_set *set)

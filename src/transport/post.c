@@ -71,6 +71,16 @@ void post_tell(struct lane_set *set, struct mono now, struct transport_comm *com
     comm->posts_at = now;
 }
 
+void post_renew(struct lane_set *set)
+{
+    for (struct transport_comm *comm = set->comms; comm != NULL; comm = comm->next) {
+        if (!comm->sending && !comm->released) {
+            comm->posts_told = 0;
+            comm->posts_left = set->posts_left = set->report_urgent = true;
+        }
+    }
+}
+
 uint32_t post_tell_left(struct lane_set *set, struct mono now)
 {
     const int lane = set->posts_left ? lane_set_any_lane(set) : -1;

@@ -279,6 +279,8 @@ static int qp_poll(struct io_rdma *rdma, int qp, struct io_qp_done *ret_done, in
             .status = status_of(done[i].status),
             .cell = (uint32_t)done[i].tag,
             .bytes = good ? done[i].bytes : 0,
+            .number = done[i].number,
+            .vendor = done[i].vendor,
             .stamp = receive && good ? stamp : (struct io_stamp){.half_ns = IO_HALF_UNKNOWN}};
     }
     return count;
@@ -423,6 +425,8 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
     r->epoll = r->wake = r->work = -1;
     r->io = config->io;
     r->answers = config->answers;
+    r->partition = config->partition;
+    r->pkey_nth = config->pkey_nth;
     r->table = (struct io_rdma){.driver = r,
                                 .open = qp_open,
                                 .opened = qp_opened,
@@ -438,6 +442,7 @@ int rdma_open(struct rdma **ret_rdma, const struct rdma_config *config, char *re
                                 .fence = qp_fence,
                                 .memory_add = rdma_memory_new,
                                 .memory_remove = rdma_memory_free,
+                                .carrier = rdma_carrier,
                                 .events = take_events,
                                 .trouble = take_trouble};
     snprintf(r->sysfs, sizeof(r->sysfs), "%s", config->sysfs);
@@ -482,7 +487,7 @@ void rdma_free(struct rdma *r)
     while (r->memories != NULL) {
         struct memory *m = r->memories;
         r->memories = m->next;
-        free(m);
+        rdma_memory_done(m);
     }
     free(r);
 }

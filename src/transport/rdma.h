@@ -15,6 +15,8 @@ struct rdma_config {
         *sysfs;  /* "/sys", or a test's copy: which interface belongs to which InfiniBand port */
     bool direct; /* lanes are to write to memory that the application registers */
     bool gpu;    /* and to that of its GPUs */
+    /* InfiniBand: the partition (15 bits; 0: the best, rdma_device_pkey_index()), or else 1 + its index in each port's table. */
+    uint16_t partition, pkey_nth;
     const char *release;                  /* of the kernel, a test's; NULL: this one's */
     void (*answers)(struct paths *paths); /* a test's, in place of routers */
     struct io *io;                        /* kicked when there are events; gives stamps */

@@ -1,4 +1,4 @@
-/* rdma_device.c: see rdma.h: devices and ports, what happens to them, and completions that were armed. */
+/* rdma_device.c: see rdma.h: devices that come and go, and which port carries an address. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,11 +11,10 @@
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
 
-#define WAKE        UINT32_MAX
-#define COMPLETIONS 0x100u /* of a device's epoll data: its armed queues, else its events */
-#define UNKNOWN     UINT64_MAX
-#define AGAIN_MS    1000 /* between two looks for a device that went */
-#define NAMES_MAX   32   /* looked at: of those beyond DEVICE_MAX some are named */
+#define UNKNOWN   UINT64_MAX
+#define LMC_MAX   7
+#define AGAIN_MS  1000 /* between two looks for a device that went */
+#define NAMES_MAX 32   /* looked at: of those beyond DEVICE_MAX some are named */
 
 /* ---- what people are told ---- */
 
@@ -38,24 +37,6 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
     pthread_mutex_unlock(&r->trouble_lock);
 }
 
-void rdma_tell(struct queue_pair *q)
-{
-    struct rdma *r = q->rdma;
-
-    if (!q->armed || q->closing || r->stop) {
-        return;
-    }
-    q->armed = false;
-    for (uint32_t i = 0; i < r->event_count; i++) {
-        if (r->events[i].tag == q->tag) {
-            return;
-        }
-    }
-    ASSERT(r->event_count < PROCESS_QUEUE_PAIRS_MAX); /* one a tag, and closed ones are taken out */
-    r->events[r->event_count++] = (struct io_event){.tag = q->tag, .events = IO_IN};
-    r->io->kick(r->io);
-}
-
 /* ---- devices ---- */
 
 /* Whoever holds one of these keeps the device's queue pairs and their memory: children of fork() must not. */
@@ -75,157 +56,13 @@ static void close_handle(struct rdma_device *handle)
 static int follow(struct rdma *r, uint32_t i, const struct rdma_device *handle)
 {
     struct epoll_event events = {.events = EPOLLIN, .data.u32 = i};
-    struct epoll_event completions = {.events = EPOLLIN, .data.u32 = i | COMPLETIONS};
+    struct epoll_event completions = {.events = EPOLLIN, .data.u32 = i | RDMA_COMPLETIONS};
 
     return epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_fd(handle), &events) < 0 ||
                    epoll_ctl(r->epoll, EPOLL_CTL_ADD, rdma_device_armed_fd(handle), &completions) <
                        0
                ? -errno
                : 0;
-}
-
-/* One that is gone is readable for ever. */
-static void unfollow(struct rdma *r, const struct rdma_device *handle)
-{
-    (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_fd(handle), NULL);
-    (void)epoll_ctl(r->epoll, EPOLL_CTL_DEL, rdma_device_armed_fd(handle), NULL);
-}
-
-/* ---- memory ---- */
-
-static void forget(struct memory *m, uint32_t device)
-{
-    struct rdma_memory *handle = m->handles[device];
-
-    m->handles[device] = NULL;
-    __atomic_store_n(&m->keys.local[device], 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&m->keys.remote[device], 0, __ATOMIC_RELAXED);
-    if (handle != NULL) {
-        (void)rdma_memory_remove(handle);
-    }
-}
-
-void rdma_memory_forget(struct rdma *r, uint32_t device)
-{
-    for (struct memory *m = device < IO_RDMA_DEVICES ? r->memories : NULL; m != NULL; m = m->next) {
-        forget(m, device);
-    }
-}
-
-/* The device stays while it is held. False: there is none. */
-static bool hold(struct rdma *r, uint32_t i, bool gone_too)
-{
-    struct device *d = &r->devices[i];
-
-    pthread_mutex_lock(&r->lock);
-    const bool is =
-        i < r->device_count && d->handle != NULL && (gone_too || !atomic_load(&d->gone));
-    if (is) {
-        atomic_fetch_add(&d->users, 1);
-    }
-    pthread_mutex_unlock(&r->lock);
-    return is;
-}
-
-static void let_go(struct rdma *r, uint32_t held)
-{
-    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        if (held >> i & 1) {
-            atomic_fetch_sub(&r->devices[i].users, 1);
-        }
-    }
-}
-
-static int add_on(struct rdma *r, uint32_t device, const struct io_rdma_range *range,
-                  struct rdma_memory **ret_handle)
-{
-    struct device *d = &r->devices[device];
-
-    if (!range->gpu) {
-        return rdma_memory_add(d->handle, range->data, range->size, true, ret_handle);
-    }
-    const int error = d->dmabuf ? rdma_memory_add_gpu(d->handle, range->fd, range->offset,
-                                                      range->data, range->size, ret_handle)
-                                : -EOPNOTSUPP;
-    if (error == 0) {
-        rdma_gpu_start(r, d);
-    }
-    return error;
-}
-
-/* The library is called under no lock: a driver that doesn't return stops nobody else. */
-int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
-                    struct io_rdma_memory **ret_memory)
-{
-    struct rdma *r = rdma->driver;
-    struct memory *m = calloc(1, sizeof(*m));
-    uint32_t held = 0;
-    int error = -ENODEV;
-
-    if (m == NULL) {
-        return -ENOMEM;
-    }
-    m->gpu = range->gpu;
-    m->data = range->data;
-    m->size = range->size;
-    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        if (!hold(r, i, false)) {
-            continue;
-        }
-        held |= 1u << i;
-        const int one = add_on(r, i, range, &m->handles[i]);
-        if (one == 0) {
-            m->keys.local[i] = rdma_memory_key(m->handles[i], false);
-            m->keys.remote[i] = rdma_memory_key(m->handles[i], true);
-        }
-        error = error != 0 ? one : 0;
-    }
-    if (error == 0) {
-        pthread_mutex_lock(&r->memory_lock);
-        m->next = r->memories;
-        m->at = &r->memories;
-        if (m->next != NULL) {
-            m->next->at = &m->next;
-        }
-        r->memories = m;
-        pthread_mutex_unlock(&r->memory_lock);
-    }
-    let_go(r, held); /* a device that went meanwhile finds it in the list */
-    if (error < 0) {
-        free(m);
-        return error;
-    }
-    *ret_memory = &m->keys;
-    return 0;
-}
-
-void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
-{
-    struct rdma *r = rdma->driver;
-    struct memory *m = (struct memory *)(void *)memory;
-    uint32_t held = 0;
-
-    pthread_mutex_lock(&r->memory_lock);
-    *m->at = m->next;
-    if (m->next != NULL) {
-        m->next->at = m->at;
-    }
-    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        if (hold(r, i, true)) {
-            held |= 1u << i;
-        } else { /* it is being closed */
-            forget(m, i);
-        }
-    }
-    pthread_mutex_unlock(&r->memory_lock);
-    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
-        if (m->gpu && (held >> i & 1) != 0) {
-            rdma_gpu_drain(&r->devices[i]);
-        }
-        forget(m, i);
-    }
-    let_go(r, held);
-    free(m);
 }
 
 /* ---- devices that come and go ---- */
@@ -369,12 +206,14 @@ static void reopen_device(struct rdma *r, uint32_t i, struct mono now)
         d->ports = ports;
         d->again = (struct mono){0};
         atomic_store(&d->gone, false);
+        atomic_store(&r->memory_due, true);
+        rdma_wake(r);
         rdma_trouble_add(r, "RDMA device %s is back", d->name);
     }
 }
 
 /* A device that is gone is closed when nobody uses it, then looked for. Under the lock, which it lets go meanwhile. */
-static void look_at_gone(struct rdma *r)
+void rdma_devices_look(struct rdma *r)
 {
     for (uint32_t i = 0; i < r->device_count && !r->stop; i++) {
         struct device *d = &r->devices[i];
@@ -399,21 +238,25 @@ static bool has_interface(const struct rdma *r, const char *device, const char *
     return interface[0] != 0 && access(path, F_OK) == 0;
 }
 
+static uint16_t pkey_best(const struct device *d, uint32_t port)
+{
+    const int index = rdma_device_pkey_index(d->handle, port, 0);
+
+    return (uint16_t)(index > 0 ? index : 0);
+}
+
 static bool take_port(struct queue_pair *q, uint32_t port, const struct rdma_port_now *now,
                       const uint8_t gid[16], int index)
 {
-    const uint32_t paths = now->infiniband ? 1u << now->lmc : 1;
-
     q->port = port;
     q->gid_index = (uint8_t)index;
     q->infiniband = now->infiniband;
     q->grh = now->grh_required;
     q->mtu = now->active_mtu;
-    q->path_bits = (uint8_t)(q->config.path % paths);
     memcpy(q->own.gid, gid, 16);
-    /* the peer sends to the LID of this path: the way back is chosen, too */
-    q->own.lid = now->infiniband ? (uint16_t)(now->lid + (q->config.path >> 8) % paths) : 0;
-    q->own.sl = now->sl;
+    q->own.lid = now->infiniband ? now->lid : 0; /* the first of them: choose_lid() */
+    q->lmc = now->infiniband && now->lmc <= LMC_MAX ? now->lmc : 0;
+    q->own.sl = q->config.sl != 0 ? q->config.sl - 1 : now->sl;
     for (q->own.mtu_shift = 8; 1u << (q->own.mtu_shift + 1) <= now->active_mtu;) {
         q->own.mtu_shift++;
     }
@@ -445,7 +288,45 @@ static bool roce_port(struct rdma *r, struct queue_pair *q, struct device *d, ui
     if (now->state != RDMA_PORT_ACTIVE) {
         return false;
     }
+    q->pkey_index = pkey_best(d, port);
     return take_port(q, port, now, ip, index);
+}
+
+/* By its value: indices differ from port to port, and move. NCCL_IB_PKEY is an index all the same. Where nothing is set, the
+ * peer's partition goes before the best, and where no P_Key can be read, the first is taken unseen. */
+static bool find_partition(struct rdma *r, struct queue_pair *q, const struct device *d,
+                           uint32_t port)
+{
+    const bool by_index = r->partition == 0 && r->pkey_nth != 0;
+    const bool open = r->partition == 0 && r->pkey_nth == 0;
+    int index = open && q->config.pkey != 0
+                    ? rdma_device_pkey_index(d->handle, port, q->config.pkey)
+                    : -ENOENT;
+
+    if (index < 0) {
+        index = by_index ? r->pkey_nth - 1 : rdma_device_pkey_index(d->handle, port, r->partition);
+    }
+    if (index >= 0 && rdma_device_pkey(d->handle, port, (uint32_t)index, &q->own.pkey) == 0) {
+        q->pkey_index = (uint16_t)index;
+        return true;
+    }
+    if (open) {
+        q->own.pkey = q->pkey_index = 0;
+        return true;
+    }
+    if (by_index) {
+        rdma_trouble_add(r,
+                         "%s/%u has no P_Key at index %d (NCCL_IB_PKEY): expected the partition in "
+                         "FOLIOT_IB_PKEY; lanes go over TCP",
+                         d->name, port, index);
+    } else {
+        rdma_trouble_add(r,
+                         "%s/%u is no member of partition 0x%04x (FOLIOT_IB_PKEY): expected one of "
+                         "the P_Keys in its pkeys folder (/sys/class/infiniband), or the subnet "
+                         "manager to make it a member; lanes go over TCP",
+                         d->name, port, r->partition);
+    }
+    return false;
 }
 
 static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device *d, uint32_t port,
@@ -462,7 +343,8 @@ static bool infiniband_port(struct rdma *r, struct queue_pair *q, struct device 
             d->name, port, rdma_port_state_name(now->state));
         return false;
     }
-    return rdma_device_gid(d->handle, port, 0, gid) == 0 && take_port(q, port, now, gid, 0);
+    return rdma_device_gid(d->handle, port, 0, gid) == 0 && find_partition(r, q, d, port) &&
+           take_port(q, port, now, gid, 0);
 }
 
 /* The device lies beside that interface, and no port has its address: any other device is some other NIC's. */
@@ -499,6 +381,28 @@ static bool find_on(struct rdma *r, struct queue_pair *q, struct device *d, uint
     return false;
 }
 
+/* A subnet has a way to each LID of a port. The peer's NIC takes the one that it is told, and ours must send as that one: packets
+ * of another are dropped there. Under the lock. */
+static void choose_lid(const struct rdma *r, struct queue_pair *q)
+{
+    const uint32_t lids = 1u << q->lmc, first = q->config.path & (lids - 1);
+    uint32_t users[1u << LMC_MAX] = {0}, best = first;
+
+    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+        const struct queue_pair *o = r->slots[i];
+        if (o != NULL && o != q && o->device == q->device && o->port == q->port &&
+            o->state != QP_FAILED && io_address_same_ip(&o->config.peer, &q->config.peer)) {
+            users[o->path_bits & (lids - 1)]++;
+        }
+    }
+    for (uint32_t i = 0; !q->config.luck && i < lids; i++) {
+        const uint32_t lid = (first + i) & (lids - 1);
+        best = users[lid] < users[best] ? lid : best;
+    }
+    q->path_bits = (uint8_t)best;
+    q->own.lid = (uint16_t)(q->own.lid + best);
+}
+
 int rdma_port_find(struct rdma *r, struct queue_pair *q)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
@@ -513,90 +417,13 @@ int rdma_port_find(struct rdma *r, struct queue_pair *q)
         pthread_mutex_lock(&r->lock);
         if (found) {
             q->device = d;
+            if (q->infiniband) {
+                choose_lid(r, q);
+            }
+            rdma_port_seen(r, q);
             return 0;
         }
         atomic_fetch_sub(&d->users, 1);
     }
     return -ENODEV;
-}
-
-/* ---- the watching thread ---- */
-
-static void lose(struct rdma *r, struct device *d)
-{
-    if (atomic_exchange(&d->gone, true)) {
-        return;
-    }
-    unfollow(r, d->handle);
-    rdma_trouble_add(r, "RDMA device %s is gone: its lanes are made anew elsewhere", d->name);
-    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
-        if (r->slots[i] != NULL && r->slots[i]->device == d) {
-            rdma_tell(r->slots[i]);
-        }
-    }
-}
-
-static void on_completions(struct rdma *r, struct device *d)
-{
-    uint64_t tag;
-    int error = -EAGAIN;
-
-    while (d->handle != NULL && (error = rdma_device_armed(d->handle, &tag)) == 0) {
-        struct queue_pair *q = r->slots[(uint32_t)tag % PROCESS_QUEUE_PAIRS_MAX];
-        if (q != NULL && q->generation == (uint32_t)(tag >> 32)) {
-            rdma_tell(q);
-        }
-    }
-    if (error != -EAGAIN) {
-        lose(r, d);
-    }
-}
-
-static void on_event(struct rdma *r, struct device *d)
-{
-    struct rdma_event event;
-    int error = -EAGAIN;
-
-    while (d->handle != NULL && (error = rdma_device_event(d->handle, &event)) == 0) {
-        if (event.kind == RDMA_EVENT_DEVICE_GONE) {
-            lose(r, d);
-        }
-        for (uint32_t i = 0; event.kind == RDMA_EVENT_QP && i < PROCESS_QUEUE_PAIRS_MAX; i++) {
-            struct queue_pair *q = r->slots[i];
-            if (q != NULL && q->device == d && q->own.qp == event.qp) {
-                atomic_store(&q->over, true);
-                rdma_tell(q);
-            }
-        }
-    }
-    if (error != -EAGAIN) {
-        lose(r, d);
-    }
-}
-
-void *rdma_watch(void *rdma)
-{
-    struct rdma *r = rdma;
-    struct epoll_event ready[2 * DEVICE_MAX];
-    bool stop = false;
-
-    while (!stop) {
-        const int count = epoll_wait(r->epoll, ready, 2 * DEVICE_MAX, AGAIN_MS);
-        pthread_mutex_lock(&r->lock);
-        for (int i = 0; i < count; i++) {
-            if (ready[i].data.u32 == WAKE) {
-                continue;
-            }
-            struct device *d = &r->devices[ready[i].data.u32 & 0xff];
-            if ((ready[i].data.u32 & COMPLETIONS) != 0) {
-                on_completions(r, d);
-            } else {
-                on_event(r, d);
-            }
-        }
-        look_at_gone(r);
-        stop = r->stop;
-        pthread_mutex_unlock(&r->lock);
-    }
-    return NULL;
 }

@@ -12,7 +12,6 @@
 #define CELL_SIZE (1u << 17)
 #define REQUESTS  64
 #define READ_SIZE 8
-#define PARTITION 0x7fff
 #define ANSWER_NS NS_PER_S /* that a device has for a request of ours */
 #define AGAIN_NS  NS_PER_S
 #define COPY_NS                                                                                    \
@@ -51,7 +50,7 @@ static int connect_on(struct device *d, uint32_t port, struct rdma_cq *cq, struc
 {
     static const struct rdma_timeouts timeouts = {
         .timeout = 14, .retries = 6, .rnr_timer = 12, .rnr_retries = 7};
-    const int pkey = rdma_device_pkey_index(d->handle, port, PARTITION);
+    const int pkey = rdma_device_pkey_index(d->handle, port, 0);
     const struct rdma_qp_config config = {.port = port,
                                           .sends = REQUESTS,
                                           .receives = 1,
@@ -488,7 +487,7 @@ void rdma_gpu_drain(struct device *d)
 /* From one range, its last bytes at most. */
 static int read_from(struct rdma *r, uint32_t device, const struct memory *m, const uint8_t *at)
 {
-    const size_t left = (size_t)(m->data + m->size - at);
+    const size_t left = m->range.size - (size_t)(at - (const uint8_t *)m->range.data);
 
     return move(r, device, m, at, (uint32_t)(left < READ_SIZE ? left : READ_SIZE), true);
 }
@@ -510,8 +509,8 @@ int rdma_gpu_read(struct io_rdma *rdma, uint32_t device, struct io_rdma_memory *
     }
     for (const struct memory *m = memory == NULL ? r->memories : NULL; error == 0 && m != NULL;
          m = m->next) {
-        if (m->gpu && __atomic_load_n(&m->keys.remote[device], __ATOMIC_RELAXED) != 0) {
-            error = read_from(r, device, m, m->data);
+        if (m->range.gpu && __atomic_load_n(&m->keys.remote[device], __ATOMIC_RELAXED) != 0) {
+            error = read_from(r, device, m, m->range.data);
         }
     }
     *ret_ticket = g->posted;

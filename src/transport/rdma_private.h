@@ -1,4 +1,4 @@
-/* rdma_private.h: what rdma.c, rdma_device.c and rdma_work.c share. */
+/* rdma_private.h: what the files rdma*.c share. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -91,7 +91,8 @@ struct queue_pair {
     struct io_qp_timeouts timeouts;
     uint8_t gid_index;
     bool infiniband, grh;
-    uint8_t path_bits;
+    uint8_t lmc, path_bits;
+    uint16_t pkey_index;
     uint32_t mtu;                /* of the port, bytes */
     uint32_t number, generation; /* the slot's */
     enum qp_state state;
@@ -117,10 +118,23 @@ _Static_assert(IO_RDMA_DEVICES == DEVICE_MAX, "memory is registered with each");
 struct memory {
     struct io_rdma_memory keys; /* must be first */
     struct rdma_memory *handles[IO_RDMA_DEVICES];
-    bool gpu;
-    uint8_t *data;
-    size_t size;
+    struct io_rdma_range range; /* a GPU's: its descriptor is ours */
+    /* Under memory_lock */
+    uint32_t asked; /* devices that took it or refused; those that are back are asked again */
+    bool busy;      /* the worker asks one; it sees afterwards that the memory is */
+    bool leaving;   /* not to be known any more; or */
+    bool left;      /* given back: the worker frees it */
     struct memory *next, **at; /* at: what points to it */
+};
+
+/* A port that carries a NIC, as its device's events tell. */
+struct nic_port {
+    uint8_t ip[16];
+    char name[RDMA_NAME_SIZE];
+    const struct device *device;
+    uint32_t port;
+    bool down;
+    uint32_t downs;
 };
 
 /* What is known of the paths from one NIC to another. Under the lock; the worker asks with a copy. */
@@ -138,6 +152,7 @@ struct rdma {
     struct io_rdma table;
     struct io *io;
     char sysfs[256];
+    uint16_t partition, pkey_nth; /* rdma_config's */
     struct rdma_verbs *verbs;
     struct device devices[DEVICE_MAX];
     uint32_t device_count;
@@ -159,10 +174,13 @@ struct rdma {
     struct queue_pair *closing;
     pthread_mutex_t memory_lock; /* before `lock`: of the list */
     struct memory *memories;
+    atomic_bool memory_due; /* some device wasn't asked for some of it */
     struct rdma_trace traces[PATH_PAIRS_MAX];
     void (*answers)(struct paths *paths); /* rdma_config's */
     struct mono traced;                   /* one may be asked for each second from then on */
-    struct io_event events[PROCESS_QUEUE_PAIRS_MAX];
+    struct nic_port ports[HOST_NIC_MAX];
+    uint32_t port_count;
+    struct io_event events[PROCESS_QUEUE_PAIRS_MAX + 1]; /* one for links */
     uint32_t event_count;
     pthread_mutex_t trouble_lock;             /* nothing is locked under it */
     char troubles[TROUBLE_MAX][TROUBLE_SIZE]; /* each kept for good: it isn't told twice */
@@ -178,18 +196,35 @@ MUST_CHECK int rdma_port_find(struct rdma *r, struct queue_pair *q);
 /* It is gone, and so is all that was made on it: the kernel destroys that before it removes the device's folder. From then on
  * calls of the library fail with EIO. */
 bool rdma_device_removed(const struct rdma *r, const struct device *d);
-void *rdma_watch(void *rdma);
+/* Closes those that are gone, opens those that are back. Under the lock, which it lets go meanwhile. */
+void rdma_devices_look(struct rdma *r);
 void rdma_trouble_add(struct rdma *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Under the lock: an armed one has something; the event is there for events(). */
-void rdma_tell(struct queue_pair *q);
 
+/* ---- rdma_memory.c ---- */
+/* The worker's: one range with one device that wasn't there when it was added. Under the lock, which it lets go meanwhile.
+ * False: there is none. */
+bool rdma_memory_look(struct rdma *r);
+/* Nobody knows it any more, and no device has it. */
+void rdma_memory_done(struct memory *m);
 /* Their keys on that device die with it. Under memory_lock, or nobody else runs. */
 void rdma_memory_forget(struct rdma *r, uint32_t device);
 /* The table's. */
 int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
                     struct io_rdma_memory **ret_memory);
 void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
+
+/* ---- rdma_event.c ---- */
+/* Of a device's descriptors in the epoll: its number, and whether it is what was armed that completed. */
+#define RDMA_COMPLETIONS 0x100u
+void *rdma_watch(void *rdma);
+/* Under the lock: an armed one has something; the event is there for events(). */
+void rdma_tell(struct queue_pair *q);
+/* Its port is up, and carries its NIC. Under the lock. */
+void rdma_port_seen(struct rdma *r, const struct queue_pair *q);
+/* The table's. */
+int rdma_carrier(struct io_rdma *rdma, const struct io_address *nic, const char *device,
+                 uint32_t *ret_downs);
 
 /* ---- rdma_gpu.c ---- */
 /* Its queue pair with itself, if it can be had. Blocks. */
@@ -224,6 +259,8 @@ bool rdma_silence_await(struct queue_pair *q);
 /* ---- rdma_trace.c ---- */
 /* The worker's: one trace. Under the lock, which it lets go meanwhile. False: none is asked for. */
 bool rdma_trace_look(struct rdma *r);
+/* Asks the routers. */
+void rdma_trace_run(struct rdma_trace *t);
 /* A queue pair failed: its path may be another one now. Under the lock. */
 void rdma_trace_doubt(struct rdma *r, const struct queue_pair *q);
 /* The table's. */

@@ -6,7 +6,10 @@
  * nobody has, and only hops at which a router answered the scout are asked.
  *
  * A process asks for a few pairs at once and for one a second afterwards: routers answer seldom, and others want answers, too.
- * The queue pairs of the other pairs have ports by luck. IPv6 isn't asked. */
+ * The queue pairs of the other pairs have ports by luck.
+ *
+ * IPv6: a queue pair's label is the header's flow label, too, and routers may spread by it. So a datagram has the label of its
+ * port. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -16,6 +19,8 @@
 #include <unistd.h>
 
 #include <linux/errqueue.h>
+#include <linux/in6.h>
+#include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
 
 #include "base/ip.h"
@@ -35,7 +40,7 @@
 
 struct asker {
     int fd; /* -1: none */
-    bool answered, arrived;
+    bool v4, answered, arrived;
     uint8_t router[16];
 };
 struct payload {
@@ -44,33 +49,76 @@ struct payload {
 
 /* ---- sockets ---- */
 
-static struct sockaddr_in address_of(const uint8_t ip[16], uint16_t port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
 
-    memcpy(&a.sin_addr, ip + 12, 4);
-    return a;
+/* Its size. */
+static socklen_t address_of(const uint8_t ip[16], uint16_t port, union address *ret)
+{
+    *ret = (union address){.v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)}};
+    if (ip_is_v4(ip)) {
+        ret->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+        memcpy(&ret->v4.sin_addr, ip + 12, 4);
+        return sizeof(ret->v4);
+    }
+    memcpy(&ret->v6.sin6_addr, ip, 16);
+    return sizeof(ret->v6);
+}
+
+/* The kernel gives labels to who asks for them; without, it takes one of its own, and only ports are right. */
+static void use_label(int fd, uint16_t port, struct sockaddr_in6 *to)
+{
+    const uint32_t label = htonl(port & LABEL_MASK);
+    const int one = 1;
+    struct in6_flowlabel_req ask = {.flr_label = label,
+                                    .flr_action = IPV6_FL_A_GET,
+                                    .flr_share = IPV6_FL_S_ANY,
+                                    .flr_flags = IPV6_FL_F_CREATE};
+
+    memcpy(&ask.flr_dst, &to->sin6_addr, sizeof(ask.flr_dst));
+    if (setsockopt(fd, IPPROTO_IPV6, IPV6_FLOWLABEL_MGR, &ask, sizeof(ask)) == 0 &&
+        setsockopt(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, &one, sizeof(one)) == 0) {
+        to->sin6_flowinfo = label;
+    }
+}
+
+static bool set_up(int fd, const struct rdma_trace *t, uint16_t from_port, union address *to)
+{
+    const bool v4 = ip_is_v4(t->from);
+    const int one = 1, tos = t->traffic_class;
+
+    (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, t->device, (socklen_t)strlen(t->device));
+    (void)!setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, &tos,
+                      sizeof(tos));
+    if (!v4 && from_port != 0) {
+        use_label(fd, from_port, &to->v6);
+    }
+    return setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, &one,
+                      sizeof(one)) == 0;
 }
 
 static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to_port,
                      struct asker *ret)
 {
-    const struct sockaddr_in from = address_of(t->from, from_port), to = address_of(t->to, to_port);
-    const int one = 1, tos = t->traffic_class;
-    const int fd = descriptor_socket(AF_INET, SOCK_DGRAM, 0);
+    union address from, to;
+    const socklen_t size = address_of(t->from, from_port, &from);
+    const int fd = descriptor_socket(from.any.sa_family, SOCK_DGRAM, 0);
 
     *ret = (struct asker){.fd = -1};
     if (fd < 0) {
         return;
     }
-    (void)!setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, t->device, (socklen_t)strlen(t->device));
-    (void)!setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
-    if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one)) < 0 ||
-        bind(fd, (const struct sockaddr *)&from, sizeof(from)) < 0 || /* somebody else's port */
-        connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+    (void)address_of(t->to, to_port, &to);
+    if (!set_up(fd, t, from_port, &to) ||
+        bind(fd, &from.any, size) < 0 || /* somebody else's port */
+        connect(fd, &to.any, size) < 0) {
         descriptor_close(fd);
         return;
     }
+    ret->v4 = from.any.sa_family == AF_INET;
     ret->fd = fd;
 }
 
@@ -86,7 +134,8 @@ static void send_one(const struct asker *a, int hop)
 {
     const struct payload payload = {MAGIC, (uint32_t)hop};
 
-    (void)!setsockopt(a->fd, IPPROTO_IP, IP_TTL, &hop, sizeof(hop));
+    (void)!setsockopt(a->fd, a->v4 ? IPPROTO_IP : IPPROTO_IPV6, a->v4 ? IP_TTL : IPV6_UNICAST_HOPS,
+                      &hop, sizeof(hop));
     for (int tries = 0; tries < 3 && send(a->fd, &payload, sizeof(payload), MSG_NOSIGNAL) < 0;) {
         tries++;
     }
@@ -94,24 +143,38 @@ static void send_one(const struct asker *a, int hop)
 
 /* ---- answers ---- */
 
+static bool is_answer(const struct asker *a, const struct cmsghdr *c)
+{
+    return c->cmsg_level == (a->v4 ? IPPROTO_IP : IPPROTO_IPV6) &&
+           c->cmsg_type == (a->v4 ? IP_RECVERR : IPV6_RECVERR) &&
+           c->cmsg_len >=
+               CMSG_LEN(sizeof(struct sock_extended_err) +
+                        (a->v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)));
+}
+
 static void take_answer(struct asker *a, struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
         struct sock_extended_err error;
-        struct sockaddr_in by;
-        if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR ||
-            c->cmsg_len < CMSG_LEN(sizeof(error) + sizeof(by))) {
+        union address by;
+        if (!is_answer(a, c)) {
             continue;
         }
         memcpy(&error, CMSG_DATA(c), sizeof(error));
-        memcpy(&by, CMSG_DATA(c) + sizeof(error), sizeof(by));
-        if (error.ee_origin != SO_EE_ORIGIN_ICMP || by.sin_family != AF_INET) {
+        memcpy(&by, CMSG_DATA(c) + sizeof(error), a->v4 ? sizeof(by.v4) : sizeof(by.v6));
+        if (error.ee_origin != (a->v4 ? SO_EE_ORIGIN_ICMP : SO_EE_ORIGIN_ICMP6) ||
+            by.any.sa_family != (a->v4 ? AF_INET : AF_INET6)) {
             continue;
         }
         a->answered = true;
-        a->arrived = error.ee_type == ICMP_DEST_UNREACH;
+        a->arrived = error.ee_type == (a->v4 ? ICMP_DEST_UNREACH : ICMP6_DST_UNREACH);
         memset(a->router, 0, sizeof(a->router));
-        memcpy(a->router + 12, &by.sin_addr, 4);
+        if (a->v4) {
+            a->router[10] = a->router[11] = 0xff;
+            memcpy(a->router + 12, &by.v4.sin_addr, 4);
+        } else {
+            memcpy(a->router, &by.v6.sin6_addr, 16);
+        }
     }
 }
 
@@ -197,7 +260,7 @@ static uint32_t scout(const struct rdma_trace *t, int64_t *slowest_ns)
     return hops;
 }
 
-static void run(struct rdma_trace *t)
+void rdma_trace_run(struct rdma_trace *t)
 {
     struct asker askers[PATH_PORTS_MAX];
     int64_t slowest_ns = 0;
@@ -230,7 +293,7 @@ bool rdma_trace_look(struct rdma *r)
             if (r->answers != NULL) {
                 r->answers(&mine.paths);
             } else {
-                run(&mine);
+                rdma_trace_run(&mine);
             }
             pthread_mutex_lock(&r->lock);
             t->paths = mine.paths; /* nobody gives away the place of one that is asked */
@@ -329,7 +392,7 @@ int rdma_choose(struct io_rdma *rdma, int qp, const struct io_address *peer,
     for (uint32_t i = 0; i < others->count && i < IO_QP_OTHERS; i++) {
         ports[i] = (uint16_t)(IO_ROCE_FIRST_PORT | (others->paths[i] & LABEL_MASK));
     }
-    if (q->infiniband || !ip_is_v4(q->own.gid) || !ip_is_v4(peer->ip)) {
+    if (q->infiniband || ip_is_v4(q->own.gid) != ip_is_v4(peer->ip)) {
         error = -EOPNOTSUPP;
     } else if (t != NULL && t->state == RDMA_TRACE_ASKED) {
         error = -EAGAIN;

@@ -13,7 +13,6 @@
 #define LINGER_LOOK_MS 2
 #define RETIRE_LOOK_MS 250
 #define PAGE           4096
-#define PARTITION      0x7fff /* the default one */
 #define MULTICAST_LID  0xc000 /* from here on; 0xffff is permissive */
 
 /* ---- making ---- */
@@ -51,17 +50,15 @@ static int make(struct queue_pair *q)
     const struct io_qp_config *c = &q->config;
     struct rdma_device *d = q->device->handle;
     const uint32_t requests = c->writes ? 2 * c->sends : c->sends; /* a write before each */
-    struct rdma_qp_config config = {.port = q->port,
-                                    .sends = requests,
-                                    .receives = c->receives,
-                                    .inline_size = 64,
-                                    .remote_write = c->writes};
-    const int pkey = rdma_device_pkey_index(d, q->port, PARTITION);
+    const struct rdma_qp_config config = {.port = q->port,
+                                          .sends = requests,
+                                          .receives = c->receives,
+                                          .inline_size = 64,
+                                          .pkey_index = q->pkey_index,
+                                          .remote_write = c->writes};
     int r = c->writes ? rdma_silencer_start(q->rdma, q->device) : 0;
 
     r = r == 0 ? claim_cells(q) : r;
-
-    config.pkey_index = pkey > 0 ? (uint16_t)pkey : 0;
     r = r == 0 ? rdma_cq_open(d, requests + c->receives, q->number | (uint64_t)q->generation << 32,
                               &q->cq)
                : r;
@@ -108,6 +105,14 @@ static uint32_t flow_label(uint32_t path)
     return folded != 0 ? folded : 0x3fff;
 }
 
+/* Their packets are dropped by the other's NIC. A peer of an older release doesn't tell, and one's own may be
+ * unreadable. */
+static bool at_odds(uint16_t own, uint16_t peer)
+{
+    return own != 0 && peer != 0 &&
+           (((own ^ peer) & ~RDMA_PKEY_FULL) != 0 || ((own | peer) & RDMA_PKEY_FULL) == 0);
+}
+
 static int check_peer(const struct queue_pair *q)
 {
     static const uint8_t v4[12] = {[10] = 0xff, [11] = 0xff};
@@ -129,6 +134,15 @@ static int check_peer(const struct queue_pair *q)
                          q->device->name, own_v4 ? '4' : '6', peer_v4 ? '4' : '6');
         return -EINVAL;
     }
+    if (q->infiniband && at_odds(q->own.pkey, p->pkey)) {
+        rdma_trouble_add(q->rdma,
+                         "%s/%u has the P_Key 0x%04x, the peer's port 0x%04x: expected the same "
+                         "partition, and 0x8000 (full member) at one end at least; set "
+                         "FOLIOT_IB_PKEY on both, or the subnet manager's partitions; lanes go "
+                         "over TCP",
+                         q->device->name, q->port, q->own.pkey, p->pkey);
+        return -EINVAL;
+    }
     if (q->infiniband && p->lid >= MULTICAST_LID) { /* it would go to whoever listens */
         return -EINVAL;
     }
@@ -136,6 +150,19 @@ static int check_peer(const struct queue_pair *q)
                    p->psn > 0xffffff
                ? -EINVAL
                : 0;
+}
+
+/* Nothing breaks by it: packets are as large as the smaller one takes. */
+static void tell_mtu(const struct queue_pair *q, uint32_t theirs)
+{
+    if (q->mtu != theirs) {
+        rdma_trouble_add(
+            q->rdma,
+            "%s/%u has an RDMA MTU of %u, a peer's port one of %u, and packets between "
+            "them have %u bytes: expected the same at both ends (RoCE: set the MTU of "
+            "both interfaces, 4200 or more for 4096)",
+            q->device->name, q->port, q->mtu, theirs, q->mtu < theirs ? q->mtu : theirs);
+    }
 }
 
 /* handle: q->qp, which fence() may take away meanwhile; it isn't destroyed before the worker is done. */
@@ -147,7 +174,7 @@ static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
                              .global = q->grh || memcmp(q->own.gid, p->gid, 8) != 0,
                              .own_gid_index = q->gid_index,
                              .path_bits = q->path_bits,
-                             .sl = p->sl,
+                             .sl = q->config.sl != 0 ? q->config.sl - 1 : p->sl,
                              .traffic_class = q->config.traffic_class,
                              .flow_label = q->infiniband ? 0 : flow_label(q->config.path),
                              .mtu = q->mtu < theirs ? q->mtu : theirs,
@@ -165,6 +192,7 @@ static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
         return index; /* the address moved away since */
     }
     path.own_gid_index = index < 0 ? 0 : (uint8_t)index;
+    tell_mtu(q, theirs);
     return rdma_qp_connect(handle, q->own.psn, &path, &timeouts);
 }
 
@@ -361,7 +389,7 @@ void *rdma_work(void *rdma)
         struct queue_pair *q = r->stop ? NULL : next_job(r);
         if (q != NULL) {
             do_job(r, q);
-        } else if (!r->stop && !rdma_trace_look(r)) {
+        } else if (!r->stop && !rdma_memory_look(r) && !rdma_trace_look(r)) {
             const bool closes = r->retired != NULL || r->closing != NULL;
             sleep_for(r, closes && lingers  ? LINGER_LOOK_MS
                          : closes || broken ? RETIRE_LOOK_MS

@@ -428,6 +428,21 @@ static void tell_carrier(struct transport *t, struct mono now, uint32_t nic)
     }
 }
 
+/* Where an interface lies beside an RDMA port, its word decides: of a bond one port may be down while the other carries. What
+ * its device says then is only a hint, and is the only word where there is no interface. */
+static int carrier_of(const struct transport *t, const struct own_nic *nic, uint32_t *downs)
+{
+    struct io_rdma *rdma = t->rdma;
+    const int carrier = t->io->carrier(t->io, nic->config.name, downs);
+    uint32_t more = 0;
+    const int port = rdma != NULL && rdma->carrier != NULL
+                         ? rdma->carrier(rdma, &nic->config.address, nic->config.name, &more)
+                         : -ENODEV;
+
+    *downs = carrier < 0 && port >= 0 ? more : *downs + more;
+    return carrier >= 0 || port < 0 ? carrier : port;
+}
+
 /* What only the drivers know: carriers, and what they found amiss. */
 static void look_at_host(struct transport *t, struct mono now)
 {
@@ -436,7 +451,7 @@ static void look_at_host(struct transport *t, struct mono now)
     for (uint32_t i = 0; i < t->config.nic_count; i++) {
         struct own_nic *nic = &t->nics[i];
         uint32_t downs = nic->downs;
-        const int carrier = t->io->carrier(t->io, nic->config.name, &downs);
+        const int carrier = carrier_of(t, nic, &downs);
         const bool first = nic->carrier < 0;
         if (carrier < 0 || (carrier == nic->carrier && downs == nic->downs)) {
             continue;
@@ -550,6 +565,7 @@ struct mono transport_serve(struct transport *t, struct mono until)
         look_at_host(t, now);
         mesh_look(t, now);
         ceiling_trim(t, now);
+        copies_look(t, now);
     }
     if (now.ns >= t->next_page.ns) {
         page_write(t, now);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "transport/internal.h"
+#include "transport/room.h"
 
 #define KEPT_NS       NS_PER_S /* without use: the next message costs an allocation */
 #define SMALL_SOME    8
@@ -63,11 +64,35 @@ void slots_promise(struct lane_set *set, bool here)
     ledger_slots_hold(set->ledger, slots_large_size(set));
 }
 
+/* Those that hold a whole chunk are used by a peer here. It was decided when they were promised. */
+static void make(struct lane_set *set)
+{
+    const size_t size = bytes_of_set(set);
+
+    if (set->large_shift == 0) {
+        set->slots = malloc(size);
+        return;
+    }
+    set->slots = room_new(size);
+    if (set->slots != NULL) {
+        room_whole(set->slots, size);
+    }
+}
+
+static void unmake(struct lane_set *set)
+{
+    if (set->large_shift == 0) {
+        free(set->slots);
+    } else {
+        room_free(set->slots, bytes_of_set(set));
+    }
+    set->slots = NULL;
+}
+
 void slots_free(struct lane_set *set)
 {
     __atomic_fetch_sub(&set->transport->slot_bytes, bytes_of_set(set), __ATOMIC_RELAXED);
-    free(set->slots);
-    set->slots = NULL;
+    unmake(set);
 }
 
 int slots_ready(struct lane_set *set, uint32_t slot, bool needed)
@@ -77,7 +102,7 @@ int slots_ready(struct lane_set *set, uint32_t slot, bool needed)
         return -EPROTO;
     }
     if (set->slots == NULL && needed) {
-        set->slots = malloc(bytes_of_set(set));
+        make(set);
     }
     return set->slots != NULL || !needed ? 0 : -ENOMEM;
 }
@@ -119,7 +144,6 @@ void slots_look(struct lane_set *set, struct mono now)
         set->slots_at = now;
         set->slots_touched = false;
     } else if (mono_sub(now, set->slots_at).ns >= KEPT_NS) {
-        free(set->slots);
-        set->slots = NULL;
+        unmake(set);
     }
 }

@@ -399,6 +399,14 @@ static void push_on(int conn, const struct tcp_info *info)
     }
 }
 
+/* 0: not measured, of which the kernel's word is all ones. Saturates at UINT32_MAX: 4.29 s. */
+static uint32_t ns_of_us(uint32_t us)
+{
+    const uint64_t ns = us == UINT32_MAX ? 0 : (uint64_t)us * 1000;
+
+    return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
 static void tcp_info(struct io *io, int conn, struct io_info *ret)
 {
     struct tcp_info info = {0};
@@ -414,9 +422,9 @@ static void tcp_info(struct io *io, int conn, struct io_info *ret)
     ret->segments_out = info.tcpi_segs_out;
     ret->retransmits = info.tcpi_total_retrans;
     ret->bytes_acked = info.tcpi_bytes_acked;
-    ret->rtt_ns = info.tcpi_rtt * 1000;
-    ret->rtt_ns_min = info.tcpi_min_rtt * 1000;
-    ret->rtt_var_ns = info.tcpi_rttvar * 1000;
+    ret->rtt_ns = ns_of_us(info.tcpi_rtt);
+    ret->rtt_ns_min = ns_of_us(info.tcpi_min_rtt);
+    ret->rtt_var_ns = ns_of_us(info.tcpi_rttvar);
     ret->resend_ns = (info.tcpi_rto < 4 * 1000 * 1000 ? info.tcpi_rto : 4 * 1000 * 1000) * 1000;
     ret->unacked = info.tcpi_unacked;
     ret->lost = info.tcpi_lost;

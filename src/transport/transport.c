@@ -67,6 +67,7 @@ int transport_new(struct transport **ret_transport, const struct transport_confi
     (void)!gethostname(t->host, sizeof(t->host) - 1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->listen_lock, NULL);
+    pthread_mutex_init(&t->copies_lock, NULL);
     t->io->random(t->io, t->key, sizeof(t->key));
     t->io->random(t->io, t->nonce, sizeof(t->nonce));
     for (uint32_t i = 0; i < config->nic_count; i++) {
@@ -202,6 +203,8 @@ bool transport_end(struct transport *t)
     }
     pthread_mutex_destroy(&t->lock);
     pthread_mutex_destroy(&t->listen_lock);
+    pthread_mutex_destroy(&t->copies_lock);
+    copies_free(t);
     pthread_mutex_destroy(&t->memory_lock);
     free(t);
     return true;

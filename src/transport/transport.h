@@ -91,7 +91,9 @@ struct transport_config {
     bool gpu;
     bool no_repath;               /* lanes stay on the paths that they drew */
     uint8_t priority;             /* 0 low, 1 normal, 2 high */
-    uint8_t traffic_class;        /* DSCP << 2; 0: unmarked */
+    uint8_t traffic_class;        /* of TCP connections: DSCP << 2; 0: unmarked */
+    uint8_t pair_class;           /* of queue pairs: DSCP << 2, and two bits of ECN; 0: unmarked */
+    uint8_t pair_sl;              /* likewise: 1 + the service level; 0: the ports' */
     uint16_t port_low, port_high; /* of the listener; 0: any */
     uint8_t
         version; /* of lanes' frames, at most; 0: the newest. Lower ones play an older release in tests */

@@ -5,6 +5,7 @@
 
 #include "base/plain.h"
 #include "transport/internal.h"
+#include "transport/lane_pair.h"
 
 static _Thread_local char last[WHY_SIZE];
 
@@ -57,6 +58,38 @@ int why_child(void)
 {
     why("a child of fork() can't use the communicators of its parent: it may initialise anew");
     return -ECHILD;
+}
+
+/* With seven retries (lane_offer.c) a NIC asks a peer without a posted cell for ever: such a peer is silence, and no error. */
+static const char *broke_by(enum io_qp_status status)
+{
+    switch (status) {
+    case IO_QP_RETRIES:
+        return "nothing came back from the peer's NIC; look at the links and routers between the "
+               "two NICs, and at PFC";
+    case IO_QP_RNR:
+        return "the peer had no receive posted, and this NIC gave up though told to ask for ever "
+               "(rnr_retry 7); look at its driver's log";
+    case IO_QP_REFUSED:
+        return "the peer's NIC refused a request; look at the peer's log";
+    case IO_QP_BROKEN:
+        return "this NIC failed or refused a request; look at its driver's log";
+    default:
+        return "this NIC gave no reason; look at its driver's log";
+    }
+}
+
+const char *why_lane(const struct stream *stream, char text[LANE_WHY_SIZE])
+{
+    const struct lane_pair *qp = stream->qp;
+
+    text[0] = '\0';
+    if (qp != NULL && qp->broke.status != IO_QP_OK) {
+        snprintf(text, LANE_WHY_SIZE,
+                 ": its queue pair ended with ibv_wc_status %u, vendor 0x%x: %s", qp->broke.number,
+                 qp->broke.vendor, broke_by(qp->broke.status));
+    }
+    return text;
 }
 
 void say(const struct transport *t, enum transport_level level, const char *format, ...)

@@ -24,6 +24,8 @@
 #define JOB_PAGE_LANES_MAX 1024
 #define JOB_PAGE_PREFIX    "job-"
 #define JOB_PAGE_SUFFIX    ".page"
+#define JOB_PAGE_PAIR      1u
+#define JOB_PAGE_SL_SHIFT  4
 #define JOB_PAGE_NS_NONE   UINT32_MAX /* not measured */
 
 struct job_page_lane {
@@ -35,8 +37,9 @@ struct job_page_lane {
     uint8_t reason;  /* enum lane_reason: why it left LANE_ACTIVE last */
     uint8_t standby;
     uint16_t own_port, peer_port;
-    uint8_t pair; /* 1: its bytes go over a queue pair; 0: over its TCP connection */
-    uint8_t reserved;
+    /* JOB_PAGE_PAIR: its bytes go over a queue pair, else over its TCP connection; and sending: the queue pair's service level */
+    uint8_t pair;
+    uint8_t traffic_class; /* sending: DSCP << 2, and two bits of ECN */
     uint32_t epoch;
     uint8_t own_address[16], peer_address[16];
     char own_nic[16], peer_nic[16];

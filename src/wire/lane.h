@@ -82,7 +82,8 @@
  * version 5 on a set may be fenced (core/failover/ledger.h), if both ends want that: HELLO_OK and PROOF tell. From version 6 on
  * the receiver of a fenced set tells by POST where each message goes, and one that doesn't go by a bounce slot waits for that.
  * From version 7 on POST tells of which of the receiver's devices its keys are; before, key k is the k-th device's (48-51: 0).
- * From version 8 on NICS tells how much a large bounce slot holds: a whole chunk at most.
+ * From version 8 on NICS tells how much a large bounce slot holds: a whole chunk at most. From version 9 on QP (lane_qp.h)
+ * tells a P_Key.
  *
  * Trust: all decoders are total. Whatever the bytes: an error and nothing set, or a struct whose
  * every field is in range and consistent with the others (a chunk lies on its message's grid). Only
@@ -97,13 +98,14 @@
 #include "base/limits.h"
 #include "base/time.h"
 
-#define LANE_VERSION        8  /* newest that we speak */
+#define LANE_VERSION        9  /* newest that we speak */
 #define LANE_VERSION_LOWEST 1  /* oldest that we speak */
 #define LANE_BOTH_VERSION   4  /* from here on both ends of a set may send */
 #define LANE_FENCE_VERSION  5  /* from here on a set may be fenced */
 #define LANE_POST_VERSION   6  /* from here on the messages of fenced sets wait for their POST */
 #define LANE_KEYS_VERSION   7  /* from here on POST names the devices of its keys */
 #define LANE_SLOTS_VERSION  8  /* from here on NICS tells how much a large bounce slot holds */
+#define LANE_PKEY_VERSION   9  /* from here on QP tells the P_Key of its writer's port */
 #define LANE_POST_KEYS      4  /* of a POST at most */
 #define LANE_DEVICES_MAX    16 /* of a receiver, whose keys are told */
 #define LANE_LARGE_SLOTS    4  /* the last of a set's bounce slots hold, from version 3 on, */

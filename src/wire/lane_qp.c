@@ -41,6 +41,7 @@ void lane_qp_encode(uint8_t bytes[static LANE_QP_SIZE], const struct lane_qp *qp
         le16_put(bytes + 40, qp->cells);
         bytes[42] = qp->device;
         le32_put(bytes + 44, qp->cell_size);
+        le16_put(bytes + 48, qp->pkey);
     }
     le32_put(bytes + CRC, crc32c(0, bytes, CRC));
 }
@@ -78,9 +79,10 @@ enum lane_error lane_qp_decode(const uint8_t *bytes, size_t size, struct lane_qp
                          .sl = bytes[23],
                          .cells = le16_get(bytes + 40),
                          .device = bytes[42],
-                         .cell_size = le32_get(bytes + 44)};
+                         .cell_size = le32_get(bytes + 44),
+                         .pkey = le16_get(bytes + 48)};
     memcpy(qp.gid, bytes + 24, sizeof(qp.gid));
-    if (bytes[43] != 0 || !zeros(bytes + 48, 12) || (!has_end(qp.step) && !zeros(bytes + 12, 48))) {
+    if (bytes[43] != 0 || !zeros(bytes + 50, 10) || (!has_end(qp.step) && !zeros(bytes + 12, 48))) {
         return LANE_ERROR_RESERVED;
     }
     if (qp.lane >= LANE_MAX || (has_end(qp.step) && !end_valid(&qp))) {

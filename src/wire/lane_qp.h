@@ -10,7 +10,8 @@
  *  24 u8[16] GID   40 u16 cells to receive into, LANE_QP_CELLS_MIN..LANE_QP_CELLS_MAX
  *  42 u8 1 + which of its writer's devices it is on, whose key of POST is for this end (before v7 <= 4); 0: it takes no writes
  *     (before v6: 0)   43 u8 0
- *  44 u32 size of a cell, LANE_QP_CELL_MIN..LANE_QP_CELL_MAX   48 u8[12] 0   60 u32 crc32c of bytes 0-59
+ *  44 u32 size of a cell, LANE_QP_CELL_MIN..LANE_QP_CELL_MAX   48 u16 P_Key of its writer's port; 0: not told (before v9: 0)
+ *  50 u8[10] 0   60 u32 crc32c of bytes 0-59
  * REFUSE and SWITCH: 12-59 are 0.
  *
  * A cell on the queue pair begins with a header of LANE_CELL_SIZE bytes:
@@ -49,6 +50,7 @@ struct lane_qp {
     uint16_t cells;
     uint8_t device; /* 1 + one of lane_keys.devices; 0: no writes. <= LANE_DEVICES_MAX */
     uint32_t cell_size;
+    uint16_t pkey; /* with the bit of full membership; 0: not told */
 };
 
 enum lane_cell {

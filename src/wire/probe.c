@@ -407,7 +407,7 @@ static enum probe_error get_ud(const uint8_t *at, struct probe_ud *ud)
                : PROBE_ERROR_STAMP;
 }
 
-/* What a packet has that has nothing else. */
+/* The fields that every kind of packet has. */
 static enum probe_error get_own(const uint8_t *bytes, struct probe *probe)
 {
     if (probe->type == PROBE_DIGEST) {
@@ -420,7 +420,7 @@ static enum probe_error get_own(const uint8_t *bytes, struct probe *probe)
     return get_ud(bytes + 40, &probe->ud);
 }
 
-/* Who, what and in which state; the caller has checked reserved bits. */
+/* The fixed fields of the header. The caller has checked reserved bits. */
 static enum probe_error get_header(const uint8_t *bytes, struct probe *probe)
 {
     *probe = (struct probe){

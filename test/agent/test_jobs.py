@@ -38,7 +38,7 @@ class Jobs(test_agent.AgentCase):
         """It lasts longer than any test: each ends it."""
         self.jobs.append(subprocess.Popen(
             ["ip", "netns", "exec", self.space(0), FOLIOT, "perf", "--plugin", PLUGIN, "--ranks", str(RANKS), "-b", "256K",
-             "-e", "256K", "--duration", str(seconds), "-c", "0", "--wait", "200", "-T", "30"],
+             "-e", "256K", "--duration", str(seconds), "-c", "0", "--wait", "200", "-T", "600"],
             env=self.environment(FOLIOT_JOB=name), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             start_new_session=True))
         return self.jobs[-1]

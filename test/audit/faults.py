@@ -27,7 +27,8 @@ LATE, SEARCH, WAY = "fact:perf.late", "fact:perf.search", "fact:perf.path"
 HISTORY = "fact:history"
 REACH = {f"fact:fe.{kind} other{k}": text for k in range(4) for kind, text in (("peer", "reached"), ("path", "full 9000 came"))}
 PATHS = "fact:matrix.path"
-FACTS = {"roce": {MATRIX: WELL, PATHS: "well, 22 pairs", "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", INCAST: "marked 812 of 90210, sent 98112, 39.100 Gbit/s for 27 ms, from 4 hosts", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
+LATER = "fact:matrix.late"
+FACTS = {"roce": {MATRIX: WELL, PATHS: "well, 22 pairs", LATER: "well", "fact:perf": "done", LATE: "2 of 320", WAY: "well, 24 paths", INCAST: "marked 812 of 90210, sent 98112, 39.100 Gbit/s for 27 ms, from 4 hosts", SEARCH: "well 361.010 of 382.400 GB/s", HISTORY: "incidents 2, score 1410"} | REACH}
 
 
 class Link(str):
@@ -166,6 +167,8 @@ FAULTS = [
     ("be.matrix.loss", "roce", {MATRIX: WELL.replace("late_cells", "alone 8, late_cells")}, MATRIX),
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there, with 2 partners"}, PATHS),
     ("be.matrix.path", "roce", {PATHS + " eth1 roce4 eth1": "lost 2 of 5 to there, with 1 partners"}, PATHS),
+    ("be.matrix.late", "roce", {LATER + " leaf1 leaf2": "block 48 of 64 cells, later 5200 ns, of blocks from there 1 of 3, to there 1 of 3"}, LATER),
+    ("be.matrix.late", "roce", {LATER + " eth1 roce4 eth1": "later 5200 ns to there, limit 1000"}, LATER),
     ("be.roce.ecn_live", "roce", {INCAST: "marked 0 of 31200000, sent 34100000, 379.100 Gbit/s for 949 ms, from 4 hosts"}, INCAST),
     ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("remarked_in 0", "remarked_in 11")}, MATRIX),
     ("be.roce.dscp_path", "roce", {MATRIX: WELL.replace("elsewhere 0, within 0", "elsewhere 3, within 3")}, MATRIX),

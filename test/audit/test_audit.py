@@ -130,7 +130,7 @@ class Audit(unittest.TestCase):
             "fail cfg.pcie.width  h9 0000:3b:00.0  (block)", "fail cfg.mem.swap  2 hosts: h3, h7  (ticket)",
             "suspect cfg.fw.bios  3 hosts: h20, h21, h22  (ticket)"], text)
         self.assertIn("  found     1 (swap areas in use)\n  expected  at most 0\n  source    /proc/swaps\n", text)
-        self.assertIn("  source    /sys/bus/pci/devices/0000:3b:00.0/current_link_width\n", text)
+        self.assertRegex(text, r"  source    /sys/bus/pci/devices/0000:3b:00.0/current_link_width\n  read      20\d\d-\d\d-\d\d ")
         unknown = text[text.index("NOT KNOWN"):]
         self.assertRegex(unknown, r"cfg\.kern\.numa_balancing and 1 more +no_permission +no_permission +h11, h12\n")
         self.assertRegex(unknown, r"no_source +unreadable +h30\n")
@@ -152,14 +152,14 @@ class Audit(unittest.TestCase):
         path = os.path.join(self.sheets, "five.json")
         with open(path, encoding="utf-8") as file:
             sheet = json.load(file)
-        sheet["host"] = "h5<img src=x onerror=alert(2)>\"'&\x1b"
+        sheet["host"] = "h5<img src=x onerror=alert(2)>\"'&\x1b\ufffe\uffff"
         with open(path, "w", encoding="utf-8") as file:
             json.dump(sheet, file)
         junit, html = (os.path.join(self.folder, name) for name in ("audit.xml", "audit.html"))
         done = self.foliot("show", self.sheets, "--junit", junit, "--html", html, "--json", "--all")
         results = json.loads(done.stdout)["results"]
         suites = {suite.get("name"): suite for suite in ElementTree.parse(junit).getroot()}
-        self.assertEqual((len(suites), [name for name in suites if name.startswith("h5")]), (8, ["h5<img src=x onerror=alert(2)>\"'&?"]))
+        self.assertEqual((len(suites), [name for name in suites if name.startswith("h5")]), (8, ["h5<img src=x onerror=alert(2)>\"'&???"]))
         for host, check, tag in (("h2", "cfg.sw.kernel", "failure"), ("h3", "cfg.time.source", "error"), ("h1", "cfg.sw.kernel", None)):
             case = [c for c in suites[host] if c.get("name") == check][0]
             self.assertEqual([child.tag for child in case], [tag] if tag else [], (host, check))
@@ -403,7 +403,7 @@ class Audit(unittest.TestCase):
         self.build()
         begin = time.monotonic()
         sheet = self.inspect("--root", self.root, "--slow", "gpu", "--deadline", "3000")
-        self.assertLess(time.monotonic() - begin, 60)
+        self.assertLess(time.monotonic() - begin, 200)
         states = {(f["fact"], f["subject"]): f.get("state", "value") for f in sheet["facts"]}
         self.assertEqual(states["gpu", ""], "timeout")
         self.assertEqual(states["os.kernel", ""], "value")
@@ -435,7 +435,7 @@ class Audit(unittest.TestCase):
                 stack.enter_context(machine.dead_mount(self.root + "/dead"))
             except OSError as error:
                 self.skipTest(f"no FUSE mount here: {error}")
-            sheet = self.inspect("--root", self.root, "--mount-deadline", "3000")
+            sheet = self.inspect("--root", self.root, "--mount-deadline", "10000")
         states = {f["subject"]: f.get("state", f["value"]) for f in sheet["facts"] if f["fact"] == "mount.answers"}
         self.assertIn(states["/dead"], ("timeout", "stuck"))
         self.assertEqual(states["/data"], "1")
@@ -479,7 +479,7 @@ class Audit(unittest.TestCase):
         """One is silent, one has closed its output, one leaves a child that holds it, one ends its reader's whole group: all others are heard."""
         self.build()
         found, sheet = self.site({"a-silent": "sleep 1000", "b-closed": "exec >&- 2>&-; sleep 1000", "c-left": "echo so; sleep 1000 & exit 0",
-                                  "d-loud": "yes x | head -c 3000000; exit 2", "e-well": "echo fine", "f-killer": "kill -9 0"}, "--site-deadline", "10000")
+                                  "d-loud": "yes x | head -c 3000000; exit 2", "e-well": "echo fine", "f-killer": "kill -9 0"}, "--site-deadline", "30000")
         late = ("unknown", "timeout")
         self.assertEqual({name: words[:2] for name, words in found.items()},
                          {"a-silent": late, "b-closed": late, "c-left": late, "d-loud": ("fail", None), "e-well": ("pass", None), "f-killer": ("unknown", "no_source")})
@@ -555,7 +555,7 @@ class Audit(unittest.TestCase):
     def amd_library(self, mood="", name="FAKE_AMDSMI_LIBRARY"):
         machine.build(self.root, machine.files("amd", 1))
         done = subprocess.run([INSPECT, "--root", self.root, "--gpu-library", os.environ[name], "--deadline", "3000"], capture_output=True, text=True,
-                              timeout=60, check=True, env=dict(os.environ, FAKE_AMDSMI=mood))
+                              timeout=300, check=True, env=dict(os.environ, FAKE_AMDSMI=mood))
         sheet = json.loads(done.stdout)
         with open(os.path.join(self.sheets, "h.json"), "w", encoding="utf-8") as file:
             json.dump(sheet, file)

@@ -104,7 +104,8 @@ def lane(number, direction, own, peer, delay_us=None, **more):
             "peer_pid": 100 + peer, "peer_nic": f"eth{number % 2}", "own_address": f"10.0.{own}.0",
             "own_port": 7000 + own * 100 + (number if direction == "out" else 0), "peer_address": f"10.0.{peer}.0",
             "peer_port": 7000 + peer * 100 + (number if direction == "in" else 0), "state": "active", "reason": None,
-            "since_ns": 10**10, "standby": False, "epoch": 1, "failovers": 0, "chunks": 10**6, "bytes": 10**11, "resent": 0,
+            "since_ns": 10**10, "carrier": "tcp", "traffic_class": 0 if direction == "out" else None,
+            "service_level": None, "standby": False, "epoch": 1, "failovers": 0, "chunks": 10**6, "bytes": 10**11, "resent": 0,
             "rate_bps": 10**10, "capacity_bps": 10**11, "owd_ns_floor": of(base - 500), "owd_ns_mean": of(base),
             "owd_ns_max": of(base * 9), "owd_ns_p50": of(base), "owd_ns_p99": of(base * 2), "bound_ns": of(420),
             "queued_ns_p50": of(900), "queued_ns_p99": of(2000), "consumed_ns_p50": of(1100), "consumed_ns_p99": of(3000), **more}
@@ -117,6 +118,8 @@ def jobs(host, well, detail, slow):
     lanes += [lane(n, "in", host, before, 94 if slow and (host, n) == (2, 3) else None) for n in range(4)]
     if not well and host == 0:
         lanes[1].update(state="down", reason="carrier", failovers=1)
+        lanes[2].update(carrier="queue-pair", traffic_class=106, service_level=3)
+        lanes[3].update(carrier="queue-pair", standby=True)
     worst = max((x for x in lanes if x["direction"] == "in"), key=lambda x: x["owd_ns_p99"])
     process = {"job": "4711", "rank": host, "ranks": HOSTS, "pid": 100 + host, "host": f"h{host}", "user": 1000, "state": "running",
                "mode": "full", "fleet_time": True, "age_ns": 10**11, "silent_ns": 10**8, "comms": 2, "sets": 2, "peers": 1,

@@ -50,7 +50,7 @@ class Commands(unittest.TestCase):
 
     def foliot(self, *arguments, runtime="run", cwd=None, **environment):
         env = {**os.environ, "FOLIOT_RUNTIME_DIR": self.path(runtime), **environment}
-        return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, env=env, timeout=60,
+        return subprocess.run([FOLIOT, *arguments], capture_output=True, text=True, env=env, timeout=300,
                               cwd=cwd or self.folder.name, check=False)
 
     def test_a_fault_is_replayed(self):
@@ -80,10 +80,25 @@ class Commands(unittest.TestCase):
                 for word in set(re.findall(rf"^  foliot {name} \[?([a-z][a-z-]+)\b", one.stdout, re.M)):
                     again = self.foliot(name, word, "--help")
                     self.assertEqual((again.returncode, again.stderr), (0, ""), (name, word))
-                    if name == "audit":  # help of its own
-                        self.assertEqual(self.foliot("help", name, word).stdout, again.stdout)
-                    else:
-                        self.assertEqual(again.stdout, one.stdout, (name, word))
+                    self.assertEqual(self.foliot("help", name, word).stdout, again.stdout)
+                    self.assertRegex(again.stdout, rf"\n  foliot {name} \[?{word}\b")
+                    self.assertLess(len(again.stdout), len(one.stdout), (name, word))
+
+    def test_each_form_and_each_option_has_a_sentence(self):
+        names = set(re.findall(r"^  ([a-z][a-z-]+)  ", self.foliot("help").stdout, re.M)) - {"lab", "perf", "sim"}
+        self.assertGreater(len(names), 15)
+        for name in sorted(names):
+            usage, *explained = self.foliot(name, "--help").stdout.split("\nusage:\n")[1].split("\noptions:\n")
+            forms = re.findall(r"^  foliot .*(?:\n {6}\S.*)*((?:\n {8}.*)*)", usage, re.M)
+            self.assertTrue(forms, name)
+            for does in forms if len(forms) > 1 else []:
+                self.assertRegex(does, r"^\n {8}[A-Za-z](.|\n)*\.$", name)
+            told = re.findall(r"^  (--[a-z-]+) +\S", "".join(explained), re.M)
+            self.assertEqual(sorted(told), sorted(set(re.findall(r"--[a-z]+(?:-[a-z]+)*", re.sub(r"\n {8}.*", "", usage)))), name)
+        silence = self.foliot("alerts", "silence", "--help").stdout
+        self.assertEqual(re.findall(r"^ {8}(--[a-z-]+) ", silence, re.M), ["--host", "--element", "--rule", "--for", "--maintenance", "--why"])
+        wrong = self.foliot("status", "--no-such-option")
+        self.assertEqual((wrong.returncode, wrong.stderr), (2, "foliot status: no option '--no-such-option'; --help lists them\n"))
 
     def test_each_form_of_an_audit_has_its_help_and_the_manual_has_the_same(self):
         """What it does, what it prints, its exit statuses: of all forms that begin with the word, and of no other."""
@@ -97,7 +112,7 @@ class Commands(unittest.TestCase):
         for word in sorted(words):
             text = self.foliot("audit", word, "--help").stdout
             self.assertEqual([line for line in text.splitlines() if len(line) > 100], [], word)
-            forms = text.split("\n\n")[1:-1]
+            forms = re.sub(r"\n {8}--.*(?:\n {9}.*)*", "", text).split("\n\n")[1:-1]
             seen += len(forms)
             for form in forms:
                 self.assertRegex(form, rf"^  foliot audit \[?{word}\b")
@@ -175,7 +190,7 @@ class Commands(unittest.TestCase):
         for name, programs in manuals.items():
             helped, manual = set(), set()
             for program in programs:
-                done = subprocess.run(program + ["--help"], capture_output=True, text=True, timeout=60, check=False)
+                done = subprocess.run(program + ["--help"], capture_output=True, text=True, timeout=300, check=False)
                 self.assertEqual((done.returncode, done.stderr), (0, ""), program)
                 helped |= options_in(done.stdout)
             with open(os.path.join(TOP, "man", name + ".scd"), encoding="utf-8") as page:
@@ -308,6 +323,9 @@ class Commands(unittest.TestCase):
         one = self.foliot("jobs", "4711")
         self.assertEqual(one.returncode, 0, one.stderr)
         self.assertRegex(one.stdout, r"h0/eth1 \(rank 0\) +h1/eth1 \(pid 101\) +1 .*down +carrier")
+        self.assertRegex(one.stdout, r"h0/eth0 \(rank 0\) +h1/eth0 .*\) +2 queue pair DSCP 26 SL 3 +7002→")
+        self.assertRegex(one.stdout, r"h0/eth1 \(rank 0\) +h1/eth1 .*\) +3 standby queue pair +7003→")
+        self.assertRegex(one.stdout, r"h0/eth0 \(rank 0\) +h1/eth0 .*\) +0 +7000→")
         self.assertIn("h0/eth1 → h1/eth1 lane 1 (rank 0) failed; its traffic went on over the others: carrier", one.stdout)
         self.assertNotIn("\033", one.stdout)
         nameless = self.foliot("jobs", "9@h0")

@@ -35,8 +35,8 @@ class Selftest(unittest.TestCase):
 
     def test_two_hosts_try_each_other(self):
         # for so long that they meet, though one begins some seconds after the other
-        other = self.start(1, FOLIOT, "selftest", "clock", "--nics", "right", "--peer", "10.9.9.1", "--seconds", "16", "--json")
-        out = self.inside(0, FOLIOT, "selftest", "clock", "--nics", "left,lo", "--peer", "10.9.9.2", "--seconds", "8", "--json")
+        other = self.start(1, FOLIOT, "selftest", "clock", "--nics", "right", "--peer", "10.9.9.1", "--seconds", "45", "--json")
+        out = self.inside(0, FOLIOT, "selftest", "clock", "--nics", "left,lo", "--peer", "10.9.9.2", "--seconds", "15", "--json")
         theirs = json.loads(other.communicate()[0])["nics"][0]
         answer = json.loads(out)
         self.assertEqual((answer["kind"], answer["peer"]), ("selftest-nics", "10.9.9.2"))

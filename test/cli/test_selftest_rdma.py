@@ -62,7 +62,7 @@ class TestSelftestRdma(unittest.TestCase):
 
     def run_it(self, *arguments, library=LIBRARY, **environment):
         return subprocess.run([FOLIOT, "selftest", "rdma", "--root", self.root, "--library", library, *(() if "--rounds" in arguments else ("--rounds", "8")), *arguments],
-                              env={**os.environ, "TMPDIR": self.scratch, **environment}, capture_output=True, text=True, timeout=60, check=False)
+                              env={**os.environ, "TMPDIR": self.scratch, **environment}, capture_output=True, text=True, timeout=300, check=False)
 
     def port(self, *arguments, **environment):
         done = self.run_it("--json", *arguments, **environment)

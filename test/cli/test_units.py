@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How exposed are the services? systemd's own score of both units, 2.5 at most. usage: test_units.py BUILD"""
+"""How exposed are the services? systemd's own score of each unit. usage: test_units.py BUILD"""
 import os
 import shutil
 import subprocess
 import sys
 
-LIMIT = {"agent": 27, "controller": 25, "inspect@": 50}  # tenths; the agent's 0.2 above 2.5: docs/security.md, The services
+LIMIT = {"agent": 27, "controller": 25, "inspect@": 50, "perf@": 20}  # tenths; the agent's 0.2 above 2.5: docs/security.md, The services
 
 
 def main():

@@ -24,6 +24,15 @@ PATIENCE, LEAST_S = 8, 60  # what takes a second here may take eight where other
 PAUSE = {"report": "60s", "beat": "20s"}  # of a controller whose hosts are the test's own: no pause of this machine is a host's silence
 
 
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"  # as people read it, wherever
+
+
+def odd_times(text):
+    """Times of day that are neither that nor RFC 3339's. Addresses have colons, too."""
+    rest = re.sub(TIME + r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "", text)
+    return re.findall(r"(?<![\dA-Fa-f:.])\d\d:\d\d:\d\d(?![\dA-Fa-f:])", rest)
+
+
 def run(*command, check=True, **options):
     return subprocess.run(command, check=check, capture_output=True, text=True, **options)
 
@@ -217,6 +226,7 @@ class Fleet(unittest.TestCase):
         if (answer.getheader("Content-Type") or "").startswith("application/json") and content:
             content = json.loads(content)
             self.spec.answer(method, path, answer.status, content)
+            self.assertEqual(odd_times(json.dumps(content)), [], f"{method} {path}: a time without its date, or in another format")
         return answer.status, dict(answer.getheaders()), content
 
     def get(self, path, **options):

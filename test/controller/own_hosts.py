@@ -30,6 +30,11 @@ class OwnHosts(fleet.Fleet):
         return self.get(f"{RUNS}/{run}")
 
     @staticmethod
+    def result_of(plan, step, rate):
+        """The result of a step of a plan of tests."""
+        return wire.data(15, wire.fixed64(1, plan) + wire.number(2, step) + wire.number(3, 1) + wire.number(5, rate) + wire.number(6, 5) + wire.number(9, 20))
+
+    @staticmethod
     def row(plan, nic, sent, heard, delay, refused=""):
         return wire.data(14, wire.fixed64(1, plan) + wire.number(2, nic) + (wire.data(3, refused) if refused else b"") +
                          wire.data(4, sent) + wire.data(5, heard) + wire.data(6, delay) + wire.number(7, 100))

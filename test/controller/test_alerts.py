@@ -92,7 +92,7 @@ class TestAlerts(fleet.Fleet):
     def test_jobs_and_certificates(self):
         """What is of no link: a job that sends too little, a certificate that ends within 30 days."""
         self.write("alerts.yaml", "rules:\n  - {name: job-slow, value: job.throughput, per: job, below: 400Mbit/s, severity: warning}\n")
-        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", beat="10s")
         controller = self.processes[-1]
         self.join(0)
         controller.stop()

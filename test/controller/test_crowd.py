@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Many connections and many streams: the API is there for others all the same. usage: test_crowd.py CONTROLLER AGENT FOLIOT"""
+import contextlib
 import os
 import re
+import resource
 import select
 import socket
 import sqlite3
@@ -131,6 +133,59 @@ class TestCrowd(fleet.Fleet):
             time.sleep(0.1)
             self.open_idle(400, "127.0.0.1")
         sock.close()
+
+    # ---- answers that nobody takes ----
+
+    def ask_and_read_nothing(self, request):
+        with open("/proc/self/ns/net", "rb") as own, open(f"/run/netns/{self.space('c')}", "rb") as other:
+            fleet.LIBC.setns(other.fileno(), fleet.CLONE_NEWNET)
+            try:
+                sock = socket.socket()
+                self.addCleanup(sock.close)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.connect(("127.0.0.1", 7639))
+            finally:
+                fleet.LIBC.setns(own.fileno(), fleet.CLONE_NEWNET)
+        sock.setblocking(False)
+        with contextlib.suppress(ConnectionError):  # it was cut off already
+            sock.sendall(request)
+        return sock
+
+    def test_strangers_that_take_no_answer(self):
+        """They ask for the page again and again and read nothing, on more connections than there are. Whoever asks is answered
+        beside them: not once they have been cut off for their idleness."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        self.ip("c", "link", "set", "lo", "mtu", "1500")  # as of a network: the kernel keeps less than an answer
+        self.start()
+        ask = b"GET /app.js HTTP/1.1\r\nHost: x\r\n\r\n" * 3
+
+        def answered_beside_them():
+            crowd = [self.ask_and_read_nothing(ask) for _ in range(1100)]
+            self.assertEqual(self.get("/api/v1/status")["hosts"], 0)
+            left = sum(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 for sock in crowd)
+            for sock in crowd:
+                sock.close()
+            return left > 500
+        self.wait(answered_beside_them, 8, "an answer before they were cut off")
+
+    def events(self, count, kind, body):
+        """A controller with so many events of h0 in its store."""
+        c = self.start(**fleet.PAUSE)
+        self.join(0)
+        self.assertEqual(c.stop(), 0)
+        base = sqlite3.connect(self.path("data", "store.db"))
+        base.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO event(at_ns, fleet_ns, host, kind, word, body) "
+                     "SELECT ? - i * 1000000, 0, 1, ?, 'up', ? FROM n", (count, time.time_ns(), kind, body))
+        base.commit()
+        base.close()
+        return self.controller()
+
+    def test_what_an_answer_takes_is_the_tokens_time(self):
+        """The thread reads rows, the loop reads what is in them: that takes longest."""
+        self.events(10000, "job", '{"job":"j","user":1,"text":[' + 1000 * "1," + "1]}")
+        token = self.make_token("v")
+        self.wait(lambda: self.request("GET", "/api/v1/savings", token=token)[0] == 429, 20, "its end")
 
     # ---- questions about everything ----
 

@@ -89,7 +89,7 @@ class TestFaults(fleet.Fleet):
             thread.join()
 
     def test_two_faults_are_two_incidents(self):
-        self.start(report="5s", beat="5s")  # they report more often: a machine that pauses makes nobody silent or late
+        controller = self.start(report="5s", beat="20s")  # they report more often: a machine that pauses makes nobody silent or late
         self.numbers, self.broken = [0] * 6, []
         for host in range(6):
             self.join(host)
@@ -121,6 +121,19 @@ class TestFaults(fleet.Fleet):
         # who only sees it is well; who can't send isn't
         self.report_until(lambda: {h["name"]: h["health"] for h in self.get("/api/v1/hosts")["items"]} ==
                           {f"h{i}": "bad" if i == 1 else "ok" for i in range(6)}, 10, lambda: str(self.get("/api/v1/hosts")))
+        # a start in the midst of it: the hosts' own words count for nothing before all together have told anew
+        before = {(i["incident"], i["element"]["name"]) for i in self.incidents()}
+        self.assertEqual(controller.stop(), 0)
+        self.controller()
+        seen, ill = set(), set()
+        for _ in range(12):
+            seen |= {(i["incident"], i["element"]["name"]) for i in self.incidents()}
+            ill |= {h["name"] for h in self.get("/api/v1/hosts")["items"] if h["health"] == "bad"}
+            for host in range(6):
+                self.say(host)
+            time.sleep(0.5)
+        self.assertEqual(seen, before)
+        self.assertEqual(ill, {"h1"})
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ fleet.Fleet.CONTROLLER = os.path.abspath(sys.argv.pop(1))
 class TestAgain(own_hosts.OwnHosts):
     """A matrix whose rows are made up: what one alone finds fails nobody."""
     HOSTS, NICS, LATE = 6, 2, 9000
+    FEATURES, WISH = 7, {"matrix": True}
     OS = ("os", "os.kernel\tvalue\t\t1\t/x\n", b"")
 
     def code(self, ns):
@@ -31,7 +32,7 @@ class TestAgain(own_hosts.OwnHosts):
     def speak(self, i, extra=b"", status=1):
         self.said[i] += 1
         clock = wire.data(5, wire.number(1, status)) if status is not None else b""
-        return self.say(self.said[i], extra + clock, features=7, host=f"h{i}", fleet_ns=time.time_ns(), covers=1000)
+        return self.say(self.said[i], extra + clock, features=self.FEATURES, host=f"h{i}", fleet_ns=time.time_ns(), covers=1000)
 
     def tell(self, plan, late):
         """Rows of all hosts of this plan: all of one delay; the host `late` receives later."""
@@ -59,7 +60,7 @@ class TestAgain(own_hosts.OwnHosts):
         def begun():
             for i in range(self.HOSTS):
                 self.speak(i)
-            run = self.request("POST", RUNS, {"matrix": True})[2].get("run")
+            run = self.request("POST", RUNS, self.WISH)[2].get("run")
             if run and not self.get(f"{RUNS}/{run}")["not_read"]:
                 return int(run)
             if run:
@@ -93,6 +94,26 @@ class TestAgain(own_hosts.OwnHosts):
         told, found = self.measure([4, None])
         self.assertEqual(told, [set(range(self.HOSTS))] * 2)
         self.assertEqual({h: (r["status"], r["note"]) for h, r in found.items()}, {"h4": ("warn", "seen once: a second look did not find it")})
+        self.tenant_counts_its_own()
+
+    def tenant_counts_its_own(self):
+        """A tenant of two of six hosts: what its NICs have with strangers isn't in any number."""
+        run = self.get(RUNS)["items"][0]["run"]
+        made = self.request("POST", "/api/v1/tokens", {"name": "tenant", "role": "viewer", "scope": "h0,h1"})[2]["token"]
+        whole, own = self.get(f"{RUNS}/{run}/matrix"), self.get(f"{RUNS}/{run}/matrix", token=made)
+        self.assertEqual({n["cells"] for n in whole["nics"]}, {2 * self.NICS * (self.HOSTS - 1)})
+        self.assertEqual([(n["host"], n["cells"], n["unmeasured"], n["lost_out"], n["dead_in"], n["late_cells"]) for n in own["nics"]],
+                         [(h, 2 * self.NICS, 0, 0, 0, None) for h in ("h0", "h0", "h1", "h1")])
+        self.assertEqual({n["sent"] for n in own["nics"]}, {5 * self.NICS})
+        self.assertEqual([own[key] for key in ("rounds", "round_us", "near_ns", "far_ns", "limit_ns")], [None] * 5)
+        self.assertNotIn(None, [whole[key] for key in ("rounds", "round_us", "limit_ns")])
+        # Nor of an accepted audit, beside its host's facts.
+        self.assertEqual(self.request("POST", "/api/v1/audit/baselines", {"run": str(run), "name": "as delivered"})[0], 200)
+        whole, own = (self.get("/api/v1/audit/hosts/h0/facts", token=t)["accepted"] for t in (self.admin, made))
+        self.assertIn("matrix", {f["fact"] for f in whole["facts"]}, whole)
+        self.assertIn("as delivered", whole["run"])
+        self.assertNotIn("matrix", {f["fact"] for f in own["facts"]}, own)
+        self.assertNotIn("run", own)
 
     def test_twice_is_one(self):
         self.begin_fleet()
@@ -105,8 +126,14 @@ class TestAgain(own_hosts.OwnHosts):
         one side later and the other one earlier, so 9 us more of both together would be no clock's.)"""
         self.LATE = 1500
         self.begin_fleet()
-        self.speak(4, status=0)
-        self.speak(4)
+        real = self.begin_all
+
+        def begin_all():
+            run = real()
+            self.speak(4, status=0)  # as late as can be: a minute later it is young no more
+            self.speak(4)
+            return run
+        self.begin_all = begin_all
         _, found = self.measure([4], second=False)
         self.assertEqual({h: (r["status"], r["reason"]) for h, r in found.items()}, {"h4": ("unknown", "young")}, found)
 
@@ -138,16 +165,22 @@ class TestMeanwhile(TestAgain):
         del self.HOSTS
         super().tearDown()
 
+    def parts(self, _):
+        """Of a host's sheet."""
+        return (self.OS,)
+
     def drive(self, run, there, late=4, hosts=None):
         """Hosts report, and answer what they are asked, until that is so."""
         def step():
             for i in hosts or range(self.HOSTS):
                 told = self.speak(i)
                 if 14 in told:
-                    self.speak(i, self.sheet(run, wire.fields(told[14][0])[2][0], self.OS))
+                    self.speak(i, self.sheet(run, wire.fields(told[14][0])[2][0], *self.parts(i)))
                 plan = wire.fields(told[15][0]) if 15 in told else {}
                 if 5 in plan:
                     self.rows_of(i, plan, late)
+                if 16 in told:
+                    self.tell_tests(i, wire.fields(told[16][0]))
                 if there():
                     return True
             return there()
@@ -160,6 +193,9 @@ class TestMeanwhile(TestAgain):
             if nic and (nic - 1) // self.NICS == i:
                 self.speak(i, self.row(name, nic - 1, b"\5" * rounds, b"\5" * rounds, self.code(3000 + (self.LATE if i == late else 0)) * rounds))
                 self.told += 1
+
+    def tell_tests(self, i, plan):
+        raise AssertionError("nobody asked for tests")
 
     def state(self, run):
         return self.get(f"{RUNS}/{run}")["state"]

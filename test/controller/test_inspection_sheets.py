@@ -165,7 +165,7 @@ class TestSheets(own_hosts.OwnHosts):
             return self.get(f"{RUNS}/{run}")["state"] == "done"
 
         self.wait(over, 30, lambda: str(self.get(f"{RUNS}/{run}")))
-        self.assertLess(time.monotonic() - begun, 12)
+        self.assertLess(time.monotonic() - begun, 60)  # its plan begins 61 s ahead: who waited for its results would take longer
         results = self.get(f"{RUNS}/{run}/results?limit=1000")["items"]
         found = {(r["host"], r["check"]): r for r in results}
         self.assertEqual(found["h1", "be.bw.pair"]["note"], "refused: it has left the fleet meanwhile", found["h1", "be.bw.pair"])
@@ -191,6 +191,30 @@ class TestSheets(own_hosts.OwnHosts):
         runs = [self.audit_of(2 + i, ("os", f"os.kernel\tvalue\t\t6.{i}\t/x\n", b"")) for i in range(3)]
         diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
         self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
+
+    def test_what_was_measured(self):
+        """Against the accepted audit, in a comparison of two, and judged anew with another limit."""
+        def parts(rate):
+            return (("os", "os.product\tvalue\t\tMade up\t/x\n", b""), ("job", "test\tvalue\tallreduce-q4.txt\tallreduce-q4.txt\t/x\n", b""),
+                    ("now", f"os.uptime\tvalue\t\t99999\t/y\ntest.rate\tvalue\tallreduce-q4\t{rate}\t/t\ntest.runs\tvalue\tallreduce-q4\t5\t/t\n", b""))
+        self.start()
+        self.join(0)
+        self.say(1)
+        first = self.audit_of(2, *parts(200000))
+        self.assertEqual(self.request("POST", "/api/v1/audit/baselines", {"run": str(first), "name": "delivered"})[0], 200)
+        second = self.audit_of(3, *parts(150000))
+        found = [r for r in self.get(f"{RUNS}/{second}/results?check=nccl.busbw.q4")["items"] if r["status"] == "warn"]
+        self.assertEqual([(r["found"], r["expected"]) for r in found], [("150.000", "200.000, less 7.0 %")], found)
+        self.assertRegex(found[0]["baseline"], rf"^audit {first} delivered, accepted 20\d\d-\d\d-\d\d$")
+        self.assertEqual(len({e["at_utc_ns"] for e in found[0]["evidence"] if e["fact"] == "test.rate"}), 2, found)
+        diff = self.get(f"{RUNS}/{second}/diff?with=baseline")
+        self.assertEqual(diff["measured"], [{"host": "h0", "check": "nccl.busbw.q4", "subject": "", "was": "200.000", "is": "150.000"}], diff)
+        sheets = self.get(f"{RUNS}/{second}/facts")
+        self.assertEqual([(s["host"], s["accepted"]["facts"][0]["value"]) for s in sheets["items"]], [("h0", "200000")], sheets)
+        done = subprocess.run(["ip", "netns", "exec", self.space("c"), self.FOLIOT, "audit", "test", "--fleet", "nccl.busbw.q4", "--fail", "0.3", "--json"], text=True,
+                              check=False, capture_output=True, env=dict(os.environ, FOLIOT_TOKEN=self.admin, FOLIOT_API="http://127.0.0.1:7639"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual([[(c["was"], c["is"]) for c in p["changed"]] for p in json.loads(done.stdout)["paths"]], [[], [("warn", "pass")]], done.stdout)
 
     def test_clock_that_went_back(self):
         """What was found after now, by the controller's clock, is not fresh for ever."""
@@ -294,8 +318,11 @@ class TestSheets(own_hosts.OwnHosts):
             return {a["rule"] for a in alerts} == rules and alerts
         alerts = self.wait(firing, 15, lambda: str(self.get("/api/v1/alerts")))
         self.assertEqual({(a["rule"], a["host"], a["nic"]) for a in alerts}, {("audit-blocked", "h0", None), ("audit-links", "h0", "h0/nic0")})
-        causes = self.wait(lambda: self.speak() and [i["cause"] for i in self.get("/api/v1/incidents")["items"]], 15, "no incident")
-        self.assertTrue(set(causes) <= {"h0", "h0/nic0"}, causes)
+        # of these: what the audit doesn't know of the host is an incident of its own
+        def causes():
+            ids = {a["incident"] for a in firing() or ()}
+            return {i["cause"] for i in self.get("/api/v1/incidents")["items"] if i["incident"] in ids}
+        self.assertLessEqual(self.wait(causes, 15, lambda: str(self.get("/api/v1/incidents"))), {"h0", "h0/nic0"})
         self.switches()
         self.baselines(run)
 
@@ -358,7 +385,7 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(self.request("POST", paths, {"run": "latest"})[2]["error"]["code"], "not-done")
         self.assertEqual(self.request("POST", paths, {"run": "7"})[0], 404)
         accepted = self.request("POST", paths, {"run": str(run), "name": "as <b>delivered</b>"})[2]["items"]
-        self.assertEqual([(b["run"], b["name"], b["hosts"]) for b in accepted], [(str(run), "as <b>delivered</b>", 1)], accepted)
+        self.assertEqual([(b["run"], b["name"], b["hosts"], b["measured"]) for b in accepted], [(str(run), "as <b>delivered</b>", 1, 1)], accepted)
         again = self.begin_live()
         self.speak(self.sheet(again, 1, ("nic", "net\tvalue\tnic7\tnic7\t/s\n", b""), self.WRONG[2]))
         self.done(again)
@@ -398,6 +425,10 @@ class TestSheets(own_hosts.OwnHosts):
         self.assertEqual(gates[1], gates[0])
         self.assertTrue(self.get("/api/v1/audit/hosts/h0/gate")["text"].startswith(gates[0] + ": "), gates)
         own = [int(r["run"]) for r in self.get(RUNS, token=made)["items"]]
+        # Nor is what a person has accepted of strangers.
+        other = self.request("POST", "/api/v1/tokens", {"name": "other", "role": "viewer", "scope": "z-*"})[2]["token"]
+        self.assertEqual(self.request("POST", "/api/v1/audit/baselines", {"run": str(run), "name": "as delivered"})[0], 200)
+        self.assertEqual([[b["hosts"] for b in self.get("/api/v1/audit/baselines", token=t)["items"]] for t in (made, other)], [[1], []])
         strangers = int(self.request("POST", RUNS, {"hosts": ["h1"]})[2]["run"])
         self.assertEqual(self.request("DELETE", f"{RUNS}/{strangers}")[0], 200)
         page = self.get(f"{RUNS}?limit={len(own)}", token=made)  # an audit of h1 alone is none to h0's tenant

@@ -3,8 +3,10 @@
 usage: test_measure.py CONTROLLER AGENT FOLIOT"""
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -64,15 +66,20 @@ class TestMeasure(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/measurements", token=tenant)[0], 403)
 
     def check(self, host):
-        status, text = self.foliot("host", "check", host, "--seconds", "1", "--json")
-        answer = json.loads(text)
+        def measured():  # an agent without a processor answers nothing, a clock out of step times nothing
+            status, text = self.foliot("host", "check", host, "--seconds", "1", "--json")
+            answer = json.loads(text) if text.startswith("{") else {"paths_measured": 0, "paths_all": 1}
+            return answer["paths_measured"] == answer["paths_all"] and all(p["lost"] is not None for p in answer["paths"]) and (status, text, answer)
+        status, text, answer = self.wait(measured, 20, f"all paths of {host} measured")
         self.assertEqual(status, 0 if answer["answer"] == "yes" else 1, text)
         return answer
 
     def matrix(self):
-        status, text = self.foliot("mesh", "--full", "--json")
-        self.assertEqual(status, 0, text)
-        cells = {(c[0], c[1]): c for c in json.loads(text)["cells"]}
+        def measured():
+            status, text = self.foliot("mesh", "--full", "--json")
+            cells = {(c[0], c[1]): c for c in json.loads(text)["cells"]} if status == 0 else {}
+            return all(c[2] is not None for c in cells.values()) and cells
+        cells = self.wait(measured, 20, "a whole matrix")
         # Three hosts with two NICs that can: all of their pairs, and nobody's else.
         self.assertEqual(set(cells), {(a, b) for a in range(6) for b in range(6) if a // 2 != b // 2})
         self.assertTrue(all(0 < c[2] < 1e8 for c in cells.values()), cells)
@@ -80,7 +87,7 @@ class TestMeasure(fleet.Fleet):
 
     def test_measure(self):
         # quiet ones joined last, so that NICs 0 to 5 are of h0 to h2; and late, for with them h0 to h2 are hardly a majority
-        self.start(report="2s")
+        self.start(report="5s", beat="1s")
         self.members(0, 1, 2)
         self.wait(lambda: all((self.host(f"h{i}") or {})["clock"]["status"] == "SYNCED" for i in range(3)), 20,
                   lambda: str([self.host(f"h{i}")["clock"] for i in range(3)]))
@@ -124,10 +131,68 @@ class TestMeasure(fleet.Fleet):
                   lambda: str(self.get(f"/api/v1/measurements/{second['id']}")["hosts"]))
         self.request("DELETE", f"/api/v1/measurements/{second['id']}")
         self.assertEqual(self.request("GET", "/api/v1/measurements/999")[0], 404)
+        # To a tenant without a host in it there is none.
+        nobody = self.request("POST", "/api/v1/tokens", {"name": "nobody", "role": "viewer", "scope": "z-*"})[2]["token"]
+        self.assertEqual([self.request("GET", f"/api/v1/latency?measurement={number}", token=t)[0] for t in ("admin", nobody)], [200, 404])
         # The matrix is remembered, the audit trail knows who.
         self.assertEqual(len(self.get(f"/api/v1/latency?measurement={number}")["cells"]), 8)  # without h1's
         self.assertEqual(self.request("GET", "/api/v1/latency?measurement=999")[0], 404)
         self.assertLessEqual({"measurement.start", "measurement.stop"}, {a["what"] for a in self.get("/api/v1/audit")["items"]})
+
+
+class TestWhoeverAsks(fleet.Fleet):
+    """What an agent refuses and how often it is read, out of the mouth of a controller with the true one's key."""
+    HOSTS = 1
+
+    @staticmethod
+    def plan(kind, name):
+        """A plan of tests (16) or a matrix (15) that no agent carries out: for a list of members that it does not have."""
+        numbers = {3: 2, 4: 1, 6: 5, 8: 20000, 9: 2000} if kind == 15 else {4: 3500, 5: 1000}
+        lists = wire.packed(5, (1, 2)) + wire.fixed64(7, 10**18) if kind == 15 else wire.data(6, wire.number(2, 2)) + wire.data(7, bytes(16))
+        return wire.data(kind, wire.fixed64(1, name) + wire.number(2, 99) + b"".join(wire.number(k, v) for k, v in numbers.items()) + lists)
+
+    def serve(self, next_answer):
+        """Requests of the agent, one after the other, until next_answer(whether there was a report) is None."""
+        with self.listen("10.90.0.1", 7638) as server:
+            server.settimeout(fleet.IO_S)
+            while True:
+                plain, _ = server.accept()
+                plain.settimeout(fleet.IO_S)
+                with self.place_context().wrap_socket(plain, server_side=True) as tls, tls.makefile("rb") as stream:
+                    while line := stream.readline():
+                        size = 0
+                        while line.strip():
+                            size = int(line.split(b":")[1]) if line.lower().startswith(b"content-length:") else size
+                            line = stream.readline()
+                        reports = wire.fields(stream.read(size)).get(11, [])
+                        answer = next_answer(bool(reports))
+                        if answer is None:
+                            return
+                        answer += wire.number(1, 1) + (wire.number(2, wire.fields(reports[-1])[1][0]) if reports else b"")
+                        tls.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+
+    def test_an_agent_refuses(self):
+        controller = self.start(beat="200ms")
+        self.join(0)
+        self.write("h0.yaml", self.read(self.path("h0.yaml")) + f"inspect: {shutil.which('true')}\n")
+        agent = self.agent(0)
+        self.wait(lambda: (self.host("h0") or {}).get("paths") is not None, 15, agent.log)
+        controller.stop()
+        # plans, each sent again, and an older one after it: what is replayed is not even looked at
+        plans = [self.plan(kind, name) for name in (1 << 62, (1 << 62) + 9) for kind in (15, 16) for name in (name, name, name - 1)]
+        self.serve(lambda _: plans.pop(0) if plans else None)
+        for what in ("tests that the controller asks for are refused", "a matrix of all NICs that the controller asks for is refused"):
+            agent.wait_log(what + ": it is for another version of the fleet's list than this host has")
+            self.assertEqual(agent.log().count(what), 2, agent.log())
+        # a look after the other: 60, and one a minute
+        begin, look = time.monotonic(), 1
+
+        def looked(reported):
+            nonlocal look
+            look += reported
+            return None if look > 200 or "audits have read it so often" in agent.log() else wire.data(14, wire.fixed64(1, look) + wire.number(2, 1))
+        self.serve(looked)
+        self.assertIn(agent.log().count("foliot-inspect gave no sheet"), range(60, 62 + int(time.monotonic() - begin) // 60), agent.log())
 
 
 if __name__ == "__main__":

@@ -146,11 +146,11 @@ class TestRotate(fleet.Fleet):
         agents = self.members(0, 1)
         self.wait(lambda: all(any(p["state"] == "alive" for p in self.get(f"/api/v1/paths?to={n}")["items"]) for n in (0, 2)), 30, "paths")
         bad = [self.ask(f"h{i}")["bad_packets"]["unknown_key"] for i in range(2)]
-        self.assertIn("2 is used from", self.foliot("fleet-key", "--after", "20s"))
+        self.assertIn("2 is used from", self.foliot("fleet-key", "--after", "60s"))
         self.assertIn("isn't over", self.foliot("fleet-key", status=1))
         self.wait(lambda: all(self.keys(f"h{i}") == ["1", "2"] for i in range(2)), 3, agents[0].log)
         self.wait(lambda: self.rotation()["fleet_key"]["hosts_behind"] == 0, 3, lambda: str(self.rotation()))
-        self.wait(lambda: all(self.keys(f"h{i}") == ["2"] for i in range(2)), 50, lambda: str(self.rotation()))
+        self.wait(lambda: all(self.keys(f"h{i}") == ["2"] for i in range(2)), 90, lambda: str(self.rotation()))
         self.assertEqual((self.rotation()["fleet_key"]["id"], self.rotation()["fleet_key"]["next_id"]), (2, None))
         # Each hears the other under the new key, and no packet was under one that its reader didn't know.
         before = self.ask("h0", "links")["nics"][0]["rx_packets"]

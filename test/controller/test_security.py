@@ -69,12 +69,13 @@ class TestSecurity(fleet.Fleet):
         c = self.start()
         self.join(0)
         report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256))
-        self.assertEqual(self.said(wire.batch([(n, report) for n in range(1, 13)], sealed=bytes), self.identity("h0"))[0], 12)
+        self.all_taken(report, 12, self.identity("h0"))
         asks = f"GET /api/v1/events?limit=1000 HTTP/1.1\r\nHost: c\r\nAuthorization: Bearer {self.admin}\r\n\r\n".encode()
-        clients = [fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(16)]
-        for sock in clients:  # a connection that is known: one turn takes its next request
-            sock.sendall(asks.replace(b"1000", b"1"))
-            self.assertIn(b"200 OK", sock.recv(1 << 16))
+        clients = []
+        for _ in range(16):  # a connection that is known: one turn takes its next request
+            clients.append(fleet.connect(self.space("c"), "127.0.0.1", 7639))
+            clients[-1].sendall(asks.replace(b"1000", b"1"))
+            self.assertIn(b"200 OK", clients[-1].recv(1 << 16))
         for sock in clients[:8]:  # the thread beside the store has to do
             sock.sendall(asks)
         c.process.send_signal(signal.SIGTERM)
@@ -103,6 +104,15 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(status, 200, body)
         reply = wire.fields(wire.unsqueeze(body) if body[:4] == b"\x28\xb5\x2f\xfd" else body)
         return reply.get(2, [0])[0], reply.get(9, [0])[0], reply.get(11, [b""])[0].decode()
+
+    def all_taken(self, report, count, own):
+        """Twelve a request as a rule; what takes long takes more than one. None has to wait."""
+        number = 1
+        while number <= count:
+            batch = wire.batch([(n, report) for n in range(number, min(number + 12, count + 1))], oldest=number, sealed=bytes)
+            acknowledged, wait, refused = self.said(batch, own)
+            self.assertEqual((acknowledged >= number, wait, refused), (True, 0, ""))
+            number = acknowledged + 1
 
     def test_a_report_has_ceilings(self):
         c = self.start(**fleet.PAUSE)  # a silence would be an event
@@ -188,9 +198,7 @@ class TestSecurity(fleet.Fleet):
         self.join(0)
         own, before = self.identity("h0"), self.rows()
         report = wire.squeeze(wire.report([wire.link_event(0, "up", "x")] * 256, covers=1000, ports=[wire.number(1, 0) + wire.number(2, 1)]))
-        for number in range(1, 109, 12):
-            batch = wire.batch([(n, report) for n in range(number, number + 12)], oldest=number, sealed=bytes)
-            self.assertEqual(self.said(batch, own), (number + 11, 0, ""))  # taken, and none has to wait
+        self.all_taken(report, 108, own)
         dropped = self.counter("events_dropped")
         self.assertGreater(dropped, 108 * 256 - 20000 - 256 - 600)
         self.assertLessEqual(self.rows() - before + dropped, 108 * 256 + 2)
@@ -198,6 +206,18 @@ class TestSecurity(fleet.Fleet):
         told, = self.events(word="over-quota", host="h0")  # once
         self.assertRegex(told["detail"]["text"], "more events come of it than are kept of one host: [0-9]+ were not")
         self.assertEqual(self.host("h0")["freshness"], "live")
+
+    def test_jobs_take_no_room_of_others(self):
+        """Any user of a host can write a job page: however much it tells, the host's own events are kept."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        own = self.identity("h0")
+        report = wire.squeeze(wire.report([wire.job_event("failover", "j", 0, 1, "a lane failed", lane=1, reason="carrier")] * 256))
+        self.all_taken(report, 108, own)
+        self.assertGreater(self.counter("events_dropped"), 108 * 256 - 5000 - 256 - 600)
+        link = wire.batch([(109, wire.report([wire.link_event(0, "down", "x")]))], oldest=109)
+        self.assertEqual(self.said(link, own), (109, 0, ""))
+        self.assertEqual(len(self.events(kind="link", host="h0")), 1)
 
     def test_what_a_busy_host_needs(self):
         """A NIC that goes down and up as fast as it can be made to: a small part of the quota. So is the largest rollup."""
@@ -293,6 +313,75 @@ class TestSecurity(fleet.Fleet):
         before = len(self.events(word="agent-started"))
         self.assertEqual(self.said(wire.batch([(2, wire.report([b"\x08\x03"] * 256))], oldest=2), self.identity("h1"))[0], 2)
         self.assertEqual(len(self.events(word="agent-started")), before + 1)
+
+    # ---- strangers who join ----
+
+    def test_one_address_stops_no_others_join(self):
+        """One asks with a made-up token until it is refused; from another address 30 are looked at, at once."""
+        self.start()
+        body = wire.number(1, 2) + wire.data(2, "made up")
+        ask = f"POST /agent/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+        def answers(sock, count):
+            sock.settimeout(fleet.IO_S)
+            text = b""
+            while len(found := re.findall(rb"HTTP/1\.1 (\d+)", text)) < count and b" 429 " not in text:
+                part = sock.recv(65536)
+                if not part:
+                    break
+                text += part
+            return [int(f) for f in found]
+
+        def asked(i, count):
+            with self.tls(i=i) as sock:
+                sock.sendall(ask * count)
+                return answers(sock, count)
+        proven = False
+        while not proven:
+            while 429 not in asked(0, 100):
+                pass
+            self.assertEqual(asked(1, 30), [403] * 30)
+            # Fewer than 30 came back since: were they shared, the other one had not got its 30. If 30 did, both have them again.
+            proven = 429 in asked(0, 30)
+        with self.tls(i=1) as sock:  # and nobody makes us keep a megabyte without a token
+            sock.sendall(b"POST /agent/v1/join HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+            self.assertEqual(answers(sock, 1), [413])
+
+    def test_certificates_without_end(self):
+        """Each is two syncs of the disk, which no processor time tells."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        own = self.identity("h0")
+        fleet.run("openssl", "req", "-new", "-key", own["key"], "-subj", "/CN=h0", "-out", self.path("request.pem"))
+        body = wire.number(1, 2) + wire.data(2, self.read(self.path("request.pem")))
+        connection, seen = http.client.HTTPConnection("10.90.0.1", 7638), []
+        connection.sock = self.tls(**own)
+        while len(seen) < 20 and (not seen or seen[-1] == 200):
+            connection.request("POST", "/agent/v1/renew", body)
+            answer = connection.getresponse()
+            answer.read()
+            seen.append(answer.status)
+        connection.close()
+        self.assertEqual((seen[0], seen[-1]), (200, 429), seen)
+
+    # ---- numbers ----
+
+    def test_numbers_that_readers_refuse(self):
+        """Any process can write them into its job's page. Whoever reads what the fleet did reads it all the same."""
+        self.start(**fleet.PAUSE)
+        self.join(0)
+        most = 2 ** 64 - 1
+        event = wire.job_event("failover", "j", 0, 1, "x", lane=0, reason="timeout", stalled=most)
+        process = wire.job_process("j", 0, 1, rate=most, stalled=most, failovers=most, sent=most)
+        report = wire.report([event], covers=1000, extra=wire.data(11, process))
+        self.assertEqual(self.said(wire.batch([(1, report)]), self.identity("h0"))[0], 1)
+        told, = self.events(kind="job")
+        self.assertEqual(told["detail"]["stalled_ns"], 2 ** 63 - 1)
+        self.assertEqual(self.get("/api/v1/jobs/j")["process_list"][0]["stalled_ns"], 2 ** 63 - 1)
+        for words in (["changes"], ["jobs", "--controller", "http://127.0.0.1:7639"]):
+            shown = fleet.run("ip", "netns", "exec", self.space("c"), self.FOLIOT, *words, check=False,
+                              env=dict(os.environ, FOLIOT_API="http://127.0.0.1:7639", FOLIOT_TOKEN=self.admin))
+            self.assertEqual((shown.returncode, "j" in shown.stdout), (0, True), shown)
 
     # ---- the disk ----
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """test_start.py FOLIOT-CONTROLLER FOLIOT-AGENT FOLIOT: what a start refuses, and whether it tells why."""
+import contextlib
 import os
 import re
 import shutil
@@ -41,7 +42,7 @@ class Start(fleet.Fleet):
         self.assertEqual(c.stop(), 0)
         code, text = self.refused("copy")
         self.assertEqual(code, 78, text)
-        self.assertIn("copy/store.db is a copy", text)
+        self.assertRegex(text, r"copy/store.db is a copy: .* has had since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC, found another one on host")
         self.assertIn("foliot-controller takeover", text)
         for command in (("token", "join"), ("token", "api", "viewer")):  # nor does it let anybody in
             self.assertIn("is a copy", self.command(*command, check=False).stderr)
@@ -73,7 +74,8 @@ class Start(fleet.Fleet):
         return os.path.exists(self.path("run-h0", "agent.sock")) and self.ask("h0")["controller"]["connected"]
 
     def copied(self):
-        """Two copies of one store, each of which takes itself for the fleet's: as of a cloned virtual machine."""
+        """Two copies of one store, each of which takes itself for the fleet's: as of a cloned virtual machine. Earlier starts had
+        clocks two hours ahead: so are the numbers of both."""
         c = self.start()
         self.join(0)
         self.assertEqual(c.stop(), 0)
@@ -81,6 +83,10 @@ class Start(fleet.Fleet):
         self.command("takeover")
         self.write("copy.yaml", f"data_dir: {self.path('copy')}\n")
         fleet.run(self.CONTROLLER, "--config", self.path("copy.yaml"), "takeover")
+        for folder, later_s in (("data", 0), ("copy", 60)):
+            ahead = "%x 0 0\n" % (time.time_ns() // 10**6 + (7200 + later_s) * 1000)
+            with contextlib.closing(sqlite3.connect(self.path(folder, "store.db"))) as store, store:
+                store.execute("UPDATE setting SET value = ? WHERE name = 'instance'", (ahead.encode(),))
 
     def test_of_two_copies_that_serve_the_older_stops(self):
         self.copied()
@@ -89,8 +95,8 @@ class Start(fleet.Fleet):
         newer = self.beside("copy", 7648)
         newer.wait_log("agents on port")
         agent = self.goes_to(7638)
-        begun = time.time_ns()  # served for less than ten seconds beside it, it may have been on its way out
-        self.wait(lambda: ((self.host("h0") or {}).get("heard_utc_ns") or 0) > begun + 11 * 10**9, 12, older.log)
+        begun = time.time_ns()  # served for less than ten seconds beside it, it may have been on its way out; answers tell ten seconds as one
+        self.wait(lambda: ((self.host("h0") or {}).get("heard_utc_ns") or 0) > begun + 21 * 10**9, 60, older.log)
         self.wait(self.connected, 10, older.log)
         agent.stop()
         agent = self.goes_to(7648)  # the newer one goes on, and tells that there is another
@@ -130,6 +136,26 @@ class Start(fleet.Fleet):
         c = self.controller()  # its own earlier start is no other controller
         body = wire.batch() + wire.data(21, token) + wire.number(22, 1)
         self.assertEqual(self.post("/agent/v1/report", body, **self.identity("h0"))[0], 200)
+        self.assertEqual(c.stop(), 0)
+        self.assertNotIn("another controller", c.log())
+
+    def test_no_host_can_make_a_restored_controller_find_another(self):
+        """It keeps an answer of a start that the backup doesn't know, and tells that it just came."""
+        c = self.start()
+        self.join(0)
+        self.assertEqual(c.stop(), 0)
+        shutil.copytree(self.path("data"), self.path("backup"))
+        c = self.controller()
+        token = wire.fields(self.post("/agent/v1/report", wire.batch(), **self.identity("h0"))[1])[12][0]
+        self.assertEqual(c.stop(), 0)
+        shutil.rmtree(self.path("data"))
+        os.rename(self.path("backup"), self.path("data"))
+        self.command("takeover")
+        c = self.controller()
+        time.sleep(13)  # longer than a controller may be on its way out
+        for _ in range(2):
+            body = wire.batch() + wire.data(21, token) + wire.number(22, 1)
+            self.assertEqual(self.post("/agent/v1/report", body, **self.identity("h0"))[0], 200)
         self.assertEqual(c.stop(), 0)
         self.assertNotIn("another controller", c.log())
 

@@ -72,6 +72,7 @@ class TestTenant(fleet.Fleet):
         for f in self.get("/api/v1/findings?open=true")["items"]:  # hosts without a UTC: the controller's, and it says so
             self.assertRegex(f["detail"]["text"], r"black hole, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock; .*; reported by h\d$")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
+        self.assertRegex(self.get("/api/v1/jobs/wide")["network"]["sentence"], rf"it took lanes \d+ times from {fleet.TIME} to {fleet.TIME}; ")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})
 
@@ -121,6 +122,20 @@ class TestTenant(fleet.Fleet):
         self.assertEqual([n["nic"] for n in self.get("/api/v1/nics", token=mine)["items"]], [0, 1])
         self.assertEqual(self.get("/api/v1/paths", token=mine)["items"], [])
         self.assertEqual(self.get("/api/v1/findings", token=mine)["items"], [])
+        own, = self.get("/api/v1/hosts", token=mine)["items"]  # what leads to strangers, and is about them, isn't counted either
+        self.assertEqual((own["paths"], own["paths_dead"], own["findings_open"]), (0, 0, 0))
+        status = self.get("/api/v1/status", token=mine)
+        self.assertEqual((status["paths"]["measured"], status["findings_open"]), (0, 0))
+        self.assertEqual((self.host("h0")["paths"], self.host("h0")["findings_open"]), (2, 2))
+        self.assertNotIn(b"host_worst_path_owd_seconds{", self.get("/metrics", token=mine))
+        self.assertIn(b'foliot_host_findings_open{host="h0"} 0', self.get("/metrics", token=mine))
+        two, cursor, seen = self.token_for("h0,h1"), "0", []  # nor do pages count them: a cursor is a number of what is seen
+        while cursor:
+            page = self.get(f"/api/v1/paths?host=h1&limit=1&cursor={cursor}", token=two)
+            seen += [(p["from"], p["to"]) for p in page["items"]]
+            cursor = page["next"]
+            self.assertIn(cursor, ("1", None))
+        self.assertEqual(seen, [(0, 2)])
         self.assertEqual({e["kind"] for e in self.get("/api/v1/events", token=mine)["items"]}, {"host", "link", "job"})
         self.assertEqual([job["job"] for job in self.get("/api/v1/jobs", token=mine)["items"]], ["of-h0"])
         self.assertEqual(len(self.get("/api/v1/jobs")["items"]), 4)
@@ -212,7 +227,7 @@ class TestTenant(fleet.Fleet):
             nonlocal before, settled
             before, settled = settled, read()
             return all(same(before[url], settled[url]) for url in before)
-        self.wait(rests, 5, "what was on its way")
+        self.wait(rests, 40, "what was on its way")
         for i, n in ((1, 4), (2, 4)):
             jobs = wire.data(11, wire.job_process("new", i, 3)) + wire.data(11, wire.job_process("of-h0", i, 3))
             self.say(i, [(n, wire.report([wire.link_event(2 * i, "down", "down"), self.claim(70, "link-down", 2 * i), self.claim(71, "clock-disrupted"),
@@ -287,8 +302,9 @@ class TestTenant(fleet.Fleet):
             self.assertEqual(status, 200, body)
         self.assertEqual(self.request("GET", "/api/v1/jobs/true")[0], 200)
 
-    def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None, element=None, one_of=(), phase=0):
-        """A finding with as many words of its own as there is room for. element: its kind, direction and places of (kind, number, host)."""
+    def claim(self, number, kind, from_nic=None, to_nic=None, from_host=None, to_host=None, suspect=None, element=None, one_of=(), phase=0, since=0, times=()):
+        """A finding with as many words of its own as there is room for. element: its kind, direction and places of (kind, number, host). times: when it
+        ended, how far its length may be from the true one."""
         body = wire.varint(1 << 3 | 5) + (7).to_bytes(4, "little") + wire.number(2, number) + wire.data(3, kind)
         for field, nic in ((5, from_nic), (6, to_nic)):
             body += wire.number(field, nic + 1) if nic is not None else b""
@@ -299,7 +315,9 @@ class TestTenant(fleet.Fleet):
         for field, e in [(26, element)] * bool(element) + [(28, e) for e in one_of]:
             places = [wire.number(1, kind) + wire.number(2, of + 1 if of is not None else 0) + (wire.data(4, host) if host else b"") for kind, of, host in e[2:]]
             body += wire.data(field, wire.number(1, e[0]) + wire.number(2, e[1]) + b"".join(wire.data(3 + k, p) for k, p in enumerate(places)))
-        body += wire.number(4, phase)
+        body += wire.number(4, phase) + wire.number(12, since << 1 ^ since >> 63)
+        for field, ns in zip((14, 30), times):
+            body += wire.number(field, ns << 1 ^ ns >> 63)
         body += wire.data(15, "FORGED what") + wire.data(19, "FORGED advice") + wire.data(21, "FORGED other")
         return wire.number(1, 1) + wire.number(2, 1000 << 1) + wire.data(4, body) + wire.data(7, "FORGED text about h1\x1b[2J\n")
 
@@ -328,12 +346,23 @@ class TestTenant(fleet.Fleet):
                              (15, r".*; suspect: h1/nic0 or its link; reported by h0"), (16, r"h1: clock is wrong.*; suspect: h1; reported by h0"),
                              (17, r"h0: clock is disrupted.*; suspect: unknown")):
             self.assertRegex(said[number]["text"], "^" + text + "$")
+        self.assertIsNone(said[11]["length_ns"])
+        # how long it lasted, and how well that is known; numbers that no host has are none
+        ms, last = 10**6, 2**63 - 1
+        ended = [(21, 300 * ms, 45 * ms, 300 * ms, 45 * ms, "0.300 s ± 0.045 s"), (22, 300 * ms, 0, 300 * ms, None, "0.300 s"),
+                 (23, 300 * ms, -1, 300 * ms, None, "0.300 s"), (24, 300 * ms, last, 300 * ms, None, "0.300 s"), (25, last, 45 * ms, 0, None, "0.000 s"),
+                 (26, -last, 45 * ms, 0, None, "0.000 s")]
+        self.say(0, [(3, wire.report([self.claim(n, "path-dead", 2, 0, phase=2, since=-1, times=(end - 1, error)) for n, end, error, *_ in ended]))])
+        said = {f["detail"]["number"]: f["detail"] for f in self.get("/api/v1/findings")["items"]}
+        for n, _, _, length, error, text in ended:
+            self.assertEqual((said[n]["length_ns"], said[n]["length_error_ns"]), (length, error), n)
+            self.assertIn(f", over after {text}; suspect", said[n]["text"])
         self.assertEqual(said[11]["suspect"], {"kind": "unknown", "name": None, "confident": False})
 
     def test_what_a_host_suspects_is_data(self):
         """Of h0: an element names one of the two ends, or the fabric; what it tells is the same in every place. Its words don't count."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
-        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="5s")
+        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for i in range(3):
             self.join(i)
         host, nic, leaf, spine, trunk = 1, 2, 3, 4, 6
@@ -364,7 +393,7 @@ class TestTenant(fleet.Fleet):
     def test_what_is_unknown_is_one_of_several_until_it_is_known(self):
         """Of h0: it lists what it may be; others' hosts aren't its to list. The incident is called so, over a restart too, and takes the name where it is."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
-        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="5s")
+        controller = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for i in range(3):
             self.join(i)
         host, nic, spine, trunk = 1, 2, 4, 6
@@ -381,6 +410,13 @@ class TestTenant(fleet.Fleet):
         one = incident()[0]
         self.assertEqual((one["cause"], one["element"]["kind"], [e["name"] for e in one["one_of"]], one["others"]), (called, "unknown", [e["name"] for e in said["one_of"]], True))
         self.assertIn('element="unknown",element_kind="unknown"', self.get("/metrics").decode())
+        # a NIC that it may be is marked, whatever its carrier says; looked for and sorted by the server
+        links = {link["nic"]: link["incident"] for link in self.get("/api/v1/links?sort=incident&order=desc")["items"]}
+        self.assertEqual((links.pop(2), set(links.values())), ({"incident": one["incident"], "kind": "nic", "direction": one["one_of"][2]["direction"], "one_of": 4}, {None}))
+        self.assertEqual([[link["nic"] for link in self.get(f"/api/v1/links?{query}")["items"]][:1] for query in
+                          ("incident=accused", "incident=any", "sort=incident&order=desc", "sort=state&order=desc", "incident=any&host=h2")], [[2]] * 4 + [[]])
+        self.assertEqual([link["incident"] is None for link in self.get("/api/v1/hosts/h1")["links"]], [False, True])
+        self.assertEqual(self.request("GET", "/api/v1/links?incident=7")[0], 400)
         self.assertEqual(controller.stop(), 0)
         self.controller()
         self.assertEqual([(i["incident"], i["cause"]) for i in incident()], [(one["incident"], called)])
@@ -393,7 +429,7 @@ class TestTenant(fleet.Fleet):
 
     def test_one_hosts_word_wakes_nobody_for_another_tenant(self):
         self.write("alerts.yaml", "rules:\n  - {name: liar, finding: clock-liar, for: 0s, wait: 0s, severity: page}\n")
-        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="5s")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         self.token_for("h0")
         self.token_for("h1")
         for i in range(3):
@@ -416,7 +452,7 @@ class TestTenant(fleet.Fleet):
     def test_nor_does_a_doubt(self):
         """Unknown, and all that it may be is another tenant's: nobody is paged, and that host is as well as before."""
         self.write("alerts.yaml", "rules:\n  - {name: dead, finding: path-dead, for: 0s, wait: 0s, severity: page}\n")
-        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="5s")
+        self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
         for name in ("h0", "h1", "h2"):
             self.token_for(name)
         for i in range(3):
@@ -431,6 +467,47 @@ class TestTenant(fleet.Fleet):
         self.assertEqual((told(), self.host("h1")["health"]), ([("warning", 0)], before))
         self.say(2, [(1, wire.report([self.claim(1, "path-dead", 2, 4, one_of=own)]))])  # a third tenant's host has it, too
         self.wait(lambda: any(i == ("page", 1) for i in told()), 5, lambda: str(told()))
+
+    def test_a_since_of_long_ago_is_no_for(self):
+        """A host tells when it began; for how long it is so is what the controller saw itself, over a restart too."""
+        self.write("alerts.yaml", "rules:\n  - {name: down, finding: link-down, for: 25s, wait: 0s, severity: page}\n")
+        c = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
+        self.join(0)
+        begin = time.monotonic()
+        self.say(0, [(1, wire.report([self.claim(2, "link-errors", 1), self.claim(1, "link-down", 0, since=-600 * 10**9)]))])
+        told, other = self.get("/api/v1/findings")["items"]
+        self.assertGreater(told["detail"]["heard_utc_ns"], told["since_utc_ns"] + 599 * 10**9)
+        time.sleep(2.5)
+        pages = lambda: sum(i["pages"] for i in self.get("/api/v1/incidents")["items"])
+        self.assertEqual((pages(), [a["state"] for a in self.get("/api/v1/alerts")["items"] if a["rule"] == "down"]), (0, ["pending"]))
+        self.assertEqual(c.stop(), 0)
+        self.controller()
+        self.say(0, [(2, wire.report([self.claim(1, "link-down", 0, since=-900 * 10**9, phase=1),
+                                      self.claim(2, "link-down", 1, phase=1)]))])  # what has been open so long becomes another thing
+        again, another = self.get("/api/v1/findings")["items"]
+        self.assertGreater(another["detail"]["heard_utc_ns"], other["detail"]["heard_utc_ns"] + 2 * 10**9)
+        self.assertEqual(again["detail"]["heard_utc_ns"], told["detail"]["heard_utc_ns"])
+        self.wait(lambda: pages() == 1, 20, "a page")
+        self.assertGreater(time.monotonic(), begin + 24.5)
+
+    def test_updates_put_no_page_off_after_utc_was_put_back(self):
+        """What was heard of at a time that is yet to come is heard of now, once."""
+        self.write("alerts.yaml", "rules:\n  - {name: down, finding: link-down, for: 4s, wait: 0s, severity: page}\n")
+        c = self.start(extra=f"alerts: {self.path('alerts.yaml')}\n", report="5s", beat="30s")
+        self.join(0)
+        self.say(0, [(1, wire.report([self.claim(1, "link-down", 0)]))])
+        self.assertEqual(c.stop(), 0)
+        with sqlite3.connect(self.path("data", "store.db")) as store:
+            store.execute("UPDATE finding SET body = json_set(body, '$.heard_utc_ns', ?)", (time.time_ns() + 600 * 10**9,))
+        self.controller()
+        pages, report = 0, 1
+        while pages == 0 and report < 30:
+            report += 1
+            self.say(0, [(report, wire.report([self.claim(1, "link-down", 0, phase=1)]))])
+            time.sleep(1)
+            pages = sum(i["pages"] for i in self.get("/api/v1/incidents")["items"])
+        self.assertEqual(pages, 1)
+        self.assertLess(self.get("/api/v1/findings")["items"][0]["detail"]["heard_utc_ns"], time.time_ns())
 
     def test_findings_of_one_host_are_few(self):
         """Others' alerts have room, however many runs and numbers a host makes up."""
@@ -625,7 +702,7 @@ class TestTenant(fleet.Fleet):
         c = self.start()
         self.assertEqual(c.stop(), 0)
         base = sqlite3.connect(self.path("data", "store.db"))
-        base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; "
+        base.executescript("ALTER TABLE token DROP COLUMN scope; ALTER TABLE audit DROP COLUMN source; ALTER TABLE finding DROP COLUMN named; "
                            "DROP TABLE fact_body; DROP TABLE host_part; DROP TABLE host_look; DROP TABLE audit_run; DROP TABLE audit_host; PRAGMA user_version = 1;")
         base.close()
         self.controller()

@@ -126,7 +126,7 @@ class TestTopology(fleet.Fleet):
                 "s.send(bytes.fromhex(sys.argv[2]))")
         fleet.run("ip", "netns", "exec", self.space("c"), sys.executable, "-c", code, port, "0180c200000e02000000000188cc" + body.hex())
 
-    def switch_says(self, nic, name, port, ttl=120):
+    def switch_says(self, nic, name, port, ttl=3600):
         """On the cable of h0/nic<nic>."""
         def tlv(kind, value):
             return bytes([kind << 1 | len(value) >> 8, len(value) & 255]) + value

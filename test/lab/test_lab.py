@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """test_lab.py FOLIOT-LAB: the lab as its user sees it: it comes up, its faults do what they say, and it leaves
-nothing behind. Needs root and network namespaces; says so and is skipped (exit 77) without.
-
-Each test uses a lab of its own, named after this process, so that it disturbs no other."""
+nothing behind. Needs root and network namespaces; says so and is skipped (exit 77) without."""
 import glob
 import json
 import os
-import random
 import re
 import resource
 import signal
@@ -16,51 +13,11 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
-PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else 'foliot-lab'
-HERE = os.path.dirname(os.path.abspath(__file__))
-NAME = 'test-%d' % os.getpid()
+import ours
+from ours import HERE, NAME, PROGRAM, events, folder, free_port, lab, spaces, until
+
 PORTS = 48
-
-
-def lab(*arguments, name=NAME, good=True):
-    done = subprocess.run([PROGRAM, '--name', name, *arguments], capture_output=True, text=True, timeout=180)
-    if good and done.returncode != 0:
-        raise AssertionError('%s: exit %d: %s' % (' '.join(arguments), done.returncode, done.stderr))
-    return done
-
-
-def spaces(name=NAME):
-    return glob.glob('/run/netns/foliot-%s-*' % name)
-
-
-def folder(name=NAME):
-    return '/run/foliot-lab/' + name
-
-
-def events(name=NAME):
-    with open(folder(name) + '/events') as f:
-        return [json.loads(line) for line in f]
-
-
-def until(true, seconds=60.0):
-    end = time.monotonic() + max(seconds, 60.0)
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
-
-
-def free_port():
-    """None that kernels hand out: nobody's connection takes it before the lab does."""
-    for port in random.sample(range(20000, 32768), 100):
-        with socket.socket() as free:
-            try:
-                free.bind(('127.0.0.1', port))
-                return str(port)
-            except OSError:
-                pass
-    raise AssertionError('no port is free')
 
 
 class Echo:
@@ -151,7 +108,7 @@ class ALab(unittest.TestCase):
         return self.echo.count('host0', '10.0.1.2', more=0.5)
 
     def test_up(self):
-        self.assertLess(self.seconds, 5)  # of a processor: who else uses this machine doesn't count
+        self.assertLess(self.seconds, 20)  # of a processor, however slow: how fast it is tells a benchmark
         self.assertEqual(len(spaces()), 14)
         self.assertIn('8 hosts x 2 NICs', lab('status').stdout)
         self.assertEqual(lab('up', good=False).returncode, 1)
@@ -251,9 +208,13 @@ class ALab(unittest.TestCase):
         self.assertEqual(self.ask(), PORTS)
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '1ms')
         lab('fault', 'delay', 'trunk 0-1', '--direction', 'up', '--delay', '2s')
-        slow = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
-                              '10.5.1.2', str(PORTS)).stdout)
-        self.assertTrue(any(t > 2 for t in slow) and any(t < 2 for t in slow), slow)
+        slow = []
+
+        def both():  # who echoes may stand still for longer than the delay
+            slow[:] = json.loads(lab('exec', 'host0', '--', sys.executable, HERE + '/echo.py', 'times', '10.0.1.2',
+                                     '10.5.1.2', str(PORTS)).stdout)
+            return any(t > 2 for t in slow) and any(t < 2 for t in slow)
+        self.assertTrue(until(both), slow)
         lab('fault', 'undo', 'all')
         self.assertEqual(self.ask(), PORTS)
 
@@ -375,19 +336,8 @@ class Fleet(unittest.TestCase):
         self.assertEqual(spaces(), [])
 
 
-class Controlled(unittest.TestCase):
-    """With a controller: all hosts are members, and what they see is at an address of this machine."""
-
-    def ask(self, path, body=None):
-        with open(folder() + '/dashboard') as address, open(folder() + '/token') as token:
-            request = urllib.request.Request(address.read() + path, headers={'Authorization': 'Bearer ' + token.read(), 'Content-Type': 'application/json'},
-                                             data=None if body is None else json.dumps(body).encode())
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
-            return json.load(answer)
-
-    def healthy(self):
-        return sum(host['freshness'] == 'live' and host['clock'] is not None and host['clock']['status'] == 'SYNCED'
-                   for host in self.ask('api/v1/hosts')['items'])
+class WithController(ours.Controlled):
+    """A lab that brings a controller up."""
 
     def test_controller(self):
         with socket.socket() as taken:
@@ -405,88 +355,10 @@ class Controlled(unittest.TestCase):
             nics = {(nic['host'], nic['name']): nic['leaf'] for nic in self.ask('api/v1/nics')['items']}
             self.assertEqual(nics, {('host%d' % h, 'nic%d' % n): 'leaf%d' % n for h in range(4) for n in range(2)})
             self.assertEqual(lab('status').returncode, 0)
-            self.audit_beside_a_job()
-            self.hole_for_long_packets()
-            self.death_in_a_ring()
         finally:
             os.unlink(f.name)
             lab('down')
         self.assertEqual(spaces(), [])
-
-    def death_in_a_ring(self):
-        """A host dies while the audit's collectives run: they are run again without it, and its own are unknown."""
-        with open(folder() + '/host3/agent.pid') as f:
-            agent = int(f.read())
-
-        def runs_ring():
-            # Pairs are 24 tests of four hosts and two NICs, and 8 more at most; then come 32 of the eight rings.
-            now = self.ask('api/v1/audit/runs/' + run)
-            with open('/proc/%d/task/%d/children' % (agent, agent)) as children:
-                return now['state'] in ('done', 'stopped') or bool(now['state'] == 'testing' and now['tests_planned'] > 40 and children.read().strip())
-
-        run = self.ask('api/v1/audit/runs', {'nccl': True})['run']
-        self.assertTrue(until(runs_ring, 240), self.ask('api/v1/audit/runs/' + run))
-        os.kill(agent, signal.SIGKILL)
-        self.assertTrue(until(lambda: self.ask('api/v1/audit/runs/' + run)['state'] in ('done', 'stopped'), 400))
-        done = self.ask('api/v1/audit/runs/' + run)
-        self.assertEqual((done['state'], [row['hosts'] for row in done['tests']['rows']]), ('done', [3] * 8), done)
-        unknown = {(r['host'], r['check']): r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items']}
-        for row, check in zip(done['tests']['rows'], ['nccl.busbw.q' + q for q in ('1', '2', '4', '8', '1h', '2h', '4h', '8h')]):
-            self.assertIn(('host3', check), unknown)
-            # Four hosts are too few to compare with each other, whatever came of it. Of a ring that was done nobody is unknown for another reason.
-            self.assertTrue(row['outcome'] != 'done' or {unknown.get((host, check), 'small_cohort') for host in ('host0', 'host1', 'host2')} == {'small_cohort'}, unknown)
-        self.assertTrue(any(row['outcome'] == 'done' for row in done['tests']['rows']), done['tests'])
-
-    def audit_beside_a_job(self):
-        """An audit's tests run between the hosts without a job, and not on the one that has one."""
-        foliot = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app', 'foliot')
-        job = subprocess.Popen([foliot, 'perf', '--lab', NAME, '--hosts', '3,3', '--ranks', '2', '-b', '64K', '--duration', '600', '-c', '0', '--wait', '1000'],
-                               env={**os.environ, 'FOLIOT_RUNTIME_DIR': folder() + '/host3'}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            self.assertTrue(until(lambda: glob.glob(folder() + '/host3/jobs/job-*')), os.listdir(folder() + '/host3'))
-            run = self.ask('api/v1/audit/runs', {'bandwidth': True})['run']
-            self.assertTrue(until(lambda: self.ask('api/v1/audit/runs/' + run)['state'] in ('done', 'stopped'), 240))
-            done = self.ask('api/v1/audit/runs/' + run)
-            self.assertEqual((done['state'], done['tests_why'], done['bandwidth'], done['nccl']), ('done', None, True, False), done['why'])
-            self.assertEqual(done['tests']['rows'], [])
-            unknown = {r['host']: r['reason'] for r in self.ask('api/v1/audit/runs/%s/results?limit=1000&status=unknown' % run)['items'] if r['check'] == 'be.bw.pair'}
-            self.assertEqual(unknown.get('host3'), 'busy', unknown)
-            self.assertEqual([h for h, reason in unknown.items() if reason == 'busy'], ['host3'])
-            # Each host's facts have what its own agent knows.
-            skipped = {c['check']: c['counts']['skip'] for c in done['checks'] if c['check'] in ('node.agent', 'be.conn.paths')}
-            self.assertEqual(skipped, {'node.agent': 0, 'be.conn.paths': 0})
-        finally:
-            job.terminate()
-            job.wait()
-
-    def hole_for_long_packets(self):
-        """A leaf's port whose MTU is too small: probes come, packets of full size don't; one check tells it, and no longer without it."""
-        programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
-
-        def statuses(check='be.conn.mtu'):
-            with tempfile.NamedTemporaryFile('w', suffix='.json') as sheet:
-                sheet.write(subprocess.run([programs + '/foliot-inspect', '--agent', folder() + '/host1/agent.sock'], capture_output=True, text=True, check=True).stdout)
-                sheet.flush()
-                done = subprocess.run([programs + '/foliot', 'audit', 'show', sheet.name, '--json', '--all'], capture_output=True, text=True)
-            results = [r for r in json.loads(done.stdout)['results'] if r['check'] == check]
-            return {status: sum(r['status'] == status and (r['subject'] == '' or r['subject'].startswith('nic0 ')) for r in results)
-                    for status in ('fail', 'warn', 'pass', 'unknown', 'skip')}
-
-        self.assertTrue(until(lambda: statuses()['pass'] >= 2 and statuses()['unknown'] + statuses()['fail'] == 0, 180), statuses())
-        lab('fault', 'blackhole', 'host1/nic0', '--direction', 'up', '--above_bytes', '1400')
-        self.assertTrue(until(lambda: statuses()['fail'] >= 2, 180), statuses())
-        self.assertTrue(until(lambda: statuses('be.conn.matrix')['fail'] + statuses('be.conn.paths')['fail'] == 0), statuses('be.conn.paths'))
-        lab('fault', 'undo', 'all')
-        self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 180), statuses())
-        # Of interfaces with a larger MTU packets as large as that are tried, too.
-        for space in map(os.path.basename, spaces()):
-            links = subprocess.run(['ip', '-json', '-netns', space, 'link', 'show', 'type', 'veth'], capture_output=True, text=True, check=True).stdout
-            for link in json.loads(links or '[]'):
-                subprocess.run(['ip', '-netns', space, 'link', 'set', 'dev', link['ifname'], 'mtu', '4200'], check=True)
-        lab('fault', 'blackhole', 'host1/nic0', '--direction', 'up', '--above_bytes', '1600')
-        self.assertTrue(until(lambda: statuses()['fail'] >= 2, 180), statuses())
-        lab('fault', 'undo', 'all')
-        self.assertTrue(until(lambda: statuses()['fail'] + statuses()['warn'] == 0 and statuses()['pass'] >= 2, 180), statuses())
 
     def test_the_page_about_alerts(self):
         """What docs/alerts.md gives to type brings an alert to a webhook, and touches no controller but the lab's."""
@@ -504,7 +376,7 @@ class Controlled(unittest.TestCase):
         programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
         with tempfile.TemporaryDirectory() as place:
             try:
-                done = subprocess.run(['bash', '-e'], input=recipe, text=True, capture_output=True, timeout=300, cwd=place,
+                done = subprocess.run(['bash', '-e'], input=recipe, text=True, capture_output=True, timeout=900, cwd=place,
                                       env={**os.environ, 'PATH': programs + ':' + os.environ['PATH']})
             finally:
                 lab('down')
@@ -514,10 +386,4 @@ class Controlled(unittest.TestCase):
 
 
 if __name__ == '__main__':
-    if os.geteuid() != 0:
-        print('skipped: a lab needs root')
-        sys.exit(77)
-    if subprocess.run(['unshare', '-n', 'true'], capture_output=True).returncode != 0:
-        print('skipped: no network namespaces here')
-        sys.exit(77)
-    unittest.main()
+    ours.main()

@@ -56,8 +56,10 @@ class Now(unittest.TestCase):
         up()
         for host in ('host0', 'host3'):
             self.synced(host)
-        self.assertIn('synced', start('host0', EXAMPLE).communicate(timeout=60)[0])
-        until = time.monotonic() + 120
+        until = time.monotonic() + 300
+        while 'synced' not in (said := start('host0', EXAMPLE).communicate(timeout=60)[0]):  # out of step for a moment
+            self.assertLess(time.monotonic(), until, said)
+        until = time.monotonic() + 300
         while self.judged(*(start(host, NOW, str(COUNT)) for host in ('host0', 'host3'))) <= COUNT // 2:
             # On a slow machine one begins when the other one is through, or is out of step for a moment.
             self.assertLess(time.monotonic(), until, 'never both at one time and in step')
@@ -68,7 +70,8 @@ class Now(unittest.TestCase):
         a, b = readings(a), readings(b)
         self.assertEqual((len(a), len(b)), (COUNT, COUNT))
         for one in (a, b):
-            for last, this in zip(one, one[1:]):
+            known = [reading for reading in one if reading[0] != UNKNOWN]  # else its estimate is 0
+            for last, this in zip(known, known[1:]):
                 self.assertGreaterEqual(this[5], last[5], 'time went back')
         middles = [(before + after) // 2 for _, before, after, _, _, _ in b]
         judged = 0

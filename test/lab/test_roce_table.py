@@ -91,11 +91,14 @@ def part_by_part():
 
 
 def endless():
-    """A program that doesn't end has no figure, and is not left behind."""
+    """A program that doesn't end has no figure, and is not left behind. One whose server is dead already is not waited for."""
     class Server:
         def __init__(self, *_, **__):
             servers.append(self)
             self.done = []
+
+        def poll(self):
+            return ended
 
         def kill(self):
             self.done.append("kill")
@@ -106,12 +109,21 @@ def endless():
     def sh(*words, timeout, **_):
         raise TABLE.subprocess.TimeoutExpired(words, timeout)
 
-    servers, TABLE.sh, TABLE.time = [], sh, types.SimpleNamespace(sleep=lambda _: None)
+    def sleep(seconds):
+        slept.append(seconds)
+
+    servers, ended, slept, looks, TABLE.sh = [], None, [], [], sh
+    TABLE.time = types.SimpleNamespace(sleep=sleep, monotonic=lambda: sum(slept))
+    TABLE.listens = lambda _: servers != [] and len(looks) == 3 or looks.append(None)
     popen, TABLE.subprocess.Popen = TABLE.subprocess.Popen, Server
     found = TABLE.perftest("ib_write_bw", "-s", "65536")
-    TABLE.subprocess.Popen = popen
     check("figures of what doesn't end", [figure == figure for figure in found[:4]], [False] * 4)
     check("its server", [server.done for server in servers], [["kill", "wait"]])
+    check("looks before it listened", len(looks), 3)
+    ended, slept, TABLE.listens = 1, [], lambda _: False
+    TABLE.perftest("ib_write_bw", "-s", "65536")
+    TABLE.subprocess.Popen = popen
+    check("waits for a server that is dead", len(slept), 0)
 
 
 bounds()

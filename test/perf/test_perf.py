@@ -97,6 +97,23 @@ def test_live():
     assert refused.returncode == 2 and "other hosts" in refused.stderr
 
 
+def test_no_rank_outlives_the_command():
+    command = subprocess.Popen([FOLIOT, "perf", "--plugin", OURS, "--ranks", "2", "-b", "64K", "-e", "64K", "-c", "0", "--duration", "600"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    path = f"/proc/{command.pid}/task/{command.pid}/children"
+    ranks = []
+    while len(ranks) < 2:
+        with open(path, encoding="ascii") as children:
+            ranks = [int(word) for word in children.read().split()]
+        time.sleep(0.01)
+    command.terminate()
+    command.wait()
+    end = time.monotonic() + 60
+    while any(os.path.exists(f"/proc/{rank}/fd/0") for rank in ranks):  # a zombie has none; whoever adopted it may leave it one
+        assert time.monotonic() < end, ranks
+        time.sleep(0.05)
+
+
 def test_a_nic_of_any_name():
     """An interface may be called what it likes: ranks connect over it, and no terminal sees the bytes."""
     name = b"v\x1b[2J\xff"

@@ -33,7 +33,9 @@ void fake_tell(struct context *c, int event, int port, struct ibv_qp *qp)
 {
     struct ibv_async_event e = {.event_type = (enum ibv_event_type)event};
 
-    if (qp != NULL) {
+    if (event == IBV_EVENT_CQ_ERR && qp != NULL) {
+        e.element.cq = qp->send_cq;
+    } else if (qp != NULL) {
         e.element.qp = qp;
     } else {
         e.element.port_num = port;
@@ -313,7 +315,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 }
 
 /* An InfiniBand port of the wire: the peer's address is found from its LID. */
-static uint16_t lid_of(const struct device *d)
+uint16_t fake_lid(const struct device *d)
 {
     return d->roce ? 0 : d->wire ? (uint16_t)((ntohl(d->address.s_addr) & 0xff) << 2) : 0x1c2;
 }
@@ -341,8 +343,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
                                  .max_mtu = IBV_MTU_4096,
                                  .active_mtu = d->mtu,
                                  .gid_tbl_len = GIDS,
-                                 .pkey_tbl_len = 1,
-                                 .lid = lid_of(d),
+                                 .pkey_tbl_len = PKEYS,
+                                 .lid = fake_lid(d),
                                  .sm_lid = d->roce ? 0 : 1,
                                  .lmc = d->roce ? 0 : 2,
                                  .link_layer =
@@ -427,11 +429,17 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-    if (fake_refused(context_of(context)->device, "query_pkey") || port == 0 ||
-        (context_of(context)->device->recorded == NULL && port != 1) || index != 0) {
+    const struct device *d = context_of(context)->device;
+
+    if (fake_refused(d, "query_pkey") || port == 0 || (d->recorded == NULL && port != 1) ||
+        index < 0 || index >= PKEYS) {
         return -1;
     }
-    *pkey = htons(0xffff);
+    *pkey = htons(d->wire                    ? d->pkeys[index]
+                  : index == 1               ? control->other_pkey
+                  : index > 0                ? 0
+                  : control->other_pkey != 0 ? 0x7fff
+                                             : 0xffff);
     return 0;
 }
 
@@ -665,6 +673,14 @@ int ibv_destroy_cq(struct ibv_cq *cq)
         pthread_mutex_unlock(&fake_lock);
         sched_yield();
         pthread_mutex_lock(&fake_lock);
+    }
+    for (int i = 0; i < QPS; i++) { /* whose end was refused: nothing of it completes any more */
+        if (pairs[i].used && pairs[i].cq == q) {
+            if (pairs[i].device->wire) {
+                wire_close(&pairs[i]);
+            }
+            pairs[i].used = false;
+        }
     }
     pthread_mutex_unlock(&fake_lock);
     control->open--;

@@ -5,9 +5,11 @@
  *
  * With FOLIOT_FAKE_VERBS_WIRE in the environment there are others instead: RC over UDP, between processes, namespaces and
  * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
- * word: NAME=IPV4[,v1][,ib]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs only.
- * `ib`: an InfiniBand port, LID last octet << 2, LMC 2. A packet leaves from the port of the flow label (0xc000 + ...), so the
- * fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface become events of the port.
+ * word: NAME=IPV4[,v1][,ib][,pHEX]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs
+ * only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2. `p`: P_Keys 0x7fff and that one, else 0xffff alone. As NICs do,
+ * it drops packets of another partition, and of another LID than the one that it sends to. A packet leaves from the port of the
+ * flow label (0xc000 + ...), so the fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface
+ * become events of the port.
  *
  * Both sorts have UD, too: on the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
  * handle. FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms
@@ -57,12 +59,16 @@ struct fake_control {
     bool no_loopback; /* a device doesn't reach itself */
     char stuck
         [32]; /* what this device ("*": all) is to move between its own ends it moves when the queue pair is destroyed */
-    int stuck_count; /* so many wait for that */
-    bool no_dmabuf;  /* devices take no memory of GPUs */
-    int gpu_reads;   /* from there, of any size */
-    int writes;      /* that landed */
-    int calls;       /* how many functions were called */
-    int open;        /* what was opened and not closed */
+    int stuck_count;       /* so many wait for that */
+    bool no_dmabuf;        /* devices take no memory of GPUs */
+    int gpu_reads;         /* from there, of any size */
+    int writes;            /* that landed */
+    int sl, traffic_class; /* of the queue pair that was connected last */
+    uint16_t
+        other_pkey; /* a port without a wire has it, and is a limited member of the default partition; 0: a full one */
+    int pkey_index; /* of the queue pair that was given one last */
+    int calls;      /* how many functions were called */
+    int open;       /* what was opened and not closed */
 };
 
 /* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the

@@ -10,7 +10,7 @@
 #undef ibv_reg_mr
 #undef ibv_get_device_list
 
-enum { DEVICES = 24, GIDS = 12, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
+enum { DEVICES = 24, GIDS = 12, PKEYS = 2, QPS = 256, DEPTH = 512, DONE = 4 * DEPTH };
 
 enum { RECORDED_PORTS = 2, RECORDED_GIDS = 64 };
 
@@ -31,6 +31,7 @@ struct recorded {
 struct device {
     struct ibv_device device;
     bool wire, roce, v1_only;
+    uint16_t pkeys[PKEYS]; /* of the wire; 0: none */
     struct in_addr address;
     char if_name[IBV_SYSFS_NAME_MAX]; /* of the wire's; found anew each time it is looked at */
     enum ibv_port_state state;
@@ -111,6 +112,7 @@ enum packet_kind { DATA, ACK, NAK_SEQUENCE, NAK_RNR, NAK_ACCESS, NAK_INVALID, DA
 struct packet {
     uint32_t magic;
     uint8_t kind, write, first, last; /* DATAGRAM: write is the traffic class, rkey the Q_Key */
+    uint16_t pkey, slid;
     uint32_t to_qp, from_qp, number, rkey;
     uint64_t to; /* of a write: where these bytes go */
 };
@@ -132,6 +134,7 @@ static inline struct context *context_of(struct ibv_context *context)
 }
 
 /* ---- fake.c ---- */
+uint16_t fake_lid(const struct device *d); /* the first of them; RoCE: 0 */
 /* Whether this call is to fail; sets errno. */
 void fake_hang(const char *function); /* waits while control->hang names it */
 bool fake_gone(const struct device *device);

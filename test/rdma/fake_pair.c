@@ -369,6 +369,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int mask)
 {
     own->qp_state = attr->qp_state;
+    if ((mask & IBV_QP_PKEY_INDEX) != 0) {
+        own->pkey_index = attr->pkey_index;
+        control->pkey_index = attr->pkey_index;
+    }
     if ((mask & IBV_QP_QKEY) != 0) {
         own->qkey = attr->qkey;
     }
@@ -376,6 +380,8 @@ static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int ma
         own->qp_access_flags = attr->qp_access_flags;
     }
     if ((mask & IBV_QP_AV) != 0) {
+        control->sl = attr->ah_attr.sl;
+        control->traffic_class = attr->ah_attr.grh.traffic_class;
         own->ah_attr = attr->ah_attr;
         own->path_mtu = attr->path_mtu;
         own->dest_qp_num = attr->dest_qp_num;

@@ -59,6 +59,7 @@ static uint32_t mtu_of(enum ibv_mtu mtu)
 static void add_device(const char *name, struct in_addr address, const char *flags)
 {
     struct device *d = &devices[device_count];
+    const char *pkey = strstr(flags, ",p");
 
     if (device_count == DEVICES) {
         return;
@@ -67,6 +68,8 @@ static void add_device(const char *name, struct in_addr address, const char *fla
                          .roce = strstr(flags, ",ib") == NULL,
                          .v1_only = strstr(flags, ",v1") != NULL,
                          .address = address};
+    d->pkeys[0] = pkey != NULL ? 0x7fff : 0xffff;
+    d->pkeys[1] = pkey != NULL ? (uint16_t)strtoul(pkey + 2, NULL, 16) : 0;
     strncpy(d->device.name, name, sizeof(d->device.name) - 1);
     device_count++;
 }
@@ -183,12 +186,15 @@ static void tell_ports(void)
 
 /* ---- sending ---- */
 
-static void send_packet(struct pair *p, const struct packet *header, const void *bytes, size_t size)
+static void send_packet(struct pair *p, const struct packet *of, const void *bytes, size_t size)
 {
-    struct iovec parts[2] = {{.iov_base = (void *)(uintptr_t)header, .iov_len = sizeof(*header)},
+    struct packet header = *of;
+    struct iovec parts[2] = {{.iov_base = &header, .iov_len = sizeof(header)},
                              {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size}};
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1};
 
+    header.pkey = p->device->pkeys[p->attr.pkey_index % PKEYS];
+    header.slid = (uint16_t)(fake_lid(p->device) | p->attr.ah_attr.src_path_bits);
     dice = dice * 6364136223846793005u + 1442695040888963407u;
     if (!control->drop && p->out_fd >= 0 &&
         (control->black_hole >> (p->source_port & 3) & 1) == 0 &&
@@ -453,6 +459,15 @@ static void on_data(struct pair *p, const struct packet *h, const uint8_t *bytes
     p->ack_due = true;
 }
 
+/* Of the same partition, one of both ends a full member of it; and of the LID to which it sends. */
+static bool is_expected(const struct pair *p, const struct packet *h)
+{
+    const uint16_t own = p->device->pkeys[p->attr.pkey_index % PKEYS];
+
+    return ((own ^ h->pkey) & 0x7fff) == 0 && ((own | h->pkey) & 0x8000) != 0 &&
+           (p->device->roce || h->slid == p->attr.ah_attr.dlid);
+}
+
 static void on_readable(struct pair *p, int64_t now)
 {
     static uint8_t buffer[sizeof(struct packet) + 4096];
@@ -471,7 +486,8 @@ static void on_readable(struct pair *p, int64_t now)
         }
         if (size < (ssize_t)sizeof(h) || h.magic != MAGIC || h.to_qp != p->qp.qp_num || p->ud ||
             h.from_qp != p->attr.dest_qp_num || p->attr.qp_state < IBV_QPS_RTR ||
-            p->attr.qp_state > IBV_QPS_RTS || strcmp(control->gone, p->device->device.name) == 0) {
+            p->attr.qp_state > IBV_QPS_RTS || strcmp(control->gone, p->device->device.name) == 0 ||
+            !is_expected(p, &h)) {
             continue;
         }
         if (h.kind != DATA) {
@@ -615,7 +631,7 @@ int wire_connect(struct pair *p)
     } else {
         peer.sin_addr.s_addr =
             htonl((ntohl(p->device->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff));
-        p->source_port = (uint16_t)(0xc000 | (ah->dlid & 3) << 2 | (ah->src_path_bits & 3));
+        p->source_port = (uint16_t)(0xc000 | (ah->src_path_bits & 3) << 2 | (ah->dlid & 3));
     }
     p->out_fd = wire_socket(p->device->address, p->source_port, true);
     if (p->out_fd < 0) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strangers.py FOLIOT-SIM [--seed N] [--worlds N] [--show] [--keep FOLDER]: fabrics and faults drawn and judged by somebody else.
+"""strangers.py FOLIOT-SIM [--seed N] [--worlds N] [--known SEED:WHAT…] [--show] [--keep FOLDER] [--rows FILE]: another draw, another judge.
 
 It shares neither the draw nor the judge with `foliot sim swarm`: scenario files are written from the manual alone (docs/scenarios.md), and what
 the agents told is read as data (`foliot sim run --json --findings`). The judge knows where packets can go, and nothing else: a path is a NIC,
@@ -9,6 +9,8 @@ a spine or none, a NIC; a fault takes some of them.
   list     `unknown, one of …` with all that it may be, none of which is, contains or can't be told from something at fault
   false    a path is called dead, lossy or silent, and no fault took any path between these two
   missed   a fault alone in its time took all packets of its paths for 5 s, or 20 % for 15 s, and nothing was told of them
+  clock    a bound of the scenario about the clock is broken (clock_bounds): these are measured by the checkers of scenarios, which have no line in
+           common with the invariants of `foliot sim swarm`
   number   (not judged) faults of which the element was named within 5 s
 """
 import argparse
@@ -21,6 +23,7 @@ import sys
 import tempfile
 
 AFTER_S = 25
+DURATION_S = 50
 LOST = {"path-dead", "path-lossy", "path-flapping", "peer-silent"}
 TELLS = LOST | {"path-slow", "link-down", "link-flapping", "nic-gone"}
 SILENT = {"agent-kill", "agent-stop", "reboot", "suspend"}
@@ -96,10 +99,40 @@ def draw_fault(dice, fabric, begin, until):
                    "whole": kind in ("blackhole", "carrier", "partition") and "class" not in fault}
 
 
+def draw_clocks(dice, fabric):
+    """Oscillators, and at times a clock that breaks: from numbers of its own, so that fabrics and faults stay what they were."""
+    clocks = {"offset": dice.choice(["1ms", "10s", "1h"]), "ppm": dice.choice([5, 50, 150]), "wander": dice.choice([1, 10, 40]),
+              "guard": dice.choice(["yes", "yes", "no"]), "anchors": dice.choice([0, 0, 2])}
+    host = dice.randrange(fabric["hosts"])
+    fault = {"at": round(dice.uniform(16, 30), 2), **dice.choice([
+        {"kind": "clock-step", "target": f"host {host}", "step": dice.choice(["30us", "2ms", "-3ms", "2s", "-1s"])},
+        {"kind": "clock-freq", "target": f"host {host}", "ppm": dice.choice([-200, -30, 30, 200]), "for": 5},
+        {"kind": "suspend", "target": f"host {host}", "told": dice.choice(["yes", "no"]), "for": dice.choice([0.3, 4, 9])},
+        {"kind": "reboot", "target": f"host {host}", "for": 6}])}
+    return clocks, fault if dice.random() < 0.35 else None
+
+
+def clock_bounds(world):
+    """What must hold whatever was drawn: an interval that excludes the others' is never SYNCED, of a host whose clock nothing broke; nor is a
+    page that nobody writes. After a clock broke, too, if something in the host shows it at once. One timeline at the end."""
+    bounds = ["{what: clock.hard.outside, equals: 0}", "{what: clock.stale, equals: 0}", "{what: clock.backwards, equals: 0}", "{what: false.liar, equals: 0}",
+              "{what: false.step, equals: 0}"]
+    broken = [i for i, fault in enumerate(world["all"]) if fault["kind"] in ("suspend", "reboot")
+              and fault.get("told") != "no" or fault["kind"] in ("clock-step", "clock-freq", "suspend") and world["guard"]]
+    bounds += [f"{{what: clock.fault.late, fault: {i}, equals: 0}}" for i in broken]
+    if all(fault.get("at", 0) + fault.get("for", fault.get("count", 0) * 1.5) < DURATION_S - 16 for fault in world["all"]):
+        bounds.append("{what: clock.timelines, equals: 1}")
+    return bounds
+
+
 def draw_world(seed):
     dice = random.Random(f"strangers {seed}")
     fabric = draw_fabric(dice)
     clocks = {"stamps": dice.choice(["software", "software", "nic"]), "noise": dice.choice(["5ns", "20ns", "200ns"])}
+    more, broken = draw_clocks(random.Random(f"strangers' clocks {seed}"), fabric)
+    clocks = {**clocks, **more, "stamps": "mixed" if seed % 6 == 0 else clocks["stamps"]}
+    if clocks["noise"] == "200ns" and clocks["stamps"] != "nic":
+        clocks["noise"] = "100ns"  # agents make no time of software stamps that may be a microsecond off
     early = dice.random() < 0.2  # while ways are being learned
     faults = [draw_fault(dice, fabric, 3 if early else 15, 15 if early else 30) for _ in range(dice.choice([0, 1, 1, 1, 2, 2, 3]))]
     lines = [{"at": 0, "kind": "version", "target": f"hosts 0-{max(0, fabric['hosts'] // 2 - 1)}", "version": 2}] if dice.random() < 0.25 else []
@@ -107,14 +140,19 @@ def draw_world(seed):
     if dice.random() < 0.3:
         a, b = dice.sample(range(fabric["hosts"]), 2)
         traffic = [dice.choice([{"kind": "flow", "from": f"nic {a}.0", "to": f"nic {b}.0", "load": "60%"}, {"kind": "all-to-all", "load": "30%"}])]
-    text = [f"name: stranger-{seed}", "why: drawn by a stranger", "world: sim", f"seed: {seed}", "duration: 50s", f"wire: {dice.choice(['yes', 'no'])}",
+    text = [f"name: stranger-{seed}", "why: drawn by a stranger", "world: sim", f"seed: {seed}", f"duration: {DURATION_S}s", f"wire: {dice.choice(['yes', 'no'])}",
             f"fabric: {flow(fabric)}", f"clocks: {flow(clocks)}"]
     if traffic:
         text += ["traffic:"] + [f"  - {flow(t)}" for t in traffic]
-    lines += sorted((fault for fault, _ in faults), key=lambda fault: fault["at"])
+    if broken and not any(fault["kind"] in SILENT | {"partition"} for fault, _ in faults):
+        faults.append((broken, {"kind": broken["kind"], "target": ("hosts",) + 2 * (int(broken["target"].split()[1]),), "direction": "both", "at": broken["at"],
+                                "end": broken["at"] + broken.get("for", 0), "share": 0.0, "whole": False}))
+    faults.sort(key=lambda fault: fault[0]["at"])
+    lines += [fault for fault, _ in faults]
+    bounds = clock_bounds({"all": lines, "guard": clocks["guard"] == "yes"})
     if lines:
         text += ["faults:"] + [f"  - {flow(seconds(line))}" for line in lines]
-    text += ["bounds:", "  - {what: clock.backwards, equals: 0}", ""]
+    text += ["bounds:"] + [f"  - {bound}" for bound in bounds] + [""]
     return {"seed": seed, "fabric": fabric, "faults": [fault for _, fault in faults], "loaded": bool(traffic), "text": "\n".join(text)}
 
 
@@ -164,6 +202,8 @@ class Fabric:
         return {w for w in self.ways if (w[0], w[2]) == what[1:3] and w[1] in (None, what[3])}
 
     def taken(self, fault):
+        if fault["kind"] in ("clock-step", "clock-freq"):
+            return set()
         if fault["kind"] == "partition":
             inside = range(fault["target"][1], fault["target"][2] + 1)
             return {w for w in self.ways if (w[0][0] in inside) != (w[2][0] in inside)}
@@ -273,7 +313,9 @@ def play(simulator, world):
         done = subprocess.run([simulator, "run", "--json", "--findings", file.name], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         sys.exit(f"world {world['seed']} can't be played: {done.stderr}\n{world['text']}")
-    return json.loads(done.stdout)["findings"]
+    played = json.loads(done.stdout)
+    broken = [bound for bound in played["bounds"] if not bound["holds"]]
+    return played["findings"], [("clock", f"{bound['what']} is {bound['value']}, not {bound['limit']}") for bound in broken]
 
 
 def main():
@@ -281,32 +323,51 @@ def main():
     parser.add_argument("simulator")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--known", nargs="*", default=[], metavar="SEED:WHAT", help="worlds that are known to be broken, and by what: scenarios/broken has them")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--keep", default=None)
+    parser.add_argument("--rows", default=None)
     options = parser.parse_args()
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 40)
     simulator = os.path.abspath(options.simulator)
     worlds = [draw_world(seed) for seed in range(first, first + options.worlds)]
     broken, counts, faults, named = 0, {}, 0, 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for world, findings in zip(worlds, pool.map(lambda world: play(simulator, world), worlds)):
-            problems = judge(world, findings)
+        for world, (findings, problems) in zip(worlds, pool.map(lambda world: play(simulator, world), worlds)):
+            problems = judge(world, findings) + problems
             alone, right = named_in_time(world, findings)
             faults, named = faults + alone, named + right
             for kind in {kind for kind, _ in problems}:
                 counts[kind] = counts.get(kind, 0) + 1
-            broken += bool(problems)
+            unknown = {kind for kind, _ in problems if f"{world['seed']}:{kind}" not in options.known}
+            broken += bool(unknown)
             if problems:
-                print(f"world {world['seed']}:")
+                print(f"world {world['seed']}{'' if unknown else ', known'}:")
                 for kind, text in problems[:None if options.show else 4]:
                     print(f"  {kind}: {text}")
-                print("  " + "\n  ".join(world["text"].splitlines()[5:-2]), flush=True)
+                print("  " + "\n  ".join(world["text"].split("bounds:")[0].splitlines()[5:]), flush=True)
             if problems and options.keep:
                 with open(os.path.join(options.keep, f"stranger-{world['seed']}.yaml"), "w", encoding="utf-8") as file:
                     file.write(world["text"])
     print(f"{len(worlds)} worlds of strangers, seeds {first}..{first + len(worlds) - 1}: {broken} broken"
           f"{''.join(f', {kind} {count}' for kind, count in sorted(counts.items()))}; {named} of {faults} lone black holes of a NIC or trunk named within 5 s")
+    if options.rows:
+        write_rows(options.rows, first, len(worlds), counts)
+        return 0
     return 1 if broken else 0
+
+
+def write_rows(file, first, played, counts):
+    """For the soak: names that are wrong have a limit, and all that a world can break is told."""
+    by = ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
+    rows = [{"id": "swarm.strangers.worlds", "value": played, "unit": "worlds", "must": 200, "better": "higher"}] + [
+        {"id": f"swarm.strangers.{kind}", "value": counts.get(kind, 0), "unit": "worlds", "must": 0, "aim": 0, "better": "lower"}
+        for kind in ("wrong", "list", "false", "missed", "clock")]
+    for row in rows:
+        row.update({"runs": 1, "note": f"simulated; seeds {first} to {first + played - 1}; {by}"[:159],
+                    "command": f"test/swarm/strangers.py build/sim/foliot-sim --worlds {played} --seed {first}"})
+    with open(os.path.join(os.environ.get("FOLIOT_BENCH", "build/bench"), file), "w", encoding="utf-8") as out:
+        json.dump(rows, out)
 
 
 sys.exit(main())

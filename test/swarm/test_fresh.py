@@ -2,9 +2,13 @@
 """test_fresh.py FOLIOT-SIM [FIRST-SEED]: worlds that nobody has played before, judged by docs/swarm.md's invariants.
 
 Each run draws new seeds and prints them: SMALL worlds of at most 10 NICs, which cost 0.1 s of a processor each, then WIDE ones of any
-size. A world that breaks an invariant fails the test; its command and its shrunk scenario are printed. KNOWN are invariants that don't
-hold yet, each with the share of worlds that broke it in the last soak. Of these only more than that, by chance's measure, fails; which
-worlds broke them is printed all the same. A name goes from KNOWN as soon as a soak breaks none.
+size. KNOWN are invariants that don't hold in every world, each with the share of worlds that may break it. Only more than that, by
+chance's measure, fails the test; which worlds broke them is printed all the same. A world that breaks any other fails it. The command
+of the world and its shrunk scenario are printed.
+
+In the first line each has the share that broke it in the last soak. Those of the second broke in none, but 2,100 worlds don't show
+less than one of 1,000: with new seeds a run of 160 would be red by chance. So two worlds may break one of them, three fail. The soak
+(bench/swarm.py) counts each, and of the worlds of fixed seeds none may.
 """
 import glob
 import json
@@ -15,12 +19,12 @@ import sys
 import tempfile
 import time
 
-SMALL, SMALL_NICS, WIDE = 250, 10, 16
+SMALL, SMALL_NICS, WIDE = 150, 10, 10
 SLICE = 25  # seeds of one process
-# Shares of small worlds and of worlds of any size: docs/swarm.md, "Where it stands".
-KNOWN = {"back": (0.03, 0.12), "p99": (0.021, 0.06), "late": (0.012, 0.02), "accused": (0.006, 0.06), "edge": (0.008, 0.01), "hard": (0.006, 0.01),
-         "holdover": (0.006, 0.03), "stepped": (0.003, 0.005), "timeline": (0.003, 0.005), "epoch": (0.01, 0.05), "utc": (0.003, 0.05), "wrong": (0.003, 0.03),
-         "false": (0.002, 0.03)}
+# Shares of small worlds and of worlds of any size that broke it: of 1,920 and 188, docs/swarm.md, "Where it stands".
+KNOWN = {"back": (0.0105, 0.04), "p99": (0.011, 0.03), "late": (0.001, 0.005), "accused": (0.0005, 0.027), "edge": (0.001, 0.016),
+         "holdover": (0.001, 0.006), "stepped": (0.0016, 0.006), "epoch": (0.0016, 0.005), "utc": (0.001, 0.005), "wrong": (0.0016, 0.016),
+         **dict.fromkeys(("hard", "timeline", "false", "missed", "stale", "backwards"), (0.0003, 0.003))}
 
 
 def play(simulator, first, count, *more):

@@ -14,9 +14,9 @@ import unittest
 
 from machine import Groups, Machine, cable, debian_root
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-STRICT = "[Service]\nSystemCallErrorNumber=kill\n"
+STRICT = "[Service]\nSystemCallErrorNumber=kill\nWatchdogSec=120s\n"  # a machine that stands still is no hang
 
 
 class Units(unittest.TestCase):
@@ -216,6 +216,32 @@ class Units(unittest.TestCase):
         self.assertNotIn("state", facts["mem.total", ""])
         denied = {key for key, f in facts.items() if f.get("state") == "no_permission"}
         self.assertEqual({key for key in denied if key[0].startswith(("net.", "pci.", "os.kernel"))}, set(), log)
+
+    def test_72_tests_of_bandwidth_run_in_their_sandbox(self):
+        """Each rank of a test is a unit of its own, and the rate comes back from it."""
+        for machine in self.machines:
+            self.addCleanup(machine.run, "rm", "-rf", "/run/foliot-inspect", "/etc/systemd/system/foliot-perf@.service.d")
+            self.addCleanup(machine.run, "systemctl", "disable", "--now", "foliot-perf.socket", "foliot-inspect.socket", check=False)
+            machine.write("/etc/systemd/system/foliot-perf@.service.d/strict.conf", STRICT)
+            machine.run("systemctl", "daemon-reload")
+            machine.run("systemctl", "enable", "--now", "foliot-perf.socket", "foliot-inspect.socket")
+        found = {}
+
+        def tested():
+            """A machine that pauses begins a step too late."""
+            done = self.alpha.run("foliot", "audit", "run", "--fleet", "--bandwidth", "--json", check=False)
+            found.clear()
+            found.update({r["host"]: (r["found"], r["note"]) for r in json.loads(done.stdout)["results"] if r["check"] == "be.bw.pair"})
+            return len(found) == 2 and all(re.fullmatch(r"[0-9.]+", rate) for rate, _ in found.values())
+
+        def told():
+            return [m.run("journalctl", "--no-pager", "-u", "foliot-perf@*", check=False).stdout for m in self.machines]
+        self.wait(tested, lambda: f"{found}\n" + "\n".join(told()))
+        for machine, log in zip(self.machines, told()):
+            accepted = machine.unit("foliot-perf.socket", "NAccepted")
+            self.assertGreater(int(accepted), 0)
+            self.assertIn("Started foliot-perf@", log)
+            self.assertNotRegex(log, "status=31/SYS|Permission denied|not permitted|not safe")
 
     def test_8_removed(self):
         """As docs/uninstall.md has it, and what it tells that stays."""

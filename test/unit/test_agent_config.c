@@ -83,6 +83,7 @@ static void test_values_are_refused_where_they_stand(void **state)
 {
     refused(GOOD "job_traffic_class: 256\n",
             ":6:20: expected a whole number from 0 to 255, found '256'");
+    refused(GOOD "ring_peers: 2\n", ":6:13: expected a whole number from 4 to 64, found '2'");
     refused(GOOD "ring_peers: 15\n", ":6:13: expected an even number, found '15'");
     refused(GOOD "nics: [eth1, eth1]\n", ":6:14: expected each interface once, found 'eth1'");
     refused(GOOD "nics: [eth2]\n", ":6:8: expected an interface that 'peers' lists for host a");
@@ -90,6 +91,26 @@ static void test_values_are_refused_where_they_stand(void **state)
     refused(GOOD "state_dir: ./run\n", ":6:12: expected an absolute path");
     refused(GOOD "port: 0\n", ":6:7: expected a whole number from 1 to 65535, found '0'");
     refused("host: x\nkey_file: /k\n" PEERS, ":1:7: expected a host that 'peers' lists, found 'x'");
+}
+
+static void test_the_class_of_jobs(void **state)
+{
+    static const struct {
+        const char *text;
+        uint8_t class;
+        bool of_jobs;
+    } rows[] = {{GOOD, 0, false},
+                {GOOD "job_traffic_class: 104\n", 104, false},
+                {GOOD "job_traffic_class: jobs\n", 0, true}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct config_error error;
+        struct agent_config *c = load(rows[i].text, &error);
+        assert_non_null(c);
+        assert_int_equal(c->job_traffic_class, rows[i].class);
+        assert_int_equal(c->class_of_jobs, rows[i].of_jobs);
+        agent_config_free(c);
+    }
 }
 
 /* Ids in the worst order: a list of a hundred thousand NICs must not hold an agent up for minutes. */
@@ -160,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_a_copied_line_is_refused),
         cmocka_unit_test(test_addresses_of_no_single_nic_are_refused),
         cmocka_unit_test(test_values_are_refused_where_they_stand),
+        cmocka_unit_test(test_the_class_of_jobs),
         cmocka_unit_test(test_a_long_list_backwards),
         cmocka_unit_test(test_keys_beside_the_list),
     };

@@ -230,7 +230,7 @@ static void a_webhook_gets_each_notice_once_in_order_with_its_key(void **state)
         n = notice(k, k == 5 ? ALERT_RESOLVED : ALERT_OPENED);
         deliver_put(d, 1, &n);
     }
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     server_stop();
     assert_int_equal(server.count, 5);
     assert_non_null(strstr(server.heads[1], "POST /hook/T0KEN HTTP/1.1"));
@@ -265,7 +265,7 @@ static void what_fails_is_tried_again_and_what_is_refused_is_not(void **state)
         n = notice(k, ALERT_OPENED);
         deliver_put(d, 1, &n);
     }
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     server_stop();
     assert_int_equal(server.count, 4);
     assert_non_null(strstr(server.heads[0], "Idempotency-Key: foliot-1-1"));
@@ -297,7 +297,7 @@ static void the_queue_is_bounded_and_loss_is_said(void **state)
     deliver_counters(d, 0, &c);
     assert_int_equal(c.waiting, DELIVER_QUEUE_MAX);
     assert_int_equal(c.given_up, 40);
-    assert_int_equal(deliver_free(d, 0), DELIVER_QUEUE_MAX);
+    assert_int_equal(deliver_free(d, 0, NULL), DELIVER_QUEUE_MAX);
     assert_true(given_up >= 40);
     for (int k = 0; k < 16; k++) {
         assert_null(strstr(troubles[k], "T0KEN"));
@@ -312,11 +312,11 @@ static void alertmanager_and_slack_get_their_formats(void **state)
     struct alert_receiver r = receiver(RECEIVER_ALERTMANAGER);
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     r = receiver(RECEIVER_SLACK);
     d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     server_stop();
     assert_non_null(strstr(server.heads[0], "POST /api/v2/alerts HTTP/1.1"));
     json_t *json = body_json(0);
@@ -347,7 +347,7 @@ static void an_e_mail_has_its_headers_and_no_forged_ones(void **state)
     r.to_count = 1;
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     server_stop();
     assert_int_equal(server.count, 1);
     assert_non_null(strstr(server.bodies[0], "Subject: [foliot] PAGE opened: spine1\r\n"));
@@ -378,7 +378,7 @@ static void a_command_gets_it_on_its_standard_input(void **state)
     r.argument_count = 4;
     struct deliver *d = deliver_start(&r);
     deliver_put(d, 1, &n);
-    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S), 0);
+    assert_int_equal(deliver_free(d, 1000 * PATIENCE_S, NULL), 0);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     ssize_t size = read(fd, text, sizeof(text) - 1);

@@ -111,16 +111,28 @@ static int begin(void **state)
     return 0;
 }
 
-static void with_command(void)
+static void with_receiver(const char *command)
 {
     char text[512];
 
     snprintf(text, sizeof(text),
              "defaults: no\nrules:\n- {name: gone, finding: nic-gone, severity: page}\n"
-             "receivers:\n- {name: file, command: [/bin/sh, -c, 'cat >>$0', %s]}\nroutes:\n- {to: "
+             "receivers:\n- {name: file, command: [/bin/sh, -c, '%s', %s]}\nroutes:\n- {to: "
              "[file]}\n",
-             out);
+             command, out);
     write_file(text);
+}
+static void with_command(void)
+{
+    with_receiver("cat >>$0");
+}
+/* A command may get no processor for longer than who ends waits for it. */
+static void wait_for(const char *text)
+{
+    for (int i = 0; i < 60000 && strstr(out_text(), text) == NULL; i++) {
+        (void)usleep(1000);
+    }
+    assert_non_null(strstr(out_text(), text));
 }
 
 static char *save(struct alerting *g)
@@ -143,10 +155,7 @@ static void a_fact_becomes_a_notice(void **state)
     struct alerting *g = start(NULL);
     link_down(g, 3, FINDING_OPENED);
     run(g, NS_PER_S);
-    for (int i = 0; i < 60000 && strstr(out_text(), "a NIC is gone") == NULL; i++) {
-        (void)usleep(
-            1000); /* a command may get no processor for longer than who ends waits for it */
-    }
+    wait_for("a NIC is gone");
     alerting_free(g);
     assert_non_null(
         strstr(out_text(),
@@ -154,6 +163,24 @@ static void a_fact_becomes_a_notice(void **state)
     assert_non_null(strstr(out_text(), "\"text\":\"a NIC is gone\""));
     assert_non_null(strstr(said, "incident 1 opened (page): a NIC is gone"));
     assert_int_equal(incidents, 1);
+}
+
+/* The receiver's entry was wrong: its page waits, and comes once the file is mended; so does what was decided just before. */
+static void what_waits_outlives_a_reload(void **state)
+{
+    with_receiver("exit 1");
+    struct alerting *g = start(NULL);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    assert_int_equal(brain_tell(alerting_brain(g), now, BRAIN_ACKNOWLEDGE,
+                                &(struct brain_incident){1, "ada"}, NULL),
+                     0);
+    with_command();
+    assert_int_equal(alerting_reload(g, now, UTC), 0);
+    wait_for("\"event\":\"opened\",\"severity\":\"page\",\"page\":true");
+    wait_for("\"event\":\"acknowledged\"");
+    alerting_free(g);
+    assert_null(strstr(said, "not delivered"));
 }
 
 static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
@@ -184,6 +211,27 @@ static void a_restart_tells_nobody_twice_and_numbers_go_on(void **state)
     saved = save(g);
     assert_non_null(strstr(saved, "\"acknowledged_by\":\"ada\""));
     free(saved);
+    alerting_free(g);
+}
+
+/* It had come back and hadn't lasted yet when the rules changed: then somebody is woken all the same. */
+static void a_page_that_is_owed_outlives_a_reload(void **state)
+{
+    struct alerting *g = start(NULL);
+
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    link_down(g, 3, FINDING_CLOSED);
+    run(g, 120 * NS_PER_S);
+    link_down(g, 3, FINDING_OPENED);
+    run(g, NS_PER_S);
+    assert_int_equal(alerting_reload(g, now, UTC), 0);
+    for (int s = 0; s < 31; s++) {
+        assert_true(s == 30 || strstr(said, "reopened (page)") == NULL);
+        link_down(g, 3, FINDING_OPENED); /* it reports on */
+        run(g, 10 * NS_PER_S);
+    }
+    assert_non_null(strstr(said, "incident 1 reopened (page)"));
     alerting_free(g);
 }
 
@@ -305,6 +353,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_fact_becomes_a_notice, begin),
+        cmocka_unit_test_setup(a_page_that_is_owed_outlives_a_reload, begin),
+        cmocka_unit_test_setup(what_waits_outlives_a_reload, begin),
         cmocka_unit_test_setup(a_restart_tells_nobody_twice_and_numbers_go_on, begin),
         cmocka_unit_test_setup(a_refused_file_leaves_the_rules_in_force_and_is_an_alert, begin),
         cmocka_unit_test_setup(a_start_with_a_bad_file_takes_the_rules_of_the_last_run, begin),

@@ -518,6 +518,34 @@ static void test_second_look_without_an_answer(void **state)
     sheet_free(garbled);
 }
 
+/* What one look alone has found fails nobody. */
+static void test_stopped_before_the_second_look(void **state)
+{
+    struct sheet *one = sheet_of(1);
+    struct audit a;
+
+    sheet_add(one, &(struct fact){FACT_BOND, FACT_VALUE, "bond0", "bond0", ""});
+    sheet_add(one, &(struct fact){FACT_BOND_DOWN, FACT_VALUE, "bond0", "eth1", ""});
+    sheet_finish(one);
+    const struct audit_failure first = {check_by_id("cfg.nic.bond"), 0, "bond0"};
+    for (int i = 0; i < 3; i++) { /* before all of it; before this host's; behind it */
+        const bool looked = i == 2;
+        judge_sheets(&a, one, 1);
+        if (i == 0) {
+            audit_unconfirmed(&a);
+        } else {
+            audit_confirm_first(&a, &first, 1,
+                                &(struct audit_again){&looked, &looked, .stopped = true});
+        }
+        const struct audit_result *r = result(&a, "cfg.nic.bond", 0);
+        assert_int_equal(r->status, looked ? AUDIT_FAIL : AUDIT_UNKNOWN);
+        assert_int_equal(r->reason, looked ? REASON_NONE : REASON_NOT_RUN);
+        assert_true(looked || strstr(r->note, "was stopped before") != NULL);
+        judge_done(&a);
+    }
+    sheet_free(one);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,7 +560,8 @@ int main(void)
         cmocka_unit_test(test_a_path_of_one_partner_is_measured_again),
         cmocka_unit_test(test_missing_is_unknown),
         cmocka_unit_test(test_two_looks),
-        cmocka_unit_test(test_second_look_without_an_answer)};
+        cmocka_unit_test(test_second_look_without_an_answer),
+        cmocka_unit_test(test_stopped_before_the_second_look)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

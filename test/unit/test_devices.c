@@ -13,6 +13,7 @@
 
 #include "own_network.h"
 #include "plugin/devices.h"
+#include "plugin/links.h"
 
 static void filters_choose_by_beginning_name_or_exception(void **state)
 {
@@ -147,10 +148,107 @@ static void what_cannot_carry_is_left_out(void **state)
     in_own_network(setup, find_what_can_carry);
 }
 
+/* By the kinds that the kernel tells: hardly a kernel has them all. */
+static void tunnels_switches_and_dead_ends_carry_nothing(void **state)
+{
+    static const char *const dead_ends[] = {
+        "gre",    "gretap",    "ip6gre",  "ip6gretap", "erspan",      "ip6erspan", "ipip",   "sit",
+        "ip6tnl", "vti",       "vti6",    "xfrm",      "vxlan",       "geneve",    "tun",    "ovpn",
+        "pfcp",   "wireguard", "bareudp", "gtp",       "amt",         "batadv",    "lowpan", "vrf",
+        "dummy",  "ifb",       "bridge",  "nlmon",     "openvswitch", "vcan",      "vxcan",
+    };
+    static const char *const carry[] = {"",        "veth",    "vlan",   "bond", "team",
+                                        "macvlan", "macvtap", "ipvlan", "ipoib"};
+    struct link links[2] = {{.name = "other", .kind = "veth"}, {.name = "x0"}};
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(dead_ends); i++) {
+        snprintf(links[1].kind, sizeof(links[1].kind), "%s", dead_ends[i]);
+        if (links_carries(links, 2, "x0")) {
+            fail_msg("%s is taken for a NIC", dead_ends[i]);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(carry); i++) {
+        snprintf(links[1].kind, sizeof(links[1].kind), "%s", carry[i]);
+        if (!links_carries(links, 2, "x0")) {
+            fail_msg("%s is left out", carry[i]);
+        }
+    }
+    snprintf(links[0].port_of, sizeof(links[0].port_of), "bond"); /* its parts carry, */
+    assert_true(links_carries(links, 2, "other"));
+    snprintf(links[0].port_of, sizeof(links[0].port_of),
+             "openvswitch"); /* a switch's ports don't */
+    assert_false(links_carries(links, 2, "other"));
+    assert_true(links_carries(links, 2, "unknown"));
+}
+
+/* How `ip link add x0 type` goes on to make one of each kind; what this kernel hasn't is made by none. */
+static const char *const made[] = {
+    "gre remote 10.9.0.2 local 10.9.0.1",
+    "gretap remote 10.9.0.2 local 10.9.0.1",
+    "erspan seq key 100 local 10.9.0.1 remote 10.9.0.2 erspan 123",
+    "ip6gre remote fd00::2 local fd00::1",
+    "ip6gretap remote fd00::2 local fd00::1",
+    "ipip remote 10.9.0.2 local 10.9.0.1",
+    "sit remote 10.9.0.2 local 10.9.0.1",
+    "ip6tnl remote fd00::2 local fd00::1",
+    "vti remote 10.9.0.2 local 10.9.0.1 key 7",
+    "vti6 remote fd00::2 local fd00::1 key 7",
+    "xfrm dev v0 if_id 7",
+    "vxlan id 7 remote 10.9.0.2 dstport 4789",
+    "geneve id 7 remote 10.9.0.2",
+    "wireguard",
+    "bareudp dstport 99 ethertype ip",
+    "vrf table 10",
+    "dummy",
+    "ifb",
+    "bridge",
+};
+
+/* 0: none of those that this kernel makes, up and with an address, is taken for a NIC. 77: it makes none. */
+static int find_beside_each_kind(void)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < ARRAY_COUNT(made); i++) {
+        const int kind = (int)strcspn(made[i], " ");
+        struct device devices[4];
+        char command[256];
+        snprintf(command, sizeof(command),
+                 "{ ip link add x0 type %s && ip link set x0 up && "
+                 "ip address add 10.6.0.1/24 dev x0; } 2>/dev/null",
+                 made[i]);
+        if (system(command) == 0) {
+            count++;
+            if (find("/sys", NULL, devices, 4) != 1 || strcmp(devices[0].name, "v0") != 0) {
+                print_message("%.*s is taken for a NIC\n", kind, made[i]);
+                return 3;
+            }
+        } else {
+            print_message("this kernel makes no %.*s\n", kind, made[i]);
+        }
+        (void)!system("ip link delete x0 2>/dev/null");
+    }
+    return count > 0 ? 0 : 77;
+}
+
+static void what_this_kernel_makes_is_told_apart(void **state)
+{
+    static const char *const setup =
+        "ip link set lo up && ip link add v0 type veth peer v1 && ip link set v0 up && "
+        "ip link set v1 up && ip address add 10.9.0.1/24 dev v0 && "
+        "ip address add fd00::1/64 dev v0 nodad";
+
+    (void)state;
+    in_own_network(setup, find_beside_each_kind);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_carry_is_left_out),
+        cmocka_unit_test(tunnels_switches_and_dead_ends_carry_nothing),
+        cmocka_unit_test(what_this_kernel_makes_is_told_apart),
         cmocka_unit_test(nccls_family_is_taken),
         cmocka_unit_test(filters_choose_by_beginning_name_or_exception),
         cmocka_unit_test(the_loopback_is_described_from_sysfs),

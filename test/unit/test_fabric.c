@@ -206,6 +206,25 @@ static void test_gone_for_long(void **state)
     assert_string_equal(fabric_trunk_state(trunk("leafA", "spine0")), "good");
 }
 
+/* One host's tables of made-up ways have filled the table. Those that it tells no more keep out none that is there, also while
+ * somebody looks at them. */
+static void test_gone_make_room(void **state)
+{
+    (void)state;
+    const char *const names[] = {"leafA", "spine0", "leafB"};
+    struct fabric *f = world.fabric;
+    for (uint32_t i = 0; i < FABRIC_TRUNK_MAX; i++) {
+        f->trunks[i] = (struct fabric_trunk){.from = (uint16_t)(i % 1000 + 1000),
+                                             .to = (uint16_t)(i / 1000 + 2000),
+                                             .gone = {controller_mono().ns - NS_PER_S}};
+    }
+    f->trunk_count = FABRIC_TRUNK_MAX;
+    look();
+    tell(0, (uint32_t[]){1, 2, 3, 1, 2, 3}, 6, names, 3);
+    assert_int_equal(f->trunk_count, 2);
+    assert_int_equal(trunk("leafA", "spine0")->ways, 2);
+}
+
 static void test_state(void **state)
 {
     (void)state;
@@ -269,6 +288,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown, begin, end),
         cmocka_unit_test_setup_teardown(test_gone, begin, end),
         cmocka_unit_test_setup_teardown(test_gone_for_long, begin, end),
+        cmocka_unit_test_setup_teardown(test_gone_make_room, begin, end),
         cmocka_unit_test_setup_teardown(test_state, begin, end),
         cmocka_unit_test_setup_teardown(test_acquitted, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),

@@ -299,7 +299,10 @@ static size_t slot_memory(const struct end *end)
     for (uint32_t i = 0; i < end->transport->set_count; i++) {
         const struct lane_set *set = end->transport->sets[i];
         if (set != NULL && set->slots != NULL) {
-            bytes += malloc_usable_size(set->slots);
+            /* of a huge page only what they use is touched */
+            bytes += set->large_shift == 0 ? malloc_usable_size(set->slots)
+                                           : LANE_SMALL_SLOTS * (size_t)LANE_EAGER_SIZE_MAX +
+                                                 ((size_t)LANE_LARGE_SLOTS << set->large_shift);
         }
     }
     return bytes;

@@ -13,9 +13,36 @@
 #include "sim/job_net.h"
 #include "sim/job_world.h"
 
+/* All lanes go over queue pairs, and NICs write: the same must hold. Not of the brown-out: there a flow whose lanes stay on the
+ * slow trunk holds nothing up, 0.73 of what is left against 0.86. */
+static bool over_pairs;
+
+static int begin_pairs(void **state)
+{
+    (void)state;
+    over_pairs = true;
+    return 0;
+}
+
+static int end_pairs(void **state)
+{
+    (void)state;
+    over_pairs = false;
+    return 0;
+}
+
+#define OVER_PAIRS(test)                                                                           \
+    {                                                                                              \
+        .name = #test "_over_pairs", .test_func = test, .setup_func = begin_pairs,                 \
+        .teardown_func = end_pairs                                                                 \
+    }
+
 static void play(const struct job_world_config *config, struct job_world_result *ret)
 {
-    job_world_run(config, ret);
+    struct job_world_config own = *config;
+
+    own.rdma = own.direct = over_pairs;
+    job_world_run(&own, ret);
     if (ret->wrong != NULL) {
         fail_msg("%s %s", ret->wrong, ret->detail);
     }
@@ -140,7 +167,7 @@ static void test_exchange_then_incast(void **state)
     struct job_world_result before, result, without;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+    for (size_t i = 0; i < (SANITIZED ? 1 : ARRAY_COUNT(patterns)); i++) {
         config = incast();
         config.pattern = patterns[i];
         config.hosts = 6;
@@ -436,6 +463,9 @@ static void test_links(void **state)
     job_net_done(&net);
 }
 
+/* Of the twins over queue pairs, which run the same code as the others. They are left to the build without a sanitizer. */
+enum { LONG = 4 };
+
 /* PART OF: those that are number PART, 1 to OF, of each OF, so that a busy machine gets through them one by one. All without;
  * NAME: one. */
 int main(int argc, char **argv)
@@ -451,13 +481,22 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_exchange_then_incast),
         cmocka_unit_test(test_priority_beside_bursts),
         cmocka_unit_test(test_priority),
+        OVER_PAIRS(test_incast),
+        OVER_PAIRS(test_no_incast),
+        OVER_PAIRS(test_versions_mixed),
+        OVER_PAIRS(test_priority),
+        OVER_PAIRS(test_slow_nic), /* LONG ones from here */
+        OVER_PAIRS(test_exchange),
+        OVER_PAIRS(test_exchange_then_incast),
+        OVER_PAIRS(test_priority_beside_bursts),
     };
     const size_t part = argc == 3 ? strtoul(argv[1], NULL, 10) : 1;
     const size_t of = argc == 3 ? strtoul(argv[2], NULL, 10) : 1;
+    const size_t all = ARRAY_COUNT(tests) - (SANITIZED ? LONG : 0);
     struct CMUnitTest own[ARRAY_COUNT(tests)] = {0};
     size_t count = 0;
 
-    for (size_t i = part - 1; of > 0 && i < ARRAY_COUNT(tests); i += of) {
+    for (size_t i = part - 1; of > 0 && i < all; i += of) {
         own[count++] = tests[i];
     }
     if (argc == 2) {

@@ -197,6 +197,81 @@ static void a_process_lives_and_ends(void **state)
     assert_int_equal(jobs_count(jobs), 0);
 }
 
+static void is_class(uint8_t traffic_class, uint8_t sl)
+{
+    const struct job_class class = jobs_class(jobs, now);
+
+    assert_int_equal(class.traffic_class, traffic_class);
+    assert_int_equal(class.sl, sl);
+}
+
+static void mark(struct page *page, uint8_t traffic_class, uint8_t sl)
+{
+    page->lane.pair = (uint8_t)(JOB_PAGE_PAIR | sl << JOB_PAGE_SL_SHIFT);
+    page->lane.traffic_class = traffic_class;
+    page->header.written++;
+    store(page);
+}
+
+/* Each process has one vote, by lanes over queue pairs of RDMA NICs. What an ended one says doesn't count. */
+static void the_class_is_that_of_most_processes(void **state)
+{
+    static const char *const nics[] = {"eth0", "eth7"};
+    struct page pages[4];
+
+    (void)state;
+    jobs_class_nics(jobs, nics, 2);
+    is_class(0, 0);
+    for (int i = 0; i < 4; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "job-%d-a.page", i + 1);
+        open_page(&pages[i], name);
+    }
+    pages[0].lane.traffic_class = 136; /* a connection's */
+    store(&pages[0]);
+    mark(&pages[1], 106, 15);
+    strcpy(pages[2].lane.own_nic, "eth1"); /* no RDMA NIC */
+    mark(&pages[2], 106, 3);
+    look(1);
+    is_class(0, 0);
+    pages[3].header.lane_count = 64; /* many lanes are one vote */
+    for (uint32_t i = 1; i < 64; i++) {
+        pages[3].lane.generation = i + 1;
+        pages[3].lane.pair = JOB_PAGE_PAIR | 5 << JOB_PAGE_SL_SHIFT;
+        pages[3].lane.traffic_class = 8;
+        job_page_write_lane(pages[3].memory, i, &pages[3].lane);
+    }
+    pages[3].lane.generation = 1;
+    mark(&pages[3], 8, 5);
+    look(1);
+    is_class(8, 5);
+    mark(&pages[1], 106, 3);
+    strcpy(pages[2].lane.own_nic, "eth7");
+    mark(&pages[2], 106, 3);
+    look(1);
+    is_class(8, 5); /* it stays while others have not led for long */
+    look(20);
+    is_class(8, 5);
+    mark(&pages[2], 8, 5);
+    look(1);
+    is_class(8, 5);
+    mark(&pages[2], 106, 3);
+    look(1);
+    is_class(8, 5);
+    look(29);
+    is_class(8, 5);
+    look(1);
+    is_class(106, 3);
+    close_page(&pages[1], true);
+    close_page(&pages[2], true);
+    look(1);
+    is_class(8, 5); /* nobody has the other any more */
+    close_page(&pages[0], true);
+    close_page(&pages[3], true);
+    look(1);
+    is_class(0, 0);
+}
+
 static void a_killed_process_is_known_by_its_lock(void **state)
 {
     struct page page;
@@ -359,6 +434,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_process_lives_and_ends),
+        TEST(the_class_is_that_of_most_processes),
         TEST(a_killed_process_is_known_by_its_lock),
         TEST(a_killed_process_leaves_no_page_in_a_shared_folder),
         TEST(what_failover_did_is_told_with_its_reason),

@@ -19,6 +19,7 @@ static void writes_what_a_parser_reads(void **state)
     json_writer_init(&j, 1 << 20);
     json_put_object(&j, NULL);
     json_put_int(&j, "min", INT64_MIN);
+    json_put_uint(&j, "most", UINT64_MAX); /* readers refuse such a text */
     json_put_double(&j, "nan", NAN);
     json_put_string(&j, "s", "a\"b\\c\n\xff \xe2\x82\xac");
     json_put_string(&j, "none", NULL);
@@ -35,6 +36,7 @@ static void writes_what_a_parser_reads(void **state)
     json_t *root = json_loads(text, 0, NULL);
     assert_non_null(root);
     assert_true(json_integer_value(json_object_get(root, "min")) == INT64_MIN);
+    assert_true(json_integer_value(json_object_get(root, "most")) == INT64_MAX);
     assert_true(json_is_null(json_object_get(root, "nan")));
     assert_string_equal(json_string_value(json_object_get(root, "s")),
                         "a\"b\\c\n\xef\xbf\xbd \xe2\x82\xac");

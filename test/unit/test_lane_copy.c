@@ -36,6 +36,42 @@ static void test_messages(void **state)
     pair_close(&pair);
 }
 
+static uint32_t shown(struct transport *t)
+{
+    uint32_t count = 0;
+
+    page_write(t, t->io->now(t->io));
+    for (uint32_t i = 0; i < t->page_count; i++) {
+        struct job_page_lane lane;
+        assert_true(job_page_read_lane(t->page, sizeof(*t->page), i, &lane));
+        count += lane.pair;
+    }
+    return count;
+}
+
+/* Each end's page tells which lanes go over queue pairs, of what it sends or receives. */
+static void test_shown(void **state)
+{
+    char folder[] = "/tmp/foliot-page-XXXXXX";
+    struct pair pair;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    page_folder = folder;
+    fake->memlock = 4096;
+    for (uint32_t lanes = 0; lanes <= 4; lanes += 4) {
+        pair_open(&pair);
+        wait_for(&pair, lanes, lanes);
+        exchange(&pair, 1000, 1000, true, 1);
+        assert_int_equal(shown(pair.sender.transport), lanes);
+        assert_int_equal(shown(pair.receiver.transport), lanes);
+        pair_close(&pair);
+        fake->memlock = 0;
+    }
+    page_folder = NULL;
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* Words that come by other lanes don't make the receiver look there first for the next message: it comes where the last one
  * did. */
 static void test_looked_for_where_the_last_one_came(void **state)
@@ -244,6 +280,39 @@ static void test_device_gone(void **state)
     exchange(&pair, 500000, 500000, true, 8);
     pair_close(&pair);
     fake->gone[0] = '\0';
+}
+
+/* A port's device says that it is down. An interface beside it that is up has the last word: it may be a bond. Where there is
+ * none, lanes are given up as when their NIC's carrier is lost, though all still passes. */
+static void test_port_down(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    said_words = "down (carrier)";
+    said_count = 0;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    fake_event(NULL, IBV_EVENT_PORT_ERR, 1, 0);
+    for (int i = 0; i < 500; i++) {
+        serve(&pair);
+        usleep(1000);
+    }
+    assert_int_equal(said_count, 0);
+    exchange(&pair, 500000, 500000, true, 8);
+    fake_event(NULL, IBV_EVENT_PORT_ACTIVE, 1, 0);
+    pair.sender.trouble->no_interface = pair.receiver.trouble->no_interface = true;
+    fake_event(NULL, IBV_EVENT_PORT_ERR, 1, 0);
+    for (int i = 0; i < PATIENCE_MS && said_count < 4; i++) {
+        serve(&pair);
+        usleep(1000);
+    }
+    assert_true(said_count >= 4);
+    fake_event(NULL, IBV_EVENT_PORT_ACTIVE, 1, 0);
+    wait_for(&pair, 4, 4);
+    exchange(&pair, 500000, 500000, true, 9);
+    pair_close(&pair);
+    said_words = NULL;
 }
 
 /* -- lanes that write ------------------------------------------------------------------------- */
@@ -499,6 +568,42 @@ static void test_refused_requests(void **state)
         wait_for(&pair, 4, 4);
         pair_close(&pair);
     }
+    direct = false;
+}
+
+/* A request or a receive ends by any error in the middle of a message: the lane is over, what it carried goes again, and the log
+ * has what the NIC said. */
+static void test_errors_of_completions(void **state)
+{
+    char words[64];
+    struct pair pair;
+
+    (void)state;
+    for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE; status++) {
+        if (status == IBV_WC_WR_FLUSH_ERR) {
+            continue; /* of what was posted when it was over already */
+        }
+        direct = status % 2 == 0;
+        snprintf(words, sizeof(words), "queue pair ended with ibv_wc_status %d, vendor 0x", status);
+        said_words = words;
+        said_count = 0;
+        pair_open(&pair);
+        wait_for(&pair, 4, 4);
+        for (uint64_t i = 0; said_count == 0 && i < 100; i++) {
+            wait_for(&pair, 1, 4);
+            fake->status = status;
+            exchange(&pair, 500000, 500000, true, i);
+        }
+        fake->status = 0;
+        assert_true(said_count > 0);
+        exchange(&pair, 500000, 500000, true, 9);
+        if (status ==
+            IBV_WC_TM_RNDV_INCOMPLETE) { /* it comes home from each: that takes a second */
+            wait_for(&pair, 4, 4);
+        }
+        pair_close(&pair);
+    }
+    said_words = NULL;
     direct = false;
 }
 
@@ -866,6 +971,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_shown),
         cmocka_unit_test(test_looked_for_where_the_last_one_came),
         cmocka_unit_test(test_reports_wait_for_slow_nics),
         cmocka_unit_test(test_each_lane_has_its_path),
@@ -874,12 +980,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_older_peer),
         cmocka_unit_test(test_mute_queue_pairs),
         cmocka_unit_test(test_device_gone),
+        cmocka_unit_test(test_port_down),
         cmocka_unit_test(test_writes),
         cmocka_unit_test(test_writes_by_an_older_version),
         cmocka_unit_test(test_writes_are_wanted_by_one_end),
         cmocka_unit_test(test_no_marker),
         cmocka_unit_test(test_writes_and_orphans),
         cmocka_unit_test(test_refused_requests),
+        cmocka_unit_test(test_errors_of_completions),
         cmocka_unit_test(test_hung_registration),
         cmocka_unit_test(test_hung_silence),
         cmocka_unit_test(test_end_beside_hung_registration),

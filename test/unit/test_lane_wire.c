@@ -460,7 +460,8 @@ static void test_qp(void **state)
                          .sl = 15,
                          .gid = {0xfe, 0x80, [15] = 1},
                          .cells = 32,
-                         .cell_size = 8448};
+                         .cell_size = 8448,
+                         .pkey = 0x8005};
     uint8_t bytes[LANE_QP_SIZE];
     struct lane_qp read;
 
@@ -470,7 +471,7 @@ static void test_qp(void **state)
     assert_true(read.step == LANE_QP_OFFER && read.lane == 3 && read.epoch == 7 &&
                 read.attempt == 2 && read.qp == 0x123456 && read.psn == 0xffffff && read.lid == 9 &&
                 read.mtu_shift == 12 && read.sl == 15 && read.cells == 32 &&
-                read.cell_size == 8448 && memcmp(read.gid, qp.gid, 16) == 0);
+                read.cell_size == 8448 && read.pkey == 0x8005 && memcmp(read.gid, qp.gid, 16) == 0);
     assert_int_equal(lane_qp_decode(bytes, sizeof(bytes) - 1, &read), LANE_ERROR_SHORT);
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] ^= 1;

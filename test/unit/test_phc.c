@@ -1,6 +1,7 @@
 /* A NIC's clock as drivers have it: the kernel's calls are answered by a fake that does what drivers were seen to do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <linux/ethtool.h>
 #include <linux/net_tstamp.h>
 #include <linux/ptp_clock.h>
@@ -36,6 +37,8 @@ static struct fake {
     bool runs; /* the device's clock goes on, with the host's wall clock; else it stands still */
     int64_t ahead_ns; /* and is ahead of it */
     long frequency;
+    bool stamps; /* the device stamps what comes in, by a clock that is ahead of its own by: */
+    int64_t stamps_ahead_ns;
     struct ethtool_ts_info info;
     struct hwtstamp_config agreed; /* what the driver makes of a request; all 0: what was asked */
 } fake;
@@ -128,6 +131,27 @@ int ioctl(int fd, unsigned long request, ...)
         return 0;
     }
     return (int)syscall(SYS_ioctl, fd, request, data);
+}
+
+/* What came over the loopback has the kernel's stamp; the device's is beside it. */
+int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout)
+{
+    const int n = (int)syscall(SYS_recvmmsg, fd, messages, count, flags, timeout);
+    for (int i = 0; i < n && fake.stamps; i++) {
+        struct msghdr *m = &messages[i].msg_hdr;
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+            struct scm_timestamping stamp;
+            if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPING) {
+                memcpy(&stamp, CMSG_DATA(c), sizeof(stamp));
+                const int64_t ns = stamp.ts[0].tv_sec * NS_PER_S + stamp.ts[0].tv_nsec +
+                                   fake.ahead_ns + fake.stamps_ahead_ns;
+                stamp.ts[2].tv_sec = ns / NS_PER_S;
+                stamp.ts[2].tv_nsec = ns % NS_PER_S;
+                memcpy(CMSG_DATA(c), &stamp, sizeof(stamp));
+            }
+        }
+    }
+    return n;
 }
 
 int clock_adjtime(clockid_t clock, struct timex *t)
@@ -283,8 +307,8 @@ static enum stamp_verdict after(struct stamp_watch *w, struct mono *now, int sec
     enum stamp_verdict worst = STAMP_FINE;
     for (int s = 0; s < seconds; s++) {
         for (int i = 0; i < 100; i++) {
-            stamp_watch_packet(w, STAMP_RECEIVED, i < received);
-            stamp_watch_packet(w, STAMP_SENT, i < sent);
+            stamp_watch_packet(w, STAMP_RECEIVED, i < received ? STAMP_GIVEN : STAMP_MISSING);
+            stamp_watch_packet(w, STAMP_SENT, i < sent ? STAMP_GIVEN : STAMP_WRONG);
         }
         now->ns += NS_PER_S;
         const enum stamp_verdict v = stamp_watch_judge(w, *now);
@@ -307,11 +331,46 @@ static void missing_stamps_are_noticed(void **state)
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_SET_AGAIN);
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_FINE);
     assert_int_equal(after(&w, &now, 10, 100, 20), STAMP_GIVE_UP);
+    assert_int_equal(w.wrong, 800); /* they came, but were not of its clock */
     w = (struct stamp_watch){0};
     for (int s = 0; s < 60; s++) { /* hardly any packets */
-        stamp_watch_packet(&w, STAMP_SENT, false);
+        stamp_watch_packet(&w, STAMP_SENT, STAMP_MISSING);
         now.ns += NS_PER_S;
         assert_int_equal(stamp_watch_judge(&w, now), STAMP_FINE);
+    }
+}
+
+/* The NIC's clock was read at 100 s, in 2 us, and showed 7 s. A driver that names another NIC's clock gives stamps of any other
+ * time. */
+static void a_stamp_is_of_the_clock_that_is_read(void **state)
+{
+    static const struct {
+        int64_t now_ns, age_ns, stamp_ns;
+        bool plausible;
+    } cases[] = {
+        {100 * NS_PER_S, 0, 7 * NS_PER_S, true},
+        {100 * NS_PER_S, 0, 7 * NS_PER_S + NS_PER_MS + 1000, true},
+        {100 * NS_PER_S, 0, 7 * NS_PER_S + NS_PER_MS + 1001, false}, /* not shown yet */
+        {100 * NS_PER_S, 0, 7 * NS_PER_S - NS_PER_MS - 1001, false},
+        {100 * NS_PER_S, 20 * NS_PER_MS, 7 * NS_PER_S - 21 * NS_PER_MS, true},
+        {100 * NS_PER_S, 20 * NS_PER_MS, 7 * NS_PER_S - 22 * NS_PER_MS,
+         false},                                                 /* before it was sent */
+        {102 * NS_PER_S, 0, 9 * NS_PER_S + 3 * NS_PER_MS, true}, /* 1,000 ppm of 2 s */
+        {102 * NS_PER_S, 0, 9 * NS_PER_S + 4 * NS_PER_MS, false},
+        {99 * NS_PER_S, 0, 6 * NS_PER_S + 2 * NS_PER_MS, true}, /* the packet came first */
+        {99 * NS_PER_S, 0, 6 * NS_PER_S + 3 * NS_PER_MS, false},
+        {100 * NS_PER_S, 0, 100 * NS_PER_S, false},
+    };
+    struct stamp_watch w = {0};
+
+    assert_true(stamp_watch_plausible(&w, (struct mono){5}, 0, (struct nic_time){NS_PER_S}));
+    stamp_watch_clock(&w, (struct mono){100 * NS_PER_S - 1000}, (struct nic_time){7 * NS_PER_S},
+                      (struct mono){100 * NS_PER_S + 1000});
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (stamp_watch_plausible(&w, (struct mono){cases[i].now_ns}, cases[i].age_ns,
+                                  (struct nic_time){cases[i].stamp_ns}) != cases[i].plausible) {
+            fail_msg("case %zu", i);
+        }
     }
 }
 
@@ -346,13 +405,8 @@ static struct nic_test_result tried(struct time_source *source, int64_t jump_ns)
     return result;
 }
 
-/* The driver promises all, and the loopback's packets get no stamps of it. Its clock can be read, and is stepped once. */
-static void what_is_promised_is_tried(void **state)
+static void promise_all(void)
 {
-    struct time_source *source = NULL;
-    (void)state;
-
-    assert_int_equal(time_source_open(&source), 0);
     fake = (struct fake){.precise = EOPNOTSUPP, .runs = true, .frequency = 65536};
     fake.info = (struct ethtool_ts_info){
         .phc_index = 2,
@@ -360,6 +414,16 @@ static void what_is_promised_is_tried(void **state)
                            SOF_TIMESTAMPING_RX_HARDWARE | SOF_TIMESTAMPING_RAW_HARDWARE,
         .tx_types = 1u << HWTSTAMP_TX_ON,
         .rx_filters = 1u << HWTSTAMP_FILTER_ALL};
+}
+
+/* The driver promises all, and the loopback's packets get no stamps of it. Its clock can be read, and is stepped once. */
+static void what_is_promised_is_tried(void **state)
+{
+    struct time_source *source = NULL;
+    (void)state;
+
+    assert_int_equal(time_source_open(&source), 0);
+    promise_all();
     const struct nic_test_result r = tried(source, 1000000);
     assert_true(r.promises_hardware);
     assert_int_equal(r.enable_error, 0);
@@ -403,6 +467,27 @@ static void stamps_begin(void)
     assert_true(stamped);
 }
 
+/* The driver names a clock that the stamps aren't of: an hour behind is noticed once the clock was read. */
+static void stamps_of_another_clock_are_none(void **state)
+{
+    static const int64_t ahead[] = {0, -3600 * NS_PER_S};
+    (void)state;
+
+    stamps_begin();
+    for (size_t i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+        struct time_source *source = NULL;
+        assert_int_equal(time_source_open(&source), 0);
+        promise_all();
+        fake.stamps = true;
+        fake.stamps_ahead_ns = ahead[i];
+        const struct nic_test_result r = tried(source, 0);
+        assert_true(r.received >= NIC_TEST_FEW && r.reads > 0);
+        assert_int_equal(r.received_stamped + r.received_wrong, r.received);
+        assert_int_equal(r.received_wrong > 0, ahead[i] != 0);
+        time_source_close(source);
+    }
+}
+
 /* No hardware stamps and no clock: what the kernel stamps is what there is. */
 static void a_plain_nic_has_software_stamps(void **state)
 {
@@ -435,7 +520,9 @@ int main(void)
         cmocka_unit_test(who_may_not_ask_is_told_so),
         cmocka_unit_test(only_all_packets_are_enough),
         cmocka_unit_test(missing_stamps_are_noticed),
+        cmocka_unit_test(a_stamp_is_of_the_clock_that_is_read),
         cmocka_unit_test(what_is_promised_is_tried),
+        cmocka_unit_test(stamps_of_another_clock_are_none),
         cmocka_unit_test(a_plain_nic_has_software_stamps),
     };
 

@@ -301,6 +301,56 @@ static void writes_without_queue_pairs_are_told(void **state)
     unsetenv("FOLIOT_TRANSPORT");
 }
 
+/* How queue pairs' packets are marked: our variable, else NCCL's; one number, or one for each priority. */
+static void marks_of_queue_pairs_are_read(void **state)
+{
+    static const struct {
+        const char *tc, *sl, *pkey, *nccl_tc, *nccl_sl, *nccl_pkey, *mark, *priority;
+        uint8_t pair_class, pair_sl;
+        uint16_t partition, nth;
+        int warnings;
+    } rows[] = {
+        {"", "", "", "", "", "", "none", "normal", 0, 0, 0, 0, 0},
+        {"", "", "", "106", "3", "2", "none", "normal", 106, 4, 0, 3, 0},
+        {"", "", "", "-1", "-1", "-1", "none", "normal", 0, 0, 0, 0, 0},
+        {"0x68", "0", "0x8005", "106", "3", "2", "none", "normal", 104, 1, 5, 3, 0},
+        {"", "", "", "106", "", "", "dscp", "high", 0, 0, 0, 0, 0}, /* FOLIOT_MARK's: below */
+        {"8,104,136", "0,1,2", "5", "", "", "", "dscp", "high", 136, 3, 5, 0, 0},
+        {"8,104,136", "0,1,2", "", "", "", "", "none", "low", 8, 1, 0, 0, 0},
+        {"256", "16", "0x8000", "", "", "", "none", "low", 0, 0, 0, 0, 3},
+        {"1,2", "1,2,3,4", "x", "4", "5", "", "none", "low", 4, 6, 0, 0, 3},
+        {"1,", ",", "5 ", "", "", "", "none", "low", 0, 0, 0, 0, 3},
+    };
+    static const char *const names[] = {"FOLIOT_IB_TC", "FOLIOT_IB_SL",   "FOLIOT_IB_PKEY",
+                                        "NCCL_IB_TC",   "NCCL_IB_SL",     "NCCL_IB_PKEY",
+                                        "FOLIOT_MARK",  "FOLIOT_PRIORITY"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        const char *const values[] = {rows[i].tc,      rows[i].sl,      rows[i].pkey,
+                                      rows[i].nccl_tc, rows[i].nccl_sl, rows[i].nccl_pkey,
+                                      rows[i].mark,    rows[i].priority};
+        struct settings settings;
+        for (size_t k = 0; k < ARRAY_COUNT(names); k++) {
+            setenv(names[k], values[k], 1);
+        }
+        warnings = 0;
+        settings_read(&settings, count_warnings);
+        assert_int_equal(warnings, rows[i].warnings);
+        if (i == 4) {
+            assert_true(settings.traffic_class != 0);
+            assert_int_equal(settings.pair_class, settings.traffic_class);
+            continue;
+        }
+        assert_int_equal(settings.pair_class, rows[i].pair_class);
+        assert_int_equal(settings.pair_sl, rows[i].pair_sl);
+        assert_int_equal(settings.partition, rows[i].partition);
+        assert_int_equal(settings.pkey_nth, rows[i].nth);
+    }
+    for (size_t k = 0; k < ARRAY_COUNT(names); k++) {
+        unsetenv(names[k]);
+    }
+}
+
 /* ptrSupport tells what is: memory of GPUs is taken where it was asked for and a device takes it. */
 static void gpus_are_taken_where_a_device_does(void **state)
 {
@@ -417,6 +467,7 @@ int main(void)
         cmocka_unit_test(hints_are_taken_and_their_lack_is_known),
         cmocka_unit_test(memory_is_registered),
         cmocka_unit_test(writes_without_queue_pairs_are_told),
+        cmocka_unit_test(marks_of_queue_pairs_are_read),
         cmocka_unit_test(nothing_is_read_from_the_environment_later),
         cmocka_unit_test(gpus_are_taken_where_a_device_does),
         cmocka_unit_test(a_failure_is_logged_once),

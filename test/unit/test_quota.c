@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <time.h>
 
+#include "base/bug.h"
+#include "service/controller/fleet/ingest_internal.h"
 #include "service/controller/fleet/quota.h"
 
 static int64_t thread_ns(void)
@@ -74,12 +76,35 @@ static void who_took_too_long_waits(void **state)
     assert_true(h.quota.work_ms <= QUOTA_WORK_MS);
 }
 
+/* Whose joins count together: of a network of IPv6 all, else who draws the same place, which is another one after each start. */
+static void strangers_of_a_network_share_a_place(void **state)
+{
+    static const char *const others[][2] = {{"2001:db8::1", "2001:db8:0:1::1"},
+                                            {"10.0.0.1", "10.0.0.2"},
+                                            {"10.0.0.1", "11.0.0.1"},
+                                            {"local", "10.0.0.1"}};
+    uint32_t together[ARRAY_COUNT(others)] = {0};
+    (void)state;
+    for (uint64_t salt = 0; salt < 640; salt++) {
+        assert_int_equal(ingest_join_place(salt, "2001:db8::1"),
+                         ingest_join_place(salt, "2001:db8::ffff:0:0:1"));
+        for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
+            together[i] +=
+                ingest_join_place(salt, others[i][0]) == ingest_join_place(salt, others[i][1]);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(others); i++) { /* one of 64 salts, not all or none */
+        assert_in_range(together[i], 1, 40);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_has_an_end),
         cmocka_unit_test(the_time_of_others_is_not_its_own),
         cmocka_unit_test(who_took_too_long_waits),
+        cmocka_unit_test(strangers_of_a_network_share_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

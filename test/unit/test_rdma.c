@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -151,18 +152,27 @@ static int await_opened(struct half *h)
 
 static bool writes; /* of those that are opened */
 
+static const char *const ib_names[] = {"ib8",  "ib9",  "ib10", "ib11",
+                                       "ib12", "ib13", "ib14", "ib15"};
+static uint8_t traffic_class, sl; /* likewise */
+static bool luck;
+static uint16_t offered_pkey;
+
 static int open_half(struct half *h, uint8_t octet, uint32_t path)
 {
     const struct io_qp_config config = {
         .nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = octet}},
-        .device = octet == 8   ? "ib8"
-                  : octet == 9 ? "ib9"
-                  : octet == 1 ? "eth1"
-                               : NULL,
+        .device = octet == 1                 ? "eth1"
+                  : octet >= 8 && octet < 16 ? ib_names[octet - 8]
+                                             : NULL,
         .sends = CELLS,
         .receives = CELLS,
         .cell_size = CELL_SIZE,
         .path = path,
+        .luck = luck,
+        .traffic_class = traffic_class,
+        .sl = sl,
+        .pkey = offered_pkey,
         .writes = writes};
 
     *h = (struct half){.qp = -1};
@@ -466,11 +476,18 @@ static void what_cannot_be_is_refused_in_words(void **state)
     told("roce1 is RoCE, the peer's port is InfiniBand");
     assert_int_equal(connect_half(&h[1], &h[0]), -EINVAL);
     part(h);
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    assert_int_equal(
+        setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){.rlim_cur = 65536, .rlim_max = limit.rlim_max}),
+        0);
     fake->memlock = 65536;
     assert_int_equal(open_half(&h[0], 1, 0), -ENOMEM);
     rdma->close(rdma, h[0].qp, false);
-    told("lanes go over TCP");
+    told("roce1 can't register memory: expected a `ulimit -l` of unlimited, found 64 KiB");
     fake->memlock = 0;
+    limit.rlim_cur = limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
     fake->no_gids = true;
     assert_int_equal(open_half(&h[0], 1, 0), -ENODEV);
     rdma->close(rdma, h[0].qp, false);
@@ -481,7 +498,8 @@ static void what_cannot_be_is_refused_in_words(void **state)
     fake->refuse_errno = ENOMEM;
     assert_int_equal(open_half(&h[0], 4, 0), -ENOMEM);
     rdma->close(rdma, h[0].qp, false);
-    told("roce4 ");
+    told(limit.rlim_cur == RLIM_INFINITY ? "roce4 has no room for another queue pair or its memory"
+                                         : "roce4 can't register memory");
     strcpy(fake->refuse, "create_cq"); /* and whatever else */
     fake->refuse_nth = 1;
     fake->refuse_errno = EPERM;
@@ -500,6 +518,146 @@ static void what_cannot_be_is_refused_in_words(void **state)
     strange = h[1];
     strange.end.lid = 0xc001; /* a multicast group */
     assert_int_equal(connect_half(&h[0], &strange), -EINVAL);
+    part(h);
+}
+
+/* A way for each lane between two ports, in both directions, as long as there is one that no other lane has. */
+static void each_lid_of_a_port_is_a_way(void **state)
+{
+    struct half h[4][2], fifth[2];
+    uint32_t there = 0, back = 0;
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++) {
+        join_over(h[i], 8, 9, i * 0x10400 + 7); /* the same by luck */
+        there |= 1u << (h[i][1].end.lid & 3);
+        back |= 1u << (h[i][0].end.lid & 3);
+        assert_true(h[i][0].end.lid >> 2 == 8 && h[i][1].end.lid >> 2 == 9);
+    }
+    assert_int_equal(there, 0xf);
+    assert_int_equal(back, 0xf);
+    for (uint32_t i = 0; i < 4; i++) { /* each NIC takes what comes from the LID that it was told */
+        exchange(h[i], 20);
+    }
+    const uint16_t lid = h[1][0].end.lid;
+    part(h[1]);
+    assert_int_equal(open_half(&fifth[0], 8, 7), 0); /* what was given back is given again */
+    assert_int_equal(fifth[0].end.lid, lid);
+    luck = true; /* or what chance says */
+    assert_int_equal(open_half(&fifth[1], 8, lid + 1u), 0);
+    luck = false;
+    assert_int_equal(fifth[1].end.lid & 3, (lid + 1) & 3);
+    part(fifth);
+    part(h[0]);
+    part(h[2]);
+    part(h[3]);
+}
+
+/* What this end sends goes as it is told to; else as the peer's port asks. */
+static void packets_are_marked_as_wanted(void **state)
+{
+    struct half h[2];
+    (void)state;
+    traffic_class = 106;
+    sl = 1 + 3;
+    join(h);
+    assert_int_equal(fake->traffic_class, 106);
+    assert_int_equal(fake->sl, 3);
+    exchange(h, 10);
+    part(h);
+    join_over(h, 8, 9, 1);
+    assert_int_equal(fake->sl, 3);
+    assert_int_equal(h[0].end.sl, 3);
+    part(h);
+    sl = 0; /* the other end's port has one */
+    traffic_class = 0;
+    assert_int_equal(open_half(&h[0], 8, 0), 0);
+    assert_int_equal(open_half(&h[1], 9, 0), 0);
+    assert_int_equal(h[0].end.sl, 0);
+    h[1].end.sl = 5;
+    assert_int_equal(connect_half(&h[0], &h[1]), 0);
+    assert_int_equal(fake->sl, 5);
+    part(h);
+}
+
+static void reopen(uint16_t partition, uint16_t pkey_nth)
+{
+    const struct rdma_config config = {.library = library(),
+                                       .sysfs = sysfs(),
+                                       .partition = partition,
+                                       .pkey_nth = pkey_nth,
+                                       .io = &io};
+    char why[256];
+
+    rdma_close(driver);
+    assert_int_equal(rdma_open(&driver, &config, why, sizeof(why)), 0);
+    rdma = rdma_io(driver);
+}
+
+/* A P_Key goes by its value; two ends that can't hear each other are told of it before they try. */
+static void partitions_at_odds_are_told(void **state)
+{
+    struct half h[2], peer;
+    (void)state;
+    assert_int_equal(open_half(&h[0], 10, 0), 0); /* the full member, not the default partition */
+    assert_int_equal(h[0].end.pkey, 0x8005);
+    assert_int_equal(open_half(&h[1], 11, 0), 0); /* a limited member of both: the first */
+    assert_int_equal(h[1].end.pkey, 0x7fff);
+    assert_int_equal(connect_half(&h[0], &h[1]), -EINVAL);
+    told("ib10/1 has the P_Key 0x8005, the peer's port 0x7fff: expected the same partition");
+    part(h);
+    reopen(5, 0);
+    join_over(h, 10, 11, 3); /* a full member and a limited one hear each other */
+    assert_true(h[0].end.pkey == 0x8005 && h[1].end.pkey == 0x0005);
+    exchange(h, 10);
+    part(h);
+    assert_int_equal(open_half(&h[0], 11, 0), 0);
+    peer = h[0];
+    assert_int_equal(open_half(&h[1], 11, 1), 0);
+    assert_int_equal(connect_half(&h[1], &peer), -EINVAL); /* two limited ones don't */
+    told("ib11/1 has the P_Key 0x0005, the peer's port 0x0005");
+    part(h);
+    assert_int_equal(open_half(&h[0], 12, 0), -ENODEV);
+    rdma->close(rdma, h[0].qp, false);
+    told("ib12/1 is no member of partition 0x0005 (FOLIOT_IB_PKEY)");
+    join(h); /* RoCE has none to choose */
+    exchange(h, 10);
+    part(h);
+    reopen(0, 1 + 1); /* NCCL_IB_PKEY=1 */
+    assert_int_equal(open_half(&h[0], 12, 0), 0);
+    assert_int_equal(h[0].end.pkey, 0x8006);
+    rdma->close(rdma, h[0].qp, false);
+    assert_int_equal(open_half(&h[0], 8, 0), -ENODEV);
+    rdma->close(rdma, h[0].qp, false);
+    told("ib8/1 has no P_Key at index 1 (NCCL_IB_PKEY)");
+    reopen(0, 0);
+    assert_int_equal(open_half(&h[0], 10, 0), 0);
+    assert_int_equal(open_half(&h[1], 11, 0), 0);
+    peer = h[0];
+    peer.end.pkey = 0; /* an older release doesn't tell: nothing comes through */
+    assert_int_equal(connect_half(&h[1], &peer), 0);
+    part(h);
+    assert_int_equal(open_half(&h[0], 8, 0), 0);
+    offered_pkey =
+        h[0].end
+            .pkey; /* who answers takes the partition that it is told, as a limited member, too */
+    assert_int_equal(open_half(&h[1], 10, 1), 0);
+    assert_true(h[0].end.pkey == 0xffff && h[1].end.pkey == 0x7fff);
+    assert_int_equal(connect_half(&h[0], &h[1]), 0);
+    assert_int_equal(connect_half(&h[1], &h[0]), 0);
+    exchange(h, 10);
+    part(h);
+    offered_pkey = 0x8123; /* of which it is no member */
+    assert_int_equal(open_half(&h[1], 10, 1), 0);
+    assert_int_equal(h[1].end.pkey, 0x8005);
+    rdma->close(rdma, h[1].qp, false);
+    offered_pkey = 0;
+    strcpy(fake->refuse, "query_pkey"); /* none can be read: the first, unseen */
+    fake->refuse_nth = 1;
+    fake->refuse_errno = EIO;
+    join_over(h, 8, 9, 3);
+    assert_true(h[0].end.pkey == 0 && h[1].end.pkey == 0xffff);
+    exchange(h, 10);
+    fake->refuse[0] = 0;
     part(h);
 }
 
@@ -529,7 +687,7 @@ static void a_refusal_is_told_and_leaves_nothing(void **state)
     }
 }
 
-/* Packets are as large as the smaller port takes, whoever sends. */
+/* Packets are as large as the smaller port takes, whoever sends; each end tells once what its administrator can do. */
 static void ends_of_two_mtus_agree(void **state)
 {
     struct half h[2];
@@ -543,9 +701,14 @@ static void ends_of_two_mtus_agree(void **state)
         assert_true(now(NULL).ns < until);
     }
     assert_int_equal(h[0].end.mtu_shift, 12);
+    told(
+        "roce1/1 has an RDMA MTU of 4096, a peer's port one of 1024, and packets between them have "
+        "1024 bytes");
+    told("roce4/1 has an RDMA MTU of 1024, a peer's port one of 4096");
     join_over(h, 4, 1, 7);
     exchange(h, 40);
     part(h);
+    assert_false(rdma->trouble(rdma, (char[512]){0}, 512));
     fake->small[0] = 0;
 }
 
@@ -594,18 +757,86 @@ static void a_device_may_go_and_come_back(void **state)
     part(h);
 }
 
+/* Of the queue pair, or of its completion queue, which then tells of nothing any more. */
 static void a_fatal_event_ends_one_queue_pair(void **state)
 {
+    static const int events[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
+                                 IBV_EVENT_CQ_ERR};
     struct half h[2];
     struct io_qp_done done;
     int r;
     (void)state;
-    join(h);
-    send_event(NULL, IBV_EVENT_QP_FATAL, 0, h[1].end.qp);
-    while ((r = rdma->poll(rdma, h[1].qp, &done, 1)) == 0) {
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        join(h);
+        assert_int_equal(rdma->arm(rdma, h[1].qp, 51), 0);
+        send_event(NULL, events[i], 0, h[1].end.qp);
+        await_event(51);
+        while ((r = rdma->poll(rdma, h[1].qp, &done, 1)) == 0) {
+        }
+        assert_int_equal(r, -EIO);
+        assert_int_equal(rdma->poll(rdma, h[0].qp, &done, 1), 0);
+        part(h);
     }
-    assert_int_equal(r, -EIO);
-    assert_int_equal(rdma->poll(rdma, h[0].qp, &done, 1), 0);
+}
+
+static const struct io_address own_nic = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}};
+
+/* What a device says of a port holds for the NIC that it carries, and for no other. */
+static void a_port_that_goes_down_is_told(void **state)
+{
+    const struct io_address other = {.ip = {[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2}};
+    struct half h[2];
+    uint32_t downs = 9;
+    (void)state;
+    assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), -ENODEV);
+    join(h);
+    assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
+    assert_int_equal(downs, 0);
+    for (uint32_t i = 1; i <= 2; i++) {
+        send_event("roce1", IBV_EVENT_PORT_ERR, 1, 0);
+        await_event(IO_TAG_LINKS);
+        assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 0);
+        assert_int_equal(downs, i);
+        assert_int_equal(rdma->carrier(rdma, &other, "", &downs), 1);
+        assert_int_equal(downs, 0);
+        if (i == 1) {
+            send_event("roce1", IBV_EVENT_PORT_ACTIVE, 1, 0);
+            await_event(IO_TAG_LINKS);
+            assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
+        }
+    }
+    part(h);
+    strcpy(fake->gone,
+           "roce1"); /* no event of a device that is gone tells that its port is up again */
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    await_event(IO_TAG_LINKS);
+    assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
+    fake->gone[0] = 0;
+    told("RDMA device roce1 is back");
+}
+
+/* Queue pairs that live go on; the next one finds its port as it is then. */
+static void addresses_that_change_end_nothing(void **state)
+{
+    static const int events[] = {IBV_EVENT_PKEY_CHANGE, IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE,
+                                 IBV_EVENT_SM_CHANGE, IBV_EVENT_CLIENT_REREGISTER};
+    struct half h[2];
+    uint32_t downs;
+    (void)state;
+    join(h);
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        send_event(NULL, events[i], 1, 0);
+        exchange(h, 10);
+    }
+    send_event("roce1", IBV_EVENT_PORT_ERR, 1, 0); /* events come in order: those were seen */
+    await_event(IO_TAG_LINKS);
+    assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 0);
+    exchange(h, 10);
+    part(h);
+    fake->gid_shift = 3;
+    join(h); /* its port is looked at, and is up */
+    assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
+    exchange(h, 10);
     part(h);
 }
 
@@ -844,6 +1075,87 @@ static void nothing_is_written_where_children_take_pages(void **state)
     rdma_close(other);
 }
 
+/* Of one cell with a write before it: both ends have it. */
+static void write_one(struct half h[2], const struct io_rdma_write *write)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    const uint32_t wanted = h[1].got + 1;
+
+    fill(h[0].cells.send + (size_t)(h[0].sent % CELLS) * CELL_SIZE, h[0].sent);
+    assert_int_equal(rdma->send(rdma, h[0].qp, h[0].sent % CELLS, size_of(h[0].sent), write), 0);
+    h[0].sent++;
+    while (h[0].done < h[0].sent || h[1].got < wanted) {
+        assert_true(now(NULL).ns < until);
+        (void)poll_well(&h[0]);
+        (void)poll_well(&h[1]);
+    }
+}
+
+static void await_key(const uint32_t *key, bool wanted)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+
+    while ((__atomic_load_n(key, __ATOMIC_RELAXED) != 0) != wanted) {
+        assert_true(now(NULL).ns < until);
+    }
+}
+
+/* A device that is back has forgotten all memory: it is registered again, also what was added meanwhile, and has other keys. */
+static void a_device_that_is_back_knows_memory_again(void **state)
+{
+    const struct rdma_config config = {
+        .library = library(), .sysfs = sysfs(), .direct = true, .release = "6.1.0", .io = &io};
+    static uint8_t bytes[4][8192] __attribute__((aligned(4096)));
+    struct io_rdma_memory *memory[4];
+    struct half h[2];
+    char why[256];
+    (void)state;
+    rdma_close(driver);
+    assert_int_equal(rdma_open(&driver, &config, why, sizeof(why)), 0);
+    rdma = rdma_io(driver);
+    for (int i = 0; i < 3; i++) {
+        const struct io_rdma_range range = {.data = bytes[i], .size = sizeof(bytes[i])};
+        assert_int_equal(rdma->memory_add(rdma, &range, &memory[i]), 0);
+    }
+    const uint32_t old = memory[0]->remote[0];
+    assert_true(old != 0);
+    strcpy(fake->gone, "roce1");
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    await_key(&memory[0]->remote[0], false);
+    await_key(&memory[2]->remote[0], false);
+    const struct io_rdma_range range = {.data = bytes[3], .size = sizeof(bytes[3])};
+    assert_int_equal(rdma->memory_add(rdma, &range, &memory[3]), 0);
+    assert_int_equal(memory[3]->remote[0], 0);
+    fake->hung = 0;
+    strcpy(fake->hang, "reg_mr"); /* one that is being asked for may be given back */
+    fake->gone[0] = 0;
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    rdma->memory_remove(rdma, memory[3]);
+    rdma->memory_remove(rdma, memory[2]);
+    fake->hang[0] = 0;
+    await_key(&memory[0]->remote[0], true);
+    await_key(&memory[1]->remote[0], true);
+    assert_int_not_equal(memory[0]->remote[0], old);
+
+    writes = true;
+    join_over(h, 2, 1, 7);
+    writes = false;
+    memset(bytes[1], 0x3c, sizeof(bytes[1]));
+    const struct io_rdma_write write = {.from = bytes[1],
+                                        .size = sizeof(bytes[1]),
+                                        .key = memory[1]->local[1],
+                                        .to = (uintptr_t)bytes[0],
+                                        .remote_key = memory[0]->remote[0]};
+    write_one(h, &write);
+    assert_memory_equal(bytes[0], bytes[1], sizeof(bytes[0]));
+    part(h);
+    rdma->memory_remove(rdma, memory[0]);
+    rdma->memory_remove(rdma, memory[1]);
+}
+
 static struct rdma_config for_gpus(void)
 {
     return (struct rdma_config){.library = library(),
@@ -945,6 +1257,17 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
         assert_true(now(NULL).ns < until);
     }
     assert_int_equal(x->gpu_done(x, 0, ticket), -EIO);
+    x->memory_remove(x, memory);
+
+    /* A process that may have no more descriptors has its memory registered all the same. */
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit none = {.rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    r = x->memory_add(x, &range, &memory);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(r, 0);
+    assert_int_equal(x->gpu_copy(x, memory, at, own, 4096, true, &device), 0);
     x->memory_remove(x, memory);
     rdma_close(other);
     gpu_end(&g);
@@ -1153,7 +1476,8 @@ int main(int argc, char **argv)
 {
     setenv("FOLIOT_FAKE_VERBS_WIRE",
            "roce1=127.0.0.1 roce2=127.0.0.2 old3=127.0.0.3,v1 roce4=127.0.0.4 ib8=127.0.0.8,ib "
-           "ib9=127.0.0.9,ib",
+           "ib9=127.0.0.9,ib ib10=127.0.0.10,ib,p8005 ib11=127.0.0.11,ib,p0005 "
+           "ib12=127.0.0.12,ib,p8006",
            1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bytes_come_whole_and_in_order, begin, end),
@@ -1162,11 +1486,16 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_dead_path_ends_its_queue_pair, begin, end),
         cmocka_unit_test_setup_teardown(each_error_is_told_by_its_kind, begin, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_refused_in_words, begin, end),
+        cmocka_unit_test_setup_teardown(each_lid_of_a_port_is_a_way, begin, end),
+        cmocka_unit_test_setup_teardown(packets_are_marked_as_wanted, begin, end),
+        cmocka_unit_test_setup_teardown(partitions_at_odds_are_told, begin, end),
         cmocka_unit_test_setup_teardown(a_refusal_is_told_and_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(ends_of_two_mtus_agree, begin, end),
         cmocka_unit_test_setup_teardown(an_index_that_moves_does_no_harm, begin, end),
         cmocka_unit_test_setup_teardown(a_device_may_go_and_come_back, begin, end),
         cmocka_unit_test_setup_teardown(a_fatal_event_ends_one_queue_pair, begin, end),
+        cmocka_unit_test_setup_teardown(a_port_that_goes_down_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(addresses_that_change_end_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_was_posted_is_still_sent, begin, end),
         cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
         cmocka_unit_test_setup_teardown(nobody_waits_for_the_library, begin, end),
@@ -1174,6 +1503,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_queue_pair_that_hangs_holds_nobody, begin, end),
         cmocka_unit_test_setup_teardown(one_that_connects_is_silent_later, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
+        cmocka_unit_test_setup_teardown(a_device_that_is_back_knows_memory_again, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_reached_by_devices_alone, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_written_by_one_device_at_a_time, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),

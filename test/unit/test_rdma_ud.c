@@ -249,6 +249,16 @@ static void test_ways(void **state)
     assert_int_equal(send_some_time(&other), 0);
 }
 
+/* All agents are in the default partition, and some as limited members. Jobs' queue pairs take the other one. */
+static void test_the_partition(void **state)
+{
+    (void)state;
+    fake->other_pkey = 0x8005;
+    assert_int_equal(rdma_device_pkey_index(device, 1, 0), 1);
+    assert_int_equal(open_one(0x1111, &a), 0);
+    assert_int_equal(fake->pkey_index, 0);
+}
+
 static void test_what_is_refused(void **state)
 {
     static const char *const calls[] = {"query_port", "query_gid_table", "create_cq", "reg_mr",
@@ -301,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_stamps_of_the_device, begin, end),
         cmocka_unit_test_setup_teardown(test_strangers_and_lost_packets, begin, end),
         cmocka_unit_test_setup_teardown(test_ways, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_partition, begin, end),
         cmocka_unit_test_setup_teardown(test_a_slow_neighbour_costs_little, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_who_sleeps_is_told, begin, end),

@@ -228,9 +228,12 @@ static void events_are_told_once(void **state)
                {IBV_EVENT_SM_CHANGE, RDMA_EVENT_ADDRESS, true},
                {IBV_EVENT_LID_CHANGE, RDMA_EVENT_ADDRESS, true},
                {IBV_EVENT_CLIENT_REREGISTER, RDMA_EVENT_ADDRESS, true},
+               {IBV_EVENT_PKEY_CHANGE, RDMA_EVENT_ADDRESS, true},
                {IBV_EVENT_DEVICE_FATAL, RDMA_EVENT_DEVICE_GONE, false},
                {IBV_EVENT_SRQ_ERR, RDMA_EVENT_OTHER, false},
+               {IBV_EVENT_WQ_FATAL, RDMA_EVENT_OTHER, false},
                {200, RDMA_EVENT_OTHER, false}};
+    static const int of_qp[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR};
     struct link l;
     struct rdma_event event;
     (void)state;
@@ -244,10 +247,16 @@ static void events_are_told_once(void **state)
         assert_int_equal(event.number, all[i].event);
         assert_int_equal(rdma_device_event(l.device, &event), -EAGAIN);
     }
-    send_event(NULL, IBV_EVENT_QP_FATAL, 0, rdma_qp_number(l.a));
+    for (size_t i = 0; i < sizeof(of_qp) / sizeof(of_qp[0]); i++) {
+        send_event(NULL, of_qp[i], 0, rdma_qp_number(l.a));
+        assert_int_equal(rdma_device_event(l.device, &event), 0);
+        assert_int_equal(event.kind, RDMA_EVENT_QP);
+        assert_int_equal(event.qp, rdma_qp_number(l.a));
+    }
+    send_event(NULL, IBV_EVENT_CQ_ERR, 0, rdma_qp_number(l.a));
     assert_int_equal(rdma_device_event(l.device, &event), 0);
-    assert_int_equal(event.kind, RDMA_EVENT_QP);
-    assert_int_equal(event.qp, rdma_qp_number(l.a));
+    assert_int_equal(event.kind, RDMA_EVENT_CQ);
+    assert_int_equal(event.tag, 77);
     link_close(&l);
 }
 
@@ -310,27 +319,44 @@ static void each_error_has_its_status(void **state)
                {IBV_WC_RESP_TIMEOUT_ERR, RDMA_RETRIES},
                {IBV_WC_RNR_RETRY_EXC_ERR, RDMA_RNR_RETRIES},
                {IBV_WC_REM_ACCESS_ERR, RDMA_ACCESS},
+               {IBV_WC_REM_INV_REQ_ERR, RDMA_ACCESS},
                {IBV_WC_REM_OP_ERR, RDMA_ACCESS},
-               {IBV_WC_LOC_PROT_ERR, RDMA_LOCAL},
+               {IBV_WC_REM_ABORT_ERR, RDMA_ACCESS},
+               {IBV_WC_LOC_LEN_ERR, RDMA_LOCAL},
                {IBV_WC_LOC_QP_OP_ERR, RDMA_LOCAL},
+               {IBV_WC_LOC_PROT_ERR, RDMA_LOCAL},
+               {IBV_WC_LOC_ACCESS_ERR, RDMA_LOCAL},
+               {IBV_WC_MW_BIND_ERR, RDMA_LOCAL},
                {IBV_WC_WR_FLUSH_ERR, RDMA_FLUSHED},
+               {IBV_WC_LOC_EEC_OP_ERR, RDMA_FATAL},
+               {IBV_WC_BAD_RESP_ERR, RDMA_FATAL},
+               {IBV_WC_LOC_RDD_VIOL_ERR, RDMA_FATAL},
+               {IBV_WC_REM_INV_RD_REQ_ERR, RDMA_FATAL},
+               {IBV_WC_INV_EECN_ERR, RDMA_FATAL},
+               {IBV_WC_INV_EEC_STATE_ERR, RDMA_FATAL},
                {IBV_WC_FATAL_ERR, RDMA_FATAL},
                {IBV_WC_GENERAL_ERR, RDMA_FATAL},
+               {IBV_WC_TM_ERR, RDMA_FATAL},
+               {IBV_WC_TM_RNDV_INCOMPLETE, RDMA_FATAL},
                {77, RDMA_FATAL}};
     struct rdma_done done[16];
+    uint32_t seen = 1u << IBV_WC_SUCCESS;
     (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         struct link l;
+        seen |= all[i].theirs < 32 ? 1u << all[i].theirs : 0;
         assert_int_equal(link_open(&l), 0);
         fake->status = all[i].theirs;
         assert_int_equal(send_one(&l, 9), 0);
         assert_true(rdma_cq_poll(l.cq, done, 16) > 0);
         assert_int_equal(done[0].status, all[i].ours);
+        assert_int_equal(done[0].number, all[i].theirs);
         assert_int_equal(done[0].tag, 100);
         assert_int_equal(done[0].bytes, 0); /* garbage in an error is not looked at */
         assert_false(done[0].receive);
         link_close(&l);
     }
+    assert_int_equal(seen, (2u << IBV_WC_TM_RNDV_INCOMPLETE) - 1); /* all that there are */
 }
 
 /* Every function that the library has may refuse: the error is its own, and nothing stays open. */

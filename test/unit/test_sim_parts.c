@@ -161,6 +161,25 @@ static void a_probe_of_its_own_class_waits_for_one_frame_at_most(void **state)
     assert_true(port_pass(&p, 2e8, 226, false) >= 2e8 + 8000);
 }
 
+/* One of the jobs' class is behind 8 us of their frames. Those of the probes' class that come meanwhile go first, and wait for
+ * one another only. */
+static void a_probe_of_its_own_class_overtakes(void **state)
+{
+    (void)state;
+    struct port p;
+
+    port_init(&p, 1, 100000, 1e9, 4162, true);
+    p.standing = 100000;
+    for (int i = 0; i < 100; i++) {
+        const double at = 1e6 * (i + 1);
+        assert_true(port_pass(&p, at, 226, false) >= at + 8000);
+        const double first = port_pass(&p, at, 226, true);
+        const double second = port_pass(&p, at, 226, true);
+        assert_true(first <= at + (4162 + 226) / 12.5 + 1e-6);
+        assert_true(second >= first + 226 / 12.5 - 1e-6 && second <= first + (4162 + 226) / 12.5);
+    }
+}
+
 static void load_is_what_was_asked_for(void **state)
 {
     (void)state;
@@ -205,6 +224,7 @@ int main(void)
         cmocka_unit_test(an_idle_port_only_serialises),
         cmocka_unit_test(a_burst_queues_and_drains),
         cmocka_unit_test(a_probe_of_its_own_class_waits_for_one_frame_at_most),
+        cmocka_unit_test(a_probe_of_its_own_class_overtakes),
         cmocka_unit_test(load_is_what_was_asked_for),
         cmocka_unit_test(quantiles_are_near_the_truth),
     };

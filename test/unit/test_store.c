@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "platform/message/message.h"
 #include "platform/store/chunk.h"
 #include "platform/store/store.h"
 
@@ -84,6 +85,12 @@ static int count_blob(void *context, int64_t at_ns, const void *body, size_t siz
 static int count_finding(void *context, const struct store_finding *f)
 {
     (*(int64_t *)context)++;
+    return 0;
+}
+
+static int read_name(void *context, const struct store_finding *f)
+{
+    snprintf(context, 32, "%s", f->named);
     return 0;
 }
 
@@ -256,7 +263,13 @@ static void findings_stay_closed(void **state)
                               .kind = "path-dead",
                               .body = "{}"};
     int64_t id = 0, again = 0;
+    struct store_finding_filter filter = {.open = 1, .limit = 10};
+    char named[32] = "";
     assert_int_equal(store_finding_put(s, &f, &id), 0);
+    assert_int_equal(store_finding_name(s, f.host, f.run, f.number, "{\"kind\":\"nic\"}"), 0);
+    assert_int_equal(store_finding_put(s, &f, NULL), 0); /* an update leaves it its name */
+    assert_int_equal(store_findings(s, &filter, read_name, named), 0);
+    assert_string_equal(named, "{\"kind\":\"nic\"}");
     f.closed_ns = f.updated_ns = 20;
     assert_int_equal(store_finding_put(s, &f, &again), 0);
     assert_int_equal(id, again);
@@ -264,7 +277,6 @@ static void findings_stay_closed(void **state)
     f.updated_ns = 30;
     assert_int_equal(store_finding_put(s, &f, &again), 0);
     int64_t open = 0;
-    struct store_finding_filter filter = {.open = 1, .limit = 10};
     assert_int_equal(store_findings(s, &filter, count_finding, &open), 0);
     assert_int_equal(open, 0);
     store_close(s);
@@ -483,6 +495,58 @@ static void tells_the_parts_that_are_others(void **state)
     store_close(s);
 }
 
+static int note_at(void *context, const struct store_part *part)
+{
+    *(int64_t *)context = part->at_ns;
+    return 0;
+}
+
+static int64_t now_at(struct store *s, int64_t from_ns, int64_t to_ns)
+{
+    int64_t at = 0;
+    assert_int_equal(store_part_now(s, 1, from_ns, to_ns, note_at, &at), 0);
+    return at;
+}
+
+static void put_now(struct store *s, int64_t at_ns, uint8_t hash)
+{
+    struct message_buffer packed = {0};
+    const uint8_t hashes[STORE_HASH_SIZE] = {hash};
+    assert_int_equal(message_pack("x", 1, &packed), 0);
+    assert_int_equal(store_part_now_put(s, 1, at_ns, hashes, packed.bytes, packed.size), 0);
+    message_buffer_done(&packed);
+}
+
+/* Counters of earlier audits: which one a later sheet is compared with, and how long they stay. */
+static void keeps_what_was_for_some_days(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    char told[256] = "";
+    put_part(s, 1, "os", 10, 9, "a");
+    for (uint8_t i = 1; i <= 5; i++) {
+        put_now(s, i * 100, i);
+    }
+    put_now(s, 600, 5); /* the same once more is kept, too: it is of another time */
+    assert_int_equal(now_at(s, 250, 450), 300); /* the oldest of these */
+    assert_int_equal(now_at(s, 320, 380), 300); /* none: the newest before */
+    assert_int_equal(now_at(s, 100, 100), 100);
+    assert_int_equal(now_at(s, 50, 90), 0);
+    assert_int_equal(now_at(s, 550, 700), 600);
+    assert_int_equal(store_part_now_is(s, 1, 250, 300), 1);
+    assert_int_equal(store_part_now_is(s, 1, 310, 390), 0);
+    assert_int_equal(store_parts(s, 1, INT64_MAX, note_part, told), 0);
+    assert_string_equal(told, "os=a "); /* nor with an earlier release, which asks the same */
+    /* an audit that began and ended about 200 was accepted */
+    const struct store_audit_run run = {190, 210, "{\"accepted\":{\"at_utc_ns\":900}}"};
+    assert_int_equal(store_audit_run_put(s, &run), 0);
+    assert_int_equal(store_audit_expire(s, 0, 450, 0), 0);
+    assert_int_equal(now_at(s, 0, 150), 0);
+    assert_int_equal(now_at(s, 0, 450), 200);
+    assert_int_equal(now_at(s, 250, 450), 400); /* what was in force then */
+    assert_int_equal(now_at(s, 450, 550), 500);
+    store_close(s);
+}
+
 /* Where paths change often there are many tables; whoever may still need one finds it. */
 static void forgets_tables_that_no_report_needs(void **state)
 {
@@ -590,6 +654,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(keeps_what_is_committed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(keeps_a_second_one_out, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(keeps_what_was_for_some_days, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tells_the_parts_that_are_others, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(survives_kill, make_folder, remove_folder),

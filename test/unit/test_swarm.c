@@ -68,7 +68,8 @@ static void the_whole_space_is_drawn(void **state)
     struct scenario *s = calloc(1, sizeof(*s));
     unsigned kinds[FAULT_KINDS] = {0}, traffic[TRAFFIC_STANDING + 1] = {0},
              lies[LIE_ENDS + 1] = {0}, fields[PROBE_FIELD_COUNT] = {0};
-    int hosts_most = 0, nics_most = 0, abstract = 0, rail = 0, nic_stamps = 0, classless = 0;
+    int hosts_most = 0, nics_most = 0, abstract = 0, rail = 0, nic_stamps = 0, mixed = 0,
+        classless = 0, untold = 0;
     (void)state;
 
     for (uint64_t seed = 1; seed <= 30000; seed++) {
@@ -78,9 +79,11 @@ static void the_whole_space_is_drawn(void **state)
         abstract += s->fabric.network == NETWORK_ABSTRACT;
         rail += s->fabric.wiring == WIRING_RAIL;
         nic_stamps += s->clocks.stamps == STAMPS_NIC;
+        mixed += s->clocks.stamps == STAMPS_MIXED;
         classless += !s->fabric.probe_class;
         for (int i = 0; i < s->fault_count; i++) {
             kinds[s->fault[i].kind]++;
+            untold += s->fault[i].kind == FAULT_SUSPEND && !s->fault[i].told;
             lies[s->fault[i].lie] += s->fault[i].kind == FAULT_LIAR;
             fields[s->fault[i].field] += s->fault[i].kind == FAULT_LIAR;
         }
@@ -91,6 +94,8 @@ static void the_whole_space_is_drawn(void **state)
     assert_int_equal(hosts_most, 64);
     assert_int_equal(nics_most, 8);
     assert_true(abstract > 100 && rail > 100 && nic_stamps > 1000 && classless > 500);
+    assert_in_range(mixed, 1000, 30000);
+    assert_in_range(untold, 500, 2000);
     for (int i = 0; i < FAULT_KINDS; i++) {
         assert_true(kinds[i] > 20);
     }

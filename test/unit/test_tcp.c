@@ -303,9 +303,28 @@ static void a_signal_is_no_connection(void **state)
     close(listener);
 }
 
+/* Its first segment was sent twice, or nothing was answered yet: no time of a round trip, and not the longest one. */
+static void a_round_trip_that_was_not_measured_is_told_as_none(void **state)
+{
+    struct io_info info;
+    struct tcp *tcp;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(tcp_open(&tcp, "/sys"), 0);
+    tcp_io(tcp)->info(tcp_io(tcp), fd, &info);
+    assert_true(info.known);
+    assert_int_equal(info.rtt_ns_min, 0);
+    assert_int_equal(info.rtt_ns, 0);
+    tcp_close(tcp);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_round_trip_that_was_not_measured_is_told_as_none),
         cmocka_unit_test(chunks_are_not_paced_at_the_rate_of_reports),
         cmocka_unit_test(a_routes_bbr_is_left_or_told_of),
         cmocka_unit_test(peers_share_a_port),

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -269,6 +271,67 @@ static void says_what_was_not_sent(void **state)
     endpoint_close(a);
 }
 
+static int send_error; /* of the next call, in place of the kernel's */
+
+/* Instead of the C library's, for the whole program. The kernel counts a packet before its queue has no room for it: a packet
+ * that asks for a stamp and stays within this host does that. */
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    if (send_error != 0) {
+        const int real = count > 0 ? (int)syscall(SYS_sendmmsg, fd, messages, 1, flags) : 0;
+        errno = send_error;
+        send_error = 0;
+        return real == 1 ? -1 : real;
+    }
+    return (int)syscall(SYS_sendmmsg, fd, messages, count, flags);
+}
+
+/* A full queue (ENOBUFS) refuses a packet that the kernel has counted already. Counted on, each later stamp would be the
+ * packet's before. */
+static void a_refused_packet_shifts_no_stamp(void **state)
+{
+    struct endpoint *a = open_local("127.0.0.1", 47637);
+    struct endpoint_packet p = {
+        .peer = {[10] = 0xff, 0xff, 127, 0, 0, 1}, .source_port = 47640, .want_stamp = true};
+    struct endpoint_counters counters;
+    struct endpoint_stamp stamp;
+    int64_t called[21] = {0}, given[21] = {0};
+    unsigned stamped = 0, told = 0, refused = 0;
+
+    for (p.token = 1; p.token <= 20; p.token++) {
+        send_error = p.token == 5 ? ENOBUFS : 0;
+        called[p.token] = time_source_kernel_wall_ns();
+        endpoint_queue(a, &p);
+        endpoint_flush(a);
+        sleep_ms(1);
+    }
+    for (int wait = 0; wait < 30000 && told < 20; wait++) {
+        while (endpoint_next_stamp(a, &stamp)) {
+            assert_in_range(stamp.token, 1, 20);
+            told++;
+            refused += stamp.outcome == ENDPOINT_NOT_SENT;
+            assert_true((stamp.outcome == ENDPOINT_NOT_SENT) == (stamp.token == 5));
+            if (stamp.outcome == ENDPOINT_STAMPED) {
+                given[stamp.token] = stamp.ns;
+                stamped++;
+            }
+        }
+        sleep_ms(2);
+    }
+    assert_int_equal(told, 20);
+    assert_int_equal(refused, 1);
+    for (int i = 1; i <= 20;
+         i++) { /* each is its own packet's: between its call and the next one's */
+        assert_true(given[i] == 0 || given[i] >= called[i]);
+        assert_true(given[i] == 0 || i == 20 || given[i] <= called[i + 1]);
+    }
+    assert_true(stamped >= 15); /* all after it, but for what waited when it was refused */
+    endpoint_counters_get(a, &counters);
+    assert_int_equal(counters.count_resets, 1);
+    assert_int_equal(counters.last_error, ENOBUFS);
+    endpoint_close(a);
+}
+
 static void reads_what_routers_quote(void **state)
 {
     /* time exceeded from 10.0.0.1, quoting 10.1.0.2:7641 -> 10.2.0.3:7637 */
@@ -307,6 +370,7 @@ int main(void)
         cmocka_unit_test(matches_stamps_by_count),
         cmocka_unit_test(stamps_loopback_packets),
         cmocka_unit_test(says_what_was_not_sent),
+        cmocka_unit_test(a_refused_packet_shifts_no_stamp),
         cmocka_unit_test(carries_ipv6),
         cmocka_unit_test(reads_time_through_the_lab),
         cmocka_unit_test(reads_what_routers_quote),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/prng.h"
+#include "transport/room.h"
 #include "transport_pair.h"
 
 static void messages_of_all_sizes_arrive(void **state)
@@ -443,13 +444,68 @@ static void copies_of_messages_to_this_machine_are_counted(void **state)
             memset(from, 0x5a, SIZE);
         }
     }
+    /* All sets' copies lie together: one huge page holds them. */
+    assert_int_equal((uintptr_t)pair.sender.transport->copies % ROOM_HUGE_SIZE, 0);
+    assert_true(COPY_PLACES * COPY_HERE_MAX <= ROOM_HUGE_SIZE);
+    assert_int_equal(__builtin_popcount(pair.sender.transport->copies_used), COPIES_MAX);
     for (int i = 0; i < COUNT; i++) {
         finish(&pair, receives[i]);
         fill(wanted, SIZE, (uint64_t)i);
         assert_memory_equal(to[i], wanted, SIZE);
     }
     finish(&pair, send);
+    assert_int_equal(pair.sender.transport->copies_used, 0);
     pair_close(&pair);
+}
+
+/* Peers that stand still hold no more copies than leave some for others of this machine. */
+static void copies_are_left_for_other_sets(void **state)
+{
+    enum { SIZE = LANE_EAGER_SIZE_MAX + 1, PEERS = 4 };
+    static const int copied[PEERS] = {COPIES_MAX, 8, 4, 4};
+    static uint8_t from[PEERS][SIZE], to[PEERS][COPIES_MAX + 1][SIZE], wanted[SIZE];
+    struct transport_request *sends[PEERS], *receives[PEERS][COPIES_MAX + 1];
+    struct pair pairs[PEERS];
+
+    (void)state;
+    pair_open(&pairs[0]);
+    for (int k = 0; k < PEERS; k++) {
+        if (k > 0) {
+            pairs[k].sender = pairs[0].sender;
+            end_open(&pairs[k].receiver, "receiver", false);
+            connect_comm(&pairs[k]);
+        }
+        for (int i = 0; i <= copied[k]; i++) {
+            assert_int_equal(
+                transport_receive(pairs[k].in, to[k][i], SIZE, 0, false, NULL, &receives[k][i]), 0);
+        }
+        hear_of_receives(&pairs[k]);
+    }
+    for (int k = 0; k < PEERS; k++) { /* meanwhile no receiver is served */
+        for (int i = 0; i <= copied[k]; i++) {
+            bool done = false;
+            fill(from[k], SIZE, (uint64_t)i);
+            assert_int_equal(transport_send(pairs[k].out, from[k], SIZE, 0, NULL, &sends[k]), 0);
+            assert_int_equal(transport_test(sends[k], &done, NULL), 0);
+            assert_int_equal(done, i < copied[k]);
+        }
+    }
+    for (int k = PEERS - 1; k >= 0; k--) {
+        for (int i = 0; i <= copied[k]; i++) {
+            finish(&pairs[k], receives[k][i]);
+            fill(wanted, SIZE, (uint64_t)i);
+            assert_memory_equal(to[k][i], wanted, SIZE);
+        }
+        finish(&pairs[k], sends[k]);
+        if (k > 0) {
+            transport_close(pairs[k].out);
+            transport_close(pairs[k].in);
+            hear_of_receives(&pairs[k]);
+            end_close(&pairs[k].receiver);
+        }
+    }
+    assert_int_equal(pairs[0].sender.transport->copies_used, 0);
+    pair_close(&pairs[0]);
 }
 
 /* So many calls of a slowed clock's are less than what any deadline takes. */
@@ -898,6 +954,7 @@ int main(void)
         cmocka_unit_test(a_dead_lane_keeps_its_chunks_until_it_is_silent),
         cmocka_unit_test(messages_to_this_machine_are_done_when_they_are_written),
         cmocka_unit_test(copies_of_messages_to_this_machine_are_counted),
+        cmocka_unit_test(copies_are_left_for_other_sets),
         cmocka_unit_test(one_large_message_alone_is_copied),
         cmocka_unit_test(one_larger_message_is_copied_where_nothing_is_awaited),
         cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),

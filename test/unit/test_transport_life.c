@@ -299,6 +299,39 @@ static void a_pair_of_nics_that_connects_is_found(void **state)
     pair_close(&pair);
 }
 
+/* However far we may go, and whether standbys are needed or not: their round trips are of other paths. */
+static void standbys_tell_nothing_of_the_sets_own_paths(void **state)
+{
+    static const enum transport_mode modes[] = {TRANSPORT_FULL, TRANSPORT_FAILOVER};
+    struct pair pair;
+
+    (void)state;
+    rails = true;
+    pair_open(&pair);
+    rails = false;
+    for (size_t k = 0; k < sizeof(modes) / sizeof(modes[0]); k++) {
+        uint32_t own = 0, standbys = 0;
+        pair.sender.transport->mode = modes[k];
+        for (int i = 0; i < 30; i++) {
+            exchange(&pair, 1 << 20, 1 << 20, true, (uint64_t)i);
+            skip_ms(50);
+            serve(&pair);
+        }
+        const struct lane_set *set = pair.sender.transport->sets[0];
+        assert_int_equal(set->mode, modes[k]);
+        for (uint32_t i = 0; i < LANE_MAX; i++) {
+            const bool standby = set->lane_nics[i].standby;
+            if (set->streams[i] != NULL && set->streams[i]->shaken) {
+                assert_int_equal(set->seen.apart >> i & 1, standby);
+                own += !standby;
+                standbys += standby;
+            }
+        }
+        assert_true(own > 0 && standbys > 0);
+    }
+    pair_close(&pair);
+}
+
 /* NCCL named a NIC of ours that doesn't reach the peer's. The kernel tells so, or a firewall does, or nothing comes back: the
  * communicator is there all the same, over the NIC that reaches it, and so is the next one, on the same set. */
 static void another_nic_is_tried_where_nccls_cannot_connect(void **state)
@@ -608,6 +641,7 @@ int main(void)
         cmocka_unit_test(lanes_come_back_by_the_path_they_had),
         cmocka_unit_test(the_ceiling_holds),
         cmocka_unit_test(a_pair_of_nics_that_connects_is_found),
+        cmocka_unit_test(standbys_tell_nothing_of_the_sets_own_paths),
         cmocka_unit_test(another_nic_is_tried_where_nccls_cannot_connect),
         cmocka_unit_test(nobody_there_is_told_after_all_nics),
         cmocka_unit_test(a_nic_that_cannot_be_listened_at_is_named),

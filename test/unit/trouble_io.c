@@ -202,6 +202,9 @@ static void real_kick(struct io *io)
 }
 static int real_carrier(struct io *io, const char *device, uint32_t *ret_downs)
 {
+    if (((struct trouble *)(void *)io)->no_interface) {
+        return -ENODEV;
+    }
     if (((struct trouble *)(void *)io)->no_carrier) {
         *ret_downs = 1;
         return 0;

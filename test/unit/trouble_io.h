@@ -15,13 +15,14 @@ struct trouble {
     uint32_t resets, flips, sends;
     uint32_t
         rtt_ns; /* not 0: so the kernel says, with something on its way and just heard of the peer */
-    bool rails;       /* a NIC reaches only that of its own address */
-    int astray;       /* what the kernel tells of other connections: -errno; 0: nothing ever */
-    bool no_carrier;  /* of any NIC, as the kernel says */
-    uint8_t cut;      /* third byte of the addresses of a NIC that is dead; 0: none */
-    uint8_t via[256]; /* of connections made here: that byte */
-    bool lost[256];   /* connections that are never answered */
-    bool mute[256];   /* connections that died in silence: nothing goes out or comes in */
+    bool rails;        /* a NIC reaches only that of its own address */
+    int astray;        /* what the kernel tells of other connections: -errno; 0: nothing ever */
+    bool no_carrier;   /* of any NIC, as the kernel says */
+    bool no_interface; /* the kernel has none of these names */
+    uint8_t cut;       /* third byte of the addresses of a NIC that is dead; 0: none */
+    uint8_t via[256];  /* of connections made here: that byte */
+    bool lost[256];    /* connections that are never answered */
+    bool mute[256];    /* connections that died in silence: nothing goes out or comes in */
 };
 
 /* Between two looks at the clock no more time passes here than so much: a machine that stands still in the middle of a test is no

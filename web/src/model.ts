@@ -83,6 +83,8 @@ export interface Port {
   switch_port: string | null;
   first_switch?: string | null; // that its packets pass; absent from controllers of before
   state: PortState;
+  /** That accuses it or its host, whatever its carrier says; absent from controllers of before. */
+  incident?: { incident: Ns; kind: "nic" | "host"; direction: Element["direction"]; one_of: number } | null;
   since_utc_ns: Ns | null;
   speed_bps: number | null;
   carrier_down_count: number | null;
@@ -192,7 +194,7 @@ export interface Element {
   kind: string;
   direction: "out" | "in" | "both" | null;
   name: string | null;
-  places: { kind: "host" | "nic" | "leaf" | "spine" | "router"; host?: string | null; nic?: number | null; name: string }[];
+  places: { kind: "host" | "nic" | "leaf" | "spine" | "router"; host?: string | null; nic?: number | null; address?: string; name: string }[];
 }
 
 export interface Incident {
@@ -201,6 +203,7 @@ export interface Incident {
   element?: Element | null;
   /** Of an unknown one: what it may be; absent from incidents of before. */
   one_of?: Element[];
+  others?: boolean; // or what one_of doesn't list
   state: string; // "new", "open", "quiet", "resolved", "merged"
   severity: string;
   cause: string | null;
@@ -400,6 +403,7 @@ export interface AuditDiff {
   cut: boolean;
   facts: { host: string; fact: string; subject: string; was: string | null; is: string | null }[];
   results: { host: string; check: string; was: string; is: string }[];
+  measured?: { host: string; check: string; subject: string; was: string; is: string }[]; // an older controller has none
 }
 
 export interface AuditBaseline {
@@ -409,6 +413,7 @@ export interface AuditBaseline {
   accepted_utc_ns: Ns;
   started_utc_ns: Ns;
   hosts: number;
+  measured?: number; // hosts that later measurements can be compared with; an older controller tells none
 }
 
 export interface AuditCheck {
@@ -437,8 +442,9 @@ export interface AuditRun {
   hosts: number;
   unanswered: number;
   look: number;
+  covered?: Record<"sheets" | "cells" | "tests", { done: number; of: number } | null> | null; // when it has ended; of this release on
   not_read: { host: string; reason: string; note: string }[];
-  counts?: AuditCounts; // of hosts; when it is done
+  counts?: AuditCounts; // of hosts; when it has ended
   checks?: { check: string; group: string | null; part: string | null; counts: AuditCounts }[];
 }
 
@@ -457,9 +463,9 @@ export interface AuditMatrixNic {
   name: string;
   leaf: string | null;
   leaf_found: string | null;
-  unmeasured: number;
-  lost_out: number;
-  lost_in: number;
+  unmeasured: number | null;
+  lost_out: number | null;
+  lost_in: number | null;
   out_ns: number | null;
   in_ns: number | null;
   note: string | null;
@@ -469,7 +475,7 @@ export interface AuditMatrix {
   cells?: number;
   measured?: number;
   unmeasured?: Record<string, number>;
-  limit_ns: number;
+  limit_ns: number | null; // null: a tenant asks
   nics: AuditMatrixNic[];
   delay_ns?: (number | null)[][]; // by sender; -1: nothing arrived
 }
@@ -486,7 +492,8 @@ export interface AuditResult {
   expected: string;
   basis?: string; // older results have it in expected
   note: string;
-  evidence: { fact: string; subject: string; state: string; value: string; source: string }[];
+  at_utc_ns?: Ns | null; // when what was found was read; older results do not have it
+  evidence: { fact: string; subject: string; state: string; value: string; source: string; at_utc_ns?: Ns }[];
   remedy: string | null;
 }
 

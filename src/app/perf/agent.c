@@ -61,7 +61,7 @@ static void limit(int resource, rlim_t most)
     (void)setrlimit((__rlimit_resource_t)resource, &l); /* less than it has: nothing can fail */
 }
 
-/* Where the unit has done it already, all of it has no effect. */
+/* If the unit has dropped the rights already, this has no effect. */
 static int give_up_rights(void)
 {
     (void)setpriority(PRIO_PROCESS, 0, 0);
@@ -272,7 +272,7 @@ static int open_meeting(const struct agent_plan *p, struct meet *meet, char nic[
     return meet_open(meet, where, p->rank, p->ranks, p->patience_s, secret);
 }
 
-/* What was printed is on its way, and the others have theirs. */
+/* Ends only after the output is written and the other ranks have theirs. */
 static int close_meeting(struct meet *meet, int r)
 {
     fflush(stdout);

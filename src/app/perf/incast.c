@@ -143,7 +143,7 @@ static void receive_until(struct incast *x, int64_t until_ns, struct incast_foun
         last > first ? (double)found->came * (PAYLOAD + HEADERS) * 1e9 / (double)(last - first) : 0;
 }
 
-/* Who can't take part still meets the others: they must not wait for it. */
+/* A rank that can't take part still meets the others: they must not wait for it. */
 int incast_test(struct meet *m, const char *nic, const char *receiver, int run_ms, int dscp,
                 struct incast_found *ret)
 {

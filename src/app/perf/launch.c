@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,10 +92,15 @@ static void exec_ssh(struct perf_launch *l, int rank, int job)
 
 static int start_rank(struct perf_launch *l, int rank, int job, FILE *out)
 {
-    const pid_t child = fork();
+    const pid_t parent = getpid(), child = fork();
 
     if (child != 0) {
         return child < 0 ? -errno : child;
+    }
+    /* Whoever ends the job ends its ranks: an orphan would go on for the whole --duration. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) {
+        _exit(EXIT_NOT_WELL);
     }
     l->options.rank = rank;
     l->options.job = job;

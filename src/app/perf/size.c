@@ -76,7 +76,7 @@ static void place(struct rank *r, const struct shape *s, bool in_place)
     }
 }
 
-/* What a rank keeps of its own data needs no network. */
+/* Copies the part of its own data that a rank keeps. This needs no network. */
 static void copy_own(struct rank *r, const struct shape *s)
 {
     struct engine *e = &r->engine;

@@ -10,7 +10,8 @@
  *
  * ONE CAUSE, ONE INCIDENT. Every alert names the elements that could explain it, the most specific first: what its
  * finding suspects, else where it was seen (path, NIC, host, leaf). It joins the open incident whose cause is among
- * them; else it opens one of its own, with its most specific element as cause. As soon as `promote` incidents that
+ * them (one of `info` alone takes in what is louder only if its cause is the alert's first element); else it opens one
+ * of its own, with its most specific element as cause. As soon as `promote` incidents that
  * began within `together` of each other share an element (64 trunks of one spine, the NICs of one host), they are
  * merged and the shared element is the cause. Two links that fail for themselves share nothing with enough
  * others, and stay two. Told is an incident only `wait` after it began, and a little later when it looks as if it
@@ -119,7 +120,9 @@ struct alert_finding {
     struct element suspect;       /* for sure; its hosts and NICs as above */
     struct element_choice choice; /* of an unknown one: what it may be */
     bool hearsay; /* accuses what isn't the sayer's: on one tenant's word alone nobody is woken */
-    struct mono since;
+    struct mono since; /* as it says: for people, and for what began together */
+    struct mono
+        heard; /* by the caller itself, the first time: from here on it must hold for a rule's `for` */
     const char *text; /* the whole sentence */
 };
 
@@ -167,6 +170,7 @@ struct alert_incident {
     uint32_t pages;    /* how often somebody was woken */
     uint32_t reopened;
     bool told, silenced;
+    bool owes_page;              /* it came back: if it lasts somebody is woken again */
     const char *acknowledged_by; /* NULL: nobody */
     struct mono acknowledged;
     const char *text; /* the sentence */
@@ -221,7 +225,7 @@ struct alert_restore {
     struct element element;
     struct element_choice choice;
     struct mono since;
-    bool told;
+    bool told, owes_page;
     const char *acknowledged_by; /* NULL */
     const char *text;
 };
@@ -240,7 +244,7 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
 void alerts_on_host(struct alerts *a, struct mono now, uint32_t host);
 /* Its agent started anew: findings of earlier runs are over. */
 void alerts_on_run(struct alerts *a, struct mono now, uint32_t host, uint32_t run);
-/* No longer of the fleet: its alerts are over, its silence is none. */
+/* No longer of the fleet, nor known by its table: its alerts and those on paths to it are over, its silence is none. */
 void alerts_on_host_removed(struct alerts *a, struct mono now, uint32_t host);
 /* It has ended, well or not: nothing about its series is wrong any more. */
 void alerts_on_job_over(struct alerts *a, struct mono now, uint64_t job);
@@ -258,7 +262,7 @@ MUST_CHECK int alerts_acknowledge(struct alerts *a, struct mono now, uint64_t in
 MUST_CHECK int alerts_restore(struct alerts *a, struct mono now,
                               const struct alert_restore *incident);
 
-/* What time alone brings: ends of windows, of waits and of silences. At alerts_deadline() or later. */
+/* Handles what is due by time alone: ends of windows, of waits and of silences. Call it at alerts_deadline() or later. */
 void alerts_tick(struct alerts *a, struct mono now);
 /* What to do, until false: a heartbeat that is due, then incidents in the order in which they changed. Texts in it are valid
  * until the next call that changes something. */

@@ -27,7 +27,15 @@ static bool nic_info(const struct alerts *a, uint32_t nic, struct alert_nic *ret
            a->config.fleet.nic(a->config.fleet.context, nic, ret) && ret->name != NULL;
 }
 
-static uint32_t host_of(const struct alerts *a, const struct element *where)
+bool nic_is_gone(const struct alerts *a, uint32_t nic)
+{
+    struct alert_nic info;
+
+    return nic != ALERT_NO_ID && a->config.fleet.nic != NULL &&
+           !a->config.fleet.nic(a->config.fleet.context, nic, &info);
+}
+
+uint32_t element_host(const struct alerts *a, const struct element *where)
 {
     struct alert_nic info;
 
@@ -64,7 +72,7 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
             e->uses++;
             if (e->where.kind == ELEMENT_UNKNOWN) { /* restored by name alone */
                 e->where = *where;
-                e->host = host_of(a, where);
+                e->host = element_host(a, where);
             }
             if (where->direction != DIRECTION_NONE && e->owner == NONE) {
                 e->where.direction = where->direction; /* of a cause: incident_direct */
@@ -80,7 +88,7 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
     a->element_free = a->elements[at].next;
     a->elements[at] = (struct cause_element){.key = key,
                                              .where = *where,
-                                             .host = host_of(a, where),
+                                             .host = element_host(a, where),
                                              .uses = 1,
                                              .owner = NONE,
                                              .next = *head};
@@ -181,7 +189,7 @@ static void add(struct alerts *a, struct instance *i, const struct element *wher
     }
 }
 
-/* What has a name and no place. */
+/* Adds an element that has a name and no place. */
 static void add_named(struct alerts *a, struct instance *i, enum element_kind kind,
                       const char *name)
 {
@@ -200,14 +208,21 @@ static void add_host(struct alerts *a, struct instance *i, uint32_t host)
     }
 }
 
-static void add_of_host(struct alerts *a, struct instance *i, enum element_kind kind,
-                        const char *what, uint32_t host)
+/* Adds a part of a host, without the host itself. */
+static void add_part_of_host(struct alerts *a, struct instance *i, enum element_kind kind,
+                             const char *what, uint32_t host)
 {
     const struct element where = element_of(kind, PLACE_HOST, host);
     char name[ALERT_ELEMENT_MAX], whole[2 * ALERT_ELEMENT_MAX];
 
     snprintf(whole, sizeof(whole), "%s of %s", what, name_of_host(a, host, name, sizeof(name)));
     add(a, i, &where, whole);
+}
+
+static void add_of_host(struct alerts *a, struct instance *i, enum element_kind kind,
+                        const char *what, uint32_t host)
+{
+    add_part_of_host(a, i, kind, what, host);
     add_host(a, i, host);
 }
 
@@ -404,8 +419,11 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
         if (rule->metric == ALERT_HOST_REPORT) {
             add_host(a, i, s->host);
             add_named(a, i, ELEMENT_FLEET, "the fleet");
-        } else if (rule->metric == ALERT_AUDIT_BLOCKED || rule->metric == ALERT_AUDIT_FAILED ||
-                   rule->metric == ALERT_AUDIT_UNKNOWN) {
+        } else if (rule->metric == ALERT_AUDIT_UNKNOWN) {
+            /* Not the host: it goes on for days at most hosts, and explains nothing that happens to one. */
+            add_part_of_host(a, i, ELEMENT_AGENT, "audit", s->host);
+            add_named(a, i, ELEMENT_AGENT, "what audits don't know");
+        } else if (rule->metric == ALERT_AUDIT_BLOCKED || rule->metric == ALERT_AUDIT_FAILED) {
             add_host(a, i, s->host);
         } else if (rule->metric == ALERT_CLOCK_SYNCED || rule->metric == ALERT_CLOCK_HARD ||
                    rule->metric == ALERT_CLOCK_STATISTICAL) {

@@ -100,8 +100,8 @@ struct alerts *alerts_new(const struct alert_config *config, struct mono now)
     a->deadline = a->sweep_due = mono_add(now, span_ns(SWEEP_NS));
     a->heartbeat_due = config->heartbeat.ns > 0 ? now : MONO_NEVER;
     a->utc_offset_ns = a->fleet_offset_ns = FINDING_NO_TIME;
-    a->instance_max = a->config.alert_max;
-    a->incident_max = a->config.incident_max;
+    a->instance_max = 1 + a->config.alert_max;    /* the first: rule_has_place() */
+    a->incident_max = 1 + a->config.incident_max; /* the first: see incident_new() */
     a->next_incident = a->config.first_incident;
     a->next_alert = 1;
     a->queue_head = a->queue_tail = a->instance_head = NONE;
@@ -115,7 +115,8 @@ struct alerts *alerts_new(const struct alert_config *config, struct mono now)
         return NULL;
     }
     a->config.rules = a->rules;
-    a->instance_free = 0;
+    a->instance_free = 1;
+    a->no_room.ns = -1;
     for (uint32_t i = 0; i < a->instance_max; i++) {
         a->instances[i].chain = i + 1 < a->instance_max ? i + 1 : NONE;
     }
@@ -213,6 +214,8 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
             continue;
         }
         set_finding(i, f);
+        const struct mono due = mono_add(mono_min(f->heard, now), a->rules[r].hold);
+        i->due = mono_before(i->due, due) ? due : i->due;
         if (i->state == ALERT_FIRING) {
             incident_regroup(a, i, f);
         } else {
@@ -265,8 +268,10 @@ void alerts_on_host_removed(struct alerts *a, struct mono now, uint32_t host)
     end_findings(a, host, true, 0);
     for (uint32_t at = a->instance_head; at != NONE;) {
         struct instance *i = &a->instances[at];
+        const struct alert_rule *rule = &a->rules[i->rule];
         at = i->after;
-        if (a->rules[i->rule].condition != ALERT_ON_FINDING && i->host == host) {
+        if (rule->condition != ALERT_ON_FINDING &&
+            (i->host == host || (rule->scope == ALERT_PER_PATH && nic_is_gone(a, i->peer)))) {
             instance_lower(a, i);
         }
     }
@@ -291,12 +296,17 @@ void alerts_on_clock(struct alerts *a, struct mono now, int64_t utc_offset_ns,
 
 /* ---- the engine about itself ------------------------------------------------------------------------------------ */
 
+static uint64_t own_key(const struct alerts *a, uint32_t built_in, uint64_t subject)
+{
+    return hash_u64(hash_u64((uint64_t)a->rule_count + built_in, 0x73656c66ULL), subject);
+}
+
 static void raise_own(struct alerts *a, uint32_t built_in, uint64_t subject, const char *element,
                       const char *text)
 {
     const uint32_t rule = a->rule_count + built_in;
-    struct instance *i = instance_raise(a, rule, hash_u64(hash_u64(rule, 0x73656c66ULL), subject),
-                                        ALERT_NO_ID, MONO_NEVER);
+    struct instance *i =
+        instance_raise(a, rule, own_key(a, built_in, subject), ALERT_NO_ID, MONO_NEVER);
 
     if (i == NULL) {
         return;
@@ -311,8 +321,7 @@ static void raise_own(struct alerts *a, uint32_t built_in, uint64_t subject, con
 
 static void lower_own(struct alerts *a, uint32_t built_in, uint64_t subject)
 {
-    const uint32_t rule = a->rule_count + built_in;
-    struct instance *i = instance_find(a, hash_u64(hash_u64(rule, 0x73656c66ULL), subject));
+    struct instance *i = instance_find(a, own_key(a, built_in, subject));
 
     if (i != NULL) {
         instance_lower(a, i);
@@ -372,10 +381,9 @@ static void look_for_drops(struct alerts *a)
                  (unsigned long long)a->counters.alerts_dropped,
                  (unsigned long long)a->counters.watches_dropped,
                  (unsigned long long)a->counters.incidents_dropped);
-        raise_own(a, 1, 0, "the alert engine's limits", text);
+        raise_own(a, RULE_DROPPED, 0, "the alert engine's limits", text);
     } else {
-        struct instance *i =
-            instance_find(a, hash_u64(hash_u64((uint64_t)a->rule_count + 1, 0x73656c66ULL), 0));
+        struct instance *i = instance_find(a, own_key(a, RULE_DROPPED, 0));
         if (i != NULL && mono_sub(a->now, i->seen).ns > a->config.keep.ns) {
             instance_lower(a, i);
         }
@@ -387,14 +395,16 @@ static void look_for_drops(struct alerts *a)
 /* Firing series that stopped coming; silences that began or ended; pending ones that were frozen. */
 static void look_at_alerts(struct alerts *a)
 {
+    bool room = true;
+
     for (uint32_t at = a->instance_head; at != NONE;) {
         struct instance *i = &a->instances[at];
         const struct alert_rule *rule = &a->rules[i->rule];
         at = i->after;
         if (rule->condition == ALERT_ON_THRESHOLD && mono_sub(a->now, i->seen).ns > STALE_NS) {
-            const bool speaks = i->said_by == ALERT_NO_ID || !host_is_silent(a, i->said_by);
+            const bool back = i->said_by == ALERT_NO_ID || host_is_back(a, i->said_by);
             i->stale = true;
-            if (i->state == ALERT_PENDING || (speaks && mono_sub(a->now, i->seen).ns > GONE_NS)) {
+            if (i->state == ALERT_PENDING || (back && mono_sub(a->now, i->seen).ns > GONE_NS)) {
                 instance_lower(a, i);
                 continue;
             }
@@ -410,6 +420,11 @@ static void look_at_alerts(struct alerts *a)
             }
         }
         instance_consider(a, i);
+        const bool kept = rule_has_place(a, i->rule);
+        if (i->state == ALERT_FIRING && i->incident == NONE && i->cause_count > 0) {
+            incident_group(a, i, room || kept); /* when it fired there was no place */
+            room = room && (kept || i->incident != NONE);
+        }
     }
 }
 

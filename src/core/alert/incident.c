@@ -10,23 +10,28 @@
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-static struct incident *incident_new(struct alerts *a, uint32_t cause)
+/* Nothing or the oldest that is only kept for its memory. */
+static bool is_place(const struct incident *x, const struct incident *best)
+{
+    const bool over = x->state == INCIDENT_RESOLVED || x->state == INCIDENT_MERGED;
+
+    if (x->queued || (best != NULL && best->state == INCIDENT_FREE)) {
+        return false;
+    }
+    return x->state == INCIDENT_FREE ||
+           (over && (best == NULL || mono_before(x->changed, best->changed)));
+}
+
+/* kept: of the alert that tells that there is no place. It may have the first one, if there is no other. */
+static struct incident *incident_new(struct alerts *a, uint32_t cause, bool kept)
 {
     struct incident *c = NULL;
 
-    for (uint32_t k = 0; k < a->incident_max; k++) {
-        struct incident *x = &a->incidents[k];
-        if (x->state == INCIDENT_FREE && !x->queued) {
-            c = x;
-            break;
-        }
-        if ((x->state == INCIDENT_RESOLVED || x->state == INCIDENT_MERGED) && !x->queued &&
-            (c == NULL || mono_before(x->changed, c->changed))) {
-            c = x; /* the oldest that is only kept for its memory */
-        }
+    for (uint32_t k = 1; k < a->incident_max; k++) {
+        c = is_place(&a->incidents[k], c) ? &a->incidents[k] : c;
     }
+    c = c == NULL && kept && is_place(&a->incidents[0], NULL) ? &a->incidents[0] : c;
     if (c == NULL) {
-        a->counters.incidents_dropped++;
         return NULL;
     }
     if (c->state != INCIDENT_FREE) {
@@ -83,35 +88,120 @@ static uint64_t tenant_of(const struct alerts *a, uint32_t host)
                                           : host;
 }
 
-/* How loud it is there. Hearsay wakes nobody before another tenant's host reports something of the same cause. */
+/* The host that reported it; ALERT_NO_ID: none did. A path that is no longer measured counts as a report of its host. */
+static uint32_t word_of(const struct alerts *a, const struct instance *i)
+{
+    return i->said_by == ALERT_NO_ID && a->rules[i->rule].scope == ALERT_PER_PATH ? i->host
+                                                                                  : i->said_by;
+}
+
+/* One end of a path reports alone. About the end of another tenant its report is hearsay, as a finding may be. */
+static bool is_hearsay(const struct alerts *a, const struct incident *c, const struct instance *i)
+{
+    const struct alert_rule *rule = &a->rules[i->rule];
+    const bool value = rule->scope == ALERT_PER_PATH && rule->condition != ALERT_ON_FINDING;
+    const uint32_t accused = value ? element_host(a, &a->elements[c->cause].where) : ALERT_NO_ID;
+    const uint32_t by = word_of(a, i);
+
+    return i->hearsay || (accused != ALERT_NO_ID && by != ALERT_NO_ID &&
+                          tenant_of(a, accused) != tenant_of(a, by));
+}
+
+/* The severity there. Hearsay pages nobody before a host of another tenant reports something with the same cause. */
 static uint32_t severity_in(const struct alerts *a, const struct incident *c,
                             const struct instance *i)
 {
     const uint32_t severity = a->rules[i->rule].severity;
 
-    if (!i->hearsay || severity < ALERT_PAGE) {
+    if (severity < ALERT_PAGE || !is_hearsay(a, c, i)) {
         return severity;
     }
     for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
-        const uint32_t other = a->instances[at].said_by;
-        if (other != ALERT_NO_ID && tenant_of(a, other) != tenant_of(a, i->said_by)) {
+        const uint32_t other = word_of(a, &a->instances[at]);
+        if (other != ALERT_NO_ID && tenant_of(a, other) != tenant_of(a, word_of(a, i))) {
             return severity;
         }
     }
     return ALERT_PAGE - 1;
 }
 
+/* Something in it was hearsay until this one came. */
+static bool confirms(const struct alerts *a, const struct incident *c, const struct instance *i)
+{
+    const uint32_t by = word_of(a, i);
+
+    for (uint32_t at = by != ALERT_NO_ID ? c->first : NONE; at != NONE;
+         at = a->instances[at].sibling_after) {
+        const struct instance *other = &a->instances[at];
+        if (!other->silenced && a->rules[other->rule].severity == ALERT_PAGE &&
+            tenant_of(a, word_of(a, other)) != tenant_of(a, by)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Something in it is a page: one that it owes counts from here, if it doesn't count yet. */
+static void owe(const struct alerts *a, struct incident *c)
+{
+    if (c->owes_page && c->repage.ns == MONO_NEVER.ns) {
+        c->repage = mono_add(a->now, a->config.repage);
+    }
+}
+
+void incident_owe(const struct alerts *a, struct incident *c)
+{
+    for (uint32_t at = c->owes_page ? c->first : NONE; at != NONE && c->repage.ns == MONO_NEVER.ns;
+         at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        if (!i->silenced && severity_in(a, c, i) == ALERT_PAGE) {
+            owe(a, c);
+        }
+    }
+}
+
 /* It became louder: say so, if it was told of already. */
 static void grow_louder(struct alerts *a, struct incident *c, uint32_t severity)
 {
+    if (severity == ALERT_PAGE) {
+        owe(a, c);
+    }
     c->severity = severity > c->severity ? severity : c->severity;
     c->spoke = true;
     if (c->told && severity > c->loud) {
         c->loud = severity;
         incident_say(a, c, ALERT_WORSE, receivers_of(a, severity),
-                     severity == ALERT_PAGE && c->pages == 0);
+                     severity == ALERT_PAGE && page_is_new(c));
     }
     c->loud = severity > c->loud ? severity : c->loud;
+}
+
+void incident_loudness(struct alerts *a, struct incident *c)
+{
+    uint32_t severity = 0, loud = 0;
+    bool hearsay = false;
+
+    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
+        const struct instance *i = &a->instances[at];
+        const uint32_t here = severity_in(a, c, i);
+        hearsay = hearsay || is_hearsay(a, c, i);
+        severity = here > severity ? here : severity;
+        loud = !i->silenced && here > loud ? here : loud;
+    }
+    if (c->first != NONE && !c->told) {
+        c->severity = severity;
+        c->loud = loud;
+    } else if (hearsay) { /* told as something else: no page was of this, or is */
+        c->severity = severity < c->severity ? severity : c->severity;
+        if (loud < c->loud) {
+            c->loud = loud;
+            c->pages = 0;
+            a->counters.pages -= c->notify && c->notify_page;
+            c->notify_page = false;
+        } else if (loud > c->loud) {
+            grow_louder(a, c, loud);
+        }
+    }
 }
 
 /* Evidence of a kind that it didn't have yet; or another link that is down for certain: people hear of it, though
@@ -131,12 +221,16 @@ static void tell_news(struct alerts *a, struct incident *c, const struct instanc
     }
 }
 
-void incident_reopen(struct alerts *a, struct incident *c, struct mono since)
+/* Receivers that were told of it are told that it is back. Under a silence nobody is told until the silence ends. */
+void incident_reopen(struct alerts *a, struct incident *c, struct mono since, bool audible)
 {
     a->counters.incidents_open++;
     c->reopened++;
     c->since = since;
     c->resolved = (struct mono){0};
+    c->told = c->told && audible;
+    c->spoke = audible;
+    c->loud = ALERT_INFO;
     c->by[0] = '\0';
     memset(c->steps, 0, sizeof(c->steps));
     c->created = a->now;
@@ -147,6 +241,14 @@ void incident_reopen(struct alerts *a, struct incident *c, struct mono since)
         incident_say(a, c, ALERT_REOPENED, c->told_receivers, false);
         c->repage = mono_add(a->now, a->config.repage);
     }
+    c->owes_page = c->told;
+}
+
+void incident_wake(struct alerts *a, struct incident *c)
+{
+    c->state = INCIDENT_OPEN;
+    c->quiet_until = MONO_NEVER;
+    c->repage = c->owes_page ? mono_add(a->now, a->config.repage) : MONO_NEVER;
 }
 
 static void take(struct alerts *a, struct incident *c, struct instance *i)
@@ -155,9 +257,9 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     const bool fresh = c->total == 0 && c->state == INCIDENT_NEW;
 
     if (c->state == INCIDENT_RESOLVED) {
-        incident_reopen(a, c, i->since);
+        incident_reopen(a, c, i->since, !i->silenced);
     } else if (c->state == INCIDENT_QUIET) {
-        c->state = INCIDENT_OPEN;
+        incident_wake(a, c);
     }
     c->quiet_until = MONO_NEVER;
     c->placed = c->placed || !i->unplaced;
@@ -183,6 +285,9 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
             c->due = mono_add(a->now, rule->wait);
         }
     }
+    if (c->loud < ALERT_PAGE && confirms(a, c, i)) {
+        grow_louder(a, c, ALERT_PAGE);
+    }
     tell_news(a, c, i);
     c->severity = severity > c->severity ? severity : c->severity;
     a->deadline = mono_min(a->deadline, incident_deadline(a, c));
@@ -191,17 +296,44 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
 
 /* ---- joining ---------------------------------------------------------------------------------------------------- */
 
+/* What is only shown explains nothing that somebody is told of, but of the same thing. What fires now counts, not what was. */
+static bool is_only_shown(const struct alerts *a, const struct incident *c,
+                          const struct instance *i)
+{
+    uint32_t severity = c->first == NONE ? c->severity : ALERT_INFO;
+
+    for (uint32_t at = c->first; at != NONE && severity == ALERT_INFO;
+         at = a->instances[at].sibling_after) {
+        severity = a->rules[a->instances[at].rule].severity;
+    }
+    return severity == ALERT_INFO && a->rules[i->rule].severity > ALERT_INFO &&
+           c->cause != i->causes[0];
+}
+
 static struct incident *incident_of_cause(struct alerts *a, const struct instance *i)
 {
     for (uint32_t k = 0; k < instance_shared(i); k++) {
         const uint32_t owner = a->elements[i->causes[k]].owner;
         struct incident *c = owner != NONE ? &a->incidents[owner] : NULL;
+        if (c != NULL && is_only_shown(a, c, i)) {
+            continue;
+        }
         /* One that was resolved comes back only by what it was itself about. */
         if (c != NULL && (incident_is_open(c) || (k == 0 && c->state == INCIDENT_RESOLVED))) {
             return c;
         }
     }
     return NULL;
+}
+
+void incident_await(struct alerts *a, const struct instance *i)
+{
+    struct incident *c = incident_of_cause(a, i);
+
+    if (c != NULL && c->state == INCIDENT_QUIET && c->total == 0) {
+        const struct mono until = mono_add(a->now, a->config.keep);
+        c->quiet_until = mono_before(c->quiet_until, until) ? until : c->quiet_until;
+    }
 }
 
 static bool is_of_fabric(const struct alerts *a, const struct incident *c)
@@ -287,11 +419,14 @@ static void name_unknown(struct alerts *a, struct incident *c, const struct inst
     }
 }
 
-void incident_group(struct alerts *a, struct instance *i)
+void incident_group(struct alerts *a, struct instance *i, bool room)
 {
     const struct alert_rule *rule = &a->rules[i->rule];
     struct incident *c = incident_of_cause(a, i);
 
+    if (c == NULL && !room) {
+        return;
+    }
     if (c == NULL && rule->scope >= ALERT_PER_RAIL && rule->condition == ALERT_ON_THRESHOLD) {
         c = incident_of_fabric(a, NULL);
     } else if (c == NULL && i->unplaced) {
@@ -301,7 +436,7 @@ void incident_group(struct alerts *a, struct instance *i)
         c = incident_of_unknown(a, i);
     }
     if (c == NULL && i->cause_count > 0) {
-        c = incident_new(a, i->causes[0]);
+        c = incident_new(a, i->causes[0], rule_has_place(a, i->rule));
     }
     if (c != NULL) {
         take(a, c, i);
@@ -321,7 +456,7 @@ static void fall_quiet(struct alerts *a, struct incident *c)
     a->deadline = mono_min(a->deadline, c->quiet_until);
 }
 
-/* What all its alerts suspect first; NONE: they don't agree. ret_cause: its cause could explain all of them. */
+/* The first suspect of all its alerts; NONE: they don't agree. ret_cause: its cause could explain all of them. */
 static uint32_t agreed(const struct alerts *a, const struct incident *c, bool *ret_cause)
 {
     const struct instance *first = c->first != NONE ? &a->instances[c->first] : NULL;
@@ -357,6 +492,7 @@ void incident_refine(struct alerts *a, struct incident *c)
     if (owner != NONE && incident_is_open(&a->incidents[owner])) {
         struct incident *into = &a->incidents[owner];
         incident_absorb(a, into, c);
+        incident_loudness(a, into); /* what two tenants' hosts tell may have come together */
         if (into->told && into->state == INCIDENT_NEW) {
             incident_tell_larger(a, into);
         }
@@ -408,7 +544,8 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
         } else {
             incident_unlink(a, c, i);
             c->total--;
-            incident_group(a, i);
+            incident_group(a, i, true);
+            a->counters.incidents_dropped += i->incident == NONE;
             if (c->firing == 0 && incident_is_open(c)) {
                 if (i->incident != NONE) {
                     struct incident *into = &a->incidents[i->incident];

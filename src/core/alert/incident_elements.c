@@ -92,7 +92,7 @@ bool incident_direct(struct alerts *a, const struct incident *c)
 
 /* ---- what it may be ----------------------------------------------------------------------------------------------- */
 
-/* What all alerts that don't know may come from; else, what the first of them may. */
+/* The elements that can cause all alerts without a certain suspect. If there are none: those that can cause the first of them. */
 struct shared {
     uint32_t elements[ELEMENT_ONE_OF], count, first[ELEMENT_ONE_OF], first_count;
     bool any, others;

@@ -31,8 +31,26 @@ static uint32_t count_sharing(const struct alerts *a, const struct incident *c, 
     return count;
 }
 
+/* What came in fires, and may be heard, where all was over or silenced. */
+static void wake(struct alerts *a, struct incident *into, struct mono due)
+{
+    if (into->state == INCIDENT_QUIET && into->firing > 0) {
+        incident_wake(a, into);
+    }
+    if (into->state == INCIDENT_OPEN && !into->told && into->audible > 0) {
+        into->state = INCIDENT_NEW;
+        into->due = due;
+    }
+}
+
 void incident_absorb(struct alerts *a, struct incident *into, struct incident *c)
 {
+    const struct mono due = c->state == INCIDENT_NEW ? c->due : a->now;
+    const bool woken = into->told && into->loud == ALERT_PAGE;
+    const struct incident *told = into->told ? into : c, *other = into->told ? c : into;
+    const bool louder =
+        told->told && !other->told && other->audible > 0 && other->loud > told->loud;
+
     while (c->first != NONE) {
         struct instance *i = &a->instances[c->first];
         incident_unlink(a, c, i);
@@ -60,6 +78,18 @@ void incident_absorb(struct alerts *a, struct incident *into, struct incident *c
         into->rules_seen[k] |= c->rules_seen[k];
     }
     into->told = into->told || c->told;
+    if (c->told && c->loud == ALERT_PAGE && c->pages > 0 && !c->owes_page) {
+        into->owes_page = false; /* by that people are awake */
+        into->repage = MONO_NEVER;
+    }
+    into->owes_page = into->owes_page || (c->owes_page && !woken);
+    wake(a, into, due);
+    into->repage = into->owes_page ? mono_min(into->repage, c->repage) : into->repage;
+    if (louder) {
+        incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud),
+                     into->loud == ALERT_PAGE && page_is_new(into));
+    }
+    incident_owe(a, into);
     if (into->by[0] == '\0' && c->by[0] != '\0') {
         memcpy(into->by, c->by, sizeof(into->by));
         into->acknowledged = c->acknowledged;
@@ -71,6 +101,7 @@ void incident_absorb(struct alerts *a, struct incident *into, struct incident *c
     a->counters.incidents_open--;
     incident_release(a, c);
     incident_changed(a, c, true);
+    a->deadline = mono_min(a->deadline, incident_deadline(a, into));
 }
 
 void incident_tell_larger(struct alerts *a, struct incident *into)
@@ -110,12 +141,13 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
         struct incident *x = &a->incidents[k];
         if (x != into && incident_is_open(x) && incident_has(x, element) && together(a, x, c)) {
             if (into->state == INCIDENT_RESOLVED) {
-                incident_reopen(a, into, x->since);
+                incident_reopen(a, into, x->since, x->audible > 0);
             }
             incident_absorb(a, into, x);
         }
     }
     incident_set_cause(a, into, element);
+    incident_loudness(a, into);
     into->promoted = true;
     for (uint32_t k = into->common_count; k-- > 0;) {
         if (into->common[k] != element) {
@@ -124,10 +156,6 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
     }
     incident_add_element(a, into, element);
     element_drop(a, element);
-    if (into->state == INCIDENT_QUIET && into->firing > 0) {
-        into->state = INCIDENT_OPEN;
-        into->quiet_until = MONO_NEVER;
-    }
     if (into->told) {
         incident_tell_larger(a, into);
     }

@@ -47,45 +47,55 @@ uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject
     }
 }
 
-/* Without room who has most alerts loses the newest of them to who has less: some hosts that lie can't silence the rest.
- * Counted by number modulo the room: that some share a count does no harm. */
+/* Without room who has most alerts loses the newest of them to who has less: some hosts that lie can't silence the rest, nor
+ * what nobody says: a silent host, a job. All that nobody says counts as one host's: many silent hosts can't silence the rest
+ * either. Counted by number modulo the room: that some share a count does no harm. */
 static bool make_room(struct alerts *a, uint32_t said_by)
 {
-    uint32_t most = said_by;
+    uint32_t most = ALERT_NO_ID, highest = 0, nobodys = 0;
 
     a->counters.alerts_dropped++;
-    if (said_by == ALERT_NO_ID) {
-        return false;
+    if (said_by == ALERT_NO_ID && a->no_room.ns == a->now.ns) {
+        return false; /* a sweep asks for each silent host */
     }
     memset(a->scratch, 0, a->instance_max * sizeof(*a->scratch));
     for (uint32_t at = a->instance_head; at != NONE; at = a->instances[at].after) {
         const uint32_t by = a->instances[at].said_by;
-        if (by != ALERT_NO_ID &&
-            ++a->scratch[by % a->instance_max] > a->scratch[most % a->instance_max]) {
+        nobodys += by == ALERT_NO_ID;
+        if (by != ALERT_NO_ID && ++a->scratch[by % a->instance_max] > highest) {
+            highest = a->scratch[by % a->instance_max];
             most = by;
         }
     }
-    if (a->scratch[most % a->instance_max] <= a->scratch[said_by % a->instance_max] + 1) {
+    const uint32_t own = said_by != ALERT_NO_ID ? a->scratch[said_by % a->instance_max] : nobodys;
+    if (said_by != ALERT_NO_ID && nobodys > highest) {
+        highest = nobodys;
+        most = ALERT_NO_ID;
+    }
+    if (highest <= own + 1) {
+        a->no_room = said_by == ALERT_NO_ID ? a->now : a->no_room;
         return false;
     }
     for (uint32_t at = a->instance_head; at != NONE; at = a->instances[at].after) {
-        if (a->instances[at].said_by == most) {
-            instance_lower(a, &a->instances[at]);
+        struct instance *i = &a->instances[at];
+        if (i->said_by == most && a->rules[i->rule].condition != ALERT_ON_ITSELF) {
+            instance_lower(a, i);
             return true;
         }
     }
     return false;
 }
 
-static struct instance *instance_new(struct alerts *a, uint64_t key, uint32_t said_by)
+static struct instance *instance_new(struct alerts *a, uint32_t rule, uint64_t key,
+                                     uint32_t said_by)
 {
-    if (a->instance_free == NONE && !make_room(a, said_by)) {
+    if (!rule_has_place(a, rule) && a->instance_free == NONE && !make_room(a, said_by)) {
         return NULL;
     }
-    const uint32_t at = a->instance_free;
+    const uint32_t at = rule_has_place(a, rule) ? 0 : a->instance_free;
     struct instance *i = &a->instances[at];
     ASSERT(i->state == ALERT_FREE);
-    a->instance_free = i->chain;
+    a->instance_free = at != 0 ? i->chain : a->instance_free;
     memset(i, 0, sizeof(*i));
     i->key = key;
     i->id = a->next_alert++;
@@ -109,7 +119,7 @@ struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, u
     struct instance *i = instance_find(a, key);
 
     if (i == NULL) {
-        i = instance_new(a, key, said_by);
+        i = instance_new(a, rule, key, said_by);
         if (i == NULL) {
             return NULL;
         }
@@ -151,8 +161,10 @@ void instance_lower(struct alerts *a, struct instance *i)
         a->instances[i->after].before = i->before;
     }
     i->state = ALERT_FREE;
-    i->chain = a->instance_free;
-    a->instance_free = at;
+    if (at != 0) {
+        i->chain = a->instance_free;
+        a->instance_free = at;
+    }
 }
 
 void instance_consider(struct alerts *a, struct instance *i)
@@ -162,9 +174,10 @@ void instance_consider(struct alerts *a, struct instance *i)
     }
     if (mono_before(a->now, i->due)) {
         a->deadline = mono_min(a->deadline, i->due);
+        incident_await(a, i);
         return;
     }
-    /* What a silent host said last can't be seen to last: it doesn't get worse unseen. */
+    /* The last report of a silent host ages. Nothing shows that it still holds, so it must not get worse. */
     if (i->said_by != ALERT_NO_ID && host_is_silent(a, i->said_by)) {
         i->stale = true;
         return;
@@ -175,5 +188,6 @@ void instance_consider(struct alerts *a, struct instance *i)
     a->counters.pending--;
     a->counters.firing++;
     i->silenced = silence_covers(a, i);
-    incident_group(a, i);
+    incident_group(a, i, true);
+    a->counters.incidents_dropped += i->incident == NONE;
 }

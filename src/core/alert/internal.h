@@ -6,6 +6,7 @@
 
 #define NONE           UINT32_MAX
 #define BUILT_IN_RULES 3
+#define RULE_DROPPED   1 /* of the built-in ones */
 #define WINDOW_BUCKETS 12
 #define HOST_RULE      0xffffu /* the watch of a host's signs of life belongs to no rule */
 #define ROUND_NS       (10 * NS_PER_S)
@@ -62,11 +63,12 @@ struct incident {
     uint8_t steps[ALERT_ROUTE_MAX];
     uint32_t unsure; /* of its alerts */
     uint32_t firing, audible, total, pages, reopened, sequence, told_receivers;
-    bool told, spoke; /* spoke: an alert that nobody silenced was in it */
-    bool placed;      /* not all of it was ever unplaced */
-    bool promoted;    /* the cause is what several share */
-    bool unknown;     /* no alert in it is sure of the cause: it is called as below */
-    bool proven;      /* an alert was sure of the cause, and may be over by now */
+    bool told, owes_page; /* owes_page: it came back; if it lasts somebody is woken once more */
+    bool spoke;           /* an alert that nobody silenced was in it */
+    bool placed;          /* not all of it was ever unplaced */
+    bool promoted;        /* the cause is what several share */
+    bool unknown;         /* no alert in it is sure of the cause: it is called as below */
+    bool proven;          /* an alert was sure of the cause, and may be over by now */
     bool queued, change_due;
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;
@@ -82,9 +84,9 @@ struct incident {
 
 struct watch { /* what is remembered of one subject of a counter or an absence */
     uint64_t key;
-    uint32_t chain, rule, host, nic, window;
+    uint32_t chain, rule, host, nic, peer, port, window;
     bool used, silent;
-    struct mono last;
+    struct mono last, back; /* back: of a host, since when it speaks without a gap */
     double value;
 };
 struct window { /* increases over a sliding window */
@@ -93,9 +95,14 @@ struct window { /* increases over a sliding window */
     int64_t newest; /* number of the newest bucket */
     double buckets[WINDOW_BUCKETS];
 };
+struct subject {
+    uint32_t host, nic, peer, port, rail;
+    uint64_t job;
+};
 struct round { /* of an aggregate */
     uint64_t key;
-    uint32_t chain, rule, host, rail;
+    uint32_t chain, rule;
+    struct subject subject;
     bool used;
     struct mono start;
     uint64_t count;
@@ -129,6 +136,7 @@ struct alerts {
 
     struct instance *instances;
     uint32_t instance_max, instance_free, instance_head;
+    struct mono no_room; /* when nothing made room for what nobody says */
     struct hash instance_hash;
     uint64_t next_alert;
 
@@ -148,7 +156,7 @@ struct alerts {
     struct window *windows;
     uint32_t window_max, window_top, window_free;
     struct round *rounds;
-    uint32_t round_max, round_top;
+    uint32_t round_max, round_top, round_free;
     struct hash round_hash;
 
     struct alert_silence silences[ALERT_SILENCE_MAX];
@@ -160,12 +168,13 @@ struct alerts {
 };
 
 /* ---- engine.c: alerts ---- */
-struct subject {
-    uint32_t host, nic, peer, port, rail;
-    uint64_t job;
-};
 uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject *s);
 struct instance *instance_find(struct alerts *a, uint64_t key);
+/* Of the alert that memory ran out: it has the first place of the alerts, and if need be of the incidents. */
+static inline bool rule_has_place(const struct alerts *a, uint32_t rule)
+{
+    return rule == a->rule_count + RULE_DROPPED;
+}
 /* The condition holds: a new alert, or one that goes on. NULL: no memory. `since` MONO_NEVER: now. */
 struct instance *instance_raise(struct alerts *a, uint32_t rule, uint64_t key, uint32_t said_by,
                                 struct mono since);
@@ -173,11 +182,13 @@ void instance_lower(struct alerts *a, struct instance *i); /* over: it is gone t
 /* Fires it if it is due; its causes and text must be set. */
 void instance_consider(struct alerts *a, struct instance *i);
 bool host_is_silent(const struct alerts *a, uint32_t host);
+/* It has spoken for so long that what it didn't tell in that time is no more. */
+bool host_is_back(const struct alerts *a, uint32_t host);
 
 /* ---- series.c: samples into conditions ---- */
 void series_on_sample(struct alerts *a, const struct alert_sample *sample);
 void series_sweep(struct alerts *a);
-void series_forget_host(struct alerts *a, uint32_t host);
+void series_forget_host(struct alerts *a, uint32_t host); /* and the paths to it */
 void series_host_seen(struct alerts *a, uint32_t host);
 bool series_init(struct alerts *a);
 
@@ -191,6 +202,9 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
 uint32_t element_take_as(struct alerts *a, const struct element *where); /* by its usual name */
 /* From specific to general: with equal evidence the finer one is the cause. */
 uint32_t element_rank(const struct alerts *a, uint32_t element);
+/* Whose it is; ALERT_NO_ID: of several hosts, or of none. */
+uint32_t element_host(const struct alerts *a, const struct element *where);
+bool nic_is_gone(const struct alerts *a, uint32_t nic); /* the fleet doesn't know it */
 void element_hold(struct alerts *a, uint32_t element);
 void element_drop(struct alerts *a, uint32_t element);
 bool cause_init(struct alerts *a);
@@ -199,7 +213,8 @@ const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t
 const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t size);
 
 /* ---- incident.c: grouping; notify.c: who is told what ---- */
-void incident_group(struct alerts *a, struct instance *i);
+/* room: where its cause has no incident yet, one is looked for or made. */
+void incident_group(struct alerts *a, struct instance *i, bool room);
 /* The finding knows more: another suspect may mean another incident. */
 void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f);
 /* One of its alerts suspects another thing now: what all of them agree on is the cause, if it is finer. */
@@ -207,7 +222,15 @@ void incident_refine(struct alerts *a, struct incident *c);
 void incident_leave(struct alerts *a, struct instance *i);
 void incident_link(struct alerts *a, struct incident *c, struct instance *i);
 void incident_unlink(struct alerts *a, struct incident *c, struct instance *i);
-void incident_reopen(struct alerts *a, struct incident *c, struct mono since);
+void incident_reopen(struct alerts *a, struct incident *c, struct mono since, bool audible);
+/* It fires again before it was over: a page that it owes counts from here. */
+void incident_wake(struct alerts *a, struct incident *c);
+/* It took others in: a page that it owes counts from here, if something in it is one. */
+void incident_owe(const struct alerts *a, struct incident *c);
+/* Still pending: an incident of an earlier run that it would join isn't over. */
+void incident_await(struct alerts *a, const struct instance *i);
+/* Its cause is another one: as loud as its alerts are there. One that was told stays as it is unless some are hearsay. */
+void incident_loudness(struct alerts *a, struct incident *c);
 void incident_silence_changed(struct alerts *a, struct instance *i); /* after i->silenced was set */
 void incident_tick(struct alerts *a, struct incident *c);
 void incident_show(const struct alerts *a, const struct incident *c, struct alert_incident *ret);
@@ -231,6 +254,12 @@ static inline bool instance_is_unsure(const struct instance *i)
 static inline uint32_t instance_shared(const struct instance *i)
 {
     return i->candidates > 0 ? i->shared : i->cause_count;
+}
+/* That it is a page by now wakes somebody at once: nobody was woken yet, or that was before it came back unheard. One that owes
+ * a page must last first. */
+static inline bool page_is_new(const struct incident *c)
+{
+    return c->pages == 0 || !c->owes_page;
 }
 static inline bool incident_is_open(const struct incident *c)
 {

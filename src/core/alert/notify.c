@@ -32,6 +32,7 @@ void incident_say(struct alerts *a, struct incident *c, enum alert_event event, 
     c->told_receivers |= receivers;
     if (page) {
         c->repage = MONO_NEVER;
+        c->owes_page = false;
         c->pages++;
         a->counters.pages++;
     }
@@ -89,11 +90,8 @@ void incident_told(struct alerts *a, struct incident *c)
     if (!c->told || c->audible == 0) {
         return;
     }
-    if (!mono_before(a->now, c->repage)) {
-        c->repage = MONO_NEVER;
-        if (c->loud == ALERT_PAGE) {
-            incident_say(a, c, ALERT_REOPENED, receivers_of(a, c->loud), true);
-        }
+    if (c->loud == ALERT_PAGE && !mono_before(a->now, c->repage)) {
+        incident_say(a, c, ALERT_REOPENED, receivers_of(a, c->loud), true);
     }
     if (c->by[0] == '\0') {
         tell_again(a, c);
@@ -113,7 +111,7 @@ struct mono incident_deadline(const struct alerts *a, const struct incident *c)
     if (c->state != INCIDENT_OPEN || !c->told || c->audible == 0) {
         return next;
     }
-    next = mono_min(next, c->repage);
+    next = c->loud == ALERT_PAGE ? mono_min(next, c->repage) : next;
     for (size_t r = 0; c->by[0] == '\0' && r < a->config.route_count; r++) {
         const struct alert_route *route = &a->config.routes[r];
         if (c->loud >= route->severity && c->steps[r] < route->step_count) {
@@ -203,7 +201,7 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     struct incident *c = NULL;
 
     a->now = now;
-    for (uint32_t k = 0; k < a->incident_max && c == NULL; k++) {
+    for (uint32_t k = 1; k < a->incident_max && c == NULL; k++) {
         c = a->incidents[k].state == INCIDENT_FREE ? &a->incidents[k] : NULL;
     }
     uint32_t element = c == NULL             ? NONE
@@ -215,12 +213,16 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     memset(c, 0, sizeof(*c));
     c->id = r->id;
     c->state = INCIDENT_QUIET;
-    c->severity = c->loud = r->severity;
+    c->severity = r->severity;
+    /* The worst of it may have been silenced, or not be back yet: it will be told of when it is heard. */
+    const bool page_due = r->severity == ALERT_PAGE && (r->pages == 0 || r->owes_page);
+    c->loud = !r->told ? ALERT_INFO : page_due ? ALERT_WARNING : r->severity;
     c->sequence = r->sequence;
     c->pages = r->pages;
     c->since = r->since;
     c->created = c->changed = c->change_next = c->told_at = now;
     c->told = r->told;
+    c->owes_page = r->told && r->owes_page;
     c->told_receivers = r->told ? receivers_of(a, r->severity) : 0;
     c->cause = element;
     c->first = NONE;
@@ -302,6 +304,7 @@ void incident_show(const struct alerts *a, const struct incident *c, struct aler
         .pages = c->pages,
         .reopened = c->reopened,
         .told = c->told,
+        .owes_page = c->owes_page,
         .silenced = c->firing > 0 && c->audible == 0,
         .acknowledged_by = c->by[0] != '\0' ? c->by : NULL,
         .acknowledged = c->acknowledged,

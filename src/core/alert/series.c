@@ -14,6 +14,7 @@ bool series_init(struct alerts *a)
     a->window_max = a->watch_max / 4 + 64;
     a->window_free = NONE;
     a->round_max = a->watch_max / 16 + 64;
+    a->round_free = NONE;
     a->watches = calloc(a->watch_max, sizeof(*a->watches));
     a->windows = calloc(a->window_max, sizeof(*a->windows));
     a->rounds = calloc(a->round_max, sizeof(*a->rounds));
@@ -100,6 +101,10 @@ void series_host_seen(struct alerts *a, uint32_t host)
         }
         w->rule = HOST_RULE;
         w->host = host;
+        w->back = a->now;
+    }
+    if (mono_sub(a->now, w->last).ns > a->config.silent.ns) {
+        w->back = a->now;
     }
     w->last = a->now;
 }
@@ -111,11 +116,48 @@ bool host_is_silent(const struct alerts *a, uint32_t host)
     return w != NULL && mono_sub(a->now, w->last).ns > a->config.silent.ns;
 }
 
+bool host_is_back(const struct alerts *a, uint32_t host)
+{
+    const struct watch *w = watch_find(a, host_key(host));
+
+    return !host_is_silent(a, host) && (w == NULL || mono_sub(a->now, w->back).ns > GONE_NS);
+}
+
+static void round_forget(struct alerts *a, uint32_t at)
+{
+    struct round *r = &a->rounds[at];
+    uint32_t *link = &a->round_hash.heads[r->key & a->round_hash.mask];
+
+    while (*link != at) {
+        link = &a->rounds[*link].chain;
+    }
+    *link = r->chain;
+    *r = (struct round){.used = false, .chain = a->round_free};
+    a->round_free = at;
+}
+
 void series_forget_host(struct alerts *a, uint32_t host)
 {
     for (uint32_t at = 0; at < a->watch_top; at++) {
-        if (a->watches[at].used && a->watches[at].host == host) {
+        const struct watch *w = &a->watches[at];
+        const bool path = w->rule != HOST_RULE && a->rules[w->rule].scope == ALERT_PER_PATH;
+        if (w->used && (w->host == host || (path && nic_is_gone(a, w->peer)))) {
             watch_forget(a, at);
+        }
+    }
+    for (uint32_t at = 0; at < a->round_top; at++) {
+        if (a->rounds[at].used && a->rounds[at].subject.host == host) {
+            round_forget(a, at);
+        }
+    }
+}
+
+static void forget_job(struct alerts *a, uint64_t job)
+{
+    for (uint32_t at = 0; at < a->round_top; at++) {
+        if (a->rounds[at].used && a->rules[a->rounds[at].rule].scope == ALERT_PER_JOB &&
+            a->rounds[at].subject.job == job) {
+            round_forget(a, at);
         }
     }
 }
@@ -221,13 +263,19 @@ static double measure(const struct alert_rule *r, double sum)
     return r->condition == ALERT_ON_RATE ? sum / ((double)r->within.ns * 1e-9) : sum;
 }
 
+static void watch_place(struct watch *w, uint32_t rule, const struct subject *s)
+{
+    w->rule = rule;
+    w->host = s->host;
+    w->nic = s->nic;
+    w->peer = s->peer;
+    w->port = s->port;
+}
+
 static struct subject subject_of_watch(const struct watch *w)
 {
-    return (struct subject){.host = w->host,
-                            .nic = w->nic,
-                            .peer = ALERT_NO_ID,
-                            .port = ALERT_NO_ID,
-                            .rail = ALERT_NO_ID};
+    return (struct subject){
+        .host = w->host, .nic = w->nic, .peer = w->peer, .port = w->port, .rail = ALERT_NO_ID};
 }
 
 static void on_counter(struct alerts *a, uint32_t rule, const struct subject *s, double value)
@@ -239,9 +287,7 @@ static void on_counter(struct alerts *a, uint32_t rule, const struct subject *s,
     if (w == NULL) {
         w = watch_new(a, key);
         if (w != NULL) {
-            w->rule = rule;
-            w->host = s->host;
-            w->nic = s->nic;
+            watch_place(w, rule, s);
             w->value = value;
         }
         return;
@@ -294,9 +340,7 @@ static void on_presence(struct alerts *a, uint32_t rule, const struct subject *s
         if (w == NULL) {
             return;
         }
-        w->rule = rule;
-        w->host = s->host;
-        w->nic = s->nic;
+        watch_place(w, rule, s);
     }
     w->last = a->now;
     if (w->silent) {
@@ -312,8 +356,13 @@ static void sweep_absence(struct alerts *a)
         if (!w->used || w->rule == HOST_RULE || a->rules[w->rule].condition != ALERT_ON_ABSENCE) {
             continue;
         }
-        if (mono_sub(a->now, w->last).ns > a->rules[w->rule].within.ns) {
-            const struct subject s = subject_of_watch(w);
+        const struct alert_rule *r = &a->rules[w->rule];
+        const int64_t missed_ns = mono_sub(a->now, w->last).ns - r->within.ns;
+        const struct subject s = subject_of_watch(w);
+        if (missed_ns > GONE_NS && r->scope <= ALERT_PER_LINK && host_is_back(a, w->host)) {
+            judge(a, w->rule, &s, ALERT_NO_ID, 0, -1); /* it goes by another port, or is no more */
+            watch_forget(a, at);
+        } else if (missed_ns > 0) {
             w->silent = true;
             judge(a, w->rule, &s, ALERT_NO_ID, (double)mono_sub(a->now, w->last).ns * 1e-9, 1);
         }
@@ -321,6 +370,19 @@ static void sweep_absence(struct alerts *a)
 }
 
 /* ---- many made one ---------------------------------------------------------------------------------------------- */
+
+/* Of a member's place, what is that of the whole scope. */
+static struct subject subject_of_scope(uint32_t scope, const struct subject *s)
+{
+    const bool path = scope == ALERT_PER_PATH, link = path || scope == ALERT_PER_LINK;
+
+    return (struct subject){.host = link || scope == ALERT_PER_HOST ? s->host : ALERT_NO_ID,
+                            .nic = link ? s->nic : ALERT_NO_ID,
+                            .peer = path ? s->peer : ALERT_NO_ID,
+                            .port = path ? s->port : ALERT_NO_ID,
+                            .rail = s->rail,
+                            .job = scope == ALERT_PER_JOB ? s->job : 0};
+}
 
 static struct round *round_of(struct alerts *a, uint32_t rule, const struct subject *s)
 {
@@ -331,16 +393,19 @@ static struct round *round_of(struct alerts *a, uint32_t rule, const struct subj
         at = a->rounds[at].chain;
     }
     if (at == NONE) {
-        if (a->round_top == a->round_max) {
+        if (a->round_free != NONE) {
+            at = a->round_free;
+            a->round_free = a->rounds[at].chain;
+        } else if (a->round_top < a->round_max) {
+            at = a->round_top++;
+        } else {
             a->counters.watches_dropped++;
             return NULL;
         }
-        at = a->round_top++;
         a->rounds[at] = (struct round){.key = key,
                                        .chain = a->round_hash.heads[key & a->round_hash.mask],
                                        .rule = rule,
-                                       .host = s->host,
-                                       .rail = s->rail,
+                                       .subject = subject_of_scope(a->rules[rule].scope, s),
                                        .used = true,
                                        .start = a->now};
         a->round_hash.heads[key & a->round_hash.mask] = at;
@@ -367,11 +432,7 @@ static void on_member(struct alerts *a, uint32_t rule, const struct subject *s, 
 static void round_end(struct alerts *a, struct round *r)
 {
     const struct alert_rule *rule = &a->rules[r->rule];
-    const struct subject s = {.host = rule->scope == ALERT_PER_HOST ? r->host : ALERT_NO_ID,
-                              .nic = ALERT_NO_ID,
-                              .peer = ALERT_NO_ID,
-                              .port = ALERT_NO_ID,
-                              .rail = r->rail};
+    const struct subject s = r->subject;
     double value = 0;
 
     ASSERT(r->count > 0 && r->weight > 0 && r->beyond <= r->weight && r->min <= r->max);
@@ -395,8 +456,7 @@ static void round_end(struct alerts *a, struct round *r)
     *r = (struct round){.key = r->key,
                         .chain = r->chain,
                         .rule = r->rule,
-                        .host = r->host,
-                        .rail = r->rail,
+                        .subject = s,
                         .used = true,
                         .start = a->now};
 }
@@ -407,6 +467,8 @@ static void sweep_rounds(struct alerts *a)
         struct round *r = &a->rounds[at];
         if (r->used && r->count > 0 && mono_sub(a->now, r->start).ns >= ROUND_NS) {
             round_end(a, r);
+        } else if (r->used && r->count == 0 && mono_sub(a->now, r->start).ns > STALE_NS) {
+            round_forget(a, at); /* a job that is over, a path that is no more */
         }
     }
 }
@@ -461,6 +523,7 @@ void series_on_sample(struct alerts *a, const struct alert_sample *sample)
 void alerts_on_job_over(struct alerts *a, struct mono now, uint64_t job)
 {
     a->now = now;
+    forget_job(a, job);
     for (uint32_t at = a->instance_head; at != NONE;) {
         struct instance *i = &a->instances[at];
         at = i->after;

@@ -186,6 +186,10 @@ void text_of_series(const struct alerts *a, struct instance *i)
     if (rule->advice[0] != '\0') {
         strbuf_add(&t, "; %s", rule->advice);
     }
+    if (rule->scope == ALERT_PER_PATH && i->said_by != ALERT_NO_ID) { /* the word of one end */
+        char host[ALERT_ELEMENT_MAX];
+        strbuf_add(&t, "; reported by %s", name_of_host(a, i->said_by, host, sizeof(host)));
+    }
 }
 
 /* ---- incidents -------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@ enum {
     CATALOGUE_HARDWARE = 42,
     CATALOGUE_NODE = 22,
     CATALOGUE_LINKS = 31,
-    CATALOGUE_MEASURED = 34
+    CATALOGUE_MEASURED = 35
 };
 
 extern const struct check catalogue_software[CATALOGUE_SOFTWARE];

@@ -28,6 +28,7 @@ enum check_compare {
     COMPARE_RULE = 1,     /* with a rule that holds anywhere */
     COMPARE_COHORT = 2,   /* with hosts that ought to be alike */
     COMPARE_DECLARED = 4, /* with what the site declares */
+    COMPARE_BASELINE = 8, /* with what the host itself had when somebody accepted an audit */
 };
 
 /* What makes the members of a cohort alike, besides the product of their hosts. */
@@ -61,7 +62,7 @@ enum {
     CHECK_VANISHES =
         256, /* its subjects are faults: one that a second look has no more was chance */
     CHECK_FACTS_MAX = 5,
-    CATALOGUE_COUNT = 155,
+    CATALOGUE_COUNT = 156,
     CHECKS_MAX = 160
 };
 

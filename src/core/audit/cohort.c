@@ -405,7 +405,6 @@ void rule_near(struct judging *j)
     int64_t number;
 
     if (value != NULL && judge_number(j, j->check->facts[0], j->subject, &number)) {
-        j->result->fact_count--; /* looked up twice */
         judge_join(j, j->check->by == BY_SUBJECT ? j->subject : "", value, (double)number);
         if (j->result->status == AUDIT_PASS) { /* as far as is known yet */
             j->result->found = judge_counted(j, number);

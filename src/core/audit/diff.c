@@ -31,6 +31,14 @@ static bool known(const struct fact *f)
     return f->state == FACT_VALUE || f->state == FACT_ABSENT;
 }
 
+/* What lists them was not read: who is missing there may be there. */
+static bool unread(const struct sheet *s, uint16_t id)
+{
+    const struct fact *list = sheet_find(s, (enum fact_id)id, "");
+
+    return list != NULL && !known(list);
+}
+
 static const char *value(const struct fact *f)
 {
     return f->state == FACT_VALUE ? f->value : "";
@@ -60,7 +68,7 @@ bool sheet_diff_next(struct sheet_diff *d, struct fact_change *ret)
                 return true;
             }
         } else if (any->state == FACT_VALUE && stands_alone(any) && d->was->left_out == 0 &&
-                   d->is->left_out == 0) {
+                   d->is->left_out == 0 && !unread(was == NULL ? d->was : d->is, any->id)) {
             return true;
         }
     }

@@ -49,9 +49,24 @@ enum fact_keep fact_keep(enum fact_id id)
 
 bool fact_is_of_controller(enum fact_id id)
 {
-    return id == FACT_HISTORY || id == FACT_MATRIX || id == FACT_MATRIX_PATH || id == FACT_PERF ||
-           id == FACT_PERF_NIC || id == FACT_PERF_INCAST || id == FACT_PERF_LATE ||
-           id == FACT_PERF_PATH || id == FACT_PERF_SEARCH;
+    return id == FACT_HISTORY || id == FACT_MATRIX || id == FACT_MATRIX_PATH ||
+           id == FACT_MATRIX_LATE || id == FACT_PERF || id == FACT_PERF_NIC ||
+           id == FACT_PERF_INCAST || id == FACT_PERF_LATE || id == FACT_PERF_PATH ||
+           id == FACT_PERF_SEARCH;
+}
+
+bool fact_is_counter(enum fact_id id)
+{
+    return id == FACT_OS_RETRANS || id == FACT_OS_SEGMENTS || id == FACT_MEM_CE ||
+           id == FACT_PCI_AER_CORRECTED || id == FACT_GPU_REPLAYS || id == FACT_NET_DOWNS ||
+           id == FACT_NET_FEC_CORRECTED || id == FACT_NET_FEC_LOST || id == FACT_NET_RX_BYTES ||
+           id == FACT_PORT_SYMBOLS || id == FACT_PORT_DISCARDS;
+}
+
+bool fact_is_measured(enum fact_id id)
+{
+    return id == FACT_EDGE || id == FACT_MATRIX || id == FACT_CLOCK_RATE || id == FACT_TEST_RATE ||
+           id == FACT_TEST_SPREAD || id == FACT_TEST_RANKS || id == FACT_PERF_NIC;
 }
 
 const char *fact_section_name(enum fact_section section)

@@ -78,6 +78,11 @@ enum {
     FACT_SUBJECT_MAX = 256
 };
 
+/* Counters are compared with those of a sheet that is at least an hour older: the oldest of the last day, for an audit a day
+ * begins some minutes earlier or later; else the newest one before. */
+#define PAST_LEAST_NS INT64_C(3600000000000)
+#define PAST_DAY_NS   (25 * PAST_LEAST_NS)
+
 struct sheet {
     const char *host;
     int64_t at_utc_ns;    /* when it was read */
@@ -89,6 +94,10 @@ struct sheet {
     uint32_t first[FACT_COUNT + 1]; /* of sheet_finish: where each id's facts begin */
     char *text;
     size_t text_used, text_size;
+    /* Of the same host, beside this sheet (core/audit/past.h); NULL: not known. */
+    const struct sheet *was;      /* counters, a day before */
+    const struct sheet *accepted; /* what was measured when a person accepted an audit */
+    const char *run;              /* of an accepted one: which audit, for people; else NULL */
 };
 
 const char *fact_name(enum fact_id id);
@@ -97,6 +106,9 @@ enum fact_section fact_section(enum fact_id id);
 enum fact_keep fact_keep(enum fact_id id);
 /* What a controller puts beside a host's sheet: by what others measured, or by what was. It is not for the host to tell. */
 bool fact_is_of_controller(enum fact_id id);
+/* Of an earlier sheet these are worth keeping beside the one of now (past.h): what only grows; what is measured. */
+bool fact_is_counter(enum fact_id id);
+bool fact_is_measured(enum fact_id id);
 const char *fact_section_name(enum fact_section section);
 const char *fact_state_name(enum fact_state state);
 /* FACT_COUNT, FACT_STATE_COUNT: no such name. */

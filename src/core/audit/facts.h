@@ -149,6 +149,8 @@
       "packets of full size to a neighbour: how many were lost")                                   \
     F(MATRIX_PATH, NIC, NOW, TEXT, "matrix.path",                                                  \
       "packets of some source ports between two interfaces")                                       \
+    F(MATRIX_LATE, NIC, NOW, TEXT, "matrix.late",                                                  \
+      "delays between two interfaces, or two leaves, that are later than theirs to others")        \
     F(MATRIX, NIC, NOW, TEXT, "matrix", "what came of every NIC with every NIC at one interface")  \
     F(LANE, JOB, NOW, NUMBER, "lane",                                                              \
       "median delay of a job's messages from a neighbour's interface, ns")                         \
@@ -221,6 +223,7 @@
     F(TEST, JOB, KEPT, WORD, "test", "file of a test's result")                                    \
     F(TEST_RATE, JOB, NOW, NUMBER, "test.rate", "what a test measured, in thousandths")            \
     F(TEST_RUNS, JOB, NOW, NUMBER, "test.runs", "runs of a test that are kept")                    \
+    F(TEST_RANKS, JOB, NOW, NUMBER, "test.ranks", "how many took part in a test")                  \
     F(TEST_SPREAD, JOB, NOW, NUMBER, "test.spread",                                                \
       "standard deviation over mean of its runs, 1/10000")                                         \
     F(TEST_WRONG, JOB, NOW, NUMBER, "test.wrong", "wrong values of a test")                        \

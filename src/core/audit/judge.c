@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bug.h"
+#include "core/audit/baseline.h"
 #include "core/audit/mention.h"
 #include "core/audit/pairs.h"
 #include "core/audit/rule_list.h"
@@ -138,6 +139,11 @@ void judge_rest(struct judging *j, const struct fact *fact)
 {
     struct audit_result *r = j->result;
 
+    for (int i = 0; i < r->fact_count; i++) {
+        if (r->facts[i] == fact) {
+            return;
+        }
+    }
     if (r->fact_count < RESULT_FACTS_MAX) {
         r->facts[r->fact_count++] = fact;
     }
@@ -254,6 +260,14 @@ static bool applies(struct judging *j)
     return true;
 }
 
+void judge_limits(struct judging *j)
+{
+    const struct check_setting *setting = j->setting;
+
+    j->fail = setting != NULL && setting->has_fail ? setting->fail : j->check->fail;
+    j->warn = setting != NULL && setting->has_warn ? setting->warn : j->check->warn;
+}
+
 static void begin(struct judging *j, const char *subject)
 {
     struct audit *a = j->audit;
@@ -270,11 +284,8 @@ static void begin(struct judging *j, const char *subject)
                                        .expected = "",
                                        .basis = "",
                                        .note = ""};
-    j->fail = c->fail;
-    j->warn = c->warn;
+    judge_limits(j);
     if (setting != NULL) {
-        j->fail = setting->has_fail ? setting->fail : c->fail;
-        j->warn = setting->has_warn ? setting->warn : c->warn;
         j->result->severity = setting->has_severity ? setting->severity : c->severity;
         j->result->overridden = setting->has_fail || setting->has_warn || setting->has_severity ||
                                 setting->declared != NULL;
@@ -362,7 +373,8 @@ static void judge_none(struct judging *j, const struct fact *listed)
     } else if (listed == NULL && (j->check->flags & CHECK_FLEET) != 0) {
         judge_skip(j, "not known here: foliot audit run --fleet asks the controller");
     } else if (listed != NULL && listed->state == FACT_TIMEOUT &&
-               sheet_find(j->sheet, FACT_PERF, "") != NULL) {
+               (sheet_find(j->sheet, FACT_PERF, "") != NULL ||
+                ((j->check->flags & CHECK_MATRIX) != 0 && listed->value[0] != '\0'))) {
         rule_not_measured(j, listed->value);
     } else if (listed != NULL && listed->state == FACT_ABSENT && listed->subject[0] == '\0') {
         judge_skip(j, judge_format(j, "none on this host: %s", fact_what(j->check->each)));
@@ -552,6 +564,7 @@ int audit_judge(struct audit *a)
             judge_sheet(&j);
         }
         cohort_settle(a, check_at(n));
+        baseline_settle(a, check_at(n), from);
         pairs_settle(a, check_at(n), from);
         excuse_young(a, from);
         if ((check_at(n)->flags & CHECK_OF_LINKS) == 0) {
@@ -587,7 +600,9 @@ static const struct audit_result *same_of(const struct audit *a, const struct au
 }
 
 static const char it_left[] = "it failed, and a second look has nothing of it",
-                  could_not_tell[] = "it failed, and a second look could not tell";
+                  could_not_tell[] = "it failed, and a second look could not tell",
+                  stopped_before[] =
+                      "it failed at the first look, and the audit was stopped before the second";
 
 void audit_confirm(struct audit *a, const struct audit *second)
 {
@@ -668,10 +683,13 @@ static void confirm_one(struct audit_result *r, bool before, const struct audit_
 {
     struct audit_failure is;
     const bool of_matrix = (r->check->flags & CHECK_MATRIX) != 0;
+    const bool seen = of_matrix ? again->measured[r->sheet] : again->looked[r->sheet];
 
-    if (r->status == AUDIT_FAIL && before && of_matrix && !again->measured[r->sheet]) {
+    if (r->status == AUDIT_FAIL && before && !seen && again->stopped) {
+        nobody_denies(r, REASON_NOT_RUN, stopped_before);
+    } else if (r->status == AUDIT_FAIL && before && of_matrix && !seen) {
         nobody_denies(r, REASON_NOT_RUN, "it failed, and was not measured again");
-    } else if (r->status == AUDIT_FAIL && before && !of_matrix && !again->looked[r->sheet]) {
+    } else if (r->status == AUDIT_FAIL && before && !seen) {
         nobody_denies(r, REASON_TIMEOUT, "it failed, and no second look came");
     } else if (!before && audit_failure_of(r, &is) && !is.witness) {
         seen_once(r, "seen once: the first look did not find it");
@@ -703,6 +721,15 @@ void audit_confirm_first(struct audit *a, const struct audit_failure *first, uin
     }
     while (k < count) {
         add_left(a, &first[k++], again);
+    }
+}
+
+void audit_unconfirmed(struct audit *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (a->results[i].status == AUDIT_FAIL) {
+            nobody_denies(&a->results[i], REASON_NOT_RUN, stopped_before);
+        }
     }
 }
 

@@ -53,6 +53,7 @@ struct audit_result {
     const char *found;    /* the value as it was found; "" */
     const char *expected; /* what it was compared with; "" */
     const char *basis;    /* how that is known: "as 11 of 12 have it"; "" */
+    const char *baseline; /* the accepted audit that it was compared with; NULL: with none */
     const char *note;     /* why it is skipped or unknown, or what else is to be said; "" */
     uint32_t cohort;      /* members that it was compared with; 0: with none */
     const struct fact *facts[RESULT_FACTS_MAX]; /* that it rests on */
@@ -157,9 +158,12 @@ struct audit_failure {
 bool audit_failure_of(const struct audit_result *r, struct audit_failure *ret);
 struct audit_again {
     const bool *looked, *measured; /* by sheet */
+    bool stopped;                  /* the audit was, before all second looks had come */
 };
 void audit_confirm_first(struct audit *a, const struct audit_failure *first, uint32_t count,
                          const struct audit_again *again);
+/* Of an audit that was stopped before any second look: what failed is unknown. */
+void audit_unconfirmed(struct audit *a);
 /* By precedence, of all results whose check begins with `prefix` ("": all) on that sheet (UINT32_MAX: all). AUDIT_SKIP: there is
  * nothing else. */
 enum audit_status audit_worst(const struct audit *a, const char *prefix, uint32_t sheet,

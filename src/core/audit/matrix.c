@@ -461,6 +461,26 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+bool matrix_residual(const struct matrix *m, uint32_t from, uint32_t to, int64_t *ret_ns)
+{
+    int64_t ns;
+    if (!delay_at(m, from, to, &ns)) {
+        return false;
+    }
+    *ret_ns = ns - constant(m, from, to) - m->row[from] - m->column[to];
+    return true;
+}
+
+bool matrix_is_late(const struct matrix *m, uint32_t to, int64_t residual_ns)
+{
+    return residual_ns > m->cell_limit_ns && residual_ns > BOUNDS * (int64_t)m->nics[to].bound_ns;
+}
+
+size_t matrix_scratch_size(const struct matrix *m)
+{
+    return (size_t)(MATRIX_BLOCK + SAMPLE) * m->count * sizeof(*m->scratch);
+}
+
 /* Cells that row and column don't explain. */
 static void find_late_cells(struct matrix *m)
 {
@@ -468,9 +488,9 @@ static void find_late_cells(struct matrix *m)
     for (uint32_t i = 0; i < m->count; i++) {
         const uint32_t step = m->count > SAMPLE ? m->count / SAMPLE : 1;
         for (uint32_t j = i % step, taken = 0; j < m->count && taken < SAMPLE; j += step) {
-            int64_t ns;
-            if (delay_at(m, i, j, &ns)) {
-                m->scratch[count++] = clip(ns - constant(m, i, j) - m->row[i] - m->column[j]);
+            int64_t left;
+            if (matrix_residual(m, i, j, &left)) {
+                m->scratch[count++] = clip(left);
                 taken++;
             }
         }
@@ -478,11 +498,9 @@ static void find_late_cells(struct matrix *m)
     m->cell_limit_ns = larger(LEAST_NS, SPREADS * spread(m->scratch, count));
     for (uint32_t i = 0; i < m->count; i++) {
         for (uint32_t j = 0; j < m->count; j++) {
-            int64_t ns;
-            if (delay_at(m, i, j, &ns)) {
-                const int64_t left = ns - constant(m, i, j) - m->row[i] - m->column[j];
-                const bool late =
-                    left > m->cell_limit_ns && left > BOUNDS * (int64_t)m->nics[j].bound_ns;
+            int64_t left;
+            if (matrix_residual(m, i, j, &left)) {
+                const bool late = matrix_is_late(m, j, left);
                 m->nics[i].late_cells += late;
                 m->nics[j].late_cells += late;
             }

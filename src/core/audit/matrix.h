@@ -109,6 +109,8 @@ void matrix_init(struct matrix *m, const struct matrix_plan *plan, void *memory)
 MUST_CHECK int matrix_take(struct matrix *m, uint32_t nic, const uint8_t *sent,
                            const uint8_t *heard, const int16_t *delay, uint32_t rounds,
                            uint32_t bound_ns);
+/* Is the cell one to be measured? */
+bool matrix_two_hosts(const struct matrix *m, uint32_t a, uint32_t b);
 struct matrix_cell matrix_cell_of(const struct matrix *m, uint32_t from, uint32_t to);
 /* before: the matrix before, of the same NICs in the same places, or NULL. */
 void matrix_judge(struct matrix *m, const struct matrix *before);

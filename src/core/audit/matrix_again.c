@@ -43,7 +43,21 @@ static uint32_t add_of_leaf(const struct matrix *m, const bool *doubted, uint16_
     return added;
 }
 
-uint32_t matrix_again(const struct matrix *m, const bool *doubted, bool *ret_hosts)
+/* Of a block that a doubted host tells of: hosts of both leaves. */
+static uint32_t add_of_block(const struct matrix *m, const bool *doubted,
+                             const struct matrix_late *l, bool *hosts)
+{
+    bool told = false;
+    for (uint32_t h = 0; h < m->plan.hosts && l->block && !told; h++) {
+        told = doubted[h] && hangs_on(m, h, (uint16_t)l->from);
+    }
+    return told ? add_of_leaf(m, doubted, (uint16_t)l->from, hosts) +
+                      add_of_leaf(m, doubted, (uint16_t)l->to, hosts)
+                : 0;
+}
+
+uint32_t matrix_again(const struct matrix *m, const bool *doubted, const struct matrix_late *late,
+                      uint32_t late_count, bool *ret_hosts)
 {
     const uint32_t hosts = m->plan.hosts;
     uint32_t count = 0;
@@ -62,6 +76,9 @@ uint32_t matrix_again(const struct matrix *m, const bool *doubted, bool *ret_hos
             count += add_of_leaf(m, doubted, m->nics[i].leaf, ret_hosts);
             count += add_of_leaf(m, doubted, m->nics[i].leaf_found, ret_hosts);
         }
+    }
+    for (uint32_t i = 0; i < late_count; i++) {
+        count += add_of_block(m, doubted, &late[i], ret_hosts);
     }
     /* The others from all over the fleet: every so many hosts one, then the next ones. */
     const uint32_t step = least > 0 && hosts / least > 0 ? hosts / least : 1;

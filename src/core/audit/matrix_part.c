@@ -21,31 +21,17 @@ const char *matrix_why_name(enum matrix_why why)
 
 /* ---- a plan as it came ---- */
 
-static uint32_t member_of(const struct matrix_host *h, uint32_t nic)
-{
-    uint32_t low = 0, high = h->member_count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (h->members[middle] < nic) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < h->member_count && h->members[low] == nic ? low : MATRIX_NONE;
-}
-
 /* Each NIC has one place: with two, more than one host would send to it in a round. */
-static const char *members_wrong(const struct matrix_offer *o, const struct matrix_host *h,
+static const char *members_wrong(const struct matrix_offer *o, const struct plan_host *h,
                                  uint8_t *seen)
 {
     memset(seen, 0, h->member_count);
     for (size_t place = 0; place < o->nic_count; place++) {
-        const uint32_t at = o->nics[place] > 0 ? member_of(h, o->nics[place] - 1) : 0;
+        const uint32_t at = o->nics[place] > 0 ? plan_find_member(h, o->nics[place] - 1) : 0;
         if (o->nics[place] == 0) {
             continue;
         }
-        if (at == MATRIX_NONE) {
+        if (at == PLAN_NONE) {
             return "one of these NICs is not in its list of members, or not yet";
         }
         if (seen[at]) {
@@ -57,7 +43,7 @@ static const char *members_wrong(const struct matrix_offer *o, const struct matr
 }
 
 /* Own NICs and their places, all of one host of the grid. */
-static const char *own_places(const struct matrix_offer *o, const struct matrix_host *h,
+static const char *own_places(const struct matrix_offer *o, const struct plan_host *h,
                               uint32_t *ret_places, uint32_t *ret_own, uint32_t *ret_count)
 {
     uint32_t count = 0;
@@ -77,7 +63,7 @@ static const char *own_places(const struct matrix_offer *o, const struct matrix_
     return count > 0 ? NULL : "no NIC of this host is in it";
 }
 
-const char *matrix_offer_wrong(const struct matrix_offer *o, const struct matrix_host *h,
+const char *matrix_offer_wrong(const struct matrix_offer *o, const struct plan_host *h,
                                uint8_t *seen, uint32_t ret_places[HOST_NIC_MAX],
                                uint32_t ret_own[HOST_NIC_MAX], uint32_t *ret_count)
 {
@@ -88,19 +74,8 @@ const char *matrix_offer_wrong(const struct matrix_offer *o, const struct matrix
     if (o->nic_count != (size_t)o->plan.hosts * o->plan.rails) {
         return "it has another number of NICs than its hosts and rails make";
     }
-    if (o->fleet_version != h->fleet_version) {
-        return "it is for another version of the fleet's list than this host has";
-    }
-    if (!h->in_step) {
-        return "this host has no fleet time";
-    }
-    if (o->plan.begin_ns <= h->now_ns) {
-        return "it has begun already";
-    }
-    if (o->plan.begin_ns > h->now_ns + MATRIX_AHEAD_NS) {
-        return "it begins too far ahead";
-    }
-    wrong = members_wrong(o, h, seen);
+    wrong = plan_wrong(h, o->fleet_version, o->plan.begin_ns);
+    wrong = wrong != NULL ? wrong : members_wrong(o, h, seen);
     return wrong != NULL ? wrong : own_places(o, h, ret_places, ret_own, ret_count);
 }
 

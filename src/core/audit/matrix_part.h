@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/audit/matrix_plan.h"
+#include "core/audit/plan.h"
 #include "stats/histogram.h"
 
 /* Why a NIC has sent nothing in a round, or can't tell what came. */
@@ -23,7 +24,7 @@ enum matrix_why {
     MATRIX_LATE,      /* the agent had no processor in that round */
     MATRIX_PORT,      /* it could not send: its interface is not open */
     MATRIX_BUSY,      /* a job runs, and so many packets are not for beside it */
-    MATRIX_STOPPED,   /* the run was ended before */
+    MATRIX_STOPPED,   /* the audit was stopped before */
     MATRIX_REFUSED,   /* the agent refused the plan */
     MATRIX_OLD,       /* the agent is too old for it */
     MATRIX_WHY_COUNT
@@ -72,26 +73,16 @@ struct matrix_part {
     bool over;
 };
 
-/* A plan as it came, and what a host knows of itself and of the fleet. */
+/* A plan as it came. */
 struct matrix_offer {
     struct matrix_plan plan;
     const uint32_t *nics; /* by place: number + 1; 0: nobody is there */
     size_t nic_count;
     uint64_t fleet_version;
 };
-struct matrix_host {
-    uint64_t fleet_version;
-    bool in_step; /* it has fleet time: now_ns */
-    int64_t now_ns;
-    const uint32_t *members; /* numbers of all NICs of the fleet, ascending */
-    uint32_t member_count;
-    const uint32_t *own; /* numbers of its own, at most HOST_NIC_MAX */
-    uint32_t own_count;
-};
-#define MATRIX_AHEAD_NS (120 * NS_PER_S)
 /* Why the host takes no part, in words; NULL: it does, with `ret_count` own NICs at `ret_places`. ret_own: which they are, by
  * seat. seen: member_count bytes, of any content. */
-const char *matrix_offer_wrong(const struct matrix_offer *offer, const struct matrix_host *host,
+const char *matrix_offer_wrong(const struct matrix_offer *offer, const struct plan_host *host,
                                uint8_t *seen, uint32_t ret_places[HOST_NIC_MAX],
                                uint32_t ret_own[HOST_NIC_MAX], uint32_t *ret_count);
 

@@ -57,8 +57,8 @@ size_t sheet_part_encode(const struct sheet *s, unsigned part, char *to, size_t 
     return used;
 }
 
-/* One line, 0-terminated; its tabs become ends. */
-static void take_line(struct sheet *s, char *line)
+/* One line, 0-terminated; its tabs become ends. kept: the controller has written it. */
+static void take_line(struct sheet *s, char *line, bool kept)
 {
     char *fields[FIELDS] = {line};
     int count = 1;
@@ -81,12 +81,12 @@ static void take_line(struct sheet *s, char *line)
                            .value = fields[3],
                            .source = fields[4]};
     if (f.id < FACT_COUNT && f.state < FACT_STATE_COUNT &&
-        !fact_is_of_controller((enum fact_id)f.id)) {
+        (kept || !fact_is_of_controller((enum fact_id)f.id))) {
         sheet_add(s, &f);
     }
 }
 
-void sheet_part_decode(struct sheet *s, const char *text, size_t size)
+static void decode(struct sheet *s, const char *text, size_t size, bool kept)
 {
     char line[LINE_MAX_];
 
@@ -96,10 +96,20 @@ void sheet_part_decode(struct sheet *s, const char *text, size_t size)
         if (length < sizeof(line) && memchr(text + at, '\0', length) == NULL) {
             memcpy(line, text + at, length);
             line[length] = '\0';
-            take_line(s, line);
+            take_line(s, line, kept);
         }
         at += length + 1;
     }
+}
+
+void sheet_part_decode(struct sheet *s, const char *text, size_t size)
+{
+    decode(s, text, size, false);
+}
+
+void sheet_part_restore(struct sheet *s, const char *text, size_t size)
+{
+    decode(s, text, size, true);
 }
 
 uint32_t sheet_part_facts(const char *text, size_t size)

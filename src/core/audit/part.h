@@ -17,5 +17,7 @@ size_t sheet_part_encode(const struct sheet *s, unsigned part, char *to, size_t 
 /* Adds its facts; sheet_finish is the caller's. A line that is none of ours is left away: it may be of a later release.
  * So is one of what a controller alone puts beside a sheet: parts come from hosts. */
 void sheet_part_decode(struct sheet *s, const char *text, size_t size);
+/* The same of a part that the controller itself has written: with what it put there. */
+void sheet_part_restore(struct sheet *s, const char *text, size_t size);
 /* Lines: at most so many facts. */
 uint32_t sheet_part_facts(const char *text, size_t size);

@@ -172,21 +172,26 @@ static void add_pairs(struct perf *p, uint32_t nic)
     for (uint32_t k = 0; k < steps; k++) {
         (void)perf_add_pair_step(p, PERF_PAIR, nic);
     }
-    const uint32_t ways =
-        perf_add_step(p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
+    const uint32_t ways = p->step_count;
+    if (!p->no_ways) {
+        (void)perf_add_step(
+            p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
+    }
     for (uint32_t k = 0; k + odd < n; k++) {
         perf_put(p, near, p->order[k], k / 2, k % 2);
         if (n > 2) {
             perf_put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
         }
-        perf_put(p, ways, p->order[k], k % pairs, k / pairs);
+        if (!p->no_ways) {
+            perf_put(p, ways, p->order[k], k % pairs, k / pairs);
+        }
     }
     if (odd) {
         perf_put(p, near + 2, p->order[0], 0, 0);
         perf_put(p, near + 2, p->order[n - 1], 0, 1);
     }
-    for (uint32_t k = 0; k <= steps; k++) {
-        perf_end_step(p, near + k);
+    for (uint32_t step = near; step < p->step_count; step++) {
+        perf_end_step(p, step);
     }
 }
 
@@ -198,6 +203,7 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
     *p = (struct perf){.hosts = config->hosts,
                        .count = count,
                        .wants_rings = config->wants_rings,
+                       .no_ways = config->no_ways,
                        .practical = config->practical > 0 ? config->practical : PERF_PRACTICAL,
                        .best = -1};
     p->parts = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->parts));
@@ -251,13 +257,24 @@ void perf_take_way(struct perf *p, uint32_t step, uint32_t host, const struct wa
 
 /* ---- rings of all ---- */
 
+/* A ring needs each NIC of each member: those from the first on that were measured. */
+static uint32_t good_nics(const struct perf *p, uint32_t host)
+{
+    uint32_t nics = 0;
+    while (nics < p->hosts[host].nics && perf_is_measured(p, host, nics)) {
+        nics++;
+    }
+    return nics;
+}
+
 /* As many as most have: who has fewer would make all others test fewer, or no ring comes about. */
 static uint32_t usual_nics(const struct perf *p)
 {
     uint32_t hosts[HOST_NIC_MAX + 1] = {0}, most = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        hosts[p->hosts[i].nics] += p->hosts[i].there && !p->gone[i];
+        hosts[good_nics(p, i)] += p->hosts[i].there && !p->gone[i];
     }
+    hosts[0] = 0;
     for (uint32_t nics = 1; nics <= HOST_NIC_MAX; nics++) {
         most = hosts[nics] > 0 && hosts[nics] >= hosts[most] ? nics : most;
     }
@@ -266,12 +283,8 @@ static uint32_t usual_nics(const struct perf *p)
 
 static bool is_in(const struct perf *p, uint32_t host)
 {
-    bool measured = false;
-    for (uint32_t nic = 0; nic < p->ring_nics; nic++) {
-        measured = measured || perf_is_measured(p, host, nic);
-    }
-    return p->hosts[host].there && !p->gone[host] && measured &&
-           p->hosts[host].nics >= p->ring_nics;
+    return p->hosts[host].there && !p->gone[host] && p->ring_nics > 0 &&
+           good_nics(p, host) >= p->ring_nics;
 }
 
 bool perf_in_rings(const struct perf *p, uint32_t host)
@@ -297,7 +310,7 @@ static void find_ring(struct perf *p)
     }
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        if (p->hosts[i].nics > 0 && is_in(p, i)) {
+        if (is_in(p, i)) {
             p->ring[0][count++] = i;
         }
     }

@@ -11,6 +11,8 @@
  * Where hosts have RoCE ports, some of them get packets of many others at once, one host of each leaf: the queue that grows there
  * tells whether the switch marks packets.
  *
+ * In rings are hosts whose NICs were all measured by pairs: one dead NIC would end the ring of all.
+ *
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
@@ -129,13 +131,14 @@ struct perf_config {
     const struct perf_host *hosts; /* in the order of names; they are to be kept */
     uint32_t count;
     bool wants_rings; /* rows of collectives and the search beside the pairs */
+    bool no_ways;     /* no path through the fabric is tested */
     double practical; /* share that a NIC may be slower by than its kind; 0: PERF_PRACTICAL */
 };
 
 struct perf {
     const struct perf_host *hosts;
     uint32_t count;
-    bool wants_rings, over;
+    bool wants_rings, no_ways, over;
     double practical;
     struct perf_step steps[PERF_STEPS_MAX];
     uint32_t step_count;
@@ -147,7 +150,7 @@ struct perf {
     uint8_t *gone; /* a job runs there, it refused, it left, or fell silent: it is asked no more */
     uint32_t *ring[2]; /* hosts of the rings, by names and by leaves */
     uint32_t ring_count;
-    uint32_t ring_nics; /* of each of them: as many as most hosts have */
+    uint32_t ring_nics; /* of each of them, from the first on: as many as were measured of most */
     uint32_t ring_plans;
     /* what came of it */
     struct perf_nic {
@@ -217,7 +220,7 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host);
 uint32_t perf_row_wrong(const struct perf *p, uint32_t row);
 /* A test of that NIC was done: its rate is one, be it 0. */
 bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic);
-/* It is in the rings; else it has fewer NICs than most, or takes no part. */
+/* It is in the rings; else fewer of its NICs were measured, from the first on, than of most, or it takes no part. */
 bool perf_in_rings(const struct perf *p, uint32_t host);
 /* After the search: it was in a fast test beside what is slow. */
 bool perf_cleared(const struct perf *p, uint32_t host);

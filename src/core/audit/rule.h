@@ -24,6 +24,8 @@ struct audit_item {
     bool once;     /* it was measured once: a first sight condemns nobody */
 };
 
+/* Sets fail and warn: the check's, or what the site has set. */
+void judge_limits(struct judging *j);
 /* The fact, whatever its state, as evidence. NULL: the sheet has none. */
 const struct fact *judge_look(struct judging *j, enum fact_id id, const char *subject);
 /* A fact of another host's sheet, as evidence. */

@@ -4,6 +4,16 @@
 
 /* A test of this audit did not come to its end: the verdict is there. why: "busy", "failed: no connections". */
 void rule_not_measured(struct judging *j, const char *why);
+/* Of the fact `edge`: the faster direction; false: it has no delay, or nobody knows how many hops lie between. */
+struct edge_delay {
+    long long least_ns, bound_ns;
+    int hops;
+    bool rail;
+};
+bool edge_delay_of(const char *text, struct edge_delay *ret);
+/* Of two facts `matrix` of one interface: do its delays differ by more than be.lat.drift lets pass? */
+bool matrix_delays_differ(const struct check *c, const struct fact *was, const struct fact *is,
+                          char ret_was[static 64], char ret_is[static 64]);
 void rule_words_not(struct judging *j);
 void rule_net_buf(struct judging *j);
 void rule_module(struct judging *j);
@@ -37,6 +47,7 @@ void rule_port_initialized(struct judging *j);
 void rule_port_active(struct judging *j);
 void rule_symbols(struct judging *j);
 void rule_flaps(struct judging *j);
+void rule_drops(struct judging *j);
 void rule_gid_index(struct judging *j);
 void rule_gid_type(struct judging *j);
 void rule_gid_job(struct judging *j);
@@ -69,6 +80,7 @@ void rule_swap(struct judging *j);
 void rule_matrix_reach(struct judging *j);
 void rule_matrix_loss(struct judging *j);
 void rule_matrix_delay(struct judging *j);
+void rule_matrix_late(struct judging *j);
 void rule_matrix_leaf(struct judging *j);
 void rule_matrix_drift(struct judging *j);
 void rule_matrix_path(struct judging *j);

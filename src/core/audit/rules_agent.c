@@ -259,6 +259,17 @@ void rule_probe_loss(struct judging *j)
               judge_format(j, "at most %.1e", share > j->fail ? j->fail : j->warn));
 }
 
+bool edge_delay_of(const char *text, struct edge_delay *ret)
+{
+    struct edge e;
+
+    if (!edge_words(text, &e) || !e.timed || e.bound < 0 || e.hops < 0) {
+        return false;
+    }
+    *ret = (struct edge_delay){e.out < e.in ? e.out : e.in, e.bound, e.hops, is_rail(&e)};
+    return true;
+}
+
 static bool timed(struct judging *j, struct edge *e)
 {
     if (!edge_of(j, j->subject, e)) {

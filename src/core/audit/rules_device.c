@@ -1,10 +1,12 @@
 /* rules_device.c: rules of PCIe, NICs and RDMA ports. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/audit/list.h"
 #include "core/audit/mention.h"
+#include "core/audit/past.h"
 #include "core/audit/rule_list.h"
 
 /* The bridge above, or NULL: the device is part of the root, or nobody knows; the verdict is there then. */
@@ -82,23 +84,25 @@ void rule_numa(struct judging *j)
               "a node");
 }
 
+/* What was not corrected counts since boot; what was, by the hour. */
 void rule_aer(struct judging *j)
 {
-    int64_t fatal, nonfatal, corrected, seconds;
+    int64_t fatal, nonfatal;
+    struct past_count corrected;
 
     if (!judge_number(j, FACT_PCI_AER_FATAL, j->subject, &fatal) ||
         !judge_number(j, FACT_PCI_AER_NONFATAL, j->subject, &nonfatal) ||
-        !judge_number(j, FACT_PCI_AER_CORRECTED, j->subject, &corrected) ||
-        !judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
+        !past_count(j, FACT_PCI_AER_CORRECTED, &corrected)) {
         return;
     }
-    const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
+    const double hours = fmax(corrected.seconds / 3600, 1);
     judge_end(j,
-              (double)(fatal + nonfatal) > j->fail  ? AUDIT_FAIL
-              : (double)corrected > j->warn * hours ? AUDIT_WARN
-                                                    : AUDIT_PASS,
-              judge_format(j, "%lld fatal, %lld uncorrected, %lld corrected since boot",
-                           (long long)fatal, (long long)nonfatal, (long long)corrected),
+              (double)(fatal + nonfatal) > j->fail        ? AUDIT_FAIL
+              : (double)corrected.count > j->warn * hours ? AUDIT_WARN
+                                                          : AUDIT_PASS,
+              judge_format(j, "%lld fatal, %lld uncorrected since boot, %lld corrected %s",
+                           (long long)fatal, (long long)nonfatal, (long long)corrected.count,
+                           past_words(j, &corrected)),
               judge_format(j, "none uncorrected, at most %.15g corrected an hour", j->warn));
     judge_found_in(j, fatal > 0      ? FACT_PCI_AER_FATAL
                       : nonfatal > 0 ? FACT_PCI_AER_NONFATAL
@@ -213,41 +217,54 @@ void rule_port_active(struct judging *j)
     }
 }
 
-/* Events since boot, against so many an hour (fail) and in all (warn). */
-static void rate_since_boot(struct judging *j, enum fact_id id, const char *what)
+/* So many an hour fail, so many in all warn. */
+void rule_symbols(struct judging *j)
 {
-    int64_t n, seconds;
+    struct past_count c;
 
-    if (judge_number(j, id, j->subject, &n) && judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
-        const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
+    if (past_count(j, FACT_PORT_SYMBOLS, &c)) {
+        const double hours = fmax(c.seconds / 3600, 1);
         judge_end(j,
-                  (double)n > j->fail * hours ? AUDIT_FAIL
-                  : (double)n > j->warn       ? AUDIT_WARN
-                                              : AUDIT_PASS,
-                  judge_format(j, "%lld %s in %.0f hours", (long long)n, what, hours),
+                  (double)c.count > j->fail * hours ? AUDIT_FAIL
+                  : (double)c.count > j->warn       ? AUDIT_WARN
+                                                    : AUDIT_PASS,
+                  judge_format(j, "%lld symbol errors %s", (long long)c.count, past_words(j, &c)),
                   judge_format(j, "at most %.15g an hour", j->fail));
     }
 }
 
-void rule_symbols(struct judging *j)
-{
-    rate_since_boot(j, FACT_PORT_SYMBOLS, "symbol errors");
-}
-
-/* A link goes down some times while a host boots; those are none. */
+/* A link goes down some times while a host boots, or its driver is loaded; those are none. */
 void rule_flaps(struct judging *j)
 {
-    int64_t n, seconds;
+    enum { FLAPS_BEGINNING = 3 };
+    struct past_count c;
 
-    if (judge_number(j, FACT_NET_DOWNS, j->subject, &n) &&
-        judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
-        const double days = seconds > 86400 ? (double)seconds / 86400 : 1;
+    if (past_count(j, FACT_NET_DOWNS, &c)) {
+        const double days = fmax(c.seconds / 86400, 1),
+                     none = c.since == SINCE_LOOK ? 0 : FLAPS_BEGINNING;
         judge_end(j,
-                  (double)n > j->fail * days + 3   ? AUDIT_FAIL
-                  : (double)n > j->warn * days + 3 ? AUDIT_WARN
-                                                   : AUDIT_PASS,
-                  judge_format(j, "lost its carrier %lld times in %.1f days", (long long)n, days),
-                  judge_format(j, "at most %.15g a day, and 3 while booting", j->warn));
+                  (double)c.count > j->fail * days + none   ? AUDIT_FAIL
+                  : (double)c.count > j->warn * days + none ? AUDIT_WARN
+                                                            : AUDIT_PASS,
+                  judge_format(j, "lost its carrier %lld times %s", (long long)c.count,
+                               past_words(j, &c)),
+                  judge_format(j, "at most %.15g a day%s", j->warn,
+                               none > 0 ? ", and 3 while booting" : ""));
+    }
+}
+
+void rule_drops(struct judging *j)
+{
+    struct past_count c;
+
+    if (past_count(j, FACT_PORT_DISCARDS, &c)) {
+        const double count = (double)c.count;
+        judge_end(j,
+                  count > j->fail   ? AUDIT_FAIL
+                  : count > j->warn ? AUDIT_WARN
+                                    : AUDIT_PASS,
+                  judge_format(j, "%lld packets %s", (long long)c.count, past_words(j, &c)),
+                  judge_format(j, "at most %.15g", count > j->fail ? j->fail : j->warn));
     }
 }
 

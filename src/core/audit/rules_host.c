@@ -1,23 +1,16 @@
 /* rules_host.c: rules of processors, memory, kernel, time, disks, programs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/audit/past.h"
 #include "core/audit/rule_list.h"
 
 /* Of a host. */
 static bool host_number(struct judging *j, enum fact_id id, int64_t *ret)
 {
     return judge_number(j, id, "", ret);
-}
-
-static bool days_up(struct judging *j, double *ret_days)
-{
-    int64_t seconds;
-    const bool known = host_number(j, FACT_OS_UPTIME, &seconds);
-
-    *ret_days = known && seconds > 86400 ? (double)seconds / 86400 : 1;
-    return known;
 }
 
 /* The smaller of both is judged. */
@@ -140,23 +133,24 @@ void rule_xid(struct judging *j)
     }
 }
 
+/* What was not corrected counts since boot; what was, by the day. */
 void rule_ecc(struct judging *j)
 {
-    int64_t ue, ce;
-    double days;
+    int64_t ue;
+    struct past_count ce;
 
-    if (!judge_number(j, FACT_MEM_UE, j->subject, &ue) ||
-        !judge_number(j, FACT_MEM_CE, j->subject, &ce) || !days_up(j, &days)) {
+    if (!judge_number(j, FACT_MEM_UE, j->subject, &ue) || !past_count(j, FACT_MEM_CE, &ce)) {
         return;
     }
+    const double days = fmax(ce.seconds / 86400, 1);
     judge_end(j,
-              (double)ue > j->fail          ? AUDIT_FAIL
-              : (double)ce > j->warn * days ? AUDIT_WARN
-                                            : AUDIT_PASS,
-              judge_format(j, "%lld uncorrected, %lld corrected since boot", (long long)ue,
-                           (long long)ce),
+              (double)ue > j->fail                ? AUDIT_FAIL
+              : (double)ce.count > j->warn * days ? AUDIT_WARN
+                                                  : AUDIT_PASS,
+              judge_format(j, "%lld uncorrected since boot, %lld corrected %s", (long long)ue,
+                           (long long)ce.count, past_words(j, &ce)),
               judge_format(j, "none uncorrected, at most %.15g corrected a day", j->warn));
-    judge_found_in(j, (double)ue > j->fail || ce == 0 ? FACT_MEM_UE : FACT_MEM_CE);
+    judge_found_in(j, (double)ue > j->fail || ce.count == 0 ? FACT_MEM_UE : FACT_MEM_CE);
 }
 
 void rule_mem_free(struct judging *j)
@@ -257,18 +251,31 @@ void rule_sensor(struct judging *j)
 
 void rule_retrans(struct judging *j)
 {
-    int64_t sent, again;
+    enum { SENT_LEAST = 1000 };
+    static const enum fact_id ids[] = {FACT_OS_SEGMENTS, FACT_OS_RETRANS};
+    int64_t counted[2], sent, again;
+    struct past_count time;
 
-    if (!host_number(j, FACT_OS_SEGMENTS, &sent) || !host_number(j, FACT_OS_RETRANS, &again)) {
+    if (!past_counts(j, ids, 2, counted, &time)) {
         return;
     }
-    if (sent < 1000) {
+    if (counted[0] < SENT_LEAST && time.since == SINCE_LOOK) { /* then all that were ever sent */
+        if (!host_number(j, FACT_OS_SEGMENTS, &sent) || !host_number(j, FACT_OS_RETRANS, &again)) {
+            return;
+        }
+        counted[0] = sent;
+        counted[1] = again;
+        time.since = SINCE_BOOT;
+        time.seconds = time.up_s;
+    }
+    if (counted[0] < SENT_LEAST) {
         judge_skip(j, "fewer than 1,000 segments were sent since boot");
         return;
     }
-    const double share = (double)again / (double)sent * 100;
-    judge_end(j, share > j->fail ? AUDIT_FAIL : AUDIT_PASS, judge_format(j, "%.3f %%", share),
-              judge_format(j, "at most %.15g %% since boot", j->fail));
+    const double share = (double)counted[1] / (double)counted[0] * 100;
+    judge_end(j, share > j->fail ? AUDIT_FAIL : AUDIT_PASS,
+              judge_format(j, "%.3f %% %s", share, past_words(j, &time)),
+              judge_format(j, "at most %.15g %%", j->fail));
 }
 
 void rule_steers(struct judging *j)

@@ -1,6 +1,7 @@
 /* rules_matrix.c: rules of a matrix of all NICs: what matrix_words has of one interface. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/audit/matrix_part.h"
@@ -33,7 +34,7 @@ static void missing(struct judging *j, const char *why)
                {MATRIX_LATE, REASON_TIMEOUT, "the agent had no processor at its rounds"},
                {MATRIX_PORT, REASON_NO_SOURCE, "the agent could not send from it: foliot links"},
                {MATRIX_BUSY, REASON_BUSY, "a job runs, and so many packets are not for beside it"},
-               {MATRIX_STOPPED, REASON_PREEMPTED, "the run was ended before"},
+               {MATRIX_STOPPED, REASON_NOT_RUN, "the audit was stopped before"},
                {MATRIX_REFUSED, REASON_NOT_RUN, "the agent refused to take part"},
                {MATRIX_OLD, REASON_OLD_AGENT, "the agent is too old to take part: update it"}};
     judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
@@ -215,6 +216,50 @@ void rule_matrix_path(struct judging *j)
     }
 }
 
+/* Whose all these blocks are: of most that a leaf sends, or gets, it is that leaf; else it is what lies between the two. */
+static const char *whose(unsigned from_late, unsigned from, unsigned to_late, unsigned to)
+{
+    return from > 1 && 2 * from_late > from ? "so are most from the first leaf: its ways up"
+           : to > 1 && 2 * to_late > to
+               ? "so are most to the second leaf: the ways down to it"
+               : "from the first leaf to the second alone: a spine or a trunk between them";
+}
+
+/* A block between two leaves ("LEAF LEAF"), or a direction between two interfaces; no subject: there is none. */
+void rule_matrix_late(struct judging *j)
+{
+    const char *text = judge_text(j, FACT_MATRIX_LATE, j->subject);
+    unsigned late, cells, from_late, from, to_late, to;
+    long long ns, limit;
+    char way[8];
+    if (text == NULL) {
+        return;
+    }
+    if (strcmp(text, "well") == 0) {
+        judge_end(j, AUDIT_PASS, "none", "no later than both ends are");
+    } else if (sscanf(text, "later %lld ns %7[a-z] there, limit %lld", &ns, way, &limit) == 3) {
+        judge_end(j, AUDIT_WARN,
+                  judge_format(j, "%lld ns later %s than both ends are", ns,
+                               strcmp(way, "to") == 0 ? "to there" : "from there"),
+                  judge_format(j, "at most %lld ns", limit));
+        j->result->note = "with this one alone: the path between the two, or one of both tells "
+                          "what is not so";
+    } else if (sscanf(text,
+                      "block %u of %u cells, later %lld ns, of blocks from there %u of %u, to "
+                      "there %u of %u",
+                      &late, &cells, &ns, &from_late, &from, &to_late, &to) == 7) {
+        judge_end(j, AUDIT_FAIL,
+                  judge_format(j,
+                               "%u of %u pairs from the first to the second are late, by %lld "
+                               "ns on average",
+                               late, cells, ns),
+                  "no later than both ends are");
+        j->result->note = whose(from_late, from, to_late, to);
+    } else {
+        judge_unknown(j, NULL);
+    }
+}
+
 /* What is known of marks, whatever became of them. */
 static void judge_marks(struct judging *j, const struct words *w)
 {
@@ -390,14 +435,47 @@ void rule_matrix_leaf(struct judging *j)
     }
 }
 
+/* What this interface had when somebody accepted an audit; without that, what it had in the matrix before. False: neither. */
+static bool drift_of(struct judging *j, struct words *w)
+{
+    const struct sheet *accepted = j->sheet->accepted;
+    const struct fact *f = accepted != NULL ? sheet_find(accepted, FACT_MATRIX, j->subject) : NULL;
+    struct words then;
+    if (f == NULL || f->state != FACT_VALUE || !words_of(f->value, &then) || !then.delays) {
+        return w->drifts;
+    }
+    judge_rest(j, f);
+    j->result->baseline = accepted->run;
+    w->drift_out = w->out - then.out;
+    w->drift_in = w->in - then.in;
+    w->bound = then.bound > w->bound ? then.bound : w->bound;
+    return true;
+}
+
+bool matrix_delays_differ(const struct check *c, const struct fact *was, const struct fact *is,
+                          char ret_was[static 64], char ret_is[static 64])
+{
+    struct words before, after;
+    if (was == NULL || is == NULL || was->state != FACT_VALUE || is->state != FACT_VALUE ||
+        !words_of(was->value, &before) || !words_of(is->value, &after) || !before.delays ||
+        !after.delays) {
+        return false;
+    }
+    const long long bound = before.bound > after.bound ? before.bound : after.bound,
+                    out = llabs(after.out - before.out), in = llabs(after.in - before.in);
+    snprintf(ret_was, 64, "%+lld ns sending, %+lld ns receiving", before.out, before.in);
+    snprintf(ret_is, 64, "%+lld ns sending, %+lld ns receiving", after.out, after.in);
+    return (double)(out > in ? out : in) > c->warn + 3 * (double)bound;
+}
+
 void rule_matrix_drift(struct judging *j)
 {
     struct words w;
     if (!delays_of(j, &w)) {
         return;
     }
-    if (!w.drifts) {
-        judge_skip(j, "there is no matrix before this one");
+    if (!drift_of(j, &w)) {
+        judge_skip(j, "no audit with a matrix is accepted, and there is none before this one");
         return;
     }
     const double limit = j->warn + 3 * (double)w.bound;
@@ -406,7 +484,9 @@ void rule_matrix_drift(struct judging *j)
     const bool drifted = out > limit || in > limit;
     judge_end(j, drifted ? AUDIT_WARN : AUDIT_PASS,
               judge_format(j, "%+lld ns sending, %+lld ns receiving", w.drift_out, w.drift_in),
-              judge_format(j, "within %.0f ns of the matrix before", limit));
+              judge_format(j, "within %.0f ns of %s", limit,
+                           j->result->baseline != NULL ? "then" : "the matrix before"));
+    j->result->basis = j->result->baseline != NULL ? j->result->baseline : "";
     if (drifted) {
         (void)is_young(j, &w);
     }

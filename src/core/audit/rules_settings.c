@@ -1,7 +1,9 @@
 /* rules_settings.c: rules of what drivers and GPU libraries tell: settings that ought to be alike, and counters. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/audit/past.h"
 #include "core/audit/rule_list.h"
 
 /* ---- GPUs ---- */
@@ -114,13 +116,13 @@ void rule_gpu_throttle(struct judging *j)
 
 void rule_gpu_replays(struct judging *j)
 {
-    int64_t replays, seconds;
+    int64_t replays;
+    struct past_count c;
 
-    if (number_of_gpu(j, FACT_GPU_REPLAYS, &replays) &&
-        judge_number(j, FACT_OS_UPTIME, "", &seconds)) {
-        const double hours = seconds > 3600 ? (double)seconds / 3600 : 1;
-        judge_end(j, (double)replays > j->fail * hours ? AUDIT_FAIL : AUDIT_PASS,
-                  judge_format(j, "%lld in %.0f hours", (long long)replays, hours),
+    if (number_of_gpu(j, FACT_GPU_REPLAYS, &replays) && past_count(j, FACT_GPU_REPLAYS, &c)) {
+        const double hours = fmax(c.seconds / 3600, 1);
+        judge_end(j, (double)c.count > j->fail * hours ? AUDIT_FAIL : AUDIT_PASS,
+                  judge_format(j, "%lld %s", (long long)c.count, past_words(j, &c)),
                   judge_format(j, "at most %.15g an hour", j->fail));
     }
 }
@@ -241,27 +243,41 @@ void rule_error_rate(struct judging *j)
 {
     enum { BITS_OF_LOST = 16 };
     static const double least_bits = 1e13;
-    int64_t bytes, lost, mended;
+    static const enum fact_id ids[] = {FACT_NET_FEC_LOST, FACT_NET_FEC_CORRECTED,
+                                       FACT_NET_RX_BYTES};
+    int64_t now[3], counted[3];
+    struct past_count time;
 
-    if (!judge_number(j, FACT_NET_FEC_LOST, j->subject, &lost) ||
-        !judge_number(j, FACT_NET_FEC_CORRECTED, j->subject, &mended) ||
-        !judge_number(j, FACT_NET_RX_BYTES, j->subject, &bytes)) {
-        return;
+    for (int i = 0; i < 3; i++) {
+        if (!judge_number(j, ids[i], j->subject, &now[i])) {
+            return;
+        }
     }
-    if (lost < 0) {
+    if (now[0] < 0) {
         judge_skip(j, "the driver does not count it");
         return;
     }
-    const double all = (double)bytes * 8, after = (double)lost * BITS_OF_LOST / all,
+    if (!past_counts(j, ids, 3, counted, &time)) {
+        return;
+    }
+    const bool few = (double)counted[2] * 8 < least_bits; /* then all that ever came */
+    const int64_t lost = few ? now[0] : counted[0], mended = few ? now[1] : counted[1];
+    const double all = (double)(few ? now[2] : counted[2]) * 8,
+                 after = (double)lost * BITS_OF_LOST / all,
                  before = mended > 0 ? (double)mended / all : 0;
     if (all < least_bits) {
         judge_skip(j, "too little was received to tell a rate");
         return;
     }
+    if (few) {
+        time.since = SINCE_BOOT;
+        time.seconds = time.up_s;
+    }
     judge_end(j,
               after > j->fail    ? AUDIT_FAIL
               : before > j->warn ? AUDIT_WARN
                                  : AUDIT_PASS,
-              judge_format(j, "%.1e before and %.1e after correction", before, after),
+              judge_format(j, "%.1e before and %.1e after correction, %s", before, after,
+                           past_words(j, &time)),
               judge_format(j, "at most %.1e before and %.1e after", j->warn, j->fail));
 }

@@ -25,6 +25,7 @@ void rule_not_measured(struct judging *j, const char *why)
     } words[] = {{"busy", REASON_BUSY, "a job runs here"},
                  {"preempted", REASON_PREEMPTED, "a job began during the test"},
                  {"silent", REASON_TIMEOUT, "its tests told nothing"},
+                 {"clock", REASON_CLOCK, "the clocks allow no one-way delays"},
                  {"old-agent", REASON_OLD_AGENT, "its agent is too old to take part: update it"}};
 
     judge_end(j, AUDIT_UNKNOWN, NULL, NULL);
@@ -415,9 +416,9 @@ void rule_ecn_live(struct judging *j)
         return;
     }
     if (fact == NULL) {
-        judge_skip(j, tested(j) == NULL
-                          ? "not tested: foliot audit run --fleet --bandwidth does"
-                          : "its interface is in no test, or its agent is too old for this one");
+        judge_skip(j, tested(j) == NULL ? "not tested: foliot audit run --fleet --bandwidth does"
+                                        : "its interface is in no such test: its agent is too old, "
+                                          "or be.roce.dscp_path is off");
         return;
     }
     fact = judge_look(j, FACT_PERF_INCAST, net);

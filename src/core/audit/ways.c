@@ -6,7 +6,8 @@
 
 #include "stats/sample.h"
 
-#define SLOW 0.8 /* perf.h: PERF_SLOW */
+#define SLOW   0.8 /* perf.h: PERF_SLOW */
+#define UNEVEN 0.5 /* of a NIC's ways; one of three spines may be slow, and its routers silent */
 
 enum {
     WAYS_OF_HOST = 12 * HOST_NIC_MAX,
@@ -192,16 +193,62 @@ bool way_is_seen(const struct way *way)
     return seen;
 }
 
-bool way_is_slow_by(const struct way *way, const struct way_trunk *trunk)
+static bool crosses(const struct way *way, const struct way_trunk *trunk)
 {
     for (uint32_t hop = 1; hop < way->hop_count; hop++) {
         const char *from = way->hops[hop - 1], *to = way->hops[hop];
         if ((strcmp(from, trunk->ends[0]) == 0 && strcmp(to, trunk->ends[1]) == 0) ||
             (strcmp(to, trunk->ends[0]) == 0 && strcmp(from, trunk->ends[1]) == 0)) {
-            return way->rate > 0 && way_is_slow(way);
+            return true;
         }
     }
     return false;
+}
+
+bool way_is_slow_by(const struct way *way, const struct way_trunk *trunk)
+{
+    return way->rate > 0 && way_is_slow(way) && crosses(way, trunk);
+}
+
+/* It goes over no trunk that may be slow. */
+static bool is_beside(const struct ways *w, const struct way *way)
+{
+    bool beside = way->rate > 0;
+    for (uint32_t k = 0; beside && k < w->trunk_count; k++) {
+        beside = !crosses(way, &w->trunks[k]);
+    }
+    return beside;
+}
+
+/* By each NIC's ways beside the slow trunks: for half of the NICs most of these are slow as well, or there are none. So it
+ * is for a third of those that no one host told of, whichever it is: what one host tells hides no trunk that stands out.
+ * Half of them would be five of eight NICs. Those of which nothing is known don't count. */
+static bool are_uneven(struct ways *w)
+{
+    uint32_t nics = 0, uneven = 0;
+    for (uint32_t from = 0, to; from < w->count; from = to) {
+        uint32_t beside = 0, slow = 0;
+        bool known = false;
+        for (to = from; to < w->count && same_nic(&w->all[from], &w->all[to]); to++) {
+            const bool is = is_beside(w, &w->all[to]);
+            known = known || w->all[to].rate > 0;
+            beside += is;
+            slow += is && way_is_slow(&w->all[to]);
+        }
+        if (known) {
+            const bool one = slow > UNEVEN * beside || beside == 0;
+            tell(w, &w->all[from], one);
+            nics++;
+            uneven += one;
+        }
+    }
+    bool holds = 2 * uneven >= nics;
+    for (uint32_t host = 0; host < w->hosts; host++) {
+        const struct way_word *own = &w->words[host];
+        holds = holds && uneven > own->slow && 3 * (uneven - own->slow) >= nics - own->nics;
+        w->words[host] = (struct way_word){0};
+    }
+    return holds;
 }
 
 /* All of the trunk's slow ways cross the other one, too. */
@@ -266,5 +313,7 @@ void ways_judge(struct ways *w)
         }
         judge_link(w, &w->links[from], to - from);
     }
+    w->uneven = w->trunk_count > 0 && are_uneven(w);
+    w->trunk_count = w->uneven ? 0 : w->trunk_count;
     choose(w);
 }

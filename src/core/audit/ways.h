@@ -4,6 +4,8 @@
  * A way is slow if it carried less than PERF_SLOW of the best way of the same NIC: so a slow NIC has no slow ways. A trunk is two
  * neighbours on ways, in either direction. It is slow if all ways over it were, for three quarters of the NICs that tried it, and
  * would still be without all that any one host told, of its own NICs and of its partners': so no host's word makes a trunk slow.
+ * Where other ways are as slow, trains came late for another reason, as on busy hosts, and no trunk is named. No
+ * host's word alone makes it so, either.
  * Of trunks that the same slow ways cross it is the one that more hosts found to be narrow (hop `narrow`), by a margin that one
  * host's votes don't make; where that is open, all of them are named as possible.
  *
@@ -38,6 +40,7 @@ struct ways {
     struct way_word *words; /* by host, of one link */
     uint32_t count, capacity, hosts;
     uint32_t left_out; /* ways or trunks: there was no room */
+    bool uneven;       /* most ways beside those trunks are slow as well: none is named */
     double usual;      /* 0: not known */
     struct way_trunk trunks[WAYS_TRUNKS_MAX];
     uint32_t trunk_count;

@@ -119,6 +119,7 @@ void clock_disrupt(struct clock *c, struct span hold)
 {
     const int64_t until = c->now.ns + hold.ns;
 
+    c->disrupted_by = c->disrupted ? c->disrupted_by : CLOCK_FAULT_NONE;
     c->disrupted = true;
     if (until > c->disrupted_until.ns) {
         c->disrupted_until.ns = until;
@@ -187,6 +188,7 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
     c->fault = fault;
     c->fault_seen = true;
     clock_disrupt(c, span_ns(DISRUPT_NS));
+    c->disrupted_by = fault;
     clock_forget_stamps(c);
     c->own_utc_known = false; /* it was told at a time of another clock */
     if (fault != CLOCK_FAULT_STEP && fault != CLOCK_FAULT_SUSPEND) {
@@ -544,18 +546,23 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     if (c->step_ticks > 0 || c->apart_ticks > 0) {
         c->has_mean = false; /* what most edges say just now isn't to be averaged */
     }
-    if (c->has_mean && c->peers_in_gate >= (c->needed + 1) / 2) {
+    if (consensus_suffices(c)) {
         const double theirs = c->regained ? GIVE_WAY * c->deviation_ns * c->deviation_ns : 0;
 
         bank_update(&c->bank, c->mean_ns, c->mean_var + theirs, c->mean_age_s, !c->sparse);
     }
     consensus_levels(c, now, dt_s);
     bank_mean(&c->bank, &dx, &dy);
-    dx = fmin(CLOCK_MOVE_NS_MAX, fmax(-CLOCK_MOVE_NS_MAX, dx));
-    dy = fmin(CLOCK_RATE_STEP_MAX * 1e9, fmax(-CLOCK_RATE_STEP_MAX * 1e9, dy));
-    clock_move(c, now, dx, dy * 1e-9);
+    const double dx_most = CLOCK_MOVE_NS_MAX, dy_most = CLOCK_RATE_STEP_MAX * 1e9;
+    dx = fmin(dx_most, fmax(-dx_most, dx));
+    dy = fmin(dy_most, fmax(-dy_most, dy));
+    double more_dx, more_dy;
+    consensus_follow(c, dt_s, &more_dx, &more_dy);
+    more_dx = fmin(dx_most - dx, fmax(-dx_most - dx, more_dx)); /* both together are one move */
+    more_dy = fmin(dy_most - dy, fmax(-dy_most - dy, more_dy));
+    clock_move(c, now, dx + more_dx, (dy + more_dy) * 1e-9);
     for (int i = 0; i < c->capacity; i++) {
-        edge_move(c, &c->edges[i], -dx);
+        edge_move(c, &c->edges[i], -dx - more_dx);
     }
     bank_shift(&c->bank, dx, dy);
     disturbance_merge(c, now);
@@ -576,7 +583,8 @@ static bool restored_wait(struct clock *c)
 
     for (int i = 0; i < c->capacity && c->restored; i++) {
         const struct clock_edge *e = &c->edges[i];
-        agree += e->used && !e->config.witness && e->in_gate && e->packets_in_gate > 0;
+        agree += e->used && !e->config.witness && e->in_gate &&
+                 e->packets_in_gate + e->packets_alike > 0;
     }
     if (4 * agree >= 3 * c->edge_count && c->edge_count > 0) {
         c->restored = false;
@@ -625,7 +633,7 @@ static void update_status(struct clock *c, struct nic_time now)
                                             .edge = -1,
                                             .status = status,
                                             .was = c->status,
-                                            .fault = c->fault});
+                                            .fault = c->disrupted_by});
         c->status = status;
     }
 }

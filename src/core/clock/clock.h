@@ -65,6 +65,7 @@ enum clock_phase {
 
 /* Something about this member's own clock that the platform noticed. */
 enum clock_fault {
+    CLOCK_FAULT_NONE,
     CLOCK_FAULT_SUSPEND,     /* the host slept */
     CLOCK_FAULT_CLOCKSOURCE, /* the kernel changed or lost its clock source */
     CLOCK_FAULT_STEP,        /* the stamping clock was stepped by somebody */
@@ -192,7 +193,7 @@ struct clock_action {
     double value_ns;
     int against, asked; /* LIAR: that don't believe it; that answered, an own measurement or none */
     enum clock_status status, was;
-    enum clock_fault fault;
+    enum clock_fault fault; /* STATUS: what disrupted it; NONE: what peers tell */
     uint64_t timeline;
     uint32_t epoch;
 };
@@ -247,7 +248,7 @@ struct clock_edge_report {
     double delay_ns;   /* m: half of the fixed round trip, mean of the paths */
     double bound_ns;   /* w: |theta| on public lines is no more; < 0: unknown */
     double pure_share; /* of coded pairs */
-    double gate_share; /* of packets */
+    double gate_share; /* of packets: neither early nor late */
     double queue_ns;   /* standing queue on top of the floor */
     uint64_t points;
 };

@@ -29,6 +29,7 @@
 /* Of the readers' line, while it is further off than a reader is told SYNCED with. */
 #define CLOCK_SLEW_MAX 2000e-6
 #define PEER_SILENT_NS (2 * NS_PER_S)
+#define SHIFT_LOW      0.6 /* of the gate's lower end, about three sigma: so far isn't noise */
 
 /* One packet's two stamps. */
 struct packet {
@@ -173,9 +174,16 @@ struct clock_edge {
     double rate_lower, rate_upper;     /* its rate */
     /* counters */
     uint64_t points, pairs, pairs_pure, packets_in_gate, packets_out;
+    uint64_t packets_alike; /* late, nearly all of them, but their mean tells */
     double late[2],
         early[2]; /* share of its packets beyond either end of the gate, by direction, of late */
     double witness_ms; /* mean square of e over 10 s */
+    /* packets that all wait alike (waits.c) */
+    double wait_low_ns, wait_high_ns; /* low quantiles of what packets take beyond their path */
+    double wait_ns[2], wait_var; /* what those around them take, mean by direction, and variance */
+    double wait_slow_var[2];     /* the same variance by direction, of more packets */
+    double wait_late;            /* share of these that come after the gate */
+    bool alike;
 };
 
 struct bank {
@@ -238,6 +246,7 @@ struct clock {
     /* consensus */
     double mean_ns, mean_var, scale_own_ns, scale_ns, rms_ns, level_q75_ns, sigma_e_ns;
     double mean_age_s;
+    double sure_share;   /* of what that rests on: edges that hear each other in time */
     double p_limit_ns;   /* no peer's standard deviation is taken to be larger */
     double deviation_ns; /* of the own estimate, before this tick's packets */
     bool narrow;
@@ -269,6 +278,7 @@ struct clock {
     int steps_running;
     struct nic_time disrupted_until;
     bool disrupted;
+    enum clock_fault disrupted_by;
     struct nic_time hold_since;
     int merge_ticks;
     int offset_out, rate_out; /* ticks running that most edges' bounds exclude the own map */
@@ -366,8 +376,6 @@ bool edge_live(const struct clock *c, const struct clock_edge *e);
 bool edge_usable(const struct clock *c, const struct clock_edge *e);
 double edge_theta(const struct clock *c, const struct clock_edge *e, const struct packet *p,
                   bool *ret_forward);
-/* The delay of a path by its low round trips of late, all taken by the maps of now. False: too few. */
-bool edge_round(const struct clock *c, const struct clock_edge *e, int index, double *ret_m);
 double edge_m_mean(const struct clock_edge *e);
 /* The peer's variance, ns^2: what it claims, clipped by what the others claim. */
 double edge_peer_variance(const struct clock *c, const struct clock_edge *e);
@@ -385,8 +393,6 @@ void edge_begin_level(struct clock_edge *e);
 bool edge_on_the_move(const struct clock *c, const struct clock_edge *e);
 /* One of the two maps moved, and theta with it. */
 void edge_move(const struct clock *c, struct clock_edge *e, double moved_ns);
-/* What any path takes, as stamps show it. A delay that comes out below isn't known. */
-double edge_delay_least(const struct clock *c, const struct clock_edge *e);
 /* Its packets say that this member is in step; or they are held up and say little, and the hard bound allows it. */
 bool edge_vouches(const struct clock_edge *e);
 /* Most packets of one direction come late and none come early: something waits there, and where it is rests on few packets. */
@@ -395,6 +401,36 @@ bool edge_held_up(const struct clock_edge *e);
 bool edge_covered(const struct clock_edge *e);
 /* Its packets contradict this member: parked or out of gate, and no queue can be why. */
 bool edge_against(const struct clock_edge *e);
+
+/* One way of a packet between the two maps, by its stamps in p or p'; queueing is positive. */
+double edge_one_way(const struct clock *c, const struct clock_edge *e, int64_t local_ns,
+                    int64_t remote_ns, bool forward);
+/* The level moves at once, and with it what its paths' lowest innovations were taken against. */
+void edge_shift_level(struct clock_edge *e, double shift);
+
+/* path.c */
+/* A path whose delay isn't known: from what the ring holds of it, once there is enough. */
+void path_learn(struct clock *c, struct clock_edge *e, int index, struct nic_time now);
+/* This tick's packets that no path took yet: none takes longer than half of a round trip over it. */
+void paths_shorten(const struct clock *c, struct clock_edge *e);
+/* A packet; the one before it the other way, if it wasn't long ago, makes a round trip. */
+void path_take_round(struct clock *c, struct path *path, const struct packet *p, double way);
+/* This tick's scores and packets, by direction. */
+void path_learn_m(const struct clock *c, const struct clock_edge *e, struct path *path,
+                  const double score[2], const int count[2]);
+/* Once a second: does its floor still stand? */
+void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
+                       struct nic_time now);
+/* The delay of a path by its low round trips of late, all taken by the maps of now. False: too few. */
+bool edge_round(const struct clock *c, const struct clock_edge *e, int index, double *ret_m);
+/* What any path takes, as stamps show it. A delay that comes out below isn't known. */
+double edge_delay_least(const struct clock *c, const struct clock_edge *e);
+
+/* waits.c */
+/* A packet came so much later than its path's delay and theta make it. False: it waited in another queue than most. */
+bool waits_add(struct clock_edge *e, double innovation_ns, bool forward, bool late);
+/* Nearly all packets of the edge wait, both ways about as long as each other: their mean tells where it is. */
+bool waits_alike(const struct clock *c, const struct clock_edge *e);
 
 /* acquire.c */
 bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct solved *ret_solved);
@@ -435,6 +471,10 @@ int consensus_silent(const struct clock *c, double (*of)(const struct clock_edge
 int consensus_peers(const struct clock *c,
                     bool (*does)(const struct clock *c, const struct clock_edge *e));
 void consensus_gather(struct clock *c, struct nic_time now);
+/* There is a mean of so many peers that it may move this member. */
+bool consensus_suffices(const struct clock *c);
+/* What edges whose packets all wait move the map by, beside the filter: ns and ns/s. */
+void consensus_follow(struct clock *c, double dt_s, double *ret_dx, double *ret_dy);
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s);
 double shortest_half(double *values, int count, int keep); /* sorts values */
 

@@ -29,6 +29,7 @@
 #define P_CLIP      2    /* times the median of what peers claim */
 #define BOAST       10.0 /* times that, and times what is seen of it: no clock is so uncertain */
 #define BOAST_S     10.0
+#define FOLLOW_MOST 1.0 /* 1/s^2: others' maps are 0.15 s old */
 
 /* Sorts; the value below which `share` of them lie. */
 static double quantile(double *values, int count, double share)
@@ -429,7 +430,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
         const double wide = 1.48 * c->scale_ns * (c->narrow ? 1 : 3);
         const double level = fmin(middle + CLIP * (wide + c->sigma_e_ns),
                                   fmax(middle - CLIP * (wide + c->sigma_e_ns), e->level_ns));
-        if (!e->sparse) {
+        if (!e->sparse && !e->alike) {
             level_sum += level;
             p_sum += edge_peer_variance(c, e);
             members++;
@@ -440,7 +441,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
         const double limit =
             CLIP * sqrt(1 / e->e_info + 1.48 * 1.48 * c->scale_ns * c->scale_ns + e->stray2);
         const double clipped = fmin(middle + limit, fmax(middle - limit, e->e_ns));
-        if (e->sparse) {
+        if (e->sparse || e->alike) {
             sparse_sum += e->e_info * clipped;
             sparse_info += e->e_info;
             sparse_p += e->e_info * e->e_info * edge_peer_variance(c, e);
@@ -458,12 +459,82 @@ void consensus_gather(struct clock *c, struct nic_time now)
     ASSERT(info_sum > 0 && with_e <= count); /* means of them */
     c->has_mean = true;
     const double base = members > 0 ? level_sum / members : 0;
+    c->sure_share = fmax(0, 1 - sparse_info / info_sum);
     c->mean_ns = contain_mean(c, base + (new_sum + sparse_sum - sparse_info * base) / info_sum);
     c->mean_age_s = age_sum / info_sum;
     c->mean_var = 1 / info_sum + (members > 0 ? p_sum / members / members : 0) +
                   sparse_p / info_sum / info_sum;
     const double rms2 = square_sum / with_e;
     c->rms_ns = c->rms_ns == 0 ? sqrt(rms2) : sqrt(0.97 * c->rms_ns * c->rms_ns + 0.03 * rms2);
+}
+
+bool consensus_suffices(const struct clock *c)
+{
+    return c->has_mean && c->peers_in_gate >= (c->needed + 1) / 2;
+}
+
+static bool waits(const struct clock *c, const struct clock_edge *e)
+{
+    return takes_part(c, e) && e->alike && e->info_mean > 0;
+}
+
+/* Where the peers whose packets all wait place this member, each alike, and the variance of that in one tick. False: they are so
+ * few that all of them may lie, or no quarter of those that are heard. A liar that holds its packets back is one of them, too.
+ * So what is clipped to is the middle of all that take part, and a scatter that is no larger than an honest peer's. */
+static bool waiting_mean(struct clock *c, double *ret_mean, double *ret_variance)
+{
+    const int usable = consensus_peers(c, edge_usable);
+    double sum = 0;
+    int peers = 0, count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        c->order[i] = 0; /* edges to that peer, counted at the lowest one */
+    }
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (waits(c, e) && c->order[e->leader]++ == 0) {
+            sample_insert(c->values, (size_t)peers, e->wait_var);
+            sample_insert(c->weights, (size_t)peers, 1 / e->info_mean);
+            peers++;
+        }
+    }
+    if (peers <= c->liars_max || ISLAND * peers < usable) {
+        return false;
+    }
+    const int honest = peers - 1 - c->liars_max;
+    const double most = CLIP * sqrt(c->values[honest] * EXPECT_GAIN);
+    *ret_variance = c->weights[honest] / peers;
+    for (int i = 0; i < c->capacity; i++) {
+        if (takes_part(c, &c->edges[i])) {
+            sample_insert(c->values, (size_t)count++, c->edges[i].expected_ns);
+        }
+    }
+    const double middle = c->values[count / 2];
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        if (waits(c, e)) {
+            sum += fmin(middle + most, fmax(middle - most, e->expected_ns)) / c->order[e->leader];
+        }
+    }
+    *ret_mean = contain_mean(c, sum / peers);
+    return true;
+}
+
+/* Members behind one switch hear each other well, and all others behind full ports. By information alone each follows its
+ * neighbours, and together they drift off: what all of them see of the others is no news to any. So that moves each of them
+ * by itself, at the pace of a filter of this noise and wander, and their filters, which compare them with each other, don't
+ * notice. */
+void consensus_follow(struct clock *c, double dt_s, double *ret_dx, double *ret_dy)
+{
+    double mean, variance;
+
+    *ret_dx = *ret_dy = 0;
+    if (!consensus_suffices(c) || !waiting_mean(c, &mean, &variance)) {
+        return;
+    }
+    const double k1 = fmin(FOLLOW_MOST, bank_wander(&c->bank) / sqrt(variance * dt_s));
+    *ret_dx = c->sure_share * sqrt(2 * k1) * dt_s * mean;
+    *ret_dy = c->sure_share * k1 * dt_s * mean;
 }
 
 void consensus_levels(struct clock *c, struct nic_time now, double dt_s)

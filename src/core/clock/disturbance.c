@@ -170,6 +170,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     }
     calm_ends(c);
     clock_disrupt(c, span_ns(DISRUPT_NS));
+    c->disrupted_by = stepped ? CLOCK_FAULT_STEP : c->disrupted_by;
     clock_jump(c, whole);
     clock_forget_stamps(c);
     for (int i = 0; i < c->capacity; i++) {

@@ -36,7 +36,8 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
             continue;
         }
         const bool out = e->out_since_s >= 1;
-        const bool waits = e->hush_s >= HUSH_S || e->packets_out > e->packets_in_gate;
+        const bool waits =
+            e->hush_s >= HUSH_S || e->packets_out > e->packets_in_gate + e->packets_alike;
         const bool held = out ? edge_held_up(e) : e->parked && (edge_held_up(e) || edge_covered(e));
         if (e->unsure || (held && !consensus_boasts(e)) ||
             (e->silent && (e->parked ? waits : out))) {

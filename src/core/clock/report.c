@@ -127,7 +127,7 @@ bool clock_edge_report(const struct clock *c, struct nic_time now, int edge,
         return false;
     }
     const struct clock_edge *e = &c->edges[edge];
-    const uint64_t packets = e->packets_in_gate + e->packets_out;
+    const uint64_t packets = e->packets_in_gate + e->packets_alike + e->packets_out;
     double queue = 0;
     for (int p = 0; p < e->config.path_count; p++) {
         queue = fmax(queue, e->paths[p].known ? e->paths[p].excess_ns : 0);

@@ -213,6 +213,8 @@ MUST_CHECK int sender_on_report(struct sender *s, struct mono now,
 MUST_CHECK int sender_on_progress(struct sender *s, struct mono now, uint32_t comm, uint64_t placed,
                                   uint64_t posted, uint64_t granted);
 MUST_CHECK int sender_on_post(struct sender *s, const struct lane_post *post);
+/* This device of the receiver's refused a key: what was told of its keys is forgotten until it is told again. */
+void sender_forget_keys(struct sender *s, uint32_t device);
 
 const struct bug_note *sender_bug(const struct sender *s);
 void sender_counters_get(const struct sender *s, struct sender_counters *ret_counters);

@@ -91,6 +91,26 @@ int sender_on_post(struct sender *s, const struct lane_post *post)
     return 0;
 }
 
+static void forget_key(struct lane_keys *keys, uint32_t device)
+{
+    for (uint32_t i = 0; i < keys->count; i++) {
+        keys->rkeys[i] = keys->devices[i] == device ? 0 : keys->rkeys[i];
+    }
+}
+
+void sender_forget_keys(struct sender *s, uint32_t device)
+{
+    for (uint32_t i = 0; i < s->comm_count; i++) {
+        struct out_comm *c = s->open[i];
+        for (uint32_t k = 0; k < COMM_WINDOW; k++) {
+            forget_key(&c->messages[k].keys, device);
+        }
+        for (uint32_t k = 0; c->posts != NULL && k < COMM_WINDOW * 2 * c->group_max; k++) {
+            forget_key(&c->posts[k].post.keys, device);
+        }
+    }
+}
+
 /* Messages take, in their order, the first free buffer of their group with their tag. */
 static bool match(const struct sender *s, struct out_comm *c, struct out_message *m)
 {

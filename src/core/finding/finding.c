@@ -7,6 +7,7 @@
 #include "base/bug.h"
 #include "base/prng.h"
 #include "base/strbuf.h"
+#include "core/clock/clock.h"
 #include "core/link/verbs_port.h"
 #include "wire/probe.h"
 
@@ -82,6 +83,11 @@ static const char *const advice_texts[] = {
     [ADVICE_CHECK_RATE] =
         "compare speed, lanes, errors and a NIC's PCI slot at both ends with those of its like",
     [ADVICE_CHECK_RDMA] = "run foliot links on that host: it names the port and what to do",
+    [ADVICE_SHOW_PAUSES] =
+        "if this is a virtual machine: with ptp_kvm or VMClock the agent sees a pause at once",
+    [ADVICE_CHECK_SOURCE] =
+        ("check the kernel's clock source (/sys/devices/system/clocksource/clocksource0): it is "
+         "read too slowly"),
     [ADVICE_FIND_SENDER] = "find what else sends to this port",
 };
 
@@ -188,6 +194,9 @@ static void add_since(struct strbuf *t, const struct finding_names *names, const
     }
     if (f->phase == FINDING_CLOSED) {
         strbuf_add(t, ", over after %.3f s", (double)(f->ended_ns - f->since.ns) * 1e-9);
+        if (f->length_error_ns > 0) {
+            strbuf_add(t, " ± %.3f s", (double)f->length_error_ns * 1e-9);
+        }
     }
 }
 
@@ -238,19 +247,24 @@ static void add_what_link(struct strbuf *t, const struct finding *f)
     }
 }
 
-/* The switches' rules for the job's DSCP are what differs: ports, ways and clocks are the same. */
-static void add_what_class(struct strbuf *t, long long job_ns, long long reference_ns, int64_t tos)
+/* The switches' rules for the job's DSCP or service level are what differs: ports, ways and clocks are the same. */
+static void add_what_class(struct strbuf *t, long long job_ns, long long reference_ns,
+                           int64_t detail)
 {
-    const unsigned dscp = (unsigned)(tos & 255) >> 2;
+    const unsigned dscp = (unsigned)(detail & 255) >> 2, sl = (unsigned)(detail >> 8) & 15;
 
+    strbuf_add(t, "RDMA packets of the job's class (");
+    if (dscp > 0 || sl == 0) {
+        strbuf_add(t, "DSCP %u%s", dscp, sl > 0 ? ", " : "");
+    }
+    if (sl > 0) {
+        strbuf_add(t, "SL %u", sl);
+    }
     if (job_ns < 0) {
-        strbuf_add(t, "RDMA packets of the job's class (DSCP %u) don't come, unmarked ones do",
-                   dscp);
+        strbuf_add(t, ") don't come, unmarked ones do");
     } else {
-        strbuf_add(t,
-                   "RDMA packets of the job's class (DSCP %u) take %.3f ms, unmarked ones between "
-                   "the same ports %.3f ms",
-                   dscp, (double)job_ns / 1e6, (double)reference_ns / 1e6);
+        strbuf_add(t, ") take %.3f ms, unmarked ones between the same ports %.3f ms",
+                   (double)job_ns / 1e6, (double)reference_ns / 1e6);
     }
 }
 
@@ -344,19 +358,40 @@ static void add_what_path(struct strbuf *t, const struct finding *f)
     }
 }
 
+static const char *disrupted_by(int64_t fault)
+{
+    static const char *const words[] = {
+        [CLOCK_FAULT_NONE] = "",
+        [CLOCK_FAULT_SUSPEND] = ": the host was suspended",
+        [CLOCK_FAULT_CLOCKSOURCE] = ": the kernel changed its clock source",
+        [CLOCK_FAULT_STEP] = ": it stepped",
+        [CLOCK_FAULT_MIGRATED] = ": the virtual machine was moved or restored",
+        [CLOCK_FAULT_GUARD] = ": another clock of this host contradicts it",
+    };
+
+    return fault >= 0 && fault < (int64_t)ARRAY_COUNT(words) ? words[fault] : "";
+}
+
 static void add_what_host(struct strbuf *t, const struct finding *f)
 {
     const long long n0 = f->numbers[0], n1 = f->numbers[1], n2 = f->numbers[2];
 
     switch ((enum finding_kind)f->kind) {
     case FINDING_CLOCK_DISRUPTED:
-        strbuf_add(t, "clock is disrupted, its time must not be used");
+        strbuf_add(t, "clock is disrupted, its time must not be used%s", disrupted_by(n2));
         if (n1 != 0) {
             strbuf_add(t, " (%.3f us)", (double)n1 * 1e-3);
         }
         break;
     case FINDING_CLOCK_STEP:
-        strbuf_add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
+        if (n1 != 0) {
+            strbuf_add(t,
+                       "clock stood still for %.3f ms, as if this virtual machine had been paused "
+                       "or moved",
+                       (double)n0 * 1e-6);
+        } else {
+            strbuf_add(t, "clock stepped by %+.3f us", (double)n0 * 1e-3);
+        }
         break;
     case FINDING_CLOCK_LIAR:
         strbuf_add(t, "clock is wrong by %+.3f us, as %lld of %lld neighbours measure it",
@@ -376,7 +411,14 @@ static void add_what_host(struct strbuf *t, const struct finding *f)
         strbuf_add(t, "this agent was %lld ms late and judged nothing meanwhile", n0);
         break;
     case FINDING_STAMPS_MISSING:
-        strbuf_add(t, "%lld of %lld transmit stamps are missing", n0, n1);
+        if (n2 > 0) {
+            strbuf_add(t,
+                       "%lld stamps of %lld packets may be off by more than %lld ns: they make no "
+                       "fleet time",
+                       n0, n1, n2);
+        } else {
+            strbuf_add(t, "%lld of %lld transmit stamps are missing", n0, n1);
+        }
         break;
     case FINDING_BAD_PACKETS:
         strbuf_add(t, "%lld packets refused, the last one for its %s", n1,

@@ -27,16 +27,16 @@ enum finding_kind {
     FINDING_PATH_DEAD, /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
     FINDING_PATH_LOSSY, /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */
     FINDING_PATH_SLOW, /* owd shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
-    FINDING_PATH_FLAPPING,   /* numbers: times dead, window in s */
-    FINDING_PEER_SILENT,     /* nothing at all comes from a peer. numbers: silent for ms */
-    FINDING_CLOCK_DISRUPTED, /* this host's clock is not usable. numbers: reason, size in ns */
-    FINDING_CLOCK_STEP,      /* this host's clock stepped. numbers: ns */
+    FINDING_PATH_FLAPPING, /* numbers: times dead, window in s */
+    FINDING_PEER_SILENT,   /* nothing at all comes from a peer. numbers: silent for ms */
+    FINDING_CLOCK_DISRUPTED, /* this host's clock is not usable. numbers: clock_fault - 1 for old controllers, ns, clock_fault */
+    FINDING_CLOCK_STEP, /* this host's clock stepped. numbers: ns; 1: it stood still for so long */
     FINDING_CLOCK_LIAR, /* a peer's clock lies or is broken. numbers: level ns, neighbours that say so, asked */
     FINDING_CLOCK_ASYMMETRY, /* an edge is asymmetric. numbers: level ns */
     FINDING_SENSING_LATE,    /* this agent itself was late: no verdicts. numbers: ms late */
-    FINDING_STAMPS_MISSING,  /* the kernel returns no stamps. numbers: missing, sent */
-    FINDING_BAD_PACKETS,     /* numbers: enum probe_error, count */
-    FINDING_TWO_AGENTS,      /* somebody else sends with an own NIC's id */
+    FINDING_STAMPS_MISSING, /* the kernel returns no stamps. numbers: missing, sent; ns: or such as may be off by more */
+    FINDING_BAD_PACKETS, /* numbers: enum probe_error, count */
+    FINDING_TWO_AGENTS,  /* somebody else sends with an own NIC's id */
     FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
     FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected, detail */
     FINDING_PATH_NARROW, /* a link takes longer for a packet. numbers: ns between packets sent back to back, ns before,
@@ -82,6 +82,8 @@ enum finding_advice {
     ADVICE_CHECK_SIZE,
     ADVICE_CHECK_RDMA,
     ADVICE_CHECK_RATE,
+    ADVICE_SHOW_PAUSES,
+    ADVICE_CHECK_SOURCE,
 };
 
 #define FINDING_NO_TIME INT64_MIN
@@ -110,7 +112,7 @@ struct finding {
     struct element_choice choice; /* of an unknown one: what it may be */
     int64_t numbers[4];           /* meaning per kind, above */
     int64_t ended_ns;             /* mono; of a closed finding */
-    int64_t reserved2;
+    int64_t length_error_ns;      /* how far ended_ns - since may be off; 0: not known */
 };
 
 /* Hosts that see one fault agree on its name: two findings are of one fault where finding_fault is the same (of what is at fault,

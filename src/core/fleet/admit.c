@@ -70,15 +70,10 @@ static uint32_t sort(struct judge *j, const struct group *g, bool near, bool tai
     for (uint32_t i = 0; i < j->count; i++) {
         const struct admit_path *p = &j->paths[i];
         const int64_t value = tail ? p->owd_ns_p99 : p->owd_ns_p50;
-        uint32_t at = count;
         if (!belongs(g, p) || p->near != near || !has_delay(p)) {
             continue;
         }
-        while (at > 0 && j->sorted[at - 1] > value) {
-            j->sorted[at] = j->sorted[at - 1];
-            at--;
-        }
-        j->sorted[at] = value;
+        sample_insert_int(j->sorted, count, value);
         count++;
     }
     return count;

@@ -10,6 +10,12 @@
 
 #define DROP_NS (60 * NS_PER_S)
 
+enum {
+    CONTRADICTION_LOOKS = 32, /* of one table: each goes through all switches */
+    ADDRESS_SHARE = 4,        /* of a full switch's, that one host told first, or gave their name */
+    ADDRESS_PLACE_BITS = 5    /* of what a way keeps: the place + 1; above it the place's life */
+};
+
 struct fabric *fabric_free(struct fabric *f)
 {
     if (f != NULL) {
@@ -31,7 +37,7 @@ struct fabric *fabric_new(void)
     }
     f->switches = calloc(FABRIC_SWITCH_MAX, sizeof(*f->switches));
     f->trunks = calloc(FABRIC_TRUNK_MAX, sizeof(*f->trunks));
-    f->looked = f->dropped = (struct mono){INT64_MIN / 2};
+    f->looked = f->dropped = f->made_room = (struct mono){INT64_MIN / 2};
     if (f->switches == NULL || f->trunks == NULL ||
         hash_index_room(&f->by_name, FABRIC_SWITCH_MAX) < 0 ||
         hash_index_room(&f->by_ends, FABRIC_TRUNK_MAX) < 0) {
@@ -67,9 +73,8 @@ static bool numbered(const char *name, const char *word, uint32_t *ret_number)
 }
 
 /* As agents mean it in findings: leaves and spines of their configuration by number, others by address. */
-static struct place place_of(const char *name, const char *said)
+static struct place place_of(const char *name)
 {
-    struct place p = {.kind = PLACE_ROUTER, .number = UINT32_MAX};
     uint32_t number;
     if (numbered(name, "leaf", &number)) {
         return (struct place){.kind = PLACE_LEAF, .number = number};
@@ -77,23 +82,184 @@ static struct place place_of(const char *name, const char *said)
     if (numbered(name, "spine", &number)) {
         return (struct place){.kind = PLACE_SPINE, .number = number};
     }
-    return ip_parse(said, p.address) ? p : (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+    return (struct place){.kind = PLACE_NONE, .number = UINT32_MAX};
+}
+
+static struct fabric_address *find_address(struct fabric_switch *s, const uint8_t address[16])
+{
+    for (uint8_t i = 0; i < s->address_count; i++) {
+        if (memcmp(s->addresses[i].address, address, 16) == 0) {
+            return &s->addresses[i];
+        }
+    }
+    return NULL;
+}
+
+/* Who tells of a way tells the address, who is beside the switch tells its name: neither can outvote others alone. */
+static uint32_t votes(const struct fabric_address *a)
+{
+    uint32_t both = 0;
+    for (uint64_t left = a->namers; left != 0 && both < a->hosts; left &= left - 1) {
+        both++;
+    }
+    return both;
+}
+
+/* By the address with most votes; of as many, the first one. */
+static void settle(struct fabric_switch *s)
+{
+    const struct fabric_address *best = NULL;
+    for (uint8_t i = 0; i < s->address_count; i++) {
+        best = best == NULL || votes(&s->addresses[i]) > votes(best) ? &s->addresses[i] : best;
+    }
+    if (best != NULL && (s->place.kind == PLACE_NONE || s->place.kind == PLACE_ROUTER)) {
+        s->place = (struct place){.kind = PLACE_ROUTER, .number = UINT32_MAX};
+        memcpy(s->place.address, best->address, 16);
+    }
+}
+
+static bool has_its_share(const struct fabric_switch *s, const struct fabric_teller *by)
+{
+    uint32_t told = 0, named = 0;
+    for (uint8_t i = 0; i < s->address_count; i++) {
+        told += s->addresses[i].first.host == by->host;
+        named += s->addresses[i].first.namer == by->namer;
+    }
+    return told >= ADDRESS_SHARE || named >= ADDRESS_SHARE;
+}
+
+/* A place for another address: one that is free; else one of one vote, the oldest of those with fewest, for who doesn't have its
+ * share. NULL: there is none. */
+static struct fabric_address *free_place(const struct fabric *f, struct fabric_switch *s,
+                                         const struct fabric_teller *by)
+{
+    struct fabric_address *best = NULL;
+    for (uint8_t i = 0; i < s->address_count; i++) {
+        struct fabric_address *a = &s->addresses[i];
+        const bool may = a->put != f->turn && votes(a) < 2; /* not one of this table */
+        if (may && (best == NULL || votes(a) < votes(best) ||
+                    (votes(a) == votes(best) && f->turn - a->put > f->turn - best->put))) {
+            best = a;
+        }
+    }
+    if (best != NULL && best->hosts == 0) {
+        return best;
+    }
+    return s->address_count < FABRIC_ADDRESS_MAX ? &s->addresses[s->address_count++]
+           : has_its_share(s, by)                ? NULL
+                                                 : best;
+}
+
+static struct fabric_address *put_address(struct fabric *f, struct fabric_switch *s,
+                                          const uint8_t address[16], const struct fabric_teller *by)
+{
+    struct fabric_address *a = find_address(s, address);
+    if (a != NULL && (a->hosts > 0 || a->put == f->turn)) {
+        return a; /* somebody tells it */
+    }
+    a = a != NULL ? a : free_place(f, s, by);
+    if (a != NULL) {
+        *a = (struct fabric_address){.life = a->life + 1, .put = f->turn, .first = *by};
+        memcpy(a->address, address, 16);
+        settle(s);
+    }
+    return a;
+}
+
+/* What a way keeps; NULL: it was another address's place, or none. */
+static struct fabric_address *address_at(const struct fabric *f, uint32_t number, uint16_t kept)
+{
+    const uint32_t at = kept & ((1U << ADDRESS_PLACE_BITS) - 1);
+    struct fabric_address *a =
+        number > 0 && at > 0 ? &f->switches[number - 1].addresses[at - 1] : NULL;
+    return a != NULL && (uint16_t)(a->life << ADDRESS_PLACE_BITS | at) == kept ? a : NULL;
+}
+
+/* Does a host's table come that has it, or go? However often it has it. */
+static void count_teller(struct fabric *f, uint32_t number, uint16_t kept, bool comes)
+{
+    struct fabric_address *a = address_at(f, number, kept);
+    if (a != NULL && a->turn != f->turn) {
+        a->turn = f->turn;
+        a->hosts = comes ? a->hosts + 1 : a->hosts > 0 ? a->hosts - 1 : 0;
+        a->namers = a->hosts > 0 ? a->namers : 0;
+        settle(&f->switches[number - 1]);
+    }
+}
+
+uint16_t fabric_on_address(struct fabric *f, uint32_t number, const char *said,
+                           struct fabric_teller by)
+{
+    uint8_t address[16];
+    if (number == 0 || !ip_parse(said, address)) {
+        return 0;
+    }
+    struct fabric_switch *s = &f->switches[number - 1];
+    struct fabric_address *a = put_address(f, s, address, &by);
+    if (a == NULL) {
+        return 0;
+    }
+    a->namers |= 1ULL << by.namer % 64;
+    return (uint16_t)(a->life << ADDRESS_PLACE_BITS | (uint32_t)(a - s->addresses + 1));
 }
 
 uint32_t fabric_find_place(const struct fabric *f, const struct place *place)
 {
+    uint32_t best = 0, most = 0;
     for (uint32_t i = 0; i < f->switch_count && place->kind != PLACE_NONE; i++) {
         const struct place *p = &f->switches[i].place;
-        if (p->kind == place->kind && p->number == place->number &&
-            (p->number != UINT32_MAX || memcmp(p->address, place->address, 16) == 0)) {
+        if (p->kind != place->kind || p->number != place->number) {
+            continue;
+        }
+        if (p->number != UINT32_MAX) {
             return i + 1;
+        }
+        const struct fabric_address *a = find_address(&f->switches[i], place->address);
+        if (a != NULL && (best == 0 || votes(a) > most)) {
+            best = i + 1;
+            most = votes(a);
+        }
+    }
+    return best;
+}
+
+static bool is_unnamed(const struct fabric *f, uint32_t number)
+{
+    uint8_t address[16];
+    return ip_parse(f->switches[number - 1].name, address);
+}
+
+uint32_t fabric_contradicted(const struct fabric *f, uint32_t host, const struct fabric_way *ways,
+                             uint32_t count, uint32_t *at, uint32_t *ret_other)
+{
+    const struct fabric_address *last[PATH_HOP_MAX] = {NULL}; /* ways by one NIC are alike */
+    const uint32_t places = count * PATH_HOP_MAX;
+    uint32_t looks = 0;
+    for (uint32_t i = 0; i < places && looks < CONTRADICTION_LOOKS; i++) {
+        *at = *at + 1 < places ? *at + 1 : 0;
+        const uint32_t k = *at % PATH_HOP_MAX;
+        const struct fabric_way *way = &ways[*at / PATH_HOP_MAX];
+        const uint32_t here = way->switches[k];
+        const struct fabric_address *a = address_at(f, here, way->addresses[k]);
+        if (a == NULL || a == last[k] || votes(a) > 1 || a->first.namer != host ||
+            is_unnamed(f, here)) {
+            continue;
+        }
+        last[k] = a;
+        looks++;
+        struct place place = {.kind = PLACE_ROUTER, .number = UINT32_MAX};
+        memcpy(place.address, a->address, 16);
+        const uint32_t other = fabric_find_place(f, &place);
+        if (other != 0 && other != here && !is_unnamed(f, other) &&
+            votes(find_address(&f->switches[other - 1], a->address)) > 1) {
+            *ret_other = other;
+            return here;
         }
     }
     return 0;
 }
 
-uint32_t fabric_on_switch(struct fabric *f, const char *name, const char *said, uint32_t *named,
-                          bool *ret_refused)
+uint32_t fabric_on_switch(struct fabric *f, const char *name, uint32_t *named, bool *ret_refused)
 {
     *ret_refused = false;
     if (name[0] == 0 || strlen(name) >= sizeof(f->switches[0].name)) {
@@ -109,7 +275,7 @@ uint32_t fabric_on_switch(struct fabric *f, const char *name, const char *said, 
     }
     ++*named;
     memcpy(f->switches[f->switch_count].name, name, strlen(name) + 1);
-    f->switches[f->switch_count].place = place_of(name, said);
+    f->switches[f->switch_count].place = place_of(name);
     hash_index_put(&f->by_name, hash_text(name), f->switch_count);
     return ++f->switch_count;
 }
@@ -158,18 +324,18 @@ static void index_trunks(struct fabric *f)
     }
 }
 
-/* Those gone for long. What looks through all trunks isn't done for each host's table, but when they are looked at, and
- * where there is no room: once a minute, lest a fabric with too many looks for room with each way. */
-static void drop_gone(struct fabric *f, struct mono now)
+/* Those gone for so long. What looks through all trunks isn't done for each host's table, but when they are looked at, and
+ * where there is no room: once a minute each, `last`, lest a fabric with too many looks for room with each way. */
+static void drop_gone(struct fabric *f, int64_t gone_ns, struct mono *last, struct mono now)
 {
     uint32_t kept = 0;
 
-    if (mono_sub(now, f->dropped).ns < DROP_NS) {
+    if (mono_sub(now, *last).ns < DROP_NS) {
         return;
     }
-    f->dropped = now;
+    *last = now;
     for (uint32_t i = 0; i < f->trunk_count; i++) {
-        if (f->trunks[i].ways > 0 || mono_sub(now, f->trunks[i].gone).ns <= FABRIC_GONE_NS) {
+        if (f->trunks[i].ways > 0 || mono_sub(now, f->trunks[i].gone).ns <= gone_ns) {
             f->trunks[kept++] = f->trunks[i];
         }
     }
@@ -185,7 +351,8 @@ static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t 
     struct fabric_trunk *t = trunk_find(f, from, to);
 
     if (t == NULL && f->trunk_count == FABRIC_TRUNK_MAX) {
-        drop_gone(f, now);
+        drop_gone(f, 0, &f->made_room,
+                  now); /* one that nobody tells of keeps out none that is there */
     }
     if (t != NULL || f->trunk_count == FABRIC_TRUNK_MAX) {
         return t;
@@ -209,6 +376,7 @@ void fabric_on_ways(struct fabric *f, const struct fabric_way *ways, uint32_t co
                     struct mono now)
 {
     f->ways += count;
+    f->turn++;
     for (uint32_t i = 0; i < count; i++) {
         const struct fabric_way *way = &ways[i];
         const bool whole = way_known(way);
@@ -221,6 +389,7 @@ void fabric_on_ways(struct fabric *f, const struct fabric_way *ways, uint32_t co
             }
             struct fabric_switch *s = &f->switches[here - 1];
             s->ways++;
+            count_teller(f, here, way->addresses[k], true);
             s->tier = whole && tier > s->tier ? (uint8_t)tier : s->tier;
             const uint32_t before = k > 0 ? way->switches[k - 1] : 0;
             struct fabric_trunk *t =
@@ -236,6 +405,7 @@ void fabric_on_ways_gone(struct fabric *f, const struct fabric_way *ways, uint32
                          struct mono now)
 {
     f->ways -= count;
+    f->turn++;
     for (uint32_t i = 0; i < count; i++) {
         const struct fabric_way *way = &ways[i];
         f->ways_known -= way_known(way);
@@ -245,6 +415,7 @@ void fabric_on_ways_gone(struct fabric *f, const struct fabric_way *ways, uint32
                 here != 0 && before != 0 ? trunk_find(f, before - 1, here - 1) : NULL;
             if (here != 0) {
                 f->switches[here - 1].ways--;
+                count_teller(f, here, way->addresses[k], false);
             }
             if (t != NULL && t->ways > 0 && --t->ways == 0) {
                 t->gone = now;
@@ -268,7 +439,7 @@ bool fabric_look(struct fabric *f, uint64_t paths, struct span age, struct mono 
     f->looked = now;
     f->each = paths / FABRIC_LOOK_PATHS + 1;
     f->seen = 0;
-    drop_gone(f, now);
+    drop_gone(f, FABRIC_GONE_NS, &f->dropped, now);
     for (uint32_t i = 0; i < f->trunk_count; i++) {
         struct fabric_trunk *t = &f->trunks[i];
         t->alive = t->lossy = t->dead = 0;

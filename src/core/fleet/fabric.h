@@ -8,6 +8,11 @@
  * that it passes, so a trunk is as good as its best way. Its load in bits is nobody's knowledge, for no switch is asked for
  * counters; delays on its best way are the nearest to it.
  *
+ * WHOSE ADDRESS IT IS is decided by how many hosts tell it, as long as their ways have it. The name of the switch beside a NIC
+ * is the word of that NIC's host, whoever tells of the way to it: an address has as many votes as hosts tell it, or as hosts
+ * name its switch, whichever is fewer. One host can't give a switch another's address, or take away its own. Nor can it keep its
+ * places from others: where none is free those with one vote give way, to who is the first for few of them.
+ *
  * Switches without names: an answer's address stands for the leaf of the NIC beside it, where that is known; else
  * a switch that answers with two addresses looks like two.
  *
@@ -33,12 +38,29 @@
 struct fabric_way { /* how many switches a host's own packets pass, and which */
     uint32_t local, peer;
     uint16_t port, hops;
-    uint16_t switches[PATH_HOP_MAX]; /* number + 1; 0: not known */
+    uint16_t switches[PATH_HOP_MAX];  /* number + 1; 0: not known */
+    uint16_t addresses[PATH_HOP_MAX]; /* what fabric_on_address gave; 0: not known */
 };
 
+struct fabric_teller {
+    uint32_t host, namer; /* by index: whose way it is; whose word is the name of the switch */
+};
+
+#define FABRIC_ADDRESS_MAX 16
+
+struct fabric_address {
+    uint8_t address[16];
+    uint64_t namers;      /* one bit of 64 for each, since somebody told it */
+    uint32_t hosts, turn; /* that tell it now; the last table that was counted */
+    uint32_t put, life;   /* before that table; how many addresses have had this place */
+    struct fabric_teller first;
+};
 struct fabric_switch {
     char name[64];
-    struct place place; /* as findings mean it; PLACE_NONE: by a name of its own */
+    struct place
+        place; /* as findings mean it, by its number or most hosts' address; PLACE_NONE: by a name of its own */
+    struct fabric_address addresses[FABRIC_ADDRESS_MAX];
+    uint8_t address_count;
     uint8_t tier;
     uint32_t ways; /* places on ways now */
 };
@@ -55,8 +77,9 @@ struct fabric {
     struct fabric_trunk *trunks;
     uint32_t switch_count, trunk_count;
     struct hash_index by_name, by_ends; /* into switches, trunks */
+    uint32_t turn;                      /* tables of ways that came or went */
     uint64_t ways, ways_known; /* that hosts told of; of these whose switches are all known */
-    struct mono looked, dropped;
+    struct mono looked, dropped, made_room;
     uint64_t each, seen; /* of a look: one good path of so many is looked at; so many came by */
 };
 
@@ -67,22 +90,28 @@ struct fabric *fabric_free(struct fabric *f); /* NULL is fine; returns NULL */
 
 /* Number + 1 of a switch by its name; 0: none was ever told of. */
 uint32_t fabric_find_switch(const struct fabric *f, const char *name);
-/* Number + 1 of the switch that findings mean by it; 0: none. */
+/* Number + 1 of the switch that findings mean by it, by most hosts' word; 0: none. */
 uint32_t fabric_find_place(const struct fabric *f, const struct place *place);
 /* Of a number + 1; NULL for 0. */
 const char *fabric_switch_name(const struct fabric *f, uint32_t number);
 /* The name of a switch that is called so in answers: its own, or that of the leaf, if it isn't empty, of the NIC beside it. */
 const char *fabric_name_of(const char *said, const char *leaf);
-/* Number + 1 of the switch of that name, a new one if need be; `said`: as it is called in answers; *named: how many its teller
- * has named first. 0: it has no name, or there are too many. *ret_refused: this teller has named too many. */
-uint32_t fabric_on_switch(struct fabric *f, const char *name, const char *said, uint32_t *named,
-                          bool *ret_refused);
+/* Number + 1 of the switch of that name, a new one if need be; *named: how many its teller has named first. 0: it has no name,
+ * or there are too many. *ret_refused: this teller has named too many. */
+uint32_t fabric_on_switch(struct fabric *f, const char *name, uint32_t *named, bool *ret_refused);
+/* Which address of a switch it answered with, for a way to keep, a new one if need be. 0: it isn't one, or there are too many. */
+uint16_t fabric_on_address(struct fabric *f, uint32_t number, const char *said,
+                           struct fabric_teller by);
+/* A switch, number + 1, that this host names with an address, alone, that several tell of another one with a name, *ret_other.
+ * `ways`: that host's, told before; *at: where the last call stopped. 0: none so far. */
+uint32_t fabric_contradicted(const struct fabric *f, uint32_t host, const struct fabric_way *ways,
+                             uint32_t count, uint32_t *at, uint32_t *ret_other);
 /* Any switch of it is known. NULL: none is. */
 bool fabric_names_way(const struct fabric_way *way);
 
 /* ---- trunks ---- */
 
-/* A host's ways are these now, or are no more. What stays is told to be there first, and gone then. */
+/* All of a host's ways are these now, or are no more. What stays is told to be there first, and gone then. */
 void fabric_on_ways(struct fabric *f, const struct fabric_way *ways, uint32_t count,
                     struct mono now);
 void fabric_on_ways_gone(struct fabric *f, const struct fabric_way *ways, uint32_t count,

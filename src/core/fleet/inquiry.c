@@ -14,12 +14,14 @@
 #define SLOT_NONE UINT32_MAX
 
 struct slot { /* a path that is looked at; its number in locate */
-    uint32_t from, to;
+    struct locate_route route;
     uint16_t port;
+    bool used;
     bool lost;     /* counted as such */
     bool dead;     /* as it was reported last */
     uint32_t rest; /* of trials that were lost, in millionths */
-    struct mono at;
+    uint32_t next; /* free one */
+    struct mono at, lost_at;
 };
 struct noted {
     uint64_t key;
@@ -38,7 +40,8 @@ struct word { /* what a host was sure of, of a fault since then */
 struct inquiry {
     struct locate *locate;
     struct span report;
-    uint32_t path_max, path_count;
+    uint32_t path_max, path_count; /* path_count: used ones */
+    uint32_t slot_top, slot_free;  /* slot_top: how many were ever used */
     struct slot *slots;
     struct hash_index by_path; /* into slots */
     struct noted *noted;
@@ -49,7 +52,8 @@ struct inquiry {
     struct word words[WORDS]; /* a ring */
     uint32_t word_count;
     bool wants;
-    struct mono lost; /* the newest loss that was told */
+    struct mono lost;   /* the newest loss that was told */
+    struct mono sorted; /* when what is over was let go */
     uint32_t round, version;
     uint64_t refused;
 };
@@ -76,6 +80,7 @@ struct inquiry *inquiry_new(uint32_t paths, struct span report)
         return NULL;
     }
     q->path_max = paths;
+    q->slot_free = SLOT_NONE;
     q->report = report;
     q->locate = locate_new(&(struct locate_config){.path_limit = paths, .own = HOST_NONE});
     q->slots = calloc(paths, sizeof(*q->slots));
@@ -164,7 +169,7 @@ static uint32_t slot_find(const struct inquiry *q, struct nic_id from, struct ni
          (i = hash_index_entry(&q->by_path, at)) != HASH_INDEX_NONE;
          at = hash_index_next(&q->by_path, at)) {
         const struct slot *s = &q->slots[i];
-        if (s->from == from.index && s->to == to.index && s->port == port) {
+        if (s->route.from.index == from.index && s->route.to.index == to.index && s->port == port) {
             return i;
         }
     }
@@ -182,20 +187,22 @@ static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
         q->refused++;
         return SLOT_NONE;
     }
-    const uint32_t at = q->path_count++;
-    q->slots[at] = (struct slot){
-        .from = p->route.from.index, .to = p->route.to.index, .port = p->port, .at = {INT64_MIN}};
+    const uint32_t at = q->slot_free != SLOT_NONE ? q->slot_free : q->slot_top++;
+    q->slot_free = q->slot_free != SLOT_NONE ? q->slots[at].next : SLOT_NONE;
+    q->path_count++;
+    q->slots[at] =
+        (struct slot){.route = p->route, .port = p->port, .used = true, .at = {INT64_MIN}};
     hash_index_put(&q->by_path, path_hash(p->route.from, p->route.to, p->port), at);
     return at;
 }
 
 /* It lost something: so do, maybe, others that share an element with it. False: its host's are too many. */
-static bool note_lost(struct inquiry *q, const struct inquiry_path *p)
+static bool note_lost(struct inquiry *q, const struct locate_route *route)
 {
-    const struct locate_route turned = turn(&p->route);
-    const struct atoms atoms = atoms_of(&p->route), back = atoms_of(&turned);
+    const struct locate_route turned = turn(route);
+    const struct atoms atoms = atoms_of(route), back = atoms_of(&turned);
     bool fresh, news = false;
-    struct noted *by = note(q, element_key(ELEMENT_HOST, 0, p->route.teller.index, 0), &fresh);
+    struct noted *by = note(q, element_key(ELEMENT_HOST, 0, route->teller.index, 0), &fresh);
 
     if (by == NULL || by->count >= INQUIRY_TELLER) {
         q->refused++;
@@ -212,34 +219,79 @@ static bool note_lost(struct inquiry *q, const struct inquiry_path *p)
     return true;
 }
 
-/* It is clean: it acquits, where too few do. A quarter of the room is for the lost ones. */
-static uint32_t take_clean(struct inquiry *q, const struct inquiry_path *p)
+/* It is clean: it acquits, where too few do. */
+static bool note_clean(struct inquiry *q, const struct locate_route *route)
 {
-    const struct atoms atoms = atoms_of(&p->route);
+    const struct atoms atoms = atoms_of(route);
     bool wanted = false;
 
     for (uint32_t i = 0; i < atoms.count && !wanted; i++) {
         const struct noted *n = noted_find(q, atoms.keys[i]);
         wanted = n != NULL && n->count < INQUIRY_CLEAN;
     }
-    if (!wanted || q->path_count >= q->path_max - q->path_max / 4) {
-        return SLOT_NONE;
-    }
-    for (uint32_t i = 0; i < atoms.count; i++) {
+    for (uint32_t i = 0; i < atoms.count && wanted; i++) {
         struct noted *n = noted_find(q, atoms.keys[i]);
         if (n != NULL) {
             n->count++;
         }
     }
-    return slot_add(q, p);
+    return wanted;
+}
+
+/* A quarter of the room is for the lost ones. */
+static bool room_for_clean(const struct inquiry *q)
+{
+    return q->path_count < q->path_max - q->path_max / 4;
+}
+
+static uint32_t take_clean(struct inquiry *q, const struct inquiry_path *p)
+{
+    return room_for_clean(q) && note_clean(q, &p->route) ? slot_add(q, p) : SLOT_NONE;
+}
+
+static void slot_drop(struct inquiry *q, uint32_t at)
+{
+    locate_path_clear(q->locate, at);
+    q->slots[at] = (struct slot){.used = false, .next = q->slot_free};
+    q->slot_free = at;
+    q->path_count--;
+}
+
+/* Something is lost for as long as one thing is broken and nobody mends it. What isn't told of any more, and what acquits nobody
+ * who is still accused, makes room. What was lost before and isn't any more is as good as what never was. */
+static void let_go(struct inquiry *q, struct mono now)
+{
+    q->sorted = now;
+    q->noted_count = 0;
+    hash_index_clear(&q->by_path);
+    hash_index_clear(&q->by_key);
+    for (int lost = 1; lost >= 0; lost--) { /* what is lost tells which clean ones are wanted */
+        for (uint32_t i = 0; i < q->slot_top; i++) {
+            struct slot *s = &q->slots[i];
+            if (!s->used || s->lost != lost) {
+                continue;
+            }
+            const bool old = mono_sub(now, lost ? s->lost_at : s->at).ns > INQUIRY_CALM_NS;
+            if (lost && old && room_for_clean(q)) {
+                s->lost = false; /* the second round looks at it */
+                continue;
+            }
+            if (old || !(lost ? note_lost(q, &s->route) : note_clean(q, &s->route))) {
+                slot_drop(q, i);
+            } else {
+                hash_index_put(&q->by_path, path_hash(s->route.from, s->route.to, s->port), i);
+            }
+        }
+    }
 }
 
 static void forget_all(struct inquiry *q)
 {
-    for (uint32_t i = 0; i < q->path_count; i++) {
+    for (uint32_t i = 0; i < q->slot_top; i++) {
         locate_path_clear(q->locate, i);
     }
-    q->path_count = q->noted_count = q->word_count = 0;
+    q->path_count = q->slot_top = q->noted_count = q->word_count = 0;
+    q->slot_free = SLOT_NONE;
     hash_index_clear(&q->by_path);
     hash_index_clear(&q->by_key);
     q->wants = false;
@@ -265,7 +317,7 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
         q->refused++;
         return;
     }
-    if (lost && (slot == SLOT_NONE || !q->slots[slot].lost) && !note_lost(q, p)) {
+    if (lost && (slot == SLOT_NONE || !q->slots[slot].lost) && !note_lost(q, &p->route)) {
         return;
     }
     if (slot == SLOT_NONE) {
@@ -283,12 +335,15 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
     const uint32_t gone = (uint32_t)(part / 1000000);
     s->at = at;
     s->lost = s->lost || lost;
+    s->lost_at = lost ? now : s->lost_at;
     s->rest = (uint32_t)(part % 1000000);
+    s->route = p->route;
     locate_path_set(q->locate, slot, &p->route);
     locate_on_trials(q->locate, slot, at, TRIALS, gone < TRIALS ? gone : TRIALS);
     if (lost) {
         q->lost = now;
         q->round += !q->wants;
+        q->sorted = q->wants ? q->sorted : now;
         q->wants = true;
     }
 }
@@ -437,6 +492,9 @@ void inquiry_tick(struct inquiry *q, struct mono now)
     if (q->wants) {
         locate_tick(q->locate, now);
         follow(q, now);
+        if (mono_sub(now, q->sorted).ns > INQUIRY_CALM_NS) {
+            let_go(q, now);
+        }
     }
     for (uint32_t i = q->known_count; i-- > 0;) {
         if (q->known[i].over.ns != MONO_NEVER.ns &&

@@ -11,6 +11,9 @@
  *   take half of them for half a loss, and find elements that lose half.
  * - A lost path whose way isn't known accuses nobody; a clean one still acquits its ends.
  * - No host's word alone names what isn't its own (locate.h). A host fills at most INQUIRY_TELLER places of lost paths.
+ * - Without a loss for INQUIRY_CALM_NS all is forgotten. While one thing is broken and nobody mends it there is always a loss:
+ *   paths that aren't told of any more or acquit nobody make room, so that the next fault has evidence. One that wasn't lost for
+ *   as long counts as clean.
  * - A name outlives its case by INQUIRY_MEMORY_NS: hosts' findings close a little later.
  *
  * Pure, told the time; all memory is claimed by inquiry_new, and touched only when something is lost. */
@@ -23,7 +26,7 @@
 #define INQUIRY_SINCE_NS                                                                           \
     (30 * NS_PER_S) /* a host dates a fault so much before its reports show it */
 #define INQUIRY_MEMORY_NS (120 * NS_PER_S)
-#define INQUIRY_CALM_NS   (120 * NS_PER_S) /* without a loss: all is forgotten */
+#define INQUIRY_CALM_NS   (120 * NS_PER_S) /* without a loss: forgotten */
 
 struct inquiry;
 

@@ -4,9 +4,11 @@
 
 #include "core/mesh/suspect.h"
 
-#define FULL_NUMBER      0x80000000u /* of faults that full packets tell */
-#define NARROW_NUMBER    0x40000000u /* that pairs tell which go out */
-#define NARROW_IN_NUMBER 0xc0000000u /* and which come in */
+#define FULL_NUMBER      0x80000000u      /* of faults that full packets tell */
+#define NARROW_NUMBER    0x40000000u      /* that pairs tell which go out */
+#define NARROW_IN_NUMBER 0xc0000000u      /* and which come in */
+#define LEAVES_NS        (10 * NS_PER_MS) /* after it was built, at most */
+#define LOST_LEAST       3                /* of a path: a few are lost at any time */
 
 static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
                       struct evidence_view view, struct mono sent, bool lost)
@@ -168,6 +170,20 @@ static void fault_end(struct mesh *m, const struct mesh_fault *f)
     }
 }
 
+/* A packet's time is that at which it was built. */
+static struct mesh_length length_of(struct outage o)
+{
+    if (o.began_low.ns == MONO_NEVER.ns || o.began_low.ns >= o.began_high.ns ||
+        o.ended_high.ns == MONO_NEVER.ns || o.ended_low.ns >= o.ended_high.ns) {
+        return (struct mesh_length){{0}, {0}}; /* an end of it isn't known */
+    }
+    const int64_t least = mono_sub(o.ended_low, o.began_high).ns - LEAVES_NS;
+
+    return (struct mesh_length){.least = span_ns(least > 0 ? least : 0),
+                                .most =
+                                    span_ns(mono_sub(o.ended_high, o.began_low).ns + LEAVES_NS)};
+}
+
 /* What a case tells, of whatever it is. */
 static struct mesh_fault fault_of(const struct locate_case *c, uint32_t kind, bool out)
 {
@@ -179,6 +195,10 @@ static struct mesh_fault fault_of(const struct locate_case *c, uint32_t kind, bo
                                .ended = ended,
                                .began = c->began_high,
                                .over = ended ? c->ended_high : MONO_NEVER,
+                               .length =
+                                   ended ? length_of((struct outage){c->began_low, c->began_high,
+                                                                     c->ended_low, c->ended_high})
+                                         : (struct mesh_length){{0}, {0}},
                                .lost = c->lost,
                                .sent = c->sent};
 }
@@ -193,12 +213,33 @@ static void fault_tell(struct mesh *m, const struct locate_case *c, const struct
     fault_add(m, f);
 }
 
+/* A path whose way nobody knows lost packets, too: what it crosses may be what was gone. */
+static bool lost_elsewhere(const struct mesh *m, struct mono now)
+{
+    for (int edge = 0; edge < m->edge_capacity; edge++) {
+        const struct mesh_edge *e = &m->edges[edge];
+
+        for (uint8_t p = 0; e->used && p < e->path_count; p++) {
+            const struct path_out *out = &e->out[p];
+            struct class_sums fates = {{0}, {0}};
+
+            trial_classes(out, now, &fates);
+            if ((out->signature == 0 || !discovery_way_holds(out)) &&
+                fates.lost[0] + fates.lost[1] >= LOST_LEAST) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void fault_push(struct mesh *m, struct mono now, const struct locate_case *told, bool full)
 {
     const struct evidence_view view = {.out = true};
     struct locate_case own = *told, *c = &own;
 
-    if (c->state == LOCATE_ENDED && !full && locate_has_twin(m->trials, c)) {
+    if (c->state == LOCATE_ENDED && !full &&
+        (locate_has_twin(m->trials, c) || lost_elsewhere(m, now))) {
         c->named =
             MONO_NEVER; /* what they share was gone, and that is none of them: a fabric in parts */
     }
@@ -291,15 +332,14 @@ bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault)
     return true;
 }
 
-bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
-                 struct mono *ret_over)
+bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path,
+                 struct mesh_outage *ret_outage)
 {
     struct outage outage;
 
     if (!locate_outage(m->trials, now, evidence_number(m, edge, path), &outage)) {
         return false;
     }
-    *ret_began = outage.began_high;
-    *ret_over = outage.ended_high;
+    *ret_outage = (struct mesh_outage){outage.began_high, outage.ended_high, length_of(outage)};
     return true;
 }

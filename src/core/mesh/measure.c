@@ -114,16 +114,6 @@ bool measure_is_done(const struct measure *m, struct mono now)
            (m->answered == m->packet_count || mono_sub(now, m->last).ns >= MEASURE_LATE_NS);
 }
 
-/* At most MEASURE_PATH_PACKET_MAX, and mostly in order already within noise: no sort of the C library's is at hand here. */
-static void insert(int64_t *sorted, uint32_t count, int64_t value)
-{
-    while (count > 0 && sorted[count - 1] > value) {
-        sorted[count] = sorted[count - 1];
-        count--;
-    }
-    sorted[count] = value;
-}
-
 void measure_path_get(const struct measure *m, uint32_t path, struct measure_path *ret_path)
 {
     int64_t delays[MEASURE_PATH_PACKET_MAX];
@@ -140,7 +130,7 @@ void measure_path_get(const struct measure *m, uint32_t path, struct measure_pat
             ret_path->lost = p->count < left ? (int32_t)(left - p->count) : 0;
         }
         if (p->stamped && p->heard) {
-            insert(delays, ret_path->timed++, p->heard_ns - p->sent_ns);
+            sample_insert_int(delays, ret_path->timed++, p->heard_ns - p->sent_ns);
         }
     }
     ret_path->sent = left;

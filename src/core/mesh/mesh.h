@@ -249,6 +249,11 @@ struct mesh_location {
     struct mono
         began; /* of all paths that it explains the last word before; MONO_NEVER: not known */
 };
+/* How long something was gone: between the last packet before it that came and the first after it, at most, and from the first
+ * that was lost to the last, at least. most 0: not known. */
+struct mesh_length {
+    struct span least, most;
+};
 /* A fault that the trials of all own paths name: what lost all for a while, told when it is over; or what loses a share,
  * told when it is named, and when it is over. */
 struct mesh_fault {
@@ -264,6 +269,7 @@ struct mesh_fault {
     uint8_t path;
     struct mesh_location where; /* with an edge */
     struct mono began, over;    /* over: MONO_NEVER while it lasts */
+    struct mesh_length length;  /* of a hole that is over */
     uint32_t lost, sent;        /* trials */
 };
 /* All routers of its ways are known, and they are several, or one router is all there is between the two. */
@@ -271,9 +277,13 @@ bool mesh_ways_known(const struct mesh *m, int edge);
 /* Its host told, not long ago, that packets which this NIC sent after the moment came to somebody. */
 bool mesh_is_told_to_send(const struct mesh *m, struct mono now, struct nic_id nic,
                           struct mono since);
+struct mesh_outage {
+    struct mono began, over;
+    struct mesh_length length;
+};
 /* When the way of that own path was gone, if that is over: better known by all paths that cross what was. */
-bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path, struct mono *ret_began,
-                 struct mono *ret_over);
+bool mesh_outage(struct mesh *m, struct mono now, int edge, uint8_t path,
+                 struct mesh_outage *ret_outage);
 /* What broke since it was last asked, oldest first; false: nothing more. */
 bool mesh_next_fault(struct mesh *m, struct mesh_fault *ret_fault);
 

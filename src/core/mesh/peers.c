@@ -48,6 +48,20 @@ int fleet_change(struct mesh_fleet *fleet, const struct mesh_member *member, uin
     return 0;
 }
 
+uint8_t peers_hops(uint32_t nic_count, uint32_t ring_peers, uint32_t full_limit)
+{
+    uint8_t hops = 0;
+
+    ASSERT(ring_peers >= PEERS_LEAST);
+    if (nic_count <= full_limit + 1) {
+        return 1;
+    }
+    for (uint64_t reached = 1; reached < 2ull * nic_count; reached *= ring_peers / 2) {
+        hops++;
+    }
+    return hops > 4 ? hops : 4;
+}
+
 /* True: it is one of the nearest. */
 static bool side_offer(struct ring_side *side, struct nic_id nic, uint64_t distance)
 {

@@ -22,6 +22,7 @@
 
 #define PEERS_DEPTH    4
 #define PEERS_RING_MAX 18 /* 16 random, the rail's, the leaf's */
+#define PEERS_LEAST    4  /* K: one random ring alone is N/2 wide, and a liar cuts it */
 
 enum edge_reason { EDGE_FULL, EDGE_RING, EDGE_RAIL, EDGE_LEAF, EDGE_GUEST, EDGE_SPARE };
 
@@ -50,7 +51,10 @@ struct peer_rings {
     struct peer_ring rings[PEERS_RING_MAX];
 };
 
-/* Of the list as it is. ring_peers is K: even, at most 32. */
+/* H: no two hosts' NICs are further apart in the graph, and none of those that stay when a tenth of the hosts lie. 1 where all
+ * are probed, else the least h >= 4 with (K/2)^h >= 2 N: of K edges half lead on (test_mesh_peers.c draws such graphs). */
+uint8_t peers_hops(uint32_t nic_count, uint32_t ring_peers, uint32_t full_limit);
+/* Of the list as it is. ring_peers is K: even, PEERS_LEAST to 32. */
 void peers_look(struct peer_rings *rings, const struct mesh_fleet *fleet, uint32_t self,
                 uint32_t ring_peers, uint32_t full_limit);
 /* After the member was put into the fleet's list, or taken out of it. True: other NICs are near now. */
@@ -61,6 +65,6 @@ uint32_t peers_chosen(const struct peer_rings *rings, const struct mesh_fleet *f
                       struct peer_choice *ret_choices, uint32_t capacity);
 /* Who the NIC at `self` probes: chosen ones first (rank 0, each peer once), then spares by rank (a
  * spare may be named by several rings). Returns the count, at most `capacity`. ring_peers is K:
- * even, at most 32. */
+ * even, PEERS_LEAST to 32. */
 uint32_t peers_choose(const struct mesh_fleet *fleet, uint32_t self, uint32_t ring_peers,
                       uint32_t full_limit, struct peer_choice *ret_choices, uint32_t capacity);

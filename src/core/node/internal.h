@@ -34,7 +34,10 @@ struct member {
 struct edge_link {
     uint32_t generation; /* of the mesh edge; 0: none */
     int member, clock_edge;
-    uint32_t peer; /* the peer's number among the clocks */
+    uint32_t peer;      /* the peer's number among the clocks */
+    uint32_t nic, host; /* the peer's NIC; its host, as the clock is told it */
+    bool software; /* its host's clock stamps there, by its packets; as here until one is heard */
+    bool heard;
     bool tried;
     struct mono in_step; /* when it last said that it is; at first, when the edge began */
 };
@@ -122,6 +125,9 @@ struct node {
     struct host_leaf leaf;
     struct mono leaf_due;
     struct mono clock_ticked; /* by the host's clock */
+    struct clock_terms
+        in_step; /* of the host's clock, when it was last SYNCED; status UNKNOWN: never */
+    bool was_out, jump_told; /* since then: it wasn't SYNCED; what broke it has been told */
     struct edge_link *links;
     struct clock_saved *saved; /* per member, from before a restart; NULL: none */
     uint32_t mesh_generation;
@@ -157,8 +163,9 @@ struct node {
 
 /* node_clock.c */
 int node_clock_new(struct node *n, struct mono now);
+/* That member's, now that its time is known. */
+int node_clock_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns);
 void node_clock_free(struct node *n);
-void node_clock_sync_edges(struct node *n, struct mono now);
 /* The list is another one: bounds go by as many hops as the fleet has now. */
 void node_clock_follow_hops(struct node *n);
 void node_clock_heard(struct node *n, struct mono now, const struct node_receive *event,
@@ -167,10 +174,21 @@ void node_clock_fill(struct node *n, uint32_t local, struct probe *probe);
 void node_clock_on_bracket(struct node *n, struct mono now, uint32_t member, bool continued);
 void node_clock_tick(struct node *n, struct mono now);
 struct mono node_clock_deadline(const struct node *n);
-void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
 void node_clock_ask(struct node *n, struct mono now, uint32_t member, uint32_t about);
 void node_astray_check(struct node *n, struct mono now);
 void node_clock_query(struct node *n, struct mono now, const struct node_receive *event);
+
+/* node_edge.c */
+void node_clock_sync_edges(struct node *n, struct mono now);
+void node_clock_follow_stamps(struct node *n, struct mono now, int edge, bool software);
+void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path);
+/* What was saved of that member, as clock_restore(). */
+int node_clock_restore(struct node *n, struct mono now, uint32_t member, struct nic_time at);
+
+/* node_jump.c */
+void node_jump_told(struct node *n);
+void node_jump_tick(struct node *n, struct mono now);
+void node_jump_push(struct node *n, struct mono now, double by_ns, bool host);
 
 /* node_digest.c */
 bool node_digest_fill(const struct node *n, uint32_t local, struct probe *probe);

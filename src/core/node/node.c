@@ -50,8 +50,8 @@ static int config_complete(struct node_config *c)
     c->stamp_error_ns = c->stamp_error_ns ? c->stamp_error_ns : 1000;
     c->flap_limit = c->flap_limit ? c->flap_limit : LINK_FLAP_LIMIT_DEFAULT;
     if (c->nic_count < 1 || c->nic_count > HOST_NIC_MAX || c->edge_limit > NIC_EDGE_MAX ||
-        c->path_limit > EDGE_PATH_MAX || c->ring_peers % 2 != 0 || c->ring_peers > 32 ||
-        c->full_limit > c->edge_limit || c->ring_peers + 4 > c->edge_limit ||
+        c->path_limit > EDGE_PATH_MAX || c->ring_peers % 2 != 0 || c->ring_peers < PEERS_LEAST ||
+        c->ring_peers > 32 || c->full_limit > c->edge_limit || c->ring_peers + 4 > c->edge_limit ||
         c->interval_ms > 10000 || c->port_base > UINT16_MAX - NODE_PORT_COUNT) {
         return -EINVAL;
     }
@@ -341,7 +341,7 @@ int node_on_settings(struct node *n, struct mono now, const struct node_settings
     const uint32_t ring = settings->ring_peers ? settings->ring_peers : n->initial.ring_peers;
 
     n->now = now;
-    if (ring % 2 != 0 || ring < 2 || ring + 4 > n->config.edge_limit) {
+    if (ring % 2 != 0 || ring < PEERS_LEAST || ring + 4 > n->config.edge_limit) {
         return -EINVAL;
     }
     n->config.flap_limit = settings->flap_limit ? settings->flap_limit : n->initial.flap_limit;
@@ -351,6 +351,7 @@ int node_on_settings(struct node *n, struct mono now, const struct node_settings
     if (ring != n->config.ring_peers) {
         n->config.ring_peers = (uint16_t)ring;
         mesh_on_ring_peers(n->mesh, now, n->config.ring_peers);
+        node_clock_follow_hops(n);
         drain_verdicts(n, now);
         node_clock_sync_edges(n, now);
     }

@@ -72,7 +72,7 @@ struct node_config {
     uint16_t port_base; /* 0: NODE_PORT_BASE_DEFAULT */
     uint16_t
         edge_limit; /* peers per NIC that are kept, guests included; 0: 28; at most NIC_EDGE_MAX */
-    uint16_t ring_peers;  /* K, from rings; even; 0: 16 */
+    uint16_t ring_peers;  /* K, from rings; even, at least PEERS_LEAST; 0: 16 */
     uint16_t full_limit;  /* a fleet of at most this many other NICs is probed in full; 0: 20 */
     uint16_t path_limit;  /* 0: 4; at most EDGE_PATH_MAX */
     uint8_t no_discovery; /* paths are the first path_limit ports: simulations without routers */
@@ -82,7 +82,7 @@ struct node_config {
         stamp_error_ns; /* software stamps that may be further off make no clock points; 0: 1000 */
     uint32_t edge_bound_ns;  /* the fleet's edge limit W; 0: the clock's default */
     uint32_t delay_floor_ns; /* D_min, 0 unless the operator vouches for one */
-    uint32_t diameter;       /* H, of doctor; 0: from the fleet's size */
+    uint32_t diameter;       /* H; 0: from the fleet's size and K (peers_hops) */
     int64_t wall_minus_ns;   /* own CLOCK_REALTIME minus the raw clock, now: the first proposal for
                                 fleet time */
     uint32_t reserved2;
@@ -214,13 +214,13 @@ struct node_verbs {
     uint32_t local;
     uint32_t trouble; /* enum verbs_trouble */
     uint32_t has;     /* 1: one of them has it; 0: none any more */
-    uint32_t detail;  /* VERBS_CLASS: the traffic class; else 0 */
+    uint32_t detail;  /* VERBS_CLASS: the traffic class, and above it the service level; else 0 */
     int64_t found, expected;
 };
 
 /* What of the configuration may change while it runs; 0: as node_new had it. */
 struct node_settings {
-    uint32_t ring_peers; /* K: even, at most edge_limit - 4 */
+    uint32_t ring_peers; /* K: even, PEERS_LEAST to edge_limit - 4 */
     uint32_t flap_limit;
 };
 

@@ -1,9 +1,6 @@
-/* node_clock.c: the host's clock members: their edges, what packets tell them and carry of them,
- * and the host's own clock.
+/* node_clock.c: the host's clock members: what breaks them, what they tell, and the host's own clock. Their edges: node_edge.c.
  *
- * Members are numbered by the lowest NIC id that the clock stamps. Which NICs of a peer share a
- * clock is known from its packets (software stamps: all of its host's) and assumed to be as here
- * until one is heard. */
+ * Members are numbered by the lowest NIC id that the clock stamps. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -12,16 +9,12 @@
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-/* Edges between any two honest hosts, liars removed: 1 where all are neighbours, else what random
- * graphs of that degree gave (docs/clock.md). */
 static uint8_t hops(const struct node *n)
 {
-    const uint32_t count = n->config.fleet.peer_count;
+    const struct node_config *c = &n->config;
 
-    if (n->config.diameter != 0) {
-        return (uint8_t)n->config.diameter;
-    }
-    return count <= n->config.full_limit + 1u ? 1 : count <= 2048 ? 4 : count <= 20480 ? 5 : 6;
+    return c->diameter != 0 ? (uint8_t)c->diameter
+                            : peers_hops(c->fleet.peer_count, c->ring_peers, c->full_limit);
 }
 
 void node_clock_follow_hops(struct node *n)
@@ -33,7 +26,7 @@ void node_clock_follow_hops(struct node *n)
     }
 }
 
-static int member_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
+int node_clock_start(struct node *n, uint32_t index, struct nic_time now, int64_t wall_minus_ns)
 {
     struct member *m = &n->members[index];
     const uint32_t edge_count = n->config.nic_count * n->config.edge_limit;
@@ -93,7 +86,7 @@ int node_clock_new(struct node *n, struct mono now)
     for (uint32_t i = 0; i < n->member_count; i++) {
         /* a NIC's clock starts when it is first read */
         if (n->members[i].domain == 0 &&
-            member_start(n, i, (struct nic_time){now.ns}, n->config.wall_minus_ns) < 0) {
+            node_clock_start(n, i, (struct nic_time){now.ns}, n->config.wall_minus_ns) < 0) {
             return -ENOMEM;
         }
     }
@@ -115,125 +108,6 @@ bool node_member_time(const struct node *n, uint32_t member, struct mono now,
         return true;
     }
     return host_leaf_nic_now(&n->leaf, now, (int)member, ret_time);
-}
-
-/* ---- edges ---------------------------------------------------------------------------------- */
-
-static uint32_t peer_number(const struct node *n, uint32_t peer, bool software)
-{
-    const struct mesh_fleet *fleet = &n->config.fleet;
-    const struct host_id host = fleet->peers[peer].host;
-
-    if (!software) {
-        return fleet->peers[peer].nic.index;
-    }
-    while (peer > 0 &&
-           host_id_equal(fleet->peers[peer - 1].host, host)) { /* a host's NICs stand together */
-        peer--;
-    }
-    return fleet->peers[peer].nic.index;
-}
-
-static void edge_unlink(struct node *n, struct mono now, struct edge_link *link)
-{
-    ASSERT(link->generation == 0 || (uint32_t)link->member < n->member_count);
-    if (link->generation != 0 && link->clock_edge >= 0 && n->members[link->member].clock) {
-        struct nic_time at = n->members[link->member].last; /* if the NIC's time isn't known now */
-        (void)node_member_time(n, (uint32_t)link->member, now, &at);
-        clock_edge_remove(n->members[link->member].clock, at, link->clock_edge);
-    }
-    *link = (struct edge_link){.clock_edge = -1};
-}
-
-/* False: its NIC's clock has begun, but its time isn't known now. */
-static bool edge_join(struct node *n, struct mono now, int edge, const struct mesh_edge_info *info)
-{
-    struct edge_link *link = &n->links[edge];
-    const uint32_t member = n->member_of[info->local];
-    const struct mesh_peer *own =
-        &n->config.fleet.peers[fleet_find(&n->config.fleet, n->config.nics[info->local].nic)];
-    const struct mesh_peer *peer = &n->config.fleet.peers[info->peer];
-    struct nic_time at;
-
-    ASSERT(link->generation == 0 ||
-           link->clock_edge < 0); /* else the clock would keep it for ever */
-    *link = (struct edge_link){
-        .generation = info->generation, .member = (int)member, .clock_edge = -1, .in_step = now};
-    if (!n->members[member].clock || !node_member_time(n, member, now, &at)) {
-        return !n->members[member].clock;
-    }
-    const struct clock_edge_config config = {
-        .peer = peer_number(n, info->peer, n->config.nics[info->local].stamps != STAMP_HARDWARE),
-        .host = 1 + peer_number(n, info->peer, true),
-        .local_nic = n->config.nics[info->local].nic,
-        .peer_nic = info->nic,
-        .path_count = (uint8_t)n->config.path_limit,
-        .delay_ns_min = n->config.delay_floor_ns,
-        .distance = peer->rail == own->rail                                ? 0
-                    : peer->leaf == own->leaf && own->leaf != LEAF_UNKNOWN ? 1
-                                                                           : 2,
-        .chosen = info->reason != EDGE_GUEST,
-        .anchor = peer->anchor != 0,
-    };
-    link->peer = config.peer;
-    link->clock_edge = clock_edge_add(n->members[member].clock, at, &config);
-    return true;
-}
-
-/* The mesh's edges came or went, or a NIC's clock was read for the first time. */
-void node_clock_sync_edges(struct node *n, struct mono now)
-{
-    const int capacity = mesh_edge_capacity(n->mesh);
-    uint32_t started = 0; /* bits */
-    bool all = true;
-
-    for (uint32_t i = 0; i < n->member_count; i++) {
-        struct nic_time at;
-        int64_t wall_minus_ns;
-        if (!n->members[i].clock && node_member_time(n, i, now, &at) &&
-            !__builtin_add_overflow(n->config.wall_minus_ns, now.ns - at.ns, &wall_minus_ns) &&
-            member_start(n, i, at, wall_minus_ns) == 0) {
-            started |= 1u << i;
-        }
-    }
-    if (started == 0 && n->edges_joined && n->mesh_generation == mesh_generation(n->mesh)) {
-        return;
-    }
-    n->mesh_generation = mesh_generation(n->mesh);
-    for (int edge = 0; edge < capacity;
-         edge++) { /* first what went: the new may be the same pair */
-        struct mesh_edge_info info;
-        if (n->links[edge].generation != 0 && (!mesh_edge_info(n->mesh, now, edge, &info) ||
-                                               info.generation != n->links[edge].generation)) {
-            node_incident_forget(n, now, edge);
-            edge_unlink(n, now, &n->links[edge]);
-        }
-    }
-    for (int edge = 0; edge < capacity; edge++) {
-        struct mesh_edge_info info;
-        if (mesh_edge_info(n->mesh, now, edge, &info) && info.peer != UINT32_MAX &&
-            (n->links[edge].generation == 0 || n->links[edge].clock_edge < 0)) {
-            all = edge_join(n, now, edge, &info) && all;
-        }
-    }
-    n->edges_joined = all;
-    for (uint32_t i = 0; i < n->member_count && n->saved; i++) {
-        struct nic_time at;
-        if ((started & (1u << i)) != 0 && node_member_time(n, i, now, &at) &&
-            clock_restore(n->members[i].clock, at, &n->saved[i]) < 0) {
-            continue; /* a cold start, then */
-        }
-    }
-}
-
-void node_clock_repath(struct node *n, struct mono now, int edge, uint8_t path)
-{
-    struct edge_link *link = &n->links[edge];
-    struct nic_time at;
-
-    if (link->clock_edge >= 0 && node_member_time(n, (uint32_t)link->member, now, &at)) {
-        clock_edge_repath(n->members[link->member].clock, at, link->clock_edge, path);
-    }
 }
 
 /* ---- faults of the host's own clock --------------------------------------------------------- */
@@ -264,13 +138,16 @@ void node_on_clock_fact(struct node *n, struct mono now, const struct node_clock
     n->now = now;
     switch ((enum clock_fact_kind)event->kind) {
     case CLOCK_FACT_SUSPENDED:
+        node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_SUSPEND, true);
         mesh_on_sleep(n->mesh, now); /* its clock stood still: no round was late by it */
         break;
     case CLOCK_FACT_SOURCE:
+        node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_CLOCKSOURCE, true);
         break;
     case CLOCK_FACT_VM_MARKER:
+        node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_MIGRATED, true);
         break;
     case CLOCK_FACT_STEERED:
@@ -457,6 +334,7 @@ static void note_bound(struct member *m, struct nic_time at)
 void node_clock_tick(struct node *n, struct mono now)
 {
     if (mono_before(now, n->clock_ticked)) { /* the host's clock went back; NICs' run on */
+        node_jump_told(n);
         fault_clocks(n, now, CLOCK_FAULT_STEP, false);
     }
     n->clock_ticked = now;
@@ -482,6 +360,7 @@ void node_clock_tick(struct node *n, struct mono now)
         clock_published(m->clock, at, &m->published);
     }
     leaf_tick(n, now);
+    node_jump_tick(n, now);
 }
 
 struct mono node_clock_deadline(const struct node *n)

@@ -486,7 +486,6 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
 {
     const uint64_t disrupted = node_finding_key(FINDING_CLOCK_DISRUPTED, member, 0, 0);
     struct open_finding *o;
-    struct finding once;
     uint64_t key;
 
     switch (action->kind) {
@@ -496,19 +495,15 @@ void node_finding_clock(struct node *n, struct mono now, uint32_t member,
         } else if (action->status == CLOCK_DISRUPTED && !node_finding_find(n, disrupted)) {
             o = node_finding_open(n, disrupted, FINDING_CLOCK_DISRUPTED, now, now);
             if (o) {
-                o->finding.numbers[0] = action->fault;
+                /* as it was before there was a NONE: older controllers word it so */
+                o->finding.numbers[0] = action->fault > 0 ? action->fault - 1 : 0;
+                o->finding.numbers[2] = action->fault;
                 o->finding.advice = ADVICE_WAIT;
             }
         }
         return;
     case CLOCK_ACTION_STEP:
-        finding_init(&once, FINDING_CLOCK_STEP, now);
-        once.number = ++n->finding_number;
-        once.from_host = n->config.host;
-        once.numbers[0] = (int64_t)action->value_ns;
-        once.advice = ADVICE_CHECK_CLOCK;
-        once.rules_out = RULES_OUT_NETWORK;
-        node_finding_push(n, &once);
+        node_jump_push(n, now, action->value_ns, n->members[member].domain == 0);
         return;
     case CLOCK_ACTION_LIAR:
     case CLOCK_ACTION_ASYMMETRY:
@@ -751,6 +746,23 @@ static void check_stamps(struct node *n, struct mono now)
     }
 }
 
+/* Software stamps are as good as a reading of the host's clock. Where it takes too long, most of them make no fleet time. */
+static void check_rough(struct node *n, struct mono now, const struct node_counters *was,
+                        const struct node_counters *is)
+{
+    const uint64_t rough = is->stamps_rough - was->stamps_rough;
+    const uint64_t all = is->sent - was->sent + is->received - was->received;
+
+    counter_finding(n, now, FINDING_STAMPS_MISSING, NIC_NONE, rough > 10 && 2 * rough > all,
+                    (int64_t)rough, (int64_t)all);
+    struct open_finding *o =
+        node_finding_find(n, node_finding_key(FINDING_STAMPS_MISSING, NIC_NONE.index, 0, 0));
+    if (o) {
+        o->finding.numbers[2] = n->config.stamp_error_ns;
+        o->finding.advice = ADVICE_CHECK_SOURCE;
+    }
+}
+
 /* Each ten seconds: what went wrong often enough to be said, and what no longer does. */
 void node_finding_counters(struct node *n, struct mono now)
 {
@@ -762,6 +774,7 @@ void node_finding_counters(struct node *n, struct mono now)
     }
     node_counters_get(n, &is);
     check_stamps(n, now);
+    check_rough(n, now, &was, &is);
     node_astray_check(n, now);
     counter_finding(n, now, FINDING_BAD_PACKETS, NIC_NONE, is.bad_packets - was.bad_packets >= 10,
                     n->bad_packet_error, (int64_t)(is.bad_packets - was.bad_packets));

@@ -118,13 +118,22 @@ static void path_bad(struct node *n, struct mono now, const struct mesh_verdict 
     n->incident_due = mono_min(n->incident_due, mono_add(now, span_ns(SURE_NS)));
 }
 
+/* How far the length that is told may be from the true one; 0: not known. */
+static int64_t length_error(const struct finding *f, struct mono over, struct mesh_length length)
+{
+    const int64_t told = mono_sub(over, f->since).ns, more = length.most.ns - told,
+                  less = told - length.least.ns;
+
+    return length.most.ns == 0 ? 0 : more > less ? more : less;
+}
+
 /* When the finding's last path works again: as all paths that cross what was gone tell, or when the first of its own
  * worked, or this one. */
 static struct mono over_at(struct node *n, struct mono now, struct mono since,
                            struct open_finding *o)
 {
     const struct finding *f = &o->finding;
-    struct mono began, over;
+    struct mesh_outage gone;
     int edge = -1;
 
     for (uint32_t i = 0; i < n->config.nic_count && f->direction == DIRECTION_OUT; i++) {
@@ -136,13 +145,14 @@ static struct mono over_at(struct node *n, struct mono now, struct mono since,
     }
     since = mono_sub(since, o->back).ns < ONE_CAUSE_NS ? mono_min(since, o->back) : since;
     if (edge < 0 || f->path >= n->config.path_limit ||
-        !mesh_outage(n->mesh, now, edge, f->path, &began, &over)) {
+        !mesh_outage(n->mesh, now, edge, f->path, &gone)) {
         return since;
     }
-    since = over.ns > f->since.ns ? mono_min(since, over) : since;
-    if (began.ns > f->since.ns && began.ns < since.ns) {
-        node_finding_since(n, &o->finding, began);
+    since = gone.over.ns > f->since.ns ? mono_min(since, gone.over) : since;
+    if (gone.began.ns > f->since.ns && gone.began.ns < since.ns) {
+        node_finding_since(n, &o->finding, gone.began);
     }
+    o->finding.length_error_ns = length_error(f, since, gone.length);
     return since;
 }
 
@@ -550,6 +560,7 @@ static void outage(struct node *n, struct mono now, const struct mesh_fault *f)
         node_finding_close_at(n, now, (uint32_t)(o - n->open));
         over.phase = FINDING_CLOSED;
         over.ended_ns = f->over.ns;
+        over.length_error_ns = length_error(&over, f->over, f->length);
         node_finding_push(n, &over);
     }
 }

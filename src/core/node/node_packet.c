@@ -125,6 +125,9 @@ void node_clock_heard(struct node *n, struct mono now, const struct node_receive
     struct edge_link *link = &n->links[heard->edge];
     struct nic_time at;
 
+    if (heard->fresh) {
+        node_clock_follow_stamps(n, now, heard->edge, !event->probe.hardware);
+    }
     link->in_step = heard->fresh && event->probe.core ? now : link->in_step;
     if (!heard->fresh || link->clock_edge < 0 ||
         !node_member_time(n, (uint32_t)link->member, now, &at)) {

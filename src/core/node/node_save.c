@@ -89,7 +89,7 @@ int node_restore(struct node *n, struct mono now, const void *bytes, size_t size
         struct nic_time member_now;
 
         if (n->members[i].clock && node_member_time(n, i, now, &member_now) &&
-            clock_restore(n->members[i].clock, member_now, &n->saved[i]) == 0) {
+            node_clock_restore(n, now, i, member_now) == 0) {
             r = 0;
         } else if (!n->members[i].clock) {
             r = 0;

@@ -91,7 +91,7 @@ static void end(struct credit *c)
     c->standing = c->poor = c->elsewhere = 0;
 }
 
-/* What is under way if the link is full and that queue stands before it, with what waits elsewhere. */
+/* Bytes under way if the link is full, with that queue before it and with what waits elsewhere. */
 static double needed(const struct credit *c, int64_t queue_ns)
 {
     return c->rate_most * (double)(c->rtt_ns + queue_ns + c->elsewhere_ns);
@@ -154,7 +154,7 @@ static bool harmful(struct credit *c, struct mono now, bool stands)
     return true;
 }
 
-/* What limits can do is done, and chunks still wait for others than our link. */
+/* Limits no longer help: chunks still wait, and not before our link. */
 static bool in_vain(struct credit *c, struct mono now)
 {
     const int64_t here = larger(c->queue_last_ns, target_of(c));

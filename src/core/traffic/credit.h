@@ -79,7 +79,7 @@ struct credit {
     struct bug_note bug;
 };
 
-/* What came to one set since it said so last. */
+/* Arrivals of one set since its last report. */
 struct credit_arrivals {
     uint64_t bytes;
     int64_t queue_ns; /* least delay above the sender's floor; CREDIT_QUEUE_UNKNOWN */

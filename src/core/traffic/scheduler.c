@@ -12,8 +12,9 @@
 #define LATE_GAIN    0.25
 #define SPARE_CHUNKS 4 /* beyond rate * floor */
 #define SPARE_NS                                                                                   \
-    (4 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
+    (12 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
 #define FLOOR_NS    (100 * NS_PER_US) /* until something was measured */
+#define HOLD        2                 /* times what a longer route takes: reports come late */
 #define HEDGE       3                 /* E */
 #define SLOW        2                 /* E of the best */
 #define DOUBLE_EACH 50                /* of so many chunks one may go twice, */
@@ -26,7 +27,7 @@
 #define WEIGHT_MIN  0.01
 #define ONE_WAY_BYTES                                                                              \
     1048576 /* one way: unacknowledged on a lane without a doubt; others are looked at more seldom */
-#define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it */
+#define CHUNK_LEAST 32768 /* where a lane takes no longer than 1 ms for it, or writes */
 #define CHUNK_FAST  65536 /* where it takes no longer than 100 us: fewer calls of the kernel's */
 
 void scheduler_init(struct scheduler *s, struct mono now)
@@ -108,11 +109,22 @@ void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, st
 
 void scheduler_lane_down(struct scheduler *s, uint32_t lane)
 {
-    if (lane < LANE_MAX && s->lanes[lane].open) {
+    if (lane >= LANE_MAX) {
+        return;
+    }
+    s->writes &= ~(1u << lane);
+    if (s->lanes[lane].open) {
         s->lanes[lane].open = false;
         s->lanes[lane].load = NULL;
         s->lane_count--;
         s->lanes_open &= ~(1u << lane);
+    }
+}
+
+void scheduler_lane_writes(struct scheduler *s, uint32_t lane)
+{
+    if (lane < LANE_MAX) {
+        s->writes |= 1u << lane;
     }
 }
 
@@ -191,6 +203,19 @@ void scheduler_on_idle(struct scheduler *s)
     }
 }
 
+/* Of round trips over the set's own NICs. What a lane told counts for ten seconds at most. LEAST_NONE: not known. */
+static double least_floor(const struct scheduler *s, struct mono now, uint32_t apart)
+{
+    int64_t least = LEAST_NONE;
+
+    for (uint32_t lanes = s->lanes_open & ~apart; lanes != 0; lanes &= lanes - 1) {
+        const struct scheduler_lane *x = &s->lanes[__builtin_ctz(lanes)];
+        const int64_t one = least_at(&x->floor_ns, now, span_ns(BUCKET_NS));
+        least = one < least ? one : least;
+    }
+    return (double)least;
+}
+
 static double share_of(const struct scheduler *s, const struct scheduler_choice *c)
 {
     uint32_t carry = 0;
@@ -199,6 +224,16 @@ static double share_of(const struct scheduler *s, const struct scheduler_choice 
         carry++;
     }
     return carry > 0 && carry < s->wanted ? (double)s->wanted / carry : 1;
+}
+
+/* The round trip of its path without a queue. A lane that was made over a full path never saw it empty. But a fast lane that the
+ * least one and `spare` bytes would hold back has a longer route. */
+static double empty_path(const struct scheduler *s, const struct scheduler_lane *x, double spare)
+{
+    const double own = (double)floor_of(x), least = fmin(own, s->floor_ns);
+    const bool fast = x->rate * (double)NS_PER_MS >= CHUNK_LEAST;
+
+    return fast && HOLD * x->rate * (own - least) > spare ? own : least;
 }
 
 static bool full(const struct scheduler *s, const struct scheduler_lane *x, uint32_t size, bool one)
@@ -211,7 +246,7 @@ static bool full(const struct scheduler *s, const struct scheduler_lane *x, uint
 
     spare = x->rate > 0 ? fmin(spare, most) : spare;
     spare = s->share * (spare + size) - size; /* one chunk more than that is bound */
-    return (double)unacked(x) >= x->rate * (double)floor_of(x) + spare;
+    return (double)unacked(x) >= x->rate * empty_path(s, x, spare) + spare;
 }
 
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)
@@ -243,7 +278,7 @@ static double expected(const struct scheduler_lane *x, uint32_t size, double wei
     return (double)(unacked(x) + size) * (slow > least ? slow : least) / w + (double)floor_of(x);
 }
 
-/* Whoever has owed an answer for so long takes at least as long: what he took before is no longer true. */
+/* A lane that has owed an answer for some time takes at least as long. Older measurements of it no longer hold. */
 static double silent(const struct scheduler_lane *x, struct mono now)
 {
     return chunks(x) > 0 ? (double)mono_sub(now, x->silent_at).ns : 0;
@@ -281,7 +316,7 @@ static int pick_first(const struct scheduler *s, uint32_t size, const struct sch
     return -1;
 }
 
-/* What an empty lane takes. */
+/* The time that one chunk takes on an empty lane. */
 static double alone(const struct scheduler_lane *x, uint32_t size)
 {
     const double slow = x->late_bytes > 0 ? x->late_ns / x->late_bytes : 0;
@@ -289,7 +324,7 @@ static double alone(const struct scheduler_lane *x, uint32_t size)
     return (double)size * slow + (double)floor_of(x);
 }
 
-/* What idle lanes were like once says nothing: as good as their floor, until they have one chunk to tell. */
+/* Old measurements of idle lanes no longer hold. Such a lane counts as its floor, until one chunk has measured it again. */
 static void forget(struct scheduler *s, struct mono now, uint32_t lanes)
 {
     for (; lanes != 0; lanes &= lanes - 1) {
@@ -340,6 +375,7 @@ int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
 
     s->slow = false;
     s->share = share_of(s, choice);
+    s->floor_ns = least_floor(s, now, choice->apart);
     if (s->round_robin || s->bug.condition != NULL) {
         return pick_turn(s, chunk, choice);
     }
@@ -394,13 +430,17 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
 {
     const uint32_t lanes = s->lane_count > 0 ? s->lane_count : 1;
     double rate = 0, wanted = (double)(pending / (4 * lanes)), least;
+    bool writes = false;
 
     if (s->one_way) {
         return 1u << LANE_CHUNK_SHIFT_MAX;
     }
     for (uint32_t open = s->lanes_open; open != 0; open &= open - 1) {
-        const struct scheduler_lane *x = &s->lanes[__builtin_ctz(open)];
-        rate = x->rate > rate ? x->rate : rate;
+        const uint32_t lane = (uint32_t)__builtin_ctz(open);
+        if (s->lanes[lane].rate > rate) {
+            rate = s->lanes[lane].rate;
+            writes = s->writes >> lane & 1;
+        }
     }
     if (rate <= 0) {
         return 1u << LANE_CHUNK_SHIFT_MIN; /* paths may be slow, and many may begin at once */
@@ -410,8 +450,8 @@ uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending)
     if (rate * (double)NS_PER_MS < wanted) {
         wanted = rate * (double)NS_PER_MS;
     }
-    wanted = wanted < (double)(1u << LANE_CHUNK_SHIFT_MIN) ? (double)(1u << LANE_CHUNK_SHIFT_MIN)
-                                                           : wanted;
+    least = writes ? CHUNK_LEAST : 1u << LANE_CHUNK_SHIFT_MIN;
+    wanted = wanted > least ? wanted : least;
     return wanted > (double)(1u << LANE_CHUNK_SHIFT_MAX) ? 1u << LANE_CHUNK_SHIFT_MAX
                                                          : (uint32_t)wanted;
 }

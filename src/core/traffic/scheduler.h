@@ -9,10 +9,15 @@
  *
  * Late binding: chunks stay in the pool until a lane can take one. If the
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
- * >= r_i * (round trip floor) + 4 chunks, but of these no more than r_i brings in 4 ms, or one; or the kernel's buffer has
- * no room (the caller's `room`). Where dozens of lanes share a slow link, four chunks of each would stand there for longer
- * than any switch has memory for. Of a set that has lost lanes the others hold that much more: its share of a link that it
- * has in common with others stays what it was.
+ * >= r_i * (round trip floor) + 4 chunks, but of these no more than r_i brings in 12 ms, or one; or the
+ * kernel's buffer has no room (the caller's `room`). Where dozens of lanes share a slow link, four chunks of each would stand
+ * there for longer than any switch has memory for. Of a set that has lost lanes the others hold that much more:
+ * its share of a link that it has in common with others stays what it was.
+ *
+ * A lane that was made over a full path never saw it empty: by its own floor it would hold more than the others, and have more
+ * of the link. So a lane has the least floor of all over the set's own NICs, if that is less than its own. Fast lanes
+ * (32 KiB in less than 1 ms) of which half of the four chunks wouldn't fill what their own floor is longer have a longer route,
+ * and keep it. Four chunks of a slow lane are 4 ms of its rate: a route that is longer by less doesn't hold it back.
  *
  * Each lane gets one chunk per 10 ms however bad it looks, so that its estimate stays fresh, but none
  * that somebody waits for; if the lane takes twice the best one's time, `slow` says that the chunk
@@ -62,7 +67,9 @@ struct scheduler {
     uint32_t lane_count;           /* of those that carry */
     uint32_t wanted;               /* own lanes that the set has if all is well; 0: not told */
     double share;                  /* of those, so many are there for each that carries */
+    double floor_ns;               /* the least over the set's own NICs, at the last pick */
     uint32_t lanes_open;           /* bit k: lanes[k] is */
+    uint32_t writes;               /* bit k: its chunks are writes */
     uint32_t turn;                 /* round robin, if broken */
     bool round_robin;
     bool slow;      /* the last pick asks how a lane is that takes twice the best one's time */
@@ -79,6 +86,7 @@ struct scheduler_choice {
     uint32_t usable;          /* bit k: takes chunks (watch_carriers) */
     uint32_t room;            /* bit k: its socket takes bytes now */
     uint32_t spare;           /* bit k: of those, over other NICs than the set's own */
+    uint32_t apart;           /* bit k: a standby, needed or not */
     uint32_t one;             /* bit k: one chunk at a time (suspect, on probation) */
     double weights[LANE_MAX]; /* 0..1 */
     bool urgent;              /* somebody waits for it: not to find out how a lane is */
@@ -107,6 +115,9 @@ void scheduler_on_lanes(struct scheduler *s, uint32_t count);
 /* A lane's new epoch: estimates start anew; rtt: its connect's, or < 0. */
 void scheduler_lane_open(struct scheduler *s, struct mono now, uint32_t lane, struct span rtt);
 void scheduler_lane_down(struct scheduler *s, uint32_t lane);
+/* Until it is down, its chunks are writes of a queue pair. Each has a header and two acknowledgements of its own: of small chunks
+ * these are most of what a slow lane carries. */
+void scheduler_lane_writes(struct scheduler *s, uint32_t lane);
 /* A chunk was bound to it, and is in its load. */
 void scheduler_on_bound(struct scheduler *s, struct mono now, uint32_t lane);
 /* Some were acknowledged, and are out of it. */
@@ -119,7 +130,8 @@ void scheduler_on_idle(struct scheduler *s);
 int scheduler_pick(struct scheduler *s, struct mono now, uint32_t size,
                    const struct scheduler_choice *choice);
 /* The chunk size for messages not yet cut, `pending` bytes being in the pool:
- * min(rate * 1 ms, max(pending / 4 lanes, 32 KiB, on fast lanes 64)) within [8, 256] KiB; 8 KiB until a rate is known.
+ * min(rate * 1 ms, max(pending / 4 lanes, 32 KiB, on fast lanes 64)) within [8, 256] KiB. [32, 256] if the fastest lane writes.
+ * 8 KiB until a rate is known.
  * Fits sender_next's wanted_size. */
 uint32_t scheduler_chunk_size(const struct scheduler *s, uint64_t pending);
 /* Unacknowledged bytes over rate: for watch_on_sent, and E of a further chunk. */

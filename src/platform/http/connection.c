@@ -2,8 +2,8 @@
  *
  * Nobody is refused for a crowd: whoever has waited longest without a whole request goes, strangers
  * first. A newcomer that asks at once is answered, however many hold connections and say nothing,
- * also where all come from one address, as behind a proxy. Streams and requests under way are never
- * cut for others: their owners limit them. */
+ * also where all come from one address, as behind a proxy. Who has not taken an answer yet waits, too.
+ * Streams and requests that wait for us are never cut for others: their owners limit them. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +14,10 @@
 #include "base/time.h"
 #include "platform/http/server_internal.h"
 
-enum { POLL_AT_ONCE = 64 };
+enum {
+    POLL_AT_ONCE = 64,
+    TAKEN_A_SECOND = 64 << 10, /* of an answer, by the slowest reader that there may be */
+};
 
 static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
 {
@@ -36,6 +39,9 @@ static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
 static void cut(struct connection *c)
 {
     c->cut = true;
+    if (c->request != NULL) {
+        http_connection_over(c->request);
+    }
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
@@ -45,10 +51,23 @@ static bool is_idle(const struct connection *c)
     return !c->cut && (c->request == NULL || c->request->stage == STAGE_ARRIVING);
 }
 
-/* Strangers go before those who are known, then whoever has waited longest. */
-static bool goes_before(const struct connection *a, const struct connection *b)
+/* The other side has not taken its answer yet: nobody but that side knows why. */
+static bool takes(const struct connection *c)
 {
-    return b == NULL || (a->known != b->known ? !a->known : a->idle_ns < b->idle_ns);
+    return !c->cut && c->request != NULL && c->request->stage == STAGE_ANSWERED;
+}
+
+/* When it began to wait for the other side: to ask, to send all that it asks, to take its answer. */
+static int64_t waits_since(const struct connection *c, enum stage stage)
+{
+    return stage == STAGE_ARRIVING ? c->since_ns : c->idle_ns;
+}
+
+/* Strangers go before those who are known, then whoever has waited longest. */
+static bool goes_before(const struct connection *a, const struct connection *b, enum stage stage)
+{
+    return b == NULL ||
+           (a->known != b->known ? !a->known : waits_since(a, stage) < waits_since(b, stage));
 }
 
 static void make_room(struct http_server *s, const struct connection *newcomer)
@@ -60,13 +79,13 @@ static void make_room(struct http_server *s, const struct connection *newcomer)
         return;
     }
     for (struct connection *c = s->connections; c != NULL; c = c->next) {
-        if (c == newcomer || !is_idle(c)) {
+        if (c == newcomer || (!is_idle(c) && !takes(c))) {
             continue;
         }
-        of_all = goes_before(c, of_all) ? c : of_all;
-        if (strcmp(c->peer, newcomer->peer) == 0) {
+        of_all = goes_before(c, of_all, STAGE_ANSWERED) ? c : of_all;
+        if (is_idle(c) && strcmp(c->peer, newcomer->peer) == 0) {
             count++;
-            of_address = goes_before(c, of_address) ? c : of_address;
+            of_address = goes_before(c, of_address, STAGE_ANSWERED) ? c : of_address;
         }
     }
     struct connection *goes = s->counters.connections_now > config->connection_max      ? of_all
@@ -119,16 +138,63 @@ void http_connection_on_change(void *context, struct MHD_Connection *mhd, void *
     }
 }
 
+/* ---- bodies and answers ---- */
+
+/* Until it fits, or until all are gone but that one's. Strangers' go first. */
+static void cut_slowest(struct http_server *s, const struct connection *own, enum stage stage,
+                        const size_t *bytes, size_t most)
+{
+    while (most > 0 && *bytes > most) {
+        struct connection *goes = NULL;
+        for (struct connection *c = s->connections; c != NULL; c = c->next) {
+            if (c != own && !c->cut && c->request != NULL && c->request->stage == stage) {
+                goes = goes_before(c, goes, stage) ? c : goes;
+            }
+        }
+        if (goes == NULL) {
+            return;
+        }
+        s->counters.refused_slow++;
+        cut(goes);
+    }
+}
+
+void http_connection_arrives(struct http_request *r, size_t size)
+{
+    struct http_server *s = r->server;
+    r->arrived += size;
+    s->arriving += size;
+    cut_slowest(s, r->connection, STAGE_ARRIVING, &s->arriving, s->config.arriving_max);
+}
+
+void http_connection_answers(struct http_request *r, size_t size)
+{
+    struct http_server *s = r->server;
+    r->answer_size = size;
+    r->connection->idle_ns = http_now_ns();
+    r->connection->take_ns = r->connection->idle_ns + s->config.idle_s * NS_PER_S +
+                             (int64_t)(size / TAKEN_A_SECOND) * NS_PER_S;
+    s->untaken += size;
+    cut_slowest(s, r->connection, STAGE_ANSWERED, &s->untaken, s->config.untaken_max);
+}
+
+void http_connection_over(struct http_request *r)
+{
+    r->server->arriving -= r->arrived;
+    r->server->untaken -= r->answer_size;
+    r->arrived = r->answer_size = 0;
+}
+
 /* ---- once a second ---- */
 
-/* Who owes a whole request, or the head of the first one, for too long. */
+/* Who owes a whole request, or the head of the first one, for too long; who takes no answer. */
 static void cut_slow(struct http_server *s)
 {
     const int64_t now = http_now_ns(), head = (int64_t)s->config.head_ms * NS_PER_MS,
                   whole = (int64_t)s->config.arrive_ms * NS_PER_MS;
     for (struct connection *c = s->connections; c != NULL; c = c->next) {
         const int64_t limit = c->request == NULL && head > 0 ? head : whole;
-        if (c->since_ns != 0 && now - c->since_ns > limit) {
+        if ((c->since_ns != 0 && now - c->since_ns > limit) || (takes(c) && now > c->take_ns)) {
             c->since_ns = 0;
             s->counters.refused_slow++;
             cut(c);

@@ -178,6 +178,7 @@ void http_answer(struct http_request *r, unsigned status, const char *type, cons
             : MHD_create_response_from_buffer(size, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
     r->status = status;
     r->stage = STAGE_ANSWERED;
+    http_connection_answers(r, size);
     if (r->response != NULL) {
         add_fields(r->response, type, fields);
         add_strict(r);
@@ -375,6 +376,7 @@ static enum MHD_Result take_body(struct http_request *r, const char *data, size_
     }
     memcpy(r->body + r->size, data, n);
     r->size += n;
+    http_connection_arrives(r, n);
     return MHD_YES;
 }
 
@@ -422,6 +424,7 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         }
         r->stage = STAGE_HANDED;
         r->connection->since_ns = 0;
+        http_connection_over(r); /* its body is whole */
         if (r->refused != 0) {
             http_answer_text(r, r->refused, standard_words(r->refused));
         } else {
@@ -454,6 +457,7 @@ void http_request_on_completed(void *context, struct MHD_Connection *mhd, void *
     if (s->config.on_gone != NULL && (r->stage == STAGE_STREAM || r->stage == STAGE_WAITING)) {
         s->config.on_gone(s->config.context, r);
     }
+    http_connection_over(r);
     r->connection->request = NULL;
     r->connection->idle_ns = http_now_ns();
     *r->link = r->next;

@@ -8,7 +8,9 @@
  * Ceilings: bodies, header size, connections in all and idle ones per address (the one that has
  * waited longest makes room), the time that a request may take to arrive (a slow client is cut
  * off), idle time between requests, bytes that wait in a stream for a slow reader (then it is cut
- * off). A stream or waiting request whose other side has closed ends within a second. Whoever shows
+ * off), the time that an answer may take to be read (idle_s, and a second for each 64 KiB), bytes of
+ * bodies that have not come whole and of answers that nobody has read (the slowest one is cut off).
+ * A stream or waiting request whose other side has closed ends within a second. Whoever shows
  * a client certificate is verified once per connection, by us (tls_session_verify).
  *
  * Lifetime: a request lives until it is answered (http_answer) or, for a stream, until on_gone. */
@@ -41,7 +43,9 @@ struct http_server_config {
     unsigned head_ms;           /* for the first head to come; 0: arrive_ms */
     unsigned arrive_ms, idle_s; /* for a whole request to come; between two */
     bool web; /* for browsers, too: answers are packed, over TLS they are told to stay with it */
-    size_t stream_max; /* bytes that may wait for a stream's reader */
+    size_t stream_max;   /* bytes that may wait for a stream's reader */
+    size_t arriving_max; /* bytes of bodies that have not come whole, in all; 0: no limit */
+    size_t untaken_max;  /* bytes of answers that are not read yet, in all; 0: no limit */
     /* NULL, or: 0 go on; else an HTTP status, which is answered with its standard words. */
     unsigned (*on_head)(void *context, struct http_request *request);
     void (*on_request)(void *context, struct http_request *request);

@@ -14,6 +14,7 @@ struct connection { /* of TCP; a list of all */
     int fd;
     int64_t since_ns;             /* it owes us a whole request since; 0: it doesn't */
     int64_t idle_ns;              /* it came, or its last request was answered, then */
+    int64_t take_ns;              /* it must have taken its answer by then */
     struct http_request *request; /* under way; NULL */
     bool verified, good, known, cut;
     struct tls_certificate identity;
@@ -33,7 +34,9 @@ struct http_request {
     size_t size, capacity;
     struct MHD_Response *response;
     unsigned status;
-    char *stream; /* waits to be sent */
+    size_t answer_size; /* counted in untaken */
+    size_t arrived;     /* of the body, counted in arriving */
+    char *stream;       /* waits to be sent */
     size_t stream_size, stream_sent;
     void *context;
 };
@@ -45,6 +48,8 @@ struct http_server {
     struct connection *connections;
     struct http_request *requests;
     struct http_counters counters;
+    size_t arriving;   /* bytes of bodies that have not come whole */
+    size_t untaken;    /* bytes of answers that are not taken yet */
     uint64_t armed_us; /* the timer's moment; 0: it isn't set */
     uint16_t port;
     bool closing, running;
@@ -69,6 +74,13 @@ const char *http_pack(const struct http_request *r, const void *body, size_t siz
 
 /* Its other side has gone: it ends, on_gone follows. */
 void http_request_cut(struct http_request *r);
+
+/* So much more of its body has come: whoever sends another most slowly makes room. */
+void http_connection_arrives(struct http_request *r, size_t size);
+/* An answer of that size is to be sent: whoever takes others most slowly makes room. */
+void http_connection_answers(struct http_request *r, size_t size);
+/* Neither is under way any more. */
+void http_connection_over(struct http_request *r);
 
 /* Once a second: ends what is too slow, and what has gone. */
 void http_connections_watch(struct http_server *s);

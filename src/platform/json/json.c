@@ -136,11 +136,12 @@ void json_put_int(struct json_writer *j, const char *key, int64_t value)
                        value < 0));
 }
 
+/* Most readers, our own among them, refuse a whole text for one number that is larger than this. Others tell us numbers. */
 void json_put_uint(struct json_writer *j, const char *key, uint64_t value)
 {
     char text[32];
     put_key(j, key);
-    put_text(j, digits(text + sizeof(text) - 1, value, false));
+    put_text(j, digits(text + sizeof(text) - 1, value < INT64_MAX ? value : INT64_MAX, false));
 }
 
 void json_put_double(struct json_writer *j, const char *key, double value)

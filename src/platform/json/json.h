@@ -46,7 +46,7 @@ void json_put_object(struct json_writer *j, const char *key);
 void json_put_array(struct json_writer *j, const char *key);
 void json_put_end(struct json_writer *j); /* of the innermost object or array */
 void json_put_int(struct json_writer *j, const char *key, int64_t value);
-void json_put_uint(struct json_writer *j, const char *key, uint64_t value);
+void json_put_uint(struct json_writer *j, const char *key, uint64_t value); /* INT64_MAX at most */
 void json_put_double(struct json_writer *j, const char *key, double value);
 void json_put_bool(struct json_writer *j, const char *key, bool value);
 void json_put_null(struct json_writer *j, const char *key);

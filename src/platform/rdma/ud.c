@@ -238,7 +238,7 @@ static int post_receive(struct rdma_ud *u, uint32_t cell)
     return failed(ibv_post_recv(u->qp, &request, &bad));
 }
 
-/* In the default partition; if the port isn't in it, in its first one. */
+/* In the default partition, as a limited member, too: all agents are in it. If the port isn't, in its first one. */
 static int open_qp(struct rdma_ud *u)
 {
     struct rdma_device *d = u->device;
@@ -247,7 +247,7 @@ static int open_qp(struct rdma_ud *u)
         .recv_cq = u->cq,
         .qp_type = IBV_QPT_UD,
         .cap = {.max_send_wr = SENDS, .max_recv_wr = CELLS, .max_send_sge = 1, .max_recv_sge = 1}};
-    const int pkey = rdma_device_pkey_index(d, u->config.port, 0x7fff);
+    const int pkey = rdma_device_pkey_index(d, u->config.port, RDMA_PKEY_DEFAULT);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .pkey_index = (uint16_t)(pkey > 0 ? pkey : 0),
                                .port_num = (uint8_t)u->config.port,

@@ -12,7 +12,8 @@
 
 #include "platform/rdma/library.h"
 
-#define GID_TABLE_MAX 1024 /* looked through */
+#define GID_TABLE_MAX 1024   /* looked through */
+#define PARTITION     0x7fff /* of a P_Key */
 
 /* ---- the library ---- */
 
@@ -337,24 +338,45 @@ int rdma_device_gid(struct rdma_device *d, uint32_t port, uint32_t index, uint8_
     return 0;
 }
 
+int rdma_device_pkey(struct rdma_device *d, uint32_t port, uint32_t index, uint16_t *ret_pkey)
+{
+    __be16 key = 0;
+
+    if (d->verbs->query_pkey(d->context, (uint8_t)port, (int)index, &key) != 0 ||
+        (be16toh(key) & PARTITION) == 0) {
+        return -ENOENT;
+    }
+    *ret_pkey = be16toh(key);
+    return 0;
+}
+
+/* The higher, the better; 0: not of that partition. */
+static int worth(uint16_t key, uint16_t partition)
+{
+    const bool full = (key & RDMA_PKEY_FULL) != 0;
+
+    return partition == 0                         ? (key == UINT16_MAX ? 3
+                                                     : full            ? 2
+                                                                       : 1)
+           : ((key ^ partition) & PARTITION) != 0 ? 0
+           : full                                 ? 2
+                                                  : 1;
+}
+
 int rdma_device_pkey_index(struct rdma_device *d, uint32_t port, uint16_t partition)
 {
     struct rdma_port_now now;
     const int r = rdma_device_port(d, port, &now);
-    int limited = -ENOENT;
+    int best = 0, found = -ENOENT;
 
     for (uint32_t i = 0; r == 0 && i < now.pkeys; i++) {
-        __be16 key = 0;
-        if (d->verbs->query_pkey(d->context, (uint8_t)port, (int)i, &key) != 0 ||
-            ((be16toh(key) ^ partition) & 0x7fff) != 0) {
-            continue;
+        uint16_t key;
+        if (rdma_device_pkey(d, port, i, &key) == 0 && worth(key, partition) > best) {
+            best = worth(key, partition);
+            found = (int)i;
         }
-        if ((be16toh(key) & 0x8000) != 0) {
-            return (int)i;
-        }
-        limited = limited < 0 ? (int)i : limited;
     }
-    return r < 0 ? r : limited;
+    return r < 0 ? r : found;
 }
 
 int rdma_device_command_fd(const struct rdma_device *d)
@@ -400,7 +422,8 @@ static enum rdma_event_kind kind_of(const struct ibv_async_event *event, bool *r
     case IBV_EVENT_DEVICE_FATAL:
         return RDMA_EVENT_DEVICE_GONE;
     case IBV_EVENT_CQ_ERR:
-    case IBV_EVENT_SRQ_ERR:
+        return RDMA_EVENT_CQ;
+    case IBV_EVENT_SRQ_ERR: /* of what nobody here makes: shared receives, work queues */
     case IBV_EVENT_SRQ_LIMIT_REACHED:
     case IBV_EVENT_WQ_FATAL:
     default:
@@ -421,6 +444,9 @@ int rdma_device_event(struct rdma_device *d, struct rdma_event *ret_event)
                                      .number = (int)event.event_type};
     ret_event->port = of_port ? (uint32_t)event.element.port_num : 0;
     ret_event->qp = of_qp && event.element.qp != NULL ? event.element.qp->qp_num : 0;
+    ret_event->tag = ret_event->kind == RDMA_EVENT_CQ && event.element.cq != NULL
+                         ? (uintptr_t)event.element.cq->cq_context
+                         : 0;
     d->verbs->ack_async_event(&event);
     return 0;
 }

@@ -72,14 +72,21 @@ MUST_CHECK int rdma_device_gids(struct rdma_device *d, uint32_t port, struct rdm
 /* The GID at an index. -ENOENT: there is none. */
 MUST_CHECK int rdma_device_gid(struct rdma_device *d, uint32_t port, uint32_t index,
                                uint8_t ret_gid[16]);
-/* The present index of the port's P_Key of this partition (15 bits), full membership before limited. -ENOENT. */
+/* The present index of the port's P_Key of this partition (the lower 15 bits), full membership before limited. 0: of whichever is
+ * best: the default partition's as a full member, else the first as a full member, else the first. -ENOENT. */
 MUST_CHECK int rdma_device_pkey_index(struct rdma_device *d, uint32_t port, uint16_t partition);
+/* The P_Key at an index, with the bit of full membership. -ENOENT: there is none. */
+#define RDMA_PKEY_FULL    0x8000u
+#define RDMA_PKEY_DEFAULT 0x7fffu
+MUST_CHECK int rdma_device_pkey(struct rdma_device *d, uint32_t port, uint32_t index,
+                                uint16_t *ret_pkey);
 
 enum rdma_event_kind {
     RDMA_EVENT_PORT_UP,
     RDMA_EVENT_PORT_DOWN,
     RDMA_EVENT_ADDRESS, /* GIDs, LID, P_Keys or the subnet manager changed: read the port again */
     RDMA_EVENT_QP,      /* a queue pair is dead */
+    RDMA_EVENT_CQ,      /* a completion queue is: nothing of it is told any more */
     RDMA_EVENT_DEVICE_GONE,
     RDMA_EVENT_OTHER,
 };
@@ -87,6 +94,7 @@ struct rdma_event {
     enum rdma_event_kind kind;
     uint32_t port; /* 0: of no port */
     uint32_t qp;   /* its number; 0: of none */
+    uint64_t tag;  /* the completion queue's; RDMA_EVENT_CQ only */
     int number;    /* the library's own, for people */
 };
 int rdma_device_command_fd(

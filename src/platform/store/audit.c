@@ -24,6 +24,19 @@ int store_part_is(struct store *s, int64_t host, const char *part,
     return r < 0 ? r : same;
 }
 
+static int part_put_packed(struct store *s, int64_t host, const char *part, int64_t at_ns,
+                           const uint8_t hash[static STORE_HASH_SIZE], const void *packed,
+                           size_t size)
+{
+    const int r = sql_run(s, "INSERT OR IGNORE INTO fact_body(hash, body) VALUES(?, ?)", "bb", hash,
+                          (size_t)STORE_HASH_SIZE, packed, size);
+    return r < 0 ? r
+                 : sql_run(s,
+                           "INSERT OR REPLACE INTO host_part(host, part, at_ns, hash) "
+                           "VALUES(?, ?, ?, ?)",
+                           "isib", host, part, at_ns, hash, (size_t)STORE_HASH_SIZE);
+}
+
 int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
                    const uint8_t hash[static STORE_HASH_SIZE], const void *body, size_t size)
 {
@@ -33,16 +46,16 @@ int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_n
         return r < 0 ? r : 0;
     }
     r = message_pack(body, size, &packed);
-    r = r < 0 ? r
-              : sql_run(s, "INSERT OR IGNORE INTO fact_body(hash, body) VALUES(?, ?)", "bb", hash,
-                        (size_t)STORE_HASH_SIZE, packed.bytes, packed.size);
-    r = r < 0 ? r
-              : sql_run(s,
-                        "INSERT OR REPLACE INTO host_part(host, part, at_ns, hash) "
-                        "VALUES(?, ?, ?, ?)",
-                        "isib", host, part, at_ns, hash, (size_t)STORE_HASH_SIZE);
+    r = r < 0 ? r : part_put_packed(s, host, part, at_ns, hash, packed.bytes, packed.size);
     message_buffer_done(&packed);
     return r;
+}
+
+/* Under -host, of which nobody asks for parts: an earlier release, which knows no such part, has none in a host's sheet. */
+int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
+                       const uint8_t hash[static STORE_HASH_SIZE], const void *packed, size_t size)
+{
+    return part_put_packed(s, -host, STORE_PART_NOW, at_ns, hash, packed, size);
 }
 
 int store_look_put(struct store *s, const struct store_look *l)
@@ -101,14 +114,16 @@ static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each ea
     return r;
 }
 
+#define PARTS                                                                                      \
+    "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = p.hash "
+
 int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each, void *context)
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
         s, &r,
-        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
-        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
-        "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2)",
+        PARTS "WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
+              "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2)",
         "ii", host, at_ns);
     return each_part(s, q, r, each, context);
 }
@@ -119,8 +134,8 @@ int store_parts_other(struct store *s, int64_t host, int64_t at_ns, int64_t than
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
         s, &r,
-        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
-        "p.hash WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
+        PARTS
+        "WHERE p.host = ?1 AND p.at_ns = (SELECT max(o.at_ns) FROM host_part o WHERE "
         "o.host = ?1 AND o.part = p.part AND o.at_ns <= ?2) AND p.hash IS NOT (SELECT o.hash FROM "
         "host_part o WHERE o.host = ?1 AND o.part = p.part AND o.at_ns <= ?3 ORDER BY o.at_ns DESC "
         "LIMIT 1)",
@@ -128,15 +143,41 @@ int store_parts_other(struct store *s, int64_t host, int64_t at_ns, int64_t than
     return each_part(s, q, r, each, context);
 }
 
+int store_part_now(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
+                   store_part_each each, void *context)
+{
+    int r = 0;
+    sqlite3_stmt *q = sql_prepare(
+        s, &r,
+        PARTS
+        "WHERE p.host = ?1 AND p.part = '" STORE_PART_NOW "' AND p.at_ns = coalesce((SELECT "
+        "min(o.at_ns) FROM host_part o WHERE o.host = ?1 AND o.part = '" STORE_PART_NOW
+        "' AND o.at_ns BETWEEN ?2 AND ?3), (SELECT max(o.at_ns) FROM host_part o WHERE o.host = ?1 "
+        "AND o.part = '" STORE_PART_NOW "' AND o.at_ns <= ?3))",
+        "iii", -host, from_ns, to_ns);
+    return each_part(s, q, r, each, context);
+}
+
+int store_part_now_is(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns)
+{
+    int r = 0, is = 0;
+    sqlite3_stmt *q =
+        sql_prepare(s, &r,
+                    "SELECT 1 FROM host_part WHERE host = ? AND part = '" STORE_PART_NOW
+                    "' AND at_ns BETWEEN ? AND ? LIMIT 1",
+                    "iii", -host, from_ns, to_ns);
+    while (sql_next(s, q, &r)) {
+        is = 1;
+    }
+    return r < 0 ? r : is;
+}
+
 int store_part_versions(struct store *s, int64_t host, const char *part, store_part_each each,
                         void *context)
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
-        s, &r,
-        "SELECT p.part, p.at_ns, p.hash, b.body FROM host_part p JOIN fact_body b ON b.hash = "
-        "p.hash WHERE p.host = ? AND p.part = ? ORDER BY p.at_ns DESC",
-        "is", host, part);
+        s, &r, PARTS "WHERE p.host = ? AND p.part = ? ORDER BY p.at_ns DESC", "is", host, part);
     r = each_part(s, q, r, each, context);
     return r > 0 ? 0 : r;
 }
@@ -245,7 +286,8 @@ int store_audit_newest(struct store *s, store_audit_host_each each, void *contex
     sqlite3_stmt *q =
         sql_prepare(s, &r,
                     HOST_COLUMNS "AS h WHERE run = (SELECT max(run) FROM audit_host WHERE host = "
-                                 "h.host)",
+                                 "h.host AND run NOT IN (SELECT id FROM audit_run WHERE "
+                                 "json_extract(body, '$.state') = 'stopped'))",
                     "");
     return each_host(s, q, r, each, context);
 }
@@ -262,7 +304,7 @@ int store_audit_accepted(struct store *s, store_audit_run_each each, void *conte
     return each_run(s, q, r, each, context);
 }
 
-int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id)
+int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int64_t spare_id)
 {
     int r = sql_run(s,
                     "DELETE FROM audit_host WHERE run < ? AND run <> ? AND run NOT IN (SELECT id "
@@ -277,14 +319,15 @@ int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id)
     /* of each part what was in force then stays, and what was in force when an accepted run ended */
     r = r < 0 ? r
               : sql_run(s,
-                        "DELETE FROM host_part AS p WHERE at_ns < ?1 AND EXISTS(SELECT 1 FROM "
-                        "host_part o WHERE o.host = p.host AND o.part = p.part AND o.at_ns > "
-                        "p.at_ns AND o.at_ns <= ?1) AND NOT EXISTS(SELECT 1 FROM audit_run "
-                        "WHERE " ACCEPTED
+                        "DELETE FROM host_part AS p WHERE at_ns < CASE part WHEN '" STORE_PART_NOW
+                        "' THEN ?2 ELSE ?1 END AND EXISTS(SELECT 1 FROM host_part o WHERE o.host = "
+                        "p.host AND o.part = p.part AND o.at_ns > p.at_ns AND o.at_ns <= CASE "
+                        "p.part WHEN '" STORE_PART_NOW "' THEN ?2 ELSE ?1 END) AND NOT "
+                        "EXISTS(SELECT 1 FROM audit_run WHERE " ACCEPTED
                         " IS NOT NULL AND ended_ns >= p.at_ns AND ended_ns < (SELECT "
                         "min(o.at_ns) FROM host_part o WHERE o.host = p.host AND o.part = p.part "
                         "AND o.at_ns > p.at_ns))",
-                        "i", before_id);
+                        "ii", before_id, now_ns);
     return r < 0 ? r
                  : sql_run(s,
                            "DELETE FROM fact_body WHERE NOT EXISTS(SELECT 1 FROM host_part p "

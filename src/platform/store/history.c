@@ -198,13 +198,22 @@ int store_finding_put(struct store *s, const struct store_finding *f, int64_t *r
     return r < 0 ? r : 0;
 }
 
+int store_finding_name(struct store *s, int64_t host, uint32_t run, uint32_t number,
+                       const char *named)
+{
+    return sql_run(s,
+                   "UPDATE finding SET named = ?4 WHERE host = ?1 AND run = ?2 AND number = ?3 AND "
+                   "closed_ns = 0",
+                   "iiis", host, (int64_t)run, (int64_t)number, named);
+}
+
 int store_findings(struct store *s, const struct store_finding_filter *f, store_finding_each each,
                    void *context)
 {
     int r = 0;
     sqlite3_stmt *q = sql_prepare(
         s, &r,
-        "SELECT id, host, run, number, opened_ns, updated_ns, closed_ns, kind, body "
+        "SELECT id, host, run, number, opened_ns, updated_ns, closed_ns, kind, body, named "
         "FROM finding WHERE id < ?1 AND (?2 = 0 OR host = ?2) AND (?3 < 0 OR "
         "(closed_ns = 0) = ?3) AND (?4 IS NULL OR kind = ?4) AND (closed_ns = 0 OR "
         "closed_ns >= ?5) AND opened_ns < ?6 AND (?8 IS NULL OR host IN (SELECT value FROM "
@@ -221,7 +230,8 @@ int store_findings(struct store *s, const struct store_finding_filter *f, store_
                                             .updated_ns = sqlite3_column_int64(q, 5),
                                             .closed_ns = sqlite3_column_int64(q, 6),
                                             .kind = sql_text(q, 7),
-                                            .body = sql_text(q, 8)};
+                                            .body = sql_text(q, 8),
+                                            .named = sql_text(q, 9)};
         r = each(context, &found);
     }
     return r;

@@ -72,9 +72,10 @@ static const char schema_4[] =
     " marks TEXT NOT NULL, gate TEXT NOT NULL, line TEXT NOT NULL, body BLOB NOT NULL,"
     " PRIMARY KEY(run, host)) WITHOUT ROWID;"
     "CREATE INDEX audit_host_newest ON audit_host(host, run);";
+static const char schema_5[] = "ALTER TABLE finding ADD COLUMN named TEXT NOT NULL DEFAULT '';";
 
 /* What brings version i to i + 1. Never changed once released: a new one is added. */
-static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3, schema_4};
+static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3, schema_4, schema_5};
 
 /* ---- sql ---- */
 

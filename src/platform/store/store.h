@@ -17,7 +17,7 @@
 #include "base/bug.h"
 #include "platform/tls/tls.h"
 
-#define STORE_SCHEMA 4
+#define STORE_SCHEMA 5
 
 struct store;
 
@@ -157,6 +157,7 @@ struct store_finding {
     int64_t id, host, opened_ns, updated_ns, closed_ns; /* closed_ns 0: open */
     uint32_t run, number;                               /* with host: its name */
     const char *kind, *body;                            /* body: JSON object */
+    const char *named;                                  /* store_finding_name; "": nothing */
 };
 struct store_finding_filter {
     int64_t before_id, host, since_ns, until_ns; /* 0: no limit */
@@ -168,6 +169,9 @@ typedef int (*store_finding_each)(void *context, const struct store_finding *fin
 /* A new one, or the same one's new state; once closed it stays closed. */
 MUST_CHECK int store_finding_put(struct store *s, const struct store_finding *finding,
                                  int64_t *ret_id);
+/* What all hosts' reports name as the cause of an open one: JSON, or "". */
+MUST_CHECK int store_finding_name(struct store *s, int64_t host, uint32_t run, uint32_t number,
+                                  const char *named);
 /* Newest first. */
 MUST_CHECK int store_findings(struct store *s, const struct store_finding_filter *filter,
                               store_finding_each each, void *context);
@@ -231,7 +235,7 @@ struct store_part {
     size_t size;
 };
 typedef int (*store_part_each)(void *context, const struct store_part *part);
-/* As they were at at_ns. */
+/* As they were at at_ns; without what is never the same twice (STORE_PART_NOW). */
 MUST_CHECK int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each,
                            void *context);
 /* Of these, those that had another content at than_ns, or none. The others' bodies are not read. */
@@ -241,6 +245,17 @@ MUST_CHECK int store_parts_other(struct store *s, int64_t host, int64_t at_ns, i
 /* One part from its newest content to its oldest, until each returns other than 0; > 0 ends it well. */
 MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *part,
                                    store_part_each each, void *context);
+
+/* What is never the same twice, as it was in an audit: a part of that name, packed (message_pack), whatever was before. */
+#define STORE_PART_NOW "now"
+MUST_CHECK int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
+                                  const uint8_t hash[static STORE_HASH_SIZE], const void *packed,
+                                  size_t size);
+/* Is there one from from_ns to to_ns? 1 or 0. */
+MUST_CHECK int store_part_now_is(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns);
+/* Of those from from_ns to to_ns the oldest, else the newest before. One call of each, or none. */
+MUST_CHECK int store_part_now(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
+                              store_part_each each, void *context);
 
 struct store_audit_run {
     int64_t id,
@@ -269,12 +284,14 @@ typedef int (*store_audit_host_each)(void *context, const struct store_audit_hos
 /* All of a run, by host. */
 MUST_CHECK int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each,
                                  void *context);
-/* The newest of each host. */
+/* The newest of each host, without runs that were stopped. */
 MUST_CHECK int store_audit_newest(struct store *s, store_audit_host_each each, void *context);
 /* Runs that a person has accepted (`accepted` with its `at_utc_ns` in the body), the newest acceptance first. */
 MUST_CHECK int store_audit_accepted(struct store *s, store_audit_run_each each, void *context);
-/* Ended runs that began before, their results, and contents that nothing names any more. Accepted ones stay. */
-MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t spare_id);
+/* Ended runs that began before, their results, and contents that nothing names any more; parts STORE_PART_NOW of before now_ns.
+ * Accepted runs stay, with all that was in force when they ended. */
+MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns,
+                                  int64_t spare_id);
 
 /* When the newest event or chunk is of; 0: there is none. */
 int64_t store_newest_ns(struct store *s);

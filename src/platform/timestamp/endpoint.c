@@ -61,7 +61,7 @@ static int64_t realtime_ns(void)
 }
 
 static void push_done(struct endpoint *e, uint64_t token, enum endpoint_outcome outcome,
-                      bool hardware, int64_t ns)
+                      bool hardware, int64_t ns, int64_t called_ns)
 {
     switch (outcome) {
     case ENDPOINT_STAMPED:
@@ -79,7 +79,7 @@ static void push_done(struct endpoint *e, uint64_t token, enum endpoint_outcome 
         e->done_count--;
     }
     e->done[(e->done_first + e->done_count++) % DONE_SIZE] =
-        (struct endpoint_stamp){token, outcome, hardware, ns};
+        (struct endpoint_stamp){token, outcome, hardware, ns, called_ns};
 }
 
 /* ---- opening ---- */
@@ -331,7 +331,7 @@ static void restart_count(struct endpoint *e, struct sender *s)
     uint64_t token = 0;
     take_stamps(e, s);
     while (transmit_ring_expire(&s->ring, 0, true, &token)) {
-        push_done(e, token, ENDPOINT_NO_STAMP, false, 0);
+        push_done(e, token, ENDPOINT_NO_STAMP, false, 0, 0);
     }
     s->waiting = 0;
     s->ring.next = s->ring.oldest = 0;
@@ -352,7 +352,7 @@ static void note_sent(struct endpoint *e, struct sender *s, const struct endpoin
         return;
     }
     if (transmit_ring_add(&s->ring, p->token, called_ns, &lost)) {
-        push_done(e, lost, ENDPOINT_NO_STAMP, false, 0);
+        push_done(e, lost, ENDPOINT_NO_STAMP, false, 0, 0);
     } else {
         s->waiting++;
     }
@@ -383,7 +383,7 @@ static void send_run(struct endpoint *e, struct sender *s, size_t first, size_t 
         }
         if (n <= 0) {
             e->counters.last_error = errno;
-            push_done(e, packets[done].token, ENDPOINT_NOT_SENT, false, 0);
+            push_done(e, packets[done].token, ENDPOINT_NOT_SENT, false, 0, 0);
             if (packets[done++].want_stamp && !refused_early(e->counters.last_error)) {
                 restart_count(e, s);
             }
@@ -397,7 +397,7 @@ void endpoint_flush(struct endpoint *e)
         struct sender *s = sender_for(e, &e->queue[first]);
         size_t count = 1;
         if (s == NULL) {
-            push_done(e, e->queue[first].token, ENDPOINT_NOT_SENT, false, 0);
+            push_done(e, e->queue[first].token, ENDPOINT_NOT_SENT, false, 0, 0);
             first++;
             continue;
         }
@@ -536,7 +536,7 @@ size_t endpoint_receive(struct endpoint *e, struct endpoint_received *ret_packet
 
 static void take_stamp(struct endpoint *e, struct sender *s, struct msghdr *m, int64_t now_ns)
 {
-    int64_t software_ns = 0, hardware_ns = 0;
+    int64_t software_ns = 0, hardware_ns = 0, called_ns = 0;
     const struct sock_extended_err *error = NULL;
     uint64_t token = 0;
     read_stamps(m, &software_ns, &hardware_ns, &error);
@@ -545,14 +545,15 @@ static void take_stamp(struct endpoint *e, struct sender *s, struct msghdr *m, i
         return;
     }
     if (e->config.hardware) {
-        if (hardware_ns != 0 && transmit_ring_take_hardware(&s->ring, error->ee_data, &token)) {
+        if (hardware_ns != 0 &&
+            transmit_ring_take_hardware(&s->ring, error->ee_data, &token, &called_ns)) {
             s->waiting -= s->waiting > 0;
-            push_done(e, token, ENDPOINT_STAMPED, true, hardware_ns);
+            push_done(e, token, ENDPOINT_STAMPED, true, hardware_ns, called_ns);
             return;
         }
     } else if (transmit_ring_take(&s->ring, error->ee_data, software_ns, now_ns, &token)) {
         s->waiting -= s->waiting > 0;
-        push_done(e, token, ENDPOINT_STAMPED, false, software_ns);
+        push_done(e, token, ENDPOINT_STAMPED, false, software_ns, 0);
         return;
     }
     e->counters.stamps_unmatched++;
@@ -571,7 +572,7 @@ static void take_stamps(struct endpoint *e, struct sender *s)
         uint64_t token = 0;
         while (transmit_ring_expire(&s->ring, now_ns, false, &token)) {
             s->waiting -= s->waiting > 0;
-            push_done(e, token, ENDPOINT_NO_STAMP, false, 0);
+            push_done(e, token, ENDPOINT_NO_STAMP, false, 0, 0);
         }
     } while (n == ENDPOINT_BATCH);
 }

@@ -67,7 +67,8 @@ struct endpoint_stamp {
     uint64_t token;
     enum endpoint_outcome outcome;
     bool hardware;
-    int64_t ns; /* CLOCK_REALTIME, or the NIC's clock */
+    int64_t ns;        /* CLOCK_REALTIME, or the NIC's clock */
+    int64_t called_ns; /* hardware: CLOCK_REALTIME just before the packet was sent */
 };
 
 struct endpoint_counters {

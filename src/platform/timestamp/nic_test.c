@@ -11,6 +11,7 @@
 
 #include "platform/timestamp/endpoint.h"
 #include "platform/timestamp/phc.h"
+#include "platform/timestamp/stamp_watch.h"
 #include "stats/sample.h"
 
 #define READ_SAMPLES 9
@@ -26,6 +27,7 @@ struct nic_test {
     struct time_source *source;
     struct endpoint *endpoint;
     struct phc *phc;
+    struct stamp_watch watch;
     bool hardware, stopped;
     uint8_t peer[16];
     uint16_t source_port;
@@ -233,6 +235,7 @@ static void read_clock(struct nic_test *t)
     t->r.reads++;
     keep(&t->costs, (double)mono_sub(to, from).ns);
     judge_read(t, before.ns, nic.ns, after.ns);
+    stamp_watch_clock(&t->watch, before, nic, after);
     r = phc_steering(t->phc, &ppb);
     t->r.steering_error = r < 0 ? -r : 0;
     t->r.steering_ppb_most = fmax(t->r.steering_ppb_most, fabs(ppb));
@@ -251,6 +254,19 @@ static void send_one(struct nic_test *t)
     endpoint_flush(t->endpoint);
 }
 
+/* Is there one? What isn't of the NIC's clock, of the second since the packet was sent or heard, is none. */
+static bool is_stamp(const struct nic_test *t, int64_t ns, int64_t realtime_ns, uint64_t *wrong)
+{
+    const int64_t age = time_source_kernel_wall_ns() - realtime_ns;
+    const bool plausible =
+        !t->hardware || ns == 0 ||
+        stamp_watch_plausible(&t->watch, time_source_now(t->source), NS_PER_S + (age > 0 ? age : 0),
+                              (struct nic_time){ns});
+
+    *wrong += !plausible;
+    return ns != 0 && plausible;
+}
+
 static void take(struct nic_test *t)
 {
     struct endpoint_received came[ENDPOINT_BATCH];
@@ -260,13 +276,17 @@ static void take(struct nic_test *t)
     while ((count = endpoint_receive(t->endpoint, came)) > 0) {
         for (size_t i = 0; i < count; i++) {
             t->r.received++;
-            t->r.received_stamped += (t->hardware ? came[i].hardware_ns : came[i].software_ns) != 0;
+            t->r.received_stamped +=
+                is_stamp(t, t->hardware ? came[i].hardware_ns : came[i].software_ns,
+                         came[i].software_ns, &t->r.received_wrong);
         }
     }
     while (endpoint_next_stamp(t->endpoint, &stamp)) {
         t->r.sent += stamp.outcome != ENDPOINT_NOT_SENT;
         t->r.not_sent += stamp.outcome == ENDPOINT_NOT_SENT;
-        t->r.stamped += stamp.outcome == ENDPOINT_STAMPED;
+        t->r.stamped +=
+            stamp.outcome == ENDPOINT_STAMPED &&
+            is_stamp(t, stamp.ns, t->called_ns[stamp.token % IN_FLIGHT], &t->r.sent_wrong);
         t->r.missing += stamp.outcome == ENDPOINT_NO_STAMP;
         if (stamp.outcome == ENDPOINT_STAMPED && !stamp.hardware) {
             keep(&t->delays, (double)(stamp.ns - t->called_ns[stamp.token % IN_FLIGHT]));

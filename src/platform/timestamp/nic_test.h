@@ -36,6 +36,7 @@ struct nic_test_result {
         enable_error;             /* errno; 0: none. -ERANGE: fewer than all packets are stamped */
     int clock_index, clock_error; /* /dev/ptpN, -1: none; errno of the first read that failed */
     uint64_t sent, not_sent, stamped, missing;
+    uint64_t sent_wrong, received_wrong; /* stamps that the NIC's clock can't have shown: none */
     double stamp_after_ns
         [2]; /* from the call to the stamp: median, 99th percentile (software stamps) */
     uint64_t received, received_stamped;

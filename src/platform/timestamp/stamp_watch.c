@@ -4,11 +4,34 @@
 #define WINDOW_NS   (10 * NS_PER_S)
 #define PACKETS_MIN 100 /* fewer say nothing */
 #define BAD_WINDOWS 3
+#define SLACK_NS    NS_PER_MS
+#define SLACK_PPM   1000 /* of the time since the clock was read: no two clocks run further apart */
 
-void stamp_watch_packet(struct stamp_watch *w, enum stamp_way way, bool stamped)
+void stamp_watch_packet(struct stamp_watch *w, enum stamp_way way, enum stamp_seen seen)
 {
     w->packets[way]++;
-    w->missing[way] += !stamped;
+    w->missing[way] += seen != STAMP_GIVEN;
+    w->wrong_now += seen == STAMP_WRONG;
+}
+
+void stamp_watch_clock(struct stamp_watch *w, struct mono before, struct nic_time nic,
+                       struct mono after)
+{
+    w->half_ns = mono_sub(after, before).ns / 2;
+    w->at = mono_add(before, span_ns(w->half_ns));
+    w->nic = nic;
+    w->read = true;
+}
+
+bool stamp_watch_plausible(const struct stamp_watch *w, struct mono now, int64_t age_ns,
+                           struct nic_time stamp)
+{
+    const int64_t since = mono_sub(now, w->at).ns;
+    const int64_t ahead = nic_time_sub(stamp, w->nic).ns - since; /* of what it shows now */
+    const int64_t slack =
+        w->half_ns + SLACK_NS + (since < 0 ? -since : since) / (1000000 / SLACK_PPM);
+
+    return !w->read || (ahead <= slack && ahead >= -age_ns - slack);
 }
 
 enum stamp_verdict stamp_watch_judge(struct stamp_watch *w, struct mono now)
@@ -28,6 +51,8 @@ enum stamp_verdict stamp_watch_judge(struct stamp_watch *w, struct mono now)
         w->packets[way] = w->missing[way] = 0;
     }
     w->since = now;
+    w->wrong = w->wrong_now;
+    w->wrong_now = 0;
     w->bad = bad ? w->bad + 1 : seen ? 0 : w->bad;
     return !bad                    ? STAMP_FINE
            : w->bad == 1           ? STAMP_SET_AGAIN

@@ -22,7 +22,8 @@ bool transmit_ring_add(struct transmit_ring *ring, uint64_t token, int64_t calle
     return lost;
 }
 
-bool transmit_ring_take_hardware(struct transmit_ring *ring, uint32_t key, uint64_t *ret_token)
+bool transmit_ring_take_hardware(struct transmit_ring *ring, uint32_t key, uint64_t *ret_token,
+                                 int64_t *ret_called_ns)
 {
     struct transmit_slot *slot = slot_of(ring, key);
     if (!slot->waits || slot->key != key) {
@@ -30,6 +31,7 @@ bool transmit_ring_take_hardware(struct transmit_ring *ring, uint32_t key, uint6
     }
     slot->waits = false;
     *ret_token = slot->token;
+    *ret_called_ns = slot->called_ns;
     return true;
 }
 
@@ -40,7 +42,8 @@ bool transmit_ring_take(struct transmit_ring *ring, uint32_t key, int64_t stamp_
     if (!slot->waits || slot->key != key || stamp_ns < slot->called_ns || stamp_ns > now_ns) {
         return false;
     }
-    return transmit_ring_take_hardware(ring, key, ret_token);
+    int64_t called_ns = 0;
+    return transmit_ring_take_hardware(ring, key, ret_token, &called_ns);
 }
 
 bool transmit_ring_expire(struct transmit_ring *ring, int64_t now_ns, bool all, uint64_t *ret_token)

@@ -32,8 +32,9 @@ bool transmit_ring_add(struct transmit_ring *ring, uint64_t token, int64_t calle
 /* A stamp came. False: nobody waits for it, or it can't be true. */
 bool transmit_ring_take(struct transmit_ring *ring, uint32_t key, int64_t stamp_ns, int64_t now_ns,
                         uint64_t *ret_token);
-/* The same for a stamp of the NIC's clock, which can't be compared with the call. */
-bool transmit_ring_take_hardware(struct transmit_ring *ring, uint32_t key, uint64_t *ret_token);
+/* The same for a stamp of the NIC's clock, which stamp_watch.h compares with the call's time. */
+bool transmit_ring_take_hardware(struct transmit_ring *ring, uint32_t key, uint64_t *ret_token,
+                                 int64_t *ret_called_ns);
 /* Next packet that waited too long (or, all = true, any that waits); false: none. */
 bool transmit_ring_expire(struct transmit_ring *ring, int64_t now_ns, bool all,
                           uint64_t *ret_token);

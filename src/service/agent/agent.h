@@ -11,9 +11,10 @@
  * Files: agent.c life, reload; round.c packets and the round; nics.c sockets and links; clocks.c
  * guard, anchors, facts; publish.c pages; state.c warm start; journal.c findings to the journal; jobs.c,
  * jobs_change.c what jobs on this host say; measure.c measurements on demand; audit.c facts; matrix.c rounds; perf.c tests;
- * server.c and answer_*.c the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c, members_file.c the
- * fleet's list; settings.c what it configures; join.c the way in. */
+ * plan.c for both; server.c and answer_*.c the JSON; uplink.c, uplink_members.c, report.c, spool.c the controller; members.c,
+ * members_file.c the fleet's list; settings.c what it configures; join.c the way in. */
 #pragma once
+#include "core/audit/plan.h"
 #include "core/node/node.h"
 #include "core/page/page.h"
 #include "platform/json/json.h"
@@ -270,6 +271,13 @@ bool agent_fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_time
                           int64_t *ret_ns, uint32_t *ret_bound_ns);
 /* Which timeline this NIC's fleet time is of; 0: none. Times of two compare with nothing. */
 uint64_t agent_timeline_of(const struct agent *a, uint32_t local);
+
+/* ---- plan.c: what a plan of an audit is held against (core/audit/plan.h) ---- */
+struct agent_plan_host {
+    struct plan_host host;
+    uint32_t own[HOST_NIC_MAX], *members; /* of the heap, the caller's */
+};
+MUST_CHECK int agent_plan_host(struct agent *a, struct agent_plan_host *ret);
 
 /* ---- matrix.c: this host's part in a matrix of all NICs (core/audit/matrix_part.h) ---- */
 struct Foliot__V1__Matrix;

@@ -95,6 +95,8 @@ static void put_times(struct agent *a, struct json_writer *j, const struct findi
     } else {
         json_put_null(j, "until_utc_ns");
     }
+    json_put_int_if(j, "length_ns", closed, f->ended_ns - f->since.ns);
+    json_put_int_if(j, "length_error_ns", closed && f->length_error_ns > 0, f->length_error_ns);
     json_put_int(j, "detected_ns", mono_sub(f->said, f->since).ns);
 }
 

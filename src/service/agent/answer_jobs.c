@@ -64,6 +64,9 @@ static void put_lane(struct json_writer *j, const struct job_lane *l)
     json_put_int(j, "since_ns", (int64_t)lane->since_ms * NS_PER_MS);
     json_put_bool(j, "standby", lane->standby != 0);
     json_put_string(j, "carrier", lane->pair != 0 ? "queue-pair" : "tcp");
+    json_put_int_if(j, "traffic_class", lane->sending != 0, lane->traffic_class);
+    json_put_int_if(j, "service_level", lane->sending != 0 && lane->pair != 0,
+                    lane->pair >> JOB_PAGE_SL_SHIFT);
     json_put_uint(j, "epoch", lane->epoch);
     json_put_uint(j, "failovers", lane->failovers);
     json_put_uint(j, "chunks", lane->chunks);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/plain.h"
+#include "core/audit/budget.h"
 #include "core/audit/part.h"
 #include "service/agent/agent.h"
 #include "service/agent/program.h"
@@ -26,6 +27,7 @@ struct agent_audit {
     uint64_t audit; /* of the look that is under way, or was last answered; 0: none */
     uint32_t number;
     bool whole;
+    struct allowance budget; /* core/audit/budget.h: of readings */
     struct program program;
     sd_event_source *readable, *deadline, *reaching;
     struct agent_reach reach;
@@ -322,6 +324,11 @@ void agent_audit_take(struct agent *a, const Foliot__V1__Look *look)
     u->number = look->number;
     u->whole = look->whole;
     u->gpu_users = -1;
+    const char *wrong = budget_read(&u->budget, a->now);
+    if (wrong != NULL) {
+        refuse(a, wrong);
+        return;
+    }
     begin_reaching(a, look);
     start(a);
 }

@@ -214,6 +214,22 @@ static bool read_bracket(struct agent *a, uint32_t local, struct node_bracket *r
     return found;
 }
 
+/* For the stamps of all NICs that have this clock. */
+static void note_read(struct agent *a, const struct node_bracket *b)
+{
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        struct agent_nic *n = &a->nics[i];
+        if (n->hardware && n->domain == a->nics[b->local].domain) {
+            stamp_watch_clock(&n->watch, b->before, b->nic, b->after);
+        }
+    }
+}
+
+static const char *wrong_words(const struct agent_nic *n)
+{
+    return n->watch.wrong > 0 ? ", or with one that the NIC's clock did not show" : "";
+}
+
 void agent_clocks_watch(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
@@ -225,15 +241,15 @@ void agent_clocks_watch(struct agent *a)
         case STAMP_SET_AGAIN:
             agent_say(
                 LOG_WARNING,
-                "%s: expected a hardware stamp of each packet, found most without one: another "
+                "%s: expected a hardware stamp of each packet, found most without one%s: another "
                 "program may have changed what the NIC stamps. It is set up again%s",
-                name, phc_enable(name) < 0 ? ", which it refuses" : "");
+                name, wrong_words(n), phc_enable(name) < 0 ? ", which it refuses" : "");
             break;
         case STAMP_GIVE_UP:
             agent_say(LOG_WARNING,
-                      "%s: its hardware stamps still don't come: the agent goes on with software "
+                      "%s: its hardware stamps still don't come%s: the agent goes on with software "
                       "stamps. To try again, restart it; to be sure, set stamps: software",
-                      name);
+                      name, wrong_words(n));
             a->software_nics |= 1u << i;
             a->again = true;
             (void)sd_event_exit(a->loop, 0);
@@ -276,6 +292,7 @@ void agent_clocks_slow(struct agent *a)
         struct node_bracket b;
         if (read_bracket(a, i, &b)) {
             a->bracket_ns[i] = mono_sub(b.after, b.before).ns;
+            note_read(a, &b);
             agent_feed(a, NODE_EVENT_BRACKET, &b);
         }
     }

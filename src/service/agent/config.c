@@ -93,6 +93,20 @@ static int load_folder(const struct config_node *map, const char *key, char *pat
                : r;
 }
 
+static int load_class(const struct config_node *root, struct agent_config *c,
+                      struct config_error *error)
+{
+    const struct config_node *node = config_get(root, "job_traffic_class");
+    const char *text = node != NULL ? config_text(node) : NULL;
+    int64_t class = 0;
+
+    c->class_of_jobs = text != NULL && strcmp(text, "jobs") == 0;
+    const int r =
+        c->class_of_jobs ? 0 : config_int(root, "job_traffic_class", 0, 255, &class, error);
+    c->job_traffic_class = (uint8_t) class;
+    return r;
+}
+
 static int load_scalars(struct loader *l, const struct config_node *root, const char *runtime_dir)
 {
     static const char *const keys[] = {
@@ -107,8 +121,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     static const char *const stamps[] = {"auto", "software", NULL};
     struct agent_config *c = l->config;
-    int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64,
-            tos = 0;
+    int64_t port = AGENT_PORT_DEFAULT, diameter = 0, flaps = 0, paths = 0, ring = 0, mib = 64;
     int choice = 0, mode = SWITCH_UNSET;
     int r = config_allow(root, keys, l->error);
     r = r < 0 ? r : config_require_copy(root, "host", c->host, sizeof(c->host), l->error);
@@ -147,11 +160,11 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r : config_int(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : config_int(root, "flap_limit", 1, 100000, &flaps, l->error);
     r = r < 0 ? r : config_int(root, "paths", 1, EDGE_PATH_MAX, &paths, l->error);
-    r = r < 0 ? r : config_int(root, "ring_peers", 2, NIC_EDGE_MAX, &ring, l->error);
+    r = r < 0 ? r : config_int(root, "ring_peers", PEERS_LEAST, NIC_EDGE_MAX, &ring, l->error);
     if (r == 0 && ring % 2 != 0) {
         r = config_expected(config_get(root, "ring_peers"), l->error, "an even number");
     }
-    r = r < 0 ? r : config_int(root, "job_traffic_class", 0, 255, &tos, l->error);
+    r = r < 0 ? r : load_class(root, c, l->error);
     r = r < 0 ? r : config_int(root, "record_mib", 0, 4096, &mib, l->error);
     r = r < 0 ? r : load_span(root, "edge_limit", span_ms(1), &c->edge_bound_ns, l->error);
     r = r < 0 ? r : load_span(root, "delay_floor", span_ms(1), &c->delay_floor_ns, l->error);
@@ -164,7 +177,6 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     c->path_limit = (uint16_t)paths;
     c->ring_peers = (uint16_t)ring;
     c->record_bytes_max = mib << 20;
-    c->job_traffic_class = (uint8_t)tos;
     c->software_stamps = choice == 1;
     return r;
 }

@@ -56,6 +56,7 @@ struct agent_config {
     uint32_t edge_bound_ns, delay_floor_ns, diameter, flap_limit;
     uint16_t path_limit, ring_peers;
     uint8_t job_traffic_class; /* of jobs on RDMA ports; 0: the best-effort one */
+    bool class_of_jobs;        /* job_traffic_class: jobs */
     struct host_id host_id;
     uint32_t nic_count;
     struct {

@@ -49,7 +49,8 @@ int controller_seen_take(struct controller_seen *s, const void *token, size_t si
     if (size == 0 || size > CONTROLLER_TOKEN_MAX) {
         return 0; /* a controller of before tells none */
     }
-    const bool other = size != s->size || memcmp(s->token, token, size) != 0;
+    const size_t start = size < CONTROLLER_TOKEN_START ? size : CONTROLLER_TOKEN_START;
+    const bool other = size != s->size || memcmp(s->token, token, start) != 0;
     memcpy(s->token, token, size);
     s->size = size;
     s->at_ns = now_ns;

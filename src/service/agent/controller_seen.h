@@ -7,6 +7,8 @@
 #include "service/agent/config.h"
 
 #define CONTROLLER_TOKEN_MAX 64
+#define CONTROLLER_TOKEN_START                                                                     \
+    12 /* bytes: which start of which controller; what comes after changes while it serves */
 
 struct controller_seen {
     uint8_t token[CONTROLLER_TOKEN_MAX];
@@ -16,7 +18,7 @@ struct controller_seen {
 };
 
 void controller_seen_open(struct controller_seen *s, const char *state_dir, int64_t now_ns);
-/* It answered. Another token than the last is kept at once; -errno: it can't be. */
+/* It answered. Another start's token than the last is kept at once; -errno: it can't be. */
 int controller_seen_take(struct controller_seen *s, const void *token, size_t size, int64_t now_ns);
 int controller_seen_save(const struct controller_seen *s, int64_t now_ns);
 /* At least 1; 0: not known. */

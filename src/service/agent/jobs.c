@@ -294,6 +294,7 @@ static void take_page(struct jobs *jobs, struct job_process *p, struct mono now)
         }
     }
     jobs_compare(jobs, p, &header, jobs->fresh, count, now);
+    jobs_class_of_page(jobs, p, count);
     p->lanes_cut = !room_for_lanes(jobs, p, count);
     p->lane_count = p->lanes_cut ? p->lane_capacity : count;
     if (p->lane_count > 0) {

@@ -3,7 +3,8 @@
  * Folders of job pages are listed once a second, a few pages are read at a time. A page belongs to somebody else, who may
  * be hostile: it is opened without following links, must be a regular file, is read(2) twice into our own memory and
  * taken where both agree; each user may have JOB_PROCESS_OF_USER_MAX of them. What it says is that user's word, and
- * is shown as such (`user`); nothing is decided by it.
+ * is shown as such (`user`). It decides one thing, and that only where agent.yaml has `job_traffic_class: jobs`: the class of
+ * probes between queue pairs.
  *
  * A process is alive while it holds the lock of its page. One that ended is kept for JOBS_ENDED_NS, so that what it last
  * said can be read, and then forgotten; what a killed one left in the folder is removed. What changed between
@@ -30,6 +31,11 @@ enum job_state {
     JOB_STATE_COUNT
 };
 
+/* How packets over RDMA ports are marked. */
+struct job_class {
+    uint8_t traffic_class, sl;
+};
+
 struct job_lane {
     struct job_page_lane page;
     uint64_t rate_bps; /* of bytes, between the last two looks */
@@ -51,6 +57,8 @@ struct job_process {
     struct job_lane *lanes;
     uint32_t lane_count, lane_capacity;
     bool lanes_cut; /* there are more than we keep */
+    bool has_class;
+    struct job_class class; /* of most of its lanes */
 };
 
 enum job_event_kind {
@@ -94,6 +102,11 @@ uint32_t jobs_count(const struct jobs *jobs);
 const struct job_process *jobs_get(const struct jobs *jobs, uint32_t index);
 /* At most so many of those whose page was read: one of each user, then a second one of each, so that no user hides another's. */
 uint32_t jobs_fair(const struct jobs *jobs, uint32_t most, const struct job_process **ret);
+/* Interfaces that have RDMA ports beside them: only what lanes over these say of their class counts, in pages read later. */
+void jobs_class_nics(struct jobs *jobs, const char *const names[], uint32_t count);
+/* As most lanes over queue pairs of most processes are that run; all 0: there are none, or these aren't marked. It stays until no
+ * process has it any more, or more have another one for 30 s. Never service level 15. Called about once a second. */
+struct job_class jobs_class(struct jobs *jobs, struct mono now);
 /* The newest JOB_EVENT_KEPT, oldest first: numbers from *ret_first to the result - 1. */
 uint64_t jobs_events(const struct jobs *jobs, uint64_t *ret_first);
 const struct job_event *jobs_event(const struct jobs *jobs, uint64_t number);

@@ -1,4 +1,4 @@
-/* jobs_internal.h: what jobs.c (files) and jobs_change.c (what changed between two looks) share. */
+/* jobs_internal.h: what jobs.c (files), jobs_change.c (what changed between two looks) and jobs_class.c share. */
 #pragma once
 #include "service/agent/jobs.h"
 
@@ -15,6 +15,10 @@ struct jobs {
     uint32_t turn; /* whose page is next */
     struct job_event events[JOB_EVENT_KEPT];
     uint64_t event_count;
+    char nics[HOST_NIC_MAX][sizeof(((struct job_page_lane *)0)->own_nic)]; /* RDMA ports' */
+    uint32_t nic_count;
+    struct job_class class, class_ahead; /* class_ahead: of most processes, since ahead_at */
+    struct mono ahead_at;
     struct job_lane fresh[JOB_PAGE_LANES_MAX];
     struct job_page_memory copies[2];
 };
@@ -22,4 +26,6 @@ struct jobs {
 /* Before `fresh` replaces what the process said: its rates, and events. */
 void jobs_compare(struct jobs *jobs, struct job_process *p, const struct job_page_header *header,
                   struct job_lane *fresh, uint32_t count, struct mono now);
+/* By `fresh`. */
+void jobs_class_of_page(const struct jobs *jobs, struct job_process *p, uint32_t count);
 void jobs_note_end(struct jobs *jobs, const struct job_process *p, struct mono now);

@@ -23,8 +23,7 @@ _Static_assert(MATRIX_TELLS < 1 << PACKET_BITS, "a packet's number fits beside i
 _Static_assert(AUDIT_ROUNDS_MAX <= 1 << 20, "a round fits into a token");
 
 struct agent_matrix {
-    uint64_t audit; /* of the plan that was taken or refused last; 0: none */
-    bool held;      /* it was taken, and is not answered yet */
+    struct plan_hold plan; /* held: it was taken, and is not answered yet */
     uint8_t family;
     struct matrix_part part;
     uint32_t *nics; /* by place: number + 1; 0: nobody */
@@ -52,14 +51,14 @@ static void set_period(const struct agent *a, int64_t ns)
 static void drop(struct agent *a)
 {
     struct agent_matrix *m = a->matrix;
-    if (m->held && m->part.plan.gap_ns < AGENT_ROUND_NS) {
+    if (m->plan.held && m->part.plan.gap_ns < AGENT_ROUND_NS) {
         set_period(a, AGENT_ROUND_NS);
     }
     free(m->nics);
     free(m->memory);
     m->nics = NULL;
     m->memory = NULL;
-    m->held = false;
+    m->plan.held = false;
 }
 
 void agent_matrix_close(struct agent *a)
@@ -74,7 +73,7 @@ void agent_matrix_close(struct agent *a)
 
 uint64_t agent_matrix_held(const struct agent *a)
 {
-    return a->matrix->audit;
+    return a->matrix->plan.name;
 }
 
 /* ---- the plan ---- */
@@ -120,30 +119,17 @@ static const char *look_at(struct agent *a, const Foliot__V1__Matrix *w,
                            const struct matrix_plan *p, uint32_t places[HOST_NIC_MAX],
                            uint32_t *ret_count)
 {
-    const struct agent_config *config = a->config;
-    uint32_t own[HOST_NIC_MAX], *members = calloc(config->peer_count + 1, sizeof(*members));
-    uint8_t *seen = malloc((size_t)config->peer_count + 1);
-    struct matrix_host h = {.fleet_version = config->fleet_version,
-                            .members = members,
-                            .member_count = config->peer_count,
-                            .own = own,
-                            .own_count = config->nic_count};
+    uint8_t *seen = malloc((size_t)a->config->peer_count + 1);
+    struct agent_plan_host h = {.members = NULL};
     const char *wrong = "it is out of memory";
-    if (members != NULL && seen != NULL) {
-        for (uint32_t i = 0; i < config->peer_count; i++) {
-            members[i] = config->peers[i].nic.index;
-        }
-        for (uint32_t i = 0; i < config->nic_count; i++) {
-            own[i] = own_number(a, i);
-        }
-        h.in_step = agent_fleet_ns(a, a->now, &h.now_ns);
+    if (seen != NULL && agent_plan_host(a, &h) == 0) {
         wrong = matrix_offer_wrong(&(struct matrix_offer){.plan = *p,
                                                           .nics = w->nic,
                                                           .nic_count = w->n_nic,
                                                           .fleet_version = w->fleet_version},
-                                   &h, seen, places, a->matrix->local, ret_count);
+                                   &h.host, seen, places, a->matrix->local, ret_count);
     }
-    free(members);
+    free(h.members);
     free(seen);
     return wrong;
 }
@@ -180,7 +166,7 @@ static void refuse(struct agent *a, const char *why)
     struct agent_matrix *m = a->matrix;
     Foliot__V1__MatrixRow row = FOLIOT__V1__MATRIX_ROW__INIT;
     agent_say(LOG_WARNING, "a matrix of all NICs that the controller asks for is refused: %s", why);
-    row.audit = m->audit;
+    row.audit = m->plan.name;
     row.refused = (char *)(uintptr_t)why;
     const int r = agent_uplink_matrix(a, &row);
     if (r < 0) {
@@ -197,23 +183,22 @@ void agent_matrix_take(struct agent *a, const Foliot__V1__Matrix *w)
 {
     struct agent_matrix *m = a->matrix;
     int64_t now = 0;
-    if (w == NULL || (m->held && w->audit != m->audit)) {
-        if (m->held) {
-            agent_say(LOG_INFO, "the matrix of all NICs was ended by the controller");
-            drop(a);
-        }
+    const struct plan_heard heard =
+        plan_hear(&m->plan, w != NULL ? w->audit : 0, w != NULL && w->n_nic > 0, a->now);
+    if (heard.ends) {
+        agent_say(LOG_INFO, "the matrix of all NICs was ended by the controller");
+        drop(a);
     }
-    if (w == NULL || w->n_nic == 0 || w->audit <= m->audit) { /* a later one has a greater name */
+    if (!heard.begins) {
         return;
     }
-    m->audit = w->audit;
     const char *why = begin(a, w);
     if (why != NULL) {
         drop(a);
         refuse(a, why);
         return;
     }
-    m->held = true;
+    m->plan.held = true;
     m->clock_gone = false;
     agent_fleet_ns(a, a->now, &now);
     m->until = mono_add(a->now, span_ns(answer_ns(m) - now + NS_PER_S));
@@ -232,7 +217,7 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
     const struct nic_id peer = {m->nics[p->other] - 1};
     const bool tells = p->packet == MATRIX_TELLS;
     const struct mesh_send send = {
-        .token = TOKEN_MARK | (m->audit & 0xffff) << 40 | (uint64_t)p->seat << 32 |
+        .token = TOKEN_MARK | (m->plan.name & 0xffff) << 40 | (uint64_t)p->seat << 32 |
                  (uint64_t)p->round << 8 | p->packet,
         .local = local,
         .peer = peer,
@@ -247,7 +232,7 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
                   .dst = peer,
                   .timeline = agent_timeline_of(a, local),
                   .anchor.nic = NIC_NONE,
-                  .measure = {.run = (uint32_t)m->audit,
+                  .measure = {.run = (uint32_t)m->plan.name,
                               .packet = p->round << PACKET_BITS | p->packet,
                               .heard.ns = p->left_ns,
                               .bound_ns = p->left_ns != 0 ? p->bound_ns : PROBE_BOUND_NONE,
@@ -265,7 +250,7 @@ bool agent_matrix_on_transmit(struct agent *a, const struct node_transmit *t)
     if ((t->token & TOKEN_MARK) == 0 || (t->token & TOKEN_MARK << 1) != 0) {
         return false;
     }
-    if (!m->held || (t->token >> 40 & 0xffff) != (m->audit & 0xffff)) {
+    if (!m->plan.held || (t->token >> 40 & 0xffff) != (m->plan.name & 0xffff)) {
         return true;
     }
     if ((uint8_t)t->token == MATRIX_TELLS) {
@@ -288,8 +273,9 @@ bool agent_matrix_on_packet(struct agent *a, const struct node_receive *r, uint8
         return false;
     }
     const uint32_t round = p->measure.packet >> PACKET_BITS;
-    if (!m->held || p->measure.run != (uint32_t)m->audit || m->seat[r->local] == UINT32_MAX ||
-        p->dst.index != own_number(a, r->local) || p->measure.count >= MATRIX_PACKETS_MAX) {
+    if (!m->plan.held || p->measure.run != (uint32_t)m->plan.name ||
+        m->seat[r->local] == UINT32_MAX || p->dst.index != own_number(a, r->local) ||
+        p->measure.count >= MATRIX_PACKETS_MAX) {
         return true;
     }
     const uint32_t seat = m->seat[r->local],
@@ -330,7 +316,7 @@ static int send_row(struct agent *a, const struct matrix_seat *s)
     for (uint32_t k = 0; k < rounds; k++) {
         le16_put(delay + (size_t)2 * k, (uint16_t)s->delay[k]);
     }
-    row.audit = m->audit;
+    row.audit = m->plan.name;
     row.nic = m->nics[s->nic] - 1;
     row.sent = (ProtobufCBinaryData){rounds, s->sent};
     row.heard = (ProtobufCBinaryData){rounds, s->heard};
@@ -358,7 +344,7 @@ void agent_matrix_round(struct agent *a)
     struct agent_matrix *m = a->matrix;
     struct clock_terms terms;
     struct matrix_packet p;
-    if (!m->held) {
+    if (!m->plan.held) {
         return;
     }
     node_clock_page(a->node, &terms);

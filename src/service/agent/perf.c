@@ -18,43 +18,36 @@
 
 #include "base/ip.h"
 #include "base/plain.h"
+#include "core/audit/budget.h"
 #include "core/audit/perf.h"
+#include "core/audit/perf_offer.h"
 #include "core/audit/quiet.h"
 #include "service/agent/agent.h"
 #include "service/agent/answers.h"
 #include "service/agent/program.h"
 
-#define AHEAD_NS (120 * NS_PER_S)
 #define LATE_NS  (300 * NS_PER_MS) /* a step that could not begin until then is not begun */
 #define LOOK_NS  (100 * NS_PER_MS) /* at jobs' pages, under a test */
 #define END_NS   (100 * NS_PER_MS) /* before the next step what is left of this one is ended */
 #define TELL_NS  (300 * NS_PER_MS) /* before that a rank tells what it found */
 #define TRACE_NS (500 * NS_PER_MS) /* until two ranks have met and traced their ways */
-#define BEATS    3 /* and this: so long without the controller's word a plan goes on */
-#define QUIET_NS (2 * NS_PER_S)
-#define COUNT_NS NS_PER_S       /* links are counted so often */
-#define LAST_NS  (5 * NS_PER_S) /* counters may be so old: of 2 s, and a round that came late */
+#define COUNT_NS NS_PER_S          /* links are counted so often */
+#define LAST_NS  (5 * NS_PER_S)    /* counters may be so old: of 2 s, and a round that came late */
 
-enum { SECRET_SIZE = 16, WAYS_OF_STEP = 12 };
-
-struct perf_do { /* a step */
-    uint32_t rank, ranks, leader, port, lanes, nic_count, nics[HOST_NIC_MAX];
-    uint32_t ways;   /* 0: none; else 1 and their turn */
-    uint32_t incast; /* 0: none; else 1 and its DSCP */
-};
+enum { WAYS_OF_STEP = 12 };
 
 struct agent_perf {
-    uint64_t audit; /* of the plan that was taken or refused last; 0: none */
-    bool held;
+    struct plan_hold plan;
     int64_t begin_ns, step_ns;
     uint32_t timed_ms, count, next; /* next: the first that has not begun */
-    struct perf_do steps[AUDIT_STEPS_MAX];
-    uint8_t secret[SECRET_SIZE];
-    struct mono heard;      /* of the plan, by the controller */
-    struct program program; /* of the step that runs, next - 1 */
-    bool told;              /* what came of it */
-    bool timeless;          /* fleet time was not known since a step was looked at */
-    bool ending;            /* that program had not gone when the next step was due */
+    struct perf_task steps[AUDIT_STEPS_MAX];
+    uint8_t secret[PERF_SECRET_SIZE];
+    struct allowance budget; /* budget.h: of tests */
+    struct program program;  /* of the step that runs, next - 1 */
+    struct mono began;       /* when it was started */
+    bool told;               /* what came of it */
+    bool timeless;           /* fleet time was not known since a step was looked at */
+    bool ending;             /* that program had not gone when the next step was due */
     struct mono look, until;
     struct mono counted, explained_until;
     struct quiet links[HOST_NIC_MAX];
@@ -75,12 +68,16 @@ int agent_perf_open(struct agent *a)
 
 uint64_t agent_perf_held(const struct agent *a)
 {
-    return a->perf->audit;
+    return a->perf->plan.name;
 }
 
 /* The program ends when nobody has the other end of its input. */
-static void end_step(struct agent_perf *p)
+static void end_step(const struct agent *a)
 {
+    struct agent_perf *p = a->perf;
+    if (p->program.fd >= 0) {
+        budget_tested(&p->budget, mono_sub(a->now, p->began).ns, a->now);
+    }
     p->readable = sd_event_source_disable_unref(p->readable);
     program_close(&p->program);
     p->used = 0;
@@ -89,7 +86,7 @@ static void end_step(struct agent_perf *p)
 void agent_perf_close(struct agent *a)
 {
     if (a->perf != NULL) {
-        end_step(a->perf);
+        end_step(a);
         free(a->perf);
         a->perf = NULL;
     }
@@ -99,7 +96,7 @@ void agent_perf_close(struct agent *a)
 
 static void send_row(struct agent *a, Foliot__V1__PerfRow *row)
 {
-    row->audit = a->perf->audit;
+    row->audit = a->perf->plan.name;
     const int r = agent_uplink_perf(a, row);
     if (r < 0) {
         agent_say(LOG_WARNING, "the result of an audit's test can't be sent: %s", strerror(-r));
@@ -208,8 +205,8 @@ static void read_result(struct agent *a)
 
 static void drop(struct agent *a)
 {
-    end_step(a->perf);
-    a->perf->held = false;
+    end_step(a);
+    a->perf->plan.held = false;
 }
 
 static uint32_t own_number(const struct agent *a, uint32_t local)
@@ -226,60 +223,47 @@ static uint32_t find_own(const struct agent *a, uint32_t number)
     return i;
 }
 
-static const char *step_wrong(const struct agent *a, const Foliot__V1__PerfStep *s)
+static void read_task(const Foliot__V1__PerfStep *s, struct perf_task *ret)
 {
-    uint32_t index;
-    bool own = s->n_nics > 0 && s->n_nics <= HOST_NIC_MAX;
-    for (size_t i = 0; own && i < s->n_nics; i++) {
-        own = find_own(a, s->nics[i]) < a->config->nic_count;
+    *ret = (struct perf_task){.rank = s->rank,
+                              .ranks = s->ranks,
+                              .leader = s->leader,
+                              .port = s->port,
+                              .lanes = s->lanes,
+                              .ways = s->ways,
+                              .incast = s->incast,
+                              .nic_count = s->n_nics <= HOST_NIC_MAX ? (uint32_t)s->n_nics
+                                                                     : HOST_NIC_MAX + 1};
+    for (uint32_t i = 0; i < ret->nic_count && i < HOST_NIC_MAX; i++) {
+        ret->nics[i] = s->nics[i];
     }
-    return s->ranks == 0 ? NULL
-           : s->ranks < 2 || s->ranks > AUDIT_RANKS_MAX || s->rank >= s->ranks || s->lanes < 1 ||
-                   s->lanes > AUDIT_LANES_MAX || s->port < 1024 || s->port > 65535 ||
-                   (s->ways > 0 && (s->ranks != 2 || s->ways > PERF_TURNS)) ||
-                   (s->incast > 0 && (s->ways > 0 || s->incast > 64 || s->ranks > PERF_INCAST_MOST))
-               ? "a step's numbers are none of a test's"
-           : !own ? "it has a NIC that is not this host's"
-           : !agent_config_find(a->config, (struct nic_id){s->leader}, &index)
-               ? "one of these NICs is not in its list of members, or not yet"
-               : NULL;
 }
 
 /* NULL, or why not, in words. */
 static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
 {
     struct agent_perf *p = a->perf;
-    int64_t now = 0;
-    if (w->n_steps > AUDIT_STEPS_MAX || w->step_ms < 100 || w->step_ms > AUDIT_STEP_MS_MAX ||
-        w->timed_ms < 1 || w->timed_ms >= w->step_ms || w->secret.len != SECRET_SIZE ||
-        w->n_steps * (uint64_t)w->step_ms > AUDIT_PLAN_MS_MAX) {
-        return "it is more than an agent does for anybody";
+    struct agent_plan_host h;
+    for (size_t i = 0; i < w->n_steps && i < AUDIT_STEPS_MAX; i++) {
+        read_task(w->steps[i], &p->steps[i]);
     }
-    if (w->fleet_version != a->config->fleet_version) {
-        return "it is for another version of the fleet's list than this host has";
+    const struct perf_offer offer = {.fleet_version = w->fleet_version,
+                                     .begin_ns = (int64_t)w->begin_ns,
+                                     .step_ms = w->step_ms,
+                                     .timed_ms = w->timed_ms,
+                                     .secret_size = w->secret.len,
+                                     .count = w->n_steps,
+                                     .tasks = p->steps};
+    if (agent_plan_host(a, &h) < 0) {
+        return "it is out of memory";
     }
-    if (!agent_fleet_ns(a, a->now, &now)) {
-        return "this host has no fleet time";
+    const char *wrong = perf_offer_wrong(&offer, &h.host);
+    free(h.members);
+    wrong = wrong != NULL ? wrong : budget_tests_wrong(&p->budget, perf_offer_ms(&offer), a->now);
+    if (wrong != NULL) {
+        return wrong;
     }
-    if ((int64_t)w->begin_ns <= now) {
-        return "it has begun already";
-    }
-    if ((int64_t)w->begin_ns > now + AHEAD_NS) {
-        return "it begins too far ahead";
-    }
-    for (size_t i = 0; i < w->n_steps; i++) {
-        const Foliot__V1__PerfStep *s = w->steps[i];
-        const char *wrong = step_wrong(a, s);
-        if (wrong != NULL) {
-            return wrong;
-        }
-        p->steps[i] = (struct perf_do){s->rank, s->ranks, s->leader, s->port,  s->lanes,
-                                       0,       {0},      s->ways,   s->incast};
-        for (; s->ranks > 0 && p->steps[i].nic_count < s->n_nics; p->steps[i].nic_count++) {
-            p->steps[i].nics[p->steps[i].nic_count] = s->nics[p->steps[i].nic_count];
-        }
-    }
-    memcpy(p->secret, w->secret.data, SECRET_SIZE);
+    memcpy(p->secret, w->secret.data, PERF_SECRET_SIZE);
     p->count = (uint32_t)w->n_steps;
     p->next = 0;
     p->timeless = p->ending = false;
@@ -292,17 +276,17 @@ static const char *begin(struct agent *a, const Foliot__V1__Perf *w)
 void agent_perf_take(struct agent *a, const Foliot__V1__Perf *w)
 {
     struct agent_perf *p = a->perf;
-    p->heard = a->now;
-    if (p->held && (w == NULL || w->audit != p->audit)) {
+    const struct plan_heard heard =
+        plan_hear(&p->plan, w != NULL ? w->audit : 0, w != NULL && w->n_steps > 0, a->now);
+    if (heard.ends) {
         agent_say(LOG_INFO, "an audit's tests were ended by the controller");
         drop(a);
     }
-    if (w == NULL || w->n_steps == 0 || w->audit <= p->audit) { /* a later one has a greater name */
+    if (!heard.begins) {
         return;
     }
-    p->audit = w->audit;
     const char *why = begin(a, w);
-    p->held = why == NULL;
+    p->plan.held = why == NULL;
     if (why != NULL) {
         agent_say(LOG_WARNING, "tests that the controller asks for are refused: %s", why);
         answer(a, UINT32_MAX, PERF_REFUSED, why);
@@ -329,13 +313,13 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *c
         p->used = 0;
     }
     if (n <= 0) {
-        end_step(p);
+        end_step(a);
     }
     return 0;
 }
 
 /* False: one of them has left the fleet meanwhile, and the other ranks use as many as the plan has. */
-static bool name_nics(const struct agent *a, const struct perf_do *s, char *text, size_t size)
+static bool name_nics(const struct agent *a, const struct perf_task *s, char *text, size_t size)
 {
     size_t used = 0;
     for (uint32_t i = 0; i < s->nic_count && used < size; i++) {
@@ -358,7 +342,7 @@ static int patience_of(const struct agent_perf *p)
 
 /* Of the step that begins: when its pair looks where a way is narrow, from now, and for how long. The turns of all pairs fill
  * what is left of the step after trains and traces; fleet time keeps them apart. */
-static void find_turn(struct agent *a, const struct perf_do *s, int *ret_in_ms, int *ret_ms)
+static void find_turn(struct agent *a, const struct perf_task *s, int *ret_in_ms, int *ret_ms)
 {
     const struct agent_perf *p = a->perf;
     const int64_t first = p->timed_ms * NS_PER_MS + TRACE_NS,
@@ -373,18 +357,18 @@ static void find_turn(struct agent *a, const struct perf_do *s, int *ret_in_ms, 
     }
 }
 
-static void name_secret(const struct agent_perf *p, char text[2 * SECRET_SIZE + 1])
+static void name_secret(const struct agent_perf *p, char text[2 * PERF_SECRET_SIZE + 1])
 {
-    for (size_t i = 0; i < SECRET_SIZE; i++) {
+    for (size_t i = 0; i < PERF_SECRET_SIZE; i++) {
         snprintf(text + 2 * i, 3, "%02x", p->secret[i]);
     }
 }
 
 /* -ENXIO: what it needs has left the fleet meanwhile. */
-static int send_plan(struct agent *a, const struct perf_do *s)
+static int send_plan(struct agent *a, const struct perf_task *s)
 {
     struct agent_perf *p = a->perf;
-    char line[1024], nics[320], address[INET6_ADDRSTRLEN], secret[2 * SECRET_SIZE + 1];
+    char line[1024], nics[320], address[INET6_ADDRSTRLEN], secret[2 * PERF_SECRET_SIZE + 1];
     uint32_t index = 0;
     int look_ms, turn_ms;
     if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index) ||
@@ -410,11 +394,12 @@ static int send_plan(struct agent *a, const struct perf_do *s)
                                                                            : 0;
 }
 
-static void start(struct agent *a, const struct perf_do *s)
+static void start(struct agent *a, const struct perf_task *s)
 {
     struct agent_perf *p = a->perf;
     static char word[] = "perf", option[] = "--agent";
     char *const arguments[] = {a->config->perf, word, option, NULL};
+    p->began = a->now;
     int r = program_open(&p->program, arguments);
     r = r < 0 ? r : send_plan(a, s);
     r = r < 0 ? r : sd_event_add_io(a->loop, &p->readable, p->program.fd, EPOLLIN, on_readable, a);
@@ -429,7 +414,7 @@ static void start(struct agent *a, const struct perf_do *s)
         }
         agent_say(LOG_WARNING, "an audit's test can't begin: %s", why);
         answer(a, p->next - 1, r == -ENXIO ? PERF_FAILED : PERF_REFUSED, why);
-        end_step(p);
+        end_step(a);
     }
 }
 
@@ -487,7 +472,7 @@ static void next_step(struct agent *a, int64_t now)
     struct agent_perf *p = a->perf;
     const uint32_t due = (uint32_t)((now - p->begin_ns) / p->step_ns);
     for (; p->next < p->count && p->next <= due; p->next++) {
-        const struct perf_do *s = &p->steps[p->next];
+        const struct perf_task *s = &p->steps[p->next];
         const bool late = now > p->begin_ns + p->next * p->step_ns + LATE_NS;
         if (s->ranks == 0) {
             continue;
@@ -522,14 +507,14 @@ static void mind_step(struct agent *a)
     struct agent_perf *p = a->perf;
     const uint32_t step = p->next - 1;
     if (!mono_before(a->now, p->until)) {
-        end_step(p);
+        end_step(a);
         if (!p->told) {
             answer(a, step, PERF_FAILED, "it took longer than its time");
         }
     } else if (!mono_before(a->now, p->look)) {
         p->look = mono_add(a->now, span_ns(LOOK_NS));
         if (job_is_here(a)) {
-            end_step(p);
+            end_step(a);
             agent_say(LOG_INFO, "a job begins: an audit's test is ended");
             if (!p->told) {
                 answer(a, step, PERF_PREEMPTED, "");
@@ -541,9 +526,7 @@ static void mind_step(struct agent *a)
 /* A plan is the controller's as long as it can end it. */
 static void mind_controller(struct agent *a)
 {
-    const struct agent_perf *p = a->perf;
-    const int64_t patience = BEATS * (int64_t)a->settings.beat_ms * NS_PER_MS + QUIET_NS;
-    if (p->held && mono_sub(a->now, p->heard).ns > patience) {
+    if (plan_is_alone(&a->perf->plan, a->settings.beat_ms, a->now)) {
         agent_say(LOG_WARNING, "an audit's tests are ended: the controller is silent");
         drop(a);
         answer(a, UINT32_MAX, PERF_FAILED, "the controller was silent: the tests were ended");
@@ -560,7 +543,7 @@ void agent_perf_round(struct agent *a)
     if (p->program.fd >= 0) {
         mind_step(a);
     }
-    if (!p->held) {
+    if (!p->plan.held) {
         return;
     }
     if (!agent_fleet_ns(a, a->now, &now)) {
@@ -571,6 +554,6 @@ void agent_perf_round(struct agent *a)
         next_step(a, now);
     }
     if (p->program.fd < 0 && p->next == p->count) {
-        p->held = false;
+        p->plan.held = false;
     }
 }

@@ -193,6 +193,7 @@ static void fill_finding(struct report_maker *m, struct agent *a, const struct f
     out->rules_out = f->rules_out;
     out->since_utc = f->since_utc_ns != FINDING_NO_TIME ? f->since_utc_ns : 0;
     out->ended_mono = f->phase == FINDING_CLOSED ? f->ended_ns : 0;
+    out->length_error = f->phase == FINDING_CLOSED ? f->length_error_ns : 0;
     finding_what_text(f, text, sizeof(text));
     out->what = copy_text(&m->events, text);
     out->confident = f->suspect.kind != ELEMENT_UNKNOWN;

@@ -35,10 +35,38 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     r->hardware_ns = p->hardware_ns;
     r->dscp = p->traffic_class >> 2;
     memcpy(r->from, p->from, sizeof(r->from));
-    if (a->nics[local].hardware) {
-        stamp_watch_packet(&a->nics[local].watch, STAMP_RECEIVED, p->hardware_ns != 0);
-    }
     a->received_count++;
+}
+
+/* Of a NIC that promised hardware stamps: the stamp, 0 if it is missing or not of the packet's last `age_ns`. */
+static int64_t watched(struct agent *a, uint32_t local, enum stamp_way way, int64_t hardware_ns,
+                       int64_t age_ns)
+{
+    struct stamp_watch *w = &a->nics[local].watch;
+    const struct nic_time stamp = {hardware_ns};
+
+    if (!a->nics[local].hardware) {
+        return hardware_ns;
+    }
+    const enum stamp_seen seen = hardware_ns == 0                                  ? STAMP_MISSING
+                                 : stamp_watch_plausible(w, a->now, age_ns, stamp) ? STAMP_GIVEN
+                                                                                   : STAMP_WRONG;
+    stamp_watch_packet(w, way, seen);
+    return seen == STAMP_GIVEN ? hardware_ns : 0;
+}
+
+/* Since the kernel's clock showed that. It may have been set. */
+static int64_t age_of(int64_t realtime_ns)
+{
+    const int64_t age = time_source_kernel_wall_ns() - realtime_ns;
+
+    return age > 0 ? age : 0;
+}
+
+/* The kernel's own stamp of a packet comes after the NIC's: by a late interrupt, and a processor that had no time for it. */
+static int64_t receive_age(const struct agent_receive *r)
+{
+    return r->software_ns != 0 ? age_of(r->software_ns) + NS_PER_S : 10 * NS_PER_S;
 }
 
 /* The stamp as the node knows it: kind, time, error. */
@@ -62,6 +90,7 @@ static void deliver_received(struct agent *a)
 {
     for (size_t i = 0; i < a->received_count; i++) {
         struct agent_receive *r = &a->received[i];
+        r->hardware_ns = watched(a, r->event.local, STAMP_RECEIVED, r->hardware_ns, receive_age(r));
         r->event.stamps = place_stamp(a, r->event.local, r->software_ns, r->hardware_ns,
                                       &r->event.rx, &r->event.error_ns);
         if (agent_measure_on_packet(a, &r->event) ||
@@ -90,13 +119,14 @@ static void deliver_transmitted(struct agent *a)
         const struct endpoint_stamp *s = &t->stamp;
         struct node_transmit event = {.token = s->token, .local = t->local};
         event.outcome = s->outcome == ENDPOINT_NOT_SENT ? TRANSMIT_NOT_SENT : TRANSMIT_NO_STAMP;
-        if (a->nics[t->local].hardware && s->outcome != ENDPOINT_NOT_SENT) {
-            stamp_watch_packet(&a->nics[t->local].watch, STAMP_SENT,
-                               s->outcome == ENDPOINT_STAMPED && s->hardware);
-        }
+        const int64_t given = s->outcome == ENDPOINT_STAMPED && s->hardware ? s->ns : 0;
+        const int64_t hardware_ns =
+            s->outcome != ENDPOINT_NOT_SENT
+                ? watched(a, t->local, STAMP_SENT, given, age_of(s->called_ns))
+                : 0;
         if (s->outcome == ENDPOINT_STAMPED) {
-            event.stamps = place_stamp(a, t->local, s->hardware ? 0 : s->ns,
-                                       s->hardware ? s->ns : 0, &event.tx, &event.error_ns);
+            event.stamps = place_stamp(a, t->local, s->hardware ? 0 : s->ns, hardware_ns, &event.tx,
+                                       &event.error_ns);
             event.outcome = event.stamps == STAMP_NONE ? TRANSMIT_NO_STAMP : TRANSMIT_STAMPED;
         }
         tell_transmitted(a, &event);

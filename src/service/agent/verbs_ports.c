@@ -155,13 +155,19 @@ static bool is_found(const struct agent *a, const struct port *p, enum verbs_tro
             link_monitor_get(a->links, a->nics[p->local].slot)->carrier);
 }
 
+static uint32_t class_of(const struct agent *a)
+{
+    const struct job_class class = agent_ud_class(a);
+
+    return class.traffic_class | (uint32_t) class.sl << 8;
+}
+
 /* What ports beside one NIC share is one finding. */
 static void find(struct agent *a, uint32_t local, enum verbs_trouble trouble)
 {
     struct agent_verbs *v = a->verbs;
-    struct node_verbs event = {.local = local,
-                               .trouble = trouble,
-                               .detail = trouble == VERBS_CLASS ? a->config->job_traffic_class : 0};
+    struct node_verbs event = {
+        .local = local, .trouble = trouble, .detail = trouble == VERBS_CLASS ? class_of(a) : 0};
 
     for (uint32_t i = 0; i < v->port_count && event.has == 0; i++) {
         const struct port *p = &v->ports[i];

@@ -20,6 +20,7 @@
 
 #define TOKEN_MARK    (1ULL << 63) /* as measure.c: nobody asks for its stamp */
 #define TELL_EACH_S   1
+#define CLASS_EACH_S  1
 #define LOOK_OUT_NS   (PORT_HERALD_NS_MOST + NS_PER_MS) /* for what a herald told of */
 #define ANSWERS_A_S   500 /* of all peers; port_probe.c counts each one's */
 #define TAKEN_AT_ONCE 32
@@ -32,8 +33,8 @@ struct ud_port {        /* by own NIC */
     struct probe_port own;
     struct port_probe probe;
     struct mono next_tell, second;
-    uint8_t job_traffic_class; /* that `probe` is of */
-    uint32_t answers;          /* in this second */
+    struct job_class class; /* that `probe` is of */
+    uint32_t answers;       /* in this second */
     uint64_t
         admitted; /* 1 + the exchange whose question was looked out for: its answer has a herald */
     bool broken;
@@ -43,7 +44,48 @@ struct agent_ud {
     struct ud_port ports[HOST_NIC_MAX];
     struct port_waiting asking, answering;
     uint32_t turn; /* whose question is next */
+    struct job_class class;
+    struct mono next_class;
 };
+
+/* Is it another than that of unmarked packets? */
+static bool is_marked(struct job_class class)
+{
+    return class.traffic_class > 0 || class.sl > 0;
+}
+
+struct job_class agent_ud_class(const struct agent *a)
+{
+    return a->ud->class;
+}
+
+/* As the jobs of this host have it, on NICs that are probed. */
+static struct job_class class_of_jobs(struct agent *a)
+{
+    const char *names[HOST_NIC_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < a->config->nic_count; i++) {
+        if (a->ud->ports[i].ud != NULL) {
+            names[count++] = a->config->nics[i].name;
+        }
+    }
+    jobs_class_nics(a->jobs, names, count);
+    return jobs_class(a->jobs, a->now);
+}
+
+/* As agent.yaml says. */
+static void look_for_class(struct agent *a)
+{
+    if (mono_before(a->now, a->ud->next_class) &&
+        mono_sub(a->ud->next_class, a->now).ns <= CLASS_EACH_S * NS_PER_S) {
+        return;
+    }
+    a->ud->next_class = mono_add(a->now, span_s(CLASS_EACH_S));
+    a->ud->class = a->config->class_of_jobs
+                       ? class_of_jobs(a)
+                       : (struct job_class){.traffic_class = a->config->job_traffic_class};
+}
 
 int agent_ud_open(struct agent *a)
 {
@@ -135,8 +177,8 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
                                  .global = own.global,
                                  .stamps = rdma_ud_device_stamps(p->ud)};
     memcpy(p->own.gid, own.gid, sizeof(p->own.gid));
-    port_probe_init(&p->probe, seed, own.key, a->config->job_traffic_class > 0, a->now);
-    p->job_traffic_class = a->config->job_traffic_class;
+    p->class = a->ud->class;
+    port_probe_init(&p->probe, seed, own.key, is_marked(p->class), a->now);
     if (rdma_ud_arm(p->ud) < 0) {
         close_port(p);
     }
@@ -218,8 +260,9 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
     struct ud_port *p = &a->ud->ports[local];
     struct rdma_ud_address address = {
         .lid = to->lid, .global = to->global, .qp = to->qp, .key = to->key};
-    const struct rdma_ud_way way = {
-        .traffic_class = (uint8_t)(ud->way == PROBE_WAY_JOB ? a->config->job_traffic_class : 0)};
+    const bool as_job = ud->way == PROBE_WAY_JOB;
+    const struct rdma_ud_way way = {.traffic_class = as_job ? a->ud->class.traffic_class : 0,
+                                    .sl = as_job ? a->ud->class.sl : 0};
     struct probe probe = packet_of(a, local, nic, PROBE_UD);
     uint8_t bytes[PROBE_SIZE];
 
@@ -481,6 +524,7 @@ void agent_ud_round(struct agent *a)
 {
     const uint32_t first = a->ud->turn, count = a->config->nic_count;
 
+    look_for_class(a);
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t i = (first + k) % count;
         struct ud_port *p = &a->ud->ports[i];
@@ -494,9 +538,9 @@ void agent_ud_round(struct agent *a)
             p->next_tell = mono_add(a->now, span_s(TELL_EACH_S));
             tell_where(a, i);
         }
-        if (p->job_traffic_class != a->config->job_traffic_class) { /* reloaded */
-            p->job_traffic_class = a->config->job_traffic_class;
-            port_probe_job(&p->probe, p->job_traffic_class > 0);
+        if (memcmp(&p->class, &a->ud->class, sizeof(p->class)) != 0) {
+            p->class = a->ud->class;
+            port_probe_job(&p->probe, is_marked(p->class));
         }
         /* who has stamps of the device needs no time for the answer */
         if ((p->own.stamps || port_may_wait(&a->ud->asking, a->now)) &&
@@ -564,7 +608,8 @@ static void put_peer(struct agent *a, struct json_writer *j, uint32_t local,
         const struct port_way *w = &peer->ways[way];
         json_put_object(j, NULL);
         json_put_string(j, "class", way == PROBE_WAY_JOB ? "job" : "reference");
-        json_put_int(j, "traffic_class", way == PROBE_WAY_JOB ? a->config->job_traffic_class : 0);
+        json_put_int(j, "traffic_class", way == PROBE_WAY_JOB ? p->class.traffic_class : 0);
+        json_put_int(j, "service_level", way == PROBE_WAY_JOB ? p->class.sl : 0);
         put_direction(j, "out", peer, (enum probe_way)way, PORT_OUT);
         put_direction(j, "in", peer, (enum probe_way)way, PORT_IN);
         json_put_uint(j, "asked", w->asked);

@@ -6,6 +6,7 @@
 
 /* The port as it is now: beside which NIC of ours (UINT32_MAX: none), its device, and the GID that is the NIC's address
  * (InfiniBand: the first); NULL: it can't be used. */
+struct job_class agent_ud_class(const struct agent *a); /* in which jobs' packets are probed */
 void agent_ud_follow(struct agent *a, uint32_t local, struct rdma_device *device,
                      const struct rdma_port_name *name, const struct rdma_gid *gid);
 /* Before the device is closed. */

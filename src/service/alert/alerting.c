@@ -49,6 +49,15 @@ static void on_trouble(void *context, const struct deliver_trouble *t)
         t->key, t->receiver, t->words, t->attempts, t->given_up ? "given up" : "trying again");
 }
 
+static void end_deliver(struct alerting *g, unsigned wait_ms, struct deliver *heir)
+{
+    const size_t left = deliver_free(g->deliver, wait_ms, heir);
+
+    if (left > 0) {
+        say(g, LOG_WARNING, "%zu notices were not delivered", left);
+    }
+}
+
 /* ---- making the engine ------------------------------------------------------------------------------------------ */
 
 /* -ENOMEM: the one before stays. */
@@ -176,6 +185,7 @@ static void restore_incident(struct alerting *g, const json_t *i, struct mono no
         .choice = json_read_choice(i, g->options.fleet.find, g->options.fleet.context),
         .since = {number_of(i, "since_utc_ns") - utc_ns + now.ns},
         .told = json_is_true(json_object_get(i, "told")),
+        .owes_page = json_is_true(json_object_get(i, "owes_page")),
         .acknowledged_by = by[0] != '\0' ? by : NULL,
         .text = text_of(i, "text"),
     };
@@ -284,10 +294,7 @@ void alerting_free(struct alerting *g)
     if (g == NULL) {
         return;
     }
-    size_t left = deliver_free(g->deliver, 2000);
-    if (left > 0) {
-        say(g, LOG_WARNING, "%zu notices were not delivered", left);
-    }
+    end_deliver(g, 2000, NULL);
     if (g->own_brain) {
         brain_delete(g->brain);
     }
@@ -408,17 +415,18 @@ static int use_file(struct alerting *g, const struct alert_file *file, struct mo
     struct deliver *deliver = NULL;
     size_t size;
 
+    drain(g, now); /* what was decided under the rules before is told */
     json_writer_init(&j, SAVED_MAX);
     alerting_save(g, &j);
     int r = json_writer_finish(&j, &saved, &size);
     r = r < 0 ? r : deliver_new(file->receivers, file->receiver_count, on_trouble, g, &deliver);
     r = r < 0 ? r : make_engine(g, file, now, g->first_incident);
     if (r < 0) {
-        (void)deliver_free(deliver, 0);
+        (void)deliver_free(deliver, 0, NULL);
         json_writer_done(&j);
         return r;
     }
-    (void)deliver_free(g->deliver, 1000);
+    end_deliver(g, 1000, deliver);
     g->deliver = deliver;
     g->file = *file;
     set_clock(g, now, utc_ns, g->fleet_offset_ns);

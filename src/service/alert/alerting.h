@@ -65,6 +65,7 @@ void alerting_put_alerts(const struct alerting *g, struct json_writer *j, const 
                          const struct alerting_view *view);
 void alerting_put_incidents(const struct alerting *g, struct json_writer *j, const char *key,
                             bool open_only, const struct alerting_view *view);
+bool alerting_is_open(const struct alert_incident *incident);
 void alerting_put_incident(const struct alerting *g, struct json_writer *j, const char *key,
                            const struct alert_incident *incident);
 void alerting_put_silences(const struct alerting *g, struct json_writer *j, const char *key);

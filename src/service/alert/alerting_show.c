@@ -152,7 +152,7 @@ void alerting_put_incident(const struct alerting *g, struct json_writer *j, cons
     json_put_end(j);
 }
 
-static bool is_open(const struct alert_incident *c)
+bool alerting_is_open(const struct alert_incident *c)
 {
     return c->state == INCIDENT_NEW || c->state == INCIDENT_OPEN || c->state == INCIDENT_QUIET;
 }
@@ -165,7 +165,7 @@ void alerting_put_incidents(const struct alerting *g, struct json_writer *j, con
 
     json_put_array(j, key);
     while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
-        if ((!open_only || is_open(&c)) &&
+        if ((!open_only || alerting_is_open(&c)) &&
             (view->incident == NULL || view->incident(view->context, &c))) {
             alerting_put_incident(g, j, NULL, &c);
         }
@@ -247,12 +247,15 @@ void alerting_save(struct alerting *g, struct json_writer *j)
     json_put_array(j, "incidents");
     while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
         next = c.id >= next ? c.id + 1 : next;
-        if (!is_open(&c)) {
+        if (!alerting_is_open(&c)) {
             continue;
         }
         json_put_object(j, NULL);
         put_incident_fields(g, j, &c);
         json_put_uint(j, "severity_number", c.severity);
+        if (c.owes_page) {
+            json_put_bool(j, "owes_page", true);
+        }
         json_put_uint(j, "sequence",
                       (uint64_t)c.sequence + 16); /* numbers that may be on their way stay unused */
         json_put_end(j);
@@ -294,7 +297,7 @@ void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text
             {"silenced", c.silenced ? "yes" : "no"},
         };
         snprintf(number, sizeof(number), "%llu", (unsigned long long)c.id);
-        if (is_open(&c) && view->incident(view->context, &c)) {
+        if (alerting_is_open(&c) && view->incident(view->context, &c)) {
             metrics_sample_n(t, "incident_open", labels, ARRAY_COUNT(labels), 1);
         }
     }

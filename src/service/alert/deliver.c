@@ -352,7 +352,36 @@ int deliver_new(const struct alert_receiver *receivers, size_t count, deliver_on
     return 0;
 }
 
-size_t deliver_free(struct deliver *d, unsigned wait_ms)
+/* Gives what waits to who goes on under the same name; returns how many notices nobody took. */
+static size_t hand_over(struct deliver *d, struct deliver *heir)
+{
+    size_t left = 0;
+
+    for (size_t k = 0; k < d->lane_count; k++) {
+        struct delivery_queue *from = &d->lanes[k], *to = NULL;
+        for (size_t n = 0; heir != NULL && n < heir->lane_count && to == NULL; n++) {
+            const bool same = strcmp(heir->lanes[n].receiver.name, from->receiver.name) == 0;
+            to = same ? &heir->lanes[n] : NULL;
+        }
+        if (to == NULL || from->first == NULL) {
+            left += from->count.waiting;
+            continue;
+        }
+        pthread_mutex_lock(&heir->lock);
+        ASSERT(to->first == NULL); /* nothing was put yet */
+        to->first = from->first;
+        to->last = from->last;
+        to->count.waiting = from->count.waiting;
+        pthread_mutex_unlock(&heir->lock);
+        from->first = from->last = NULL;
+    }
+    if (heir != NULL) {
+        curl_multi_wakeup(heir->multi);
+    }
+    return left;
+}
+
+size_t deliver_free(struct deliver *d, unsigned wait_ms, struct deliver *heir)
 {
     if (d == NULL) {
         return 0;
@@ -363,7 +392,7 @@ size_t deliver_free(struct deliver *d, unsigned wait_ms)
     pthread_mutex_unlock(&d->lock);
     curl_multi_wakeup(d->multi);
     pthread_join(d->thread, NULL);
-    size_t left = waiting(d);
+    size_t left = hand_over(d, heir);
     free_all(d);
     return left;
 }

@@ -29,8 +29,9 @@ typedef void (*deliver_on_trouble)(void *context, const struct deliver_trouble *
 /* Receivers are copied. -ENOMEM, -EAGAIN (no thread). */
 MUST_CHECK int deliver_new(const struct alert_receiver *receivers, size_t count,
                            deliver_on_trouble on_trouble, void *context, struct deliver **ret);
-/* Waits at most so long for what is on its way; NULL is fine. Returns how many notices were left. */
-size_t deliver_free(struct deliver *d, unsigned wait_ms);
+/* Waits at most so long for what is on its way; NULL is fine. What still waits goes to the receiver of the same name of `heir`
+ * (NULL: nobody), to which nothing was put yet. Returns how many notices were left. */
+size_t deliver_free(struct deliver *d, unsigned wait_ms, struct deliver *heir);
 /* Any thread. The notice is copied. */
 void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notice *notice);
 

@@ -27,9 +27,33 @@ static const char *interface_of(const struct audit *a, const struct audit_result
 /* The other host that an edge, a lane, a path of the matrix leads to; NULL: it is of none. */
 static const char *peer_of(const struct audit *a, const struct audit_result *r)
 {
-    const struct fact *fact = sheet_find(&a->sheets[r->sheet], r->check->each, r->subject);
+    const struct fact *fact = r->check->each != FACT_COUNT
+                                  ? sheet_find(&a->sheets[r->sheet], r->check->each, r->subject)
+                                  : NULL;
 
     return fact != NULL ? fact->peer : NULL;
+}
+
+static bool is_of(const struct sheet *s, const struct fact *f)
+{
+    return s != NULL && f >= s->facts && f < s->facts + s->count;
+}
+
+/* When the fact was so: facts of a result are of its host, of a time before, or of other hosts. 0: nobody knows. */
+static int64_t time_of(const struct audit *a, const struct audit_result *r, const struct fact *f)
+{
+    const struct sheet *own = &a->sheets[r->sheet];
+
+    if (is_of(own->was, f)) {
+        return own->was->at_utc_ns;
+    }
+    if (is_of(own->accepted, f)) {
+        return own->accepted->at_utc_ns;
+    }
+    for (uint32_t i = 0; !is_of(own, f) && i < a->sheet_count; i++) {
+        own = is_of(&a->sheets[i], f) ? &a->sheets[i] : own;
+    }
+    return own->at_utc_ns;
 }
 
 void result_write(struct json_writer *j, const struct audit *a, const struct audit_result *r)
@@ -54,6 +78,9 @@ void result_write(struct json_writer *j, const struct audit *a, const struct aud
     json_put_string(j, "basis", r->basis);
     json_put_string(j, "note", r->note);
     json_put_string(j, "source", shown != NULL ? shown->source : NULL);
+    json_put_int_if(j, "at_utc_ns", a->sheets[r->sheet].at_utc_ns != 0,
+                    shown != NULL ? time_of(a, r, shown) : a->sheets[r->sheet].at_utc_ns);
+    json_put_string(j, "baseline", r->baseline);
     json_put_int(j, "cohort", r->cohort);
     json_put_array(j, "evidence");
     for (int i = 0; i < r->fact_count; i++) {
@@ -63,6 +90,7 @@ void result_write(struct json_writer *j, const struct audit *a, const struct aud
         json_put_string(j, "state", fact_state_name(r->facts[i]->state));
         json_put_string(j, "value", r->facts[i]->value);
         json_put_string(j, "source", r->facts[i]->source);
+        json_put_int(j, "at_utc_ns", time_of(a, r, r->facts[i]));
         json_put_end(j);
     }
     json_put_end(j);

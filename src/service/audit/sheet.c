@@ -18,12 +18,27 @@ struct sheet *sheet_new(void)
     return s->facts != NULL && s->text != NULL ? s : sheet_free(s);
 }
 
+void sheet_done(struct sheet *s)
+{
+    sheet_free((struct sheet *)(uintptr_t)s->was);
+    sheet_free((struct sheet *)(uintptr_t)s->accepted);
+    free(s->facts);
+    free(s->text);
+}
+
 struct sheet *sheet_free(struct sheet *s)
 {
     if (s != NULL) {
-        free(s->facts);
-        free(s->text);
+        sheet_done(s);
         free(s);
     }
     return NULL;
+}
+
+void sheet_shrink(struct sheet *s)
+{
+    struct fact *facts = realloc(s->facts, (s->count + 1) * sizeof(*facts));
+
+    s->facts = facts != NULL ? facts : s->facts;
+    s->capacity = s->count;
 }

@@ -4,14 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-void sheet_write(struct json_writer *j, const struct sheet *s)
+#include "service/audit/sheet.h"
+
+static void put_facts(struct json_writer *j, const struct sheet *s)
 {
-    json_put_object(j, NULL);
-    json_put_int(j, "version", 1);
-    json_put_string(j, "kind", "audit-facts");
-    json_put_string(j, "host", s->host);
-    json_put_int(j, "at_utc_ns", s->at_utc_ns);
-    json_put_int(j, "left_out", s->left_out);
     json_put_array(j, "facts");
     for (uint32_t i = 0; i < s->count; i++) {
         const struct fact *f = &s->facts[i];
@@ -27,6 +23,33 @@ void sheet_write(struct json_writer *j, const struct sheet *s)
         json_put_end(j);
     }
     json_put_end(j);
+}
+
+/* One of an earlier time, beside the sheet. */
+static void put_beside(struct json_writer *j, const char *key, const struct sheet *s)
+{
+    if (s != NULL) {
+        json_put_object(j, key);
+        if (s->run != NULL) {
+            json_put_string(j, "run", s->run);
+        }
+        json_put_int(j, "at_utc_ns", s->at_utc_ns);
+        put_facts(j, s);
+        json_put_end(j);
+    }
+}
+
+void sheet_write(struct json_writer *j, const struct sheet *s)
+{
+    json_put_object(j, NULL);
+    json_put_int(j, "version", 1);
+    json_put_string(j, "kind", "audit-facts");
+    json_put_string(j, "host", s->host);
+    json_put_int(j, "at_utc_ns", s->at_utc_ns);
+    json_put_int(j, "left_out", s->left_out);
+    put_facts(j, s);
+    put_beside(j, "was", s->was);
+    put_beside(j, "accepted", s->accepted);
     json_put_end(j);
 }
 
@@ -52,11 +75,39 @@ static void read_fact(const json_t *object, struct sheet *s)
     }
 }
 
+/* What a sheet, or one beside it, has: its facts. */
+static void read_facts(const json_t *tree, struct sheet *s)
+{
+    const json_t *fact;
+    size_t i;
+
+    s->at_utc_ns = json_integer_value(json_object_get(tree, "at_utc_ns"));
+    json_array_foreach(json_object_get(tree, "facts"), i, fact)
+    {
+        read_fact(fact, s);
+    }
+    s->left_out += (uint32_t)json_integer_value(json_object_get(tree, "left_out"));
+    sheet_finish(s);
+}
+
+/* *ret: NULL: there is none. -ENOMEM. */
+static int read_beside(const json_t *tree, const struct sheet **ret)
+{
+    struct sheet *s = json_is_object(tree) ? sheet_new() : NULL;
+
+    if (s != NULL) {
+        s->run = json_object_get(tree, "run") != NULL ? sheet_keep(s, text_of(tree, "run")) : NULL;
+        read_facts(tree, s);
+        sheet_shrink(s);
+    }
+    *ret = s;
+    return json_is_object(tree) && s == NULL ? -ENOMEM : 0;
+}
+
 int sheet_read(const json_t *tree, struct sheet *ret_sheet, const char **ret_why)
 {
-    const json_t *facts = json_object_get(tree, "facts"), *fact;
+    const json_t *facts = json_object_get(tree, "facts");
     const char *host = json_string_value(json_object_get(tree, "host"));
-    size_t i;
 
     if (strcmp(text_of(tree, "kind"), "audit-facts") != 0 ||
         json_integer_value(json_object_get(tree, "version")) != 1) {
@@ -68,12 +119,7 @@ int sheet_read(const json_t *tree, struct sheet *ret_sheet, const char **ret_why
         return -EINVAL;
     }
     ret_sheet->host = sheet_keep(ret_sheet, host);
-    ret_sheet->at_utc_ns = json_integer_value(json_object_get(tree, "at_utc_ns"));
-    json_array_foreach(facts, i, fact)
-    {
-        read_fact(fact, ret_sheet);
-    }
-    ret_sheet->left_out += (uint32_t)json_integer_value(json_object_get(tree, "left_out"));
-    sheet_finish(ret_sheet);
-    return 0;
+    read_facts(tree, ret_sheet);
+    const int r = read_beside(json_object_get(tree, "was"), &ret_sheet->was);
+    return r < 0 ? r : read_beside(json_object_get(tree, "accepted"), &ret_sheet->accepted);
 }

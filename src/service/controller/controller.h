@@ -8,13 +8,13 @@
 #pragma once
 #include <systemd/sd-event.h>
 
+#include "base/allowance.h"
 #include "base/hash_index.h"
 #include "platform/http/server.h"
 #include "platform/journal/journal.h"
 #include "platform/json/json.h"
 #include "platform/message/message.h"
 #include "service/alert/alerting.h"
-#include "service/controller/allowance.h"
 #include "service/controller/api/live.h"
 #include "service/controller/config.h"
 #include "service/controller/fleet/host.h"
@@ -28,6 +28,8 @@ struct members;
 struct remote;
 struct waiting;
 struct worker;
+
+enum { CONTROLLER_JOIN_PLACES = 64 };
 
 struct controller {
     sd_event *loop;
@@ -96,7 +98,9 @@ struct controller {
     int64_t recent_from; /* the first event of the open transaction, if recent_count is more */
     struct event_reader streams[CONTROLLER_STREAM_MAX];
     struct sign_in_code codes[CONTROLLER_CODES_MAX];
-    struct allowance joins, renewals, strangers; /* strangers: wrong tokens; of all together */
+    struct allowance joins[CONTROLLER_JOIN_PLACES]; /* by address: one stranger stops no other's */
+    uint64_t join_salt;                             /* drawn at the start */
+    struct allowance renewals, strangers;           /* strangers: wrong tokens; of all together */
     uint32_t seal_turn;
     uint32_t seconds; /* that it has served */
     int64_t started_ns;

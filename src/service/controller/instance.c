@@ -22,9 +22,15 @@
 
 static const char purpose[] = "foliot controller instance";
 
+static uint32_t start_of(uint64_t id)
+{
+    return (uint32_t)id;
+}
+
 static bool newer_than(struct instance_start x, struct instance_start y)
 {
-    return x.generation != y.generation ? x.generation > y.generation : x.id > y.id;
+    return x.generation != y.generation ? x.generation > y.generation
+                                        : start_of(x.id) > start_of(y.id);
 }
 
 /* ---- on the disk: "MOST NEWER-GENERATION NEWER-ID", then a line "GENERATION ID" for each start, newest first ---- */
@@ -97,9 +103,13 @@ static int code(const struct controller *c, const uint8_t token[INSTANCE_TOKEN_S
 int instance_token(const struct controller *c, uint8_t ret[INSTANCE_TOKEN_SIZE])
 {
     const struct instance_start *s = &c->instance.starts[0];
+    const int64_t later_ms = controller_utc_ns() / NS_PER_MS - (int64_t)s->generation;
+    const int64_t slots =
+        (later_ms < 0 ? later_ms - (INSTANCE_SLOT_MS - 1) : later_ms) / INSTANCE_SLOT_MS;
+    const uint64_t id = (uint64_t)slots << 32 | start_of(s->id);
     for (size_t i = 0; i < 8; i++) {
         ret[i] = (uint8_t)(s->generation >> (8 * i));
-        ret[8 + i] = (uint8_t)(s->id >> (8 * i));
+        ret[8 + i] = (uint8_t)(id >> (8 * i));
     }
     return code(c, ret, ret + 16);
 }
@@ -125,7 +135,8 @@ int instance_begin(struct controller *c)
 {
     struct instance *n = &c->instance;
     struct instance_start s = {.generation = (uint64_t)(controller_utc_ns() / NS_PER_MS)};
-    if (gnutls_rnd(GNUTLS_RND_NONCE, &s.id, sizeof(s.id)) < 0) {
+    if (gnutls_rnd(GNUTLS_RND_NONCE, &s.id, sizeof(s.id)) < 0 ||
+        gnutls_rnd(GNUTLS_RND_NONCE, &c->join_salt, sizeof(c->join_salt)) < 0) {
         return -EIO;
     }
     s.generation = s.generation > n->most ? s.generation : n->most + 1;
@@ -168,7 +179,8 @@ static bool read_token(const struct controller *c, const void *token, size_t siz
 static bool own(const struct instance *n, struct instance_start s)
 {
     for (size_t i = 0; i < n->count; i++) {
-        if (n->starts[i].generation == s.generation && n->starts[i].id == s.id) {
+        if (n->starts[i].generation == s.generation &&
+            start_of(n->starts[i].id) == start_of(s.id)) {
             return true;
         }
     }
@@ -205,6 +217,13 @@ static void note_other(struct instance *n, const char *host, struct instance_sta
         served_ns - (int64_t)ago_ms * NS_PER_MS < OVERLAP_NS) {
         return; /* when isn't known, or before this one served: a restore or a takeover */
     }
+    const int64_t answered_ms =
+        (int64_t)other.generation + (int64_t)(int32_t)(other.id >> 32) * INSTANCE_SLOT_MS;
+    const int64_t since_ms = controller_utc_ns() / NS_PER_MS - answered_ms;
+    if (served_ns / NS_PER_MS - since_ms < OVERLAP_NS / NS_PER_MS ||
+        since_ms > OTHER_NS / NS_PER_MS || since_ms < -OTHER_NS / NS_PER_MS) {
+        return; /* the answer itself is of before, or of a version that doesn't tell */
+    }
     if (!n->other_known) {
         controller_say(LOG_ERR,
                        "host %s spoke with another controller of this fleet %" PRIu64
@@ -212,7 +231,8 @@ static void note_other(struct instance *n, const char *host, struct instance_sta
                        "). It serves an older copy of the store: stop it",
                        host, ago_ms / 1000, other.generation, n->starts[0].generation);
     }
-    n->other = now;
+    const struct mono answered = {now.ns - (since_ms > 0 ? since_ms * NS_PER_MS : 0)};
+    n->other = n->other_known && mono_before(answered, n->other) ? n->other : answered;
     n->other_known = true;
 }
 

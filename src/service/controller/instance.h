@@ -7,6 +7,10 @@
  * learns from whoever spoke with another copy: a newer one makes it stop for good (instance_hear), an older one that goes on
  * serving is an alert here.
  *
+ * WHEN it served is no host's word: the answer holds how much later than its generation it was given by the controller's UTC,
+ * under the same code. Else one host with an answer of before a restore could tell at any time that it had just come. Time since
+ * the start wouldn't do: it stands still while a machine sleeps, and a start's generation may be ahead of UTC.
+ *
  * A generation is the start's UTC time in ms, or one more than the last where the clock is behind that. A copy of a running
  * machine with its memory (a snapshot that is resumed twice) has the same generation and id until either starts anew. That isn't
  * found. */
@@ -20,12 +24,14 @@
 #include "platform/store/store.h"
 
 #define INSTANCE_TOKEN_SIZE 32
+#define INSTANCE_SLOT_MS    10000
 #define INSTANCE_KEPT       64 /* own starts that are remembered: an older one is taken for an own one */
 
 struct controller;
 
 struct instance_start {
-    uint64_t generation, id; /* 0: none */
+    uint64_t generation; /* 0: none */
+    uint64_t id; /* random; in an answer its upper half: how much later, in INSTANCE_SLOT_MS */
 };
 
 struct instance {
@@ -34,7 +40,7 @@ struct instance {
     uint64_t most;               /* the largest generation that was ever heard of */
     struct instance_start newer; /* what made this one stop */
     struct mono since;           /* this one serves */
-    struct mono other;           /* another copy served, as somebody told */
+    struct mono other;           /* another copy served, as its own answer tells */
     bool other_known;
 };
 

@@ -22,6 +22,8 @@ enum {
     API_HEAD_MS = 5000,
     API_BODY_MAX = 1 << 20, /* of most far less: api_on_head */
     STREAM_WAITING_MAX = 1 << 20,
+    API_UNTAKEN_MAX = 256 << 20,
+    ARRIVING_MAX = 256 << 20, /* as hosts send: 10,000 of them 26 KB each at once */
     ARRIVE_MS = 10000,
 };
 
@@ -34,6 +36,7 @@ int listen_agents(struct controller *c)
                                               .trust = c->authority,
                                               .body_max = MESSAGE_BODY_MAX,
                                               .connection_max = AGENT_CONNECTION_MAX,
+                                              .arriving_max = ARRIVING_MAX,
                                               .arrive_ms = ARRIVE_MS,
                                               .idle_s = 90,
                                               .on_head = ingest_on_head,
@@ -84,6 +87,7 @@ static struct http_server_config api_config(struct controller *c)
                                        .arrive_ms = ARRIVE_MS,
                                        .idle_s = 60,
                                        .stream_max = STREAM_WAITING_MAX,
+                                       .untaken_max = API_UNTAKEN_MAX,
                                        .web = true,
                                        .on_head = api_on_head,
                                        .on_request = api_on_request,

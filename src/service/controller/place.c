@@ -18,9 +18,9 @@
 #include <sys/vfs.h>
 #include <syslog.h>
 #include <systemd/sd-id128.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/finding/finding.h"
 #include "service/controller/controller.h"
 #include "service/controller/place.h"
 
@@ -116,7 +116,7 @@ int place_take(struct store *s, const char *path)
 int place_check(struct store *s, const char *path, bool *ret_copy)
 {
     struct store_place here, there;
-    char since[32] = "";
+    char since[40];
     int r = kept(s, &there);
     *ret_copy = false;
     if (r == -ENOENT) {
@@ -127,15 +127,12 @@ int place_check(struct store *s, const char *path, bool *ret_copy)
         return r;
     }
     *ret_copy = true;
-    struct tm tm;
-    const time_t at = (time_t)there.since_s;
-    if (gmtime_r(&at, &tm) != NULL) {
-        strftime(since, sizeof(since), "%Y-%m-%d %H:%M:%S UTC", &tm);
-    }
-    controller_say(LOG_ERR,
-                   "%s is a copy: expected the file that host %s has had since %s, found another "
-                   "one on host %s. Two controllers of one fleet give the same NIC number to two "
-                   "hosts. If that one is gone for good: foliot-controller takeover",
-                   path, there.host, since, here.host);
+    finding_time_text(there.since_s * NS_PER_S, since, sizeof(since));
+    controller_say(
+        LOG_ERR,
+        "%s is a copy: expected the file that host %s has had since %s UTC, found "
+        "another one on host %s. Two controllers of one fleet give the same NIC number to two "
+        "hosts. If that one is gone for good: foliot-controller takeover",
+        path, there.host, since, here.host);
     return -ESTALE;
 }

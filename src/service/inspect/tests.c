@@ -12,10 +12,11 @@
 
 #define FOLDER "/var/lib/foliot/tests"
 
-enum { RUNS_MAX = 256 };
+enum { RUNS_MAX = 256, RANKS_MAX = 1 << 24 };
 
 struct runs {
     int count, wrong; /* wrong: values out of bounds, in all */
+    int ranks;        /* that took part; 0: not told */
     bool checked;     /* every run told how many were wrong */
     double busbw[RUNS_MAX];
     char network[32];
@@ -29,15 +30,17 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Lines of nccl-tests: "# Avg bus bandwidth    : 185.3", "# Out of bounds values : 0 OK"; of NCCL's log: "Using network IB",
- * "Init timings - … total 1.35 (…)". False: a line of these that is none. */
+/* Lines of nccl-tests: "#  Rank  7 Group  0 …", "# Avg bus bandwidth    : 185.3", "# Out of bounds values : 0 OK"; of NCCL's log:
+ * "Using network IB", "Init timings - … nranks 8 total 1.35 (…)". False: a line of these that is none. */
 static bool take_line(struct runs *r, const char *line)
 {
     const char *at;
     double value;
-    int wrong;
+    int wrong, ranks;
 
-    if ((at = strstr(line, "# Avg bus bandwidth")) != NULL) {
+    if (sscanf(line, "# Rank %d", &ranks) == 1) {
+        r->ranks = ranks >= r->ranks && ranks < RANKS_MAX ? ranks + 1 : r->ranks;
+    } else if ((at = strstr(line, "# Avg bus bandwidth")) != NULL) {
         at = strchr(at, ':');
         if (at == NULL || sscanf(at, ": %lf", &value) != 1 || !(value >= 0 && value < 1e6) ||
             r->count == RUNS_MAX) {
@@ -65,6 +68,11 @@ static bool take_line(struct runs *r, const char *line)
             return false;
         }
         r->init_s = fmax(r->init_s, value);
+        at = strstr(line, " nranks ");
+        if (at != NULL && sscanf(at, " nranks %d", &ranks) == 1 && ranks > r->ranks &&
+            ranks <= RANKS_MAX) {
+            r->ranks = ranks;
+        }
     }
     return true;
 }
@@ -81,6 +89,7 @@ static void put_runs(struct collector *c, const char *name, struct runs *r, cons
     const double mean = sum / r->count, variance = fmax(squares / r->count - mean * mean, 0);
     put_number(c, FACT_TEST_RATE, name, llround(r->busbw[r->count / 2] * 1000), path);
     put_number(c, FACT_TEST_RUNS, name, r->count, path);
+    put_number(c, FACT_TEST_RANKS, name, r->ranks > 0 ? r->ranks : -1, path);
     put_number(c, FACT_TEST_SPREAD, name, mean > 0 ? llround(sqrt(variance) / mean * 1e4) : 0,
                path);
     put_number(c, FACT_TEST_WRONG, name, r->checked ? r->wrong : -1, path);
@@ -102,8 +111,9 @@ static void read_runs(struct collector *c, const char *name, const char *path)
         put_runs(c, name, &runs, path);
         return;
     }
-    static const uint16_t facts[] = {FACT_TEST_RATE,  FACT_TEST_RUNS,    FACT_TEST_SPREAD,
-                                     FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
+    static const uint16_t facts[] = {FACT_TEST_RATE,   FACT_TEST_RUNS,  FACT_TEST_RANKS,
+                                     FACT_TEST_SPREAD, FACT_TEST_WRONG, FACT_TEST_NETWORK,
+                                     FACT_TEST_INIT};
     for (size_t i = 0; i < ARRAY_COUNT(facts); i++) {
         put_error(c, facts[i], name, r, path);
     }

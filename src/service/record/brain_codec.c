@@ -337,14 +337,14 @@ static bool finding_fits(const struct alert_finding *f)
 {
     return f->kind < FINDING_KIND_COUNT && f->phase <= FINDING_CLOSED &&
            element_fits(&f->suspect) && choice_fits(&f->choice) && bool_fits(&f->hearsay) &&
-           moment_fits(f->since) && f->text != NULL;
+           moment_fits(f->since) && moment_fits(f->heard) && f->text != NULL;
 }
 
 static bool restore_fits(const struct alert_restore *r)
 {
     return element_fits(&r->element) && choice_fits(&r->choice) &&
-           r->severity < ALERT_SEVERITY_COUNT && bool_fits(&r->told) && r->cause != NULL &&
-           r->text != NULL && moment_fits(r->since);
+           r->severity < ALERT_SEVERITY_COUNT && bool_fits(&r->told) && bool_fits(&r->owes_page) &&
+           r->cause != NULL && r->text != NULL && moment_fits(r->since);
 }
 
 static bool member_fits(const struct brain_bounds *b, const struct fleet_member *m)

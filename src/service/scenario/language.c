@@ -11,7 +11,7 @@
 static const char *const network_words[] = {"fabric", "abstract", NULL};
 static const char *const wiring_words[] = {"host", "rail", NULL};
 static const char *const ip_words[] = {"none", "4", "6", "both", NULL};
-static const char *const stamps_words[] = {"software", "nic", NULL};
+static const char *const stamps_words[] = {"software", "nic", "mixed", NULL};
 
 #define FABRIC(member) offsetof(struct scenario_fabric, member)
 const struct field scenario_fabric_fields[] = {
@@ -118,6 +118,7 @@ const struct field scenario_fault_fields[] = {
     {"turn", FIELD_SPAN, FAULT(turn_ns), 1, SPAN_MAX},
     {"reroute", FIELD_SPAN, FAULT(reroute_ns), 0, SPAN_MAX},
     {"version", FIELD_INT, FAULT(version), 1, 255},
+    {"told", FIELD_BOOL, FAULT(told)},
 };
 const size_t scenario_fault_field_count = ARRAY_COUNT(scenario_fault_fields);
 
@@ -199,6 +200,11 @@ double scenario_trunk_mbps(const struct scenario_fabric *f)
     return f->trunk_mbps > 0 ? f->trunk_mbps : f->link_mbps;
 }
 
+bool scenario_nics_stamp(const struct scenario_clocks *c, int host)
+{
+    return c->stamps == STAMPS_NIC || (c->stamps == STAMPS_MIXED && host % 2 == 0);
+}
+
 void scenario_traffic_init(struct scenario_traffic *t, const struct scenario *s)
 {
     *t = (struct scenario_traffic){.fan = 8,
@@ -215,6 +221,7 @@ void scenario_fault_init(struct scenario_fault *f)
     *f = (struct scenario_fault){.count = 1,
                                  .turn_ns = 100 * NS_PER_MS,
                                  .every_ns = 100 * NS_PER_MS,
+                                 .told = true,
                                  .target = {.kind = TARGET_NONE, .path = -1}};
     while (strcmp(probe_field_names[f->field], "map_x") != 0) {
         f->field++;

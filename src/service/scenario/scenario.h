@@ -80,6 +80,7 @@ struct scenario_fabric {
 enum scenario_stamps {
     STAMPS_SOFTWARE, /* the host's clock stamps for all its NICs */
     STAMPS_NIC,      /* each NIC stamps by a clock of its own */
+    STAMPS_MIXED,    /* the NICs of hosts 0, 2, 4 … do so; the clock of each other host stamps */
 };
 
 struct scenario_clocks {
@@ -168,7 +169,7 @@ enum scenario_fault_kind {
     FAULT_LIAR,          /* hosts: lie, size_ns; simulator */
     FAULT_ASYMMETRY,     /* edge or edges: one direction longer by delay_ns, the other shorter;
                             simulator */
-    FAULT_SUSPEND,       /* hosts: sleep for `for`; the raw clock stands still; simulator */
+    FAULT_SUSPEND,       /* hosts: sleep for `for`; the raw clock stands still */
     FAULT_REBOOT,      /* hosts: everything is lost, raw clock from zero, after `for`; simulator */
     FAULT_PARTITION,   /* hosts: cut off from all others; simulator */
     FAULT_NIC_VANISH,  /* nic: gone, back after `for` with a new carrier count; simulator */
@@ -228,6 +229,8 @@ struct scenario_fault {
     int64_t turn_ns;
     int64_t reroute_ns; /* trunk, spine: until routing has healed; default 0: ECMP knows at once */
     int version;
+    bool
+        told; /* suspend: the kernel knows of it; false: a virtual machine that is paused or moved; simulator */
     int line; /* where it stands in the file */
 };
 
@@ -274,6 +277,8 @@ void scenario_fault_init(struct scenario_fault *f);
 
 /* The rate of a trunk link: trunk_mbps, or link_mbps where nothing was said of trunks. */
 double scenario_trunk_mbps(const struct scenario_fabric *f);
+/* Do that host's NICs stamp by clocks of their own? */
+bool scenario_nics_stamp(const struct scenario_clocks *c, int host);
 /* Reads a file, a buffer. 0; -EINVAL: the text is wrong, error says where and how; -errno: it
  * couldn't be read. Outputs only on success. `name` is what errors call the buffer.
  */

@@ -197,6 +197,14 @@ void kit_say(const struct alert_finding *f, enum finding_phase phase)
     kit_drain();
 }
 
+struct alert_incident kit_incident(uint64_t id)
+{
+    struct alert_incident i;
+
+    assert_true(alerts_find_incident(engine, id, &i));
+    return i;
+}
+
 struct alert_counters kit_counters(void)
 {
     struct alert_counters c;

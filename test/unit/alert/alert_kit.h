@@ -46,6 +46,7 @@ struct alert_finding kit_path_finding(uint32_t from, uint32_t to, enum element_k
                                       const char *suspect, bool confident);
 void kit_say(const struct alert_finding *f, enum finding_phase phase);
 struct alert_counters kit_counters(void);
+struct alert_incident kit_incident(uint64_t id); /* there is one */
 bool kit_any_alert(void);
 /* The only alert there is. */
 struct alert kit_alert(void);

@@ -134,6 +134,79 @@ static void two_links_of_one_leaf_stay_two_and_all_of_them_are_the_leaf(void **s
     assert_int_equal(told.events[ALERT_ABSORBED], 1);
 }
 
+static void unknown_rule(void)
+{
+    struct alert_rule *unknown = kit_rule(1, "unknown", ALERT_ON_THRESHOLD);
+    unknown->metric = ALERT_AUDIT_UNKNOWN;
+    unknown->scope = ALERT_PER_HOST;
+    unknown->severity = ALERT_INFO;
+}
+
+/* What an audit finds of NICs: two of a leaf are two, the third makes all of them the leaf. What it doesn't know of each of their
+ * hosts is told to nobody, and keeps no NIC from it. */
+static void three_nics_of_a_leaf_that_an_audit_fails_are_one(void **state)
+{
+    for (uint32_t count = 2; count <= 3; count++) {
+        memset(&config, 0, sizeof(config));
+        memset(rules, 0, sizeof(rules));
+        kit_threshold(ALERT_AUDIT_LINKS, ALERT_PER_LINK, 0)->wait = span_s(2);
+        unknown_rule();
+        living = 8;
+        kit_start();
+        kit_pass(NS_PER_S);
+        for (uint32_t h = 0; h < count; h++) {
+            kit_sample(ALERT_AUDIT_UNKNOWN, h * 8, 1);
+            kit_sample(ALERT_AUDIT_LINKS, h * 8 + 5, 1);
+        }
+        kit_pass(5 * NS_PER_S);
+        assert_int_equal(told.pages, count == 3 ? 1 : 2);
+        if (count == 3) {
+            assert_string_equal(told.cause, "leaf5");
+        }
+    }
+}
+
+/* What audits don't know of many hosts is one thing that is shown, keeps no host's incident open, and hides no fleet. */
+static void what_audits_do_not_know_is_no_host(void **state)
+{
+    memset(&config, 0, sizeof(config));
+    memset(rules, 0, sizeof(rules));
+    struct alert_rule *silent = kit_rule(0, "silent", ALERT_ON_ABSENCE);
+    silent->metric = ALERT_HOST_REPORT;
+    silent->scope = ALERT_PER_HOST;
+    silent->within = span_s(60);
+    silent->severity = ALERT_PAGE;
+    unknown_rule();
+    living = 20;
+    kit_start();
+    kit_pass(20 * NS_PER_S);
+    for (uint32_t h = 0; h < 20; h++) {
+        kit_sample(ALERT_AUDIT_UNKNOWN, h * 8, 1);
+    }
+    kit_pass(60 * NS_PER_S);
+    assert_int_equal(kit_counters().firing, 20);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_int_equal(told.pages, 0);
+    for (unsigned day = 1; day <= 2; day++) {
+        living = 19;
+        kit_pass(80 * NS_PER_S);
+        assert_string_equal(told.cause, "host19");
+        living = 20;
+        for (int minute = 0; minute < 60; minute++) {
+            for (uint32_t h = 0; h < 20; h++) {
+                kit_sample(ALERT_AUDIT_UNKNOWN, h * 8, 1);
+            }
+            kit_pass(60 * NS_PER_S);
+        }
+        assert_int_equal(kit_counters().incidents_open, 1);
+        assert_int_equal(told.pages, day);
+    }
+    living = 8;
+    kit_pass(80 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_string_equal(told.cause, "the fleet");
+}
+
 static void a_guess_that_becomes_certain_moves_to_the_right_incident(void **state)
 {
     struct alert_finding spine = kit_path_finding(0, 512, ELEMENT_SPINE, "spine1", true), f;
@@ -336,6 +409,8 @@ int main(void)
         T(a_spine_named_by_its_findings_is_one_incident),
         T(two_causes_stay_two),
         T(two_links_of_one_leaf_stay_two_and_all_of_them_are_the_leaf),
+        T(three_nics_of_a_leaf_that_an_audit_fails_are_one),
+        T(what_audits_do_not_know_is_no_host),
         T(a_guess_that_becomes_certain_moves_to_the_right_incident),
         T(a_link_down_under_a_guess_is_told),
         T(fifty_flaps_are_one_page),

@@ -338,6 +338,183 @@ static void one_tenant_alone_wakes_nobody(void **state)
     assert_int_equal(told.pages, 1);
 }
 
+static struct alert_finding of_trunk(uint32_t said_by, enum finding_kind kind, const char *trunk)
+{
+    struct alert_finding f = kit_path_finding(3, 11, ELEMENT_TRUNK, trunk, true);
+
+    f.said_by = said_by;
+    f.kind = kind;
+    f.hearsay = true;
+    kit_say(&f, FINDING_OPENED);
+    kit_pass(5 * NS_PER_S);
+    return f;
+}
+
+/* Another tenant's warning makes it a page, be it of the same trunk or of others that turn out to be one spine with it. In
+ * whichever order, but not while what is hearsay is silenced. */
+static void a_warning_of_another_tenant_confirms_hearsay(void **state)
+{
+    for (int shape = 0; shape < 5; shape++) {
+        kit_finding_rules();
+        kit_rule(2, "path-lossy", ALERT_ON_FINDING)->findings = 1ULL << FINDING_PATH_LOSSY;
+        rules[2].severity = ALERT_WARNING;
+        kit_tenant = tenant_of;
+        kit_start();
+        if (shape == 3) {
+            struct alert_silence s = {.id = 1,
+                                      .from_utc_ns = UTC_AT_START,
+                                      .until_utc_ns = UTC_AT_START + 600 * NS_PER_S,
+                                      .match = {.rule = "path-dead"}};
+            assert_int_equal(alerts_silence(engine, now, &s), 0);
+        }
+        if (shape == 1) {
+            of_trunk(20, FINDING_PATH_LOSSY, "trunk leaf1 - spine1");
+        }
+        of_trunk(1, FINDING_PATH_DEAD, "trunk leaf1 - spine1");
+        assert_int_equal(told.pages, shape == 1);
+        of_trunk(shape == 4 ? 2 : 20, FINDING_PATH_LOSSY,
+                 shape == 2 ? "trunk leaf2 - spine1" : "trunk leaf1 - spine1");
+        assert_int_equal(told.pages, shape < 2);
+        of_trunk(shape == 4 ? 2 : 20, FINDING_PATH_LOSSY,
+                 shape == 2 ? "trunk leaf3 - spine1" : "trunk leaf1 - spine1");
+        assert_int_equal(told.pages, shape < 3);
+        assert_string_equal(told.cause, shape == 2 ? "spine1" : "trunk leaf1 - spine1");
+    }
+}
+
+/* What a host measures of paths from one NIC of another tenant's: all of it is its word. */
+static void one_end_of_paths_wakes_nobody_for_another_tenant(void **state)
+{
+    struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
+    struct alert_sample s = {.metric = ALERT_PATH_LOSS, .peer = 3, .port = 7641, .value = 500000};
+
+    r->severity = ALERT_PAGE;
+    kit_tenant = tenant_of;
+    kit_start();
+    for (s.host = 20; s.host < 22; s.host++) { /* two hosts of one tenant */
+        for (uint32_t k = 0; k < 4; k++) {
+            s.nic = s.host * NIC_PER_HOST + k;
+            alerts_on_sample(engine, now, &s);
+        }
+    }
+    kit_drain();
+    kit_pass(20 * NS_PER_S);
+    assert_string_equal(told.cause, "host0/ib3");
+    assert_int_equal(told.pages, 0);
+    s.host = 2; /* and one of its own */
+    s.nic = 2 * NIC_PER_HOST;
+    alerts_on_sample(engine, now, &s);
+    kit_pass(20 * NS_PER_S);
+    assert_int_equal(told.pages, 1);
+}
+
+/* Nor in several reports: a path that was told is a page of the path, and none of the stranger's NIC that it turns out to be. */
+static void values_one_after_another_wake_nobody_for_another_tenant(void **state)
+{
+    struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
+    struct alert_sample s = {.metric = ALERT_PATH_LOSS, .peer = 3, .port = 7641, .value = 500000};
+    unsigned of_paths = 0;
+
+    r->severity = ALERT_PAGE;
+    kit_tenant = tenant_of;
+    config.routes[0].step_count = 1;
+    config.routes[0].steps[0].after = span_s(12);
+    config.routes[0].steps[0].receivers = 2;
+    kit_start();
+    for (s.host = 20; s.host < 22; s.host++) {
+        for (uint32_t k = 0; k < 4; k++) {
+            s.nic = s.host * NIC_PER_HOST + k;
+            alerts_on_sample(engine, now, &s);
+            kit_pass(NS_PER_S);
+            of_paths = strcmp(told.cause, "host0/ib3") != 0 ? told.pages : of_paths;
+        }
+    }
+    assert_string_equal(told.cause, "host0/ib3");
+    assert_in_range(of_paths, 1, 2);
+    kit_pass(20 * NS_PER_S);
+    assert_int_equal(told.events[ALERT_ESCALATED], 1); /* as a warning */
+    assert_int_equal(told.pages, of_paths);
+    s.host = 2; /* and one of its own */
+    s.nic = 2 * NIC_PER_HOST;
+    alerts_on_sample(engine, now, &s);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(told.pages, of_paths + 1);
+}
+
+/* Nor a louder one, in an incident that was told of as a path's. */
+static void a_louder_value_wakes_nobody_for_another_tenant(void **state)
+{
+    struct alert_rule *r = kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 1000);
+    struct alert_sample s = {.metric = ALERT_PATH_LOSS, .peer = 3, .port = 7641, .value = 500000};
+
+    r->severity = ALERT_WARNING;
+    r = kit_rule(1, "late", ALERT_ON_THRESHOLD);
+    r->metric = ALERT_PATH_OWD_P99;
+    r->scope = ALERT_PER_PATH;
+    r->limit = 1000;
+    kit_tenant = tenant_of;
+    kit_start();
+    s.host = 20;
+    for (uint32_t k = 0; k < 3; k++) {
+        s.nic = s.host * NIC_PER_HOST + k;
+        alerts_on_sample(engine, now, &s);
+        kit_pass(k == 0 ? 5 * NS_PER_S : 0);
+        s.metric = ALERT_PATH_OWD_P99;
+    }
+    kit_drain();
+    kit_pass(20 * NS_PER_S);
+    assert_string_equal(told.cause, "host0/ib3");
+    assert_int_equal(told.pages, 0);
+    assert_int_equal(kit_counters().pages, 0);
+}
+
+/* Nor what it stops to measure of them. */
+static void paths_that_one_end_drops_wake_nobody_for_another_tenant(void **state)
+{
+    struct alert_rule *r = kit_rule(0, "no-path", ALERT_ON_ABSENCE);
+    struct alert_sample s = {.metric = ALERT_PATH_LOSS, .peer = 3, .port = 7641};
+
+    r->metric = ALERT_PATH_LOSS;
+    r->scope = ALERT_PER_PATH;
+    r->within = span_s(60);
+    kit_tenant = tenant_of;
+    kit_start();
+    for (uint32_t k = 0; k < 4; k++) {
+        s.host = 20;
+        s.nic = 20 * NIC_PER_HOST + k;
+        alerts_on_sample(engine, now, &s);
+    }
+    kit_drain();
+    kit_pass(100 * NS_PER_S);
+    assert_string_equal(told.cause, "host0/ib3");
+    assert_int_equal(told.pages, 0);
+    s.host = 2; /* and one of its own */
+    s.nic = 2 * NIC_PER_HOST;
+    alerts_on_sample(engine, now, &s);
+    kit_pass(100 * NS_PER_S);
+    assert_int_equal(told.pages, 1);
+}
+
+/* `for` counts from where it was heard of, whatever the host tells of its beginning. */
+static void what_is_told_to_be_old_has_to_last(void **state)
+{
+    struct alert_finding f = kit_path_finding(3, 11, ELEMENT_SPINE, "spine1", true);
+
+    kit_finding_rules();
+    rules[1].hold = span_s(2);
+    kit_start();
+    f.since.ns = now.ns - 600 * NS_PER_S;
+    f.heard = now;
+    kit_say(&f, FINDING_OPENED);
+    assert_int_equal(kit_alert().state, ALERT_PENDING);
+    assert_int_equal(kit_alert().since.ns, f.since.ns);
+    kit_pass(1900 * NS_PER_MS);
+    kit_say(&f, FINDING_UPDATED);
+    assert_int_equal(kit_alert().state, ALERT_PENDING);
+    kit_pass(200 * NS_PER_MS);
+    assert_int_equal(kit_alert().state, ALERT_FIRING);
+}
+
 /* Four hosts say as much as there is room for: what others say is told all the same. */
 static void who_says_much_silences_nobody(void **state)
 {
@@ -380,6 +557,12 @@ int main(void)
         T(findings_of_a_silent_host_are_stale),
         T(hearsay_wakes_nobody_alone),
         T(one_tenant_alone_wakes_nobody),
+        T(a_warning_of_another_tenant_confirms_hearsay),
+        T(one_end_of_paths_wakes_nobody_for_another_tenant),
+        T(values_one_after_another_wake_nobody_for_another_tenant),
+        T(a_louder_value_wakes_nobody_for_another_tenant),
+        T(paths_that_one_end_drops_wake_nobody_for_another_tenant),
+        T(what_is_told_to_be_old_has_to_last),
         T(who_says_much_silences_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,29 @@ static void a_series_that_stops_is_stale_and_then_over(void **state)
     assert_false(kit_any_alert());
 }
 
+/* A host speaks again after more than a quarter of an hour: only then it can tell what it measures, and has as long to do so. */
+static void a_host_that_is_back_ends_nothing_by_a_beat(void **state)
+{
+    (void)kit_threshold(ALERT_LINK_SPEED, ALERT_PER_LINK, 10);
+    kit_rule(1, "silent", ALERT_ON_ABSENCE)->metric = ALERT_LINK_UP;
+    rules[1].scope = ALERT_PER_LINK;
+    rules[1].within = span_s(60);
+    config.blind = span_s(7200);
+    kit_start();
+    living = 2;
+    kit_pass(NS_PER_S);
+    kit_sample(ALERT_LINK_SPEED, 11, 20);
+    kit_sample(ALERT_LINK_UP, 11, 1);
+    living = 1;
+    kit_pass(1000 * NS_PER_S);
+    assert_int_equal(kit_counters().firing, 2);
+    living = 2;
+    kit_pass(890 * NS_PER_S);
+    assert_int_equal(kit_counters().firing, 2);
+    kit_pass(20 * NS_PER_S);
+    assert_int_equal(kit_counters().firing, 0);
+}
+
 /* What waits for a host that is silent now wakes the caller for nothing. */
 static void a_frozen_alert_has_no_deadline(void **state)
 {
@@ -225,6 +248,47 @@ static void an_absence_begins_and_ends(void **state)
     assert_int_equal(kit_alert().nic, 3);
 }
 
+static uint32_t removed; /* host; of its NICs the fleet knows no more */
+static bool (*nic_of_kit)(void *context, uint32_t nic, struct alert_nic *ret);
+static bool nic_of_members(void *context, uint32_t nic, struct alert_nic *ret)
+{
+    return nic / NIC_PER_HOST != removed && nic_of_kit(context, nic, ret);
+}
+
+/* To a host that is removed nobody measures a path any more: neither is one missed, nor is what was measured last true. */
+static void paths_to_a_removed_host_are_over(void **state)
+{
+    const struct alert_sample lost = {
+        .metric = ALERT_PATH_LOSS, .nic = 3, .peer = 56, .port = 7641, .value = 5000};
+    const struct alert_sample last = {
+        .metric = ALERT_PATH_LOSS, .nic = 3, .peer = 64, .port = 7641, .value = 0};
+
+    (void)kit_threshold(ALERT_PATH_LOSS, ALERT_PER_PATH, 100);
+    kit_rule(1, "absent", ALERT_ON_ABSENCE)->metric = ALERT_PATH_LOSS;
+    rules[1].scope = ALERT_PER_PATH;
+    rules[1].within = span_s(60);
+    kit_start();
+    alerts_free(engine);
+    removed = ALERT_NO_ID;
+    nic_of_kit = config.fleet.nic;
+    config.fleet.nic = nic_of_members;
+    engine = alerts_new(&config, now);
+    assert_non_null(engine);
+    alerts_on_sample(engine, now, &lost);
+    alerts_on_sample(engine, now, &last);
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_alert().peer, 56);
+    removed = 7;
+    alerts_on_host_removed(engine, now, 7);
+    assert_false(kit_any_alert());
+    kit_pass(70 * NS_PER_S);
+    assert_int_equal(kit_alert().peer, 64); /* the path to another host */
+    removed = 8;
+    alerts_on_host_removed(engine, now, 8);
+    kit_pass(70 * NS_PER_S);
+    assert_false(kit_any_alert());
+}
+
 /* ---- about itself ---- */
 
 static void refused_rules_are_an_alert_until_they_are_mended(void **state)
@@ -312,6 +376,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, kit_begin, kit_end)
     const struct CMUnitTest tests[] = {
         T(a_series_that_stops_is_stale_and_then_over),
+        T(a_host_that_is_back_ends_nothing_by_a_beat),
         T(a_frozen_alert_has_no_deadline),
         T(elements_are_given_back),
         T(floors_and_hysteresis),
@@ -319,6 +384,7 @@ int main(void)
         T(counts_within_a_sliding_window),
         T(a_window_that_ran_empty_makes_room),
         T(an_absence_begins_and_ends),
+        T(paths_to_a_removed_host_are_over),
         T(refused_rules_are_an_alert_until_they_are_mended),
         T(what_did_not_fit_is_told_and_over_when_it_fits_again),
         T(a_rule_whose_series_ended_says_any_more),

@@ -12,14 +12,6 @@
 
 #include "alert_kit.h"
 
-static struct alert_incident shown(uint64_t id)
-{
-    struct alert_incident i;
-
-    assert_true(alerts_find_incident(engine, id, &i));
-    return i;
-}
-
 static struct alert_finding link_down(uint32_t nic, uint32_t severity)
 {
     rules[0].severity = (uint8_t)severity;
@@ -72,7 +64,7 @@ static void tellings_are_numbered(void **state)
     kit_pass(60 * NS_PER_S);
     assert_int_equal(told.sequence, 3);
     assert_int_equal(told.events[ALERT_REPEATED], 2);
-    assert_int_equal(shown(1).sequence, 3);
+    assert_int_equal(kit_incident(1).sequence, 3);
     assert_int_equal(kit_counters().notifications, 3);
     assert_int_equal(kit_counters().pages, 1); /* nobody is woken by a repeat */
     kit_say(&f, FINDING_CLOSED);
@@ -125,23 +117,23 @@ static void an_acknowledgement_is_shown(void **state)
 {
     kit_finding_rules();
     const struct alert_finding f = link_down(3, ALERT_PAGE);
-    assert_null(shown(1).acknowledged_by);
+    assert_null(kit_incident(1).acknowledged_by);
     assert_int_equal(alerts_acknowledge(engine, now, 1, ""), 0);
-    assert_string_equal(shown(1).acknowledged_by, "somebody");
+    assert_string_equal(kit_incident(1).acknowledged_by, "somebody");
     const struct mono at = now;
     kit_pass(10 * NS_PER_S);
-    assert_int_equal(shown(1).acknowledged.ns, at.ns);
+    assert_int_equal(kit_incident(1).acknowledged.ns, at.ns);
     assert_int_equal(alerts_acknowledge(engine, now, 1, "ada"), 0);
-    assert_string_equal(shown(1).acknowledged_by, "ada");
+    assert_string_equal(kit_incident(1).acknowledged_by, "ada");
     kit_say(&f, FINDING_CLOSED);
     kit_pass(120 * NS_PER_S);
-    assert_int_equal(shown(1).state, INCIDENT_RESOLVED);
+    assert_int_equal(kit_incident(1).state, INCIDENT_RESOLVED);
     assert_int_equal(alerts_acknowledge(engine, now, 1, "ada"), -ENOENT); /* it is over */
     const struct alert_finding again = kit_link_finding(3, FINDING_LINK_DOWN);
     kit_say(&again, FINDING_OPENED);
     kit_pass(NS_PER_S);
-    assert_int_equal(shown(1).reopened, 1);
-    assert_null(shown(1).acknowledged_by); /* whoever had it has it no more */
+    assert_int_equal(kit_incident(1).reopened, 1);
+    assert_null(kit_incident(1).acknowledged_by); /* whoever had it has it no more */
 }
 
 /* All that is shown of an incident and its alert. */
@@ -150,7 +142,7 @@ static void what_is_shown(void **state)
     kit_finding_rules();
     const int64_t begin = 1000 * NS_PER_S;
     struct alert_finding f = link_down(11, ALERT_PAGE);
-    struct alert_incident i = shown(1);
+    struct alert_incident i = kit_incident(1);
     const struct alert a = kit_alert();
     assert_int_equal(i.state, INCIDENT_OPEN);
     assert_int_equal(i.severity, ALERT_PAGE);
@@ -178,13 +170,13 @@ static void what_is_shown(void **state)
     assert_string_equal(a.text, "a sentence");
     assert_false(a.stale);
     kit_say(&f, FINDING_CLOSED);
-    i = shown(1);
+    i = kit_incident(1);
     assert_int_equal(i.state, INCIDENT_QUIET);
     assert_int_equal(i.alerts_firing, 0);
     assert_int_equal(i.alerts_total, 1);
     assert_string_equal(i.text, "a sentence"); /* its last words */
     kit_pass(61 * NS_PER_S);
-    i = shown(1);
+    i = kit_incident(1);
     assert_int_equal(i.state, INCIDENT_RESOLVED);
     assert_in_range(i.resolved.ns, begin + 60 * NS_PER_S, begin + 62 * NS_PER_S);
     kit_pass(3590 * NS_PER_S);
@@ -252,10 +244,10 @@ static unsigned told_under(const char *rule, const char *host, const char *eleme
     kit_pass(1050 * NS_PER_MS); /* it is told before all is looked at again */
     const struct alert_finding f = kit_link_finding(11, FINDING_LINK_DOWN);
     kit_say(&f, FINDING_OPENED);
-    assert_int_equal(kit_alert().silenced, shown(1).silenced);
+    assert_int_equal(kit_alert().silenced, kit_incident(1).silenced);
     kit_pass(10 * NS_PER_S);
     assert_int_equal(kit_alert().silenced, told.notifications == 0);
-    assert_int_equal(shown(1).silenced, told.notifications == 0);
+    assert_int_equal(kit_incident(1).silenced, told.notifications == 0);
     return told.notifications;
 }
 
@@ -325,11 +317,11 @@ static void a_silenced_incident_moves_in_silence(void **state)
     snprintf(s.match.rule, sizeof(s.match.rule), "path-*");
     assert_int_equal(alerts_silence(engine, now, &s), 0);
     kit_pass(2 * NS_PER_S);
-    assert_true(shown(1).silenced);
+    assert_true(kit_incident(1).silenced);
     f.suspect = suspect_named(ELEMENT_SPINE, "spine1");
     kit_say(&f, FINDING_UPDATED);
     kit_pass(10 * NS_PER_S);
-    assert_string_equal(shown(2).cause, "spine1");
+    assert_string_equal(kit_incident(2).cause, "spine1");
     assert_int_equal(told.events[ALERT_WORSE], 0);
     assert_int_equal(told.pages, 1);
     kit_say(&f, FINDING_CLOSED);
@@ -357,16 +349,16 @@ static void what_is_no_longer_silenced_is_told_at_once(void **state)
     assert_int_equal(alerts_unsilence(engine, now, 5), -ENOENT);
     kit_pass(NS_PER_S);
     assert_int_equal(told.events[ALERT_OPENED], 1);
-    assert_false(shown(1).silenced);
+    assert_false(kit_incident(1).silenced);
     assert_int_equal(alerts_silence(engine, now, &s), 0); /* and silenced again: it is quiet */
     config.routes[0].repeat = span_s(10);
     kit_pass(100 * NS_PER_S);
-    assert_true(shown(1).silenced);
+    assert_true(kit_incident(1).silenced);
     assert_int_equal(told.notifications, 1);
     s.until_utc_ns = UTC_AT_START + 120 * NS_PER_S; /* the same id: a shorter one in its place */
     assert_int_equal(alerts_silence(engine, now, &s), 0);
     kit_pass(20 * NS_PER_S);
-    assert_false(shown(1).silenced);
+    assert_false(kit_incident(1).silenced);
 }
 
 static void unsound_silences_are_refused_and_old_ones_make_room(void **state)
@@ -463,7 +455,7 @@ static void a_restored_incident_is_as_it_was(void **state)
     config.incident_max = 2;
     kit_start();
     assert_int_equal(alerts_restore(engine, now, &r), 0);
-    struct alert_incident i = shown(41);
+    struct alert_incident i = kit_incident(41);
     assert_string_equal(i.acknowledged_by, "ada");
     assert_string_equal(i.text, "as it was");
     assert_string_equal(i.cause, "host0/ib3");
@@ -478,14 +470,14 @@ static void a_restored_incident_is_as_it_was(void **state)
     r.cause = "host9/ib3";
     r.acknowledged_by = NULL;
     assert_int_equal(alerts_restore(engine, now, &r), 0);
-    assert_null(shown(43).acknowledged_by);
+    assert_null(kit_incident(43).acknowledged_by);
     r.id = 44;
     r.cause = "host10/ib3";
     assert_int_equal(alerts_restore(engine, now, &r), -ENOSPC);
     const struct alert_finding f = kit_link_finding(3, FINDING_LINK_DOWN);
-    assert_string_equal(shown(41).host, ""); /* a name alone */
+    assert_string_equal(kit_incident(41).host, ""); /* a name alone */
     kit_say(&f, FINDING_OPENED); /* it is still so: nobody hears of it, for ada has it */
-    assert_string_equal(shown(41).host, "host0");
+    assert_string_equal(kit_incident(41).host, "host0");
     kit_pass(400 * NS_PER_S);
     assert_int_equal(told.events[ALERT_REPEATED] + told.events[ALERT_OPENED], 0);
     assert_int_equal(told.events[ALERT_RESOLVED], 1); /* the other one wasn't confirmed */

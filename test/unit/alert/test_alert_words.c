@@ -35,14 +35,15 @@ static void values_are_told_in_their_units(void **state)
 #define SINCE ", since 2026-11-18 11:06:40.000000 UTC; suspect: "
     assert_string_equal(sentence(ALERT_PATH_OWD_P99, ALERT_PER_PATH, 150000, 100000),
                         "host0/ib3 -> host1/ib3, path by port 7641: p99 one-way delay is 150.000 "
-                        "us, above 100.000 us" SINCE "host0/ib3 -> host1/ib3; look");
+                        "us, above 100.000 us" SINCE
+                        "host0/ib3 -> host1/ib3; look; reported by host1");
     assert_non_null(strstr(sentence(ALERT_PATH_OWD_P99, ALERT_PER_PATH, 1500000, 999999),
                            " is 1.500 ms, above 999.999 us,"));
     assert_non_null(strstr(sentence(ALERT_PATH_OWD_P99, ALERT_PER_PATH, 1000000, 1),
                            " is 1.000 ms, above 0.001 us,"));
     assert_string_equal(sentence(ALERT_PATH_LOSS, ALERT_PER_PATH, 12300, 100),
                         "host0/ib3 -> host1/ib3, path by port 7641: loss is 1.23 %, above 0.01 "
-                        "%" SINCE "host0/ib3 -> host1/ib3; look");
+                        "%" SINCE "host0/ib3 -> host1/ib3; look; reported by host1");
     assert_string_equal(sentence(ALERT_LINK_SPEED, ALERT_PER_LINK, 100000, 400000),
                         "host1/ib3: link speed is 100000 Mbit/s, below 400000 Mbit/s" SINCE
                         "host1/ib3; look");

@@ -154,9 +154,9 @@ static void test_offers_refused(void **state)
     for (uint32_t i = 0; i < PLACES; i++) {
         nics[i] = 101 + i + 1; /* numbers + 1 */
     }
-    const struct matrix_host good = {7, true, BEGIN - NS_PER_S, members, MEMBERS, own, 2};
+    const struct plan_host good = {7, true, BEGIN - NS_PER_S, members, MEMBERS, own, 2};
     const struct matrix_offer offer = {plan_of(8, 2), nics, PLACES, 7};
-    struct matrix_host h = good;
+    struct plan_host h = good;
     struct matrix_offer o = offer;
 #define WRONG()   matrix_offer_wrong(&o, &h, seen, places, own_at, &count)
 #define IS(words) assert_string_equal(WRONG(), words), h = good, o = offer
@@ -172,7 +172,7 @@ static void test_offers_refused(void **state)
     IS("this host has no fleet time");
     h.now_ns = BEGIN;
     IS("it has begun already");
-    h.now_ns = BEGIN - MATRIX_AHEAD_NS - 1;
+    h.now_ns = BEGIN - PLAN_AHEAD_NS - 1;
     IS("it begins too far ahead");
     h.member_count = 15; /* the last places' are not known */
     IS("one of these NICs is not in its list of members, or not yet");
@@ -997,11 +997,11 @@ static void test_who_measures_again(void **state)
         m.nics[i].leaf = (uint16_t)(i / 2 / LEAF_HOSTS);
         m.nics[i].told = i / 2 % LEAF_HOSTS != 3; /* of each leaf one is silent */
     }
-    assert_int_equal(matrix_again(&m, doubted, hosts), 0);
+    assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), 0);
     doubted[57] = true;
     m.nics[57 * 2].leaf_found = 11;
     uint32_t of_own = 0, of_other = 0, leaves = 0;
-    assert_int_equal(matrix_again(&m, doubted, hosts), 16);
+    assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), 16);
     for (uint32_t h = 0, last = MANY; h < MANY; h++) {
         assert_true(!hosts[h] || h % LEAF_HOSTS != 3);
         of_own += hosts[h] && h / LEAF_HOSTS == 5 && h != 57;
@@ -1013,9 +1013,9 @@ static void test_who_measures_again(void **state)
     for (uint32_t h = 0; h < 30; h++) { /* silent ones, too: it is they who are doubted */
         doubted[h] = true;
     }
-    assert_int_equal(matrix_again(&m, doubted, hosts), 31 * 5);
+    assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), 31 * 5);
     memset(doubted, true, sizeof(doubted));
-    assert_int_equal(matrix_again(&m, doubted, hosts), MANY);
+    assert_int_equal(matrix_again(&m, doubted, NULL, 0, hosts), MANY);
     free(memory);
 }
 

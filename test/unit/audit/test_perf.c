@@ -25,14 +25,17 @@ struct world {
     uint32_t pair[2];           /* slow only together; equal: none */
     uint32_t liar;              /* tells the same rate of whatever it takes part in */
     double liar_tells;
-    uint32_t worker;           /* works for longer before each second meeting */
-    uint32_t wrong, wrong_nic; /* all that this NIC sends is wrong */
-    double lost;               /* share of groups that fail */
+    uint32_t worker;               /* works for longer before each second meeting */
+    uint32_t wrong, wrong_nic;     /* all that this NIC sends is wrong */
+    uint32_t dead_nics[HOSTS_MAX]; /* bit n: NIC n carries nothing */
+    double lost;                   /* share of groups that fail */
     struct prng prng;
     double noise;
     double spread; /* instead: Student's t with three degrees, of this robust spread */
     uint16_t kind[HOSTS_MAX];
     double practical;
+    bool no_ways;
+    uint32_t ways;   /* steps of them, so far */
     uint32_t rounds; /* of the search */
     bool heals;      /* after the second plan this host is well */
     uint32_t healing;
@@ -102,11 +105,22 @@ static double group_rate(struct world *w, const struct perf *p, uint32_t step, u
     return noisy(w, least) * (w->pair[0] != w->pair[1] && has[0] && has[1] ? 0.5 : 1);
 }
 
-/* Who tells nothing spoils the tests of its group. */
+static bool needs_dead_nic(const struct world *w, const struct perf *p, uint32_t step, uint32_t i)
+{
+    for (uint32_t n = 0; n < w->nics_of[i]; n++) {
+        if ((w->dead_nics[i] & 1u << n) != 0 && uses(&p->steps[step], n)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Who tells nothing, or whose NIC is dead, spoils the tests of its group. */
 static bool spoiled(const struct world *w, const struct perf *p, uint32_t step, uint32_t group)
 {
     for (uint32_t i = 0; i < w->count; i++) {
-        if (part_of(p, step, i)->group == group && w->outcome[i] != 0) {
+        if (part_of(p, step, i)->group == group &&
+            (w->outcome[i] != 0 || needs_dead_nic(w, p, step, i))) {
             return true;
         }
     }
@@ -204,6 +218,7 @@ static void play_step(struct world *w, struct perf *p, uint32_t step)
     const bool broken = is_broken(w, p, step);
     bool any = false;
     find_groups(w, p, step, groups);
+    w->ways += p->steps[step].kind == PERF_WAYS;
     if (p->steps[step].kind == PERF_RETEST) {
         look_at_retests(w, p, step);
     }
@@ -260,8 +275,11 @@ static void play(struct world *w, struct played *x)
     }
     x->memory = malloc(perf_size(w->count));
     assert_non_null(x->memory);
-    const struct perf_config config = {
-        .hosts = x->hosts, .count = w->count, .wants_rings = true, .practical = w->practical};
+    const struct perf_config config = {.hosts = x->hosts,
+                                       .count = w->count,
+                                       .wants_rings = true,
+                                       .no_ways = w->no_ways,
+                                       .practical = w->practical};
     assert_int_equal(perf_init(&x->p, &config, x->memory), 0);
     w->rounds = 0;
     uint32_t plans = 0;
@@ -633,6 +651,59 @@ static void hosts_with_other_numbers_of_nics(void **state)
     free(x.memory);
 }
 
+/* One of its NICs is dead, be it the first: rings are without that host, and with all NICs of the others. */
+static void a_host_with_a_dead_nic_ends_no_ring(void **state)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct world w = world_of(4 + (uint32_t)(seed % 20), 2 + (uint32_t)(seed % 3), seed);
+        struct played x;
+        const uint32_t host = (uint32_t)prng_below(&w.prng, w.count);
+        w.dead_nics[host] = 1u << prng_below(&w.prng, w.nics);
+        play(&w, &x);
+        assert_int_equal(x.p.ring_nics, w.nics);
+        assert_int_equal(x.p.ring_count, w.count - 1);
+        assert_false(perf_in_rings(&x.p, host));
+        assert_false(x.p.slow);
+        for (uint32_t row = 0; row < PERF_ROWS; row++) {
+            assert_int_equal(x.p.together[row].outcome, PERF_DONE);
+            assert_int_equal(x.p.together[row].hosts, w.count - 1);
+        }
+        free(x.memory);
+    }
+}
+
+/* A rail that is dead at all hosts but one: rings are of the NICs before it. Nothing left to run on: there are none. */
+static void rings_are_of_nics_that_work(void **state)
+{
+    for (uint32_t rail = 0; rail < 3; rail++) {
+        struct world w = world_of(9, 3, 5 + rail);
+        struct played x;
+        for (uint32_t i = 1; i < w.count; i++) {
+            w.dead_nics[i] = 1u << rail;
+        }
+        play(&w, &x);
+        assert_int_equal(x.p.ring_nics, rail);
+        assert_int_equal(x.p.ring_count, rail > 0 ? w.count : 0);
+        assert_true(rail > 0 ? x.p.best > 0 && !x.p.slow : x.p.best < 0);
+        free(x.memory);
+    }
+}
+
+/* Most hosts carry nothing: those that do run their rings. */
+static void few_good_hosts_have_a_ring(void **state)
+{
+    struct world w = world_of(10, 2, 3);
+    struct played x;
+    for (uint32_t i = 0; i < w.count; i++) {
+        w.dead_nics[i] = i == 4 || i == 5 ? 0 : 3;
+    }
+    play(&w, &x);
+    assert_int_equal(x.p.ring_nics, 2);
+    assert_int_equal(x.p.ring_count, 2);
+    assert_true(x.p.best > 0);
+    free(x.memory);
+}
+
 /* Tests that did not run, in any stage, name nobody; who is not named after a search is not called well for them. */
 static void tests_that_fail_name_nobody(void **state)
 {
@@ -811,6 +882,25 @@ static void many_send_to_one(void **state)
     }
 }
 
+/* Where no way through the fabric is wanted, none is tested, and all else is as before. */
+static void no_ways_are_tested(void **state)
+{
+    for (uint32_t count = 2; count <= 9; count++) {
+        for (int off = 0; off < 2; off++) {
+            struct world w = world_of(count, 2, count);
+            struct played x;
+            w.no_ways = off == 1;
+            play(&w, &x);
+            assert_int_equal(w.ways, off == 1 ? 0 : 2);
+            for (uint32_t i = 0; i < count; i++) {
+                assert_int_equal(perf_truth_of(&x.p, i), PERF_RIGHT);
+                assert_true(nic_of(&x.p, i, 1)->rate > 0);
+            }
+            free(x.memory);
+        }
+    }
+}
+
 static void fewer_than_two_are_refused(void **state)
 {
     struct perf_host hosts[3] = {{.nics = 1, .there = true}, {.nics = 1}, {.there = true}};
@@ -840,6 +930,9 @@ int main(void)
         cmocka_unit_test(rings_end_however_many_die),
         cmocka_unit_test(a_ring_of_one_is_none),
         cmocka_unit_test(hosts_with_other_numbers_of_nics),
+        cmocka_unit_test(a_host_with_a_dead_nic_ends_no_ring),
+        cmocka_unit_test(rings_are_of_nics_that_work),
+        cmocka_unit_test(few_good_hosts_have_a_ring),
         cmocka_unit_test(tests_that_fail_name_nobody),
         cmocka_unit_test(chance_makes_nobody_slower),
         cmocka_unit_test(retests_find_who_is_slower),
@@ -848,6 +941,7 @@ int main(void)
         cmocka_unit_test(what_matters_is_set),
         cmocka_unit_test(the_search_begins_with_who_came_last),
         cmocka_unit_test(many_send_to_one),
+        cmocka_unit_test(no_ways_are_tested),
         cmocka_unit_test(fewer_than_two_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@ struct world {
     double knows; /* share of slow ways whose narrow link is known */
     double errs;  /* share of them that are told of the first trunk */
     double late;  /* share of trains that met others and came late */
+    double busy;  /* each train carries another share less, of this at most: no processor for it */
 };
 
 static void play(struct world *w, struct ways *ways, void **ret_memory)
@@ -41,6 +42,7 @@ static void play(struct world *w, struct ways *ways, void **ret_memory)
             snprintf(way.hops[2], WAY_NAME_SIZE, "leaf%u", 1 - leaf);
             way.rate *= 1 - 0.05 * prng_uniform(&w->prng);
             way.rate *= prng_uniform(&w->prng) < w->late ? 0.6 : 1;
+            way.rate *= 1 - w->busy * prng_uniform(&w->prng);
             if (w->leaf < 2 && spine == w->spine) {
                 way.rate = way.rate < RATE / 2 ? way.rate : RATE / 2;
                 way.narrow = prng_uniform(&w->prng) < w->knows ? leaf == w->leaf ? 2 : 3 : 0;
@@ -101,6 +103,30 @@ static void the_slow_trunk_is_named(void **state)
         }
         free(memory);
     }
+}
+
+/* Where trains differ for want of a processor, a few ways of each NIC are its best by chance, and those of one spine may be none
+ * of them. Of these worlds 38 named healthy trunks. A slow trunk that stands out is named all the same. */
+static void busy_hosts_name_no_trunk(void **state)
+{
+    uint32_t named = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct world w = world_of(seed);
+        struct ways ways;
+        void *memory;
+        w.busy = 0.5 + 0.1 * (double)(seed % 5);
+        play(&w, &ways, &memory);
+        named += ways.trunk_count > 0;
+        free(memory);
+        w = world_of(seed);
+        w.busy = 0.25;
+        w.leaf = seed % 2;
+        w.spine = (uint32_t)prng_below(&w.prng, SPINES);
+        play(&w, &ways, &memory);
+        assert_true(ways.trunk_count > 0 && !ways.uneven);
+        free(memory);
+    }
+    assert_true(named <= 3);
 }
 
 /* Both trunks of the spine carry the same packets: without a host that knows where it is narrow, either may be it. */
@@ -179,6 +205,42 @@ static void many_nics_of_one_host_name_no_trunk(void **state)
     }
 }
 
+/* The trunk is slow for all. One host with eight NICs, each with another partner, tells that most ways of these are slow, in both
+ * directions, or that nothing came by any of them. That hides no trunk. */
+static void many_nics_of_one_host_hide_no_trunk(void **state)
+{
+    static const double tells[] = {RATE / 2, 0};
+    for (size_t k = 0; k < 2; k++) {
+        struct ways w;
+        void *memory = malloc(ways_size(17));
+        ways_init(&w, 17, memory);
+        for (uint32_t nic = 0; nic < 8; nic++) {
+            for (uint32_t turn = 0; turn < 2; turn++) {
+                const uint32_t host = turn == 0 ? 0 : 1 + nic, partner = turn == 0 ? 1 + nic : 0;
+                add_way(&w, host, nic, partner, k == 0 ? RATE : 0, 0, "spine0");
+                add_way(&w, host, nic, partner, tells[k], 0, "spine1");
+                add_way(&w, host, nic, partner, tells[k], 0, "spine2");
+                add_way(&w, host, nic, partner, tells[k], 0, "spine3");
+            }
+        }
+        for (uint32_t i = 0; i < 8; i++) {
+            for (uint32_t spine = 0; spine < 4; spine++) {
+                char name[WAY_NAME_SIZE];
+                snprintf(name, sizeof(name), "spine%u", spine);
+                add_way(&w, 9 + i, 0, 9 + (i ^ 1), spine == 1 ? RATE / 2 : RATE, spine == 1 ? 2 : 0,
+                        name);
+            }
+        }
+        ways_judge(&w);
+        assert_false(w.uneven);
+        assert_true(w.trunk_count > 0);
+        for (uint32_t i = 0; i < w.trunk_count; i++) {
+            assert_string_equal(w.trunks[i].ends[1], "spine1");
+        }
+        free(memory);
+    }
+}
+
 /* The trunk is slow for all, and one host tells with each of its NICs, in both directions, that it is narrow elsewhere. */
 static void one_host_votes_once(void **state)
 {
@@ -248,9 +310,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_slow),
         cmocka_unit_test(the_slow_trunk_is_named),
+        cmocka_unit_test(busy_hosts_name_no_trunk),
         cmocka_unit_test(where_it_is_narrow_may_be_unknown),
         cmocka_unit_test(a_liar_names_no_trunk),
         cmocka_unit_test(many_nics_of_one_host_name_no_trunk),
+        cmocka_unit_test(many_nics_of_one_host_hide_no_trunk),
         cmocka_unit_test(one_host_votes_once),
         cmocka_unit_test(silent_routers_are_not_seen),
         cmocka_unit_test(a_large_fleet_has_room),

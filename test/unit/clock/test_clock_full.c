@@ -7,12 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/clock/clock_private.h"
-
-#define DELAY 5000
-
-static struct nic_time now;
-static uint32_t seq;
+#include "member_kit.h"
 
 /* A member that tracks, with edges[i] edges to peer i + 1. */
 static struct clock *member(const int *edges, int peers)
@@ -35,21 +30,6 @@ static struct clock *member(const int *edges, int peers)
     return c;
 }
 
-static void hear(struct clock *c)
-{
-    const struct clock_published h = {.phase = CLOCK_TRACK,
-                                      .settled = true,
-                                      .timeline = 77,
-                                      .map = {.r = now},
-                                      .map_seq = ++seq,
-                                      .h_ns = 8000,
-                                      .anchor.member = UINT32_MAX};
-    for (int i = 0; i < c->edge_count; i++) {
-        clock_on_peer(c, now, i, &h);
-        c->edges[i].point_at = now;
-    }
-}
-
 /* A round trip over edge 0's path that has just come back, and what either way waited. */
 static void exchange(struct clock *c, int64_t there_ns, int64_t back_ns)
 {
@@ -62,13 +42,6 @@ static void exchange(struct clock *c, int64_t there_ns, int64_t back_ns)
     c->now = now;
     clock_on_point(c, now, &there);
     clock_on_point(c, now, &back);
-}
-
-static void next_tick(struct clock *c)
-{
-    now.ns += CLOCK_TICK_NS;
-    c->now = now;
-    hear(c);
 }
 
 /* By their stamps three peers run between `low` and 300 ppm faster than this member. */
@@ -415,13 +388,7 @@ static double place_after_silence(int64_t off)
     bank_init(&c->bank, 10);
     bank_start(&c->bank, 20.0 * 20.0, 20.0 * 20.0);
     for (int i = 0; i < 5; i++) {
-        struct clock_edge *e = &c->edges[i];
-        e->paths[0] = (struct path){.known = true,
-                                    .m_ns = DELAY,
-                                    .info = c->noise.info,
-                                    .window = now,
-                                    .low = {INFINITY, INFINITY}};
-        e->level_known = true;
+        struct clock_edge *e = know_path(c, i);
         e->hush_s = e->out_since_s = 20;
         e->told_at.ns = now.ns - 20 * NS_PER_S;
         e->theta_var = 30.0 * 30.0;

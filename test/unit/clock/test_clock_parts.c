@@ -12,6 +12,7 @@
 
 #include "core/clock/clock_private.h"
 #include "core/clock/host_leaf.h"
+#include "sim/reader_terms.h"
 
 static void map_is_exact_far_from_zero(void **state)
 {
@@ -47,6 +48,45 @@ static void bounds_only_grow_with_age(void **state)
     assert_true(clock_terms_read(&t, (struct nic_time){0}).hard_ns == 1500);
     const struct clock_terms unknown = {.status = CLOCK_UNKNOWN, .h_ns = 5};
     assert_true(clock_terms_read(&unknown, (struct nic_time){0}).hard_ns < 0);
+}
+
+/* The judges' own reading (sim/reader_terms.h) and the core's are of one description. */
+static void judges_read_the_same(void **state)
+{
+    struct prng p;
+
+    prng_init(&p, 5);
+    for (int i = 0; i < 100000; i++) {
+        const int64_t r = (int64_t)(1e15 * prng_uniform(&p));
+        const int64_t age = (int64_t)(1e9 * prng_normal(&p) * pow(60, prng_uniform(&p)));
+        const struct clock_terms t = {.status = i % 100 == 0 ? CLOCK_UNKNOWN : CLOCK_SYNCED,
+                                      .line = {.r = {r},
+                                               .x_ns = (int64_t)(1e18 * prng_uniform(&p)),
+                                               .x_fraction = prng_uniform(&p),
+                                               .y = 1e-4 * prng_normal(&p),
+                                               .slew = 1e-4 * prng_normal(&p),
+                                               .until = {r + (int64_t)(1e8 * prng_uniform(&p))}},
+                                      .h_ns = i % 7 == 0 ? -1 : 1e5 * prng_uniform(&p),
+                                      .rate_limit = 2e-6,
+                                      .rate_drift = i % 5 == 0 ? 0 : 100e-9,
+                                      .p00 = 100 * prng_uniform(&p),
+                                      .p01 = 10 * prng_normal(&p),
+                                      .p11 = 1000 * prng_uniform(&p),
+                                      .q2 = 1000 * prng_uniform(&p),
+                                      .spread2_ns = 100 * prng_uniform(&p),
+                                      .shift_ns = 10 * prng_uniform(&p),
+                                      .guarded = i % 2 == 0,
+                                      .guard = {r + (int64_t)(1e9 * prng_normal(&p))},
+                                      .guard_ns = 500,
+                                      .guard_rate = 60e-6};
+        const struct nic_time at = {r + age};
+        const struct clock_reading own = clock_terms_read(&t, at), judge = reader_terms(&t, at);
+        assert_int_equal(own.status, judge.status);
+        assert_in_range(own.time.ns - judge.time.ns + 1, 0, 2); /* where a nanosecond ends */
+        assert_true(fabs(own.hard_ns - judge.hard_ns) <= 1e-9 * fabs(judge.hard_ns));
+        assert_true(fabs(own.statistical_ns - judge.statistical_ns) <=
+                    1e-9 * fabs(judge.statistical_ns));
+    }
 }
 
 /* For a Gaussian the score is that of the mean; for one-sided jitter it beats the mean; a queue
@@ -511,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_is_exact_far_from_zero),
         cmocka_unit_test(bounds_only_grow_with_age),
+        cmocka_unit_test(judges_read_the_same),
         cmocka_unit_test(noise_learns_what_packets_are_worth),
         cmocka_unit_test(score_has_one_zero),
         cmocka_unit_test(round_trips_bound_what_passes_for_noise),

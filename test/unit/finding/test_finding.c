@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/clock/clock.h"
 #include "core/finding/finding.h"
 #include "core/link/verbs_port.h"
 
@@ -179,17 +180,31 @@ static void what_of_every_kind(void **state)
          "10.100, 12 paths of 3 NIC pairs"},
         {FINDING_PATH_FLAPPING, {7, 8200}, "path was dead 7 times within 8200 s"},
         {FINDING_PEER_SILENT, {7}, "nothing is heard for 7 ms"},
-        {FINDING_CLOCK_DISRUPTED, {1, 0}, "clock is disrupted, its time must not be used"},
+        {FINDING_CLOCK_DISRUPTED, {0}, "clock is disrupted, its time must not be used"},
         {FINDING_CLOCK_DISRUPTED,
-         {7, 8200},
-         "clock is disrupted, its time must not be used (8.200 us)"},
+         {0, 0, CLOCK_FAULT_SUSPEND},
+         "clock is disrupted, its time must not be used: the host was suspended"},
+        {FINDING_CLOCK_DISRUPTED,
+         {4, 8200, CLOCK_FAULT_GUARD},
+         "clock is disrupted, its time must not be used: another clock of this host contradicts it "
+         "(8.200 us)"},
+        {FINDING_CLOCK_DISRUPTED,
+         {3},
+         "clock is disrupted, its time must not be used"}, /* of an old agent */
+        {FINDING_CLOCK_DISRUPTED, {0, 0, 77}, "clock is disrupted, its time must not be used"},
         {FINDING_CLOCK_STEP, {-7}, "clock stepped by -0.007 us"},
+        {FINDING_CLOCK_STEP,
+         {5000200000, 1},
+         "clock stood still for 5000.200 ms, as if this virtual machine had been paused or moved"},
         {FINDING_CLOCK_LIAR,
          {7, 8, 9},
          "clock is wrong by +0.007 us, as 8 of 9 neighbours measure it"},
         {FINDING_CLOCK_ASYMMETRY, {7000}, "path is asymmetric by about 7.000 us"},
         {FINDING_SENSING_LATE, {7}, "this agent was 7 ms late and judged nothing meanwhile"},
         {FINDING_STAMPS_MISSING, {7, 8200}, "7 of 8200 transmit stamps are missing"},
+        {FINDING_STAMPS_MISSING,
+         {70, 82, 1000},
+         "70 stamps of 82 packets may be off by more than 1000 ns: they make no fleet time"},
         {FINDING_BAD_PACKETS, {7, 8200}, "8200 packets refused, the last one for its contents"},
         {FINDING_TWO_AGENTS, {0}, "another agent sends with this NIC's id"},
         {FINDING_CLOCK_ASTRAY,
@@ -360,7 +375,7 @@ static void numbers_of_later_versions(void **state)
 
     assert_string_equal(finding_kind_word(FINDING_KIND_COUNT), "unknown");
     assert_string_equal(finding_kind_word(UINT32_MAX), "unknown");
-    assert_string_equal(finding_advice_text(ADVICE_CHECK_RATE + 1), "");
+    assert_string_equal(finding_advice_text(ADVICE_CHECK_SOURCE + 1), "");
     assert_string_equal(finding_advice_text(UINT32_MAX), "");
     finding_init(&f, FINDING_NONE, (struct mono){5});
     f.kind = FINDING_KIND_COUNT + 5;
@@ -383,6 +398,9 @@ static void a_closed_one_tells_how_long(void **state)
     f.ended_ns = f.since.ns + 1500 * NS_PER_MS;
     finding_text(&f, NULL, text, sizeof(text));
     assert_non_null(strstr(text, "123456 UTC, over after 1.500 s; the other"));
+    f.length_error_ns = 45 * NS_PER_MS;
+    finding_text(&f, NULL, text, sizeof(text));
+    assert_non_null(strstr(text, "123456 UTC, over after 1.500 s ± 0.045 s; the other"));
     f.suspect.kind = ELEMENT_TRUNK;
     finding_text(&f, NULL, text, sizeof(text));
     assert_non_null(strstr(text, "nic 2 -> nic 10, path 2 of 4"));

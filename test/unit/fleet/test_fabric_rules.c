@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/ip.h"
 #include "core/fleet/delay_code.h"
 #include "core/fleet/fabric.h"
 
@@ -33,7 +34,7 @@ static uint32_t add(const char *name)
     uint32_t named = 0;
     bool refused = false;
 
-    return fabric_on_switch(f, name, name, &named, &refused);
+    return fabric_on_switch(f, name, &named, &refused);
 }
 
 static struct mono at(int64_t s)
@@ -56,16 +57,16 @@ static void a_host_names_so_many(void **state)
     (void)state;
     for (uint32_t i = 0; i < FABRIC_SWITCH_HOST_MAX; i++) {
         snprintf(name, sizeof(name), "s%u", i);
-        assert_int_equal(fabric_on_switch(f, name, name, &named, &refused), i + 1);
+        assert_int_equal(fabric_on_switch(f, name, &named, &refused), i + 1);
         assert_false(refused);
     }
-    assert_int_equal(fabric_on_switch(f, "one-more", "one-more", &named, &refused), 0);
+    assert_int_equal(fabric_on_switch(f, "one-more", &named, &refused), 0);
     assert_true(refused);
-    assert_int_equal(fabric_on_switch(f, "s7", "s7", &named, &refused), 8);
+    assert_int_equal(fabric_on_switch(f, "s7", &named, &refused), 8);
     assert_false(refused);
-    assert_int_equal(fabric_on_switch(f, "one-more", "one-more", &others, &refused),
+    assert_int_equal(fabric_on_switch(f, "one-more", &others, &refused),
                      FABRIC_SWITCH_HOST_MAX + 1);
-    assert_int_equal(fabric_on_switch(f, "", "", &others, &refused), 0);
+    assert_int_equal(fabric_on_switch(f, "", &others, &refused), 0);
     assert_false(refused);
 }
 
@@ -173,6 +174,172 @@ static void elements_and_back(void **state)
     assert_false(fabric_locate(f, &unknown, &again));
 }
 
+static struct place router(const char *address)
+{
+    struct place p = {.kind = PLACE_ROUTER, .number = UINT32_MAX};
+    assert_true(ip_parse(address, p.address));
+    return p;
+}
+
+/* One place a way, by the address that it answers with; whose way, whose word the switch's name is. */
+static struct fabric_way answer_beside(uint32_t number, const char *address, uint32_t host,
+                                       uint32_t namer)
+{
+    struct fabric_way w = {.hops = 1, .switches = {(uint16_t)number}};
+    w.addresses[0] = fabric_on_address(f, number, address, (struct fabric_teller){host, namer});
+    return w;
+}
+
+static struct fabric_way answer(uint32_t number, const char *address, uint32_t host)
+{
+    return answer_beside(number, address, host, host);
+}
+
+enum { LIAR = 99 };
+
+/* One host comes first, and tells of one switch the address of another: two who know better outweigh it, and it is known. */
+static void an_address_is_whose_most_hosts_tell(void **state)
+{
+    const uint32_t leaf = add("tor-1"), spine = add("10.0.0.9"), evil = add("evil");
+    const struct place of_spine = router("10.0.0.9"), of_leaf = router("10.0.1.1");
+    struct fabric_way liar[3], honest[2][3];
+    uint32_t other = 0, from = 0;
+
+    (void)state;
+    liar[0] = answer(evil, "10.0.0.9", LIAR);
+    liar[1] = answer(leaf, "10.0.0.9", LIAR);
+    liar[2] = answer(evil, "10.0.1.1", LIAR);
+    fabric_on_ways(f, liar, 3, at(1));
+    assert_int_equal(fabric_find_place(f, &of_spine), leaf); /* nobody contradicts so far */
+    assert_int_equal(fabric_contradicted(f, LIAR, liar, 3, &from, &other), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        honest[i][0] = answer(leaf, "10.0.1.1", i);
+        honest[i][1] = answer(spine, "10.0.0.9", i);
+        honest[i][2] = honest[i][1]; /* told twice by one host: one vote */
+        fabric_on_ways(f, honest[i], 3, at(2));
+    }
+    assert_int_equal(fabric_find_place(f, &of_spine), spine);
+    assert_int_equal(fabric_find_place(f, &of_leaf), leaf);
+    const struct locate_element e = {.kind = ELEMENT_ROUTER, .a = leaf};
+    assert_memory_equal(fabric_element(f, &e).a.address, of_leaf.address, 16);
+    assert_int_equal(fabric_contradicted(f, LIAR, liar, 3, &from, &other), evil);
+    assert_int_equal(other, leaf);
+    assert_int_equal(fabric_contradicted(f, 0, honest[0], 3, &from, &other), 0);
+    fabric_on_ways_gone(f, honest[0], 3, at(3)); /* their votes go with them */
+    fabric_on_ways_gone(f, honest[1], 3, at(3));
+    assert_int_equal(fabric_find_place(f, &of_spine), leaf);
+}
+
+/* It tells one address more with each of its tables. */
+static void one_host_fills_no_switch(void **state)
+{
+    const uint32_t leaf = add("tor-1");
+    const struct place of_leaf = router("10.0.1.1");
+    struct fabric_way liar[2][FABRIC_ADDRESS_MAX];
+
+    (void)state;
+    for (uint32_t n = 1; n <= FABRIC_ADDRESS_MAX; n++) {
+        for (uint32_t k = 0; k < n; k++) {
+            char text[16];
+            snprintf(text, sizeof(text), "10.9.0.%u", k + 1);
+            liar[n % 2][k] = answer(leaf, text, LIAR);
+        }
+        fabric_on_ways(f, liar[n % 2], n, at(n));
+        fabric_on_ways_gone(f, liar[(n + 1) % 2], n - 1, at(n));
+    }
+    for (uint32_t h = 0; h < 2; h++) {
+        const struct fabric_way way = answer(leaf, "10.0.1.1", h);
+        fabric_on_ways(f, &way, 1, at(100));
+    }
+    assert_int_equal(fabric_find_place(f, &of_leaf), leaf);
+    const struct locate_element e = {.kind = ELEMENT_ROUTER, .a = leaf};
+    assert_memory_equal(fabric_element(f, &e).a.address, of_leaf.address, 16);
+}
+
+/* A leaf that routes: it answers each of its hosts with another address, and all others with that of an uplink. */
+static void an_address_that_all_tell_finds_a_place(void **state)
+{
+    enum { HOSTS = 64, WITH_UPLINK = 40 };
+    const uint32_t leaf = add("tor-1");
+    const struct place of_uplink = router("10.0.1.1");
+    struct fabric_way ways[HOSTS][2];
+
+    (void)state;
+    for (uint32_t h = 0; h < HOSTS; h++) {
+        char text[16];
+        snprintf(text, sizeof(text), "10.1.0.%u", h + 1);
+        ways[h][0] = answer(leaf, text, h);
+        ways[h][1] = answer_beside(leaf, h < WITH_UPLINK ? "" : "10.0.1.1", h, (h + 1) % HOSTS);
+        fabric_on_ways(f, ways[h], 2, at(h));
+    }
+    assert_int_equal(fabric_find_place(f, &of_uplink), leaf);
+    const struct locate_element e = {.kind = ELEMENT_ROUTER, .a = leaf};
+    assert_memory_equal(fabric_element(f, &e).a.address, of_uplink.address, 16);
+    for (uint32_t h = 0; h < HOSTS; h++) { /* whose address has lost its place takes no vote */
+        fabric_on_ways_gone(f, ways[h], 2, at(100));
+    }
+    for (uint32_t k = 0; k < FABRIC_ADDRESS_MAX; k++) {
+        assert_int_equal(f->switches[leaf - 1].addresses[k].hosts, 0);
+    }
+}
+
+/* All ways to a liar's NIC end at a switch that it gives a name: that isn't what all of them tell. */
+static void a_name_is_the_word_of_who_is_beside_it(void **state)
+{
+    const uint32_t evil = add("spine-3"), leaf = add("tor-1");
+    const struct place of_leaf = router("10.0.1.1");
+    uint32_t from = 0, other = 0;
+
+    (void)state;
+    for (uint32_t h = 0; h < 5; h++) {
+        const struct fabric_way ways[3] = {answer_beside(evil, "10.0.1.1", h, LIAR),
+                                           answer_beside(leaf, "10.0.1.1", h, 20),
+                                           answer_beside(leaf, "10.0.1.1", h, 21)};
+        fabric_on_ways(f, ways, 3, at(h));
+        assert_int_equal(fabric_contradicted(f, h, ways, 3, &from, &other), 0);
+    }
+    assert_int_equal(fabric_find_place(f, &of_leaf), leaf);
+    const struct fabric_way own = answer(evil, "10.0.1.1", LIAR);
+    fabric_on_ways(f, &own, 1, at(9));
+    assert_int_equal(fabric_contradicted(f, LIAR, &own, 1, &from, &other), evil);
+    assert_int_equal(other, leaf);
+}
+
+/* It tells much that nobody else does: the lie isn't among the first that are looked at. Who has no name for it doesn't lie. */
+static void a_contradiction_is_found_behind_others(void **state)
+{
+    enum { OWN = 60, AGAIN = 300 };
+    const uint32_t leaf = add("tor-1"), evil = add("evil"), unnamed = add("10.0.1.1");
+    struct fabric_way liar[AGAIN + OWN + 1];
+    uint32_t from = 0, other = 0, found = 0;
+
+    (void)state;
+    for (uint32_t h = 0; h < 2; h++) {
+        const struct fabric_way way = answer(leaf, "10.0.1.1", h);
+        fabric_on_ways(f, &way, 1, at(h));
+    }
+    for (uint32_t k = 0; k < OWN; k++) {
+        char name[16], text[16];
+        snprintf(name, sizeof(name), "own-%u", k);
+        snprintf(text, sizeof(text), "10.7.0.%u", k + 1);
+        liar[k] = answer(add(name), text, LIAR);
+    }
+    for (uint32_t k = 0; k < AGAIN; k++) { /* alike, beside each other: one look */
+        liar[OWN + k] = liar[OWN - 1];
+    }
+    liar[OWN + AGAIN] = answer(evil, "10.0.1.1", LIAR);
+    fabric_on_ways(f, liar, AGAIN + OWN + 1, at(3));
+    for (uint32_t tables = 0; tables < 2; tables++) {
+        found = fabric_contradicted(f, LIAR, liar, AGAIN + OWN + 1, &from, &other);
+        assert_int_equal(found, tables == 0 ? 0 : evil);
+    }
+    assert_int_equal(other, leaf);
+    from = 0;
+    const struct fabric_way honest = answer(unnamed, "10.0.1.1", 5);
+    fabric_on_ways(f, &honest, 1, at(4));
+    assert_int_equal(fabric_contradicted(f, 5, &honest, 1, &from, &other), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +349,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_look_takes_all_that_are_bad, begin, end),
         cmocka_unit_test_setup_teardown(a_trunk_is_as_good_as_its_best_way, begin, end),
         cmocka_unit_test_setup_teardown(elements_and_back, begin, end),
+        cmocka_unit_test_setup_teardown(an_address_is_whose_most_hosts_tell, begin, end),
+        cmocka_unit_test_setup_teardown(one_host_fills_no_switch, begin, end),
+        cmocka_unit_test_setup_teardown(an_address_that_all_tell_finds_a_place, begin, end),
+        cmocka_unit_test_setup_teardown(a_name_is_the_word_of_who_is_beside_it, begin, end),
+        cmocka_unit_test_setup_teardown(a_contradiction_is_found_behind_others, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

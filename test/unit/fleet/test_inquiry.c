@@ -465,6 +465,75 @@ static void a_host_may_be_sure_before_all_are(void **state)
     }
 }
 
+/* Hosts look for new ways now and then: the ways of before aren't told of any more. */
+static void other_ports(void)
+{
+    for (uint32_t i = 0; i < w.count; i++) {
+        w.ways[i].p.port = (uint16_t)(w.ways[i].p.port + 100);
+    }
+}
+
+/* A NIC is dead for hours, so that something is always lost. Of the faults that come and go meanwhile the last one has its name
+ * as the first had. */
+static void a_lasting_fault_leaves_room_for_others(void **state)
+{
+    const struct locate_element lasting = {ELEMENT_NIC, DIRECTION_OUT, 5, 0};
+
+    world_new(1, 64, 4, 4);
+    inquiry_free(w.q);
+    w.q = inquiry_new(4096, span_s(REPORT_S));
+    assert_non_null(w.q);
+    fault(lasting, 1);
+    for (uint32_t n = 0; n < 6; n++) {
+        pass(30); /* the one before ends, its names are told of a while */
+        assert_int_equal(pass(100), 0);
+        fault(
+            (struct locate_element){ELEMENT_TRUNK, DIRECTION_OUT, 1 + n % 4, SPINE_KEY + n / 4 % 4},
+            1);
+        tell_now();
+        assert_int_equal(pass(25), 0);
+        assert_int_equal(judge().unplaced, 0);
+        heal();
+        other_ports();
+        fault(lasting, 1);
+    }
+}
+
+/* One of the sender's leaf, as the controller tells it: a clean path only if it is looked at, or at first. */
+static void tell_way(uint32_t from, uint32_t to, bool lost, bool first)
+{
+    struct inquiry_path p = {.route = {.from_host = {from},
+                                       .to_host = {to},
+                                       .from = {from},
+                                       .to = {to},
+                                       .teller = {to},
+                                       .box_count = 1},
+                             .port = 7000,
+                             .dead = lost};
+
+    p.route.boxes[0] = (struct locate_box){1, ELEMENT_LEAF};
+    if (lost || first || inquiry_has(w.q, p.route.from, p.route.to, p.port)) {
+        inquiry_on_path(w.q, now(), now(), &p);
+    }
+}
+
+/* What was lost at the beginning and is clean since then acquits who receives it, where another sender is dead for hours. What
+ * was lost where nothing is any more makes room. */
+static void what_was_lost_once_acquits_too(void **state)
+{
+    world_new(1, 6, 1, 1);
+    for (int turn = 0; turn < 60; turn++, w.now_ms += REPORT_S * 1000) {
+        const bool first = turn == 0;
+        tell_way(5, 1, true, first);
+        tell_way(2, 1, first, first);
+        tell_way(3, 4, first, first);
+        inquiry_tick(w.q, now());
+        assert_true(inquiry_has(w.q, (struct nic_id){5}, (struct nic_id){1}, 7000));
+        assert_true(inquiry_has(w.q, (struct nic_id){2}, (struct nic_id){1}, 7000));
+    }
+    assert_false(inquiry_has(w.q, (struct nic_id){3}, (struct nic_id){4}, 7000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +546,8 @@ int main(void)
         cmocka_unit_test(liars_accuse_nobody_else),
         cmocka_unit_test(a_host_that_asked_the_routers_chooses),
         cmocka_unit_test(a_host_may_be_sure_before_all_are),
+        cmocka_unit_test(a_lasting_fault_leaves_room_for_others),
+        cmocka_unit_test(what_was_lost_once_acquits_too),
     };
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -134,9 +134,38 @@ static void quantiles_are_close(void **state)
     }
     delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), 7); /* old windows are gone */
     assert_int_equal(delay_quantile(&w, 1), 7);
-    assert_true(delay_quantile_longer(&w, 0.5) == INT64_MIN || w.longer.head.count > 0);
+    assert_int_equal(delay_quantile_longer(&w, 0.5),
+                     INT64_MIN); /* after a pause nothing went there */
     delay_add(&w, (struct mono){100 * NS_PER_S}, span_s(10), -40); /* below the clocks' error */
     assert_int_equal(delay_quantile(&w, 0), -40);
+}
+
+/* What is older than two windows counts there, and what is older than some minutes ever less. */
+static void the_longer_window_has_what_the_window_lost(void **state)
+{
+    enum { EACH = 200, WINDOWS = 30 };
+    static struct delay_window w;
+    int64_t ms = 0;
+
+    delay_init(&w, (struct mono){0});
+    for (int window = 0; window < 2 * WINDOWS; window++) {
+        for (int i = 0; i < EACH; i++, ms += 10000 / EACH) {
+            delay_add(&w, (struct mono){ms * NS_PER_MS}, span_s(10),
+                      window == 0        ? 500
+                      : window < WINDOWS ? 1000
+                                         : 5000);
+        }
+        if (window < 2) {
+            assert_int_equal(delay_quantile_longer(&w, 0.5), INT64_MIN);
+        } else if (window == 2) {
+            assert_int_equal(delay_quantile_longer(&w, 0), 500);
+            assert_int_equal(delay_quantile_longer(&w, 1), 500);
+        } else if (window == WINDOWS) {
+            assert_in_range(delay_quantile_longer(&w, 0.5), 960, 1040);
+        } else if (window == WINDOWS + 22) { /* 21 windows of the new delay, 30 of the old one */
+            assert_in_range(delay_quantile_longer(&w, 0.5), 4800, 5200);
+        }
+    }
 }
 
 /* ---- delays that shift ---- */
@@ -285,6 +314,7 @@ int main(void)
         cmocka_unit_test(gray_loss_is_found_in_time),
         cmocka_unit_test(loss_ends),
         cmocka_unit_test(quantiles_are_close),
+        cmocka_unit_test(the_longer_window_has_what_the_window_lost),
         cmocka_unit_test(spread_is_of_nine_in_ten),
         cmocka_unit_test(a_shift_is_likely_and_ends),
         cmocka_unit_test(a_shift_does_not_hide_itself),

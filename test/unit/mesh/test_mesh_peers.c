@@ -164,6 +164,101 @@ static void changes_lead_to_the_same(void **state)
     assert_int_equal(fleet_change(&f, &fresh, &at), -ENOSPC);
 }
 
+/* ---- how wide the graph is ---- */
+
+#define WIDE_COUNT 1000
+#define WIDE_EDGES 36
+
+static struct mesh_peer wide_list[WIDE_COUNT];
+static uint32_t chosen[WIDE_COUNT][WIDE_EDGES], chosen_count[WIDE_COUNT];
+
+static struct mesh_fleet wide_fleet(uint32_t count, uint32_t nics, uint64_t seed)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        wide_list[i] = (struct mesh_peer){
+            .nic = {i}, .host = {i / nics}, .rail = (uint16_t)(i % nics), .leaf = LEAF_UNKNOWN};
+    }
+    return (struct mesh_fleet){.seed = seed, .peers = wide_list, .peer_count = count};
+}
+
+static void draw(const struct mesh_fleet *f, uint32_t ring_peers)
+{
+    struct peer_choice choices[WIDE_EDGES];
+
+    for (uint32_t i = 0; i < f->peer_count; i++) {
+        const uint32_t count = peers_choose(f, i, ring_peers, 20, choices, WIDE_EDGES);
+        chosen_count[i] = 0;
+        for (uint32_t k = 0; k < count && choices[k].rank == 0; k++) {
+            chosen[i][chosen_count[i]++] = choices[k].index;
+        }
+    }
+}
+
+/* How far the furthest is from `from`; UINT32_MAX: one isn't joined to it. NICs of one host don't probe each other. */
+static uint32_t furthest(const struct mesh_fleet *f, uint32_t from, const bool *lies)
+{
+    static uint32_t queue[WIDE_COUNT], far[WIDE_COUNT];
+    uint32_t head = 0, tail = 0, most = 0;
+
+    memset(far, 0xff, sizeof(far));
+    far[from] = 0;
+    queue[tail++] = from;
+    while (head < tail) {
+        const uint32_t at = queue[head++];
+        for (uint32_t k = 0; k < chosen_count[at]; k++) {
+            const uint32_t to = chosen[at][k];
+            if (far[to] == UINT32_MAX && !lies[wide_list[to].host.index]) {
+                far[to] = far[at] + 1;
+                queue[tail++] = to;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < f->peer_count; i++) {
+        const uint32_t host = wide_list[i].host.index;
+        if (!lies[host] && host != wide_list[from].host.index && far[i] > most) {
+            most = far[i];
+        }
+    }
+    return most;
+}
+
+/* Premise 4 of the hard bound (docs/clock.md). */
+static void no_two_are_further_apart_than_hops(void **state)
+{
+    static const uint32_t rings[] = {PEERS_LEAST, 6, 8, 12, 16, 24};
+    static const struct {
+        uint32_t count, nics, seeds;
+    } fleets[] = {{20, 2, 2},  {22, 1, 20},  {24, 8, 20}, {48, 2, 20},
+                  {64, 8, 10}, {130, 1, 10}, {256, 4, 2}, {1000, 2, 1}};
+
+    for (size_t i = 0; i < sizeof(fleets) / sizeof(fleets[0]); i++) {
+        for (uint64_t seed = 1; seed <= fleets[i].seeds; seed++) {
+            for (size_t r = 0; r < sizeof(rings) / sizeof(rings[0]); r++) {
+                const struct mesh_fleet f = wide_fleet(fleets[i].count, fleets[i].nics, seed);
+                const uint32_t hops = peers_hops(f.peer_count, rings[r], 20);
+                bool lies[WIDE_COUNT] = {false};
+                draw(&f, rings[r]);
+                for (int with_liars = 0; with_liars < 2; with_liars++) {
+                    for (uint32_t k = 0; k < f.peer_count; k++) {
+                        if (!lies[wide_list[k].host.index] && furthest(&f, k, lies) > hops) {
+                            fail_msg("%u NICs, %u a host, K %u, seed %u: more than %u hops",
+                                     f.peer_count, fleets[i].nics, rings[r], (unsigned)seed, hops);
+                        }
+                    }
+                    for (uint32_t k = 0; k < f.peer_count / fleets[i].nics / 10; k++) {
+                        lies[hash_u64(seed, k) % (f.peer_count / fleets[i].nics)] = true;
+                    }
+                }
+            }
+        }
+    }
+    assert_int_equal(peers_hops(21, 16, 20), 1); /* as few as that: all probe all */
+    assert_int_equal(peers_hops(22, 16, 20), 4);
+    assert_int_equal(peers_hops(2048, 16, 20), 4);
+    assert_int_equal(peers_hops(2049, 16, 20), 5);
+    assert_int_equal(peers_hops(100000, 16, 20), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +267,7 @@ int main(void)
         cmocka_unit_test(change_is_local),
         cmocka_unit_test(spares_are_the_next_of_the_ring),
         cmocka_unit_test(changes_lead_to_the_same),
+        cmocka_unit_test(no_two_are_further_apart_than_hops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

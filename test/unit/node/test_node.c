@@ -528,7 +528,8 @@ static void an_outage_is_told_with_its_length_when_it_is_over(void **state)
                 print_findings();
             }
             assert_int_equal(f->kind, FINDING_PATH_DEAD);
-            assert_true(llabs(f->ended_ns - f->since.ns - length) < 460 * NS_PER_MS);
+            assert_in_range(f->length_error_ns, 1, 460 * NS_PER_MS);
+            assert_true(llabs(f->ended_ns - f->since.ns - length) <= f->length_error_ns);
             told++;
         }
         assert_int_equal(node_finding_count(w.hosts[h].node), 0);

@@ -439,6 +439,7 @@ static void a_header_is_what_the_member_published(void **state)
 /* ---- stamps ---- */
 
 /* Ten seconds, of whose sent packets each `every`th has no stamp (0: none). What was said. */
+static uint32_t stamps_off_ns; /* each stamp may be */
 static unsigned ten_seconds(unsigned every, struct finding *ret)
 {
     const int64_t end = now.ns + 10 * NS_PER_S;
@@ -461,6 +462,7 @@ static unsigned ten_seconds(unsigned every, struct finding *ret)
                                                 .tx = {now.ns},
                                                 .outcome =
                                                     none ? TRANSMIT_NO_STAMP : TRANSMIT_STAMPED,
+                                                .error_ns = stamps_off_ns,
                                                 .stamps = STAMP_SOFTWARE};
                 node_on_transmit(node, now, &t);
             }
@@ -487,6 +489,27 @@ static void a_nic_without_stamps_is_told_and_over_when_they_come(void **state)
     assert_in_range(node_finding_get(node, 0)->numbers[1], all - all / 10, all + all / 10);
     assert_int_equal(ten_seconds(0, &f), 1);
     assert_int_equal(f.phase, FINDING_CLOSED);
+}
+
+/* A clock source that is read slowly, as some virtual machines have it: no fleet time, and the reason for it. */
+static void stamps_that_are_too_rough_are_told(void **state)
+{
+    struct finding f;
+
+    kit_start();
+    assert_int_equal(ten_seconds(0, &f), 0);
+    stamps_off_ns = 1001;
+    assert_int_equal(ten_seconds(0, &f), 1);
+    assert_int_equal(f.phase, FINDING_OPENED);
+    assert_int_equal(f.from.index, NIC_NONE.index);
+    assert_in_range(f.numbers[0], f.numbers[1] - f.numbers[1] / 20,
+                    f.numbers[1]); /* some are on their way */
+    assert_int_equal(f.numbers[2], 1000);
+    assert_int_equal(f.advice, ADVICE_CHECK_SOURCE);
+    stamps_off_ns = 1000;
+    assert_int_equal(ten_seconds(0, &f), 1);
+    assert_int_equal(f.phase, FINDING_CLOSED);
+    stamps_off_ns = 0;
 }
 
 /* ---- who is asked ---- */
@@ -546,6 +569,7 @@ int main(void)
         T(packets_carry_the_clock_that_stamps_them),
         T(a_header_is_what_the_member_published),
         T(a_nic_without_stamps_is_told_and_over_when_they_come),
+        T(stamps_that_are_too_rough_are_told),
         T(neighbours_of_the_member_are_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,10 +183,11 @@ static void a_disrupted_clock_is_said_once(void **state)
 {
     kit_start();
     clock_says((struct clock_action){
-        .kind = CLOCK_ACTION_STATUS, .status = CLOCK_DISRUPTED, .fault = CLOCK_FAULT_SUSPEND});
+        .kind = CLOCK_ACTION_STATUS, .status = CLOCK_DISRUPTED, .fault = CLOCK_FAULT_GUARD});
     assert_int_equal(said_count, 1);
     assert_int_equal(said[0].kind, FINDING_CLOCK_DISRUPTED);
-    assert_int_equal(said[0].numbers[0], CLOCK_FAULT_SUSPEND);
+    assert_int_equal(said[0].numbers[0], 4); /* as older controllers word it */
+    assert_int_equal(said[0].numbers[2], CLOCK_FAULT_GUARD);
     assert_int_equal(said[0].advice, ADVICE_WAIT);
     clock_says((struct clock_action){.kind = CLOCK_ACTION_STATUS, .status = CLOCK_DISRUPTED});
     clock_says((struct clock_action){.kind = CLOCK_ACTION_STATUS, .status = CLOCK_HOLDOVER});
@@ -201,6 +202,31 @@ static void a_disrupted_clock_is_said_once(void **state)
     assert_int_equal(said[0].rules_out, RULES_OUT_NETWORK);
     assert_int_equal(said[0].advice, ADVICE_CHECK_CLOCK);
     assert_int_equal(node_finding_count(node), 0);
+}
+
+/* No program can set a host's own clock, but a hypervisor stops it. A NIC's clock is set by many. */
+static void a_clock_that_stood_still_is_told_as_that(void **state)
+{
+    const struct {
+        bool host;
+        double by_ns;
+        bool stood;
+    } cases[] = {{true, 5e9, true}, {true, 0.9e6, false}, {true, -5e9, false}, {false, 5e9, false}};
+
+    kit_start();
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct clock_action step = {.kind = CLOCK_ACTION_STEP, .value_ns = cases[i].by_ns};
+        node->has_leaf = !cases[i].host; /* else one of its members is the host's clock */
+        node->members[0].domain = !cases[i].host;
+        node_finding_clock(node, now, 0, &step);
+        node->has_leaf = false;
+        node->members[0].domain = 0;
+        listen_to_it();
+        assert_int_equal(said[0].kind, FINDING_CLOCK_STEP);
+        assert_int_equal(said[0].numbers[0], (int64_t)cases[i].by_ns);
+        assert_int_equal(said[0].numbers[1], cases[i].stood);
+        assert_int_equal(said[0].advice, cases[i].stood ? ADVICE_SHOW_PAUSES : ADVICE_CHECK_CLOCK);
+    }
 }
 
 static void liars_and_asymmetry_are_each_their_own(void **state)
@@ -803,6 +829,7 @@ int main(void)
         T(troubles_of_rdma_ports_open_and_close),
         T(a_nic_that_is_gone_has_no_link_that_is_down),
         T(a_disrupted_clock_is_said_once),
+        T(a_clock_that_stood_still_is_told_as_that),
         T(liars_and_asymmetry_are_each_their_own),
         T(small_asymmetries_are_nobodys_business),
         T(a_tenth_of_ten_seconds_is_told_once),

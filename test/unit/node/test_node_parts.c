@@ -34,6 +34,8 @@ static void limits_hold_to_the_last_one(void **state)
         {NIC_EDGE_MAX, 32, 0, 0, 0, 0, 0},
         {NIC_EDGE_MAX, 34, 0, 0, 0, 0, -EINVAL},
         {0, 15, 0, 0, 0, 0, -EINVAL},
+        {0, 4, 0, 0, 0, 0, 0},
+        {0, 2, 0, 0, 0, 0, -EINVAL}, /* one ring is as wide as half of the fleet */
         {20, 16, 20, 0, 0, 0, 0},
         {19, 16, 19, 0, 0, 0, -EINVAL},
         {24, 0, 24, 0, 0, 0, 0},
@@ -121,13 +123,41 @@ static void settings_have_limits_and_zero_is_as_at_the_start(void **state)
     assert_int_equal(node_on_settings(node, now, &(struct node_settings){24, 3}), 0);
     assert_int_equal(node->config.ring_peers, 24);
     assert_int_equal(node->config.flap_limit, 3);
-    assert_int_equal(node_on_settings(node, now, &(struct node_settings){2, 0}), 0);
+    assert_int_equal(node_on_settings(node, now, &(struct node_settings){2, 0}), -EINVAL);
+    assert_int_equal(node->config.ring_peers, 24);
+    assert_int_equal(node_on_settings(node, now, &(struct node_settings){4, 0}), 0);
     assert_int_equal(node->config.flap_limit, LINK_FLAP_LIMIT_DEFAULT);
-    assert_int_equal(node->config.ring_peers, 2);
+    assert_int_equal(node->config.ring_peers, 4);
     assert_int_equal(node_on_settings(node, now, &(struct node_settings){0}), 0);
     assert_int_equal(node->config.ring_peers, 16);
     const struct mesh_member own = {.peer = kit_config().fleet.peers[1], .gone = true};
     assert_int_equal(node_on_member(node, now, &own), -EINVAL); /* we don't leave ourselves */
+}
+
+/* H, which the hard bound rests on. */
+static void hops_follow_the_graph(void **state)
+{
+    static struct mesh_peer many[40];
+    struct node_config c = kit_config();
+
+    for (uint32_t i = 0; i < ARRAY_COUNT(many); i++) {
+        many[i] = (struct mesh_peer){.nic = {i}, .host = {i / KIT_NICS}};
+    }
+    const struct mesh_fleet few = c.fleet;
+    const struct mesh_fleet all = {.peers = many, .peer_count = ARRAY_COUNT(many), .seed = 7};
+    c.fleet = all;
+    kit_start_with(&c);
+    const struct clock *clock = node_member_clock(node, 0);
+    assert_int_equal(clock->config.hops, peers_hops(ARRAY_COUNT(many), 16, 20));
+    assert_int_equal(node_on_settings(node, now, &(struct node_settings){4, 0}), 0);
+    assert_int_equal(clock->config.hops, peers_hops(ARRAY_COUNT(many), 4, 20));
+    assert_int_equal(node_on_settings(node, now, &(struct node_settings){0}), 0);
+    assert_int_equal(clock->config.hops, peers_hops(ARRAY_COUNT(many), 16, 20));
+    assert_int_equal(node_on_peers(node, now, &few), 0);
+    assert_int_equal(clock->config.hops, 1);
+    c.diameter = 9;
+    kit_start_with(&c);
+    assert_int_equal(node_member_clock(node, 0)->config.hops, 9);
 }
 
 /* ---- when ---- */
@@ -190,9 +220,9 @@ static void events_have_the_size_of_what_they_carry(void **state)
     const struct node_bad_packet bad = {.count = 3, .error = PROBE_ERROR_TAG};
     assert_int_equal(node_on_event(node, now, NODE_EVENT_BAD_PACKET, &bad), 0);
     assert_int_equal(kit_counters().bad_packets, 3);
-    assert_int_equal(node_on_event(node, now, NODE_EVENT_SETTINGS, &(struct node_settings){2, 0}),
+    assert_int_equal(node_on_event(node, now, NODE_EVENT_SETTINGS, &(struct node_settings){4, 0}),
                      0);
-    assert_int_equal(node->config.ring_peers, 2);
+    assert_int_equal(node->config.ring_peers, 4);
     now.ns += 10 * NS_PER_S;
     assert_int_equal(node_on_event(node, now, NODE_EVENT_TICK, NULL), 0);
     assert_int_equal(node->now.ns, now.ns);
@@ -338,6 +368,7 @@ int main(void)
         T(limits_hold_to_the_last_one),
         T(a_list_that_contradicts_itself_is_refused),
         T(settings_have_limits_and_zero_is_as_at_the_start),
+        T(hops_follow_the_graph),
         T(deadlines_keep_to_the_grid),
         T(the_mesh_page_is_due_ten_times_a_second),
         T(events_have_the_size_of_what_they_carry),

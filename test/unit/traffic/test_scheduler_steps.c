@@ -102,10 +102,11 @@ static void chunks_are_cut_for_the_lanes_that_there_are(void **state)
     assert_int_equal(scheduler_chunk_size(&s, 1 << 20), 131072);
 }
 
-static int holds(struct scheduler *s, uint32_t lane)
+/* Lanes `apart` tell nothing of its path. */
+static int holds_beside(struct scheduler *s, uint32_t lane, uint32_t apart)
 {
     const struct scheduler_choice only = {
-        .usable = 1u << lane, .room = 1u << lane, .weights = {1, 1, 1, 1}};
+        .usable = 1u << lane, .room = 1u << lane, .apart = apart, .weights = {1, 1, 1, 1}};
     int count = 0;
 
     for (; scheduler_pick(s, at, CHUNK, &only) == (int)lane; count++) {
@@ -114,14 +115,19 @@ static int holds(struct scheduler *s, uint32_t lane)
     return count;
 }
 
-/* Four chunks beyond the round trip, but no more than 4 ms of its rate, or one: a queue is as long as all lanes make it
+static int holds(struct scheduler *s, uint32_t lane)
+{
+    return holds_beside(s, lane, 0);
+}
+
+/* Four chunks beyond the round trip, but no more than 12 ms of its rate, or one: a queue is as long as all lanes make it
  * together. */
 static void a_slow_lane_holds_little(void **state)
 {
     static const struct {
         int64_t life_ns; /* of a chunk */
         int most;
-    } lanes[] = {{NS_PER_MS / 2, 5}, {2 * NS_PER_MS, 3}, {50 * NS_PER_MS, 2}};
+    } lanes[] = {{NS_PER_MS / 2, 5}, {4 * NS_PER_MS, 4}, {50 * NS_PER_MS, 2}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++) {
@@ -131,6 +137,68 @@ static void a_slow_lane_holds_little(void **state)
             carry(&s, 0, lanes[i].life_ns, false);
         }
         assert_int_equal(holds(&s, 0), lanes[i].most);
+    }
+}
+
+/* A lane that was made over a full path knows no round trip without its queue: it holds no more for that. */
+static void a_lane_that_never_saw_its_path_empty_holds_no_more(void **state)
+{
+    struct scheduler s;
+
+    (void)state;
+    open_lanes(&s, rtts, 1);
+    scheduler_lane_open(&s, at, 1, span_ns(5 * NS_PER_MS));
+    for (int k = 0; k < 20; k++) {
+        carry(&s, 0, 5 * NS_PER_MS, false);
+        carry(&s, 1, 5 * NS_PER_MS, false);
+    }
+    assert_int_equal(holds(&s, 0), 3);
+    assert_int_equal(holds(&s, 1), 3);
+}
+
+/* Nor is that known by a lane over other NICs, or by one that carried nothing for ten seconds. */
+static void who_tells_how_long_an_empty_path_is(void **state)
+{
+    static const struct {
+        uint32_t apart;
+        int64_t idle_ns; /* the other lane, which knows its empty path */
+        int most;
+    } cases[] = {{0, 0, 3}, {1, 0, 4}, {0, 10 * NS_PER_S, 4}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scheduler s;
+        open_lanes(&s, rtts, 1);
+        scheduler_lane_open(&s, at, 1, span_ns(5 * NS_PER_MS));
+        carry(&s, 0, 5 * NS_PER_MS, false);
+        for (int64_t ns = -NS_PER_S; ns < cases[i].idle_ns; ns += 5 * NS_PER_MS) {
+            carry(&s, 1, 5 * NS_PER_MS, false);
+        }
+        assert_int_equal(holds_beside(&s, 1, cases[i].apart), cases[i].most);
+    }
+}
+
+/* Two routes of unlike lengths, and both are fast. The longer one carries all that its window brings, and that grows. Where
+ * reports come a millisecond late, that is four chunks a millisecond: 1 Gb/s. By the other round trip it would be 0.4. */
+static void a_longer_route_is_not_held_back(void **state)
+{
+    static const int64_t unlike[2] = {NS_PER_MS / 2, 5 * NS_PER_MS / 2};
+    static const double least_bps[2] = {10e9, 1e9};
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct scheduler s;
+        open_lanes(&s, unlike, 2);
+        for (int round = 0; round < 60; round++) {
+            const struct mono sent = at;
+            const uint32_t count = (uint32_t)holds(&s, 1);
+            const uint64_t bytes = (uint64_t)count * CHUNK;
+            at.ns += unlike[1] + late * NS_PER_MS;
+            acknowledged(&s, 1,
+                         &(struct scheduler_acked){
+                             .chunks = count, .bytes = bytes, .sent = sent, .load = bytes});
+        }
+        assert_true(scheduler_rate_bps(&s, 1) > least_bps[late]);
     }
 }
 
@@ -561,6 +629,9 @@ int main(void)
         cmocka_unit_test(a_lane_that_is_not_there_carries_nothing),
         cmocka_unit_test(chunks_are_cut_for_the_lanes_that_there_are),
         cmocka_unit_test(a_slow_lane_holds_little),
+        cmocka_unit_test(a_lane_that_never_saw_its_path_empty_holds_no_more),
+        cmocka_unit_test(who_tells_how_long_an_empty_path_is),
+        cmocka_unit_test(a_longer_route_is_not_held_back),
         cmocka_unit_test(more_back_than_went_is_a_bug),
         cmocka_unit_test(rates_of_lanes_that_had_little_do_not_fall),
         cmocka_unit_test(reports_in_a_bunch_make_no_lane_faster),

@@ -1,9 +1,10 @@
 // What stands around a heat map and lies on it: names of leaves, hosts and NICs, borders between them, and of a pair some of whose paths
 // are dead the share of them. Drawn on a canvas of its own above the map.
 import { type Latency, type Shades, seek, SHADE_PART, shadeOfCode } from "../latency.ts";
+import { isSure, ofHost, ofNic, ofSwitch, type Suspect } from "../suspect.ts";
 import { css, headings, palette, runs, type Run, thinned, type Window } from "./heat.ts";
 
-const MARGIN = { left: 116, top: 56 }; // pixels of the page; less on a phone: app.css has the last word
+const MARGIN = { left: 156, top: 56 }; // pixels of the page; less on a phone: app.css has the last word
 
 export interface Axis {
   leaves: Run[];
@@ -11,11 +12,36 @@ export interface Axis {
   rows: Run[]; // each row and column
 }
 
-export function axisOf(latency: Latency): Axis {
+/** What stands before a name, by "nic 7", "host h1", "leaf l1": ■ an open incident accuses it, or a NIC of it; ▲ it may be it. */
+export type Marks = ReadonlyMap<string, "■" | "▲">;
+
+/** Of the whole matrix, by NICs. */
+export function marksOf(latency: Latency, suspects: readonly Suspect[]): Marks {
+  const found = new Map<string, "■" | "▲">();
+  latency.places.forEach((p, i) => {
+    const leafRow = `leaf ${p.leaf || "leaf not known"}`;
+    const [nic, host, leaf] = [ofNic(suspects, latency.ids[i]!), ofHost(suspects, p.host), ofSwitch(suspects, p.leaf)];
+    for (const [s, names] of [[leaf, [leafRow]], [host, [leafRow, `host ${p.host}`]], [nic, [leafRow, `host ${p.host}`, `nic ${latency.ids[i]}`]]] as const) {
+      for (const name of s === null ? [] : names) {
+        found.set(name, isSure(s!) || found.get(name) === "■" ? "■" : "▲");
+      }
+    }
+  });
+  return found;
+}
+
+export function axisOf(latency: Latency, marks: Marks = new Map()): Axis {
+  const marked = (name: string, text: string) => (marks.has(name) ? `${marks.get(name)}${text}` : text);
+  const areLeaves = latency.places.every((p) => p.host === ""); // rows that are leaves are named once
+  const isNic = latency.places.some((p, i) => p.host !== "" && latency.labels[i] !== p.host);
+  const along = (kind: "leaf" | "host") => runs(latency.places, (p) => p[kind]).map((r) => ({ ...r, text: r.text === "" ? "" : marked(`${kind} ${r.text}`, r.text) }));
   return {
-    leaves: latency.places.every((p) => p.host === "") ? [] : runs(latency.places, (p) => p.leaf), // rows that are leaves are named once
-    hosts: runs(latency.places, (p) => p.host),
-    rows: latency.labels.map((label, i) => ({ begin: i, end: i + 1, text: label.slice(label.indexOf("/") + 1) + (latency.places[i]!.rail === "" ? "" : ` · rail ${latency.places[i]!.rail}`) })),
+    leaves: areLeaves ? [] : along("leaf"),
+    hosts: along("host"),
+    rows: latency.labels.map((label, i) => {
+      const text = label.slice(label.indexOf("/") + 1) + (latency.places[i]!.rail === "" ? "" : ` · rail ${latency.places[i]!.rail}`);
+      return { begin: i, end: i + 1, text: marked(isNic ? `nic ${latency.ids[i]}` : areLeaves ? `leaf ${label}` : `host ${label}`, text) };
+    }),
   };
 }
 

@@ -4,7 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { type Cell, cellOf, type Latency, shade } from "../latency.ts";
 import { duration } from "../time.ts";
-import { axisOf, drawAxes } from "./axes.ts";
+import { axisOf, drawAxes, type Marks } from "./axes.ts";
 import { cellAt, depthOf, paintTile, pan, placeTile, TILE, type Window, whole, zoom } from "./heat.ts";
 
 interface Spot {
@@ -75,7 +75,7 @@ function draw(context: CanvasRenderingContext2D, tiles: Tiles, size: number, w: 
   }
 }
 
-export function HeatMap({ latency, codes, what, onPick }: { latency: Latency; codes: Int16Array; what: string; onPick: (from: number, to: number) => void }) {
+export function HeatMap({ latency, codes, what, marks, onPick }: { latency: Latency; codes: Int16Array; what: string; marks?: Marks; onPick: (from: number, to: number) => void }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const over = useRef<HTMLCanvasElement>(null);
   const size = latency.ids.length;
@@ -85,7 +85,7 @@ export function HeatMap({ latency, codes, what, onPick }: { latency: Latency; co
   const cell = useSignal<Spot | null>(null);
   const shades = useMemo(() => shade(latency, codes), [latency, codes]);
   const tiles = useMemo(() => new Tiles(latency, shades.of), [latency, shades]);
-  const axis = useMemo(() => axisOf(latency), [latency]);
+  const axis = useMemo(() => axisOf(latency, marks), [latency, marks]);
   const shown = useRef({ tiles, size, axis, latency, codes, shades });
   shown.current = { tiles, size, axis, latency, codes, shades };
 
@@ -130,6 +130,7 @@ export function HeatMap({ latency, codes, what, onPick }: { latency: Latency; co
     paint();
     return () => tiles.end();
   }, [tiles]);
+  useEffect(redraw, [axis]);
 
   const at = (event: PointerEvent | WheelEvent) => {
     const box = canvas.current!.getBoundingClientRect();
@@ -194,7 +195,7 @@ export function HeatMap({ latency, codes, what, onPick }: { latency: Latency; co
         <button aria-label="Zoom in" onClick={() => look(zoom(view.current, size, 0.5, 0.5, 0.5))}>+</button>
         <button aria-label="Zoom out" onClick={() => look(zoom(view.current, size, 2, 0.5, 0.5))}>−</button>
         <button onClick={() => look(whole(size))}>All</button>
-        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ all paths dead</span><span class="part">▲ some of them dead (near: as much red)</span><span class="silent">■ not heard</span><span><span class="hatch" aria-hidden="true" /> nobody measures it</span></p>
+        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ all paths dead</span><span class="part">▲ some of them dead (near: as much red)</span><span class="silent">■ not heard</span><span><span class="hatch" aria-hidden="true" /> nobody measures it</span>{marks !== undefined && marks.size > 0 && <span>■ ▲ before a name: an open incident accuses it, or may</span>}</p>
       </div>
       <Reading latency={latency} codes={codes} cell={cell} measured={shades.measured} />
     </div>

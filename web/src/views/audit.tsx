@@ -77,7 +77,7 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
           <ul>
             <li>{hosts === null ? "Each host reads" : hosts === 1 ? "1 host reads" : `${hosts} hosts read`} {hosts === null || hosts === 1 ? "its" : "their"} own files, for at most some seconds, at idle priority. No packet is sent. Hosts with a failure are read twice.</li>
             {matrix && <li>{cost === null ? "Each NIC sends 5 packets to each other one." : `${nics} NICs: ${duration(cost.seconds * 1e9)}, and each sends ${cost.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} Whoever stands out is measured once more.</li>}
-            {nccl && <li>Full load: 17 s for pairs of hosts, 40 s for all together, 11 s for each step of a search. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
+            {nccl && <li>Full load: 24 s for pairs of hosts, 40 s for all together, 11 s for each step of a search. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
           </ul>
         </>
       ) : (
@@ -99,7 +99,7 @@ function Run({ id, state }: { id: string; state: AuditRun["state"] }) {
     <Shown of={run} what="the audit">
       {(r) => (
         <>
-          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why === null ? "" : `: ${r.why}`}{r.matrix_why == null ? "" : `; no matrix: ${r.matrix_why}`}{r.tests_why == null ? "" : `; no tests: ${r.tests_why}`}</p>
+          <p>{r.hosts} {r.hosts === 1 ? "host" : "hosts"}, began {ago(big(r.started_utc_ns), now)} by {r.who}: <strong>{r.state}</strong>{r.why && `: ${r.why}`}{r.matrix_why && `; no matrix: ${r.matrix_why}`}{r.tests_why && `; no tests: ${r.tests_why}`}{r.covered && Object.entries(r.covered).map(([what, s]) => s && `; ${s.done} of ${s.of} ${what}`)}</p>
           {r.not_read.length > 0 && <details open={r.not_read.length <= 10}><summary class="warn">Not read: {r.not_read.length} of {r.hosts} hosts</summary><ul>{r.not_read.map((o) => <li key={o.host}>{o.host}: {o.note} ({o.reason})</li>)}</ul></details>}
           {r.counts !== undefined && r.checks !== undefined && <Found run={r} counts={r.counts} />}
         </>
@@ -218,7 +218,7 @@ function Results({ id }: { id: string }) {
               { name: "Found", cell: (r) => <>{r.found}{r.note === "" ? null : <><br /><span class="dim">{r.note}</span></>}</> },
               { name: "Expected", cell: (r) => <>{r.expected}{(r.basis ?? "") === "" ? null : <><br /><span class="dim">{r.basis}</span></>}</> },
               { name: "Why, and what to do", cell: (r) => <>{known.get(r.check) && <>{known.get(r.check)!.why}<br /></>}<strong>{r.remedy ?? "–"}</strong></> },
-              { name: "Evidence", cell: (r) => <details><summary>{r.evidence.length} facts</summary>{r.evidence.map((e) => <div key={`${e.fact} ${e.subject}`} class="dim">{e.fact} {e.subject}: {e.state === "value" ? e.value : e.state}<br />{e.source}</div>)}</details> },
+              { name: "Evidence", cell: (r) => <details><summary>{r.evidence.length} facts</summary>{r.evidence.map((e) => <div key={`${e.fact} ${e.subject}`} class="dim">{e.fact} {e.subject}: {e.state === "value" ? e.value : e.state}<br />{e.source}{e.at_utc_ns === undefined ? "" : `, ${wall(big(e.at_utc_ns))}`}</div>)}</details> },
             ]} />
             {page.next !== null && <p class="dim">The first 200 are shown; <code>foliot audit show --fleet {id} --json</code> has all.</p>}
           </>
@@ -246,7 +246,7 @@ function Since({ run }: { run: AuditRun }) {
       {baselines.data !== null && accepted === undefined && <Empty>No audit was accepted yet. One that is: later ones are compared with it.</Empty>}
       {accepted !== undefined && (
         <>
-          <p>{accepted.run === run.run ? "This audit" : <a href={hrefTo({ rest: accepted.run })}>The audit of {wall(big(accepted.started_utc_ns))}</a>} was accepted by {accepted.who}{accepted.name === "" ? "" : `: ${accepted.name}`}, {wall(big(accepted.accepted_utc_ns))}.</p>
+          <p>{accepted.run === run.run ? "This audit" : <a href={hrefTo({ rest: accepted.run })}>The audit of {wall(big(accepted.started_utc_ns))}</a>} was accepted by {accepted.who}{accepted.name === "" ? "" : `: ${accepted.name}`}, {wall(big(accepted.accepted_utc_ns))}.{(accepted.measured ?? accepted.hosts) < accepted.hosts && ` Its measurements are kept of ${accepted.measured} of ${accepted.hosts} hosts.`}</p>
           {accepted.run !== run.run && <Shown of={diff} what="what changed">{(d) => <Changed d={d} />}</Shown>}
         </>
       )}
@@ -276,6 +276,7 @@ export function together(results: AuditDiff["results"]): { host: string; what: s
 
 function Changed({ d }: { d: AuditDiff }) {
   const rows = [...d.facts.map((f) => ({ host: f.host, what: `${f.fact} ${f.subject}`.trim(), was: f.was ?? "not there", is: f.is ?? "not there", kind: "fact" })),
+    ...(d.measured ?? []).map((m) => ({ host: m.host, what: `${m.check} ${m.subject}`.trim(), was: m.was, is: m.is, kind: "measured" })),
     ...together(d.results).map((r) => ({ ...r, kind: "" }))];
   return rows.length === 0 ? <Empty>Nothing: {d.hosts} hosts are in both.</Empty> : (
     <>

@@ -53,7 +53,7 @@ export function Matrix({ id }: { id: string }) {
 function Cells({ m }: { m: AuditMatrix }) {
   const latency = m.delay_ns === undefined ? null : latencyOf(m);
   const missing = Object.entries(m.unmeasured ?? {}).map(([why, count]) => `${count} ${why}`).join(", ");
-  const side = (ns: number | null) => (ns === null ? "–" : ns > m.limit_ns ? <Mark tone="bad">{duration(ns)}</Mark> : duration(ns));
+  const side = (ns: number | null) => (ns === null ? "–" : m.limit_ns !== null && ns > m.limit_ns ? <Mark tone="bad">{duration(ns)}</Mark> : duration(ns));
   return (
     <>
       {m.cells !== undefined && <p>{m.measured} of {m.cells} cells are measured{missing === "" ? "" : `; not: ${missing}`}.</p>}
@@ -62,8 +62,8 @@ function Cells({ m }: { m: AuditMatrix }) {
         { name: "NIC", cell: (n) => `${n.host}/${n.name}`, sort: (n) => `${n.host}/${n.name}` },
         { name: "Leaf", cell: (n) => n.leaf ?? "–", sort: (n) => n.leaf ?? "" },
         { name: "As near as", cell: (n) => (astray(n) ? <Mark tone="bad">{n.leaf_found}</Mark> : n.leaf_found ?? "–"), sort: (n) => (astray(n) ? 1 : 0), number: true },
-        { name: "Not measured", cell: (n) => (n.note === null ? n.unmeasured : `${n.unmeasured}: ${n.note}`), sort: (n) => n.unmeasured, number: true },
-        { name: "Lost", cell: (n) => `${n.lost_out} sent, ${n.lost_in} to here`, sort: (n) => n.lost_out + n.lost_in, number: true },
+        { name: "Not measured", cell: (n) => (n.note === null ? n.unmeasured ?? "–" : `${n.unmeasured ?? "–"}: ${n.note}`), sort: (n) => n.unmeasured ?? 0, number: true },
+        { name: "Lost", cell: (n) => (n.lost_out === null ? "–" : `${n.lost_out} sent, ${n.lost_in} to here`), sort: (n) => (n.lost_out ?? 0) + (n.lost_in ?? 0), number: true },
         { name: "Sending", cell: (n) => side(n.out_ns), sort: (n) => n.out_ns ?? 0, number: true },
         { name: "Receiving", cell: (n) => side(n.in_ns), sort: worst, number: true },
       ]} />

@@ -5,6 +5,7 @@ import type { AuditRow, ConfigVersion, Fabric, Finding, Host, Incident, LiveRow,
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
+import { suspectsOf } from "../suspect.ts";
 import { ago, bytes, duration, wall } from "../time.ts";
 import { SmallFabric } from "../ui/small_fabric.tsx";
 import { Cut, Empty, Mark, shapes, Shown, Tile, type Tone } from "../ui/state.tsx";
@@ -65,13 +66,14 @@ function Incidents({ of }: { of: readonly Incident[] }) {
   const drawn = of.some((i) => i.element !== undefined && i.element !== null);
   const fabric = useResource<Fabric>(drawn ? "fabric?limit=1" : null, 30_000);
   const ports = useResource<Page<Port>>(drawn ? "links?limit=1000" : null, 30_000, ["link"]);
+  const own = useResource<Page<Port>>(drawn ? "links?limit=1000&incident=any" : null, 30_000, ["link", "incident"]); // theirs, wherever they are in a large fleet
   const seen = (i: Incident) => (i.acknowledged_by !== null || i.silenced ? 1 : 0);
   const now = nowNs.value;
   return (
     <>
       {[...of].sort((a, b) => seen(a) - seen(b)).map((i) => (
         <article key={String(i.incident)} class={`sentence incident ${seen(i) > 0 ? "" : "bad"}`}>
-          {i.element && fabric.data && ports.data && <SmallFabric fabric={fabric.data} ports={ports.data.items} elements={i.one_of?.length ? i.one_of : [i.element]} />}
+          {i.element && fabric.data && ports.data && <SmallFabric fabric={fabric.data} ports={[...ports.data.items, ...(own.data?.items ?? [])]} elements={i.one_of?.length ? i.one_of : [i.element]} may={(i.one_of?.length ?? 0) > 0} />}
           <div>
             <h3>{i.cause ?? "Cause not known"}</h3>
             <p class="dim">
@@ -139,6 +141,7 @@ function round(ns: bigint): string {
 /** incidents: null: not known. */
 function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
   const silent = s.freshness.stale + s.freshness.never;
+  const accused = incidents === null ? null : new Set(suspectsOf(incidents).filter((i) => i.element.kind === "nic" || i.element.kind === "host").map((i) => i.element.name)).size;
   const mine = incidents?.filter((i) => i.acknowledged_by === null && !i.silenced).length ?? 0;
   return (
     <>
@@ -149,6 +152,7 @@ function Tiles({ s, incidents }: { s: Status; incidents: Incident[] | null }) {
         <Tile label="Clocks synchronised" tone={s.clocks.synced < s.hosts ? "warn" : "good"} href={hrefTo({ view: "clock" })}>{s.clocks.synced} of {s.hosts}</Tile>
         <Tile label="Widest likely error" href={hrefTo({ view: "clock" })}>{s.clock_statistical_ns_max === null ? "–" : `± ${duration(s.clock_statistical_ns_max)}`}</Tile>
         <Tile label="Links down" tone={s.ports.down + s.ports.gone > 0 ? "bad" : s.ports.unknown > 0 ? "warn" : "good"} href={hrefTo({ view: "links", query: { state: stateOf(s) } })}>{s.ports.down + s.ports.gone}{s.ports.unknown > 0 ? ` (${s.ports.unknown} unknown)` : ""}</Tile>
+        {accused !== null && accused > 0 && <Tile label="NICs and hosts accused" tone="bad" href={hrefTo({ view: "links", query: { incident: "accused" } })}>{accused}</Tile>}
         <Tile label="Paths dead / lossy" tone={s.paths.dead > 0 ? "bad" : s.paths.lossy > 0 ? "warn" : "good"} href={hrefTo({ view: "mesh" })}>{s.paths.dead} / {s.paths.lossy} of {s.paths.measured}</Tile>
       </div>
     </>

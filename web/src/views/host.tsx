@@ -11,14 +11,14 @@ import { Cut, Empty, Mark, Shown, Tile, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
 import { Check } from "./check.tsx";
 import { healthTones } from "./fleet.tsx";
-import { hangsOn, History, portTones } from "./links.tsx";
+import { Accused, hangsOn, History, portTones } from "./links.tsx";
 
 type WithLinks = HostRow & { links: Port[] };
 const gateTones: Record<AuditGate["status"], Tone> = { pass: "good", fail: "bad", warn: "warn", unknown: "warn", skip: "none" };
 
 export function Host() {
   const name = place.value.rest;
-  const host = useResource<WithLinks>(`hosts/${encodeURIComponent(name)}`, 5_000, ["host", "link", "finding"]);
+  const host = useResource<WithLinks>(`hosts/${encodeURIComponent(name)}`, 5_000, ["host", "link", "finding", "incident"]);
   return (
     <>
       <h1>Host {name}</h1>
@@ -69,6 +69,7 @@ function Nics({ ports }: { ports: readonly Port[] }) {
       <Table caption="Its NICs" rows={ports} id={(p) => p.nic} columns={[
         { name: "NIC", cell: (p) => <button class="link" title="Its history" onClick={() => go({ query: { nic: p.name } })}>{p.name}</button>, sort: (p) => p.name },
         { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: (p) => p.state },
+        { name: "Incident", cell: (p) => <Accused port={p} /> },
         { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)) },
         { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", number: true },
         { name: "day", cell: (p) => p.flaps_day ?? "–", number: true },

@@ -1,10 +1,11 @@
-// Links: every port, its state and its flaps; the worst first. The server looks for, sorts and cuts: a fleet may have 100,000.
+// Links: every port, its state, the incident that accuses it whatever its carrier says, and its flaps; the worst first. The server looks for, sorts and cuts: a fleet may have 100,000.
 import { useEffect, useState } from "preact/hooks";
 import type { LiveRow, Page, Port, Series } from "../model.ts";
 import { big } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
+import { accusedWords } from "../suspect.ts";
 import { ago, rate, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
 import { Cut, Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
@@ -14,15 +15,15 @@ import { secondsOf } from "./clock.tsx";
 export const portTones: Record<Port["state"], Tone> = { up: "good", down: "bad", gone: "bad", unknown: "none" };
 
 const PAGE = 200;
-const sorts: Record<string, string> = { NIC: "nic", State: "state", Since: "since", "Flaps, hour": "flaps_hour", day: "flaps_day", Speed: "speed", Receives: "receives", Sends: "sends", Errors: "errors", Rail: "rail", Leaf: "leaf" };
+const sorts: Record<string, string> = { NIC: "nic", State: "state", Incident: "incident", Since: "since", "Flaps, hour": "flaps_hour", day: "flaps_day", Speed: "speed", Receives: "receives", Sends: "sends", Errors: "errors", Rail: "rail", Leaf: "leaf" };
 
 export function Links() {
-  const { host = "", state = "", q = "" } = place.value.query;
-  const wanted = [["host", host], ["state", state], ["q", q]].map(([name, value]) => (value === "" ? "" : `&${name}=${encodeURIComponent(value ?? "")}`)).join("");
+  const { host = "", state = "", incident = "", q = "" } = place.value.query;
+  const wanted = [["host", host], ["state", state], ["incident", incident], ["q", q]].map(([name, value]) => (value === "" ? "" : `&${name}=${encodeURIComponent(value ?? "")}`)).join("");
   const [by, setBy] = useState<Order>({ name: "State", down: true });
   const [skipped, setSkipped] = useState({ wanted, rows: 0 });
   const before = skipped.wanted === wanted ? skipped.rows : 0;
-  const ports = useResource<Page<Port>>(`links?limit=${PAGE}&cursor=${before}&sort=${sorts[by.name]}&order=${by.down ? "desc" : "asc"}${wanted}`, 5_000, ["link", "finding", "host"]);
+  const ports = useResource<Page<Port>>(`links?limit=${PAGE}&cursor=${before}&sort=${sorts[by.name]}&order=${by.down ? "desc" : "asc"}${wanted}`, 5_000, ["link", "finding", "incident", "host"]);
   const [typed, setTyped] = useState(q);
   useEffect(() => {
     const timer = setTimeout(() => typed.trim() !== q && go({ query: { ...place.value.query, q: typed.trim() } }), 250);
@@ -40,6 +41,7 @@ export function Links() {
             {Object.keys(portTones).map((word) => <option key={word} value={word}>{word}</option>)}
           </select>
         </label>{" "}
+        <label><input type="checkbox" checked={incident !== ""} onChange={(e) => go({ query: { ...place.value.query, incident: e.currentTarget.checked ? "accused" : "" } })} /> only those in an incident</label>{" "}
         <label>Search <input type="search" placeholder="host, NIC, leaf, switch port" value={typed} onInput={(e) => setTyped(e.currentTarget.value)} /></label>{" "}
         {host !== "" && <>of {host} <button onClick={() => go({ query: { ...place.value.query, host: "" } })}>Of all hosts</button></>}
       </p>
@@ -49,6 +51,7 @@ export function Links() {
             <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} order={{ by, set: (order) => { setBy(order); ask(0); } }} columns={[
               { name: "NIC", cell: (p) => <a title="Its host, and its history" href={hrefTo({ view: "hosts", rest: p.host, query: { nic: p.name } })}>{p.host}/{p.name}</a>, sort: byServer },
               { name: "State", cell: (p) => <Mark tone={portTones[p.state]}>{p.state}</Mark>, sort: byServer },
+              { name: "Incident", cell: (p) => <Accused port={p} />, sort: byServer },
               { name: "Since", cell: (p) => (p.since_utc_ns === null ? "–" : ago(big(p.since_utc_ns), now)), sort: byServer },
               { name: "Flaps, hour", cell: (p) => p.flaps_hour ?? "–", sort: byServer, number: true },
               { name: "day", cell: (p) => p.flaps_day ?? "–", sort: byServer, number: true },
@@ -72,6 +75,11 @@ export function Links() {
       </Shown>
     </>
   );
+}
+
+/** A NIC that swallows packets may well have carrier: what the fleet says of it stands beside what its carrier says. */
+export function Accused({ port: { incident: i } }: { port: Port }) {
+  return !i ? <>–</> : <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) } })}><Mark tone={i.one_of === 1 ? "bad" : "warn"}>{accusedWords(i)}</Mark></a>;
 }
 
 const byServer = () => 0; // the server sorts

@@ -2,12 +2,14 @@
 // their history.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { cellOf, decodeLatency, fold, type Latency, type Level, pick } from "../latency.ts";
-import type { Page, Path, Series } from "../model.ts";
+import type { Incident, Page, Path, Series } from "../model.ts";
 import { useResource } from "../resource.ts";
 import { go, hrefTo, place, shownRange } from "../route.ts";
 import { nowNs } from "../now.ts";
+import { suspectsOf } from "../suspect.ts";
 import { digits, duration, wall } from "../time.ts";
 import { Chart } from "../ui/chart.tsx";
+import { marksOf } from "../ui/axes.ts";
 import { HeatMap, words } from "../ui/heatmap.tsx";
 import { Empty, Mark, Shown, type Tone } from "../ui/state.tsx";
 import { Table } from "../ui/table.tsx";
@@ -67,6 +69,8 @@ export function levelFor(latency: Latency): Level {
 }
 
 function Map({ latency, bar }: { latency: Latency; bar: preact.JSX.Element }) {
+  const incidents = useResource<Page<Incident>>(place.value.at === null ? "incidents?open=true" : null, 5_000, ["incident", "finding"]); // of now: none are known of then
+  const marks = useMemo(() => marksOf(latency, suspectsOf(incidents.data?.items ?? [])), [latency, incidents.data]);
   const { query } = place.value;
   const { in: within = "", a = "", b = "" } = query;
   const part = useMemo(() => {
@@ -96,7 +100,7 @@ function Map({ latency, bar }: { latency: Latency; bar: preact.JSX.Element }) {
         {within !== "" && <span>of {a === b ? a : `${a} and ${b}`} <button onClick={() => go({ rest: "", query: { p: query["p"] ?? "" } })}>Of the whole fleet</button></span>}
       </div>
       <div class="mesh">
-        <HeatMap latency={shown} codes={codes} what={plural[level]} onPick={open} />
+        <HeatMap latency={shown} codes={codes} what={plural[level]} marks={marks} onPick={open} />
         <Worst latency={part} codes={query["p"] === "99" ? part.p99 : part.p50} open={(column, row) => go({ rest: `${part.ids[column]}-${part.ids[row]}` })} />
       </div>
     </>

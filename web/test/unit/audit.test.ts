@@ -27,6 +27,14 @@ test("an audit says who fails and why, what to do, and what nobody looked at", a
   assert.ok(page.text().includes("No audit was accepted yet"));
 });
 
+test("one that was stopped says how far it came, and can't be accepted", async (t) => {
+  const covered = { sheets: { done: 7, of: 8 }, cells: { done: 120, of: 240 }, tests: null };
+  const stopped = { ...run, state: "stopped", why: "ada stopped it", matrix: true, covered };
+  const page = open(t, Audit, "#/audit", { ...answers, "audit/runs": { items: [stopped], next: null }, "audit/runs/77": stopped, "audit/runs/77/matrix": 404 });
+  await page.until("stopped: ada stopped it; 7 of 8 sheets; 120 of 240 cells");
+  assert.ok(!page.text().includes("Accept this audit"));
+});
+
 test("the tree opens from group to check to what was found", async (t) => {
   const page = open(t, Audit, "#/audit/77?part=configuration%2FPCIe", answers);
   await page.until("Checks of configuration/PCIe");
@@ -40,11 +48,12 @@ test("the tree opens from group to check to what was found", async (t) => {
 test("what changed since an accepted audit is told; one is accepted in the page", async (t) => {
   const page = open(t, Audit, "#/audit", { ...answers });
   await page.until("Accept this audit");
-  const accepted = { run: "55", name: "as delivered", who: "ada", accepted_utc_ns: 2, started_utc_ns: 1, hosts: 8 };
+  const accepted = { run: "55", name: "as delivered", who: "ada", accepted_utc_ns: 2, started_utc_ns: 1, hosts: 8, measured: 3 };
   page.answers["audit/baselines"] = { items: [accepted], next: null };
   page.answers["audit/runs/77/diff?with=baseline"] = { hosts: 8, cut: false, facts: [{ host: "h3", fact: "pci.width", subject: "0000:fc:00.0", was: "16", is: "8" }], results: [{ host: "h3", check: "cfg.pcie.width", was: "pass", is: "fail" }] };
   page.button("Accept this audit").fire("click");
   await page.until("was accepted by ada: as delivered");
+  await page.until("Its measurements are kept of 3 of 8 hosts.");
   await page.until("Changes of 8 hosts that are in both");
   assert.deepEqual(page.table("Changes of 8 hosts that are in both"), [["h3", "pci.width 0000:fc:00.0 fact", "16", "8"], ["h3", "cfg.pcie.width ", "pass", "fail"]]);
 });

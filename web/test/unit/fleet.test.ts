@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Host as HostRow, Incident, Nic, Port, Silence, Status } from "../../src/model.ts";
+import type { Element, Host as HostRow, Incident, Nic, Port, Silence, Status } from "../../src/model.ts";
 import { Alerts, phase } from "../../src/views/alerts.tsx";
 import { Clock } from "../../src/views/clock.tsx";
 import { Fleet } from "../../src/views/fleet.tsx";
@@ -125,6 +125,29 @@ test("links are asked for by host and state, and say where their cables end", as
   await page.until("h1/nic1");
 });
 
+test("a NIC that an incident accuses is marked beside its carrier; the tile that counts it leads to it, and the server looks for it and sorts", async (t) => {
+  const port = (change: Partial<Port>): Port => ({
+    nic: 1, host: "h1", name: "nic0", rail: 0, leaf: null, switch: null, switch_port: null, first_switch: null, state: "up", since_utc_ns: null, speed_bps: null, carrier_down_count: null,
+    flaps_hour: null, flaps_day: null, rx_bps: null, tx_bps: null, rx_errors: null, tx_errors: null, freshness: "live", ...change,
+  });
+  const nic: Element = { kind: "nic", direction: "out", name: "h1/nic0", places: [{ kind: "nic", host: "h1", nic: 1, name: "h1/nic0" }] };
+  const one = open(t, Fleet, "#/fleet", { ...fleet, "incidents": { items: [incident({ element: nic }), incident({ incident: 2, element: { ...nic, kind: "unknown" }, one_of: [nic, { ...nic, kind: "clock" }] })], next: null } });
+  await one.until("NICs and hosts accused");
+  assert.match(tiles(one)["NICs and hosts accused"]!, /1$/);
+  assert.ok(one.root.all("a").some((a) => String((a as unknown as { href?: string }).href ?? a.getAttribute("href")) === "#/links?incident=accused"));
+  const ill = [port({ incident: { incident: 7, kind: "nic", direction: "out", one_of: 1 } }), port({ nic: 2, name: "nic1", incident: { incident: 8, kind: "nic", direction: null, one_of: 3 } }), port({ nic: 3, host: "h2", incident: { incident: 9, kind: "host", direction: "in", one_of: 1 } })];
+  const page = open(t, Links, "#/links?incident=accused", { "links?limit=200&cursor=0&sort=state&order=desc&incident=accused": { items: ill, next: null }, "links?limit=200&cursor=0&sort=incident&order=desc": { items: [...ill, port({ nic: 4, name: "nic9" })], next: null }, "links": none });
+  await page.until("h2/nic0");
+  assert.deepEqual(page.table("Ports of the fleet's NICs").map((r) => r.slice(1, 3)), [["● up", "■ suspected: what it sends"], ["● up", "▲ one of 3 that may be it"], ["● up", "■ its host is suspected: what it receives"]]);
+  assert.equal(page.links()["■ suspected: what it sends"], "#/alerts?incident=7");
+  page.button("Incident").fire("click");
+  const box = page.root.all("input").find((i) => i.getAttribute("type") === "checkbox" || (i as unknown as { type?: string }).type === "checkbox")!;
+  Object.assign(box, { checked: false });
+  box.fire("change");
+  await page.until("h1/nic9");
+  assert.deepEqual(page.table("Ports of the fleet's NICs").at(-1)!.slice(1, 3), ["● up", "–"]);
+});
+
 test("a window that comes again is over between two of them only", () => {
   const nightly: Silence = { id: 1, maintenance: true, from_utc_ns: 100, until_utc_ns: 110, every_ns: 50, rule: "x", host: null, element: null, by: null, why: null };
   assert.deepEqual([99n, 100n, 110n, 155n, 160n].map((now) => phase(nightly, now)), ["later", "now", "between windows", "now", "between windows"]);
@@ -139,4 +162,28 @@ test("what is silenced is shown with who, why and until when; a tenant isn't ask
   const other = open(t, Alerts, "#/alerts", { "incidents": none });
   await other.until("No incident, open or recent.");
   await other.until(() => other.asked.includes("silences") && !other.text().includes("Silences"));
+});
+
+test("whoever presses acknowledge is told, and the page asks again; a refusal is told, too", async (t) => {
+  const said: [string, unknown][] = [];
+  let seen: string | null = null;
+  let failing = true;
+  const page = open(t, Alerts, "#/alerts", {
+    "incidents": () => ({ items: [incident({ acknowledged_by: seen }), incident({ incident: 2, state: "resolved" })], next: null }), "silences": none,
+    "POST incidents/1": (path: string, body: string) => {
+      said.push([path, JSON.parse(body)]);
+      seen = failing ? null : "ada";
+      return failing ? undefined : {};
+    },
+  });
+  await page.until("spine1 is dead");
+  assert.equal(page.root.all("button").filter((b) => b.textContent === "Acknowledge").length, 1); // what is over is nobody's any more
+  page.button("Acknowledge").fire("click");
+  await page.until("no such thing");
+  failing = false;
+  page.button("Acknowledge").fire("click");
+  await page.until("Incident 1 is yours.");
+  await page.until("acknowledged by ada");
+  assert.deepEqual(said, Array(2).fill(["incidents/1", { acknowledge: true }]));
+  await page.until(() => page.button("Acknowledge") === undefined);
 });

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { cellOf, codeOf as pageCodeOf, decodeLatency, DEAD, delayOf, fold, type Latency, pick, shade, SHADE_DEAD, SHADE_PART, SHADE_SILENT, shareOf } from "../../src/latency.ts";
 import { cellAt, depthOf, headings, paintTile, palette, pan, placeTile, runs, thinned, TILE, whole, zoom } from "../../src/ui/heat.ts";
 import { words } from "../../src/ui/heatmap.tsx";
-import { axisOf } from "../../src/ui/axes.ts";
+import type { Element, Incident } from "../../src/model.ts";
+import { suspectsOf } from "../../src/suspect.ts";
+import { axisOf, marksOf } from "../../src/ui/axes.ts";
 import { levelFor, worstPairs } from "../../src/views/mesh.tsx";
 
 /** Code of a delay, as src/core/fleet/delay_code.h makes it. */
@@ -162,6 +164,25 @@ test("a NIC that nobody hears is one line, and hides no other pair", () => {
   const w = worstPairs(m, m.p50, 4);
   assert.deepEqual([w.mute, w.deaf, w.dead], [[3], [], [{ column: 5, row: 6 }]]);
   assert.deepEqual(w.slow[0], { column: 5, row: 6 });
+});
+
+test("names of what open incidents accuse are marked on the axes, and at each level the row in which it is", () => {
+  const m = decodeLatency(encode(8, [[0, 1, 4_000, 1]]));
+  const nic = (of: number, host: string): Element => ({ kind: "nic", direction: "out", name: `${host}/eth`, places: [{ kind: "nic", host, nic: of, name: `${host}/eth` }] });
+  const incident = (element: Element, one_of: Element[] = []): Incident => ({ incident: 1, element, one_of, state: "open", severity: "page", cause: "", text: "", since_utc_ns: 1, alerts: 1, alerts_total: 1, hosts: 1, acknowledged_by: null, silenced: false });
+  const texts = (of: Latency, incidents: Incident[]) => {
+    const axis = axisOf(of, marksOf(m, suspectsOf(incidents)));
+    return [axis.rows, axis.hosts, axis.leaves].map((line) => line.map((r) => r.text).filter((text) => /[■▲]/.test(text)));
+  };
+  const sure = [incident(nic(30, "h1"))]; // the fourth
+  assert.deepEqual(texts(m, sure), [["■eth1 · rail 1"], ["■h1"], ["■leaf0"]]);
+  assert.deepEqual(texts(fold(m, "host"), sure), [["■h1"], ["■h1"], ["■leaf0"]]);
+  assert.deepEqual(texts(fold(m, "leaf"), sure)[0], ["■leaf0"]);
+  const host: Element = { kind: "host", direction: null, name: "h3", places: [{ kind: "host", host: "h3", name: "h3" }] };
+  const maybe = incident({ kind: "unknown", direction: null, name: null, places: [] }, [nic(30, "h1"), host]);
+  assert.deepEqual(texts(m, [maybe]), [["▲eth1 · rail 1"], ["▲h1", "▲h3"], ["▲leaf0", "▲leaf1"]]);
+  assert.deepEqual(texts(m, [maybe, ...sure]), [["■eth1 · rail 1"], ["■h1", "▲h3"], ["■leaf0", "▲leaf1"]]);
+  assert.deepEqual(texts(m, []), [[], [], []]);
 });
 
 test("a host that hangs on several leaves stands under none; leaves are named once", () => {

@@ -65,7 +65,7 @@ const document_ = {
 
 export interface Page {
   asked: string[]; // of the API, in order
-  answers: Record<string, unknown>; // by what comes after /api/v1/; a function is given the address. What isn't here is 404
+  answers: Record<string, unknown>; // by what comes after /api/v1/; a function is given the address and the body; "POST …" is that method's. What isn't here is 404
   root: Node;
   /** Until that text is there, or that is true. */
   until: (what: string | RegExp | (() => boolean)) => Promise<void>;
@@ -112,11 +112,11 @@ export function open(test: TestContext, view: () => preact.JSX.Element, hash: st
     requestAnimationFrame: (run: () => void) => setTimeout(run, 0),
     getComputedStyle: () => ({ color: "rgb(0, 0, 0)" }),
     ResizeObserver: class { observe() {} disconnect() {} },
-    fetch: async (address: string) => {
+    fetch: async (address: string, init?: { method?: string; body?: string }) => {
       const path = address.replace("/api/v1/", "");
       page.asked.push(path);
-      const found = answers[path] ?? answers[path.split("?")[0]!];
-      const body = typeof found === "function" ? (found as (path: string) => unknown)(path) : found;
+      const found = answers[`${init?.method} ${path}`] ?? answers[path] ?? answers[path.split("?")[0]!];
+      const body = typeof found === "function" ? (found as (path: string, body?: string) => unknown)(path, init?.body) : found;
       return body === undefined ? new Response('{"error":{"message":"no such thing"}}', { status: 404 }) : new Response(JSON.stringify(body));
     },
   });

@@ -309,9 +309,11 @@ static const struct route *find_route(const char *method, const char *path, cons
     return NULL;
 }
 
-#define NIC_SORTS "|nic|state|since|flaps_hour|flaps_day|speed|receives|sends|errors|rail|leaf|"
+#define NIC_SORTS                                                                                  \
+    "|nic|state|since|flaps_hour|flaps_day|speed|receives|sends|errors|rail|leaf|incident|"
 
-#define NIC_PARAMETERS "|limit|cursor|host|rail|leaf|state|flaps_hour_min|unwatched|q|sort|order|"
+#define NIC_PARAMETERS                                                                             \
+    "|limit|cursor|host|rail|leaf|state|flaps_hour_min|unwatched|incident|q|sort|order|"
 
 /* The parameters that a path takes, as docs/openapi.yaml has them: a misspelled one would be no filter at all. */
 static const struct parameters {
@@ -347,8 +349,10 @@ static const struct filter {
     {"/api/v1/hosts", "member", "|any|"},
     {"/api/v1/nics", "state", "|unknown|up|down|gone|"},
     {"/api/v1/nics", "unwatched", "|true|"},
+    {"/api/v1/nics", "incident", "|accused|any|"},
     {"/api/v1/links", "state", "|unknown|up|down|gone|"},
     {"/api/v1/links", "unwatched", "|true|"},
+    {"/api/v1/links", "incident", "|accused|any|"},
     {"/api/v1/nics", "sort", NIC_SORTS},
     {"/api/v1/nics", "order", "|asc|desc|"},
     {"/api/v1/links", "sort", NIC_SORTS},

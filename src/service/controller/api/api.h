@@ -12,6 +12,8 @@
 #define API_PAGE_MAX     1000
 #define API_ALLOW_SIZE   40
 
+struct incident_nics;
+
 enum role { ROLE_NONE, ROLE_VIEWER, ROLE_OPERATOR, ROLE_ADMIN };
 
 struct api_call {
@@ -50,8 +52,8 @@ MUST_CHECK bool api_page(struct api_call *call, int64_t *ret_limit, int64_t *ret
 /* `next` of a page: null where it is the last one. */
 void api_put_next(struct json_writer *j, bool more, int64_t next);
 /* One of a host's ports, as /api/v1/links shows it (api_nic.c). */
-void api_put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                  struct mono now);
+void api_put_link(struct api_call *call, const struct incident_nics *incidents,
+                  const struct fleet_nic *n, struct mono now);
 /* The same for bytes that aren't JSON. */
 void api_answer_bytes(struct api_call *call, const char *type, const void *bytes, size_t size);
 
@@ -61,12 +63,15 @@ struct api_task {
     struct worker_job job;
     struct controller *c;
     int64_t token;
-    struct http_request *request; /* the loop's; NULL: its reader is gone */
+    void (*done)(struct worker_job *job); /* the job's own */
+    struct http_request *request;         /* the loop's; NULL: its reader is gone */
 };
 /* Zeroed; NULL: too many wait, answered. */
 MUST_CHECK void *api_task_new(struct api_call *call, size_t size);
 void api_task_begin(struct api_call *call, struct api_task *task);
 MUST_CHECK bool api_task_back(struct api_task *task);
+/* In `done`, of what the thread wrote as JSON: answered, or told that the store can't be read, if somebody waits. */
+void api_task_answer(struct api_task *task, struct json_writer *j, int r);
 void api_store_error(struct api_call *call, int r);
 
 /* ---- api_limit.c: of one token ---- */

@@ -22,12 +22,26 @@ static int put_baseline(void *context, const struct store_audit_run *row)
     json_t *body = json_loads(row->body, 0, NULL);
     const json_t *accepted = json_object_get(body, "accepted"),
                  *hosts = json_object_get(body, "hosts");
-    uint32_t seen = 0;
+    const int64_t began_ns = json_integer_value(json_object_get(body, "started_utc_ns"));
+    uint32_t seen = 0, measured = 0;
     char id[24];
+    int r = 0;
     for (size_t i = 0; i < json_array_size(hosts); i++) {
         const struct fleet_host *h =
             fleet_host_by_id(call->c, json_integer_value(json_array_get(hosts, i)));
-        seen += api_sees(call, h);
+        if (api_sees(call, h)) {
+            r = r < 0 ? r : store_part_now_is(call->c->store, h->id, began_ns, row->ended_ns);
+            measured += r > 0;
+            seen++;
+        }
+    }
+    if (r < 0) {
+        json_decref(body);
+        return r;
+    }
+    if (call->visible != NULL && seen == 0) { /* strangers' alone: to a tenant there is none */
+        json_decref(body);
+        return 0;
     }
     snprintf(id, sizeof(id), "%lld", (long long)row->id);
     json_put_object(j, NULL);
@@ -35,8 +49,9 @@ static int put_baseline(void *context, const struct store_audit_run *row)
     json_put_string(j, "name", json_string_value(json_object_get(accepted, "name")));
     json_put_string(j, "who", json_string_value(json_object_get(accepted, "who")));
     json_put_int(j, "accepted_utc_ns", json_integer_value(json_object_get(accepted, "at_utc_ns")));
-    json_put_int(j, "started_utc_ns", json_integer_value(json_object_get(body, "started_utc_ns")));
+    json_put_int(j, "started_utc_ns", began_ns);
     json_put_uint(j, "hosts", seen);
+    json_put_uint(j, "measured", measured);
     json_put_end(j);
     json_decref(body);
     return 0;

@@ -6,6 +6,7 @@
 #include "core/fleet/delay_code.h"
 #include "core/fleet/fabric.h"
 #include "service/controller/api/api.h"
+#include "service/controller/api/incident_nics.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/controller.h"
@@ -42,7 +43,7 @@ static void add_up(const struct api_call *call, struct sums *s, struct mono now)
         s->fresh[fleet_freshness(c, h, now)]++;
         s->health[fleet_health(c, h, now)]++;
         s->clocks[known ? h->clock.status & 3 : 0]++;
-        s->findings += h->finding_count;
+        s->findings += scope_findings(call, h);
         s->certificates_ending +=
             h->not_after < soon && c->config.certificate_s > 30 * 86400 && h->not_after != 0;
         s->nics += h->nic_count;
@@ -54,9 +55,10 @@ static void add_up(const struct api_call *call, struct sums *s, struct mono now)
         if (known) {
             s->nics_unwatched += fleet_nics_unwatched(c, h);
             s->hosts_sensors_off += h->sensor_off_count > 0;
-            s->paths += h->path_count;
-            s->paths_dead += h->paths_dead;
-            s->paths_lossy += h->paths_lossy;
+            const struct scope_paths paths = scope_paths(call, h);
+            s->paths += paths.all;
+            s->paths_dead += paths.dead;
+            s->paths_lossy += paths.lossy;
             if (h->clock.hard_ns > s->hard_ns_max) {
                 s->hard_ns_max = h->clock.hard_ns;
             }
@@ -181,9 +183,11 @@ static void put_cost(struct json_writer *j, const struct fleet_host *h)
     json_put_end(j);
 }
 
-static void put_host_fields(struct controller *c, struct json_writer *j, const struct fleet_host *h,
-                            struct mono now)
+static void put_host_fields(struct api_call *call, const struct fleet_host *h, struct mono now)
 {
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
+    const struct scope_paths paths = scope_paths(call, h);
     uint32_t up = 0;
     const bool known = fleet_current(c, h, now);
     for (uint32_t i = 0; i < h->nic_count; i++) {
@@ -202,10 +206,10 @@ static void put_host_fields(struct controller *c, struct json_writer *j, const s
     json_put_uint(j, "nics", h->nic_count);
     json_put_int_if(j, "nics_up", known, up);
     json_put_int_if(j, "nics_unwatched", known, fleet_nics_unwatched(c, h));
-    json_put_int_if(j, "paths", known, h->path_count);
-    json_put_int_if(j, "paths_dead", known, h->paths_dead);
-    json_put_int_if(j, "paths_lossy", known, h->paths_lossy);
-    json_put_uint(j, "findings_open", h->finding_count);
+    json_put_int_if(j, "paths", known, paths.all);
+    json_put_int_if(j, "paths_dead", known, paths.dead);
+    json_put_int_if(j, "paths_lossy", known, paths.lossy);
+    json_put_uint(j, "findings_open", scope_findings(call, h));
     json_put_array(j, "sensors_off");
     for (uint32_t i = 0; known && i < h->sensor_off_count; i++) {
         json_put_string(j, NULL, h->sensors_off[i]);
@@ -258,7 +262,7 @@ void api_get_hosts(struct api_call *call)
          i < c->host_count && count < limit; i++) {
         if (host_wanted(call, c->hosts[i], now)) {
             json_put_object(j, NULL);
-            put_host_fields(c, j, c->hosts[i], now);
+            put_host_fields(call, c->hosts[i], now);
             json_put_end(j);
             count++;
         }
@@ -282,12 +286,18 @@ void api_get_host(struct api_call *call)
         api_error(call, 404, "no-such-host", "no such host");
         return;
     }
+    struct incident_nics incidents;
+    if (!incident_nics_collect(call, &incidents)) {
+        api_error(call, 503, "no-memory", "no memory to look through the open incidents");
+        return;
+    }
     json_put_object(j, NULL);
-    put_host_fields(c, j, h, now);
+    put_host_fields(call, h, now);
     json_put_array(j, "links");
     for (uint32_t i = 0; i < h->nic_count; i++) {
-        api_put_link(c, j, c->nics[h->nics[i]], now);
+        api_put_link(call, &incidents, c->nics[h->nics[i]], now);
     }
+    incident_nics_done(&incidents);
     json_put_end(j);
     json_put_end(j);
     api_answer(call);
@@ -358,7 +368,7 @@ void api_get_paths(struct api_call *call)
         }
         if ((host != NULL && h != host) ||
             (call->visible == NULL && number + h->path_count <= cursor)) {
-            number += h->path_count;
+            number += call->visible == NULL ? h->path_count : 0;
             continue;
         }
         for (uint32_t k = 0; k < h->path_count && count < limit; k++) {

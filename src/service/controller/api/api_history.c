@@ -220,8 +220,21 @@ void *api_task_new(struct api_call *call, size_t size)
     return task;
 }
 
+/* What the loop makes of the answer is the token's time, too. */
+static void end_task(struct worker_job *job)
+{
+    const struct api_task *task = (struct api_task *)job;
+    struct controller *c = task->c;
+    const int64_t token = task->token;
+    const struct mono begin = controller_mono();
+    task->done(job); /* it is gone then */
+    api_limit_worked(c, token, mono_sub(controller_mono(), begin).ns);
+}
+
 void api_task_begin(struct api_call *call, struct api_task *task)
 {
+    task->done = task->job.done;
+    task->job.done = end_task;
     task->c = call->c;
     task->request = call->request;
     task->token = call->token;
@@ -248,6 +261,20 @@ bool api_task_back(struct api_task *task)
     }
     http_set_context(task->request, NULL);
     return true;
+}
+
+void api_task_answer(struct api_task *task, struct json_writer *j, int r)
+{
+    struct api_call call = {.c = task->c, .request = task->request, .j = j};
+    if (!api_task_back(task)) {
+        return;
+    }
+    if (r == 0) {
+        api_answer(&call);
+    } else {
+        json_writer_reset(j);
+        api_store_error(&call, r);
+    }
 }
 
 /* ---- series ---- */
@@ -372,14 +399,7 @@ static void run_series(struct worker_job *job, struct store *store)
 static void end_series(struct worker_job *job)
 {
     struct series_job *s = (struct series_job *)job;
-    struct api_call call = {.c = s->task.c, .request = s->task.request, .j = &s->json};
-    if (api_task_back(&s->task)) {
-        if (s->rc == 0) {
-            api_answer(&call);
-        } else {
-            api_store_error(&call, s->rc);
-        }
-    }
+    api_task_answer(&s->task, &s->json, s->rc);
     json_writer_done(&s->json);
     free(s);
 }

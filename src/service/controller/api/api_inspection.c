@@ -101,12 +101,14 @@ static void put_off(struct api_call *call, const json_t *body)
     json_put_end(j);
 }
 
+/* What most hosts of all tenants fail: a tenant isn't told. */
 static void put_suspects(struct api_call *call, const json_t *body)
 {
+    const json_t *suspect = call->visible == NULL ? json_object_get(body, "suspect") : NULL;
     size_t i;
     json_t *id;
     json_put_array(call->j, "suspect");
-    json_array_foreach(json_object_get(body, "suspect"), i, id)
+    json_array_foreach(suspect, i, id)
     {
         json_put_string(call->j, NULL, json_string_value(id));
     }
@@ -122,19 +124,57 @@ static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
     return count;
 }
 
+/* Why a stage was not begun may tell of other hosts, how many they are. */
+static void put_why_not(struct api_call *call, const json_t *body, const char *key)
+{
+    const char *why = call->visible == NULL ? json_string_value(json_object_get(body, key)) : NULL;
+    json_put_string(call->j, key, why != NULL && why[0] != 0 ? why : NULL);
+}
+
 /* Progress while they run; what they came to behind them. */
 static void put_tests(struct api_call *call, const json_t *body, const struct audit_run *run)
 {
     struct json_writer *j = call->j;
-    const char *why = json_string_value(json_object_get(body, "tests_why"));
     json_put_bool(j, "bandwidth", json_is_true(json_object_get(body, "bandwidth")));
     json_put_bool(j, "nccl", json_is_true(json_object_get(body, "nccl")));
-    json_put_string(j, "tests_why", why != NULL && why[0] != 0 ? why : NULL);
-    if (run != NULL && run->state == AUDIT_TESTING) {
+    put_why_not(call, body, "tests_why");
+    if (run != NULL && run->state == AUDIT_TESTING && call->visible == NULL) {
         json_put_uint(j, "tests_done", run->perf->done);
         json_put_uint(j, "tests_planned", run->perf->tests);
     }
     api_put_audit_tests(call, json_object_get(body, "tests"));
+}
+
+static void put_stage(struct json_writer *j, const char *stage, json_int_t done, json_int_t of)
+{
+    if (of <= 0) { /* there was none, or a tenant isn't told */
+        json_put_null(j, stage);
+        return;
+    }
+    json_put_object(j, stage);
+    json_put_int(j, "done", done);
+    json_put_int(j, "of", of);
+    json_put_end(j);
+}
+
+/* How far each stage came, of a run that has ended. */
+static void put_covered(struct api_call *call, const json_t *body, uint32_t hosts)
+{
+    struct json_writer *j = call->j;
+    const json_t *is = call->visible == NULL ? json_object_get(body, "covered") : NULL, *o;
+    uint32_t unread = 0;
+    size_t i;
+    json_array_foreach(json_object_get(body, "left_out"), i, o)
+    {
+        unread += scope_host(call, json_integer_value(json_object_get(o, "host"))) != NULL;
+    }
+    json_put_object(j, "covered");
+    put_stage(j, "sheets", hosts - unread, hosts);
+    put_stage(j, "cells", json_integer_value(json_object_get(is, "cells")),
+              json_integer_value(json_object_get(is, "cells_of")));
+    put_stage(j, "tests", json_integer_value(json_object_get(is, "tests")),
+              json_integer_value(json_object_get(is, "tests_of")));
+    json_put_end(j);
 }
 
 static int put_row(void *context, const struct store_audit_run *row)
@@ -151,8 +191,7 @@ static int put_row(void *context, const struct store_audit_run *row)
     }
     p->count++;
     p->last = row->id;
-    const char *why = json_string_value(json_object_get(body, "why")),
-               *matrix_why = json_string_value(json_object_get(body, "matrix_why"));
+    const char *why = json_string_value(json_object_get(body, "why"));
     const bool runs = run != NULL, saved = run == NULL || run == call->c->audits->running;
     why = saved ? why : "its results are not stored yet: the store can't be written";
     char id[24];
@@ -175,8 +214,13 @@ static int put_row(void *context, const struct store_audit_run *row)
     json_put_uint(j, "unanswered", waits);
     json_put_uint(j, "look", runs && run->second ? 2 : 1);
     json_put_bool(j, "matrix", json_is_true(json_object_get(body, "matrix")));
-    json_put_string(j, "matrix_why", matrix_why != NULL && matrix_why[0] != 0 ? matrix_why : NULL);
+    put_why_not(call, body, "matrix_why");
     put_tests(call, body, runs ? run : NULL);
+    if (row->ended_ns != 0) {
+        put_covered(call, body, hosts);
+    } else {
+        json_put_null(j, "covered");
+    }
     put_not_read(call, "not_read", body);
     put_not_read(call, "left_out", body); /* its name in earlier releases */
     put_off(call, body);
@@ -295,6 +339,8 @@ void api_get_audit_run(struct api_call *call)
         api_answer_audit_nodes(call, id);
     } else if (strcmp(what, "diff") == 0) {
         api_answer_audit_diff(call, id);
+    } else if (strcmp(what, "facts") == 0) {
+        api_answer_audit_sheets(call, id);
     } else if (strcmp(what, "matrix") == 0) {
         api_answer_audit_matrix(call, id);
     } else {

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/audit/baseline.h"
 #include "core/audit/diff.h"
 #include "service/audit/sheet.h"
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
-#include "service/controller/audit/audit.h"
+#include "service/controller/audit/past.h"
 #include "service/controller/fleet/fleet.h"
 
 enum { DIFF_JSON_MAX = 64 << 20, DIFF_CHANGES_MAX = 20000 };
@@ -22,6 +23,7 @@ struct diff_job {
     struct api_task task;
     struct diff_host *hosts;
     uint32_t count, changes;
+    bool tenant;
     struct json_writer json;
     int rc;
 };
@@ -36,6 +38,34 @@ static void put_change(struct json_writer *j, const char *host, const struct fac
     json_put_string(j, "was", c->was != NULL && c->was->state == FACT_VALUE ? c->was->value : NULL);
     json_put_string(j, "is", c->is != NULL && c->is->state == FACT_VALUE ? c->is->value : NULL);
     json_put_end(j);
+}
+
+/* Of both moments what was measured: what differs by more than matters. An audit that is too old to have it has none. */
+static int diff_measured(struct diff_job *k, struct store *store, const struct diff_host *h)
+{
+    struct sheet *was = NULL, *is = NULL;
+    struct measured_change change;
+    int r = audit_past_sheet(store, h->host, h->was_ns, h->was_ns, fact_is_measured, &was);
+    r = r < 0 ? r : audit_past_sheet(store, h->host, h->is_ns, h->is_ns, fact_is_measured, &is);
+    const bool both = r == 0 && was != NULL && is != NULL && was->at_utc_ns == h->was_ns &&
+                      is->at_utc_ns == h->is_ns;
+    struct measured_diff diff = {.was = was, .is = is};
+    while (both && k->changes < DIFF_CHANGES_MAX && measured_diff_next(&diff, &change)) {
+        if (k->tenant && change.check->each == FACT_EDGE) { /* its subject names another host */
+            continue;
+        }
+        json_put_object(&k->json, NULL);
+        json_put_string(&k->json, "host", h->name);
+        json_put_string(&k->json, "check", change.check->id);
+        json_put_string(&k->json, "subject", change.subject);
+        json_put_string(&k->json, "was", change.was);
+        json_put_string(&k->json, "is", change.is);
+        json_put_end(&k->json);
+        k->changes++;
+    }
+    sheet_free(was);
+    sheet_free(is);
+    return r;
 }
 
 static int diff_one(struct diff_job *k, struct store *store, const struct diff_host *h)
@@ -63,6 +93,11 @@ static void run_diff(struct worker_job *job, struct store *store)
         k->rc = diff_one(k, store, &k->hosts[i]);
     }
     json_put_end(&k->json);
+    json_put_array(&k->json, "measured");
+    for (uint32_t i = 0; i < k->count && k->rc == 0; i++) {
+        k->rc = diff_measured(k, store, &k->hosts[i]);
+    }
+    json_put_end(&k->json);
     json_put_bool(&k->json, "cut", k->changes == DIFF_CHANGES_MAX);
     json_put_end(&k->json);
 }
@@ -70,15 +105,7 @@ static void run_diff(struct worker_job *job, struct store *store)
 static void end_diff(struct worker_job *job)
 {
     struct diff_job *k = (struct diff_job *)job;
-    struct api_call call = {.c = k->task.c, .request = k->task.request, .j = &k->json};
-    if (api_task_back(&k->task)) {
-        if (k->rc == 0) {
-            api_answer(&call);
-        } else {
-            json_writer_reset(&k->json);
-            api_store_error(&call, k->rc);
-        }
-    }
+    api_task_answer(&k->task, &k->json, k->rc);
     json_writer_done(&k->json);
     free(k->hosts);
     free(k);
@@ -182,6 +209,7 @@ void api_answer_audit_diff(struct api_call *call, int64_t id)
         api_error(call, 503, "memory", "out of memory");
         return;
     }
+    k->tenant = call->visible != NULL;
     json_writer_init(&k->json, DIFF_JSON_MAX);
     json_put_object(&k->json, NULL);
     fill(call, k, was, is);

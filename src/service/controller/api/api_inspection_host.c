@@ -8,7 +8,7 @@
 #include "service/controller/api/api.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
-#include "service/controller/audit/audit.h"
+#include "service/controller/audit/past.h"
 #include "service/controller/fleet/fleet.h"
 
 enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
@@ -25,11 +25,11 @@ static void put_gate_text(const struct api_call *call, const char *key, uint8_t 
 /* What the mesh has measured of its paths lately: nothing is sent for this. */
 static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
 {
-    if (h->paths_at_ns == 0 || h->path_count == 0 ||
-        !fleet_current(call->c, h, controller_mono())) {
+    const struct scope_paths paths = scope_paths(call, h);
+    if (h->paths_at_ns == 0 || paths.all == 0 || !fleet_current(call->c, h, controller_mono())) {
         return "unknown";
     }
-    return h->paths_dead > 0 ? "fail" : h->paths_lossy > 0 ? "warn" : "pass";
+    return paths.dead > 0 ? "fail" : paths.lossy > 0 ? "warn" : "pass";
 }
 
 static void put_node(struct api_call *call, const struct audit_outcome *o,
@@ -135,21 +135,37 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     api_answer(call);
 }
 
+/* A tenant isn't told of hosts that it does not see, nor what was found by measuring with them. */
+static void keep_seen(const struct api_call *call, struct sheet *s)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; s != NULL && i < s->count; i++) {
+        const struct fact *f = &s->facts[i];
+        const bool by_others = call->visible != NULL && fact_is_of_controller((enum fact_id)f->id);
+        if (!by_others && !scope_hides(call, f->peer)) {
+            s->facts[kept++] = *f;
+        }
+    }
+    if (s != NULL) {
+        s->count = kept;
+        s->run = call->visible == NULL ? s->run : NULL;
+    }
+}
+
 static void answer_facts(struct api_call *call, const struct fleet_host *h)
 {
     struct sheet *s = NULL;
-    const int r = audit_sheet(call->c->store, h->id, h->name, INT64_MAX, &s);
+    struct audit_accepted accepted;
+    int r = audit_accepted_newest(call->c->store, &accepted);
+    r = r < 0 ? r : audit_sheet(call->c->store, h->id, h->name, INT64_MAX, &s);
+    r = r < 0 ? r : audit_past_add(call->c->store, h->id, &accepted, s);
     if (r < 0) {
+        sheet_free(s);
         api_store_error(call, r);
         return;
     }
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (!scope_hides(call, s->facts[i].peer)) {
-            s->facts[kept++] = s->facts[i];
-        }
-    }
-    s->count = kept;
+    keep_seen(call, s);
+    keep_seen(call, (struct sheet *)(uintptr_t)s->accepted);
     sheet_write(call->j, s);
     sheet_free(s);
     api_answer(call);

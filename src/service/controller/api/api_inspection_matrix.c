@@ -16,10 +16,45 @@ static const struct fleet_host *host_of(struct api_call *call, const struct audi
     return x->places[place].id != 0 ? scope_host(call, x->hosts[place / x->plan.rails]) : NULL;
 }
 
+static void add_cell(const struct matrix_cell *c, bool out, struct matrix_nic *sum)
+{
+    sum->cells++;
+    if (c->why != MATRIX_FINE && (c->why != MATRIX_CLOCK || c->heard == 0)) {
+        sum->unmeasured++;
+        return;
+    }
+    sum->sent_out += out ? c->sent : 0;
+    *(out ? &sum->lost_out : &sum->lost_in) += (uint32_t)(c->sent - c->heard);
+    *(out ? &sum->dead_out : &sum->dead_in) += c->heard == 0;
+}
+
+/* To a tenant a NIC's cells are those with its own: of others not even the number is told. false: cells are kept no more. */
+static bool sum_of(struct api_call *call, const struct audit_matrix *x, uint32_t place,
+                   struct matrix_nic *ret)
+{
+    struct matrix_nic sum = {0};
+    *ret = x->m.nics[place];
+    if (call->visible == NULL || x->m.delay == NULL) {
+        return call->visible == NULL;
+    }
+    for (uint32_t other = 0; other < x->m.count; other++) {
+        if (matrix_two_hosts(&x->m, place, other) && host_of(call, x, other) != NULL) {
+            const struct matrix_cell out = matrix_cell_of(&x->m, place, other),
+                                     in = matrix_cell_of(&x->m, other, place);
+            add_cell(&out, true, &sum);
+            add_cell(&in, false, &sum);
+        }
+    }
+    *ret = sum;
+    return true;
+}
+
 static void put_nic(struct api_call *call, const struct audit_matrix *x, uint32_t place,
                     const struct fleet_host *h)
 {
     const struct matrix_nic *n = &x->m.nics[place];
+    struct matrix_nic sum;
+    const bool known = sum_of(call, x, place, &sum);
     const char *note = x->notes[place / x->plan.rails];
     struct json_writer *j = call->j;
     json_put_object(j, NULL);
@@ -29,14 +64,14 @@ static void put_nic(struct api_call *call, const struct audit_matrix *x, uint32_
     json_put_string(j, "leaf", n->leaf != MATRIX_LEAF_NONE ? x->leaves.names[n->leaf] : NULL);
     json_put_string(j, "leaf_found",
                     n->leaf_found != MATRIX_LEAF_NONE ? x->leaves.names[n->leaf_found] : NULL);
-    json_put_uint(j, "cells", n->cells);
-    json_put_uint(j, "unmeasured", n->unmeasured);
-    json_put_uint(j, "sent", n->sent_out);
-    json_put_uint(j, "lost_out", n->lost_out);
-    json_put_uint(j, "lost_in", n->lost_in);
-    json_put_uint(j, "dead_out", n->dead_out);
-    json_put_uint(j, "dead_in", n->dead_in);
-    json_put_uint(j, "late_cells", n->late_cells);
+    json_put_int_if(j, "cells", known, sum.cells);
+    json_put_int_if(j, "unmeasured", known, sum.unmeasured);
+    json_put_int_if(j, "sent", known, sum.sent_out);
+    json_put_int_if(j, "lost_out", known, sum.lost_out);
+    json_put_int_if(j, "lost_in", known, sum.lost_in);
+    json_put_int_if(j, "dead_out", known, sum.dead_out);
+    json_put_int_if(j, "dead_in", known, sum.dead_in);
+    json_put_int_if(j, "late_cells", call->visible == NULL, n->late_cells);
     json_put_int_if(j, "out_ns", n->delay_known, n->out_ns);
     json_put_int_if(j, "in_ns", n->delay_known, n->in_ns);
     json_put_int_if(j, "bound_ns", n->delay_known, n->bound_ns);
@@ -80,11 +115,12 @@ static void put_cells(struct api_call *call, const struct audit_matrix *x, const
 static void put_sums(struct api_call *call, const struct audit_matrix *x)
 {
     struct json_writer *j = call->j;
+    const bool all = call->visible == NULL; /* the rest is of all tenants together */
     json_put_int(j, "began_fleet_ns", x->plan.begin_ns);
-    json_put_uint(j, "rounds", matrix_rounds(&x->plan));
-    json_put_uint(j, "round_us", (uint64_t)(x->plan.round_ns / NS_PER_US));
+    json_put_int_if(j, "rounds", all, matrix_rounds(&x->plan));
+    json_put_int_if(j, "round_us", all, x->plan.round_ns / NS_PER_US);
     json_put_int_if(j, "family", x->family != 0, x->family);
-    if (call->visible == NULL) {
+    if (all) {
         json_put_uint(j, "cells", x->m.cells);
         json_put_uint(j, "measured", x->m.measured);
         json_put_object(j, "unmeasured");
@@ -95,9 +131,9 @@ static void put_sums(struct api_call *call, const struct audit_matrix *x)
         }
         json_put_end(j);
     }
-    json_put_int_if(j, "near_ns", x->m.near_ns != INT64_MIN, x->m.near_ns);
-    json_put_int_if(j, "far_ns", x->m.far_ns != INT64_MIN, x->m.far_ns);
-    json_put_int(j, "limit_ns", x->m.limit_ns);
+    json_put_int_if(j, "near_ns", all && x->m.near_ns != INT64_MIN, x->m.near_ns);
+    json_put_int_if(j, "far_ns", all && x->m.far_ns != INT64_MIN, x->m.far_ns);
+    json_put_int_if(j, "limit_ns", all, x->m.limit_ns);
 }
 
 void api_answer_audit_matrix(struct api_call *call, int64_t run)

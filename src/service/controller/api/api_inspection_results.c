@@ -36,8 +36,9 @@ static bool names_unseen(const struct api_call *call, const struct check *check,
                          const json_t *result)
 {
     const json_t *peer = json_object_get(result, "peer");
-    const bool pair = check != NULL && (check->each == FACT_EDGE || check->each == FACT_LANE ||
-                                        check->each == FACT_MATRIX_PATH);
+    const bool pair =
+        check != NULL && (check->each == FACT_EDGE || check->each == FACT_LANE ||
+                          check->each == FACT_MATRIX_PATH || check->each == FACT_MATRIX_LATE);
     return check == NULL || (pair && peer == NULL) ||
            (json_is_string(peer) && scope_hides(call, json_string_value(peer)));
 }
@@ -61,6 +62,7 @@ static void hide(const struct api_call *call, json_t *result)
         json_object_set_new(result, "expected", json_string(""));
     }
     json_object_set_new(result, "basis", json_string(""));
+    json_object_set_new(result, "baseline", json_null());
     if (names_unseen(call, check, result)) {
         json_object_set_new(result, "subject", json_string(""));
         json_object_set_new(result, "peer", json_null());

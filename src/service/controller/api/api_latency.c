@@ -89,6 +89,11 @@ static void answer_matrix(struct api_call *call, const struct message_buffer *by
     }
 }
 
+static void refuse_measurement(struct api_call *call)
+{
+    api_error(call, 404, "no-such-measurement", "no matrix of that number is remembered");
+}
+
 /* measured: a full matrix on demand; NULL: what the mesh measures always. */
 static void answer_now(struct api_call *call, int binary, const struct measurement *measured)
 {
@@ -104,6 +109,11 @@ static void answer_now(struct api_call *call, int binary, const struct measureme
         if (api_sees(call, c->hosts[i])) {
             latency_add_host(&m, c->hosts[i], fleet_current(c, c->hosts[i], now));
         }
+    }
+    if (r == 0 && measured != NULL && call->visible != NULL && m.count == 0) {
+        refuse_measurement(call); /* strangers' alone: to a tenant there is none */
+        latency_done(&m);
+        return;
     }
     r = r < 0 ? r : write_matrix(call->j, &bytes, binary, &m, 0);
     answer_matrix(call, &bytes, binary, r);
@@ -225,7 +235,7 @@ void api_get_latency(struct api_call *call)
     if (number > 0) {
         measured = measurement_find(call->c, (uint32_t)number);
         if (measured == NULL || measured->kind != MEASUREMENT_MATRIX) {
-            api_error(call, 404, "no-such-measurement", "no matrix of that number is remembered");
+            refuse_measurement(call);
             return;
         }
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "service/controller/api/api.h"
+#include "service/controller/api/incident_nics.h"
 #include "service/controller/api/routes.h"
 #include "service/controller/api/scope.h"
 #include "service/controller/controller.h"
@@ -39,9 +40,12 @@ static void put_place(struct json_writer *j, const struct fleet_nic *n, bool kno
     json_put_string(j, "switch_port", heard ? n->neighbour_port : NULL);
 }
 
-static void put_nic(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                    struct mono now)
+static void put_nic(struct api_call *call, const struct incident_nics *incidents,
+                    const struct fleet_nic *n, struct mono now)
 {
+    (void)incidents;
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
     const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
     put_place(j, n, known);
@@ -63,14 +67,32 @@ static void put_nic(struct controller *c, struct json_writer *j, const struct fl
     json_put_end(j);
 }
 
-void api_put_link(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                  struct mono now)
+/* The open incident that accuses it, or may: what carrier says is no verdict. */
+static void put_incident(struct json_writer *j, const struct incident_nic *i)
 {
+    if (i == NULL) {
+        json_put_null(j, "incident");
+        return;
+    }
+    json_put_object(j, "incident");
+    json_put_uint(j, "incident", i->incident);
+    json_put_string(j, "kind", element_kind_word(i->kind));
+    json_put_string(j, "direction", direction_word(i->direction));
+    json_put_uint(j, "one_of", i->one_of);
+    json_put_end(j);
+}
+
+void api_put_link(struct api_call *call, const struct incident_nics *incidents,
+                  const struct fleet_nic *n, struct mono now)
+{
+    struct controller *c = call->c;
+    struct json_writer *j = call->j;
     const bool known = n->reported && fleet_current(c, n->host, now);
     json_put_object(j, NULL);
     put_place(j, n, known);
     json_put_string(j, "first_switch", known ? ways_first_switch(c, n) : NULL);
     json_put_string(j, "state", port_word(known ? n->state : 0));
+    put_incident(j, incident_nics_accused(incidents, n));
     json_put_int_if(j, "since_utc_ns", known && n->since_utc_ns != 0, n->since_utc_ns);
     json_put_int_if(j, "speed_bps", n->speed_mbps != 0, (int64_t)n->speed_mbps * 1000000);
     json_put_int_if(j, "width", n->width != 0, n->width);
@@ -87,13 +109,18 @@ void api_put_link(struct controller *c, struct json_writer *j, const struct flee
     json_put_end(j);
 }
 
-static bool nic_wanted(struct api_call *call, const struct fleet_nic *n, struct mono now)
+static bool nic_wanted(struct api_call *call, const struct incident_nics *incidents,
+                       const struct fleet_nic *n, struct mono now)
 {
-    const char *leaf = http_query(call->request, "leaf"),
+    const char *incident = http_query(call->request, "incident"),
+               *leaf = http_query(call->request, "leaf"),
                *state = http_query(call->request, "state"),
                *unwatched = http_query(call->request, "unwatched");
     const bool known = n->reported && fleet_current(call->c, n->host, now);
-    return (leaf == NULL || strcmp(leaf, n->leaf) == 0) &&
+    return (incident == NULL ||
+            (strcmp(incident, "any") == 0 ? incident_nics_named(incidents, n)
+                                          : incident_nics_accused(incidents, n) != NULL)) &&
+           (leaf == NULL || strcmp(leaf, n->leaf) == 0) &&
            (state == NULL || strcmp(state, port_word(known ? n->state : 0)) == 0) &&
            (unwatched == NULL || strcmp(unwatched, "true") != 0 ||
             (known && fleet_nic_unwatched(n)));
@@ -135,12 +162,18 @@ struct order {
     bool down;
 };
 
-/* What can't be told of a silent host is below all that can. */
-static double number_of(const char *by, const struct fleet_nic *n, bool known)
+/* What can't be told of a silent host is below all that can. accused: NULL: by no open incident. */
+static double number_of(const char *by, const struct fleet_nic *n, bool known,
+                        const struct incident_nic *accused)
 {
-    static const uint8_t ill[] = {1, 0, 3, 2}; /* by port_word(): down, gone, unknown, up */
+    static const uint8_t ill[] = {1, 0, 4,
+                                  3}; /* by port_word(): down, gone, accused, unknown, up */
     if (strcmp(by, "state") == 0) {
-        return 1e10 * ill[known ? n->state & 3 : 0] + (known ? n->flaps_day : 0);
+        const uint8_t own = ill[known ? n->state & 3 : 0];
+        return 1e10 * (accused != NULL && own < 2 ? 2 : own) + (known ? n->flaps_day : 0);
+    }
+    if (strcmp(by, "incident") == 0) { /* sure ones, then the older */
+        return accused == NULL ? 0 : 2 - accused->one_of / 1e3 - (double)accused->incident / 1e12;
     }
     return strcmp(by, "since") == 0        ? (double)(known ? n->since_utc_ns : 0)
            : strcmp(by, "flaps_hour") == 0 ? (known ? (double)n->flaps_hour : -1)
@@ -152,7 +185,8 @@ static double number_of(const char *by, const struct fleet_nic *n, bool known)
                                        : (double)n->rail;
 }
 
-static struct row row_of(struct controller *c, const struct order *order, const struct fleet_nic *n,
+static struct row row_of(struct controller *c, const struct order *order,
+                         const struct incident_nics *incidents, const struct fleet_nic *n,
                          struct mono now)
 {
     const bool known = n->reported && fleet_current(c, n->host, now);
@@ -163,7 +197,7 @@ static struct row row_of(struct controller *c, const struct order *order, const 
     } else if (strcmp(order->by, "nic") == 0) {
         row.text = n->host->name;
     } else {
-        row.number = number_of(order->by, n, known);
+        row.number = number_of(order->by, n, known, incident_nics_accused(incidents, n));
     }
     return row;
 }
@@ -223,13 +257,14 @@ static size_t sort_first(const struct order *order, struct row *rows, size_t cou
 
 /* ---- the list ---- */
 
-typedef void (*put_row)(struct controller *c, struct json_writer *j, const struct fleet_nic *n,
-                        struct mono now);
+typedef void (*put_row)(struct api_call *call, const struct incident_nics *incidents,
+                        const struct fleet_nic *n, struct mono now);
 
 struct wanted {
     struct fleet_host *host; /* NULL: of all */
     int64_t rail, flaps;     /* rail -1: all; flaps: at least */
     const char *words;       /* NULL: none */
+    struct incident_nics incidents;
 };
 
 static bool is_wanted(struct api_call *call, const struct wanted *w, const struct fleet_nic *n,
@@ -237,7 +272,8 @@ static bool is_wanted(struct api_call *call, const struct wanted *w, const struc
 {
     return n != NULL && api_sees(call, n->host) && (w->host == NULL || n->host == w->host) &&
            (w->rail < 0 || n->rail == w->rail) && n->flaps_hour >= w->flaps &&
-           nic_wanted(call, n, now) && (w->words == NULL || has_words(call->c, n, w->words, now));
+           nic_wanted(call, &w->incidents, n, now) &&
+           (w->words == NULL || has_words(call->c, n, w->words, now));
 }
 
 /* In the order of their numbers: a cursor is a number. */
@@ -254,7 +290,7 @@ static void list_by_number(struct api_call *call, const struct wanted *w, int64_
         if (count++ == limit) {
             break;
         }
-        put(c, call->j, c->nics[i], now);
+        put(call, &w->incidents, c->nics[i], now);
     }
     json_put_end(call->j);
     api_put_next(call->j, i < c->nic_count, i);
@@ -272,13 +308,13 @@ static bool list_sorted(struct api_call *call, const struct wanted *w, const str
     }
     for (uint32_t i = 0; i < c->nic_count; i++) {
         if (is_wanted(call, w, c->nics[i], now)) {
-            rows[count++] = row_of(c, order, c->nics[i], now);
+            rows[count++] = row_of(c, order, &w->incidents, c->nics[i], now);
         }
     }
     const size_t skipped = (size_t)cursor < count ? (size_t)cursor : count;
     const size_t kept = sort_first(order, rows, count, skipped + (size_t)limit);
     for (size_t i = skipped; i < kept; i++) {
-        put(c, call->j, rows[i].nic, now);
+        put(call, &w->incidents, rows[i].nic, now);
     }
     json_put_end(call->j);
     api_put_next(call->j, kept < count, (int64_t)kept);
@@ -318,11 +354,20 @@ static void list_nics(struct api_call *call, put_row put)
         api_error(call, 400, "bad-filter", "order: expected beside sort");
         return;
     }
-    json_put_object(call->j, NULL);
-    json_put_array(call->j, "items");
-    if (by == NULL) {
-        list_by_number(call, &w, limit, cursor, put, now);
-    } else if (!list_sorted(call, &w, &order, limit, cursor, put, now)) {
+    const bool wanted = put == api_put_link || http_query(call->request, "incident") != NULL ||
+                        (by != NULL && (strcmp(by, "state") == 0 || strcmp(by, "incident") == 0));
+    bool done = !wanted || incident_nics_collect(call, &w.incidents);
+    if (done) {
+        json_put_object(call->j, NULL);
+        json_put_array(call->j, "items");
+        if (by == NULL) {
+            list_by_number(call, &w, limit, cursor, put, now);
+        } else {
+            done = list_sorted(call, &w, &order, limit, cursor, put, now);
+        }
+    }
+    incident_nics_done(&w.incidents);
+    if (!done) {
         api_error(call, 503, "no-memory", "no memory to sort the fleet's NICs: ask without sort");
         return;
     }

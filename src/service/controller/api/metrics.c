@@ -49,13 +49,14 @@ static void put_hosts(const struct api_call *call, struct metrics_text *t, struc
 }
 
 static void put_per_host(const struct api_call *call, struct metrics_text *t, const char *name,
-                         const char *help, uint32_t (*value)(const struct fleet_host *h))
+                         const char *help,
+                         uint32_t (*value)(const struct api_call *call, const struct fleet_host *h))
 {
     const struct controller *c = call->c;
     metrics_family(t, name, "gauge", NULL, help);
     for (uint32_t i = 0; i < c->host_count; i++) {
         if (shown(call, c->hosts[i])) {
-            metrics_sample(t, name, "host", c->hosts[i]->name, value(c->hosts[i]));
+            metrics_sample(t, name, "host", c->hosts[i]->name, value(call, c->hosts[i]));
         }
     }
 }
@@ -74,17 +75,17 @@ static void put_unwatched(const struct api_call *call, struct metrics_text *t)
     }
 }
 
-static uint32_t paths_dead(const struct fleet_host *h)
+static uint32_t paths_dead(const struct api_call *call, const struct fleet_host *h)
 {
-    return h->paths_dead;
+    return scope_paths(call, h).dead;
 }
 
-static uint32_t findings_open(const struct fleet_host *h)
+static uint32_t findings_open(const struct api_call *call, const struct fleet_host *h)
 {
-    return h->finding_count;
+    return scope_findings(call, h);
 }
 
-static uint32_t sensors_off(const struct fleet_host *h)
+static uint32_t sensors_off(const struct api_call *call, const struct fleet_host *h)
 {
     return h->sensor_off_count;
 }
@@ -115,52 +116,53 @@ static void put_clocks(const struct api_call *call, struct metrics_text *t)
 /* A family of one value per host; NaN: none. */
 static void put_reported(const struct api_call *call, struct metrics_text *t, const char *name,
                          const char *type, const char *unit, const char *help,
-                         double (*value)(const struct controller *c, const struct fleet_host *h))
+                         double (*value)(const struct api_call *call, const struct fleet_host *h))
 {
     const struct controller *c = call->c;
     char sample[96];
     snprintf(sample, sizeof(sample), "%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
     metrics_family(t, name, type, unit, help);
     for (uint32_t i = 0; i < c->host_count; i++) {
-        const double v = current(call, c->hosts[i]) ? value(c, c->hosts[i]) : NAN;
+        const double v = current(call, c->hosts[i]) ? value(call, c->hosts[i]) : NAN;
         if (!isnan(v)) {
             metrics_sample(t, sample, "host", c->hosts[i]->name, v);
         }
     }
 }
 
-static double hard_bound(const struct controller *c, const struct fleet_host *h)
+static double hard_bound(const struct api_call *call, const struct fleet_host *h)
 {
     return h->clock.hard_ns >= 0 ? (double)h->clock.hard_ns * 1e-9 : NAN;
 }
 
-static double agent_cpu(const struct controller *c, const struct fleet_host *h)
+static double agent_cpu(const struct api_call *call, const struct fleet_host *h)
 {
     return h->cost.cpu_ppm * 1e-6;
 }
 
-static double reports_lost(const struct controller *c, const struct fleet_host *h)
+static double reports_lost(const struct api_call *call, const struct fleet_host *h)
 {
     return (double)h->cost.reports_lost;
 }
 
-static double ticks_late(const struct controller *c, const struct fleet_host *h)
+static double ticks_late(const struct api_call *call, const struct fleet_host *h)
 {
     return (double)h->cost.late_ticks;
 }
 
-static double packets_bad(const struct controller *c, const struct fleet_host *h)
+static double packets_bad(const struct api_call *call, const struct fleet_host *h)
 {
     return (double)h->cost.packets_bad;
 }
 
 enum port_sum { SUM_RX_BYTES, SUM_TX_BYTES, SUM_ERRORS, SUM_DROPS };
 
-static double sum_of_ports(const struct controller *c, const struct fleet_host *h, enum port_sum of)
+static double sum_of_ports(const struct api_call *call, const struct fleet_host *h,
+                           enum port_sum of)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < h->nic_count; i++) {
-        const struct fleet_nic *n = c->nics[h->nics[i]];
+        const struct fleet_nic *n = call->c->nics[h->nics[i]];
         sum += of == SUM_RX_BYTES   ? n->rx_bytes
                : of == SUM_TX_BYTES ? n->tx_bytes
                : of == SUM_ERRORS   ? n->rx_errors + n->tx_errors
@@ -169,43 +171,44 @@ static double sum_of_ports(const struct controller *c, const struct fleet_host *
     return (double)sum;
 }
 
-static double rx_bytes(const struct controller *c, const struct fleet_host *h)
+static double rx_bytes(const struct api_call *call, const struct fleet_host *h)
 {
-    return sum_of_ports(c, h, SUM_RX_BYTES);
+    return sum_of_ports(call, h, SUM_RX_BYTES);
 }
 
-static double tx_bytes(const struct controller *c, const struct fleet_host *h)
+static double tx_bytes(const struct api_call *call, const struct fleet_host *h)
 {
-    return sum_of_ports(c, h, SUM_TX_BYTES);
+    return sum_of_ports(call, h, SUM_TX_BYTES);
 }
 
-static double port_errors(const struct controller *c, const struct fleet_host *h)
+static double port_errors(const struct api_call *call, const struct fleet_host *h)
 {
-    return sum_of_ports(c, h, SUM_ERRORS);
+    return sum_of_ports(call, h, SUM_ERRORS);
 }
 
-static double port_drops(const struct controller *c, const struct fleet_host *h)
+static double port_drops(const struct api_call *call, const struct fleet_host *h)
 {
-    return sum_of_ports(c, h, SUM_DROPS);
+    return sum_of_ports(call, h, SUM_DROPS);
 }
 
-static double worst_delay(const struct controller *c, const struct fleet_host *h)
+static double worst_delay(const struct api_call *call, const struct fleet_host *h)
 {
     double worst = NAN;
     for (uint32_t i = 0; i < h->path_count; i++) {
-        if (h->paths[i].p99 != DELAY_CODE_NONE) {
+        if (h->paths[i].p99 != DELAY_CODE_NONE && api_sees_nic(call, h->paths[i].peer)) {
             worst = fmax(worst, (double)delay_decode(h->paths[i].p99) * 1e-9);
         }
     }
     return worst;
 }
 
-static double worst_loss(const struct controller *c, const struct fleet_host *h)
+static double worst_loss(const struct api_call *call, const struct fleet_host *h)
 {
     double worst = NAN;
     for (uint32_t i = 0; i < h->path_count; i++) {
         const int64_t loss = fleet_path_loss_ppm(&h->paths[i]);
-        worst = loss >= 0 ? fmax(worst, (double)loss * 1e-6) : worst;
+        worst = loss >= 0 && api_sees_nic(call, h->paths[i].peer) ? fmax(worst, (double)loss * 1e-6)
+                                                                  : worst;
     }
     return worst;
 }

@@ -91,6 +91,8 @@ void api_get_audit_host(struct api_call *call);
 
 /* ---- api_inspection_diff.c ---- */
 void api_answer_audit_diff(struct api_call *call, int64_t run);
+/* ---- api_inspection_sheets.c ---- */
+void api_answer_audit_sheets(struct api_call *call, int64_t run);
 
 /* ---- api_inspection_tests.c ---- */
 /* "tests" of a run, as kept (controller/audit/perf.h); NULL: it made none. */

@@ -82,6 +82,37 @@ bool api_sees_nic(const struct api_call *call, uint32_t nic)
     return call->visible == NULL || (n != NULL && api_sees(call, n->host));
 }
 
+struct scope_paths scope_paths(const struct api_call *call, const struct fleet_host *h)
+{
+    struct scope_paths sum = {h->path_count, h->paths_dead, h->paths_lossy};
+    if (call->visible != NULL) {
+        sum = (struct scope_paths){0};
+        for (uint32_t i = 0; i < h->path_count; i++) {
+            const struct fleet_path *p = &h->paths[i];
+            const bool seen = api_sees_nic(call, p->peer);
+            sum.all += seen;
+            sum.dead += seen && p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD;
+            sum.lossy += seen && p->state == FOLIOT__V1__PATH_STATE__PATH_STATE_LOSSY;
+        }
+    }
+    return sum;
+}
+
+static bool finding_end_seen(const struct api_call *call, uint32_t host)
+{
+    return host == FINDING_END_NONE || (host < call->c->host_count && call->visible[host]);
+}
+
+uint32_t scope_findings(const struct api_call *call, const struct fleet_host *h)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; call->visible != NULL && i < h->finding_count; i++) {
+        count += finding_end_seen(call, h->findings[i].from) &&
+                 finding_end_seen(call, h->findings[i].to);
+    }
+    return call->visible != NULL ? count : h->finding_count;
+}
+
 const struct fleet_host *scope_host(const struct api_call *call, int64_t host)
 {
     const struct fleet_host *h = fleet_host_by_id(call->c, host);

@@ -22,6 +22,12 @@ const struct fleet_host *scope_host(const struct api_call *call, int64_t host);
 /* Is it the name of a host that this tenant doesn't see? NULL: it is none. */
 bool scope_hides(const struct api_call *call, const char *name);
 bool api_sees_nic(const struct api_call *call, uint32_t nic);
+/* Of a host, what leads to hosts that this token sees, and is about those: what strangers' packets do to it is no tenant's. */
+struct scope_paths {
+    uint32_t all, dead, lossy;
+};
+struct scope_paths scope_paths(const struct api_call *call, const struct fleet_host *h);
+uint32_t scope_findings(const struct api_call *call, const struct fleet_host *h);
 /* host: as the store numbers it; body: the detail. */
 bool scope_sees_finding(const struct controller *c, const char *scope, int64_t host,
                         const char *body);

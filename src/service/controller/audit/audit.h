@@ -2,7 +2,8 @@
  * of them are judged together (core/audit), with those of hosts that were not asked as members of cohorts.
  *
  * A run is named by the fleet nanosecond at which it began. Its stages: hosts read; where it is asked for, every NIC exchanges
- * packets with every NIC (matrix.h), and tests of bandwidth and of collectives (perf.h); hosts are judged; those with a
+ * packets with every NIC (matrix.h), and tests of bandwidth and of collectives (perf.h), without hosts that a blocking check
+ * fails by then; hosts are judged; those with a
  * failure read once more, and measured once more where a matrix found it; they are judged again. One runs at a time. What it is
  * about is in the store from its first second on, so that a controller that starts anew goes on with it.
  * Passes are kept as marks, a letter for each check; all else as it was found. */
@@ -15,6 +16,7 @@
 #include "service/controller/controller.h"
 
 #define AUDIT_WAIT_S     90 /* for a host's sheet; agents give up earlier */
+#define AUDIT_AGAIN_S    10 /* a full disk is asked so often whether it takes what it refused */
 #define AUDIT_SETTINGS   "/etc/foliot/audit.yaml"
 #define AUDIT_KEEP_NS    (365 * 86400 * NS_PER_S)
 #define AUDIT_WORDS_SIZE 160
@@ -31,11 +33,14 @@ enum audit_run_state {
 struct audit_matrix;
 struct audit_perf;
 
+enum { CHECK_ID_SIZE = 32 };
+
 /* A host of the fleet in a run. */
 struct audit_member {
     int64_t host; /* in the store */
     uint32_t index;
     bool asked;      /* the run is about it */
+    bool off;        /* it was switched off: it takes part in nothing, note tells by whom */
     bool waits;      /* for its sheet */
     bool looked;     /* it came, in this look */
     bool unsaved;    /* and is not on the disk yet */
@@ -44,9 +49,16 @@ struct audit_member {
     uint8_t missing; /* enum audit_reason: why there is none; 0: there is, or was before */
     uint8_t address[16], address_size; /* that it talks to us from; 0: of no use to others */
     char note[AUDIT_WORDS_SIZE];
+    char blocked
+        [CHECK_ID_SIZE]; /* the blocking check that fails so far: nothing is tested there; "": none */
 };
 
-enum { CHECK_ID_SIZE = 32 };
+/* What is never the same twice, as it was judged (past.h). */
+struct audit_past {
+    uint8_t hash[STORE_HASH_SIZE];
+    void *packed; /* NULL: it is not kept */
+    size_t size;
+};
 
 /* What came of one host. */
 struct audit_found {
@@ -60,6 +72,7 @@ struct audit_found {
     char *line;          /* of the gate */
     char *results;       /* JSON array */
     size_t size;
+    struct audit_past past; /* until it is in the store */
 };
 struct audit_outcome {
     int64_t run;
@@ -81,6 +94,7 @@ struct audit_run {
     int64_t id, started_ns, ended_ns; /* UTC; ended_ns 0: it is under way */
     enum audit_run_state state;
     uint32_t number; /* of the look that hosts are asked for: 1, 2, …; it goes on over a restart */
+    bool gated;      /* it is known who is not tested: members' `blocked` */
     bool second, ready; /* the look is a second one; it waits for what is taken to be on the disk */
     bool resumed;      /* it was under way when the controller started: nobody has been heard yet */
     struct mono until; /* hosts that have not answered are given up */
@@ -103,6 +117,11 @@ struct audit_run {
     struct audit_perf *perf;           /* as matrix */
     char perf_why[AUDIT_WORDS_SIZE];   /* the same of tests */
     bool whole;                        /* it is about all hosts */
+    bool stopping;                     /* why: what there is, is judged */
+    struct audit_covered {             /* when it ended; of: 0: there were none */
+        uint64_t cells, cells_of;      /* of the matrix */
+        uint32_t tests, tests_of;      /* as far as they were planned */
+    } covered;
 };
 
 /* Of a host that fell silent. */
@@ -165,6 +184,8 @@ struct audit_wish {
 };
 MUST_CHECK int audit_begin(struct controller *c, const struct audit_wish *wish,
                            struct config_error *error);
+/* ---- run_end.c ---- */
+/* What is there is judged, all else is unknown: not_run; then it ends. */
 void audit_stop(struct controller *c, const char *why);
 /* The one of that name that is under way, or whose end the store has not taken; NULL: neither. */
 const struct audit_run *audit_in_memory(const struct controller *c, int64_t run);
@@ -189,6 +210,20 @@ void audit_heard(struct controller *c, const struct fleet_host *h,
 struct audit_run *audit_run_free(struct audit_run *run);
 void audit_failures_free(struct audit_failure *failures, uint32_t count);
 const char *audit_state_name(enum audit_run_state state);
+
+/* ---- switches.c: of the run's settings, or of audit.yaml as it is now ---- */
+/* By whom; NULL: it is on. What sends packets for a check is off with its class, too. */
+const char *audit_check_off(const struct controller *c, const struct audit_run *run,
+                            const char *id);
+const char *audit_class_off(const struct controller *c, const struct audit_run *run,
+                            enum check_cost cost);
+const char *audit_reach_off(const struct controller *c, const struct audit_run *run);
+const char *audit_incast_off(const struct controller *c, const struct audit_run *run);
+const char *audit_tests_off(const struct controller *c, const struct audit_run *run);
+/* Hosts that are off in this file take no part from here on. */
+void audit_switch_off(const struct controller *c, struct audit_run *run,
+                      const struct audit_file *file);
+void audit_mind_switches(struct controller *c); /* once a second */
 
 /* ---- calendar.c: what goes on by itself ---- */
 void audit_second(struct controller *c); /* once a second: audit.yaml anew, the calendar, the run */
@@ -232,7 +267,7 @@ void audit_matrix_take(struct controller *c, const struct fleet_host *h,
 bool audit_fleet_now(const struct controller *c, int64_t *ret_ns);
 
 /* Of jobs, as the site declares it (be.roce.dscp_path); 0: nothing is to be marked. */
-uint8_t audit_job_dscp(const struct audit_run *run);
+uint8_t audit_job_dscp(const struct controller *c, const struct audit_run *run);
 
 /* ---- perf.c ---- */
 struct audit_perf_reply {
@@ -247,9 +282,9 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
                      const struct Foliot__V1__PerfRow *row);
 
 /* ---- judge.c ---- */
-/* In the keeper; then audit_judged. -ENOMEM. */
-MUST_CHECK int audit_judge_begin(struct controller *c, struct audit_run *run);
-/* By run.c: all that it points to is its own from here on. r < 0: it could not be judged. */
+/* In the keeper; then audit_judged. -ENOMEM. gates: only whom a blocking check fails before anything is tested. */
+MUST_CHECK int audit_judge_begin(struct controller *c, struct audit_run *run, bool gates);
+/* By run_end.c: all that it points to is its own from here on. r < 0: it could not be judged. */
 struct audit_judged {
     int64_t run;
     int r;
@@ -259,6 +294,9 @@ struct audit_judged {
     struct audit_file *settings;
     struct audit_matrix *matrix, *again;
     struct audit_perf *perf;
+    bool stopped; /* it was judged as one that was stopped */
+    bool gates;
+    char (*blocked)[CHECK_ID_SIZE]; /* of gates: by member; the judge's own */
 };
 void audit_judged(struct controller *c, const struct audit_judged *j);
 /* All facts of a host at a moment (INT64_MAX: now), in memory of its own. */

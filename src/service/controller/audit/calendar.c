@@ -1,6 +1,5 @@
-/* calendar.c: what goes on without anybody: audit.yaml is taken when it changes, audits of the fleet begin by its calendar, its
- * switches end them; hosts that were away are audited when they are back; and what is known of the newest audit, for alerts
- * and metrics. */
+/* calendar.c: what goes on without anybody: audit.yaml is taken when it changes, audits of the fleet begin by its calendar; hosts
+ * that were away are audited when they are back; and what is known of the newest audit, for alerts and metrics. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,32 +55,7 @@ void audit_settings_look(struct controller *c)
     a->in_force = file;
 }
 
-/* ---- switches, and the calendar ---- */
-
-static void mind_switches(struct controller *c)
-{
-    struct audit_run *run = c->audits->running;
-    const struct audit_file *file = c->audits->in_force;
-    char why[AUDIT_WORDS_SIZE];
-    if (run == NULL || file == NULL) {
-        return;
-    }
-    if (file->fleet_off != NULL) {
-        snprintf(why, sizeof(why), "audits are switched off by %.100s", file->fleet_off);
-        audit_stop(c, why);
-        return;
-    }
-    for (uint32_t i = 0; i < run->count && file->settings.hosts_off_count > 0; i++) {
-        struct audit_member *m = &run->members[i];
-        const char *by = audit_host_off(&file->settings, c->hosts[m->index]->name);
-        if (m->waits && by != NULL) {
-            m->waits = false;
-            m->missing = REASON_NOT_RUN;
-            snprintf(m->note, sizeof(m->note), "switched off by %.100s", by);
-            run->unanswered--;
-        }
-    }
-}
+/* ---- the calendar ---- */
 
 static void mind_calendar(struct controller *c)
 {
@@ -156,7 +130,7 @@ void audit_second(struct controller *c)
 {
     if (c->audits != NULL) {
         audit_settings_look(c);
-        mind_switches(c);
+        audit_mind_switches(c);
         audit_save_end(c);
         mind_calendar(c);
         mind_returns(c);

@@ -11,6 +11,7 @@
 #include "service/audit/sheet.h"
 #include "service/controller/audit/history.h"
 #include "service/controller/audit/matrix.h"
+#include "service/controller/audit/past.h"
 #include "service/controller/audit/perf.h"
 #include "service/controller/history/worker.h"
 
@@ -26,7 +27,8 @@ struct judge_job {
     struct audit_member *members; /* a copy */
     char (*names)[TLS_NAME_MAX + 1];
     uint32_t count;
-    bool second;
+    bool second, stopped, gates;
+    char (*blocked)[CHECK_ID_SIZE]; /* of gates: by member */
     struct audit_file *settings;
     int64_t began_utc_ns;
     struct audit_matrix *matrix, *again;
@@ -56,6 +58,7 @@ struct pool {
     const struct audit_matrix *matrix; /* NULL: none */
     const struct audit_perf *perf;     /* NULL: none */
     struct audit_history *history;     /* NULL: none */
+    struct audit_accepted accepted;    /* that measurements are compared with */
 };
 
 static int decode(const void *text, size_t size, struct sheet *ret)
@@ -235,12 +238,10 @@ static int find_owner(struct store *store, int64_t host, struct sheet *s)
 static void pool_done(struct pool *p, uint32_t sheets)
 {
     for (uint32_t i = 0; p->sheets != NULL && i < sheets; i++) {
-        free(p->sheets[i].facts);
-        free(p->sheets[i].text);
+        sheet_done(&p->sheets[i]);
     }
     for (uint32_t i = 0; i < p->count; i++) {
-        free(p->contents[i].sheet.facts);
-        free(p->contents[i].sheet.text);
+        sheet_done(&p->contents[i].sheet);
     }
     free(p->sheets);
     free(p->contents);
@@ -379,11 +380,13 @@ static int fill_found(const struct judge_job *k, const struct audit *a, uint32_t
     if (gate.status < AUDIT_PASS && gate.worst != NULL && gate.worst->status == gate.status) {
         snprintf(f->gate_check, sizeof(f->gate_check), "%s", gate.worst->check->id);
     }
+    const bool of_this = f->at_ns >= k->began_utc_ns && a->sheets[sheet].missing == REASON_NONE;
+    const int kept = of_this ? audit_past_pack(&a->sheets[sheet], &f->past) : 0;
     f->line = strdup(gate_line(&gate, line));
     f->results = r == 0 ? strndup(text, size) : NULL;
     f->size = size;
     json_writer_done(&j);
-    return r < 0 ? r : f->line == NULL || f->results == NULL ? -ENOMEM : 0;
+    return r < 0 ? r : kept < 0 ? kept : f->line == NULL || f->results == NULL ? -ENOMEM : 0;
 }
 
 static int by_sheet(const void *x, const void *y)
@@ -430,6 +433,18 @@ static int fill_outcome(struct judge_job *k, struct audit *a)
     return 0;
 }
 
+/* Before anything is tested: group 5 is of tests. */
+static void find_blocked(struct judge_job *k, const struct audit *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct audit_result *r = &a->results[i];
+        if (r->status == AUDIT_FAIL && r->severity == SEVERITY_BLOCK && r->check->group < 5 &&
+            k->blocked[r->sheet][0] == 0) {
+            snprintf(k->blocked[r->sheet], sizeof(k->blocked[0]), "%s", r->check->id);
+        }
+    }
+}
+
 static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
 {
     struct audit a = {0};
@@ -441,12 +456,14 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     r = r < 0 || k->perf == NULL ? r : audit_perf_judge(k->perf);
     r = r < 0 ? r : audit_history_new(store, controller_utc_ns(), &p->history);
     p->perf = k->perf;
+    r = r < 0 ? r : audit_accepted_newest(store, &p->accepted);
     for (uint32_t i = 0; i < k->count && r == 0; i++) {
         measured[i] = k->again != NULL && k->members[i].doubted;
         p->matrix = measured[i] ? k->again : k->matrix;
         p->name = k->names[i];
         r = make_sheet(p, store, k->members[i].host, INT64_MAX, &p->sheets[i]);
         r = r < 0 ? r : find_owner(store, k->members[i].host, &p->sheets[i]);
+        r = r < 0 ? r : audit_past_add(store, k->members[i].host, &p->accepted, &p->sheets[i]);
         looked[i] = k->members[i].looked;
         if (k->members[i].missing != REASON_NONE) {
             p->sheets[i].missing = k->members[i].missing;
@@ -458,12 +475,17 @@ static int judge_all(struct judge_job *k, struct store *store, struct pool *p)
     }
     k->settings->settings.began_utc_ns = k->began_utc_ns;
     r = r < 0 ? r : judged(&a, p->sheets, k->count, &k->settings->settings);
-    if (r == 0 && k->second) {
-        audit_confirm_first(&a, k->first, k->first_count, &(struct audit_again){looked, measured});
+    if (r == 0 && k->gates) {
+        find_blocked(k, &a);
+    } else if (r == 0 && k->second) {
+        audit_confirm_first(&a, k->first, k->first_count,
+                            &(struct audit_again){looked, measured, k->stopped});
+    } else if (r == 0 && k->stopped) {
+        audit_unconfirmed(&a);
     } else if (r == 0) {
         r = keep_failures(k, &a);
     }
-    if (r == 0 && (k->second || k->failure_count == 0)) {
+    if (r == 0 && !k->gates && (k->second || k->stopped || k->failure_count == 0)) {
         r = fill_outcome(k, &a);
     }
     judged_done(&a);
@@ -503,13 +525,17 @@ static void end_judge(struct worker_job *job)
                                               .settings = k->settings,
                                               .matrix = k->matrix,
                                               .again = k->again,
-                                              .perf = k->perf});
+                                              .perf = k->perf,
+                                              .stopped = k->stopped,
+                                              .gates = k->gates,
+                                              .blocked = k->blocked});
+    free(k->blocked);
     free(k->members);
     free(k->names);
     free(k);
 }
 
-int audit_judge_begin(struct controller *c, struct audit_run *run)
+int audit_judge_begin(struct controller *c, struct audit_run *run, bool gates)
 {
     struct judge_job *k = calloc(1, sizeof(*k));
     if (k == NULL) {
@@ -520,11 +546,15 @@ int audit_judge_begin(struct controller *c, struct audit_run *run)
                             .run = run->id,
                             .count = run->count,
                             .second = run->second,
+                            .stopped = run->stopping,
+                            .gates = gates,
                             .r = -ECANCELED};
     k->members = calloc(run->count + 1, sizeof(*k->members));
     k->names = calloc(run->count + 1, sizeof(*k->names));
-    if (k->members == NULL || k->names == NULL) {
+    k->blocked = calloc(run->count + 1, sizeof(*k->blocked));
+    if (k->members == NULL || k->names == NULL || k->blocked == NULL) {
         free(k->members);
+        free(k->blocked);
         free(k->names);
         free(k);
         return -ENOMEM;

@@ -35,6 +35,7 @@ struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
         free(x->words);
         free(x->paths);
         free(x->wells);
+        free(x->late_lines);
         free(x->memory);
         free(x);
     }
@@ -70,6 +71,10 @@ static enum matrix_why unfit(const struct controller *c, const struct audit_memb
     const struct fleet_host *h = c->hosts[member->index];
     const enum freshness f = fleet_freshness(c, h, controller_mono());
     *ret_words = "";
+    if (member->off) {
+        *ret_words = member->note;
+        return MATRIX_REFUSED;
+    }
     if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
         *ret_words = "it is silent";
         return MATRIX_SILENT;
@@ -99,6 +104,7 @@ int audit_matrix_claim(struct audit_matrix *x)
         return -ENOMEM;
     }
     matrix_init(&x->m, &x->plan, x->memory);
+    x->none = "";
     return 0;
 }
 
@@ -165,12 +171,12 @@ bool audit_fleet_now(const struct controller *c, int64_t *ret_ns)
 }
 
 /* Of jobs, as the site declares it. */
-uint8_t audit_job_dscp(const struct audit_run *run)
+uint8_t audit_job_dscp(const struct controller *c, const struct audit_run *run)
 {
     const struct check_setting *s =
         &run->settings->checks[check_number(check_by_id("be.roce.dscp_path"))];
     int64_t dscp;
-    if (s->off != NULL) {
+    if (audit_check_off(c, run, "be.roce.dscp_path") != NULL) {
         return 0;
     }
     return s->declared != NULL && fact_number(s->declared, &dscp) && dscp >= 0 &&
@@ -217,7 +223,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
         x->name =
             (uint64_t)now > before ? (uint64_t)now : before + 1; /* agents know plans by names */
         fill_times(c, &x->plan, now);
-        x->plan.dscp = audit_job_dscp(run);
+        x->plan.dscp = audit_job_dscp(c, run);
         wrong = matrix_plan_wrong(&x->plan);
     }
     int r = wrong != NULL ? -ENODATA : audit_matrix_claim(x);
@@ -252,7 +258,7 @@ bool audit_matrix_doubts(struct audit_run *run)
         }
     }
     if (doubted != NULL && all != NULL) {
-        count = matrix_again(&x->m, doubted, all);
+        count = matrix_again(&x->m, doubted, x->late, x->late_count, all);
     }
     for (uint32_t i = 0; i < run->count; i++) {
         const uint32_t row = audit_matrix_row(x, run->members[i].host);
@@ -277,7 +283,7 @@ Foliot__V1__Matrix *audit_matrix_for(struct controller *c, const struct fleet_ho
 {
     const struct audit_matrix *x = under_way(c);
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
-    if (row == UINT32_MAX || x->answered[row] ||
+    if (row == UINT32_MAX || x->answered[row] || c->audits->running->stopping ||
         (h->features & FOLIOT__V1__FEATURE__FEATURE_MATRIX) == 0) {
         return NULL;
     }
@@ -319,6 +325,18 @@ void audit_matrix_leave(struct audit_matrix *x, int64_t host, const char *words)
     if (row != UINT32_MAX && !x->answered[row]) {
         refuse(x, row, words);
     }
+}
+
+void audit_matrix_cut(struct audit_matrix *x)
+{
+    for (uint32_t i = 0; i < x->plan.hosts; i++) {
+        for (uint32_t k = 0; k < x->plan.rails && !x->answered[i]; k++) {
+            struct matrix_nic *n = &x->m.nics[i * x->plan.rails + k];
+            n->why = n->told ? n->why : MATRIX_STOPPED;
+        }
+        x->cut = x->cut || !x->answered[i];
+    }
+    x->none = x->cut ? "not-run: the audit was stopped before" : "";
 }
 
 void audit_matrix_take(struct controller *c, const struct fleet_host *h,
@@ -449,8 +467,9 @@ static int find_all_paths(struct audit_matrix *x, const struct matrix_first *fir
     return 0;
 }
 
+/* of: the first one, of which `first` has the places. */
 static int judge(struct audit_matrix *x, const struct audit_matrix *before,
-                 const struct matrix_first *first)
+                 const struct matrix_first *first, const struct audit_matrix *of)
 {
     if (x->judged) {
         return 0;
@@ -472,14 +491,15 @@ static int judge(struct audit_matrix *x, const struct audit_matrix *before,
         (void)matrix_words(&x->m, i, leaves, x->words[i]);
     }
     free(leaves);
-    const int r = find_all_paths(x, first);
+    int r = find_all_paths(x, first);
+    r = r < 0 ? r : audit_matrix_find_late(x, of);
     x->judged = r == 0;
     return r;
 }
 
 int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before)
 {
-    return judge(x, before, NULL);
+    return judge(x, before, NULL, NULL);
 }
 
 int audit_matrix_judge_again(struct audit_matrix *again, const struct audit_matrix *first)
@@ -491,7 +511,7 @@ int audit_matrix_judge_again(struct audit_matrix *again, const struct audit_matr
     for (uint32_t i = 0; i < again->m.count; i++) {
         places[i] = place_in(first, again, i);
     }
-    const int r = judge(again, NULL, &(struct matrix_first){&first->m, places});
+    const int r = judge(again, NULL, &(struct matrix_first){&first->m, places}, first);
     free(places);
     return r;
 }
@@ -517,16 +537,18 @@ static void add_paths(const struct audit_matrix *x, uint32_t row, struct sheet *
         }
     }
     if (told == 0) {
-        add_fact(sheet, FACT_MATRIX_PATH, "", x->wells[row]);
-        sheet->facts[sheet->count - 1].state = x->wells[row][0] != 0 ? FACT_VALUE : FACT_TIMEOUT;
+        const bool well = x->wells[row][0] != 0;
+        add_fact(sheet, FACT_MATRIX_PATH, "", well ? x->wells[row] : x->none);
+        sheet->facts[sheet->count - 1].state = well ? FACT_VALUE : FACT_TIMEOUT;
     }
 }
 
 int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet)
 {
     const uint32_t row = audit_matrix_row(x, host);
-    struct fact *larger = realloc(sheet->facts, (sheet->count + x->plan.rails + THIN_TOLD + 1) *
-                                                    sizeof(*sheet->facts));
+    const uint32_t more =
+        x->plan.rails + THIN_TOLD + 1 + (row != UINT32_MAX ? audit_matrix_late_facts(x, row) : 0);
+    struct fact *larger = realloc(sheet->facts, (sheet->count + more) * sizeof(*sheet->facts));
     if (larger == NULL) {
         return -ENOMEM;
     }
@@ -539,6 +561,7 @@ int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet 
     }
     if (row != UINT32_MAX) {
         add_paths(x, row, sheet);
+        audit_matrix_add_late(x, row, sheet);
     }
     sheet->capacity = sheet->count;
     return 0;

@@ -9,7 +9,7 @@
 #pragma once
 #include <net/if.h>
 
-#include "core/audit/matrix.h"
+#include "core/audit/matrix_late.h"
 #include "service/controller/audit/audit.h"
 
 #define MATRIX_ROUND_NS_USUAL (100 * NS_PER_MS)
@@ -48,8 +48,13 @@ struct audit_matrix {
     char (*words)[MATRIX_WORDS_SIZE]; /* by place, when it is judged */
     struct audit_path *paths;         /* by row, ascending; when it is judged */
     uint32_t path_count;
+    struct matrix_late late[MATRIX_LATE_MOST]; /* when it is judged */
+    uint32_t late_count;
+    struct audit_late *late_lines; /* of hosts */
+    uint32_t late_line_count;
     char (*wells)[32]; /* by row: what there is of a host without any */
-    bool judged;
+    const char *none;  /* why there is nothing of a host; "": it is not known */
+    bool judged, cut;  /* cut: the audit was stopped before all rows were there */
 };
 
 /* Members that its failures make doubted, and the partners that they need, `measures` from here on. False: there are none. */
@@ -63,6 +68,8 @@ MUST_CHECK int audit_matrix_claim(struct audit_matrix *x);
 void audit_matrix_forget_cells(struct audit_matrix *x);
 /* Its rows come no more, for that reason. */
 void audit_matrix_leave(struct audit_matrix *x, int64_t host, const char *words);
+/* The audit was stopped: no row comes any more. */
+void audit_matrix_cut(struct audit_matrix *x);
 /* Rows that are still waited for; none after the last moment. */
 uint32_t audit_matrix_waits(const struct audit_matrix *x);
 /* In the keeper: the verdicts, by comparison with the matrix before (NULL: none). -ENOMEM. */
@@ -70,6 +77,12 @@ MUST_CHECK int audit_matrix_judge(struct audit_matrix *x, const struct audit_mat
 /* The same of a matrix of doubted hosts; what drifted since the matrix before is the first one's word. */
 MUST_CHECK int audit_matrix_judge_again(struct audit_matrix *again,
                                         const struct audit_matrix *first);
+/* ---- matrix_late.c ---- */
+/* first: the matrix that this one is to confirm; NULL: none. -ENOMEM. */
+MUST_CHECK int audit_matrix_find_late(struct audit_matrix *x, const struct audit_matrix *first);
+/* How many facts a host has of it, at most; and these. */
+uint32_t audit_matrix_late_facts(const struct audit_matrix *x, uint32_t row);
+void audit_matrix_add_late(const struct audit_matrix *x, uint32_t row, struct sheet *sheet);
 /* ---- matrix_keep.c: the last one, over a restart ---- */
 /* One that was judged, into the open transaction. */
 MUST_CHECK int audit_matrix_save(struct store *store, const struct audit_matrix *x);

@@ -57,6 +57,7 @@ struct audit_outcome *audit_outcome_free(struct audit_outcome *o)
     for (uint32_t i = 0; o != NULL && o->found != NULL && i < o->count; i++) {
         free(o->found[i].line);
         free(o->found[i].results);
+        free(o->found[i].past.packed);
     }
     if (o != NULL) {
         free(o->found);
@@ -80,6 +81,10 @@ int audit_outcome_save(struct controller *c, const struct audit_outcome *o)
                                              .body = f->results,
                                              .size = f->size};
         r = store_audit_host_put(c->store, &row);
+        if (r == 0 && f->past.packed != NULL) {
+            r = store_part_now_put(c->store, f->host, f->at_ns, f->past.hash, f->past.packed,
+                                   f->past.size);
+        }
     }
     return r;
 }
@@ -87,6 +92,10 @@ int audit_outcome_save(struct controller *c, const struct audit_outcome *o)
 void audit_outcome_keep(struct controller *c, struct audit_outcome *o)
 {
     struct audits *a = c->audits;
+    for (uint32_t i = 0; i < o->count; i++) {
+        free(o->found[i].past.packed);
+        o->found[i].past = (struct audit_past){.packed = NULL};
+    }
     audit_outcome_free(a->shown[1]);
     a->shown[1] = a->shown[0];
     a->shown[0] = o;

@@ -91,7 +91,8 @@ static int see_host(struct controller *c, const struct audit_run *run, struct au
         snprintf(seen.kind, sizeof(seen.kind), "%s", declared);
     }
     host->kind = audit_leaf_number(&x->kinds, seen.kind);
-    host->incast = seen.roce && (h->features & FOLIOT__V1__FEATURE__FEATURE_INCAST) != 0;
+    host->incast = seen.roce && (h->features & FOLIOT__V1__FEATURE__FEATURE_INCAST) != 0 &&
+                   audit_incast_off(c, run) == NULL;
     return r;
 }
 
@@ -122,6 +123,45 @@ static int by_name(const void *a, const void *b)
     return strverscmp((*x)->name, (*y)->name);
 }
 
+static uint32_t host_of(const struct audit_perf *x, int64_t id)
+{
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (x->who[i].id == id) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* Its checks have that reason, and no test is planned with it. */
+static void mind_off(const struct audit_run *run, struct audit_perf *x)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct audit_member *m = &run->members[i];
+        const uint32_t host = m->off ? host_of(x, m->host) : UINT32_MAX;
+        if (host != UINT32_MAX) {
+            x->hosts[host].there = false;
+            x->who[host].outcome = PERF_REFUSED;
+            snprintf(x->who[host].note, sizeof(x->who[host].note), "%s", m->note);
+        }
+    }
+}
+
+/* A stage is of what the ones before it left well: a broken link makes all others look slow. */
+static void mind_blocked(const struct audit_run *run, struct audit_perf *x)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct audit_member *m = &run->members[i];
+        const uint32_t host = m->blocked[0] != 0 ? host_of(x, m->host) : UINT32_MAX;
+        if (host != UINT32_MAX && x->hosts[host].there) {
+            x->hosts[host].there = false;
+            x->who[host].outcome = PERF_REFUSED;
+            snprintf(x->who[host].note, sizeof(x->who[host].note), "%s fails here, and blocks jobs",
+                     m->blocked);
+        }
+    }
+}
+
 static int add_hosts(struct controller *c, const struct audit_run *run, struct audit_perf *x)
 {
     const struct fleet_host **hosts = calloc(run->count + 1, sizeof(const struct fleet_host *));
@@ -149,6 +189,8 @@ static int add_hosts(struct controller *c, const struct audit_run *run, struct a
         r = add_host(c, run, x, hosts[i]);
     }
     free(hosts);
+    mind_off(run, x);
+    mind_blocked(run, x);
     return r;
 }
 
@@ -203,6 +245,7 @@ static int begin_first(struct controller *c, const struct audit_run *run, struct
                   &(struct perf_config){.hosts = x->hosts,
                                         .count = x->count,
                                         .wants_rings = run->wants_nccl,
+                                        .no_ways = audit_check_off(c, run, "be.bw.path") != NULL,
                                         .practical = set->has_fail ? set->fail : pairs->fail},
                   x->memory);
     if (r < 0) {
@@ -211,7 +254,7 @@ static int begin_first(struct controller *c, const struct audit_run *run, struct
     }
     x->run = run->id;
     x->name = (uint64_t)run->id;
-    x->dscp = audit_job_dscp(run);
+    x->dscp = audit_job_dscp(c, run);
     snprintf(why, AUDIT_WORDS_SIZE, "there are no random numbers");
     return begin_plan(c, x, now);
 }
@@ -293,16 +336,6 @@ bool audit_perf_next(struct controller *c, struct audit_perf *x)
     return audit_perf_sum_up(x) && audit_fleet_now(c, &now) && begin_plan(c, x, now) == 0;
 }
 
-static uint32_t host_of(const struct audit_perf *x, int64_t id)
-{
-    for (uint32_t i = 0; i < x->count; i++) {
-        if (x->who[i].id == id) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 static const struct audit_perf *testing(const struct controller *c)
 {
     const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
@@ -337,7 +370,7 @@ Foliot__V1__Perf *audit_perf_for(struct controller *c, const struct fleet_host *
 {
     const struct audit_perf *x = testing(c);
     const uint32_t host = x != NULL ? host_of(x, h->id) : UINT32_MAX;
-    if (host == UINT32_MAX || !x->hosts[host].there) {
+    if (host == UINT32_MAX || !x->hosts[host].there || c->audits->running->stopping) {
         return NULL;
     }
     foliot__v1__perf__init(&memory->perf);
@@ -404,6 +437,38 @@ void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words)
     x->hosts[i].there = false;
     x->who[i].outcome = PERF_REFUSED;
     snprintf(x->who[i].note, sizeof(x->who[i].note), "%s", words);
+}
+
+/* A row that a host was still in is as those that never began. */
+static void forget_rows(struct audit_perf *x, uint32_t host, const char *words)
+{
+    for (uint32_t row = 0; x->core.wants_rings && row < PERF_ROWS; row++) {
+        struct perf_result *r = &x->core.rows[(size_t)row * x->count + host];
+        r->outcome =
+            r->outcome == PERF_REFUSED && strcmp(r->words, words) == 0 ? PERF_NOT_RUN : r->outcome;
+    }
+}
+
+void audit_perf_cut(struct audit_perf *x, const char *words)
+{
+    const uint32_t tests = x->tests;
+    bool *left = calloc(x->count + 1, sizeof(*left));
+    for (uint32_t i = 0; i < x->count; i++) {
+        const bool well = x->hosts[i].there && x->who[i].outcome <= PERF_DONE;
+        audit_perf_leave(x, x->who[i].id, words);
+        if (left != NULL) {
+            left[i] = well;
+        }
+    }
+    (void)audit_perf_sum_up(x); /* what did come is counted; nobody is left for another plan */
+    for (uint32_t i = 0; left != NULL && i < x->count; i++) {
+        if (left[i]) {
+            x->who[i].outcome = PERF_NOT_RUN;
+            forget_rows(x, i, words);
+        }
+    }
+    x->tests = tests;
+    free(left);
 }
 
 void audit_perf_take(struct controller *c, const struct fleet_host *h,

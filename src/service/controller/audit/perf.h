@@ -70,6 +70,8 @@ bool audit_perf_sum_up(struct audit_perf *x);
 bool audit_perf_next(struct controller *c, struct audit_perf *x);
 /* Its results come no more, for that reason. */
 void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words);
+/* The audit was stopped, why: nothing comes of any test any more. */
+void audit_perf_cut(struct audit_perf *x, const char *words);
 /* In the keeper: what all hosts' facts are. -ENOMEM. */
 MUST_CHECK int audit_perf_judge(struct audit_perf *x);
 /* Those of this host into its sheet; their texts stay here. -ENOMEM. */

@@ -13,7 +13,7 @@
 /* Of one host: its outcome, NICs, slow trunks, of each row six facts, and six of all. Texts: what a test was not done for, a
  * trunk's name, and a line of each fact; the last one may be of any length. */
 enum {
-    ROW_FACTS = 6,
+    ROW_FACTS = 7,
     FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
     LINE_SIZE = 128,
     TEXT_SIZE = (1 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
@@ -179,16 +179,17 @@ static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct au
     static const char *const names[PERF_ROWS] = {"allreduce-q1",  "allreduce-q2",  "allreduce-q4",
                                                  "allreduce-q8",  "allreduce-q1h", "allreduce-q2h",
                                                  "allreduce-q4h", "allreduce-q8h"};
-    static const enum fact_id ids[ROW_FACTS] = {FACT_TEST_RATE,    FACT_TEST_RUNS,
-                                                FACT_TEST_SPREAD,  FACT_TEST_WRONG,
-                                                FACT_TEST_NETWORK, FACT_TEST_INIT};
+    static const enum fact_id ids[ROW_FACTS] = {
+        FACT_TEST_RATE,  FACT_TEST_RUNS,    FACT_TEST_RANKS, FACT_TEST_SPREAD,
+        FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
     const struct perf_result *r = &p->rows[(size_t)row * p->count + host];
     if (r->outcome != PERF_DONE) {
         const char *why = r->outcome != PERF_NOT_RUN
                               ? keep(w, perf_outcome_name((enum perf_outcome)r->outcome), r->words)
                           : strcmp(outcome, "done") != 0 ? outcome
-                          : p->ring_count < 2 ? "not-run: fewer than two hosts could take part"
-                                              : "not-run: it has fewer NICs than most hosts";
+                          : p->ring_count < 2
+                              ? "not-run: fewer than two hosts could take part"
+                              : "not-run: of its NICs fewer were measured than of most hosts";
         for (size_t k = 0; k < sizeof(ids) / sizeof(ids[0]); k++) {
             add_missing(w, ids[k], names[row], why);
         }
@@ -196,6 +197,7 @@ static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct au
     }
     add(w, FACT_TEST_RATE, names[row], "%lld", llround(r->rate * 1e-6));
     add(w, FACT_TEST_RUNS, names[row], "%u", r->runs);
+    add(w, FACT_TEST_RANKS, names[row], "%u", p->together[row].hosts);
     add(w, FACT_TEST_SPREAD, names[row], "%u", r->spread);
     add(w, FACT_TEST_NETWORK, names[row], "%s", r->network[0] != 0 ? r->network : "none");
     add(w, FACT_TEST_INIT, names[row], "%u", r->init_ms);
@@ -298,8 +300,11 @@ static void add_ways(const struct ways *ways, const struct ways_of_host *of,
         add(w, FACT_PERF_PATH, "", "none");
     } else if (of->own > 0 && (of->slow > 0 || of->lost > 0)) {
         add_missing(w, FACT_PERF_PATH, "",
-                    of->slow > 0 ? "not-run: a path is slow, and too few hosts tell by which trunk"
-                                 : "not-run: of what went by one path less than half came");
+                    of->slow == 0 ? "not-run: of what went by one path less than half came"
+                    : ways->uneven
+                        ? "not-run: most paths are slow beside the best: no trunk is why, busy "
+                          "hosts may be"
+                        : "not-run: a path is slow, and too few hosts tell by which trunk");
     } else if (ways->left_out > 0) {
         add_missing(w, FACT_PERF_PATH, "",
                     "not-run: more paths or slow trunks than there is room for");

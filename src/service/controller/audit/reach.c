@@ -70,7 +70,7 @@ void audit_reach_draw(struct controller *c, struct audit_run *run)
     for (uint32_t i = 0; i < run->count; i++) {
         const struct fleet_host *h = c->hosts[run->members[i].index];
         const enum freshness f = fleet_freshness(c, h, controller_mono());
-        if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
+        if (run->members[i].off || f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
             run->members[i].address_size = 0; /* node.agent has it */
         } else {
             take_address(h, &run->members[i]);
@@ -103,17 +103,21 @@ void audit_reach_put(struct controller *c, const struct audit_run *run, uint32_t
 {
     const uint32_t place = place_of(run, member);
     uint32_t peers[REACH_PEERS];
-    if (place == run->reach_count || run->reach[place] != member) {
+    if (place == run->reach_count || run->reach[place] != member ||
+        audit_reach_off(c, run) != NULL) {
         return; /* what it finds of others would be of a host behind another address */
     }
     const uint32_t count = reach_peers((uint64_t)run->id, run->reach_count, place, peers);
     for (uint32_t i = 0; i < count; i++) {
         struct audit_member *m = &run->members[run->reach[peers[i]]];
-        foliot__v1__reach__init(&memory->reach[i]);
-        memory->reach[i].host = c->hosts[m->index]->name;
-        memory->reach[i].address = (ProtobufCBinaryData){m->address_size, m->address};
-        memory->pointers[i] = &memory->reach[i];
+        Foliot__V1__Reach *to = &memory->reach[memory->look.n_reach];
+        if (m->off) { /* meanwhile */
+            continue;
+        }
+        foliot__v1__reach__init(to);
+        to->host = c->hosts[m->index]->name;
+        to->address = (ProtobufCBinaryData){m->address_size, m->address};
+        memory->pointers[memory->look.n_reach++] = to;
     }
-    memory->look.n_reach = count;
     memory->look.reach = memory->pointers;
 }

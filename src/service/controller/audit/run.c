@@ -11,7 +11,6 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
-#define AGAIN_S      10 /* a full disk is asked so often whether it takes what it refused */
 #define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
 
 static const char *const states[] = {"reading", "measuring", "testing",
@@ -98,7 +97,7 @@ static int name_of_now(const struct controller *c, int64_t *ret_name)
 
 /* ---- whom it asks ---- */
 
-static void leave_out(struct audit_member *m, enum audit_reason reason, const char *note)
+void audit_run_leave_out(struct audit_member *m, enum audit_reason reason, const char *note)
 {
     m->waits = false;
     m->missing = (uint8_t)reason;
@@ -113,10 +112,10 @@ static void ask(struct controller *c, struct audit_member *m)
     m->looked = false;
     m->missing = REASON_NONE;
     if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
-        leave_out(m, REASON_NOT_RUN,
-                  f == FRESHNESS_NEVER ? "it was not heard yet" : "it is silent");
+        audit_run_leave_out(m, REASON_NOT_RUN,
+                            f == FRESHNESS_NEVER ? "it was not heard yet" : "it is silent");
     } else if ((h->features & FOLIOT__V1__FEATURE__FEATURE_LOOK) == 0) {
-        leave_out(m, REASON_OLD_AGENT, "its agent is too old to be asked: update it");
+        audit_run_leave_out(m, REASON_OLD_AGENT, "its agent is too old to be asked: update it");
     }
 }
 
@@ -157,17 +156,6 @@ int audit_run_fill(const struct controller *c, struct audit_run *run)
     return run->members == NULL ? -ENOMEM : 0;
 }
 
-static void mind_host_off(const struct controller *c, const struct audit_run *run,
-                          struct audit_member *m)
-{
-    const char *by = audit_host_off(&run->settings->settings, c->hosts[m->index]->name);
-    char note[AUDIT_WORDS_SIZE];
-    if (by != NULL) {
-        snprintf(note, sizeof(note), "switched off by %.100s", by);
-        leave_out(m, REASON_NOT_RUN, note);
-    }
-}
-
 int audit_begin(struct controller *c, const struct audit_wish *wish, struct config_error *error)
 {
     struct audits *a = c->audits;
@@ -200,13 +188,13 @@ int audit_begin(struct controller *c, const struct audit_wish *wish, struct conf
         run->members[i].asked = wish->hosts == NULL || wish->hosts[run->members[i].index];
         if (run->members[i].asked) {
             ask(c, &run->members[i]);
-            mind_host_off(c, run, &run->members[i]);
         }
     }
-    if (run->settings->settings.class_off[COST_PACKETS] == NULL) {
+    audit_run_look(c, run);
+    audit_switch_off(c, run, run->settings);
+    if (audit_reach_off(c, run) == NULL) {
         audit_reach_draw(c, run);
     }
-    audit_run_look(c, run);
     a->running = run;
     audit_run_save(c, run, NULL);
     return 0;
@@ -216,7 +204,7 @@ Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *
                                  struct audit_look_reply *memory)
 {
     const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    if (run == NULL || run->state != AUDIT_READING || run->ready ||
+    if (run == NULL || run->state != AUDIT_READING || run->ready || run->stopping ||
         (h->features & FOLIOT__V1__FEATURE__FEATURE_LOOK) == 0) {
         return NULL;
     }
@@ -236,84 +224,18 @@ Foliot__V1__Look *audit_look_for(struct controller *c, const struct fleet_host *
 
 /* ---- its way ---- */
 
-/* All of it, or nothing: a rollback takes what was written before. */
-static void save_end(struct controller *c)
+void audit_run_look_again(struct controller *c, struct audit_run *run, const struct audit_judged *j)
 {
-    struct audits *a = c->audits;
-    int r = a->came != NULL ? audit_outcome_save(c, a->came) : 0;
-    a->refused = false;
-    r = r < 0 ? r : store_audit_expire(c->store, controller_utc_ns() - AUDIT_KEEP_NS, 0);
-    if (r < 0) {
-        controller_store_failed(c, r, "an audit's results");
-    } else {
-        audit_run_save(c, a->ended, a->came);
-    }
-}
-
-void audit_save_end(struct controller *c)
-{
-    const struct audits *a = c->audits;
-    if (a->ended != NULL && a->refused && !mono_before(controller_mono(), a->again)) {
-        save_end(c);
-    }
-}
-
-const struct audit_run *audit_in_memory(const struct controller *c, int64_t run)
-{
-    const struct audits *a = c->audits;
-    return a->running != NULL && a->running->id == run             ? a->running
-           : a->refused && a->ended != NULL && a->ended->id == run ? a->ended
-                                                                   : NULL;
-}
-
-/* It is on the disk, or one after it is more worth keeping. */
-static void forget_end(struct audits *a)
-{
-    a->ended = audit_run_free(a->ended);
-    a->came = audit_outcome_free(a->came);
-    a->refused = false;
-}
-
-static void end_run(struct controller *c, enum audit_run_state state, const char *why,
-                    struct audit_outcome *o)
-{
-    struct audits *a = c->audits;
-    struct audit_run *run = a->running;
-    run->state = state;
-    run->ended_ns = controller_utc_ns();
-    snprintf(run->why, sizeof(run->why), "%s", why);
-    forget_end(a);
-    a->ended = run;
-    a->came = o;
-    a->running = NULL;
-    save_end(c);
-    for (uint32_t i = 0; o != NULL && i < o->count; i++) {
-        (void)audit_learn(c, o, &o->found[i]); /* without memory: as it was */
-    }
-    if (o != NULL && run->whole) {
-        audit_summarise(c, run, o);
-    }
-}
-
-void audit_stop(struct controller *c, const char *why)
-{
-    if (c->audits->running != NULL) {
-        end_run(c, AUDIT_STOPPED, why, NULL);
-    }
-}
-
-/* Hosts with a failure are looked at once more. */
-static void look_again(struct controller *c, struct audit_run *run, struct audit_failure *failures,
-                       uint32_t count, struct audit_file *settings)
-{
-    run->failures = failures;
-    run->failure_count = count;
-    run->settings = settings;
+    run->failures = j->failures;
+    run->failure_count = j->failure_count;
+    run->settings = j->settings;
     run->second = true;
     run->number++;
-    for (uint32_t i = 0; i < count; i++) {
-        struct audit_member *m = &run->members[failures[i].sheet];
-        if (!m->waits && m->missing == REASON_NONE) {
+    for (uint32_t i = 0; i < run->failure_count; i++) {
+        struct audit_member *m = &run->members[run->failures[i].sheet];
+        if (m->off) {
+            m->looked = false; /* the first look is no second one */
+        } else if (!m->waits && m->missing == REASON_NONE) {
             ask(c, m);
         }
     }
@@ -321,80 +243,32 @@ static void look_again(struct controller *c, struct audit_run *run, struct audit
     audit_run_save(c, run, NULL);
 }
 
-/* People look at the last one, and the next is compared with it. */
-static void keep_matrix(struct controller *c, struct audit_run *run)
-{
-    struct audit_matrix *x = run->matrix;
-    run->matrix = NULL;
-    if (x != NULL) {
-        if (x->m.count > MATRIX_CELLS_KEPT) {
-            audit_matrix_forget_cells(x);
-        }
-        audit_matrix_free(c->audits->matrix);
-        c->audits->matrix = x;
-        const int r = audit_matrix_save(c->store, x);
-        if (r < 0) {
-            controller_store_failed(c, r, "an audit's matrix");
-        }
-    }
-}
-
-void audit_judged(struct controller *c, const struct audit_judged *j)
-{
-    struct audit_run *run = c->audits->running;
-    if (run == NULL || run->id != j->run ||
-        j->r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
-        audit_outcome_free(j->outcome);
-        audit_failures_free(j->failures, j->failure_count);
-        audit_run_settings_free(j->settings);
-        audit_matrix_free(j->matrix);
-        audit_matrix_free(j->again);
-        audit_perf_free(j->perf);
-        return;
-    }
-    run->matrix = j->matrix;
-    run->again = j->again;
-    run->perf = j->perf;
-    if (j->r < 0) {
-        char why[AUDIT_WORDS_SIZE];
-        snprintf(why, sizeof(why), "it could not be judged: %.100s", strerror(-j->r));
-        controller_say(LOG_ERR, "audit %lld: %s", (long long)j->run, why);
-        end_run(c, AUDIT_STOPPED, why, NULL);
-        audit_run_settings_free(j->settings);
-    } else if (j->outcome == NULL) {
-        look_again(c, run, j->failures, j->failure_count, j->settings);
-    } else {
-        audit_failures_free(j->failures, j->failure_count);
-        audit_run_settings_free(j->settings);
-        keep_matrix(c, run);
-        end_run(c, AUDIT_DONE, "", j->outcome);
-    }
-}
-
-static void judge_now(struct controller *c, struct audit_run *run)
+static void judge_now(struct controller *c, struct audit_run *run, bool gates)
 {
     run->state = AUDIT_JUDGING;
-    if (audit_judge_begin(c, run) < 0) {
-        audit_stop(c, "out of memory");
+    if (audit_judge_begin(c, run, gates) < 0) {
+        audit_judged(c, &(struct audit_judged){.run = run->id,
+                                               .r = -ENOMEM,
+                                               .matrix = run->matrix,
+                                               .again = run->again,
+                                               .perf = run->perf});
     }
 }
 
-/* Why a class of checks is off; NULL: it is on. */
-static const char *class_off(const struct controller *c, enum check_cost cost)
+void audit_run_judge(struct controller *c, struct audit_run *run)
 {
-    const struct audit_file *file = c->audits->in_force;
-    return file != NULL ? file->settings.class_off[cost] : NULL;
+    judge_now(c, run, false);
 }
 
 static void go_on(struct controller *c, struct audit_run *run);
 
 /* Who was asked takes part with all its NICs; why there is no matrix is kept with the run. */
-static void measure_now(struct controller *c, struct audit_run *run)
+bool audit_run_plan_matrix(struct controller *c, struct audit_run *run)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         run->members[i].measures = run->members[i].asked;
     }
-    const char *off = class_off(c, COST_PACKETS);
+    const char *off = audit_class_off(c, run, COST_PACKETS);
     int r = 0;
     if (off != NULL) {
         snprintf(run->matrix_why, sizeof(run->matrix_why), "packets are switched off by %.100s",
@@ -407,10 +281,18 @@ static void measure_now(struct controller *c, struct audit_run *run)
         controller_say(LOG_WARNING, "audit %lld: no matrix of all NICs: %s", (long long)run->id,
                        run->matrix_why);
         run->wants_matrix = false;
-        go_on(c, run);
     } else {
         run->matrix_why[0] = 0;
+    }
+    return r == 0;
+}
+
+static void measure_now(struct controller *c, struct audit_run *run)
+{
+    if (audit_run_plan_matrix(c, run)) {
         run->state = AUDIT_MEASURING;
+    } else {
+        go_on(c, run);
     }
     audit_run_save(c, run, NULL);
 }
@@ -420,7 +302,8 @@ static void measure_again(struct controller *c, struct audit_run *run)
 {
     char why[AUDIT_WORDS_SIZE] = "packets are switched off";
     run->again_tried = true;
-    if (class_off(c, COST_PACKETS) == NULL && audit_matrix_new(c, run, &run->again, why) == 0) {
+    if (audit_class_off(c, run, COST_PACKETS) == NULL &&
+        audit_matrix_new(c, run, &run->again, why) == 0) {
         run->state = AUDIT_MEASURING;
         audit_run_save(c, run, NULL);
         return;
@@ -430,11 +313,9 @@ static void measure_again(struct controller *c, struct audit_run *run)
     go_on(c, run);
 }
 
-/* Pairs are tested before collectives: either class ends both. */
 static bool tests_off(const struct controller *c, struct audit_run *run)
 {
-    const char *off = class_off(c, COST_BANDWIDTH);
-    off = off == NULL && run->wants_nccl ? class_off(c, COST_EXCLUSIVE) : off;
+    const char *off = audit_tests_off(c, run);
     if (off != NULL) {
         snprintf(run->perf_why, sizeof(run->perf_why), "such tests are switched off by %.100s",
                  off);
@@ -442,7 +323,7 @@ static bool tests_off(const struct controller *c, struct audit_run *run)
     return off != NULL;
 }
 
-static void test_now(struct controller *c, struct audit_run *run)
+bool audit_run_plan_tests(struct controller *c, struct audit_run *run)
 {
     int r = 0;
     if (tests_off(c, run)) {
@@ -453,10 +334,18 @@ static void test_now(struct controller *c, struct audit_run *run)
     if (r < 0) {
         controller_say(LOG_WARNING, "audit %lld: no tests: %s", (long long)run->id, run->perf_why);
         run->wants_perf = run->wants_nccl = false;
-        judge_now(c, run);
     } else {
         run->perf_why[0] = 0;
+    }
+    return r == 0;
+}
+
+static void test_now(struct controller *c, struct audit_run *run)
+{
+    if (audit_run_plan_tests(c, run)) {
         run->state = AUDIT_TESTING;
+    } else {
+        audit_run_judge(c, run);
     }
     audit_run_save(c, run, NULL);
 }
@@ -469,11 +358,41 @@ static void go_on(struct controller *c, struct audit_run *run)
     } else if (run->second && run->matrix != NULL && !run->again_tried &&
                audit_matrix_doubts(run)) {
         measure_again(c, run);
+    } else if (run->wants_perf && !run->second && run->perf == NULL && !run->gated) {
+        judge_now(c, run, true);
     } else if (run->wants_perf && !run->second && run->perf == NULL) {
         test_now(c, run);
     } else {
-        judge_now(c, run);
+        audit_run_judge(c, run);
     }
+}
+
+void audit_run_gated(struct controller *c, struct audit_run *run, const struct audit_judged *j)
+{
+    run->settings = j->settings;
+    run->gated = true;
+    for (uint32_t i = 0; i < run->count; i++) {
+        snprintf(run->members[i].blocked, sizeof(run->members[i].blocked), "%s", j->blocked[i]);
+    }
+    if (run->stopping) {
+        audit_run_cut(c, run);
+    } else {
+        go_on(c, run);
+    }
+}
+
+/* After a restart all sheets may be there before any host is: who isn't heard takes no part in what is measured. */
+static bool all_heard(const struct controller *c, const struct audit_run *run)
+{
+    for (uint32_t i = 0; run->resumed && i < run->count; i++) {
+        const struct audit_member *m = &run->members[i];
+        const struct fleet_host *h = c->hosts[m->index];
+        if (m->asked && !m->off && m->missing == REASON_NONE && h->member &&
+            fleet_freshness(c, h, controller_mono()) == FRESHNESS_NEVER) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void audit_on_commit(struct controller *c)
@@ -482,17 +401,20 @@ void audit_on_commit(struct controller *c)
     for (uint32_t i = 0; run != NULL && i < run->count; i++) {
         run->members[i].unsaved = false;
     }
-    if (c->audits != NULL && c->audits->ended != NULL && !c->audits->refused) {
-        if (c->audits->came != NULL) {
-            audit_outcome_keep(c, c->audits->came);
-            c->audits->came = NULL;
-        }
-        forget_end(c->audits);
+    if (c->audits != NULL) {
+        audit_run_end_kept(c);
     }
-    if (run == NULL || run->state != AUDIT_READING || !run->ready || c->keeper == NULL) {
+    if (run == NULL || c->keeper == NULL) {
         return;
     }
-    go_on(c, run);
+    if (run->stopping && run->state != AUDIT_JUDGING) {
+        if (all_heard(c, run) ||
+            !mono_before(controller_mono(), run->until)) { /* else: after a restart */
+            audit_run_cut(c, run);
+        }
+    } else if (run->state == AUDIT_READING && run->ready) {
+        go_on(c, run);
+    }
 }
 
 void audit_on_rollback(struct controller *c)
@@ -500,15 +422,15 @@ void audit_on_rollback(struct controller *c)
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
     if (c->audits != NULL && c->audits->ended != NULL) {
         c->audits->refused = true;
-        c->audits->again = mono_add(controller_mono(), span_s(AGAIN_S));
+        c->audits->again = mono_add(controller_mono(), span_s(AUDIT_AGAIN_S));
     }
     for (uint32_t i = 0; run != NULL && i < run->count; i++) {
         struct audit_member *m = &run->members[i];
         if (m->unsaved) {
             m->unsaved = m->looked = run->ready = false;
-            m->missing = REASON_NONE;
-            m->waits = true;
-            run->unanswered++;
+            m->missing = m->off ? REASON_NOT_RUN : REASON_NONE;
+            m->waits = !m->off;
+            run->unanswered += m->waits;
         }
     }
 }
@@ -527,7 +449,7 @@ void audit_mind_left(struct controller *c)
             m->waits = false; /* what was read before, of a second look, stays */
             run->unanswered--;
             if (!run->second) {
-                leave_out(m, REASON_NOT_RUN, left);
+                audit_run_leave_out(m, REASON_NOT_RUN, left);
             }
         } else if (run->state == AUDIT_MEASURING) {
             audit_matrix_leave(run->second ? run->again : run->matrix, m->host, left);
@@ -537,30 +459,22 @@ void audit_mind_left(struct controller *c)
     }
 }
 
-/* After a restart all sheets may be there before any host is: who isn't heard takes no part in what is measured. */
-static bool all_heard(const struct controller *c, const struct audit_run *run)
-{
-    for (uint32_t i = 0; run->resumed && i < run->count; i++) {
-        const struct audit_member *m = &run->members[i];
-        const struct fleet_host *h = c->hosts[m->index];
-        if (m->asked && m->missing == REASON_NONE && h->member &&
-            fleet_freshness(c, h, controller_mono()) == FRESHNESS_NEVER) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void audit_watch(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    if (run != NULL && run->stopping) { /* with the next commit it is judged */
+        if (run->state != AUDIT_JUDGING) {
+            controller_touch(c);
+        }
+        return;
+    }
     if (run != NULL && run->state == AUDIT_MEASURING &&
         audit_matrix_waits(run->second ? run->again : run->matrix) == 0) {
         go_on(c, run);
     }
     if (run != NULL && run->state == AUDIT_TESTING &&
         (tests_off(c, run) || (!audit_perf_waits(run->perf) && !audit_perf_next(c, run->perf)))) {
-        judge_now(c, run); /* with its next beat no agent has the plan any more */
+        audit_run_judge(c, run); /* with its next beat no agent has the plan any more */
     }
     if (run == NULL || run->state != AUDIT_READING) {
         return;
@@ -570,7 +484,7 @@ void audit_watch(struct controller *c)
         if (run->members[i].waits && run->second) {
             run->members[i].waits = false; /* its first sheet stays; what fails there is unknown */
         } else if (run->members[i].waits) {
-            leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
+            audit_run_leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
         }
     }
     if (late || run->ready || (run->unanswered == 0 && all_heard(c, run))) {

@@ -87,6 +87,17 @@ static void put_off(struct json_writer *j, const struct audit_file *f)
     json_put_end(j);
 }
 
+/* How far the stages behind the sheets came. */
+static void put_covered(struct json_writer *j, const struct audit_covered *is)
+{
+    json_put_object(j, "covered");
+    json_put_uint(j, "cells", is->cells);
+    json_put_uint(j, "cells_of", is->cells_of);
+    json_put_uint(j, "tests", is->tests);
+    json_put_uint(j, "tests_of", is->tests_of);
+    json_put_end(j);
+}
+
 static int put_run(struct controller *c, const struct audit_run *run, const struct audit_outcome *o)
 {
     struct json_writer j;
@@ -109,6 +120,10 @@ static int put_run(struct controller *c, const struct audit_run *run, const stru
         audit_perf_write(run->perf, &j);
     }
     json_put_bool(&j, "whole", run->whole);
+    json_put_bool(&j, "stopping", run->stopping);
+    if (run->ended_ns != 0) {
+        put_covered(&j, &run->covered);
+    }
     put_members(&j, run);
     json_put_array(&j, "checks");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
@@ -145,6 +160,7 @@ struct resume {
     struct controller *c;
     struct audit_run *run;
     char refused[AUDIT_WORDS_SIZE]; /* audit.yaml is, with its place */
+    char stopped[AUDIT_WORDS_SIZE]; /* the run was before, and is to be judged */
 };
 
 static struct audit_member *member_of(struct audit_run *run, int64_t host)
@@ -203,6 +219,10 @@ static int resume(void *context, const struct store_audit_run *row)
             m->asked = m->waits = true;
         }
     }
+    if (json_is_true(json_object_get(body, "stopping"))) {
+        const char *why = json_string_value(json_object_get(body, "why"));
+        snprintf(o->stopped, sizeof(o->stopped), "%s", why != NULL ? why : "");
+    }
     json_decref(body);
     o->run = run;
     return 0;
@@ -226,9 +246,12 @@ int audits_open(struct controller *c)
     if (r == 0 && o.run != NULL) {
         controller_say(LOG_NOTICE, "audit %lld goes on", (long long)o.run->id);
         audit_run_look(c, o.run);
+        if (o.run->settings != NULL) {
+            audit_switch_off(c, o.run, o.run->settings);
+        }
         c->audits->running = o.run;
-        if (o.refused[0] != 0) {
-            audit_stop(c, o.refused);
+        if (o.refused[0] != 0 || o.stopped[0] != 0) {
+            audit_stop(c, o.refused[0] != 0 ? o.refused : o.stopped);
         } else {
             audit_run_save(c, o.run, NULL);
         }

@@ -10,6 +10,7 @@
 #include "core/audit/part.h"
 #include "service/audit/sheet.h"
 #include "service/controller/audit/audit.h"
+#include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
 
 enum { CHANGES_TOLD = 32 }; /* of a host with one look, each as an event */
@@ -126,7 +127,7 @@ static int tell_change(struct controller *c, struct fleet_host *h, const struct 
     const char *text = NULL;
     size_t size = 0;
     struct json_writer j;
-    if (!state_keeps_event(c, h)) {
+    if (!state_keeps_event(c, h, quota_keeps_events(h))) {
         return 0;
     }
     json_writer_init(&j, 16 << 10);
@@ -164,6 +165,13 @@ int audit_take(struct controller *c, struct fleet_host *h, const Foliot__V1__She
     struct audit_member *m = waiting_member(c, h, sheet);
     struct audit_known *known = audit_known_of(c, h);
     if (m == NULL || known == NULL) { /* late, or of nobody's asking */
+        return 0;
+    }
+    if (sheet->refused[0] != 0 &&
+        c->audits->running->second) { /* its first sheet stays, as of one that is late */
+        m->waits = false;
+        c->audits->running->unanswered--;
+        controller_touch(c);
         return 0;
     }
     struct taking t = {.c = c, .h = h, .at_ns = at_ns};

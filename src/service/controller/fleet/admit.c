@@ -13,6 +13,9 @@
 #include "service/controller/fleet/state.h"
 #include "service/controller/trust/trust.h"
 
+#define OWN_RENEW_RATE 0.1 /* of a host: each makes the loop wait for the disk, twice */
+enum { OWN_RENEW_BURST = 10 };
+
 /* PEM with a 0 after it; NULL: not a text. */
 static char *text_of(struct message_arena *arena, const ProtobufCBinaryData *data)
 {
@@ -158,6 +161,11 @@ void ingest_renew(struct controller *c, struct http_request *request,
     char *certificate = NULL, *text = text_of(&c->batch_arena, &m->request);
     if (h == NULL) {
         http_answer_text(request, status, "not a member");
+        return;
+    }
+    if (!allowance_take(&h->renewals, OWN_RENEW_RATE, OWN_RENEW_BURST, controller_mono())) {
+        c->count.limited++;
+        http_answer_text(request, 429, "too many certificates are asked for");
         return;
     }
     if (text == NULL || authority_sign(c, text, h->name, &certificate, &read) < 0) {

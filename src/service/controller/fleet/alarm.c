@@ -165,36 +165,12 @@ static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
     return strangers || is_strangers(c, h, accused_by(c, h, f));
 }
 
-static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f)
+static void tell_finding(struct controller *c, const struct fleet_host *h, struct alert_finding *f,
+                         const struct element *named)
 {
-    fault_place(c, f);
+    fault_place(c, h, f, named);
     f->hearsay = is_hearsay(c, h, f);
     brain_tell(c->brain, controller_mono(), BRAIN_FINDING, f, NULL);
-}
-
-void alarm_on_finding(struct controller *c, const struct fleet_host *h, const struct claim *claim,
-                      int64_t since_ns)
-{
-    const Foliot__V1__Finding *f = &claim->finding;
-    struct alert_finding finding = {.said_by = h->index,
-                                    .run = f->run,
-                                    .number = f->number,
-                                    .kind = kind_of(f->kind),
-                                    .phase = f->phase == 2   ? FINDING_CLOSED
-                                             : f->phase == 1 ? FINDING_UPDATED
-                                                             : FINDING_OPENED,
-                                    .from_nic = f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
-                                    .to_nic = f->to_nic - 1,
-                                    .from_host = host_of(c, f->from_nic - 1, f->from_host),
-                                    .to_host = host_of(c, f->to_nic - 1, f->to_host),
-                                    .port = f->port,
-                                    .suspect = claim->element,
-                                    .choice = claim->choice,
-                                    .since = mono_of(since_ns),
-                                    .text = claim->text[0] != 0 ? claim->text : f->what};
-    if (c->alerting != NULL) {
-        tell_finding(c, h, &finding);
-    }
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -218,7 +194,7 @@ static uint32_t index_of(void *context, const char *name)
 static int on_stored(void *context, const struct store_finding *stored)
 {
     struct controller *c = context;
-    const struct fleet_host *h = fleet_host_by_id(c, stored->host);
+    struct fleet_host *h = fleet_host_by_id(c, stored->host);
     json_t *body = json_loads(stored->body, 0, NULL);
     if (h != NULL && h->member && body != NULL) {
         const json_t *from = json_object_get(body, "from"), *to = json_object_get(body, "to");
@@ -236,20 +212,55 @@ static int on_stored(void *context, const struct store_finding *stored)
             .suspect = json_read_element(json_object_get(body, "element"), index_of, c),
             .choice = json_read_choice(body, index_of, c),
             .since = mono_of(stored->opened_ns),
+            .heard = mono_of(state_heard_ns(h, stored->number)),
             .text = text_of(body, "text")};
-        tell_finding(c, h, &finding);
+        json_t *named = stored->named[0] != 0 ? json_loads(stored->named, 0, NULL) : NULL;
+        const struct element element = json_read_element(named, index_of, c);
+        tell_finding(c, h, &finding, named != NULL ? &element : NULL);
+        json_decref(named);
     }
     json_decref(body);
     return 0;
 }
 
-void alarm_retell(struct controller *c, const struct fleet_host *h)
+void alarm_retell(struct controller *c, const struct fleet_host *h, const struct open_finding *only)
 {
-    const struct store_finding_filter filter = {
-        .open = 1, .host = h->id, .limit = CONTROLLER_HOST_FINDINGS};
+    const struct store_finding_filter filter = {.open = 1,
+                                                .host = h->id,
+                                                .before_id = only != NULL ? only->id + 1 : 0,
+                                                .limit = only ? 1 : CONTROLLER_HOST_FINDINGS};
     const int r = c->alerting != NULL ? store_findings(c->store, &filter, on_stored, c) : 0;
     if (r < 0) {
         controller_say(LOG_WARNING, "open findings of %s can't be read: %s", h->name, strerror(-r));
+    }
+}
+
+void alarm_on_finding(struct controller *c, const struct fleet_host *h, const struct claim *claim,
+                      int64_t since_ns, int64_t heard_ns)
+{
+    const Foliot__V1__Finding *f = &claim->finding;
+    struct alert_finding finding = {.said_by = h->index,
+                                    .run = f->run,
+                                    .number = f->number,
+                                    .kind = kind_of(f->kind),
+                                    .phase = f->phase == 2   ? FINDING_CLOSED
+                                             : f->phase == 1 ? FINDING_UPDATED
+                                                             : FINDING_OPENED,
+                                    .from_nic = f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
+                                    .to_nic = f->to_nic - 1,
+                                    .from_host = host_of(c, f->from_nic - 1, f->from_host),
+                                    .to_host = host_of(c, f->to_nic - 1, f->to_host),
+                                    .port = f->port,
+                                    .suspect = claim->element,
+                                    .choice = claim->choice,
+                                    .since = mono_of(since_ns),
+                                    .heard = mono_of(heard_ns),
+                                    .text = claim->text[0] != 0 ? claim->text : f->what};
+    const struct open_finding *open = state_finding(c->hosts[h->index], f->number);
+    if (c->alerting != NULL && f->phase == 1 && open != NULL && fault_recalls(c)) {
+        alarm_retell(c, h, open); /* under the name that is stored with it */
+    } else if (c->alerting != NULL) {
+        tell_finding(c, h, &finding, NULL);
     }
 }
 

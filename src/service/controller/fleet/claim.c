@@ -12,8 +12,9 @@
 #include "service/controller/fleet/claim_words.h"
 #include "service/controller/fleet/fleet.h"
 
-#define SINCE_OFF_NS (10 * NS_PER_S)  /* a host's UTC that is farther off ours isn't told */
-#define GONE         (UINT32_MAX - 1) /* a host that is no member any more */
+#define SINCE_OFF_NS  (10 * NS_PER_S) /* a host's UTC that is farther off ours isn't told */
+#define LENGTH_MAX_NS (3660LL * 86400 * NS_PER_S)
+#define GONE          (UINT32_MAX - 1) /* a host that is no member any more */
 
 /* ---- who ---- */
 
@@ -230,6 +231,13 @@ static struct finding_names names_of(struct wording *w)
                                   .port = port_name};
 }
 
+void claim_put_named(const struct controller *c, struct json_writer *j, const struct element *e)
+{
+    struct wording wording = {.c = c};
+    const struct finding_names names = names_of(&wording);
+    json_put_element(j, NULL, e, &names, NULL);
+}
+
 void claim_put_element(const struct controller *c, struct json_writer *j, const struct claim *claim)
 {
     struct wording wording = {.c = c};
@@ -258,6 +266,17 @@ static uint32_t kind_of(const char *word)
     return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE;
 }
 
+/* How long it lasted, as far as its host's numbers can be true. */
+static void take_length(const Foliot__V1__Finding *m, struct finding *f)
+{
+    int64_t length;
+    const bool good = !__builtin_sub_overflow(m->ended_mono, m->since_mono, &length) &&
+                      length >= 0 && length <= LENGTH_MAX_NS;
+    f->ended_ns = good ? m->ended_mono : m->since_mono;
+    f->length_error_ns =
+        good && m->length_error > 0 && m->length_error <= LENGTH_MAX_NS ? m->length_error : 0;
+}
+
 /* All but the ends and the suspect. */
 static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int64_t since_ns)
 {
@@ -274,7 +293,7 @@ static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int6
     f.advice = m->advice_number == 0                           ? claim_words_advice(m->advice)
                : finding_advice_text(m->advice_number)[0] != 0 ? (uint16_t)m->advice_number
                                                                : ADVICE_NONE;
-    f.ended_ns = m->ended_mono;
+    take_length(m, &f);
     f.since_fleet_ns = m->since_fleet != 0 ? m->since_fleet : FINDING_NO_TIME;
     const int64_t off = m->since_utc - since_ns;
     if (m->since_utc > 0 && off < SINCE_OFF_NS && off > -SINCE_OFF_NS) {
@@ -342,6 +361,8 @@ bool claim_take(const struct controller *c, const struct fleet_host *h,
     take_suspect(c, h, m, &f);
     ret->finding = *m;
     ret->finding.confident = f.suspect.kind != ELEMENT_UNKNOWN;
+    ret->finding.ended_mono = f.ended_ns;
+    ret->finding.length_error = f.length_error_ns;
     ret->element = f.suspect;
     ret->choice = f.choice;
     write_texts(c, h, &f, since_ns, ret);

@@ -16,6 +16,8 @@ struct claim {
 /* since_ns: on our clock. false: it isn't the host's to report. */
 MUST_CHECK bool claim_take(const struct controller *c, const struct fleet_host *h,
                            const Foliot__V1__Event *said, int64_t since_ns, struct claim *ret);
+/* An object, with the fleet's names. */
+void claim_put_named(const struct controller *c, struct json_writer *j, const struct element *e);
 /* "element", "one_of" and "others", with the fleet's names; "fault". */
 void claim_put_element(const struct controller *c, struct json_writer *j,
                        const struct claim *claim);

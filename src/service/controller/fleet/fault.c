@@ -5,9 +5,11 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/prng.h"
 #include "core/brain/brain.h"
 #include "core/fleet/fabric.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/claim.h"
 #include "service/controller/fleet/fault.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
@@ -17,15 +19,18 @@ enum {
     SLICE_PATHS = 20000, /* looked through at a time */
     SLICE_FINDINGS = 256,
 };
-#define LOOK_NS  (250 * NS_PER_MS)
-#define SWEEP_NS NS_PER_S /* between two looks through all hosts */
-#define REST     50       /* and so many times what the last one took: 2 % of a processor each */
+#define LOOK_NS   (250 * NS_PER_MS)
+#define RECALL_NS (10 * NS_PER_S) /* what a name takes when all hosts have reported twice */
+#define SWEEP_NS  NS_PER_S        /* between two looks through all hosts */
+#define REST      50 /* and so many times what the last one took: 2 % of a processor each */
 
 struct faults {
     struct mono looked, swept;
     int64_t look_ns, sweep_ns; /* what the last ones took */
     uint32_t round, sweep;     /* the next host whose paths are told; host_count: all are */
     uint32_t version, retell;  /* the next one whose findings are placed anew */
+    struct mono recalls;       /* names of before the start count until then */
+    bool recalled;             /* and that is over */
 };
 
 int fault_open(struct controller *c)
@@ -37,7 +42,9 @@ int fault_open(struct controller *c)
     c->faults = f;
     f->sweep = f->retell = UINT32_MAX;
     const struct brain_inquiry terms = {FAULT_PATHS, span_ms(c->config.report_ms)};
-    return brain_tell(c->brain, controller_mono(), BRAIN_INQUIRY, &terms, NULL);
+    const struct mono now = controller_mono();
+    f->recalls = mono_add(now, span_ns(2 * terms.report.ns + RECALL_NS));
+    return brain_tell(c->brain, now, BRAIN_INQUIRY, &terms, NULL);
 }
 
 void fault_close(struct controller *c)
@@ -125,7 +132,40 @@ static void sweep(struct controller *c, struct mono now)
 
 /* ---- names ---- */
 
-void fault_place(struct controller *c, struct alert_finding *f)
+bool fault_recalls(const struct controller *c)
+{
+    return c->faults != NULL && mono_before(controller_mono(), c->faults->recalls);
+}
+
+/* So that the next start knows it. */
+static void keep_name(struct controller *c, const struct fleet_host *h,
+                      const struct alert_finding *f, bool placed)
+{
+    struct open_finding *o = state_finding(c->hosts[h->index], f->number);
+    const uint64_t named =
+        placed ? hash_u64(finding_fault(&f->suspect, &f->choice), f->suspect.direction) | 1 : 0;
+    struct json_writer j;
+    const char *text = "";
+    size_t size;
+    if (o == NULL || o->run != f->run || o->named == named) {
+        return;
+    }
+    json_writer_init(&j, 4096);
+    if (placed) {
+        claim_put_named(c, &j, &f->suspect);
+    }
+    int r = placed ? json_writer_finish(&j, &text, &size) : 0;
+    r = r < 0 ? r : store_finding_name(c->store, h->id, f->run, f->number, text);
+    json_writer_done(&j);
+    if (r < 0) {
+        controller_say(LOG_WARNING, "the name of a fault can't be stored: %s; a restart forgets it",
+                       strerror(-r));
+    }
+    o->named = named;
+}
+
+void fault_place(struct controller *c, const struct fleet_host *h, struct alert_finding *f,
+                 const struct element *named)
 {
     struct brain_place place = {.since = f->since};
     struct brain_answer is;
@@ -136,9 +176,15 @@ void fault_place(struct controller *c, struct alert_finding *f)
     }
     place.worded =
         f->suspect.kind != ELEMENT_UNKNOWN && fabric_locate(c->fabric, &f->suspect, &place.word);
-    if (brain_tell(c->brain, controller_mono(), BRAIN_PLACE, &place, &is) == 1) {
-        f->suspect = fabric_element(c->fabric, &is.element);
+    const bool placed = brain_tell(c->brain, controller_mono(), BRAIN_PLACE, &place, &is) == 1;
+    const bool recalled =
+        !placed && named != NULL && named->kind != ELEMENT_UNKNOWN && fault_recalls(c);
+    if (placed || recalled) {
+        f->suspect = placed ? fabric_element(c->fabric, &is.element) : *named;
         f->choice = (struct element_choice){0};
+    }
+    if (!recalled) {
+        keep_name(c, h, f, placed);
     }
 }
 
@@ -147,16 +193,18 @@ static void retell(struct controller *c)
 {
     struct faults *f = c->faults;
     const uint32_t version = inquiry_version(brain_inquiry(c->brain));
+    const bool recalled = !fault_recalls(c);
     uint32_t findings = 0;
-    if (version != f->version && f->retell >= c->host_count) {
+    if ((version != f->version || recalled != f->recalled) && f->retell >= c->host_count) {
         f->version = version;
+        f->recalled = recalled;
         f->retell = 0;
     }
     while (f->retell < c->host_count && findings < SLICE_FINDINGS) {
         const struct fleet_host *h = c->hosts[f->retell++];
         findings += h->finding_count;
         if (h->member && h->finding_count > 0) {
-            alarm_retell(c, h);
+            alarm_retell(c, h, NULL);
         }
     }
 }

@@ -12,5 +12,9 @@ void fault_close(struct controller *c);
 void fault_on_paths(struct controller *c, const struct fleet_host *h);
 /* With each report and each second: goes on where it was, for a few milliseconds. */
 void fault_run(struct controller *c);
-/* A finding of a dead or lossy path that is explained by what all hosts report suspects that. */
-void fault_place(struct controller *c, struct alert_finding *f);
+/* After a start, until all hosts have reported again, names of before count. */
+bool fault_recalls(const struct controller *c);
+/* A finding of a dead or lossy path that is explained by what all hosts report suspects that. named: its name of
+ * before the start; NULL: none. */
+void fault_place(struct controller *c, const struct fleet_host *h, struct alert_finding *f,
+                 const struct element *named);

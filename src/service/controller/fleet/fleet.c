@@ -1,5 +1,6 @@
 /* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/members.h"
 #include "service/controller/fleet/quota.h"
+#include "service/controller/fleet/state.h"
 #include "service/controller/job/job.h"
 #include "service/controller/trust/tenant.h"
 
@@ -211,12 +213,36 @@ static int load_nic(void *context, const struct store_nic *s)
     return 0;
 }
 
+static uint32_t end_of(const struct controller *c, const json_t *end, uint32_t *ret_nic_plus_1)
+{
+    const char *name = json_string_value(json_object_get(end, "host"));
+    const json_t *nic = json_object_get(end, "nic");
+    const struct fleet_host *h = name != NULL ? fleet_find_host(c, name) : NULL;
+    *ret_nic_plus_1 = json_is_integer(nic) ? (uint32_t)json_integer_value(nic) + 1 : 0;
+    return h != NULL ? h->index : json_is_object(end) ? FINDING_END_UNKNOWN : FINDING_END_NONE;
+}
+
 static int load_finding(void *context, const struct store_finding *f)
 {
     struct fleet_host *h = fleet_host_by_id(context, f->host);
-    if (h != NULL && h->finding_count < CONTROLLER_HOST_FINDINGS) {
-        h->findings[h->finding_count++] = (struct open_finding){f->run, f->number, f->id};
+    if (h == NULL || h->finding_count == CONTROLLER_HOST_FINDINGS) {
+        return 0;
     }
+    json_t *body = json_loads(f->body, 0, NULL);
+    const json_t *heard = json_object_get(body, "heard_utc_ns"); /* none: of a version before */
+    uint32_t nics[2];
+    const uint32_t hosts[2] = {end_of(context, json_object_get(body, "from"), &nics[0]),
+                               end_of(context, json_object_get(body, "to"), &nics[1])};
+    h->findings[h->finding_count++] = (struct open_finding){
+        .run = f->run,
+        .number = f->number,
+        .id = f->id,
+        .heard_ns = json_is_integer(heard) ? json_integer_value(heard) : f->opened_ns,
+        .from = hosts[0],
+        .to = hosts[1],
+        .subject = state_subject(f->kind, nics, hosts),
+        .named = f->named[0] != 0};
+    json_decref(body);
     return 0;
 }
 

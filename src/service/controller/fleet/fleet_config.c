@@ -8,6 +8,7 @@
 #include "base/prng.h"
 #include "core/brain/brain.h"
 #include "core/fleet/rollout.h"
+#include "core/mesh/peers.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/fleet_config.h"
@@ -26,21 +27,37 @@ static int load_ms(const struct config_node *root, const char *key, struct span 
     return r;
 }
 
+/* The first error is the one that is told. */
+static void keep_first(int *r, struct config_error *ret, int one, const struct config_error *error)
+{
+    if (one < 0 && *r == 0) {
+        *r = one;
+        *ret = *error;
+    }
+}
+
+/* Each value that holds is set, whatever the others are. */
 static int load_root(const struct config_node *root, struct fleet_settings *s,
-                     struct config_error *error)
+                     struct config_error *ret)
 {
     static const char *const keys[] = {"report", "beat", "mode", "ring_peers", "flap_limit", NULL};
     static const char *const modes[] = {"unset", "off", "observe", "failover", "full", NULL};
     int64_t ring = 0, flaps = 0;
     int mode = SWITCH_UNSET;
-    int r = config_allow(root, keys, error);
-    r = r < 0 ? r : load_ms(root, "report", span_s(1), span_s(60), &s->report_ms, error);
-    r = r < 0 ? r : load_ms(root, "beat", span_ms(200), span_s(10), &s->beat_ms, error);
-    r = r < 0 ? r : config_choice(root, "mode", modes, &mode, error);
-    r = r < 0 ? r : config_int(root, "ring_peers", 2, 24, &ring, error);
-    r = r < 0 ? r : config_int(root, "flap_limit", 1, 100000, &flaps, error);
-    if (r == 0 && ring % 2 != 0) {
-        r = config_expected(config_get(root, "ring_peers"), error, "an even number");
+    struct config_error error;
+    int r = config_allow(root, keys, ret);
+    keep_first(&r, ret, load_ms(root, "report", span_s(1), span_s(60), &s->report_ms, &error),
+               &error);
+    keep_first(&r, ret, load_ms(root, "beat", span_ms(200), span_s(10), &s->beat_ms, &error),
+               &error);
+    keep_first(&r, ret, config_choice(root, "mode", modes, &mode, &error), &error);
+    keep_first(&r, ret, config_int(root, "ring_peers", PEERS_LEAST, 24, &ring, &error), &error);
+    keep_first(&r, ret, config_int(root, "flap_limit", 1, 100000, &flaps, &error), &error);
+    if (ring % 2 != 0) {
+        keep_first(&r, ret,
+                   config_expected(config_get(root, "ring_peers"), &error, "an even number"),
+                   &error);
+        ring = 0;
     }
     s->mode = (uint32_t)mode;
     s->ring_peers = (uint32_t)ring;
@@ -50,17 +67,16 @@ static int load_root(const struct config_node *root, struct fleet_settings *s,
 
 int fleet_config_parse(const char *text, struct fleet_settings *ret, char words[512])
 {
-    struct fleet_settings s = {0};
     struct config_error error;
     struct config *tree = NULL;
+    *ret = (struct fleet_settings){0};
     int r = config_parse("the configuration", text, strlen(text), &tree, &error);
-    r = r < 0 ? r : load_root(config_root(tree), &s, &error);
+    r = r < 0 ? r : load_root(config_root(tree), ret, &error);
     config_free(tree);
     if (r < 0) {
         snprintf(words, 512, "%s", error.text);
         return -EINVAL;
     }
-    *ret = s;
     return 0;
 }
 
@@ -255,12 +271,28 @@ static void make_active(struct controller *c, struct fleet_config_version *v)
     f->active = v;
 }
 
+/* How far the hard bound reaches follows from ring_peers: two values in one fleet make some hosts too sure. */
+static int ring_is_for_all(const struct fleet_config *f, const struct fleet_settings *s,
+                           double percent, char words[512])
+{
+    const uint32_t now = f->active != NULL ? f->active->settings.ring_peers : 0;
+    if (percent <= 0 || percent >= 100 || s->ring_peers == now) {
+        return 0;
+    }
+    snprintf(
+        words, 512,
+        "expected the ring_peers that all hosts have now, found another value: the clocks' hard "
+        "bound needs one value in the whole fleet. Apply this file without a canary");
+    return -EINVAL;
+}
+
 int fleet_config_apply(struct controller *c, const struct fleet_config_change *change,
                        char words[512], uint64_t *ret_version)
 {
     struct fleet_config *f = c->fleet_config;
     struct fleet_config_version v = {.version = f->last + 1, .at_ns = controller_utc_ns()};
     int r = f->tried != NULL ? -EBUSY : fleet_config_parse(change->text, &v.settings, words);
+    r = r < 0 ? r : ring_is_for_all(f, &v.settings, change->percent, words);
     r = r < 0 || change->percent <= 0 ? r : choose_canaries(c, v.version, change->percent);
     if (r < 0) {
         return r;

@@ -55,7 +55,7 @@ struct fleet_config {
 
 MUST_CHECK int fleet_config_load(struct controller *c);
 void fleet_config_free(struct controller *c);
-/* The YAML text; -EINVAL with words. */
+/* The YAML text; -EINVAL with words of its first error: then *ret has the values that hold. */
 MUST_CHECK int fleet_config_parse(const char *text, struct fleet_settings *ret,
                                   char ret_words[512]);
 struct fleet_config_version *fleet_config_find(const struct controller *c, uint64_t version);

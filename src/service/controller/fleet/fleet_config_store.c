@@ -87,10 +87,12 @@ static int load_version(struct fleet_config *f, const json_t *o)
     if (v->text == NULL) {
         return -ENOMEM;
     }
-    /* one that a newer controller took and this one doesn't know is followed as far as none is */
+    /* Another version took this text: what this one doesn't know or take is left out, the rest is followed. */
     if (fleet_config_parse(text, &v->settings, why_not) < 0) {
-        controller_say(LOG_WARNING, "configuration %llu: %s", (unsigned long long)v->version,
-                       why_not);
+        controller_say(LOG_WARNING,
+                       "configuration %llu was stored by another version of Foliot: %s: the rest "
+                       "of it is in force; apply one that holds",
+                       (unsigned long long)v->version, why_not);
     }
     f->count++;
     return 0;

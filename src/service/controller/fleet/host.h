@@ -3,6 +3,7 @@
 #include <foliot.pb-c.h>
 #include <netinet/in.h>
 
+#include "base/allowance.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "core/fleet/fabric.h"
@@ -10,7 +11,6 @@
 #include "core/fleet/member.h"
 #include "core/fleet/report.h"
 #include "platform/tls/tls.h"
-#include "service/controller/allowance.h"
 #include "service/controller/fleet/nic.h"
 #include "wire/pair_key.h"
 
@@ -20,9 +20,15 @@
 
 struct fleet_job_process;
 
+#define FINDING_END_NONE    UINT32_MAX
+#define FINDING_END_UNKNOWN (UINT32_MAX - 1) /* a host that is gone */
+
 struct open_finding {
     uint32_t run, number;
-    int64_t id;
+    int64_t id, heard_ns; /* heard_ns: of the first time that it was about this, UTC */
+    uint32_t from, to;    /* the hosts of its ends: all that it names beside its own */
+    uint64_t subject;     /* its kind and ends */
+    uint64_t named;       /* the element that all hosts' reports name, as stored; 0: none */
 };
 
 struct fleet_host {
@@ -30,8 +36,9 @@ struct fleet_host {
     uint32_t index;
     char name[TLS_NAME_MAX + 1], serial[TLS_SERIAL_SIZE], serial_before[TLS_SERIAL_SIZE];
     char pin[2 * TLS_PIN_SIZE + 1], version[32], why[160], peer[INET6_ADDRSTRLEN];
-    bool member, switches_told;
+    bool member, switches_told, switch_lie_told;
     uint32_t switches_named; /* of fabric.h, first by this host */
+    uint32_t switch_looked;  /* ways_contradict: where it stopped */
     uint64_t tenant;         /* tenant.h */
     int64_t joined_ns, removed_ns, not_after;
     struct report_cursor cursor, committed;
@@ -76,9 +83,9 @@ struct fleet_host {
     int64_t jobs_at_ns; /* of that rollup */
     struct open_finding findings[CONTROLLER_HOST_FINDINGS];
     uint32_t finding_count;
-    struct allowance requests;
+    struct allowance requests, renewals;
     struct {
-        double rows, stored, unpacked, work_ms; /* left; quota.h */
+        double rows, job_rows, stored, unpacked, work_ms; /* left; quota.h */
         int64_t at_ns;
         int64_t turn_ns,
             work_ns; /* processor time of the loop: where its turn began (0: it isn't), up to where it has paid */

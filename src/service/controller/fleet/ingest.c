@@ -6,6 +6,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/ip.h"
+#include "base/prng.h"
 #include "core/brain/brain.h"
 #include "core/fleet/protocol.h"
 #include "service/controller/audit/audit.h"
@@ -21,9 +23,10 @@
 enum {
     HOST_RATE = 10, /* requests a second and host, in the long run */
     HOST_BURST = 40,
-    JOIN_RATE = 20, /* of all strangers together */
+    JOIN_RATE = 20, /* of an address: which of them are strangers' is known later */
     JOIN_BURST = 200,
-    RENEW_RATE = 20, /* told to renew for another authority: each is a commit */
+    JOIN_BODY_MAX = 64 << 10, /* as sent, and unpacked */
+    RENEW_RATE = 20,          /* told to renew for another authority: each is a commit */
 };
 
 #define REFUSED_TOLD_NS (60 * NS_PER_S) /* people hear of it once in so long, a host */
@@ -48,6 +51,34 @@ struct fleet_host *ingest_who(struct controller *c, const struct http_request *r
     return h;
 }
 
+size_t ingest_join_place(uint64_t salt, const char *peer)
+{
+    uint8_t address[16];
+    uint64_t parts[2] = {0, 0}; /* network, host */
+    if (!ip_parse(peer, address)) {
+        parts[0] = hash_text(peer);
+    } else {
+        memcpy(parts, address, ip_is_v4(address) ? 16 : 8); /* one machine may have a whole /64 */
+    }
+    return hash_u64(hash_u64(salt, parts[0]), parts[1]) % CONTROLLER_JOIN_PLACES;
+}
+
+/* Whoever asks shows no certificate yet: little is taken of him, and no other address waits for his. */
+static unsigned on_join_head(struct controller *c, const struct http_request *request,
+                             struct mono now)
+{
+    const char *length = http_header(request, "Content-Length");
+    if (length != NULL && strtoull(length, NULL, 10) > JOIN_BODY_MAX) {
+        return 413;
+    }
+    struct allowance *own = &c->joins[ingest_join_place(c->join_salt, http_peer(request))];
+    if (!allowance_take(own, JOIN_RATE, JOIN_BURST, now)) {
+        c->count.limited++;
+        return 429;
+    }
+    return 0;
+}
+
 unsigned ingest_on_head(void *context, struct http_request *request)
 {
     struct controller *c = context;
@@ -58,11 +89,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         return 404;
     }
     if (strcmp(path, "/agent/v1/join") == 0) {
-        if (!allowance_take(&c->joins, JOIN_RATE, JOIN_BURST, now)) {
-            c->count.limited++;
-            return 429;
-        }
-        return 0;
+        return on_join_head(c, request, now);
     }
     struct fleet_host *h = ingest_who(c, request, &status);
     if (h == NULL) {
@@ -102,7 +129,8 @@ static void *decode_body(struct controller *c, struct http_request *request,
         return NULL;
     }
     if (encoding != NULL) {
-        const int r = message_unpack(bytes, size, MESSAGE_BODY_UNPACKED, &c->body);
+        const int r = message_unpack(
+            bytes, size, host != NULL ? MESSAGE_BODY_UNPACKED : JOIN_BODY_MAX, &c->body);
         if (host != NULL) {
             quota_unpacked(host, c->body.size);
         }

@@ -5,6 +5,8 @@
 /* The member whose certificate this is; NULL and a status: none. */
 struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
                               unsigned *ret_status);
+/* Which of c->joins is for this address. Of IPv6 all of a /64 have one; who has the same is another one with each salt. */
+size_t ingest_join_place(uint64_t salt, const char *peer);
 void ingest_malformed(struct controller *c, struct http_request *request, const char *why);
 /* more: appended as it is, packed; may be NULL. */
 void ingest_answer(struct controller *c, struct http_request *request,

@@ -65,6 +65,7 @@ bool quota_within(const ProtobufCMessage *message, char ret_words[160])
 void quota_fill(struct fleet_host *h)
 {
     h->quota.rows = QUOTA_ROWS;
+    h->quota.job_rows = QUOTA_JOB_ROWS;
     h->quota.stored = QUOTA_STORED;
     h->quota.unpacked = QUOTA_UNPACKED;
     h->quota.work_ms = QUOTA_WORK_MS;
@@ -115,6 +116,7 @@ bool quota_left(struct fleet_host *h)
     const double minutes = (double)(now - h->quota.at_ns) / 60e9;
     h->quota.at_ns = now;
     h->quota.rows = refilled(h->quota.rows, minutes, QUOTA_ROWS_MINUTE, QUOTA_ROWS);
+    h->quota.job_rows = refilled(h->quota.job_rows, minutes, QUOTA_ROWS_MINUTE, QUOTA_JOB_ROWS);
     h->quota.stored = refilled(h->quota.stored, minutes, QUOTA_STORED_MINUTE, QUOTA_STORED);
     h->quota.unpacked = refilled(h->quota.unpacked, minutes, QUOTA_UNPACKED_MINUTE, QUOTA_UNPACKED);
     h->quota.work_ms =
@@ -132,6 +134,17 @@ bool quota_refuses(struct fleet_host *h)
 bool quota_keeps_events(const struct fleet_host *h)
 {
     return h->quota.rows > 0;
+}
+
+bool quota_keeps_job_events(const struct fleet_host *h)
+{
+    return h->quota.job_rows > 0;
+}
+
+void quota_job_row(struct fleet_host *h)
+{
+    h->quota.job_rows--;
+    h->quota.rows++;
 }
 
 static double wait_ms(double left, double a_minute)

@@ -18,8 +18,10 @@
 /* At once as much as an agent delivers after an outage: its whole spool is 8 MiB. What a busy host needs is measured by
  * test_security.py, test_what_a_busy_host_needs: a NIC that flaps 4.5 times a second makes some 900 rows a minute, the
  * largest rollup (16 NICs, 512 paths each) is 22 KB. */
-#define QUOTA_ROWS            20000 /* events and findings at once */
-#define QUOTA_ROWS_MINUTE     240
+#define QUOTA_ROWS        20000 /* events and findings at once */
+#define QUOTA_ROWS_MINUTE 240
+/* Of job events, which any local user can make: they take nothing of the above. */
+#define QUOTA_JOB_ROWS        5000
 #define QUOTA_STORED          (24 << 20) /* bytes of reports, tables, events and findings at once */
 #define QUOTA_STORED_MINUTE   (2 << 20)
 #define QUOTA_ROW_BYTES       128         /* of a row and its places in indexes, beside its body */
@@ -42,12 +44,15 @@ bool quota_turn_left(const struct fleet_host *h);
 /* Another report may be taken. Refills with time. */
 bool quota_left(struct fleet_host *h);
 bool quota_refuses(struct fleet_host *h); /* not even a request */
-/* Its events may be kept. */
+/* Its events may be kept; its jobs' events. */
 bool quota_keeps_events(const struct fleet_host *h);
+bool quota_keeps_job_events(const struct fleet_host *h);
 /* When there will be something left; 0: there is. */
 uint32_t quota_wait_ms(const struct fleet_host *h);
 void quota_unpacked(struct fleet_host *h, size_t bytes);
 void quota_stored(struct fleet_host *h, uint64_t rows, uint64_t bytes);
+/* One of the rows that quota_stored will be told of is a job event's. */
+void quota_job_row(struct fleet_host *h);
 
 /* People are told, in the log and by an event, of a host that sends too much; not again within every_ns of *told_ns. 0, or
  * < 0: the store's. */

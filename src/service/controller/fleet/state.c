@@ -5,6 +5,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "base/prng.h"
 #include "core/brain/brain.h"
 #include "core/finding/finding.h"
 #include "core/fleet/delay_code.h"
@@ -72,12 +73,11 @@ int state_event(struct controller *c, const struct store_event *event)
     return 0;
 }
 
-bool state_keeps_event(struct controller *c, struct fleet_host *h)
+bool state_keeps_event(struct controller *c, struct fleet_host *h, bool room)
 {
-    const bool keeps = quota_keeps_events(h);
-    h->events_dropped += !keeps;
-    c->count.events_dropped += !keeps;
-    return keeps;
+    h->events_dropped += !room;
+    c->count.events_dropped += !room;
+    return room;
 }
 
 void state_committed(struct controller *c, bool ok)
@@ -99,23 +99,96 @@ void state_committed(struct controller *c, bool ok)
 
 /* ---- findings ---- */
 
+/* A word is one of ours, and short. */
+static const char *word_of(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length < 32 && strspn(text, "abcdefghijklmnopqrstuvwxyz-") == length
+               ? text
+               : "unknown";
+}
+
+static uint32_t find_finding(const struct fleet_host *h, uint32_t number)
+{
+    uint32_t at = 0;
+    while (at < h->finding_count && h->findings[at].number != number) {
+        at++;
+    }
+    return at;
+}
+
+struct open_finding *state_finding(struct fleet_host *h, uint32_t number)
+{
+    const uint32_t at = find_finding(h, number);
+    return at < h->finding_count ? &h->findings[at] : NULL;
+}
+
 static void forget_finding(struct fleet_host *h, uint32_t at)
 {
     h->findings[at] = h->findings[--h->finding_count];
 }
 
-static void note_finding(struct fleet_host *h, const Foliot__V1__Finding *f, int64_t id)
+int64_t state_heard_ns(struct fleet_host *h, uint32_t number)
 {
-    uint32_t at = 0;
-    while (at < h->finding_count && h->findings[at].number != f->number) {
-        at++;
+    const uint32_t at = find_finding(h, number);
+    const int64_t now_ns = controller_utc_ns();
+    if (at == h->finding_count) {
+        return now_ns;
     }
-    if (f->phase == 2) {
-        if (at < h->finding_count) {
-            forget_finding(h, at);
-        }
-    } else if (at == h->finding_count && at < CONTROLLER_HOST_FINDINGS) {
-        h->findings[h->finding_count++] = (struct open_finding){f->run, f->number, id};
+    struct open_finding *o = &h->findings[at];
+    o->heard_ns = o->heard_ns < now_ns ? o->heard_ns : now_ns; /* UTC may have been put back */
+    return o->heard_ns;
+}
+
+static uint32_t end_of(const struct controller *c, uint32_t nic_plus_1, const char *host)
+{
+    const struct fleet_nic *n = nic_plus_1 != 0 ? fleet_find_nic(c, nic_plus_1 - 1) : NULL;
+    const struct fleet_host *h = n != NULL      ? n->host
+                                 : host[0] != 0 ? fleet_find_host(c, host)
+                                                : NULL;
+    return h != NULL                         ? h->index
+           : nic_plus_1 != 0 || host[0] != 0 ? FINDING_END_UNKNOWN
+                                             : FINDING_END_NONE;
+}
+
+uint64_t state_subject(const char *kind, const uint32_t nics_plus_1[2], const uint32_t hosts[2])
+{
+    uint64_t subject = hash_text(kind);
+    for (int i = 0; i < 2; i++) {
+        subject = hash_u64(subject, (uint64_t)nics_plus_1[i] << 32 | hosts[i]);
+    }
+    return subject;
+}
+
+/* As it is from now on. What an update makes of it, another kind or other ends, is heard of for the first time. */
+static struct open_finding open_of(const struct controller *c, struct fleet_host *h,
+                                   const Foliot__V1__Finding *f)
+{
+    const uint32_t nics[2] = {f->from_nic, f->to_nic},
+                   hosts[2] = {end_of(c, f->from_nic, f->from_host),
+                               end_of(c, f->to_nic, f->to_host)};
+    struct open_finding o = {.run = f->run,
+                             .number = f->number,
+                             .heard_ns = controller_utc_ns(),
+                             .from = hosts[0],
+                             .to = hosts[1],
+                             .subject = state_subject(word_of(f->kind), nics, hosts)};
+    const uint32_t at = find_finding(h, f->number);
+    if (at < h->finding_count && h->findings[at].subject == o.subject) {
+        o.heard_ns = state_heard_ns(h, f->number);
+        o.named = h->findings[at].named;
+    }
+    return o;
+}
+
+static void note_finding(struct fleet_host *h, const struct open_finding *o, bool over)
+{
+    const uint32_t at = find_finding(h, o->number);
+    if (over && at < h->finding_count) {
+        forget_finding(h, at);
+    } else if (!over && at < CONTROLLER_HOST_FINDINGS) {
+        h->findings[at] = *o;
+        h->finding_count += at == h->finding_count;
     }
 }
 
@@ -134,22 +207,13 @@ static void put_end_point(const struct controller *c, struct json_writer *j, con
     json_put_end(j);
 }
 
-/* A word is one of ours, and short. */
-static const char *word_of(const char *text)
-{
-    const size_t length = strlen(text);
-    return length > 0 && length < 32 && strspn(text, "abcdefghijklmnopqrstuvwxyz-") == length
-               ? text
-               : "unknown";
-}
-
 static const char *or_null(const char *text)
 {
     return text[0] != 0 ? text : NULL;
 }
 
 static void put_finding(const struct controller *c, struct json_writer *j,
-                        const Foliot__V1__Event *e, const struct claim *claim)
+                        const Foliot__V1__Event *e, const struct claim *claim, int64_t heard_ns)
 {
     static const char *const directions[] = {NULL, "out", "in", "both"};
     const Foliot__V1__Finding *f = e->finding;
@@ -163,7 +227,10 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_string(j, "direction", f->direction < 4 ? directions[f->direction] : NULL);
     json_put_int_if(j, "port", f->port != 0, f->port);
     json_put_hex64(j, "signature", f->signature);
+    json_put_int(j, "heard_utc_ns", heard_ns);
     json_put_int_if(j, "since_fleet_ns", f->since_fleet != 0, f->since_fleet);
+    json_put_int_if(j, "length_ns", f->phase == 2, f->ended_mono - f->since_mono);
+    json_put_int_if(j, "length_error_ns", f->phase == 2 && f->length_error != 0, f->length_error);
     json_put_string(j, "what", or_null(f->what));
     json_put_string(j, "other_direction", or_null(f->other_direction));
     json_put_object(j, "suspect");
@@ -224,9 +291,9 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
     }
     const char *body = NULL;
     size_t size = 0;
-    int64_t id = 0;
     json_writer_reset(&c->json);
-    put_finding(c, &c->json, e, &claim);
+    struct open_finding open = open_of(c, h, f);
+    put_finding(c, &c->json, e, &claim, open.heard_ns);
     r = json_writer_finish(&c->json, &body, &size);
     char *copy = r < 0 ? NULL : strndup(body, size - 1);
     if (copy == NULL) {
@@ -246,14 +313,14 @@ static int apply_finding(struct controller *c, struct fleet_host *h, const Folio
                                       .kind = "finding",
                                       .word = word_of(f->kind),
                                       .body = copy};
-    r = store_finding_put(c->store, &stored, &id);
+    r = store_finding_put(c->store, &stored, &open.id);
     c->count.rows++;
     c->count.row_bytes += size + QUOTA_ROW_BYTES;
-    r = r < 0 || !state_keeps_event(c, h) ? r : state_event(c, &event);
+    r = r < 0 || !state_keeps_event(c, h, quota_keeps_events(h)) ? r : state_event(c, &event);
     free(copy);
     if (r == 0) {
-        note_finding(h, f, id);
-        alarm_on_finding(c, h, &claim, since_ns);
+        note_finding(h, &open, f->phase == 2);
+        alarm_on_finding(c, h, &claim, since_ns, open.heard_ns);
     }
     return r;
 }
@@ -269,7 +336,7 @@ static int apply_plain(struct controller *c, struct fleet_host *h, const Foliot_
         c->count.foreign_nics++;
         return 0;
     }
-    if (!state_keeps_event(c, h)) {
+    if (!state_keeps_event(c, h, quota_keeps_events(h))) {
         return 0;
     }
     json_writer_reset(&c->json);
@@ -468,6 +535,7 @@ static void apply_hops(struct controller *c, struct fleet_host *h, const Foliot_
     free(h->hops);
     h->hops = hops;
     h->hop_count = (uint32_t)t->n_out_local;
+    ways_contradict(c, h);
 }
 
 static int apply_table(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *t)

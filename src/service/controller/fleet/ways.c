@@ -18,16 +18,18 @@ void ways_close(struct controller *c)
     c->fabric = fabric_free(c->fabric);
 }
 
+static const char *leaf_beside(const struct fleet_nic *n)
+{
+    return n == NULL ? "" : n->leaf[0] != 0 ? n->leaf : n->neighbour;
+}
+
 /* Its number + 1; 0: none. */
 static uint32_t switch_of(struct controller *c, struct fleet_host *h, const char *said,
-                          const struct fleet_nic *beside)
+                          const char *leaf)
 {
-    const char *leaf = beside == NULL         ? ""
-                       : beside->leaf[0] != 0 ? beside->leaf
-                                              : beside->neighbour;
     bool refused = false;
     const uint32_t number =
-        fabric_on_switch(c->fabric, fabric_name_of(said, leaf), said, &h->switches_named, &refused);
+        fabric_on_switch(c->fabric, fabric_name_of(said, leaf), &h->switches_named, &refused);
     if (refused && !h->switches_told) {
         h->switches_told = true;
         controller_say(LOG_WARNING,
@@ -60,8 +62,30 @@ void ways_name(struct controller *c, struct fleet_host *h, const Foliot__V1__Pat
             const struct fleet_nic *beside = k == 0           ? own
                                              : k + 1 == count ? fleet_find_nic(c, t->out_peer[i])
                                                               : NULL;
-            ways[i].switches[k] = (uint16_t)switch_of(c, h, said, beside);
+            const char *leaf = leaf_beside(beside);
+            const uint32_t sw = switch_of(c, h, said, leaf);
+            const struct fleet_host *namer = leaf[0] != 0 ? beside->host : h;
+            ways[i].switches[k] = (uint16_t)sw;
+            ways[i].addresses[k] = fabric_on_address(
+                c->fabric, sw, said, (struct fabric_teller){h->index, namer->index});
         }
+    }
+}
+
+void ways_contradict(struct controller *c, struct fleet_host *h)
+{
+    uint32_t other = 0;
+    const uint32_t number = h->switch_lie_told
+                                ? 0
+                                : fabric_contradicted(c->fabric, h->index, h->hops, h->hop_count,
+                                                      &h->switch_looked, &other);
+    if (number != 0) {
+        h->switch_lie_told = true;
+        controller_say(
+            LOG_WARNING,
+            "host %s alone tells that switch %s answers with an address that other hosts "
+            "have of %s: it isn't taken for that",
+            h->name, fabric_switch_name(c->fabric, number), fabric_switch_name(c->fabric, other));
     }
 }
 

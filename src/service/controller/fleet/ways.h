@@ -11,5 +11,7 @@ const char *ways_first_switch(const struct controller *c, const struct fleet_nic
  * none. */
 void ways_name(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *table,
                struct fabric_way *ways);
+/* With each of a host's tables, told before: people hear, once, of one that contradicts others about whose address it is. */
+void ways_contradict(struct controller *c, struct fleet_host *h);
 /* What is on the trunks: as it is now, or was at most a report's interval ago. */
 void ways_look(struct controller *c);

@@ -6,6 +6,7 @@
 
 #include "core/fleet/blame.h"
 #include "service/controller/controller.h"
+#include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
 #include "service/controller/job/job.h"
 #include "service/controller/trust/tenant.h"
@@ -521,7 +522,7 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
     size_t size = 0;
 
     note_fault(c, h, e, at_ns);
-    if (!state_keeps_event(c, h)) {
+    if (!state_keeps_event(c, h, quota_keeps_job_events(h))) {
         return 0;
     }
     json_writer_reset(&c->json);
@@ -538,6 +539,7 @@ int job_on_event(struct controller *c, struct fleet_host *h, const Foliot__V1__E
                                       .word = word_of(e->word),
                                       .body = copy};
     r = state_event(c, &event);
+    quota_job_row(h);
     free(copy);
     return r;
 }

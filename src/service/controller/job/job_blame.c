@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/finding/finding.h"
 #include "core/fleet/blame.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
@@ -82,28 +82,17 @@ static void say_broken(const struct gathering *g, char *to, size_t size)
              f->reason[0] != 0 ? ": " : "", f->reason);
 }
 
-/* "15:41:42 UTC" */
-static const char *clock_text(int64_t utc_ns, char text[16])
-{
-    const time_t s = (time_t)(utc_ns / NS_PER_S);
-    struct tm tm;
-
-    if (gmtime_r(&s, &tm) == NULL || strftime(text, 16, "%H:%M:%S UTC", &tm) == 0) {
-        text[0] = 0;
-    }
-    return text;
-}
-
 static void say_hurt(const struct gathering *g, const struct fleet_job *job, char *to, size_t size)
 {
-    char first[16], last[16];
+    char first[40], last[40];
 
+    finding_time_text(job->fault_first_ns, first, sizeof(first));
+    finding_time_text(job->fault_last_ns, last, sizeof(last));
     snprintf(
         to, size,
-        "the network: it took lanes %u times from %s to %s; none is down now: they carry again, by "
-        "other ways where theirs are dead; %s%s",
-        g->book.signals.faults, clock_text(job->fault_first_ns, first),
-        clock_text(job->fault_last_ns, last),
+        "the network: it took lanes %u times from %s UTC to %s UTC; none is down now: they carry "
+        "again, by other ways where theirs are dead; %s%s",
+        g->book.signals.faults, first, last,
         g->cause != NULL ? "an open incident: " : "see the alerts of that time",
         g->cause != NULL ? g->cause : "");
 }
@@ -159,7 +148,7 @@ void job_put_blame(const struct controller *c, struct json_writer *j, const stru
 {
     struct gathering *g = calloc(1, sizeof(*g));
     enum blame blame = BLAME_UNHEARD;
-    char text[400] = "not known: out of memory";
+    char text[460] = "not known: out of memory";
 
     if (g != NULL) {
         gather(c, job, g);

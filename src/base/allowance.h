@@ -9,13 +9,19 @@ struct allowance {
     struct mono at;
 };
 
-/* Takes one; false: there is none. */
-static inline bool allowance_take(struct allowance *a, double rate, double burst, struct mono now)
+/* Returns how many there are now. The caller that takes some subtracts them from `left`. */
+static inline double allowance_left(struct allowance *a, double rate, double burst, struct mono now)
 {
     a->left = a->at.ns == 0 ? burst : a->left + (double)mono_sub(now, a->at).ns * 1e-9 * rate;
     a->at = now;
     a->left = a->left > burst ? burst : a->left;
-    if (a->left < 1) {
+    return a->left;
+}
+
+/* Takes one; false: there is none. */
+static inline bool allowance_take(struct allowance *a, double rate, double burst, struct mono now)
+{
+    if (allowance_left(a, rate, burst, now) < 1) {
         return false;
     }
     a->left -= 1;

@@ -1,0 +1,56 @@
+/* node_jump.c: did the host's clock stand still, or jump, while nothing told of it?
+ *
+ * No program can set the raw clock of a host. But a hypervisor can stop it: a virtual machine that is paused or moved finds
+ * its clocks where they were, and its kernel may never be told. Then the line of before is behind. So, when the host is in
+ * step again, the bounds of the old line and the new one have no common point: its own clock broke a premise in between. */
+#include <math.h>
+
+#include "core/node/internal.h"
+
+#define STOOD_NS 1e6 /* less is told by the peers' stamps alone (CLOCK_ACTION_STEP) */
+
+void node_jump_told(struct node *n)
+{
+    n->jump_told = true;
+}
+
+/* by_ns: what its time has to be set ahead by. host: of the host's own clock. */
+void node_jump_push(struct node *n, struct mono now, double by_ns, bool host)
+{
+    struct finding f;
+    const bool stood = host && by_ns >= STOOD_NS;
+
+    finding_init(&f, FINDING_CLOCK_STEP, now);
+    f.number = ++n->finding_number;
+    f.from_host = n->config.host;
+    f.numbers[0] = (int64_t)by_ns;
+    f.numbers[1] = stood;
+    f.advice = stood ? ADVICE_SHOW_PAUSES : ADVICE_CHECK_CLOCK;
+    f.rules_out = RULES_OUT_NETWORK;
+    node_finding_push(n, &f);
+    n->jump_told = n->jump_told || host;
+}
+
+void node_jump_tick(struct node *n, struct mono now)
+{
+    struct clock_terms is;
+
+    node_clock_page(n, &is);
+    if (is.status != CLOCK_SYNCED) {
+        n->was_out = true;
+        return;
+    }
+    if (n->was_out && !n->jump_told && n->in_step.status == CLOCK_SYNCED &&
+        n->in_step.timeline == is.timeline) {
+        const struct clock_reading before =
+                                       clock_terms_read(&n->in_step, (struct nic_time){now.ns}),
+                                   after = clock_terms_read(&is, (struct nic_time){now.ns});
+        const double by_ns = (double)fleet_time_sub(after.time, before.time).ns;
+        if (before.hard_ns >= 0 && after.hard_ns >= 0 &&
+            fabs(by_ns) > STOOD_NS + before.hard_ns + after.hard_ns) {
+            node_jump_push(n, now, by_ns, true);
+        }
+    }
+    n->in_step = is;
+    n->was_out = n->jump_told = false;
+}

@@ -1,0 +1,271 @@
+/* rdma_memory.c: see rdma.h: memory that devices may read and write, registered with each of them. A device that comes back has
+ * forgotten it: the worker registers it again, one range at a time, and then it has new keys. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "transport/descriptor.h"
+#include "transport/rdma_private.h"
+
+static void forget(struct memory *m, uint32_t device)
+{
+    struct rdma_memory *handle = m->handles[device];
+
+    m->handles[device] = NULL;
+    __atomic_store_n(&m->keys.local[device], 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&m->keys.remote[device], 0, __ATOMIC_RELAXED);
+    if (handle != NULL) {
+        (void)rdma_memory_remove(handle);
+    }
+}
+
+static void learn(struct memory *m, uint32_t device, struct rdma_memory *handle)
+{
+    m->handles[device] = handle;
+    __atomic_store_n(&m->keys.local[device], rdma_memory_key(handle, false), __ATOMIC_RELAXED);
+    __atomic_store_n(&m->keys.remote[device], rdma_memory_key(handle, true), __ATOMIC_RELAXED);
+}
+
+void rdma_memory_forget(struct rdma *r, uint32_t device)
+{
+    for (struct memory *m = device < IO_RDMA_DEVICES ? r->memories : NULL; m != NULL; m = m->next) {
+        forget(m, device);
+        m->asked &= ~(1u << device);
+    }
+}
+
+void rdma_memory_done(struct memory *m)
+{
+    if (m->range.fd >= 0) {
+        descriptor_close(m->range.fd);
+    }
+    free(m);
+}
+
+/* A GPU's is registered by its descriptor, and the caller closes that one. A process that may have no more of them goes on
+ * without: what comes back later doesn't know this range. */
+static struct memory *make_memory(const struct io_rdma_range *range)
+{
+    struct memory *m = calloc(1, sizeof(*m));
+
+    if (m != NULL) {
+        m->range = *range;
+        /* by its number: glibc 2.28 gave fcntl another name */
+        m->range.fd = range->gpu ? (int)syscall(SYS_fcntl, range->fd, F_DUPFD_CLOEXEC, 0) : -1;
+        if (m->range.fd >= 0) {
+            descriptor_add(m->range.fd);
+        }
+    }
+    return m;
+}
+
+/* The device stays while it is held. False: there is none. */
+static bool hold(struct rdma *r, uint32_t i, bool gone_too)
+{
+    struct device *d = &r->devices[i];
+
+    pthread_mutex_lock(&r->lock);
+    const bool is =
+        i < r->device_count && d->handle != NULL && (gone_too || !atomic_load(&d->gone));
+    if (is) {
+        atomic_fetch_add(&d->users, 1);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return is;
+}
+
+static void let_go(struct rdma *r, uint32_t held)
+{
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (held >> i & 1) {
+            atomic_fetch_sub(&r->devices[i].users, 1);
+        }
+    }
+}
+
+static int add_on(struct rdma *r, uint32_t device, const struct io_rdma_range *range,
+                  struct rdma_memory **ret_handle)
+{
+    struct device *d = &r->devices[device];
+
+    if (!range->gpu) {
+        return rdma_memory_add(d->handle, range->data, range->size, true, ret_handle);
+    }
+    const int error = d->dmabuf ? rdma_memory_add_gpu(d->handle, range->fd, range->offset,
+                                                      range->data, range->size, ret_handle)
+                                : -EOPNOTSUPP;
+    if (error == 0) {
+        rdma_gpu_start(r, d);
+    }
+    return error;
+}
+
+static void list_memory(struct rdma *r, struct memory *m)
+{
+    const uint32_t asked = m->asked;
+
+    pthread_mutex_lock(&r->memory_lock);
+    m->next = r->memories;
+    m->at = &r->memories;
+    if (m->next != NULL) {
+        m->next->at = &m->next;
+    }
+    r->memories = m;
+    pthread_mutex_unlock(&r->memory_lock);
+    /* One that came back meanwhile has looked through the list already. */
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
+        if (r->devices[i].handle != NULL && (asked >> i & 1) == 0) {
+            atomic_store(&r->memory_due, true);
+            rdma_wake(r);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The library is called under no lock: a driver that doesn't return stops nobody else. */
+int rdma_memory_new(struct io_rdma *rdma, const struct io_rdma_range *range,
+                    struct io_rdma_memory **ret_memory)
+{
+    struct rdma *r = rdma->driver;
+    struct memory *m = make_memory(range);
+    uint32_t held = 0;
+    int error = -ENODEV;
+
+    if (m == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        struct rdma_memory *handle;
+        if (!hold(r, i, false)) {
+            continue;
+        }
+        held |= 1u << i;
+        const int one = add_on(r, i, range, &handle);
+        if (one == 0) {
+            learn(m, i, handle);
+        }
+        error = error != 0 ? one : 0;
+    }
+    m->asked = held;
+    if (error == 0) {
+        *ret_memory = &m->keys;
+        list_memory(r, m);
+    }
+    let_go(r, held); /* a device that went meanwhile finds it in the list */
+    if (error < 0) {
+        rdma_memory_done(m);
+    }
+    return error;
+}
+
+void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory)
+{
+    struct rdma *r = rdma->driver;
+    struct memory *m = (struct memory *)(void *)memory;
+    uint32_t held = 0;
+
+    pthread_mutex_lock(&r->memory_lock);
+    *m->at = m->next;
+    if (m->next != NULL) {
+        m->next->at = m->at;
+    }
+    m->leaving = true;
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (hold(r, i, true)) {
+            held |= 1u << i;
+        } else { /* it is being closed */
+            forget(m, i);
+        }
+    }
+    pthread_mutex_unlock(&r->memory_lock);
+    for (uint32_t i = 0; i < IO_RDMA_DEVICES; i++) {
+        if (m->range.gpu && (held >> i & 1) != 0) {
+            rdma_gpu_drain(&r->devices[i]);
+        }
+        forget(m, i);
+    }
+    let_go(r, held);
+    pthread_mutex_lock(&r->memory_lock);
+    m->left = true;
+    const bool busy = m->busy;
+    pthread_mutex_unlock(&r->memory_lock);
+    if (!busy) {
+        rdma_memory_done(m);
+    }
+}
+
+static bool can_ask(const struct memory *m)
+{
+    return !m->busy && (!m->range.gpu || m->range.fd >= 0);
+}
+
+/* A range, and a device that wasn't asked for it. Under memory_lock. */
+static struct memory *next_due(const struct rdma *r, uint32_t open, uint32_t *ret_device)
+{
+    struct memory *m = r->memories;
+
+    while (m != NULL && (!can_ask(m) || (open & ~m->asked) == 0)) {
+        m = m->next;
+    }
+    if (m != NULL) {
+        *ret_device = (uint32_t)__builtin_ctz(open & ~m->asked);
+    }
+    return m;
+}
+
+/* The one that is busy. */
+static void ask_again(struct rdma *r, struct memory *m, uint32_t device)
+{
+    struct rdma_memory *handle = NULL;
+    const bool held = hold(r, device, false);
+
+    if (held && add_on(r, device, &m->range, &handle) < 0) {
+        handle = NULL;
+    }
+    pthread_mutex_lock(&r->memory_lock);
+    m->busy = false;
+    m->asked |= held ? 1u << device : 0;
+    const bool left = m->left, leaving = m->leaving;
+    if (handle != NULL && !leaving) {
+        learn(m, device, handle);
+    }
+    pthread_mutex_unlock(&r->memory_lock);
+    if (handle != NULL && leaving) { /* nobody was told its keys */
+        (void)rdma_memory_remove(handle);
+    }
+    if (left) {
+        rdma_memory_done(m);
+    }
+    if (held) {
+        let_go(r, 1u << device);
+    }
+}
+
+bool rdma_memory_look(struct rdma *r)
+{
+    uint32_t open = 0, device = 0;
+
+    if (!atomic_exchange(&r->memory_due, false)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
+        const struct device *d = &r->devices[i];
+        open |= d->handle != NULL && !atomic_load(&d->gone) ? 1u << i : 0;
+    }
+    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&r->memory_lock);
+    struct memory *m = next_due(r, open, &device);
+    if (m != NULL) {
+        m->busy = true;
+    }
+    pthread_mutex_unlock(&r->memory_lock);
+    if (m != NULL) {
+        ask_again(r, m, device);
+        atomic_store(&r->memory_due, true); /* there may be others */
+    }
+    pthread_mutex_lock(&r->lock);
+    return m != NULL;
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What a run of the tests is worth: a skip that may not be is a failure (tools/run-tests), ten runs are counted (tools/ten-runs)."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def tool(name):
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(TOP, "tools", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+class Skips(unittest.TestCase):
+    def skipped(self, label, no_skip):
+        tally = tool("run-tests").Tally(set(no_skip))
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            tally.add(label, 77, 1, 1, "much\nno Debian root here\n")
+        self.assertIn("no Debian root here", out.getvalue())
+        self.assertEqual((tally.passed, tally.failed + tally.skipped), (0, 1))
+        self.assertEqual(tally.names, [label] * tally.failed)
+        return tally.skipped == 1
+
+    def test_a_named_skip_is_a_failure(self):
+        self.assertTrue(self.skipped("system/systemd", []))
+        self.assertFalse(self.skipped("system/systemd", ["systemd", "debian"]))
+        self.assertTrue(self.skipped("system/tenant", ["systemd", "debian"]))
+        self.assertTrue(self.skipped("asan/debian", ["debian"]), "it can't run there")
+        self.assertFalse(self.skipped("system/tenant", ["all"]))
+        self.assertTrue(self.skipped("gpu/gpu", ["all"]))
+        self.assertFalse(self.skipped("gpu/gpu", ["all", "gpu"]))
+
+    def test_ci_names_tests_that_there_are(self):
+        with open(os.path.join(TOP, ".ci", "run"), encoding="utf-8") as file:
+            names = file.read().split("FOLIOT_NO_SKIP-", 1)[1].split("}", 1)[0].split(",")
+        builds = subprocess.run(["git", "grep", "-h", "^test('", "--", "test"], cwd=TOP, capture_output=True, text=True, check=False).stdout
+        for name in names if builds else []:  # an unpacked archive has no git
+            self.assertIn(f"test('{name}'", builds)
+
+
+class Order(unittest.TestCase):
+    TESTS = {"waits": ({"waits"}, True), "computes": ({"unit"}, True), "alone": ({"lab"}, False)}
+
+    def test_what_waits_runs_beside_compilers_and_what_judges_by_time_alone(self):
+        """A sanitizer's build goes on until what waits has begun; that ends when it sees what computes; then nothing runs but one."""
+        runs, told, begun, now, beside = tool("run-tests"), [], {name: threading.Event() for name in self.TESTS}, set(), {}
+
+        def run_one(build, _folder, test, _first):
+            now.add(test["name"])
+            beside[test["name"], build] = set(now)
+            if build == "gcc" or test["name"] != "computes":  # what waits with gcc sees what computes with gcc
+                begun[test["name"]].set()
+            good = test["name"] != "waits" or build != "gcc" or begun["computes"].wait(60)
+            now.discard(test["name"])
+            return 0 if good else 1, 0, 0, ""
+
+        def build(name, *_):
+            told.append(name)
+            return (0 if name == "gcc" or begun["waits"].wait(60) else 1), 0, 0, ""
+
+        def tests_of(name, folder, wanted, _):
+            for test, (suites, parallel) in self.TESTS.items():
+                if wanted is None or suites & wanted:
+                    yield f"{name}/{test}", {"name": test, "suite": sorted(suites), "is_parallel": parallel}, name, folder
+        runs.run_one, runs.build, runs.tests_of = run_one, build, tests_of
+        tally = runs.Tally()
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            runner = runs.Runner(tally, [])
+            for name, folder, compiler, options, _ in runs.BUILDS:
+                runner.build(name, folder, compiler, options)
+            runner.finish()
+        self.assertEqual((tally.passed, tally.failed, told), (len(told) + 5, 0, ["gcc", "asan", "tsan"]), out.getvalue())
+        self.assertEqual((beside["alone", "gcc"], "waits" in beside["computes", "gcc"]), ({"alone"}, True))
+
+
+class Ten(unittest.TestCase):
+    MAKEFILE = ("test:\n\t@echo run >>runs; test \"$(TESTS)\" = 'unit lab' || exit 3\n"
+                "\t@if [ $$(wc -l <runs) = 2 ]; then echo 'failed: lab/lab'; echo '8 passed, 1 failed'; exit 1; fi; echo '9 passed, 0 failed'\n")
+
+    def ten(self, *words):
+        with tempfile.TemporaryDirectory(prefix="ten-runs") as folder:
+            with open(os.path.join(folder, "Makefile"), "w", encoding="utf-8") as file:
+                file.write(self.MAKEFILE)
+            for command in (["init", "-q"], ["add", "-A"], ["-c", "user.name=t", "-c", "user.email=t@example.com", "commit", "-qm", "x"]):
+                subprocess.run(["git", *command], cwd=folder, check=True)
+            done = subprocess.run([os.path.join(TOP, "tools", "ten-runs"), "--of", folder, *words], capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout
+
+    def test_what_failed_once_is_named_with_its_run(self):
+        code, text = self.ten("-n", "3", "unit", "lab")
+        self.assertEqual(code, 1, text)
+        self.assertRegex(text, r"run  1 +\d+\.\d min  9 passed, 0 failed\nrun  2 .*  8 passed, 1 failed\nrun  3 .*  9 passed, 0 failed\n")
+        self.assertRegex(text, r"lab/lab +1/3 +2\n")
+
+    def test_all_well(self):
+        code, text = self.ten("-n", "1", "unit", "lab")
+        self.assertEqual(code, 0, text)
+        self.assertIn("no test failed in 1 run\n", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
