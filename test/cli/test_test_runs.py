@@ -52,36 +52,33 @@ class Skips(unittest.TestCase):
 class Order(unittest.TestCase):
     TESTS = {"waits": ({"waits"}, True), "computes": ({"unit"}, True), "alone": ({"lab"}, False)}
 
-    def test_what_waits_runs_beside_compilers_and_what_judges_by_time_alone(self):
-        """A sanitizer's build goes on until what waits has begun; that ends when it sees what computes; then nothing runs but one."""
-        runs, told, begun, now, beside = tool("run-tests"), [], {name: threading.Event() for name in self.TESTS}, set(), {}
+    def test_what_waits_runs_beside_what_computes_and_what_judges_by_time_alone(self):
+        """What waits ends when it sees what computes, which yields to it; when all that is over nothing runs but one."""
+        runs, now, seen, begun = tool("run-tests"), set(), {}, {name: threading.Event() for name in self.TESTS}
 
-        def run_one(build, _folder, test, _first):
+        def run_one(_build, _folder, test, yields):
             now.add(test["name"])
-            beside[test["name"], build] = set(now)
-            if build == "gcc" or test["name"] != "computes":  # what waits with gcc sees what computes with gcc
-                begun[test["name"]].set()
-            good = test["name"] != "waits" or build != "gcc" or begun["computes"].wait(60)
+            seen[test["name"]] = (set(now), yields)
+            begun[test["name"]].set()
+            good = test["name"] != "waits" or begun["computes"].wait(60)
             now.discard(test["name"])
             return 0 if good else 1, 0, 0, ""
-
-        def build(name, *_):
-            told.append(name)
-            return (0 if name == "gcc" or begun["waits"].wait(60) else 1), 0, 0, ""
-
-        def tests_of(name, folder, wanted, _):
-            for test, (suites, parallel) in self.TESTS.items():
-                if wanted is None or suites & wanted:
-                    yield f"{name}/{test}", {"name": test, "suite": sorted(suites), "is_parallel": parallel}, name, folder
-        runs.run_one, runs.build, runs.tests_of = run_one, build, tests_of
+        runs.run_one = run_one
         tally = runs.Tally()
+        tests = [(name, {"name": name, "suite": sorted(suites), "is_parallel": parallel}, "gcc", "build")
+                 for name, (suites, parallel) in self.TESTS.items()]
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            runner = runs.Runner(tally, [])
-            for name, folder, compiler, options, _ in runs.BUILDS:
-                runner.build(name, folder, compiler, options)
-            runner.finish()
-        self.assertEqual((tally.passed, tally.failed, told), (len(told) + 5, 0, ["gcc", "asan", "tsan"]), out.getvalue())
-        self.assertEqual((beside["alone", "gcc"], "waits" in beside["computes", "gcc"]), ({"alone"}, True))
+            runs.run_all(tally, tests)
+        self.assertEqual((tally.passed, tally.failed), (3, 0), out.getvalue())
+        self.assertEqual((seen["alone"], seen["computes"][1], seen["waits"][1]), (({"alone"}, False), True, False))
+
+    def test_what_yields_is_nice_as_a_process_and_as_a_session(self):
+        asks = "import os; print(os.getpriority(os.PRIO_PROCESS, 0), open('/proc/self/autogroup').read().split()[-1])"
+        wait = "import time; time.sleep(1); "
+        done = tool("run-tests").run([sys.executable, "-c", wait + asks], 60, yields=True)
+        if not os.path.exists("/proc/self/autogroup"):
+            self.skipTest("this kernel has no groups of sessions")
+        self.assertEqual(done[3].split(), ["10", "10"])
 
 
 class Ten(unittest.TestCase):
