@@ -217,7 +217,7 @@ class TestConfig(fleet.Fleet):
         c.stop()  # and the trial outlives the controller
         c = self.controller()
         self.assertEqual(self.config()["trial"]["hosts"], [canary])
-        self.wait(lambda: self.config()["trial"]["confirmed"] == 1, 5, lambda: str(self.config()))
+        self.wait(lambda: self.config()["trial"]["confirmed"] == 1 and self.host(canary)["health"] == "ok", 5, lambda: str(self.config()))
         agents.beating.remove(i)
         self.wait(lambda: self.config()["trial"] is None, 10, lambda: str(self.config()))
         taken = self.get("/api/v1/config/versions")["items"][0]
@@ -240,6 +240,7 @@ class TestConfig(fleet.Fleet):
         self.assertRegex(taken["ended_why"], f"(an alert fires on a canary that wasn't there before|a canary's health got worse): {canary}")
         agents.down.clear()
         self.all_run(1)
+        self.wait(lambda: all(self.host(f"h{k}")["health"] == "ok" for k in range(3)), 5, lambda: str(self.host(canary)))
         # By hand.
         self.foliot("apply", file, "--canary", "100%", "--watch", "600s")
         self.foliot("rollback")

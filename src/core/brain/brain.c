@@ -336,6 +336,7 @@ static int tell_canary(const struct brain *b, struct mono now, const struct brai
 {
     const struct rollout_host is = {
         .heard = told->heard,
+        .judged = told->heard && fleet_host_judged(b->hosts, told->host, now),
         .refused = told->refused,
         .alerted = is_alerted(b->alerts, told->host, told->began),
         .run = told->run,

@@ -20,7 +20,7 @@ struct accusation { /* an open finding */
 struct host {
     bool present, reported;
     uint8_t clock, shown;
-    struct mono heard;
+    struct mono heard, since; /* last, first */
     struct span beat, report; /* 0: the terms' */
     uint32_t ports_down, nics_unwatched, paths_dead;
     uint32_t found, finding_count; /* list of what it says; how many */
@@ -328,6 +328,7 @@ void fleet_on_heard(struct fleet *f, uint32_t host, struct span beat, struct spa
     struct host *h = host_of(f, host);
 
     f->now = now;
+    h->since = h->heard.ns == MONO_NEVER.ns ? now : h->since;
     h->heard = now;
     h->beat = beat;
     h->report = report;
@@ -432,6 +433,16 @@ enum health fleet_host_health(const struct fleet *f, uint32_t host, struct mono 
     facts.unplaced += h->paths_dead > 0 && !placed;
     weigh_accusers(f, host, now, &facts);
     return health_of(&facts);
+}
+
+bool fleet_host_judged(const struct fleet *f, uint32_t host, struct mono now)
+{
+    const struct host *h = host_of(f, host);
+    const struct span patience = freshness_span(FRESHNESS_LATE, or_default(h->beat, f->terms.beat),
+                                                or_default(h->report, f->terms.report));
+
+    return h->heard.ns != MONO_NEVER.ns &&
+           (h->reported || mono_sub(now, h->since).ns >= patience.ns);
 }
 
 uint32_t fleet_host_findings(const struct fleet *f, uint32_t host)

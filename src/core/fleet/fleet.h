@@ -90,6 +90,8 @@ fleet_deadline(const struct fleet *f); /* of the next tick; MONO_NEVER: nobody t
 /* As of `now`: by when it was heard; by that and its open findings. */
 enum freshness fleet_host_freshness(const struct fleet *f, uint32_t host, struct mono now);
 enum health fleet_host_health(const struct fleet *f, uint32_t host, struct mono now);
+/* Its health is its own: a report has come since it was first heard, or three were due. */
+bool fleet_host_judged(const struct fleet *f, uint32_t host, struct mono now);
 /* Open findings that it reports, and those that had no room since the start. */
 uint32_t fleet_host_findings(const struct fleet *f, uint32_t host);
 uint64_t fleet_findings_dropped(const struct fleet *f);

@@ -45,7 +45,7 @@ bool rollout_on_canary(struct rollout_facts *facts, struct rollout_canary *canar
 {
     const bool restarted = is->heard && canary->run != 0 && is->run != canary->run;
     const bool silent = is->freshness == FRESHNESS_STALE;
-    const bool worse = is->heard && is_worse(facts, canary, is->health, now);
+    const bool worse = is->judged && is_worse(facts, canary, is->health, now);
 
     facts->hosts++;
     facts->confirmed += canary->confirmed;

@@ -44,6 +44,7 @@ struct rollout_canary {
 /* What is known of it now. */
 struct rollout_host {
     bool heard;   /* since whoever asks started */
+    bool judged;  /* and its health is known, or should be */
     bool refused; /* it says that it can't follow it */
     bool alerted; /* an alert fires on it that began with the trial */
     uint32_t run;

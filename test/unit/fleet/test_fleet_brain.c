@@ -73,6 +73,31 @@ static enum health health(uint32_t host)
     return fleet_host_health(brain, host, now);
 }
 
+/* By its report, or once three of them didn't come though it is heard. */
+static void who_has_not_reported_is_judged_later(void **state)
+{
+    const struct fleet_member gone = {.host = 0}, back = {.host = 0, .present = true};
+
+    (void)state;
+    assert_true(fleet_host_judged(brain, 1, now));
+    fleet_on_member(brain, &gone, now);
+    fleet_on_member(brain, &back, now);
+    assert_false(fleet_host_judged(brain, 0, now));
+    for (int second = 0; second < 30; second++) {
+        fleet_on_heard(brain, 0, span_ns(0), span_ns(0), now);
+        assert_false(fleet_host_judged(brain, 0, now));
+        assert_int_equal(health(0), HEALTH_UNKNOWN);
+        now = mono_add(now, span_ns(NS_PER_S));
+    }
+    fleet_on_heard(brain, 0, span_ns(0), span_ns(0), now);
+    now = mono_add(now, span_ns(1));
+    assert_true(fleet_host_judged(brain, 0, now));
+    fleet_on_member(brain, &gone, now);
+    fleet_on_member(brain, &back, now);
+    at(0);
+    assert_true(fleet_host_judged(brain, 0, now));
+}
+
 /* locate.healthy: six hosts find one cut cable, eight one dead trunk. */
 static void who_only_sees_it_is_not_ill(void **state)
 {
@@ -214,6 +239,7 @@ static void a_day_of_faults_is_told_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_has_not_reported_is_judged_later, begin, end),
         cmocka_unit_test_setup_teardown(who_only_sees_it_is_not_ill, begin, end),
         cmocka_unit_test_setup_teardown(one_word_of_another_is_a_warning, begin, end),
         cmocka_unit_test_setup_teardown(what_is_over_counts_for_nothing, begin, end),

@@ -231,11 +231,11 @@ static void canaries_are_drawn_by_version(void **state)
 }
 
 /* Each sign counts once; being worse counts after a moment; what wasn't known before is no worse, and who wasn't heard since
- * the start is neither worse nor restarted. */
+ * the start is neither worse nor restarted. One that hasn't reported yet is not worse. */
 static void a_canary_gives_signs(void **state)
 {
     const struct rollout_host well = {
-        .heard = true, .run = 5, .freshness = FRESHNESS_LIVE, .health = HEALTH_OK};
+        .heard = true, .judged = true, .run = 5, .freshness = FRESHNESS_LIVE, .health = HEALTH_OK};
     struct rollout_canary k = {.run = 5, .health = HEALTH_OK, .worse = MONO_NEVER};
     struct rollout_facts f = {.watch = span_s(60)};
     struct rollout_host is = well;
@@ -257,7 +257,7 @@ static void a_canary_gives_signs(void **state)
     is = well;
     is.run = 6;
     assert_true(rollout_on_canary(&f, &k, &is, (struct mono){22 * NS_PER_S}));
-    is.heard = false;
+    is.heard = is.judged = false;
     is.health = HEALTH_UNKNOWN;
     is.freshness = FRESHNESS_NEVER;
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){90 * NS_PER_S}));
@@ -269,6 +269,14 @@ static void a_canary_gives_signs(void **state)
     assert_int_equal(f.restarted, 1);
     assert_int_equal(f.refused, 1);
     assert_int_equal(f.alerted, 1);
+    is = well; /* heard again by a controller that has just started */
+    is.judged = false;
+    is.health = HEALTH_UNKNOWN;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){91 * NS_PER_S}));
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){150 * NS_PER_S}));
+    is.judged = true; /* a moment from here on */
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){151 * NS_PER_S}));
+    assert_true(rollout_on_canary(&f, &k, &is, (struct mono){166 * NS_PER_S}));
     k.health = HEALTH_UNKNOWN;
     is = well;
     is.health = HEALTH_BAD;

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../sanitized.h"
 #include "base/prng.h"
 #include "core/fleet/inquiry.h"
 
@@ -233,7 +234,7 @@ static void one_fault_has_one_name(void **state)
 {
     uint32_t named = 0, worlds = 0;
 
-    for (uint64_t seed = 1; seed <= 24; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(24); seed++) {
         world_new(seed, 12 + (uint32_t)seed % 30, 2 + (uint32_t)seed % 3,
                   2 + (uint32_t)(seed / 3) % 3);
         pass(12);
@@ -251,7 +252,7 @@ static void one_fault_has_one_name(void **state)
         }
     }
     print_message("%u of %u named\n", named, worlds);
-    assert_true(worlds > 20 && named >= worlds - 3);
+    assert_true(SANITIZED || (worlds > 20 && named >= worlds - 3));
 }
 
 /* Who misses something reports at once, and so does who misses it no more. */
@@ -272,7 +273,7 @@ static void tell_now(void)
  * all the while, though windows hold much of the time before. */
 static void the_next_fault_has_one_name(void **state)
 {
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(3); seed++) {
         world_new(seed, 64, 4, 4);
         pass(12);
         fault((struct locate_element){ELEMENT_NIC, DIRECTION_BOTH, prng_below(&w.prng, 64), 0}, 1);
@@ -320,7 +321,7 @@ static void two_faults_have_two(void **state)
 {
     uint32_t named = 0, worlds = 0;
 
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(10); seed++) {
         world_new(seed, 30, 3 + (uint32_t)seed % 2, 4);
         pass(12);
         fault(any_fault((uint32_t)seed % 2), 1);
@@ -330,22 +331,22 @@ static void two_faults_have_two(void **state)
         named += judge().unplaced == 0;
     }
     print_message("%u of %u named\n", named, worlds);
-    assert_true(named >= worlds - 3);
+    assert_true(SANITIZED || named >= worlds - 3);
 }
 
 static void gray_loss_is_named(void **state)
 {
     uint32_t named = 0;
 
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(8); seed++) {
         world_new(seed, 30, 3, 4);
         pass(12);
         fault(any_fault((uint32_t)seed % 4), 0.1);
         assert_int_equal(pass(60), 0);
         named += judge().unplaced == 0;
     }
-    print_message("%u of 8 named\n", named);
-    assert_true(named >= 7);
+    print_message("%u of %u named\n", named, DRAWS(8));
+    assert_true(named + 1 >= DRAWS(8));
 }
 
 /* Nothing lost: nothing kept. And when it is over the name stays for findings that close late, and then goes. */
