@@ -116,7 +116,7 @@ class TestCrowd(fleet.Fleet):
                 left = sum(map(self.still_open, idle))
                 self.wait(lambda: not any(map(self.still_open, idle)), 8, "their end")
                 return left > 200
-            self.wait(answered_beside_them, 8, "an answer before they were cut off")
+            self.wait(answered_beside_them, 15, "an answer before they were cut off")
 
     def test_who_is_known_stays(self):
         """A connection that has shown a token is still there after a crowd of strangers came and went."""
@@ -167,7 +167,7 @@ class TestCrowd(fleet.Fleet):
             for sock in crowd:
                 sock.close()
             return left > 500
-        self.wait(answered_beside_them, 8, "an answer before they were cut off")
+        self.wait(answered_beside_them, 15, "an answer before they were cut off")
 
     def events(self, count, kind, body):
         """A controller with so many events of h0 in its store."""
@@ -202,9 +202,10 @@ class TestCrowd(fleet.Fleet):
         base.commit()
         base.close()
         self.controller()
-        token = f"Host: x\r\nAuthorization: Bearer {self.admin}\r\n\r\n"
         for path in ("/api/v1/events?word=nothing", "/api/v1/findings?kind=rdma-port", "/api/v1/savings", "/api/v1/events?after=0&kind=job"):
             others, took, worst = 0, 0.0, 0.0
+            # each by a token of its own: on a busy machine one question takes longer than a token has time for
+            token = f"Host: x\r\nAuthorization: Bearer {self.make_token(path, 'admin')}\r\n\r\n"
             slow, quick = (fleet.connect(self.space("c"), "127.0.0.1", 7639) for _ in range(2))
             slow.sendall(f"GET {path} HTTP/1.1\r\n{token}".encode())
             begin = time.monotonic()
