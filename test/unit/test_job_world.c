@@ -117,7 +117,7 @@ static void test_seeds(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(10); seed++) {
         play(seed, 300 * NS_PER_MS, &one);
         if (one.wrong != NULL) {
             fail_msg("seed %llu: %s %s", (unsigned long long)seed, one.wrong, one.detail);
@@ -129,7 +129,8 @@ static void test_seeds(void **state)
         sum.failed += one.failed;
     }
     /* The worlds did what they are for. */
-    assert_true(sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50);
+    assert_true(SANITIZED ||
+                (sum.faults > 300 && sum.messages > 500 && sum.failovers > 50 && sum.comms > 50));
 }
 
 /* Fifteen seconds' worth over a slow link; nothing goes wrong, and nothing stands for the patience. */
@@ -174,7 +175,7 @@ static void test_fenced_sets(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 10; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(10); seed++) {
         struct job_world_config config;
         job_world_chance(&config, seed);
         config.fenced = true;
@@ -188,7 +189,7 @@ static void test_fenced_sets(void **state)
         failovers += one.failovers;
         resent += one.resent;
     }
-    assert_true(failovers > 20 && resent > 20);
+    assert_true(SANITIZED || (failovers > 20 && resent > 20));
 }
 
 /* No NIC was without a cell, no lane ended for what came over it. */
@@ -210,7 +211,7 @@ static void test_queue_pairs(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= (SANITIZED ? 8 : 16); seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(16); seed++) {
         struct job_world_config config;
         job_world_chance(&config, seed);
         config.rdma = true;
@@ -326,7 +327,7 @@ static void test_direct_lanes(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 16; seed++) {
+    for (uint64_t seed = 1; seed <= (SANITIZED ? 5 : 16); seed++) {
         struct job_world_config config;
         job_world_chance(&config, seed);
         config.rdma = config.direct = true;
@@ -351,9 +352,11 @@ static void test_direct_lanes(void **state)
         sum.renewed_keys += one.renewed_keys;
         sum.renewed_writes += one.renewed_writes;
     }
-    assert_true(sum.dead_keys > 20); /* memory outlives a device, its keys don't */
-    assert_true(sum.renewed_keys > 20 && sum.renewed_writes > 20); /* it is back by others */
-    assert_true(sum.writes > 5000 && sum.late_writes > 20 && sum.failovers > 100);
+    if (!SANITIZED) {
+        assert_true(sum.dead_keys > 20); /* memory outlives a device, its keys don't */
+        assert_true(sum.renewed_keys > 20 && sum.renewed_writes > 20); /* it is back by others */
+        assert_true(sum.writes > 5000 && sum.late_writes > 20 && sum.failovers > 100);
+    }
 }
 
 /* The same, densely: two lanes, one of them over a slow way at times, and queue pairs that break while much is on its way to
@@ -418,7 +421,7 @@ static void test_gaps(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(6); seed++) {
         struct job_world_config config;
         job_world_gap(&config, seed, true);
         config.stall_gap_ns = seed % 2 == 0 ? config.stall_gap_ns : 0;
@@ -436,7 +439,7 @@ static void test_gaps(void **state)
             }
         }
     }
-    assert_true(faults >= 50 && failed_over * 10 > faults * 7 && left <= 1);
+    assert_true(SANITIZED || (faults >= 50 && failed_over * 10 > faults * 7 && left <= 1));
 }
 
 /* All rails of a host are gone: the job goes on over connections between front ends, without an error, and comes home to queue
@@ -447,7 +450,7 @@ static void test_rails_gone(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(4); seed++) {
         struct job_world_config config;
         job_world_rails(&config, seed);
         job_world_run(&config, &one);

@@ -11,12 +11,13 @@
 #include <jansson.h>
 
 #include "platform/json/json.h"
+#include "sanitized.h"
 #include "sim/swarm.h"
 #include "wire/probe_field.h"
 
 #define DRAWN        300
-#define PLAYED       12 /* of them, as drawn and as read: the same packets */
-#define SMALL_WORLDS 40
+#define PLAYED       DRAWS(12) /* of them, as drawn and as read: the same packets */
+#define SMALL_WORLDS DRAWS(40)
 #define SMALL_NICS   10
 
 static char *text_of(const struct scenario *s, size_t *ret_size)

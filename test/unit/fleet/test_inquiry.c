@@ -485,7 +485,7 @@ static void a_lasting_fault_leaves_room_for_others(void **state)
     w.q = inquiry_new(4096, span_s(REPORT_S));
     assert_non_null(w.q);
     fault(lasting, 1);
-    for (uint32_t n = 0; n < 6; n++) {
+    for (uint32_t n = 0; n < DRAWS(6); n++) {
         pass(30); /* the one before ends, its names are told of a while */
         assert_int_equal(pass(100), 0);
         fault(
