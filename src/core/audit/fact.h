@@ -46,7 +46,7 @@ enum fact_keep {
 /* What a value looks like. */
 enum fact_form {
     FORM_NUMBER,  /* decimal, of 18 digits at most, a minus before it */
-    FORM_HEX,     /* 0x15b3, of 16 digits at most */
+    FORM_HEX,     /* 0x15b3, of 15 digits at most: 60 bits */
     FORM_WORD,    /* letters, digits, and . _ + - : ~ / @ */
     FORM_TEXT,    /* one line that can be seen; "" is a value */
     FORM_STATE,   /* "4: ACTIVE" */
