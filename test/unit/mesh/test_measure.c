@@ -98,7 +98,7 @@ static void it_is_paced(void **state)
     assert_int_equal(count, 30);
     for (count = 0; measure_next_send(m, at_ms(5000), &s); count++) {
     }
-    assert_in_range(count, 1, 4);
+    assert_int_equal(count, 3); /* of the last 20 ms, at 100 a second */
     for (int64_t ms = 5000; ms < 6000; ms++) {
         count += measure_next_send(m, at_ms(ms), &s);
     }
@@ -244,6 +244,104 @@ static void a_full_table_makes_no_loss(void **state)
     assert_int_equal(count, 1);
 }
 
+/* At what is allowed it is let in, to the last one. */
+static void all_limits_can_be_reached(void **state)
+{
+    static struct measure_pair many[MEASURE_PAIR_MAX];
+    struct measure_wish w = wish_of(MEASURE_PORT_MAX, 1, MEASURE_RATE_MAX);
+    struct measure_pair last = {1, {FLEET_NIC_MAX - 1}}, beyond = {1, {FLEET_NIC_MAX}};
+
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    w = wish_of(1, MEASURE_PATH_PACKET_MAX, 1);
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    w.pair_count = 1;
+    w.pairs = &last;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    assert_int_equal(measure_start(m, &w, 1, at_ms(0)), -22);
+    w.pairs = &beyond;
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), -22);
+    w = (struct measure_wish){1, MEASURE_PAIR_MAX, MEASURE_PORT_MAX, 1, 1, many};
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    assert_int_equal(m->packet_count, MEASURE_PAIR_MAX * MEASURE_PORT_MAX);
+}
+
+/* The worst of both ends' bounds is told, whoever had it; what has none doesn't count. */
+static void the_worst_bound_is_told(void **state)
+{
+    const struct measure_wish w = wish_of(1, 2, 1000);
+    struct measure_answer a = {.run = 7, .peer = {10}, .bound_ns = MEASURE_BOUND_NONE, .count = 1};
+    struct measure_send s;
+
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    assert_true(measure_next_send(m, at_ms(0), &s));
+    assert_int_equal(m->bound_ns, MEASURE_BOUND_NONE);
+    assert_true(measure_on_answer(m, &a));
+    assert_int_equal(m->bound_ns, MEASURE_BOUND_NONE);
+    measure_on_stamp(m, 0, 1, 70);
+    assert_int_equal(m->bound_ns, 70);
+    measure_on_stamp(m, 0, 1, 60);
+    assert_int_equal(m->bound_ns, 70);
+    assert_true(measure_next_send(m, at_ms(1), &s));
+    a = (struct measure_answer){
+        .run = 7, .packet = 1, .local = 1, .peer = {11}, .bound_ns = 80, .count = 1};
+    assert_true(measure_on_answer(m, &a));
+    assert_int_equal(m->bound_ns, 80);
+}
+
+/* Sixty-four at once, then one as often as the rate says; each path by itself, of each run. */
+static void answers_are_counted_by_path(void **state)
+{
+    const struct measure_query q = {1, {1}, {2}, 7640};
+    struct measure_query other[4] = {q, q, q, q};
+    uint32_t count, answers = 0;
+
+    measure_heard_init(heard, at_ms(0));
+    for (int i = 0; i < 100; i++) {
+        answers += measure_heard_count(heard, at_ms(0), &q, &count);
+    }
+    assert_int_equal(answers, 64);
+    assert_false(measure_heard_count(heard, (struct mono){NS_PER_S / MEASURE_ANSWER_RATE_MAX - 1},
+                                     &q, &count));
+    assert_true(measure_heard_count(
+        heard, (struct mono){2 * NS_PER_S / MEASURE_ANSWER_RATE_MAX - 1}, &q, &count));
+    assert_int_equal(count, 102);
+    assert_false(
+        measure_heard_count(heard, (struct mono){0}, &q, &count)); /* a clock that was set back */
+    other[0].run = 2;
+    other[1].src.index = 5;
+    other[2].dst.index = 5;
+    other[3].port = 7641;
+    for (int i = 0; i < 4; i++) {
+        (void)measure_heard_count(heard, at_ms(1), &other[i], &count);
+        assert_int_equal(count, 1);
+    }
+    (void)measure_heard_count(heard, at_ms(1), &q, &count);
+    assert_int_equal(count, 104);
+}
+
+/* It is over three seconds after the last one went, or with the last answer. */
+static void it_is_done_when_nothing_more_can_come(void **state)
+{
+    const struct measure_wish w = {
+        .run = 7, .pair_count = 1, .ports = 1, .packets = 2, .rate = 1000, .pairs = pairs};
+    struct measure_answer a = {.run = 7, .peer = {10}, .bound_ns = 1, .count = 1};
+    struct measure_send s;
+
+    assert_int_equal(measure_start(m, &w, 2, at_ms(0)), 0);
+    assert_true(measure_next_send(m, at_ms(0), &s));
+    assert_false(measure_next_send(m, (struct mono){NS_PER_MS - 1}, &s));
+    assert_false(measure_is_done(m, at_ms(99999)));
+    assert_true(measure_next_send(m, at_ms(1), &s));
+    assert_false(measure_is_done(m, at_ms(1)));
+    assert_false(measure_is_done(m, at_ms(3000)));
+    assert_true(measure_is_done(m, at_ms(3001)));
+    assert_true(measure_on_answer(m, &a));
+    assert_false(measure_is_done(m, at_ms(1)));
+    a.packet = 1;
+    assert_true(measure_on_answer(m, &a));
+    assert_true(measure_is_done(m, at_ms(1)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +352,10 @@ int main(void)
         cmocka_unit_test(what_does_not_belong_is_dropped),
         cmocka_unit_test(an_answerer_is_no_amplifier),
         cmocka_unit_test(a_full_table_makes_no_loss),
+        cmocka_unit_test(all_limits_can_be_reached),
+        cmocka_unit_test(the_worst_bound_is_told),
+        cmocka_unit_test(answers_are_counted_by_path),
+        cmocka_unit_test(it_is_done_when_nothing_more_can_come),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

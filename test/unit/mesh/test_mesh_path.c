@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/bug.h"
 #include "base/prng.h"
 #include "core/mesh/delay.h"
 #include "core/mesh/path.h"
@@ -168,6 +169,144 @@ static void the_longer_window_has_what_the_window_lost(void **state)
     }
 }
 
+/* While all are kept, a quantile is between the two next to it: by what sorting says. */
+static void few_delays_have_exact_quantiles(void **state)
+{
+    static struct delay_window w;
+    int64_t values[DELAY_RECENT];
+    struct prng p;
+
+    prng_init(&p, 9);
+    for (int count = 1; count <= DELAY_RECENT; count++) {
+        delay_init(&w, (struct mono){0});
+        assert_int_equal(delay_quantile(&w, 0.5), INT64_MIN);
+        for (int i = 0; i < count; i++) {
+            values[i] = (int64_t)prng_below(&p, count % 2 == 0 ? 20 : 1000000) - 10;
+            delay_add(&w, (struct mono){i < count / 2 ? 0 : 10 * NS_PER_S}, span_s(10), values[i]);
+        }
+        qsort(values, (size_t)count, sizeof(values[0]), compare);
+        for (double q = 0.01; q < 1; q += 0.07) {
+            const double rank = q * (count - 1);
+            const int64_t low = values[(int)rank],
+                          high = values[count > (int)rank + 1 ? (int)rank + 1 : (int)rank];
+            assert_int_equal(delay_quantile(&w, q),
+                             low + (int64_t)((rank - (int)rank) * (double)(high - low)));
+        }
+    }
+}
+
+/* The median and the most of the newest sixteen singles, which count with no pairs. */
+static void singles_are_the_newest_sixteen(void **state)
+{
+    static struct delay_window w;
+    int64_t p50, most;
+
+    delay_init(&w, (struct mono){0});
+    delay_singles(&w, &p50, &most);
+    assert_int_equal(p50, INT64_MIN);
+    assert_int_equal(most, INT64_MIN);
+    delay_add_single(&w, 900);
+    delay_singles(&w, &p50, &most);
+    assert_int_equal(p50, 900);
+    assert_int_equal(most, 900);
+    for (int i = 0; i < DELAY_SINGLES - 1; i++) {
+        delay_add_single(&w, 100 + i);
+    }
+    delay_singles(&w, &p50, &most);
+    assert_int_equal(p50, 108); /* of 100 to 114 and 900 */
+    assert_int_equal(most, 900);
+    delay_add_single(&w, 200);
+    delay_singles(&w, &p50, &most);
+    assert_int_equal(p50, 108);
+    assert_int_equal(most, 200);
+    assert_int_equal(delay_quantile(&w, 0.5), INT64_MIN);
+}
+
+/* A window ends when it is full of time, not before; of two there is something for as long. */
+static void windows_turn_on_time(void **state)
+{
+    static struct delay_window w;
+
+    delay_init(&w, (struct mono){0});
+    delay_add(&w, (struct mono){0}, span_s(10), 1);
+    delay_add(&w, (struct mono){10 * NS_PER_S - 1}, span_s(10), 2);
+    assert_int_equal(w.before.head.count, 0);
+    delay_add(&w, (struct mono){10 * NS_PER_S}, span_s(10), 3);
+    assert_int_equal(w.before.head.count, 2);
+    assert_true(delay_is_fresh(&w, (struct mono){30 * NS_PER_S - 1}, span_s(10)));
+    assert_false(delay_is_fresh(&w, (struct mono){30 * NS_PER_S}, span_s(10)));
+    delay_add(&w, (struct mono){30 * NS_PER_S - 1}, span_s(10), 4);
+    assert_int_equal(w.before.head.count, 1); /* the one of 10 s */
+    assert_int_equal(delay_quantile(&w, 0), 3);
+    delay_add(&w, (struct mono){50 * NS_PER_S - 1}, span_s(10), 5); /* after a pause of two */
+    assert_int_equal(w.before.head.count, 0);
+    assert_int_equal(delay_quantile(&w, 0), 5);
+}
+
+/* How much must be lost in a row, and for how long, where a share of all is lost anyway. */
+static void the_more_is_lost_the_more_proves_a_hole(void **state)
+{
+    static const struct {
+        double share;
+        uint32_t packets;
+        int64_t epochs;
+    } cases[] = {{0, 6, 0},    {PROOF_QUIET, 6, 0}, {0.0051, 6, 5}, {0.03, 6, 9}, {0.04, 7, 9},
+                 {0.1, 9, 14}, {0.5, 30, 14},       {0.8, 93, 14},  {1, 93, 14}};
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct proof_wanted w = proof_wanted(cases[i].share);
+        assert_int_equal(w.packets, cases[i].packets);
+        assert_int_equal(w.time.ns, cases[i].epochs * 100 * NS_PER_MS);
+    }
+}
+
+/* What is right behind a dropped packet says nothing, what is long after it all that a loss can say: -ln of the share. */
+static void evidence_grows_with_the_time_between(void **state)
+{
+    double before = -1;
+
+    assert_float_equal(proof_evidence(0.1, 0), 0, 1e-9);
+    assert_float_equal(proof_evidence(0.1, -5), 0, 1e-9);
+    assert_float_equal(proof_evidence(0.1, INT64_MAX), -log(0.1), 1e-9);
+    assert_float_equal(proof_evidence(0, INT64_MAX), -log(0.005), 1e-9);
+    assert_float_equal(proof_evidence(0.004, INT64_MAX), -log(0.005), 1e-9);
+    assert_float_equal(proof_evidence(1, INT64_MAX), -log(0.8), 1e-9);
+    /* after 50 ms a queue has drained but for a share of 1 / e */
+    assert_float_equal(proof_evidence(0.1, 50 * NS_PER_MS), -log(0.1 * (1 - exp(-1)) + exp(-1)),
+                       1e-9);
+    for (int64_t ms = 0; ms < 500; ms += 10) {
+        const double is = proof_evidence(0.1, ms * NS_PER_MS);
+        assert_true(is > before);
+        before = is;
+    }
+}
+
+/* A share forgets with its time constant; by few packets it is no more than they can tell. */
+static void a_share_forgets(void **state)
+{
+    struct loss_share s = {0};
+
+    assert_float_equal(loss_share_get(&s), 0, 0);
+    assert_float_equal(loss_share_most(&s), 0.5, 1e-12);
+    loss_share_add(&s, (struct mono){NS_PER_S}, span_s(5), 2, 4);
+    assert_float_equal(loss_share_get(&s), 2.0 / 8, 1e-12);
+    assert_float_equal(loss_share_most(&s), 4.0 / 8, 1e-12);
+    loss_share_add(&s, (struct mono){NS_PER_S}, span_s(5), 1, 1);
+    assert_float_equal(loss_share_get(&s), 3.0 / 9, 1e-12);
+    loss_share_add(&s, (struct mono){6 * NS_PER_S}, span_s(5), 1, 2);
+    assert_float_equal(s.lost, 3 * exp(-1) + 1, 1e-9);
+    assert_float_equal(s.sent, 5 * exp(-1) + 2, 1e-9);
+    loss_share_add(&s, (struct mono){5 * NS_PER_S}, span_s(5), 0,
+                   1); /* a clock that went back forgets nothing */
+    assert_float_equal(s.lost, 3 * exp(-1) + 1, 1e-9);
+    loss_share_add(&s, (struct mono){5 * NS_PER_S}, span_s(5), -9,
+                   0); /* what was lost came after all */
+    assert_float_equal(s.lost, 0, 0);
+    s = (struct loss_share){.lost = 99, .sent = 9};
+    assert_float_equal(loss_share_get(&s), 1, 0);
+    assert_float_equal(loss_share_most(&s), 1, 0);
+}
+
 /* ---- delays that shift ---- */
 
 struct delays {
@@ -321,6 +460,12 @@ int main(void)
         cmocka_unit_test(queues_are_no_shift),
         cmocka_unit_test(clocks_that_wander_are_no_shift),
         cmocka_unit_test(another_port_is_another_path),
+        cmocka_unit_test(few_delays_have_exact_quantiles),
+        cmocka_unit_test(singles_are_the_newest_sixteen),
+        cmocka_unit_test(windows_turn_on_time),
+        cmocka_unit_test(the_more_is_lost_the_more_proves_a_hole),
+        cmocka_unit_test(evidence_grows_with_the_time_between),
+        cmocka_unit_test(a_share_forgets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

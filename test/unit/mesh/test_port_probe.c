@@ -480,6 +480,443 @@ static void waiting_is_a_hundredth(void **state)
     assert_true(port_may_wait(&w, now));
 }
 
+/* ---- to the nanosecond ---- */
+
+/* The next question, 100 ms after the one before; its answer has spans without width. < 0: it is lost. */
+static struct port_question turn(int64_t reference_ns, int64_t job_ns)
+{
+    struct port_question q;
+
+    now = mono_add(now, span_ms(100));
+    tell(1, 7);
+    assert_true(port_probe_next(p, now, &q));
+    const int64_t out_ns = q.way == PROBE_WAY_JOB ? job_ns : reference_ns;
+    const struct port_moment left = {{now.ns}, 0, 3000, 5}, there = {{now.ns + out_ns}, 0, 3000, 5};
+    port_probe_on_left(p, q.exchange, &left);
+    if (out_ns >= 0) {
+        assert_true(port_probe_on_answer(p, q.nic, q.exchange, &there, &there));
+        assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &there));
+    }
+    return q;
+}
+
+/* One of each class; is it slow then? */
+static bool both(int64_t reference_ns, int64_t job_ns)
+{
+    struct port_slow slow;
+
+    assert_int_equal(turn(reference_ns, job_ns).way, PROBE_WAY_REFERENCE);
+    assert_int_equal(turn(reference_ns, job_ns).way, PROBE_WAY_JOB);
+    return port_probe_slow(p, &slow);
+}
+
+static void more_than_half_a_millisecond_three_times_is_slow(void **state)
+{
+    struct port_slow slow;
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        assert_false(both(20000, 520000));
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_false(both(20000, 520001));
+    }
+    assert_false(both(20000, 520000)); /* an even one: they begin anew */
+    for (int i = 0; i < 2; i++) {
+        assert_false(both(20000, 520001));
+    }
+    assert_true(both(20000, 520003));
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.job_ns, 520003);
+    assert_int_equal(slow.reference_ns, 20000);
+    for (int i = 0; i < 2; i++) {
+        assert_true(both(20000, 520000));
+    }
+    assert_true(both(20000, 520001));
+    for (int i = 0; i < 2; i++) {
+        assert_true(both(20000, 10000));
+    }
+    assert_false(both(20000, 520000));
+}
+
+/* By a clock that is behind, delays look negative: what is told of them isn't. */
+static void a_delay_that_is_told_is_not_negative(void **state)
+{
+    struct port_slow slow;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct port_question q;
+        for (int way = 0; way < 2; way++) {
+            now = mono_add(now, span_ms(100));
+            tell(1, 7);
+            assert_true(port_probe_next(p, now, &q));
+            const struct port_moment left = {{now.ns + 30000}, 0, 3000, 5},
+                                     there = {{now.ns + (way == 1 ? 900000 : 10000)}, 0, 3000, 5};
+            port_probe_on_left(p, q.exchange, &left);
+            assert_true(port_probe_on_answer(p, q.nic, q.exchange, &there, &there));
+            assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &left));
+        }
+    }
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.reference_ns, 0);
+    assert_int_equal(slow.job_ns, 890000);
+}
+
+/* None of six came, each told by a reference that did: with a second's wait 2.4 s. Then it is the class that is gone. */
+static void a_class_is_gone_after_six(void **state)
+{
+    struct port_slow slow;
+    int pairs = 0;
+    (void)state;
+    assert_false(both(20000, 30000));
+    while (!both(25000, -1)) {
+        pairs++;
+        assert_true(pairs < 100);
+    }
+    assert_in_range(pairs, 10, 12);
+    assert_int_equal(port_probe_find(p, (struct nic_id){1})->lost_run, 6);
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.job_ns, -1);
+    assert_in_range(slow.reference_ns, 24000, 26000);
+    for (int i = 0; i < 2; i++) {
+        assert_true(both(20000, 20000));
+    }
+    for (int i = 0; i < 12; i++) { /* those under way are late */
+        (void)both(20000, 20000);
+    }
+    assert_false(port_probe_slow(p, &slow));
+}
+
+/* What the reference took six seconds ago says nothing of now. */
+static void an_old_reference_compares_with_nothing(void **state)
+{
+    (void)state;
+    assert_false(both(20000, 30000));
+    for (int i = 0; i < 26; i++) { /* 5.2 s */
+        assert_false(both(-1, 30000));
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_false(both(-1, 900000));
+    }
+    assert_false(both(20000, 900000));
+    assert_false(both(20000, 900000));
+    assert_true(both(20000, 900000));
+    assert_true(both(-1, 30000)); /* one of a moment ago does */
+    assert_true(both(-1, 30000));
+    assert_false(both(-1, 30000));
+}
+
+/* Peers in different states, as they are seen: most of them tell whether, the worst one how bad. */
+static void the_worst_of_most_is_told(void **state)
+{
+    struct port_slow slow;
+    (void)state;
+    for (uint32_t nic = 1; nic <= 4; nic++) {
+        tell(nic, 7);
+        for (int way = 0; way < 2; way++) {
+            p->peers[nic - 1].ways[way].count = 1;
+        }
+        p->peers[nic - 1].ways[PROBE_WAY_REFERENCE].delays[PORT_OUT][0] =
+            (struct port_delay){.least_ns = 1000 * nic, .most_ns = 1000 * nic};
+    }
+    p->peers[1].slow = p->peers[2].slow = true;
+    p->peers[1].slow_job_ns = 700000;
+    p->peers[2].slow_job_ns = 800000;
+    p->peers[2].slow_reference_ns = 5;
+    assert_false(port_probe_slow(p, &slow)); /* two of four */
+    p->peers[0].slow = true;
+    p->peers[0].slow_job_ns = 600000;
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.peers, 3);
+    assert_int_equal(slow.nic.index, 3);
+    assert_int_equal(slow.job_ns, 800000);
+    assert_int_equal(slow.reference_ns, 5);
+    p->peers[1].slow = false;
+    p->peers[1].gone = true;
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.nic.index, 2);
+    assert_int_equal(slow.job_ns, -1);
+    assert_int_equal(slow.reference_ns, 2000);
+    p->peers[0].used = false; /* and of those that are gone nothing counts */
+    assert_true(port_probe_slow(p, &slow));
+    assert_int_equal(slow.peers, 2);
+    p->peers[2].used = false;
+    assert_false(port_probe_slow(p, &slow));
+}
+
+/* A herald or the answer itself: which comes first tells that it comes, once. */
+static void it_is_told_once_that_an_answer_comes(void **state)
+{
+    const struct nic_id peer = {1}, other = {2};
+    struct port_question q;
+    (void)state;
+    tell(2, 8);
+    tell(1, 7);
+    do {
+        now = mono_add(now, span_ms(100));
+    } while (!port_probe_next(p, now, &q) || !nic_id_equal(q.nic, peer));
+    const struct port_moment m = span(now.ns, 0);
+    assert_false(port_probe_on_coming(p, other, q.exchange));
+    assert_false(port_probe_on_coming(p, peer, q.exchange + 1));
+    assert_true(port_probe_on_coming(p, peer, q.exchange));
+    assert_false(port_probe_on_coming(p, peer, q.exchange));
+    do {
+        now = mono_add(now, span_ms(100));
+    } while (!port_probe_next(p, now, &q) || !nic_id_equal(q.nic, peer));
+    assert_true(port_probe_on_answer(p, peer, q.exchange, &m, &m));
+    assert_false(port_probe_on_coming(p, peer, q.exchange));
+}
+
+/* What the own port could not send is no packet that was lost. */
+static void what_was_not_sent_is_not_lost(void **state)
+{
+    struct port_question q;
+    const struct port_peer *peer;
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        now = mono_add(now, span_ms(100));
+        tell(1, 7);
+        assert_true(port_probe_next(p, now, &q));
+        const struct port_moment m = span(now.ns, 0);
+        port_probe_on_not_sent(p, q.exchange);
+        port_probe_on_not_sent(p, q.exchange); /* it is over */
+        port_probe_on_left(p, q.exchange, &m);
+        assert_false(port_probe_on_answer(p, q.nic, q.exchange, &m, &m));
+    }
+    peer = port_probe_find(p, (struct nic_id){1});
+    for (int way = 0; way < 2; way++) {
+        assert_int_equal(peer->ways[way].asked, 0);
+        assert_int_equal(peer->ways[way].lost, 0);
+    }
+    assert_int_equal(peer->lost_run, 0);
+}
+
+/* Of what was kept the one that is known best, and the newest; eight are kept. */
+static void the_best_known_and_the_newest_delay(void **state)
+{
+    static const uint32_t widths[] = {5000, 40, 6000, 41, 7000};
+    struct port_delay best, last;
+    struct port_question q;
+    (void)state;
+    p->job = false;
+    tell(1, 7);
+    assert_false(port_probe_newest(port_probe_find(p, (struct nic_id){1}), PROBE_WAY_REFERENCE,
+                                   PORT_OUT, &last));
+    for (uint32_t i = 0; i < 12; i++) {
+        const uint32_t width = i < ARRAY_COUNT(widths) ? widths[i] : 8000 + i;
+        now = mono_add(now, span_ms(100));
+        tell(1, 7);
+        assert_true(port_probe_next(p, now, &q));
+        const struct port_moment left = {{now.ns}, 10, 300, 5},
+                                 there = {{now.ns + 20000}, width, 700, 5},
+                                 back = {{now.ns + 30000}, 20, 300, 5};
+        port_probe_on_left(p, q.exchange, &left);
+        assert_true(port_probe_on_answer(p, q.nic, q.exchange, &there, &back));
+        assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &there));
+        const struct port_peer *peer = port_probe_find(p, q.nic);
+        assert_true(port_probe_newest(peer, PROBE_WAY_REFERENCE, PORT_OUT, &last));
+        assert_int_equal(last.exchange, q.exchange);
+        assert_int_equal(last.least_ns, 20000 - 10);
+        assert_int_equal(last.most_ns, 20000 + width);
+        assert_int_equal(last.error_ns, 1000);
+        assert_true(port_probe_newest(peer, PROBE_WAY_REFERENCE, PORT_IN, &last));
+        assert_int_equal(last.least_ns, 10000 - width);
+        assert_int_equal(last.most_ns, 10000 + 20);
+        assert_true(port_probe_delay(peer, PROBE_WAY_REFERENCE, PORT_OUT, &best));
+        assert_int_equal(best.most_ns - 20000, i < 1 ? 5000 : i < 9 ? 40 : i < 11 ? 41 : 7000);
+    }
+}
+
+static void a_delay_is_a_middle_and_how_far_it_may_be_off(void **state)
+{
+    static const struct {
+        struct port_delay d;
+        int64_t owd, half;
+    } cases[] = {{{1000, 3000, 0, 0}, 2000, 1000},
+                 {{1000, 3000, 200, 0}, 2000, 1200},
+                 {{100, 301, 0, 0}, 201, 101},
+                 {{-100, 300, 50, 0}, 175, 175},
+                 {{0, 0, 0, 0}, 0, 0},
+                 {{-500, -400, 50, 0}, 0, 0},
+                 {{-500, -400, 401, 0}, 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        int64_t owd, half;
+        port_delay_owd(&cases[i].d, &owd, &half);
+        assert_int_equal(owd, cases[i].owd);
+        assert_int_equal(half, cases[i].half);
+    }
+}
+
+/* Ten seconds apart may be, and no further; a clock that doesn't know its bound or its timeline tells no delay. */
+static void what_no_clock_can_tell_is_no_delay(void **state)
+{
+    static const struct {
+        int64_t apart_ns;
+        uint32_t bound;
+        uint64_t timeline;
+        bool known;
+    } cases[] = {{10 * NS_PER_S, 7, 5, true},
+                 {10 * NS_PER_S + 1, 7, 5, false},
+                 {-10 * NS_PER_S, 7, 5, true},
+                 {-10 * NS_PER_S - 1, 7, 5, false},
+                 {0, PROBE_BOUND_NONE, 5, false},
+                 {0, PROBE_BOUND_NONE - 1, 5, true},
+                 {0, 7, 0, false},
+                 {0, 7, 6, false}};
+    struct port_question q;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        now = mono_add(now, span_ms(100));
+        tell(1, 7 + (uint32_t)i); /* another queue pair: nothing is known yet */
+        assert_true(port_probe_next(p, now, &q));
+        const struct port_moment m = {{now.ns}, 0, 7, 5}, there = {{now.ns + cases[i].apart_ns},
+                                                                   0,
+                                                                   cases[i].bound,
+                                                                   cases[i].timeline};
+        struct port_delay d;
+        port_probe_on_left(p, q.exchange, &m);
+        assert_true(port_probe_on_answer(p, q.nic, q.exchange, &there, &m));
+        assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &m));
+        assert_int_equal(
+            port_probe_newest(port_probe_find(p, q.nic), (enum probe_way)q.way, PORT_OUT, &d),
+            cases[i].known);
+        assert_true(!cases[i].known || d.error_ns == (cases[i].bound == 7 ? 14 : UINT32_MAX));
+    }
+    now = mono_add(now, span_ms(100));
+    assert_true(port_probe_next(p, now, &q)); /* nobody told when the question left */
+    const struct port_moment m = {{now.ns}, 0, 7, 5};
+    struct port_delay d;
+    tell(1, 99);
+    now = mono_add(now, span_ms(100));
+    assert_true(port_probe_next(p, now, &q));
+    assert_true(port_probe_on_answer(p, q.nic, q.exchange, &m, &m));
+    assert_true(port_probe_on_answer_left(p, now, q.nic, q.exchange, &m));
+    assert_false(port_probe_newest(port_probe_find(p, q.nic), (enum probe_way)q.way, PORT_OUT, &d));
+}
+
+/* Twice as early each time that the other end was too late, a 64th less where it wasn't; where packets have stamps, never. */
+static void a_herald_moves_by_steps(void **state)
+{
+    static const struct {
+        uint32_t width, herald;
+    } steps[] = {{150000, 150000},  {150001, 300000},   {300001, 600000},   {600000, 590625},
+                 {590626, 1181250}, {1181251, 2000000}, {2000001, 2000000}, {3, 1968750}};
+    struct probe_port at = {.qp = 7, .key = 1, .global = true};
+    struct port_question q;
+    (void)state;
+    for (int stamps = 0; stamps < 2; stamps++) {
+        at.stamps = stamps == 1;
+        for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+            now = mono_add(now, span_ms(100));
+            port_probe_on_port(p, now, (struct nic_id){1}, &at);
+            assert_true(port_probe_next(p, now, &q));
+            const struct port_moment m = {{now.ns}, steps[i].width, 7, 5};
+            assert_true(port_probe_on_answer(p, q.nic, q.exchange, &m, &m));
+            assert_int_equal(port_probe_find(p, q.nic)->herald_ns,
+                             stamps == 1 ? PORT_HERALD_NS : steps[i].herald);
+        }
+    }
+}
+
+/* Each word of where a port is counts: what was known of it is of another one. */
+static void another_port_is_another_peer(void **state)
+{
+    const struct probe_port was = {.qp = 7, .key = 1, .lid = 3, .global = true, .gid = {1, 2}};
+    (void)state;
+    for (int i = 0; i < 7; i++) {
+        struct probe_port is = was;
+        is.qp += i == 1;
+        is.key += i == 2;
+        is.lid = (uint16_t)(is.lid + (i == 3));
+        is.global = i != 4;
+        is.stamps = i == 5;
+        is.gid[15] = i == 6;
+        port_probe_on_port(p, now, (struct nic_id){1}, &was);
+        p->peers[0].slow_run = 2;
+        p->peers[0].asked = true;
+        port_probe_on_port(p, now, (struct nic_id){1}, &is);
+        assert_int_equal(p->peers[0].slow_run, i == 0 ? 2 : 0);
+        assert_true(p->peers[0].asked);
+        assert_int_equal(p->peers[0].at.key, is.key);
+    }
+}
+
+/* Ten seconds after it told where it is, and not later. */
+static void who_is_silent_for_ten_seconds_is_forgotten(void **state)
+{
+    struct port_question q;
+    (void)state;
+    tell(1, 7);
+    now = mono_add(now, span_s(10));
+    assert_true(port_probe_next(p, now, &q));
+    assert_non_null(port_probe_find(p, q.nic));
+    now = mono_add(now, span_ms(100));
+    assert_false(port_probe_next(p, now, &q));
+    assert_null(port_probe_find(p, (struct nic_id){1}));
+}
+
+/* Twenty of each class within a second, whoever asks; by a clock that was set back there is a new second. */
+static void answers_of_a_second(void **state)
+{
+    uint32_t answered[2] = {0, 0};
+    (void)state;
+    tell(1, 7);
+    for (uint32_t i = 1; i <= 30; i++) {
+        for (uint8_t way = 0; way < 2; way++) {
+            answered[way] += may_answer(1, i, way);
+        }
+    }
+    assert_int_equal(answered[0], 20);
+    assert_int_equal(answered[1], 20);
+    now = mono_add(now, span_ns(NS_PER_S - 1));
+    assert_false(may_answer(1, 31, PROBE_WAY_JOB));
+    now = mono_add(now, span_ns(1));
+    assert_true(may_answer(1, 32, PROBE_WAY_JOB));
+    assert_true(may_answer(1, 32, PROBE_WAY_REFERENCE));
+    for (uint32_t i = 33; i < 60; i++) {
+        (void)may_answer(1, i, PROBE_WAY_JOB);
+    }
+    now = mono_add(now, span_ns(-NS_PER_S));
+    assert_true(may_answer(1, 60, PROBE_WAY_JOB));
+    const struct probe_ud strange = {.exchange = 99, .way = PROBE_WAY_JOB + 1};
+    assert_false(port_probe_is_new(p, (struct nic_id){1}, &strange));
+}
+
+/* An answer under way to a question of the class before is none; of the reference it is. */
+static void a_change_of_class_ends_its_questions_alone(void **state)
+{
+    struct port_question q[2];
+    (void)state;
+    tell(1, 7);
+    for (int i = 0; i < 2; i++) {
+        now = mono_add(now, span_ms(100));
+        assert_true(port_probe_next(p, now, &q[i]));
+    }
+    assert_int_equal(q[1].way, PROBE_WAY_JOB);
+    port_probe_job(p, true);
+    const struct port_moment m = span(now.ns, 0);
+    assert_true(port_probe_on_answer(p, q[0].nic, q[0].exchange, &m, &m));
+    assert_false(port_probe_on_answer(p, q[1].nic, q[1].exchange, &m, &m));
+}
+
+/* Who calls late makes no burst; a clock that was set back doesn't stop it. */
+static void questions_are_paced(void **state)
+{
+    struct port_question q;
+    (void)state;
+    tell(1, 7);
+    assert_true(port_probe_next(p, now, &q));
+    now = mono_add(now, span_ns(100 * NS_PER_MS - 1));
+    assert_false(port_probe_next(p, now, &q));
+    now = mono_add(now, span_ns(1));
+    assert_true(port_probe_next(p, now, &q));
+    now = mono_add(now, span_s(3));
+    assert_true(port_probe_next(p, now, &q));
+    assert_false(port_probe_next(p, now, &q));
+    now = mono_add(now, span_ns(-NS_PER_S));
+    assert_true(port_probe_next(p, now, &q));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -500,6 +937,23 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_does_not_belong_is_dropped, begin, end),
         cmocka_unit_test_setup_teardown(another_queue_pair_begins_anew, begin, end),
         cmocka_unit_test_setup_teardown(waiting_is_a_hundredth, begin, end),
+        cmocka_unit_test_setup_teardown(more_than_half_a_millisecond_three_times_is_slow, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(a_delay_that_is_told_is_not_negative, begin, end),
+        cmocka_unit_test_setup_teardown(a_class_is_gone_after_six, begin, end),
+        cmocka_unit_test_setup_teardown(an_old_reference_compares_with_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(the_worst_of_most_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(it_is_told_once_that_an_answer_comes, begin, end),
+        cmocka_unit_test_setup_teardown(what_was_not_sent_is_not_lost, begin, end),
+        cmocka_unit_test_setup_teardown(the_best_known_and_the_newest_delay, begin, end),
+        cmocka_unit_test_setup_teardown(a_delay_is_a_middle_and_how_far_it_may_be_off, begin, end),
+        cmocka_unit_test_setup_teardown(what_no_clock_can_tell_is_no_delay, begin, end),
+        cmocka_unit_test_setup_teardown(a_herald_moves_by_steps, begin, end),
+        cmocka_unit_test_setup_teardown(another_port_is_another_peer, begin, end),
+        cmocka_unit_test_setup_teardown(who_is_silent_for_ten_seconds_is_forgotten, begin, end),
+        cmocka_unit_test_setup_teardown(answers_of_a_second, begin, end),
+        cmocka_unit_test_setup_teardown(a_change_of_class_ends_its_questions_alone, begin, end),
+        cmocka_unit_test_setup_teardown(questions_are_paced, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

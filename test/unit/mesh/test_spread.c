@@ -205,6 +205,98 @@ static void what_waited_in_a_queue_tells_nothing(void **state)
     assert_int_equal(spread_add(&w, 2, 10000, 60000, 2000), SPREAD_NOTHING);
 }
 
+/* So many pairs, sent 1,000 ns apart, that came as far apart. */
+static struct spread_watch learned(void)
+{
+    struct spread_watch w = {0};
+
+    for (int i = 0; i < SPREAD_LEARN - 1; i++) {
+        assert_int_equal(spread_add(&w, 1, 1000, 1000, 0), SPREAD_NOTHING);
+    }
+    assert_int_equal(spread_add(&w, 1, 1000, 1000, 0), SPREAD_NARROW);
+    return w;
+}
+
+/* One and a half times as far apart is narrow yet; two wide ones agree to an eighth; twelve times as far needs no other. */
+static void limits_of_a_wide_pair(void **state)
+{
+    struct spread_watch w = learned();
+
+    assert_int_equal(spread_add(&w, 1, 1000, 1500, 0), SPREAD_NARROW);
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 1501, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 1501, 0), SPREAD_WIDE);
+    for (int i = 0; i < 4; i++) {
+        static const int64_t second[] = {4500, 4501, 3500, 3499};
+        w = learned();
+        assert_int_equal(spread_add(&w, 1, 1000, 4000, 0), SPREAD_NOTHING);
+        assert_int_equal(spread_add(&w, 1, 1000, second[i], 0),
+                         i % 2 == 0 ? SPREAD_WIDE : SPREAD_NOTHING);
+    }
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 12000, 0), SPREAD_NOTHING);
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 12001, 0), SPREAD_WIDE);
+    /* by the narrowest since the last narrow one */
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 4000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 8000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 4000, 0), SPREAD_WIDE);
+    assert_int_equal(spread_add(&w, 1, 1000, 8000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 2000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 4000, 0), SPREAD_NOTHING);
+}
+
+/* Of what was sent or heard out of order nothing is learned; a pair may have waited for eight frames of its own length. */
+static void limits_of_what_tells_something(void **state)
+{
+    struct spread_watch w = learned();
+
+    assert_int_equal(spread_add(&w, 1, 1, 1, 0), SPREAD_NARROW);
+    assert_int_equal(spread_add(&w, 1, 0, 1000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, -1000, 1000, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 0, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, -1000, 0), SPREAD_NOTHING);
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 1200, 8 * 1200), SPREAD_NARROW);
+    assert_int_equal(spread_add(&w, 1, 1000, 1200, 8 * 1201), SPREAD_NOTHING);
+    /* pushed together, beside wide ones that are more than twelve of it apart: by frames of 9,216 bytes */
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 9601, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 800, 9 * 801), SPREAD_NARROW);
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 9600, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 800, 9 * 801), SPREAD_NOTHING);
+    w = learned();
+    assert_int_equal(spread_add(&w, 1, 1000, 11990, 0), SPREAD_NOTHING);
+    assert_int_equal(spread_add(&w, 1, 1000, 999, 123 * 999), SPREAD_NARROW);
+    assert_int_equal(spread_add(&w, 1, 1000, 999, 123 * 1000), SPREAD_NOTHING);
+}
+
+/* What is usual is learned slowly upwards and fast downwards: what is further apart now and then is not usual. */
+static void what_is_usual_is_a_low_one(void **state)
+{
+    struct spread_watch w = {0};
+
+    (void)spread_add(&w, 1, 1000, 3200, 0);
+    assert_float_equal(w.usual_ns, 3200, 1e-9);
+    (void)spread_add(&w, 1, 1000, 4800, 0);
+    assert_float_equal(w.usual_ns, 3300, 1e-9);
+    (void)spread_add(&w, 1, 1000, 1300, 0);
+    assert_float_equal(w.usual_ns, 2300, 1e-9);
+    for (int i = 3; i < SPREAD_LEARN; i++) {
+        (void)spread_add(&w, 1, 1000, 2300, 0);
+    }
+    (void)spread_add(&w, 1, 1000, 2940, 0);
+    assert_float_equal(w.usual_ns, 2310, 1e-9);
+    (void)spread_add(&w, 1, 1000, 1510, 0);
+    assert_float_equal(w.usual_ns, 2210, 1e-9);
+    (void)spread_add(&w, 1, 1000, 999, 0); /* pushed together */
+    assert_float_equal(w.usual_ns, 2210, 1e-9);
+    (void)spread_add(&w, 1, 1000, 9000, 0); /* wide */
+    assert_float_equal(w.usual_ns, 2210, 1e-9);
+}
+
 /* ---- which link ---- */
 enum { HOSTS = 9, SPINES = 3, WAYS = (HOSTS - 1) * SPINES, STEPS_S = 10 };
 
@@ -301,6 +393,9 @@ int main(void)
         cmocka_unit_test(full_ports_are_no_evidence),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(what_waited_in_a_queue_tells_nothing),
+        cmocka_unit_test(limits_of_a_wide_pair),
+        cmocka_unit_test(limits_of_what_tells_something),
+        cmocka_unit_test(what_is_usual_is_a_low_one),
         cmocka_unit_test(the_slow_link_is_named),
         cmocka_unit_test(busy_links_are_not_named),
     };
