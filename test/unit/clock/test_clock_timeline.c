@@ -186,6 +186,66 @@ static void a_founded_timeline_is_named_after_its_founder(void **state)
     assert_int_not_equal(c->timeline, CLOCK_TIMELINE_NONE);
 }
 
+/* Of what is heard before anybody is settled, the smallest founder; of one founder's two, the smaller label. Who is settled comes
+ * before who isn't, and a witness says nothing. */
+static void the_smallest_of_several_is_followed(void **state)
+{
+    static const struct {
+        uint64_t timeline[3];
+        uint32_t founder[3];
+        bool settled[3], witness[3];
+        uint64_t chosen;
+    } cases[] = {
+        {{900, 800, 700}, {9, 5, 7}, {false}, {false}, 800},
+        {{900, 800, 700}, {9, 9, 9}, {false}, {false}, 700},
+        {{900, 800, 700}, {41, 42, 43}, {false}, {false}, OWN}, /* the own one is smaller */
+        {{900, OWN - 1, OWN + 1}, {41, 40, 40}, {false}, {false}, OWN - 1},
+        {{900, 800, 700}, {9, 5, 50}, {false, false, true}, {false}, 700},
+        {{900, 800, 700}, {9, 5, 7}, {false}, {false, true, false}, 700},
+        {{CLOCK_TIMELINE_NONE, CLOCK_TIMELINE_NONE, 700}, {1, 2, 7}, {false}, {false}, 700},
+    };
+
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        end(NULL);
+        begin(NULL);
+        now.ns += CLOCK_TICK_NS;
+        c->now = now;
+        for (int k = 0; k < 3; k++) {
+            struct clock_edge *e = &c->edges[k];
+            e->heard = true;
+            e->heard_at = e->point_at = now;
+            e->peer.phase = CLOCK_TRACK;
+            e->peer.timeline = cases[i].timeline[k];
+            e->peer.founder = cases[i].founder[k];
+            e->peer.settled = cases[i].settled[k];
+            e->config.witness = cases[i].witness[k];
+        }
+        timeline_tick(c, now);
+        if (c->timeline != cases[i].chosen) {
+            fail_msg("case %u: timeline %llu", (unsigned)i, (unsigned long long)c->timeline);
+        }
+    }
+}
+
+/* The age of a timeline is the middle of what its members say: one of them that lies moves it little. */
+static void an_age_is_the_middle_one(void **state)
+{
+    now.ns += 100 * NS_PER_S;
+    settle();
+    ticks(1, PEERS, 8, 0); /* all of them hear each other */
+    for (int i = 0; i < 8; i++) {
+        c->edges[i].peer.timeline_age_s = i == 0 ? UINT32_MAX : 500 + (uint32_t)i;
+    }
+    now.ns += CLOCK_TICK_NS;
+    c->now = now;
+    for (int i = 0; i < PEERS; i++) {
+        c->edges[i].heard_at = c->edges[i].point_at = now;
+    }
+    timeline_tick(c, now);
+    assert_int_equal(c->timeline, OTHER);
+    assert_int_equal((now.ns - c->born.ns) / NS_PER_S, 504);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -196,6 +256,8 @@ int main(void)
         T(half_that_are_older_win),
         T(two_thirds_for_three_seconds_win),
         T(a_founded_timeline_is_named_after_its_founder),
+        T(the_smallest_of_several_is_followed),
+        T(an_age_is_the_middle_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
