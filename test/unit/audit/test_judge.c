@@ -453,14 +453,13 @@ static void test_no_room(void **state)
 static void test_the_gate(void **state)
 {
     char line[GATE_LINE_SIZE];
-    struct gate g;
 
     (void)state;
     begin(2, "mount@/a=nfs|mount.answers@/a=0");
     sheets[1]->missing = REASON_BUSY;
     sheets[1]->missing_note = "a job";
     judge();
-    g = gate_of(&a, 0);
+    struct gate g = gate_of(&a, 0);
     assert_int_equal(g.status, AUDIT_FAIL);
     assert_false(g.unread);
     assert_string_equal(gate_line(&g, line), "node.mounts /a: an error, expected an answer");

@@ -44,7 +44,6 @@ static void what_is_not_there_is_not_told(void **state)
 static void delays_are_told(void **state)
 {
     static const int64_t pairs[] = {5000, 3000, 4000, 9000, 6000};
-    struct path_report r;
     int edge;
 
     (void)state;
@@ -55,7 +54,7 @@ static void delays_are_told(void **state)
         mesh_on_delay(m, now, edge, 2, DIRECTION_OUT, DELAY_OF_JOB, 100 * pairs[i]);
         mesh_on_delay(m, now, edge, 2, DIRECTION_OUT, DELAY_OF_PROBE, 7);
     }
-    r = report_of(edge, 2, DIRECTION_OUT);
+    struct path_report r = report_of(edge, 2, DIRECTION_OUT);
     assert_int_equal(r.owd_ns_last, 6000);
     assert_int_equal(r.owd_ns_min, 3000);
     assert_int_equal(r.owd_ns_p50, 5000);

@@ -354,11 +354,10 @@ static void a_chain_is_whole(void **state)
 /* The last router that answered, if it was asked after the first packet that was lost. */
 static void a_trace_counts_from_the_first_loss_on(void **state)
 {
-    struct path_out *out;
     int edge;
 
     (void)state;
-    out = &edge_of(1, &edge)->out[0];
+    struct path_out *out = &edge_of(1, &edge)->out[0];
     out->hop_count = 3;
     out->trace_rounds = 1;
     out->trace_answered = 3;
