@@ -446,9 +446,17 @@ static void a_path_is_traced_twice(void **state)
     discovery_trace(m, now, edge, 0);
     assert_int_equal(asked(), 2);
     assert_int_equal(e->out[0].trace_answered, 0);
-    discovery_trace(m, now, edge, 2); /* no path of it */
-    e->out[1].hop_count = 0;
+    e->out[2] = e->out[0]; /* no path of it any more */
+    e->out[2].trace_rounds = 0;
+    discovery_trace(m, now, edge, 2);
+    assert_int_equal(e->out[2].trace_rounds, 0);
+    e->out[1].hop_count = e->out[1].trace_rounds = 0;
     discovery_trace(m, now, edge, 1); /* its way isn't known */
+    assert_int_equal(e->out[1].trace_rounds, 0);
+    m->config.no_discovery = true;
+    e->out[0].trace_rounds = 0;
+    discovery_trace(m, now, edge, 0);
+    assert_int_equal(e->out[0].trace_rounds, 0);
     assert_int_equal(asked(), 0);
 }
 
