@@ -31,6 +31,7 @@ struct rule_case {
     const char *why;   /* of what is unknown the name of the reason; else in the note; NULL: any */
     const char *expected, *shown; /* in `expected`; the fact that people are shown; NULL: any */
     const char *declared;         /* by the site; NULL: nothing */
+    uint32_t cohort;              /* that it was compared with; 0: any */
 };
 
 static inline void rule_add(struct sheet *s, const char *text, size_t size)
@@ -98,6 +99,7 @@ static inline bool rule_is_so(const struct rule_case *c, const struct audit_resu
            (c->found == NULL || strcmp(r->found, c->found) == 0) &&
            (c->why == NULL || (c->status == AUDIT_UNKNOWN ? strcmp(why, c->why) == 0
                                                           : strstr(why, c->why) != NULL)) &&
+           (c->cohort == 0 || r->cohort == c->cohort) &&
            (c->expected == NULL || strstr(r->expected, c->expected) != NULL) &&
            (c->shown == NULL ||
             (shown != NULL && strcmp(fact_name((enum fact_id)shown->id), c->shown) == 0));

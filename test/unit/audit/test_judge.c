@@ -503,6 +503,87 @@ static void test_the_gate(void **state)
     end();
 }
 
+/* Devices of one name are compared with each other, and not with those of another name. */
+static void test_each_place_by_itself(void **state)
+{
+    (void)state;
+    begin(6, "pci@a=a|pci.mps@a=256|pci@b=b");
+    for (uint32_t i = 0; i < 6; i++) {
+        also(i, i == 3 ? "pci.mps@b=256" : "pci.mps@b=512");
+    }
+    judge();
+    for (uint32_t i = 0; i < a.count; i++) {
+        const struct audit_result *r = &a.results[i];
+        if (strcmp(r->check->id, "cfg.pcie.mps") == 0) {
+            assert_int_equal(r->status, r->sheet == 3 && strcmp(r->subject, "b") == 0 ? AUDIT_FAIL
+                                                                                      : AUDIT_PASS);
+            assert_int_equal(r->cohort, 6);
+        }
+    }
+    end();
+}
+
+/* Interfaces of so many hosts, each on its rail's switch, but for those of the first host. */
+static void with_switches(uint32_t count, const char *one, const char *two)
+{
+    char text[128];
+
+    begin(count, "");
+    for (uint32_t i = 0; i < count; i++) {
+        snprintf(text, sizeof(text), "net.switch@eth1=%s|net.switch@eth2=%s", i == 0 ? one : "A",
+                 i == 0 ? two : "B");
+        also(i, text);
+    }
+    judge();
+}
+
+static const struct audit_result *of_interface(const char *check, uint32_t host,
+                                               const char *subject)
+{
+    for (uint32_t i = 0; i < a.count; i++) {
+        const struct audit_result *r = &a.results[i];
+        if (r->sheet == host && strcmp(r->check->id, check) == 0 &&
+            strcmp(r->subject, subject) == 0) {
+            return r;
+        }
+    }
+    fail_msg("%s has no result of %s", check, subject);
+    return NULL;
+}
+
+/* Five interfaces or more tell whose switch it is; two that hang on each other's are exchanged, one alone hangs wrong. */
+static void test_rails(void **state)
+{
+    (void)state;
+    with_switches(6, "A", "B");
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_PASS);
+    assert_int_equal(of_interface("be.topo.swap", 0, "eth2")->status, AUDIT_PASS);
+    end();
+    with_switches(6, "B", "A");
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_SKIP);
+    assert_int_equal(of_interface("be.topo.swap", 0, "eth1")->status, AUDIT_FAIL);
+    assert_string_equal(of_interface("be.topo.swap", 0, "eth1")->found, "exchanged with eth2");
+    assert_int_equal(of_interface("be.topo.swap", 0, "eth2")->status, AUDIT_FAIL);
+    assert_int_equal(of_interface("be.topo.swap", 1, "eth2")->status, AUDIT_PASS);
+    end();
+    with_switches(6, "B", "B");
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_FAIL);
+    assert_string_equal(of_interface("be.topo.rail", 0, "eth1")->expected,
+                        "there hang eth2 of the other hosts");
+    assert_int_equal(of_interface("be.topo.swap", 0, "eth1")->status, AUDIT_PASS);
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth2")->status, AUDIT_PASS);
+    end();
+    with_switches(6, "none", "B");
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_UNKNOWN);
+    end();
+    with_switches(4, "A", "B"); /* of four nobody knows */
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_SKIP);
+    end();
+    with_switches(5, "A", "B");
+    assert_int_equal(of_interface("be.topo.rail", 0, "eth1")->status, AUDIT_PASS);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_differs),
@@ -517,7 +598,9 @@ int main(void)
                                        cmocka_unit_test(test_rules_alone),
                                        cmocka_unit_test(test_cohorts_of_a_site),
                                        cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_the_gate)};
+                                       cmocka_unit_test(test_the_gate),
+                                       cmocka_unit_test(test_each_place_by_itself),
+                                       cmocka_unit_test(test_rails)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

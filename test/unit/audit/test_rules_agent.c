@@ -246,7 +246,7 @@ static void test_rates(void **state)
         {FAIL, RATE "1|perf=done" NIC("e1", "88", "2", "slower") NIC("e2", "87", "3", "slower"),
          .why = "e2: 87.000"},
         {WARN, RATE "1|perf=done" NIC("e1", "88", "2", "unproven"),
-         .why = "12.5 % slower in 3 retests, and so are others"},
+         .why = "12.5 % slower in 3 retests, and so are others", .cohort = 9},
         {UNKNOWN, RATE "1|perf=done" NIC("e1", "88", "2", "not compared"), .why = COMPARED},
         {UNKNOWN, RATE "1|perf=done|perf.nic@e1=strange", .why = COMPARED},
         /* it is not there */
