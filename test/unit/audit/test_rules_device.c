@@ -286,7 +286,7 @@ static void test_ports(void **state)
          .expected = "both are there", .shown = "rdma.mad"},
         {PASS, "cfg.nic.chardev", "m", "rdma@m=m|rdma.verbs@m=1|rdma.mad@m=1|" IB},
         {UNKNOWN, "cfg.nic.count", "", "rdma!absent", "0", COMPARED},
-        {UNKNOWN, "cfg.nic.count", "", "rdma@a=a|rdma@b=b", "2", COMPARED},
+        {UNKNOWN, "cfg.nic.count", "", "rdma@a=a|rdma@b=b", "2", COMPARED, .shown = "rdma"},
         {UNKNOWN, "cfg.nic.count", "", "rdma@a=a|rdma@b!timeout", .why = "timeout"},
         {UNKNOWN, "cfg.nic.count", "", "", .why = "no_source"},
     };
