@@ -110,6 +110,7 @@ static void test_forms(void **state)
                  {FACT_PORT_RATE, "40 Gb/sec (X)", false},
                  {FACT_PORT_RATE, "40 Gb/sec (123X)", false},
                  {FACT_PORT_RATE, "40 Gb/sec (4Y)", false},
+                 {FACT_PORT_RATE, "40 Gb/sec (aX)", false},
                  {FACT_PORT_RATE, "40 Gb/sec (4X ndr)", false},
                  {FACT_PORT_RATE, "40 Gb/sec (4XNDR)", false},
                  {FACT_PORT_RATE, "40 Gb/sec (4X NDR", false},
@@ -143,6 +144,11 @@ static void test_names(void **state)
         assert_int_equal(fact_by_name(fact_name((enum fact_id)id)), id);
         assert_true(fact_section((enum fact_id)id) < SECTION_COUNT);
         assert_true(!fact_is_counter((enum fact_id)id) || fact_keep((enum fact_id)id) == KEEP_NOW);
+        /* what others measured isn't for a host to tell */
+        const char *name = fact_name((enum fact_id)id);
+        assert_int_equal(fact_is_of_controller((enum fact_id)id),
+                         strncmp(name, "matrix", 6) == 0 || strncmp(name, "perf", 4) == 0 ||
+                             strcmp(name, "history") == 0);
     }
     assert_int_equal(fact_by_name("os.kerne"), FACT_COUNT);
     assert_int_equal(fact_by_name(""), FACT_COUNT);

@@ -244,6 +244,7 @@ static void test_the_worst_of_a_hundred(void **state)
     assert_int_equal(with_history(199, 2, 9000), AUDIT_PASS);
     assert_int_equal(with_history(200, 2, 9000), AUDIT_WARN);
     assert_int_equal(with_history(200, 3, 9000), AUDIT_PASS);
+    assert_int_equal(with_history(10, 10, 9000), AUDIT_PASS);
 }
 
 /* Of so many hosts the first ones fail a rule; `unread` more have no fact. */
