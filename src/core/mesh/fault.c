@@ -95,7 +95,7 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
 static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                         struct evidence_view view, struct mesh_fault *ret)
 {
-    double apart = 0, usual = 0;
+    double usual = 0;
     uint32_t count = 0;
 
     ret->edge = -1;
@@ -115,15 +115,12 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                 ret->path = p;
             }
             any = true;
-            if (half->spread.wide_ns > 0) {
-                apart += half->spread.apart_ns;
-                usual += half->spread.usual_ns;
-                count++;
-            }
+            usual += half->spread.usual_ns;
+            count++;
         }
         ret->where.edges += any;
     }
-    ret->apart_ns = count > 0 ? (int64_t)(apart / count) : 0;
+    ret->apart_ns = (int64_t)m->gaps[view.out ? 0 : 1].slow_ns;
     ret->usual_ns = count > 0 ? (int64_t)(usual / count) : 0;
     return ret->edge >= 0;
 }

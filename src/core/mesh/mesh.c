@@ -454,6 +454,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     m->fulls = locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
                                                   .calm = span_ns(FAULT_CALM_NS),
                                                   .own = config->fleet.peers[own].host});
+    m->gaps = calloc(2, sizeof(*m->gaps));
     for (uint32_t d = 0; d < 2; d++) {
         m->pairs[d] =
             locate_new(&(struct locate_config){.path_limit = m->locate_numbers - TRACE_ANSWERS,
@@ -464,7 +465,7 @@ struct mesh *mesh_new(const struct mesh_config *config, struct mono now)
     }
     if (!m->pairs[0] || !m->pairs[1] || !m->locate || !m->fulls || !m->wide || !m->told ||
         !m->trials || !m->edges || !m->due || !m->pending || !m->sends || !m->verdicts ||
-        !m->routers || !m->delays || !m->choices || !m->rings) {
+        !m->routers || !m->delays || !m->choices || !m->rings || !m->gaps) {
         mesh_free(m);
         return NULL;
     }
@@ -516,6 +517,7 @@ void mesh_free(struct mesh *m)
     free(m->told);
     locate_free(m->trials);
     locate_free(m->fulls);
+    free(m->gaps);
     locate_free(m->pairs[0]);
     locate_free(m->pairs[1]);
     free(m);

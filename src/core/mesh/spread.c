@@ -19,43 +19,124 @@ static void learn(struct spread_watch *w, double heard)
     w->learned += w->learned < SPREAD_LEARN;
 }
 
-/* Frames that a pair may have waited for, in probes. Wide ones may be a large frame apart, by the closeness of this pair: then
- * such frames pushed it together, and it must count beside them. */
-static int64_t frames_most(const struct spread_watch *w, int64_t sent_ns, int64_t heard_ns)
+static int64_t least(int64_t a, int64_t b)
 {
-    const bool large = heard_ns < sent_ns && w->apart_ns > SPREAD_BEYOND * (double)heard_ns;
-
-    return large ? SPREAD_LARGE : SPREAD_FRAMES;
+    return a < b ? a : b;
 }
 
-enum spread spread_add(struct spread_watch *w, uint64_t way, int64_t sent_ns, int64_t heard_ns,
-                       int64_t wait_ns)
+/* The one of before: a clock that goes off mustn't take it along. */
+static int64_t floor_add(struct spread_watch *w, struct mono now, int64_t owd_ns, bool keep)
+{
+    if (!keep && mono_sub(now, w->floor_at).ns > SPREAD_FLOOR_NS) {
+        w->floor_before[1] = w->floors > 0 ? w->floor_before[0] : w->floor_now;
+        w->floor_before[0] = w->floor_now;
+        w->floor_now = owd_ns;
+        w->floor_at = now;
+        w->floors++;
+    }
+    w->floor_now = least(w->floor_now, owd_ns);
+    return w->floors > 0 ? least(w->floor_before[0], w->floor_before[1]) : w->floor_now;
+}
+
+static uint32_t of_ns(double ns)
+{
+    return (uint32_t)fmin(ns, UINT32_MAX);
+}
+
+bool spread_add(struct spread_watch *w, struct mono now, uint64_t way, int64_t sent_ns,
+                int64_t heard_ns, int64_t owd_ns, bool keep, struct spread_pair *ret_pair)
 {
     const double sent = (double)sent_ns, heard = (double)heard_ns;
 
     if (w->way != way) {
-        *w = (struct spread_watch){.way = way};
+        *w = (struct spread_watch){.way = way, .floor_at = now, .floor_now = owd_ns};
     }
-    if (sent_ns <= 0 || heard_ns <= 0 || wait_ns / frames_most(w, sent_ns, heard_ns) > heard_ns) {
-        return SPREAD_NOTHING;
+    if (sent_ns <= 0 || heard_ns <= 0) {
+        return false;
     }
+    const int64_t wait = owd_ns - floor_add(w, now, owd_ns, keep);
     const double usual = fmax(sent, w->usual_ns);
-    const bool wide = heard > SPREAD_WIDER * usual;
-    const bool sure = heard > SPREAD_SURE * usual;
-    if (w->learned < SPREAD_LEARN || (!wide && heard >= sent)) {
+    if (w->learned < SPREAD_LEARN || (heard <= SPREAD_WIDER * usual && heard >= sent)) {
         learn(w, heard);
     }
-    if (w->learned < SPREAD_LEARN) {
-        return SPREAD_NOTHING;
+    *ret_pair =
+        (struct spread_pair){.at = now,
+                             .sent_ns = of_ns(sent),
+                             .heard_ns = of_ns(heard),
+                             .usual_ns = of_ns(usual),
+                             .wait_ns = (int32_t)fmax(INT32_MIN, fmin((double)wait, INT32_MAX))};
+    return w->learned >= SPREAD_LEARN;
+}
+
+static void clock_turn(struct spread_clock *c, struct mono now)
+{
+    const int64_t age = mono_sub(now, c->start).ns;
+
+    if (age < SPREAD_CLOCK_NS) {
+        return;
     }
-    if (!wide) {
-        w->wide_ns = 0;
+    for (uint32_t d = 0; d < 2; d++) {
+        c->known[d][1] = c->known[d][0] && age < 2 * SPREAD_CLOCK_NS;
+        c->low[d][1] = c->low[d][0];
+        c->known[d][0] = false;
+    }
+    c->start = now;
+}
+
+static bool clock_low(const struct spread_clock *c, uint32_t d, int64_t *ret_low)
+{
+    if (!c->known[d][0] && !c->known[d][1]) {
+        return false;
+    }
+    *ret_low = !c->known[d][0]   ? c->low[d][1]
+               : !c->known[d][1] ? c->low[d][0]
+                                 : least(c->low[d][0], c->low[d][1]);
+    return true;
+}
+
+/* It is off by `low` of what goes out at most, and by minus that of what comes in at least. Of what lies between these two it is
+ * what is nearest to nothing; where nothing does, the floors are off, too. */
+int32_t spread_wait(struct spread_clock *c, struct mono now, bool out, int32_t wait_ns)
+{
+    const uint32_t d = out ? 0 : 1;
+    int64_t most = 0, low = 0;
+
+    clock_turn(c, now);
+    if (!c->known[d][0] || wait_ns < c->low[d][0]) {
+        c->known[d][0] = true;
+        c->low[d][0] = wait_ns;
+    }
+    const bool up = clock_low(c, 0, &most), down = clock_low(c, 1, &low);
+    low = -low;
+    const int64_t off = up && down && low > most ? (low + most) / 2
+                        : up && most < 0         ? most
+                        : down && low > 0        ? low
+                                                 : 0;
+    const int64_t wait = out ? wait_ns - off : wait_ns + off;
+
+    return (int32_t)fmax(INT32_MIN, fmin((double)wait, INT32_MAX));
+}
+
+bool spread_is_wide(const struct spread_pair *pair)
+{
+    return pair->heard_ns > SPREAD_WIDER * pair->usual_ns;
+}
+
+bool spread_alike(double a_ns, double b_ns)
+{
+    return fabs(a_ns - b_ns) <= SPREAD_ALIKE_NS + SPREAD_ALIKE * b_ns;
+}
+
+enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double least_ns)
+{
+    const double heard = pair->heard_ns, sent = pair->sent_ns,
+                 there = slow_ns - fmin(least_ns, pair->usual_ns);
+    /* closer together than the slow link leaves them: a queue held back the first one, and if they are even closer than they
+     * were sent, the second one is the faster */
+    const double queue = fmax(0, slow_ns - heard) - fmax(0, sent - heard);
+
+    if (pair->wait_ns < SPREAD_WAIT * (there + fmax(0, queue))) {
         return SPREAD_NARROW;
     }
-    const double before = w->wide_ns;
-    w->apart_ns += before > 0 ? (heard - w->apart_ns) / 4 : heard - w->apart_ns;
-    w->wide_ns = before > 0 ? fmin(before, heard) : heard;
-    return wide && (sure || (before > 0 && fabs(heard - before) <= SPREAD_AGREE * before))
-               ? SPREAD_WIDE
-               : SPREAD_NOTHING;
+    return spread_alike(heard, slow_ns) && spread_is_wide(pair) ? SPREAD_WIDE : SPREAD_NOTHING;
 }

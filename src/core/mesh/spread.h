@@ -2,17 +2,21 @@
  *
  * The two leave one right behind the other. A link that needs longer for a packet than they are apart holds the second
  * one back. So they arrive as far apart as a packet takes on the slowest link: at 5 % of the rate 20 times as far. What
- * else spreads them is a frame of somebody else's between them, by a random part of what it takes. So:
- * - a pair is *narrow* that arrives less than SPREAD_WIDER times as far apart as it was sent, and as pairs of this path
- *   usually do. No link held it back;
- * - one is *wide* that arrives as far apart as the narrowest of the pairs before it, all wide: a rate is constant, a
- *   frame's rest isn't. Three ports that are busy all the time spread 62 % of all pairs (uniform rests, simulated), and
- *   37 % of those that count are wide. Of a link at half of its rate all that meet no frame behind it do;
- * - so is one that is spread by more than 1.5 frames, as the path's usual spread tells how long these are;
- * - all others tell nothing: wide ones that don't agree, and whose wait was longer than a frame takes at the rate they
- *   show. Those stood in a queue, and what came between them there is anybody's. But a pair that was
- *   pushed together counts, though it waited for longer, where wide ones are further apart than a frame of 1,500 bytes takes:
- *   ports full of large frames make both, and would leave the wide ones alone.
+ * else spreads them is a frame of somebody else's between them, by a random part of what it takes. A slow link differs
+ * from that in two ways:
+ * - a rate is constant. So gaps of many pairs are alike, and it is the pairs of all paths together that tell how long the slow
+ *   link takes (gaps.h);
+ * - each packet takes longer there, whatever else happens. So what waited for less didn't cross the slow link.
+ *
+ * With the gap of the slow link known, a pair is
+ * - *narrow* if it waited for less than it must have waited on the slow link: SPREAD_WAIT of slow_ns - least_ns, and what
+ *   a queue behind it adds where the two arrive closer together than the slow link leaves them;
+ * - *wide* if it arrives as far apart as the slow link leaves it;
+ * - all others tell nothing.
+ *
+ * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
+ * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by
+ * (struct spread_clock), and no more than that is taken away.
  *
  * What was usual is learned from narrow pairs that weren't pushed together on the way: a fabric whose trunks are slower
  * than its NICs has wider pairs from the start. All zero is the initial state. */
@@ -20,23 +24,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPREAD_WIDER  1.5
-#define SPREAD_LEARN  9     /* pairs, before any is judged */
-#define SPREAD_AGREE  0.125 /* of the narrowest */
-#define SPREAD_FRAMES 8     /* a frame of 1,500 bytes is as long as so many probes, nearly */
-#define SPREAD_LARGE  123   /* three of 9,216 bytes, the largest, at a port each */
-#define SPREAD_BEYOND 12    /* probes: no frame of 1,500 bytes is so long */
-#define SPREAD_SURE   12    /* times as far apart as usual: 1.5 frames */
+#include "base/time.h"
+
+#define SPREAD_WIDER    1.5
+#define SPREAD_LEARN    9 /* pairs, before any is judged */
+#define SPREAD_FLOOR_NS (10 * NS_PER_S)
+#define SPREAD_CLOCK_NS NS_PER_S
+#define SPREAD_WAIT     0.95
+#define SPREAD_ALIKE_NS 50.0  /* two stamps' noise, */
+#define SPREAD_ALIKE    0.005 /* and two oscillators' */
 
 enum spread { SPREAD_NOTHING, SPREAD_NARROW, SPREAD_WIDE };
+
 struct spread_watch {
     uint64_t way; /* that all this is of */
     uint32_t learned;
-    double usual_ns; /* apart at arrival */
-    double apart_ns; /* of wide ones, lately */
-    double wide_ns;  /* the narrowest of the wide ones since the last narrow one; 0: none */
+    double usual_ns;                    /* apart at arrival */
+    struct mono floor_at;               /* when this window began */
+    int64_t floor_now, floor_before[2]; /* the least delay of this window and of the last two */
+    uint32_t floors;                    /* windows before this one */
 };
 
-/* One pair that went that way: how far apart it was sent and heard, how much longer it took than the path's fastest. */
-enum spread spread_add(struct spread_watch *w, uint64_t way, int64_t sent_ns, int64_t heard_ns,
-                       int64_t wait_ns);
+/* Between two NICs: the least delays of either direction beyond their floors, [0] of this window, [1] of the last. */
+struct spread_clock {
+    struct mono start;
+    bool known[2][2];
+    int64_t low[2][2]; /* [direction: 0 out] */
+};
+
+/* A pair, as far as it matters once the slow link's gap is known. */
+struct spread_pair {
+    struct mono at;
+    uint64_t way;
+    uint32_t path; /* the caller's number */
+    uint32_t sent_ns, heard_ns, usual_ns;
+    int32_t wait_ns;
+};
+
+/* One pair that went that way, and the delay of the faster one. `keep`: the floor is kept, for a link is known to be slow.
+ * False: too little is known of the way yet. True: the pair, without path and way, its wait as the clocks have it. */
+bool spread_add(struct spread_watch *w, struct mono now, uint64_t way, int64_t sent_ns,
+                int64_t heard_ns, int64_t owd_ns, bool keep, struct spread_pair *ret_pair);
+/* The wait of a pair, without what a clock must be off by. */
+int32_t spread_wait(struct spread_clock *c, struct mono now, bool out, int32_t wait_ns);
+bool spread_is_wide(const struct spread_pair *pair);
+bool spread_alike(double a_ns, double b_ns);
+/* least_ns: what a packet takes on such a link at its full rate, at least. */
+enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double least_ns);
