@@ -127,6 +127,14 @@ void rule_gpu_replays(struct judging *j)
     }
 }
 
+/* What was read is nothing that can be judged. */
+static void not_told(struct judging *j, const char *found, const char *why)
+{
+    judge_end(j, AUDIT_UNKNOWN, found, NULL);
+    j->result->reason = REASON_NO_SOURCE;
+    j->result->note = why;
+}
+
 void rule_gpu_fabric(struct judging *j)
 {
     int64_t state;
@@ -136,6 +144,8 @@ void rule_gpu_fabric(struct judging *j)
     }
     if (state == 0) {
         judge_skip(j, "the GPU is on no NVSwitch fabric");
+    } else if (state < 0 || state > 3) {
+        not_told(j, judge_format(j, "state %lld", (long long)state), "nvml.h has no such state");
     } else {
         judge_end(j, state == 3 ? AUDIT_PASS : AUDIT_FAIL,
                   state == 1   ? "registration has not begun"
@@ -145,33 +155,53 @@ void rule_gpu_fabric(struct judging *j)
     }
 }
 
-/* Parts of a version, apart by dots. */
-static int compare_versions(const char *a, const char *b)
+/* Takes the next part of a version from it: numbers apart by dots, and a part that isn't there is 0. */
+static bool next_part(const char **version, unsigned *ret_part)
 {
-    unsigned x = 0, y = 0;
-    int used_a = 0, used_b = 0;
+    int used = 0;
 
-    while (*a != '\0' && *b != '\0') {
-        if (sscanf(a, "%9u%n", &x, &used_a) != 1 || sscanf(b, "%9u%n", &y, &used_b) != 1) {
-            return 0;
-        }
-        if (x != y) {
-            return x < y ? -1 : 1;
-        }
-        a += used_a + (a[used_a] == '.');
-        b += used_b + (b[used_b] == '.');
+    *ret_part = 0;
+    if (**version == '\0') {
+        return true;
     }
-    return *a == *b ? 0 : *b == '\0' ? 1 : -1;
+    if (**version < '0' || **version > '9' || sscanf(*version, "%9u%n", ret_part, &used) != 1) {
+        return false;
+    }
+    *version += used + ((*version)[used] == '.');
+    return true;
+}
+
+/* False: one of them is no version. */
+static bool compare_versions(const char *a, const char *b, int *ret_order)
+{
+    unsigned x, y;
+
+    *ret_order = 0;
+    while (*a != '\0' || *b != '\0') {
+        if (!next_part(&a, &x) || !next_part(&b, &y)) {
+            return false;
+        }
+        if (*ret_order == 0) {
+            *ret_order = x < y ? -1 : x > y;
+        }
+    }
+    return true;
 }
 
 /* At least what is declared; else as with most. */
 void rule_gpu_runtime(struct judging *j)
 {
     const char *version = of_gpu(j, FACT_GPU_RUNTIME);
+    int order;
 
     if (version != NULL && j->setting != NULL && j->setting->declared != NULL) {
         const char *least = j->setting->declared;
-        judge_end(j, compare_versions(version, least) < 0 ? AUDIT_FAIL : AUDIT_PASS, version,
+        if (!compare_versions(version, least, &order)) {
+            not_told(j, version,
+                     "it can't be compared with what is declared: expected numbers apart by dots");
+            return;
+        }
+        judge_end(j, order < 0 ? AUDIT_FAIL : AUDIT_PASS, version,
                   judge_format(j, "at least %s, as declared", least));
     } else if (version != NULL) {
         judge_join(j, "", version, 0);

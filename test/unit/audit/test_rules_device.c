@@ -124,6 +124,7 @@ static void test_gpus(void **state)
         {FAIL, "cfg.sw.fabric_manager", "g", GPU "gpu.fabric@g=1", "registration has not begun"},
         {FAIL, "cfg.sw.fabric_manager", "g", GPU "gpu.fabric@g=2", "registration goes on"},
         {PASS, "cfg.sw.fabric_manager", "g", GPU "gpu.fabric@g=3", "registered"},
+        {UNKNOWN, "cfg.sw.fabric_manager", "g", GPU "gpu.fabric@g=4", "state 4", "no_source"},
         {UNKNOWN, "cfg.gpu.power", "g", GPU "gpu.power@g=700000|gpu.clock@g=1980",
          "power 700000, clock 1980", COMPARED},
         {UNKNOWN, "cfg.gpu.power", "g", GPU "gpu.power@g!absent|gpu.clock@g=1980", "clock 1980",
@@ -142,6 +143,11 @@ static void test_gpus(void **state)
         {FAIL, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=11.9", .declared = "12.4"},
         {PASS, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=12.4.1", .declared = "12.4"},
         {FAIL, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=12", .declared = "12.4"},
+        {PASS, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=12.4", .declared = "12.4.0"},
+        {UNKNOWN, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=12.x", "12.x", "no_source",
+         .declared = "12.4"},
+        {UNKNOWN, "cfg.sw.gpu_runtime", "", "gpu@g=g|gpu.runtime=12.4", .why = "no_source",
+         .declared = "newest"},
     };
     (void)state;
     RULES_TRY(cases);
