@@ -446,7 +446,7 @@ static uint64_t print_trial(uint64_t h, const struct rollout_canary *k,
                                 (uint64_t)f->hosts << 32 | f->confirmed,
                                 (uint64_t)f->refused << 32 | f->silent,
                                 (uint64_t)f->restarted << 32 | f->worse,
-                                f->alerted};
+                                (uint64_t)f->unsure << 32 | f->alerted};
 
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         h = hash_u64(h, numbers[i]);

@@ -53,6 +53,7 @@ bool rollout_on_canary(struct rollout_facts *facts, struct rollout_canary *canar
     facts->restarted += restarted;
     facts->silent += silent;
     facts->worse += worse;
+    facts->unsure += !is->judged || (!worse && canary->worse.ns != MONO_NEVER.ns);
     facts->alerted += is->alerted;
     return is->refused || restarted || silent || worse || is->alerted;
 }
@@ -73,7 +74,7 @@ enum rollout_verdict rollout_judge(const struct rollout_facts *f, const char **r
         *ret_why = why;
         return ROLLOUT_BAD;
     }
-    return f->age.ns < f->watch.ns ? ROLLOUT_WAIT : ROLLOUT_GOOD;
+    return f->age.ns < f->watch.ns || f->unsure > 0 ? ROLLOUT_WAIT : ROLLOUT_GOOD;
 }
 
 uint32_t rollout_count(uint32_t hosts, double percent)

@@ -30,6 +30,7 @@ struct rollout_facts {
     uint32_t silent;    /* say nothing any more */
     uint32_t restarted; /* their agent started anew since */
     uint32_t worse;     /* health below what it was before, for longer than a moment */
+    uint32_t unsure;    /* not judged yet since a restart, or worse for no more than a moment yet */
     uint32_t alerted;   /* with an alert that wasn't there before */
     struct span age, watch;
 };

@@ -378,8 +378,8 @@ static bool level_fits(const struct brain_level *l)
 
 static bool trial_fits(const struct rollout_facts *f)
 {
-    return f->hosts <= FLEET_NIC_MAX && f->confirmed <= f->hosts && span_fits(f->age) &&
-           span_fits(f->watch);
+    return f->hosts <= FLEET_NIC_MAX && f->confirmed <= f->hosts && f->unsure <= f->hosts &&
+           span_fits(f->age) && span_fits(f->watch);
 }
 
 static bool canary_fits(const struct brain_bounds *b, const struct brain_canary *k)

@@ -272,11 +272,18 @@ static void a_canary_gives_signs(void **state)
     is = well; /* heard again by a controller that has just started */
     is.judged = false;
     is.health = HEALTH_UNKNOWN;
+    const uint32_t unsure = f.unsure;
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){91 * NS_PER_S}));
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){150 * NS_PER_S}));
+    assert_int_equal(f.unsure, unsure + 2);
     is.judged = true; /* a moment from here on */
     assert_false(rollout_on_canary(&f, &k, &is, (struct mono){151 * NS_PER_S}));
+    assert_int_equal(f.unsure, unsure + 3);
     assert_true(rollout_on_canary(&f, &k, &is, (struct mono){166 * NS_PER_S}));
+    assert_int_equal(f.unsure, unsure + 3);
+    is.health = HEALTH_OK;
+    assert_false(rollout_on_canary(&f, &k, &is, (struct mono){167 * NS_PER_S}));
+    assert_int_equal(f.unsure, unsure + 3);
     k.health = HEALTH_UNKNOWN;
     is = well;
     is.health = HEALTH_BAD;
@@ -296,6 +303,9 @@ static void canaries_decide(void **state)
     assert_int_equal(judge(f), ROLLOUT_BAD);
     f.confirmed = 3;
     assert_int_equal(judge(f), ROLLOUT_GOOD);
+    f.unsure = 1; /* it may be worse */
+    assert_int_equal(judge(f), ROLLOUT_WAIT);
+    f.unsure = 0;
     for (int early = 0; early < 2; early++) {
         for (int sign = 0; sign < 6; sign++) {
             f = good;
