@@ -21,6 +21,7 @@
 #include "base/prng.h"
 #include "platform/message/message.h"
 #include "platform/store/chunk.h"
+#include "platform/store/sql.h"
 #include "platform/store/store.h"
 
 static char folder[64];
@@ -454,6 +455,18 @@ static void lets_go_of_what_is_old(void **state)
     store_close(s);
 }
 
+static int count_host(void *context, const struct store_audit_host *h)
+{
+    ++*(int64_t *)context;
+    return 0;
+}
+
+static int count_run(void *context, const struct store_audit_run *run)
+{
+    ++*(int64_t *)context;
+    return 0;
+}
+
 static int note_part(void *context, const struct store_part *part)
 {
     char *told = context;
@@ -539,11 +552,82 @@ static void keeps_what_was_for_some_days(void **state)
     /* an audit that began and ended about 200 was accepted */
     const struct store_audit_run run = {190, 210, "{\"accepted\":{\"at_utc_ns\":900}}"};
     assert_int_equal(store_audit_run_put(s, &run), 0);
-    assert_int_equal(store_audit_expire(s, 0, 450, 0), 0);
+    assert_int_equal(store_audit_expire(s, 0, 450, 100), 4); /* 100 and 300, each with its body */
     assert_int_equal(now_at(s, 0, 150), 0);
     assert_int_equal(now_at(s, 0, 450), 200);
     assert_int_equal(now_at(s, 250, 450), 400); /* what was in force then */
     assert_int_equal(now_at(s, 450, 550), 500);
+    store_close(s);
+}
+
+static int count_work(void *context)
+{
+    ++*(uint64_t *)context;
+    return 0;
+}
+
+/* Steps of SQLite's machine, in hundreds, for two parts of each of 200 hosts that may go. */
+static uint64_t work_to_expire(int64_t runs)
+{
+    struct store *s = open_store("s.db", 0);
+    uint64_t work = 0;
+    for (int64_t i = 1; i <= runs; i++) {
+        const struct store_audit_run run = {1000 + i, 5000, "{\"state\":\"done\"}"};
+        assert_int_equal(store_audit_run_put(s, &run), 0);
+    }
+    for (int64_t host = 1; host <= 200; host++) {
+        put_part(s, host, "os", 10, 1, "a");
+        put_part(s, host, "os", 20, 2, "b");
+        put_part(s, host, "os", 30, 3, "c");
+    }
+    sqlite3_progress_handler(s->db, 100, count_work, &work);
+    assert_int_equal(store_audit_expire(s, 100, 0, 1000), 402);
+    sqlite3_progress_handler(s->db, 0, NULL, NULL);
+    store_rollback(s); /* the next one finds an empty store */
+    store_close(s);
+    return work;
+}
+
+/* The controller's loop waits for it: the body of a run isn't read again for each part of each host. */
+static void expires_in_time_of_the_parts_whatever_the_runs(void **state)
+{
+    const uint64_t few = work_to_expire(30), many = work_to_expire(300);
+    assert_in_range(many, few, 2 * few);
+}
+
+/* What is more than may go at once goes with the next calls, and no run before its results. */
+static void expires_some_rows_at_a_time(void **state)
+{
+    struct store *s = open_store("s.db", 0);
+    int64_t left = 0;
+    int gone = 0;
+    for (int64_t run = 1; run <= 3; run++) {
+        const struct store_audit_run row = {run, 50, "{\"state\":\"done\"}"};
+        assert_int_equal(store_audit_run_put(s, &row), 0);
+        for (int64_t host = 1; host <= 4; host++) {
+            const struct store_audit_host h = {
+                .run = run, .host = host, .marks = "P", .gate = "pass", .line = "", .body = ""};
+            assert_int_equal(store_audit_host_put(s, &h), 0);
+            put_now(s, run * 100, (uint8_t)run);
+        }
+    }
+    for (int calls = 0, r = 5; r == 5; calls++) {
+        assert_in_range(calls, 0, 10);
+        r = store_audit_expire(s, 3, 300, 5);
+        assert_in_range(r, 0, 5);
+        gone += r;
+        assert_int_equal(store_audit_hosts(s, 1, count_host, &left), 0);
+        if (left > 0) {
+            assert_int_equal(store_audit_run_get(s, 1, count_run, &left), 0);
+        }
+        left = 0;
+    }
+    assert_int_equal(gone, 2 * 4 + 2 + 2 + 2); /* results, runs, parts, bodies */
+    assert_int_equal(store_audit_expire(s, 3, 300, 5), 0);
+    assert_int_equal(store_audit_hosts(s, 3, count_host, &left), 0);
+    assert_int_equal(left, 4);
+    assert_int_equal(store_audit_run_get(s, 2, count_run, &left), -ENOENT);
+    assert_int_equal(now_at(s, 0, 900), 300);
     store_close(s);
 }
 
@@ -655,6 +739,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_what_is_committed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(keeps_a_second_one_out, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(keeps_what_was_for_some_days, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(expires_in_time_of_the_parts_whatever_the_runs, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(expires_some_rows_at_a_time, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(tells_the_parts_that_are_others, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(survives_kill, make_folder, remove_folder),

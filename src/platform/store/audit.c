@@ -304,33 +304,43 @@ int store_audit_accepted(struct store *s, store_audit_run_each each, void *conte
     return each_run(s, q, r, each, context);
 }
 
-int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int64_t spare_id)
+/* How many rows went, or < 0. The statement's last argument bounds them. */
+static int expire(struct store *s, const char *text, int64_t a, int64_t b, int64_t limit)
 {
-    int r = sql_run(s,
-                    "DELETE FROM audit_host WHERE run < ? AND run <> ? AND run NOT IN (SELECT id "
-                    "FROM audit_run WHERE " ACCEPTED " IS NOT NULL)",
-                    "ii", before_id, spare_id);
-    r = r < 0 ? r
-              : sql_run(
-                    s,
-                    "DELETE FROM audit_run WHERE id < ? AND id <> ? AND ended_ns <> 0 AND " ACCEPTED
-                    " IS NULL",
-                    "ii", before_id, spare_id);
-    /* of each part what was in force then stays, and what was in force when an accepted run ended */
-    r = r < 0 ? r
-              : sql_run(s,
-                        "DELETE FROM host_part AS p WHERE at_ns < CASE part WHEN '" STORE_PART_NOW
-                        "' THEN ?2 ELSE ?1 END AND EXISTS(SELECT 1 FROM host_part o WHERE o.host = "
-                        "p.host AND o.part = p.part AND o.at_ns > p.at_ns AND o.at_ns <= CASE "
-                        "p.part WHEN '" STORE_PART_NOW "' THEN ?2 ELSE ?1 END) AND NOT "
-                        "EXISTS(SELECT 1 FROM audit_run WHERE " ACCEPTED
-                        " IS NOT NULL AND ended_ns >= p.at_ns AND ended_ns < (SELECT "
-                        "min(o.at_ns) FROM host_part o WHERE o.host = p.host AND o.part = p.part "
-                        "AND o.at_ns > p.at_ns))",
-                        "ii", before_id, now_ns);
-    return r < 0 ? r
-                 : sql_run(s,
-                           "DELETE FROM fact_body WHERE NOT EXISTS(SELECT 1 FROM host_part p "
-                           "WHERE p.hash = fact_body.hash)",
-                           "");
+    const int r = sql_run(s, text, "iii", a, b, limit);
+    return r < 0 ? r : sqlite3_changes(s->db);
+}
+
+/* A run goes after its results, and a body after the parts that name it: a later call finds whatever is left. The moments of
+ * accepted runs are read once, because the bodies of all runs are parsed for them. */
+int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int limit)
+{
+    static const char *const steps[] = {
+        "DELETE FROM audit_host WHERE (run, host) IN (SELECT run, host FROM audit_host WHERE run < "
+        "?1 AND ?2 IS NOT NULL AND run NOT IN (SELECT id FROM audit_run WHERE id < ?1 AND " ACCEPTED
+        " IS NOT NULL) LIMIT ?3)",
+        "DELETE FROM audit_run WHERE id IN (SELECT id FROM audit_run WHERE id < ?1 AND ?2 IS NOT "
+        "NULL AND ended_ns <> 0 AND " ACCEPTED " IS NULL LIMIT ?3)",
+        /* of each part what was in force then stays, and what was in force when an accepted run ended */
+        "WITH accepted(at) AS MATERIALIZED (SELECT ended_ns FROM audit_run WHERE " ACCEPTED
+        " IS NOT NULL) DELETE FROM host_part WHERE (host, part, at_ns) IN (SELECT host, part, "
+        "at_ns "
+        "FROM host_part p WHERE at_ns < CASE part WHEN '" STORE_PART_NOW
+        "' THEN ?2 ELSE ?1 END AND EXISTS(SELECT 1 FROM host_part o WHERE o.host = p.host AND "
+        "o.part = p.part AND o.at_ns > p.at_ns AND o.at_ns <= CASE p.part WHEN '" STORE_PART_NOW
+        "' THEN ?2 ELSE ?1 END) AND NOT EXISTS(SELECT 1 FROM accepted WHERE at >= p.at_ns AND at < "
+        "(SELECT min(o.at_ns) FROM host_part o WHERE o.host = p.host AND o.part = p.part AND "
+        "o.at_ns > p.at_ns)) LIMIT ?3)",
+        "DELETE FROM fact_body WHERE hash IN (SELECT hash FROM fact_body f WHERE ?1 IS NOT NULL "
+        "AND "
+        "?2 IS NOT NULL AND NOT EXISTS(SELECT 1 FROM host_part p WHERE p.hash = f.hash) LIMIT ?3)"};
+    int gone = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(steps) && gone < limit; i++) {
+        const int r = expire(s, steps[i], before_id, now_ns, limit - gone);
+        if (r < 0) {
+            return r;
+        }
+        gone += r;
+    }
+    return gone;
 }

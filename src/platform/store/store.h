@@ -289,9 +289,8 @@ MUST_CHECK int store_audit_newest(struct store *s, store_audit_host_each each, v
 /* Runs that a person has accepted (`accepted` with its `at_utc_ns` in the body), the newest acceptance first. */
 MUST_CHECK int store_audit_accepted(struct store *s, store_audit_run_each each, void *context);
 /* Ended runs that began before, their results, and contents that nothing names any more; parts STORE_PART_NOW of before now_ns.
- * Accepted runs stay, with all that was in force when they ended. */
-MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns,
-                                  int64_t spare_id);
+ * Accepted runs stay, with all that was in force when they ended. At most `limit` rows: how many went. */
+MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int limit);
 
 /* When the newest event or chunk is of; 0: there is none. */
 int64_t store_newest_ns(struct store *s);

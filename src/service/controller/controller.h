@@ -107,6 +107,7 @@ struct controller {
     struct {
         struct mono due, seen, not_before; /* seen: the last look at the clock */
         int64_t seen_utc_ns;
+        bool audits; /* one has ended since the last look through what they keep */
     } expire;
     struct {
         uint64_t batches, reports, duplicates, ahead, gaps, malformed, foreign_nics,

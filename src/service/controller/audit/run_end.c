@@ -14,10 +14,9 @@
 static void save_end(struct controller *c)
 {
     struct audits *a = c->audits;
-    int r = a->came != NULL ? audit_outcome_save(c, a->came) : 0;
+    const int r = a->came != NULL ? audit_outcome_save(c, a->came) : 0;
     a->refused = false;
-    const int64_t now_ns = controller_utc_ns();
-    r = r < 0 ? r : store_audit_expire(c->store, now_ns - AUDIT_KEEP_NS, now_ns - AUDIT_PAST_NS, 0);
+    c->expire.audits = true;
     if (r < 0) {
         controller_store_failed(c, r, "an audit's results");
     } else {

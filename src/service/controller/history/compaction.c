@@ -8,6 +8,8 @@
 #include <syslog.h>
 
 #include "platform/store/chunk.h"
+#include "service/controller/audit/audit.h"
+#include "service/controller/audit/past.h"
 #include "service/controller/controller.h"
 #include "service/controller/fleet/quota.h"
 #include "service/controller/history/compaction.h"
@@ -15,9 +17,10 @@
 #include "service/controller/history/worker.h"
 
 enum {
-    TURNS = 120,        /* each host is looked at once in so many seconds */
-    EXPIRE_LIMIT = 200, /* a second; 2,000 chunks at once stopped everybody for 230 ms */
-    SHRINK_PAGES = 16,  /* a second: 11 GB a day */
+    TURNS = 120,          /* each host is looked at once in so many seconds */
+    EXPIRE_LIMIT = 200,   /* a second; 2,000 chunks at once stopped everybody for 230 ms */
+    EXPIRE_AUDITS = 1000, /* rows of audits, a second */
+    SHRINK_PAGES = 16,    /* a second: 11 GB a day */
     FOLD_MAX_VALUES = 64,
     WAITING_MAX = 64,  /* jobs; the next turn sees to the rest */
     STRETCHES_MAX = 6, /* of one host in one turn */
@@ -328,6 +331,18 @@ static bool clock_is_trusted(struct controller *c, int64_t utc_ns, struct mono n
     return !mono_before(now, c->expire.not_before);
 }
 
+/* Only an audit makes any of it old. Of 10,000 hosts a call takes 0.1 s if nothing is to go: hence not each minute. */
+static int expire_audits(struct controller *c, int64_t utc_ns)
+{
+    if (!c->expire.audits) {
+        return 0;
+    }
+    const int r =
+        store_audit_expire(c->store, utc_ns - AUDIT_KEEP_NS, utc_ns - AUDIT_PAST_NS, EXPIRE_AUDITS);
+    c->expire.audits = r < 0 || r >= EXPIRE_AUDITS;
+    return r;
+}
+
 void compaction_expire(struct controller *c)
 {
     const int64_t now = controller_utc_ns();
@@ -343,6 +358,8 @@ void compaction_expire(struct controller *c)
         gone += r > 0 ? r : 0;
     }
     r = r < 0 ? r : store_events_expire(c->store, now - c->config.keep_events_ns, EXPIRE_LIMIT);
+    gone += r > 0 ? r : 0;
+    r = r < 0 ? r : expire_audits(c, now);
     gone += r > 0 ? r : 0;
     r = r < 0 ? r : store_shrink(c->store, SHRINK_PAGES);
     gone += r > 0 ? r : 0;
