@@ -16,6 +16,7 @@
 #include "service/controller/controller.h"
 
 #define AUDIT_WAIT_S     90 /* for a host's sheet; agents give up earlier */
+#define AUDIT_STOP_S     60 /* a stopped one waits so long for a store that takes nothing */
 #define AUDIT_AGAIN_S    10 /* a full disk is asked so often whether it takes what it refused */
 #define AUDIT_SETTINGS   "/etc/foliot/audit.yaml"
 #define AUDIT_KEEP_NS    (365 * 86400 * NS_PER_S)
@@ -118,6 +119,7 @@ struct audit_run {
     char perf_why[AUDIT_WORDS_SIZE];   /* the same of tests */
     bool whole;                        /* it is about all hosts */
     bool stopping;                     /* why: what there is, is judged */
+    struct mono stopped;               /* since then */
     struct audit_covered {             /* when it ended; of: 0: there were none */
         uint64_t cells, cells_of;      /* of the matrix */
         uint32_t tests, tests_of;      /* as far as they were planned */

@@ -459,12 +459,23 @@ void audit_mind_left(struct controller *c)
     }
 }
 
+/* With the next commit it is judged. None comes from a full disk: agents would measure on, and no other audit could begin. */
+static void watch_stopping(struct controller *c, struct audit_run *run)
+{
+    if (c->store_broken &&
+        mono_sub(controller_mono(), run->stopped).ns >= AUDIT_STOP_S * NS_PER_S) {
+        audit_run_give_up(c, run);
+    } else {
+        controller_touch(c);
+    }
+}
+
 void audit_watch(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    if (run != NULL && run->stopping) { /* with the next commit it is judged */
+    if (run != NULL && run->stopping) {
         if (run->state != AUDIT_JUDGING) {
-            controller_touch(c);
+            watch_stopping(c, run);
         }
         return;
     }

@@ -24,6 +24,8 @@ void audit_run_judge(struct controller *c, struct audit_run *run);
 void audit_run_gated(struct controller *c, struct audit_run *run, const struct audit_judged *j);
 /* What there is, is on the disk: it is judged, for the run is to end. */
 void audit_run_cut(struct controller *c, struct audit_run *run);
+/* It was stopped and can't be judged: it ends without results. */
+void audit_run_give_up(struct controller *c, struct audit_run *run);
 /* What came of the one that ended is on the disk. */
 void audit_run_end_kept(struct controller *c);
 /* After every change of the run: into the open transaction. What the store refuses is told. */

@@ -104,6 +104,12 @@ static void give_up_sheets(struct audit_run *run)
     run->unanswered = 0;
 }
 
+void audit_run_give_up(struct controller *c, struct audit_run *run)
+{
+    give_up_sheets(run);
+    end_run(c, AUDIT_STOPPED, NULL);
+}
+
 void audit_stop(struct controller *c, const char *why)
 {
     struct audit_run *run = c->audits->running;
@@ -111,10 +117,10 @@ void audit_stop(struct controller *c, const char *why)
         return;
     }
     run->stopping = true;
+    run->stopped = controller_mono();
     snprintf(run->why, sizeof(run->why), "%s", why);
     if (run->settings == NULL && run->state != AUDIT_JUDGING) { /* audit.yaml is refused */
-        give_up_sheets(run);
-        end_run(c, AUDIT_STOPPED, NULL);
+        audit_run_give_up(c, run);
     } else {
         audit_run_save(c, run, NULL); /* with it all sheets that came are on the disk */
     }
