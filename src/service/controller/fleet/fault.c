@@ -31,6 +31,9 @@ struct faults {
     uint32_t version, retell;  /* the next one whose findings are placed anew */
     struct mono recalls;       /* names of before the start count until then */
     bool recalled;             /* and that is over */
+    bool written;              /* names lie in the open transaction */
+    bool again;                /* names are to be stored once more */
+    bool refused;              /* the last one was */
 };
 
 int fault_open(struct controller *c)
@@ -137,19 +140,12 @@ bool fault_recalls(const struct controller *c)
     return c->faults != NULL && mono_before(controller_mono(), c->faults->recalls);
 }
 
-/* So that the next start knows it. */
-static void keep_name(struct controller *c, const struct fleet_host *h,
+static int store_name(struct controller *c, const struct fleet_host *h,
                       const struct alert_finding *f, bool placed)
 {
-    struct open_finding *o = state_finding(c->hosts[h->index], f->number);
-    const uint64_t named =
-        placed ? hash_u64(finding_fault(&f->suspect, &f->choice), f->suspect.direction) | 1 : 0;
     struct json_writer j;
     const char *text = "";
     size_t size;
-    if (o == NULL || o->run != f->run || o->named == named) {
-        return;
-    }
     json_writer_init(&j, 4096);
     if (placed) {
         claim_put_named(c, &j, &f->suspect);
@@ -157,11 +153,48 @@ static void keep_name(struct controller *c, const struct fleet_host *h,
     int r = placed ? json_writer_finish(&j, &text, &size) : 0;
     r = r < 0 ? r : store_finding_name(c->store, h->id, f->run, f->number, text);
     json_writer_done(&j);
-    if (r < 0) {
-        controller_say(LOG_WARNING, "the name of a fault can't be stored: %s; a restart forgets it",
-                       strerror(-r));
+    return r;
+}
+
+void fault_keep_name(struct controller *c, const struct fleet_host *h,
+                     const struct alert_finding *f, bool placed)
+{
+    struct faults *faults = c->faults;
+    struct open_finding *o = state_finding(c->hosts[h->index], f->number);
+    const uint64_t named =
+        placed ? hash_u64(finding_fault(&f->suspect, &f->choice), f->suspect.direction) | 1 : 0;
+    if (o == NULL || o->run != f->run || o->named == named) {
+        return;
     }
-    o->named = named;
+    const int r = store_name(c, h, f, placed);
+    if (r < 0) {
+        if (!faults->refused) {
+            controller_say(LOG_WARNING,
+                           "the name of a fault can't be stored: %s; it is tried again",
+                           strerror(-r));
+        }
+        faults->again = true;
+    } else {
+        o->named = named;
+        faults->written = true;
+        controller_touch(c);
+    }
+    faults->refused = r < 0;
+}
+
+void fault_committed(struct controller *c, bool ok)
+{
+    struct faults *f = c->faults;
+    const bool lost = f != NULL && f->written && !ok;
+    for (uint32_t i = 0; lost && i < c->host_count; i++) {
+        for (uint32_t k = 0; k < c->hosts[i]->finding_count; k++) {
+            c->hosts[i]->findings[k].named = FINDING_NAMED_SOMEHOW;
+        }
+    }
+    if (f != NULL) {
+        f->again = f->again || lost;
+        f->written = false;
+    }
 }
 
 void fault_place(struct controller *c, const struct fleet_host *h, struct alert_finding *f,
@@ -184,18 +217,20 @@ void fault_place(struct controller *c, const struct fleet_host *h, struct alert_
         f->choice = (struct element_choice){0};
     }
     if (!recalled) {
-        keep_name(c, h, f, placed);
+        fault_keep_name(c, h, f, placed);
     }
 }
 
-/* Open findings that another element explains by now belong to its incident. */
+/* Open findings that another element explains by now belong to its incident. Names that the store has lost are told again. */
 static void retell(struct controller *c)
 {
     struct faults *f = c->faults;
     const uint32_t version = inquiry_version(brain_inquiry(c->brain));
     const bool recalled = !fault_recalls(c);
     uint32_t findings = 0;
-    if ((version != f->version || recalled != f->recalled) && f->retell >= c->host_count) {
+    const bool again = f->again && !c->store_broken;
+    if ((version != f->version || recalled != f->recalled || again) && f->retell >= c->host_count) {
+        f->again = false;
         f->version = version;
         f->recalled = recalled;
         f->retell = 0;

@@ -18,3 +18,9 @@ bool fault_recalls(const struct controller *c);
  * before the start; NULL: none. */
 void fault_place(struct controller *c, const struct fleet_host *h, struct alert_finding *f,
                  const struct element *named);
+/* The name that a finding has now, or that it has none (placed false), into the open transaction: the next start knows it.
+ * What the store refuses is tried again. */
+void fault_keep_name(struct controller *c, const struct fleet_host *h,
+                     const struct alert_finding *f, bool placed);
+/* Names are on the disk; or a rollback took them, and they are stored again. */
+void fault_committed(struct controller *c, bool ok);

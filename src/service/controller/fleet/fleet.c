@@ -241,7 +241,7 @@ static int load_finding(void *context, const struct store_finding *f)
         .from = hosts[0],
         .to = hosts[1],
         .subject = state_subject(f->kind, nics, hosts),
-        .named = f->named[0] != 0};
+        .named = f->named[0] != 0 ? FINDING_NAMED_SOMEHOW : 0};
     json_decref(body);
     return 0;
 }

@@ -23,6 +23,7 @@ struct fleet_job_process;
 #define FINDING_END_NONE    UINT32_MAX
 #define FINDING_END_UNKNOWN (UINT32_MAX - 1) /* a host that is gone */
 
+#define FINDING_NAMED_SOMEHOW 1 /* what is stored isn't known */
 struct open_finding {
     uint32_t run, number;
     int64_t id, heard_ns; /* heard_ns: of the first time that it was about this, UTC */

@@ -82,6 +82,7 @@ bool state_keeps_event(struct controller *c, struct fleet_host *h, bool room)
 
 void state_committed(struct controller *c, bool ok)
 {
+    fault_committed(c, ok);
     if (!ok) {
         c->recent_count = c->recent_committed; /* what wasn't stored didn't happen */
         return;
