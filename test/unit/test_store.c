@@ -547,6 +547,12 @@ static void keeps_what_was_for_some_days(void **state)
     assert_int_equal(now_at(s, 550, 700), 600);
     assert_int_equal(store_part_now_is(s, 1, 250, 300), 1);
     assert_int_equal(store_part_now_is(s, 1, 310, 390), 0);
+    const int64_t host = add_host(s, "h1"), other = add_host(s, "h2"); /* the first host is 1 */
+    assert_int_equal(host, 1);
+    assert_int_equal(store_part_now_count(s, 250, 500), 1);
+    assert_int_equal(store_part_now_count(s, 310, 390), 0);
+    put_part(s, other, "os", 350, 9, "a"); /* nothing that was measured */
+    assert_int_equal(store_part_now_count(s, 310, 390), 0);
     assert_int_equal(store_parts(s, 1, INT64_MAX, note_part, told), 0);
     assert_string_equal(told, "os=a "); /* nor with an earlier release, which asks the same */
     /* an audit that began and ended about 200 was accepted */

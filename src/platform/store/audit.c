@@ -172,6 +172,20 @@ int store_part_now_is(struct store *s, int64_t host, int64_t from_ns, int64_t to
     return r < 0 ? r : is;
 }
 
+int store_part_now_count(struct store *s, int64_t from_ns, int64_t to_ns)
+{
+    int r = 0, count = 0;
+    sqlite3_stmt *q =
+        sql_prepare(s, &r,
+                    "SELECT count(*) FROM host h WHERE EXISTS(SELECT 1 FROM host_part WHERE host = "
+                    "-h.id AND part = '" STORE_PART_NOW "' AND at_ns BETWEEN ? AND ?)",
+                    "ii", from_ns, to_ns);
+    while (sql_next(s, q, &r)) {
+        count = sqlite3_column_int(q, 0);
+    }
+    return r < 0 ? r : count;
+}
+
 int store_part_versions(struct store *s, int64_t host, const char *part, store_part_each each,
                         void *context)
 {

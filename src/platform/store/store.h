@@ -253,6 +253,8 @@ MUST_CHECK int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                                   size_t size);
 /* Is there one from from_ns to to_ns? 1 or 0. */
 MUST_CHECK int store_part_now_is(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns);
+/* How many hosts have one. */
+MUST_CHECK int store_part_now_count(struct store *s, int64_t from_ns, int64_t to_ns);
 /* Of those from from_ns to to_ns the oldest, else the newest before. One call of each, or none. */
 MUST_CHECK int store_part_now(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
                               store_part_each each, void *context);
