@@ -100,13 +100,13 @@ static int code(const struct controller *c, const uint8_t token[INSTANCE_TOKEN_S
     return 0;
 }
 
-int instance_token(const struct controller *c, uint8_t ret[INSTANCE_TOKEN_SIZE])
+int instance_token(const struct controller *c, bool moment, uint8_t ret[INSTANCE_TOKEN_SIZE])
 {
     const struct instance_start *s = &c->instance.starts[0];
     const int64_t later_ms = controller_utc_ns() / NS_PER_MS - (int64_t)s->generation;
     const int64_t slots =
         (later_ms < 0 ? later_ms - (INSTANCE_SLOT_MS - 1) : later_ms) / INSTANCE_SLOT_MS;
-    const uint64_t id = (uint64_t)slots << 32 | start_of(s->id);
+    const uint64_t id = (moment ? (uint64_t)slots << 32 : 0) | start_of(s->id);
     for (size_t i = 0; i < 8; i++) {
         ret[i] = (uint8_t)(s->generation >> (8 * i));
         ret[8 + i] = (uint8_t)(id >> (8 * i));

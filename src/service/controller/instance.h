@@ -50,8 +50,10 @@ enum instance_verdict { INSTANCE_GO_ON, INSTANCE_STOP };
 MUST_CHECK int instance_load(struct controller *c);
 /* This one serves from now on: written to the disk before anybody hears of it. */
 MUST_CHECK int instance_begin(struct controller *c);
-/* What agents are given. -EIO. */
-MUST_CHECK int instance_token(const struct controller *c, uint8_t ret[INSTANCE_TOKEN_SIZE]);
+/* What an agent is given; moment: with the time of now. An agent without FEATURE_MOMENT takes each other token for another
+ * controller and syncs its disk: it gets the start alone, which tells of no later time. -EIO. */
+MUST_CHECK int instance_token(const struct controller *c, bool moment,
+                              uint8_t ret[INSTANCE_TOKEN_SIZE]);
 /* After a takeover or a restore: the next start is newer than all that were ever heard of. Commits. */
 MUST_CHECK int instance_take(struct store *s);
 /* What an agent was last given by a controller, and how long ago it last heard from that one, in ms. A token that no controller

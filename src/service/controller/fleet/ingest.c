@@ -228,7 +228,8 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.retry_ms = quota_wait_ms(h);
     reply.report_refused = h->report_refused;
     uint8_t token[INSTANCE_TOKEN_SIZE];
-    if (instance_token(c, token) == 0) {
+    const bool moment = (h->features & FOLIOT__V1__FEATURE__FEATURE_MOMENT) != 0;
+    if (instance_token(c, moment, token) == 0) {
         reply.controller = (ProtobufCBinaryData){sizeof(token), token};
     }
     ingest_answer(c, w->request, &reply.base, members);
