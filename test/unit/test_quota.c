@@ -5,11 +5,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/bug.h"
 #include "service/controller/fleet/ingest_internal.h"
 #include "service/controller/fleet/quota.h"
+#include "service/controller/fleet/state.h"
 
 static int64_t thread_ns(void)
 {
@@ -98,6 +100,43 @@ static void strangers_of_a_network_share_a_place(void **state)
     }
 }
 
+/* A fleet behind one address joins as fast as it likes. Whoever is refused again and again waits, alone. */
+static void only_what_made_no_member_is_charged(void **state)
+{
+    static struct controller c = {.join_salt = 5};
+    static const char *const own = "10.0.0.1";
+    char other[32] = "10.0.0.2";
+    int charges = 0;
+    (void)state;
+    for (int i = 3; ingest_join_place(c.join_salt, own) == ingest_join_place(c.join_salt, other);
+         i++) {
+        snprintf(other, sizeof(other), "10.0.0.%d", i);
+    }
+    for (int i = 0; i < 1000; i++) {
+        assert_true(ingest_join_admits(&c, own));
+    }
+    while (ingest_join_admits(&c, own) && charges < 100000) {
+        ingest_join_charge(&c, own);
+        charges++;
+    }
+    assert_in_range(charges, 200, 99999); /* a slow machine gets some back meanwhile */
+    assert_true(ingest_join_admits(&c, other));
+}
+
+/* Nobody shares a stranger's place for longer than a minute. */
+static void places_are_drawn_anew_each_minute(void **state)
+{
+    static struct controller c = {.join_salt = 5};
+    uint32_t drawn = 0;
+    (void)state;
+    for (c.seconds = 0; c.seconds < 600; c.seconds++) {
+        const uint64_t before = c.join_salt;
+        ingest_second(&c);
+        drawn += c.join_salt != before;
+    }
+    assert_int_equal(drawn, 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +144,8 @@ int main(void)
         cmocka_unit_test(the_time_of_others_is_not_its_own),
         cmocka_unit_test(who_took_too_long_waits),
         cmocka_unit_test(strangers_of_a_network_share_a_place),
+        cmocka_unit_test(only_what_made_no_member_is_charged),
+        cmocka_unit_test(places_are_drawn_anew_each_minute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

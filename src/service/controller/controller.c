@@ -274,6 +274,7 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     fleet_config_watch(c);
     rotate_watch(c);
     tenants_watch(c);
+    ingest_second(c);
     levels_watch(c);
     measure_watch(c);
     audit_second(c);

@@ -99,7 +99,7 @@ struct controller {
     struct event_reader streams[CONTROLLER_STREAM_MAX];
     struct sign_in_code codes[CONTROLLER_CODES_MAX];
     struct allowance joins[CONTROLLER_JOIN_PLACES]; /* by address: one stranger stops no other's */
-    uint64_t join_salt;                             /* drawn at the start */
+    uint64_t join_salt;                             /* drawn at the start and each minute */
     struct allowance renewals, strangers;           /* strangers: wrong tokens; of all together */
     uint32_t seal_turn;
     uint32_t seconds; /* that it has served */

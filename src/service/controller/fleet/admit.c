@@ -86,7 +86,7 @@ static void refuse_join(struct controller *c, struct http_request *request, unsi
     http_answer_text(request, status, why);
 }
 
-void ingest_join(struct controller *c, struct http_request *request,
+bool ingest_join(struct controller *c, struct http_request *request,
                  const Foliot__V1__JoinRequest *m)
 {
     struct fleet_host *h = NULL;
@@ -96,28 +96,28 @@ void ingest_join(struct controller *c, struct http_request *request,
          words[MEMBER_WORDS_SIZE] = "";
     if (token == NULL) {
         refuse_join(c, request, 403, "the token is unknown or has expired");
-        return;
+        return false;
     }
     if (!tls_name_good(m->host) || text == NULL) {
         refuse_join(c, request, 400,
                     "expected a host name of 1 to 63 of [a-z0-9.-], and a request");
-        return;
+        return false;
     }
     if (!scope_sees_name(token->scope, m->host)) {
         snprintf(words, sizeof(words), "the token %.40s lets only hosts join that are named %.60s",
                  token->name, token->scope);
         refuse_join(c, request, 403, words);
-        return;
+        return false;
     }
     const struct fleet_host *before = fleet_find_host(c, m->host);
     const bool again = before != NULL && before->member;
     if (token->uses_left <= 0 && !again) { /* its own answer may have been lost: fleet_add checks */
         refuse_join(c, request, 403, "the token was used already: foliot-controller token join");
-        return;
+        return false;
     }
     if (authority_sign(c, text, m->host, &certificate, &read) < 0) {
         refuse_join(c, request, 400, "the certificate request is not one for an Ed25519 key");
-        return;
+        return false;
     }
     const struct fleet_join join = {
         .name = m->host,
@@ -131,7 +131,7 @@ void ingest_join(struct controller *c, struct http_request *request,
     if (r == -EEXIST || r == -EINVAL) {
         refuse_join(c, request, r == -EEXIST ? 403 : 400, words);
         free(certificate);
-        return;
+        return false;
     }
     r = r < 0 || again ? r : store_token_use(c->store, token->id, controller_utc_ns());
     if (r == 0) {
@@ -150,6 +150,7 @@ void ingest_join(struct controller *c, struct http_request *request,
         answer_join(c, request, m->protocol, h, certificate);
     }
     free(certificate);
+    return r == 0 && !again;
 }
 
 void ingest_renew(struct controller *c, struct http_request *request,

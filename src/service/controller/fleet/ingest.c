@@ -1,6 +1,7 @@
 /* ingest.c: what agents ask, and the reports that they send; join and renew are in admit.c. A host speaks for itself only: the
  * certificate tells whose a request is, never the body. */
 #include <errno.h>
+#include <gnutls/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 enum {
     HOST_RATE = 10, /* requests a second and host, in the long run */
     HOST_BURST = 40,
-    JOIN_RATE = 20, /* of an address: which of them are strangers' is known later */
+    JOIN_RATE = 20, /* of an address, of joins that make no new member */
     JOIN_BURST = 200,
     JOIN_BODY_MAX = 64 << 10, /* as sent, and unpacked */
     RENEW_RATE = 20,          /* told to renew for another authority: each is a commit */
@@ -63,16 +64,42 @@ size_t ingest_join_place(uint64_t salt, const char *peer)
     return hash_u64(hash_u64(salt, parts[0]), parts[1]) % CONTROLLER_JOIN_PLACES;
 }
 
+static double joins_left(struct controller *c, const char *peer, struct allowance **ret)
+{
+    *ret = &c->joins[ingest_join_place(c->join_salt, peer)];
+    return allowance_left(*ret, JOIN_RATE, JOIN_BURST, controller_mono());
+}
+
+bool ingest_join_admits(struct controller *c, const char *peer)
+{
+    struct allowance *own;
+    return joins_left(c, peer, &own) >= 1;
+}
+
+void ingest_join_charge(struct controller *c, const char *peer)
+{
+    struct allowance *own;
+    if (joins_left(c, peer, &own) >= 1) {
+        own->left -= 1;
+    }
+}
+
+void ingest_second(struct controller *c)
+{
+    uint64_t salt;
+    if (c->seconds % 60 == 59 && gnutls_rnd(GNUTLS_RND_NONCE, &salt, sizeof(salt)) >= 0) {
+        c->join_salt = salt;
+    }
+}
+
 /* Whoever asks shows no certificate yet: little is taken of him, and no other address waits for his. */
-static unsigned on_join_head(struct controller *c, const struct http_request *request,
-                             struct mono now)
+static unsigned on_join_head(struct controller *c, const struct http_request *request)
 {
     const char *length = http_header(request, "Content-Length");
     if (length != NULL && strtoull(length, NULL, 10) > JOIN_BODY_MAX) {
         return 413;
     }
-    struct allowance *own = &c->joins[ingest_join_place(c->join_salt, http_peer(request))];
-    if (!allowance_take(own, JOIN_RATE, JOIN_BURST, now)) {
+    if (!ingest_join_admits(c, http_peer(request))) {
         c->count.limited++;
         return 429;
     }
@@ -89,7 +116,7 @@ unsigned ingest_on_head(void *context, struct http_request *request)
         return 404;
     }
     if (strcmp(path, "/agent/v1/join") == 0) {
-        return on_join_head(c, request, now);
+        return on_join_head(c, request);
     }
     struct fleet_host *h = ingest_who(c, request, &status);
     if (h == NULL) {
@@ -529,10 +556,13 @@ static void take(struct controller *c, struct http_request *request, struct flee
     } else if (strcmp(what, "join") == 0) {
         const Foliot__V1__JoinRequest *m =
             decode_body(c, request, h, &foliot__v1__join_request__descriptor);
-        if (m != NULL && !protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL)) {
+        const bool taken =
+            m != NULL && protocol_taken(m->protocol, MESSAGE_PROTOCOL_OLDEST, MESSAGE_PROTOCOL);
+        if (m != NULL && !taken) {
             refuse_protocol(request);
-        } else if (m != NULL) {
-            ingest_join(c, request, m);
+        }
+        if (!taken || !ingest_join(c, request, m)) {
+            ingest_join_charge(c, http_peer(request));
         }
     } else if (strcmp(what, "renew") == 0) {
         const Foliot__V1__RenewRequest *m =

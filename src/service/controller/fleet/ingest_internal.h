@@ -7,6 +7,9 @@ struct fleet_host *ingest_who(struct controller *c, const struct http_request *r
                               unsigned *ret_status);
 /* Which of c->joins is for this address. Of IPv6 all of a /64 have one; who has the same is another one with each salt. */
 size_t ingest_join_place(uint64_t salt, const char *peer);
+/* Has this address joins left? Only what made no new member is charged to it: behind one address there may be a whole fleet. */
+MUST_CHECK bool ingest_join_admits(struct controller *c, const char *peer);
+void ingest_join_charge(struct controller *c, const char *peer);
 void ingest_malformed(struct controller *c, struct http_request *request, const char *why);
 /* more: appended as it is, packed; may be NULL. */
 void ingest_answer(struct controller *c, struct http_request *request,
@@ -15,7 +18,8 @@ ProtobufCBinaryData ingest_data(const char *text);
 Foliot__V1__Settings ingest_settings(const struct controller *c, const struct fleet_host *h);
 
 /* ---- admit.c ---- */
-void ingest_join(struct controller *c, struct http_request *request,
-                 const Foliot__V1__JoinRequest *m);
+/* True: there is a new member. Answered in any case. */
+MUST_CHECK bool ingest_join(struct controller *c, struct http_request *request,
+                            const Foliot__V1__JoinRequest *m);
 void ingest_renew(struct controller *c, struct http_request *request,
                   const Foliot__V1__RenewRequest *m);

@@ -20,6 +20,8 @@ struct waiting { /* for the commit */
 unsigned ingest_on_head(void *context, struct http_request *request);
 void ingest_on_request(void *context, struct http_request *request);
 void ingest_on_gone(void *context, struct http_request *request);
+/* Once a second: addresses share their counters of joins with others each minute. */
+void ingest_second(struct controller *c);
 /* After a commit: 0, or why it failed. */
 void ingest_answer_waiting(struct controller *c, int r);
 
