@@ -21,6 +21,7 @@ enum {
 };
 #define LOOK_NS   (250 * NS_PER_MS)
 #define RECALL_NS (10 * NS_PER_S) /* what a name takes when all hosts have reported twice */
+#define AGAIN_NS  (10 * NS_PER_S) /* between two tries to store names that the store has not taken */
 #define SWEEP_NS  NS_PER_S        /* between two looks through all hosts */
 #define REST      50 /* and so many times what the last one took: 2 % of a processor each */
 
@@ -29,6 +30,7 @@ struct faults {
     int64_t look_ns, sweep_ns; /* what the last ones took */
     uint32_t round, sweep;     /* the next host whose paths are told; host_count: all are */
     uint32_t version, retell;  /* the next one whose findings are placed anew */
+    struct mono retold;        /* the last time that this began */
     struct mono recalls;       /* names of before the start count until then */
     bool recalled;             /* and that is over */
     bool written;              /* names lie in the open transaction */
@@ -228,8 +230,10 @@ static void retell(struct controller *c)
     const uint32_t version = inquiry_version(brain_inquiry(c->brain));
     const bool recalled = !fault_recalls(c);
     uint32_t findings = 0;
-    const bool again = f->again && !c->store_broken;
+    const bool again =
+        f->again && !c->store_broken && mono_sub(controller_mono(), f->retold).ns >= AGAIN_NS;
     if ((version != f->version || recalled != f->recalled || again) && f->retell >= c->host_count) {
+        f->retold = controller_mono();
         f->again = false;
         f->version = version;
         f->recalled = recalled;
