@@ -252,12 +252,42 @@ static void a_chunk_that_nobody_could_read(void **state)
     free(series);
 }
 
+static int see_run(void *context, const struct store_audit_run *run)
+{
+    (void)context;
+    (void)run;
+    return 0;
+}
+
+/* What audits keep is looked through after an audit's end, until all that is old has gone. */
+static void old_audits_go_after_the_next_one(void **state)
+{
+    enum { RUNS = 2500 };
+    int seconds = 0;
+    (void)state;
+    for (int64_t i = 1; i <= RUNS; i++) {
+        const struct store_audit_run run = {i, 5, "{}"};
+        assert_int_equal(store_audit_run_put(world.store, &run), 0);
+    }
+    assert_int_equal(store_commit(world.store), 0);
+    compaction_expire(&world);
+    assert_int_equal(store_audit_run_get(world.store, 1, see_run, NULL), 0);
+    for (world.expire.audits = true; world.expire.audits; seconds++) {
+        assert_in_range(seconds, 0, RUNS / 100);
+        world.expire.due = (struct mono){0};
+        compaction_expire(&world);
+    }
+    assert_in_range(seconds, 2, RUNS / 100); /* not all in one turn of the loop */
+    assert_int_equal(store_audit_run_get(world.store, RUNS, see_run, NULL), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(more_series_than_a_chunk_holds, begin, end),
         cmocka_unit_test_setup_teardown(more_series_in_a_day_than_a_chunk_holds, begin, end),
         cmocka_unit_test(a_chunk_that_nobody_could_read),
+        cmocka_unit_test_setup_teardown(old_audits_go_after_the_next_one, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
