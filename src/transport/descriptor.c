@@ -2,9 +2,12 @@
 #include "transport/descriptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define DESCRIPTOR_MAX (1 << 20) /* those above are not listed */
@@ -14,6 +17,7 @@ static struct {
     pthread_once_t once;
     uint64_t bits[DESCRIPTOR_MAX / 64];
     int top;        /* all that are listed are below */
+    rlim_t copies;  /* descriptor_copy()'s */
     uint32_t forks; /* atomic */
 } list = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -35,6 +39,7 @@ static void in_child(void)
         }
     }
     list.top = 0;
+    list.copies = 0;
     __atomic_fetch_add(&list.forks, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&list.lock);
 }
@@ -91,6 +96,38 @@ void descriptor_close(int fd)
 {
     pthread_mutex_lock(&list.lock);
     set_bit(fd, false);
+    close(fd);
+    pthread_mutex_unlock(&list.lock);
+}
+
+static bool copies_left(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && list.copies < limit.rlim_cur / 8;
+}
+
+int descriptor_copy(int fd)
+{
+    int copy = -1, error = EMFILE;
+
+    pthread_once(&list.once, watch_forks);
+    pthread_mutex_lock(&list.lock);
+    if (copies_left()) {
+        copy = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0); /* glibc 2.28 renamed fcntl() */
+        error = errno;
+    }
+    set_bit(copy, true);
+    list.copies += copy >= 0;
+    pthread_mutex_unlock(&list.lock);
+    return copy < 0 ? -error : copy;
+}
+
+void descriptor_copy_close(int fd)
+{
+    pthread_mutex_lock(&list.lock);
+    set_bit(fd, false);
+    list.copies -= list.copies > 0; /* a child has none of its parent's */
     close(fd);
     pthread_mutex_unlock(&list.lock);
 }

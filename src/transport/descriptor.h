@@ -16,6 +16,10 @@ MUST_CHECK int descriptor_accept(int listener);
 /* One that was opened just now by other means: a child that is forked right before this keeps it. */
 void descriptor_add(int fd);
 void descriptor_close(int fd);
+/* Of one that is the application's. All copies of a process are at most an eighth of what it may open: connections may take half,
+ * and the rest is the application's. -EMFILE: there is none left. */
+MUST_CHECK int descriptor_copy(int fd);
+void descriptor_copy_close(int fd);
 /* It is about to be closed by other means. */
 void descriptor_forget(int fd);
 

@@ -1,10 +1,7 @@
 /* rdma_memory.c: see rdma.h: memory that devices may read and write, registered with each of them. A device that comes back has
  * forgotten it: the worker registers it again, one range at a time, and then it has new keys. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
@@ -39,24 +36,20 @@ void rdma_memory_forget(struct rdma *r, uint32_t device)
 void rdma_memory_done(struct memory *m)
 {
     if (m->range.fd >= 0) {
-        descriptor_close(m->range.fd);
+        descriptor_copy_close(m->range.fd);
     }
     free(m);
 }
 
-/* A GPU's is registered by its descriptor, and the caller closes that one. A process that may have no more of them goes on
- * without: what comes back later doesn't know this range. */
+/* A GPU's is registered by its descriptor, and the caller closes that one. A copy is kept for devices that come back. A process
+ * that may have no more copies goes on without: what comes back later doesn't know this range. */
 static struct memory *make_memory(const struct io_rdma_range *range)
 {
     struct memory *m = calloc(1, sizeof(*m));
 
     if (m != NULL) {
         m->range = *range;
-        /* by its number: glibc 2.28 gave fcntl another name */
-        m->range.fd = range->gpu ? (int)syscall(SYS_fcntl, range->fd, F_DUPFD_CLOEXEC, 0) : -1;
-        if (m->range.fd >= 0) {
-            descriptor_add(m->range.fd);
-        }
+        m->range.fd = range->gpu ? descriptor_copy(range->fd) : -1;
     }
     return m;
 }

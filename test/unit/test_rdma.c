@@ -23,6 +23,7 @@
 
 #include "../rdma/fake.h"
 #include "base/limits.h"
+#include "transport/descriptor.h"
 #include "transport/rdma.h"
 
 #define CELLS     8
@@ -1274,6 +1275,70 @@ static void a_gpu_is_reached_by_devices_alone(void **state)
 }
 
 /* Devices that take a request and don't answer: nothing of it lands once another device has copied, or the caller was told. */
+static int open_descriptors(int below)
+{
+    int open = 0;
+
+    for (int i = 0; i < below; i++) {
+        open += fcntl(i, F_GETFD) >= 0;
+    }
+    return open;
+}
+
+/* An application has many buffers: what is kept of them for devices that come back leaves it its descriptors. */
+static void ranges_of_gpus_leave_descriptors(void **state)
+{
+    enum { MAY = 256, RANGES = MAY / 8 + 20 };
+    const struct rdma_config config = for_gpus();
+    struct io_rdma_memory *memory[RANGES];
+    struct rlimit limit;
+    struct rdma *other;
+    char why[256];
+    int status = -1;
+    (void)state;
+    const struct gpu g = gpu_make(1 << 16);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit few = {.rlim_cur = MAY, .rlim_max = limit.rlim_max};
+    assert_int_equal(rdma_open(&other, &config, why, sizeof(why)), 0);
+    struct io_rdma *x = rdma_io(other);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int round = 0; round < 2; round++) { /* what is given back may be had again */
+        assert_int_equal(x->memory_add(x, &g.range, &memory[0]), 0);
+        const int before = open_descriptors(MAY);
+        for (int i = 1; i < RANGES; i++) {
+            assert_int_equal(x->memory_add(x, &g.range, &memory[i]), 0);
+        }
+        assert_int_equal(open_descriptors(MAY), before + MAY / 8 - 1);
+        for (int i = 0; round == 0 && i < RANGES; i++) {
+            x->memory_remove(x, memory[i]);
+        }
+    }
+    const pid_t child = fork();
+    if (child == 0) { /* it has none of its parent's */
+        _exit(descriptor_copy(0) < 0);
+    }
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+
+    strcpy(fake->gone, "roce1");
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    for (int i = 0; i < RANGES; i++) {
+        await_key(&memory[i]->remote[0], false);
+    }
+    fake->gone[0] = 0;
+    for (int i = 0; i < MAY / 8; i++) {
+        await_key(&memory[i]->remote[0], true);
+    }
+    assert_int_equal(memory[RANGES - 1]->remote[0], 0);
+    assert_true(memory[RANGES - 1]->remote[1] != 0); /* by the others it is reached as before */
+    for (int i = 0; i < RANGES; i++) {
+        x->memory_remove(x, memory[i]);
+    }
+    rdma_close(other);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    gpu_end(&g);
+}
+
 static void a_gpu_is_written_by_one_device_at_a_time(void **state)
 {
     const struct rdma_config config = for_gpus();
@@ -1505,6 +1570,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_is_back_knows_memory_again, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_reached_by_devices_alone, begin, end),
+        cmocka_unit_test_setup_teardown(ranges_of_gpus_leave_descriptors, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_written_by_one_device_at_a_time, begin, end),
         cmocka_unit_test_setup_teardown(a_library_that_hangs_is_left_to_itself, begin, end),
         cmocka_unit_test_setup_teardown(closed_ones_count_while_they_hold_memory, begin, end),
