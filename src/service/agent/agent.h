@@ -102,9 +102,9 @@ struct agent_discovery { /* a probe with a small TTL that a router may answer */
 #define AGENT_DISCOVERY_KEPT 256
 
 struct agent_settings {                /* the fleet's configuration as this host follows it */
-    uint64_t version, config_version;  /* last received; in force */
+    uint64_t version, config_version;  /* last received */
     uint32_t report_ms, beat_ms, mode; /* mode: enum switch_mode */
-    char refused[120];                 /* why the last received isn't in force; empty: it is */
+    char refused[120];                 /* what of it isn't in force; empty: all is */
 };
 
 /* What isn't watched, in words. */
@@ -366,7 +366,7 @@ void agent_publish_mesh(struct agent *a);
 struct Foliot__V1__Settings;
 MUST_CHECK int agent_settings_open(struct agent *a);
 void agent_settings_close(struct agent *a);
-/* As the controller says; what can't be followed is refused and said. */
+/* As the controller says; each value that can't be followed is refused and said, and agent.yaml's is in force. */
 void agent_settings_take(struct agent *a, const struct Foliot__V1__Settings *settings);
 /* The lesser of the fleet's mode and this host's own; and to the switch with it. */
 enum switch_mode agent_settings_mode(const struct agent *a);

@@ -12,7 +12,13 @@
 #include "platform/tls/tls.h"
 #include "service/agent/agent.h"
 
-enum { REPORT_MS = 10000, BEAT_MS = 2000, ARENA_SIZE = 65536, PATH_SIZE = AGENT_PATH_SIZE + 32 };
+enum {
+    REPORT_MS = 10000,
+    BEAT_MS = 2000,
+    FLAP_LIMIT_MAX = 100000,
+    ARENA_SIZE = 65536,
+    PATH_SIZE = AGENT_PATH_SIZE + 32
+};
 
 enum switch_mode agent_settings_mode(const struct agent *a)
 {
@@ -29,35 +35,61 @@ void agent_settings_publish(struct agent *a)
     }
 }
 
+static void refuse(struct agent_settings *own, const char *key, uint32_t value)
+{
+    const size_t used = strlen(own->refused);
+
+    snprintf(own->refused + used, sizeof(own->refused) - used, "%s%s %u", used > 0 ? ", " : "", key,
+             value);
+}
+
 static void take_values(struct agent *a, const Foliot__V1__Settings *s)
 {
     struct agent_settings *own = &a->settings;
+    own->version = s->version;
+    own->config_version = s->config_version;
     own->report_ms = s->report_ms >= 1000 && s->report_ms <= 60000 ? s->report_ms : REPORT_MS;
     own->beat_ms = s->beat_ms >= 200 && s->beat_ms <= 60000 ? s->beat_ms : BEAT_MS;
     own->mode = s->mode;
-    own->config_version = s->config_version;
-    own->refused[0] = 0;
+    if (s->mode > SWITCH_FULL) {
+        refuse(own, "mode", s->mode);
+        own->mode = SWITCH_UNSET;
+    }
 }
 
-/* What can't be followed is refused whole: half of a configuration is nobody's. */
-static int apply(struct agent *a, const Foliot__V1__Settings *s)
+static int tell_node(struct agent *a, const struct node_settings *node)
+{
+    recorder_append(a->recorder, NODE_EVENT_SETTINGS, a->now, node);
+    return node_on_settings(a->node, a->now, node);
+}
+
+/* A configuration may come from a controller of another version. Each value that this agent can't follow is refused by itself,
+ * for the mode beside it may be what holds jobs back. */
+static void apply(struct agent *a, const Foliot__V1__Settings *s)
 {
     struct agent_settings *own = &a->settings;
-    const struct node_settings node = {s->ring_peers, s->flap_limit};
-    own->version = s->version;
-    if (s->mode > SWITCH_FULL || s->flap_limit > 100000 || s->ring_peers > NIC_EDGE_MAX) {
-        snprintf(own->refused, sizeof(own->refused), "a value is out of its range");
-        return -EINVAL;
-    }
-    recorder_append(a->recorder, NODE_EVENT_SETTINGS, a->now, &node);
-    if (node_on_settings(a->node, a->now, &node) < 0) {
-        snprintf(own->refused, sizeof(own->refused), "ring_peers %u doesn't fit this agent",
-                 s->ring_peers);
-        return -EINVAL;
-    }
+    struct node_settings node = {s->ring_peers, s->flap_limit};
+
+    own->refused[0] = 0;
     take_values(a, s);
+    if (node.flap_limit > FLAP_LIMIT_MAX) {
+        refuse(own, "flap_limit", node.flap_limit);
+        node.flap_limit = 0;
+    }
+    if (node.ring_peers > NIC_EDGE_MAX || tell_node(a, &node) < 0) {
+        refuse(own, "ring_peers", node.ring_peers);
+        node.ring_peers = 0;
+        const int r = tell_node(a, &node);
+        ASSERT(r == 0); /* what it was made with */
+    }
+    if (own->refused[0] != 0) {
+        const size_t used = strlen(own->refused);
+        snprintf(own->refused + used, sizeof(own->refused) - used,
+                 ": not for this agent: agent.yaml counts");
+        agent_say(LOG_ERR, "a part of the fleet's configuration %" PRIu64 " is refused: %s",
+                  s->config_version, own->refused);
+    }
     agent_settings_publish(a);
-    return 0;
 }
 
 static void settings_path(const struct agent *a, char path[PATH_SIZE])
@@ -73,11 +105,7 @@ void agent_settings_take(struct agent *a, const Foliot__V1__Settings *s)
     if (s->version == a->settings.version && a->settings.version != 0) {
         return;
     }
-    if (apply(a, s) < 0) {
-        agent_say(LOG_ERR, "the fleet's configuration %" PRIu64 " is refused: %s",
-                  s->config_version, a->settings.refused);
-        return;
-    }
+    apply(a, s);
     settings_path(a, path);
     int r = message_encode(&s->base, &bytes);
     r = r < 0 ? r : tls_write_file(path, bytes.bytes, bytes.size, 0644);
@@ -86,8 +114,9 @@ void agent_settings_take(struct agent *a, const Foliot__V1__Settings *s)
     }
     message_buffer_done(&bytes);
     if (a->settings.config_version != before) {
-        agent_say(LOG_INFO, "the fleet's configuration %" PRIu64 " is in force",
-                  a->settings.config_version);
+        agent_say(LOG_INFO, "the fleet's configuration %" PRIu64 " is in force%s",
+                  a->settings.config_version,
+                  a->settings.refused[0] != 0 ? " but for those values" : "");
     }
 }
 
@@ -129,10 +158,10 @@ static void load(struct agent *a)
     const size_t size = fread(bytes, 1, sizeof(bytes), file);
     const Foliot__V1__Settings *s =
         message_decode(&arena, &foliot__v1__settings__descriptor, bytes, size);
-    if (s == NULL || apply(a, s) < 0) {
+    if (s != NULL) {
+        apply(a, s);
+    } else {
         agent_say(LOG_WARNING, "%s: can't be used: the controller sends it again", path);
-        a->settings.version = 0;
-        a->settings.refused[0] = 0;
     }
     message_arena_done(&arena);
     fclose(file);
