@@ -410,7 +410,7 @@ int rdma_port_find(struct rdma *r, struct queue_pair *q)
         if (d->handle == NULL || atomic_load(&d->gone)) {
             continue;
         }
-        const uint32_t ports = d->ports;
+        const uint32_t ports = d->ports, events = d->port_events;
         atomic_fetch_add(&d->users, 1);
         pthread_mutex_unlock(&r->lock);
         const bool found = find_on(r, q, d, ports);
@@ -420,7 +420,7 @@ int rdma_port_find(struct rdma *r, struct queue_pair *q)
             if (q->infiniband) {
                 choose_lid(r, q);
             }
-            rdma_port_seen(r, q);
+            rdma_port_seen(r, q, events);
             return 0;
         }
         atomic_fetch_sub(&d->users, 1);

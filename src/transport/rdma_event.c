@@ -45,19 +45,48 @@ static struct nic_port *port_of(struct rdma *r, const uint8_t ip[16], const char
     return i < r->port_count ? &r->ports[i] : NULL;
 }
 
-void rdma_port_seen(struct rdma *r, const struct queue_pair *q)
+static void set_down(struct rdma *r, struct nic_port *p, bool down)
+{
+    if (p->down == down) {
+        return;
+    }
+    p->down = down;
+    p->downs += down;
+    if (!r->stop) {
+        tell(r, IO_TAG_LINKS);
+    }
+}
+
+/* port 0: all of them. */
+static void set_port(struct rdma *r, struct device *d, uint32_t port, bool down)
+{
+    for (uint32_t i = 0; i < PORT_COUNT; i++) {
+        d->down[i] = port == 0 || i == port ? down : d->down[i];
+    }
+    for (uint32_t i = 0; i < r->port_count; i++) {
+        if (r->ports[i].device == d && (port == 0 || r->ports[i].port == port)) {
+            set_down(r, &r->ports[i], down);
+        }
+    }
+}
+
+void rdma_port_seen(struct rdma *r, const struct queue_pair *q, uint32_t events)
 {
     struct nic_port *p = port_of(r, q->config.nic.ip, q->device_name);
+    struct device *d = q->device;
 
+    if (events == d->port_events) {
+        set_port(r, d, q->port, false);
+    }
     if (p == NULL && r->port_count < HOST_NIC_MAX) {
         p = &r->ports[r->port_count++];
         memcpy(p->ip, q->config.nic.ip, sizeof(p->ip));
         memcpy(p->name, q->device_name, sizeof(p->name));
     }
     if (p != NULL) {
-        p->device = q->device;
+        p->device = d;
         p->port = q->port;
-        p->down = false;
+        set_down(r, p, d->down[q->port % PORT_COUNT]);
     }
 }
 
@@ -77,22 +106,13 @@ int rdma_carrier(struct io_rdma *rdma, const struct io_address *nic, const char 
     return up;
 }
 
-/* port 0: all of them. */
-static void on_port(struct rdma *r, const struct device *d, uint32_t port, bool down)
+static void on_port(struct rdma *r, struct device *d, uint32_t port, bool down)
 {
     if (down && atomic_load(&d->gone)) {
         return; /* it would never tell that the port is up again */
     }
-    for (uint32_t i = 0; i < r->port_count; i++) {
-        struct nic_port *p = &r->ports[i];
-        if (p->device == d && (port == 0 || p->port == port) && p->down != down) {
-            p->down = down;
-            p->downs += down;
-            if (!r->stop) {
-                tell(r, IO_TAG_LINKS);
-            }
-        }
-    }
+    d->port_events++;
+    set_port(r, d, port, down);
 }
 
 /* ---- the watching thread ---- */

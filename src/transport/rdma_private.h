@@ -8,9 +8,10 @@
 #include "platform/rdma/verbs.h"
 #include "transport/rdma.h"
 
-#define DEVICE_MAX   16 /* whose queue pairs are used */
-#define PORT_GID_MAX 16 /* that are usable, kept of a port */
-#define STASH        16 /* completions seen when a queue pair was armed */
+#define DEVICE_MAX   16  /* whose queue pairs are used */
+#define PORT_GID_MAX 16  /* that are usable, kept of a port */
+#define PORT_COUNT   256 /* that a device may have, from 1 on */
+#define STASH        16  /* completions seen when a queue pair was armed */
 #define TROUBLE_MAX  32
 #define TROUBLE_SIZE 256
 #define LINGER_NS    (2 * NS_PER_S)
@@ -41,6 +42,9 @@ struct device {
     uint64_t folder_number;     /* its folder's among the kernel's files, when opened; 0: none */
     struct rdma_device *handle; /* NULL: gone, or never there */
     uint32_t ports;
+    uint32_t port_events; /* of its ports that went down or up, so far */
+    bool down
+        [PORT_COUNT]; /* ports, as the last of these told, or a reading that none has overtaken */
     /* Queue pairs that are not destroyed, and the worker while it looks at the ports: the handle stays. Grows under the lock
      * only */
     atomic_uint users;
@@ -220,8 +224,9 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
 void *rdma_watch(void *rdma);
 /* Under the lock: an armed one has something; the event is there for events(). */
 void rdma_tell(struct queue_pair *q);
-/* Its port is up, and carries its NIC. Under the lock. */
-void rdma_port_seen(struct rdma *r, const struct queue_pair *q);
+/* Its port carries its NIC, and was up when it was read. events: its device's port_events before that: what came since tells more.
+ * Under the lock. */
+void rdma_port_seen(struct rdma *r, const struct queue_pair *q, uint32_t events);
 /* The table's. */
 int rdma_carrier(struct io_rdma *rdma, const struct io_address *nic, const char *device,
                  uint32_t *ret_downs);

@@ -817,6 +817,53 @@ static void a_port_that_goes_down_is_told(void **state)
 }
 
 /* Queue pairs that live go on; the next one finds its port as it is then. */
+static void await_carrier(bool up)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    uint32_t downs;
+
+    while (rdma->carrier(rdma, &own_nic, "eth1", &downs) != up) {
+        assert_true(now(NULL).ns < until);
+    }
+}
+
+/* It goes down once a new queue pair has read that it is up: of a NIC that is known, then of one that isn't yet. */
+static void a_port_event_goes_before_an_older_reading(void **state)
+{
+    struct half h[2], late;
+    uint32_t downs = 9;
+    (void)state;
+    join(h);
+    for (int i = 0; i < 2; i++) {
+        const struct io_qp_config config = {.nic = own_nic,
+                                            .device = i == 0 ? "eth1" : "eth1.7",
+                                            .sends = CELLS,
+                                            .receives = CELLS,
+                                            .cell_size = CELL_SIZE};
+        late = (struct half){.qp = -1};
+        fake->hung = 0;
+        strcpy(fake->hang, "query_gid_table"); /* after the port's state */
+        assert_int_equal(rdma->open(rdma, &config, &late.qp), 0);
+        const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+        while (__atomic_load_n(&fake->hung, __ATOMIC_SEQ_CST) == 0) {
+            assert_true(now(NULL).ns < until);
+        }
+        send_event("roce1", IBV_EVENT_PORT_ERR, 1, 0);
+        await_carrier(false);
+        fake->hang[0] = 0;
+        assert_int_equal(await_opened(&late), 0);
+        assert_int_equal(rdma->carrier(rdma, &own_nic, config.device, &downs), 0);
+        rdma->close(rdma, late.qp, false);
+        await_event(IO_TAG_LINKS);
+
+        assert_int_equal(open_half(&late, 1, 7), 0); /* a newer reading */
+        assert_int_equal(rdma->carrier(rdma, &own_nic, "eth1", &downs), 1);
+        rdma->close(rdma, late.qp, false);
+        await_event(IO_TAG_LINKS);
+    }
+    part(h);
+}
+
 static void addresses_that_change_end_nothing(void **state)
 {
     static const int events[] = {IBV_EVENT_PKEY_CHANGE, IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE,
@@ -1560,6 +1607,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_device_may_go_and_come_back, begin, end),
         cmocka_unit_test_setup_teardown(a_fatal_event_ends_one_queue_pair, begin, end),
         cmocka_unit_test_setup_teardown(a_port_that_goes_down_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(a_port_event_goes_before_an_older_reading, begin, end),
         cmocka_unit_test_setup_teardown(addresses_that_change_end_nothing, begin, end),
         cmocka_unit_test_setup_teardown(what_was_posted_is_still_sent, begin, end),
         cmocka_unit_test_setup_teardown(one_may_be_closed_at_any_time, begin, end),
