@@ -266,7 +266,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *of)
     c->next = contexts;
     contexts = c;
     pthread_mutex_unlock(&fake_lock);
-    control->open++;
+    __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return &c->verbs.context;
 }
 
@@ -462,14 +462,14 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
     if (pd != NULL) {
         pd->context = context;
-        control->open++;
+        __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     }
     return pd;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-    control->open--;
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     free(pd);
     return 0;
 }
@@ -516,7 +516,7 @@ static struct ibv_mr *add_memory(struct ibv_pd *pd, void *at, size_t size, int a
     m->mr.lkey = m->mr.rkey = key++;
     memories = m;
     registered += size;
-    control->open++;
+    __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&fake_lock);
     return &m->mr;
 }
@@ -563,7 +563,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
             *at = gone->next;
             registered -= gone->mr.length;
             free(gone);
-            control->open--;
+            __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
             r = 0;
             break;
         }
@@ -588,7 +588,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
     control->fds[0] = context->cmd_fd;
     control->fds[1] = context->async_fd;
     control->fds[2] = fds[0];
-    control->open++;
+    __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return &c->channel;
 }
 
@@ -602,7 +602,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
         close(c->write_fd);
     }
     free(c);
-    control->open--;
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
 
@@ -653,7 +653,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *tag
         q->next = queues;
         queues = q;
         pthread_mutex_unlock(&fake_lock);
-        control->open++;
+        __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     }
     return q != NULL ? &q->cq : NULL;
 }
@@ -683,7 +683,7 @@ int ibv_destroy_cq(struct ibv_cq *cq)
         }
     }
     pthread_mutex_unlock(&fake_lock);
-    control->open--;
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     free(q);
     return 0;
 }

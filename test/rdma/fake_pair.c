@@ -359,7 +359,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
                             .recv_cq = init->recv_cq};
     const int r = device->wire ? wire_open(p) : 0;
     p->used = r == 0;
-    control->open += r == 0;
+    __atomic_add_fetch(&control->open, r == 0, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&fake_lock);
     errno = -r;
     return r == 0 ? &p->qp : NULL;
@@ -454,6 +454,6 @@ int ibv_destroy_qp(struct ibv_qp *qp)
     }
     p->used = false;
     pthread_mutex_unlock(&fake_lock);
-    control->open--;
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return 0;
 }

@@ -273,13 +273,13 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
         return NULL;
     }
     *a = (struct address){.ah = {.context = pd->context, .pd = pd}, .attr = *attr};
-    control->open++;
+    __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return &a->ah;
 }
 
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
     free(ah);
-    control->open--;
+    __atomic_sub_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
