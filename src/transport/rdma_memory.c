@@ -1,10 +1,13 @@
 /* rdma_memory.c: see rdma.h: memory that devices may read and write, registered with each of them. A device that comes back has
- * forgotten it: the worker registers it again, one range at a time, and then it has new keys. */
+ * forgotten it: the worker registers it again, one range at a time, and then it has new keys. A large range takes seconds, and
+ * offers of queue pairs live for five: none is begun while some are open, but for half of the time in the long run. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "transport/descriptor.h"
 #include "transport/rdma_private.h"
+
+#define HOLD_NS (10 * NS_PER_S) /* as long as an offer lives where it is answered */
 
 static void forget(struct memory *m, uint32_t device)
 {
@@ -237,13 +240,39 @@ static void ask_again(struct rdma *r, struct memory *m, uint32_t device)
     }
 }
 
+/* One that is made and not connected yet: the worker is about to be asked. */
+static bool offers_open(const struct rdma *r)
+{
+    for (uint32_t i = 0; i < PROCESS_QUEUE_PAIRS_MAX; i++) {
+        if (r->slots[i] != NULL && r->slots[i]->state == QP_MADE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int rdma_memory_wait_ms(struct rdma *r)
+{
+    const struct mono now = r->io->now(r->io);
+
+    if (!atomic_load(&r->memory_due) || !offers_open(r)) {
+        return -1;
+    }
+    if (r->memory_hold.ns == 0) {
+        r->memory_hold = mono_add(now, span_ns(HOLD_NS));
+    }
+    const int64_t left = mono_sub(r->memory_hold, now).ns;
+    return left > 0 ? 1 + (int)(left / NS_PER_MS) : -1;
+}
+
 bool rdma_memory_look(struct rdma *r)
 {
     uint32_t open = 0, device = 0;
 
-    if (!atomic_exchange(&r->memory_due, false)) {
+    if (rdma_memory_wait_ms(r) >= 0 || !atomic_exchange(&r->memory_due, false)) {
         return false;
     }
+    const struct mono began = r->io->now(r->io);
     for (uint32_t i = 0; i < r->device_count && i < IO_RDMA_DEVICES; i++) {
         const struct device *d = &r->devices[i];
         open |= d->handle != NULL && !atomic_load(&d->gone) ? 1u << i : 0;
@@ -260,5 +289,7 @@ bool rdma_memory_look(struct rdma *r)
         atomic_store(&r->memory_due, true); /* there may be others */
     }
     pthread_mutex_lock(&r->lock);
+    const struct mono now = r->io->now(r->io);
+    r->memory_hold = m != NULL ? mono_add(now, mono_sub(now, began)) : (struct mono){0};
     return m != NULL;
 }

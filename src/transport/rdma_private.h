@@ -179,6 +179,8 @@ struct rdma {
     pthread_mutex_t memory_lock; /* before `lock`: of the list */
     struct memory *memories;
     atomic_bool memory_due; /* some device wasn't asked for some of it */
+    struct mono
+        memory_hold; /* until then it isn't while offers of queue pairs are open; 0: from the first of them on */
     struct rdma_trace traces[PATH_PAIRS_MAX];
     void (*answers)(struct paths *paths); /* rdma_config's */
     struct mono traced;                   /* one may be asked for each second from then on */
@@ -207,8 +209,10 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
 
 /* ---- rdma_memory.c ---- */
 /* The worker's: one range with one device that wasn't there when it was added. Under the lock, which it lets go meanwhile.
- * False: there is none. */
+ * False: there is none, or it has to wait: */
 bool rdma_memory_look(struct rdma *r);
+/* The worker's, under the lock: for so long, or until no offer of a queue pair is open; -1: there is none that waits. */
+int rdma_memory_wait_ms(struct rdma *r);
 /* Nobody knows it any more, and no device has it. */
 void rdma_memory_done(struct memory *m);
 /* Their keys on that device die with it. Under memory_lock, or nobody else runs. */
@@ -224,8 +228,8 @@ void rdma_memory_free(struct io_rdma *rdma, struct io_rdma_memory *memory);
 void *rdma_watch(void *rdma);
 /* Under the lock: an armed one has something; the event is there for events(). */
 void rdma_tell(struct queue_pair *q);
-/* Its port carries its NIC, and was up when it was read. events: its device's port_events before that: what came since tells more.
- * Under the lock. */
+/* Its port carries its NIC, and was up when it was read. events: its device's port_events before that: what came since tells
+ * more. Under the lock. */
 void rdma_port_seen(struct rdma *r, const struct queue_pair *q, uint32_t events);
 /* The table's. */
 int rdma_carrier(struct io_rdma *rdma, const struct io_address *nic, const char *device,

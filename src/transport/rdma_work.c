@@ -393,7 +393,7 @@ void *rdma_work(void *rdma)
             const bool closes = r->retired != NULL || r->closing != NULL;
             sleep_for(r, closes && lingers  ? LINGER_LOOK_MS
                          : closes || broken ? RETIRE_LOOK_MS
-                                            : -1);
+                                            : rdma_memory_wait_ms(r));
         }
     }
     pthread_mutex_unlock(&r->lock);

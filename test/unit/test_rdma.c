@@ -38,10 +38,15 @@ static atomic_int kicks;
 
 /* ---- the outside world ---- */
 
+static atomic_int_fast64_t still_ns; /* the driver's time stands there; 0: it goes on */
+
 static struct mono now(struct io *io)
 {
     struct timespec t;
-    (void)io;
+    const int64_t still = io != NULL ? atomic_load(&still_ns) : 0;
+    if (still != 0) {
+        return (struct mono){.ns = still};
+    }
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (struct mono){.ns = (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec};
 }
@@ -1204,6 +1209,79 @@ static void a_device_that_is_back_knows_memory_again(void **state)
     rdma->memory_remove(rdma, memory[1]);
 }
 
+/* The worker has nothing else to do in between. */
+static void let_it_work(void)
+{
+    for (int i = 0; i < 20; i++) {
+        struct half h;
+        assert_int_equal(open_half(&h, 2, 7), 0);
+        rdma->close(rdma, h.qp, false);
+    }
+}
+
+/* roce1 goes and comes back, while the driver's time goes on by a minute. */
+static void lose_and_find(const uint32_t *key)
+{
+    strcpy(fake->gone, "roce1");
+    send_event("roce1", IBV_EVENT_DEVICE_FATAL, 1, 0);
+    await_key(key, false);
+    fake->gone[0] = 0;
+    atomic_fetch_add(&still_ns, 60 * NS_PER_S);
+    struct half h;
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    while (open_half(&h, 1, 7) != 0) {
+        rdma->close(rdma, h.qp, false);
+        assert_true(now(NULL).ns < until);
+    }
+    rdma->close(rdma, h.qp, false);
+}
+
+static void offers_go_before_memory(void **state)
+{
+    const struct rdma_config config = {
+        .library = library(), .sysfs = sysfs(), .direct = true, .release = "6.1.0", .io = &io};
+    static uint8_t bytes[3][8192] __attribute__((aligned(4096)));
+    struct io_rdma_memory *memory[3];
+    struct half h[2];
+    char why[256];
+    (void)state;
+    rdma_close(driver);
+    assert_int_equal(rdma_open(&driver, &config, why, sizeof(why)), 0);
+    rdma = rdma_io(driver);
+    for (int i = 0; i < 3; i++) {
+        const struct io_rdma_range range = {.data = bytes[i], .size = sizeof(bytes[i])};
+        assert_int_equal(rdma->memory_add(rdma, &range, &memory[i]), 0);
+    }
+    atomic_store(&still_ns, now(NULL).ns);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(open_half(&h[0], 2, 7), 0); /* offered, and nobody has answered yet */
+        lose_and_find(&memory[2]->remote[0]);
+        let_it_work();
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(memory[k]->remote[0], 0);
+        }
+        if (i == 0) { /* it is given up, */
+            rdma->close(rdma, h[0].qp, false);
+        } else if (i == 1) { /* or answered, */
+            assert_int_equal(open_half(&h[1], 2, 7), 0);
+            assert_int_equal(connect_half(&h[0], &h[1]), 0);
+            assert_int_equal(connect_half(&h[1], &h[0]), 0);
+            part(h);
+        } else { /* or has had its time */
+            atomic_fetch_add(&still_ns, 11 * NS_PER_S);
+            let_it_work();
+        }
+        for (int k = 0; k < 3; k++) {
+            await_key(&memory[k]->remote[0], true);
+        }
+    }
+    rdma->close(rdma, h[0].qp, false);
+    for (int k = 0; k < 3; k++) {
+        rdma->memory_remove(rdma, memory[k]);
+    }
+    atomic_store(&still_ns, 0);
+}
+
 static struct rdma_config for_gpus(void)
 {
     return (struct rdma_config){.library = library(),
@@ -1617,6 +1695,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(one_that_connects_is_silent_later, begin, end),
         cmocka_unit_test_setup_teardown(nothing_is_written_where_children_take_pages, begin, end),
         cmocka_unit_test_setup_teardown(a_device_that_is_back_knows_memory_again, begin, end),
+        cmocka_unit_test_setup_teardown(offers_go_before_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_reached_by_devices_alone, begin, end),
         cmocka_unit_test_setup_teardown(ranges_of_gpus_leave_descriptors, begin, end),
         cmocka_unit_test_setup_teardown(a_gpu_is_written_by_one_device_at_a_time, begin, end),
