@@ -7,7 +7,6 @@
 #include "transport/room.h"
 
 #define SIZE_MIN 512
-#define KEPT_NS  NS_PER_S
 #define FEW      4 /* places that a set gets while there is any; for more of them */
 #define LEFT     8 /* so many must be left for other sets: peers that stand still hold no others up */
 
@@ -155,7 +154,7 @@ void copies_back(struct lane_set *set, struct outgoing *outgoing)
 void copies_look(struct transport *t, struct mono now)
 {
     pthread_mutex_lock(&t->copies_lock);
-    if (t->copies_used == 0 && mono_sub(now, t->copies_at).ns >= KEPT_NS) {
+    if (t->copies_used == 0 && mono_sub(now, t->copies_at).ns >= ROOM_KEPT_NS) {
         copies_free(t);
     }
     pthread_mutex_unlock(&t->copies_lock);

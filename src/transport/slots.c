@@ -13,7 +13,8 @@
 #include "transport/internal.h"
 #include "transport/room.h"
 
-#define KEPT_NS       NS_PER_S /* without use: the next message costs an allocation */
+/* Without use: the next message costs an allocation. In huge pages: ROOM_KEPT_NS */
+#define KEPT_NS       NS_PER_S
 #define SMALL_SOME    8
 #define SMALL_LEAST   2
 #define COPY_KNOWN_NS (5 * NS_PER_S)
@@ -143,7 +144,8 @@ void slots_look(struct lane_set *set, struct mono now)
     if (set->slots == NULL || ledger_slots_used(set->ledger) || set->slots_touched) {
         set->slots_at = now;
         set->slots_touched = false;
-    } else if (mono_sub(now, set->slots_at).ns >= KEPT_NS) {
+    } else if (mono_sub(now, set->slots_at).ns >=
+               (set->large_shift == 0 ? KEPT_NS : ROOM_KEPT_NS)) {
         unmake(set);
     }
 }
