@@ -24,10 +24,14 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The one of before: a clock that goes off mustn't take it along. */
+/* The one of before: a clock that goes off mustn't take it along. The first pair after a kept one begins no window: that may be
+ * a moment in which nobody knows what its path crosses. */
 static int64_t floor_add(struct spread_watch *w, struct mono now, int64_t owd_ns, bool keep)
 {
-    if (!keep && mono_sub(now, w->floor_at).ns > SPREAD_FLOOR_NS) {
+    if (keep) {
+        w->floor_at = now;
+    }
+    if (mono_sub(now, w->floor_at).ns > SPREAD_FLOOR_NS) {
         w->floor_before[1] = w->floors > 0 ? w->floor_before[0] : w->floor_now;
         w->floor_before[0] = w->floor_now;
         w->floor_now = owd_ns;

@@ -255,6 +255,24 @@ static void another_way_begins_anew(void **state)
     assert_false(spread_add(&w, (struct mono){20}, 2, 10000, 60000, 100, false, &pair));
 }
 
+/* A slow link is known for ten minutes; then nobody knows for a moment what the path crosses. */
+static void a_floor_that_is_kept_outlasts_a_moment(void **state)
+{
+    struct spread_watch w = {0};
+    struct spread_pair pair = {.wait_ns = 0};
+    struct mono now = {NS_PER_S};
+
+    for (int i = 0; i < 600 * 10; i++, now.ns += 100 * NS_PER_MS) {
+        const bool slow = i > 300;
+
+        (void)spread_add(&w, now, 1, 10000, slow ? 36000 : 10000, slow ? 76000 : 50000,
+                         slow && i % 80 != 0, &pair);
+        if (slow) {
+            assert_int_equal(pair.wait_ns, 26000);
+        }
+    }
+}
+
 /* What is usual is learned slowly upwards and fast downwards: what is further apart now and then is not usual. */
 static void what_is_usual_is_a_low_one(void **state)
 {
@@ -370,6 +388,7 @@ int main(void)
         cmocka_unit_test(full_ports_are_no_evidence),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(another_way_begins_anew),
+        cmocka_unit_test(a_floor_that_is_kept_outlasts_a_moment),
         cmocka_unit_test(what_is_usual_is_a_low_one),
         cmocka_unit_test(the_slow_link_is_named),
         cmocka_unit_test(busy_links_are_not_named),
