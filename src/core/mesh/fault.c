@@ -115,8 +115,10 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                 ret->path = p;
             }
             any = true;
-            usual += half->spread.usual_ns;
-            count++;
+            if (half->spread.learned >= SPREAD_LEARN) {
+                usual += half->spread.usual_ns;
+                count++;
+            }
         }
         ret->where.edges += any;
     }
