@@ -89,7 +89,7 @@ void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
     pair.way = way;
     pair.path = number;
-    pair.wait_ns = spread_wait(&e->clock_off, now, out, pair.wait_ns);
+    spread_wait(&e->clock_off, now, out, &pair);
     gaps_add(g, &pair);
     if (gaps_look(g, now, hold)) {
         tell_all(m, out);

@@ -47,6 +47,11 @@ static uint32_t of_ns(double ns)
     return (uint32_t)fmin(ns, UINT32_MAX);
 }
 
+static int32_t of_wait(int64_t ns)
+{
+    return (int32_t)fmax(INT32_MIN, fmin((double)ns, INT32_MAX));
+}
+
 bool spread_add(struct spread_watch *w, struct mono now, uint64_t way, int64_t sent_ns,
                 int64_t heard_ns, int64_t owd_ns, bool keep, struct spread_pair *ret_pair)
 {
@@ -63,12 +68,11 @@ bool spread_add(struct spread_watch *w, struct mono now, uint64_t way, int64_t s
     if (w->learned < SPREAD_LEARN || (heard <= SPREAD_WIDER * usual && heard >= sent)) {
         learn(w, heard);
     }
-    *ret_pair =
-        (struct spread_pair){.at = now,
-                             .sent_ns = of_ns(sent),
-                             .heard_ns = of_ns(heard),
-                             .usual_ns = of_ns(usual),
-                             .wait_ns = (int32_t)fmax(INT32_MIN, fmin((double)wait, INT32_MAX))};
+    *ret_pair = (struct spread_pair){.at = now,
+                                     .sent_ns = of_ns(sent),
+                                     .heard_ns = of_ns(heard),
+                                     .usual_ns = of_ns(usual),
+                                     .wait_ns = of_wait(wait)};
     return w->learned >= SPREAD_LEARN;
 }
 
@@ -100,8 +104,9 @@ static bool clock_low(const struct spread_clock *c, uint32_t d, int64_t *ret_low
 
 /* It is off by `low` of what goes out at most, and by minus that of what comes in at least. Of what lies between these two it is
  * what is nearest to nothing; where nothing does, the floors are off, too. */
-int32_t spread_wait(struct spread_clock *c, struct mono now, bool out, int32_t wait_ns)
+void spread_wait(struct spread_clock *c, struct mono now, bool out, struct spread_pair *pair)
 {
+    const int32_t wait_ns = pair->wait_ns;
     const uint32_t d = out ? 0 : 1;
     int64_t most = 0, low = 0;
 
@@ -116,9 +121,10 @@ int32_t spread_wait(struct spread_clock *c, struct mono now, bool out, int32_t w
                         : up && most < 0         ? most
                         : down && low > 0        ? low
                                                  : 0;
-    const int64_t wait = out ? wait_ns - off : wait_ns + off;
+    const int64_t taken = out ? off : -off;
 
-    return (int32_t)fmax(INT32_MIN, fmin((double)wait, INT32_MAX));
+    pair->wait_ns = of_wait(wait_ns - taken);
+    pair->doubt_ns = up && down && low > most ? of_wait(taken) : 0;
 }
 
 bool spread_is_wide(const struct spread_pair *pair)
@@ -139,8 +145,12 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
      * were sent, the second one is the faster */
     const double queue = fmax(0, slow_ns - heard) - fmax(0, sent - heard);
 
-    if (pair->wait_ns < SPREAD_WAIT * (there + fmax(0, queue))) {
-        return SPREAD_NARROW;
+    const double least_wait = SPREAD_WAIT * (there + fmax(0, queue));
+    const bool wide = spread_alike(heard, slow_ns) && spread_is_wide(pair);
+
+    if (pair->wait_ns < least_wait) {
+        return wide && (double)pair->wait_ns + pair->doubt_ns >= least_wait ? SPREAD_NOTHING
+                                                                            : SPREAD_NARROW;
     }
-    return spread_alike(heard, slow_ns) && spread_is_wide(pair) ? SPREAD_WIDE : SPREAD_NOTHING;
+    return wide ? SPREAD_WIDE : SPREAD_NOTHING;
 }

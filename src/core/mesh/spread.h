@@ -16,7 +16,8 @@
  *
  * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
  * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by
- * (struct spread_clock), and no more than that is taken away.
+ * (struct spread_clock), and no more than that is taken away. If the waits of one direction alone moved, a floor may be off
+ * instead: a pair that is narrow only by what was taken away tells nothing, if it is as far apart as the slow link leaves it.
  *
  * What was usual is learned from narrow pairs that weren't pushed together on the way: a fabric whose trunks are slower
  * than its NICs has wider pairs from the start. All zero is the initial state. */
@@ -59,14 +60,15 @@ struct spread_pair {
     uint32_t path; /* the caller's number */
     uint32_t sent_ns, heard_ns, usual_ns;
     int32_t wait_ns;
+    int32_t doubt_ns; /* taken from its wait though the other direction didn't move (spread_wait) */
 };
 
 /* One pair that went that way, and the delay of the faster one. `keep`: the floor is kept, for a link is known to be slow.
  * False: too little is known of the way yet. True: the pair, without path and way, its wait as the clocks have it. */
 bool spread_add(struct spread_watch *w, struct mono now, uint64_t way, int64_t sent_ns,
                 int64_t heard_ns, int64_t owd_ns, bool keep, struct spread_pair *ret_pair);
-/* The wait of a pair, without what a clock must be off by. */
-int32_t spread_wait(struct spread_clock *c, struct mono now, bool out, int32_t wait_ns);
+/* The wait of a pair becomes the one without what a clock must be off by. */
+void spread_wait(struct spread_clock *c, struct mono now, bool out, struct spread_pair *pair);
 bool spread_is_wide(const struct spread_pair *pair);
 bool spread_alike(double a_ns, double b_ns);
 /* least_ns: what a packet takes on such a link at its full rate, at least. */

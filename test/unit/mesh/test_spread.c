@@ -66,16 +66,16 @@ static void hear(struct heard *h, double sent, double apart, double owd)
     h->now.ns += STEP_NS;
     const int64_t gap = (int64_t)SENT_NS, off = (int64_t)h->off_ns;
     if (spread_add(&h->back, h->now, 1, gap, gap, 50000 - off, false, &pair)) {
-        spread_wait(&h->clock, h->now, false, pair.wait_ns);
+        spread_wait(&h->clock, h->now, false, &pair);
     }
     if (spread_add(&h->other, h->now, 1, gap, gap, 50000 + off, false, &pair)) {
-        spread_wait(&h->clock, h->now, true, pair.wait_ns);
+        spread_wait(&h->clock, h->now, true, &pair);
     }
     if (!spread_add(&h->watch, h->now, 1, (int64_t)sent, (int64_t)apart, (int64_t)(owd + h->off_ns),
                     false, &pair)) {
         return;
     }
-    pair.wait_ns = spread_wait(&h->clock, h->now, true, pair.wait_ns);
+    spread_wait(&h->clock, h->now, true, &pair);
     gaps_add(&h->gaps, &pair);
     if (gaps_look(&h->gaps, h->now, GAPS_FREE)) {
         const struct spread_pair *kept;
@@ -273,6 +273,26 @@ static void a_floor_that_is_kept_outlasts_a_moment(void **state)
     }
 }
 
+/* What waits less in one direction alone may have had too high a floor. A clock that is off moves both. */
+static void one_direction_alone_shows_no_clock(void **state)
+{
+    static const int moved[] = {0, 8000}; /* by which the other direction moved */
+
+    for (int i = 0; i < 2; i++) {
+        struct spread_clock c = {{0}};
+        struct spread_pair in = {.wait_ns = -8000}, out = {.wait_ns = moved[i]},
+                           wide = {.sent_ns = 10000,
+                                   .usual_ns = 10000,
+                                   .heard_ns = 18000,
+                                   .wait_ns = 9000};
+
+        spread_wait(&c, (struct mono){0}, false, &in);
+        spread_wait(&c, (struct mono){0}, true, &out);
+        spread_wait(&c, (struct mono){0}, true, &wide);
+        assert_int_equal(spread_judge(&wide, 18000, 9000), i == 0 ? SPREAD_NOTHING : SPREAD_NARROW);
+    }
+}
+
 /* What is usual is learned slowly upwards and fast downwards: what is further apart now and then is not usual. */
 static void what_is_usual_is_a_low_one(void **state)
 {
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(another_way_begins_anew),
         cmocka_unit_test(a_floor_that_is_kept_outlasts_a_moment),
+        cmocka_unit_test(one_direction_alone_shows_no_clock),
         cmocka_unit_test(what_is_usual_is_a_low_one),
         cmocka_unit_test(the_slow_link_is_named),
         cmocka_unit_test(busy_links_are_not_named),
