@@ -95,10 +95,12 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
 static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                         struct evidence_view view, struct mesh_fault *ret)
 {
+    const struct gaps *g = &m->gaps[view.out ? 0 : 1];
     double usual = 0;
     uint32_t count = 0;
 
     ret->edge = -1;
+    ret->apart_ns = 0;
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
         bool any = false;
@@ -115,6 +117,7 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                 ret->path = p;
             }
             any = true;
+            ret->apart_ns = ret->apart_ns > 0 ? ret->apart_ns : (int64_t)gaps_of(g, e->host.index);
             if (half->spread.learned >= SPREAD_LEARN) {
                 usual += half->spread.usual_ns;
                 count++;
@@ -122,7 +125,6 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
         }
         ret->where.edges += any;
     }
-    ret->apart_ns = (int64_t)m->gaps[view.out ? 0 : 1].slow_ns;
     ret->usual_ns = count > 0 ? (int64_t)(usual / count) : 0;
     return ret->edge >= 0;
 }
@@ -264,7 +266,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
 /* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
  * which shows nothing of how long that takes, or before it waits behind the job in the NIC, which makes any NIC look slow.
  * What comes in goes a way that is presumed: nothing but the own NIC is told of it. */
-static bool may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out)
+bool mesh_may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out)
 {
     bool own = false;
 
@@ -283,7 +285,7 @@ static void narrow_push(struct mesh *m, const struct locate_case *c, bool out)
     struct way_chain chain = {.count = 0};
 
     f.narrow = true;
-    if (may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
+    if (mesh_may_be_narrow(m, c, out) && narrow_path(m, c, view, &f)) {
         evidence_chain(m, &m->edges[f.edge], f.path, out, &chain);
     }
     if (chain.count == 0) {

@@ -3,12 +3,37 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
-#define LOOK_NS (100 * NS_PER_MS)
+#define LOOK_NS    (20 * NS_PER_MS)
+#define REFRESH_NS (100 * NS_PER_MS)
+#define LOOK_ROW   16
+#define CHANGE_NS  NS_PER_S
+#define UNNAMED_NS (300 * NS_PER_S)
+#define HOST_BITS  0x7fffffffu
 
-void gaps_add(struct gaps *g, const struct spread_pair *pair)
+static bool known(const struct gap *gap)
+{
+    return gap->slow_ns > 0;
+}
+
+void gaps_add(struct gaps *g, struct gaps_share *share, const struct spread_pair *pair,
+              bool explained)
 {
     g->ring[g->count++ % GAPS_RING] = *pair;
+    if (!spread_is_wide(pair)) {
+        return;
+    }
+    if (mono_sub(pair->at, share->start).ns >= NS_PER_S) {
+        *share = (struct gaps_share){.start = pair->at};
+    }
+    if (share->count < GAPS_EDGE) {
+        share->count++;
+        g->wide[g->wide_count++ % GAPS_WIDE] = (struct gaps_wide){.at = pair->at,
+                                                                  .heard_ns = pair->heard_ns,
+                                                                  .host = pair->host & HOST_BITS,
+                                                                  .explained = explained};
+    }
 }
 
 static uint32_t kept(const struct gaps *g)
@@ -21,48 +46,77 @@ const struct spread_pair *gaps_pair(const struct gaps *g, uint32_t index)
     return index < kept(g) ? &g->ring[(g->count - kept(g) + index) % GAPS_RING] : NULL;
 }
 
+/* The newest first, of the last GAPS_NS; NULL: no more. */
+static const struct gaps_wide *wide_of(const struct gaps *g, struct mono now, uint32_t index)
+{
+    if (index >= GAPS_WIDE || index >= g->wide_count) {
+        return NULL;
+    }
+    const struct gaps_wide *w = &g->wide[(g->wide_count - 1 - index) % GAPS_WIDE];
+
+    return mono_sub(now, w->at).ns <= GAPS_NS ? w : NULL;
+}
+
+/* A full ring may last for less than GAPS_NS. */
+static double held_ns(const struct gaps *g, struct mono now)
+{
+    if (g->wide_count < GAPS_WIDE) {
+        return GAPS_NS;
+    }
+    const int64_t held = mono_sub(now, g->wide[g->wide_count % GAPS_WIDE].at).ns;
+
+    return fmax(1, fmin(GAPS_NS, (double)held));
+}
+
+/* Whose pairs are looked at: all, those of one host, or those of all but one. */
+struct whose {
+    uint32_t host; /* GAPS_ALL */
+    bool others;
+};
+
+static bool is_of(struct whose whose, const struct gaps_wide *w)
+{
+    return whose.host == GAPS_ALL || (w->host == whose.host) != whose.others;
+}
+
 struct agreement {
-    uint32_t alike;
+    uint32_t alike, explained;
     double sum, odds; /* ln, against chance */
     struct mono since;
 };
 
-/* In GAPS_NS: as many as those around let expect. */
-static double chance_of(const struct gaps *g, struct mono now, double gap_ns)
+/* In the time that is held: as many as those around let expect. */
+static double chance_of(const struct gaps *g, struct mono now, double gap_ns, struct whose whose)
 {
     const double width = 2 * (SPREAD_ALIKE_NS + SPREAD_ALIKE * gap_ns),
-                 around = (GAPS_NEAR - 1 / GAPS_NEAR) * gap_ns - width;
-    const struct spread_pair *p;
+                 around = fmax(1, (GAPS_NEAR - 1 / GAPS_NEAR) * gap_ns - width);
+    const struct gaps_wide *w;
     uint32_t near = 1;
 
-    for (uint32_t i = 0; (p = gaps_pair(g, i)) != NULL; i++) {
-        near += mono_sub(now, p->at).ns <= GAPS_NS && spread_is_wide(p) &&
-                p->heard_ns < gap_ns * GAPS_NEAR && p->heard_ns * GAPS_NEAR > gap_ns &&
-                !spread_alike(p->heard_ns, gap_ns);
+    for (uint32_t i = 0; (w = wide_of(g, now, i)) != NULL; i++) {
+        near += w->heard_ns < gap_ns * GAPS_NEAR && w->heard_ns * GAPS_NEAR > gap_ns &&
+                is_of(whose, w) && !spread_alike(w->heard_ns, gap_ns);
     }
     return near * width / around;
 }
 
 /* Since when they are most unlikely to be alike by chance: one or two may have been before the link was slow. */
-static struct agreement agreement_of(const struct gaps *g, struct mono now, double gap_ns)
+static struct agreement agreement_of(const struct gaps *g, struct mono now, double gap_ns,
+                                     struct whose whose)
 {
-    const double chance = chance_of(g, now, gap_ns);
+    const double rate = chance_of(g, now, gap_ns, whose) / held_ns(g, now);
     struct agreement best = {.alike = 0}, a = {.alike = 0};
+    const struct gaps_wide *w;
 
-    for (uint32_t i = kept(g); i > 0; i--) {
-        const struct spread_pair *p = gaps_pair(g, i - 1);
-        const int64_t ago = mono_sub(now, p->at).ns;
-
-        if (ago > GAPS_NS) {
-            break;
-        }
-        if (!spread_is_wide(p) || !spread_alike(p->heard_ns, gap_ns)) {
+    for (uint32_t i = 0; (w = wide_of(g, now, i)) != NULL; i++) {
+        if (!is_of(whose, w) || !spread_alike(w->heard_ns, gap_ns)) {
             continue;
         }
         a.alike++;
-        a.sum += p->heard_ns;
-        a.since = p->at;
-        const double expected = chance * fmax((double)ago, GAPS_ONCE_NS) / GAPS_NS;
+        a.explained += w->explained;
+        a.sum += w->heard_ns;
+        a.since = w->at;
+        const double expected = rate * fmax((double)mono_sub(now, w->at).ns, GAPS_ONCE_NS);
         a.odds = a.alike > expected ? a.alike * log(a.alike / expected) - (a.alike - expected) : 0;
         best = a.odds > best.odds ? a : best;
     }
@@ -74,62 +128,288 @@ static bool stands_out(const struct agreement *a)
     return a->alike >= GAPS_LEAST && a->odds > GAPS_ODDS;
 }
 
+/* The one that more than half of those alike are of, if any is. */
+static uint32_t host_of_most(const struct gaps *g, struct mono now, double gap_ns)
+{
+    const struct gaps_wide *w;
+    uint32_t host = 0, more = 0;
+
+    for (uint32_t i = 0; (w = wide_of(g, now, i)) != NULL; i++) {
+        if (spread_alike(w->heard_ns, gap_ns)) {
+            host = more == 0 ? w->host : host;
+            more = more == 0 || w->host == host ? more + 1 : more - 1;
+        }
+    }
+    return host;
+}
+
+/* One host's stamps, however bad, make no agreement of all. */
+static bool second_agrees(const struct gaps *g, struct mono now, double gap_ns)
+{
+    const struct whose others = {.host = host_of_most(g, now, gap_ns), .others = true};
+    const struct agreement a = agreement_of(g, now, gap_ns, others);
+
+    return a.alike >= 2 && a.odds > GAPS_SECOND;
+}
+
+static int closer(const void *a, const void *b)
+{
+    const struct spread_pair *const *x = a, *const *y = b;
+
+    return ((*x)->heard_ns > (*y)->heard_ns) - ((*x)->heard_ns < (*y)->heard_ns);
+}
+
+/* A low quantile without the host that has most of the pairs below it. */
 static double least_of(const struct gaps *g)
 {
-    uint32_t low[GAPS_LOW + 1];
-    uint32_t count = 0;
-    const struct spread_pair *p;
+    const struct spread_pair *pairs[GAPS_RING];
+    const uint32_t count = kept(g);
+    uint32_t rank = GAPS_BAD + count / GAPS_LOW, most = 0, host = 0, left = 0;
 
-    for (uint32_t i = 0; (p = gaps_pair(g, i)) != NULL; i++) {
-        uint32_t at = count <= GAPS_LOW ? count++ : GAPS_LOW + (p->heard_ns >= low[GAPS_LOW]);
-
-        if (at > GAPS_LOW) {
-            continue;
-        }
-        for (; at > 0 && low[at - 1] > p->heard_ns; at--) {
-            low[at] = low[at - 1];
-        }
-        low[at] = p->heard_ns;
+    if (count == 0) {
+        return 0;
     }
-    return count > 0 ? low[count - 1] : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        pairs[i] = gaps_pair(g, i);
+    }
+    qsort(pairs, count, sizeof(*pairs), closer);
+    rank = rank < count ? rank : count - 1;
+    for (uint32_t i = 0; i <= rank; i++) {
+        uint32_t of = 0;
+
+        for (uint32_t k = 0; k <= rank; k++) {
+            of += pairs[k]->host == pairs[i]->host;
+        }
+        host = of > most ? pairs[i]->host : host;
+        most = of > most ? of : most;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        left += pairs[i]->host != host;
+    }
+    if (left == 0) {
+        return pairs[rank]->heard_ns;
+    }
+    rank = GAPS_BAD + left / GAPS_LOW;
+    rank = rank < left ? rank : left - 1;
+    for (uint32_t i = 0, passed = 0; i < count; i++) {
+        if (pairs[i]->host != host && passed++ == rank) {
+            return pairs[i]->heard_ns;
+        }
+    }
+    return 0;
 }
 
-static void take(struct gaps *g, const struct agreement *a)
+bool gaps_known(const struct gaps *g)
 {
-    g->slow_ns = a->sum / a->alike;
-    g->since = a->since;
+    bool r = known(&g->all);
+
+    for (uint32_t i = 0; i < GAPS_HOSTS; i++) {
+        r = r || known(&g->of_host[i]);
+    }
+    return r;
 }
 
-bool gaps_look(struct gaps *g, struct mono now, enum gaps_hold hold)
+bool gaps_is_host(const struct gap *gap, uint32_t host)
 {
-    const struct spread_pair *newest = kept(g) > 0 ? gaps_pair(g, kept(g) - 1) : NULL;
-    const bool wide = newest && spread_is_wide(newest);
-    struct agreement old = {.alike = 0};
-    bool changed = false;
+    return gap->host == (host & HOST_BITS);
+}
 
-    if (!wide && (g->slow_ns <= 0 || mono_sub(now, g->looked).ns < LOOK_NS)) {
-        return false;
+static const struct gap *gap_of(const struct gaps *g, uint32_t host)
+{
+    for (uint32_t i = 0; i < GAPS_HOSTS; i++) {
+        if (known(&g->of_host[i]) && gaps_is_host(&g->of_host[i], host)) {
+            return &g->of_host[i];
+        }
+    }
+    return known(&g->all) ? &g->all : NULL;
+}
+
+bool gaps_is_slow(const struct gaps *g, struct mono now, uint32_t host, double usual_ns,
+                  double heard_ns)
+{
+    const struct gap *gap = gap_of(g, host);
+
+    return gap && mono_sub(now, gap->since).ns < UNNAMED_NS && heard_ns > SPREAD_WIDER * usual_ns &&
+           spread_alike(heard_ns, gap->slow_ns);
+}
+
+double gaps_of(const struct gaps *g, uint32_t host)
+{
+    const struct gap *gap = gap_of(g, host);
+
+    return gap ? gap->slow_ns : 0;
+}
+
+enum spread gaps_judge(const struct gaps *g, const struct spread_pair *pair, double *ret_slow_ns)
+{
+    const struct gap *own = gap_of(g, pair->host);
+    uint32_t gaps = 0, narrow = 0;
+
+    *ret_slow_ns = own ? own->slow_ns : 0;
+    if (own && spread_judge(pair, own->slow_ns, g->least_ns) == SPREAD_WIDE) {
+        return SPREAD_WIDE;
+    }
+    for (uint32_t i = 0; i <= GAPS_HOSTS; i++) {
+        const struct gap *gap = i < GAPS_HOSTS ? &g->of_host[i] : &g->all;
+
+        if (known(gap)) {
+            gaps++;
+            narrow += spread_judge(pair, gap->slow_ns, g->least_ns) == SPREAD_NARROW;
+        }
+    }
+    return gaps > 0 && narrow == gaps ? SPREAD_NARROW : SPREAD_NOTHING;
+}
+
+static struct whose whose_of(const struct gap *gap)
+{
+    return (struct whose){.host = gap->host};
+}
+
+static bool is_cold(const struct gap *gap, struct mono now)
+{
+    return mono_sub(now, gap->stood_out).ns > GAPS_NS;
+}
+
+static void gap_refresh(struct gaps *g, struct gap *gap, struct mono now, enum gaps_hold hold)
+{
+    if (!known(gap)) {
+        return;
+    }
+    const struct agreement a = agreement_of(g, now, gap->slow_ns, whose_of(gap));
+
+    if (stands_out(&a)) {
+        gap->stood_out = now;
+    } else if (hold == GAPS_FREE && is_cold(gap, now)) {
+        gap->slow_ns = 0;
+    }
+}
+
+static void refresh(struct gaps *g, struct mono now, enum gaps_hold hold)
+{
+    if (!gaps_known(g) || mono_sub(now, g->refreshed).ns < REFRESH_NS) {
+        return;
+    }
+    g->refreshed = now;
+    g->least_ns = least_of(g);
+    gap_refresh(g, &g->all, now, hold);
+    for (uint32_t i = 0; i < GAPS_HOSTS; i++) {
+        gap_refresh(g, &g->of_host[i], now, hold);
+    }
+}
+
+/* The place of a gap that is known gives way to twice the odds. */
+static const struct gap *take(struct gaps *g, struct gap *gap, struct mono now, uint32_t host,
+                              const struct agreement *a, enum gaps_hold hold)
+{
+    if (known(gap) && gap->host == host) {
+        const struct agreement old = agreement_of(g, now, gap->slow_ns, whose_of(gap));
+
+        if (a->odds <= 2 * old.odds && !(hold == GAPS_FREE && !stands_out(&old))) {
+            return NULL;
+        }
+    }
+    *gap = (struct gap){
+        .slow_ns = a->sum / a->alike, .host = host, .since = a->since, .stood_out = now};
+    g->changed[1] = g->changed[0];
+    g->changed[0] = now;
+    g->least_ns = least_of(g);
+    return gap;
+}
+
+static const struct gap *look_all(struct gaps *g, struct mono now, double heard_ns,
+                                  enum gaps_hold hold)
+{
+    const struct agreement a = agreement_of(g, now, heard_ns, (struct whose){.host = GAPS_ALL});
+
+    if (!stands_out(&a) || !second_agrees(g, now, heard_ns) ||
+        (known(&g->all) && hold == GAPS_FIXED &&
+         !(is_cold(&g->all, now) && 2 * a.explained > a.alike))) {
+        return NULL;
+    }
+    const struct gap *taken = take(g, &g->all, now, GAPS_ALL, &a, hold);
+    for (uint32_t i = 0; taken && i < GAPS_HOSTS; i++) {
+        if (spread_alike(g->of_host[i].slow_ns, taken->slow_ns)) {
+            g->of_host[i].slow_ns = 0; /* it was the first that met the slow link */
+        }
+    }
+    return taken;
+}
+
+/* Its own place, else one that is free, else one whose gap didn't stand out lately. */
+static struct gap *place_of(struct gaps *g, struct mono now, uint32_t host)
+{
+    struct gap *place = NULL;
+
+    for (uint32_t i = 0; i < GAPS_HOSTS; i++) {
+        struct gap *gap = &g->of_host[i];
+
+        if (known(gap) && gap->host == host) {
+            return gap;
+        }
+        if (!known(gap)) {
+            place = gap;
+        } else if (!place && is_cold(gap, now)) {
+            place = gap;
+        }
+    }
+    return place;
+}
+
+static const struct gap *look_host(struct gaps *g, struct mono now, double heard_ns, uint32_t host,
+                                   enum gaps_hold hold)
+{
+    struct gap *place = place_of(g, now, host);
+
+    if (!place || (known(place) && place->host == host && spread_alike(heard_ns, place->slow_ns))) {
+        return NULL;
+    }
+    const struct agreement a = agreement_of(g, now, heard_ns, (struct whose){.host = host});
+
+    if (!stands_out(&a)) {
+        return NULL;
+    }
+    if (known(&g->all)) {
+        const struct agreement all =
+            agreement_of(g, now, g->all.slow_ns, (struct whose){.host = host});
+
+        if (a.odds <= 2 * all.odds) {
+            return NULL;
+        }
+    }
+    return take(g, place, now, host, &a, hold);
+}
+
+/* The next one that isn't alike by the gap of all. If only the newest was looked at, one host's pairs could always come right
+ * behind all others. Of a long row that waits some are passed over, so that none waits for long. */
+static const struct gaps_wide *next_unknown(struct gaps *g)
+{
+    if (g->wide_count - g->wide_looked > GAPS_WIDE) {
+        g->wide_looked = g->wide_count - GAPS_WIDE;
+    }
+    g->wide_looked += (g->wide_count - g->wide_looked) / LOOK_ROW;
+    while (g->wide_looked < g->wide_count) {
+        const struct gaps_wide *w = &g->wide[g->wide_looked++ % GAPS_WIDE];
+
+        if (!spread_alike(w->heard_ns, g->all.slow_ns)) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
+const struct gap *gaps_look(struct gaps *g, struct mono now, enum gaps_hold hold)
+{
+    refresh(g, now, hold);
+    if (g->wide_looked == g->wide_count || mono_sub(now, g->looked).ns < LOOK_NS ||
+        mono_sub(now, g->changed[1]).ns < 2 * CHANGE_NS) {
+        return NULL;
+    }
+    const struct gaps_wide *w = next_unknown(g);
+    if (!w) {
+        return NULL;
     }
     g->looked = now;
-    g->least_ns = least_of(g);
-    if (hold == GAPS_FIXED) {
-        return false;
-    }
-    if (g->slow_ns > 0) {
-        old = agreement_of(g, now, g->slow_ns);
-        if (hold == GAPS_FREE && !stands_out(&old)) {
-            g->slow_ns = 0;
-            old.odds = 0;
-            changed = true;
-        }
-    }
-    if (wide && (g->slow_ns <= 0 || !spread_alike(newest->heard_ns, g->slow_ns))) {
-        const struct agreement a = agreement_of(g, now, newest->heard_ns);
+    const struct gap *r = look_all(g, now, w->heard_ns, hold);
 
-        if (a.odds > 2 * old.odds && stands_out(&a)) {
-            take(g, &a);
-            changed = true;
-        }
-    }
-    return changed;
+    return r ? r : look_host(g, now, w->heard_ns, w->host, hold);
 }

@@ -197,6 +197,7 @@ struct mesh_edge {
     bool full_again;  /* the last one went by that path again */
     struct mono full_next, full_bad_at;
     struct spread_clock clock_off;
+    struct gaps_share gaps_share[2]; /* out, in */
     uint16_t full_past;    /* fates of the last full packets, the newest in bit 0; 1: lost */
     uint8_t full_past_len; /* of these bits */
     uint8_t full_lost;     /* how many of them are 1 */
@@ -331,11 +332,12 @@ struct mesh {
     struct mono told_until; /* then all of it is too old */
     struct wide_name wide_names[WIDE_MAX];
     struct digests digests;
-    struct locate *trials;   /* by edge and path: what is told all the time (trial.c) */
-    struct locate *fulls;    /* the same of full packets (full.c) */
-    struct mono full_alarm;  /* one was lost: more of them go for a while */
-    struct locate *pairs[2]; /* of pairs that go out, and come in (narrow.c) */
-    struct gaps *gaps;       /* of pairs, likewise */
+    struct locate *trials;     /* by edge and path: what is told all the time (trial.c) */
+    struct locate *fulls;      /* the same of full packets (full.c) */
+    struct mono full_alarm;    /* one was lost: more of them go for a while */
+    struct locate *pairs[2];   /* of pairs that go out, and come in (narrow.c) */
+    struct gaps *gaps;         /* of pairs, likewise */
+    struct mono pairs_told[2]; /* the newest while a gap was known */
     struct mesh_fault faults[FAULT_QUEUE];
     uint32_t fault_head, fault_count;
 };
@@ -406,6 +408,9 @@ uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash);
 /* fault.c */
 void mesh_tell_trial(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
 void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bool lost);
+struct locate_case;
+/* A case of pairs whose element may be told: what else one's own packets show is not that it is slow. */
+bool mesh_may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out);
 void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide);
 void mesh_faults_tick(struct mesh *m, struct mono now);
 /* full.c: packets of full size */

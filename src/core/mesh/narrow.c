@@ -5,6 +5,8 @@
  * narrow (spread.h), also those that came before that was known. Which element all wide pairs share, and no narrow one
  * crosses, is for the inference to tell: one for what goes out, one for what comes in (fault.c). What it can't see: links
  * that carry a probe faster than its sender sends the pair. */
+#include <math.h>
+
 #include "core/mesh/evidence.h"
 
 static uint64_t way_of(const struct mesh_edge *e, uint8_t path, bool out)
@@ -19,11 +21,12 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     const struct gaps *g = &m->gaps[out ? 0 : 1];
     const int edge = (int)(pair->path / m->config.path_limit);
     const uint8_t path = (uint8_t)(pair->path % m->config.path_limit);
-    const enum spread spread = spread_judge(pair, g->slow_ns, g->least_ns);
+    double slow_ns;
+    const enum spread spread = gaps_judge(g, pair, &slow_ns);
 
     if (spread != SPREAD_NOTHING && m->edges[edge].used &&
         pair->way == way_of(&m->edges[edge], path, out)) {
-        const bool twice = spread == SPREAD_WIDE && g->slow_ns > NARROW_FAR * pair->usual_ns;
+        const bool twice = spread == SPREAD_WIDE && slow_ns > NARROW_FAR * pair->usual_ns;
 
         for (uint32_t i = 0; i < (twice ? 2 : 1); i++) {
             mesh_tell_pair(m, edge, path, out, pair->at, spread == SPREAD_WIDE);
@@ -31,33 +34,45 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     }
 }
 
-/* Another gap: what was told is of the one before. */
-static void tell_all(struct mesh *m, bool out)
+/* What was told of the paths that the gap is for is of another one, or of none. Of the others those pairs count that came while
+ * none was known. */
+static void tell_all(struct mesh *m, const struct gap *gap, bool out)
 {
     const struct gaps *g = &m->gaps[out ? 0 : 1];
     const struct spread_pair *pair;
 
     for (uint32_t number = 0; number < m->locate_numbers - TRACE_ANSWERS; number++) {
-        locate_trials_clear(m->pairs[out ? 0 : 1], number);
+        const struct mesh_edge *e = &m->edges[number / m->config.path_limit];
+
+        if (gap->host == GAPS_ALL || gaps_is_host(gap, e->host.index)) {
+            locate_trials_clear(m->pairs[out ? 0 : 1], number);
+        }
     }
-    for (uint32_t i = 0; g->slow_ns > 0 && (pair = gaps_pair(g, i)) != NULL; i++) {
-        if (pair->at.ns >= g->since.ns) {
+    for (uint32_t i = 0; (pair = gaps_pair(g, i)) != NULL; i++) {
+        const bool anew = gap->host == GAPS_ALL || gaps_is_host(gap, pair->host);
+
+        if (pair->at.ns >= gap->since.ns && (anew || pair->at.ns > m->pairs_told[out ? 0 : 1].ns)) {
             tell(m, pair, out);
         }
     }
 }
 
-static enum gaps_hold hold_of(const struct locate *l, uint32_t number, bool *ret_explained)
+/* What may not be told holds no gap. A case that one host alone tells of doesn't fix it: its stamps may be bad. What comes in
+ * this host stamps itself. */
+static enum gaps_hold hold_of(const struct mesh *m, bool out, uint32_t number, bool *ret_explained)
 {
+    const struct locate *l = m->pairs[out ? 0 : 1];
     enum gaps_hold hold = GAPS_FREE;
 
     *ret_explained = false;
     for (uint32_t i = 0; i < locate_case_count(l); i++) {
         const struct locate_case *c = locate_case_get(l, i);
-        const bool named = c->named.ns != MONO_NEVER.ns;
+        const bool named = c->named.ns != MONO_NEVER.ns && (c->witnesses > 1 || !out);
 
-        hold = named ? GAPS_FIXED : hold == GAPS_FIXED ? hold : GAPS_KEEP;
-        *ret_explained = *ret_explained || locate_explains(l, c, number);
+        if (mesh_may_be_narrow(m, c, out)) {
+            hold = named ? GAPS_FIXED : hold == GAPS_FIXED ? hold : GAPS_KEEP;
+            *ret_explained = *ret_explained || locate_explains(l, c, number);
+        }
     }
     return hold;
 }
@@ -81,19 +96,24 @@ void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
     const uint32_t number = evidence_number(m, edge, path);
     const uint64_t way = way_of(e, path, out);
-    const enum gaps_hold hold = hold_of(m->pairs[out ? 0 : 1], number, &explained);
-    const bool known =
-        spread_add(&half->spread, now, way, sent_ns, heard_ns, owd_ns, explained, &pair);
-    if (!known) {
+    const enum gaps_hold hold = hold_of(m, out, number, &explained);
+    const double usual_ns = fmax((double)sent_ns, half->spread.usual_ns);
+    const bool keep = explained || gaps_is_slow(g, now, e->host.index, usual_ns, (double)heard_ns);
+    if (!spread_add(&half->spread, now, way, sent_ns, heard_ns, owd_ns, keep, &pair)) {
         return;
     }
     pair.way = way;
     pair.path = number;
+    pair.host = e->host.index;
     spread_wait(&e->clock_off, now, out, &pair);
-    gaps_add(g, &pair);
-    if (gaps_look(g, now, hold)) {
-        tell_all(m, out);
-    } else if (g->slow_ns > 0) {
+    gaps_add(g, &e->gaps_share[out ? 0 : 1], &pair, explained);
+    const struct gap *gap = gaps_look(g, now, hold);
+    if (gap) {
+        tell_all(m, gap, out);
+    } else if (gaps_known(g)) {
         tell(m, &pair, out);
+    }
+    if (gaps_known(g)) {
+        m->pairs_told[out ? 0 : 1] = now;
     }
 }

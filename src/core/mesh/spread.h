@@ -60,6 +60,7 @@ struct spread_pair {
     uint32_t path; /* the caller's number */
     uint32_t sent_ns, heard_ns, usual_ns;
     int32_t wait_ns;
+    uint32_t host;    /* the peer's, the caller's number */
     int32_t doubt_ns; /* taken from its wait though the other direction didn't move (spread_wait) */
 };
 

@@ -29,6 +29,7 @@ struct heard {
     struct prng prng;
     struct spread_watch watch;
     struct gaps gaps;
+    struct gaps_share share;
     struct mono now;
     double off_ns;
     struct spread_clock clock;
@@ -52,7 +53,8 @@ static double port_pass(struct prng *p, const struct port *port, double at, doub
 
 static void count(struct heard *h, const struct spread_pair *pair)
 {
-    const enum spread s = spread_judge(pair, h->gaps.slow_ns, h->gaps.least_ns);
+    double slow_ns;
+    const enum spread s = gaps_judge(&h->gaps, pair, &slow_ns);
 
     h->wide += s == SPREAD_WIDE;
     h->narrow += s == SPREAD_NARROW;
@@ -76,17 +78,18 @@ static void hear(struct heard *h, double sent, double apart, double owd)
         return;
     }
     spread_wait(&h->clock, h->now, true, &pair);
-    gaps_add(&h->gaps, &pair);
-    if (gaps_look(&h->gaps, h->now, GAPS_FREE)) {
+    gaps_add(&h->gaps, &h->share, &pair, false);
+    const struct gap *found = gaps_look(&h->gaps, h->now, GAPS_FREE);
+    if (found) {
         const struct spread_pair *kept;
 
-        h->gaps_found += h->gaps.slow_ns > 0;
-        for (uint32_t i = 0; h->gaps.slow_ns > 0 && (kept = gaps_pair(&h->gaps, i)) != NULL; i++) {
-            if (kept->at.ns >= h->gaps.since.ns) {
+        h->gaps_found++;
+        for (uint32_t i = 0; (kept = gaps_pair(&h->gaps, i)) != NULL; i++) {
+            if (kept->at.ns >= found->since.ns) {
                 count(h, kept);
             }
         }
-    } else if (h->gaps.slow_ns > 0) {
+    } else {
         count(h, &pair);
     }
 }
@@ -132,7 +135,7 @@ static void a_slow_link_spreads_pairs_alike(void **state)
             const double gap = PROBE_BITS * 1e3 / 200 / shares[i];
 
             after_change(&h, good, slow, 200, 7 + i); /* five seconds */
-            assert_true(spread_alike(h.gaps.slow_ns, gap));
+            assert_true(spread_alike(gaps_of(&h.gaps, 0), gap));
             assert_true(h.wide > 12);
             assert_true(h.narrow <= (1 - NARROW_SHARE) * (h.wide + h.narrow));
         }
