@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #define LOOK_NS    (20 * NS_PER_MS)
 #define REFRESH_NS (100 * NS_PER_MS)
@@ -152,51 +151,68 @@ static bool second_agrees(const struct gaps *g, struct mono now, double gap_ns)
     return a.alike >= 2 && a.odds > GAPS_SECOND;
 }
 
-static int closer(const void *a, const void *b)
-{
-    const struct spread_pair *const *x = a, *const *y = b;
+#define LOW_MOST (GAPS_BAD + GAPS_RING / GAPS_LOW + 1)
 
-    return ((*x)->heard_ns > (*y)->heard_ns) - ((*x)->heard_ns < (*y)->heard_ns);
+/* Pairs in order of how close together they came: up to that of the quantile, at most LOW_MOST. */
+struct lows {
+    const struct spread_pair *pairs[LOW_MOST];
+    uint32_t kept, count; /* count: of all that were looked at */
+};
+
+/* Without those of one host; GAPS_ALL: of all. Hardly any pair is among so few. */
+static void lows_of(const struct gaps *g, uint32_t without, struct lows *ret)
+{
+    const struct spread_pair *p;
+
+    ret->kept = ret->count = 0;
+    for (uint32_t i = 0; (p = gaps_pair(g, i)) != NULL; i++) {
+        if (without != GAPS_ALL && p->host == without) {
+            continue;
+        }
+        ret->count++;
+        uint32_t at = ret->kept < LOW_MOST ? ret->kept++ : LOW_MOST;
+        if (at == LOW_MOST && p->heard_ns < ret->pairs[LOW_MOST - 1]->heard_ns) {
+            at--;
+        }
+        if (at == LOW_MOST) {
+            continue;
+        }
+        for (; at > 0 && ret->pairs[at - 1]->heard_ns > p->heard_ns; at--) {
+            ret->pairs[at] = ret->pairs[at - 1];
+        }
+        ret->pairs[at] = p;
+    }
+    const uint32_t quantile = GAPS_BAD + ret->count / GAPS_LOW + 1;
+    ret->kept = quantile < ret->kept ? quantile : ret->kept;
+}
+
+static uint32_t host_of_lows(const struct lows *lows)
+{
+    uint32_t host = GAPS_ALL, most = 0;
+
+    for (uint32_t i = 0; i < lows->kept; i++) {
+        uint32_t of = 0;
+
+        for (uint32_t k = 0; k < lows->kept; k++) {
+            of += lows->pairs[k]->host == lows->pairs[i]->host;
+        }
+        host = of > most ? lows->pairs[i]->host : host;
+        most = of > most ? of : most;
+    }
+    return host;
 }
 
 /* A low quantile without the host that has most of the pairs below it. */
 static double least_of(const struct gaps *g)
 {
-    const struct spread_pair *pairs[GAPS_RING];
-    const uint32_t count = kept(g);
-    uint32_t rank = GAPS_BAD + count / GAPS_LOW, most = 0, host = 0, left = 0;
+    struct lows all, rest;
 
-    if (count == 0) {
+    lows_of(g, GAPS_ALL, &all);
+    if (all.kept == 0) {
         return 0;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        pairs[i] = gaps_pair(g, i);
-    }
-    qsort(pairs, count, sizeof(*pairs), closer);
-    rank = rank < count ? rank : count - 1;
-    for (uint32_t i = 0; i <= rank; i++) {
-        uint32_t of = 0;
-
-        for (uint32_t k = 0; k <= rank; k++) {
-            of += pairs[k]->host == pairs[i]->host;
-        }
-        host = of > most ? pairs[i]->host : host;
-        most = of > most ? of : most;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        left += pairs[i]->host != host;
-    }
-    if (left == 0) {
-        return pairs[rank]->heard_ns;
-    }
-    rank = GAPS_BAD + left / GAPS_LOW;
-    rank = rank < left ? rank : left - 1;
-    for (uint32_t i = 0, passed = 0; i < count; i++) {
-        if (pairs[i]->host != host && passed++ == rank) {
-            return pairs[i]->heard_ns;
-        }
-    }
-    return 0;
+    lows_of(g, host_of_lows(&all), &rest);
+    return rest.kept > 0 ? rest.pairs[rest.kept - 1]->heard_ns : all.pairs[all.kept - 1]->heard_ns;
 }
 
 bool gaps_known(const struct gaps *g)

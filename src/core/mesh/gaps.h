@@ -20,7 +20,7 @@
  * Cost of a packet: a pair is copied once or twice, and judged by up to four gaps. What else is done is done by time:
  * - at most once in 20 ms a wide one is looked at, in up to 13 passes over the wide ones of GAPS_NS, a logarithm for each that is
  *   alike. Where more come, some are passed over;
- * - at most once in 100 ms each gap that is known is looked for in two passes, and the ring of all pairs is sorted;
+ * - at most once in 100 ms each gap that is known is looked for in two passes, and the closest of all pairs are in two;
  * - at most twice in two seconds a gap comes up, and paths are told anew. */
 #pragma once
 #include "core/mesh/spread.h"
