@@ -253,23 +253,25 @@ static bool offers_open(const struct rdma *r)
 
 int rdma_memory_wait_ms(struct rdma *r)
 {
-    const struct mono now = r->io->now(r->io);
-
-    if (!atomic_load(&r->memory_due) || !offers_open(r)) {
+    if (r->stop || !atomic_load(&r->memory_due)) {
         return -1;
     }
+    if (!offers_open(r)) {
+        return 0;
+    }
+    const struct mono now = r->io->now(r->io);
     if (r->memory_hold.ns == 0) {
         r->memory_hold = mono_add(now, span_ns(HOLD_NS));
     }
     const int64_t left = mono_sub(r->memory_hold, now).ns;
-    return left > 0 ? 1 + (int)(left / NS_PER_MS) : -1;
+    return left > 0 ? 1 + (int)(left / NS_PER_MS) : 0;
 }
 
 bool rdma_memory_look(struct rdma *r)
 {
     uint32_t open = 0, device = 0;
 
-    if (rdma_memory_wait_ms(r) >= 0 || !atomic_exchange(&r->memory_due, false)) {
+    if (rdma_memory_wait_ms(r) != 0 || !atomic_exchange(&r->memory_due, false)) {
         return false;
     }
     const struct mono began = r->io->now(r->io);
@@ -289,6 +291,9 @@ bool rdma_memory_look(struct rdma *r)
         atomic_store(&r->memory_due, true); /* there may be others */
     }
     pthread_mutex_lock(&r->lock);
+    if (r->stop) { /* who closes it may have gone on without it, and io is no more */
+        return m != NULL;
+    }
     const struct mono now = r->io->now(r->io);
     r->memory_hold = m != NULL ? mono_add(now, mono_sub(now, began)) : (struct mono){0};
     return m != NULL;

@@ -211,7 +211,7 @@ void rdma_trouble_add(struct rdma *r, const char *format, ...)
 /* The worker's: one range with one device that wasn't there when it was added. Under the lock, which it lets go meanwhile.
  * False: there is none, or it has to wait: */
 bool rdma_memory_look(struct rdma *r);
-/* The worker's, under the lock: for so long, or until no offer of a queue pair is open; -1: there is none that waits. */
+/* The worker's, under the lock: it waits so long, or until no offer of a queue pair is open; 0: not at all, -1: none is due. */
 int rdma_memory_wait_ms(struct rdma *r);
 /* Nobody knows it any more, and no device has it. */
 void rdma_memory_done(struct memory *m);

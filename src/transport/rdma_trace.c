@@ -299,7 +299,7 @@ bool rdma_trace_look(struct rdma *r)
             t->paths = mine.paths; /* nobody gives away the place of one that is asked */
             t->state = RDMA_TRACE_DONE;
             t->failed = false;
-            t->at = r->io->now(r->io);
+            t->at = r->stop ? t->at : r->io->now(r->io);
             return true;
         }
     }

@@ -336,11 +336,16 @@ class TestSecurity(fleet.Fleet):
             with self.tls(i=i) as sock:
                 sock.sendall(ask * count)
                 return answers(sock, count)
-        proven = False
+        proven, tries = False, 0
         while not proven:
             while 429 not in asked(0, 100):
                 pass
-            self.assertEqual(asked(1, 30), [403] * 30)
+            other = asked(1, 30)
+            if 429 in other and tries < 3:  # one time in 64 both share a place, until the next minute
+                tries += 1
+                time.sleep(60)
+                continue
+            self.assertEqual(other, [403] * 30)
             # Fewer than 30 came back since: were they shared, the other one had not got its 30. If 30 did, both have them again.
             proven = 429 in asked(0, 30)
         with self.tls(i=1) as sock:  # and nobody makes us keep a megabyte without a token

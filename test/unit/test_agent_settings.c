@@ -107,7 +107,7 @@ static void in_force(enum switch_mode mode, uint32_t ring_peers, uint32_t flap_l
 /* An upgraded agent, a controller that isn't yet: its jobs stay off, also where the agent starts with what is on its disk. */
 static void one_bad_value_leaves_the_others(void **state)
 {
-    static const char ring[] = "ring_peers 2: not for this agent: agent.yaml counts";
+    static const char ring[] = "ring_peers 2: this agent has no such value";
 
     (void)state;
     take(SWITCH_OBSERVE, 12, 3);
@@ -126,17 +126,20 @@ static void each_value_is_refused_by_itself(void **state)
 {
     (void)state;
     take(SWITCH_OFF, 6, 200000);
-    in_force(SWITCH_OFF, 6, 0, "flap_limit 200000: not for this agent: agent.yaml counts");
+    in_force(SWITCH_OFF, 6, 0, "flap_limit 200000: this agent has no such value");
     take(SWITCH_OFF, UINT32_MAX - 3, 7); /* with more added it would be small */
-    in_force(SWITCH_OFF, 0, 7, "ring_peers 4294967292: not for this agent: agent.yaml counts");
+    in_force(SWITCH_OFF, 0, 7, "ring_peers 4294967292: this agent has no such value");
     take(UINT32_MAX, UINT32_MAX, UINT32_MAX);
-    in_force(SWITCH_UNSET, 0, 0,
-             "mode 4294967295, flap_limit 4294967295, ring_peers 4294967295: not for this agent: "
-             "agent.yaml counts");
-    config.mode = SWITCH_FAILOVER; /* as it is the host's own */
-    take(SWITCH_FULL + 1, 8, 0);
-    in_force(SWITCH_FAILOVER, 8, 0, "mode 5: not for this agent: agent.yaml counts");
-    config.mode = SWITCH_UNSET;
+    in_force(SWITCH_OFF, 0, 0,
+             "mode 4294967295, flap_limit 4294967295, ring_peers 4294967295: this agent has no "
+             "such value");
+    take(SWITCH_OBSERVE, 8, 0);
+    take(SWITCH_FULL + 1, 8, 0); /* the one before stays, and after a start jobs may do least */
+    in_force(SWITCH_OBSERVE, 8, 0, "mode 5: this agent has no such value");
+    agent_settings_close(&agent);
+    agent.settings = (struct agent_settings){0};
+    assert_int_equal(agent_settings_open(&agent), 0);
+    in_force(SWITCH_OFF, 8, 0, "mode 5: this agent has no such value");
 }
 
 int main(void)

@@ -46,14 +46,16 @@ static void refuse(struct agent_settings *own, const char *key, uint32_t value)
 static void take_values(struct agent *a, const Foliot__V1__Settings *s)
 {
     struct agent_settings *own = &a->settings;
+    const bool first = own->version == 0;
     own->version = s->version;
     own->config_version = s->config_version;
     own->report_ms = s->report_ms >= 1000 && s->report_ms <= 60000 ? s->report_ms : REPORT_MS;
     own->beat_ms = s->beat_ms >= 200 && s->beat_ms <= 60000 ? s->beat_ms : BEAT_MS;
-    own->mode = s->mode;
-    if (s->mode > SWITCH_FULL) {
+    if (s->mode <= SWITCH_FULL) {
+        own->mode = s->mode;
+    } else { /* it may hold jobs back: the one before stays, and after a start jobs may do least */
         refuse(own, "mode", s->mode);
-        own->mode = SWITCH_UNSET;
+        own->mode = first ? SWITCH_OFF : own->mode;
     }
 }
 
@@ -85,7 +87,7 @@ static void apply(struct agent *a, const Foliot__V1__Settings *s)
     if (own->refused[0] != 0) {
         const size_t used = strlen(own->refused);
         snprintf(own->refused + used, sizeof(own->refused) - used,
-                 ": not for this agent: agent.yaml counts");
+                 ": this agent has no such value");
         agent_say(LOG_ERR, "a part of the fleet's configuration %" PRIu64 " is refused: %s",
                   s->config_version, own->refused);
     }

@@ -119,7 +119,7 @@ struct audit_run {
     char perf_why[AUDIT_WORDS_SIZE];   /* the same of tests */
     bool whole;                        /* it is about all hosts */
     bool stopping;                     /* why: what there is, is judged */
-    struct mono stopped;               /* since then */
+    struct mono stopped;               /* since then it is, and the store takes nothing */
     struct audit_covered {             /* when it ended; of: 0: there were none */
         uint64_t cells, cells_of;      /* of the matrix */
         uint32_t tests, tests_of;      /* as far as they were planned */

@@ -420,6 +420,7 @@ void audit_on_commit(struct controller *c)
 void audit_on_rollback(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
+    c->expire.audits = true; /* what went is back */
     if (c->audits != NULL && c->audits->ended != NULL) {
         c->audits->refused = true;
         c->audits->again = mono_add(controller_mono(), span_s(AUDIT_AGAIN_S));
@@ -462,8 +463,10 @@ void audit_mind_left(struct controller *c)
 /* With the next commit it is judged. None comes from a full disk: agents would measure on, and no other audit could begin. */
 static void watch_stopping(struct controller *c, struct audit_run *run)
 {
-    if (c->store_broken &&
-        mono_sub(controller_mono(), run->stopped).ns >= AUDIT_STOP_S * NS_PER_S) {
+    const struct mono now = controller_mono();
+
+    run->stopped = c->store_broken ? run->stopped : now;
+    if (mono_sub(now, run->stopped).ns >= AUDIT_STOP_S * NS_PER_S) {
         audit_run_give_up(c, run);
     } else {
         controller_touch(c);

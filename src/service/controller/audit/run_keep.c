@@ -237,6 +237,7 @@ static int load_matrix(struct controller *c)
 int audits_open(struct controller *c)
 {
     struct resume o = {.c = c};
+    c->expire.audits = true; /* the last controller may have ended in the middle of it */
     c->audits = calloc(1, sizeof(*c->audits));
     int r = c->audits == NULL ? -ENOMEM : audit_known_open(c);
     r = r < 0 ? r : audit_calendar_open(c);

@@ -2,6 +2,7 @@
  * certificate tells whose a request is, never the body. */
 #include <errno.h>
 #include <gnutls/crypto.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,24 +65,20 @@ size_t ingest_join_place(uint64_t salt, const char *peer)
     return hash_u64(hash_u64(salt, parts[0]), parts[1]) % CONTROLLER_JOIN_PLACES;
 }
 
-static double joins_left(struct controller *c, const char *peer, struct allowance **ret)
+static struct allowance *joins_of(struct controller *c, const char *peer)
 {
-    *ret = &c->joins[ingest_join_place(c->join_salt, peer)];
-    return allowance_left(*ret, JOIN_RATE, JOIN_BURST, controller_mono());
+    return &c->joins[ingest_join_place(c->join_salt, peer)];
 }
 
-bool ingest_join_admits(struct controller *c, const char *peer)
+bool ingest_join_take(struct controller *c, const char *peer)
 {
-    struct allowance *own;
-    return joins_left(c, peer, &own) >= 1;
+    return allowance_take(joins_of(c, peer), JOIN_RATE, JOIN_BURST, controller_mono());
 }
 
-void ingest_join_charge(struct controller *c, const char *peer)
+void ingest_join_give_back(struct controller *c, const char *peer)
 {
-    struct allowance *own;
-    if (joins_left(c, peer, &own) >= 1) {
-        own->left -= 1;
-    }
+    struct allowance *own = joins_of(c, peer);
+    own->left = fmin(own->left + 1, JOIN_BURST);
 }
 
 void ingest_second(struct controller *c)
@@ -99,7 +96,7 @@ static unsigned on_join_head(struct controller *c, const struct http_request *re
     if (length != NULL && strtoull(length, NULL, 10) > JOIN_BODY_MAX) {
         return 413;
     }
-    if (!ingest_join_admits(c, http_peer(request))) {
+    if (!ingest_join_take(c, http_peer(request))) {
         c->count.limited++;
         return 429;
     }
@@ -561,8 +558,8 @@ static void take(struct controller *c, struct http_request *request, struct flee
         if (m != NULL && !taken) {
             refuse_protocol(request);
         }
-        if (!taken || !ingest_join(c, request, m)) {
-            ingest_join_charge(c, http_peer(request));
+        if (taken && ingest_join(c, request, m)) {
+            ingest_join_give_back(c, http_peer(request));
         }
     } else if (strcmp(what, "renew") == 0) {
         const Foliot__V1__RenewRequest *m =

@@ -7,9 +7,10 @@ struct fleet_host *ingest_who(struct controller *c, const struct http_request *r
                               unsigned *ret_status);
 /* Which of c->joins is for this address. Of IPv6 all of a /64 have one; who has the same is another one with each salt. */
 size_t ingest_join_place(uint64_t salt, const char *peer);
-/* Has this address joins left? Only what made no new member is charged to it: behind one address there may be a whole fleet. */
-MUST_CHECK bool ingest_join_admits(struct controller *c, const char *peer);
-void ingest_join_charge(struct controller *c, const char *peer);
+/* Takes one of this address' joins, when the request begins; false: none is left. One that made a new member is given back:
+ * behind one address there may be a whole fleet. */
+MUST_CHECK bool ingest_join_take(struct controller *c, const char *peer);
+void ingest_join_give_back(struct controller *c, const char *peer);
 void ingest_malformed(struct controller *c, struct http_request *request, const char *why);
 /* more: appended as it is, packed; may be NULL. */
 void ingest_answer(struct controller *c, struct http_request *request,
