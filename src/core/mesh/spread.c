@@ -152,5 +152,8 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
         return wide && (double)pair->wait_ns + pair->doubt_ns >= least_wait ? SPREAD_NOTHING
                                                                             : SPREAD_NARROW;
     }
-    return wide ? SPREAD_WIDE : SPREAD_NOTHING;
+    /* where what comes as close together as usual tells nothing, a wide one tells nothing either */
+    const double most_wait = SPREAD_WAIT * (there + fmax(0, slow_ns - pair->usual_ns));
+
+    return wide && pair->wait_ns < most_wait ? SPREAD_WIDE : SPREAD_NOTHING;
 }

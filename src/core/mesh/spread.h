@@ -11,8 +11,12 @@
  * With the gap of the slow link known, a pair is
  * - *narrow* if it waited for less than it must have waited on the slow link: SPREAD_WAIT of slow_ns - least_ns, and what
  *   a queue behind it adds where the two arrive closer together than the slow link leaves them;
- * - *wide* if it arrives as far apart as the slow link leaves it;
+ * - *wide* if it arrives as far apart as the slow link leaves it, and waited for less than the limit below which a pair that
+ *   arrives as far apart as usual is narrow;
  * - all others tell nothing.
+ *
+ * Without that bound a long queue would make any port slow. Frames of one size between the two of some pairs leave gaps that are
+ * alike, and all other pairs of such a port waited for too long to be narrow.
  *
  * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
  * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by

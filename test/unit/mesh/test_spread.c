@@ -229,6 +229,32 @@ static void full_ports_are_no_evidence(void **state)
     }
 }
 
+/* Probes have no class of their own, and a row of frames of one size stands before them at a port that is full: some pairs get
+ * one between them, all others leave one right behind the other. */
+static void a_standing_queue_is_no_evidence(void **state)
+{
+    static const uint32_t rows[] = {2, 5, 20};
+    static struct heard h;
+
+    for (uint32_t r = 0; r < ARRAY_COUNT(rows); r++) {
+        for (double frame = 1.2 * SENT_NS; frame < 40 * SENT_NS; frame *= 1.1) {
+            const double probe_ns = frame * PROBE_BITS / FRAME_BITS;
+
+            h = (struct heard){.now = {NS_PER_S}};
+            prng_init(&h.prng, 12);
+            for (int i = 0; i < 1000; i++) {
+                const double row = i < 60 ? 0 : (rows[r] - prng_uniform(&h.prng)) * frame;
+                const bool between = i >= 60 && prng_uniform(&h.prng) < SENT_NS / frame;
+                const double first = row + probe_ns,
+                             second = fmax(first + (between ? frame : 0), SENT_NS) + probe_ns;
+
+                hear(&h, SENT_NS, second - first, fmin(first, second - SENT_NS));
+            }
+            assert_true(h.wide < FULL_MOST * (h.wide + h.narrow + 1));
+        }
+    }
+}
+
 /* A fabric whose trunks are slower than its NICs, and one whose senders are. */
 static void what_was_always_so_is_not_wide(void **state)
 {
@@ -409,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_is_off_hides_nothing),
         cmocka_unit_test(busy_links_agree_on_no_gap),
         cmocka_unit_test(full_ports_are_no_evidence),
+        cmocka_unit_test(a_standing_queue_is_no_evidence),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(another_way_begins_anew),
         cmocka_unit_test(a_floor_that_is_kept_outlasts_a_moment),
