@@ -240,6 +240,13 @@ static const struct gap *gap_of(const struct gaps *g, uint32_t host)
     return known(&g->all) ? &g->all : NULL;
 }
 
+bool gaps_has_own(const struct gaps *g, uint32_t host)
+{
+    const struct gap *gap = gap_of(g, host);
+
+    return gap && gap != &g->all;
+}
+
 bool gaps_is_slow(const struct gaps *g, struct mono now, uint32_t host, double usual_ns,
                   double heard_ns)
 {

@@ -86,6 +86,8 @@ bool gaps_known(const struct gaps *g);
 enum spread gaps_judge(const struct gaps *g, const struct spread_pair *pair, double *ret_slow_ns);
 /* Whether it is of that host's pairs alone. */
 bool gaps_is_host(const struct gap *gap, uint32_t host);
+/* Whether a gap is known of that host's pairs alone. */
+bool gaps_has_own(const struct gaps *g, uint32_t host);
 /* A pair of that host has a gap that has been known for some minutes at most: no floor is learned of it, though no case may be
  * told yet. */
 bool gaps_is_slow(const struct gaps *g, struct mono now, uint32_t host, double usual_ns,

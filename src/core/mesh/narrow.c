@@ -34,6 +34,12 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     }
 }
 
+/* Whether the gap is the one that the pairs of that host are judged by. Those of a host with a gap of its own aren't by that of all. */
+static bool is_for(const struct gaps *g, const struct gap *gap, uint32_t host)
+{
+    return gap->host == GAPS_ALL ? !gaps_has_own(g, host) : gaps_is_host(gap, host);
+}
+
 /* What was told of the paths that the gap is for is of another one, or of none. Of the others those pairs count that came while
  * none was known. */
 static void tell_all(struct mesh *m, const struct gap *gap, bool out)
@@ -44,14 +50,13 @@ static void tell_all(struct mesh *m, const struct gap *gap, bool out)
     for (uint32_t number = 0; number < m->locate_numbers - TRACE_ANSWERS; number++) {
         const struct mesh_edge *e = &m->edges[number / m->config.path_limit];
 
-        if (gap->host == GAPS_ALL || gaps_is_host(gap, e->host.index)) {
+        if (is_for(g, gap, e->host.index)) {
             locate_trials_clear(m->pairs[out ? 0 : 1], number);
         }
     }
     for (uint32_t i = 0; (pair = gaps_pair(g, i)) != NULL; i++) {
-        const bool anew = gap->host == GAPS_ALL || gaps_is_host(gap, pair->host);
-
-        if (pair->at.ns >= gap->since.ns && (anew || pair->at.ns > m->pairs_told[out ? 0 : 1].ns)) {
+        if (pair->at.ns >= gap->since.ns &&
+            (is_for(g, gap, pair->host) || pair->at.ns > m->pairs_told[out ? 0 : 1].ns)) {
             tell(m, pair, out);
         }
     }

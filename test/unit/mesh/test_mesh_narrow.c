@@ -55,11 +55,47 @@ static void one_that_may_be_told_holds_it(void **state)
     assert_true(spread_alike(m->gaps[0].all.slow_ns, SLOW_NS));
 }
 
+static void pair(uint32_t nic, uint8_t path, int64_t heard_ns)
+{
+    int edge;
+    struct mesh_edge *e = edge_of(nic, &edge);
+
+    e->out[path].half.state = PATH_ALIVE;
+    mesh_on_pair(m, now, edge, path, DIRECTION_OUT, SENT_NS, heard_ns, 50000 + heard_ns);
+}
+
+/* Of the first peer's paths all was told by its own gap. Then the others agree on one. */
+static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
+{
+    struct locate *l = m->pairs[0];
+    int edge;
+
+    (void)edge_of(1, &edge);
+    const uint32_t number = evidence_number(m, edge, 0);
+    const struct locate_route r = {
+        .from_host = {10}, .to_host = {11}, .from = {0}, .to = {1}, .teller = {11}};
+    for (int i = 0; i < 120; i++, now.ns += 100 * NS_PER_MS) {
+        pair(1, 0, i < 40 ? SENT_NS : 2 * SLOW_NS);
+        pair(2, 0, i < 80 ? SENT_NS : SLOW_NS);
+        pair(3, 0, i < 80 ? SENT_NS : SLOW_NS);
+        if (i < 80) {
+            locate_path_set(l, number, &r);
+            locate_on_trial(l, number, now, i >= 40);
+        }
+        locate_tick(l, now);
+    }
+    assert_true(spread_alike(m->gaps[0].all.slow_ns, SLOW_NS));
+    assert_true(spread_alike(gaps_of(&m->gaps[0], 11), 2 * SLOW_NS));
+    assert_int_equal(locate_case_count(l), 1);
+    assert_true(locate_explains(l, locate_case_get(l, 0), number));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_case_that_may_not_be_told_holds_no_gap, begin, end),
         cmocka_unit_test_setup_teardown(one_that_may_be_told_holds_it, begin, end),
+        cmocka_unit_test_setup_teardown(what_all_agree_on_forgets_no_gap_of_a_host, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
