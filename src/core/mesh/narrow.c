@@ -34,7 +34,8 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     }
 }
 
-/* Whether the gap is the one that the pairs of that host are judged by. Those of a host with a gap of its own aren't by that of all. */
+/* Whether the gap is the one that the pairs of that host are judged by. A host with a gap of its own
+ * has no use for that of all. */
 static bool is_for(const struct gaps *g, const struct gap *gap, uint32_t host)
 {
     return gap->host == GAPS_ALL ? !gaps_has_own(g, host) : gaps_is_host(gap, host);

@@ -124,7 +124,7 @@ void spread_wait(struct spread_clock *c, struct mono now, bool out, struct sprea
     const int64_t taken = out ? off : -off;
 
     pair->wait_ns = of_wait(wait_ns - taken);
-    pair->doubt_ns = up && down && low > most ? of_wait(taken) : 0;
+    pair->doubt_ns = up && down && low <= most ? 0 : of_wait(taken);
 }
 
 bool spread_is_wide(const struct spread_pair *pair)
@@ -148,9 +148,14 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
     const double least_wait = SPREAD_WAIT * (there + fmax(0, queue));
     const bool wide = spread_alike(heard, slow_ns) && spread_is_wide(pair);
 
-    if (pair->wait_ns < least_wait) {
-        return wide && (double)pair->wait_ns + pair->doubt_ns >= least_wait ? SPREAD_NOTHING
-                                                                            : SPREAD_NARROW;
+    const bool waited = pair->wait_ns >= least_wait,
+               surely = ((double)pair->wait_ns + pair->doubt_ns >= least_wait) == waited;
+
+    if (wide && !surely) {
+        return SPREAD_NOTHING;
+    }
+    if (!waited) {
+        return SPREAD_NARROW;
     }
     /* where what comes as close together as usual tells nothing, a wide one tells nothing either */
     const double most_wait = SPREAD_WAIT * (there + fmax(0, slow_ns - pair->usual_ns));

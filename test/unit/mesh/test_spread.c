@@ -305,20 +305,33 @@ static void a_floor_that_is_kept_outlasts_a_moment(void **state)
 /* What waits less in one direction alone may have had too high a floor. A clock that is off moves both. */
 static void one_direction_alone_shows_no_clock(void **state)
 {
-    static const int moved[] = {0, 8000}; /* by which the other direction moved */
+    enum { UNKNOWN = INT32_MAX };
+    /* the least wait of either direction, that of a pair which is wide by its gap, and what it tells */
+    static const struct {
+        int32_t in, out, wait;
+        enum spread is;
+    } cases[] = {{-8000, 0, 9000, SPREAD_NOTHING},
+                 {-8000, 8000, 9000, SPREAD_NARROW},
+                 {0, -8000, 5000, SPREAD_NOTHING},
+                 {8000, -8000, 1000, SPREAD_WIDE},
+                 {UNKNOWN, -8000, 1000, SPREAD_NOTHING},
+                 {0, 0, 1000, SPREAD_NARROW},
+                 {0, 0, 9000, SPREAD_WIDE}};
 
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct spread_clock c = {{0}};
-        struct spread_pair in = {.wait_ns = -8000}, out = {.wait_ns = moved[i]},
+        struct spread_pair in = {.wait_ns = cases[i].in}, out = {.wait_ns = cases[i].out},
                            wide = {.sent_ns = 10000,
                                    .usual_ns = 10000,
                                    .heard_ns = 18000,
-                                   .wait_ns = 9000};
+                                   .wait_ns = cases[i].wait};
 
-        spread_wait(&c, (struct mono){0}, false, &in);
+        if (cases[i].in != UNKNOWN) {
+            spread_wait(&c, (struct mono){0}, false, &in);
+        }
         spread_wait(&c, (struct mono){0}, true, &out);
         spread_wait(&c, (struct mono){0}, true, &wide);
-        assert_int_equal(spread_judge(&wide, 18000, 9000), i == 0 ? SPREAD_NOTHING : SPREAD_NARROW);
+        assert_int_equal(spread_judge(&wide, 18000, 9000), cases[i].is);
     }
 }
 
