@@ -91,16 +91,16 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
     return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
 }
 
-/* The same of a narrow one, and how far apart its paths' pairs come. */
+/* The same of a narrow one, and how far apart its paths' pairs come: of those to several hosts that is what all agree on, for one
+ * of them may have a gap of its own. */
 static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                         struct evidence_view view, struct mesh_fault *ret)
 {
     const struct gaps *g = &m->gaps[view.out ? 0 : 1];
     double usual = 0;
-    uint32_t count = 0;
+    uint32_t count = 0, host = 0;
 
     ret->edge = -1;
-    ret->apart_ns = 0;
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
         bool any = false;
@@ -115,9 +115,10 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
             if (ret->edge < 0) {
                 ret->edge = edge;
                 ret->path = p;
+                host = e->host.index;
             }
             any = true;
-            ret->apart_ns = ret->apart_ns > 0 ? ret->apart_ns : (int64_t)gaps_of(g, e->host.index);
+            host = host == e->host.index ? host : GAPS_ALL;
             if (half->spread.learned >= SPREAD_LEARN) {
                 usual += half->spread.usual_ns;
                 count++;
@@ -125,6 +126,7 @@ static bool narrow_path(const struct mesh *m, const struct locate_case *c,
         }
         ret->where.edges += any;
     }
+    ret->apart_ns = (int64_t)gaps_of(g, host);
     ret->usual_ns = count > 0 ? (int64_t)(usual / count) : 0;
     return ret->edge >= 0;
 }

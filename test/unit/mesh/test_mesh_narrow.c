@@ -90,11 +90,47 @@ static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
     assert_true(locate_explains(l, locate_case_get(l, 0), number));
 }
 
+/* One peer forges stamps of the pairs that cross a slow trunk: the trunk is told with what all others agree on. */
+static void a_trunk_has_the_gap_of_all(void **state)
+{
+    uint32_t forging = 1;
+    struct mesh_fault f;
+
+    for (uint32_t nic = 1; nic < PEERS; nic++) {
+        int edge, first;
+        struct mesh_edge *e = edge_of(nic, &edge);
+
+        (void)edge_of(forging, &first);
+        forging = edge < first ? nic : forging;
+        e->path_count = 2;
+        for (uint8_t p = 0; p < 2; p++) {
+            struct path_out *out = &e->out[p];
+            const uint16_t way[] = {router(1), router(10 + p), router((uint8_t)(1 + nic))};
+
+            memcpy(out->hops, way, sizeof(way));
+            out->hop_count = ARRAY_COUNT(way);
+            out->signature = 1 + p;
+        }
+    }
+    for (int i = 0; i < 200; i++, now.ns += 100 * NS_PER_MS) {
+        for (uint32_t nic = 1; nic < PEERS; nic++) {
+            pair(nic, 1, SENT_NS);
+            pair(nic, 0, i < 40 ? SENT_NS : nic == forging ? 2 * SLOW_NS : SLOW_NS);
+        }
+        mesh_faults_tick(m, now);
+    }
+    assert_true(gaps_of(&m->gaps[0], 10 + forging) > 1.5 * SLOW_NS);
+    assert_true(mesh_next_fault(m, &f));
+    assert_true(f.narrow && f.where.edges == PEERS - 1);
+    assert_true(spread_alike((double)f.apart_ns, SLOW_NS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_case_that_may_not_be_told_holds_no_gap, begin, end),
         cmocka_unit_test_setup_teardown(one_that_may_be_told_holds_it, begin, end),
+        cmocka_unit_test_setup_teardown(a_trunk_has_the_gap_of_all, begin, end),
         cmocka_unit_test_setup_teardown(what_all_agree_on_forgets_no_gap_of_a_host, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
