@@ -127,6 +127,11 @@ static bool stands_out(const struct agreement *a)
     return a->alike >= GAPS_LEAST && a->odds > GAPS_ODDS;
 }
 
+static bool is_explained(const struct agreement *a)
+{
+    return 2 * a->explained > a->alike;
+}
+
 /* The one that more than half of those alike are of, if any is. */
 static uint32_t host_of_most(const struct gaps *g, struct mono now, double gap_ns)
 {
@@ -302,7 +307,8 @@ static void gap_refresh(struct gaps *g, struct gap *gap, struct mono now, enum g
 
     if (stands_out(&a)) {
         gap->stood_out = now;
-    } else if (hold == GAPS_FREE && is_cold(gap, now)) {
+        gap->held = is_explained(&a);
+    } else if (is_cold(gap, now) && (hold == GAPS_FREE || !gap->held)) {
         gap->slow_ns = 0;
     }
 }
@@ -331,8 +337,11 @@ static const struct gap *take(struct gaps *g, struct gap *gap, struct mono now, 
             return NULL;
         }
     }
-    *gap = (struct gap){
-        .slow_ns = a->sum / a->alike, .host = host, .since = a->since, .stood_out = now};
+    *gap = (struct gap){.slow_ns = a->sum / a->alike,
+                        .host = host,
+                        .since = a->since,
+                        .stood_out = now,
+                        .held = is_explained(a)};
     g->changed[1] = g->changed[0];
     g->changed[0] = now;
     g->least_ns = least_of(g);
@@ -345,8 +354,7 @@ static const struct gap *look_all(struct gaps *g, struct mono now, double heard_
     const struct agreement a = agreement_of(g, now, heard_ns, (struct whose){.host = GAPS_ALL});
 
     if (!stands_out(&a) || !second_agrees(g, now, heard_ns) ||
-        (known(&g->all) && hold == GAPS_FIXED &&
-         !(is_cold(&g->all, now) && 2 * a.explained > a.alike))) {
+        (known(&g->all) && hold == GAPS_FIXED && !(is_cold(&g->all, now) && is_explained(&a)))) {
         return NULL;
     }
     const struct gap *taken = take(g, &g->all, now, GAPS_ALL, &a, hold);
@@ -358,8 +366,8 @@ static const struct gap *look_all(struct gaps *g, struct mono now, double heard_
     return taken;
 }
 
-/* Its own place, else one that is free, else one whose gap didn't stand out lately. */
-static struct gap *place_of(struct gaps *g, struct mono now, uint32_t host)
+/* Its own place, else one that is free. */
+static struct gap *place_of(struct gaps *g, uint32_t host)
 {
     struct gap *place = NULL;
 
@@ -369,11 +377,7 @@ static struct gap *place_of(struct gaps *g, struct mono now, uint32_t host)
         if (known(gap) && gap->host == host) {
             return gap;
         }
-        if (!known(gap)) {
-            place = gap;
-        } else if (!place && is_cold(gap, now)) {
-            place = gap;
-        }
+        place = known(gap) ? place : gap;
     }
     return place;
 }
@@ -381,7 +385,7 @@ static struct gap *place_of(struct gaps *g, struct mono now, uint32_t host)
 static const struct gap *look_host(struct gaps *g, struct mono now, double heard_ns, uint32_t host,
                                    enum gaps_hold hold)
 {
-    struct gap *place = place_of(g, now, host);
+    struct gap *place = place_of(g, host);
 
     if (!place || (known(place) && place->host == host && spread_alike(heard_ns, place->slow_ns))) {
         return NULL;

@@ -12,7 +12,8 @@
  * known or if they agree on it by twice the odds. A pair is wide by one gap: its host's own, else the one of all. It is narrow if
  * it is so by all that are known. So a peer whose stamps are forged spoils its own pairs, and hides no other slow link.
  *
- * A gap is forgotten when it hasn't stood out for GAPS_NS. What was told of it stays.
+ * A gap is forgotten when it hasn't stood out for GAPS_NS, unless a case is there that most of its pairs are explained by. A case
+ * of another slow link holds no gap that is alike by chance. What was told of a gap stays.
  *
  * Memory is fixed. Wide pairs have a ring of their own: of two NICs at most GAPS_EDGE a second, so that it lasts for GAPS_NS
  * where 16 NICs have 28 peers each and a sixth of the pairs is wide. Where it lasts for less, chance is counted for that time.
@@ -44,6 +45,7 @@ struct gap {
     uint32_t host;         /* GAPS_ALL: several agree; else the pairs of this one alone do */
     struct mono since;     /* the first pair that agreed */
     struct mono stood_out; /* last */
+    bool held;             /* most of its pairs were explained then: a case may be of it */
 };
 
 struct gaps_wide {
@@ -70,13 +72,11 @@ struct gaps {
     struct gaps_wide wide[GAPS_WIDE];
 };
 
-enum gaps_hold {
-    GAPS_FREE,
-    GAPS_KEEP,
-    GAPS_FIXED
-}; /* may be lost or replaced; replaced; neither, while it stands out or by pairs that no case explains */
+/* A gap that is held may be lost or replaced; replaced; neither, while it stands out or by pairs that no case explains. One that
+ * isn't held may always be lost. */
+enum gaps_hold { GAPS_FREE, GAPS_KEEP, GAPS_FIXED };
 
-/* explained: its path crosses what a case names. */
+/* explained: its path crosses what a case names, or no case is there. */
 void gaps_add(struct gaps *g, struct gaps_share *share, const struct spread_pair *pair,
               bool explained);
 /* A gap that wasn't known: the pairs of its host, or all, are to be judged anew since its beginning. NULL: none. */

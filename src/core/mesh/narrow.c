@@ -112,7 +112,7 @@ void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
     pair.path = number;
     pair.host = e->host.index;
     spread_wait(&e->clock_off, now, out, &pair);
-    gaps_add(g, &e->gaps_share[out ? 0 : 1], &pair, explained);
+    gaps_add(g, &e->gaps_share[out ? 0 : 1], &pair, explained || hold == GAPS_FREE);
     const struct gap *gap = gaps_look(g, now, hold);
     if (gap) {
         tell_all(m, gap, out);

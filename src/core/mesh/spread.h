@@ -20,9 +20,9 @@
  *
  * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
  * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by
- * (struct spread_clock), and no more than that is taken away. If the waits of one direction alone moved, or the other one's aren't
- * known, a floor may be off instead: a pair that is as far apart as the slow link leaves it tells nothing, if it is narrow or wide
- * only by what was taken away.
+ * (struct spread_clock), and no more than that is taken away. If the waits of one direction alone moved, or the other one's
+ * aren't known, a floor may be off instead: a pair that is as far apart as the slow link leaves it tells nothing, if it is
+ * narrow or wide only by what was taken away.
  *
  * What was usual is learned from narrow pairs that weren't pushed together on the way: a fabric whose trunks are slower
  * than its NICs has wider pairs from the start. All zero is the initial state. */
@@ -65,8 +65,9 @@ struct spread_pair {
     uint32_t path; /* the caller's number */
     uint32_t sent_ns, heard_ns, usual_ns;
     int32_t wait_ns;
-    uint32_t host;    /* the peer's, the caller's number */
-    int32_t doubt_ns; /* taken from its wait though the other direction doesn't confirm it (spread_wait) */
+    uint32_t host; /* the peer's, the caller's number */
+    int32_t
+        doubt_ns; /* taken from its wait though the other direction doesn't confirm it (spread_wait) */
 };
 
 /* One pair that went that way, and the delay of the faster one. `keep`: the floor is kept, for a link is known to be slow.

@@ -113,7 +113,7 @@ static void a_gap_stays_for_a_while(void **state)
 /* A case holds it. */
 static void a_case_holds_its_gap(void **state)
 {
-    pass(3 * NS_PER_S, SLOW_NS, false);
+    pass(3 * NS_PER_S, SLOW_NS, true);
     hold = GAPS_KEEP;
     pass(60 * NS_PER_S, USUAL_NS, false);
     assert_true(spread_alike(g.all.slow_ns, SLOW_NS));
@@ -122,12 +122,45 @@ static void a_case_holds_its_gap(void **state)
     assert_false(gaps_known(&g));
 }
 
+/* Not one of others: of pairs that it doesn't explain, whenever they came. */
+static void a_case_holds_no_other_gap(void **state)
+{
+    for (int before = 0; before < 2; before++) {
+        begin(state);
+        hold = GAPS_FIXED;
+        pass(before * 6 * NS_PER_S, SLOW_NS, true);
+        pass(6 * NS_PER_S, SLOW_NS, false);
+        assert_true(spread_alike(g.all.slow_ns, SLOW_NS));
+        pass(12 * NS_PER_S, USUAL_NS, true);
+        assert_false(gaps_known(&g));
+    }
+}
+
+/* Three peers' gaps are held, and came long ago; a fourth one takes the place of none. Where no case holds them it does. */
+static void a_gap_that_is_held_keeps_its_place(void **state)
+{
+    for (int held = 0; held < 2; held++) {
+        begin(state);
+        hold = GAPS_KEEP;
+        for (int i = 0; i < 400; i++, now.ns += 100 * NS_PER_MS) {
+            for (uint32_t host = 0; host < 4; host++) {
+                const bool slow = host < 3 ? i < 100 : i >= 250;
+
+                hear(host, host, slow ? (2 + host) * USUAL_NS : USUAL_NS, held);
+            }
+        }
+        for (uint32_t host = 0; host < 4; host++) {
+            assert_int_equal(gaps_of(&g, host) > 0, held ? host < 3 : host == 3);
+        }
+    }
+}
+
 /* The link that is named gets another rate. Pairs of others, or while the first rate goes on, don't change what it is. */
 static void a_named_link_may_get_another_rate(void **state)
 {
     for (int explained = 0; explained < 2; explained++) {
         begin(state);
-        pass(3 * NS_PER_S, SLOW_NS, false);
+        pass(3 * NS_PER_S, SLOW_NS, true);
         hold = GAPS_FIXED;
         pass(4 * NS_PER_S, 2 * SLOW_NS, explained);
         assert_true(spread_alike(g.all.slow_ns, SLOW_NS));
@@ -259,6 +292,8 @@ int main(void)
         cmocka_unit_test_setup(a_full_ring_agrees_on_no_gap, begin),
         cmocka_unit_test_setup(a_gap_stays_for_a_while, begin),
         cmocka_unit_test_setup(a_case_holds_its_gap, begin),
+        cmocka_unit_test_setup(a_case_holds_no_other_gap, begin),
+        cmocka_unit_test_setup(a_gap_that_is_held_keeps_its_place, begin),
         cmocka_unit_test_setup(a_named_link_may_get_another_rate, begin),
         cmocka_unit_test_setup(one_peer_hides_no_slow_trunk, begin),
         cmocka_unit_test_setup(one_peer_hides_no_slow_nic, begin),

@@ -6,17 +6,20 @@
 #define SENT_NS 10000
 #define SLOW_NS 36160
 
-/* All that goes out crosses the own NIC, and these pairs are wide: of one's own NIC that may not be told. To one peer: it may. */
+/* All that goes out crosses the own NIC, and these pairs are wide: of one's own NIC that may not be told. To two peers: it may. */
 static void tell_wide(bool own)
 {
     for (uint32_t i = 1; i < PEERS; i++) {
         for (uint32_t p = 0; p < PATHS; p++) {
-            const uint32_t number = m->locate_numbers - TRACE_ANSWERS - i * PATHS + p;
+            int edge;
+
+            (void)edge_of(i, &edge);
+            const uint32_t number = evidence_number(m, edge, (uint8_t)p);
             const struct locate_route r = {
                 .from_host = {10}, .to_host = {10 + i}, .from = {0}, .to = {i}, .teller = {10 + i}};
 
             locate_path_set(m->pairs[0], number, &r);
-            locate_on_trial(m->pairs[0], number, now, own || i == 1);
+            locate_on_trial(m->pairs[0], number, now, own || i < 3);
         }
     }
     locate_tick(m->pairs[0], now);
