@@ -274,8 +274,9 @@ enum spread gaps_judge(const struct gaps *g, const struct spread_pair *pair, dou
     uint32_t gaps = 0, narrow = 0;
 
     *ret_slow_ns = own ? own->slow_ns : 0;
-    if (own && spread_judge(pair, own->slow_ns, g->least_ns) == SPREAD_WIDE) {
-        return SPREAD_WIDE;
+    const enum spread by_own = own ? spread_judge(pair, own->slow_ns, g->least_ns) : SPREAD_NOTHING;
+    if (by_own != SPREAD_NARROW && by_own != SPREAD_NOTHING) {
+        return by_own;
     }
     for (uint32_t i = 0; i <= GAPS_HOSTS; i++) {
         const struct gap *gap = i < GAPS_HOSTS ? &g->of_host[i] : &g->all;

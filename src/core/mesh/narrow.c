@@ -16,16 +16,24 @@ static uint64_t way_of(const struct mesh_edge *e, uint8_t path, bool out)
     return hash_u64(hash_u64(e->generation, half->port), e->out[path].signature);
 }
 
+static struct spread_watch *watch_of(struct mesh_edge *e, uint8_t path, bool out)
+{
+    return out ? &e->out[path].half.spread : &e->in[path].half.spread;
+}
+
 static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
 {
     const struct gaps *g = &m->gaps[out ? 0 : 1];
     const int edge = (int)(pair->path / m->config.path_limit);
     const uint8_t path = (uint8_t)(pair->path % m->config.path_limit);
+    struct mesh_edge *e = &m->edges[edge];
     double slow_ns;
-    const enum spread spread = gaps_judge(g, pair, &slow_ns);
 
-    if (spread != SPREAD_NOTHING && m->edges[edge].used &&
-        pair->way == way_of(&m->edges[edge], path, out)) {
+    if (!e->used || pair->way != way_of(e, path, out)) {
+        return;
+    }
+    const enum spread spread = spread_weigh(watch_of(e, path, out), gaps_judge(g, pair, &slow_ns));
+    if (spread != SPREAD_NOTHING) {
         const bool twice = spread == SPREAD_WIDE && slow_ns > NARROW_FAR * pair->usual_ns;
 
         for (uint32_t i = 0; i < (twice ? 2 : 1); i++) {
@@ -49,10 +57,11 @@ static void tell_all(struct mesh *m, const struct gap *gap, bool out)
     const struct spread_pair *pair;
 
     for (uint32_t number = 0; number < m->locate_numbers - TRACE_ANSWERS; number++) {
-        const struct mesh_edge *e = &m->edges[number / m->config.path_limit];
+        struct mesh_edge *e = &m->edges[number / m->config.path_limit];
 
         if (is_for(g, gap, e->host.index)) {
             locate_trials_clear(m->pairs[out ? 0 : 1], number);
+            watch_of(e, (uint8_t)(number % m->config.path_limit), out)->close = 0;
         }
     }
     for (uint32_t i = 0; (pair = gaps_pair(g, i)) != NULL; i++) {

@@ -150,6 +150,7 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
 
     const bool waited = pair->wait_ns >= least_wait,
                surely = ((double)pair->wait_ns + pair->doubt_ns >= least_wait) == waited;
+    const double most_wait = SPREAD_WAIT * (there + fmax(0, slow_ns - pair->usual_ns));
 
     if (wide && !surely) {
         return SPREAD_NOTHING;
@@ -157,8 +158,26 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
     if (!waited) {
         return SPREAD_NARROW;
     }
-    /* where what comes as close together as usual tells nothing, a wide one tells nothing either */
-    const double most_wait = SPREAD_WAIT * (there + fmax(0, slow_ns - pair->usual_ns));
+    if (wide) {
+        return pair->wait_ns < most_wait ? SPREAD_WIDE : SPREAD_WIDE_LATE;
+    }
+    return heard <= SPREAD_WIDER * pair->usual_ns ? SPREAD_CLOSE_LATE : SPREAD_NOTHING;
+}
 
-    return wide && pair->wait_ns < most_wait ? SPREAD_WIDE : SPREAD_NOTHING;
+enum spread spread_weigh(struct spread_watch *w, enum spread spread)
+{
+    switch (spread) {
+    case SPREAD_CLOSE_LATE:
+        w->close = w->close + SPREAD_CLOSE < SPREAD_CLOSE_MOST ? w->close + SPREAD_CLOSE
+                                                               : SPREAD_CLOSE_MOST;
+        return SPREAD_NOTHING;
+    case SPREAD_WIDE_LATE:
+        if (w->close == 0) {
+            return SPREAD_WIDE;
+        }
+        w->close--;
+        return SPREAD_NOTHING;
+    default:
+        return spread;
+    }
 }

