@@ -14,10 +14,10 @@
  * - *wide* if it arrives as far apart as the slow link leaves it;
  * - all others tell nothing.
  *
- * A standing queue makes all pairs of a port wait for too long to be narrow. Frames of one size between the two of some pairs leave
- * gaps that are alike, and nothing would speak against them. So pairs that waited for that long are weighed for each path: each
- * one that is no further apart than usual takes back SPREAD_CLOSE wide ones that come after it (spread_weigh). On a slow link
- * only a queue behind it pushes some together.
+ * A standing queue makes all pairs of a port wait for too long to be narrow. Frames of one size between the two of some pairs
+ * leave gaps that are alike, and nothing would speak against them. So pairs that waited for that long are weighed for each path:
+ * each one that is no further apart than usual takes back SPREAD_CLOSE wide ones that come after it (spread_weigh). On a slow
+ * link only a queue behind it pushes some together.
  *
  * A wait is a delay beyond the path's least one. A clock that is off shifts all delays between two hosts, those of one direction
  * up and those of the other down. Nothing waits for less than nothing, so the pairs of both directions bound what it is off by
@@ -41,8 +41,8 @@
 #define SPREAD_ALIKE_NS 50.0  /* two stamps' noise, */
 #define SPREAD_ALIKE    0.005 /* and two oscillators' */
 
-#define SPREAD_CLOSE      1 /* wide ones of such a wait that one of usual gap takes back, */
-#define SPREAD_CLOSE_MOST 8 /* and several at most */
+#define SPREAD_CLOSE      1 /* wide ones that a close one takes back, */
+#define SPREAD_CLOSE_MOST 8 /* and several of them at most */
 
 /* _LATE: it waited for so long that one as far apart as usual isn't narrow: that one is close, too. */
 enum spread { SPREAD_NOTHING, SPREAD_NARROW, SPREAD_WIDE, SPREAD_WIDE_LATE, SPREAD_CLOSE_LATE };

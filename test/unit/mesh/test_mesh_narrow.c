@@ -6,7 +6,8 @@
 #define SENT_NS 10000
 #define SLOW_NS 36160
 
-/* All that goes out crosses the own NIC, and these pairs are wide: of one's own NIC that may not be told. To two peers: it may. */
+/* All that goes out crosses the own NIC, and these pairs are wide: of one's own NIC that may not be told. To two peers it may
+ * be. */
 static void tell_wide(bool own)
 {
     for (uint32_t i = 1; i < PEERS; i++) {
