@@ -68,13 +68,12 @@ static void pair(uint32_t nic, uint8_t path, int64_t heard_ns)
     mesh_on_pair(m, now, edge, path, DIRECTION_OUT, SENT_NS, heard_ns, 50000 + heard_ns);
 }
 
-/* Of the first peer's paths all was told by its own gap. Then the others agree on one. */
+/* Of the first peer's paths all was told by its own gap, and close pairs were weighed by it. Then the others agree on one. */
 static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
 {
     struct locate *l = m->pairs[0];
-    int edge;
-
-    (void)edge_of(1, &edge);
+    int edge, second;
+    struct mesh_edge *other = edge_of(2, &second), *e = edge_of(1, &edge);
     const uint32_t number = evidence_number(m, edge, 0);
     const struct locate_route r = {
         .from_host = {10}, .to_host = {11}, .from = {0}, .to = {1}, .teller = {11}};
@@ -82,6 +81,9 @@ static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
         pair(1, 0, i < 40 ? SENT_NS : 2 * SLOW_NS);
         pair(2, 0, i < 80 ? SENT_NS : SLOW_NS);
         pair(3, 0, i < 80 ? SENT_NS : SLOW_NS);
+        if (i == 60) {
+            e->out[0].half.spread.close = other->out[0].half.spread.close = 3;
+        }
         if (i < 80) {
             locate_path_set(l, number, &r);
             locate_on_trial(l, number, now, i >= 40);
@@ -90,6 +92,8 @@ static void what_all_agree_on_forgets_no_gap_of_a_host(void **state)
     }
     assert_true(spread_alike(m->gaps[0].all.slow_ns, SLOW_NS));
     assert_true(spread_alike(gaps_of(&m->gaps[0], 11), 2 * SLOW_NS));
+    assert_int_equal(e->out[0].half.spread.close, 3);
+    assert_int_equal(other->out[0].half.spread.close, 0);
     assert_int_equal(locate_case_count(l), 1);
     assert_true(locate_explains(l, locate_case_get(l, 0), number));
 }
