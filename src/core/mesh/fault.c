@@ -52,7 +52,7 @@ void mesh_tell_full(struct mesh *m, int edge, uint8_t path, struct mono sent, bo
 void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mono sent, bool wide)
 {
     struct mesh_edge *e = &m->edges[edge];
-    struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    struct path_half *half = path_half_of(e, path, out);
     const struct evidence_view view = {.out = out};
 
     tell_fate(m, m->pairs[out ? 0 : 1], &half->spread_routed, edge, path, view, sent, wide);

@@ -205,6 +205,12 @@ struct mesh_edge {
     struct path_in in[EDGE_PATH_MAX];
 };
 
+/* What is known of one direction of that path. */
+static inline struct path_half *path_half_of(struct mesh_edge *e, uint8_t path, bool out)
+{
+    return out ? &e->out[path].half : &e->in[path].half;
+}
+
 /* A path out of another host, as its digest tells. */
 struct told_path {
     bool used, answered;

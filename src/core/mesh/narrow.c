@@ -9,16 +9,15 @@
 
 #include "core/mesh/evidence.h"
 
-static uint64_t way_of(const struct mesh_edge *e, uint8_t path, bool out)
+static uint64_t way_of(struct mesh_edge *e, uint8_t path, bool out)
 {
-    const struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
-
-    return hash_u64(hash_u64(e->generation, half->port), e->out[path].signature);
+    return hash_u64(hash_u64(e->generation, path_half_of(e, path, out)->port),
+                    e->out[path].signature);
 }
 
 static struct spread_watch *watch_of(struct mesh_edge *e, uint8_t path, bool out)
 {
-    return out ? &e->out[path].half.spread : &e->in[path].half.spread;
+    return &path_half_of(e, path, out)->spread;
 }
 
 static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
@@ -105,7 +104,7 @@ void mesh_on_pair(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (!e->used || path >= m->config.path_limit || e->peer_late || mesh_is_late(m, now)) {
         return;
     }
-    struct path_half *half = out ? &e->out[path].half : &e->in[path].half;
+    struct path_half *half = path_half_of(e, path, out);
     if (half->state != PATH_ALIVE) {
         return;
     }

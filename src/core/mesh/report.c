@@ -119,7 +119,7 @@ void mesh_on_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
                    enum finding_direction direction, enum delay_of of, int64_t owd_ns)
 {
     struct mesh_edge *e = &m->edges[edge];
-    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    struct path_half *half = path_half_of(e, path, direction == DIRECTION_OUT);
     int64_t *low = direction == DIRECTION_OUT ? e->out_min : e->in_min;
 
     if (!e->used || path >= m->config.path_limit) {

@@ -43,7 +43,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                     enum finding_direction direction, enum path_event event, uint32_t proof)
 {
     struct mesh_edge *e = &m->edges[edge];
-    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    struct path_half *half = path_half_of(e, path, direction == DIRECTION_OUT);
     const enum path_state was = half->state, state = path_next(was, event);
 
     if (state == was) {

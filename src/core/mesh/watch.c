@@ -125,7 +125,7 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (!e->used || path >= m->config.path_limit) {
         return;
     }
-    struct path_half *half = direction == DIRECTION_OUT ? &e->out[path].half : &e->in[path].half;
+    struct path_half *half = path_half_of(e, path, direction == DIRECTION_OUT);
     struct slow_watch *w = &half->watch;
     if (bound_ns < 0 || e->peer_late || mesh_is_late(m, now)) {
         slow_pause(w, now);
