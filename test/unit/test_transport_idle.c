@@ -49,15 +49,14 @@ static int64_t empty_test(struct transport_request *request)
     return least;
 }
 
-static void idle_communicators_cost_an_empty_test_nothing(void **state)
+static bool cost_nothing(void)
 {
     static uint8_t from[1 << 20], to[8];
     struct transport_comm *out[IDLE + 2], *in[IDLE + 2];
     struct transport_request *receive = NULL, *send = NULL;
-    int64_t alone[2], beside[2];
+    int64_t alone[2] = {0}, beside[2];
     struct pair pair;
 
-    (void)state;
     pair_open(&pair);
     for (int i = 0; i < IDLE + 2; i++) {
         out[i] = pair.out;
@@ -84,13 +83,26 @@ static void idle_communicators_cost_an_empty_test_nothing(void **state)
                       "%lld\n",
                       k == 0 ? "receive" : "send", (long long)alone[k], IDLE, (long long)beside[k]);
         assert_true(alone[k] > 0);
-        assert_true(SANITIZED || beside[k] <= alone[k] + alone[k] / 5);
     }
     for (int i = 0; i < IDLE + 1; i++) {
         transport_close(out[i]);
         transport_close(in[i]);
     }
     pair_close(&pair);
+    return SANITIZED ||
+           (beside[0] <= alone[0] + alone[0] / 5 && beside[1] <= alone[1] + alone[1] / 5);
+}
+
+/* A lane that a busy machine loses meanwhile makes the two unlike; what grows with the communicators does so each time. */
+static void idle_communicators_cost_an_empty_test_nothing(void **state)
+{
+    bool nothing = false;
+
+    (void)state;
+    for (int i = 0; i < 3 && !nothing; i++) {
+        nothing = cost_nothing();
+    }
+    assert_true(nothing);
 }
 
 /* Until the other process has ended; returns what it returned. */
