@@ -171,14 +171,22 @@ def four_chosen(text):
 
 
 def each_lane_has_its_path(folder):
-    """four lanes use four spines in both directions; by luck once in a hundred times. Routers are asked; here the kernel is"""
-    for _ in range(2):
+    """four lanes use four spines in both directions, in three of at most eight jobs; by luck one job in a hundred does. The 24
+    ports that an end draws may miss a spine. On a busy machine it may know some of their paths only. Routers are asked; here the
+    kernel is"""
+    good, seen = 0, []
+    for _ in range(8):
         job = Job(folder, HOURS, "--transport", "roce", "--rdma", "direct", FOLIOT_LANES_PER_SET="4", FOLIOT_STANDBYS="0")
-        job.until(lambda: len(four_chosen(job.text())) == 2, "four lanes with a path of their own at both ends")
+        # Lanes that leave it to luck have no port of their own to tell: such a job isn't judged.
+        job.until(lambda: len(four_chosen(job.text())) == 2 or (job.count(UP) >= 8 and job.all_home()), "four lanes at both ends")
         job.wait_for(UP, 8)
         ports = four_chosen(job.end())
         used = [[spines_used(host, four) for host in (0, 1)] for four in ports]  # which process is on which host isn't told
-        assert used[0][0] == used[1][1] == 4 or used[0][1] == used[1][0] == 4, (job.text(), used)
+        seen.append(used)
+        good += len(used) == 2 and (used[0][0] == used[1][1] == 4 or used[0][1] == used[1][0] == 4)
+        if good == 3:
+            return
+    raise AssertionError((job.text(), seen))
 
 
 def play(fabric, tests):
