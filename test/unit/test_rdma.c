@@ -1464,18 +1464,42 @@ static void ranges_of_gpus_leave_descriptors(void **state)
     gpu_end(&g);
 }
 
+/* For four seconds the first device takes what it is given and doesn't answer: how many copies wait for it. -1: not each was
+ * made by the second one, which had no processor for a second, either. */
+static int slow_copies(struct io_rdma *x, struct io_rdma_memory *memory, void *at, void *own,
+                       size_t size)
+{
+    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    bool by_second = true;
+    uint32_t device = 99;
+    int slow = 0;
+
+    strcpy(fake->stuck, "roce1");
+    for (const int64_t end = now(NULL).ns + 4 * NS_PER_S; by_second && now(NULL).ns < end;) {
+        const int64_t begun = now(NULL).ns;
+        by_second = x->gpu_copy(x, memory, at, own, size, true, &device) == 0 && device == 1;
+        slow += now(NULL).ns - begun > 900 * NS_PER_MS;
+        usleep(1000);
+    }
+    fake->stuck[0] = 0;
+    while (x->gpu_copy(x, memory, at, own, size, true, &device) != 0 || device != 0) {
+        assert_true(now(NULL).ns < until);
+    }
+    return by_second ? slow : -1;
+}
+
 static void a_gpu_is_written_by_one_device_at_a_time(void **state)
 {
     const struct rdma_config config = for_gpus();
     static uint8_t own[4096], zeros[4096];
     const size_t size = 1 << 16;
-    const int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
+    int64_t until = now(NULL).ns + PATIENCE * NS_PER_S;
     struct io_rdma_memory *memory;
     struct rdma *other;
     uint32_t device = 99;
     uint64_t ticket;
     char why[256];
-    int r;
+    int r, slow = 0;
     (void)state;
     const struct gpu g = gpu_make(size);
     const struct io_rdma_range range = g.range;
@@ -1497,21 +1521,13 @@ static void a_gpu_is_written_by_one_device_at_a_time(void **state)
     }
     assert_memory_equal(seen, zeros, sizeof(zeros));
 
-    /* It goes on not to answer: one copy finds out, and none of those that come later. */
-    uint32_t slow = 0;
-    strcpy(fake->stuck, "roce1");
-    for (const int64_t end = now(NULL).ns + 4 * NS_PER_S; now(NULL).ns < end;) {
-        const int64_t begun = now(NULL).ns;
-        assert_int_equal(x->gpu_copy(x, memory, at, own, sizeof(own), true, &device), 0);
-        assert_int_equal(device, 1);
-        slow += now(NULL).ns - begun > 900 * NS_PER_MS;
-        usleep(1000);
+    /* It goes on not to answer: one copy finds out, and none of those that come later. A machine that stands still for a second
+     * is asked again. */
+    for (int tries = 0; tries < 5 && slow != 1; tries++) {
+        slow = slow_copies(x, memory, at, own, sizeof(own));
     }
     assert_int_equal(slow, 1);
-    fake->stuck[0] = 0;
-    while (x->gpu_copy(x, memory, at, own, sizeof(own), true, &device) != 0 || device != 0) {
-        assert_true(now(NULL).ns < until);
-    }
+    until = now(NULL).ns + PATIENCE * NS_PER_S;
 
     /* It can't be destroyed: the second one isn't asked. */
     memset(seen, 0, size);
