@@ -49,6 +49,19 @@ uint32_t over_pairs(const struct transport *t)
     return count;
 }
 
+uint64_t epochs_of(const struct transport *t)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < t->set_count; i++) {
+        for (uint32_t lane = 0; t->sets[i] != NULL && lane < LANE_MAX; lane++) {
+            const struct stream *stream = t->sets[i]->streams[lane];
+            sum += stream != NULL ? stream->epoch : 0;
+        }
+    }
+    return sum;
+}
+
 void wait_for(struct pair *pair, uint32_t least, uint32_t most)
 {
     const struct timespec pause = {

@@ -12,6 +12,8 @@ extern fake_event_function fake_event;
 int pairs_begin(void **state);
 /* How many lanes write to a queue pair and read from it. */
 uint32_t over_pairs(const struct transport *t);
+/* Another sum, and some lane is another one. */
+uint64_t epochs_of(const struct transport *t);
 /* Serves until so many lanes of both ends do. */
 void wait_for(struct pair *pair, uint32_t least, uint32_t most);
 /* Serves until the receive is done or so many milliseconds are over; then whether it is. */

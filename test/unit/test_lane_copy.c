@@ -346,20 +346,6 @@ static void test_port_down(void **state)
 
 /* -- lanes that write ------------------------------------------------------------------------- */
 
-/* Another sum, and some lane is another one. */
-static uint64_t epochs_of(const struct transport *t)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < t->set_count; i++) {
-        for (uint32_t lane = 0; t->sets[i] != NULL && lane < LANE_MAX; lane++) {
-            const struct stream *stream = t->sets[i]->streams[lane];
-            sum += stream != NULL ? stream->epoch : 0;
-        }
-    }
-    return sum;
-}
-
 static void test_writes(void **state)
 {
     struct pair pair;

@@ -22,6 +22,30 @@ static uint64_t bytes_of(const struct lane_set *set)
     return sum;
 }
 
+static uint64_t epochs(const struct pair *pair)
+{
+    return epochs_of(pair->sender.transport) + epochs_of(pair->receiver.transport);
+}
+
+/* The lanes are those of then. One that was given up, because the device's thread had no processor, took its bytes with it, and
+ * what goes by a new one is told anew. */
+static bool are_the_same(const struct pair *pair, uint64_t then)
+{
+    return epochs(pair) == then && over_pairs(pair->sender.transport) == LANES &&
+           over_pairs(pair->receiver.transport) == LANES;
+}
+
+/* Begun anew until its lanes were the same to the end: it is judged then. */
+static void until_judged(bool (*play)(void))
+{
+    bool judged = false;
+
+    for (int tries = 0; tries < 10 && !judged; tries++) {
+        judged = play();
+    }
+    assert_true(judged);
+}
+
 /* So many polls of 100 us; how many bytes were told meanwhile. */
 static uint64_t poll_for(struct pair *pair, struct transport_request *receive, int polls)
 {
@@ -41,16 +65,15 @@ static uint64_t poll_for(struct pair *pair, struct transport_request *receive, i
 }
 
 /* As many receives as a communicator may have wait for a sender that has nothing to send yet. */
-static void places_of_one(void **state)
+static bool play_one(void)
 {
     struct transport_request *receives[TRANSPORT_REQUEST_MAX] = {0};
     struct pair pair;
 
-    (void)state;
     direct = true;
     pair_open(&pair);
     wait_for(&pair, 4, 4);
-    const uint64_t before = pair.in->posts_told;
+    const uint64_t then = epochs(&pair), before = pair.in->posts_told;
     for (int i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
         assert_int_equal(transport_receive(pair.in, in_bytes + (size_t)i * SIZE, SIZE, 7, false,
                                            NULL, &receives[i]),
@@ -58,23 +81,34 @@ static void places_of_one(void **state)
         assert_non_null(receives[i]);
     }
     (void)poll_for(&pair, receives[0], 500);
-    assert_true(poll_for(&pair, receives[0], 1000) < 12 * TRANSPORT_REQUEST_MAX * POST_BYTES);
-    assert_int_equal(pair.in->posts_told - before, TRANSPORT_REQUEST_MAX);
-    assert_false(pair.in->posts_left);
+    const uint64_t told = poll_for(&pair, receives[0], 1000);
+    const bool judged = are_the_same(&pair, then);
+    if (judged) {
+        assert_true(told < 12 * TRANSPORT_REQUEST_MAX * POST_BYTES);
+        assert_int_equal(pair.in->posts_told - before, TRANSPORT_REQUEST_MAX);
+        assert_false(pair.in->posts_left);
+    }
     pair_close(&pair);
     direct = false;
+    return judged;
+}
+
+static void places_of_one(void **state)
+{
+    (void)state;
+    until_judged(play_one);
 }
 
 /* The same of many communicators with eight receives each: what they have to tell takes longer than the 5 ms after which it
  * would be told again. */
-static void places_of_many(void **state)
+static bool play_many(void)
 {
     enum { COMMS = 150, EACH = 8 };
     static struct transport_comm *in[COMMS], *out[COMMS];
     struct transport_request *receive = NULL;
     struct pair pair;
+    int whole = 0;
 
-    (void)state;
     direct = true;
     pair_open(&pair);
     struct transport_comm *first_in = pair.in, *first_out = pair.out;
@@ -86,6 +120,7 @@ static void places_of_many(void **state)
     pair.in = first_in;
     pair.out = first_out;
     wait_for(&pair, 4, 4);
+    const uint64_t then = epochs(&pair);
     for (int i = 0; i < COMMS * EACH; i++) {
         assert_int_equal(transport_receive(in[i / EACH], in_bytes + i % EACH * SIZE, SIZE, 7, false,
                                            NULL, &receive),
@@ -94,16 +129,28 @@ static void places_of_many(void **state)
     }
     (void)poll_for(&pair, receive, 3000);
     for (int i = 0; i < COMMS; i++) {
-        assert_int_equal(in[i]->posts_told, EACH);
+        whole += in[i]->posts_told == EACH;
     }
-    /* Each place once in 100 ms: as often as the ledger repeats a report by then. */
-    assert_true(poll_for(&pair, receive, 1000) < 3ull * COMMS * EACH * POST_BYTES);
+    const uint64_t told = poll_for(&pair, receive, 1000);
+    const bool judged = are_the_same(&pair, then);
+    if (judged) {
+        assert_int_equal(whole, COMMS);
+        /* Each place once in 100 ms: as often as the ledger repeats a report by then. */
+        assert_true(told < 3ull * COMMS * EACH * POST_BYTES);
+    }
     for (int i = 0; i < COMMS; i++) {
         transport_close(in[i]);
         transport_close(out[i]);
     }
     pair_close(&pair);
     direct = false;
+    return judged;
+}
+
+static void places_of_many(void **state)
+{
+    (void)state;
+    until_judged(play_many);
 }
 
 int main(int argc, char **argv)
