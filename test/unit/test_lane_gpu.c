@@ -243,7 +243,8 @@ static void test_gpu_without_ways(void **state)
     direct = false;
 }
 
-/* Milliseconds that a close takes while a receive is written by lanes of a device whose writes get nowhere. */
+/* Milliseconds that a close takes while a receive is written by lanes of a device whose writes get nowhere. -1: nothing was to be
+ * waited for, since the message had come whole, or a busy machine had lost a lane. */
 static int64_t settled_ms(void)
 {
     struct transport_request *send, *receive;
@@ -259,6 +260,8 @@ static int64_t settled_ms(void)
     for (int i = 0; i < STEPS_MAX && fake->writes - before < 2; i++) {
         serve(&pair);
     }
+    const bool waits = !ledger_comm_idle(pair.in->set->ledger, pair.in->number) &&
+                       over_pairs(pair.receiver.transport) == LANES;
     fake->no_loopback = true;
     clock_gettime(CLOCK_MONOTONIC, &asked); /* the driver's */
     transport_close(pair.in);
@@ -268,21 +271,23 @@ static int64_t settled_ms(void)
     connect_comm(&pair);
     gpus_close(&pair);
     direct = false;
-    return (closed.tv_sec - asked.tv_sec) * 1000 + (closed.tv_nsec - asked.tv_nsec) / 1000000;
+    const int64_t took_ms =
+        (closed.tv_sec - asked.tv_sec) * 1000 + (closed.tv_nsec - asked.tv_nsec) / 1000000;
+    return waits ? took_ms : -1;
 }
 
 /* The same, and receives are given up: the device has its second once, and not for each of its four lanes: two take two. A
  * machine that stands still for so long is asked again. */
 static void test_gpu_settles_once(void **state)
 {
-    int64_t took_ms = 2000;
+    int64_t took_ms = -1;
 
     (void)state;
-    for (int tries = 0; tries < 5 && took_ms >= 2000; tries++) {
+    for (int tries = 0; tries < 10 && (took_ms < 0 || took_ms >= 2000); tries++) {
         took_ms = settled_ms();
-        assert_true(took_ms >= 999);
+        assert_true(took_ms < 0 || took_ms >= 999);
     }
-    assert_true(took_ms < 2000);
+    assert_in_range(took_ms, 999, 1999);
 }
 
 /* It is never done: it fails with that. */
