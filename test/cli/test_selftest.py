@@ -2,16 +2,34 @@
 """`foliot selftest clock --nics`: two ends of a veth pair in network namespaces of their own try each other's stamps. usage: test_selftest.py FOLIOT"""
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 import unittest
 
 FOLIOT = os.path.abspath(sys.argv.pop(1))
 SECONDS = "3"
+SO_TIMESTAMPING, RX_SOFTWARE, SOFTWARE = 37, 1 << 3, 1 << 4
 
 
 class Selftest(unittest.TestCase):
+    def stamps_begin(self):
+        """The kernel begins to stamp what comes in some time after the first one has asked for it, and while one does."""
+        asks = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(asks.close)
+        asks.bind(("127.0.0.1", 0))
+        asks.settimeout(60)
+        asks.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, RX_SOFTWARE | SOFTWARE)
+        for _ in range(30000):
+            asks.sendto(b"x", asks.getsockname())
+            if asks.recvmsg(1, 512)[1]:
+                return
+            time.sleep(0.002)
+        self.fail("the kernel stamps nothing")
+
     def setUp(self):
+        self.stamps_begin()
         # holders of two namespaces: they live until their input ends
         self.holders = [subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; read x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
         for holder in self.holders:
