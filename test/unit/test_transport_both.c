@@ -105,8 +105,8 @@ static void pass(int64_t ms)
 /* Until both ends have so many lanes. */
 static void await_lanes(uint32_t count)
 {
-    for (int i = 0;
-         i < 3000 && (ends[0].transport->sockets != count || ends[1].transport->sockets != count);
+    for (int i = 0; i < STEPS_MAX &&
+                    (ends[0].transport->sockets != count || ends[1].transport->sockets != count);
          i++) {
         pass(1);
     }
