@@ -11,6 +11,7 @@
 
 #define SIZE       20000
 #define POST_BYTES 64 /* at least */
+#define TURNS      30 /* of 10 ms: what is just told again may wait for a device without a processor */
 
 static uint64_t bytes_of(const struct lane_set *set)
 {
@@ -27,11 +28,19 @@ static uint64_t epochs(const struct pair *pair)
     return epochs_of(pair->sender.transport) + epochs_of(pair->receiver.transport);
 }
 
-/* The lanes are those of then. One that was given up, because the device's thread had no processor, took its bytes with it, and
- * what goes by a new one is told anew. */
+/* From here on lanes are watched: which ones they are. */
+static uint64_t watch_lanes(const struct pair *pair)
+{
+    said_words = "doubted";
+    said_count = 0;
+    return epochs(pair);
+}
+
+/* They are those of then, and none was doubted. One that is given up, because the device's thread has no processor, takes its
+ * bytes with it. What may hang on it is told anew. */
 static bool are_the_same(const struct pair *pair, uint64_t then)
 {
-    return epochs(pair) == then && over_pairs(pair->sender.transport) == LANES &&
+    return epochs(pair) == then && said_count == 0 && over_pairs(pair->sender.transport) == LANES &&
            over_pairs(pair->receiver.transport) == LANES;
 }
 
@@ -64,6 +73,15 @@ static uint64_t poll_for(struct pair *pair, struct transport_request *receive, i
     return bytes_of(pair->in->set) - before;
 }
 
+/* All places of its receives are told. */
+static bool is_told(const struct transport_comm *comm)
+{
+    uint64_t placed, posted;
+
+    assert_true(ledger_comm_progress(comm->set->ledger, comm->number, &placed, &posted));
+    return comm->posts_told == posted && !comm->posts_left;
+}
+
 /* As many receives as a communicator may have wait for a sender that has nothing to send yet. */
 static bool play_one(void)
 {
@@ -73,7 +91,7 @@ static bool play_one(void)
     direct = true;
     pair_open(&pair);
     wait_for(&pair, 4, 4);
-    const uint64_t then = epochs(&pair), before = pair.in->posts_told;
+    const uint64_t then = watch_lanes(&pair);
     for (int i = 0; i < TRANSPORT_REQUEST_MAX; i++) {
         assert_int_equal(transport_receive(pair.in, in_bytes + (size_t)i * SIZE, SIZE, 7, false,
                                            NULL, &receives[i]),
@@ -82,11 +100,13 @@ static bool play_one(void)
     }
     (void)poll_for(&pair, receives[0], 500);
     const uint64_t told = poll_for(&pair, receives[0], 1000);
+    for (int i = 0; i < TURNS && !is_told(pair.in); i++) {
+        (void)poll_for(&pair, receives[0], 100);
+    }
     const bool judged = are_the_same(&pair, then);
     if (judged) {
         assert_true(told < 12 * TRANSPORT_REQUEST_MAX * POST_BYTES);
-        assert_int_equal(pair.in->posts_told - before, TRANSPORT_REQUEST_MAX);
-        assert_false(pair.in->posts_left);
+        assert_true(is_told(pair.in));
     }
     pair_close(&pair);
     direct = false;
@@ -120,7 +140,7 @@ static bool play_many(void)
     pair.in = first_in;
     pair.out = first_out;
     wait_for(&pair, 4, 4);
-    const uint64_t then = epochs(&pair);
+    const uint64_t then = watch_lanes(&pair);
     for (int i = 0; i < COMMS * EACH; i++) {
         assert_int_equal(transport_receive(in[i / EACH], in_bytes + i % EACH * SIZE, SIZE, 7, false,
                                            NULL, &receive),
@@ -128,15 +148,23 @@ static bool play_many(void)
         assert_non_null(receive);
     }
     (void)poll_for(&pair, receive, 3000);
-    for (int i = 0; i < COMMS; i++) {
-        whole += in[i]->posts_told == EACH;
+    for (int i = 0; i < TURNS && whole < COMMS; i++) {
+        (void)poll_for(&pair, receive, 100);
+        whole = 0;
+        for (int k = 0; k < COMMS; k++) {
+            whole += is_told(in[k]);
+        }
     }
+    struct io *io = &pair.receiver.trouble->io;
+    const struct mono begun = io->now(io);
     const uint64_t told = poll_for(&pair, receive, 1000);
+    const int64_t passed_ns = mono_sub(io->now(io), begun).ns; /* 100 ms, and what it took */
     const bool judged = are_the_same(&pair, then);
     if (judged) {
         assert_int_equal(whole, COMMS);
         /* Each place once in 100 ms: as often as the ledger repeats a report by then. */
-        assert_true(told < 3ull * COMMS * EACH * POST_BYTES);
+        const uint64_t times = (uint64_t)(passed_ns / (100 * NS_PER_MS)) + 2;
+        assert_true(told < times * COMMS * EACH * POST_BYTES);
     }
     for (int i = 0; i < COMMS; i++) {
         transport_close(in[i]);
