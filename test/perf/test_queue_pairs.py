@@ -74,7 +74,8 @@ class Job:
         for process, level, lane, down in re.findall(rf"(?m)^(\d+) .*?(\w+) NET/Foliot: lane (\d+\.\d+) .*(?:({DOWN})|: up$)", self.text()):
             if not down:
                 up.add((process, lane))
-            count += down != "" and level == "INFO" and (process, lane) in up
+            elif level == "INFO" and (process, lane) in up:
+                count += 1
         return count
 
     def until(self, true, what):

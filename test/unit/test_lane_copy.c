@@ -155,7 +155,6 @@ static void test_reports_wait_for_slow_nics(void **state)
     pair_close(&pair);
 }
 
-/* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
 static atomic_uint asked; /* bit k: every end has asked for a port that leads over path k */
 
 /* The fake fabric has four paths, by the port modulo 4 (fake.h): so many routers at the second hop. */
@@ -239,6 +238,7 @@ static void test_each_lane_has_its_path(void **state)
     router_answers = NULL;
 }
 
+/* Every path that carries queue pairs swallows all: the lanes come back over TCP, and go home afterwards. */
 static void test_dead_paths(void **state)
 {
     struct pair pair;

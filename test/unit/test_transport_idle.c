@@ -93,7 +93,8 @@ static bool cost_nothing(void)
            (beside[0] <= alone[0] + alone[0] / 5 && beside[1] <= alone[1] + alone[1] / 5);
 }
 
-/* A lane that a busy machine loses meanwhile makes the two unlike; what grows with the communicators does so each time. */
+/* A machine that stands still before the first count makes a send's cheaper, now and then: 1,962 instructions instead of 2,446,
+ * and no lane was lost or doubted. What grows with the communicators does so each time. */
 static void idle_communicators_cost_an_empty_test_nothing(void **state)
 {
     bool nothing = false;
