@@ -282,8 +282,8 @@ static bool came_just_now(const struct lane_set *set, const struct stream *strea
     return set->scheduler.one_way && mono_sub(now, stream->dry_at).ns < JUST_NOW_NS;
 }
 
-/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
- * lane that carries: more would have been worth another look else. */
+/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, by the only lane
+ * that carries, and the chunk is whole. The rest of a chunk follows at once: its sender is writing it. */
 static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
     struct stream *stream = set->streams[lane];
@@ -332,6 +332,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     *ret_drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {
         payload = (size_t)n < left ? (size_t)n : left;
+        *ret_drained = *ret_drained && payload == left;
         const int r = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
         if (r < 0 || to == NULL) {
             return r < 0 ? r : n;
