@@ -416,7 +416,11 @@ class TestSecurity(fleet.Fleet):
         self.assertEqual(status, 503, c.log())
         self.assertFalse(self.get("/api/v1/status")["store"]["writable"])
         c.wait_log("can't be stored: No space left on device. Nothing is acknowledged until it can")
+        time.sleep(3)  # nobody writes: that shows nothing of the disk
+        self.assertFalse(self.get("/api/v1/status")["store"]["writable"], c.log())
+        self.assertNotIn("can be written again", c.log())
         os.unlink(self.path("data", "filler"))
+        self.wait(lambda: self.get("/api/v1/status")["store"]["writable"], fleet.IO_S, c.log)  # by itself
         self.wait(lambda: send() == (200, sent + 1), fleet.IO_S, c.log)
         sent += 1
         self.assertTrue(self.get("/api/v1/status")["store"]["writable"])

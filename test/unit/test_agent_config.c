@@ -83,7 +83,8 @@ static void test_values_are_refused_where_they_stand(void **state)
 {
     refused(GOOD "job_traffic_class: 256\n",
             ":6:20: expected a whole number from 0 to 255, found '256'");
-    refused(GOOD "ring_peers: 2\n", ":6:13: expected a whole number from 4 to 64, found '2'");
+    refused(GOOD "ring_peers: 2\n", ":6:13: expected a whole number from 4 to 24, found '2'");
+    refused(GOOD "ring_peers: 26\n", ":6:13: expected a whole number from 4 to 24, found '26'");
     refused(GOOD "ring_peers: 15\n", ":6:13: expected an even number, found '15'");
     refused(GOOD "nics: [eth1, eth1]\n", ":6:14: expected each interface once, found 'eth1'");
     refused(GOOD "nics: [eth2]\n", ":6:8: expected an interface that 'peers' lists for host a");

@@ -160,7 +160,7 @@ static int load_scalars(struct loader *l, const struct config_node *root, const 
     r = r < 0 ? r : config_int(root, "diameter", 1, 32, &diameter, l->error);
     r = r < 0 ? r : config_int(root, "flap_limit", 1, 100000, &flaps, l->error);
     r = r < 0 ? r : config_int(root, "paths", 1, EDGE_PATH_MAX, &paths, l->error);
-    r = r < 0 ? r : config_int(root, "ring_peers", PEERS_LEAST, NIC_EDGE_MAX, &ring, l->error);
+    r = r < 0 ? r : config_int(root, "ring_peers", PEERS_LEAST, PEERS_MOST, &ring, l->error);
     if (r == 0 && ring % 2 != 0) {
         r = config_expected(config_get(root, "ring_peers"), l->error, "an even number");
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "core/mesh/peers.h"
 #include "platform/message/message.h"
 #include "platform/tls/tls.h"
 #include "service/agent/agent.h"
@@ -78,7 +79,7 @@ static void apply(struct agent *a, const Foliot__V1__Settings *s)
         refuse(own, "flap_limit", node.flap_limit);
         node.flap_limit = 0;
     }
-    if (node.ring_peers > NIC_EDGE_MAX || tell_node(a, &node) < 0) {
+    if (node.ring_peers > PEERS_MOST || tell_node(a, &node) < 0) {
         refuse(own, "ring_peers", node.ring_peers);
         node.ring_peers = 0;
         const int r = tell_node(a, &node);

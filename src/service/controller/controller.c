@@ -172,10 +172,19 @@ static void see_to_log(struct controller *c)
     }
 }
 
+/* A commit of nothing doesn't show that the disk has room again. So as much is written as a report may bring. */
+static int attempt(struct controller *c)
+{
+    static const char zeros[64 << 10];
+    return store_put(c->store, "attempt", zeros, sizeof(zeros));
+}
+
 static void commit(struct controller *c)
 {
     const struct mono before = controller_mono();
-    const int r = store_commit(c->store);
+    bool back = false;
+    int r = c->store_broken && !store_dirty(c->store) ? attempt(c) : 0;
+    r = r < 0 ? r : store_commit(c->store);
     const int64_t took = mono_sub(controller_mono(), before).ns;
     c->count.commits++;
     c->count.commit_ns_last = took;
@@ -187,11 +196,18 @@ static void commit(struct controller *c)
     if (c->store_broken) {
         c->store_broken = false;
         controller_say(LOG_NOTICE, "the store can be written again");
+        back = true;
     }
     state_committed(c, true);
     ingest_answer_waiting(c, 0);
     audit_on_commit(c);
     see_to_log(c);
+    r = back ? store_put(c->store, "attempt", "", 0) : 0; /* goes with the next commit */
+    if (r < 0) {
+        controller_store_failed(c, r, "a setting");
+    } else if (back) {
+        controller_touch(c);
+    }
 }
 
 static int on_commit(sd_event_source *source, uint64_t at, void *context)
@@ -286,7 +302,9 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     job_keep_second(c);
     remote_on_second(c->remote);
     recording_second(c);
-    if (!c->store_broken && c->keeper != NULL) {
+    if (c->store_broken) {
+        controller_touch(c); /* nobody may have anything to write, and healthz is asked */
+    } else if (c->keeper != NULL) {
         compaction_some(c);
         compaction_expire(c);
     }
