@@ -38,22 +38,23 @@
 #define BURST          4
 #define MAGIC          0x464f4c50u
 
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
 struct asker {
     int fd; /* -1: none */
     bool v4, answered, arrived;
     uint8_t router[16];
+    union address to;
+    socklen_t to_size;
 };
 struct payload {
     uint32_t magic, hop;
 };
 
 /* ---- sockets ---- */
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
 
 /* Its size. */
 static socklen_t address_of(const uint8_t ip[16], uint16_t port, union address *ret)
@@ -100,6 +101,8 @@ static bool set_up(int fd, const struct rdma_trace *t, uint16_t from_port, union
                       sizeof(one)) == 0;
 }
 
+/* The socket isn't connected. Linux gives the packets of a connected one a hash by chance. A router that is a name space of this
+ * machine would choose the path by that hash, not by the ports. */
 static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to_port,
                      struct asker *ret)
 {
@@ -111,13 +114,13 @@ static void open_one(const struct rdma_trace *t, uint16_t from_port, uint16_t to
     if (fd < 0) {
         return;
     }
-    (void)address_of(t->to, to_port, &to);
+    ret->to_size = address_of(t->to, to_port, &to);
     if (!set_up(fd, t, from_port, &to) ||
-        bind(fd, &from.any, size) < 0 || /* somebody else's port */
-        connect(fd, &to.any, size) < 0) {
+        bind(fd, &from.any, size) < 0) { /* somebody else's port */
         descriptor_close(fd);
         return;
     }
+    ret->to = to;
     ret->v4 = from.any.sa_family == AF_INET;
     ret->fd = fd;
 }
@@ -136,7 +139,8 @@ static void send_one(const struct asker *a, int hop)
 
     (void)!setsockopt(a->fd, a->v4 ? IPPROTO_IP : IPPROTO_IPV6, a->v4 ? IP_TTL : IPV6_UNICAST_HOPS,
                       &hop, sizeof(hop));
-    for (int tries = 0; tries < 3 && send(a->fd, &payload, sizeof(payload), MSG_NOSIGNAL) < 0;) {
+    for (int tries = 0; tries < 3 && sendto(a->fd, &payload, sizeof(payload), MSG_NOSIGNAL,
+                                            &a->to.any, a->to_size) < 0;) {
         tries++;
     }
 }

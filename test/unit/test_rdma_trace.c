@@ -22,6 +22,7 @@
 #include "transport/rdma_private.h"
 
 #define TRIES   20
+#define WRONG   (-1000)
 #define SKIPPED 77 /* Meson's word for it */
 
 enum { HOST, LEAF, SPINE_1, SPINE_2, PEER, SPACES };
@@ -147,14 +148,32 @@ static int wrong_labels(int fd, int *ret_all)
     return wrong;
 }
 
-/* Bit k: spine k + 1 answered at the second hop; negative: too few did. */
+/* Whether the leaf sends packets of that port, which no socket of this machine has sent, by way of that spine. */
+static bool leads_there(const char *from, const char *to, uint16_t port, const char *spine)
+{
+    char command[512], line[512] = "";
+
+    snprintf(command, sizeof(command),
+             "nsenter -n -t %d ip route get %s from %s iif w1 ipproto udp sport %u dport 4791",
+             (int)spaces[LEAF], to, from, port);
+    FILE *answer = popen(command, "r");
+    if (answer == NULL || fgets(line, sizeof(line), answer) == NULL) {
+        line[0] = 0;
+    }
+    if (answer != NULL) {
+        (void)pclose(answer);
+    }
+    return strstr(line, spine) != NULL;
+}
+
+/* Bit k: spine k + 1 answered at the second hop; negative: too few did, or, WRONG, for ports that don't lead there. */
 static int ask(const char *from, const char *to, const char *const spines[2])
 {
     struct rdma_trace t = {.device = "v1"};
     uint16_t ports[PATH_PORTS_MAX];
     uint8_t router[2][16];
     struct paths of_spine[2];
-    int answers = 0, met = 0;
+    int answers = 0, met = 0, wrong = 0;
 
     for (uint32_t i = 0; i < PATH_PORTS_MAX; i++) {
         ports[i] = (uint16_t)(0xc100 + i * 7);
@@ -173,8 +192,13 @@ static int ask(const char *from, const char *to, const char *const spines[2])
             if (t.paths.routers[i][1] == of_spine[k].routers[0][1]) {
                 met |= 1 << k;
                 answers++;
+                wrong += !leads_there(from, to, ports[i], spines[k]);
             }
         }
+    }
+    if (wrong > 0) {
+        fprintf(stderr, "%d of %d ports lead to another spine than was answered\n", wrong, answers);
+        return WRONG;
     }
     return answers > PATH_PORTS_MAX / 2 && paths_known(&t.paths) ? met : -1 - answers;
 }
@@ -184,7 +208,7 @@ static int spines_of(const char *from, const char *to, const char *const spines[
 {
     int met = -1;
 
-    for (int i = 0; i < TRIES && met != 3; i++) {
+    for (int i = 0; i < TRIES && met != 3 && met != WRONG; i++) {
         (void)usleep(i > 0 ? 300000 : 0);
         met = ask(from, to, spines);
     }

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
+#include "base/bug.h"
 #include "base/prng.h"
 
-#define SHARED  2 /* what another lane counts where it has the same path, */
-#define UNKNOWN 1 /* and where nobody knows */
+#define SHARED     2 /* what another lane counts at a hop where it has the same router, */
+#define UNKNOWN    1 /* and where nobody knows */
+#define HOP_BITS   8
+#define OTHERS_MAX 100 /* their costs at one hop are below 2^HOP_BITS */
 
 void paths_init(struct paths *p, const uint16_t *ports, uint32_t count)
 {
@@ -55,45 +58,62 @@ bool paths_known(const struct paths *p)
     return known;
 }
 
-/* Routers between which paths differ didn't answer all of its packets. */
-static bool silent(const struct paths *p, uint32_t port)
-{
-    bool missing = false;
+_Static_assert(HOP_BITS *PATH_HOPS_MAX < 64, "a cost has room for each hop");
 
-    for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
-        missing = missing || (p->routers[port][hop] == 0 && tells(p, hop));
-    }
-    return missing;
+/* What sharing a path costs there: the nearer hop outweighs all that are farther on. */
+static uint64_t weigh(uint32_t hop, uint64_t cost)
+{
+    return cost << (HOP_BITS * (PATH_HOPS_MAX - 1 - hop));
 }
 
-static uint32_t shares(const struct paths *p, uint32_t a, uint32_t b)
+static uint32_t compare(uint64_t x, uint64_t y)
 {
+    return x == 0 || y == 0 ? UNKNOWN : x == y ? SHARED : 0;
+}
+
+/* What port i costs beside a lane with port j; j == p->count: nobody knows that one's routers. */
+static uint64_t beside(const struct paths *p, uint32_t i, uint32_t j)
+{
+    uint64_t cost = i == j ? weigh(PATH_HOPS_MAX - 1, 1) : 0;
+
     for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
-        const uint64_t x = p->routers[a][hop], y = p->routers[b][hop];
-        if (x != 0 && y != 0 && x != y) {
-            return 0;
+        if (tells(p, hop)) {
+            cost += weigh(hop, i == j         ? SHARED
+                               : j < p->count ? compare(p->routers[i][hop], p->routers[j][hop])
+                                              : UNKNOWN);
         }
     }
-    return a == b || (paths_known(p) && !silent(p, a) && !silent(p, b)) ? SHARED : UNKNOWN;
+    return cost;
+}
+
+static uint64_t silence(const struct paths *p, uint32_t port)
+{
+    uint64_t cost = 0;
+
+    for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
+        cost += p->routers[port][hop] == 0 && tells(p, hop) ? weigh(hop, UNKNOWN) : 0;
+    }
+    return cost;
 }
 
 int paths_choose(struct paths *p, const uint16_t *others, uint32_t count, uint32_t first)
 {
-    uint32_t least = UINT32_MAX;
+    uint64_t least = UINT64_MAX;
     int best = -1;
 
+    ASSERT(count <= OTHERS_MAX);
     for (uint32_t k = 0; k < p->count; k++) {
         const uint32_t i = (first % p->count + k) % p->count;
-        uint32_t shared = silent(p, i) ? UNKNOWN : 0;
+        uint64_t cost = silence(p, i);
         for (uint32_t o = 0; o < count; o++) {
             uint32_t j = 0;
             while (j < p->count && p->ports[j] != others[o]) {
                 j++;
             }
-            shared += j < p->count ? shares(p, i, j) : UNKNOWN;
+            cost += beside(p, i, j);
         }
-        if (shared < least || (shared == least && p->taken[i] < p->taken[best])) {
-            least = shared;
+        if (cost < least || (cost == least && p->taken[i] < p->taken[best])) {
+            least = cost;
             best = (int)i;
         }
     }

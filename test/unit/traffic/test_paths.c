@@ -74,6 +74,60 @@ static void test_all_paths_are_used(void **state)
     assert_in_range(missed, 0, SEEDS / 50); /* none of 24 ports leads there: once in 250 times */
 }
 
+/* The far leaf answers from the address of the link by which the answer leaves. That tells nothing of the way there. */
+static void test_addresses_of_answers_ways_mislead_nobody(void **state)
+{
+    uint32_t missed = 0;
+    struct prng prng;
+    struct paths p;
+
+    (void)state;
+    prng_init(&prng, 22);
+    for (uint32_t i = 0; i < SEEDS; i++) {
+        trace(&p, &prng, 4, PATH_PORTS_MAX, -1);
+        for (uint32_t k = 0, answers = 0; k < p.count; k++) {
+            const uint32_t link = (uint32_t)prng_below(&prng, 4);
+            const uint8_t router[16] = {[14] = 3, [15] = (uint8_t)link};
+            p.routers[k][2] = 0;
+            if (i % 2 == 0 || answers++ < 6) {
+                paths_on_answer(&p, k, 2, router);
+            }
+        }
+        missed += used(&p, 4, 4, (uint32_t)prng_u64(&prng)) < 4;
+    }
+    assert_in_range(missed, 0, SEEDS / 50);
+}
+
+/* Two spines, and two cores behind each: with one more lane than spines, a core of its own counts. */
+static void test_farther_routers_count_last(void **state)
+{
+    uint16_t ports[PATH_PORTS_MAX], others[4];
+    struct paths p;
+    uint32_t all = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < PATH_PORTS_MAX; i++) {
+        ports[i] = (uint16_t)(0xc000u + i + 1);
+    }
+    paths_init(&p, ports, PATH_PORTS_MAX);
+    for (uint32_t i = 0; i < p.count; i++) {
+        const uint8_t spine[16] = {[14] = 2, [15] = (uint8_t)(i % 2)},
+                      core[16] = {[14] = 3, [15] = (uint8_t)(i % 4)};
+        paths_on_answer(&p, i, 1, spine);
+        paths_on_answer(&p, i, 2, core);
+    }
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        const int port = paths_choose(&p, others, lane, 0);
+        assert_true(port >= 0);
+        others[lane] = p.ports[port];
+        all |= 1u << port % 4;
+        if (lane == 1) {
+            assert_int_not_equal((others[0] ^ others[1]) & 1, 0); /* a spine each */
+        }
+    }
+    assert_int_equal(all, 15);
+}
+
 /* What is silent may be dead. */
 static void test_silent_paths_are_left_out(void **state)
 {
@@ -140,6 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_paths_are_used),
+        cmocka_unit_test(test_addresses_of_answers_ways_mislead_nobody),
+        cmocka_unit_test(test_farther_routers_count_last),
         cmocka_unit_test(test_silent_paths_are_left_out),
         cmocka_unit_test(test_a_path_that_is_left_is_not_chosen_again),
         cmocka_unit_test(test_nobody_answers),
