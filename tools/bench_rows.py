@@ -35,6 +35,7 @@ PATHS = {
     "contention.": JOB, "failover.": JOB, "job.": JOB, "perf.": JOB, "sim.job.": JOB + ["sim/job_*"],
     "controller.": CONTROLLER, "members.": CONTROLLER + ["src/service/agent", "src/core/mesh", "src/core/node", "bench/members.c"], "store.": ["src/platform/store"],
     "page.": ["web", "src/service/controller/api"], "audit.reader": ["web", "src/app/foliot_audit*", "README.md", "docs/audit.md"],
+    "roce.": JOB + ["src/platform/rdma", "lab/roce-vm"], "roce.ud.": ["src/platform/rdma", "src/core/mesh", "lab/roce-vm"],
     "cost.agent": AGENT, "cost.scale.": SIM, "clock.cost.": SIM, "false.": SIM, "links.": SIM, "mesh.": SIM, "owd.": SIM, "scenario.": SIM,
     "false.lab": AGENT, "harm.": AGENT,
     "swarm.": SIM + ["sim/swarm.c", "sim/swarm_draw.c", "sim/invariant.c", "sim/invariant_reach.c"], "swarm.lab": AGENT + ["sim/swarm_draw.c", "lab"],
