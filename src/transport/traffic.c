@@ -195,9 +195,11 @@ static uint32_t movable(const struct lane_set *set, struct mono now)
 }
 
 /* Who accepts: it is the peer that moves the lane; or doesn't, for it has reasons of its own. */
-static void ask_move(struct lane_set *set, struct mono now, uint32_t lane)
+static void ask_move(struct lane_set *set, struct mono now, uint32_t lane,
+                     const struct detector_finding *finding)
 {
     struct lane_report report = {.comm = LANE_COMM_NONE};
+    const bool all = set->traffic.repath.why == REPATH_ALIKE;
     char text[PEER_TEXT];
 
     set->traffic.from = (int)lane;
@@ -205,8 +207,11 @@ static void ask_move(struct lane_set *set, struct mono now, uint32_t lane)
     set->traffic.asked = true;
     set->traffic.drained = false;
     set->traffic.began = now;
-    say(set->transport, TRANSPORT_TRACE, "lane %u to %s is contended: it is asked to move it", lane,
-        lane_set_peer(set, text));
+    say(set->transport, TRANSPORT_TRACE,
+        all ? "lanes to %s are all congested (%.1f ms): it is asked to move lane %u"
+            : "a lane to %s is contended (%.1f ms over the best): it is asked to move lane %u",
+        lane_set_peer(set, text), (double)(all ? finding->base_ns : finding->excess_ns) / 1e6,
+        lane);
     lane_set_tell(set, &report, -1);
 }
 
@@ -272,7 +277,7 @@ void traffic_look(struct lane_set *set, struct mono now)
     if (set->mode == TRANSPORT_FULL && !set->transport->config.no_repath) {
         const int lane = repath_decide(&traffic->repath, now, &finding, movable(set, now));
         if (lane >= 0 && !set->connects) {
-            ask_move(set, now, (uint32_t)lane);
+            ask_move(set, now, (uint32_t)lane, &finding);
         } else if (lane >= 0) {
             begin_move(set, now, (uint32_t)lane, &finding);
         }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -692,6 +693,59 @@ static void report_of_a_copied_message_waits_for_a_chunk(void **state)
     pair_close(&pair);
 }
 
+static int left_in_socket(const struct pair *pair, int lane)
+{
+    const struct lane_set *set = pair->receiver.transport->sets[0];
+    int left = 0;
+
+    assert_int_equal(ioctl(set->streams[lane]->conn, FIONREAD, &left), 0);
+    return left;
+}
+
+static int lane_that_brings(const struct pair *pair, int size)
+{
+    for (int k = 0; k < 60000; k++) { /* ms: the kernel may need the processor */
+        for (int lane = 0; lane < LANES; lane++) {
+            if (left_in_socket(pair, lane) >= size) {
+                return lane;
+            }
+        }
+        (void)usleep(1000);
+    }
+    return -1;
+}
+
+/* A read may end within a chunk, as at the end of a packet. The same call reads what the socket has of the rest. */
+static void rest_of_a_chunk_is_read_at_once(void **state)
+{
+    enum { SIZE = COPY_HERE_MAX };
+    static uint8_t from[SIZE], to[SIZE];
+    struct transport_request *send, *receive;
+    struct pair pair;
+    bool done = false;
+
+    (void)state;
+    pair_open(&pair);
+    exchange(&pair, SIZE, SIZE, true, 1);
+    assert_int_equal(transport_receive(pair.in, to, SIZE, 0, false, NULL, &receive), 0);
+    hear_of_receives(&pair);
+    fill(from, SIZE, 2);
+    assert_int_equal(transport_send(pair.out, from, SIZE, 0, NULL, &send), 0);
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    assert_true(done);
+    const int lane = lane_that_brings(&pair, SIZE);
+    assert_true(lane >= 0);
+    pair.receiver.trouble->receive_most = SIZE / 4;
+    done = false;
+    for (int k = 0; k < 100 && !done; k++) {
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_true(done || left_in_socket(&pair, lane) >= SIZE);
+    }
+    assert_true(done);
+    assert_memory_equal(to, from, SIZE);
+    pair_close(&pair);
+}
+
 /* Who posts may be about to send: a peer that isn't waiting hears of it with that chunk, or after a look in vain. */
 static void a_posted_receive_is_told_with_the_next_chunk(void **state)
 {
@@ -998,6 +1052,7 @@ int main(void)
         cmocka_unit_test(copies_are_left_for_other_sets),
         cmocka_unit_test(one_large_message_alone_is_copied),
         cmocka_unit_test(one_larger_message_is_copied_where_nothing_is_awaited),
+        cmocka_unit_test(rest_of_a_chunk_is_read_at_once),
         cmocka_unit_test(report_of_a_copied_message_waits_for_a_chunk),
         cmocka_unit_test(a_posted_receive_is_told_with_the_next_chunk),
         cmocka_unit_test(slots_of_copied_messages_are_told),

@@ -62,6 +62,10 @@ static ssize_t trouble_receive(struct io *io, int conn, const struct iovec *part
         part.iov_len = 1 + prng_below(&trouble->prng, part.iov_len);
         count = 1;
     }
+    if (trouble->receive_most > 0 && part.iov_len > trouble->receive_most) {
+        part.iov_len = trouble->receive_most;
+        count = 1;
+    }
     ssize_t n =
         trouble->real->receive(trouble->real, conn, count == 1 ? &part : parts, count, ret_stamp);
     if (n > 0 && unlucky(trouble, trouble->flip_per_million)) {
