@@ -23,7 +23,8 @@
 #define PEERS_DEPTH    4
 #define PEERS_RING_MAX 18 /* 16 random, the rail's, the leaf's */
 #define PEERS_LEAST    4  /* K: one random ring alone is N/2 wide, and a liar cuts it */
-#define PEERS_MOST     24 /* K that files may ask for: 4 of a NIC's 28 edges are left for its rail and its leaf */
+#define PEERS_MOST                                                                                 \
+    24 /* K that files may ask for: 4 of a NIC's 28 edges are left for its rail and its leaf */
 
 enum edge_reason { EDGE_FULL, EDGE_RING, EDGE_RAIL, EDGE_LEAF, EDGE_GUEST, EDGE_SPARE };
 

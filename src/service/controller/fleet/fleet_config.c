@@ -51,7 +51,8 @@ static int load_root(const struct config_node *root, struct fleet_settings *s,
     keep_first(&r, ret, load_ms(root, "beat", span_ms(200), span_s(10), &s->beat_ms, &error),
                &error);
     keep_first(&r, ret, config_choice(root, "mode", modes, &mode, &error), &error);
-    keep_first(&r, ret, config_int(root, "ring_peers", PEERS_LEAST, PEERS_MOST, &ring, &error), &error);
+    keep_first(&r, ret, config_int(root, "ring_peers", PEERS_LEAST, PEERS_MOST, &ring, &error),
+               &error);
     keep_first(&r, ret, config_int(root, "flap_limit", 1, 100000, &flaps, &error), &error);
     if (ring % 2 != 0) {
         keep_first(&r, ret,
