@@ -5,8 +5,8 @@
  * after each restart of a switch. But a packet whose TTL runs out is answered, and the answer names the router.
  *
  * Two ports have different paths if their packets met different routers at the first hop at which answers differ at all.
- * Later hops only choose among ports that are equally good so far, for two reasons. Packets that part later have shared a link before.
- * And a router with several links may answer from any one's address: the address then tells the way of the answer.
+ * Later hops only choose among ports that are equally good so far, for two reasons. Packets that part later have shared a link
+ * before. And a router with several links may answer from any one's address: the address then tells the way of the answer.
  *
  * An answer may be missing: routers limit how many they send. A missing answer proves nothing, so a port without one is no
  * better than one whose path half of the others share: a path that is dead gives no answers, either.
