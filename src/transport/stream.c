@@ -329,12 +329,12 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
         struct io *io = set->transport->io;
         stamp = io->stamp(io);
     }
-    *ret_drained = set->scheduler.one_way && (size_t)n < room;
+    const bool drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {
         payload = (size_t)n < left ? (size_t)n : left;
-        *ret_drained = *ret_drained && payload == left;
         const int r = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
         if (r < 0 || to == NULL) {
+            *ret_drained = drained && !stream->reading;
             return r < 0 ? r : n;
         }
     }
@@ -345,6 +345,7 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     }
     stream->part_size = (uint16_t)(carried - used);
     memcpy(stream->part, scratch + used, stream->part_size);
+    *ret_drained = drained && !stream->reading;
     return n;
 }
 
