@@ -1,4 +1,5 @@
-/* alerting.c: rule file, engine and delivery wired together; what survives a restart. What is shown: alerting_show.c. */
+/* alerting.c: connects the rule file, the engine and delivery, and keeps what survives a restart. alerting_show.c writes the
+ * answers. */
 #include "service/alert/alerting.h"
 #include "platform/json/element.h"
 
@@ -14,7 +15,7 @@
 
 #include "service/alert/alerting_internal.h"
 
-#define REFRESH_NS (60 * NS_PER_S) /* Alertmanager forgets what isn't repeated */
+#define REFRESH_NS (60 * NS_PER_S) /* Alertmanager resolves an alert that isn't repeated */
 
 __attribute__((format(printf, 3, 4))) static void say(const struct alerting *g, int priority,
                                                       const char *format, ...)
@@ -60,7 +61,7 @@ static void end_deliver(struct alerting *g, unsigned wait_ms, struct deliver *he
 
 /* ---- making the engine ------------------------------------------------------------------------------------------ */
 
-/* -ENOMEM: the one before stays. */
+/* -ENOMEM: the engine before stays in force. */
 static int make_engine(struct alerting *g, const struct alert_file *file, struct mono now,
                        uint64_t first)
 {
@@ -91,7 +92,7 @@ static int make_engine(struct alerting *g, const struct alert_file *file, struct
     return 0;
 }
 
-/* ret_text: the caller's to free; NULL: there is no file, and needs to be none. */
+/* The caller frees *ret_text. NULL: the file is missing, and the options allow that. */
 static int load_file(const struct alerting *g, struct alert_file *file, char **ret_text,
                      struct config_error *error)
 {
@@ -115,14 +116,14 @@ static int load_file(const struct alerting *g, struct alert_file *file, char **r
     return 0;
 }
 
-/* At the start, when the file is refused: the rules that were in force when the last run ended. */
+/* At the start, if the file is refused: loads the rules that were in force when the last run ended. */
 static int load_last(struct alerting *g, const json_t *saved, const struct config_error *refused)
 {
     const json_t *rules = json_object_get(saved, "rules");
     const char *text = json_string_value(rules);
     struct config_error error;
 
-    if (rules == NULL) { /* of a version before this, or the first start */
+    if (rules == NULL) { /* saved by an older version, or the first start */
         return -ENOENT;
     }
     const int r = alert_file_parse(g->path, text, json_string_length(rules), &g->file, &error);
@@ -135,7 +136,7 @@ static int load_last(struct alerting *g, const json_t *saved, const struct confi
     return 0;
 }
 
-/* ---- what an earlier run left ----------------------------------------------------------------------------------- */
+/* ---- state of an earlier run ------------------------------------------------------------------------------------ */
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -195,7 +196,7 @@ static void restore_incident(struct alerting *g, const json_t *i, struct mono no
     }
 }
 
-/* Its own text of an earlier run: what isn't understood is left out. */
+/* Parses the text that an earlier run saved. Entries that can't be read are left out. */
 static json_t *parse_saved(struct alerting *g)
 {
     json_error_t error;
@@ -204,7 +205,8 @@ static json_t *parse_saved(struct alerting *g)
     json_t *value;
 
     if (g->options.saved != NULL && saved == NULL) {
-        say(g, LOG_WARNING, "alerts of an earlier run can't be read: %s; open ones are told again",
+        say(g, LOG_WARNING,
+            "alerts of an earlier run can't be read: %s; notices of open ones are sent again",
             error.text);
     }
     g->first_incident = saved != NULL ? (uint64_t)number_of(saved, "next_incident") : 1;
@@ -261,7 +263,7 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
         free(g);
         return r;
     }
-    g->changed = true; /* the rules that the next start falls back on */
+    g->changed = true; /* so that they are saved for the next start */
     r = take_brain(g);
     r = r < 0 ? r : make_engine(g, &g->file, now, g->first_incident);
     r = r < 0 ? r
@@ -282,8 +284,7 @@ int alerting_new(const struct alerting_options *options, struct mono now, int64_
         brain_tell(g->brain, now, BRAIN_REFUSED, &(struct brain_words){error.text}, NULL);
     }
     if (g->file.receiver_count > 0 && g->file.route_count == 0) {
-        say(g, LOG_WARNING, "%s has receivers but no routes: nobody will be told of anything",
-            g->path);
+        say(g, LOG_WARNING, "%s has receivers but no routes: no alert is sent to anybody", g->path);
     }
     *ret = g;
     return 0;
@@ -350,7 +351,7 @@ static uint32_t alertmanagers(const struct alerting *g)
     return receivers;
 }
 
-/* Alertmanager takes an alert for over when it isn't told of it again. */
+/* Repeats open incidents: Alertmanager resolves an alert that isn't repeated. */
 static void refresh(struct alerting *g, struct mono now)
 {
     uint32_t routed[ALERT_SEVERITY_COUNT] = {0};
@@ -393,7 +394,7 @@ struct mono alerting_deadline(const struct alerting *g)
     return mono_min(alerts_deadline(alerting_engine(g)), g->refresh_due);
 }
 
-/* Open incidents go over by way of the text that a restart would use: one way to be tested, not two. */
+/* Open incidents move to the new engine through the same text that a restart uses. So only one path needs tests. */
 static void move_incidents(struct alerting *g, struct mono now, int64_t utc_ns, const char *saved)
 {
     json_error_t error;
@@ -415,7 +416,7 @@ static int use_file(struct alerting *g, const struct alert_file *file, struct mo
     struct deliver *deliver = NULL;
     size_t size;
 
-    drain(g, now); /* what was decided under the rules before is told */
+    drain(g, now); /* sends what the rules before decided */
     json_writer_init(&j, SAVED_MAX);
     alerting_save(g, &j);
     int r = json_writer_finish(&j, &saved, &size);
@@ -460,7 +461,7 @@ int alerting_reload(struct alerting *g, struct mono now, int64_t utc_ns)
             g->changed = true;
         }
         if (r < 0) {
-            say(g, LOG_ERR, "the new alert rules can't be used: %s; those before them stay",
+            say(g, LOG_ERR, "the new alert rules can't be used: %s; the rules before stay in force",
                 strerror(-r));
         } else {
             say(g, LOG_NOTICE, "%zu alert rules, %zu receivers in force", g->file.rule_count,
@@ -520,7 +521,7 @@ int alerting_unsilence(struct alerting *g, struct mono now, uint64_t id)
             g->changed = true;
             const int r = brain_tell(g->brain, now, BRAIN_UNSILENCE,
                                      &(struct brain_incident){.id = id}, NULL);
-            return r == -ENOENT ? 0 : r; /* the engine forgets those that are over by itself */
+            return r == -ENOENT ? 0 : r; /* the engine forgets expired silences by itself */
         }
     }
     return -ENOENT;

@@ -1,4 +1,4 @@
-/* alerting_internal.h: struct alerting, shared by what runs it and what shows it. */
+/* alerting_internal.h: struct alerting, for the code that runs it and the code that shows it. */
 #pragma once
 #include "service/alert/alerting.h"
 
@@ -23,6 +23,6 @@ struct alerting {
     struct kept_silence silences[KEPT_SILENCE_MAX];
     size_t silence_count;
     char
-        *rules; /* text of the file in force, which a restart falls back on; NULL: there was none */
+        *rules; /* text of the file in force; a restart falls back on it; NULL: there was no file */
     bool changed;
 };

@@ -1,4 +1,4 @@
-/* alerting_show.c: alerts, incidents, silences and rules as JSON; what survives a restart; metrics. */
+/* alerting_show.c: writes alerts, incidents, silences and rules as JSON, the text that survives a restart, and metrics. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void put_id(struct json_writer *j, const char *key, uint32_t id)
     json_put_int_if(j, key, id != ALERT_NO_ID, id);
 }
 
-/* The engine's tables give names as long as a call lasts: each is written at once. */
+/* The engine's tables return a name that is valid until the next call: each name is written at once. */
 static void put_host(const struct alerting *g, struct json_writer *j, const char *key,
                      uint32_t host)
 {
@@ -227,7 +227,7 @@ void alerting_put_rules(const struct alerting *g, struct json_writer *j, const c
     json_put_end(j);
 }
 
-/* ---- what survives ---------------------------------------------------------------------------------------------- */
+/* ---- state that survives a restart ------------------------------------------------------------------------------ */
 
 bool alerting_changed(const struct alerting *g)
 {
@@ -257,7 +257,7 @@ void alerting_save(struct alerting *g, struct json_writer *j)
             json_put_bool(j, "owes_page", true);
         }
         json_put_uint(j, "sequence",
-                      (uint64_t)c.sequence + 16); /* numbers that may be on their way stay unused */
+                      (uint64_t)c.sequence + 16); /* skips numbers of notices on their way */
         json_put_end(j);
     }
     json_put_end(j);

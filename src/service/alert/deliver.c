@@ -28,7 +28,7 @@ static bool expendable(const struct job *j)
     return j->notice.event == ALERT_REPEATED || j->notice.event == ALERT_HEARTBEAT;
 }
 
-/* Room for one more: the oldest repetition goes, else the oldest that isn't on its way. */
+/* Makes room for one more: drops the oldest repetition. Without one it drops the oldest notice that isn't being sent. */
 static struct job *make_room(struct delivery_queue *l)
 {
     struct job **victim = l->first != NULL ? &l->first->next : NULL, *gone;
@@ -55,7 +55,7 @@ static struct job *make_room(struct delivery_queue *l)
     return gone;
 }
 
-/* attempts: at this notice; how many there were is the thread's alone to know. */
+/* attempts: for this notice. Only the thread knows how many there were. */
 static void trouble(struct deliver *d, struct delivery_queue *l, const char *key, const char *words,
                     unsigned attempts, bool given_up)
 {
@@ -106,7 +106,7 @@ void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notic
     curl_multi_wakeup(d->multi);
 }
 
-/* Copies the head of the queue; it stays there until it is taken or given up. */
+/* Copies the head of the queue. It stays there until the receiver takes it or the thread gives it up. */
 static bool head(struct deliver *d, struct delivery_queue *l, struct alert_notice *ret)
 {
     pthread_mutex_lock(&d->lock);
@@ -310,7 +310,7 @@ static void free_all(struct deliver *d)
     free(d);
 }
 
-/* Signals are the main thread's. */
+/* signals go to the main thread */
 static int start_thread(struct deliver *d)
 {
     sigset_t all, before;
@@ -352,7 +352,7 @@ int deliver_new(const struct alert_receiver *receivers, size_t count, deliver_on
     return 0;
 }
 
-/* Gives what waits to who goes on under the same name; returns how many notices nobody took. */
+/* Passes waiting notices to the receiver of the same name in `heir`; returns how many notices found no receiver. */
 static size_t hand_over(struct deliver *d, struct deliver *heir)
 {
     size_t left = 0;
@@ -368,7 +368,7 @@ static size_t hand_over(struct deliver *d, struct deliver *heir)
             continue;
         }
         pthread_mutex_lock(&heir->lock);
-        ASSERT(to->first == NULL); /* nothing was put yet */
+        ASSERT(to->first == NULL); /* nothing was put there yet */
         to->first = from->first;
         to->last = from->last;
         to->count.waiting = from->count.waiting;

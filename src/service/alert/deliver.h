@@ -1,11 +1,11 @@
-/* deliver.h: brings notices to receivers: HTTP, SMTP, a command; again and again until they are taken.
+/* deliver.h: sends notices to receivers (HTTP, SMTP, a command), and retries until a receiver takes them.
  *
- * One thread of its own, so that a receiver that hangs holds up neither the fleet's reports nor the other
- * receivers. To each receiver its notices go in order, one at a time, on a connection that is kept. What isn't taken is
- * tried again after 1 s, 2 s, 4 s … at most 60 s: at least once; the key in it lets a receiver drop a
- * second copy. A refusal (HTTP 4xx other than 408, 425, 429) is final. At most DELIVER_QUEUE_MAX wait for a
- * receiver: then the oldest repetition goes, else the oldest. What was given up is counted and told to `on_trouble`.
- * A heartbeat is never tried again: the next one comes. */
+ * It has its own thread, so a receiver that hangs delays neither the fleet's reports nor the other receivers. Each receiver
+ * gets its notices in order, one at a time, on a connection that stays open. A notice that isn't taken is sent again after 1
+ * s, 2 s, 4 s … at most 60 s. So a receiver may get a notice twice, and recognises the second copy by its key. A refusal (HTTP
+ * 4xx other than 408, 425, 429) is final. At most DELIVER_QUEUE_MAX notices wait for a receiver. If there are more, the oldest
+ * repetition is dropped, or else the oldest notice. A dropped notice is counted and reported to `on_trouble`. A heartbeat is
+ * not sent again, because the next one follows soon. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -23,16 +23,16 @@ struct deliver_trouble {
     unsigned attempts;
     bool given_up;
 };
-/* From the thread; must not call back. */
+/* The thread calls it; it must not call deliver functions. */
 typedef void (*deliver_on_trouble)(void *context, const struct deliver_trouble *trouble);
 
 /* Receivers are copied. -ENOMEM, -EAGAIN (no thread). */
 MUST_CHECK int deliver_new(const struct alert_receiver *receivers, size_t count,
                            deliver_on_trouble on_trouble, void *context, struct deliver **ret);
-/* Waits at most so long for what is on its way; NULL is fine. What still waits goes to the receiver of the same name of `heir`
- * (NULL: nobody), to which nothing was put yet. Returns how many notices were left. */
+/* Waits at most `wait_ms` for notices that are being sent. NULL is allowed. Notices that still wait go to the receiver of the
+ * same name in `heir` (NULL: there is no heir). Nothing was put to that receiver yet. Returns how many notices were left. */
 size_t deliver_free(struct deliver *d, unsigned wait_ms, struct deliver *heir);
-/* Any thread. The notice is copied. */
+/* Any thread may call it. The notice is copied. */
 void deliver_put(struct deliver *d, uint32_t receivers, const struct alert_notice *notice);
 
 struct deliver_counters {

@@ -14,11 +14,11 @@ struct job {
     struct job *next;
 };
 
-struct delivery_queue { /* to one receiver */
+struct delivery_queue { /* the notices for one receiver */
     struct alert_receiver receiver;
     struct job *first, *last; /* under the lock */
     struct deliver_counters count;
-    /* the thread's own */
+    /* only the thread uses these */
     CURL *easy;
     bool in_curl;
     pid_t child;
@@ -47,15 +47,16 @@ struct deliver {
 
 int64_t deliver_now_ms(void);
 
-/* How an attempt ended. final: no other will be made for this notice. */
+/* Ends an attempt. final: the notice is not sent again. */
 void deliver_failed(struct deliver *d, struct delivery_queue *l, const char *words, bool final);
 void deliver_taken(struct deliver *d, struct delivery_queue *l);
 
-/* An attempt over HTTP or SMTP: the body is there; ends when curl says so. */
+/* Starts an attempt over HTTP or SMTP. The body is ready; the attempt ends when curl reports it. */
 void deliver_start_curl(struct deliver *d, struct delivery_queue *l);
 void deliver_on_curl_done(struct deliver *d, struct delivery_queue *l, CURLcode code);
 
-/* An attempt by a command, which has the body on its input: ends when a look finds it ended or late. */
+/* Starts an attempt by a command, which reads the body from its input. It ends when deliver_look_at_command() finds that the
+ * command ended or ran too long. */
 void deliver_start_command(struct deliver *d, struct delivery_queue *l,
                            const struct alert_notice *n);
 void deliver_look_at_command(struct deliver *d, struct delivery_queue *l);

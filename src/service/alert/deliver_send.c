@@ -53,7 +53,7 @@ static void set_http(struct delivery_queue *l)
              l->receiver.kind == RECEIVER_ALERTMANAGER ? "/api/v2/alerts" : "");
     add_header(l, "Content-Type", "application/json");
     add_header(l, "Idempotency-Key", l->key);
-    add_header(l, "Expect", ""); /* no round trip before the body */
+    add_header(l, "Expect", ""); /* no extra round trip before the body */
     if (l->receiver.authorization[0] != '\0') {
         add_header(l, "Authorization", l->receiver.authorization);
     }
@@ -79,7 +79,7 @@ static void set_smtp(struct delivery_queue *l)
     curl_easy_setopt(l->easy, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(l->easy, CURLOPT_READFUNCTION, on_send);
     curl_easy_setopt(l->easy, CURLOPT_READDATA, l);
-    if (l->receiver.user[0] != '\0') { /* a password never goes in the clear */
+    if (l->receiver.user[0] != '\0') { /* a password is never sent in clear text */
         curl_easy_setopt(l->easy, CURLOPT_USERNAME, l->receiver.user);
         curl_easy_setopt(l->easy, CURLOPT_PASSWORD, l->receiver.password);
     }
@@ -91,7 +91,7 @@ void deliver_start_curl(struct deliver *d, struct delivery_queue *l)
 {
     l->answer_size = l->sent = 0;
     l->answer[0] = l->words[0] = '\0';
-    curl_easy_reset(l->easy); /* keeps its connections */
+    curl_easy_reset(l->easy); /* the connections stay open */
     curl_easy_setopt(l->easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(l->easy, CURLOPT_ERRORBUFFER, l->words);
     curl_easy_setopt(l->easy, CURLOPT_TIMEOUT_MS, (long)(l->receiver.timeout.ns / NS_PER_MS));
@@ -121,7 +121,7 @@ void deliver_on_curl_done(struct deliver *d, struct delivery_queue *l, CURLcode 
     curl_easy_getinfo(l->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_multi_remove_handle(d->multi, l->easy);
     l->in_curl = false;
-    if (code != CURLE_OK) { /* strerror names no host and no URL, as the error buffer does */
+    if (code != CURLE_OK) { /* the error buffer names hosts and URLs; this does not */
         snprintf(words, sizeof(words), "%s%s", curl_easy_strerror(code),
                  l->receiver.kind == RECEIVER_EMAIL && status >= 400
                      ? " (refused by the mail server)"
@@ -199,8 +199,7 @@ void deliver_start_command(struct deliver *d, struct delivery_queue *l,
         deliver_failed(d, l, strerror(-r), false);
         return;
     }
-    l->child_fd =
-        (int)syscall(SYS_pidfd_open, l->child, 0); /* without one we look once in a while */
+    l->child_fd = (int)syscall(SYS_pidfd_open, l->child, 0); /* without a pidfd the thread polls */
     l->started_ms = deliver_now_ms();
 }
 
@@ -211,7 +210,7 @@ void deliver_look_at_command(struct deliver *d, struct delivery_queue *l)
     const pid_t r = waitpid(l->child, &status, WNOHANG);
 
     if (r == 0 && deliver_now_ms() - l->started_ms > l->receiver.timeout.ns / NS_PER_MS) {
-        kill(-l->child, SIGKILL); /* its children, too */
+        kill(-l->child, SIGKILL); /* and the command's children */
         (void)waitpid(l->child, &status, 0);
     } else if (r == 0) {
         return;

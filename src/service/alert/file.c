@@ -1,4 +1,4 @@
-/* file.c: alerts.yaml into structs: the parts of the file; rules are in file_rule.c. */
+/* file.c: parses alerts.yaml into structs; file_rule.c parses rules. */
 #include "service/alert/file.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int file_span(const struct config_node *map, const char *key, struct span *value
     return config_span(map, key, span_ns(0), span_ns(YEAR_NS), value, error);
 }
 
-/* The first line of a file that holds nothing but a secret. What is in it is never said. */
+/* Reads a secret from the first line of a file. No message shows the secret. */
 static int secret(const struct config_node *map, const char *key, char *text, size_t size,
                   struct config_error *error)
 {
@@ -75,7 +75,7 @@ static int check_url(const struct config_node *map, const struct alert_receiver 
         }
     }
     return config_fail(map, error, "expected %s, found %s", words,
-                       r->url[0] == '\0' ? "none" : "another kind of URL");
+                       r->url[0] == '\0' ? "none" : "a URL of another kind");
 }
 
 static int load_http(const struct config_node *map, struct alert_receiver *receiver,
@@ -101,7 +101,7 @@ static int load_http(const struct config_node *map, struct alert_receiver *recei
                : config_span(map, "timeout", span_ms(100), span_s(300), &receiver->timeout, error);
 }
 
-/* An address goes into SMTP commands and a header: nothing that could end either. */
+/* The address goes into SMTP commands and a header. So it may hold no character that ends either. */
 static int check_address(const struct config_node *node, const char *text,
                          struct config_error *error)
 {
@@ -308,7 +308,7 @@ static bool parse_utc(const char *text, int64_t *ret_ns)
     }
     const struct tm said = tm;
     *ret_ns = (int64_t)timegm(&tm) * NS_PER_S;
-    return tm.tm_mon == said.tm_mon && tm.tm_mday == said.tm_mday; /* not of 31 February */
+    return tm.tm_mon == said.tm_mon && tm.tm_mday == said.tm_mday; /* refuses 31 February */
 }
 
 static int load_window(struct alert_file *file, const struct config_node *map,
@@ -324,8 +324,7 @@ static int load_window(struct alert_file *file, const struct config_node *map,
     int r = config_allow(map, keys, error);
 
     memset(w, 0, sizeof(*w));
-    w->id =
-        (1ULL << 53) - 1 - file->window_count; /* apart from those that people make at run time */
+    w->id = (1ULL << 53) - 1 - file->window_count; /* people's silences have other ids */
     w->maintenance = true;
     r = r < 0 ? r : config_copy(map, "name", name, ALERT_NAME_MAX, error);
     r = r < 0 ? r : config_copy(map, "hosts", w->match.host, sizeof(w->match.host), error);
@@ -376,7 +375,7 @@ static int load_list(struct alert_file *file, const struct config_node *root, co
     return r;
 }
 
-/* A rule replaces the default one of its name; two of one file can't both be meant. */
+/* A rule replaces the default rule of its name. Two rules of one name in a file are an error. */
 static int check_rule_names(const struct config_node *list, struct config_error *error)
 {
     for (const struct config_node *n = list != NULL ? config_first(list) : NULL; n != NULL;

@@ -1,9 +1,8 @@
 /* file.h: alerts.yaml: rules, receivers, routes, maintenance windows, as structs. man foliot-alerts.yaml.
  *
- * The rules that come with Foliot lie underneath (packaging/alerts.yaml, built in), unless the file says
- * `defaults: no`; a rule of the same name replaces one of them, `enabled: no` takes one out. All complaints have
- * FILE:LINE:COLUMN, what was expected and what was found. Secrets are read from files of their own; a URL or a
- * password is never part of a complaint. */
+ * The rules that come with Foliot (packaging/alerts.yaml, built in) are in force too, unless the file has `defaults: no`. A
+ * rule of the same name replaces such a rule; `enabled: no` removes it. Each error message has FILE:LINE:COLUMN, what was
+ * expected and what was found. Secrets are read from separate files. No message shows a URL or a password. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,11 +34,11 @@ struct alert_receiver {
     char from[256], to[ALERT_ADDRESS_MAX][256];
     uint32_t to_count;
     char
-        authority[256]; /* PEM file of who may sign the server's certificate; empty: the system's */
+        authority[256]; /* PEM file: authorities of the server's certificate; empty: the system's */
     char arguments[ALERT_ARGUMENT_MAX][256];
     uint32_t argument_count;
     struct span timeout;
-    bool resolved; /* also told when it is over */
+    bool resolved; /* also notified when an incident is over */
 };
 
 struct alert_file {
@@ -56,7 +55,7 @@ struct alert_file {
     size_t window_count;
     struct span keep, reopen, repage, together, grace, silent, blind;
     uint32_t promote;
-    char link[256]; /* of the dashboard, without a slash at its end; empty: none */
+    char link[256]; /* the dashboard's address, without a slash at its end; empty: none */
 };
 
 /* The rules that come with Foliot, as a file's text. */
@@ -69,7 +68,7 @@ MUST_CHECK int alert_file_load(const char *path, struct alert_file *ret,
 /* From memory. text NULL: the defaults alone. */
 MUST_CHECK int alert_file_parse(const char *name, const char *text, size_t size,
                                 struct alert_file *ret, struct config_error *error);
-/* What the engine needs of it. The caller adds names, limits and the first number. */
+/* The part of the file that the engine needs. The caller adds names, limits and the first number. */
 void alert_file_config(const struct alert_file *file, struct alert_config *ret);
 /* -1: no such rule. */
 int alert_file_find(const struct alert_file *file, const char *name);

@@ -4,6 +4,6 @@
 
 int file_span(const struct config_node *map, const char *key, struct span *value,
               struct config_error *error);
-/* One rule of the list: added, or in place of the one with its name. */
+/* Loads one rule of the list: adds it, or replaces the rule of the same name. */
 int file_load_rule(struct alert_file *file, const struct config_node *map,
                    struct config_error *error);

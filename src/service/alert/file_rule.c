@@ -262,7 +262,7 @@ int file_load_rule(struct alert_file *file, const struct config_node *map,
     }
     int at = alert_file_find(file, rule.name);
     if (enabled ||
-        config_count(map) > 2) { /* "name" and "enabled: no" alone take a default one out */
+        config_count(map) > 2) { /* a map of only "name" and "enabled: no" removes a default rule */
         r = load_rule(map, &rule, error);
         if (r == 0 && alert_rule_check(&rule) != NULL) {
             r = config_fail(map, error, "rule '%s': %s", rule.name, alert_rule_check(&rule));

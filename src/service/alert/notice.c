@@ -1,4 +1,4 @@
-/* notice.c: a notice as JSON for webhooks and commands, as an alert of Alertmanager's API v2, as a Slack message, and
+/* notice.c: writes a notice as JSON for webhooks and commands, as an alert of Alertmanager's API v2, as a Slack message, and
  * as an e-mail. */
 #include "service/alert/notice.h"
 
@@ -10,8 +10,7 @@
 
 #include "platform/json/json.h"
 
-#define REFRESHED_NS                                                                               \
-    (300 * NS_PER_S) /* Alertmanager takes for over what isn't repeated for so long */
+#define REFRESHED_NS (300 * NS_PER_S) /* Alertmanager resolves what isn't repeated by then */
 
 void alert_notice_init(struct alert_notice *n, const struct alert_action *action, const char *link,
                        struct mono now, int64_t utc_offset_ns, int64_t fleet_offset_ns)
@@ -115,9 +114,9 @@ static void put_plain(struct json_writer *j, const struct alert_notice *n)
     json_put_end(j);
 }
 
-/* https://github.com/prometheus/alertmanager, api/v2/openapi.yaml: postableAlerts. Labels name the alert, and
- * routes, silences and inhibitions match them: severity, element and host are labels although they may change when
- * an incident turns out to be worse or larger. What has the labels of before then ends by its endsAt. */
+/* https://github.com/prometheus/alertmanager, api/v2/openapi.yaml: postableAlerts. Labels name the alert, and routes, silences
+ * and inhibitions match them: severity, element and host are labels although they may change when an incident turns out to be
+ * worse or larger. The alert with the earlier labels then ends at its endsAt. */
 static void put_alertmanager(struct json_writer *j, const struct alert_notice *n)
 {
     const bool alive = n->event == ALERT_HEARTBEAT;
@@ -139,7 +138,7 @@ static void put_alertmanager(struct json_writer *j, const struct alert_notice *n
     json_put_object(j, "annotations");
     json_put_string(j, "summary", n->text);
     json_put_string(j, "cause", n->cause);
-    if (direction_word(n->direction) != NULL) { /* no label: it may become known later */
+    if (direction_word(n->direction) != NULL) { /* no label: the direction may become known later */
         json_put_string(j, "direction", direction_word(n->direction));
     }
     json_put_string(j, "event", alert_event_word(n->event));
@@ -188,7 +187,7 @@ static void put_slack(struct json_writer *j, const struct alert_notice *n)
     json_put_end(j);
 }
 
-/* What stands in a header: printable ASCII, on one line. */
+/* Makes text safe for a mail header: printable ASCII, on one line. */
 static void header_text(const char *text, char *to, size_t size)
 {
     size_t used = 0;
@@ -214,7 +213,7 @@ static int email(const struct alert_receiver *receiver, const struct alert_notic
     strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S +0000", &tm);
     header_text(n->cause[0] != '\0' ? n->cause : n->text, subject, sizeof(subject));
     snprintf(body, sizeof(body), "%s", n->text);
-    for (char *p = body; *p != '\0'; p++) { /* names come from hosts: no line of its own for them */
+    for (char *p = body; *p != '\0'; p++) { /* hosts choose names: a name must not begin a line */
         *p = (unsigned char)*p < ' ' ? ' ' : *p;
     }
     *ret_body = malloc(ALERT_PAYLOAD_MAX);
