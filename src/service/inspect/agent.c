@@ -1,6 +1,7 @@
-/* agent.c: what this host's agent knows: clock, mesh, switches of its links, lanes of jobs (docs/json.md). It is asked on its
- * socket; below another root its answers are the files /answers/agent/status, …, each a line of JSON, where the status has
- * `system_utc_ns` too: what the system's clock told when it was asked; "silent" is an agent that did not answer. */
+/* agent.c: reads facts from this host's agent: clock, mesh, switches of its links, lanes of jobs (docs/json.md). On this
+ * machine it asks the agent's socket. Below another root the answers are the files /answers/agent/status and so on, each one
+ * line of JSON. There the status also has `system_utc_ns`: the time of the system's clock when the agent was asked. "silent"
+ * stands for an agent that did not answer. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <jansson.h>
@@ -43,7 +44,7 @@ static int reach(const char *path)
     return fd >= 0 ? fd : -errno;
 }
 
-/* A line, without its end; its length. */
+/* Receives one line, without its line end; returns its length. */
 static int receive(int fd, char *text, size_t size)
 {
     size_t used = 0;
@@ -96,7 +97,7 @@ static int64_t system_utc_ns(const json_t *status)
     return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* For a capture: with the time, which its reader would else ask the system for. */
+/* For a capture: keeps the answer with the system's time, because a later reader can't ask the system for it. */
 static void keep(struct collector *c, const char *what, int r, json_t *answer)
 {
     char path[SYSFS_PATH_SIZE];
@@ -115,7 +116,7 @@ static void keep(struct collector *c, const char *what, int r, json_t *answer)
                 c->text);
 }
 
-/* -ECONNREFUSED: the agent does not answer. -EBADMSG: it is no answer of this kind. */
+/* -ECONNREFUSED: the agent does not answer. -EBADMSG: the answer is not of this kind. */
 static int answer_of(struct collector *c, const char *what, json_t **ret)
 {
     char path[SYSFS_PATH_SIZE];
@@ -152,7 +153,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text != NULL ? text : "";
 }
 
-/* -1: it is not known. */
+/* -1: the count is not known. */
 static int64_t count_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -180,7 +181,7 @@ static void put_status(struct collector *c, const json_t *status)
     }
 }
 
-/* How fast the host's own clock runs against fleet time; hardware stamps where one clock has them. */
+/* The rate of the host's own clock against fleet time, and whether one of its clocks has hardware stamps. */
 static void put_clock(struct collector *c, const json_t *answer)
 {
     static const char source[] = "agent: clock";
@@ -216,7 +217,7 @@ static void put_clock(struct collector *c, const json_t *answer)
 
 struct edge {
     unsigned paths, alive, ways_out, ways_in, dead_out, dead_in;
-    int hops; /* of the longest path; -1: of one it is not known */
+    int hops; /* of the longest path; -1: the hops of a path are not known */
     int64_t sent, lost, out, in, late;
 };
 
@@ -238,8 +239,8 @@ static void add_direction(const json_t *direction, unsigned *dead, int64_t *leas
     }
 }
 
-/* A fleet of few NICs probes all of them, and a neighbour drawn by chance may be of the rail. An older agent tells no more
- * than why it probes the neighbour. */
+/* A fleet of few NICs probes all of them, and a neighbour drawn by chance may be of the same rail. An older agent reports only
+ * the reason why it probes the neighbour. */
 static bool of_rail(const json_t *edge)
 {
     const json_t *same = json_object_get(edge, "same_rail");
@@ -255,8 +256,8 @@ static const char *kind_of(const json_t *edge)
 }
 
 /* "rail, hops 1, paths 4, alive 8, dead 0 out 0 in, sent 120000, lost 3, least 12340 out 12390 in, late 2000, bound 300":
- * delays in nanoseconds; alive counts directions of paths; late: 99 of 100 come within it. "none": the clocks allow no
- * delay. ", silent": nothing is heard from the neighbour. */
+ * delays in nanoseconds; alive counts directions of paths; late: 99 of 100 packets arrive within it. "none": the clocks are
+ * not good enough for a delay. ", silent": nothing is heard from the neighbour. */
 static void put_edge(struct collector *c, const json_t *edge)
 {
     char subject[200], text[300], delays[96] = "none";
@@ -275,7 +276,8 @@ static void put_edge(struct collector *c, const json_t *edge)
         add_direction(json_object_get(path, "out"), &e.dead_out, &e.out, &e);
         add_direction(json_object_get(path, "in"), &e.dead_in, &e.in, &e);
     }
-    /* the other end may tell more ways apart: a host that hears nothing no longer knows which of its ports share one */
+    /* A host that hears nothing can't count the ways: it does not know which of its ports share one. The other end may count
+     * more. */
     e.dead_out = e.dead_out > 0 && e.dead_out == e.ways_out ? e.paths : e.dead_out;
     e.dead_in = e.dead_in > 0 && e.dead_in == e.ways_in ? e.paths : e.dead_in;
     if (e.out != INT64_MAX && e.in != INT64_MAX) {
@@ -296,7 +298,7 @@ static void put_edge(struct collector *c, const json_t *edge)
     put(c, FACT_EDGE_FULL, subject, text, "agent: mesh");
 }
 
-/* Neighbours on the same rail before others: a sheet has room for so many. */
+/* Writes neighbours on the same rail first, because a sheet has room for a limited number. */
 static void put_mesh(struct collector *c, const json_t *answer)
 {
     const json_t *edges = json_object_get(answer, "edges"), *edge;
@@ -339,7 +341,8 @@ static void put_links(struct collector *c, const json_t *answer)
     }
 }
 
-/* An InfiniBand port's GID is no address; RoCE's is that of the interface (transport/rdma_device.c takes it by value). */
+/* An InfiniBand port's GID is no address. A RoCE port's GID is the address of its interface (transport/rdma_device.c finds it
+ * by value). */
 static bool uses_address(const json_t *process, const json_t *lane)
 {
     const char *state = text_of(process, "state"), *address = text_of(lane, "own_address");
@@ -350,7 +353,7 @@ static bool uses_address(const json_t *process, const json_t *lane)
            (inet_pton(AF_INET, address, bytes) == 1 || inet_pton(AF_INET6, address, bytes) == 1);
 }
 
-/* Of each interface with queue pairs, "10.100.0.1, 10.100.1.1". */
+/* The addresses of each interface with queue pairs, as "10.100.0.1, 10.100.1.1". */
 static void put_addresses(struct collector *c, const json_t *processes)
 {
     struct {
@@ -387,7 +390,7 @@ static void put_addresses(struct collector *c, const json_t *processes)
     }
 }
 
-/* Delays of a job's own messages, as they arrive; of lanes between the same two NICs the first. */
+/* Delays of a job's own messages. If several lanes connect the same two NICs, the first lane counts. */
 static void put_lanes(struct collector *c, const json_t *answer)
 {
     const json_t *processes = json_object_get(answer, "processes"), *process, *lane;
@@ -417,7 +420,7 @@ static void put_lanes(struct collector *c, const json_t *answer)
     }
 }
 
-/* ---- all ---- */
+/* ---- the collector ---- */
 
 static void nobody(struct collector *c, int r)
 {
@@ -435,7 +438,7 @@ void collect_agent(struct collector *c)
 {
     static const struct {
         const char *what;
-        uint16_t facts[2]; /* the second one may be 0: none */
+        uint16_t facts[2]; /* the second may be 0: no fact */
         void (*put)(struct collector *c, const json_t *answer);
     } more[] = {{"clock", {FACT_CLOCK_RATE, FACT_CLOCK_STAMPS}, put_clock},
                 {"mesh", {FACT_EDGE}, put_mesh},

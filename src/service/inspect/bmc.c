@@ -1,6 +1,6 @@
-/* bmc.c: what the machine's baseboard controller tells: power, fans, temperatures, and whether its log still takes events. Below
- * another root its replies are the file /answers/ipmi, a line for each request: function, lun and command, the request's
- * data, "=", the reply, all in hexadecimal digits; "-" is no data. */
+/* bmc.c: facts from the machine's baseboard controller: power, fans, temperatures, and whether its log still has room for
+ * events. Below another root the replies are the file /answers/ipmi, one line for each request: function, lun and command, the
+ * request's data, "=", the reply. All are hexadecimal digits; "-" stands for no data. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static const char *const devices[] = {"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev
 
 struct bmc {
     int fd;         /* -1: replies were recorded */
-    char *recorded; /* NULL: none are */
+    char *recorded; /* NULL: no replies were recorded */
     FILE *kept;     /* for a capture: each request and its reply */
 };
 
@@ -67,7 +67,7 @@ static int send_recorded(const struct bmc *b, const char *line, uint8_t ret_repl
         at = strchr(at, '\n');
         at = at != NULL ? at + 1 : NULL;
     }
-    return -EIO; /* it did not answer that when it was recorded */
+    return -EIO; /* the recording has no reply to this request */
 }
 
 static int send_one(void *context, const struct ipmi_request *request,
@@ -142,7 +142,7 @@ static void put_log(struct collector *c, const struct ipmi *i)
     }
 }
 
-/* The name alone is not one sensor's own. */
+/* Several sensors may have the same name, so lun and number belong to the subject. */
 static void put_sensor(struct collector *c, const struct ipmi *i, const struct ipmi_record *record)
 {
     static const char *const kinds[] = {"", "temperature", "fan", "power"};
@@ -175,14 +175,14 @@ static void put_sensors(struct collector *c, const struct ipmi *i)
         if (record.kind != IPMI_OTHER) {
             put_sensor(c, i, &record);
         }
-        r = record.next == id ? -EBADMSG : 0; /* it would go on for ever */
+        r = record.next == id ? -EBADMSG : 0; /* a record that follows itself would loop for ever */
     }
-    if (r < 0 || record.next != IPMI_LAST_RECORD) { /* there may be more of them */
+    if (r < 0 || record.next != IPMI_LAST_RECORD) { /* the list may have more records */
         put_missing(c, "sensors", r < 0 ? r : -EMSGSIZE);
     }
 }
 
-/* ---- all ---- */
+/* ---- the collector ---- */
 
 static int find(struct collector *c, struct bmc *b)
 {
@@ -209,7 +209,8 @@ void collect_bmc(struct collector *c)
     const int r = find(c, &b);
 
     if (r < 0) {
-        if (state_of(r) != FACT_ABSENT) { /* a machine without a controller has none to be missed */
+        /* a machine without a controller has no missing sensors */
+        if (state_of(r) != FACT_ABSENT) {
             put_missing(c, "sensors", r);
         }
         return;

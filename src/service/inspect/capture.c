@@ -24,7 +24,7 @@ struct capture {
 };
 static struct capture *capturing; /* NULL: nothing is captured in this process */
 
-/* A place in the machine, without links, and the same place in the tree. */
+/* A place in the machine, with all links resolved, and the same place in the tree. */
 struct place {
     char real[PATH_MAX], kept[PATH_MAX];
 };
@@ -57,7 +57,7 @@ static void put_empty(struct capture *c, const struct place *p)
     }
 }
 
-/* At once: two collectors may read the same file. */
+/* Writes a file and renames it: two collectors may read the same file. */
 static void put_content(struct capture *c, const struct place *p, const void *content, size_t size)
 {
     char name[PATH_MAX + 32];
@@ -75,7 +75,7 @@ static void put_content(struct capture *c, const struct place *p, const void *co
     }
 }
 
-/* ---- the way to a file ---- */
+/* ---- the path to a file ---- */
 
 static void up(char *path)
 {
@@ -93,7 +93,7 @@ static bool append(char path[PATH_MAX], const char *part)
     return (size_t)snprintf(path + used, PATH_MAX - used, "/%s", part) < PATH_MAX - used;
 }
 
-/* A link's target in the tree: each part by the folder that it is in. */
+/* The target of a link in the tree: each part is scrubbed by the folder that it is in. */
 static void kept_target(const struct capture *c, const char *folder, const char *target,
                         char ret[PATH_MAX])
 {
@@ -121,14 +121,14 @@ static void kept_target(const struct capture *c, const char *folder, const char 
     }
 }
 
-/* /proc/mounts and /proc/net lead to the process that looks: there they are what they lead to. */
+/* /proc/mounts, /proc/net and /proc/self are links to the process that reads them. In the tree they are the files themselves. */
 static bool leads_to_self(const struct place *p, const char *part)
 {
     return strcmp(p->real, "/proc") == 0 &&
            (strcmp(part, "mounts") == 0 || strcmp(part, "net") == 0 || strcmp(part, "self") == 0);
 }
 
-/* An open file's target: a GPU, an RDMA device, or nobody's business. */
+/* The folder of a process's open files. Only targets that are a GPU or an RDMA device are kept. */
 static bool is_open_file(const struct place *p)
 {
     const char *last = strrchr(p->real, '/');
@@ -160,7 +160,7 @@ static void keep_link(struct capture *c, const struct place *folder, const struc
 {
     char other[PATH_MAX];
 
-    if (target[0] == '!') { /* a capture of a capture */
+    if (target[0] == '!') { /* this machine is a capture itself */
         put_link(c, link, target);
     } else if (!is_open_file(folder)) {
         kept_target(c, folder->real, target, other);
@@ -170,7 +170,7 @@ static void keep_link(struct capture *c, const struct place *folder, const struc
     }
 }
 
-/* One part further. 1: `todo` is what its link leads to, from `p` on. */
+/* Goes one part further. Returns 1 if the part is a link: then `todo` is the link's target, to be followed from `p`. */
 static int step(struct capture *c, const struct sysfs *tree, struct place *p, const char *part,
                 char todo[PATH_MAX])
 {
@@ -225,7 +225,7 @@ static int step(struct capture *c, const struct sysfs *tree, struct place *p, co
     return 0;
 }
 
-/* Rebuilds the way to a file; where it ends. */
+/* Rebuilds the folders and links on the way to a file; *p is the end of the way. */
 static int walk(struct capture *c, const struct sysfs *tree, const char *path, struct place *p)
 {
     char todo[PATH_MAX], part[SCRUB_NAME_SIZE];
@@ -257,9 +257,9 @@ static int walk(struct capture *c, const struct sysfs *tree, const char *path, s
     }
 }
 
-/* ---- what is there ---- */
+/* ---- content ---- */
 
-/* Names, each as a link, a folder or an empty file; what is read of them comes when it is read. */
+/* Keeps the names in a folder, each as a link, a folder or an empty file. A file gets its content when a collector reads it. */
 static int keep_names(struct capture *c, const struct sysfs *tree, const struct place *p)
 {
     const int fd = sysfs_fd(tree, p->real[0] != '\0' ? p->real : "/", O_RDONLY | O_DIRECTORY);
@@ -273,7 +273,7 @@ static int keep_names(struct capture *c, const struct sysfs *tree, const struct 
         struct place one = *p;
         struct stat status;
         const bool process = strcmp(p->real, "/proc") == 0 && e->d_name[0] >= '0' &&
-                             e->d_name[0] <= '9'; /* it comes when its state is read */
+                             e->d_name[0] <= '9'; /* added when its state is read */
         if (e->d_name[0] == '.' || process || leads_to_self(p, e->d_name) ||
             !append(one.real, e->d_name) ||
             !append(one.kept, scrub_part(c->scrub, p->real, e->d_name, other)) ||
@@ -292,7 +292,7 @@ static int keep_names(struct capture *c, const struct sysfs *tree, const struct 
     return 0;
 }
 
-/* Whole, or -EMSGSIZE: it is longer than a collector reads. */
+/* Reads the whole file. -EMSGSIZE: it is longer than a collector reads. */
 static ssize_t read_whole(struct capture *c, int fd)
 {
     size_t size = 0;
@@ -362,7 +362,7 @@ static void keep_text(struct capture *c, const struct place *p, const char *path
     free(kept);
 }
 
-/* A process that has ended meanwhile is none. */
+/* A process that has ended meanwhile is removed from the tree. */
 static void forget_process(struct capture *c, const char *path)
 {
     char folder[32];
@@ -395,7 +395,7 @@ static void keep_file(struct capture *c, const struct sysfs *tree, const struct 
     } else if (n < 0) {
         put_refusal(c, p, (int)n);
     } else if (last != NULL && strcmp(last, "/config") == 0 && n <= CONFIG_MAX) {
-        if (n > 64) { /* that is what others than root are given */
+        if (n > 64) { /* users other than root get 64 bytes only */
             scrub_pci((uint8_t *)c->text, (size_t)n);
             put_content(c, p, c->text, (size_t)n);
         } else {
@@ -420,7 +420,7 @@ static void on_open(void *context, const struct sysfs *tree, const char *path, i
     struct stat status;
     int r = walk(c, tree, path, &p);
 
-    if (r < 0) { /* it is not there in the tree either, or its refusal is */
+    if (r < 0) { /* the tree lacks it too, or has its error */
         forget_process(c, path);
         return;
     }
@@ -449,7 +449,7 @@ void capture_begin(const struct scrub *s, const char *folder)
     struct capture *c = calloc(1, sizeof(*c));
 
     if (c == NULL || (c->fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
-        abort(); /* a child: its parent tells */
+        abort(); /* this is a child: its parent reports the failure */
     }
     c->scrub = s;
     capturing = c;

@@ -1,13 +1,15 @@
-/* capture.h: a tree of files out of what the collectors read, which the same collectors read as the same machine (`--root`), and
- * in which nothing tells whose machine it is (scrub.h). Of service/inspect, and of `foliot selftest rdma --record`.
+/* capture.h: makes a tree of files from what the collectors read. With `--root` the same collectors read the tree as the same
+ * machine. Nothing in the tree identifies the machine (scrub.h). service/inspect and `foliot selftest rdma --record` use this
+ * header.
  *
- * A collector's child watches what it opens (platform/sysfs), and puts each file into the tree before the collector reads it:
- * folders, links as links, of a folder that is listed its names. A file that can't be read is a link to "!N" with the error, so
- * is one that is garbled: nothing of it is kept. Answers without a file go to /answers (gpu_library.c, settings.c, agent.c). */
+ * A collector's child watches the files that it opens (platform/sysfs), and puts each into the tree before the collector reads
+ * it: folders, links as links, and the names in a folder that is listed. A file that can't be read becomes a link to "!N",
+ * where N is the error. So does a garbled file: nothing of it is kept. Answers that come from no file go to /answers
+ * (gpu_library.c, settings.c, agent.c). */
 #pragma once
 #include "service/inspect/scrub.h"
 
-/* From now on, in this process. The folder is there. */
+/* Captures in this process from now on. The folder exists. */
 void capture_begin(const struct scrub *s, const char *folder);
-/* What this machine calls itself. */
+/* Collects the names of this machine for scrubbing. */
 void capture_names(struct scrub *s, const char *root);

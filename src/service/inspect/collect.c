@@ -60,7 +60,7 @@ enum fact_state state_of(int error)
     }
 }
 
-/* Beside the name of its state, for people. */
+/* The reason in words, for people; it stands beside the state's name. */
 static const char *words_of(int error)
 {
     switch (-error) {
@@ -68,7 +68,7 @@ static const char *words_of(int error)
     case EILSEQ:
         return "";
     case EMSGSIZE:
-        return "it is longer than is read";
+        return "it is longer than the limit";
     case ECONNREFUSED:
         return "the agent does not answer";
     default:
@@ -193,7 +193,7 @@ struct names *names_of(struct collector *c, const char *folder)
     struct names *names = malloc(sizeof(*names));
 
     if (names == NULL) {
-        abort(); /* a child: its parent tells */
+        abort(); /* this is a child: its parent reports the failure */
     }
     names->count =
         folder == NULL ? -ENAMETOOLONG : sysfs_names(c->tree, folder, names->name, NAMES_MAX);

@@ -1,7 +1,7 @@
-/* collect.h: what collectors are made of; of service/inspect alone.
+/* collect.h: helpers of the collectors; only service/inspect uses them.
  *
- * A file is read whole. It is text that can be seen, and its last line has an end: without one it was cut. Else it is garbled.
- * A folder that can't be listed is not an empty one. */
+ * A file is read whole. It must be printable text, and its last line must have a line end: without one the file was cut. Any
+ * other file is garbled. A folder that can't be listed is not treated as empty. */
 #pragma once
 #include <stdio.h>
 
@@ -26,33 +26,33 @@ void put(struct collector *c, enum fact_id id, const char *subject, const char *
          const char *source);
 void put_number(struct collector *c, enum fact_id id, const char *subject, int64_t value,
                 const char *source);
-/* Why there is none: what the kernel answered. */
+/* Puts the reason why the fact has no value: the kernel's error. */
 void put_error(struct collector *c, enum fact_id id, const char *subject, int error,
                const char *source);
 enum fact_state state_of(int error);
 
-/* Of the clock that deadlines are told by. */
+/* Reads the clock that deadlines use. */
 int64_t now_ms(void);
 
-/* Text that can be seen, of that length. */
+/* True for printable text of that length. */
 bool is_text(const char *text, size_t size);
-/* What the file has, whatever it is, in c->text; its length. -ENOENT …; -EMSGSIZE: there is more. */
+/* Reads the whole file, text or not, into c->text; returns its length. -ENOENT …; -EMSGSIZE: the file is longer. */
 int collect_bytes(struct collector *c, const char *path);
-/* The file's lines, in c->text; its length. -ENOENT …; -EBADMSG: it is no text, or was cut. */
+/* Reads the file's lines into c->text; returns the length. -ENOENT …; -EBADMSG: the file is no text, or was cut. */
 int collect_file(struct collector *c, const char *path);
 /* The file's only line. */
 int collect_line(struct collector *c, const char *path, char *ret, size_t size);
 int collect_number(struct collector *c, const char *path, int64_t *ret);
-/* Line after line of c->text, without its end; NULL: no more. Start with *cursor NULL. */
+/* Returns the next line of c->text, without its line end; NULL: there are no more. Start with *cursor NULL. */
 char *next_line(struct collector *c, char **cursor);
-/* The file as the fact's value. */
+/* Puts the file's line as the fact's value. */
 void put_file(struct collector *c, enum fact_id id, const char *subject, const char *path);
-/* Names of a folder; must be freed. count < 0: -errno. */
+/* Names in a folder; the caller frees them. count < 0: -errno. */
 struct names *names_of(struct collector *c, const char *folder);
-/* What a link leads to: the last part of its path. */
+/* The last part of a link's target. */
 int collect_link(struct collector *c, const char *path, char *ret, size_t size);
 
-/* Files below a folder, each a fact. */
+/* Files below a folder; each is a fact. */
 struct attribute {
     uint16_t id;
     const char *file;
@@ -70,7 +70,7 @@ void collect_memory(struct collector *c);
 void collect_pci(struct collector *c);
 void collect_gpu(struct collector *c);
 void collect_gpu_library(struct collector *c);
-bool gpu_of_amd(struct collector *c); /* there is one */
+bool gpu_of_amd(struct collector *c); /* whether there is a GPU of AMD's */
 void collect_net(struct collector *c);
 void collect_settings(struct collector *c);
 void collect_modules(struct collector *c);
@@ -80,23 +80,24 @@ void collect_routes(struct collector *c);
 void collect_job(struct collector *c);
 void collect_agent(struct collector *c);
 void collect_tests(struct collector *c);
-/* The file that a library's name leads to, in the usual folders. */
+/* Puts the file that a library's name resolves to, searched in the usual folders. */
 void put_library(struct collector *c, enum fact_id id, const char *library);
 void collect_storage(struct collector *c);
 void collect_mounts(struct collector *c);
 void collect_site(struct collector *c);
 
-/* What decides about a fact, for who keeps that alone (scrub.h): a word of the kernel's command line, a process by its name, the
- * target of an open file, a line of the kernel's log; log_keep writes of such a line what is judged. */
+/* The parts of files that decide about a fact; a capture keeps only these (scrub.h): a word of the kernel's command line, the
+ * name of a process, the target of an open file, a line of the kernel's log. log_keep() writes the judged part of such a line. */
 bool cmdline_decides(const char *word);
 bool process_matters(const char *name);
 bool process_has_gpu(const char *target);
 bool log_matters(const char *text);
 void log_keep(const char *text, FILE *out);
-/* The kernel's log, which is longer than other files may be, by pieces of whole lines in `text` (FILE_MAX + 1 bytes); each
- * returns < 0 to end it. 1; 0: it is empty; < 0. ret_lost is set where the kernel overwrote lines meanwhile. */
+/* Reads the kernel's log, which may be longer than other files, in pieces of whole lines in `text` (FILE_MAX + 1 bytes).
+ * `each` returns < 0 to stop. Returns 1; 0: the log is empty; < 0: an error. *ret_lost is set if the kernel overwrote lines
+ * meanwhile. */
 typedef int (*log_piece)(void *context, char *text);
 int log_pieces(int fd, char *text, log_piece each, void *context, bool *ret_lost);
-/* For a capture: what was answered without a file, as the file of another root that would answer so, or refuse
- * with that error. Else nothing. */
+/* For a capture: keeps an answer that came from no file as a file. A reader of another root then gets the same answer, or the
+ * same error. Without a capture it does nothing. */
 void keep_answer(const struct collector *c, const char *path, int error, const char *text);

@@ -1,5 +1,5 @@
-/* gpu.c: GPUs as their drivers show them in files: NVIDIA's below /proc/driver/nvidia, AMD's below /sys/class/drm. What only
- * the vendors' libraries tell is not read. */
+/* gpu.c: GPUs from the files of their drivers: NVIDIA's below /proc/driver/nvidia, AMD's below /sys/class/drm. gpu_library.c
+ * reads what only the vendors' libraries report. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static void put_umc(struct collector *c, const char *gpu, const char *folder)
     put_line(c, FACT_GPU_UE, gpu, sysfs_path(path, "%s/ras/umc_err_count", folder), "ue:");
 }
 
-/* -ENOENT: it is no GPU of AMD's. */
+/* -ENOENT: the card is no GPU of AMD's. */
 static int amd_card(struct collector *c, const char *card, char ret_gpu[SYSFS_NAME_SIZE],
                     char path[SYSFS_PATH_SIZE])
 {
@@ -133,7 +133,7 @@ static int amd(struct collector *c)
             continue;
         }
         sysfs_path(folder, "/sys/class/drm/%s/device", cards->name[i]);
-        if (r < 0) { /* a card that can't be looked at is none that isn't there */
+        if (r < 0) { /* the card exists, but can't be read: that is an error, not an absence */
             put_error(c, FACT_GPU, cards->name[i], r, path);
             continue;
         }

@@ -1,5 +1,5 @@
-/* gpu_library.c: what only the vendor's library tells of GPUs. Below another root its answers are the file /answers/nvml or
- * /answers/amdsmi (nvml.h). */
+/* gpu_library.c: facts of GPUs that only the vendor's library reports. Below another root its answers are the file
+ * /answers/nvml or /answers/amdsmi (nvml.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const struct {
             {"replays", FACT_GPU_REPLAYS},
             {"fabric", FACT_GPU_FABRIC}};
 
-/* "0000:1b:00.0 ecc 1", "- runtime !5". False: it is no such line. */
+/* Takes a line such as "0000:1b:00.0 ecc 1" or "- runtime !5". False: the line is wrong. */
 static bool take_line(struct collector *c, char *line, const char *source)
 {
     char *gpu = strsep(&line, " "), *key = strsep(&line, " "), *value = line;
@@ -55,7 +55,8 @@ static bool take_line(struct collector *c, char *line, const char *source)
     return false;
 }
 
-/* with_driver: the library tells of the runtime and of errors, too; else files do. */
+/* Puts the error for all facts of the library. with_driver: the library also reports the runtime and errors; for other vendors
+ * files do. */
 static void nobody(struct collector *c, bool with_driver, int error, const char *source)
 {
     put_error(c, FACT_GPU_LIBRARY, "", error, source);
@@ -65,7 +66,7 @@ static void nobody(struct collector *c, bool with_driver, int error, const char 
     }
 }
 
-/* All of a text, or nothing of it. */
+/* True if the text is complete: its last line is "end". */
 static bool whole(const char *text)
 {
     const size_t size = strlen(text);
@@ -77,11 +78,11 @@ static bool whole(const char *text)
 static const struct vendor {
     const char *library, *answers;
     int (*read)(const char *library, char *ret_text, size_t size);
-    bool with_driver; /* the driver's package has it: without it something is wrong */
+    bool with_driver; /* the driver's package has the library: its absence is an error */
 } nvidia = {"libnvidia-ml.so.1", "/answers/nvml", nvml_read, true},
   amd = {"libamd_smi.so", "/answers/amdsmi", amdsmi_read, false};
 
-/* NULL: there is no GPU of either, and *ret_error why. */
+/* NULL: there is no GPU of either vendor; *ret_error is the reason. */
 static const struct vendor *vendor_of(struct collector *c, int *ret_error)
 {
     struct names *gpus = names_of(c, "/proc/driver/nvidia/gpus");
@@ -114,7 +115,7 @@ void collect_gpu_library(struct collector *c)
         put_error(c, FACT_GPU_LIBRARY, "", r, source);
         return;
     }
-    if (r < 0) { /* GPUs are there: no library is no absence */
+    if (r < 0) { /* there are GPUs, so a missing library is an error */
         nobody(c, vendor->with_driver, r == -ENOENT ? -ELIBACC : r, source);
         return;
     }

@@ -23,7 +23,7 @@ static const struct attribute host_files[] = {
     {FACT_TIME_SOURCE, "sys/devices/system/clocksource/clocksource0/current_clocksource"},
 };
 
-/* Options that decide about speed; the others (root=, console=) differ between hosts. */
+/* Options that affect speed. Others (root=, console=) differ between hosts. */
 bool cmdline_decides(const char *word)
 {
     static const char *const keys[] = {"iommu",
@@ -102,7 +102,7 @@ static void uptime(struct collector *c)
     }
 }
 
-/* A word among the first processor's flags. */
+/* Looks for the word "hypervisor" in the first processor's flags. */
 static void hypervisor(struct collector *c)
 {
     static const char path[] = "/proc/cpuinfo";
@@ -158,13 +158,13 @@ static void services(struct collector *c)
     free(names);
 }
 
-/* The kernel's files are named by their release. */
+/* The kernel's files have its release in their names. */
 static void newest_kernel(struct collector *c)
 {
     struct names *names = names_of(c, "/boot");
     const char *newest = NULL;
 
-    for (int i = 0; i < names->count; i++) { /* sorted as versions are */
+    for (int i = 0; i < names->count; i++) { /* sorted by version */
         if (strncmp(names->name[i], "vmlinuz-", 8) == 0 && strstr(names->name[i], ".old") == NULL) {
             newest = names->name[i] + 8;
         }
@@ -224,7 +224,7 @@ static void segments(struct collector *c)
     }
 }
 
-/* Small virtual machines have no firmware that would tell; they are of one kind. */
+/* Small virtual machines have no DMI tables. All of them count as one product. */
 static void product(struct collector *c)
 {
     static const char path[] = "/sys/class/dmi/id/product_name";
@@ -258,7 +258,7 @@ static bool is_cpu(const char *name)
     return strncmp(name, "cpu", 3) == 0 && name[3] >= '0' && name[3] <= '9';
 }
 
-/* The wake-up of the deepest state that is enabled. */
+/* The wake-up latency of the deepest idle state that is enabled. */
 static int deepest(struct collector *c, const char *cpu, int64_t *most)
 {
     char path[SYSFS_PATH_SIZE];
@@ -281,7 +281,7 @@ static int deepest(struct collector *c, const char *cpu, int64_t *most)
     return r;
 }
 
-/* One word of those that processors have, each once. */
+/* Adds a word of a processor, unless the text has it already. */
 static void add_word(char *text, size_t size, const char *word)
 {
     const size_t used = strlen(text);
@@ -475,7 +475,7 @@ static void memory_controllers(struct collector *c)
     free(names);
 }
 
-/* A tmpfs without a size has half of the memory. */
+/* A tmpfs without a size option gets half of the memory. */
 static void shared_memory(struct collector *c)
 {
     static const char path[] = "/proc/mounts";

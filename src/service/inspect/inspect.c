@@ -1,5 +1,5 @@
-/* inspect.c: see inspect.h. A child writes its facts as lines: id, state, subject, value, source, apart by tabs; none of them
- * holds one, for a sheet escapes what can't be seen. */
+/* inspect.c: see inspect.h. A child writes its facts as lines: id, state, subject, value, source, separated by tabs. No field
+ * holds a tab, because a sheet escapes characters that aren't printable. */
 #include "service/inspect/inspect.h"
 
 #include <errno.h>
@@ -29,11 +29,11 @@ const struct inspect_config inspect_usual = {.run_folder = RUN_FOLDER,
 
 enum { FACTS_OF_ONE = 32, LAST_WORDS_MS = 200, EXTENDED_MAX = 14 };
 
-/* Those whose facts are told as late when their reader is. */
+/* A collector, and the facts that get a state of their own when the collector is late. */
 struct task {
     const char *name;
     void (*read)(struct collector *c);
-    bool risky; /* asks more than the kernel's own files: not by inspect_here */
+    bool risky; /* reads more than the kernel's own files: inspect_here() skips it */
     uint16_t facts[FACTS_OF_ONE];
 };
 static const struct task tasks[] = {
@@ -89,14 +89,14 @@ static const struct task tasks[] = {
     {"site", collect_site, true, {FACT_SITE}},
 };
 
-static struct scrub scrub; /* of a capture */
+static struct scrub scrub; /* for a capture */
 
 struct running {
     const struct task *task;
     pid_t pid; /* 0: none */
     int fd;
     int64_t end_ms;
-    int extended; /* times that its deadline was put off */
+    int extended; /* times that its deadline was extended */
     size_t used;
     char *text;
 };
@@ -109,7 +109,7 @@ static int64_t utc_ns(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* The whole task's facts have this reason. */
+/* Gives all facts of the task the same state and reason. */
 static void tell_all(struct sheet *s, const struct task *task, enum fact_state state,
                      const char *words)
 {
@@ -122,10 +122,10 @@ static void tell_all(struct sheet *s, const struct task *task, enum fact_state s
     }
 }
 
-/* ---- what hangs ---- */
+/* ---- processes that hang ---- */
 
 struct process {
-    char state;                             /* 0: there is no such process */
+    char state;                             /* 0: no such process */
     unsigned long long user, system, start; /* ticks */
 };
 
@@ -151,13 +151,13 @@ static struct process process_of(pid_t pid)
     return p;
 }
 
-/* When it began; 0: there is no such process. */
+/* The start time of a process; 0: no such process. */
 static unsigned long long began(pid_t pid)
 {
     return process_of(pid).start;
 }
 
-/* Does an earlier reader of this task still hang? */
+/* True if an earlier child of this task still hangs. */
 static bool hangs(const struct inspect_config *config, const struct task *task, char words[64])
 {
     char path[SYSFS_PATH_SIZE];
@@ -266,7 +266,7 @@ static int start(const struct inspect_config *config, const struct sysfs *tree, 
     return r->pid < 0 ? -errno : 0;
 }
 
-/* A line of the child's, as it wrote it. */
+/* Takes a line that the child wrote. */
 static bool take_fact(struct sheet *s, char *line)
 {
     char *fields[5];
@@ -290,7 +290,7 @@ static bool take_fact(struct sheet *s, char *line)
     return true;
 }
 
-/* What the child wrote; without its last line it broke off. */
+/* Takes all lines that the child wrote. Without its last line the child broke off. */
 static void take_facts(struct sheet *s, struct running *r)
 {
     char *at = r->text, *line;
@@ -324,7 +324,8 @@ static bool still_there(pid_t pid, int wait_ms)
     return false;
 }
 
-/* It could run, and had less of a processor than its deadline: a job has them all, and this is of the idle class. */
+/* True if the child was ready to run, but got less processor time than its deadline. A job uses all processors then, and this
+ * program has the idle class. */
 static bool starved(const struct inspect_config *config, const struct running *r)
 {
     const struct process p = process_of(r->pid);
@@ -391,7 +392,7 @@ static void wait_for_all(const struct inspect_config *config, struct sheet *s, s
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all collectors ---- */
 
 static void name_host(const struct sysfs *tree, struct sheet *s)
 {

@@ -1,4 +1,4 @@
-/* job.c: what is set for all jobs: /etc/nccl.conf (NCCL's manual, Environment Variables). */
+/* job.c: settings for all jobs: /etc/nccl.conf (NCCL's manual, Environment Variables). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define PATH "/etc/nccl.conf"
 
-/* NCCL_SOCKET_IFNAME: prefixes apart by commas; "=" before them: whole names; "^": all but these. */
+/* NCCL_SOCKET_IFNAME: prefixes separated by commas. "=" before them: whole names; "^": all but these. */
 static bool means(const char *setting, const char *name)
 {
     const bool other = setting[0] == '^';
@@ -76,7 +76,7 @@ static void put_plugin(struct collector *c, const char *setting)
     put(c, FACT_JOB_PLUGIN, "", text, PATH);
 }
 
-/* Lines of KEY=VALUE; # begins a comment. Others' variables are not ours to tell. */
+/* Lines of KEY=VALUE; # begins a comment. Only NCCL's variables are put into the sheet. */
 void collect_job(struct collector *c)
 {
     char *cursor = NULL, *sockets = NULL, *plugin = NULL;

@@ -1,5 +1,5 @@
-/* job_gid.c: which GID index jobs were told to use: NCCL_IB_GID_INDEX in the environment of processes that have an RDMA device
- * open. An environment is as the process was started with it; of it nothing else is kept. */
+/* job_gid.c: the GID index that jobs use: NCCL_IB_GID_INDEX in the environment of processes that have an RDMA device open. The
+ * kernel shows the environment that a process was started with. Only that variable is kept. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define VERBS "/sys/class/infiniband_verbs"
 #define KEY   "NCCL_IB_GID_INDEX="
 
-/* ---- which device files there are ---- */
+/* ---- device files ---- */
 
 void gid_users_begin(struct collector *c, struct gid_users *g)
 {
@@ -21,7 +21,7 @@ void gid_users_begin(struct collector *c, struct gid_users *g)
         .error = nodes->count < 0 && state_of(nodes->count) != FACT_ABSENT ? nodes->count : 0};
     for (int i = 0; i < nodes->count && g->count < GID_DEVICES_MAX; i++) {
         struct gid_device *d = &g->devices[g->count];
-        if (strncmp(nodes->name[i], "uverbs", 6) != 0) { /* a file of the class itself */
+        if (strncmp(nodes->name[i], "uverbs", 6) != 0) { /* another file of the class */
             continue;
         }
         snprintf(d->node, sizeof(d->node), "%s", nodes->name[i]);
@@ -56,7 +56,7 @@ void gid_users_file(struct gid_users *g, const char *target)
 
 /* ---- environments ---- */
 
-/* Marks of terminals and any text may be in it; not these bytes, and an end. */
+/* True for an environment. It may hold any text and escape sequences, but not these bytes, and it has an end. */
 static bool is_environment(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -76,7 +76,8 @@ int gid_setting(char *environment, size_t size)
 
     for (size_t at = 0; at < size;) {
         const size_t n = strlen(environment + at) + 1;
-        if (strncmp(environment + at, KEY, sizeof(KEY) - 1) == 0) { /* getenv() finds the first */
+        /* the first one counts, as in getenv() */
+        if (strncmp(environment + at, KEY, sizeof(KEY) - 1) == 0) {
             memmove(environment, environment + at, n);
             return (int)n;
         }
@@ -85,7 +86,7 @@ int gid_setting(char *environment, size_t size)
     return 0;
 }
 
-/* The index; -ENOENT: none is set; -EBADMSG: it is none, or the environment is damaged. */
+/* The index. -ENOENT: the variable is not set. -EBADMSG: it is no index, or the environment is damaged. */
 static int index_of(struct collector *c, const char *path)
 {
     const int size = collect_bytes(c, path);
@@ -128,7 +129,7 @@ void gid_users_process(struct collector *c, struct gid_users *g, const char *pid
     int index = index_of(c, sysfs_path(path, "/proc/%s/environ", pid));
     if (index == -ENOENT && !sysfs_there(c->tree, path) &&
         sysfs_there(c->tree, sysfs_path(path, "/proc/%s/stat", pid))) {
-        index = -EIO; /* a process has an environment as long as it is there */
+        index = -EIO; /* an environment may be missing only if the process has ended */
     }
     for (int i = 0; i < g->count; i++) {
         struct gid_device *d = &g->devices[i];

@@ -1,4 +1,4 @@
-/* log.c: the kernel log: /dev/kmsg, a record a read; below another root a file of records. Format:
+/* log.c: the kernel log: /dev/kmsg returns one record for each read; below another root it is a file of records. Format:
  * Documentation/ABI/testing/dev-kmsg. */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 struct kind {
     uint16_t id;
-    const char *with; /* also in the line; NULL: nothing */
+    const char *with; /* the line must also have this; NULL: nothing */
     const char *what;
 };
 static const struct kind kinds[] = {
@@ -92,7 +92,7 @@ void log_keep(const char *text, FILE *out)
     }
 }
 
-/* "6,339,5140900,-;text"; what follows with a blank before it belongs to the record. */
+/* A record is "6,339,5140900,-;text". The following lines that begin with a blank belong to it. */
 static void note(struct log *log, const char *line)
 {
     unsigned level;
@@ -115,7 +115,7 @@ static void note(struct log *log, const char *line)
     note_xid(log, text);
 }
 
-/* A record may span lines. */
+/* A record may have several lines. */
 static void note_record(struct log *log, char *record)
 {
     for (char *line; (line = strsep(&record, "\n")) != NULL;) {
@@ -127,13 +127,13 @@ static void note_record(struct log *log, char *record)
 
 int log_pieces(int fd, char *text, log_piece each, void *context, bool *ret_lost)
 {
-    enum { RECORD_MAX = 8192 }; /* what /dev/kmsg gives at once; into less room it gives nothing */
+    enum { RECORD_MAX = 8192 }; /* the longest record of /dev/kmsg; a read with less room fails */
     size_t size = 0, all = 0;
 
     for (ssize_t n = 1; n != 0;) {
         n = read(fd, text + size, FILE_MAX - size);
         if (n < 0 && (errno == EINTR || errno == EPIPE)) {
-            *ret_lost = *ret_lost || errno == EPIPE; /* overwritten while we read */
+            *ret_lost = *ret_lost || errno == EPIPE; /* the kernel overwrote records meanwhile */
             continue;
         }
         if (n < 0 && errno != EAGAIN) {
@@ -153,7 +153,7 @@ int log_pieces(int fd, char *text, log_piece each, void *context, bool *ret_lost
         if (size > 0 && (whole == 0 || (n == 0 && whole != size))) {
             return -EBADMSG;
         }
-        char kept[RECORD_MAX]; /* the beginning of a line */
+        char kept[RECORD_MAX]; /* the incomplete line at the end */
         if (size - whole > sizeof(kept)) {
             return -EBADMSG;
         }

@@ -15,7 +15,7 @@ enum { ROUTES_MAX = 1024, NEIGHBOURS_MAX = 512 };
 struct route {
     char net[32];
     unsigned long to, mask, metric;
-    bool direct; /* without a gateway: the interface's own subnet */
+    bool direct; /* no gateway: the interface's own subnet */
 };
 struct routes {
     int error, count;
@@ -30,7 +30,7 @@ static const struct attribute files[] = {
     {FACT_NET_DOWNS, "carrier_down_count"},
 };
 
-/* "eth0  0001A8C0  00000000  0001  0  0  100  00FFFFFF  0 0 0": numbers in the order of the network. */
+/* "eth0  0001A8C0  00000000  0001  0  0  100  00FFFFFF  0 0 0": numbers in network byte order. */
 static void read_routes(struct collector *c, struct routes *r)
 {
     char *cursor = NULL, *line;
@@ -72,7 +72,7 @@ static void put_default(struct collector *c, const struct routes *r)
     }
 }
 
-/* Other interfaces that have a subnet of this one as their own. */
+/* Lists the other interfaces that have a subnet of this interface as their own. */
 static void put_shared(struct collector *c, const struct routes *r, const char *net)
 {
     char text[256] = "";
@@ -95,7 +95,7 @@ static void put_shared(struct collector *c, const struct routes *r, const char *
     put(c, FACT_NET_SHARED, net, text, ROUTE);
 }
 
-/* The kernel takes the larger one of the interface's and of all's. */
+/* The kernel uses the larger value: the interface's or that of "all". */
 static void put_larger(struct collector *c, enum fact_id id, const char *net, const char *file)
 {
     char path[SYSFS_PATH_SIZE];
@@ -112,7 +112,7 @@ static void put_larger(struct collector *c, enum fact_id id, const char *net, co
     }
 }
 
-/* Is a processor of "0-3,8" in the other list? */
+/* True if a processor of list a ("0-3,8") is in list b, too. */
 static bool lists_meet(const char *a, const char *b)
 {
     for (const char *x = a; *x != '\0';) {
@@ -162,7 +162,7 @@ static void put_interrupts(struct collector *c, const char *net)
                          where, sizeof(where));
         if (r < 0 && state_of(r) == FACT_ABSENT &&
             !sysfs_there(c->tree, sysfs_path(path, "/proc/irq/%s", irqs->name[i]))) {
-            r = 0; /* given by the device, not in use */
+            r = 0; /* the device has this interrupt, but does not use it */
         } else {
             far += r > 0 && !lists_meet(where, near);
         }
@@ -315,12 +315,12 @@ static void arp(struct collector *c)
         count++;
     }
     if (r < 0 || count == 0) {
-        /* no file is no empty table */
+        /* a missing file is an error, not an empty table */
         put_error(c, FACT_NET_NEIGHBOUR, "", r == -ENOENT ? -EIO : r < 0 ? r : -ENOENT, path);
     }
 }
 
-/* "|-- 10.0.0.5" and below it "/32 host LOCAL": the host's own. */
+/* "|-- 10.0.0.5" and the line below it "/32 host LOCAL": an address of this host. */
 static void addresses(struct collector *c)
 {
     static const char path[] = "/proc/net/fib_trie";

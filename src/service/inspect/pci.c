@@ -24,7 +24,7 @@ struct inventory {
     char tree[4 * FACT_VALUE_MAX];
 };
 
-/* NULL: none of ours. A BMC's display is no GPU. */
+/* NULL: the device is of no kind that is inspected. A BMC's display is no GPU. */
 static const char *kind_of(int64_t class, int64_t vendor)
 {
     const int64_t base = class >> 16, sub = class >> 8;
@@ -55,7 +55,7 @@ static void count_model(struct inventory *all, const char *model)
 
 /* ---- configuration space: PCI Express Base Specification, 7.5 and 7.7.7 ---- */
 
-/* The whole space, or 256 bytes of a device without an extended one. 64 bytes are what others than root are given. */
+/* Reads the whole space, or 256 bytes of a device without an extended one. Users other than root get only 64 bytes. */
 static int read_config(struct collector *c, const char *path, const char *model,
                        uint8_t config[CONFIG_WHOLE])
 {
@@ -83,7 +83,7 @@ static unsigned word_at(const uint8_t *config, unsigned at)
     return config[at] | (unsigned)config[at + 1] << 8;
 }
 
-/* Where the capability is; 0: there is none. */
+/* The capability's offset; 0: the device does not have it. */
 static unsigned capability(const uint8_t *config, uint8_t id)
 {
     unsigned at = config[0x34] & 0xfc;
@@ -130,7 +130,7 @@ static void put_control(struct collector *c, const char *name, const char *model
     }
 }
 
-/* Request and completion redirect. */
+/* Puts whether request redirect and completion redirect are on. */
 static void put_acs(struct collector *c, const char *name, const char *model)
 {
     uint8_t config[CONFIG_WHOLE];
@@ -147,7 +147,7 @@ static void put_acs(struct collector *c, const char *name, const char *model)
 
 /* ---- one device ---- */
 
-/* The line "TOTAL_ERR_FATAL 0" of a list of kinds. */
+/* Reads a line such as "TOTAL_ERR_FATAL 0" from a list of error kinds. */
 static void put_errors(struct collector *c, enum fact_id id, const char *name, const char *file,
                        const char *total)
 {
@@ -184,7 +184,7 @@ static void put_iommu(struct collector *c, const char *name)
     free(all);
 }
 
-/* "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0": what it hangs on, and the way there without domain 0. */
+/* "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0": the bridge above the device, and the path to it without domain 0. */
 static int way_to(struct collector *c, const char *name, char *above, size_t size, char *way,
                   size_t way_size)
 {
@@ -287,7 +287,7 @@ static int read_identity(struct collector *c, const char *name, const char **ret
     snprintf(ret_model, size, "%04x:%04x", (unsigned)(vendor & 0xffff),
              (unsigned)(device & 0xffff));
     *ret_kind = kind_of(class, vendor);
-    /* functions that a hypervisor hands out come and go */
+    /* a hypervisor adds and removes virtual functions, so they are skipped */
     if (sysfs_there(c->tree, sysfs_path(path, DEVICES "/%s/physfn", name))) {
         *ret_kind = NULL;
     }
@@ -316,7 +316,7 @@ static void put_bridges(struct collector *c, const struct inventory *all)
     }
 }
 
-/* What is too long for a value is told by a number that is the same for the same text. */
+/* A text too long for a value is put as its length and a hash: the same text has the same hash. */
 static void put_long(struct collector *c, enum fact_id id, const char *text)
 {
     char digest[64];
@@ -332,7 +332,7 @@ static void put_long(struct collector *c, enum fact_id id, const char *text)
 
 static int compare_models(const void *a, const void *b)
 {
-    return strcmp(a, b); /* the model is the first of its struct */
+    return strcmp(a, b); /* the model is the struct's first field */
 }
 
 static void put_inventory(struct collector *c, struct inventory *all)

@@ -1,4 +1,5 @@
-/* process.c: what runs: who steers the clock, who starts jobs, who has a GPU or an RDMA device open, what is dead or blocked. */
+/* process.c: running processes: programs that steer the clock, that start jobs, that have a GPU or an RDMA device open; and
+ * processes that are dead or blocked. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ enum { BLOCKED_MAX = 256, LOOK_AGAIN_MS = 200 };
 struct process {
     char name[32];
     char state;
-    unsigned long long ticks; /* that it ran */
+    unsigned long long ticks; /* processor time that it used */
 };
 
 struct look {
@@ -82,7 +83,7 @@ bool process_has_gpu(const char *target)
            strcmp(target, "/dev/kfd") == 0;
 }
 
-/* Those who steer clocks, who start jobs, who watch GPUs: daemons that watch GPUs are no users. */
+/* Programs that steer clocks, that start jobs, that watch GPUs. A daemon that watches GPUs doesn't count as a user. */
 static const char *const steers[] = {"chronyd", "ntpd", "systemd-timesyn", "openntpd", NULL};
 static const char *const launchers[] = {"slurmd", "kubelet", "pbs_mom", "sge_execd", NULL};
 static const char *const watchers[] = {"nvidia-persiste", "nv-hostengine",  "nv-fabricmanage",
@@ -121,7 +122,7 @@ static void look_at(struct collector *c, const char *pid, struct look *look)
     char path[SYSFS_PATH_SIZE];
     const int r = read_process(c, pid, &p);
 
-    if (r < 0) { /* unless it has gone meanwhile */
+    if (r < 0) { /* that is no error if the process has ended */
         look->error =
             sysfs_there(c->tree, sysfs_path(path, "/proc/%s", pid)) ? -EBADMSG : look->error;
         return;
@@ -144,7 +145,7 @@ static void look_at(struct collector *c, const char *pid, struct look *look)
     }
 }
 
-/* Those that have not run since. */
+/* Counts processes that have not run since the first look. */
 static int64_t still_blocked(struct collector *c, const struct look *look)
 {
     const struct timespec wait = {.tv_nsec = LOOK_AGAIN_MS * 1000000L};
@@ -180,7 +181,7 @@ void collect_processes(struct collector *c)
         }
     }
     free(names);
-    if (processes == 0 || look.error < 0) { /* this process is one */
+    if (processes == 0 || look.error < 0) { /* at least this process must be listed */
         const int r = count < 0 ? count : look.error < 0 ? look.error : -EIO;
         put_error(c, FACT_OS_ZOMBIES, "", r, source);
         put_error(c, FACT_OS_BLOCKED, "", r, source);

@@ -1,5 +1,5 @@
-/* rdma.c: RDMA devices, their ports, GIDs and keys. platform/rdma reads the same files for who wants a port as it is; here each
- * value keeps the reason why there is none. */
+/* rdma.c: RDMA devices, their ports, GIDs and keys. platform/rdma reads the same files for programs that use a port. Here each
+ * value keeps the reason why it is missing. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct attribute port_files[] = {
     {FACT_PORT_DISCARDS, "counters/port_xmit_discards"},
 };
 
-/* One of a port's tables: its entries are 0, 1, 2, …; a gap means that an entry could not be seen. */
+/* A table of a port: its entries are 0, 1, 2, …. A gap means that an entry could not be read. */
 static struct names *table_of(struct collector *c, const char *folder)
 {
     struct names *names = names_of(c, folder);
@@ -68,15 +68,15 @@ static const char *family(const char *gid)
 
 struct gids {
     int error;
-    int setting_error; /* of the file that has NCCL_IB_GID_INDEX */
+    int setting_error; /* of the file with NCCL_IB_GID_INDEX */
     char setting[16];  /* "": not set */
     char table[FACT_VALUE_MAX];
     char addresses[FACT_VALUE_MAX]; /* "3 10.100.0.1, 5 2001:db8::1" */
-    char used[64];                  /* that jobs use; "" */
-    int quality;                    /* of it */
+    char used[64];                  /* the GID that jobs use; "": none */
+    int quality;                    /* of the GID in `used` */
 };
 
-/* The address that is the GID. One of a link is in no job's list of addresses. */
+/* Notes the address of a GID. Link-local addresses are left out: no job uses them. */
 static void note_address(struct gids *g, int index, const char *gid)
 {
     const bool v4 = strcmp(family(gid), "ip4") == 0;
@@ -99,7 +99,7 @@ static void note_address(struct gids *g, int index, const char *gid)
     }
 }
 
-/* NCCL takes the index that is set; else RoCE v2 with an IPv4 address before one with IPv6. */
+/* NCCL takes the index that is set. Without one it prefers RoCE v2 with an IPv4 address to RoCE v2 with IPv6. */
 static void note_gid(struct gids *g, int index, const char *gid, const char *type)
 {
     const char *kind = strcmp(type, "RoCE v2") == 0 ? "v2" : "v1", *which = family(gid);
@@ -124,7 +124,7 @@ static void note_gid(struct gids *g, int index, const char *gid, const char *typ
     }
 }
 
-/* What is set for all jobs decides which index they use. */
+/* Reads the setting for all jobs: it decides which index they use. */
 static void read_setting(struct collector *c, struct gids *g)
 {
     static const char key[] = "NCCL_IB_GID_INDEX=";
@@ -139,7 +139,7 @@ static void read_setting(struct collector *c, struct gids *g)
     }
 }
 
-/* Entries without an address are zero; their type can't be read then. */
+/* Unused entries have the address zero; their type can't be read. */
 static void put_gids(struct collector *c, const char *port, const char *folder)
 {
     struct gids g = {0};
@@ -198,7 +198,7 @@ static void put_keys(struct collector *c, const char *port, const char *folder)
 {
     char path[SYSFS_PATH_SIZE], text[FACT_VALUE_MAX] = "";
     struct names *keys = table_of(c, sysfs_path(path, "%s/pkeys", folder));
-    /* tables have 1, 16, 64, 128 entries: another number means that one could not be seen */
+    /* tables have 1, 16, 64 or 128 entries; with another number an entry could not be read */
     int r = keys->count < 0 ? keys->count : (keys->count & (keys->count - 1)) != 0 ? -EBADMSG : 0;
     size_t used = 0;
 
@@ -219,7 +219,7 @@ static void put_keys(struct collector *c, const char *port, const char *folder)
     }
 }
 
-/* Priorities that are switched on in a folder of files 0 … 7. */
+/* The priorities that are on, from a folder of files 0 … 7. */
 static int priorities(struct collector *c, const char *folder, char *text, size_t size)
 {
     char path[SYSFS_PATH_SIZE];
@@ -273,7 +273,7 @@ static void put_congestion(struct collector *c, const char *port, const char *ne
     }
 }
 
-/* The interface of the port's first GID that tells one. */
+/* The interface of the port's first GID that has one. */
 static int net_of_gids(struct collector *c, const char *folder, char net[SYSFS_NAME_SIZE],
                        char path[SYSFS_PATH_SIZE])
 {
@@ -286,7 +286,8 @@ static int net_of_gids(struct collector *c, const char *folder, char net[SYSFS_N
     return r < 0 ? r : 0;
 }
 
-/* The interface beside the port: the one of its device. A device of several ports has several, and one in software none. */
+/* The interface of the port is that of its device. A device with several ports has several interfaces; a software device has
+ * none. */
 static int net_of(struct collector *c, const char *device, const char *folder,
                   char net[SYSFS_NAME_SIZE], char path[SYSFS_PATH_SIZE])
 {
@@ -327,7 +328,7 @@ static void put_port(struct collector *c, const char *device, const char *number
         put(c, FACT_PORT_NET, port, net, path);
         put_congestion(c, port, net);
         if (!sysfs_there(c->tree, sysfs_path(path, "/sys/class/net/%s/device", net))) {
-            put_file(c, FACT_NET_MTU, net, /* net.c has those of devices */
+            put_file(c, FACT_NET_MTU, net, /* net.c puts those of devices */
                      sysfs_path(path, "/sys/class/net/%s/mtu", net));
         }
     } else {
@@ -335,7 +336,7 @@ static void put_port(struct collector *c, const char *device, const char *number
     }
 }
 
-/* 1 where an entry of the class belongs to the device, 0 where none does. */
+/* Puts 1 if an entry of the class belongs to the device, else 0. */
 static void put_node(struct collector *c, enum fact_id id, const char *device, const char *class)
 {
     char path[SYSFS_PATH_SIZE], of[64];
@@ -344,7 +345,7 @@ static void put_node(struct collector *c, enum fact_id id, const char *device, c
     int64_t found = 0;
 
     for (int i = 0; r >= 0 && i < nodes->count; i++) {
-        if (strchr(nodes->name[i], '_') != NULL) { /* a file of the class itself */
+        if (strchr(nodes->name[i], '_') != NULL) { /* another file of the class */
             continue;
         }
         r = collect_line(c, sysfs_path(path, "%s/%s/ibdev", class, nodes->name[i]), of, sizeof(of));

@@ -1,8 +1,8 @@
-/* routes.c: an InfiniBand subnet's routes, on the host of its subnet manager: which ports can't reach which.
+/* routes.c: an InfiniBand subnet's routes, on the host of its subnet manager: the ports without a route to another port.
  *
- * opensm writes two files with each full sweep: opensm-subnet.lst, a line for each end of each link, and, if its log flags have
- * 0x40, opensm-lfts.dump, the forwarding table of each switch (opensm(8); its source, release 3.3.23). A route is followed
- * from the switch of one port to the other port, table by table. Base LIDs are followed, and no others. */
+ * opensm writes two files with each full sweep. opensm-subnet.lst has a line for each link, with both ends. If the log flags
+ * have 0x40, opensm-lfts.dump has the forwarding table of each switch (opensm(8); its source, release 3.3.23). Each route is
+ * followed from the switch of one port to the other port, table by table. Only base LIDs are followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,8 +22,8 @@ enum {
     SWITCHES_MAX = 4096,
     HOST_PORTS_MAX = 49151, /* unicast LIDs: InfiniBand Architecture Specification, 4.1.3 */
     SWITCH_PORTS = 255,
-    TOLD_MAX = 1000, /* facts of ports */
-    APART_S = 60,    /* two files of one sweep */
+    TOLD_MAX = 1000, /* most facts of ports */
+    APART_S = 60,    /* two files of one sweep are at most so far apart */
     PIECE_SIZE = 1 << 20,
     NOWHERE = -1
 };
@@ -35,18 +35,18 @@ struct end {
     unsigned lid, port;
 };
 
-/* Where a switch's port leads: a switch by its number, or HOST_PORT less a host's port by its number. */
+/* Where a switch's port leads: a switch's number, or HOST_PORT minus the number of a host's port. */
 enum { HOST_PORT = -2 };
 
 struct crossing {
     uint64_t guid;
     unsigned lid;
     int32_t leads[SWITCH_PORTS];
-    unsigned table_size; /* 0: it has none */
-    uint8_t *table;      /* by LID: the port that packets leave by; 0xff: none */
+    unsigned table_size; /* 0: the switch has no table */
+    uint8_t *table;      /* by LID: the output port; 0xff: none */
     unsigned hosts;      /* ports of hosts on it */
-    unsigned missing;    /* LIDs that can't be reached from here */
-    uint8_t state;       /* of the LID that is followed now */
+    unsigned missing;    /* LIDs that this switch can't reach */
+    uint8_t state;       /* for the LID that is being followed */
 };
 enum { NEW, ALIVE, DEAD, ON_THE_WAY };
 
@@ -63,12 +63,13 @@ struct subnet {
     size_t switch_count;
     struct host_port *ports;
     size_t port_count;
-    struct crossing *filled; /* whose table is being read */
+    struct crossing *filled; /* its table is being read */
 };
 
 /* ---- the files ---- */
 
-/* "{ CA Ports:01 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {name} LID:0101 PN:01 } "; what is behind it. */
+/* "{ CA Ports:01 SystemGUID:… NodeGUID:… PortGUID:… VenID:… DevID:… Rev:… {name} LID:0101 PN:01 } ". Returns the text after
+ * it. */
 static const char *read_end(const char *at, struct end *ret)
 {
     char kind[8];
@@ -92,7 +93,7 @@ static const char *read_end(const char *at, struct end *ret)
     return name_end + used + 1;
 }
 
-/* A name may have anything in it: a line is read only if both ends are found, and nothing that looks like a third one. */
+/* A name may hold any text. So a line is read only if both ends are found, and nothing that looks like a third end. */
 static int note_link(struct subnet *s, const char *line)
 {
     struct end ends[2];
@@ -166,7 +167,7 @@ static int note_table(struct subnet *s, const char *line)
     return 0;
 }
 
-/* Each whole line of a file. */
+/* Passes each whole line of a file to `note`. */
 static int each_line(struct collector *c, int fd, struct subnet *s,
                      int (*note)(struct subnet *s, const char *line))
 {
@@ -196,7 +197,7 @@ static int each_line(struct collector *c, int fd, struct subnet *s,
     return r < 0 ? r : size > 0 || all == 0 ? -EBADMSG : 0;
 }
 
-/* ---- what they tell ---- */
+/* ---- routes from the files ---- */
 
 static size_t add_switch(struct subnet *s, const struct end *e)
 {
@@ -223,7 +224,7 @@ static struct host_port *port_of(const struct subnet *s, unsigned lid)
     return bsearch(&wanted, s->ports, s->port_count, sizeof(*s->ports), compare_port);
 }
 
-/* Each switch once, in the order of GUIDs; ports of hosts in that of LIDs. */
+/* Makes a list of switches, each once, in the order of GUIDs, and a list of hosts' ports in the order of LIDs. */
 static int make_nodes(struct subnet *s)
 {
     uint64_t last = 0;
@@ -235,7 +236,7 @@ static int make_nodes(struct subnet *s)
     }
     for (size_t i = 0; i < s->link_count; i++) {
         const struct end *e = &s->links[i][0];
-        if (e->kind == 'S' && e->guid != last) { /* a switch's lines are one behind the other */
+        if (e->kind == 'S' && e->guid != last) { /* a switch's lines follow each other */
             if (s->switch_count == SWITCHES_MAX) {
                 return -E2BIG;
             }
@@ -253,7 +254,7 @@ static int make_nodes(struct subnet *s)
     for (size_t i = 1; i < s->switch_count || i < s->port_count; i++) {
         if ((i < s->switch_count && s->switches[i].guid == s->switches[i - 1].guid) ||
             (i < s->port_count && s->ports[i].end.lid == s->ports[i - 1].end.lid)) {
-            return -EBADMSG; /* one LID belongs to two ports, or lines are out of order */
+            return -EBADMSG; /* two ports share a LID, or lines are out of order */
         }
     }
     return s->switch_count > 0 && s->port_count > 0 ? 0 : -EBADMSG;
@@ -267,7 +268,7 @@ static int make_links(struct subnet *s)
                         *to = b->kind == 'S' ? switch_of(s, b->guid) : NULL;
         struct host_port *port = b->kind != 'S' ? port_of(s, b->lid) : NULL;
         if (b->kind == 'S' ? to == NULL : port == NULL) {
-            return -EBADMSG; /* a link has both its ends in the file */
+            return -EBADMSG; /* the file has both ends of each link */
         }
         if (from != NULL) {
             from->leads[a->port] =
@@ -280,7 +281,7 @@ static int make_links(struct subnet *s)
     return 0;
 }
 
-/* From this switch, table by table; what all switches on the way are for this LID. */
+/* Follows the tables from this switch to the port. All switches on the way get the result for this LID. */
 static uint8_t follow(struct subnet *s, int32_t at, size_t port, int32_t *way)
 {
     const unsigned lid = s->ports[port].end.lid;
@@ -289,7 +290,7 @@ static uint8_t follow(struct subnet *s, int32_t at, size_t port, int32_t *way)
 
     while (at >= 0) {
         struct crossing *one = &s->switches[at];
-        if (one->state != NEW) { /* on the way: packets go round */
+        if (one->state != NEW) { /* the switch was passed before: packets loop */
             state = one->state == ALIVE ? ALIVE : DEAD;
             break;
         }
@@ -307,7 +308,7 @@ static uint8_t follow(struct subnet *s, int32_t at, size_t port, int32_t *way)
     return state;
 }
 
-/* How many ports each one can't reach, and how many can't reach it. */
+/* Counts for each port the ports that it can't reach, and the ports that can't reach it. */
 static int count_missing(struct subnet *s, uint64_t *ret_missing)
 {
     int32_t *way = calloc(s->switch_count, sizeof(*way));
@@ -326,7 +327,7 @@ static int count_missing(struct subnet *s, uint64_t *ret_missing)
                 const bool own = port->on == (int32_t)i;
                 leaf->missing++;
                 port->to += leaf->hosts - own;
-                port->from -= own; /* nobody sends to himself */
+                port->from -= own; /* a port sends nothing to itself */
             }
         }
     }
@@ -343,7 +344,7 @@ static int count_missing(struct subnet *s, uint64_t *ret_missing)
 
 /* ---- facts ---- */
 
-/* Ranges of LIDs, "257-304 513": managers number them one after the other. */
+/* Ranges of LIDs, "257-304 513": subnet managers number LIDs one after the other. */
 static void put_lids(struct collector *c, const struct subnet *s, const char *path)
 {
     char text[FACT_VALUE_MAX];
@@ -366,7 +367,7 @@ static void put_lids(struct collector *c, const struct subnet *s, const char *pa
     }
 }
 
-/* A port's name is its device's GUID, as the device's own file has it, and its number. */
+/* A port's name is its device's GUID, in the form of the device's own file, and its number. */
 static void put_ports(struct collector *c, const struct subnet *s, const char *path)
 {
     char name[64], text[96];
@@ -386,7 +387,7 @@ static void put_ports(struct collector *c, const struct subnet *s, const char *p
     }
 }
 
-/* More ports than are told lack routes: of one that is not told nothing is known. */
+/* More ports lack routes than are listed, so nothing is known of a port that isn't listed. */
 static bool are_more(const struct subnet *s)
 {
     size_t count = 0;
@@ -401,7 +402,7 @@ static int judge_routes(struct subnet *s, uint64_t *ret_missing)
 {
     for (size_t i = 0; i < s->switch_count; i++) {
         if (s->switches[i].table == NULL) {
-            return -EBADMSG; /* the files are of two sweeps */
+            return -EBADMSG; /* the files come from two sweeps */
         }
     }
     const int r = make_links(s);
@@ -425,7 +426,7 @@ static int read_file(struct collector *c, const char *path, struct subnet *s,
     return r;
 }
 
-/* Where opensm writes to: its file of settings tells, else it is compiled in. */
+/* The folder that opensm writes to: from its file of settings, else the compiled-in default. */
 static void find_folder(struct collector *c, char ret[SYSFS_PATH_SIZE])
 {
     static const char *const files[] = {"/etc/opensm/opensm.conf", "/etc/rdma/opensm.conf"};
@@ -449,7 +450,8 @@ void collect_routes(struct collector *c)
     int64_t links_s = 0, tables_s = 0;
     uint64_t missing = 0;
 
-    if (c->config->capture != NULL) { /* a whole fabric's names are no part of one machine */
+    /* the names of a whole fabric don't belong into the capture of one machine */
+    if (c->config->capture != NULL) {
         put_error(c, FACT_IB_ROUTES, "", -ENOENT, TABLES);
         return;
     }
@@ -474,7 +476,7 @@ void collect_routes(struct collector *c)
     } else {
         snprintf(text, sizeof(text), "%zu ports, %zu switches, %" PRIu64 " of %zu routes missing%s",
                  s.port_count, s.switch_count, missing, s.port_count * (s.port_count - 1),
-                 are_more(&s) ? ", not all ports told" : "");
+                 are_more(&s) ? ", not all ports listed" : "");
         put(c, FACT_IB_ROUTES, "", text, path);
         put_lids(c, &s, path);
         put_ports(c, &s, path);

@@ -12,7 +12,8 @@
 
 #include "base/bug.h"
 
-_Static_assert(SCRUB_KEY_SIZE == crypto_shorthash_KEYBYTES, "the hash takes such a key");
+_Static_assert(SCRUB_KEY_SIZE == crypto_shorthash_KEYBYTES,
+               "the key must have the hash's key size");
 
 enum { OWN_LEAST = 3, HEX_LEAST = 12 };
 
@@ -42,7 +43,7 @@ static uint64_t hash(const struct scrub *s, const char *text)
 {
     uint64_t value;
 
-    _Static_assert(sizeof(value) == crypto_shorthash_BYTES, "a number of eight bytes");
+    _Static_assert(sizeof(value) == crypto_shorthash_BYTES, "the hash must have eight bytes");
     crypto_shorthash((uint8_t *)&value, (const uint8_t *)text, strlen(text), s->key);
     return value;
 }
@@ -54,7 +55,7 @@ const char *scrub_name(const struct scrub *s, const char *kind, const char *name
     return ret;
 }
 
-/* systemd.net-naming-scheme(7), rdma-ndd(8), and drivers' own. Not enx…, ibx…: these hold an address. */
+/* Names by systemd.net-naming-scheme(7), rdma-ndd(8) and drivers. Not enx… and ibx…: these hold an address. */
 static bool usual_device(const char *name)
 {
     static regex_t usual;
@@ -143,8 +144,8 @@ static bool is_own(const struct scrub *s, const char *word)
     return false;
 }
 
-/* A number of an address's length, with or without marks between its digits. A decimal one is a count, unless it is just as long
- * as an address: where counts are expected, files are kept as numbers (scrub_file.c). */
+/* A hexadecimal number as long as an address, with or without marks between its digits. A decimal number is a count, unless it
+ * is exactly as long as an address. Files of counts are kept as numbers (scrub_file.c). */
 static bool is_long_hex(const char *word)
 {
     const char *digits = strncmp(word, "0x", 2) == 0 ? word + 2 : word;
@@ -213,7 +214,7 @@ static bool one_of(const char *name, const char *const *patterns)
     return *patterns != NULL;
 }
 
-/* Units that distributions and vendors have; a site's own tell whose machine it is. */
+/* Units of distributions and vendors are kept. A unit of the site could identify the machine. */
 static bool usual_service(const char *name)
 {
     static const char *const patterns[] = {"systemd-*.service",
@@ -268,7 +269,7 @@ static bool usual_service(const char *name)
     return one_of(name, patterns);
 }
 
-/* Below folders that people fill: what the reader asks for by name, and what systems have. */
+/* In folders that people fill: file names that a collector asks for, and usual names of systems. */
 static bool usual_file(const char *name)
 {
     static const char *const patterns[] = {"etc",
@@ -332,7 +333,7 @@ static const char *usual_or(const struct scrub *s, bool usual, const char *name,
     return ret;
 }
 
-/* Is the folder below one of the kernel's own, where names are the kernel's? */
+/* True for the kernel's own folders: the kernel chooses the names below them. */
 static bool of_kernel(const char *folder)
 {
     return strncmp(folder, "/sys", 4) == 0 || strncmp(folder, "/proc", 5) == 0 ||

@@ -1,4 +1,4 @@
-/* scrub_answer.c: what stays of answers that collectors were given, and of results of tests. See scrub_answer.h. */
+/* scrub_answer.c: what is kept of the answers that collectors got, and of results of tests. See scrub_answer.h. */
 #include "service/inspect/scrub_answer.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static json_t *kept_object(const struct scrub *s, const json_t *value)
     return copy;
 }
 
-/* A word by what it names: a host or switch, an interface, or a word of Foliot's own. */
+/* Scrubs a word by its kind: a host or switch, an interface, or one of Foliot's own words. */
 static json_t *kept_word(const struct scrub *s, const char *key, const char *word)
 {
     char other[SCRUB_NAME_SIZE];
@@ -143,7 +143,7 @@ int scrub_answer(const char *question, char *text, FILE *out)
     return 0;
 }
 
-/* Lines of bmc.c: of records that are no sensor's the head stays alone; others may have a serial number. */
+/* Scrubs the lines of bmc.c. Of records that aren't sensors' only the head is kept: the rest may have a serial number. */
 int scrub_controller(const struct scrub *s, char *text, FILE *out)
 {
     enum { NEXT_RECORD = 6, HEAD = 5 * 2, TYPE = NEXT_RECORD + 3 * 2 };
@@ -160,7 +160,7 @@ int scrub_controller(const struct scrub *s, char *text, FILE *out)
         const bool record = strcmp(request, "0a0023") == 0 && strlen(data) == 12,
                    begins = record && strncmp(data + 8, "00", 2) == 0;
         const size_t head =
-            begins ? NEXT_RECORD + HEAD : NEXT_RECORD; /* else a later piece of it */
+            begins ? NEXT_RECORD + HEAD : NEXT_RECORD; /* else a later part of the record */
         if (begins && strlen(reply) > TYPE + 2) {
             sensor = strncmp(reply + TYPE, "01", 2) == 0 || strncmp(reply + TYPE, "02", 2) == 0;
         }
@@ -233,7 +233,7 @@ int scrub_values(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* Names of tests are DCGM's own; what it writes about a GPU beside its status is not. */
+/* DCGM's names of tests are kept. Its texts about a GPU, except the status, are not. */
 static json_t *diagnosis(const struct scrub *s, const json_t *value)
 {
     static const char *const keys[] = {"test_categories", "category", "tests", "name",

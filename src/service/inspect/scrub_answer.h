@@ -1,6 +1,6 @@
-/* scrub_answer.h: what stays of answers that collectors were given, and of results of tests; of service/inspect alone.
+/* scrub_answer.h: what is kept of the answers that collectors got, and of results of tests; only service/inspect uses it.
  *
- * As scrub_file(): `text` is changed; -EBADMSG: it is not what it should look like. */
+ * As scrub_file(): it changes `text`; -EBADMSG: the text has another format. */
 #pragma once
 #include "service/inspect/scrub.h"
 
@@ -14,7 +14,7 @@ int scrub_library(const struct scrub *s, char *text, FILE *out);
 int scrub_agent(const struct scrub *s, char *text, FILE *out);
 /* Of the baseboard controller: requests and replies in hexadecimal digits. */
 int scrub_controller(const struct scrub *s, char *text, FILE *out);
-/* How full file systems are. */
+/* The used shares of file systems. */
 int scrub_used(const struct scrub *s, char *text, FILE *out);
 /* Of a driver by netlink: hexadecimal digits of attributes, or "none". */
 int scrub_answer(const char *question, char *text, FILE *out);
@@ -22,7 +22,7 @@ int scrub_answer(const char *question, char *text, FILE *out);
 /* ---- results of tests: files of /var/lib/foliot/tests ---- */
 /* Output of nccl-tests. */
 int scrub_runs(const struct scrub *s, char *text, FILE *out);
-/* A name and a number a line. */
+/* Lines with a name and a number. */
 int scrub_values(const struct scrub *s, char *text, FILE *out);
 /* DCGM's diagnosis. */
 int scrub_dcgm(const struct scrub *s, char *text, FILE *out);

@@ -1,4 +1,4 @@
-/* scrub_binary.c: configuration space and netlink attributes. See scrub.h. */
+/* scrub_binary.c: scrubs configuration space and netlink attributes. See scrub.h. */
 #include <linux/dcbnl.h>
 #include <linux/ethtool_netlink.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static unsigned word_at(const uint8_t *bytes, unsigned at)
     return bytes[at] | (unsigned)bytes[at + 1] << 8;
 }
 
-/* A serial number is a capability of its own (Device Serial Number, 0x0003), and vendors have theirs: of any but two the head
- * alone stays, which leads to the next one. */
+/* A serial number is a capability (Device Serial Number, 0x0003), and vendors have their own. So only two capabilities are
+ * kept whole. Of the others only the head is kept, which links to the next one. */
 void scrub_pci(uint8_t *config, size_t size)
 {
     uint8_t left[SPACE] = {0};
@@ -42,7 +42,7 @@ void scrub_pci(uint8_t *config, size_t size)
 
 /* ---- transceivers: SFF-8636 6.3, CMIS 5.2 8.3, SFF-8472 table 4-1 ---- */
 
-/* What follows the part's number and revision are its serial number and its day. */
+/* After the part's number and revision follow its serial number and its date. */
 static void scrub_module(const char *question, uint8_t page[MODULE_PAGE_SIZE])
 {
     enum { SFP = 0x03, QSFP = 0x0c, QSFP_PLUS = 0x0d, QSFP28 = 0x11 };
@@ -99,7 +99,7 @@ size_t scrub_attributes(const char *question, uint8_t *answer, size_t size)
                        type = word_at(answer, (unsigned)at + 2) & 0x3fff;
         const size_t whole = (length + 3U) & ~3U;
         if (length < HEADER || at + length > size) {
-            break; /* it is cut: its reader finds that out */
+            break; /* the answer is cut: its reader reports that */
         }
         if (is_kept(question, type)) {
             if (type == ETHTOOL_A_MODULE_EEPROM_DATA && length == HEADER + MODULE_PAGE_SIZE) {
@@ -108,7 +108,7 @@ size_t scrub_attributes(const char *question, uint8_t *answer, size_t size)
             memmove(answer + used, answer + at, whole <= size - at ? whole : length);
             used += whole <= size - at ? whole : length;
         } else if (type == 1 && strcmp(question, "dcb") != 0) {
-            /* the interface's number and name; that it is there is part of the answer */
+            /* the header attribute, without the interface's number and name: its presence is part of the answer */
             const uint8_t empty[HEADER] = {HEADER, 0, 1, 0x80};
             memcpy(answer + used, empty, HEADER);
             used += HEADER;

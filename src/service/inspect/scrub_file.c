@@ -1,8 +1,7 @@
-/* scrub_file.c: what stays of each file that a collector reads: what the collector needs of it. See scrub.h.
- * Answers and results of tests are in scrub_answer.c.
+/* scrub_file.c: what is kept of each file that a collector reads: only what the collector needs. See scrub.h. Answers and
+ * results of tests are in scrub_answer.c.
  *
- * A collector that reads a new file needs a line here; test/audit/test_capture.py plays what was captured and finds that it is
- * missing. */
+ * A collector that reads a new file needs a line here. test/audit/test_capture.py replays a capture and finds a missing line. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -22,7 +21,7 @@ static int words(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* A count may have as many digits as an address. What is no number is text. */
+/* A count may have as many digits as an address, so it is kept. A text that is no number is scrubbed as text. */
 static int number(const struct scrub *s, char *text, FILE *out)
 {
     const char *digits = text + (text[0] == '-');
@@ -83,8 +82,8 @@ static int devices(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* Its kind is judged: an IPv4 address, one of a link, another one, none. An IPv4 address becomes the same one as elsewhere: lanes
- * are looked for by it. */
+/* The kind of the GID is judged, so it is kept: an IPv4 address, a link-local address, another address, or none. An IPv4
+ * address gets the same replacement as elsewhere, because lanes are found by it. */
 static int gid(const struct scrub *s, char *text, FILE *out)
 {
     char address[INET_ADDRSTRLEN], other[SCRUB_NAME_SIZE];
@@ -105,7 +104,7 @@ static int gid(const struct scrub *s, char *text, FILE *out)
     return hex(s, text + kept, out);
 }
 
-/* A port's number in its subnet; 0 is none. */
+/* A port's LID in its subnet; 0: it has none. */
 static int lid(const struct scrub *s, char *text, FILE *out)
 {
     int64_t number;
@@ -122,7 +121,7 @@ static int lid(const struct scrub *s, char *text, FILE *out)
 
 /* ---- lines ---- */
 
-/* Lines that begin so; the others are nobody's. */
+/* Keeps the lines that begin with one of these texts. */
 static int lines_of(char *text, const char *const *beginnings, const struct scrub *s, FILE *out)
 {
     for (char *line; (line = scrub_line(&text)) != NULL;) {
@@ -204,7 +203,7 @@ static int swaps(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* The device or server is told by its kind alone. */
+/* Of the device or server only the kind is kept. */
 static int mounts(const struct scrub *s, char *text, FILE *out)
 {
     char from[512], place[512], kind[64], options[1024], other[SYSFS_PATH_SIZE];
@@ -225,7 +224,7 @@ static int mounts(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* Iface Destination Gateway Flags RefCnt Use Metric Mask: addresses in hexadecimal digits. */
+/* Iface Destination Gateway Flags RefCnt Use Metric Mask: addresses in hexadecimal. */
 static int route(const struct scrub *s, char *text, FILE *out)
 {
     char net[64], name[SCRUB_NAME_SIZE], address[SCRUB_NAME_SIZE];
@@ -301,7 +300,7 @@ static int name_servers(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* Numbers, devices and NCCL's own words; a path or a site's word is another one, the same everywhere. */
+/* Keeps numbers, devices and NCCL's own words. Replaces paths and the site's words, each the same way everywhere. */
 static void put_setting(const struct scrub *s, const char *key, char *value, FILE *out)
 {
     static const char *const own[] = {
@@ -374,7 +373,7 @@ static int process(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* The first record, and those that are judged, each by what is judged. */
+/* Keeps the first record and the judged ones, and of each only the judged part. */
 static int kernel_log(const struct scrub *s, char *text, FILE *out)
 {
     bool first = true;
@@ -400,7 +399,7 @@ static int kernel_log(const struct scrub *s, char *text, FILE *out)
     return 0;
 }
 
-/* ---- which ---- */
+/* ---- the function for each file ---- */
 
 static const struct {
     const char *pattern;
@@ -448,7 +447,7 @@ static const struct {
     {"/sys/class/net/*/bonding/slaves", devices},
 };
 
-/* Of /sys what the collectors read, each by its last part: anything else a driver may have there tells whose machine it is. */
+/* Files of /sys that collectors read, by the last part of their paths. Any other file of a driver could identify the machine. */
 static const struct {
     const char *name;
     int (*keep)(const struct scrub *s, char *text, FILE *out);

@@ -1,6 +1,7 @@
-/* settings.c: what drivers have set of interfaces: FEC, pause, rings, transceivers, DCB. This machine is asked by netlink; below
- * another root the answers are files: /answers/INTERFACE/QUESTION (platform/netlink/ethtool.h: "fec", …; a module's pages are
- * "module-PAGE-OFFSET"), the attributes as one line of hexadecimal digits, or "none" where the driver does not have it. */
+/* settings.c: settings of interfaces in their drivers: FEC, pause, rings, transceivers, DCB. This machine is asked by netlink.
+ * Below another root the answers are files, /answers/INTERFACE/QUESTION (platform/netlink/ethtool.h: "fec", …; a module's
+ * pages are "module-PAGE-OFFSET"). Each holds the attributes as one line of hexadecimal digits, or "none" if the driver lacks
+ * the feature. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static int read_answer(struct asking *a)
     return n / 2;
 }
 
-/* For a capture. */
+/* For a capture: keeps the answer. */
 static void keep(const struct asking *a, int r)
 {
     char line[2 * ETHTOOL_ANSWER_MAX + 2] = "none\n";
@@ -59,7 +60,7 @@ static void keep(const struct asking *a, int r)
     keep_answer(a->c, a->source, r == -EOPNOTSUPP || r >= 0 ? 0 : r, line);
 }
 
-/* Size of a->answer. */
+/* Asks the question. Returns the size of a->answer. */
 static int ask(struct asking *a, enum ethtool_question question, unsigned page, unsigned offset)
 {
     const char *name = ethtool_question_name(question);
@@ -78,7 +79,7 @@ static int ask(struct asking *a, enum ethtool_question question, unsigned page, 
     return r;
 }
 
-/* A driver that does not have it has told so: that is a value. */
+/* A driver without the feature has answered: "unsupported" is a value. */
 static void put_refusal(struct asking *a, enum fact_id id, int r)
 {
     if (r == -EOPNOTSUPP) {
@@ -97,7 +98,7 @@ static const char *fec_name(int active)
                                  : "none";
 }
 
-/* A count; -1: the driver does not give it. */
+/* A count; -1: the driver does not support it. */
 static void put_count(struct asking *a, enum fact_id id, int r, int64_t value)
 {
     if (r == 0 || r == -EOPNOTSUPP) {
@@ -151,7 +152,8 @@ static void append(char *text, size_t size, const char *name, int64_t value)
     }
 }
 
-/* What one of the three does not have is left away; the first that is not known is the reason. */
+/* Puts the answers to three questions. An answer that the driver lacks is left out. The first error is the reason for no
+ * value. */
 static void put_rings(struct asking *a)
 {
     char text[256] = "", file[SYSFS_PATH_SIZE] = "";
@@ -178,7 +180,7 @@ static void put_rings(struct asking *a)
     if (r == 0 || r == -EOPNOTSUPP) {
         n = ask(a, ETHTOOL_COALESCE, 0, 0);
         r = n < 0 ? n : ethtool_read_coalesce(a->answer, (size_t)n, &coalesce);
-        if (r == 0) { /* an adaptive driver moves its times */
+        if (r == 0) { /* an adaptive driver changes its times */
             append(text, sizeof(text), "adaptive", coalesce.adaptive_rx);
             append(text, sizeof(text), "rx us", coalesce.adaptive_rx == 1 ? -1 : coalesce.rx_us);
             append(text, sizeof(text), "tx us", coalesce.adaptive_tx == 1 ? -1 : coalesce.tx_us);
@@ -187,7 +189,7 @@ static void put_rings(struct asking *a)
     if ((r < 0 && r != -EOPNOTSUPP) || text[0] == '\0') {
         put_refusal(a, FACT_NET_RINGS, r < 0 ? r : -EBADMSG);
     } else {
-        if (a->ethtool == NULL) { /* it rests on three files */
+        if (a->ethtool == NULL) { /* the answers come from three files */
             sysfs_path(file, "/answers/%s/[rc]*", a->net);
         }
         put(a->c, FACT_NET_RINGS, a->net, text, file);
@@ -229,7 +231,7 @@ static void put_module(struct asking *a)
     put(a->c, FACT_NET_MODULE_ALARM, a->net, m.alarm, a->source);
 }
 
-/* "dscp 24-31:3 46:6": ranges of DSCP that have one priority; without any the VLAN tag decides. */
+/* "dscp 24-31:3 46:6": ranges of DSCP with one priority each. Without any range the VLAN tag decides. */
 static void put_trust(struct asking *a, const struct link_dcb *dcb)
 {
     int priority[64];
@@ -295,7 +297,7 @@ static void put_dcb(struct asking *a)
     put_trust(a, &dcb);
 }
 
-/* Each interface of a device by one function; without netlink the facts have its reason. */
+/* Calls `read` for each interface of a device. Without netlink all the facts get its error. */
 static void each(struct collector *c, void (*read)(struct asking *a), const uint16_t *facts,
                  size_t count)
 {
@@ -342,7 +344,7 @@ void collect_settings(struct collector *c)
     each(c, read_settings, facts, ARRAY_COUNT(facts));
 }
 
-/* By themselves: a module's memory is read over a slow bus. */
+/* Modules are a collector of their own, because a module's memory is read over a slow bus. */
 void collect_modules(struct collector *c)
 {
     static const uint16_t facts[] = {FACT_NET_MODULE, FACT_NET_MODULE_ALARM, FACT_NET_MODULE_RX};

@@ -1,5 +1,5 @@
-/* storage.c: file systems of this host's devices, NVMe disks, mounts of others, the site's own programs. What asks a file
- * system or starts a program does so in a child of its own. */
+/* storage.c: file systems of this host's devices, NVMe disks, mounts of other hosts, the site's own programs. A child process
+ * asks file systems and starts programs, because either may hang. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -35,13 +35,13 @@ static bool remote(const char *kind)
     return strcmp(kind, "fuse") == 0 || strncmp(kind, "fuse.", 5) == 0;
 }
 
-/* Mounts that are wanted: of others, or of devices. Places with blanks are written \040; they are looked at as they are. */
+/* Reads the mounts of other hosts, or those of devices. Blanks in paths are written \040, and stay as they are. */
 static int read_mounts(struct collector *c, bool others, struct mount *ret)
 {
     char device[256], *cursor = NULL;
     int count = collect_file(c, "/proc/mounts");
 
-    if (count < 0) { /* no file is no empty table */
+    if (count < 0) { /* a missing file is an error, not an empty table */
         return count == -ENOENT ? -EIO : count;
     }
     count = 0;
@@ -86,7 +86,7 @@ static void nvme(struct collector *c, int *found)
     free(disks);
 }
 
-/* Of the place, in percent. A tree of another machine has what was used there in /answers/used. */
+/* The used share of a file system, in percent. A tree of another machine has it in /answers/used. */
 static int used_of(struct collector *c, const char *place, const char *told, int64_t *ret)
 {
     struct statvfs status;
@@ -142,10 +142,10 @@ void collect_storage(struct collector *c)
 
 /* ---- children with deadlines ---- */
 
-/* Its end of the pipe is not closed in time: it has not gone. */
+/* True if the child has not closed its end of the pipe in time. */
 static bool is_late(int fd, int64_t end)
 {
-    struct pollfd p = {.fd = fd}; /* of it nothing is wanted but that it hangs up */
+    struct pollfd p = {.fd = fd}; /* no events: only the hang-up counts */
     int r;
 
     do {
@@ -155,7 +155,7 @@ static bool is_late(int fd, int64_t end)
     return r <= 0;
 }
 
-/* Asks every mount at once, each in a process of its own: one that hangs keeps no other. */
+/* Asks every mount at once, each in its own process, so that a mount that hangs does not delay the others. */
 void collect_mounts(struct collector *c)
 {
     struct mount *mounts = calloc(MOUNTS_MAX, sizeof(*mounts));
@@ -199,14 +199,14 @@ void collect_mounts(struct collector *c)
 /* ---- the site's own programs ---- */
 
 struct site {
-    pid_t child; /* 0: none; why is told */
-    int fd;      /* of its output; -1: it has closed it */
+    pid_t child; /* 0: none; the reason is in the sheet */
+    int fd;      /* its output; -1: closed */
     size_t used;
     char output[OUTPUT_MAX], path[SYSFS_PATH_SIZE];
 };
 
-/* Only root's, which nobody else can write, is started, and only out of a folder of which that is true, too: whoever may put
- * another program in its place decides what root runs. */
+/* A program is started only if root owns it and nobody else can write it. The same must hold for its folder: a user who can
+ * replace a program decides what root runs. */
 static bool roots_own(const struct stat *status)
 {
     return (status->st_uid == 0 || status->st_uid == geteuid()) &&
@@ -267,7 +267,7 @@ static void start_site(struct collector *c, const char *name, struct site *s)
     }
 }
 
-/* More than there is room for is read, and forgotten. */
+/* Reads the output. What exceeds the room is dropped. */
 static void read_site(struct site *s)
 {
     char more[512];
@@ -283,7 +283,7 @@ static void read_site(struct site *s)
     }
 }
 
-/* Until all have closed their output: one that is loud, or says nothing, keeps no other. */
+/* Reads until all programs have closed their output. A loud or a silent program delays no other. */
 static void read_all(struct site *sites, int count, int64_t end)
 {
     struct pollfd fds[SITE_MAX];
@@ -307,7 +307,7 @@ static void read_all(struct site *sites, int count, int64_t end)
     }
 }
 
-/* False: it is still there. A program may close its output and go on. */
+/* False: the program still runs. A program may close its output and go on. */
 static bool ends_until(pid_t child, int64_t end, int *ret_status)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -341,7 +341,7 @@ static void tell_site(struct collector *c, const char *name, struct site *s, int
     put(c, FACT_SITE_OUTPUT, name, s->output, s->path);
 }
 
-/* All at once. */
+/* Starts all programs at once. */
 void collect_site(struct collector *c)
 {
     static char names[SITE_MAX][SYSFS_NAME_SIZE];

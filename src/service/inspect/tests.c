@@ -1,5 +1,5 @@
-/* tests.c: results of tests that somebody ran, kept in /var/lib/foliot/tests: NAME.txt is what a program of nccl-tests printed
- * (several runs may follow one another), dcgm.json what `dcgmi diag -j` printed, `values` has lines "NAME NUMBER UNIT". */
+/* tests.c: results of tests that people ran, kept in /var/lib/foliot/tests. NAME.txt is the output of a program of nccl-tests
+ * (one or several runs). dcgm.json is the output of `dcgmi diag -j`. `values` has lines "NAME NUMBER UNIT". */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -16,11 +16,11 @@ enum { RUNS_MAX = 256, RANKS_MAX = 1 << 24 };
 
 struct runs {
     int count, wrong; /* wrong: values out of bounds, in all */
-    int ranks;        /* that took part; 0: not told */
-    bool checked;     /* every run told how many were wrong */
+    int ranks;        /* that took part; 0: not known */
+    bool checked;     /* a run reported its number of wrong values */
     double busbw[RUNS_MAX];
     char network[32];
-    double init_s; /* the longest; < 0: not told */
+    double init_s; /* the longest; < 0: not known */
 };
 
 static int compare(const void *a, const void *b)
@@ -31,7 +31,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Lines of nccl-tests: "#  Rank  7 Group  0 …", "# Avg bus bandwidth    : 185.3", "# Out of bounds values : 0 OK"; of NCCL's log:
- * "Using network IB", "Init timings - … nranks 8 total 1.35 (…)". False: a line of these that is none. */
+ * "Using network IB", "Init timings - … nranks 8 total 1.35 (…)". False: the line begins like one of these, but is damaged. */
 static bool take_line(struct runs *r, const char *line)
 {
     const char *at;
@@ -60,7 +60,7 @@ static bool take_line(struct runs *r, const char *line)
             return false;
         }
         if (r->network[0] == '\0' || strcmp(name, "Socket") == 0) {
-            memcpy(r->network, name, sizeof(name)); /* the slowest of all ranks */
+            memcpy(r->network, name, sizeof(name)); /* the slowest network of all ranks */
         }
     } else if ((at = strstr(line, "Init timings")) != NULL) {
         at = strstr(at, " total ");
@@ -219,7 +219,7 @@ static void read_values(struct collector *c)
     }
 }
 
-/* The facts that list what is kept: without results there is none of each. */
+/* Without results all facts that list tests get this error. */
 static void put_none(struct collector *c, int error)
 {
     static const uint16_t facts[] = {FACT_TEST, FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
