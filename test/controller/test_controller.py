@@ -440,7 +440,7 @@ class TestFleet(fleet.Fleet):
         self.assertRegex(foliot("9@h1").stdout, r"9@h1 +1000 +running +1/4")
         shown = foliot("4711").stdout
         self.assertIn("4711", shown)
-        self.assertIn("no agent has told of such a job lately", foliot("12").stderr)
+        self.assertIn("no agent has reported such a job lately", foliot("12").stderr)
         self.assertIn("no flow stands out", foliot("compare", "4711", "9@h1").stdout)
 
         # two faults within a minute are one restart avoided; one more later is another; a move to another path is none

@@ -537,7 +537,7 @@ class TestTenant(fleet.Fleet):
         self.assertEqual(self.request("GET", "/api/v1/hosts", token=made)[0], 200)
         again = self.token_command("make", "viewer", "board", check=False)
         self.assertEqual(again.returncode, 1)
-        self.assertIn("a token board lives: take another name, or revoke it", again.stderr)
+        self.assertIn("a token board exists: take another name, or revoke it", again.stderr)
         self.assertIn("foliot-agent join ADDRESS flj_", self.token_command("join", "--uses", "2").stdout)
         self.token_command("join")
         listed = self.token_command().stdout

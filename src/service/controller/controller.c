@@ -278,7 +278,7 @@ static void reopen_agents(struct controller *c)
 static void tenants_watch(struct controller *c)
 {
     if (c->seconds % 60 == 0 && tenant_refresh(c) < 0) {
-        controller_say(LOG_WARNING, "out of memory: tenants are told apart as they were");
+        controller_say(LOG_WARNING, "out of memory: hosts stay with the tenants that they had");
     }
 }
 

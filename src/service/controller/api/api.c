@@ -1,4 +1,4 @@
-/* api.c: the API's door: who asks, for what, may he. */
+/* api.c: the API's entry: finds a request's caller and route, and whether the caller may use it. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,9 +18,9 @@
 #include "service/controller/trust/trust.h"
 
 enum { API_BODY_SMALL = 64 << 10 };
-enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all together */
+enum { REFUSAL_RATE = 10, REFUSAL_BURST = 50 }; /* wrong tokens, of all clients together */
 
-/* For whoever watches this process, and for load balancers: no token, and nothing that is secret. */
+/* For monitoring and load balancers: it needs no token, and shows nothing secret. */
 static void get_health(struct api_call *call)
 {
     if (call->c->store_broken) {
@@ -34,10 +34,10 @@ static void get_health(struct api_call *call)
 }
 
 static const struct route {
-    const char *method, *path; /* ends in '/': the rest is a name */
+    const char *method, *path; /* a path that ends in '/' takes a name after it */
     enum role role;
     api_route run;
-    bool tenants; /* shows a tenant its own part; others are refused: not seen is not leaked */
+    bool tenants; /* shows a tenant its own part; other routes refuse tenants */
 } routes[] = {
     {"GET", "/api/v1/status", ROLE_VIEWER, api_get_status, true},
     {"GET", "/api/v1/hosts", ROLE_VIEWER, api_get_hosts, true},
@@ -153,7 +153,7 @@ void api_answer_bytes(struct api_call *call, const char *type, const void *bytes
     const char *known = http_header(call->request, "If-None-Match");
     char tag[32];
     call->answered = true;
-    /* weak: of what it says, however it is packed */
+    /* a weak tag: of the content, whatever its compression */
     snprintf(tag, sizeof(tag), "W/\"%016llx\"", (unsigned long long)tag_of(bytes, size));
     const struct http_header_field fields[] = {{"ETag", tag},
                                                {"Cache-Control", "no-cache, private"},
@@ -250,7 +250,7 @@ bool api_audit(struct api_call *call, const char *what, const char *detail)
     return true;
 }
 
-/* ---- the door ---- */
+/* ---- the entry ---- */
 
 static enum role role_of(const char *word)
 {
@@ -260,7 +260,7 @@ static enum role role_of(const char *word)
                                            : ROLE_NONE;
 }
 
-/* NULL: nobody that we know. */
+/* NULL: the token is not known. */
 static struct token *who(struct controller *c, const struct http_request *request)
 {
     const char *header = http_header(request, "Authorization");
@@ -283,11 +283,11 @@ void api_refuse_stranger(struct api_call *call, const char *code, const char *wo
               many ? "too many wrong tokens: wait" : words);
 }
 
-/* NULL: none; ret_allow: the methods that there are at the path, "" if there is no such path. */
+/* NULL: no such route. ret_allow: the methods of the path; "" if there is no such path. */
 static const struct route *find_route(const char *method, const char *path, const char **ret_rest,
                                       char ret_allow[API_ALLOW_SIZE])
 {
-    const bool head = strcmp(method, "HEAD") == 0; /* libmicrohttpd leaves the body out */
+    const bool head = strcmp(method, "HEAD") == 0; /* libmicrohttpd drops the body */
     snprintf(ret_allow, API_ALLOW_SIZE, "%s", page_has(path) ? "GET, HEAD" : "");
     for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
         const size_t length = strlen(routes[i].path);
@@ -315,7 +315,7 @@ static const struct route *find_route(const char *method, const char *path, cons
 #define NIC_PARAMETERS                                                                             \
     "|limit|cursor|host|rail|leaf|state|flaps_hour_min|unwatched|incident|q|sort|order|"
 
-/* The parameters that a path takes, as docs/openapi.yaml has them: a misspelled one would be no filter at all. */
+/* The parameters of each path, as in docs/openapi.yaml. Others are refused, because a misspelled filter would filter nothing. */
 static const struct parameters {
     const char *path, *names; /* "|a|b|" */
 } parameters[] = {
@@ -339,7 +339,7 @@ static const struct parameters {
     {"/api/v1/audit", "|limit|cursor|"},
 };
 
-/* What a filter may be, as docs/openapi.yaml has it: a wrong one would look as if there were nothing. */
+/* The values of filters, as in docs/openapi.yaml. Others are refused, because a wrong value would look like an empty fleet. */
 static const struct filter {
     const char *path, *name, *values; /* "|a|b|" */
 } filters[] = {
@@ -369,7 +369,7 @@ static bool parameters_good(struct api_call *call, const struct route *route)
 {
     const char *names = "|";
     if (route->role == ROLE_NONE ||
-        route->run == api_get_metrics) { /* whoever asks is no reader of ours */
+        route->run == api_get_metrics) { /* a monitoring system asks, not a client of ours */
         return true;
     }
     for (size_t i = 0; i < ARRAY_COUNT(parameters) && strcmp(route->method, "GET") == 0; i++) {
@@ -399,11 +399,11 @@ static bool filters_good(struct api_call *call, const struct route *route)
     return true;
 }
 
-/* What a body may say, as docs/openapi.yaml has it. A misspelled field would be none: a token without its scope or its end, a
- * dry run that isn't dry. */
+/* The fields of each body, as in docs/openapi.yaml. Others are refused: a misspelled field would give a token without its
+ * scope or its end, or a dry run that is none. */
 static const struct body {
     const char *path, *names; /* "|a|b|" */
-    const char *flags;        /* of these, true or false; NULL: none */
+    const char *flags;        /* those that are true or false; NULL: none */
 } bodies[] = {
     {"/api/v1/incidents/", "|acknowledge|", "|acknowledge|"},
     {"/api/v1/silences", "|rule|host|element|minutes|from_utc_ns|maintenance|why|",
@@ -458,8 +458,8 @@ static bool parse_body(struct api_call *call, const struct route *route)
     return fields_good(call, route);
 }
 
-/* Root on this machine, or whom the controller runs as: either could read the store and the keys.
- * Whoever shows a token has that token's role. */
+/* Root on this machine, or the user that the controller runs as: both could read the store and the keys anyway. A caller with
+ * a token has that token's role. */
 static const struct token *local_admin(const struct http_request *request)
 {
     static const struct token root = {.name = "local root", .role = "admin"},
@@ -495,7 +495,8 @@ static bool admit(struct api_call *call, const struct token *token, const struct
     return true;
 }
 
-/* Only who may declare a topology sends much: strangers can't make the server hold megabytes for each connection. */
+/* Only an admin may send a large body, and only to declare a topology. Otherwise a stranger could make the server hold
+ * megabytes for each connection. */
 unsigned api_on_head(void *context, struct http_request *request)
 {
     const char *length = http_header(request, "Content-Length");
@@ -521,7 +522,8 @@ static void answer(struct controller *c, struct http_request *request)
     json_writer_reset(&c->json);
     if (route == NULL) {
         api_error(&call, known ? 405 : 404, known ? "bad-method" : "no-such-path",
-                  known ? "not by this method" : "no such path: /api/v1/openapi.yaml has them all");
+                  known ? "the path does not take this method"
+                        : "no such path: /api/v1/openapi.yaml has them all");
         return;
     }
     const bool open =

@@ -1,5 +1,4 @@
-/* api_admin.c: what changes something, and who did. Each change is in the audit trail before it is
- * answered. */
+/* api_admin.c: requests that change something, and the audit trail. Each change is in the audit trail before it is answered. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ void api_delete_host(struct api_call *call)
                                       .kind = "host",
                                       .word = "removed",
                                       .body = "{}"};
-    int r = store_commit(c->store); /* what waits is not this change's business */
+    int r = store_commit(c->store); /* other changes that wait are stored first */
     state_committed(c, r == 0);
     ingest_answer_waiting(c, r);
     r = r < 0 ? r : fleet_remove(c, h);
@@ -44,7 +43,8 @@ void api_delete_host(struct api_call *call)
         return;
     }
     if (!api_audit(call, "host.remove", detail)) {
-        c->exit_code = EXIT_FAILURE; /* memory is ahead of the disk: start anew from it */
+        /* memory has the change, the disk has not: restart from the disk */
+        c->exit_code = EXIT_FAILURE;
         sd_event_exit(c->loop, EXIT_FAILURE);
         return;
     }
@@ -85,7 +85,7 @@ void api_get_tokens(struct api_call *call)
     api_answer(call);
 }
 
-/* Memory is ahead of the disk. */
+/* Memory has the change, the disk has not: reads the tokens again. */
 static void reload(struct controller *c)
 {
     const int r = tokens_load(c);
@@ -97,7 +97,7 @@ static void reload(struct controller *c)
 static void refresh_tenants(struct controller *c)
 {
     if (tenant_refresh(c) < 0) {
-        controller_say(LOG_WARNING, "out of memory: tenants are told apart as they were");
+        controller_say(LOG_WARNING, "out of memory: hosts stay with the tenants that they had");
     }
 }
 
@@ -107,7 +107,7 @@ static void make(struct api_call *call, const struct token_wish *wish)
     int64_t id = 0;
     const int r = token_make(call->c, wish, text, &id);
     if (r == -EEXIST) {
-        api_error(call, 409, "name-taken", "a token %s lives: take another name, or revoke it",
+        api_error(call, 409, "name-taken", "a token %s exists: take another name, or revoke it",
                   wish->name);
         return;
     }
@@ -163,8 +163,9 @@ void api_post_token(struct api_call *call)
     const char *scope = json_string_value(wanted);
     if ((wanted != NULL && scope == NULL) ||
         (scope != NULL && (scope[0] == 0 || !scope_good(scope) || strcmp(role, "viewer") != 0))) {
-        api_error(call, 400, "bad-body",
-                  "scope: expected patterns of hosts (* and ?), apart by commas, and role viewer");
+        api_error(
+            call, 400, "bad-body",
+            "scope: expected patterns of hosts (* and ?), separated by commas, and role viewer");
         return;
     }
     if (body_number(call, "hours", 87600, &hours)) {
@@ -184,7 +185,7 @@ void api_post_join_token(struct api_call *call)
         (named != NULL && (given == NULL || given[0] == 0 || strlen(given) > 63))) {
         api_error(call, 400, "bad-body",
                   "expected name (1 to 63 characters), and scope: patterns of the hosts that may "
-                  "join (* and ?), apart by commas");
+                  "join (* and ?), separated by commas");
         return;
     }
     token_free_name(call->c, "join", name);
@@ -209,7 +210,7 @@ void api_delete_token(struct api_call *call)
     snprintf(detail, sizeof(detail), "token %lld", id);
     if (r < 0) {
         controller_store_failed(call->c, r, "a token's end");
-        api_error(call, 503, "not-stored", "the token's end can't be stored: %s", strerror(-r));
+        api_error(call, 503, "not-stored", "the token's removal can't be stored: %s", strerror(-r));
         return;
     }
     if (!api_audit(call, "token.remove", detail)) {
@@ -217,7 +218,7 @@ void api_delete_token(struct api_call *call)
         return;
     }
     refresh_tenants(call->c);
-    api_watch_streams(call->c); /* who was revoked reads nothing of after this answer */
+    api_watch_streams(call->c); /* a revoked token's streams end before this answer */
     json_writer_reset(call->j);
     json_put_object(call->j, NULL);
     json_put_int(call->j, "removed", id);

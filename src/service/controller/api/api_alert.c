@@ -13,7 +13,7 @@
 
 static void end_list(struct api_call *call)
 {
-    json_put_null(call->j, "next"); /* bounded by the engine: one page */
+    json_put_null(call->j, "next"); /* the engine's limit fits one page */
     json_put_end(call->j);
     api_answer(call);
 }
@@ -67,7 +67,7 @@ static void answer_incident(struct api_call *call, uint64_t id)
     if (!alerts_find_incident(alerting_engine(call->c->alerting), id, &incident) ||
         !scope_sees_incident(call, &incident)) {
         api_error(call, 404, "no-such-incident",
-                  "no such incident, or it was over long ago: events of kind incident have it");
+                  "no such incident, or it ended long ago: look for events of kind incident");
         return;
     }
     json_writer_reset(call->j);
@@ -132,7 +132,7 @@ static bool pattern(struct api_call *call, const char *key, char *text, size_t s
     return true;
 }
 
-/* For who reads later who changed what. */
+/* The change in words, for the audit trail. */
 static void describe(uint64_t id, const struct alert_match *of, int64_t minutes, const char *why,
                      char *text, size_t size)
 {

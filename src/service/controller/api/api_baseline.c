@@ -1,5 +1,4 @@
-/* api_baseline.c: runs that a person has accepted: "as it was then, it was well". The newest is the baseline that others are
- * compared with. */
+/* api_baseline.c: runs that a person has accepted as good. The newest is the baseline: other runs are compared with it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,8 +14,8 @@
 
 enum { NAME_SIZE = 64 };
 
-/* Of its hosts those that the caller sees, and how many of them have measurements of then, or < 0. Whoever sees all is answered
- * by one query: the loop would ask 10,000 times for each run else. */
+/* Counts the run's hosts that the caller sees, and those of them with measurements of that time; < 0: an error. If the caller
+ * sees all hosts, one query counts them. Otherwise the loop would ask 10,000 times for each run. */
 static int count_measured(const struct api_call *call, const json_t *hosts, int64_t began_ns,
                           int64_t ended_ns, uint32_t *ret_seen)
 {
@@ -56,7 +55,8 @@ static int put_baseline(void *context, const struct store_audit_run *row)
         json_decref(body);
         return measured;
     }
-    if (call->visible != NULL && seen == 0) { /* strangers' alone: to a tenant there is none */
+    /* a tenant sees no run of other tenants' hosts only */
+    if (call->visible != NULL && seen == 0) {
         json_decref(body);
         return 0;
     }
@@ -97,7 +97,7 @@ static int take_row(void *context, const struct store_audit_run *row)
     return copy->body == NULL ? -ENOMEM : 0;
 }
 
-/* Its row with another `accepted`; NULL: with none. false: answered. */
+/* Stores the run's row with another `accepted`; NULL: without one. false: the error was answered. */
 static bool change(struct api_call *call, int64_t id, json_t *accepted)
 {
     struct store_audit_run row = {0};

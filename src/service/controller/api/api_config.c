@@ -13,7 +13,7 @@
 #include "service/controller/fleet/fleet_config_store.h"
 #include "wire/switch_page.h"
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static void put_settings(struct json_writer *j, const char *key, const struct fleet_settings *s)
 {
@@ -119,7 +119,7 @@ void api_get_config_versions(struct api_call *call)
 
 /* ---- changing ---- */
 
-/* What was written is committed with its audit line, or none of it was: then memory follows the disk. */
+/* The change and its audit line are committed together, or both are dropped: then memory is read from the disk again. */
 static void finish(struct api_call *call, int r, const char *what, const char *detail)
 {
     struct controller *c = call->c;
@@ -161,7 +161,7 @@ static void put_change(struct json_writer *j, const char *key, int64_t from, int
     }
 }
 
-/* What would change against the active one. */
+/* Answers with the differences from the active configuration. */
 static void dry_run(struct api_call *call, const char *text)
 {
     static const struct fleet_settings none;
@@ -250,7 +250,7 @@ void api_post_config(struct api_call *call)
     }
 }
 
-/* The one that was in force before the present one; NULL: there is none. */
+/* The version that was in force before the present one; NULL: none. */
 static const struct fleet_config_version *before(const struct fleet_config *f)
 {
     const struct fleet_config_version *found = NULL;
@@ -274,7 +274,7 @@ void api_post_config_rollback(struct api_call *call)
         return;
     }
     if (f->tried != NULL) {
-        snprintf(detail, sizeof(detail), "configuration %llu, which was being tried, is taken back",
+        snprintf(detail, sizeof(detail), "configuration %llu, which was on trial, is taken back",
                  (unsigned long long)f->tried->version);
         finish(call, fleet_config_take_back(c, call->who, "by hand"), "config.take-back", detail);
         return;
@@ -285,7 +285,7 @@ void api_post_config_rollback(struct api_call *call)
         api_error(call, 404, "no-such-version", "there is no such version to go back to");
         return;
     }
-    char *text = strdup(v->text); /* the list moves */
+    char *text = strdup(v->text); /* a new version moves the list */
     snprintf(why, sizeof(why), "back to version %llu", (unsigned long long)v->version);
     const struct fleet_config_change change = {
         .text = text != NULL ? text : "", .who = call->who, .why = why};

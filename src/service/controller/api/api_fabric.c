@@ -1,4 +1,4 @@
-/* api_fabric.c: switches and the trunks between them at the API, beside what is declared. */
+/* api_fabric.c: switches and the trunks between them at the API, together with the declared ones. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void put_switch(struct json_writer *j, const char *name, uint32_t tier, u
     json_put_end(j);
 }
 
-/* Those that trunks know of, now or lately, or that NICs hang on; and those that are only declared. */
+/* Puts the switches that trunks or NICs name, now or lately, and those that are only declared. */
 static void put_switches(const struct controller *c, struct json_writer *j, const uint8_t *wanted)
 {
     const struct topology *t = &c->declared->now;
@@ -67,7 +67,7 @@ static void put_trunk(const struct fabric *f, struct json_writer *j, const struc
     json_put_end(j);
 }
 
-/* Those not well first, as far as `limit` reaches; returns how many were left out. */
+/* Puts at most `limit` trunks, unhealthy ones first; returns how many were left out. */
 static uint32_t put_trunks(const struct fabric *f, struct json_writer *j, int64_t limit)
 {
     int64_t left = limit;

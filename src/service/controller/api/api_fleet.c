@@ -1,5 +1,5 @@
-/* api_fleet.c: the fleet as it is now. What a silent host said last is not what is: it reads as
- * unknown, with when it was heard. */
+/* api_fleet.c: the fleet as it is now. A silent host's last report is not its present state: it is shown as unknown, with the
+ * time of that report. */
 #include <stdio.h>
 #include <string.h>
 
@@ -104,7 +104,7 @@ void api_get_status(struct api_call *call)
     struct json_writer *j = call->j;
     struct sums s = {.hard_ns_max = -1, .statistical_ns_max = -1};
     struct store_sizes sizes;
-    const bool all = call->visible == NULL; /* the rest is the operator's */
+    const bool all = call->visible == NULL; /* only operators see the rest */
     add_up(call, &s, controller_mono());
     store_sizes(c->store, &sizes);
     json_put_object(j, NULL);
@@ -155,10 +155,7 @@ static void put_clock(struct json_writer *j, const struct fleet_host *h, bool kn
 {
     json_put_object(j, "clock");
     json_put_string(j, "status", clock_word(known ? h->clock.status : 0));
-    json_put_string(j, "why",
-                    !known      ? "nothing current is heard of it"
-                    : h->why[0] ? h->why
-                                : NULL);
+    json_put_string(j, "why", !known ? "it sends no current reports" : h->why[0] ? h->why : NULL);
     json_put_int_if(j, "hard_ns", known && h->clock.hard_ns >= 0, h->clock.hard_ns);
     json_put_int_if(j, "statistical_ns", known && h->clock.statistical_ns >= 0,
                     h->clock.statistical_ns);
@@ -268,7 +265,7 @@ void api_get_hosts(struct api_call *call)
         }
     }
     while (i < c->host_count && !host_wanted(call, c->hosts[i], now)) {
-        i++; /* whether there is more is told by what the caller may see */
+        i++; /* `next` counts only hosts that the caller may see */
     }
     json_put_end(j);
     api_put_next(j, i < c->host_count, i);
@@ -311,7 +308,7 @@ const char *api_path_word(uint32_t state)
     return state < ARRAY_COUNT(words) ? words[state] : "unknown";
 }
 
-/* The switches of a way, null for one that keeps silent; null where nothing is known of them. */
+/* The switches of a path; null for a silent one. null for the whole if nothing is known of them. */
 static void put_switches(const struct controller *c, struct json_writer *j,
                          const struct fleet_path *p)
 {
@@ -344,7 +341,7 @@ static void put_path(const struct controller *c, struct json_writer *j, const st
     json_put_end(j);
 }
 
-/* By the receiving host: cursor is the number of the path among those that the caller may see. */
+/* Sorted by the receiving host. The cursor is the path's number among those that the caller may see. */
 void api_get_paths(struct api_call *call)
 {
     struct controller *c = call->c;

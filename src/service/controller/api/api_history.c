@@ -1,4 +1,4 @@
-/* api_history.c: what happened: findings, events, series. */
+/* api_history.c: the past: findings, events, series. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +20,12 @@
 
 enum { TASKS_MAX = 256, SERIES_JSON_MAX = 4 << 20 };
 
-/* A page is full of what the caller sees, or the last: what he may not see shows neither in it nor in its cursor. */
+/* A page has `limit` rows that the caller sees, or it is the last page. Rows that the caller may not see affect neither the
+ * page nor its cursor. */
 struct listing {
     struct api_rows rows;
     int64_t limit, shown, last_shown;
-    int64_t scanned, last; /* rows of one look into the store */
+    int64_t scanned, last; /* rows of one query of the store */
     bool scoped;
 };
 
@@ -33,7 +34,7 @@ static bool page_full(const struct listing *l)
     return l->shown == l->limit;
 }
 
-/* Of one row; > 0: the page is full. */
+/* Notes one row; > 0: the page is full. */
 static int note_row(struct listing *l, int64_t id, bool shown)
 {
     l->scanned++;
@@ -43,7 +44,7 @@ static int note_row(struct listing *l, int64_t id, bool shown)
     return page_full(l) ? 1 : 0;
 }
 
-/* How many rows to look at in one go. */
+/* The number of rows to read in one query. */
 static int look(const struct listing *l)
 {
     return l->scoped ? API_PAGE_MAX : (int)l->limit;
@@ -112,7 +113,7 @@ static bool more_findings(struct api_rows *rows)
     return goes_on(l);
 }
 
-/* Of a kind that there is not, nothing would be found. */
+/* Refuses an unknown kind, because it would find nothing. */
 static bool kind_good(struct api_call *call, const char *kind)
 {
     char text[400];
@@ -173,7 +174,7 @@ static bool more_events(struct api_rows *rows)
     return goes_on(l);
 }
 
-/* Newest first, cursor: older than that one. With `after`: oldest first, newer than that one. */
+/* Newest first; cursor: events older than that one. With `after`: oldest first, events newer than that one. */
 void api_get_events(struct api_call *call)
 {
     struct store_event_filter f = {.kind = http_query(call->request, "kind"),
@@ -204,7 +205,7 @@ void api_get_events(struct api_call *call)
     begin_page(call, l);
 }
 
-/* ---- what a thread reads ---- */
+/* ---- work of the history thread ---- */
 
 void *api_task_new(struct api_call *call, size_t size)
 {
@@ -220,14 +221,14 @@ void *api_task_new(struct api_call *call, size_t size)
     return task;
 }
 
-/* What the loop makes of the answer is the token's time, too. */
+/* The loop's work on the answer counts as the token's time, too. */
 static void end_task(struct worker_job *job)
 {
     const struct api_task *task = (struct api_task *)job;
     struct controller *c = task->c;
     const int64_t token = task->token;
     const struct mono begin = controller_mono();
-    task->done(job); /* it is gone then */
+    task->done(job); /* the task is freed then */
     api_limit_worked(c, token, mono_sub(controller_mono(), begin).ns);
 }
 
@@ -320,7 +321,7 @@ static const struct metric *find_metric(struct api_call *call)
     return NULL;
 }
 
-/* Whose series: fills the key. */
+/* The subject of the series: fills the key. */
 static bool find_subject(struct api_call *call, const struct metric *m, struct series_query *q,
                          const struct fleet_host **ret_host)
 {
@@ -342,7 +343,8 @@ static bool find_subject(struct api_call *call, const struct metric *m, struct s
     }
     const bool path = strcmp(m->of, "path") == 0;
     if (path ? from < 0 || to < 0 || port < 0 : nic < 0) {
-        api_error(call, 400, "bad-argument", path ? "from, to, port: which path?" : "nic: which?");
+        api_error(call, 400, "bad-argument",
+                  path ? "from, to, port: expected all three" : "nic: expected a NIC");
         return false;
     }
     const struct fleet_nic *n = fleet_find_nic(call->c, (uint32_t)(path ? to : nic));
@@ -404,7 +406,7 @@ static void end_series(struct worker_job *job)
     free(s);
 }
 
-/* Read and written in a thread: a day of one path is hundreds of chunks. */
+/* A thread reads and writes it, because a day of one path has hundreds of chunks. */
 static void begin_series(struct api_call *call, const struct metric *m, const char *host,
                          const struct series_query *q)
 {

@@ -1,4 +1,4 @@
-/* api_inspection.c: audits of the fleet at the API: runs, what came of them by check, the catalogue. */
+/* api_inspection.c: audits of the fleet at the API: runs, their outcome by check, the catalogue. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ static void put_counts(struct json_writer *j, const uint32_t counts[AUDIT_STATUS
 /* ---- runs ---- */
 
 struct put_run {
-    int64_t count, limit, last; /* rows that are told, the most of them, and the last one's run */
+    int64_t count, limit, last; /* rows that were put, their limit, the run of the last row */
     struct api_call *call;
-    const struct audit_outcome *outcome; /* NULL: only what the row has */
+    const struct audit_outcome *outcome; /* NULL: only the row's content */
 };
 
 static void put_not_read(struct api_call *call, const char *key, const json_t *body)
@@ -46,7 +46,7 @@ static void put_not_read(struct api_call *call, const char *key, const json_t *b
     json_put_end(j);
 }
 
-/* Hosts by what is worst of each, and each check's hosts. */
+/* Counts hosts by their worst status, and for each check the hosts by status. */
 static void put_outcome(struct api_call *call, const struct audit_outcome *o)
 {
     struct json_writer *j = call->j;
@@ -77,7 +77,7 @@ static void put_outcome(struct api_call *call, const struct audit_outcome *o)
     json_put_end(j);
 }
 
-/* A tenant isn't told which host was switched off, unless it sees it. */
+/* A tenant sees a host that was switched off only if it sees that host. */
 static void put_off(struct api_call *call, const json_t *body)
 {
     struct json_writer *j = call->j;
@@ -101,7 +101,7 @@ static void put_off(struct api_call *call, const json_t *body)
     json_put_end(j);
 }
 
-/* What most hosts of all tenants fail: a tenant isn't told. */
+/* Checks that most hosts fail. A tenant doesn't see them, because they depend on other tenants' hosts. */
 static void put_suspects(struct api_call *call, const json_t *body)
 {
     const json_t *suspect = call->visible == NULL ? json_object_get(body, "suspect") : NULL;
@@ -124,14 +124,14 @@ static uint32_t seen_of(const struct api_call *call, const json_t *hosts)
     return count;
 }
 
-/* Why a stage was not begun may tell of other hosts, how many they are. */
+/* The reason why a stage was not begun. It may tell how many other hosts there are, so a tenant doesn't see it. */
 static void put_why_not(struct api_call *call, const json_t *body, const char *key)
 {
     const char *why = call->visible == NULL ? json_string_value(json_object_get(body, key)) : NULL;
     json_put_string(call->j, key, why != NULL && why[0] != 0 ? why : NULL);
 }
 
-/* Progress while they run; what they came to behind them. */
+/* The tests' progress while they run, and their results afterwards. */
 static void put_tests(struct api_call *call, const json_t *body, const struct audit_run *run)
 {
     struct json_writer *j = call->j;
@@ -147,7 +147,7 @@ static void put_tests(struct api_call *call, const json_t *body, const struct au
 
 static void put_stage(struct json_writer *j, const char *stage, json_int_t done, json_int_t of)
 {
-    if (of <= 0) { /* there was none, or a tenant isn't told */
+    if (of <= 0) { /* the stage was not run, or a tenant may not see it */
         json_put_null(j, stage);
         return;
     }
@@ -157,7 +157,7 @@ static void put_stage(struct json_writer *j, const char *stage, json_int_t done,
     json_put_end(j);
 }
 
-/* How far each stage came, of a run that has ended. */
+/* How far each stage of an ended run came. */
 static void put_covered(struct api_call *call, const json_t *body, uint32_t hosts)
 {
     struct json_writer *j = call->j;
@@ -185,7 +185,8 @@ static int put_row(void *context, const struct store_audit_run *row)
     const struct audit_run *run = audit_in_memory(call->c, row->id);
     json_t *body = json_loads(row->body, 0, NULL);
     const uint32_t hosts = seen_of(call, json_object_get(body, "hosts"));
-    if (call->visible != NULL && hosts == 0) { /* strangers' alone: to a tenant there is none */
+    /* a tenant sees no run of other tenants' hosts only */
+    if (call->visible != NULL && hosts == 0) {
         json_decref(body);
         return 0;
     }
@@ -255,7 +256,7 @@ void api_get_audit_runs(struct api_call *call)
     api_answer(call);
 }
 
-/* The first that this token sees: of strangers' audits a tenant knows nothing. */
+/* Finds the first run that this token sees. A tenant sees no audits of other tenants' hosts only. */
 static int first_seen(void *context, const struct store_audit_run *row)
 {
     struct put_run *p = context;
@@ -294,7 +295,7 @@ int64_t api_audit_named(struct api_call *call, const char *name)
     return r < 0 ? 0 : p.last;
 }
 
-/* The run that the path names, and what comes after it: "" or "results". 0: none; answered. */
+/* The run that the path names; *ret_what: the part after it, "" or "results". 0: no such run; the error was answered. */
 static int64_t run_of(struct api_call *call, const char **ret_what)
 {
     const char *slash = strchr(call->rest, '/');
@@ -350,7 +351,7 @@ void api_get_audit_run(struct api_call *call)
 
 /* ---- starting and stopping ---- */
 
-/* Hosts by name, into flags by index. false: answered. */
+/* Sets a flag by index for each host named. false: the error was answered. */
 static bool read_hosts(struct api_call *call, bool **ret_hosts)
 {
     const json_t *list = json_object_get(call->body, "hosts");

@@ -1,4 +1,4 @@
-/* api_inspection_diff.c: what is another in two audits: facts of hosts that are in both, and statuses of their checks. */
+/* api_inspection_diff.c: the differences between two audits: facts of hosts that are in both, and statuses of their checks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void put_change(struct json_writer *j, const char *host, const struct fac
     json_put_end(j);
 }
 
-/* Of both moments what was measured: what differs by more than matters. An audit that is too old to have it has none. */
+/* Compares the measurements of both times, and puts differences that matter. A very old audit has no measurements. */
 static int diff_measured(struct diff_job *k, struct store *store, const struct diff_host *h)
 {
     struct sheet *was = NULL, *is = NULL;
@@ -51,7 +51,7 @@ static int diff_measured(struct diff_job *k, struct store *store, const struct d
                       is->at_utc_ns == h->is_ns;
     struct measured_diff diff = {.was = was, .is = is};
     while (both && k->changes < DIFF_CHANGES_MAX && measured_diff_next(&diff, &change)) {
-        if (k->tenant && change.check->each == FACT_EDGE) { /* its subject names another host */
+        if (k->tenant && change.check->each == FACT_EDGE) { /* the subject names another host */
             continue;
         }
         json_put_object(&k->json, NULL);
@@ -111,7 +111,8 @@ static void end_diff(struct worker_job *job)
     free(k);
 }
 
-/* Where the other run has each check of this one; CHECKS_MAX: it has none. Another release may have it at another place. */
+/* For each check of this run its place in the other run; CHECKS_MAX: the other run does not have it. Places differ between
+ * releases. */
 static void places_of(const struct audit_outcome *was, const struct audit_outcome *is,
                       uint32_t ret_places[static CHECKS_MAX])
 {
@@ -142,7 +143,7 @@ static void put_results(struct json_writer *j, const char *host, const uint32_t 
     }
 }
 
-/* From where the last one was: two runs have their hosts in one order, mostly. */
+/* Searches from the last place on: hosts mostly have the same order in both runs. */
 static const struct audit_found *find(const struct audit_outcome *o, int64_t host, uint32_t *at)
 {
     for (uint32_t i = 0; i < o->count; i++) {
@@ -155,7 +156,7 @@ static const struct audit_found *find(const struct audit_outcome *o, int64_t hos
     return NULL;
 }
 
-/* Results now, facts in the thread. */
+/* Takes results now; the thread reads facts. */
 static void fill(struct api_call *call, struct diff_job *k, const struct audit_outcome *was,
                  const struct audit_outcome *is)
 {
@@ -192,7 +193,7 @@ void api_answer_audit_diff(struct api_call *call, int64_t id)
         api_error(call, 404, "no-such-audit", "no such audit: %s", with);
         return;
     }
-    r = r < 0 ? r : audit_outcome_get(call->c, id, &is); /* the other is kept beside it */
+    r = r < 0 ? r : audit_outcome_get(call->c, id, &is); /* the first outcome stays in memory */
     if (r < 0) {
         api_store_error(call, r);
         return;

@@ -1,4 +1,4 @@
-/* api_inspection_host.c: hosts as an audit found them: the node table, and of one host its gate and its facts. */
+/* api_inspection_host.c: hosts as an audit found them: the node table, and the gate and the facts of one host. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { GATE_AGE_S = 86400, REST_SIZE = 128 };
 
-/* What is wrong is a check's name to a tenant: the rest may name other hosts. */
+/* A tenant gets only the name of the failed check, because the full text may name other hosts. */
 static void put_gate_text(const struct api_call *call, const char *key, uint8_t gate,
                           const char *line, const char *check)
 {
@@ -22,7 +22,7 @@ static void put_gate_text(const struct api_call *call, const char *key, uint8_t 
 
 /* ---- the node table ---- */
 
-/* What the mesh has measured of its paths lately: nothing is sent for this. */
+/* The mesh's latest measurements of the host's paths; this request sends no probes. */
 static const char *connectivity(const struct api_call *call, const struct fleet_host *h)
 {
     const struct scope_paths paths = scope_paths(call, h);
@@ -111,11 +111,12 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     const bool there = known != NULL && known->run != 0;
     const int64_t is_s =
         there && known->at_ns != 0 ? (controller_utc_ns() - known->at_ns) / NS_PER_S : -1;
-    const bool later = there && known->at_ns != 0 && is_s < 0; /* our clock went back */
+    /* the controller's clock went back */
+    const bool later = there && known->at_ns != 0 && is_s < 0;
     const bool stale = later || (there && known->at_ns != 0 && is_s > age_s);
     snprintf(run, sizeof(run), "%lld", there ? (long long)known->run : 0LL);
-    snprintf(text, sizeof(text), "what is known is %lld s old, asked for %lld s", (long long)is_s,
-             (long long)age_s);
+    snprintf(text, sizeof(text), "the audit is %lld s old, asked for at most %lld s",
+             (long long)is_s, (long long)age_s);
     json_put_object(j, NULL);
     json_put_string(j, "host", h->name);
     json_put_string(j, "status", audit_status_name(!there || stale ? AUDIT_UNKNOWN : known->gate));
@@ -125,7 +126,7 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     } else {
         json_put_string(j, "text",
                         later
-                            ? "what is known was found after now: the controller's clock went back"
+                            ? "the audit's time is in the future: the controller's clock went back"
                         : there ? text
                                 : "it was never audited");
     }
@@ -135,7 +136,7 @@ static void answer_gate(struct api_call *call, const struct fleet_host *h)
     api_answer(call);
 }
 
-/* A tenant isn't told of hosts that it does not see, nor what was found by measuring with them. */
+/* Removes for a tenant the hosts that it does not see, and what was measured with them. */
 static void keep_seen(const struct api_call *call, struct sheet *s)
 {
     uint32_t kept = 0;

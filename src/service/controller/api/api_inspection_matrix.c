@@ -1,4 +1,5 @@
-/* api_inspection_matrix.c: every NIC with every NIC of the last audit that measured it: what came of each NIC, and its cells. */
+/* api_inspection_matrix.c: the full matrix of the last audit that measured it: every NIC with every NIC; sums of each NIC, and
+ * cells. */
 #include <stdio.h>
 
 #include "core/fleet/delay_code.h"
@@ -28,7 +29,8 @@ static void add_cell(const struct matrix_cell *c, bool out, struct matrix_nic *s
     *(out ? &sum->dead_out : &sum->dead_in) += c->heard == 0;
 }
 
-/* To a tenant a NIC's cells are those with its own: of others not even the number is told. false: cells are kept no more. */
+/* A tenant's sums count only cells with NICs of its own; not even the number of others is shown. false: the cells are no
+ * longer kept. */
 static bool sum_of(struct api_call *call, const struct audit_matrix *x, uint32_t place,
                    struct matrix_nic *ret)
 {
@@ -79,7 +81,7 @@ static void put_nic(struct api_call *call, const struct audit_matrix *x, uint32_
     json_put_end(j);
 }
 
-/* A row of what one NIC sends: ns; -1: lost; null: not measured, or no delay is known. */
+/* One NIC's row of sent packets: ns; -1: lost; null: not measured, or the delay is not known. */
 static void put_row(struct api_call *call, const struct audit_matrix *x, uint32_t from, bool why)
 {
     json_put_array(call->j, NULL);
@@ -115,7 +117,7 @@ static void put_cells(struct api_call *call, const struct audit_matrix *x, const
 static void put_sums(struct api_call *call, const struct audit_matrix *x)
 {
     struct json_writer *j = call->j;
-    const bool all = call->visible == NULL; /* the rest is of all tenants together */
+    const bool all = call->visible == NULL; /* the other fields cover all tenants together */
     json_put_int(j, "began_fleet_ns", x->plan.begin_ns);
     json_put_int_if(j, "rounds", all, matrix_rounds(&x->plan));
     json_put_int_if(j, "round_us", all, x->plan.round_ns / NS_PER_US);
@@ -142,7 +144,7 @@ void api_answer_audit_matrix(struct api_call *call, int64_t run)
     struct json_writer *j = call->j;
     if (x == NULL || x->run != run) {
         api_error(call, 404, "no-matrix",
-                  "this audit measured no matrix of all NICs, or it is not kept: the last one is");
+                  "this audit measured no matrix of all NICs, or a later audit has replaced it");
         return;
     }
     json_put_object(j, NULL);

@@ -1,4 +1,4 @@
-/* api_inspection_results.c: results of an audit, of all its hosts, in pages; without what a tenant isn't told. */
+/* api_inspection_results.c: results of an audit, of all its hosts, in pages. Tenants don't get everything. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct filter_of {
         from; /* of results: the first one of the host at the cursor, then where the next page begins */
 };
 
-/* A page of results begins at a host and one of its results, so that no host before it is read again. */
+/* A cursor holds a host and the number of one of its results, so that the hosts before it are not read again. */
 enum { RESULT_BITS = 24 };
 
 static bool read_statuses(struct api_call *call, struct filter_of *f)
@@ -31,7 +31,7 @@ static bool read_statuses(struct api_call *call, struct filter_of *f)
     return true;
 }
 
-/* May a result be about another host than that? What was kept before it had `peer` may. */
+/* True if the result may be about another host. Results of older releases have no `peer`, so they may be. */
 static bool names_unseen(const struct api_call *call, const struct check *check,
                          const json_t *result)
 {
@@ -43,7 +43,7 @@ static bool names_unseen(const struct api_call *call, const struct check *check,
            (json_is_string(peer) && scope_hides(call, json_string_value(peer)));
 }
 
-/* What a tenant isn't told: another host, in a note or as a subject; how many others there are, and what they have. */
+/* Removes for a tenant: another host, in a note or as a subject; the number of other hosts, and their values. */
 static void hide(const struct api_call *call, json_t *result)
 {
     const char *id = json_string_value(json_object_get(result, "check")),
@@ -58,7 +58,7 @@ static void hide(const struct api_call *call, json_t *result)
         json_object_set_new(result, "note", json_string(""));
     }
     json_object_set_new(result, "cohort", json_integer(0));
-    if (json_object_get(result, "basis") == NULL) { /* kept when both were one sentence */
+    if (json_object_get(result, "basis") == NULL) { /* older releases kept both in one sentence */
         json_object_set_new(result, "expected", json_string(""));
     }
     json_object_set_new(result, "basis", json_string(""));
@@ -71,7 +71,7 @@ static void hide(const struct api_call *call, json_t *result)
     }
 }
 
-/* Can it have a result that is wanted? By its marks, each the worst of a check: most hosts need not be read. */
+/* True if the host may have a wanted result. Its marks have the worst status of each check, so most hosts need not be read. */
 static bool may_have(const struct audit_outcome *o, const struct audit_found *found,
                      const struct filter_of *f)
 {

@@ -1,4 +1,4 @@
-/* api_inspection_sheets.c: sheets of an audit as they were judged: `foliot audit test --fleet` judges them anew. */
+/* api_inspection_sheets.c: an audit's sheets as they were judged. `foliot audit test --fleet` judges them again. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static int put_one(struct sheets_job *k, struct store *store, const struct audit
 {
     struct sheet *s = NULL;
     const int r = audit_past_whole(store, h->host, h->name, h->at_ns, accepted, &s);
-    if (r == 0 && s != NULL) { /* NULL: what it counted is kept no longer */
+    if (r == 0 && s != NULL) { /* NULL: the sheet is no longer kept */
         sheet_write(&k->json, s);
     }
     sheet_free(s);
@@ -71,7 +71,7 @@ void api_answer_audit_sheets(struct api_call *call, int64_t id)
         !api_number(call, "cursor", 0, UINT32_MAX, &cursor)) {
         return;
     }
-    if (call->visible != NULL) { /* a sheet is of a whole host, and of who is near it */
+    if (call->visible != NULL) { /* a sheet shows a whole host and its neighbours */
         api_error(call, 403, "not-a-tenants", "sheets are not for a tenant's token");
         return;
     }

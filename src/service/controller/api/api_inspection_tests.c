@@ -1,4 +1,4 @@
-/* api_inspection_tests.c: what an audit's tests of bandwidth and of collectives came to. */
+/* api_inspection_tests.c: the results of an audit's tests of bandwidth and of collectives. */
 #include <jansson.h>
 
 #include "service/controller/api/api.h"
@@ -56,7 +56,7 @@ static void put_named(struct api_call *call, const json_t *named)
     json_put_end(call->j);
 }
 
-/* Figures are of all hosts together: who sees only its own has its own results. */
+/* The figures cover all hosts together. A tenant gets only its own results, elsewhere. */
 void api_put_audit_tests(struct api_call *call, const json_t *tests)
 {
     struct json_writer *j = call->j;

@@ -1,4 +1,4 @@
-/* api_job.c: the fleet's jobs as they are now, their past, and what they were saved from. */
+/* api_job.c: the fleet's jobs: their present, their past, and the faults that they survived. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const char *mode_word(uint32_t mode)
 /* ---- sums ---- */
 
 struct job_sums {
-    const struct fleet_host *host; /* the last that was counted */
+    const struct fleet_host *host; /* the host that was counted last */
     uint32_t processes, hosts, silent, state;
     uint64_t bytes, rate_bps, failovers, repaths, parted, stalled_ns, lanes, lanes_usable;
     uint32_t owd_p50_ns;
@@ -40,7 +40,7 @@ struct job_sums {
     const struct fleet_job_process *worst_process;
 };
 
-/* What the job is, by its processes: the one to worry about most. */
+/* The worse of two states of processes: it becomes the job's state. */
 static uint32_t worse(uint32_t a, uint32_t b)
 {
     static const uint8_t worry[] = {
@@ -85,7 +85,7 @@ static void add_process(struct job_sums *s, const struct fleet_host *h,
     add_flows(s, h, p);
 }
 
-/* Of all jobs, by slot, in one walk over all processes. NULL: out of memory. */
+/* Sums of all jobs, by slot, in one pass over all processes. NULL: out of memory. */
 static struct job_sums *add_up(const struct controller *c)
 {
     const struct mono now = controller_mono();
@@ -101,7 +101,7 @@ static struct job_sums *add_up(const struct controller *c)
             }
             if (current) {
                 add_process(&sums[job->slot], h, &h->jobs[k]);
-            } else { /* what a silent host said last is not what is */
+            } else { /* a silent host's last report is not its present state */
                 sums[job->slot].silent++;
             }
         }
@@ -109,7 +109,8 @@ static struct job_sums *add_up(const struct controller *c)
     return sums;
 }
 
-/* Of the flow's other end, + 1; 0: it isn't known, or two processes of that number in containers of one host differ in it. */
+/* The rank of the flow's other end, plus 1. 0: it isn't known, or two processes with that number in containers of one host
+ * have different ranks. */
 static uint32_t peer_rank(const struct controller *c, const struct fleet_job *job,
                           const struct fleet_job_flow *f)
 {
@@ -155,7 +156,7 @@ static void put_flow(const struct controller *c, const struct fleet_job *job, st
     json_put_end(j);
 }
 
-/* Is the element one of the fabric's, or of a host of the job? */
+/* True if the element belongs to the fabric, or to a host of the job. */
 static bool of_job(const struct controller *c, const struct fleet_job *job, const struct element *e)
 {
     const struct fleet_nic *n = e->kind == ELEMENT_NIC ? fleet_find_nic(c, e->a.number) : NULL;
@@ -182,7 +183,7 @@ static bool may_have_hurt(const struct controller *c, const struct fleet_job *jo
     return may;
 }
 
-/* The cause of the severest open incident that fits. A tenant isn't told: the cause may be another's. */
+/* The cause of the severest open incident that fits. A tenant doesn't get it, because the cause may be another tenant's. */
 static const char *cause_of(const struct api_call *call, const struct fleet_job *job)
 {
     struct alert_incident incident;
@@ -238,7 +239,7 @@ static void put_job_fields(const struct api_call *call, struct json_writer *j,
     job_put_blame(c, j, job, cause_of(call, job));
 }
 
-/* A tenant's are those of which it sees every host; of others it doesn't learn that they are there. */
+/* A tenant sees a job only if it sees all of its hosts. */
 static bool sees_job(const struct api_call *call, const struct fleet_job *job)
 {
     for (uint32_t i = 0; i < job->host_count; i++) {
@@ -270,7 +271,8 @@ void api_get_jobs(struct api_call *call)
     json_put_array(j, "items");
     for (uint32_t i = 0; i < all && next < 0; i++) {
         const struct fleet_job *job = job_get(call->c, all - 1 - i); /* newest first */
-        if (!sees_job(call, job) || seen++ < cursor) { /* a cursor counts what the caller sees */
+        /* the cursor counts jobs that the caller sees */
+        if (!sees_job(call, job) || seen++ < cursor) {
             continue;
         }
         if (count == limit) {
@@ -347,7 +349,7 @@ static void put_process(struct json_writer *j, const struct fleet_host *h,
     json_put_end(j);
 }
 
-/* Of each host that has any: the processes, or their flows. */
+/* The processes, or their flows, of each host that has any. */
 static void put_parts(const struct controller *c, struct json_writer *j,
                       const struct fleet_job *job, bool flows)
 {
@@ -389,7 +391,7 @@ void api_get_job(struct api_call *call)
         }
     }
     if (job == NULL) {
-        api_error(call, 404, "no-such-job", "no agent has told of such a job lately");
+        api_error(call, 404, "no-such-job", "no agent has reported such a job lately");
         return;
     }
     struct job_sums *sums = add_up(call->c);
@@ -411,8 +413,8 @@ void api_get_job(struct api_call *call)
 
 #define SAVING_MAX   4096
 #define EVIDENCE_MAX 100
-#define EVENTS_MAX   100000 /* looked at in one answer */
-#define EVENTS_STEP  1000   /* … and in one go, some 5 ms of the loop */
+#define EVENTS_MAX   100000 /* most events read for one answer */
+#define EVENTS_STEP  1000   /* … and in one step, some 5 ms of the loop */
 
 struct saving {
     char job[72], month[8];
@@ -450,7 +452,7 @@ static struct saving *saving_of(struct adding *a, const char *job, uint32_t user
     return &a->list[a->count++];
 }
 
-/* Oldest first. Faults within JOB_RESTART_NS of each other would have been one restart. */
+/* Takes events, oldest first. Faults within JOB_RESTART_NS of each other would have caused one restart. */
 static int add_event(struct api_rows *rows, const struct store_event *e)
 {
     struct adding *a = (struct adding *)rows;

@@ -1,6 +1,6 @@
-/* api_latency.c: the latency matrix at the API: as it is, out of the loop's state; as it was, out of the store, read by
- * the history thread. As JSON for people and scripts, as columns of bytes for the dashboard: a fifth of the size,
- * and nothing to parse. */
+/* api_latency.c: the latency matrix at the API. The present one comes from the loop's state. The history thread reads past
+ * ones from the store. JSON is for people and scripts. The dashboard gets columns of bytes: a fifth of the size, and no
+ * parsing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void put_matrix(struct json_writer *j, const struct latency_matrix *m, in
     json_put_end(j);
 }
 
-/* binary: version of the bytes that were asked for; 0: into `j`. 0 or -ENOMEM. */
+/* binary: the version of bytes that was asked for; 0: JSON, into `j`. Returns 0 or -ENOMEM. */
 static int write_matrix(struct json_writer *j, struct message_buffer *bytes, int binary,
                         struct latency_matrix *m, int64_t at_ns)
 {
@@ -91,10 +91,10 @@ static void answer_matrix(struct api_call *call, const struct message_buffer *by
 
 static void refuse_measurement(struct api_call *call)
 {
-    api_error(call, 404, "no-such-measurement", "no matrix of that number is remembered");
+    api_error(call, 404, "no-such-measurement", "no matrix with that number is kept");
 }
 
-/* measured: a full matrix on demand; NULL: what the mesh measures always. */
+/* measured: a full matrix on demand; NULL: the mesh's continuous measurement. */
 static void answer_now(struct api_call *call, int binary, const struct measurement *measured)
 {
     const struct controller *c = call->c;
@@ -111,7 +111,7 @@ static void answer_now(struct api_call *call, int binary, const struct measureme
         }
     }
     if (r == 0 && measured != NULL && call->visible != NULL && m.count == 0) {
-        refuse_measurement(call); /* strangers' alone: to a tenant there is none */
+        refuse_measurement(call); /* a tenant sees no matrix of other tenants' hosts only */
         latency_done(&m);
         return;
     }
@@ -121,7 +121,7 @@ static void answer_now(struct api_call *call, int binary, const struct measureme
     message_buffer_done(&bytes);
 }
 
-/* ---- an earlier moment ---- */
+/* ---- a past matrix ---- */
 
 struct latency_task {
     struct api_task task;
@@ -207,7 +207,7 @@ static void answer_then(struct api_call *call, int binary, int64_t at_ns)
     api_task_begin(call, &t->task);
 }
 
-/* Version of the bytes; 0: JSON; -EINVAL. */
+/* The version of the bytes; 0: JSON. -EINVAL. */
 static int binary_of(const char *format)
 {
     static const char *const formats[] = {"json", "binary", "binary2"};

@@ -1,6 +1,6 @@
-/* api_limit.c: what one token may ask for, so that nobody starves the others: requests, time of the loop and of the history
- * thread, answers of that thread that are waited for. A viewer's share is small; operators and admins are told "later"
- * only when a program of theirs runs wild. */
+/* api_limit.c: limits for one token, so that it can't starve others: requests, time of the loop and of the history thread, and
+ * answers of that thread that wait. A viewer's share is small. Operators and admins reach their limits only if one of their
+ * programs runs wild. */
 #include "service/controller/api/api.h"
 #include "service/controller/controller.h"
 #include "service/controller/trust/trust.h"
@@ -10,7 +10,7 @@ enum {
     VIEWER_BURST = 200,
     ACTOR_RATE = 1000, /* of operators and admins */
     ACTOR_BURST = 5000,
-    VIEWER_TASKS = 16, /* of the history thread, waited for */
+    VIEWER_TASKS = 16, /* answers of the history thread that wait */
     ACTOR_TASKS = 128,
 };
 #define VIEWER_WORK 0.2 /* of a second, each second */
@@ -56,7 +56,7 @@ bool api_limit_task(struct api_call *call)
     struct token *t = token_by_id(call->c, call->token);
     if (t != NULL && t->limit.tasks >= (is_viewer(t) ? VIEWER_TASKS : ACTOR_TASKS)) {
         call->c->count.api_limited++;
-        api_error(call, 429, "too-often", "too much of history is asked for by this token at once");
+        api_error(call, 429, "too-often", "this token asks for too much history at once");
         return false;
     }
     return true;

@@ -1,4 +1,4 @@
-/* api_measure.c: measurements on demand at the API: started, watched, stopped; may this host join; the full matrix. */
+/* api_measure.c: measurements on demand at the API: start, watch, stop. It has the host check and the full matrix. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/measure.h"
 
-/* ---- what one looks like ---- */
+/* ---- one measurement as JSON ---- */
 
 static void put_measurement(const struct api_call *call, const struct measurement *m)
 {
@@ -57,7 +57,7 @@ static void put_measurement(const struct api_call *call, const struct measuremen
 
 static void answer_one(struct api_call *call, const struct measurement *m)
 {
-    json_writer_reset(call->j); /* an event may have been written with it */
+    json_writer_reset(call->j); /* writing an event may have used the writer */
     json_put_object(call->j, NULL);
     put_measurement(call, m);
     if (m->kind == MEASUREMENT_CHECK && check_put(call->c, call->j, m) < 0) {
@@ -77,7 +77,7 @@ static struct measurement *find(struct api_call *call)
         *end == 0 && id <= UINT32_MAX ? measurement_find(call->c, (uint32_t)id) : NULL;
     if (m == NULL) {
         api_error(call, 404, "no-such-measurement",
-                  "no such measurement: the last %d are remembered, until the controller restarts",
+                  "no such measurement: only the last %d are kept, until the controller restarts",
                   MEASUREMENT_KEPT);
     }
     return m;
@@ -124,7 +124,7 @@ void api_delete_measurement(struct api_call *call)
     }
 }
 
-/* ---- starting one ---- */
+/* ---- starting a measurement ---- */
 
 static bool number(struct api_call *call, const char *name, int64_t min, int64_t max,
                    int64_t *value)
@@ -167,7 +167,8 @@ static struct measurement *plan_check(struct api_call *call)
     return m;
 }
 
-/* From one host to all others, beginning with the next: at any moment hosts send to different ones. */
+/* Adds the pairs from one host to all others, beginning with the next host. So at any moment the hosts send to different
+ * hosts. */
 static int add_row_of_matrix(struct controller *c, struct measurement *m, uint32_t i, int64_t rail,
                              const bool *fit)
 {
@@ -237,11 +238,11 @@ void api_post_measurement(struct api_call *call)
         return;
     }
     if (other != NULL) {
-        api_error(call, 409, "busy",
-                  "measurement %u of %s is under way, some %lld s more: one at a time, so that "
-                  "measuring is no load",
-                  other->id, other->who,
-                  (long long)(measurement_left_ns(call->c, other) / NS_PER_S) + 1);
+        api_error(
+            call, 409, "busy",
+            "measurement %u of %s runs for some %lld s more: only one runs at a time, so that "
+            "measuring puts little load on the network",
+            other->id, other->who, (long long)(measurement_left_ns(call->c, other) / NS_PER_S) + 1);
         return;
     }
     struct measurement *m = check ? plan_check(call) : plan_matrix(call);
@@ -253,12 +254,12 @@ void api_post_measurement(struct api_call *call)
     const int r = measurement_begin(call->c, m);
     if (r < 0) {
         api_error(call, r == -ENOMEM ? 503 : 409, r == -ENOMEM ? "memory" : "nobody",
-                  r == -ENOMEM ? "out of memory" : "no two hosts can measure: see their agents");
+                  r == -ENOMEM ? "out of memory" : "no two hosts can measure: check their agents");
         return;
     }
     if (api_audit(call, "measurement.start", detail)) {
         answer_one(call, m);
     } else {
-        measurement_stop(call->c, m, "it couldn't be noted in the audit trail");
+        measurement_stop(call->c, m, "the audit trail could not be written");
     }
 }

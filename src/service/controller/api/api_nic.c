@@ -1,4 +1,4 @@
-/* api_nic.c: the fleet's NICs, and the same as ports of links: filtered, looked for by words, sorted. */
+/* api_nic.c: the fleet's NICs, also as ports of links: filtered, searched by words, sorted. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void put_address(struct json_writer *j, const char *key, int family, cons
                     known && inet_ntop(family, bytes, text, sizeof(text)) != NULL ? text : NULL);
 }
 
-/* Which NIC, and where. */
+/* The NIC's name and place. */
 static void put_place(struct json_writer *j, const struct fleet_nic *n, bool known)
 {
     const bool heard = known && n->neighbour[0] != 0;
@@ -67,7 +67,7 @@ static void put_nic(struct api_call *call, const struct incident_nics *incidents
     json_put_end(j);
 }
 
-/* The open incident that accuses it, or may: what carrier says is no verdict. */
+/* The open incident that accuses this NIC, or may accuse it. Carrier alone decides nothing. */
 static void put_incident(struct json_writer *j, const struct incident_nic *i)
 {
     if (i == NULL) {
@@ -126,9 +126,9 @@ static bool nic_wanted(struct api_call *call, const struct incident_nics *incide
             (known && fleet_nic_unwatched(n)));
 }
 
-/* ---- looked for by words ---- */
+/* ---- search by words ---- */
 
-/* Whether each word is in one of the NIC's names, whatever its case. */
+/* True if each word is in one of the NIC's names, in upper or lower case. */
 static bool has_words(struct controller *c, const struct fleet_nic *n, const char *words,
                       struct mono now)
 {
@@ -150,11 +150,11 @@ static bool has_words(struct controller *c, const struct fleet_nic *n, const cha
     return true;
 }
 
-/* ---- sorted ---- */
+/* ---- sorting ---- */
 
 struct row {
     const struct fleet_nic *nic;
-    const char *text; /* sorted by it where it isn't NULL: natural, gpu2 before gpu10 */
+    const char *text; /* sort key unless NULL: natural order, gpu2 before gpu10 */
     double number;
 };
 struct order {
@@ -162,7 +162,7 @@ struct order {
     bool down;
 };
 
-/* What can't be told of a silent host is below all that can. accused: NULL: by no open incident. */
+/* The sort key. Unknown values of silent hosts come after all known ones. accused: NULL: no open incident accuses it. */
 static double number_of(const char *by, const struct fleet_nic *n, bool known,
                         const struct incident_nic *accused)
 {
@@ -172,7 +172,7 @@ static double number_of(const char *by, const struct fleet_nic *n, bool known,
         const uint8_t own = ill[known ? n->state & 3 : 0];
         return 1e10 * (accused != NULL && own < 2 ? 2 : own) + (known ? n->flaps_day : 0);
     }
-    if (strcmp(by, "incident") == 0) { /* sure ones, then the older */
+    if (strcmp(by, "incident") == 0) { /* sure accusations first, then older ones */
         return accused == NULL ? 0 : 2 - accused->one_of / 1e3 - (double)accused->incident / 1e12;
     }
     return strcmp(by, "since") == 0        ? (double)(known ? n->since_utc_ns : 0)
@@ -202,7 +202,7 @@ static struct row row_of(struct controller *c, const struct order *order,
     return row;
 }
 
-/* < 0: a comes first. Those alike by name, then by number, whichever way the rest is sorted. */
+/* < 0: a comes first. Equal rows are sorted by name, then by number, in both orders. */
 static int compare(const struct order *order, const struct row *a, const struct row *b)
 {
     int way = a->text != NULL ? strverscmp(a->text, b->text)
@@ -233,7 +233,7 @@ static void sink(const struct order *order, struct row *rows, size_t count, size
     }
 }
 
-/* The first `wanted` of them in front, in order: the rest of a large fleet is never sorted. */
+/* Moves the first `wanted` rows to the front, sorted. The rest of a large fleet is never sorted. */
 static size_t sort_first(const struct order *order, struct row *rows, size_t count, size_t wanted)
 {
     const size_t kept = wanted < count ? wanted : count;
@@ -261,7 +261,7 @@ typedef void (*put_row)(struct api_call *call, const struct incident_nics *incid
                         const struct fleet_nic *n, struct mono now);
 
 struct wanted {
-    struct fleet_host *host; /* NULL: of all */
+    struct fleet_host *host; /* NULL: all hosts */
     int64_t rail, flaps;     /* rail -1: all; flaps: at least */
     const char *words;       /* NULL: none */
     struct incident_nics incidents;
@@ -276,7 +276,7 @@ static bool is_wanted(struct api_call *call, const struct wanted *w, const struc
            (w->words == NULL || has_words(call->c, n, w->words, now));
 }
 
-/* In the order of their numbers: a cursor is a number. */
+/* Lists NICs by number: the cursor is a number. */
 static void list_by_number(struct api_call *call, const struct wanted *w, int64_t limit,
                            int64_t cursor, put_row put, struct mono now)
 {
@@ -296,7 +296,7 @@ static void list_by_number(struct api_call *call, const struct wanted *w, int64_
     api_put_next(call->j, i < c->nic_count, i);
 }
 
-/* In the order asked for: a cursor is how many came before, as they are sorted now. */
+/* Lists NICs in the order asked for: the cursor is the count of rows before it in the present order. */
 static bool list_sorted(struct api_call *call, const struct wanted *w, const struct order *order,
                         int64_t limit, int64_t cursor, put_row put, struct mono now)
 {
@@ -322,7 +322,7 @@ static bool list_sorted(struct api_call *call, const struct wanted *w, const str
     return true;
 }
 
-/* None, or one that some NIC has which the caller sees. */
+/* True without a leaf, or if a NIC that the caller sees has this leaf. */
 static bool leaf_good(struct api_call *call)
 {
     const char *leaf = http_query(call->request, "leaf");
@@ -351,7 +351,7 @@ static void list_nics(struct api_call *call, put_row put)
         return;
     }
     if (by == NULL && way != NULL) {
-        api_error(call, 400, "bad-filter", "order: expected beside sort");
+        api_error(call, 400, "bad-filter", "order: expected together with sort");
         return;
     }
     const bool wanted = put == api_put_link || http_query(call->request, "incident") != NULL ||
@@ -368,7 +368,8 @@ static void list_nics(struct api_call *call, put_row put)
     }
     incident_nics_done(&w.incidents);
     if (!done) {
-        api_error(call, 503, "no-memory", "no memory to sort the fleet's NICs: ask without sort");
+        api_error(call, 503, "no-memory",
+                  "out of memory for sorting the fleet's NICs: ask without sort");
         return;
     }
     json_put_end(call->j);

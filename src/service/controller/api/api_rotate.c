@@ -1,4 +1,4 @@
-/* api_rotate.c: another authority, another fleet key, at the API. */
+/* api_rotate.c: replaces the authority and the fleet key, at the API. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,7 +78,7 @@ void api_post_rotation(struct api_call *call)
     const int64_t after_s = after == NULL ? AFTER_S : json_integer_value(after);
     if (what != NULL && strcmp(what, "authority") == 0) {
         if (end && !rotate_in_progress(c)) {
-            api_error(call, 409, "not-rotating", "no authority is being left");
+            api_error(call, 409, "not-rotating", "no rotation of the authority is in progress");
             return;
         }
         const int r = end ? rotate_finish(c, &step) : rotate_authority(c, &step);

@@ -1,8 +1,8 @@
-/* api_rows.c: rows of history for the API: a thread looks for them, the loop shows them.
+/* api_rows.c: rows of history for the API. A thread searches them, the loop shows them.
  *
- * A filter that fits little makes the store look at everything: 2 million events are a second. The
- * thread does that and copies what it finds; the loop, which alone knows what a caller may see, is
- * given so many at a time that nobody waits for it. The thread sees what is committed. */
+ * A filter that matches little makes the store read everything, at 2 million events a second. So the thread does that, and
+ * copies the rows that it finds. Only the loop knows what a caller may see. It gets a limited number of rows at a time, so
+ * that nobody waits for it. The thread sees only committed rows. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { ROWS_JSON_MAX = 64 << 20 };
 
-struct row { /* a copy, texts behind it */
+struct row { /* a copy; its texts follow it */
     struct store_event event;
     struct store_finding finding;
 };
@@ -102,7 +102,7 @@ static void free_rows(struct api_rows *rows)
     free(rows);
 }
 
-/* true: look again. */
+/* Returns true to query again. */
 static bool show_rows(struct api_rows *rows)
 {
     struct api_call *call = &rows->call;

@@ -1,8 +1,8 @@
 /* api_sign_in.c: a link that signs a browser in, once.
  *
- * A browser keeps the whole address of a page in its history, what follows the # too, and taking it
- * out of the address bar doesn't take it out of there. So a link holds a code: whoever shows it
- * first gets the token that it was made with; then it is worth nothing. Codes are in memory only. */
+ * A browser keeps the whole address of a page in its history, with the part after the #. Removing that part from the address
+ * bar doesn't remove it from the history. So a link holds a code, not a token. The first browser that shows the code gets the
+ * token; then the code is void. Codes are in memory only. */
 #include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 enum { CODE_LIFE_S = 600, CODES_TOKEN_MAX = 4 };
 
-/* The oldest goes: the token's own if it has its share, so that no one pushes out the others'. */
+/* Replaces the oldest code. If the token has its full share, the oldest of its own is replaced, so that no token pushes out
+ * the codes of others. */
 static struct sign_in_code *find_place(struct controller *c, int64_t token)
 {
     struct sign_in_code *oldest = &c->codes[0], *own = NULL;
@@ -35,7 +36,7 @@ void api_post_sign_in_code(struct api_call *call)
     const char *bearer = http_header(call->request, "Authorization");
     char text[44];
     if (call->token == 0 || bearer == NULL) {
-        api_error(call, 400, "no-token", "expected a token that the link is to sign in with");
+        api_error(call, 400, "no-token", "expected a token for the link to sign in with");
         return;
     }
     struct sign_in_code *code = find_place(call->c, call->token);

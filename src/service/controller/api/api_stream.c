@@ -1,13 +1,12 @@
-/* api_stream.c: live events: who reads them, and how many may.
+/* api_stream.c: live events: their readers, and how many there may be.
  *
- * A reader is a place of CONTROLLER_STREAM_MAX. One token takes STREAM_TOKEN_MAX at most, all
- * tenants half of the places, all viewers three quarters: operators and admins find room whatever
- * others do. A comment goes to each reader that has heard nothing for STREAM_QUIET_S: proxies keep
- * the connection, and a reader's host that is gone is noticed.
+ * A reader takes one of CONTROLLER_STREAM_MAX places. One token takes at most STREAM_TOKEN_MAX of them, all tenants together
+ * half, all viewers together three quarters. So operators and admins always find a place. A reader that got nothing for
+ * STREAM_QUIET_S gets a comment. It keeps the connection open in proxies, and a reader that has gone is noticed.
  *
- * A reader that comes back, or for which more events came at once than are kept in memory, is *behind*: its events are read
- * from the store, some at a time, whenever it has taken what was written. So it misses none, however many they are and
- * however slowly it reads. Once nothing is left there it gets events as they come. */
+ * A reader is *behind* if it comes back, or if more events came at once than memory keeps. Then its events are read from the
+ * store, a few at a time, each time that it has taken the last ones. So a slow reader loses no event. When it has read them
+ * all it gets events as they come. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +25,8 @@ enum {
     STREAM_TENANTS_MAX = CONTROLLER_STREAM_MAX / 2,
     STREAM_VIEWERS_MAX = CONTROLLER_STREAM_MAX * 3 / 4,
     STREAM_QUIET_S = 15,
-    REPLAY_ROWS = 200,       /* read at a time, some 1 ms of the loop … */
-    REPLAY_BYTES = 64 << 10, /* … if they are small */
+    REPLAY_ROWS = 200,       /* rows read at a time, some 1 ms of the loop … */
+    REPLAY_BYTES = 64 << 10, /* … if the rows are small */
 };
 
 struct replay {
@@ -63,14 +62,14 @@ static int replay_event(void *context, const struct store_event *e)
     return p->full;
 }
 
-/* Some of what a reader behind has missed. What isn't committed isn't shown. */
+/* Sends some of the events that a reader behind has missed. Only committed events are sent. */
 static void replay_some(struct controller *c, struct event_reader *reader)
 {
     const struct mono begin = controller_mono();
     struct api_call call = {.c = c};
     struct replay replay = {.c = c, .reader = reader};
     if (!api_limit_works(c, reader->token)) {
-        return; /* in a second */
+        return; /* tried again in a second */
     }
     int r = scope_open(&call, reader->scope);
     const struct store_event_filter f = {
@@ -86,18 +85,18 @@ static void replay_some(struct controller *c, struct event_reader *reader)
     reader->written = begin;
     api_limit_worked(c, reader->token, mono_sub(controller_mono(), begin).ns);
     if (r < 0) {
-        http_stream_end(reader->request); /* it comes again */
+        http_stream_end(reader->request); /* the client connects again */
     }
 }
 
-/* The newest event that is on the disk; 0: there is none. */
+/* The newest event on the disk; 0: none. */
 static int newest(void *context, const struct store_event *e)
 {
     *(int64_t *)context = e->id;
     return 1;
 }
 
-/* A free place; NULL: none for this caller, answered. */
+/* A free place. NULL: none for this caller; the error was answered. */
 static struct event_reader *find_place(struct api_call *call)
 {
     struct event_reader *free_place = NULL;
@@ -116,14 +115,14 @@ static struct event_reader *find_place(struct api_call *call)
     if (free_place == NULL || (call->scope[0] != 0 && tenants >= STREAM_TENANTS_MAX) ||
         (call->role == ROLE_VIEWER && viewers >= STREAM_VIEWERS_MAX)) {
         api_error(call, 503, "too-many-streams",
-                  "all places for streams of this role are taken: close some, or poll "
+                  "no place is left for a stream of this role: close some, or poll "
                   "/api/v1/events");
         return NULL;
     }
     return free_place;
 }
 
-/* Server-sent events. Last-Event-ID (or ?after=): first what was missed since. */
+/* Server-sent events. With Last-Event-ID (or ?after=) the events missed since then are sent first. */
 void api_get_event_stream(struct api_call *call)
 {
     static const struct http_header_field fields[] = {{"Cache-Control", "no-store"},
@@ -172,7 +171,7 @@ void api_stream_drained(void *context, struct http_request *request)
     }
 }
 
-/* Those behind that wait for nothing else: there was no time left for them, or none of what was read was theirs. */
+/* Serves readers behind that have taken everything: there was no time left for them, or none of the events read was for them. */
 static void replay_idle(struct controller *c)
 {
     for (size_t i = 0; i < CONTROLLER_STREAM_MAX; i++) {

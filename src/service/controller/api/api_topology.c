@@ -1,4 +1,4 @@
-/* api_topology.c: the declared topology at the API: declared, shown beside what is seen, its versions. */
+/* api_topology.c: the declared topology at the API: declares it, compares it with the fleet, lists its versions. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void put_names(struct json_writer *j, const char *key, const struct topol
     json_put_end(j);
 }
 
-/* One NIC: as declared, as its host joined, as seen. n NULL: nobody joined with it; d NULL: undeclared. */
+/* One NIC: as declared, as its host joined, as seen. n NULL: no host joined with it. d NULL: it is not declared. */
 static void put_nic(const struct controller *c, struct json_writer *j,
                     const struct topology_view *v, const struct topology_nic *d,
                     const struct fleet_nic *n)

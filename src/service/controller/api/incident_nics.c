@@ -1,4 +1,4 @@
-/* incident_nics.c: which NICs open incidents are about, by their elements' places. */
+/* incident_nics.c: the NICs that open incidents are about, by the places of their elements. */
 #include "service/controller/api/incident_nics.h"
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void add(struct incident_nics *to, const struct alert_incident *i, const 
     }
 }
 
-/* By place; of one place what accuses it first, the surest of those, the oldest. */
+/* Sorts by place. At one place those that accuse come first, of those the surest, of those the oldest. */
 static int compare(const void *x, const void *y)
 {
     const struct incident_nic *a = x, *b = y;
@@ -78,7 +78,7 @@ void incident_nics_done(struct incident_nics *of)
     *of = (struct incident_nics){0};
 }
 
-/* The first of a place. */
+/* The first entry at a place. */
 static const struct incident_nic *find(const struct incident_nics *of, uint64_t place)
 {
     size_t low = 0, high = of->count;

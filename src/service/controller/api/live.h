@@ -15,8 +15,8 @@ struct event_reader {             /* of live events */
     int64_t token;
     bool viewer;
     struct mono written; /* last */
-    int64_t seen;        /* the last event that was looked at for it */
-    bool behind;         /* those after it are read from the store, as fast as it reads */
+    int64_t seen;        /* the last event that was considered for it */
+    bool behind;         /* later events are read from the store, as fast as it reads */
     char scope[TOKEN_SCOPE_SIZE];
 };
 
@@ -31,15 +31,16 @@ struct recent_event {
     int64_t id, host;
     char kind[16];
     char *body; /* the detail, as JSON */
-    char *text; /* of the event stream: "id: …\nevent: …\ndata: …\n\n" */
+    char *text; /* for the event stream: "id: …\nevent: …\ndata: …\n\n" */
 };
 
 unsigned api_on_head(void *context, struct http_request *request);
 void api_on_request(void *context, struct http_request *request);
 void api_on_gone(void *context, struct http_request *request);
 void api_stream_event(struct controller *c, const struct recent_event *event);
-/* More events than the last ones of c->recent were committed: readers get them from the store. */
+/* More events were committed than c->recent keeps: readers get them from the store. */
 void api_stream_overflow(struct controller *c);
 void api_stream_drained(void *context, struct http_request *request);
-/* Once a second, and when one is revoked: ends the streams of tokens that are no more; a comment to quiet ones. */
+/* Once a second, and when a token is revoked: ends the streams of tokens that no longer exist, and sends a comment to quiet
+ * streams. */
 void api_watch_streams(struct controller *c);

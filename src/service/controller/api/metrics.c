@@ -1,5 +1,5 @@
-/* metrics.c: /metrics in OpenMetrics: the fleet in sums and the controller's own health. Bounded:
- * per-host figures only, and those of few kinds; per-path history is /api/v1/series. */
+/* metrics.c: /metrics in OpenMetrics: sums of the fleet, and the controller's own health. Its size is bounded: it has only a
+ * few figures per host. History per path is at /api/v1/series. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "service/controller/trust/trust.h"
 #include "wire/switch_page.h"
 
-/* A tenant's token sees its own. */
+/* A tenant's token sees the tenant's hosts. */
 static bool shown(const struct api_call *call, const struct fleet_host *h)
 {
     return h->member && api_sees(call, h);
@@ -90,9 +90,9 @@ static uint32_t sensors_off(const struct api_call *call, const struct fleet_host
     return h->sensor_off_count;
 }
 
-/* ---- what hosts report: the names and labels that agents' own /metrics and remote write have, too ---- */
+/* ---- what hosts report, with the names and labels of the agents' own /metrics and of remote write ---- */
 
-/* A silent host's figures are of the past. */
+/* A silent host's figures are out of date. */
 static bool current(const struct api_call *call, const struct fleet_host *h)
 {
     return shown(call, h) && h->reported &&
@@ -113,7 +113,7 @@ static void put_clocks(const struct api_call *call, struct metrics_text *t)
     }
 }
 
-/* A family of one value per host; NaN: none. */
+/* A family with one value for each host; NaN: no value. */
 static void put_reported(const struct api_call *call, struct metrics_text *t, const char *name,
                          const char *type, const char *unit, const char *help,
                          double (*value)(const struct api_call *call, const struct fleet_host *h))
@@ -213,7 +213,7 @@ static double worst_loss(const struct api_call *call, const struct fleet_host *h
     return worst;
 }
 
-/* Two figures a NIC and no more: 100,000 of them are one scrape. Traffic is a sum per host. */
+/* Only two figures for each NIC: a scrape has up to 100,000 NICs. Traffic is a sum per host. */
 static void put_ports(const struct api_call *call, struct metrics_text *t)
 {
     const struct controller *c = call->c;
@@ -242,7 +242,7 @@ static void put_all_reported(const struct api_call *call, struct metrics_text *t
     put_reported(call, t, "clock_hard_bound_seconds", "gauge", "seconds",
                  "Half width of the hard bound of a host's clock.", hard_bound);
     put_reported(call, t, "host_clock_bound_seconds", "gauge", "seconds",
-                 "The same as clock_hard_bound_seconds, by its earlier name.", hard_bound);
+                 "The same as clock_hard_bound_seconds, under its earlier name.", hard_bound);
     put_reported(call, t, "agent_cpu_ratio", "gauge", "ratio",
                  "Share of one core that a host's agent takes.", agent_cpu);
     put_reported(call, t, "reports_lost", "counter", NULL,
@@ -266,7 +266,7 @@ static void put_all_reported(const struct api_call *call, struct metrics_text *t
     put_ports(call, t);
 }
 
-/* What it takes to run it. */
+/* The controller's own cost. */
 static void put_cost(struct metrics_text *t)
 {
     struct rusage usage;
@@ -284,7 +284,7 @@ static void put_cost(struct metrics_text *t)
     }
 }
 
-/* A sensor that fell silent is none that says that all is well. */
+/* A silent host is not a healthy one. */
 static void put_freshness(struct controller *c, struct metrics_text *t)
 {
     const struct mono now = controller_mono();
@@ -302,7 +302,7 @@ static void put_freshness(struct controller *c, struct metrics_text *t)
     }
 }
 
-/* Where jobs are not looked after: somebody turned it off, here or there. */
+/* Hosts by mode: it shows where somebody turned the care for jobs off. */
 static void put_modes(struct controller *c, struct metrics_text *t)
 {
     uint32_t counts[SWITCH_FULL + 1] = {0};

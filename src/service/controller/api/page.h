@@ -1,13 +1,13 @@
-/* page.h: the dashboard's files and the API's own description, as the controller carries and
- * serves them: GET, no token needed (they hold no secret), with an ETag, gzip where the caller takes
- * it, and the headers of PAGE_POLICY. web/embed.mjs writes the table. */
+/* page.h: the dashboard's files and the API's description, built into the controller. A GET needs no token, because they hold
+ * no secret. An answer has an ETag, gzip if the caller takes it, and the headers of PAGE_POLICY. web/embed.mjs writes the
+ * table. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "platform/http/server.h"
 
-/* Nothing from elsewhere, no inline script or style, in no frame. */
+/* Nothing from other sites, no inline script or style, in no frame. */
 #define PAGE_POLICY                                                                                \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "              \
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
@@ -26,5 +26,5 @@ extern const struct page_file page_files[];
 extern const size_t page_file_count;
 
 bool page_has(const char *path);
-/* Answers a GET or HEAD of one of them; false: it isn't one, and nothing was answered. */
+/* Answers a GET or HEAD of one of these files. false: the path is none of them; nothing was answered. */
 bool page_answer(struct http_request *request);

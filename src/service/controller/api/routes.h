@@ -1,4 +1,4 @@
-/* routes.h: what answers each route of api.c's table. */
+/* routes.h: the functions that answer the routes of api.c's table. */
 #pragma once
 #include <jansson.h>
 #include <stdint.h>
@@ -79,7 +79,7 @@ void api_get_audit_baselines(struct api_call *call);
 void api_post_audit_baseline(struct api_call *call);
 void api_delete_audit_baseline(struct api_call *call);
 
-/* A run by its number, or "latest" or "baseline"; 0: no such. */
+/* A run by its number, or by "latest" or "baseline"; 0: no such run. */
 int64_t api_audit_named(struct api_call *call, const char *name);
 
 /* ---- api_inspection_results.c ---- */
@@ -95,7 +95,7 @@ void api_answer_audit_diff(struct api_call *call, int64_t run);
 void api_answer_audit_sheets(struct api_call *call, int64_t run);
 
 /* ---- api_inspection_tests.c ---- */
-/* "tests" of a run, as kept (controller/audit/perf.h); NULL: it made none. */
+/* "tests" of a run, as kept (controller/audit/perf.h); NULL: the run made no tests. */
 void api_put_audit_tests(struct api_call *call, const json_t *tests);
 
 /* ---- api_inspection_matrix.c ---- */

@@ -1,4 +1,4 @@
-/* scope.c: what a tenant's token sees: hosts whose names fit its patterns, and what lies between those. */
+/* scope.c: what a tenant's token sees: hosts that match its patterns, and the paths between them. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "service/controller/controller.h"
 #include "service/controller/fleet/fleet.h"
 
-/* Patterns with * and ?, apart by commas; empty: all. */
+/* Patterns with * and ?, separated by commas; empty: all hosts. */
 bool scope_sees_name(const char *scope, const char *name)
 {
     char pattern[TOKEN_SCOPE_SIZE];
@@ -125,9 +125,9 @@ bool scope_hides(const struct api_call *call, const char *name)
     return call->visible != NULL && name != NULL && (h == NULL || !api_sees(call, h));
 }
 
-/* ---- what was stored ---- */
+/* ---- stored rows ---- */
 
-/* All hosts that an element is of, or has parts of, are seen; the fabric is everybody's. */
+/* True if the scope sees all hosts of an element. All tenants see the fabric. */
 static bool element_seen(const char *scope, const json_t *element)
 {
     const char *host = NULL;
@@ -140,7 +140,7 @@ static bool element_seen(const char *scope, const json_t *element)
     return true;
 }
 
-/* Of a row that was written before there were elements: it tells what kind of thing it names, and not whose. */
+/* Rows of old releases have no element. They name the kind of a thing, but not its host. */
 static bool suspect_seen(const char *scope, const json_t *o)
 {
     const json_t *element = json_object_get(o, "element"), *one_of = json_object_get(o, "one_of");
@@ -178,7 +178,7 @@ bool scope_sees_finding(const struct controller *c, const char *scope, int64_t h
     return seen;
 }
 
-/* What a process says of its peer names a host, too. */
+/* A process's event may name its peer's host, too. */
 static bool job_event_seen(const char *scope, const struct fleet_host *h, const char *body)
 {
     json_t *o = json_loads(body, 0, NULL);
@@ -189,7 +189,7 @@ static bool job_event_seen(const char *scope, const struct fleet_host *h, const 
     return seen;
 }
 
-/* Incidents and the controller's own doings are about more than one tenant's hosts. */
+/* Incidents and the controller's own events concern several tenants' hosts. */
 bool scope_sees_event(const struct controller *c, const char *scope, const char *kind, int64_t host,
                       const char *body)
 {
@@ -226,7 +226,8 @@ static bool place_seen(const struct api_call *call, const struct place *p)
                                   : true;
 }
 
-/* All of what fires in it is the tenant's own; one whose alerts are over can't be told any more. */
+/* True if the tenant sees all alerts of the incident. Without an open alert it is not shown, because its hosts are no longer
+ * known. */
 bool scope_sees_incident(void *context, const struct alert_incident *i)
 {
     struct api_call *call = context;
