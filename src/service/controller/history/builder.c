@@ -1,4 +1,4 @@
-/* builder.c: reports into columns. */
+/* builder.c: builds columns from reports. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ enum fold series_fold(uint32_t metric)
     case METRIC_PORT_RX_BPS:
     case METRIC_PORT_TX_BPS:
         return FOLD_MEAN;
-    default: /* the worst of states, bounds and tails; the last of counts */
+    default: /* the worst of states, bounds and tails; the last of counters */
         return FOLD_MAX;
     }
 }
@@ -84,7 +84,7 @@ static bool grow(struct series_builder *b)
     return true;
 }
 
-/* How many series a NIC, or the host, has. NULL: there are too many others. */
+/* The number of series of a NIC or of the host. NULL: too many others have series. */
 static uint32_t *count_of(struct series_builder *b, uint32_t local)
 {
     uint32_t i = 0;
@@ -288,7 +288,7 @@ static void take_clock(struct report_reader *r, const Foliot__V1__Clock *clock, 
     }
 }
 
-/* What watching costs, and how it fails. */
+/* The agent's own cost and its failures. */
 static void take_cost(struct report_reader *r, const Foliot__V1__Cost *cost, int64_t at_ns)
 {
     put(r, METRIC_AGENT_CPU_PPM, CHUNK_HOST, 0, 0, at_ns, cost->cpu_ppm);

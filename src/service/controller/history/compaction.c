@@ -1,6 +1,6 @@
-/* compaction.c: reports into chunks, fine chunks into coarser ones, and what is old goes. A few hosts each
- * second, and in a thread: a chunk of 8 NICs takes as long as fifty reports. The loop only puts what
- * comes back into the store. Whatever is interrupted is found again by looking at what is there. */
+/* compaction.c: packs reports into chunks and fine chunks into coarser ones, and deletes old data. It takes a few hosts each
+ * second. A thread does the work, because a chunk of 8 NICs takes as long as fifty reports. The loop only stores the results.
+ * Interrupted work is found again: the store shows what is missing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +17,18 @@
 #include "service/controller/history/worker.h"
 
 enum {
-    TURNS = 120,          /* each host is looked at once in so many seconds */
-    EXPIRE_LIMIT = 200,   /* a second; 2,000 chunks at once stopped everybody for 230 ms */
+    TURNS = 120,          /* each host's turn comes once in so many seconds */
+    EXPIRE_LIMIT = 200,   /* a second; 2,000 chunks at once blocked the loop for 230 ms */
     EXPIRE_AUDITS = 1000, /* rows of audits, a second */
     SHRINK_PAGES = 16,    /* a second: 11 GB a day */
     FOLD_MAX_VALUES = 64,
-    WAITING_MAX = 64,  /* jobs; the next turn sees to the rest */
+    WAITING_MAX = 64,  /* jobs; later turns take the rest */
     STRETCHES_MAX = 6, /* of one host in one turn */
 };
 #define LEAP_NS  (3600 * NS_PER_S)
 #define TRIAL_NS (86400 * NS_PER_S)
 #define LATE_NS                                                                                    \
-    (2 * 3600 * NS_PER_S) /* a host silent for so long: its last reports are sealed too */
+    (2 * 3600 * NS_PER_S) /* after so long a silence a host's last reports are sealed, too */
 
 static int64_t floor_to(int64_t value, int64_t step)
 {
@@ -41,27 +41,27 @@ static int first_at(void *context, int64_t at_ns, const void *body, size_t size)
     return 1;
 }
 
-/* One stretch of one host, at one of the tiers. */
+/* One stretch of time of one host, at one tier. */
 struct seal_job {
     struct worker_job job;
     struct controller *c;
-    struct fleet_host *h; /* hosts are never freed while we run */
+    struct fleet_host *h; /* hosts are never freed while the controller runs */
     struct history_host host;
     int64_t now_ns, last_at_ns, committed_at_ns;
-    bool late;          /* sealed because its host is silent, not because all has come */
-    unsigned stretches; /* of this turn, this one too */
-    int64_t after_ns;   /* those before are sealed, and may not be committed yet */
+    bool late;          /* sealed because the host is silent; reports may be missing */
+    unsigned stretches; /* of this turn, with this one */
+    int64_t after_ns;   /* earlier reports are sealed, perhaps not committed yet */
     int tier;
     int64_t from_ns, to_ns;
     struct message_buffer packed;
-    uint64_t dropped; /* values that the chunk has no room for */
-    bool unbuilt;     /* such a chunk can't be: the stretch is sealed without it */
-    int rc;           /* 1: it is to be kept */
+    uint64_t dropped; /* values without room in the chunk */
+    bool unbuilt;     /* the chunk can't be built: the stretch is sealed without it */
+    int rc;           /* 1: the chunk must be stored */
 };
 
 static void begin(struct controller *c, struct fleet_host *h, const struct seal_job *like);
 
-/* What can't be built is this host's trouble, not the store's. */
+/* A chunk that can't be built is this host's problem, not the store's. */
 static int encode(struct seal_job *s, struct series_builder *b)
 {
     s->dropped = b->dropped;
@@ -71,7 +71,7 @@ static int encode(struct seal_job *s, struct series_builder *b)
     return s->unbuilt ? 0 : r;
 }
 
-/* One stretch of ten minutes, if all of it has come and is on the disk. 1: built, 0: nothing to do. */
+/* Builds ten minutes, if all reports of it have come and are on the disk. 1: built, 0: nothing to do. */
 static int build_fine(struct seal_job *s, struct store *store)
 {
     int64_t first = 0;
@@ -119,7 +119,7 @@ static int64_t fold(enum fold how, int64_t *values, size_t count)
     return (int64_t)(sum / (double)count + 0.5);
 }
 
-/* A finer chunk into the builder of a coarser one. */
+/* Adds a finer chunk to the builder of a coarser one. */
 static int fold_chunk(void *context, int64_t from_ns, const void *body, size_t size)
 {
     struct series_builder *b = context;
@@ -155,7 +155,7 @@ static int seen(void *context, int64_t at_ns, const void *body, size_t size)
     return 1;
 }
 
-/* A coarser chunk out of finer ones, unless it is there or there are none. */
+/* Builds a coarser chunk from finer ones, unless it exists or there are no finer ones. */
 static int build_coarse(struct seal_job *s, struct store *store)
 {
     const struct tier *t = &series_tiers[s->tier];
@@ -173,7 +173,7 @@ static int build_coarse(struct seal_job *s, struct store *store)
     return r < 0 ? r : any && !s->unbuilt;
 }
 
-/* ---- in the thread, and back ---- */
+/* ---- jobs of the thread ---- */
 
 static void run_seal(struct worker_job *job, struct store *store)
 {
@@ -181,7 +181,7 @@ static void run_seal(struct worker_job *job, struct store *store)
     s->rc = s->tier == 0 ? build_fine(s, store) : build_coarse(s, store);
 }
 
-/* The last whole stretch of each coarser tier, and the one before it. */
+/* Begins the last whole stretch of each coarser tier, and the stretch before it. */
 static void begin_coarse(struct controller *c, struct fleet_host *h)
 {
     for (int tier = 1; tier < TIER_COUNT; tier++) {
@@ -215,15 +215,15 @@ static void end_fine(struct seal_job *s)
     const int64_t day = floor_to(h->sealed_ns, series_tiers[1].chunk_ns);
     h->sealed_ns = s->to_ns;
     if (floor_to(h->sealed_ns, series_tiers[1].chunk_ns) != day) {
-        h->coarse_due = true; /* once it is committed: the thread reads it */
+        h->coarse_due = true; /* begun after the commit: the thread reads it */
     }
-    if (s->stretches < STRETCHES_MAX) { /* after an outage there are more */
+    if (s->stretches < STRETCHES_MAX) { /* after an outage a host has more stretches */
         const struct seal_job next = {.stretches = s->stretches, .after_ns = s->to_ns};
         begin(s->c, h, &next);
     }
 }
 
-/* A host whose history has a gap now, for its own reasons. */
+/* Reports a gap in a host's history that the host caused itself. */
 static int tell_of_gap(struct seal_job *s)
 {
     char text[160];
@@ -231,10 +231,10 @@ static int tell_of_gap(struct seal_job *s)
     s->c->count.unbuilt += s->unbuilt;
     if (s->unbuilt) {
         snprintf(text, sizeof(text),
-                 "a chunk of its history is larger than any may be: it is left out");
+                 "a chunk of its history is larger than the limit: it is left out");
     } else if (s->dropped > 0) {
         snprintf(text, sizeof(text),
-                 "more series come of it than history has room for: %llu values were not kept",
+                 "it sends more series than history has room for: %llu values were not kept",
                  (unsigned long long)s->dropped);
     } else {
         return 0;
@@ -247,7 +247,7 @@ static void end_seal(struct worker_job *job)
     struct seal_job *s = (struct seal_job *)job;
     struct controller *c = s->c;
     s->h->sealing -= s->tier == 0;
-    /* a host that was taken for silent has spoken: what it said would be lost */
+    /* the host was silent and has sent a report: sealing now would lose that report */
     const bool void_now = s->late && s->h->last_at_ns != s->last_at_ns;
     if (s->rc >= 0 && !void_now && !c->store_broken) {
         const bool sealed = s->rc == 1;
@@ -258,9 +258,10 @@ static void end_seal(struct worker_job *job)
         }
     }
     if (s->rc == -ENOMEM) {
-        controller_say(LOG_WARNING,
-                       "host %s: out of memory for a chunk of its history; the next turn comes",
-                       s->h->name);
+        controller_say(
+            LOG_WARNING,
+            "host %s: out of memory for a chunk of its history; the next turn tries again",
+            s->h->name);
     } else if (s->rc < 0 && s->rc != -ECANCELED) {
         controller_store_failed(c, s->rc, "a chunk of history");
     }
@@ -272,7 +273,7 @@ static void begin(struct controller *c, struct fleet_host *h, const struct seal_
 {
     struct seal_job *s = calloc(1, sizeof(*s));
     if (s == NULL) {
-        return; /* the next turn */
+        return; /* the next turn tries again */
     }
     *s = *like;
     s->job = (struct worker_job){.run = run_seal, .done = end_seal};
@@ -307,8 +308,8 @@ void compaction_some(struct controller *c)
     }
 }
 
-/* What is deleted by a clock that is years ahead is gone for good: after a leap, or where the store ends long before now,
- * nothing is, for a day. */
+/* A clock that is years ahead would delete history for good. So nothing is deleted for a day after the clock leapt, or if the
+ * store ends long before now. */
 static bool clock_is_trusted(struct controller *c, int64_t utc_ns, struct mono now)
 {
     const bool first = c->expire.seen_utc_ns == 0;
@@ -321,17 +322,19 @@ static bool clock_is_trusted(struct controller *c, int64_t utc_ns, struct mono n
     c->expire.seen_utc_ns = utc_ns;
     if (leapt > (first ? TRIAL_NS : LEAP_NS) || leapt < -LEAP_NS) {
         c->expire.not_before = mono_add(now, span_ns(TRIAL_NS));
-        controller_say(LOG_WARNING,
-                       "%s %lld h %s: nothing is deleted from history for a day, lest the clock is "
-                       "wrong",
-                       first ? "the store ends" : "the clock leapt",
-                       (long long)(llabs(leapt) / (3600 * NS_PER_S)),
-                       first ? (leapt > 0 ? "ago" : "ahead") : (leapt > 0 ? "on" : "back"));
+        controller_say(
+            LOG_WARNING,
+            "%s %lld h %s: nothing is deleted from history for a day, because the clock may be "
+            "wrong",
+            first ? "the store ends" : "the clock leapt",
+            (long long)(llabs(leapt) / (3600 * NS_PER_S)),
+            first ? (leapt > 0 ? "ago" : "ahead") : (leapt > 0 ? "on" : "back"));
     }
     return !mono_before(now, c->expire.not_before);
 }
 
-/* Only an audit makes any of it old. Of 10,000 hosts a call takes 0.1 s if nothing is to go: hence not each minute. */
+/* Only a new audit makes rows old. With 10,000 hosts a call takes 0.1 s even if nothing is deleted, so it isn't called each
+ * minute. */
 static int expire_audits(struct controller *c, int64_t utc_ns)
 {
     if (!c->expire.audits) {

@@ -1,8 +1,8 @@
-/* compaction.h: reports become chunks, and what is old goes (compaction.c). */
+/* compaction.h: packs reports into chunks and deletes old data (compaction.c). */
 #pragma once
 
 struct controller;
 
-/* In the keeper: what is due is begun, and stored as it comes back. */
+/* Begins the work that is due, in the keeper's thread; results are stored as they come back. */
 void compaction_some(struct controller *c);
 void compaction_expire(struct controller *c);

@@ -1,5 +1,5 @@
-/* remote.c: prometheus.WriteRequest by hand (remote.proto, version 0.1.0): three nested messages of
- * strings, doubles and times, written straight into the block that is posted. */
+/* remote.c: writes prometheus.WriteRequest by hand (remote.proto, version 0.1.0): three nested messages of strings, doubles
+ * and times. They go straight into the block that is posted. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,10 +21,10 @@ enum {
     TIMEOUT_MS = 15000,
     BACKOFF_S_MAX = 60,
     ANSWER_KEPT = 160,
-    SAMPLE_MAX = 1024, /* bytes of one with its labels */
+    SAMPLE_MAX = 1024, /* bytes of one sample with its labels */
 };
 
-struct block { /* of one request; a job of the thread's */
+struct block { /* one request; a job of the thread */
     struct worker_job job;
     struct remote *remote;
     struct block *later;
@@ -38,7 +38,7 @@ struct block { /* of one request; a job of the thread's */
 struct remote {
     struct controller *c;
     struct worker *worker;
-    CURL *easy; /* the thread's while a request is under way */
+    CURL *easy; /* only the thread uses it during a request */
     struct curl_slist *headers;
     struct block *open, *first, *last; /* being filled; waiting, oldest first */
     size_t waiting_bytes;
@@ -89,7 +89,7 @@ static size_t put_series(uint8_t to[SAMPLE_MAX], const struct label *labels, siz
     uint8_t sample[32];
     size_t size = 0;
     sample[size++] = 1 << 3 | 1;
-    memcpy(sample + size, &value, 8); /* IEEE 754, little endian, as we are */
+    memcpy(sample + size, &value, 8); /* IEEE 754, little endian, as this machine */
     size += 8;
     sample[size++] = 2 << 3;
     size += put_number(sample + size, (uint64_t)at_ms);
@@ -125,7 +125,7 @@ static void put(struct remote *r, const struct label *labels, size_t count, doub
     }
 }
 
-/* ---- what a report says ---- */
+/* ---- a report's samples ---- */
 
 struct words {
     struct remote *r;
@@ -139,7 +139,8 @@ static void of_host(const struct words *w, const char *name, double value)
     put(w->r, labels, ARRAY_COUNT(labels), value, w->at_ms);
 }
 
-/* What strangers named is text for Prometheus only if it is UTF-8: names of interfaces may be anything. */
+/* Hosts choose the names of interfaces, and these may hold any bytes. Prometheus takes only UTF-8, so other names are
+ * replaced. */
 static const char *plain(const char *text, char copy[IF_NAMESIZE])
 {
     size_t i = 0;
@@ -207,7 +208,7 @@ static void put_cost(const struct words *w, const Foliot__V1__Cost *m)
     of_host(w, "foliot_reports_lost_total", (double)m->reports_lost);
 }
 
-/* "host/nic"; NULL: nobody that we know. */
+/* "host/nic"; NULL: the NIC is not known. */
 static const char *nic_name(const struct controller *c, uint32_t id, char text[128])
 {
     const struct fleet_nic *n = fleet_find_nic(c, id);
@@ -281,7 +282,7 @@ static struct block *take_first(struct remote *r)
     return b;
 }
 
-/* Full, or old enough: packed, and behind the others. */
+/* Packs a block that is full or old enough, and puts it behind the others. */
 static void close_block(struct remote *r)
 {
     struct block *b = r->open;
@@ -329,7 +330,7 @@ static size_t on_answer(char *bytes, size_t size, size_t count, void *context)
 
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-    return ((struct remote *)context)->stop; /* the controller ends: so does the request */
+    return ((struct remote *)context)->stop; /* ends the request when the controller ends */
 }
 
 static void run_post(struct worker_job *job, struct store *store)
@@ -346,7 +347,7 @@ static void run_post(struct worker_job *job, struct store *store)
     if (code == CURLE_OK) {
         curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &b->status);
         snprintf(b->words, sizeof(b->words), "HTTP status %ld: %s", b->status, answer.text);
-    } else { /* no text of curl's that may have the URL */
+    } else { /* curl's error buffer may hold the URL: it isn't used */
         snprintf(b->words, sizeof(b->words), "%s", curl_easy_strerror(code));
     }
 }
@@ -373,7 +374,7 @@ static void end_post(struct worker_job *job)
     r->under_way = false;
     r->count.requests++;
     r->count.failed += !taken;
-    if (!taken && !final) { /* again, before the others */
+    if (!taken && !final) { /* it is sent again, before the others */
         const unsigned shift = r->attempts < 6 ? r->attempts : 6;
         const int64_t wait_s = 1 << shift < BACKOFF_S_MAX ? 1 << shift : BACKOFF_S_MAX;
         if (!r->stop) {
@@ -391,7 +392,7 @@ static void end_post(struct worker_job *job)
     if (taken) {
         r->count.sent += b->samples;
         if (r->trouble_said) {
-            controller_say(LOG_NOTICE, "remote_write: samples are taken again");
+            controller_say(LOG_NOTICE, "remote_write: the receiver takes samples again");
         }
         r->trouble_said = false;
     } else {
@@ -519,7 +520,7 @@ void remote_close(struct remote *r)
     if (r == NULL) {
         return;
     }
-    r->stop = true; /* nothing is begun any more */
+    r->stop = true; /* no request begins from now on */
     worker_close(r->worker);
     while (r->first != NULL) {
         free_block(take_first(r));

@@ -1,10 +1,10 @@
-/* remote.h: what agents report, to Prometheus or VictoriaMetrics by remote write, as it comes.
+/* remote.h: sends agents' reports to Prometheus or VictoriaMetrics by remote write, as they come.
  *
- * Each report becomes samples at its own moment: of ports, clocks, agents, and of paths if asked
- * for. They gather for five seconds or half a MiB, are packed and posted by a thread, in order, one
- * request at a time. What isn't taken is tried again (after 1, 2, 4 … 60 s); what waits is bounded:
- * beyond REMOTE_WAITING_MAX the oldest goes, and is counted. HTTP 4xx other than 408, 425 and 429 is
- * final: those samples are dropped and counted. Nothing survives the controller's end. */
+ * Each report becomes samples with the report's own time: of ports, clocks and agents, and of paths if the configuration asks
+ * for them. Samples gather for five seconds or up to half a MiB. Then a thread packs and posts them, in order, one request at
+ * a time. A request that isn't taken is sent again after 1, 2, 4 … 60 s. The samples that wait are bounded: beyond
+ * REMOTE_WAITING_MAX the oldest are dropped and counted. HTTP 4xx other than 408, 425 and 429 is final: those samples are
+ * dropped and counted. Samples that wait are lost when the controller ends. */
 #pragma once
 #include "service/controller/controller.h"
 
@@ -12,9 +12,9 @@
 
 struct remote;
 
-/* Without a URL in the configuration: 0, and *ret is NULL. */
+/* Without a URL in the configuration it returns 0, and *ret is NULL. */
 MUST_CHECK int remote_open(struct controller *c, struct remote **ret);
-void remote_close(struct remote *r); /* NULL is fine, in all calls */
+void remote_close(struct remote *r); /* NULL is allowed in all calls */
 void remote_on_report(struct remote *r, const struct fleet_host *h,
                       const Foliot__V1__Report *report, int64_t at_ns);
 void remote_on_second(struct remote *r);

@@ -1,5 +1,5 @@
-/* series.c: one series over a range, out of all tiers and of what isn't sealed yet: the finest that
- * there is wins. */
+/* series.c: one series over a range, from all tiers and from reports that aren't sealed yet. Each value comes from the finest
+ * tier that has it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct gather {
     struct series_result *result;
     double *sums;
     uint32_t *counts;
-    int8_t *tiers; /* of what a slot holds; TIER_COUNT: nothing */
+    int8_t *tiers; /* the tier of each slot's value; TIER_COUNT: no value */
     int tier;
     int64_t covered_ns;
     struct message_buffer scratch;
@@ -29,7 +29,7 @@ static void add(struct gather *g, int64_t at_ns, int64_t length_ns, int64_t valu
             continue;
         }
         int64_t *v = &g->result->values[slot];
-        if (g->tiers[slot] != g->tier) { /* coarser ones came before */
+        if (g->tiers[slot] != g->tier) { /* the slot has a value of a coarser tier */
             g->tiers[slot] = (int8_t)g->tier;
             g->sums[slot] = 0;
             g->counts[slot] = 0;
@@ -52,7 +52,8 @@ static int each_chunk(void *context, int64_t from_ns, const void *body, size_t s
     int64_t values[CHUNK_SLOT_MAX];
     const int r = chunk_column(body, size, &g->query->key, &g->scratch, &head, values);
     if (r < 0) {
-        return r == -ENOMEM ? r : 0; /* -ENOENT: nothing of that; -EBADMSG: damaged, a gap */
+        /* -ENOENT: the chunk lacks the series; -EBADMSG: it is damaged: a gap */
+        return r == -ENOMEM ? r : 0;
     }
     for (uint32_t k = 0; k < head.slot_count; k++) {
         if (values[k] != CHUNK_NONE) {
@@ -79,7 +80,7 @@ static int gather_chunks(struct store *store, struct gather *g)
         g->covered_ns = 0;
         r = store_chunks(store, tier, q->host.id, from, q->to_ns, each_chunk, g);
         if (fits && g->covered_ns > from) {
-            from = g->covered_ns; /* fine enough: the rest only */
+            from = g->covered_ns; /* this tier is fine enough: finer ones need only the rest */
         }
     }
     return r;
@@ -98,11 +99,11 @@ static int gather_reports(struct store *store, struct gather *g)
     struct report_reader reader;
     const int64_t now = q->now_ns;
     int64_t from = q->from_ns, first = now;
-    /* what waits is of the last hours, or of a host that was away for as long as agents keep */
+    /* unsealed reports are of the last hours, or of a host that was away for as long as agents keep reports */
     from = from > now - UNSEALED_NS_MAX ? from : now - UNSEALED_NS_MAX;
     int r = store_reports(store, q->host.id, from, q->to_ns, first_at, &first);
     if (r <= 0) {
-        return r; /* none */
+        return r; /* no reports */
     }
     from = first;
     r = reader_init(&reader, store, &q->host, &builder);
@@ -143,7 +144,8 @@ int series_read(struct store *store, const struct series_query *q, struct series
         result.values[i] = CHUNK_NONE;
         g.tiers[i] = TIER_COUNT;
     }
-    r = r < 0 ? r : store_snapshot(store); /* what is sealed meanwhile is in both, or in neither */
+    /* a chunk that is sealed meanwhile then counts once, not twice */
+    r = r < 0 ? r : store_snapshot(store);
     r = r < 0 ? r : gather_chunks(store, &g);
     r = r < 0 ? r : gather_reports(store, &g);
     store_snapshot_end(store);

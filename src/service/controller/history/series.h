@@ -1,4 +1,4 @@
-/* series.h: a host's history as columns: built out of reports, sealed into chunks, read again. */
+/* series.h: a host's history as columns: built from reports, sealed into chunks, and read again. */
 #pragma once
 #include "platform/store/chunk.h"
 #include "service/controller/controller.h"
@@ -10,7 +10,7 @@ struct tier {
 };
 extern const struct tier series_tiers[TIER_COUNT];
 
-/* How values of one metric become one: of a longer step. */
+/* How several values of one metric become one value of a longer step. */
 enum fold { FOLD_MEAN, FOLD_MAX, FOLD_MEDIAN };
 enum fold series_fold(uint32_t metric);
 
@@ -21,22 +21,23 @@ struct series_builder {
     struct hash_index table; /* into series */
     /* how many series each NIC, or the host, has */
     uint32_t locals[CHUNK_SECTION_MAX], counts[CHUNK_SECTION_MAX], local_count;
-    uint64_t dropped; /* values of series that there was no room for: told by whoever builds */
+    uint64_t dropped; /* values of series without room; the caller reports them */
     bool failed;
 };
 void builder_init(struct series_builder *b, const struct chunk_head *head);
 void builder_done(struct series_builder *b);
-/* The latest of a slot stays. Of one NIC there are as many series as a chunk can hold: the first ones stay. */
+/* Puts a value; the latest value of a slot stays. A NIC has at most as many series as a chunk can hold: the first ones are
+ * kept. */
 void builder_put(struct series_builder *b, const struct chunk_key *key, int64_t at_ns,
                  int64_t value);
-/* What of a host its history needs to know: a copy, for other threads. */
+/* The part of a host that its history needs: a copy, for other threads. */
 struct history_host {
     int64_t id;
     uint32_t nics[HOST_NIC_MAX], nic_count; /* members only */
 };
 struct history_host history_host(const struct controller *c, const struct fleet_host *h);
 
-/* Everything that one report holds. The table of its paths is fetched once per generation. */
+/* Reads all values of reports. The table of a host's paths is fetched once for each generation. */
 struct report_reader {
     struct store *store;
     const struct history_host *host;
@@ -69,8 +70,8 @@ struct series_result {
     size_t count;
     int64_t *values; /* CHUNK_NONE: missing; the caller frees */
 };
-/* Of what is committed; in any thread with a store of its own. */
+/* Reads committed data. Any thread with its own store may call it. */
 MUST_CHECK int series_read(struct store *store, const struct series_query *query,
                            struct series_result *ret);
-/* Sorted, encoded. */
+/* Sorts and encodes the columns. */
 MUST_CHECK int builder_encode(struct series_builder *b, struct message_buffer *ret);

@@ -1,4 +1,4 @@
-/* worker.c: two lists under a lock, an eventfd to the loop. */
+/* worker.c: two lists under a lock, and an eventfd that wakes the loop. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -124,7 +124,7 @@ int worker_open(sd_event *loop, const char *store_path, struct worker **ret)
     int r = w->fd < 0 ? -errno : store_path != NULL ? store_open(&options, &w->store, words) : 0;
     r = r < 0 ? r : sd_event_add_io(loop, &w->io, w->fd, EPOLLIN, on_ended, w);
     if (r >= 0) {
-        sigfillset(&all); /* signals are the loop's */
+        sigfillset(&all); /* the loop takes signals */
         pthread_sigmask(SIG_SETMASK, &all, &before);
         r = -pthread_create(&w->thread, NULL, serve, w);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
