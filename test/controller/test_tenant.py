@@ -72,7 +72,7 @@ class TestTenant(fleet.Fleet):
         for f in self.get("/api/v1/findings?open=true")["items"]:  # hosts without a UTC: the controller's, and it says so
             self.assertRegex(f["detail"]["text"], r"black hole, since 20\d\d-[-:. 0-9]+ UTC by the controller's clock; .*; reported by h\d$")
         self.wait(lambda: self.get("/api/v1/alerts")["items"], 5, "alerts")
-        self.assertRegex(self.get("/api/v1/jobs/wide")["network"]["sentence"], rf"it took lanes \d+ times from {fleet.TIME} to {fleet.TIME}; ")
+        self.assertRegex(self.get("/api/v1/jobs/wide")["network"]["sentence"], rf"lanes failed \d+ times from {fleet.TIME} to {fleet.TIME}; ")
         self.request("POST", "/api/v1/silences", {"minutes": 5, "host": "h1", "why": "h1 is another's"})
         self.request("POST", "/api/v1/config", {"text": "flap_limit: 9\n"})
 

@@ -1,4 +1,4 @@
-/* job.c: reports of jobs into what is now, a past, and events. */
+/* job.c: turns reports of jobs into their present, their past, and events. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 struct jobs_state {
     struct fleet_job *list[JOB_MAX];
     uint32_t count;
-    struct fleet_job *slots[JOB_MAX]; /* the same by slot of the store; NULL: free */
+    struct fleet_job *slots[JOB_MAX]; /* the same jobs by their slot in the store; NULL: free */
 };
 
 void job_free(struct fleet_job *job)
@@ -68,7 +68,7 @@ void job_restore(struct controller *c, struct fleet_job *job)
     uint32_t at = s->count++;
 
     ASSERT(at < JOB_MAX);
-    for (; at > 0 && s->list[at - 1]->first_ns > job->first_ns; at--) { /* by age, as it was */
+    for (; at > 0 && s->list[at - 1]->first_ns > job->first_ns; at--) { /* sorted by age */
         s->list[at] = s->list[at - 1];
     }
     s->list[at] = job;
@@ -109,8 +109,8 @@ static bool lists(const struct fleet_job *job, uint32_t host)
 
 /* ---- the book ---- */
 
-/* Room for one more: of the host that told of most jobs first, the one that ended first leaves. So nobody who makes jobs up
- * pushes out others'. */
+/* Makes room for one more job. It removes the job that ended first, of the host that reported most jobs. So a host that
+ * invents jobs can't push out the jobs of others. */
 static int make_room(struct controller *c)
 {
     struct jobs_state *s = c->jobs;
@@ -138,7 +138,8 @@ static int make_room(struct controller *c)
     return 0;
 }
 
-/* A host stays with the job that it told of, whichever tenant it becomes; to others it comes only as the same tenant's. */
+/* A host stays with a job that it reported, even if its tenant changes. Another host joins the job only if it has the same
+ * tenant. */
 static struct fleet_job *find(const struct controller *c, const char *name, uint32_t user,
                               const struct fleet_host *h)
 {
@@ -206,7 +207,7 @@ void job_on_tenants(struct controller *c)
     }
 }
 
-/* Whose tenant's it is, is decided by all of its hosts. */
+/* A job's tenant depends on all of its hosts. */
 int job_add_host(struct fleet_job *job, uint32_t host)
 {
     uint32_t *grown;
@@ -216,7 +217,8 @@ int job_add_host(struct fleet_job *job, uint32_t host)
             return 0;
         }
     }
-    if ((job->host_count & (job->host_count - 1)) == 0) { /* full: the next power of two */
+    /* the list is full: it grows to the next power of two */
+    if ((job->host_count & (job->host_count - 1)) == 0) {
         const size_t capacity = job->host_count == 0 ? 1 : 2 * (size_t)job->host_count;
         grown = realloc(job->host_list, capacity * sizeof(*grown));
         if (grown == NULL) {
@@ -239,7 +241,7 @@ static struct fleet_job_sample both(const struct fleet_job_sample *a,
     };
 }
 
-/* Where that moment lies in the past; the past gets coarser until it fits. NULL: before its beginning. */
+/* The slot of that time in the past; the past gets coarser until the time fits. NULL: the time is before its beginning. */
 static struct fleet_job_sample *slot_of(struct fleet_job *job, int64_t at_ns)
 {
     if (at_ns < job->past_from_ns) {
@@ -260,10 +262,10 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What was sent from begin to end, over the slots that lie between. However often a host reports, a byte counts once. */
+/* Spreads the bytes sent from begin to end over the slots between. So each byte counts once, however often a host reports. */
 static void add_bytes(struct fleet_job *job, uint64_t bytes, int64_t begin_ns, int64_t end_ns)
 {
-    if (end_ns <= begin_ns || slot_of(job, end_ns) == NULL) { /* makes room */
+    if (end_ns <= begin_ns || slot_of(job, end_ns) == NULL) { /* slot_of() makes room */
         return;
     }
     for (int64_t at = most(begin_ns, job->past_from_ns), next; at < end_ns; at = next) {
@@ -277,7 +279,7 @@ static void add_bytes(struct fleet_job *job, uint64_t bytes, int64_t begin_ns, i
     job->heard_to_ns = most(job->heard_to_ns, end_ns);
 }
 
-/* Of the same process, one rollup ago. */
+/* The same process in the rollup before. */
 static const struct fleet_job_process *before(const struct fleet_host *h,
                                               const struct fleet_job_process *p)
 {
@@ -291,7 +293,7 @@ static const struct fleet_job_process *before(const struct fleet_host *h,
     return NULL;
 }
 
-/* h: with its jobs as of one rollup ago. */
+/* h still has the jobs of the rollup before. */
 static void add_to_past(struct fleet_job *job, const struct fleet_host *h,
                         const struct fleet_job_process *p, int64_t at_ns, int64_t covers_ns)
 {
@@ -301,7 +303,8 @@ static void add_to_past(struct fleet_job *job, const struct fleet_host *h,
         add_bytes(job, p->bytes_out - old->bytes_out, h->jobs_at_ns, at_ns);
     } else if (age_ns > 0 && age_ns <= covers_ns) {
         add_bytes(job, p->bytes_out, at_ns - age_ns, at_ns);
-    } else { /* older than what we have heard: what it has sent is not of these seconds */
+    } else {
+        /* the process is older than its first report: its bytes were not sent in these seconds */
         const double seconds = (double)covers_ns * 1e-9;
         add_bytes(job, (uint64_t)((double)p->rate_out_bps / 8 * seconds), at_ns - covers_ns, at_ns);
     }
@@ -408,7 +411,7 @@ static int take_job(struct controller *c, const struct fleet_host *h, struct fle
         return 0;
     }
     const struct fleet_job_process *old = before(h, p);
-    if (old != NULL && lives(old)) { /* its last bytes */
+    if (old != NULL && lives(old)) { /* the process's last bytes */
         add_bytes(job, p->bytes_out - old->bytes_out, h->jobs_at_ns, at_ns);
     }
     return 0;
@@ -494,7 +497,7 @@ bool job_reason_fatal(const char *reason)
     return false;
 }
 
-/* What the network did to it, for job_blame.c. */
+/* Notes a fault of the network, for job_blame.c. */
 static void note_fault(struct controller *c, const struct fleet_host *h, const Foliot__V1__Event *e,
                        int64_t at_ns)
 {

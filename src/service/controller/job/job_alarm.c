@@ -1,6 +1,6 @@
-/* job_alarm.c: what alert rules may judge of jobs: what all ranks send, and their worst flow's delay. Once in some seconds, of
- * the hosts' last rollups. While a host of a job is silent nobody knows what the job does: nothing is judged then. Nor
- * while it starts, before all of its ranks were heard of: hosts report one after the other. */
+/* job_alarm.c: figures of jobs for alert rules: the rate of all ranks, and the delay of the worst flow. They are computed
+ * every few seconds from the hosts' last rollups. While a host of a job is silent, the job's state is not known, and it isn't
+ * judged. Nor is a job judged that starts, until all of its ranks were reported: hosts report one after the other. */
 #include <stdlib.h>
 
 #include "base/prng.h"
@@ -8,9 +8,8 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/job/job.h"
 
-#define EVERY 5 /* seconds */
-#define START_S                                                                                    \
-    60 /* a rank that wasn't heard of by then is where no agent runs: judged without it */
+#define EVERY   5  /* seconds */
+#define START_S 60 /* a rank without a report by then has no agent: the job is judged without it */
 
 struct sum {
     uint64_t id, rate_bps;
@@ -19,15 +18,15 @@ struct sum {
 
 struct known {
     uint64_t id;
-    uint32_t since; /* in seconds of job_alarm's */
+    uint32_t since; /* by job_alarm's count of seconds */
 };
 
 struct job_alarm {
     uint32_t second, known_count;
-    struct known known[JOB_MAX]; /* jobs that run, or did a moment ago */
+    struct known known[JOB_MAX]; /* jobs that run, or ran a moment ago */
 };
 
-/* The same job is the same after a restart, too. */
+/* The id of a job stays the same over a restart. */
 static uint64_t id_of(const char *name, uint32_t user, uint64_t tenant)
 {
     uint64_t id = hash_u64(user, 0x6a6f62);
@@ -54,7 +53,7 @@ const char *job_alarm_name(void *context, uint64_t id)
     return NULL;
 }
 
-/* Processes of one job lie beside each other: where the last one was found is looked first. */
+/* A job's processes are often neighbours in the list, so the search begins where it found the last one. */
 static struct sum *find(struct sum *list, uint32_t count, uint64_t id, uint32_t *near)
 {
     if (*near < count && list[*near].id == id) {
@@ -115,14 +114,14 @@ static void judge(struct brain *brain, const struct sum *s)
                                   .job = s->id,
                                   .value = (double)s->rate_bps * 1e-6};
     brain_tell(brain, controller_mono(), BRAIN_SAMPLE, &sample, NULL);
-    if (s->owd_p99_ns > 0) { /* 0: no clock says */
+    if (s->owd_p99_ns > 0) { /* 0: no clock is good enough */
         sample.metric = ALERT_JOB_DELAY_P99;
         sample.value = s->owd_p99_ns;
         brain_tell(brain, controller_mono(), BRAIN_SAMPLE, &sample, NULL);
     }
 }
 
-/* Whom nobody runs any more, is over. */
+/* Ends the jobs that no process runs any more. */
 static void end_others(struct job_alarm *a, struct brain *brain, struct sum *list, uint32_t count)
 {
     uint32_t kept = 0, near = 0;
@@ -138,7 +137,7 @@ static void end_others(struct job_alarm *a, struct brain *brain, struct sum *lis
     a->known_count = kept;
 }
 
-/* For how long we have known it, in seconds. */
+/* How long the job has been known, in seconds. */
 static uint32_t age_of(struct job_alarm *a, uint64_t id)
 {
     uint32_t i = 0;
@@ -161,7 +160,7 @@ void job_alarm_second(struct controller *c)
     }
     struct sum *list = calloc((size_t)count + 1, sizeof(*list));
     if (list == NULL) {
-        return; /* the next turn */
+        return; /* the next turn tries again */
     }
     add_up(c, list, count);
     end_others(a, c->brain, list, count);

@@ -1,4 +1,5 @@
-/* job_blame.c: is a job slow because of the network? Its ranks' words gathered, core/fleet/blame.h asked, the answer said. */
+/* job_blame.c: is a job slow because of the network? It gathers the ranks' reports, asks core/fleet/blame.h, and writes the
+ * answer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ struct gathering {
     struct blame_book book;
     const struct fleet_host *down_host; /* of the first lane that is down */
     const struct fleet_job_flow *down;
-    const char *cause; /* NULL: no open incident that fits */
+    const char *cause; /* NULL: no open incident fits */
 };
 
 static void gather_flow(struct gathering *g, const struct fleet_host *h,
@@ -64,20 +65,20 @@ static void say_broken(const struct gathering *g, char *to, size_t size)
     const struct fleet_job_flow *f = g->down;
 
     if (s->ranks_parted > 0) {
-        snprintf(to, size, "the network: %u of its ranks have no way left to a peer",
+        snprintf(to, size, "the network: %u of its ranks have no path left to a peer",
                  s->ranks_parted);
         return;
     }
     if (g->cause != NULL) {
         snprintf(to, size,
-                 "the network: lanes of it are down, others carry what they would have; an open "
+                 "the network: some of its lanes are down, and others carry their traffic; open "
                  "incident: %s",
                  g->cause);
         return;
     }
     snprintf(to, size,
-             "the network: lanes of it are down, others carry what they would have; one of them: "
-             "%s/%s -> %s/%s%s%s",
+             "the network: some of its lanes are down, and others carry their traffic; one of the "
+             "lanes: %s/%s -> %s/%s%s%s",
              g->down_host->name, f->own_nic, f->peer_host, f->peer_nic,
              f->reason[0] != 0 ? ": " : "", f->reason);
 }
@@ -88,13 +89,13 @@ static void say_hurt(const struct gathering *g, const struct fleet_job *job, cha
 
     finding_time_text(job->fault_first_ns, first, sizeof(first));
     finding_time_text(job->fault_last_ns, last, sizeof(last));
-    snprintf(
-        to, size,
-        "the network: it took lanes %u times from %s UTC to %s UTC; none is down now: they carry "
-        "again, by other ways where theirs are dead; %s%s",
-        g->book.signals.faults, first, last,
-        g->cause != NULL ? "an open incident: " : "see the alerts of that time",
-        g->cause != NULL ? g->cause : "");
+    snprintf(to, size,
+             "the network: lanes failed %u times from %s UTC to %s UTC; none is down now, and "
+             "lanes with "
+             "a dead path use another path; %s%s",
+             g->book.signals.faults, first, last,
+             g->cause != NULL ? "open incident: " : "see the alerts of that time",
+             g->cause != NULL ? g->cause : "");
 }
 
 static void say(const struct gathering *g, const struct fleet_job *job, enum blame blame, char *to,
@@ -112,29 +113,27 @@ static void say(const struct gathering *g, const struct fleet_job *job, enum bla
         break;
     case BLAME_LOADED:
         snprintf(to, size,
-                 "the network, by its load: no lane is down, but messages of its slowest flows "
-                 "wait there for "
-                 "%.0f us, at senders %.0f us, at receivers %.0f us (medians): the links that it "
-                 "uses are "
-                 "full, of its own traffic or of others'",
+                 "the network, because it is loaded: no lane is down, but messages of its slowest "
+                 "flows wait %.0f us in the network, %.0f us at senders, %.0f us at receivers "
+                 "(medians): its links are full of its own traffic or of other traffic",
                  (double)(s->network_ns - s->floor_ns) * us, (double)s->sender_ns * us,
                  (double)s->receiver_ns * us);
         break;
     case BLAME_NOT:
         snprintf(to, size,
                  "not the network: no lane is down, and messages of its slowest flows take %.0f us "
-                 "there, at senders %.0f us, at receivers %.0f us (medians)",
+                 "in the network, %.0f us at senders, %.0f us at receivers (medians)",
                  (double)s->network_ns * us, (double)s->sender_ns * us,
                  (double)s->receiver_ns * us);
         break;
     case BLAME_UNTIMED:
         snprintf(to, size,
-                 "not known: no lane is down, but no flow's delay is known: too little traffic, or "
-                 "clocks that aren't in step");
+                 "not known: no lane is down, but no flow's delay is known: there is too little "
+                 "traffic, or clocks aren't synchronised");
         break;
     case BLAME_UNHEARD:
         if (s->ranks_heard == 0) {
-            snprintf(to, size, "not known: none of its ranks is heard now");
+            snprintf(to, size, "not known: none of its ranks reports now");
         } else {
             snprintf(to, size, "not known: only %u of its %u ranks report, and these are well",
                      s->ranks_heard, s->ranks);

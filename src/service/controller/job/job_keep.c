@@ -1,6 +1,7 @@
-/* job_keep.c: the book of jobs over a restart: one text a job in the store, under "job.SLOT": a line of JSON, then its past as
- * plain numbers, which read ten times as fast: everybody waits for a controller that starts. A job that goes on is kept every
- * five minutes and at the controller's end; after kill -9 its past has a gap of that length at most. */
+/* job_keep.c: keeps the book of jobs over a restart. The store has one text for each job, under "job.SLOT": a line of JSON,
+ * then the past as plain numbers. Plain numbers are read ten times as fast, and all agents wait while a controller starts. A
+ * running job is stored every five minutes and when the controller ends. So after kill -9 its past has a gap of at most five
+ * minutes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,13 +14,13 @@
 #include "service/controller/job/job.h"
 
 #define KEEP_NS     (300 * NS_PER_S)
-#define SLOT_MAX    (JOB_SLOT_NS << 24) /* 512 of them: centuries */
+#define SLOT_MAX    (JOB_SLOT_NS << 24) /* 512 of these slots span centuries */
 #define TEXT_MAX    (1 << 20)
-#define EACH_TURN   4 /* jobs a second: all of them within KEEP_NS */
+#define EACH_TURN   4 /* jobs a second: so all are stored within KEEP_NS */
 #define SAVED_KIND  1
-#define SAMPLE_SIZE 64 /* four numbers as text: 20 + 20 + 10 + 10, and what is between them */
+#define SAMPLE_SIZE 64 /* four numbers as text: 20 + 20 + 10 + 10, and separators */
 
-/* Four numbers a sample, and a 0 at the end. */
+/* Writes four numbers for each sample, and a 0 at the end. */
 static size_t put_samples(const struct fleet_job *job, char *text)
 {
     char *at = text;
@@ -41,7 +42,7 @@ static int put(struct controller *c, const struct fleet_job *job, struct json_wr
     const char *head = NULL;
     char name[32], *text = NULL;
     size_t size = 0;
-    int r = json_writer_finish(j, &head, &size); /* ends with a newline */
+    int r = json_writer_finish(j, &head, &size); /* the text ends with a newline */
     text = r < 0 ? NULL : malloc(size + JOB_PAST * SAMPLE_SIZE + 1);
     if (text == NULL) {
         return r < 0 ? r : -ENOMEM;
@@ -115,14 +116,14 @@ void job_keep_all(struct controller *c)
     keep_some(c, JOB_MAX, 0);
 }
 
-/* ---- back from the store ---- */
+/* ---- loading ---- */
 
 static int64_t number(const json_t *o, const char *key)
 {
     return json_integer_value(json_object_get(o, key));
 }
 
-/* Whose tenant's a job is, is told by its hosts: without one of them it is nobody's to see. */
+/* A job's hosts decide its tenant. If one of them is missing, nobody may see the job. */
 static int take_hosts(const struct controller *c, struct fleet_job *job, const json_t *hosts)
 {
     int r = json_array_size(hosts) > 0 ? 0 : -EUCLEAN;
@@ -134,7 +135,7 @@ static int take_hosts(const struct controller *c, struct fleet_job *job, const j
     return r;
 }
 
-/* The next number of the text; more than `most`, or no number: 0. */
+/* The next number of the text; 0: it is more than `most`, or no number. */
 static uint64_t next(const char **at, uint64_t most)
 {
     char *end = NULL;
@@ -182,7 +183,7 @@ static int take(const struct controller *c, struct fleet_job *job, const json_t 
     return take_hosts(c, job, json_object_get(o, "hosts"));
 }
 
-/* The text under "job.SLOT", or what stands in the way. */
+/* Loads the text under "job.SLOT". */
 static int load(struct controller *c, uint32_t slot, const char *text, size_t size)
 {
     const char *end = size > 0 && text[size - 1] == 0 ? strchr(text, '\n') : NULL;
@@ -216,7 +217,7 @@ int job_keep_load(struct controller *c)
     }
     if (refused > 0) {
         controller_say(LOG_WARNING,
-                       "%u jobs of before can't be read, or were on hosts that are no members",
+                       "%u stored jobs can't be read, or ran on hosts that are no longer members",
                        refused);
     }
     return r;
