@@ -1,10 +1,8 @@
-/* api_certificate.c: what the API shows browsers and other clients over TLS.
+/* api_certificate.c: the certificate that the API shows to browsers and other clients over TLS.
  *
- * Agents and the controller trust each other by Ed25519. No browser takes that, neither as a
- * certificate's key nor as its authority's: so the API has an authority and a key of its own, both
- * P-256. They are made when they are missing, also beside the files of a controller that has been
- * running for long. The authority signs nothing else, and nobody becomes a member of the fleet by
- * it. */
+ * Agents and the controller use Ed25519. No browser accepts Ed25519, neither in a certificate's key nor in its authority's. So
+ * the API has its own authority and its own key, both P-256. They are made when they are missing, also for a controller that
+ * has been running for long. The authority signs nothing else, and makes nobody a member of the fleet. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,13 +18,13 @@
 
 enum {
     AUTHORITY_YEARS = 10,
-    CERTIFICATE_DAYS = 365, /* browsers take up to 398 */
+    CERTIFICATE_DAYS = 365, /* browsers accept at most 398 */
     RENEW_DAYS = 60,
     BACKDATE_S = 3600,
     NAME_MAX_COUNT = CONTROLLER_API_NAMES_MAX + 8,
 };
 
-#define NAME_FILE "api-name" /* what `init --address` was given */
+#define NAME_FILE "api-name" /* the argument of `init --address` */
 
 struct names {
     char own[256], given[CONTROLLER_API_NAME_SIZE], listen[CONTROLLER_API_NAME_SIZE];
@@ -140,13 +138,14 @@ static int make_authority(struct controller *c)
               : tls_authority_new(c->api_authority_key, "foliot-api-authority", now - BACKDATE_S,
                                   now + AUTHORITY_YEARS * 365 * 86400LL, &c->api_authority);
     r = r < 0 ? r : write_text(c, "api-authority.pem", c->api_authority, 0644);
-    /* last: with it the authority is there */
+    /* written last: this file completes the authority */
     r = r < 0 ? r : write_text(c, "api-authority.key", c->api_authority_key, 0600);
     if (r == 0) {
-        controller_say(LOG_NOTICE,
-                       "%s/api-authority.pem is new: browsers, and what else verifies the API's "
-                       "certificate, trust it by that file",
-                       c->config.data_dir);
+        controller_say(
+            LOG_NOTICE,
+            "%s/api-authority.pem is new: browsers and all clients that verify the API's "
+            "certificate must trust that file",
+            c->config.data_dir);
     }
     return r;
 }
@@ -170,7 +169,7 @@ static int load_key(struct controller *c)
     return r;
 }
 
-/* Made anew when it is missing, ends soon, or lacks a name. */
+/* Made again if it is missing, ends soon, or lacks a name. */
 static int load_certificate(struct controller *c)
 {
     const time_t now = time(NULL);

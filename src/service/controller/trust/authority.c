@@ -16,7 +16,7 @@ enum {
     AUTHORITY_YEARS = 20,
     SERVER_DAYS = 365,
     SERVER_RENEW_DAYS = 60,
-    BACKDATE_S = 3600, /* clocks of hosts that join may lag */
+    BACKDATE_S = 3600, /* clocks of joining hosts may be behind */
     FLEET_KEY_SIZE = 160,
 };
 
@@ -39,7 +39,7 @@ static int read_text(const char *data_dir, const char *name, char **ret_text)
     return tls_read_file(path, ret_text);
 }
 
-/* The probes' key as a line of fleet.key. */
+/* Makes the probes' key, as a line of fleet.key. */
 static int make_fleet_key(char text[FLEET_KEY_SIZE])
 {
     unsigned char key[16];
@@ -93,7 +93,8 @@ int authority_create(const char *data_dir, char words[256])
     } files[] = {{"server.key", server_key, 0600},
                  {"fleet.key", fleet_key, 0600},
                  {"authority.pem", certificate, 0644},
-                 {"authority.key", key, 0600}}; /* last: with it the authority is there */
+                 /* written last: this file completes the authority */
+                 {"authority.key", key, 0600}};
     for (size_t i = 0; r == 0 && i < ARRAY_COUNT(files); i++) {
         r = write_text(data_dir, files[i].name, files[i].text, files[i].mode);
         if (r < 0) {
@@ -125,7 +126,7 @@ int authority_server(const struct controller *c, const char *authority, char **r
     return tls_issue(&issue, ret_certificate);
 }
 
-/* Made anew when it is missing or ends soon: its key stays, so that join tokens stay good. */
+/* Made again if it is missing or ends soon. Its key stays, so that join tokens stay valid. */
 static int load_server(struct controller *c)
 {
     struct tls_certificate read = {0};
@@ -157,7 +158,7 @@ int authority_load(struct controller *c)
                  {"fleet.key", &c->fleet_keys}};
     int r = rotate_recover(dir);
     if (r < 0) {
-        controller_say(LOG_ERR, "%s: a rotation that was cut short can't be finished: %s", dir,
+        controller_say(LOG_ERR, "%s: a rotation that was interrupted can't be finished: %s", dir,
                        strerror(-r));
         return r;
     }

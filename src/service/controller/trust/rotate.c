@@ -1,12 +1,12 @@
-/* rotate.c: another authority, another fleet key, without a gap.
+/* rotate.c: replaces the authority and the fleet key without a gap.
  *
- * Authority. The new one signs from now on; what is trusted, here and by agents, is both. Agents whose list of trusted
- * authorities isn't ours are told to renew, and get both with a new certificate. When all have it (or an admin says that the rest
- * may join again) the old one goes: our own certificate is signed anew, the list is the new one alone, and agents renew
- * once more for that. authority.next.* are on the disk only for the moment of the exchange.
+ * Authority. The new one signs from now on; the controller and agents trust both. An agent with another list of trusted
+ * authorities is asked to renew, and gets both with a new certificate. When all agents have the list (or an admin decides that
+ * the rest may join again) the old authority is removed: the controller's own certificate is signed by the new one, the list
+ * has only the new one, and agents renew once more. authority.next.* exist on the disk only during the exchange.
  *
- * Fleet key. The next key goes out at once and is used from its time on; the old one is taken out as long again after
- * that, so that probes under it count for nothing any more. */
+ * Fleet key. The next key is sent out at once, and is used from its start time on. The old key is removed after the same time
+ * again. Then probes under the old key are invalid. */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -51,14 +51,14 @@ int rotate_recover(const char *data_dir)
     snprintf(key, sizeof(key), "%s/authority.next.key", data_dir);
     snprintf(next, sizeof(next), "%s/authority.next.pem", data_dir);
     snprintf(pem, sizeof(pem), "%s/authority.pem", data_dir);
-    if (access(key, F_OK) == 0) { /* it came to nothing: the key's exchange is what counts */
+    if (access(key, F_OK) == 0) { /* the exchange did not happen: replacing the key decides */
         unlink(next);
         return unlink(key) < 0 ? -errno : 0;
     }
     return access(next, F_OK) == 0 && rename(next, pem) < 0 ? -errno : 0;
 }
 
-/* Of the first of several PEM certificates; 0: there is only one. */
+/* The size of the first of several PEM certificates; 0: there is only one. */
 static size_t first_size(const char *bundle)
 {
     static const char end[] = "-----END CERTIFICATE-----";
@@ -80,7 +80,7 @@ static int adopt(struct controller *c, char *bundle)
         free(bundle);
         return r;
     }
-    free(c->authority_before); /* the server of agents reads it until it is opened anew */
+    free(c->authority_before); /* the agents' server reads it until the server is opened again */
     c->authority_before = c->authority;
     c->authority = bundle;
     c->authority_version = tls_text_version(bundle);
@@ -111,7 +111,7 @@ int rotate_authority(struct controller *c, const char **ret_step)
         *ret_step = "writing authority.next.key";
         r = write_text(c, "authority.next.key", key, 0600);
     }
-    if (r == 0) { /* from here on it is the new one */
+    if (r == 0) { /* from here on the new authority is in force */
         *ret_step = "replacing authority.key";
         r = move(c, "authority.next.key", "authority.key");
     }
@@ -173,7 +173,7 @@ struct key_line {
     time_t at;
 };
 
-/* The last two lines that are keys, the older first; how many there are. */
+/* The last two lines that are keys, the older first. Returns how many there are. */
 static unsigned read_keys(const char *text, struct key_line keys[2])
 {
     unsigned count = 0;
@@ -266,10 +266,10 @@ static void retire_key(struct controller *c)
         time(NULL) >= c->key_retire) {
         const int r = write_keys(c, &keys[1], 1);
         if (r < 0) {
-            controller_say(LOG_ERR, "fleet key %u can't be taken out: writing fleet.key: %s",
+            controller_say(LOG_ERR, "fleet key %u can't be removed: writing fleet.key: %s",
                            keys[0].id, strerror(-r));
         } else {
-            controller_say(LOG_NOTICE, "fleet key %u is taken out", keys[0].id);
+            controller_say(LOG_NOTICE, "fleet key %u is removed", keys[0].id);
         }
     }
     gnutls_memset(keys, 0, sizeof(keys));
@@ -303,10 +303,10 @@ void rotate_watch(struct controller *c)
         const char *step = NULL;
         const int r = rotate_finish(c, &step);
         if (r < 0) {
-            controller_say(LOG_ERR, "the authority before can't be left: %s: %s", step,
+            controller_say(LOG_ERR, "the old authority can't be removed: %s: %s", step,
                            strerror(-r));
         } else {
-            controller_say(LOG_NOTICE, "all hosts trust the new authority: the one before is left");
+            controller_say(LOG_NOTICE, "all hosts trust the new authority: the old one is removed");
         }
     }
 }

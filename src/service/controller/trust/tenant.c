@@ -1,5 +1,5 @@
-/* tenant.c: which tenant a host is. Scopes of API tokens tell: a host belongs to the scope that sees it and most others,
- * so that a token for part of a tenant's hosts splits nothing; to none where no scope sees it. */
+/* tenant.c: the tenant of a host, from the scopes of API tokens. A host belongs to the scope with most hosts that matches it.
+ * So a token for some of a tenant's hosts does not split the tenant. A host that no scope matches has no tenant. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct tenants {
         uint64_t id;
         uint32_t hosts;
         char scope[TOKEN_SCOPE_SIZE];
-    } list[]; /* that of most hosts first */
+    } list[]; /* sorted: most hosts first */
 };
 
 static int wider(const void *x, const void *y)
@@ -38,7 +38,7 @@ static bool has(const struct tenants *t, const char *scope)
     return false;
 }
 
-/* Each scope of a living token once. NULL: no memory. */
+/* Each scope of a valid token, once. NULL: out of memory. */
 static struct tenants *scopes_of(struct controller *c)
 {
     struct tenants *t = calloc(1, sizeof(*t) + c->token_count * sizeof(t->list[0]));

@@ -1,12 +1,12 @@
-/* tenant.h: which hosts are one tenant's. What hosts of two tenants say is kept apart: jobs of one name are two jobs, and
- * one tenant's word alone doesn't wake the other. */
+/* tenant.h: the hosts of one tenant. Reports of different tenants are kept apart: jobs of one name are two jobs. One tenant's
+ * report alone does not page another tenant. */
 #pragma once
 #include "service/controller/controller.h"
 
-#define TENANT_NONE 0 /* no scope sees it: the operator's own */
+#define TENANT_NONE 0 /* no scope matches it: the operator's own host */
 
-/* After tokens were made, revoked or have expired, or members changed. -ENOMEM: as it was. */
+/* Call it after tokens were made, revoked or have expired, or members changed. -ENOMEM: the tenants stay the same. */
 MUST_CHECK int tenant_refresh(struct controller *c);
-/* Of a host that is new. */
+/* Places a new host. */
 void tenant_place(struct controller *c, struct fleet_host *h);
 void tenant_close(struct controller *c);

@@ -1,9 +1,8 @@
-/* token.c: who may join, who may ask: secrets shown once, kept as hashes.
+/* token.c: tokens for hosts that join and for callers of the API: secrets that are shown once, and kept as hashes.
  *
- * An API token is "fla_" and 43 characters (256 random bits, base64url). A join token is "flj_",
- * 43 characters, "." and the 43 of the SHA-256 of the controller's public key: with it a host that
- * knows nothing yet knows whom it talks to. Secrets are that long and random: one plain hash is
- * enough. */
+ * An API token is "fla_" and 43 characters (256 random bits, base64url). A join token is "flj_", 43 characters, "." and 43
+ * characters of the SHA-256 of the controller's public key. With that hash a new host verifies the controller. The secrets are
+ * long and random, so one plain hash is enough. */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -163,7 +162,7 @@ struct token *token_find(struct controller *c, const void *secret, size_t size, 
     authority_hash(secret, size, hash);
     for (size_t i = 0; i < c->token_count; i++) {
         struct token *t = &c->tokens[i];
-        /* hashes of unknown secrets: their comparison tells nothing by its time */
+        /* these are hashes of secrets, so the time of a comparison reveals nothing */
         if (memcmp(t->hash, hash, sizeof(hash)) == 0 && (strcmp(t->role, "join") == 0) == join &&
             (t->expires_ns == 0 || t->expires_ns > now) &&
             (!join || spent_too || t->uses_left > 0)) {
