@@ -15,19 +15,20 @@ static const char usage[] =
     "       foliot-agent join ADDRESS[:PORT] TOKEN [--host NAME] [--nic NAME]... [--leaf NAME]...\n"
     "                         [--config FILE] [--state-dir DIR]\n"
     "       foliot-agent members [--config FILE]\n"
-    "One per host: keeps fleet time, probes the mesh, watches the links. Normally started by "
+    "One runs on each host: it keeps fleet time, probes the mesh, watches the links. Normally "
+    "started by "
     "systemd.\n"
     "\n"
     "  join     makes this host a member of a controller's fleet: certificate, fleet key, peers\n"
-    "  members  prints the list of members as this host has it, as YAML\n"
+    "  members  prints this host's list of members, as YAML\n"
     "\n";
 
 static const char after[] =
     "\n"
     "FOLIOT_RUNTIME_DIR replaces runtime_dir. SIGHUP reads the configuration again.\n"
-    "Exit status: 0 well, 1 it failed, 2 wrong usage.\n";
+    "Exit status: 0 done, 1 it failed, 2 wrong usage.\n";
 
-/* show: and the list of members. */
+/* show: prints the list of members, too. */
 static int check(const char *path, bool show)
 {
     struct agent_config *config = NULL;

@@ -24,7 +24,8 @@ static const char *address, *scope;
 
 static const char usage[] =
     "usage: foliot-controller [--config FILE] [COMMAND]\n"
-    "One per fleet: takes agents' reports, keeps history, serves the API. Without a command it "
+    "One runs for each fleet: it takes agents' reports, keeps history, serves the API. Without a "
+    "command it "
     "runs.\n"
     "\n"
     "  init [--address ADDRESS]       make the authority, a join token and an admin's token;\n"
@@ -33,19 +34,19 @@ static const char usage[] =
     "                                 print a token that lets N hosts join, for N hours (24);\n"
     "                                 with a scope only hosts of these names\n"
     "  token api viewer|operator|admin [NAME] [--hours N] [--scope PATTERNS]\n"
-    "                                 print a token for the API; without --hours it lasts;\n"
+    "                                 print a token for the API; without --hours it does not end;\n"
     "                                 with a scope a viewer sees these hosts only ('a-*,b?')\n"
-    "  check                          look through the whole store\n"
+    "  check                          check the whole store\n"
     "  backup FILE                    copy the store, also while the controller runs\n"
     "  restore FILE                   put a backup in the store's place (controller stopped)\n"
     "  record FILE                    copy the recording of its inputs, for foliot sim replay\n"
-    "  takeover                       this copy of the store is the fleet's from now on\n"
+    "  takeover                       make this copy of the store the fleet's only one\n"
     "\n";
 
 static const char after[] =
     "\n"
     "FOLIOT_CONTROLLER_DIR replaces data_dir (" CONTROLLER_DATA_DEFAULT ").\n"
-    "Exit status: 0 well, 1 it failed, 2 wrong usage, 78 these data are a copy of another "
+    "Exit status: 0 done, 1 it failed, 2 wrong usage, 78 these data are a copy of another "
     "controller's.\n";
 
 static int load_config(struct controller_config *config)
@@ -61,7 +62,7 @@ static int load_config(struct controller_config *config)
     return r;
 }
 
-/* found: NULL: nothing. */
+/* found: NULL for nothing. */
 static int expected(const char *what, const char *found)
 {
     fprintf(stderr, "foliot-controller: expected %s, found %s%s%s; --help lists the commands\n",
@@ -95,7 +96,7 @@ static int write_token(const char *name, const char *role, int64_t life_s,
     }
     if (r < 0) {
         fprintf(stderr, "foliot-controller: the token '%s' can't be %s: %s\n", name, step,
-                r == -EEXIST ? "one of that name lives: take another name" : strerror(-r));
+                r == -EEXIST ? "a token has that name: take another name" : strerror(-r));
     }
     return r;
 }
@@ -146,18 +147,18 @@ static int command_init(void)
     if (r == 0) {
         printf("The authority, its key and the store are in %s.\n\n", config.data_dir);
         say_join(join);
-        printf("(good for %lld host%s and %lld hours; more: foliot-controller token join)\n\n",
-               (long long)uses, uses == 1 ? "" : "s", (long long)join_hours);
-        printf("The API's first token, an admin's, shown this once:\n  %s\n", admin);
-        printf("Over TLS browsers and clients trust the API by %s/api-authority.pem.\n",
-               config.data_dir);
+        printf(
+            "(valid for %lld host%s and %lld hours; more tokens: foliot-controller token join)\n\n",
+            (long long)uses, uses == 1 ? "" : "s", (long long)join_hours);
+        printf("The API's first token, for an admin. It is shown only this once:\n  %s\n", admin);
+        printf("For TLS, browsers and clients must trust %s/api-authority.pem.\n", config.data_dir);
     }
     controller_close(c);
     free(c);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* While the controller runs it has the store: then it is asked (by its API), not the file. */
+/* A running controller holds the store, so it makes the token itself, through its API. */
 static int command_token(int argc, char **argv)
 {
     const bool join = argc >= 2 && strcmp(argv[1], "join") == 0;
@@ -186,9 +187,9 @@ static int command_token(int argc, char **argv)
     }
     int r = controller_open(c, &options, false);
     if (r == -EBUSY) {
-        fputs("foliot-controller: while it runs: foliot token (man foliot)\n", stderr);
+        fputs("foliot-controller: the controller runs: use foliot token (man foliot)\n", stderr);
     }
-    const int64_t life_hours = hours != 0 ? hours : join ? JOIN_HOURS : 0; /* 0: it lasts */
+    const int64_t life_hours = hours != 0 ? hours : join ? JOIN_HOURS : 0; /* 0: it does not end */
     if (r == 0) {
         token_free_name(c, role, name);
         r = write_token(given != NULL ? given : name, role, life_hours * 3600, text, c);
@@ -260,7 +261,7 @@ static int command_backup(const char *to)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The store there is the fleet's from now on, whatever was numbered elsewhere. */
+/* Makes the store the fleet's own: its numbers are higher than those of any other copy. */
 static int make_own(struct store *s, const char *path, const char **ret_step)
 {
     *ret_step = "the number of the list of members can't be stored";
@@ -276,7 +277,7 @@ static int make_own(struct store *s, const char *path, const char **ret_step)
     return r;
 }
 
-/* Opened, looked through and copied; `words` where the store has some of its own. */
+/* Opens, checks and copies the backup. words: the store's own error text, if it has one. */
 static int copy_backup(const char *from, const char *to, char words[256], const char **ret_step)
 {
     const struct store_options options_of = {.path = from, .read_only = true};
@@ -301,7 +302,7 @@ static int copy_backup(const char *from, const char *to, char words[256], const 
     return r;
 }
 
-/* The old store is kept beside it. */
+/* Puts the copy in place. The old store stays in the folder under another name. */
 static int put_in_place(const char *fresh, const char *path, const char **ret_step)
 {
     static const char *const parts[] = {"", "-wal", "-shm"};
@@ -325,7 +326,7 @@ static int failed(const char *what, const char *step, const char *words, int r)
     return EXIT_FAILURE;
 }
 
-/* The backup is copied beside, looked through, and only then put in the store's place. */
+/* The backup is copied into the folder and checked. Only then does it replace the store. */
 static int command_restore(const char *from)
 {
     struct controller_config config;
@@ -344,7 +345,7 @@ static int command_restore(const char *from)
         fprintf(stderr, "foliot-controller: %s\n", words);
         return EXIT_FAILURE;
     }
-    words[0] = 0; /* a damaged one is what is being replaced */
+    words[0] = 0; /* a damaged store is no error: it is being replaced */
     s = NULL;
     r = copy_backup(from, fresh, words, &step);
     if (r == 0) {
@@ -368,7 +369,7 @@ static int command_restore(const char *from)
     return EXIT_SUCCESS;
 }
 
-/* After data were moved or copied: whoever types it knows that the other controller won't run again. */
+/* For data that were moved or copied. The person who runs it makes sure that the other controller never runs again. */
 static int command_takeover(void)
 {
     struct controller_config config;
@@ -394,7 +395,7 @@ static int command_takeover(void)
     return EXIT_SUCCESS;
 }
 
-/* What the controller that runs here has recorded so far, or the last one that ran. */
+/* Copies the recording of the running controller, or of the last one that ran. */
 static int command_record(const char *to)
 {
     struct controller_config config;
@@ -408,7 +409,7 @@ static int command_record(const char *to)
     if (r == -ENOENT && access(path, F_OK) < 0) {
         fprintf(stderr,
                 "foliot-controller: %s: expected a recording, found none: set record_mib in the "
-                "configuration and start the controller anew\n",
+                "configuration and restart the controller\n",
                 path);
     } else if (r == -EEXIST) {
         fprintf(stderr, "foliot-controller: %s: is there already: a recording replaces nothing\n",
@@ -416,7 +417,7 @@ static int command_record(const char *to)
     } else if (r < 0) {
         fprintf(stderr, "foliot-controller: %s to %s: %s\n", path, to,
                 r == -EPROTO    ? "expected a recording, found something else or damage"
-                : r == -ESTALE  ? "expected a recording of this build, found one of another"
+                : r == -ESTALE  ? "expected a recording of this build, found one of another build"
                 : r == -ENODATA ? "nothing is recorded yet"
                                 : strerror(-r));
     } else {
@@ -476,7 +477,7 @@ int main(int argc, char **argv)
 {
     static const struct option_entry entries[] = {
         {"config", 'c', OPTION_OWN, &options, .take = take_config, .value = "FILE",
-         .help = "default " CONTROLLER_CONFIG_DEFAULT " where there is one"},
+         .help = "default " CONTROLLER_CONFIG_DEFAULT " if that file exists"},
         {"address", 0, OPTION_TEXT, &address, .value = "ADDRESS",
          .help = "init: a name or an address of this host"},
         {"uses", 0, OPTION_INT, &uses, 1, 999999, .value = "N",

@@ -37,17 +37,17 @@ int main(int argc, char *argv[])
     int first = 0, r;
     const struct option_entry entries[] = {
         {"root", 0, OPTION_TEXT, &config.root, .value = "FOLDER",
-         .help = "read below it, as if it were /"},
+         .help = "read below this folder, as if it were /"},
         {"checks", 0, OPTION_TEXT, &checks, .value = "FOLDER",
-         .help = "run the site's programs there [/etc/foliot/checks.d]"},
+         .help = "run the site's programs in this folder [/etc/foliot/checks.d]"},
         {"run", 0, OPTION_TEXT, &config.run_folder, .value = "FOLDER",
-         .help = "note there what hangs [/run/foliot-inspect]"},
+         .help = "record hanging collectors in this folder [/run/foliot-inspect]"},
         {"deadline", 0, OPTION_INT, &config.deadline_ms, 10, 600000, .value = "MS",
          .help = "of each collector [2000]"},
         {"mount-deadline", 0, OPTION_INT, &config.mount_deadline_ms, 10, 600000, .value = "MS",
-         .help = "of each mount's answer [5000]"},
+         .help = "for each mount to answer [5000]"},
         {"site-deadline", 0, OPTION_INT, &config.site_deadline_ms, 10, 600000, .value = "MS",
-         .help = "of the site's programs together [60000]"},
+         .help = "for the site's programs together [60000]"},
         {"gpu-library", 0, OPTION_TEXT, &config.gpu_library, .value = "FILE",
          .help = "instead of libnvidia-ml.so.1 or libamd_smi.so; for a root none is asked without "
                  "it"},
@@ -55,9 +55,9 @@ int main(int argc, char *argv[])
          .help =
              "of this host's agent [/run/foliot/agent.sock]; for a root none is asked without it"},
         {"capture", 0, OPTION_TEXT, &config.capture, .value = "FOLDER",
-         .help =
-             "also put what was read there, as a tree of files without names, addresses and serial "
-             "numbers of this machine"},
+         .help = "also copy what was read into this folder: a tree of files without names, "
+                 "addresses and serial "
+                 "numbers of this machine"},
         {"slow", 0, OPTION_TEXT, &config.slow, .value = "NAME",
          .help = "for tests: this collector never ends"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
@@ -76,7 +76,7 @@ int main(int argc, char *argv[])
     if (r != COMMAND_LINE_GOOD) {
         return r;
     }
-    /* programs of a site are not started for a tree that stands for another machine */
+    /* the site's programs run on this machine only, not for a tree of another machine */
     config.checks = checks != NULL ? checks : config.root != NULL ? NULL : config.checks;
     if (config.root != NULL && config.run_folder == inspect_usual.run_folder) {
         config.run_folder = NULL;
@@ -86,7 +86,7 @@ int main(int argc, char *argv[])
         config.deadline_ms = CAPTURE_MS; /* each file is read twice, and written */
     }
     if (config.capture != NULL && mkdir(config.capture, 0700) < 0) {
-        fprintf(stderr, "foliot-inspect: %s: expected a folder that is not there yet: %s\n",
+        fprintf(stderr, "foliot-inspect: %s: expected a folder that does not exist yet: %s\n",
                 config.capture, strerror(errno));
         return 1;
     }

@@ -1,4 +1,4 @@
-/* foliot.c: the one command that people type: a table of commands and how one is found in it. */
+/* foliot.c: the command `foliot`: a table of its commands, and the search for one in it. */
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -35,7 +35,7 @@ static int command_sim(int argc, char *argv[])
 
 static const struct command commands[] = {
     {"this host, by its agent", "status", ASK,
-     "is this host well: clock, mesh, links, open findings", command_status,
+     "this host's health: clock, mesh, links, open findings", command_status,
      "0 all is well; 1 something is not; " ASKED},
     {NULL, "clock", ASK, "the host's clocks on the fleet's timeline, their bounds and edges",
      command_clock, "0 synchronised; 1 not synchronised; " ASKED},
@@ -53,7 +53,7 @@ static const struct command commands[] = {
     {NULL, "jobs",
      "[ID [--save FILE]] " ASK " | compare FILE FILE [--json] | [ID | compare ID ID] "
      "--controller URL [--json] [--authority FILE] [--token-file FILE]",
-     "jobs with Foliot's plugin: ranks, lanes, rates, delays, what failover did and why",
+     "jobs with Foliot's plugin: ranks, lanes, rates, delays, failovers and their reasons",
      command_jobs, "0 done; 1 a rank has no path to another one; " ASKED, help_of_jobs},
     {NULL, "doctor", ASK, "check this host's setup: permissions, ports, stamps, versions",
      command_doctor, "0 nothing is in the way; 1 something is; " ASKED},
@@ -70,7 +70,8 @@ static const struct command commands[] = {
      "[--format FORM] | test --fleet CHECK [--fail N] [--warn N] [--declared TEXT] [--since TIME] "
      "[--config FILE] | nodes [RUN] | matrix [RUN] | runs | stop RUN | "
      "diff RUN RUN | baseline [list | accept RUN [NAME] | remove RUN]" API,
-     "is this host configured and wired as it should be, and as the others are; may it take a job",
+     "checks of configuration and cabling, against rules and other hosts; whether a host may take "
+     "a job",
      command_audit,
      "0 all that applies passes; 1 something fails, is warned of or differs; 2 wrong usage; 3 "
      "something is not known, or could not be asked. Each form has its own: foliot help audit gate",
@@ -80,9 +81,9 @@ static const struct command commands[] = {
      "ADDRESS] [--seconds S] [--json] | rdma [--device NAME] [--rounds N] [--look MS] [--library "
      "FILE] "
      "[--root FOLDER] [--record FILE] [--json]",
-     "tries this host: is the clock's bound honest; how good are NICs' stamps and clocks; is an "
+     "tests of this host: the clock's bound, the stamps and clocks of NICs, and whether an "
      "RDMA "
-     "device's queue pair silent when it should be",
+     "device's queue pair is silent when it must be",
      command_selftest, "0 passed; 1 failed; 2 wrong usage; 3 there was nothing to ask or to try",
      help_of_selftest},
     {NULL, "record", "[-o|--output FILE] [--host HOST] [--lab LAB] [--socket PATH]",
@@ -96,7 +97,7 @@ static const struct command commands[] = {
      "[list [--all]] | ack N | silence --host P|--element P|--rule P [--for TIME] [--why TEXT] "
      "[--maintenance] | silences | unsilence N | test RULE [--since TIME] [--file FILE] | "
      "check FILE | export --prometheus [--file FILE] | metrics" API,
-     "incidents of the fleet, who was told, silences; rules checked and tried on the past",
+     "incidents of the fleet, who was notified, silences; check rules and try them on the past",
      command_alerts,
      "0 done, and nothing is open; 1 an incident is neither acknowledged nor silenced, or the file "
      "has a mistake; " ASKED,
@@ -108,13 +109,12 @@ static const struct command commands[] = {
     {NULL, "host",
      "list | check NAME [--seconds N] | remove NAME | token [--uses N] | rotate [authority "
      "[--finish] | fleet-key [--after TIME]]" API,
-     "the fleet's members and keys; may this host join?", command_host,
+     "the fleet's members and keys; whether a host may join a job", command_host,
      "0 done, or yes; 1 check: no, or unknown; " ASKED, help_of_host},
     {NULL, "token",
      "[list] | make viewer|operator|admin NAME [--hours N] [--scope PATTERNS] | join [NAME] "
      "[--uses N] [--hours N] [--scope PATTERNS] | revoke NAME|ID" API,
-     "tokens of the API and for joining: who may do what", command_token, "0 done; " ASKED,
-     help_of_token},
+     "tokens for the API and for joining hosts", command_token, "0 done; " ASKED, help_of_token},
     {NULL, "config",
      "[show] | diff FILE | apply FILE [--canary PERCENT [--watch TIME] [--wait]] [--why TEXT] | "
      "history | rollback [VERSION] | observe on|off" API,
@@ -126,7 +126,7 @@ static const struct command commands[] = {
     {NULL, "levels", API, "service levels of the fleet: met or broken, since when, by whom",
      command_levels, "0 all are met; 1 one is not; " ASKED},
     {NULL, "topology", "[show] | declare FILE [--why TEXT] | history" API,
-     "the declared topology, and where the real one differs", command_topology,
+     "the declared topology, and its differences from the real one", command_topology,
      "0 done, and nothing differs; 1 something differs; " ASKED, help_of_topology},
     {"tools", "keygen", "[--rotate | --host] [--id ID] FILE",
      "make the fleet's key file, or add the next key to it", command_keygen,
@@ -137,7 +137,7 @@ static const struct command commands[] = {
     {NULL, "lab", "[--name NAME] up|status|exec|fault|run|down …",
      "a fleet on this machine: hosts, clocks, switches and faults", command_lab},
     {NULL, "sim", "run SCENARIO… | replay FILE | swarm | scale",
-     "a fleet in a simulated world: scenarios, recorded hosts again, random worlds, cost of size",
+     "a fleet in a simulated world: scenarios, replays of recordings, random worlds, cost of size",
      command_sim},
     {NULL, "help", "[COMMAND [WORD]]", "this list, or one command's usage", command_help},
 };
@@ -154,8 +154,8 @@ const struct command *command_find(const char *name)
 
 enum { HELP_COLUMNS = 96 };
 
-/* `size` bytes of text, which stands at column `at` already; further lines are indented. Options stay whole: no break
- * within brackets that fit a line. */
+/* Prints `size` bytes of text. The text begins at column `at`; further lines are indented. A bracket that fits a line is not
+ * broken. */
 static void put_wrapped(FILE *out, const char *text, size_t size, int at, int indent)
 {
     while (size > 0) {
@@ -163,7 +163,8 @@ static void put_wrapped(FILE *out, const char *text, size_t size, int at, int in
         for (int depth = 0; word < size && (depth > 0 || text[word] != ' '); word++) {
             depth += (text[word] == '[') - (text[word] == ']');
         }
-        if (word > (size_t)(HELP_COLUMNS - indent)) { /* too long a bracket: at its blanks */
+        /* the bracket is too long: it is broken at its blanks */
+        if (word > (size_t)(HELP_COLUMNS - indent)) {
             const char *blank = memchr(text, ' ', word);
             word = blank != NULL ? (size_t)(blank - text) : word;
         }
@@ -183,7 +184,7 @@ static void put_wrapped(FILE *out, const char *text, size_t size, int at, int in
     putc('\n', out);
 }
 
-/* Where the next " | " outside of brackets is, or the text's end. */
+/* The length up to the next " | " outside of brackets, or to the text's end. */
 static size_t form_length(const char *text, size_t size)
 {
     int depth = 0;
@@ -196,7 +197,7 @@ static size_t form_length(const char *text, size_t size)
     return size;
 }
 
-/* The help of a form: that of the longest words that it begins with. NULL: it has none. */
+/* The help of a form: the entry with the longest words that the form begins with. NULL: it has none. */
 static const struct command_word *word_of(const struct command *command, const char *form)
 {
     const struct command_word *best = NULL;
@@ -219,7 +220,7 @@ static bool begins_with(const struct command_word *w, const char *word)
     return strlen(word) == size && memcmp(w->word, word, size) == 0;
 }
 
-/* The first of these words that has help of its own; NULL: none has. */
+/* The first of these words with help of its own; NULL: none. */
 static const char *word_with_help(const struct command *command, int count, char *const words[])
 {
     for (int i = 0; i < count; i++) {
@@ -247,7 +248,7 @@ static const char *exits_of(const struct command *command)
 
 enum { OPTION_COLUMN = 22 };
 
-/* The options that the text has, from this column on. */
+/* Prints the options that occur in the text, from this column on. */
 static void put_options(FILE *out, const struct command *command, const char *text, size_t size,
                         int indent)
 {
@@ -317,7 +318,7 @@ void command_usage(const struct command *command, int count, char *const words[]
     fputs("man foliot: all about it\n", out);
 }
 
-enum { WORDS_MOST = 24 }; /* that the forms of one command begin with */
+enum { WORDS_MOST = 24 }; /* most words at the beginnings of one command's forms */
 
 struct form_words {
     struct {
@@ -337,7 +338,7 @@ static bool form_has(const struct form_words *w, const char *text, size_t size)
     return false;
 }
 
-/* The words that a form begins with: "list" of "[list [--all]]", three of "run|show|gate --fleet". */
+/* The words at the beginning of a form: "list" of "[list [--all]]", three of "run|show|gate --fleet". */
 static void form_words(const char *form, size_t size, struct form_words *w)
 {
     size_t at = size > 0 && form[0] == '[';
@@ -353,7 +354,7 @@ static void form_words(const char *form, size_t size, struct form_words *w)
     }
 }
 
-/* The next form of a usage, of which `*size` bytes are left. */
+/* The next form of a usage. *size: the bytes that are left. */
 static size_t next_form(const char **text, size_t *size, const char **ret_form)
 {
     const size_t form = form_length(*text, *size);
@@ -445,7 +446,7 @@ static size_t distance(const char *a, const char *b)
 static int unknown_command(const char *name)
 {
     const struct command *nearest = NULL;
-    size_t best = 3; /* further off is no typo */
+    size_t best = 3; /* a larger distance is no typo */
 
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++) {
         const size_t d = distance(name, commands[i].name);
@@ -478,7 +479,7 @@ static int command_help(int argc, char *argv[])
     return EXIT_WELL;
 }
 
-/* Tables are laid out by the width of characters: with the plain C locale libsmartcols would escape them all. */
+/* Tables are laid out by the width of characters. In the plain C locale libsmartcols would escape all characters beyond ASCII. */
 static void use_utf8(void)
 {
     if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0) {

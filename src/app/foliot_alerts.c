@@ -1,5 +1,5 @@
-/* foliot_alerts.c: `foliot alerts`: incidents, acknowledgements and silences, by the controller's API; rule files
- * checked, exported, and tried on the past. */
+/* foliot_alerts.c: `foliot alerts`: incidents, acknowledgements and silences, through the controller's API. It also checks and
+ * exports rule files, and tries rules on the past. */
 #include "app/foliot_alerts.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void put_incident(struct libscols_table *table, const json_t *i)
     table_put(line, 6, text_at(i, "cause"));
 }
 
-/* 1: something is open that nobody has silenced or acknowledged. */
+/* Exit status 1: an open incident is neither silenced nor acknowledged. */
 static int list(struct alerts_call *c, bool all, bool json)
 {
     static const char *const titles[] = {">INCIDENT", "SEVERITY", "STATE", "SINCE",
@@ -120,7 +120,7 @@ struct silence_options {
     bool maintenance;
 };
 
-/* Does the pattern fit one of these items' `key`, or of both keys as "host/name"? */
+/* True if the pattern matches one item's `key`, or both of its keys as "host/name". */
 static bool fits_one(const json_t *items, const char *key, const char *other, const char *pattern)
 {
     size_t i;
@@ -138,7 +138,7 @@ static bool fits_one(const json_t *items, const char *key, const char *other, co
     return false;
 }
 
-/* A silence for something that doesn't exist silences nothing, and whoever set it sleeps badly. */
+/* Warns of a silence that matches nothing: the person who set it expects no notices. */
 static void warn_of_nothing(struct api *api, const char *what, const char *pattern,
                             const char *const lists[][3])
 {
@@ -146,7 +146,8 @@ static void warn_of_nothing(struct api *api, const char *what, const char *patte
 
     for (size_t k = 0; !fits && lists[k][0] != NULL; k++) {
         json_t *items = NULL;
-        fits = api_ask_pages(api, lists[k][0], &items) != EXIT_WELL || /* then it isn't known */
+        /* the API failed: no warning */
+        fits = api_ask_pages(api, lists[k][0], &items) != EXIT_WELL ||
                fits_one(items, lists[k][1], lists[k][2], pattern);
         json_decref(items);
     }

@@ -1,11 +1,11 @@
-/* foliot_alerts_export.c: the rules as Prometheus' own. */
+/* foliot_alerts_export.c: prints the rules in the form of Prometheus. */
 #include <stdio.h>
 
 #include "app/foliot_alerts.h"
 #include "app/foliot_command.h"
 
-/* What the controller's /metrics has: the series, what of it is one, and what one of ours is in its unit. The same
- * series may come by agents' own /metrics and by remote write, too: `by` makes one alert of them. */
+/* The controller's /metrics for a rule's metric: the series, the labels of one series, and the factor to its unit. The same
+ * series may also come from agents' own /metrics and from remote write: `by` makes them one alert. */
 static const struct exported {
     uint32_t metric;
     const char *series, *by;
@@ -54,7 +54,7 @@ static bool expression(const struct alert_rule *r, char *text, size_t size)
     return false;
 }
 
-/* A name as Prometheus likes it: link-flaps, FoliotLinkFlaps. */
+/* A name in Prometheus' style: link-flaps becomes FoliotLinkFlaps. */
 static void camel(const char *name, char *text, size_t size)
 {
     size_t used = (size_t)snprintf(text, size, "Foliot");
@@ -86,22 +86,20 @@ static void print_quoted(const char *text) /* YAML, single quotes */
 
 int alerts_export(const struct alert_file *file)
 {
-    puts(
-        "# Foliot's alert rules for Prometheus. They need the scrape of the controller and nothing "
-        "else.\n"
-        "# FoliotIncident brings all that Foliot itself found, with its severity, element and "
-        "host: "
-        "grouped,\n"
-        "# and without what a silence or a maintenance window covers. The others are rules that "
-        "Prometheus judges itself.\n"
-        "# A rule without a series here is named below: its alerts come by FoliotIncident.\n"
-        "groups:\n- name: foliot\n  rules:\n"
-        "  - alert: FoliotIncident\n"
-        "    expr: 'max by (incident, severity, element, host) "
-        "(foliot_incident_open{silenced=\"no\"}) > 0'\n"
-        "    annotations: {summary: 'incident {{ $labels.incident }}: {{ $labels.element }}; "
-        "foliot "
-        "alerts tells what and since when'}");
+    puts("# Foliot's alert rules for Prometheus. They need only the scrape of the controller.\n"
+         "# FoliotIncident stands for each incident that Foliot found, with its severity, element "
+         "and "
+         "host.\n"
+         "# It leaves out incidents that a silence or a maintenance window covers. Prometheus "
+         "itself "
+         "judges the other rules.\n"
+         "# A rule without a series here has a comment below: its alerts come as FoliotIncident.\n"
+         "groups:\n- name: foliot\n  rules:\n"
+         "  - alert: FoliotIncident\n"
+         "    expr: 'max by (incident, severity, element, host) "
+         "(foliot_incident_open{silenced=\"no\"}) > 0'\n"
+         "    annotations: {summary: 'incident {{ $labels.incident }}: {{ $labels.element }}; "
+         "foliot alerts shows details'}");
     for (size_t k = 0; k < file->rule_count; k++) {
         const struct alert_rule *r = &file->rules[k];
         char text[256], name[2 * ALERT_NAME_MAX];

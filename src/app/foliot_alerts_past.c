@@ -1,4 +1,4 @@
-/* foliot_alerts_past.c: what the controller remembers of a rule's input, fetched and put in order. */
+/* foliot_alerts_past.c: fetches a rule's past input from the controller, and sorts it. */
 #include "app/foliot_alerts_past.h"
 
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 
 #include "app/foliot_command.h"
 
-#define SLOT_NS   (10 * NS_PER_S) /* the finest that the controller keeps */
-#define STEPS_MAX 20000           /* that it answers at once */
-#define AGAIN_NS  (30 * NS_PER_S) /* a value that isn't said again is soon stale to the engine */
+#define SLOT_NS   (10 * NS_PER_S) /* the controller's finest step */
+#define STEPS_MAX 20000           /* most steps in one answer */
+#define AGAIN_NS  (30 * NS_PER_S) /* the engine takes a value as stale unless it is repeated */
 
 static bool add_moment(struct past *p, const struct moment *m)
 {
@@ -29,7 +29,7 @@ static bool add_moment(struct past *p, const struct moment *m)
     return true;
 }
 
-/* Adds a state that lasts until then. */
+/* Adds a state that lasts until until_ns. */
 static bool add_lasting(struct past *p, const struct moment *m, int64_t until_ns)
 {
     struct moment one = *m;
@@ -165,8 +165,8 @@ static struct alert_sample of_nobody(uint32_t metric)
                                  .port = ALERT_NO_ID};
 }
 
-/* What of the fleet is told by events: how many levels are broken; was a configuration taken back? What was so before the
- * range isn't known. */
+/* Values of the whole fleet come from events: the number of broken levels, and configurations that were taken back. The values
+ * before the range aren't known. */
 static int load_fleet(struct alerts_call *c, struct past *p, uint32_t metric)
 {
     const bool levels = metric == ALERT_LEVELS_BROKEN;
@@ -207,7 +207,7 @@ enum how {
     SUM     /* a rate, bit/s; the metric counts bytes */
 };
 
-/* What the store has of a metric, and how the API names it. */
+/* A metric in the store, and its name in the API. */
 static const struct kept {
     uint32_t metric;
     char of; /* Path, Nic, Host */
@@ -277,7 +277,7 @@ static int load_one(struct alerts_call *c, struct past *p, const struct kept *k,
     return status;
 }
 
-/* Whose series: fills `whose` and the words that the API wants. */
+/* The subject of a series: fills `whose`, and the words for the API. */
 static void name_subject(struct past *p, char of, const json_t *s, struct alert_sample *whose,
                          char words[160])
 {
@@ -299,7 +299,7 @@ static void name_subject(struct past *p, char of, const json_t *s, struct alert_
     }
 }
 
-/* The silence of a host that is a member when the range begins counts from then on. */
+/* A host that is a member when the range begins counts as silent from then on. */
 static bool seed_host(struct past *p, const json_t *host, const struct alert_sample *whose)
 {
     const struct moment m = {.kind = MOMENT_HOST, .at_ns = p->from_ns, .sample = *whose};
@@ -342,7 +342,7 @@ static int load_series(struct alerts_call *c, struct past *p, const struct kept 
     return status;
 }
 
-/* Of what a window is judged over, four steps of it; 0: as the controller likes. */
+/* The step: a quarter of the time that a rule judges over; 0: the controller chooses. */
 static int64_t step_of(const struct alert_rule *rule, const struct past *p)
 {
     const int64_t most = (p->until_ns - p->from_ns) / STEPS_MAX + 1,
@@ -424,22 +424,22 @@ static int load_jobs(struct alerts_call *c, struct past *p, uint32_t metric)
     return status;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- loading the past ------------------------------------------------------------------------------------------- */
 
 static int refuse_metric(const struct alert_rule *rule)
 {
     const char *metric = alert_metric_info(rule->metric)->name;
 
     fprintf(stderr,
-            "foliot alerts test: %s: no history of %s is kept, so that this rule can't be tried on "
-            "the past; what it is now: %s\n",
+            "foliot alerts test: %s: no history of %s is kept, so this rule can't be tried on "
+            "the past; for the present value: %s\n",
             rule->name, metric,
             rule->metric == ALERT_TOPOLOGY_DIFFERENCES ? "foliot topology"
                                                        : "foliot host list, foliot status");
     return EXIT_USAGE;
 }
 
-/* Finer than what there is: everything would be absent. */
+/* A window shorter than the history's steps: every value would be absent. */
 static int refuse_window(const struct alert_rule *rule, const struct past *p, int64_t step_ns)
 {
     const int64_t within_s = rule->within.ns / NS_PER_S;

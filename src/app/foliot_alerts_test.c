@@ -1,4 +1,4 @@
-/* foliot_alerts_test.c: a rule tried on the past: what it would have told. */
+/* foliot_alerts_test.c: tries a rule on the past: what it would have reported. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void play_finding(struct past *p, struct alerts *engine, const struct mom
     alerts_on_finding(engine, (struct mono){m->at_ns}, &f);
 }
 
-/* Lets time go on to `until`, printing what would have been told. */
+/* Runs the engine to `until`, and prints what it would have reported. */
 static void play_to(struct past *p, struct alerts *engine, int64_t until, unsigned *told,
                     unsigned *pages)
 {
@@ -68,7 +68,8 @@ static void play_to(struct past *p, struct alerts *engine, int64_t until, unsign
         const struct mono due = alerts_deadline(engine);
         const struct mono now = {due.ns < until ? due.ns : until};
         for (uint32_t h = 0; !p->presence && h < json_array_size(p->hosts); h++) {
-            alerts_on_host(engine, now, h); /* silence is the rules' that are about it */
+            /* hosts count as heard, unless the rule is about silence */
+            alerts_on_host(engine, now, h);
         }
         alerts_tick(engine, now);
         while (alerts_next_action(engine, &action)) {

@@ -1,4 +1,4 @@
-/* foliot_api.c: one question to the controller. */
+/* foliot_api.c: sends one request to the controller. */
 #include "app/foliot_api.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { ANSWER_MAX = 256 << 20, TIMEOUT_MS = 30000 };
 void api_init(struct api *a, const char *command)
 {
     const char *given = getenv("FOLIOT_API");
-    /* of a user who may connect: others have a token, and the port */
+    /* this user may use the socket; other users need a token and the port */
     const bool local = faccessat(AT_FDCWD, CONTROLLER_SOCKET_PATH, W_OK, AT_EACCESS) == 0;
     *a = (struct api){.command = command,
                       .url = given != NULL ? given
@@ -58,13 +58,13 @@ static int read_token(struct api *a)
         r = tls_read_file(a->token_path, &a->token);
     }
     if (r < 0 && is_unix(a)) {
-        return 0; /* the controller knows who root is */
+        return 0; /* the controller recognises root by the socket */
     }
     if (r < 0) {
         fprintf(stderr,
                 "foliot %s: no token for %s: expected one in FOLIOT_TOKEN or in %s, found: %s\n"
                 "  another file: --token-file FILE; another controller: FOLIOT_API; on the "
-                "controller's own machine root needs none\n",
+                "controller's own machine root needs no token\n",
                 a->command, foreign_text(a->url).text, a->token_path, strerror(-r));
         return r;
     }
@@ -77,7 +77,7 @@ static void on_answer(void *context, const struct http_result *r)
     struct api *a = context;
     json_error_t error;
     if (r->error < 0) {
-        if (!a->stranger) { /* said when it was seen */
+        if (!a->stranger) { /* on_connected() printed the error */
             fprintf(stderr, "foliot %s: %s: %s. Is the controller running?\n", a->command,
                     foreign_text(a->url).text, foreign_text(r->words).text);
         }
@@ -108,7 +108,7 @@ static void say_stranger(const struct api *a, uid_t user)
             a->command, foreign_text(a->url).text, (unsigned)geteuid(), (unsigned)user);
 }
 
-/* Of a Unix socket, when it is connected. */
+/* Checks the controller's user when the Unix socket is connected. */
 static bool on_connected(void *context, int fd)
 {
     struct api *a = context;
@@ -121,7 +121,7 @@ static bool on_connected(void *context, int fd)
     return !a->stranger;
 }
 
-/* Nobody gets the token but the controller. */
+/* Only the controller may get the token. */
 static int check_peer(const struct api *a)
 {
     uint16_t port = 0;
@@ -129,7 +129,7 @@ static int check_peer(const struct api *a)
     const bool no_path = strcmp(a->url, UNIX) == 0;
 
     if (!no_path && (is_unix(a) || strncmp(a->url, "https://", 8) == 0)) {
-        return EXIT_WELL; /* they are asked who they are */
+        return EXIT_WELL; /* their identity is checked later */
     }
     if (no_path || !peer_is_own_machine(a->url, &port)) {
         fprintf(stderr,
@@ -142,7 +142,7 @@ static int check_peer(const struct api *a)
         say_stranger(a, user);
         return EXIT_UNREACHABLE;
     }
-    return EXIT_WELL; /* if nobody listens, nobody hears it */
+    return EXIT_WELL; /* without a listener nobody gets the token */
 }
 
 static int exit_status_of(const struct api *a)
@@ -150,7 +150,7 @@ static int exit_status_of(const struct api *a)
     switch (a->http_status) {
     case 200:
         return a->answer != NULL ? EXIT_WELL : EXIT_UNREACHABLE;
-    case 409: /* something is in the way that may pass */
+    case 409: /* busy: it may work later */
         return EXIT_NOT_WELL;
     case 401:
     case 403:
@@ -179,7 +179,7 @@ int api_ask(struct api *a, const char *method, const char *path, const char *bod
     }
     const char *base = is_unix(a) ? "http://localhost" : a->url;
     int size = (int)strlen(base);
-    while (size > 0 && base[size - 1] == '/') { /* as browsers show it */
+    while (size > 0 && base[size - 1] == '/') { /* browsers show the address with a slash */
         size--;
     }
     snprintf(url, sizeof(url), "%.*s%s", size, base, path);

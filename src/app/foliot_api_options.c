@@ -1,5 +1,5 @@
 /* foliot_api_options.c: the options of all commands that ask the controller. A command's usage in foliot.c is what --help and
- * the shells' completion print and what the manual is held to; here it also decides whether an option takes a value. */
+ * the shells' completion print, and a test compares it with the manual. Here it also decides whether an option takes a value. */
 #include <string.h>
 
 #include "app/foliot_api.h"

@@ -1,4 +1,4 @@
-/* foliot_audit.c: `foliot audit`: facts of this host, the catalogue, results over sheets, the gate. */
+/* foliot_audit.c: `foliot audit`: facts of this host, the catalogue, results from sheets, the gate. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ static bool fails(const struct audit *a)
     return false;
 }
 
-/* This host, and those in --facts beside it. */
+/* Reads this host, and the sheets of --facts. */
 static int look(const struct audit_options *o, struct audit_sheets *sheets, struct audit *a,
                 const struct audit_settings *settings)
 {
@@ -147,7 +147,7 @@ static int look(const struct audit_options *o, struct audit_sheets *sheets, stru
     return status == EXIT_WELL ? audited(a, sheets, settings) : status;
 }
 
-/* What fails is looked at once more, a second later. */
+/* If a check fails the host is read again, a second later. */
 static int look_twice(const struct audit_options *o, struct audit_sheets *sheets, struct audit *a,
                       const struct audit_settings *settings)
 {
@@ -171,7 +171,7 @@ static int look_twice(const struct audit_options *o, struct audit_sheets *sheets
     return status;
 }
 
-/* A host passes by facts that are known; to be closed it is read anew. False: it was not judged. */
+/* A host may pass by the facts that are kept. Before it is closed, it is read again. False: the kept facts don't suffice. */
 static bool passes_by_known(const struct audit_options *o, const struct audit_settings *settings,
                             int *ret_status)
 {
@@ -261,7 +261,7 @@ int command_audit(int argc, char *argv[])
     if (o.json) {
         o.format = 1;
     }
-    if (o.known == NULL && o.root == NULL) { /* a tree is another machine */
+    if (o.known == NULL && o.root == NULL) { /* a tree belongs to another machine */
         o.known = KNOWN_USUAL;
     }
     if (strcmp(word, "show") == 0 && count >= 2) {

@@ -1,5 +1,5 @@
-/* foliot_audit_checks.c: `foliot audit checks` and `explain`: the catalogue, as a table, as JSON, as the page docs/audit.md and
- * as the manual foliot-audit-checks(7). */
+/* foliot_audit_checks.c: `foliot audit checks` and `explain`: the catalogue as a table, as JSON, as the page docs/audit.md,
+ * and as the manual foliot-audit-checks(7). */
 #include <stdio.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ static int print_json(void)
     return EXIT_WELL;
 }
 
-/* A heading where the part changes. */
+/* A heading for the next part. */
 static const char *next_part(uint32_t i)
 {
     const char *part = check_part_name(check_at(i));
@@ -102,7 +102,7 @@ static int print_markdown(void)
     return EXIT_WELL;
 }
 
-/* scdoc takes these for markup. */
+/* Escapes what scdoc takes for markup. */
 static void print_escaped(const char *text)
 {
     for (; *text != '\0'; text++) {

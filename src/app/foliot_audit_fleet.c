@@ -1,5 +1,5 @@
-/* foliot_audit_fleet.c: `foliot audit` of a whole fleet, through its controller: runs, what came of them, the node table,
- * the gate. */
+/* foliot_audit_fleet.c: `foliot audit` of a whole fleet, through its controller: runs, their results, the node table, the
+ * gate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@ enum { BAR = 30, LOOK_MS = 200, PATH_SIZE = 256 };
 struct fleet_options {
     bool fleet, matrix, bandwidth, nccl;
     unsigned format;
-    int ip; /* 4, 6; 0: whichever there is */
+    int ip; /* 4, 6; 0: any */
     struct audit_files files;
     struct audit_options tried; /* of `test` */
     int64_t since_ns;
 };
 
-/* As of sheets: unknown comes before a warning. One that was stopped did not look at all that it was to. */
+/* The same order as for sheets: unknown comes before a warning. A run that was stopped counts as unknown. */
 static int exit_of_run(const json_t *run)
 {
     const json_t *counts = json_object_get(run, "counts");
@@ -70,7 +70,7 @@ static int ask_list(struct api *api, const json_t *run, const char *what, json_t
     return status;
 }
 
-/* As foliot_audit_report.h has it. */
+/* Writes the files that foliot_audit_report.h describes. */
 static int write_files(struct api *api, const struct audit_files *files, const json_t *run)
 {
     json_t *report = json_object(), *ids = json_array(), *c;
@@ -94,7 +94,7 @@ static int write_files(struct api *api, const struct audit_files *files, const j
     const json_t *first = json_array_get(json_object_get(report, "hosts"), 0);
     if (status == EXIT_WELL && first != NULL && json_object_get(first, "marks") == NULL) {
         fputs("foliot audit: --junit and --html need a controller of this release; this one does "
-              "not tell each check of each host\n",
+              "not report each check of each host\n",
               stderr);
         status = EXIT_UNREACHABLE;
     }
@@ -123,7 +123,7 @@ static int show_run_of(struct api *api, const struct audit_files *files, const c
     return status;
 }
 
-/* ---- under way ---- */
+/* ---- progress ---- */
 
 static void show_progress(const json_t *run)
 {
@@ -205,9 +205,9 @@ static int run(struct api *api, int count, char *words[], const struct fleet_opt
     return status == EXIT_WELL ? show_run_of(api, &o->files, id) : status;
 }
 
-/* ---- the rest ---- */
+/* ---- nodes, runs, differences ---- */
 
-/* The worst first; AUDIT_STATUS_COUNT: it is none. */
+/* The status: a smaller number is worse. AUDIT_STATUS_COUNT: no status. */
 static int status_of(const json_t *object, const char *key)
 {
     int status = 0;
@@ -219,7 +219,7 @@ static int status_of(const json_t *object, const char *key)
     return status;
 }
 
-/* Who may not take a job first, each kind by name; and how many there are of each. */
+/* Prints hosts that may not take a job first, each kind sorted by name, and then the counts. */
 static void print_nodes(const json_t *items, const char *const titles[], const char *const keys[],
                         size_t key_count)
 {
@@ -306,13 +306,13 @@ static int runs(struct api *api)
     return status;
 }
 
-/* ---- every NIC with every NIC ---- */
+/* ---- the full matrix ---- */
 
 static void print_sums(const json_t *m)
 {
     const char *word;
     json_t *count;
-    if (!json_is_integer(json_object_get(m, "rounds"))) { /* a tenant isn't told of all */
+    if (!json_is_integer(json_object_get(m, "rounds"))) { /* a tenant does not get all fields */
         return;
     }
     printf("%s of %s cells measured, %s rounds of %.0f ms", api_number_text(m, "measured").text,
@@ -372,12 +372,13 @@ static int matrix(struct api *api, const char *id)
     return status;
 }
 
-/* ---- what a person has accepted ---- */
+/* ---- the baseline ---- */
 
 static void print_baseline(const json_t *b)
 {
     const char *name = api_text(b, "name");
-    const json_t *measured = json_object_get(b, "measured"); /* an older controller tells none */
+    /* an older controller does not report it */
+    const json_t *measured = json_object_get(b, "measured");
     const bool all = measured == NULL || json_integer_value(measured) >=
                                              json_integer_value(json_object_get(b, "hosts"));
 
@@ -404,7 +405,7 @@ static int list_baselines(struct api *api)
     return EXIT_WELL;
 }
 
-/* accept RUN [NAME] | remove RUN | list; nothing: what has changed since. */
+/* accept RUN [NAME] | remove RUN | list; without a word: the changes since the baseline. */
 static int baseline(struct api *api, int count, char *words[])
 {
     static const char path[] = "/api/v1/audit/baselines";
@@ -431,7 +432,9 @@ static int baseline(struct api *api, int count, char *words[])
     }
     const json_t *newest = json_array_get(json_object_get(api->answer, "items"), 0);
     if (newest == NULL) {
-        fputs("foliot audit: no audit is accepted: foliot audit baseline accept RUN\n", stderr);
+        fputs(
+            "foliot audit: no audit is accepted; to accept one: foliot audit baseline accept RUN\n",
+            stderr);
         return EXIT_UNREACHABLE;
     }
     if (!api->json) {
@@ -447,13 +450,14 @@ static int stop(struct api *api, const char *id)
     snprintf(path, sizeof(path), "/api/v1/audit/runs/%.24s", id);
     int status = api_ask(api, "DELETE", path, NULL);
     snprintf(path, sizeof(path), "%.24s", status == EXIT_WELL ? api_text(api->answer, "run") : "");
-    status = status == EXIT_WELL ? follow(api, path) : status; /* what there is, is judged */
+    /* also after a stop: its results are judged */
+    status = status == EXIT_WELL ? follow(api, path) : status;
     if (status == EXIT_WELL && api->json) {
         api_print(api);
     } else if (status == EXIT_WELL) {
         const char *why = json_string_value(json_object_get(api->answer, "why"));
         printf("audit %s: %s\n", api_text(api->answer, "run"),
-               why != NULL ? why : "it had come to its end");
+               why != NULL ? why : "it had ended already");
         audit_print_covered(api->answer);
     }
     return status;
@@ -466,7 +470,7 @@ static int gate(struct api *api, const char *host, unsigned format)
 
     snprintf(path, sizeof(path), "/api/v1/audit/hosts/%.80s/gate", host);
     if (api_ask(api, "GET", path, NULL) != EXIT_WELL) {
-        return audit_gate_exit(&line); /* who knows nothing lets nothing pass */
+        return audit_gate_exit(&line); /* without an answer no host passes */
     }
     if (api->json) {
         api_print(api);
@@ -541,7 +545,8 @@ int audit_fleet(int argc, char *argv[])
 {
     static const char *const formats[] = {"text", "json", "slurm", "nagios", "npd", NULL};
     struct api api;
-    struct fleet_options o = {.since_ns = 8 * 86400 * NS_PER_S}; /* as long as sheets are kept */
+    /* the controller keeps sheets so long */
+    struct fleet_options o = {.since_ns = 8 * 86400 * NS_PER_S};
     const struct option_entry own[] = {
         {"fleet", 0, OPTION_FLAG, &o.fleet},
         {"format", 0, OPTION_CHOICE, &o.format, .choices = formats},

@@ -1,5 +1,5 @@
-/* foliot_audit_help.c: what each form of `foliot audit` does, prints and ends with: `foliot audit WORD --help`. The manual
- * has the same sentences (man/foliot.1.scd); a test compares. */
+/* foliot_audit_help.c: for each form of `foliot audit`: what it does, what it prints, its exit statuses. `foliot audit WORD
+ * --help` prints them. The manual has the same sentences (man/foliot.1.scd); a test compares them. */
 #include "app/foliot_command.h"
 
 #define PASSES "0 all that applies passes; 1 a check fails, or one warns and none is unknown; "

@@ -1,5 +1,5 @@
-/* foliot_audit_report.c: see foliot_audit_report.h. JUnit: a suite for each host, a case for each check; what nobody knows is an
- * error, so that no pipeline takes it for a pass. HTML: one file without scripts and without anything from elsewhere. */
+/* foliot_audit_report.c: see foliot_audit_report.h. JUnit: a suite for each host, a case for each check. An unknown result is
+ * an error, so that a pipeline does not count it as a pass. HTML: one file without scripts, which loads nothing. */
 #include "app/foliot_audit_report.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { TEXT_MAX = 512 << 20, PATH_SIZE = 4096 };
 
 static const char mark_letters[] = "FUWPS";
 
-/* ---- out of what was judged here ---- */
+/* ---- a report from this program's results ---- */
 
 static void put_hosts(struct json_writer *j, const struct audit *a)
 {
@@ -82,9 +82,9 @@ json_t *audit_report_of(const struct audit *a)
     return report;
 }
 
-/* ---- what both formats write ---- */
+/* ---- common to both formats ---- */
 
-/* XML and HTML: markup is escaped; what neither may hold is a question mark. */
+/* Text for XML and HTML: markup is escaped; a character that is not allowed becomes a question mark. */
 static void put_text(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -105,7 +105,7 @@ static void put_text(FILE *out, const char *text)
         case '\'':
             fputs("&#39;", out);
             break;
-        case 0xef: /* U+FFFE and U+FFFF are in no XML */
+        case 0xef: /* XML forbids U+FFFE and U+FFFF */
             if (strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0) {
                 fputc('?', out);
                 text += 2;
@@ -167,7 +167,7 @@ static bool is_of(const json_t *r, const char *host, const char *check)
 
 /* ---- JUnit ---- */
 
-/* All results of one check of one host, a line each. */
+/* All results of one check of one host, one on each line. */
 static void put_lines(FILE *out, const json_t *results, const char *host, const char *check)
 {
     size_t i;
@@ -210,7 +210,7 @@ static void put_case(FILE *out, char mark, const char *host, const char *check,
     fputs("</testcase>\n", out);
 }
 
-/* By host, in an object: results come in the order of hosts or of checks. */
+/* Groups results by host in an object: they come in the order of hosts or of checks. */
 static json_t *results_by_host(const json_t *results)
 {
     json_t *all = json_object(), *r;
@@ -325,7 +325,7 @@ const char *audit_report_source(const json_t *r)
                : text_of(json_array_get(evidence, json_array_size(evidence) - 1), "source");
 }
 
-/* When it was read. */
+/* The time when the host was read. */
 static void put_time(FILE *out, const json_t *r)
 {
     if (json_is_integer(json_object_get(r, "at_utc_ns"))) {

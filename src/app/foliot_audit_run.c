@@ -1,5 +1,5 @@
-/* foliot_audit_run.c: one audit of a fleet, for people: its tree, what isn't well, who was not read; and what is another than in
- * an earlier one. */
+/* foliot_audit_run.c: prints one audit of a fleet: its tree, its failures, the hosts that were not read, and the differences
+ * from an earlier audit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static bool has_host(const json_t *list, const char *host)
     return false;
 }
 
-/* All of a status, check by check. */
+/* Asks for all results of a status, check by check. */
 static int ask_results(struct api *api, const json_t *run, const char *status, json_t *results)
 {
     const int64_t unread = (int64_t)json_array_size(audit_not_read(run));
@@ -83,7 +83,8 @@ static int ask_results(struct api *api, const json_t *run, const char *status, j
     {
         const int64_t count =
             json_integer_value(json_object_get(json_object_get(check, "counts"), status));
-        if (count == 0 || (unknown && count <= unread)) { /* of hosts that were not read */
+        /* all of them are of hosts that were not read */
+        if (count == 0 || (unknown && count <= unread)) {
             continue;
         }
         snprintf(path, sizeof(path),
@@ -108,7 +109,7 @@ static void drop_unread(const json_t *run, json_t *results)
     }
 }
 
-/* Failures, warnings and what is not known: first all are asked for, for one may be of many hosts. */
+/* Prints failures, warnings and unknown results. It fetches all first, because one block may name many hosts. */
 static int print_results(struct api *api, const json_t *run)
 {
     static const char *const statuses[] = {"fail", "warn", "unknown"};
@@ -203,7 +204,7 @@ int audit_print_run(struct api *api, json_t *run)
     return status == EXIT_WELL ? print_results(api, run) : status;
 }
 
-/* ---- what is another ---- */
+/* ---- differences ---- */
 
 static bool is_unread(const json_t *run, const char *host)
 {
@@ -217,7 +218,7 @@ static const char *or_none(const json_t *change, const char *key)
     return text == NULL || text[0] == '\0' ? "none" : text;
 }
 
-/* Results of a host that only one of both audits has read are no changes of the host. */
+/* Prints changes. If only one audit has read a host, its results are no changes of the host. */
 static size_t print_changes(const json_t *answer, const json_t *was, const json_t *is)
 {
     size_t i, told = 0;
@@ -247,7 +248,7 @@ static size_t print_changes(const json_t *answer, const json_t *was, const json_
     return told;
 }
 
-/* Hosts of both audits that this one did not read, and the other one did. */
+/* Prints hosts of both audits that only the other audit has read. */
 static size_t print_unread_since(const json_t *answer, const json_t *run, const json_t *other,
                                  const char *when)
 {

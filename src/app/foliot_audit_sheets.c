@@ -1,4 +1,4 @@
-/* foliot_audit_sheets.c: where sheets come from: files, folders, foliot-inspect; and what they are judged in. */
+/* foliot_audit_sheets.c: gets sheets from files, from folders and from foliot-inspect, and judges them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ enum { SHEETS_MAX = 4096, SHEET_FILE_MAX = 8 << 20 };
 
 extern char **environ;
 
-/* The sheet is the list's from now on. */
+/* Adds the sheet; the list owns it from now on. */
 static int add(struct audit_sheets *s, struct sheet *sheet)
 {
     if (s->count == s->capacity) {
@@ -111,7 +111,8 @@ int sheets_load(struct audit_sheets *s, const char *path)
     }
     const int count = scandir(path, &entries, is_sheet, versionsort);
     if (count <= 0) {
-        fprintf(stderr, "foliot audit: %s: expected *.json of `foliot audit facts`, found none\n",
+        fprintf(stderr,
+                "foliot audit: %s: expected files *.json from `foliot audit facts`, found none\n",
                 foreign_text(path).text);
         return EXIT_UNREACHABLE;
     }
@@ -128,7 +129,7 @@ int sheets_load(struct audit_sheets *s, const char *path)
 
 /* ---- foliot-inspect ---- */
 
-/* Where it is: beside this program, else in the path. */
+/* Finds foliot-inspect: next to this program, else in PATH. */
 static void find_program(char path[PATH_MAX])
 {
     static const char name[] = "foliot-inspect";
@@ -156,7 +157,7 @@ static int connect_socket(void)
     return fd;
 }
 
-/* root, capture: NULL, or folders for its options. */
+/* root, capture: folders for its options; NULL: without the option. */
 static int spawn(const char *root, const char *capture, pid_t *ret_child)
 {
     static char of_root[] = "--root", of_capture[] = "--capture";
@@ -240,7 +241,7 @@ char *sheets_capture_text(const char *root, const char *folder, size_t *ret_size
     return text;
 }
 
-/* At once, for two may ask at a time. What can't be kept is read anew by who asks next. */
+/* Writes a file and renames it, because two programs may do it at once. If that fails, the next caller reads the host again. */
 static void keep(const char *file, const char *text, size_t size)
 {
     char next[PATH_MAX], folder[PATH_MAX];
@@ -311,7 +312,7 @@ void sheets_done(struct audit_sheets *s)
     *s = (struct audit_sheets){0};
 }
 
-/* ---- judged ---- */
+/* ---- judging ---- */
 
 int audited(struct audit *a, const struct audit_sheets *sheets,
             const struct audit_settings *settings)

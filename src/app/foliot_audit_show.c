@@ -1,4 +1,4 @@
-/* foliot_audit_show.c: results, for people and programs; the gate's one line. */
+/* foliot_audit_show.c: prints results for people and for programs, and the gate's line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static void print_tree(const struct audit *a)
     }
 }
 
-/* Results of that status, as JSON has them; the caller's own. */
+/* Results of that status, as in the JSON output; the caller owns them. */
 static json_t *results_of(const struct audit *a, enum audit_status status)
 {
     struct json_writer j;
@@ -117,8 +117,8 @@ static void print_unknown(const struct audit *a)
     json_decref(results);
 }
 
-/* How many hosts are how, and which may not take a job. Few hosts are no cohort: then the gate asks rules that need no
- * other host, and what is unknown here may pass there. */
+/* Prints the counts of hosts by status, and the hosts that may not take a job. A few hosts are no cohort. Then the gate uses
+ * only rules that need no other host, so a result that is unknown here may pass there. */
 static void print_hosts(const struct audit *a)
 {
     uint32_t hosts[AUDIT_STATUS_COUNT] = {0}, counts[AUDIT_STATUS_COUNT];
@@ -204,7 +204,7 @@ int audit_show(const struct audit_options *o, const struct audit *a,
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_SLURM, FORMAT_NAGIOS, FORMAT_NPD };
 
-/* 0 pass, 1 warn, 2 fail, 3 unknown: as Nagios counts. npd: 0 good, 1 bad, 2 unknown. Slurm: 0, or 1 for all that is no pass. */
+/* 0 pass, 1 warn, 2 fail, 3 unknown, as in Nagios. npd: 0 good, 1 bad, 2 unknown. Slurm: 0 for pass and warn, 1 for all else. */
 int audit_gate_exit(const struct audit_gate_line *g)
 {
     const enum audit_status status = g->status;

@@ -1,4 +1,4 @@
-/* foliot_audit_tests.c: tests of bandwidth and of collectives that an audit made, for people. */
+/* foliot_audit_tests.c: prints an audit's tests of bandwidth and of collectives. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* foliot_audit_text.c: results of an audit for people, whoever judged them. What is the same on many hosts is told once: a
- * block names the hosts. What keeps jobs off a host comes first. */
+/* foliot_audit_text.c: prints results of an audit, of this host or of a fleet. Equal results of many hosts are one block that
+ * names the hosts. Failures that keep jobs off a host come first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { NAMED = 8, KEY_SIZE = 2048, LIST_SIZE = 1024 };
 
 /* ---- lists of names ---- */
 
-/* Names in their order, each once: "h1, h2 and 3 more". */
+/* Names in order, each once: "h1, h2 and 3 more". */
 struct names {
     json_t *seen; /* as keys */
     size_t count;
@@ -49,7 +49,7 @@ static void names_end(struct names *n)
 
 /* ---- blocks ---- */
 
-/* Results that differ in nothing but where they are; a suspect check is one. */
+/* The key is the same for results that differ only in their place. All results of a suspect check have one key. */
 static void key_of(const json_t *r, char key[KEY_SIZE])
 {
     const bool suspect = field_true(r, "suspect");
@@ -59,7 +59,7 @@ static void key_of(const json_t *r, char key[KEY_SIZE])
              suspect ? "" : field_string(r, "expected"), suspect ? "" : field_string(r, "note"));
 }
 
-/* Arrays of results, in the order of their first ones; the caller's own. */
+/* Arrays of results, in the order of each array's first result. The caller owns them. */
 static json_t *blocks_of(const json_t *results, const char *status)
 {
     json_t *blocks = json_array(), *places = json_object(), *r;
@@ -180,9 +180,10 @@ void audit_print_blocks(const json_t *results, const char *status, int *room)
     json_decref(blocks);
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown results ---- */
 
-/* Of a source that has no value `found` is the reason; else it is a value of this host alone. */
+/* The reason of an unknown result. If the source has no value, `found` is the reason; otherwise `found` is a value of this
+ * host, and is left out. */
 static void why_of(const json_t *r, char why[LIST_SIZE])
 {
     const char *note = field_string(r, "note"), *reason = field_string(r, "reason"),
@@ -194,7 +195,7 @@ static void why_of(const json_t *r, char why[LIST_SIZE])
              found);
 }
 
-/* Rows of one check and reason by their hosts; then rows of the same hosts and reason are one. */
+/* Groups the results by check and reason, with their hosts. Then rows with the same hosts and reason become one. */
 static json_t *rows_of(const json_t *results)
 {
     json_t *by_check = json_object(), *rows = json_object(), *r, *hosts;
@@ -283,7 +284,7 @@ void audit_print_unknown(const json_t *results)
     json_decref(rows);
 }
 
-/* ---- who may not take a job ---- */
+/* ---- hosts that may not take a job ---- */
 
 void audit_print_closed(const json_t *hosts)
 {

@@ -1,5 +1,5 @@
-/* foliot_audit_try.c: `foliot audit test`: a check's limits tried on sheets that were kept, in files or by the controller, of one
- * time each: who would have been failed. Both ways are judged by the same code as an audit. */
+/* foliot_audit_try.c: `foliot audit test`: tries a check's limits on kept sheets, from files or from the controller, one audit
+ * at a time. The same code as in an audit judges them with both limits, and the hosts that would change are printed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "app/foliot_text.h"
 #include "base/time.h"
 
-/* A number and nothing else. */
+/* Reads a number; nothing may follow it. */
 static bool read_limit(const char *text, double *ret)
 {
     char *end = NULL;
@@ -21,7 +21,7 @@ static bool read_limit(const char *text, double *ret)
     return end != text && *end == '\0' && *ret >= -1e15 && *ret <= 1e15;
 }
 
-/* What the options change of the check. */
+/* Sets the check's limits from the options. */
 static int set_limits(const struct audit_options *o, const struct check *c, struct check_setting *s)
 {
     const struct {
@@ -32,7 +32,8 @@ static int set_limits(const struct audit_options *o, const struct check *c, stru
                   {"--warn", o->warn, &s->has_warn, &s->warn}};
 
     if (o->fail == NULL && o->warn == NULL && o->declared == NULL) {
-        fprintf(stderr, "foliot audit test: nothing is to be tried: --fail, --warn, --declared\n");
+        fprintf(stderr, "foliot audit test: expected at least one of --fail, --warn and "
+                        "--declared, found none\n");
         return EXIT_USAGE;
     }
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -48,8 +49,7 @@ static int set_limits(const struct audit_options *o, const struct check *c, stru
         *limits[i].has = true;
     }
     if (o->declared != NULL && (c->compare & COMPARE_DECLARED) == 0) {
-        fprintf(stderr, "foliot audit test: %s compares with nothing that could be declared\n",
-                c->id);
+        fprintf(stderr, "foliot audit test: %s does not compare with a declared value\n", c->id);
         return EXIT_USAGE;
     }
     s->declared = o->declared != NULL ? o->declared : s->declared;
@@ -69,7 +69,7 @@ static const struct audit_result *next_of(const struct audit *a, const struct ch
     return *i < a->count ? &a->results[(*i)++] : NULL;
 }
 
-/* Of the same sheets both have the same subjects, in the same order. */
+/* Compares both judgements. From the same sheets they have the same subjects in the same order. */
 static void compare(const struct audit *was, const struct audit *is, const struct check *c,
                     struct tried *t)
 {
@@ -88,17 +88,17 @@ static void compare(const struct audit *was, const struct audit *is, const struc
     }
 }
 
-/* What is tried, and what came of it so far. */
+/* A trial, and its results so far. */
 struct trial {
     const struct check *check;
     struct audit_file *file;
     struct check_setting checks[CHECKS_MAX];
     struct audit_settings other;
-    json_t *all; /* of each moment */
+    json_t *all; /* one for each audit */
     bool changed, json;
 };
 
-/* ---- shown ---- */
+/* ---- output ---- */
 
 static json_t *counts_of(const uint32_t counts[AUDIT_STATUS_COUNT])
 {
@@ -139,7 +139,7 @@ static void print_one(const char *path, const struct tried *t)
     }
 }
 
-/* Sheets of one moment. name: of it. */
+/* Judges the sheets of one audit. name: of the audit. */
 static int try_sheets(struct trial *y, const struct audit_sheets *sheets, const char *name)
 {
     struct audit was = {0}, is = {0};
@@ -208,7 +208,7 @@ int audit_try(const struct audit_options *o, struct audit_file *file, int count,
 
 /* ---- audits that the controller has kept ---- */
 
-/* Of one audit; where its sheets are kept no longer, nothing is tried. */
+/* Tries one audit. If its sheets are no longer kept, it is left out. */
 static int try_run(struct trial *y, struct api *api, const json_t *run)
 {
     struct audit_sheets sheets = {0};
@@ -256,8 +256,7 @@ int audit_try_fleet(struct api *api, const struct audit_options *o, int64_t sinc
         }
     }
     if (status == EXIT_WELL && json_array_size(y.all) == 0) {
-        fputs("foliot audit test: the controller keeps the sheets of no audit of that time\n",
-              stderr);
+        fputs("foliot audit test: the controller has no sheets of audits of that time\n", stderr);
         status = EXIT_UNREACHABLE;
     }
     status = end(&y, status);

@@ -1,9 +1,7 @@
-/* foliot_bundle.c: `foliot support-bundle`: one tar file to send to whoever helps, without a secret
- * in it.
+/* foliot_bundle.c: `foliot support-bundle`: makes one tar file for people who help. It holds no secret.
  *
- * In it: every answer of the agent, the configuration (the key file's name, never the file), the
- * agent's journal, kernel and network facts. A line that looks like a key is replaced before it is
- * written, whatever file it is in. */
+ * It holds every answer of the agent, the configuration (with the name of the key file, without the file), the agent's
+ * journal, facts of the kernel and of the network. In every file a line that looks like a key is replaced. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +20,7 @@
 
 #define PART_MAX      (8U << 20)
 #define TAR_BLOCK     512
-#define SECRET_DIGITS 32 /* this many hex digits in a row are taken for a key */
+#define SECRET_DIGITS 32 /* so many hex digits in a row count as a key */
 
 extern char **environ;
 
@@ -32,7 +30,7 @@ struct tar_header { /* POSIX.1-1988 ustar */
 };
 _Static_assert(sizeof(struct tar_header) == TAR_BLOCK, "a tar header is one block");
 
-/* Hex strings as long as a key become x's. Timelines and signatures (16 digits) stay. */
+/* Replaces hex strings as long as a key by x. Timelines and signatures (16 digits) stay. */
 static void redact(char *text, size_t size)
 {
     for (size_t i = 0; i < size;) {
@@ -81,7 +79,7 @@ static bool tar_add(FILE *tar, const char *name, char *text, size_t size)
            (size % TAR_BLOCK == 0 || fwrite(zeros, TAR_BLOCK - size % TAR_BLOCK, 1, tar) == 1);
 }
 
-/* What a descriptor gives, up to PART_MAX; owned by the caller. */
+/* Reads a descriptor, up to PART_MAX; the caller owns the text. */
 static char *slurp(int fd, size_t *ret_size)
 {
     char *text = malloc(PART_MAX);
@@ -105,7 +103,7 @@ static bool add_file(FILE *tar, const char *name, const char *path)
     size_t size;
 
     if (fd < 0) {
-        return true; /* a host without it is no failure */
+        return true; /* a host without the program is no failure */
     }
     char *text = slurp(fd, &size);
     close(fd);
@@ -132,7 +130,7 @@ static bool add_output(FILE *tar, const char *name, const char *const command[])
     if (posix_spawnp(&child, command[0], &actions, NULL, (char *const *)command, environ) == 0) {
         close(pipes[1]);
         text = slurp(pipes[0], &size);
-        close(pipes[0]); /* before the wait: more than PART_MAX ends it by SIGPIPE */
+        close(pipes[0]); /* before the wait: output beyond PART_MAX ends the program by SIGPIPE */
         waitpid(child, &status, 0);
         done = text != NULL && tar_add(tar, name, text, size);
         free(text);

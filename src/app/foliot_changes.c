@@ -1,7 +1,7 @@
-/* foliot_changes.c: `foliot changes`: what happened to the fleet, oldest first, as the controller remembers it.
+/* foliot_changes.c: `foliot changes`: the fleet's events, oldest first, from the controller's history.
  *
- * One line is what a person would call one thing: the same word said of many hosts within seconds is one line that names
- * them. What agents found is told by the incident that it belongs to; --all tells all. */
+ * Events that belong together are one line: if many hosts have the same event within seconds, one line names them all.
+ * Findings are left out, because their incident is listed; --all lists everything. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,7 +27,7 @@ static const char *string_of(const json_t *object, const char *key)
     return text != NULL ? text : "";
 }
 
-/* " by admin: a lower limit is tried" */
+/* Appends " by admin: a lower limit is tried". */
 static void who_and_why(struct words *w, const json_t *detail)
 {
     const size_t used = strlen(w->text);
@@ -36,7 +36,7 @@ static void who_and_why(struct words *w, const json_t *detail)
              *why != 0 ? ": " : "", why);
 }
 
-/* ": flap_limit: 6, beat: 1s" */
+/* Appends ": flap_limit: 6, beat: 1s". */
 static void settings_of(struct words *w, const json_t *detail, const json_t *versions)
 {
     size_t i, used = strlen(w->text);
@@ -143,7 +143,7 @@ static struct words words_of(const json_t *event, const json_t *versions)
     return w;
 }
 
-/* ---- several as one ---- */
+/* ---- several events on one line ---- */
 
 /* Events with the same text here are shown together; NULL: this one is shown alone. */
 static const char *together_by(const json_t *event)
@@ -234,7 +234,7 @@ struct wishes {
     bool all;
 };
 
-/* Told by an incident, or nothing that changed. */
+/* True if an incident covers the event, or if nothing changed. */
 static bool is_detail(const json_t *event)
 {
     const char *word = string_of(event, "word"), *kind = string_of(event, "kind");
@@ -244,7 +244,7 @@ static bool is_detail(const json_t *event)
             (strcmp(word, "repeated") == 0 || strcmp(word, "absorbed") == 0));
 }
 
-/* Newest first, as they come. */
+/* Collects events, newest first, as the API sends them. */
 static int collect(struct api *a, const struct wishes *w, json_t *all)
 {
     char path[300], cursor[32] = "";
@@ -278,7 +278,7 @@ static void print_all(json_t *all, const struct wishes *w, const json_t *version
     for (size_t i = 0; i < count; i++) {
         size_t size = 0;
         if (shown[i] == NULL) {
-            continue; /* told already */
+            continue; /* printed already */
         }
         for (size_t k = i; k < count && (k == i || within(shown[i], shown[k])); k++) {
             if (k == i || (!w->all && shown[k] != NULL && is_same(shown[i], shown[k]))) {
@@ -289,7 +289,7 @@ static void print_all(json_t *all, const struct wishes *w, const json_t *version
         print_group(group, size, versions);
     }
     if (count == 0) {
-        puts("nothing changed in this time");
+        puts("nothing changed during this time");
     }
 }
 
@@ -306,7 +306,7 @@ static bool has_config(const json_t *all)
     return false;
 }
 
-/* Of a host that isn't there nothing happened: a typing error must not look like peace. */
+/* Refuses an unknown host: a typing error would look like a quiet host. */
 static int check_host(struct api *a, const char *host)
 {
     const size_t known =
@@ -337,7 +337,7 @@ static int show(struct api *a, const struct wishes *w)
         foreign_print(whole, stdout);
         json_decref(whole);
     } else if (status == EXIT_WELL) {
-        /* a tenant may not see them: then their texts are left out */
+        /* a tenant may not see the versions: then their texts are left out */
         a->lines = "text";
         const bool fleet =
             has_config(all) && api_ask(a, "GET", "/api/v1/config/versions", NULL) == EXIT_WELL;

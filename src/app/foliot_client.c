@@ -1,4 +1,4 @@
-/* foliot_client.c: one question to one agent over its Unix socket. */
+/* foliot_client.c: sends one request to one agent over its Unix socket. */
 #include "app/foliot_client.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "app/foliot_foreign.h"
 
 #define ANSWER_MAX (64U << 20) /* a mesh of 16 NICs, 64 peers and 8 paths is 4 MiB */
-#define TIMEOUT_MS 10000       /* a host whose processors are all taken lets its agent wait, too */
+#define TIMEOUT_MS 10000       /* on a host whose processors are all busy the agent waits, too */
 
 int client_open(struct client *client, const char *path)
 {
@@ -81,7 +81,7 @@ int client_send(struct client *client, const char *verb, const char *what)
     return 0;
 }
 
-/* More bytes into the buffer: > 0, or negative errno. */
+/* Reads more bytes into the buffer: > 0, or negative errno. */
 static ssize_t fill(struct client *client, int timeout_ms)
 {
     if (client->size == client->capacity) {
@@ -129,7 +129,7 @@ static int parse(const char *line, size_t size, bool raw, json_t **ret_answer)
     if (kind == NULL || strcmp(kind, "error") == 0) {
         foreign_show(answer, NULL);
         const char *message = json_string_value(json_object_get(answer, "message"));
-        fprintf(stderr, "foliot: the agent refuses: %s\n",
+        fprintf(stderr, "foliot: the agent refuses the request: %s\n",
                 message != NULL ? message : "no reason given");
         json_decref(answer);
         return -EPROTO;
@@ -212,7 +212,7 @@ int client_ask(const char *path, const char *what, bool raw, json_t **ret_answer
     }
     client.raw = raw;
     r = client_send(&client, "get", what);
-    if (r == 0 || r == -EPIPE) { /* who hangs up may have said why */
+    if (r == 0 || r == -EPIPE) { /* an agent that hung up may have sent the reason */
         r = client_receive(&client, TIMEOUT_MS, ret_answer);
     }
     client_close(&client);
@@ -226,11 +226,11 @@ void client_explain(const struct target *target, int r)
     switch (r) {
     case -ENOENT:
     case -ECONNREFUSED:
-        fprintf(stderr, "foliot: no agent answers for %s (%s: %s)\n", who, target->path,
+        fprintf(stderr, "foliot: no agent answers on %s (%s: %s)\n", who, target->path,
                 strerror(-r));
         fputs(
             target->name[0] != '\0'
-                ? "  foliot lab status, foliot status --lab LAB: which hosts a lab has\n"
+                ? "  foliot lab status, foliot status --lab LAB: the hosts of a lab\n"
                 : "  this host:       systemctl start foliot-agent\n"
                   "  a lab:           add --lab NAME\n"
                   "  the whole fleet: foliot alerts, changes, host list; foliot jobs --controller "
@@ -239,7 +239,9 @@ void client_explain(const struct target *target, int r)
         break;
     case -EACCES:
     case -EPERM:
-        fprintf(stderr, "foliot: may not ask the agent of %s (%s): be root or in group foliot\n",
+        fprintf(stderr,
+                "foliot: no permission to ask the agent of %s (%s): run as root or as a member of "
+                "group foliot\n",
                 who, target->path);
         break;
     case -ETIMEDOUT:
@@ -248,7 +250,7 @@ void client_explain(const struct target *target, int r)
                 who, TIMEOUT_MS / 1000);
         break;
     case -EPROTO:
-        break; /* said where it was seen */
+        break; /* printed where it was found */
     default:
         fprintf(stderr, "foliot: the agent of %s (%s): %s\n", who, target->path, strerror(-r));
         break;

@@ -1,5 +1,4 @@
-/* foliot_clock.c: `foliot clock`: the clocks as a table, their bound as a small plot over the last
- * two minutes. */
+/* foliot_clock.c: `foliot clock`: the clocks as a table, and their bound over the last two minutes as a small plot. */
 #include <math.h>
 #include <string.h>
 
@@ -79,8 +78,7 @@ static void plot_point(struct plot *plot, size_t column, double value, char mark
     }
 }
 
-/* Logarithmic, as a bound goes through five decades while it falls. h hard, s statistical, x not
- * synchronised. */
+/* The plot is logarithmic, because a bound spans five decades while it falls. h hard, s statistical, x not synchronised. */
 static void print_plot(const json_t *history, FILE *out)
 {
     const size_t count = json_array_size(history), room = (size_t)text_columns(out) - 12;
@@ -143,8 +141,10 @@ static void print_edges(const json_t *member, FILE *out)
         table_put(line, 8, field_ns(edge, "noise_ns").text);
         table_put_status(line, 9, field_string(edge, "peer_state"));
     }
-    fprintf(out, "\nedges of clock %s: the peer's timeline minus ours, as each edge sees it\n",
-            field_string(member, "name"));
+    fprintf(
+        out,
+        "\nedges of clock %s: the peer's timeline minus this host's, as each edge measures it\n",
+        field_string(member, "name"));
     table_show(table, out);
 }
 

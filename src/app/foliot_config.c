@@ -1,4 +1,5 @@
-/* foliot_config.c: `foliot config`: the fleet's configuration: shown, compared, applied, tried by some first, taken back. */
+/* foliot_config.c: `foliot config`: shows, compares and applies the fleet's configuration, tries it on some hosts first, and
+ * takes it back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ struct config_call {
     bool wait;
 };
 
-/* "-": standard input. The caller frees; NULL: said. */
+/* "-": standard input. The caller frees the text. NULL: the error was printed. */
 static char *read_file(const char *path)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
@@ -44,7 +45,7 @@ static char *read_file(const char *path)
     return text;
 }
 
-/* ---- looking ---- */
+/* ---- show and compare ---- */
 
 static void print_version(const json_t *v, const char *what)
 {
@@ -92,15 +93,15 @@ static int show(struct config_call *c)
         print_trial(trial);
     }
     if (json_is_true(json_object_get(a, "rolled_back"))) {
-        puts("# the last version was taken back by itself: foliot config history");
+        puts("# the controller took the last version back: see foliot config history");
     }
-    printf("# %s hosts are not there yet, %s refuse\n", api_number_text(a, "hosts_behind").text,
+    printf("# %s hosts do not have it yet, %s refuse it\n", api_number_text(a, "hosts_behind").text,
            api_number_text(a, "hosts_refusing").text);
     if (json_is_object(active)) {
         print_version(active, "in force");
         fputs(api_text(active, "text"), stdout);
     } else {
-        puts("# no configuration was applied yet: each host uses its own file");
+        puts("# no configuration has been applied: each host uses its own file");
     }
     return status;
 }
@@ -137,7 +138,7 @@ static void print_value(const json_t *v)
     }
 }
 
-/* 1: something would change. */
+/* Exit status 1: the file would change something. */
 static int diff(struct config_call *c, const char *path)
 {
     char *text = read_file(path);
@@ -168,9 +169,9 @@ static int diff(struct config_call *c, const char *path)
     return json_array_size(changes) > 0 ? EXIT_NOT_WELL : EXIT_WELL;
 }
 
-/* ---- changing ---- */
+/* ---- apply and take back ---- */
 
-/* "5%", "5"; "10min", "30s", "30". -1: neither. */
+/* Reads "5%", "5"; "10min", "30s", "30". -1: another form. */
 static double number(const char *text, const char *const *units, const double *factors)
 {
     char *end = NULL;
@@ -189,18 +190,19 @@ static int say_applied(struct config_call *c)
     if (c->api.json) {
         api_print(&c->api);
     } else if (json_is_object(trial)) {
-        printf("version %s is tried by %zu hosts until %s; then it is for all, if they stay well\n",
-               api_number_text(json_object_get(trial, "version"), "version").text,
-               json_array_size(json_object_get(trial, "hosts")),
-               field_time(trial, "until_utc_ns").text);
+        printf(
+            "version %s is on trial on %zu hosts until %s; if they stay well, all hosts get it\n",
+            api_number_text(json_object_get(trial, "version"), "version").text,
+            json_array_size(json_object_get(trial, "hosts")),
+            field_time(trial, "until_utc_ns").text);
     } else {
-        printf("version %s is in force: hosts hear of it with their next word\n",
+        printf("version %s is in force: each host gets it with its next report\n",
                api_number_text(json_object_get(c->api.answer, "active"), "version").text);
     }
     return EXIT_WELL;
 }
 
-/* Until the trial of that version is over: 0 it became the fleet's, 1 it was taken back. */
+/* Waits for the end of the version's trial. 0: it is in force on all hosts; 1: it was taken back. */
 static int wait_for(struct config_call *c)
 {
     const json_t *trial = json_object_get(c->api.answer, "trial");
@@ -291,10 +293,10 @@ static int observe(struct config_call *c, const char *word)
     if (status == EXIT_WELL && c->api.json) {
         api_print(&c->api);
     } else if (status == EXIT_WELL) {
-        puts(on ? "observe: jobs of the whole fleet only measure, as soon as their hosts hear of "
+        puts(on ? "observe: jobs of the whole fleet only measure, as soon as their hosts get "
                   "it (foliot "
                   "config show)"
-                : "observe ends: jobs do what the configuration lets them");
+                : "observe ends: the configuration decides again what jobs may do");
     }
     return status;
 }

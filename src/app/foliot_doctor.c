@@ -1,9 +1,8 @@
-/* foliot_doctor.c: `foliot doctor` and `foliot selftest clock`: is this host set up well, is its
- * bound honest.
+/* foliot_doctor.c: `foliot doctor` and `foliot selftest clock`: checks this host's setup, and whether the clock's bound is
+ * honest.
  *
- * Doctor's own checks work without an agent, so that they can say why there is none; the agent's
- * answer adds what only it can see. Each check says what was expected, what was found and what to
- * do. */
+ * Doctor's own checks work without an agent, so that they can report why there is none. The agent's answer adds what only the
+ * agent can measure. Each check prints what it expected, what it found and what to do. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,8 +42,9 @@ static void check_clocksource(json_t *checks)
 
     add_check(
         checks, "clocksource", good ? "ok" : "warn", "tsc (arch_sys_counter on arm64)", name,
-        good ? ""
-             : "reading this clock is slow or coarse: look in dmesg for why the kernel left tsc");
+        good
+            ? ""
+            : "reading this clock is slow or coarse: dmesg has the reason why the kernel left tsc");
 }
 
 static void check_config(json_t *checks)
@@ -69,13 +69,13 @@ static void check_agent_found(json_t *checks, const struct target *target, int r
              r == 0 ? "answers" : strerror(-r));
     add_check(checks, "agent", r == 0 ? "ok" : "fail", "an agent that answers", found,
               r == 0         ? ""
-              : r == -EACCES ? "be root or in group foliot"
+              : r == -EACCES ? "run as root or as a member of group foliot"
                              : "systemctl start foliot-agent; journalctl -u foliot-agent has the "
                                "reason for its end");
 }
 
-/* NICs whose events come late or whose queue length hides a standing queue are the agent's to see;
- * here: up at all. */
+/* Checks only whether an interface is up. The agent checks whether events of NICs come late, and whether a NIC's queue hides a
+ * standing queue. */
 static void check_interfaces(json_t *checks)
 {
     struct if_nameindex *interfaces = if_nameindex();
@@ -94,7 +94,7 @@ static void check_interfaces(json_t *checks)
     }
     snprintf(found, sizeof(found), "%d of %d up", up, all);
     add_check(checks, "interfaces", up > 0 ? "ok" : "warn", "a network interface that is up", found,
-              up > 0 ? "" : "ip link shows them");
+              up > 0 ? "" : "see ip link");
 }
 
 static void check_versions(json_t *checks, const json_t *answer)
@@ -237,8 +237,7 @@ static int render_selftest(const struct options *options, json_t *const answers[
             status = EXIT_NOT_WELL;
         }
     }
-    fputs("An asymmetry that is the same for all edges of a host stays unseen by any such test.\n",
-          out);
+    fputs("No such test can find an asymmetry that is the same for all edges of a host.\n", out);
     return status;
 }
 
@@ -247,7 +246,7 @@ int command_selftest(int argc, char *argv[])
     const struct command *command = command_find("selftest");
     struct options options;
 
-    /* The word stays, in the place of the command's name: --help looks at it. */
+    /* The word takes the place of the command's name, because --help reads it. */
     if (argc >= 2 && strcmp(argv[1], "clock") == 0) {
         argc--;
         argv++;

@@ -6,7 +6,7 @@
 
 #include "base/plain.h"
 
-/* `text` with its escapes, but for newlines and tabs; the caller frees. NULL: no memory. */
+/* Escapes `text`, but keeps newlines and tabs; the caller frees it. NULL: out of memory. */
 static char *escaped_lines(const char *text)
 {
     char *to = malloc(strlen(text) * 6 + 1), *end = to; /* \u202e: the longest of three bytes */
@@ -39,7 +39,7 @@ static char *escaped(const char *text)
     return to;
 }
 
-/* A string may hold a 0, which ends it for all who show it. */
+/* A string may hold a 0, which would end it when it is printed. */
 static void show_string(json_t *string, bool lines)
 {
     const char *text = json_string_value(string);
@@ -102,7 +102,7 @@ struct foreign_text foreign_text(const char *text)
     return t;
 }
 
-/* jansson escapes C0 controls; of what else can't be seen it thinks nothing. */
+/* jansson escapes C0 controls, but no other invisible characters. */
 void foreign_print(const json_t *tree, FILE *out)
 {
     char *text = json_dumps(tree, JSON_COMPACT | JSON_PRESERVE_ORDER);
@@ -117,7 +117,7 @@ void foreign_print(const json_t *tree, FILE *out)
         s += plain_character(s, shown);
         if (shown[1] == 'u') {
             fputs(shown, out);
-        } else if (shown[1] == 'U') { /* beyond 16 bits JSON has a pair */
+        } else if (shown[1] == 'U') { /* JSON writes a character beyond 16 bits as a pair */
             const unsigned long code = strtoul(shown + 2, NULL, 16) - 0x10000;
             fprintf(out, "\\u%04lx\\u%04lx", 0xd800 + (code >> 10), 0xdc00 + (code & 0x3ff));
         } else {

@@ -1,5 +1,5 @@
-/* foliot_help.c: what each form of a command does, and what its options mean: `foliot COMMAND --help`. The forms of `foliot
- * audit` are in foliot_audit_help.c. A test looks that every form and every option has its sentence. */
+/* foliot_help.c: what each form of a command does, and what its options mean: `foliot COMMAND --help`. foliot_audit_help.c has
+ * the forms of `foliot audit`. A test checks that every form and every option has its sentence. */
 #include <string.h>
 
 #include "app/foliot_command.h"
@@ -29,7 +29,7 @@ const struct command_word help_of_selftest[] = {
     {"clock", "Tries the stamps and clocks of these NICs. It needs no agent. It sends ten small "
               "packets a second."},
     {"rdma",
-     "Shows the RDMA ports of this host, and tries whether a silenced queue pair is silent. "
+     "Shows the RDMA ports of this host, and tests whether a silenced queue pair is silent. "
      "It needs no agent."},
     {0}};
 
@@ -77,7 +77,7 @@ const struct command_word help_of_topology[] = {
     {0}};
 
 struct option_help {
-    const char *command; /* NULL: of all others that take it */
+    const char *command; /* NULL: all other commands that have the option */
     const char *option, *does;
 };
 
@@ -153,7 +153,7 @@ static const struct option_help options[] = {
     {NULL, "--token-file", "a file with the token (FOLIOT_TOKEN)"},
 };
 
-/* What this entry tells of the command's option; NULL: the command lacks the option, or has an entry of its own for it. */
+/* The entry's text for the command's option. NULL: the command lacks the option, or has its own entry for it. */
 static const char *told(const struct command *command, size_t at)
 {
     const struct option_help *o = &options[at];

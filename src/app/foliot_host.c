@@ -1,7 +1,7 @@
-/* foliot_host.c: `foliot host`: the fleet's members, as the controller knows them.
+/* foliot_host.c: `foliot host`: the fleet's members, from the controller.
  *
- * Asks the controller's API (docs/openapi.yaml) with a token out of FOLIOT_TOKEN or a file; answers
- * are printed as a table or, with --json, as they came. */
+ * It calls the controller's API (docs/openapi.yaml) with a token from FOLIOT_TOKEN or a file. It prints answers as a table;
+ * with --json it prints them unchanged. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static void print_host(const json_t *h)
            api_text(json_object_get(h, "agent"), "version"));
 }
 
-/* All pages; with --json one object with all items. */
+/* Fetches all pages; with --json it prints one object with all items. */
 static int list(struct api *c)
 {
     json_t *all;
@@ -71,7 +71,7 @@ static void print_rotation(const json_t *answer)
     json_t *host;
     printf("authority: good until %s; ", field_time(a, "not_after_utc_ns").text);
     if (json_is_true(json_object_get(a, "rotating"))) {
-        printf("the one before is trusted too, until %s hosts have left it:",
+        printf("the old one is trusted too, until %s hosts have left it:",
                api_number_text(a, "hosts_left_count").text);
         json_array_foreach(json_object_get(a, "hosts_left"), i, host)
         {
@@ -79,7 +79,7 @@ static void print_rotation(const json_t *answer)
         }
         putchar('\n');
     } else {
-        puts("no other is trusted");
+        puts("no other authority is trusted");
     }
     printf("fleet key: %s", api_number_text(k, "id").text);
     if (json_is_integer(json_object_get(k, "next_id"))) {
@@ -142,7 +142,7 @@ static int run(struct api *c, int argc, char **argv, const struct wishes *w)
         }
         snprintf(path, sizeof(path), "/api/v1/hosts/%s", argv[1]);
         return print_answer(c, api_ask(c, "DELETE", path, NULL),
-                            "host %s is no member any more: its certificate is refused\n",
+                            "host %s is no longer a member: its certificate is refused\n",
                             "removed");
     }
     if (argc == 1 && strcmp(argv[0], "token") == 0) {

@@ -1,4 +1,4 @@
-/* foliot_jobs.c: `foliot jobs`: the jobs that run here, one job in full, two runs compared. */
+/* foliot_jobs.c: `foliot jobs`: the jobs on this host, one job in full, or two runs compared. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #define JOBS_MAX 4096
 
-/* A job as all its processes report it together. */
+/* A job, summed over the reports of all its processes. */
 struct job_sum {
     struct job_id id;
     const char *state;
@@ -20,10 +20,10 @@ struct job_sum {
     char hosts[512]; /* names, ",h0,h1," */
     size_t host_count;
     int64_t peers, lanes, usable, rate_bps, failovers, repaths, parted, stalled_ns;
-    const json_t *worst, *worst_of; /* lane, its process */
+    const json_t *worst, *worst_of; /* the worst lane, and its process */
 };
 
-static const char *wanted, *save_file; /* of the command line: one command a process */
+static const char *wanted, *save_file; /* from the command line: the program runs one command */
 
 static int64_t number(const json_t *object, const char *name)
 {
@@ -110,7 +110,7 @@ static struct job_sum *sum_of(struct job_sum *sums, size_t *count, struct job_id
     return &sums[(*count)++];
 }
 
-/* All jobs, or the one that is `id`, of all hosts asked. NULL without memory; the caller frees. */
+/* All jobs, or the job `id`, of all hosts asked. NULL: out of memory; the caller frees it. */
 static struct job_sum *sum_all(const struct options *options, json_t *const answers[],
                                const char *id, size_t *ret_count)
 {
@@ -192,8 +192,9 @@ static int render_jobs(const struct options *options, json_t *const answers[], F
     }
     if (count == 0) {
         scols_unref_table(table);
-        fputs("no job with Foliot's plugin runs here, nor has one within the last five minutes\n",
-              out);
+        fputs(
+            "no job with Foliot's plugin runs here or has run here within the last five minutes\n",
+            out);
     } else {
         table_show(table, out);
     }
@@ -251,13 +252,13 @@ static struct cell text_pair(int64_t p50, int64_t p99)
                : text_format("%s / %s", text_ns(p50).text, text_ns(p99).text);
 }
 
-/* A quantile is known within an eighth: it may seem to lie below the least. */
+/* A quantile is exact to an eighth, so it may be smaller than the least. */
 static int64_t above(int64_t ns, int64_t least)
 {
     return ns > least ? ns - least : 0;
 }
 
-/* Between clocks that nobody synchronised only what lies above the least means something: "+31 us". */
+/* If the clocks aren't synchronised, only the excess above the least has a meaning: "+31 us". */
 static struct cell text_network(const struct flow *flow)
 {
     if (flow->bound_ns != FLOW_UNKNOWN || flow->owd_ns_floor == FLOW_UNKNOWN ||
@@ -268,7 +269,7 @@ static struct cell text_network(const struct flow *flow)
                        text_ns(above(flow->owd_ns_p99, flow->owd_ns_floor)).text);
 }
 
-/* Its number, what carries it, and how its packets are marked: only what isn't usual. */
+/* The lane's number, its transport and the class of its packets, if these aren't the usual ones. */
 static struct cell text_lane(const struct flow *flow)
 {
     char class[24] = "", level[16] = "";
@@ -393,7 +394,7 @@ static void show_events(const struct options *options, json_t *const answers[], 
     }
 }
 
-/* For `foliot jobs compare` later. */
+/* Writes the file for a later `foliot jobs compare`. */
 static int save(const struct options *options, json_t *const answers[])
 {
     json_t *run = json_pack("{s:i,s:s,s:s,s:I,s:[]}", "version", 1, "kind", "job-run", "job",
@@ -449,7 +450,7 @@ static int render_job(const struct options *options, json_t *const answers[], FI
         return EXIT_UNREACHABLE;
     }
     fputs("SENDER posted → sent; NETWORK sent → received (+: above the least, where clocks aren't "
-          "synchronised); RECEIVER received → consumed; of the last 10 to 20 s with traffic\n\n",
+          "synchronised); RECEIVER received → consumed; for the last 10 to 20 s with traffic\n\n",
           out);
     show_events(options, answers, out);
     if (save_file != NULL && save(options, answers) < 0) {
@@ -486,7 +487,7 @@ static int jobs_of_agents(const struct options *options, int count, char *const 
     }
     wanted = count > 0 ? words[0] : NULL;
     if (save_file != NULL && wanted == NULL) {
-        fputs("foliot jobs: --save: of which job?\n", stderr);
+        fputs("foliot jobs: --save: expected a job's ID, found none\n", stderr);
         return EXIT_USAGE;
     }
     return wanted != NULL ? show_run(options, "lanes", render_job)
@@ -497,7 +498,7 @@ int command_jobs(int argc, char *argv[])
 {
     const struct option_entry own[] = {{"save", 0, OPTION_TEXT, &save_file}};
     struct options options;
-    bool files = false; /* two saved jobs ask nobody, unless a controller is named */
+    bool files = false; /* two saved jobs: nobody is asked, unless a controller is named */
     int first = 0;
 
     for (int i = 1; i < argc; i++) {

@@ -1,4 +1,5 @@
-/* foliot_jobs_compare.c: `foliot jobs compare`: two runs of a job, flow by flow: which one makes the difference? */
+/* foliot_jobs_compare.c: `foliot jobs compare`: compares two runs of a job, flow by flow, and finds the flow that makes the
+ * difference. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "app/foliot_text.h"
 
 #define SHOWN_MAX  20
-#define STANDS_OUT 3.0 /* times what is usual in its run */
+#define STANDS_OUT 3.0 /* times the usual value of its run */
 
 struct run {
     json_t *file;
@@ -23,13 +24,13 @@ enum stage { STAGE_SENDER, STAGE_NETWORK, STAGE_RECEIVER, STAGE_COUNT };
 static const char *const stage_names[STAGE_COUNT] = {
     "sender (posted → sent)", "network (sent → received)", "receiver (received → consumed)"};
 
-/* One flow in both runs; NULL: not there. */
+/* One flow in both runs; NULL: the run lacks it. */
 struct pair {
     const struct flow *first, *second;
     bool slow; /* stands out */
 };
 
-/* What slow flows may have in common: one end's NIC or host. */
+/* What slow flows may have in common: the NIC or the host of one end. */
 struct share {
     bool to, nic;
     size_t flows, slow;
@@ -37,10 +38,10 @@ struct share {
 
 struct comparison {
     struct run runs[2];
-    struct pair *pairs; /* by what the second run takes longer; owned */
+    struct pair *pairs; /* sorted by the increase in the second run; owned */
     size_t pair_count;
-    const struct flow *odd; /* the one that stands out most in the second run */
-    size_t slow_count;      /* that stand out, it too */
+    const struct flow *odd; /* stands out most in the second run */
+    size_t slow_count;      /* flows that stand out, `odd` included */
     enum stage odd_stage;
     double odd_ns, usual_ns[STAGE_COUNT], first_usual_ns[STAGE_COUNT];
 };
@@ -99,7 +100,7 @@ static int load(struct run *run, const char *path)
     return r;
 }
 
-/* The median of a stage. Between unsynchronised clocks: its excess above the least. FLOW_UNKNOWN: neither is known. */
+/* The median of a stage. If the clocks aren't synchronised: its excess above the least. FLOW_UNKNOWN: neither is known. */
 static int64_t of_stage(const struct flow *flow, enum stage stage)
 {
     if (flow == NULL) {
@@ -126,7 +127,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* The median over the run's flows, those that carry something; 0: none is known. */
+/* The median over the run's flows with traffic; 0: not known. */
 static double usual(const struct flows *flows, enum stage stage)
 {
     double *values = calloc(flows->count + 1, sizeof(*values)), median = 0;
@@ -146,7 +147,7 @@ static double usual(const struct flows *flows, enum stage stage)
     return median;
 }
 
-/* Ranks are the same in both runs, processes and ports aren't; hosts may not be. */
+/* Ranks are the same in both runs. Processes and ports differ; hosts may differ. */
 static bool same_end(const struct flow_end *a, const struct flow_end *b)
 {
     return strcmp(a->nic, b->nic) == 0 &&
@@ -176,8 +177,8 @@ static int by_growth(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* Each flow of the second run with one of the first that has the same ends and isn't taken: the same lane's, then any
- * lane's. Which of a pair's lanes is on which pair of NICs is drawn anew in each run. */
+/* Matches each flow of the second run with a free flow of the first run that has the same ends: first on the same lane, then
+ * on any lane. Each run draws anew which of a pair's lanes uses which pair of NICs. */
 static void match_lanes(struct comparison *c, bool used[], bool any_lane)
 {
     const struct flows *first = &c->runs[0].flows;
@@ -221,11 +222,12 @@ static int match(struct comparison *c)
     return 0;
 }
 
-/* How many times what is usual in its run, in that stage; 0: a flow that was as slow in the first run explains nothing. */
+/* How many times the usual value of its run the flow takes in that stage. 0: the flow was as slow in the first run, so it
+ * explains nothing. */
 static double slowness(const struct comparison *c, const struct pair *pair, enum stage stage)
 {
     const int64_t first = of_stage(pair->first, stage), second = of_stage(pair->second, stage);
-    /* Below a microsecond it is noise, whatever the ratio. */
+    /* Values below a microsecond are noise. */
     const double base = c->usual_ns[stage] > 1000 ? c->usual_ns[stage] : 1000;
 
     return second != FLOW_UNKNOWN && (first == FLOW_UNKNOWN || second > 2 * first)
@@ -256,7 +258,7 @@ static void find_odd(struct comparison *c)
     }
 }
 
-/* Flows that begin or end at the odd one's NIC, or host: how many, and how many of them are slow. */
+/* Counts the flows that begin or end at the NIC or host of `odd`, and the slow ones among them. */
 static struct share share_of(const struct comparison *c, bool to, bool nic)
 {
     const struct flow_end *own = to ? &c->odd->to : &c->odd->from;
@@ -274,7 +276,8 @@ static struct share share_of(const struct comparison *c, bool to, bool nic)
     return share;
 }
 
-/* The NIC or host that explains the slow flows: it has three quarters of them, and most of its flows are slow. Smallest first. */
+/* Finds the NIC or host that explains the slow flows: it has three quarters of them, and most of its flows are slow. The
+ * smallest such place comes first. */
 static bool find_share(const struct comparison *c, struct share *ret_share)
 {
     static const bool kinds[][2] = {{true, true}, {false, true}, {true, false}, {false, false}};
@@ -344,11 +347,11 @@ static void say_verdict(const struct comparison *c, char *text, size_t size)
     } else {
         snprintf(text, size,
                  "no flow stands out, and all together are as fast as in the first "
-                 "run: by these figures it isn't the network");
+                 "run: these figures show no fault of the network");
     }
 }
 
-/* -- words ------------------------------------------------------------------------------------ */
+/* -- tables ----------------------------------------------------------------------------------- */
 
 static struct cell both(int64_t first, int64_t second)
 {
@@ -475,7 +478,7 @@ static int print_json(const struct comparison *c, const char *verdict, FILE *out
     return 0;
 }
 
-/* Both runs are loaded, or rc says why not. */
+/* Compares both runs if they are loaded; r is the reason if they aren't. */
 static int compare(struct comparison *c, int r, bool json, FILE *out)
 {
     char verdict[640];
@@ -510,7 +513,7 @@ static int64_t get(const json_t *object, const char *name)
     return field_get(object, name, &value) ? value : FLOW_UNKNOWN;
 }
 
-/* rank: null where it isn't known, and missing in the answer of an older controller. */
+/* rank: null if it isn't known; missing in the answer of an older controller. */
 static struct flow_end end_of(const json_t *flow, const char *host, const char *nic,
                               const char *rank)
 {
@@ -521,7 +524,7 @@ static struct flow_end end_of(const json_t *flow, const char *host, const char *
     return end;
 }
 
-/* A job as the controller has it: each rank's slowest flows. */
+/* Takes a job from the controller's answer: each rank's slowest flows. */
 static int take_detail(struct run *run, const json_t *detail)
 {
     const json_t *list = json_object_get(detail, "flows");

@@ -1,4 +1,4 @@
-/* foliot_jobs_fleet.c: `foliot jobs --controller`: the fleet's jobs, as the controller puts them together. */
+/* foliot_jobs_fleet.c: `foliot jobs --controller`: the fleet's jobs, as the controller combines them. */
 #include <ctype.h>
 #include <string.h>
 
@@ -102,15 +102,15 @@ static void print_flows(const json_t *job, FILE *out)
         table_put(line, 10, field_ns(flow, "bound_ns").text);
     }
     if (table != NULL) {
-        fprintf(
-            out,
-            "%zu of its %s lanes, by each end's word: those not well, and each rank's slowest\n",
-            json_array_size(flows), field_integer(job, "lanes").text);
+        fprintf(out,
+                "%zu of its %s lanes, as each end reports them: those not well, and each rank's "
+                "slowest\n",
+                json_array_size(flows), field_integer(job, "lanes").text);
         table_show(table, out);
     }
 }
 
-/* The path of a job whose name may hold anything. */
+/* The path of a job; its name may hold any character. */
 static void path_of(char *path, size_t size, const char *id)
 {
     size_t used = (size_t)snprintf(path, size, "/api/v1/jobs/");
@@ -122,7 +122,7 @@ static void path_of(char *path, size_t size, const char *id)
     }
 }
 
-/* Owned by the caller; NULL: said why. */
+/* The caller owns the answer. NULL: the error was printed. */
 static json_t *ask_job(struct api *a, const char *id, int *ret_status)
 {
     char path[512];
@@ -149,7 +149,7 @@ static int list(struct api *a)
         jobs[count] = json_array_get(items, count);
     }
     if (count == 0) {
-        puts("no agent tells of a job with Foliot's plugin");
+        puts("no agent reports a job with Foliot's plugin");
     } else {
         print_jobs(jobs, count, stdout);
     }

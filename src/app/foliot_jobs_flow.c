@@ -1,4 +1,4 @@
-/* foliot_jobs_flow.c: a job's flows from both ends' words. */
+/* foliot_jobs_flow.c: a job's flows, from the reports of both ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static int compare_numbers(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-/* Same flow, seen from either end: 0. The NICs' names aren't part of it: a peer may not know them yet. */
+/* 0: both are the same flow, seen from its two ends. NICs' names aren't compared, because a peer may not know them yet. */
 static int compare_ends(const struct flow_end *a, const struct flow_end *b)
 {
     const int by_host = strcmp(a->host, b->host);
@@ -120,7 +120,7 @@ static int by_rank(const void *x, const void *y)
     return order != 0 ? order : by_identity(x, y);
 }
 
-/* The receiver's half into the sender's, which lies before it. */
+/* Adds the receiver's half to the sender's; the sender's comes first. */
 static void join(struct flow *sender, const struct flow *receiver)
 {
     sender->owd_ns_floor = receiver->owd_ns_floor;
@@ -152,7 +152,7 @@ static void join_ends(struct flows *flows)
     flows->count = kept;
 }
 
-/* Peers are named by host and process; their ranks are theirs to say. */
+/* A flow names its peer by host and process. The peer's own report has its rank. */
 static void find_rank(const struct flows *flows, struct flow_end *end)
 {
     for (size_t i = 0; i < flows->count && end->rank == FLOW_UNKNOWN; i++) {

@@ -1,5 +1,5 @@
-/* foliot_jobs_run.c: which processes are of a job's newest run. An agent tells of processes that ended lately, too; a
- * job that was started again under its name would be two runs in one. */
+/* foliot_jobs_run.c: finds the processes of a job's newest run. An agent also reports processes that ended lately. So a job
+ * that was started again under its name would look like one run. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +7,10 @@
 #include "app/foliot_text.h"
 
 struct member {
-    json_t *list; /* of processes, and where in it */
+    json_t *list; /* a list of processes, and the place in it */
     size_t at;
     struct job_id id;
-    int64_t user, rank, began_ago, ended_ago; /* FLOW_UNKNOWN: no rank; it lives */
+    int64_t user, rank, began_ago, ended_ago; /* FLOW_UNKNOWN: no rank; it runs */
     bool earlier;
 };
 
@@ -41,7 +41,7 @@ static bool same_job(const struct member *a, const struct member *b)
     return strcmp(a->id.text, b->id.text) == 0 && a->user == b->user;
 }
 
-/* The newest first: who had ended when the newest began, or has the rank of a newer one, is of an earlier run. */
+/* Newest first. A process belongs to an earlier run if it had ended when the newest one began, or if a newer one has its rank. */
 static size_t mark(struct member *list, size_t count)
 {
     size_t earlier = 0;
@@ -74,7 +74,7 @@ size_t jobs_drop_earlier_runs(json_t *const answers[], size_t count)
                 .id = job_id(p),
                 .user = get(p, "user", 0),
                 .rank = get(p, "rank", FLOW_UNKNOWN),
-                .began_ago = get(p, "age_ns", 0) + get(p, "silent_ns", 0), /* as of its last word */
+                .began_ago = get(p, "age_ns", 0) + get(p, "silent_ns", 0), /* at its last report */
                 .ended_ago = get(p, "ended_ns", FLOW_UNKNOWN)};
         }
     }

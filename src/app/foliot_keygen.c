@@ -1,11 +1,10 @@
-/* foliot_keygen.c: `foliot keygen`: the fleet's key file: one line a key, at most two, never
+/* foliot_keygen.c: `foliot keygen`: makes the fleet's key file. It has one line for each key, at most two keys, and is never
  * overwritten.
  *
  *     key ID 32-HEX-DIGITS NOT-BEFORE
  *
- * The same file goes to every host (mode 0600). --rotate adds the next key with a not-before in the
- * future, so that the file can reach every host before anyone sends with it; a key older than both
- * is taken out. */
+ * The same file goes to every host (mode 0600). --rotate adds the next key with a not-before in the future. So the file can
+ * reach every host before any host sends with the new key. A key older than both is removed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +21,7 @@
 #include "wire/pair_key.h"
 
 #define KEY_BYTES      16
-#define ROTATE_SECONDS 3600 /* until the new key is used: time to hand the file out */
+#define ROTATE_SECONDS 3600 /* the new key is used after so long: there is time to copy the file */
 #define KEY_FILE_MAX   4096
 
 struct keygen {
@@ -64,10 +63,11 @@ static int parse(struct keygen *k, int argc, char *argv[])
         return EXIT_USAGE;
     }
     if (k->host && (k->rotate || k->id != 0)) {
-        fputs("foliot keygen: expected --host alone, found it with --rotate or --id: those are of "
-              "the "
-              "fleet's key\n",
-              stderr);
+        fputs(
+            "foliot keygen: expected --host alone, found it with --rotate or --id: those belong to "
+            "the "
+            "fleet's key\n",
+            stderr);
         return EXIT_USAGE;
     }
     k->path = argv[first];
@@ -90,8 +90,8 @@ static int key_line(uint32_t id, time_t not_before, char *buffer, size_t size)
     return 0;
 }
 
-/* Into a new file beside it, synced, then over it: a crash leaves the old or the new, never half.
- */
+/* Writes a new file, syncs it, and renames it over the old one. After a crash the old or the new file is there, never half of
+ * one. */
 static int replace_file(const char *path, const char *text, bool must_be_new)
 {
     char temporary[4096];
@@ -110,7 +110,7 @@ static int replace_file(const char *path, const char *text, bool must_be_new)
     }
     close(fd);
     if (r == 0 && (must_be_new ? link(temporary, path) : rename(temporary, path)) < 0) {
-        r = -errno; /* link fails where the file exists: no race between looking and writing */
+        r = -errno; /* link() fails if the file exists, so there is no race */
     }
     if (r < 0 || must_be_new) {
         unlink(temporary);
@@ -127,7 +127,7 @@ static int make_new(const struct keygen *k)
     sodium_memzero(line, sizeof(line));
     if (r == -EEXIST) {
         fprintf(stderr,
-                "foliot keygen: %s is there: a fleet that uses it would fall apart. "
+                "foliot keygen: %s exists: a new key would split the fleet that uses it. "
                 "--rotate adds the next key\n",
                 k->path);
         return EXIT_NOT_WELL;
@@ -144,7 +144,7 @@ static int make_new(const struct keygen *k)
     return EXIT_WELL;
 }
 
-/* The file's last key line and its id; comments and older keys are dropped. */
+/* Reads the file's last key line and its id; comments and older keys are dropped. */
 static int read_newest(const char *path, char *ret_line, size_t size, uint32_t *ret_id)
 {
     FILE *file = fopen(path, "re");
@@ -204,7 +204,7 @@ static int rotate(const struct keygen *k)
     return EXIT_WELL;
 }
 
-/* A host's own key, as its agent would make it; its public half is for all hosts' lists. */
+/* Makes a host's own key, as its agent would. Its public half goes into the lists of all hosts. */
 static int make_host(const struct keygen *k)
 {
     uint8_t secret[PAIR_SECRET_SIZE], public[PAIR_PUBLIC_SIZE];

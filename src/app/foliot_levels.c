@@ -47,7 +47,7 @@ static void print_level(const json_t *l)
     }
 }
 
-/* 1: one is broken, or not known. */
+/* Exit status 1: a level is broken, or not known. */
 static int show(struct api *api)
 {
     int status = api_ask(api, "GET", "/api/v1/levels", NULL);

@@ -1,5 +1,4 @@
-/* foliot_links.c: `foliot links`: NIC ports, their flaps and errors; with --watch each event as it
- * happens. */
+/* foliot_links.c: `foliot links`: ports of NICs, their flaps and errors; with --watch each event when it happens. */
 #include <string.h>
 
 #include "app/foliot_client.h"
@@ -45,7 +44,7 @@ static void put_nic(struct libscols_table *table, const json_t *answer, const js
     table_put(line, 13, strcmp(cell.text, " ") != 0 ? cell.text : "–");
 }
 
-/* What is wrong with it, else its state. */
+/* The first fault of the port, else its state. */
 static const char *verbs_state(const json_t *port)
 {
     const json_t *first = json_array_get(json_object_get(port, "troubles"), 0);
@@ -79,7 +78,7 @@ static void put_verbs_port(struct libscols_table *table, const json_t *answer, c
     table_put(line, 10, field_integer(port, "cable_errors").text);
 }
 
-/* Nothing where no host has RDMA. False: a port isn't well. */
+/* Prints nothing if no host has RDMA. False: a port isn't well. */
 static bool show_verbs_ports(const struct options *options, json_t *const answers[], FILE *out)
 {
     static const char *const titles[] = {"HOST",       ">PORT",  "INTERFACE",  "LINK",
@@ -164,7 +163,7 @@ static int render_links(const struct options *options, json_t *const answers[], 
     return status;
 }
 
-/* The table once, then a line an event. */
+/* Prints the table once, then one line for each event. */
 static void print_change(const struct options *options, json_t *answer, FILE *out)
 {
     if (strcmp(field_string(answer, "kind"), "link-event") == 0) {

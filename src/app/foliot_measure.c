@@ -1,5 +1,5 @@
-/* foliot_measure.c: `foliot host check` and `foliot mesh --full`: what the controller has measured on demand. Starts it, shows
- * how far it is, says what came of it. */
+/* foliot_measure.c: `foliot host check` and `foliot mesh --full`: starts a measurement by the controller, shows its progress,
+ * and prints its results. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,9 +13,9 @@
 #define LOOK_MS 300
 enum { BAR = 30, TABLE_NIC_MAX = 16, WORST_SHOWN = 10 };
 
-/* ---- under way ---- */
+/* ---- progress ---- */
 
-/* On a terminal only: scripts get the end alone. */
+/* Only on a terminal: scripts get the results alone. */
 static void show_progress(const json_t *m)
 {
     const int64_t all = json_integer_value(json_object_get(m, "packets")),
@@ -31,7 +31,7 @@ static void show_progress(const json_t *m)
             (long long)(json_integer_value(json_object_get(m, "left_ns")) / 1000000000));
 }
 
-/* Until it is over; the last word is api->answer. */
+/* Waits until it is over; api->answer has the last answer. */
 static int follow(struct api *api)
 {
     const bool bar = isatty(STDERR_FILENO) && !api->json;
@@ -64,13 +64,13 @@ static void print_left_out(const json_t *m)
     json_array_foreach(json_object_get(m, "hosts"), i, h)
     {
         if (json_is_string(json_object_get(h, "trouble"))) {
-            printf("  not measured to the end: %s: %s\n", api_text(h, "host"),
+            printf("  not completely measured: %s: %s\n", api_text(h, "host"),
                    api_text(h, "trouble"));
         }
     }
 }
 
-/* ---- may this host join? ---- */
+/* ---- the host check ---- */
 
 static void print_check(const json_t *m)
 {
@@ -147,7 +147,7 @@ static int64_t of_cell(const json_t *cell, size_t column)
     return json_is_integer(v) ? json_integer_value(v) : INT64_MIN;
 }
 
-/* Dead ones first, then by loss, then by delay. */
+/* Sorts dead pairs first, then by loss, then by delay. */
 static int worse(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
@@ -212,7 +212,7 @@ static int print_matrix(struct api *api, const json_t *m)
                of_cell(sorted[i], 4) >= 0 ? (double)of_cell(sorted[i], 4) * 1e-4 : 0.0);
     }
     print_left_out(m);
-    printf("%s of %s pairs measured; it stays at /api/v1/latency?measurement=%s\n",
+    printf("%s of %s pairs measured; the result stays at /api/v1/latency?measurement=%s\n",
            api_number_text(m, "paths_measured").text, api_number_text(m, "paths_all").text,
            api_number_text(m, "id").text);
     free(sorted);

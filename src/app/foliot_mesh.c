@@ -1,9 +1,7 @@
-/* foliot_mesh.c: `foliot mesh`: the one-way delays of all paths as a heat map, and the worst of
- * them by name.
+/* foliot_mesh.c: `foliot mesh`: the one-way delays of all paths as a heat map, and the worst paths by name.
  *
- * A cell is the slowest path from the row's NIC to the column's. Beside the two one-way delays
- * stands RTT/2, which is what a ping would have said of both: the column HIDDEN is how far each
- * direction is from it. */
+ * A cell is the slowest path from the row's NIC to the column's NIC. The table shows RTT/2 after the two one-way delays: a
+ * ping would report it for both directions. The column HIDDEN is each direction's difference from it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +11,7 @@
 #include "app/foliot_text.h"
 #include "stats/sample.h"
 
-#define MAP_NIC_MAX                                                                                \
-    256 /* beyond that a terminal can't show it: the table of the worst paths remains */
+#define MAP_NIC_MAX 256 /* a terminal can't show more; the table of the worst paths remains */
 #define WORST_SHOWN 8
 #define SLOW_RATIO  2.5 /* times the median: stands out */
 
@@ -46,7 +43,7 @@ struct map {
     bool full; /* more NICs than fit */
 };
 
-/* One path as a line of the table. */
+/* One path, as a line of the table. */
 struct path_row {
     const json_t *answer, *edge, *path;
     double badness;
@@ -95,7 +92,7 @@ static void cell_add(struct map_cell *cell, const json_t *direction)
     const double owd_us = owd_of(direction, "owd_ns_p50");
 
     if (!json_is_object(direction)) {
-        return; /* no such path that way, yet */
+        return; /* no path that way yet */
     }
     if (state > cell->state) {
         cell->state = state;
@@ -107,8 +104,7 @@ static void cell_add(struct map_cell *cell, const json_t *direction)
     }
 }
 
-/* What the sender's agent says of a direction wins over what the receiver's does: filled in two
- * passes. */
+/* The sender's report of a direction replaces the receiver's, so the map is filled in two passes. */
 static void map_add_edge(struct map *map, const json_t *answer, const json_t *edge, bool own)
 {
     const json_t *paths = json_object_get(edge, "paths");
@@ -163,8 +159,7 @@ static void map_median(struct map *map)
 
 static void map_fill(struct map *map, const struct options *options, json_t *const answers[])
 {
-    /* NICs first, in the order of their numbers: rows and columns stay where they are while
-     * watching */
+    /* NICs first, in the order of their numbers: rows and columns stay in place while watching */
     for (size_t i = 0; i < options->target_count; i++) {
         const json_t *edges = json_object_get(answers[i], "edges");
         for (size_t k = 0; k < json_array_size(edges); k++) {
@@ -188,7 +183,7 @@ static void map_fill(struct map *map, const struct options *options, json_t *con
     map_median(map);
 }
 
-/* 256-colour backgrounds from calm to hot. */
+/* 256-colour backgrounds, from calm to hot. */
 static int heat(double ratio)
 {
     static const int steps[] = {22, 28, 64, 100, 136, 166, 160, 196};
@@ -254,7 +249,7 @@ static void print_row(const struct map *map, size_t row, bool arriving, FILE *ou
 static void print_map(const struct map *map, const struct options *options, FILE *out)
 {
     if (map->full) {
-        fprintf(out, "more than %d NICs: no map; ask a single host, or read --json\n", MAP_NIC_MAX);
+        fprintf(out, "more than %d NICs: no map; ask a single host, or use --json\n", MAP_NIC_MAX);
         return;
     }
     fprintf(out, "one-way delay in us of the slowest path, row to column%s; median %s\n",
@@ -269,7 +264,7 @@ static void print_map(const struct map *map, const struct options *options, FILE
     if (options->target_count > 1) {
         return;
     }
-    for (size_t i = 0; i < map->count; i++) { /* one agent knows the way back, too */
+    for (size_t i = 0; i < map->count; i++) { /* one agent also measures the way back */
         if (map->nics[i].local) {
             print_row(map, i, true, out);
         }
@@ -292,7 +287,7 @@ static double badness(const json_t *path)
     return (state > (int)CELL_ALIVE ? 1e12 * state : 0) + fmax(isnan(a) ? 0 : a, isnan(b) ? 0 : b);
 }
 
-/* An edge whose both ends answered is listed once, by the lower index. */
+/* An edge of which both ends answered is listed once, at the lower index. */
 static bool listed_elsewhere(const struct map *map, const json_t *edge)
 {
     int64_t local, peer;
@@ -405,7 +400,7 @@ static int print_paths(const struct map *map, const struct options *options,
         status = EXIT_NOT_WELL;
     }
     fprintf(out,
-            "\n%s %zu of %zu paths, worst first (HIDDEN: what RTT/2 is wrong by, either way)\n",
+            "\n%s %zu of %zu paths, worst first (HIDDEN: the error of RTT/2, in each direction)\n",
             options->paths ? "all" : "the", shown, capacity);
     table_show(table, out);
     free(rows);
@@ -459,7 +454,7 @@ static void put_class(struct libscols_table *table, const json_t *answer, const 
                      job && json_is_true(json_object_get(pair, "class_slow")) ? "slow" : "ok");
 }
 
-/* Probes between queue pairs. Nothing where no host has RDMA. False: a class is slower. */
+/* Prints probes between queue pairs; nothing if no host has RDMA. False: a class is slower. */
 static bool print_queue_pairs(const struct options *options, json_t *const answers[], FILE *out)
 {
     static const char *const titles[] = {"RDMA PORT PAIR", "DEVICE", "CLASS", ">OUT", ">IN",
@@ -480,7 +475,7 @@ static bool print_queue_pairs(const struct options *options, json_t *const answe
         }
     }
     if (table != NULL) {
-        fputs("\nbetween queue pairs (± how far the truth may be from it)\n", out);
+        fputs("\nbetween queue pairs (±: the true delay may differ by so much)\n", out);
         table_show(table, out);
     }
     return well;

@@ -1,5 +1,4 @@
-/* foliot_options.c: the options common to all commands that ask an agent, and which agents they
- * mean. */
+/* foliot_options.c: the common options of all commands that ask an agent, and the agents that they select. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -48,7 +47,7 @@ static int add_lab_host(struct options *o, const char *host)
     return add_target(o, host, directory, "/agent.sock");
 }
 
-/* All hosts of the lab whose agent has a socket, by name ("h2" before "h10"). */
+/* Adds all hosts of the lab whose agent has a socket, sorted by name ("h2" before "h10"). */
 static int add_lab(struct options *o)
 {
     char directory[TARGET_PATH_MAX + 256], path[sizeof(directory) + 300];
@@ -79,7 +78,7 @@ static int add_lab(struct options *o)
     return r;
 }
 
-/* The only lab that runs here, when there is exactly one. */
+/* The lab that runs here, if there is exactly one. */
 static const char *only_lab(void)
 {
     static char name[TARGET_NAME_MAX];
@@ -112,9 +111,10 @@ static int find_targets(struct options *o)
     if (o->lab == NULL && (o->host != NULL || o->all)) {
         o->lab = only_lab();
         if (o->lab == NULL) {
-            fprintf(stderr,
-                    "foliot: --host and --all mean hosts of a lab: none or several run here, "
-                    "name it with --lab\n");
+            fprintf(
+                stderr,
+                "foliot: --host and --all mean hosts of a lab: no lab or several labs run here, "
+                "name it with --lab\n");
             return EXIT_USAGE;
         }
     }
@@ -152,7 +152,7 @@ int command_read(const struct command *command, const struct option_entry *own, 
 
     ASSERT(count < ARRAY_COUNT(entries));
     for (size_t i = 0; i < count; i++) {
-        /* an option that --help lacks, or has otherwise, is a bug of ours: any run finds it */
+        /* A difference from --help is a bug of this program: any run finds it. */
         ASSERT(own[i].name == NULL ||
                command_option(command, own[i].name) == option_has_value(&own[i]));
         entries[i + 1] = own[i];
@@ -162,7 +162,8 @@ int command_read(const struct command *command, const struct option_entry *own, 
         .program = program, .entries = entries, .count = count + 1, .words_most = argc};
     options_read(&set, argc, argv, &outcome);
     if (outcome.verdict == OPTIONS_HELP) {
-        command_usage(command, argc, argv, stdout); /* argv[0], too: it may be a word, as rdma */
+        /* argv[0] counts, too: it may be a word, such as rdma */
+        command_usage(command, argc, argv, stdout);
         return COMMAND_HELPED;
     }
     if (outcome.verdict == OPTIONS_WRONG) {
@@ -193,7 +194,8 @@ int options_parse_words(struct options *options, const struct command *command,
     size_t count = 0;
 
     *options = (struct options){0};
-    for (size_t i = 0; i < ARRAY_COUNT(common); i++) { /* those that the command's usage has */
+    /* the options that the command's usage has */
+    for (size_t i = 0; i < ARRAY_COUNT(common); i++) {
         if (command_option(command, common[i].name) >= 0) {
             entries[count++] = common[i];
         }

@@ -1,5 +1,4 @@
-/* foliot_record.c: `foliot record`: the last minutes of what the agent's core modules were told,
- * into a file. */
+/* foliot_record.c: `foliot record`: writes the last minutes of the input of the agent's core modules into a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static int save(struct client *client, const json_t *answer, const char *path)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         fprintf(stderr, "foliot record: %s: %s\n", path, strerror(errno));
-        return -EPROTO; /* said */
+        return -EPROTO; /* already printed */
     }
     int r = client_copy(client, (size_t)size, TIMEOUT_MS, fd);
     if (r == 0 && fsync(fd) < 0) {

@@ -1,5 +1,5 @@
-/* foliot_selftest.c: `foliot selftest clock --nics`: what is true of this machine's NICs, by trying: stamps by direction, what a
- * read of a NIC's clock costs and how wide it is, whether somebody steers it. Works without an agent. */
+/* foliot_selftest.c: `foliot selftest clock --nics`: tests this machine's NICs: stamps in both directions, the cost and the
+ * width of a read of a NIC's clock, and whether some program steers the clock. It works without an agent. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
@@ -17,12 +17,12 @@
 #define SECONDS_MOST  86400
 #define NICS_MOST     16
 #define STEP_MS       5
-#define LAST_STAMPS_S 3.5 /* a stamp that is later counts as missing */
+#define LAST_STAMPS_S 3.5 /* a stamp that comes later counts as missing */
 
 struct tried {
     char name[IF_NAMESIZE];
     struct nic_test *test;
-    int error; /* errno of what couldn't be opened */
+    int error; /* errno, if something couldn't be opened */
     const char *what;
     struct nic_test_result result;
 };
@@ -35,7 +35,7 @@ struct selftest {
     bool json;
 };
 
-/* "eth0,eth1"; NICs that this machine has. */
+/* Reads "eth0,eth1": NICs of this machine. */
 static bool take_nics(const char *list, void *to)
 {
     struct selftest *s = to;
@@ -189,7 +189,7 @@ static void print_json(const struct selftest *s)
       r->promise_error != 0  ? strerror(r->promise_error)                                          \
       : r->promises_hardware ? "hardware, all packets"                                             \
       : r->promises_software ? "software"                                                          \
-                             : "software of what comes only")                                      \
+                             : "software, received packets only")                                  \
     X("switching hardware on", "%s",                                                               \
       !r->promises_hardware   ? "not tried"                                                        \
       : r->enable_error == 0  ? "done, and left on"                                                \
@@ -202,7 +202,7 @@ static void print_json(const struct selftest *s)
       ns(r->stamp_after_ns[1]).text)                                                               \
     X("received: stamped", "%llu of %llu", (unsigned long long)r->received_stamped,                \
       (unsigned long long)r->received)                                                             \
-    X("stamps not of its clock", "%llu", (unsigned long long)(r->sent_wrong + r->received_wrong))  \
+    X("stamps of another clock", "%llu", (unsigned long long)(r->sent_wrong + r->received_wrong))  \
     X("clock", "%s", r->clock_index<0 ? "none" : r->reads> 0 ? "read" : strerror(r->clock_error))  \
     X("clock: read by", "%s", r->way[0] != '\0' ? r->way : "–")                                    \
     X("clock: reads, refused", "%llu, %llu", (unsigned long long)r->reads,                         \
@@ -253,14 +253,15 @@ static void print_table(const struct selftest *s)
         if (n->test == NULL) {
             printf("%s: not tested: %s: %s\n", n->name, n->what, strerror(n->error));
         } else if (n->result.received == 0) {
-            printf("%s: nothing came: whether what comes is stamped shows with --peer ADDRESS of a "
-                   "host that runs this, too\n",
-                   n->name);
+            printf(
+                "%s: no packets came: to test stamps of received packets, use --peer ADDRESS of a "
+                "host that runs the same test\n",
+                n->name);
         }
     }
 }
 
-/* argv as of main(), from the word clock on. */
+/* argv as in main(), from the word clock on. */
 int selftest_nics(int argc, char *argv[])
 {
     struct selftest s = {.seconds = SECONDS_USUAL};

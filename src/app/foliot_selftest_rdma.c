@@ -1,5 +1,5 @@
-/* foliot_selftest_rdma.c: `foliot selftest rdma`: which RDMA ports this host has, what their library can do, and whether a queue
- * pair is silent once its marker has come. Works without an agent. */
+/* foliot_selftest_rdma.c: `foliot selftest rdma`: this host's RDMA ports, the abilities of their library, and whether a queue
+ * pair is silent after its marker has come. It works without an agent. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct selftest_rdma {
     struct rdma_port facts[RDMA_PORT_MAX];
     struct port ports[RDMA_PORT_MAX];
     int count;
-    char why[256]; /* the library can't be used; "": it can */
+    char why[256]; /* why the library can't be used; "": it can */
     struct selftest_record recording;
 };
 
@@ -88,7 +88,7 @@ static void try_port(struct selftest_rdma *s, struct port *p, struct rdma_device
         return;
     }
     const int index = rdma_device_gid_index(d, f->port, p->gid->gid, p->gid->type);
-    if (failed(p, index, "looking the GID up")) {
+    if (failed(p, index, "finding the GID")) {
         return;
     }
     memcpy(config.gid, p->gid->gid, sizeof(config.gid));
@@ -118,7 +118,7 @@ static void try_all(struct selftest_rdma *s, struct rdma_verbs *verbs)
     }
 }
 
-/* The ports of the wanted device, or of all. */
+/* Reads the ports of the wanted device, or of all devices. */
 static int read_ports(struct selftest_rdma *s)
 {
     struct sysfs tree;
@@ -144,7 +144,7 @@ static int read_ports(struct selftest_rdma *s)
     return r;
 }
 
-/* ---- what is shown ---- */
+/* ---- output ---- */
 
 static struct cell gid_text(const struct rdma_gid *gid)
 {
@@ -161,7 +161,7 @@ static struct cell gid_text(const struct rdma_gid *gid)
                        g[3], g[12], g[13], g[14], g[15]);
 }
 
-/* Why a port can't carry lanes over queue pairs, and what to do; NULL: it can. */
+/* The reason why a port can't carry lanes over queue pairs, and what to do. NULL: it can. */
 static const char *advice(const struct selftest_rdma *s, const struct port *p)
 {
     return p->facts->state != RDMA_PORT_ACTIVE
@@ -171,7 +171,7 @@ static const char *advice(const struct selftest_rdma *s, const struct port *p)
                       : "the port isn't active: look at its cable and its switch")
            : p->gid == NULL ? "it has no RoCE v2 GID with an address that a router carries: give "
                               "its interface an address, and switch RoCE v2 on"
-           : s->why[0] != '\0' ? "nothing could be tried without the library: install rdma-core"
+           : s->why[0] != '\0' ? "nothing can be tested without the library: install rdma-core"
            : p->error == -EACCES || p->error == -EPERM ? "be root, or get access to /dev/infiniband"
            : p->error == -ENOMEM          ? "memory could not be pinned: raise `ulimit -l`"
            : p->verdict == VERDICT_UNSAFE ? "bytes moved after the marker: this device must not "
@@ -243,7 +243,7 @@ static void print_table(const struct selftest_rdma *s)
     for (int i = 0; i < s->count; i++) {
         print_port(s, &s->ports[i]);
     }
-    fputs("Not shown by this: two hosts, a path that dies, memory of GPUs, queues under "
+    fputs("This test does not show: two hosts, a path that dies, memory of GPUs, queues under "
           "congestion, the fence under other devices' load.\n",
           stdout);
 }
@@ -332,7 +332,7 @@ static void print_json(const struct selftest_rdma *s)
     }
 }
 
-/* argv as of main(), from the word rdma on. */
+/* argv as in main(), from the word rdma on. */
 int selftest_rdma(int argc, char *argv[])
 {
     struct selftest_rdma *s = calloc(1, sizeof(*s));
@@ -356,8 +356,8 @@ int selftest_rdma(int argc, char *argv[])
         status = EXIT_NOT_WELL;
     } else if (s->count == 0) {
         fprintf(stderr,
-                "foliot selftest rdma: expected RDMA ports%s%s, found none: without a driver of "
-                "theirs Foliot's lanes are TCP connections\n",
+                "foliot selftest rdma: expected RDMA ports%s%s, found none: without their "
+                "driver Foliot's lanes are TCP connections\n",
                 s->device != NULL ? " of " : "", s->device != NULL ? s->device : "");
         status = EXIT_NOT_WELL;
     } else {

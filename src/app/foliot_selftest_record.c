@@ -43,7 +43,7 @@ static void put_file(FILE *out, int folder, const char *name, const char *path)
     if (fd >= 0) {
         close(fd);
     }
-    if (n > 0) { /* else it was named, and not read */
+    if (n > 0) { /* otherwise the file was only listed, not read */
         text[n] = '\0';
         text[strcspn(text, "\n")] = '\0';
         fprintf(out, "%s\t%s\n", path, text);
@@ -60,7 +60,7 @@ static void put_link(FILE *out, int folder, const char *name, const char *path)
     }
 }
 
-/* In the order of names: two recordings of one machine have the same order. Removes what it has put. */
+/* Writes the files sorted by name, so that two recordings of one machine have the same order. Removes the files that it wrote. */
 static void put_folder(FILE *out, int parent, const char *name, const char *path)
 {
     char below[PATH_SIZE];
@@ -93,7 +93,7 @@ static void put_folder(FILE *out, int parent, const char *name, const char *path
 
 /* ---- the library's answers ---- */
 
-/* As the kernel writes a GID, and scrubbed as a file of its: both say the same of it. */
+/* Writes a GID in the kernel's form, scrubbed as in a GID's file, so that both are the same. */
 static void put_gid(const struct selftest_record *r, FILE *out, const char *path,
                     const struct rdma_gid *gid)
 {
@@ -213,7 +213,7 @@ int selftest_record_write(struct selftest_record *r, const char *file, const str
     return fclose(out) != 0 ? -errno : 0;
 }
 
-/* What was not written is still there. */
+/* Removes the files that were not written. */
 void selftest_record_end(struct selftest_record *r)
 {
     FILE *nowhere = r->begun ? fopen("/dev/null", "we") : NULL;

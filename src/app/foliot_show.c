@@ -1,4 +1,4 @@
-/* foliot_show.c: asks, renders, and does so again while watching; and the tables. */
+/* foliot_show.c: asks agents, prints the answers, and repeats that with --watch; and the tables. */
 #include "app/foliot_show.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static void print_json(const struct options *options, json_t *const answers[])
     }
 }
 
-/* One frame, rendered into memory first, so that the terminal never shows half of it. */
+/* One frame. It is rendered into memory first, so that the terminal never shows half of it. */
 static int frame(const struct options *options, const char *what, show_render render, bool redraw)
 {
     json_t **answers = calloc(options->target_count, sizeof(json_t *));
@@ -89,7 +89,7 @@ int show_run(const struct options *options, const char *what, show_render render
         if (ferror(stdout)) {
             break;
         }
-        nanosleep(&pause, NULL); /* a signal ends it early */
+        nanosleep(&pause, NULL); /* a signal ends the wait early */
     } while (!stopped);
     return status;
 }
@@ -140,7 +140,7 @@ struct libscols_table *table_new(const char *const titles[])
     scols_table_enable_colors(table, colour_wanted(stdout));
     scols_table_enable_nowrap(table, 1);
     scols_table_set_termforce(
-        table, SCOLS_TERMFORCE_NEVER); /* never cut: a pipe sees what a terminal sees */
+        table, SCOLS_TERMFORCE_NEVER); /* no line is cut: a pipe gets the same as a terminal */
     for (size_t i = 0; titles[i] != NULL; i++) {
         const bool right = titles[i][0] == '>';
         if (scols_table_new_column(table, titles[i] + right, 0, right ? SCOLS_FL_RIGHT : 0) ==

@@ -1,4 +1,4 @@
-/* foliot_status.c: `foliot status` and `foliot findings`: is it well, and what is wrong. */
+/* foliot_status.c: `foliot status` and `foliot findings`: this host's health, and its faults. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -70,7 +70,7 @@ static void status_of_one(const json_t *answer, FILE *out)
             field_integer(cost, "packets_sent").text, field_integer(cost, "packets_received").text,
             field_integer(cost, "packets_bad").text);
     if (*field_string(config, "error") != '\0') {
-        fprintf(out, "  config    %s%s%s: refused, the old one is kept\n",
+        fprintf(out, "  config    %s%s%s: refused; the old configuration stays\n",
                 colour_begin(out, COLOUR_BAD), field_string(config, "error"), colour_end(out));
     }
     if (open == 0) {
@@ -183,7 +183,7 @@ static int render_findings(const struct options *options, json_t *const answers[
     return open == 0 ? EXIT_WELL : EXIT_NOT_WELL;
 }
 
-/* A line as each finding is raised, changed or closed. */
+/* Prints a line when a finding is raised, changed or closed. */
 static void print_change(const struct options *options, json_t *answer, FILE *out)
 {
     (void)options;
@@ -192,7 +192,7 @@ static void print_change(const struct options *options, json_t *answer, FILE *ou
     }
 }
 
-/* What is open in the whole fleet, as the controller knows it. */
+/* Prints all open findings of the fleet, from the controller. */
 static int findings_of_fleet(int argc, char *argv[])
 {
     struct api api;

@@ -1,4 +1,4 @@
-/* foliot_text.c: how figures, times and colours look on a terminal. */
+/* foliot_text.c: how figures, times and colours are shown on a terminal. */
 #include "app/foliot_text.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ struct cell text_format(const char *format, ...)
     return cell;
 }
 
-/* Three figures: 1.23, 12.3, 123. */
+/* Three digits: 1.23, 12.3, 123. */
 static struct cell figures(double value, const char *unit)
 {
     struct cell cell;

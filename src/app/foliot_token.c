@@ -1,5 +1,5 @@
-/* foliot_token.c: `foliot token`: tokens of a running controller, by its API: listed without their secrets, made, revoked. A
- * token's text is shown when it is made, and never again. */
+/* foliot_token.c: `foliot token`: tokens of a running controller, through its API: lists them without their secrets, makes and
+ * revokes them. A token's text is shown only when it is made. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int list(struct api *c)
     return status;
 }
 
-/* false: it isn't a number; said. */
+/* false: it is no number; the error was printed. */
 static bool put_number(json_t *body, const char *key, const char *text)
 {
     char *end = NULL;
@@ -80,7 +80,8 @@ static int make(struct api *c, const char *role, const char *name, const struct 
     return status;
 }
 
-/* By number, or by a name that one token has. NULL: none, or several; said. */
+/* Finds a token by number, or by a name that only one token has. NULL: there is none, or there are several; the error was
+ * printed. */
 static const json_t *find(const json_t *items, const char *which)
 {
     const json_t *found = NULL, *t;
@@ -98,7 +99,7 @@ static const json_t *find(const json_t *items, const char *which)
     }
     if (count != 1) {
         fprintf(stderr, "foliot: %s: %s\n", foreign_text(which).text,
-                count == 0 ? "no token has this name or number: foliot token"
+                count == 0 ? "no token has this name or number: see foliot token"
                            : "more than one token has this name: give its number");
     }
     return count == 1 ? found : NULL;

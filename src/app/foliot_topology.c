@@ -1,4 +1,4 @@
-/* foliot_topology.c: `foliot topology`: the declared topology, and where what is seen differs from it. */
+/* foliot_topology.c: `foliot topology`: the declared topology, and its differences from the real one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ static int print(struct api *api, int status)
         return status;
     }
     if (!json_is_object(declared)) {
-        puts("no topology is declared: foliot topology declare FILE (docs/topology.md)");
+        puts("no topology is declared; to declare one: foliot topology declare FILE "
+             "(docs/topology.md)");
         return EXIT_WELL;
     }
     printf("version %s, declared by %s at %s: %zu hosts, %zu leaves, %zu spines\n",
@@ -38,7 +39,7 @@ static int print(struct api *api, int status)
         printf("%-15s %s\n", api_text(d, "difference"), api_text(d, "text"));
     }
     if (status == EXIT_WELL) {
-        puts("nothing that is seen differs from it");
+        puts("the real topology does not differ from it");
     }
     return status;
 }

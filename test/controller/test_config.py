@@ -180,7 +180,7 @@ class TestConfig(fleet.Fleet):
             self.join(i)
             self.beat(i, reports=[(1, wire.report(covers=1000))])
         said = self.foliot("apply", self.write("good.yaml", "flap_limit: 6\n"), "--canary", "5%", "--watch", "20s")
-        self.assertIn("version 1 is tried by 1 hosts", said)
+        self.assertIn("version 1 is on trial on 1 hosts", said)
         canary = int(self.config()["trial"]["hosts"][0][1:])
         runs = {}
 

@@ -191,7 +191,7 @@ class TestFleet(fleet.Fleet):
         command = ["ip", "netns", "exec", self.space("c"), self.FOLIOT, "host"]
         listed = fleet.run(*command, "list", env=environment).stdout
         self.assertIn("h1", listed)
-        self.assertIn("is no member any more", fleet.run(*command, "remove", "h1", env=environment).stdout)
+        self.assertIn("is no longer a member", fleet.run(*command, "remove", "h1", env=environment).stdout)
         self.assertEqual(self.post("/agent/v1/report", wire.batch(), **old)[0], 403)
         a.wait_log("0 NICs joined, 2 left: 2 NICs of 1 hosts")
         b.wait_log("answers 403: not allowed")

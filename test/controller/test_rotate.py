@@ -72,7 +72,7 @@ class TestRotate(fleet.Fleet):
         c = self.controller()
         self.assertTrue(self.rotation()["authority"]["rotating"])
         self.wait(lambda: self.rotation()["authority"]["hosts_left"] == ["h9"], 10, lambda: str(self.rotation()))
-        self.assertIn("no other is trusted", self.foliot("authority", "--finish"))
+        self.assertIn("no other authority is trusted", self.foliot("authority", "--finish"))
         self.wait(lambda: self.host("h0")["freshness"] == "live", 5, agents[0].log)
         self.assertRaisesOr401(lambda: self.post("/agent/v1/report", wire.batch(), **self.identity("h9"))[0])
         self.assertIn("rotate", [a["what"] for a in self.get("/api/v1/audit")["items"]])

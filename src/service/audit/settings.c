@@ -48,7 +48,7 @@ static int read_check(const struct config_node *node, struct check_setting *s,
     }
     if (r == 0 && s->declared != NULL && (c->compare & COMPARE_DECLARED) == 0) {
         r = config_fail(config_get(node, "declared"), error,
-                        "%s compares with nothing that could be declared", c->id);
+                        "%s does not compare with a declared value", c->id);
     }
     if (r == 0) {
         r = read_limit(node, "fail", c, &s->has_fail, &s->fail, error);
