@@ -72,7 +72,7 @@ static int write_config(const struct lab *lab, int host, const char *controller)
     if (lab->scenario.clocks.edge_limit_ns > 0) {
         fprintf(f, "edge_limit: %" PRId64 "ns\n", lab->scenario.clocks.edge_limit_ns);
     } else if (lab->scenario.clocks.stamps != STAMPS_NIC) {
-        /* What `foliot doctor` would propose here: edges allow 4 to 6 us at rest, more under load. */
+        /* The value that `foliot doctor` would propose here: edges have 4 to 6 us at rest, more under load. */
         fprintf(f, "edge_limit: 20us\n");
     }
     if (controller != NULL) {
@@ -94,7 +94,7 @@ static int write_routers(const struct lab *lab)
     if (f == NULL) {
         return -errno;
     }
-    fprintf(f, "# address name: what the fabric's routers answer with\n");
+    fprintf(f, "# address name: the addresses that the fabric's routers answer from\n");
     for (int l = 0; l < fabric->leaves; l++) {
         fprintf(f, "172.16.0.%d leaf%d\nfd00:ffff::%x leaf%d\n", 1 + l, l, (unsigned)(1 + l), l);
     }
@@ -102,7 +102,7 @@ static int write_routers(const struct lab *lab)
         fprintf(f, "172.16.1.%d spine%d\nfd00:ffff::1:%x spine%d\n", 1 + s, s, (unsigned)(1 + s),
                 s);
     }
-    /* A leaf answers with the address of its port where no route to the prober has a source of its own. */
+    /* A leaf answers from its port's address if its route to the prober has no source address. */
     for (int h = 0; h < fabric->hosts; h++) {
         for (int n = 0; n < fabric->nics_per_host; n++) {
             int l = lab_leaf_of(lab, h, n);
@@ -179,7 +179,7 @@ pid_t lab_agent_pid(const struct lab *lab, int host)
         pid = 0;
     }
     fclose(f);
-    /* A number that another process has by now isn't the agent: it must live in the host's namespace. */
+    /* Another process may have the number by now. The agent's process is in the host's namespace. */
     struct stat space_st;
     struct stat process_st;
     lab_space(lab, NODE_HOST, host, space);
@@ -204,7 +204,7 @@ int lab_agents_program(const struct lab *lab, const char *program)
     return machine_write_file(file, program);
 }
 
-/* An agent: as lab_agents_program() said; else beside this program, in the build's src/app, or in PATH. */
+/* The agent's program: the one of lab_agents_program(), else the one next to this program, in the build's src/app, or in PATH. */
 void lab_program(const struct lab *lab, const char *name, char ret_program[PATH_MAX])
 {
     static const char *const place[] = {"", "../src/app/"};

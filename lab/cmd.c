@@ -1,4 +1,4 @@
-/* cmd.c: `foliot lab`: what is typed, what is printed. */
+/* cmd.c: `foliot lab`: its arguments and its output. */
 #include "lab/cmd.h"
 
 #include "base/bug.h"
@@ -31,23 +31,23 @@ static const char usage[] =
     "                          without one 8 hosts x 2 NICs, 2 leaves, 4 spines;\n"
     "                          --controller: with a foliot-controller that all hosts join,\n"
     "                          its dashboard at 127.0.0.1, PORT 7639\n"
-    "                          --machines: what audits read on host N is the tree FOLDER/hostN\n"
+    "                          --machines: audits of host N read the tree FOLDER/hostN\n"
     "                          --exchange: the fleet's list has each of these NICs on the next\n"
     "                          one's leaf, and the last on the first one's, as where cables are\n"
     "                          exchanged\n"
     "                          --roce: in a virtual machine, where each NIC has an RDMA device;\n"
     "                          the other commands then ask that machine; `exec machine` is the\n"
     "                          machine itself\n"
-    "  status                  what there is and which faults are on\n"
-    "  exec HOST [--] COMMAND  run a command on a host, by that host's clock\n"
-    "  eval [OPTIONS]          its clocks against the truth; see --help\n"
-    "  traffic [OPTIONS]       load on its links, or a timed transfer; see --help\n"
-    "  run SCENARIO…           play scenario files with real packets, judge their bounds\n"
-    "  fault KIND TARGET …     break something; `fault --help`, `fault list`, `fault undo ID`\n"
-    "  down                    remove it all, whatever was killed before\n"
+    "  status                  show the lab and its active faults\n"
+    "  exec HOST [--] COMMAND  run a command on a host, with that host's clock\n"
+    "  eval [OPTIONS]          compare its clocks with the truth; see --help\n"
+    "  traffic [OPTIONS]       put load on its links, or time a transfer; see --help\n"
+    "  run SCENARIO…           play scenario files with real packets, and judge their bounds\n"
+    "  fault KIND TARGET …     cause a fault; `fault --help`, `fault list`, `fault undo ID`\n"
+    "  down                    remove all of it, even if processes were killed\n"
     "\n"
-    "NAME (default `lab`) lets several labs stand side by side. All of it needs root, but with\n"
-    "--roce none of it does.\n";
+    "With NAME (default `lab`) several labs can exist side by side. All commands need root,\n"
+    "except with --roce.\n";
 
 static int name_check(const char *name)
 {
@@ -90,7 +90,7 @@ static double seconds_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Words that a command doesn't take are refused: `down NAME` must not take another lab down. */
+/* Extra words are refused: `down NAME` must not remove another lab. */
 static int extra_refused(int argc, char **argv, int first)
 {
     if (first >= argc) {
@@ -154,7 +154,7 @@ static bool read_exchange(struct lab *lab, const char *text)
     return false;
 }
 
-/* Absolute: agents have another working folder. */
+/* The path is made absolute, because agents have another working folder. */
 static bool read_machines(struct lab *lab, const char *folder, char memory[PATH_MAX])
 {
     if (folder != NULL && realpath(folder, memory) == NULL) {
@@ -165,7 +165,7 @@ static bool read_machines(struct lab *lab, const char *folder, char memory[PATH_
     return true;
 }
 
-/* What the machine can't is told before it boots. */
+/* Checks the request before the machine boots. */
 static int up_in_machine(const struct lab *lab, const char *file, int api_port, int argc,
                          char **argv)
 {
@@ -221,9 +221,8 @@ static int cmd_up(const char *name, int argc, char **argv)
     static struct lab lab;
     double begin = seconds_now();
     if (lab_is_there(name) || lab_roce_is_there(name)) {
-        fprintf(stderr,
-                "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
-                name);
+        fprintf(stderr, "foliot lab: lab '%s' exists already: `foliot lab --name %s down` first\n",
+                name, name);
         return 1;
     }
     if (lab_describe(&lab, name, first < argc ? argv[first] : NULL) < 0 ||
@@ -243,10 +242,9 @@ static int cmd_up(const char *name, int argc, char **argv)
     }
     lab.has_engines = roce;
     if (lab_bring_up(&lab, !no_agents, agent, api_port) < 0) {
-        fprintf(stderr, "foliot lab: not up: taking away what was made\n");
+        fprintf(stderr, "foliot lab: it could not be brought up: removing its parts\n");
         if (lab_fabric_down(name) < 0) {
-            fprintf(stderr, "foliot lab: and something was left: `foliot lab --name %s down`\n",
-                    name);
+            fprintf(stderr, "foliot lab: some parts remain: `foliot lab --name %s down`\n", name);
         }
         return 1;
     }
@@ -358,7 +356,7 @@ static int cmd_exec(const char *name, int argc, char **argv)
 static int cmd_fault(const char *name, int argc, char **argv)
 {
     static struct lab lab;
-    const bool asks = argc < 2 || strcmp(argv[1], "--help") == 0; /* works without a lab, too */
+    const bool asks = argc < 2 || strcmp(argv[1], "--help") == 0; /* works without a lab */
     return !asks && open_said(&lab, name) < 0 ? 1 : lab_fault_main(&lab, argc, argv);
 }
 
@@ -371,7 +369,7 @@ static bool has_word(int argc, char **argv, const char *word)
     return is;
 }
 
-/* A lab in a machine of its own is asked there. `up` and `run` make one. */
+/* A lab with a machine of its own is asked inside that machine. `up` and `run` make the machine. */
 static bool is_for_machine(const char *name, const char *command)
 {
     static const char *const asked[] = {"status", "exec", "eval", "traffic", "fault", "down"};

@@ -1,4 +1,4 @@
-/* control.c: the management network, the controller in it, and the hosts' joining. */
+/* control.c: the management network, the controller in it, and how hosts join. */
 #include "lab/control.h"
 
 #include "lab/agents.h"
@@ -82,7 +82,7 @@ static int enter_space(const void *space)
     return machine_enter_network((const char *)space);
 }
 
-/* Its words may hold a token: for root's eyes only. */
+/* The output may hold a token, so only root may read the file. */
 static int run_to_file(const char *file, struct machine_task task)
 {
     const int output = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -97,7 +97,7 @@ static int run_to_file(const char *file, struct machine_task task)
 
 /* ---- the controller ---- */
 
-/* With rules and receivers of its own: those of a real controller on this machine would page people. */
+/* The controller gets its own rules and receivers: with those of a real controller on this machine it would page people. */
 static int write_controller(const struct lab *lab, int api_port, const char *file)
 {
     char text[1024], alerts[LAB_TEXT_SIZE + 32];
@@ -110,7 +110,7 @@ static int write_controller(const struct lab *lab, int api_port, const char *fil
     return r < 0 ? r : machine_write_file(file, text);
 }
 
-/* On this machine's own loopback address, whatever namespace it is served from. */
+/* The socket is on this machine's own loopback address; the controller serves it from another namespace. */
 static int open_api(int port)
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
@@ -129,7 +129,7 @@ static int open_api(int port)
     return fd;
 }
 
-/* The word that begins with `prefix` in a file. */
+/* Finds the word in a file that begins with `prefix`. */
 static int find_word(const char *file, const char *prefix, char ret_word[LAB_TEXT_SIZE])
 {
     char line[512];
@@ -254,16 +254,16 @@ int lab_control_up(const struct lab *lab, int api_port)
         r = fill_space(lab, h < 0 ? space : host, h);
     }
     if (r == 0) {
-        what = "its start: see controller.log and controller.init";
+        what = "its start failed: see controller.log and controller.init";
         r = start_controller(lab, space, api_port, join, admin);
     }
     for (int h = 0; h < lab->scenario.fabric.hosts && r == 0; h++) {
-        what = "a host's joining: see its join.log";
+        what = "a host could not join: see its join.log";
         r = join_host(lab, h, join);
     }
     snprintf(address, sizeof(address), "http://127.0.0.1:%d/", api_port);
     if (r == 0) {
-        what = "the files dashboard and token";
+        what = "the files dashboard and token could not be written";
         r = keep(lab, "dashboard", address);
         r = r < 0 ? r : keep(lab, "token", admin);
     }

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #define ROCE_PORT    4791
-#define TABLE_FIRST  1000 /* of routes: one for each NIC */
-#define TABLE_HOST   16   /* NICs of a host, at most */
+#define TABLE_FIRST  1000 /* number of the first table of routes; each NIC has one */
+#define TABLE_HOST   16   /* most NICs of a host */
 #define DEVICES      "/class/infiniband"
 #define CHARACTERS   "/class/infiniband_verbs"
-#define GIDS_NAMED   4 /* entries of a GID table that soft-RoCE uses: link-local, IPv4, IPv6 */
+#define GIDS_NAMED   4 /* entries of a GID table that soft-RoCE sets: link-local, IPv4, IPv6 */
 #define FILTER_FIRST 1
 
 struct character {
@@ -42,15 +42,15 @@ static void each_nic(const struct lab *lab, FILE *to,
     }
 }
 
-/* ---- what is to be made ---- */
+/* ---- commands for ip and rdma ---- */
 
 static int table_of(int host, int nic)
 {
     return TABLE_FIRST + host * TABLE_HOST + nic;
 }
 
-/* Its hardware address is the NIC's: what comes for the NIC is for the engine. The leaf's is told, not asked for: filters let
- * no ARP pass, and the kernel's RDMA core takes a second to connect where an answer comes as fast as here. */
+/* The engine has the NIC's hardware address, because it gets the NIC's packets. The leaf's address is set, not asked for: the
+ * filters stop ARP, and the kernel's RDMA core takes a second to connect if an answer comes as fast as here. */
 static void link_lines(const struct lab *lab, int host, int nic, FILE *ip)
 {
     const struct lab_port port = lab_nic_port(lab, host, nic);
@@ -82,8 +82,8 @@ static void rule_lines(const struct lab *lab, int host, int nic, FILE *ip)
             table_of(host, nic));
 }
 
-/* What came in by a wire may be for us; what goes out by an engine goes to its wire; after that the local table, which is first
- * elsewhere. */
+/* Packets that came in by a wire may be for this machine. Packets of an engine leave by the engine's wire. The local table
+ * comes after both rules; elsewhere it is the first. */
 void lab_engines_rules(const struct lab *lab, FILE *ip)
 {
     fputs("rule add pref 10 not iif lo lookup local\n", ip);
@@ -104,7 +104,7 @@ void lab_engines_devices(const struct lab *lab, FILE *rdma)
     each_nic(lab, rdma, device_line);
 }
 
-/* ---- making it ---- */
+/* ---- up and down ---- */
 
 static int run_list(const struct lab *lab, const char *program,
                     void (*list)(const struct lab *lab, FILE *to))
@@ -123,7 +123,7 @@ static int run_list(const struct lab *lab, const char *program,
     return r;
 }
 
-/* What comes in at `from` leaves at `to`. */
+/* Packets that come in at `from` leave at `to`. */
 static int redirect(const char *from, const char *to, uint16_t port)
 {
     const struct machine_filter filter = {
@@ -152,7 +152,7 @@ static int wire_nic(int nic)
     return r == 0 ? redirect(engine, interface, 0) : r;
 }
 
-/* In a process of its own: it enters the host's namespace. */
+/* Runs in its own process, because it enters the host's namespace. */
 static int wire_host(const struct lab *lab, int host)
 {
     char space[64];
@@ -173,7 +173,7 @@ static int wire_host(const struct lab *lab, int host)
     return !WIFEXITED(status) ? -EIO : -WEXITSTATUS(status);
 }
 
-/* Where the initial namespace's /sys stays, for the views of the lab's hosts. */
+/* The folder that keeps the initial namespace's /sys, for the views of the lab's hosts. */
 static void sys_folder(const char *lab, char ret_folder[LAB_TEXT_SIZE])
 {
     snprintf(ret_folder, LAB_TEXT_SIZE, "/run/foliot-engines-%s", lab);
@@ -187,7 +187,7 @@ static int keep_sys(const struct lab *lab)
     return r == 0 && mount("/sys", folder, NULL, MS_BIND, NULL) < 0 ? -errno : r;
 }
 
-/* One NIC's packets come in at another one: their sender is an address of this namespace, too. */
+/* A NIC gets packets of another NIC, and this namespace has the sender's address, too. The kernel must accept them. */
 static void accept_own(void)
 {
     static const char *const places[] = {"all", "default"};
@@ -264,10 +264,10 @@ int lab_engines_down(const char *name)
     return rmdir(folder) < 0 ? -errno : r;
 }
 
-/* ---- what a host sees ---- */
+/* ---- the view of a host ---- */
 
-/* Entries of /sys/class are links to devices. This one leads to the device in the /sys that was kept: a namespace's own has no
- * counters of RDMA ports. */
+/* Entries of /sys/class are links to devices. This one leads to the device in the /sys that was kept, because a namespace's
+ * own /sys has no counters of RDMA ports. */
 static int link_to_device(const char *sys, const char *folder, const char *name)
 {
     char from[PATH_MAX], to[PATH_MAX], at[PATH_MAX];
@@ -276,7 +276,7 @@ static int link_to_device(const char *sys, const char *folder, const char *name)
     return realpath(from, to) == NULL || symlink(to, at) < 0 ? -errno : 0;
 }
 
-/* The kernel tells the name of the engine's interface in the initial namespace; a host's NIC has the host's. */
+/* The kernel reports the name of the engine's interface in the initial namespace. The host must see its own NIC's name. */
 static int name_interface(const struct lab *lab, int host, int nic, const char *sys)
 {
     char file[LAB_TEXT_SIZE + 64], name[IF_NAMESIZE], line[IF_NAMESIZE + 8], at[PATH_MAX];

@@ -1,4 +1,4 @@
-/* eval.c: what is typed after `foliot lab eval`, and what it prints. */
+/* eval.c: `foliot lab eval`: its arguments and its output. */
 #include "lab/eval.h"
 
 #include "base/bug.h"
@@ -19,12 +19,12 @@ static const char usage[] =
     "Usage: foliot lab eval [OPTIONS]\n"
     "Reads the clocks of all hosts of a lab at the same instants, and judges them against the "
     "truth\n"
-    "that only the lab knows: how far they are apart, and whether their bounds hold.\n"
+    "that only the lab knows: the differences of the clocks, and whether their bounds hold.\n"
     "\n";
 
 static const char after[] =
     "\n"
-    "Exit status: 0 no bound was broken, 1 one was, or nothing could be judged.\n";
+    "Exit status: 0 no bound was broken, 1 a bound was broken, or nothing could be judged.\n";
 
 struct options {
     double seconds, interval_ms, warmup, wait;
@@ -32,7 +32,7 @@ struct options {
     bool json;
 };
 
-/* p99 of ten-second blocks: how far one may trust the p99 of the run. */
+/* p99 of ten-second blocks: their spread shows how exact the p99 of the run is. */
 struct blocks {
     size_t begin; /* of the running block, in the pair errors */
     int64_t start_ns;
@@ -63,17 +63,17 @@ static int read_options(struct options *o, int argc, char **argv)
 {
     const struct option_entry entries[] = {
         {"seconds", 0, OPTION_NUMBER, &o->seconds, 0, 1e7, .value = "S",
-         .help = "for so long (default 10; 0: until interrupted)"},
+         .help = "how long (default 10; 0: until interrupted)"},
         {"interval", 0, OPTION_NUMBER, &o->interval_ms, 0.1, 10000, .value = "MS",
-         .help = "between readings, randomly ±20 % (default 10)"},
+         .help = "time between readings, randomly ±20 % (default 10)"},
         {"warmup", 0, OPTION_NUMBER, &o->warmup, 0, 1e6, .value = "S",
-         .help = "don't judge before; status changes are kept (default 0)"},
+         .help = "judge from then on; status changes are kept from the start (default 0)"},
         {"wait", 0, OPTION_NUMBER, &o->wait, 0, 1e6, .value = "S",
-         .help = "first wait, at most so long, until all hosts are SYNCED (default 0)"},
+         .help = "first wait until all hosts are SYNCED, at most so long (default 0)"},
         {"excuse", 0, OPTION_TEXT, &o->excuse, .value = "H,H…",
-         .help = "don't judge these hosts: a fault was put on them"},
+         .help = "do not judge these hosts: they have a fault"},
         {"series", 0, OPTION_TEXT, &o->series, .value = "FILE",
-         .help = "every reading as a line of CSV (own_ns: the oscillator's own offset)"},
+         .help = "write every reading as a line of CSV (own_ns: the oscillator's own offset)"},
         {"json", 0, OPTION_FLAG, &o->json, .help = "one JSON object"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
@@ -173,7 +173,7 @@ static int measure(struct run *r)
     while (!stopped) {
         int64_t raw_ns = eval_read(&r->reader, r->readings);
         if (r->reader.is_gone) {
-            fprintf(stderr, "foliot lab eval: the lab was taken down meanwhile\n");
+            fprintf(stderr, "foliot lab eval: the lab was removed meanwhile\n");
             return -ENOENT;
         }
         r->start_raw_ns = r->start_raw_ns == 0 ? raw_ns : r->start_raw_ns;
@@ -191,8 +191,7 @@ static int measure(struct run *r)
         }
         int rc = eval_on_readings(&r->eval, raw_ns, r->readings);
         if (rc < 0) {
-            fprintf(stderr, "foliot lab eval: what the clocks showed can't be kept: %s\n",
-                    strerror(-rc));
+            fprintf(stderr, "foliot lab eval: the readings can't be written: %s\n", strerror(-rc));
             return rc;
         }
         close_block(r, raw_ns);
@@ -364,7 +363,7 @@ int lab_eval_main(const char *name, int argc, char **argv)
     const char *step = "the lab's oscillators can't be read";
     int r = eval_reader_open(&run.reader, &lab);
     if (r == 0) {
-        step = "no room for what is judged";
+        step = "no memory for the readings";
         r = eval_init(&run.eval, run.reader.clock_count);
     }
     if (r < 0) {

@@ -1,4 +1,4 @@
-/* eval_judge.c: the arithmetic of judging clocks against each other. */
+/* eval_judge.c: computes how far clocks differ. */
 #include "lab/eval_judge.h"
 
 #include <errno.h>
@@ -109,7 +109,7 @@ static bool is_judged(const struct eval_reading *r)
     return r->status == EVAL_SYNCED && !r->is_excused;
 }
 
-/* Holdover claims its hard bound too, though not nanoseconds. */
+/* A clock in holdover has a valid hard bound, too. */
 static bool is_bounded(const struct eval_reading *r)
 {
     return is_judged(r) || (r->status == EVAL_HOLDOVER && !r->is_excused);
@@ -177,7 +177,7 @@ int eval_on_readings(struct eval *e, int64_t raw_ns, const struct eval_reading *
         return r;
     }
     qsort(e->scratch, (size_t)count, sizeof(*e->scratch), sample_order_int);
-    /* The middle two: their mean without overflow. */
+    /* The mean of the middle two, without overflow. */
     int64_t low = e->scratch[(count - 1) / 2], high = e->scratch[count / 2];
     e->centre_ns = low + (high - low) / 2;
     for (int i = 0; i < e->clock_count && r == 0; i++) {

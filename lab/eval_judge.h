@@ -1,9 +1,8 @@
 /* eval_judge.h: judges readings of many clocks, taken at one instant, against each other.
  *
- * The truth about a fleet time is that it is one: at one instant every clock should show the same,
- * and whatever a clock calls its bounds must hold a time that lies within all others' bounds too.
- * So, per instant and with all clocks that claim to be synchronised on one timeline (epochs
- * are each clock's own count of its steps):
+ * Fleet time is one time: at one instant every clock should show the same. The bounds of all clocks must have a time in
+ * common. So at each instant these values are computed over all clocks that report to be synchronised on one timeline. (An
+ * epoch is a clock's own count of its steps.)
  *
  *   pair error   |F_i - F_j|
  *   hard         broken for a pair when [F_i +- h_i] and [F_j +- h_j] don't meet (intervals on a
@@ -11,8 +10,8 @@
  *   statistical  broken for a clock when |F_i - centre| > B_i, centre: median of all F
  *   backwards    a clock showed less than before within an epoch
  *
- * Shares no code with the core: it is its checker. Pure but for growing its own memory, up to
- * EVAL_SAMPLES_MAX numbers a series, then it stops collecting and says so. */
+ * It checks the core, so it shares no code with it. It is pure, except that its memory grows up to EVAL_SAMPLES_MAX numbers
+ * for each series. Then it stops collecting, and reports that. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,9 +31,9 @@ struct eval_reading {
     uint64_t timeline;
     uint32_t epoch;
     int64_t time_ns;
-    int64_t hard_ns;        /* half a width; SYNCED and HOLDOVER only */
+    int64_t hard_ns;        /* half of the width; SYNCED and HOLDOVER only */
     int64_t statistical_ns; /* likewise */
-    bool is_excused;        /* a fault was put on it: not judged against others */
+    bool is_excused;        /* it has a fault: it isn't compared with others */
 };
 
 struct eval_series {
@@ -53,8 +52,8 @@ struct eval_change {
 struct eval {
     int clock_count;
     struct eval_series pair_error, hard_width, statistical_width, centre_error;
-    uint64_t instants; /* judged: at least two clocks claimed to be synchronised */
-    uint64_t complete; /* instants at which all did */
+    uint64_t instants; /* judged: at least two clocks reported to be synchronised */
+    uint64_t complete; /* instants at which all clocks did */
     uint64_t hard_judged, hard_broken;
     uint64_t statistical_judged, statistical_broken;
     int64_t hard_excess_ns;         /* the worst */
@@ -72,9 +71,9 @@ struct eval {
 /* 0 or -ENOMEM. */
 MUST_CHECK int eval_init(struct eval *e, int clock_count);
 void eval_done(struct eval *e);
-/* One instant: `readings` of all clocks at the machine's raw time. -ENOMEM. */
+/* Takes one instant: `readings` of all clocks at the machine's raw time. -ENOMEM. */
 MUST_CHECK int eval_on_readings(struct eval *e, int64_t raw_ns,
                                 const struct eval_reading *readings);
-/* The value that a share p of a series doesn't exceed (nearest rank); 0 of an empty one. Sorts. */
+/* The smallest value that a share p of the series does not exceed (nearest rank); 0 for an empty series. It sorts the series. */
 int64_t eval_quantile(struct eval_series *s, double p);
 int eval_series_add(struct eval_series *s, int64_t value);

@@ -1,4 +1,4 @@
-/* eval_read.c: clock pages and oscillators to readings. */
+/* eval_read.c: makes readings from clock pages and oscillators. */
 #include "lab/eval_read.h"
 
 #include "lab/agents.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LOOK_INTERVAL_NS 20000000 /* for pages of new agents */
+#define LOOK_INTERVAL_NS 20000000 /* pause between looks for pages of new agents */
 
-/* 0: there is none. */
+/* 0: the lab does not exist. */
 static unsigned long inode_of(const struct lab *lab)
 {
     char file[LAB_TEXT_SIZE];
@@ -70,7 +70,7 @@ void eval_clock_name(const struct eval_reader *r, int clock, char ret_name[32])
     }
 }
 
-/* A new agent makes a new file. */
+/* A new agent makes a new file, so the file is opened again. */
 static void look(struct eval_reader *r, int host)
 {
     char path[2 * LAB_TEXT_SIZE], folder[LAB_TEXT_SIZE];

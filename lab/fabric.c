@@ -1,6 +1,6 @@
-/* fabric.c: a lab's namespaces, links, addresses, routes and shapers; up, and down whatever was left.
+/* fabric.c: a lab's namespaces, links, addresses, routes and shapers: makes them, and removes what is left of them.
  *
- * Each node's part is one batch for `ip` and one for `tc`, run in its namespace; nodes go side by side. */
+ * Each node has one batch for `ip` and one for `tc`, run in its namespace. Nodes are made in parallel. */
 #include "base/time.h"
 #include "lab/engine.h"
 #include "lab/lab.h"
@@ -131,7 +131,7 @@ static void host_addresses(const struct lab *lab, int host, FILE *ip)
     fprintf(ip, "link set lo up\n");
     for (int n = 0; n < lab->scenario.fabric.nics_per_host; n++) {
         fprintf(ip, "link set nic%d up\n", n);
-        /* Policy routing: what has a NIC's address leaves through it, though both share a leaf. */
+        /* Policy routing: packets from a NIC's address leave through that NIC, even if NICs share a leaf. */
         if (has_v4(lab)) {
             fprintf(ip, "addr add 10.%d.%d.2/30 dev nic%d\n", host, n, n);
             fprintf(ip, "rule add from 10.%d.%d.2 lookup %d\n", host, n, 100 + n);
@@ -191,8 +191,7 @@ static void leaf_addresses(const struct lab *lab, int leaf, FILE *ip)
                 continue;
             }
             fprintf(ip, "link set h%dn%d up\n", h, n);
-            /* A NIC whose link is down is unreachable: without this its packets would circle by way of
-             * the spines. */
+            /* A NIC whose link is down must be unreachable. Without this route its packets would circle through the spines. */
             if (has_v4(lab)) {
                 fprintf(ip, "addr add 10.%d.%d.1/30 dev h%dn%d\n", h, n, h, n);
                 fprintf(ip, "route add unreachable 10.%d.%d.0/30 metric 1000\n", h, n);
@@ -241,8 +240,8 @@ static void spine_addresses(const struct lab *lab, int spine, FILE *ip)
 static void shape(const struct lab *lab, const char *interface, double mbps, bool is_switch,
                   FILE *tc)
 {
-    /* HTB, two classes. The high one has the whole rate as its own, so it never waits for the low one's debt. The low
-     * one has next to nothing of its own and borrows the rest: both together are the link's rate, not twice that. */
+    /* HTB with two classes. The high class has the whole rate as its own, so it never waits for the low class. The low class
+     * has almost no rate of its own and borrows the rest: together they have the link's rate, not twice that. */
     long kbit = (long)(mbps * 1000.0);
     long low_kbit = kbit / 100 > 8 ? kbit / 100 : 8;
     long buffer = (long)lab->scenario.fabric.buffer_bytes;
@@ -277,7 +276,7 @@ static int classify(const struct lab *lab, const char *interface)
 
 #define FORGET_PRIORITY 65000 /* after all faults' filters */
 
-/* Where packets come in from a host: from here on only their bytes tell. */
+/* Clears packets' hashes where packets come in from a host. From there on only the packets' bytes count. */
 static int forget_hashes(const struct lab *lab, int leaf)
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
@@ -353,7 +352,7 @@ static int visit_ignore_linkdown(const struct lab *lab, const char *interface, d
 
 /* ---- a node ---- */
 
-/* Before its interfaces exist: what they take over from "default". */
+/* Sets defaults before the interfaces exist: new interfaces copy "default". */
 static void node_defaults(const struct lab *lab, enum node_kind kind)
 {
     machine_sysctl("0", "net/ipv4/conf/all/rp_filter");
@@ -377,7 +376,7 @@ static void node_defaults(const struct lab *lab, enum node_kind kind)
     machine_sysctl("1", "net/ipv4/fib_multipath_hash_policy");
     machine_sysctl("1", "net/ipv6/fib_multipath_hash_policy");
     machine_sysctl(seed, "net/ipv4/fib_multipath_hash_seed");
-    /* Redirects would be sent where a leaf sends a packet back to the spine that it came from. */
+    /* Without this a leaf would send redirects when it sends a packet back to the spine that it came from. */
     machine_sysctl("0", "net/ipv4/conf/all/send_redirects");
     machine_sysctl("0", "net/ipv4/conf/default/send_redirects");
     if (lab->scenario.fabric.routers_answer) {
@@ -398,7 +397,7 @@ static int node_run_batch(const char *command, const char *text)
     return text[0] == '\0' ? 0 : machine_run(argv, text);
 }
 
-/* A batch has one address family by default: lines that begin with -6 go into one of their own, after. */
+/* A batch has one address family. Lines that begin with -6 go into a second batch, which runs after the first. */
 static int node_run_ip(char *text)
 {
     char *later = NULL;
@@ -494,22 +493,23 @@ static int visit_wait(const struct lab *lab, const char *interface, double mbps,
     (void)data;
     int r = machine_link_wait(interface, LINK_NS);
     if (r == -ETIMEDOUT) {
-        fprintf(stderr,
-                "foliot lab: %s: expected the link to run within %d s of being set up, it does "
-                "not: look at `foliot lab exec`'s `ip link`\n",
-                interface, (int)(LINK_NS / NS_PER_S));
+        fprintf(
+            stderr,
+            "foliot lab: %s: expected the link to run within %d s after it was set up, found it "
+            "down: see `ip link` in `foliot lab exec`\n",
+            interface, (int)(LINK_NS / NS_PER_S));
     }
     return r;
 }
 
-/* A new link drops packets until the kernel has worked off its event; the first question would wait for a second one,
- * and meanwhile a switch leaves the link out of its hashing. */
+/* Waits for a node's links. A new link drops packets until the kernel has handled its event: then an agent's first request
+ * would wait for a second one, and a switch would leave the link out of its hashing. */
 static int node_wait(const struct lab *lab, enum node_kind kind, int index)
 {
     return node_each_port(lab, kind, index, visit_wait, NULL);
 }
 
-/* `what` the work makes, for a person who reads that it failed. */
+/* Runs `work` for each node. `what` is the error text if it fails. */
 static int each_node(const struct lab *lab, const char *what,
                      int (*work)(const struct lab *lab, enum node_kind kind, int index))
 {
@@ -530,7 +530,7 @@ static int each_node(const struct lab *lab, const char *what,
             if (pid == 0) {
                 char space[64];
                 lab_space(lab, (enum node_kind)kind, i, space);
-                const char *step = "its name space can't be entered";
+                const char *step = "its namespace can't be entered";
                 int done = machine_enter_network(space);
                 if (done == 0) {
                     step = what;
@@ -580,7 +580,7 @@ int lab_fabric_up(const struct lab *lab)
 {
     int r = make_spaces(lab);
     if (r < 0) {
-        fprintf(stderr, "foliot lab: %s: its name spaces can't be made: %s\n", lab->folder,
+        fprintf(stderr, "foliot lab: %s: its namespaces can't be made: %s\n", lab->folder,
                 strerror(-r));
         return r;
     }
@@ -594,7 +594,7 @@ int lab_fabric_up(const struct lab *lab)
     return r;
 }
 
-/* ---- down ---- */
+/* ---- removal ---- */
 
 static void visit_kill(const char *space, void *data)
 {
@@ -629,12 +629,12 @@ int lab_fabric_down(const char *name)
     }
     machine_each_space(prefix, visit_list, ip);
     fclose(ip);
-    /* First: a namespace goes some time after it was deleted, and an engine's end in it goes with it. */
+    /* Engines first: a namespace is removed some time after its deletion, and the engine's interface in it at the same time. */
     const int engines = lab_engines_down(name);
     int r = node_run_batch("ip", text);
     r = r == 0 ? engines : r;
     free(text);
     machine_remove_tree(folder);
-    rmdir(LAB_ROOT); /* only if it was the last */
+    rmdir(LAB_ROOT); /* succeeds only without other labs */
     return r;
 }

@@ -1,4 +1,4 @@
-/* fault.c: the life of a fault's helper, and its state on disk. */
+/* fault.c: a fault's helper process, and the fault's state on disk. */
 #include "lab/fault.h"
 
 #include "base/time.h"
@@ -106,7 +106,7 @@ static void become_helper(const struct lab *lab, struct lab_fault *state)
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int stop_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    /* Whoever started it may wait for the end of a pipe: none is kept. */
+    /* The starter may wait for the end of a pipe, so the helper keeps no pipe open. */
     char file[LAB_TEXT_SIZE + 32];
     snprintf(file, sizeof(file), "%s/fault.log", lab->folder);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -117,13 +117,13 @@ static void become_helper(const struct lab *lab, struct lab_fault *state)
     r = r < 0 ? r : stop_fd < 0 ? -errno : lab_fault_play(lab, state, stop_fd);
     if (r < 0 && !state->is_on) {
         __atomic_store_n(&state->error, r, __ATOMIC_RELEASE);
-        _exit(1); /* whoever started it removes the state */
+        _exit(1); /* the starter removes the state */
     }
     state_remove(lab, state->id);
     _exit(r < 0 ? 1 : 0);
 }
 
-/* Never the same twice in a lab: events and relay logs are told apart by it. */
+/* A new id, unique in the lab: it identifies events and relay logs. */
 static int next_id(const struct lab *lab)
 {
     char file[LAB_TEXT_SIZE + 32];
@@ -178,19 +178,19 @@ static int wait_ready(const struct lab *lab, struct lab_fault *state)
     return r;
 }
 
-/* Filters don't tell classes apart; of a shaper the low class alone can be made slower. */
+/* Filters don't distinguish classes. A shaper can slow down only its low class. */
 const char *lab_fault_cannot(const struct scenario_fault *fault)
 {
     const bool is_brownout = fault->kind == FAULT_BROWNOUT;
 
     return fault->kind > FAULT_CLOCK_FREQ && fault->kind != FAULT_SUSPEND
-               ? "a fault that only the simulator can make"
+               ? "a fault that only the simulator can cause"
            : fault->kind == FAULT_SUSPEND && !fault->told
-               ? "a suspend that the kernel isn't told of, which only the simulator can make"
+               ? "a suspend that the kernel does not notice, which only the simulator can cause"
            : fault->net_class != CLASS_ANY && !is_brownout
-               ? "a fault of one class of packets, which only the simulator can make"
+               ? "a fault of one class of packets, which only the simulator can cause"
            : fault->net_class == CLASS_CLOCK
-               ? "a brown-out of the probes' class, which nothing can make"
+               ? "a brown-out of the probes' class, which no shaper can cause"
                : NULL;
 }
 

@@ -1,9 +1,9 @@
-/* fault.h: faults of a lab: each one lives in a helper process until its time is over or it is undone.
+/* fault.h: faults of a lab. Each fault has a helper process, until its time is over or it is undone.
  *
- * LAB_ROOT/NAME/fault/<ID> is the fault's state, mapped by its helper; the helper lives in leaf 0's namespace, so
- * `down` finds it. Where a helper was killed, `undo` does its work from the state alone.
- * LAB_ROOT/NAME/events gets a JSON line at each moment that something took effect or ended, with the machine's
- * raw time taken just before and just after: what detection times are measured against. */
+ * LAB_ROOT/NAME/fault/<ID> is the fault's state, mapped by its helper. The helper is in leaf 0's namespace, so `down` finds
+ * it. If the helper was killed, `undo` works from the state alone. LAB_ROOT/NAME/events gets a JSON line each time that a
+ * fault took effect or ended. The line has the machine's raw time just before and just after. Detection times are measured
+ * against these. */
 #pragma once
 #include "lab/lab.h"
 
@@ -15,39 +15,39 @@ struct lab_fault {
     int id;
     pid_t pid;
     int32_t is_on;        /* in effect */
-    int32_t error;        /* -errno, if it couldn't be put into effect */
-    int64_t begin_raw_ns; /* when it was first in effect */
-    int64_t end_raw_ns;   /* 0: only an undo ends it */
+    int32_t error;        /* -errno, if it could not take effect */
+    int64_t begin_raw_ns; /* when it first took effect */
+    int64_t end_raw_ns;   /* 0: it lasts until it is undone */
     struct scenario_fault fault;
 };
 
-/* NULL: the lab can make it; else what it can't, in words. */
+/* NULL: the lab can cause the fault. Else: the part that it can't cause, in words. */
 const char *lab_fault_cannot(const struct scenario_fault *fault);
 
-/* Puts it into effect and returns; at_ns is ignored. A delay on a place that has one changes that one, for as
- * long. -EOPNOTSUPP: only the simulator can. */
+/* Puts the fault into effect and returns; at_ns is ignored. If a place already has a delay, a second delay replaces it for its
+ * duration. -EOPNOTSUPP: only the simulator can cause the fault. */
 MUST_CHECK int lab_fault_start(const struct lab *lab, const struct scenario_fault *fault,
                                int *ret_id);
-/* -ENOENT: no such fault. Returns when it is undone. */
+/* Returns when the fault is undone. -ENOENT: no such fault. */
 MUST_CHECK int lab_fault_undo(const struct lab *lab, int id);
-/* Calls visit for each fault that there is, in order. */
+/* Calls visit for each fault, in order. */
 void lab_fault_each(const struct lab *lab, void (*visit)(const struct lab_fault *state, void *data),
                     void *data);
-/* "flap nic 0.0, 3 times" */
+/* The fault in words: "flap nic 0.0, 3 times". */
 void lab_fault_text(const struct scenario_fault *fault, char ret_text[LAB_TEXT_SIZE]);
 
-/* ---- what the helper does: fault_act.c ---- */
+/* ---- the helper's part: fault_act.c ---- */
 MUST_CHECK int lab_fault_apply(const struct lab *lab, const struct lab_fault *state);
 MUST_CHECK int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state);
-/* Lives through the fault: returns when it is over or stop_fd is readable; `apply` and `unapply` are its own. */
+/* Runs the fault: returns when it is over or stop_fd is readable. It applies and removes the fault itself. */
 MUST_CHECK int lab_fault_play(const struct lab *lab, struct lab_fault *state, int stop_fd);
-/* The first moment in effect: lets the starter go on. */
+/* Reports that the fault has taken effect for the first time: the starter goes on. */
 void lab_fault_ready(struct lab_fault *state);
-/* One line of LAB_ROOT/NAME/events. */
+/* Writes one line of LAB_ROOT/NAME/events. */
 void lab_event(const struct lab *lab, const struct lab_fault *state, const char *what,
                int64_t before_raw_ns);
 int64_t lab_raw_ns(void);
-/* A fault's relay log, mapped: NULL if it has none. `spot` counts from 0. */
+/* Maps a fault's relay log. NULL: it has none. `spot` counts from 0. */
 struct relay_log *lab_relay_map(const struct lab *lab, int id, int spot, bool is_new);
 
 /* ---- the command: fault_cmd.c; argv[0] is "fault" ---- */

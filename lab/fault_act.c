@@ -1,4 +1,4 @@
-/* fault_act.c: what each fault does to the kernel, the agents and the clocks, and how it is taken back. */
+/* fault_act.c: how each fault acts on the kernel, the agents and the clocks, and how it is undone. */
 #include "base/time.h"
 #include "lab/agents.h"
 #include "lab/fault.h"
@@ -18,10 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CLOCK_LEAD_NS                                                                              \
-    (5 * NS_PER_MS) /* an event of a clock takes effect this much after it is written */
+#define CLOCK_LEAD_NS (5 * NS_PER_MS) /* a clock's event takes effect so long after it is written */
 
-/* Until a raw time, or for ever (0); true: stopped early. */
+/* Waits until a raw time, or for ever (0). true: it was stopped early. */
 static bool wait_until(int64_t raw_ns, int stop_fd)
 {
     struct pollfd p = {.fd = stop_fd, .events = POLLIN};
@@ -65,7 +64,7 @@ static void visit_holder(const struct lab_fault *state, void *data)
     }
 }
 
-/* Up again, unless another fault keeps it down. */
+/* Sets the port up again, unless another fault keeps it down. */
 static int port_release(const struct lab *lab, const struct lab_port *port, int id)
 {
     struct holders h = {.lab = lab, .port = port, .except_id = id};
@@ -122,7 +121,7 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
         state->fault.target.kind == TARGET_NIC ? f->link_mbps : scenario_trunk_mbps(f);
     long kbit = (long)((is_on ? state->fault.rate_mbps : normal_mbps) * 1000.0);
     char rate[32];
-    char low_rate[32]; /* as fabric.c's: the low class borrows */
+    char low_rate[32]; /* as in fabric.c: the low class borrows */
     int r = 0;
     snprintf(rate, sizeof(rate), "%ldkbit", kbit);
     snprintf(low_rate, sizeof(low_rate), "%ldkbit", kbit / 100 > 8 ? kbit / 100 : 8);
@@ -130,7 +129,7 @@ static int shapers_set(const struct lab *lab, const struct lab_fault *state, boo
         static const char *const class[] = {"1:1", "1:10", "1:20"};
         static const char *const parent[] = {"1:", "1:1", "1:1"};
         r = machine_enter_network(port[i].space);
-        /* of the job's class: the one of probes keeps the whole rate */
+        /* for the job's class only the low class is changed: the probes' class keeps the whole rate */
         for (int c = state->fault.net_class == CLASS_JOB ? 2 : 0; c < 3 && r == 0; c++) {
             const char *argv[] = {"tc",
                                   "class",
@@ -231,8 +230,8 @@ int lab_fault_apply(const struct lab *lab, const struct lab_fault *state)
     case FAULT_TRUNK:
         return links_set(lab, state, false);
     case FAULT_SPINE:
-        /* Leaves would go round their own dead trunks at once: the spine hangs with its links up until routing
-         * notices. */
+        /* Leaves would avoid their own dead trunks at once. So the spine drops packets with its links up, until the routing
+         * reacts. */
         return state->fault.reroute_ns > 0 ? filters_set(lab, state, true)
                                            : links_set(lab, state, false);
     case FAULT_BLACKHOLE:
@@ -298,7 +297,7 @@ int lab_fault_unapply(const struct lab *lab, const struct lab_fault *state)
     }
 }
 
-/* ---- through time ---- */
+/* ---- faults over time ---- */
 
 static int apply_said(const struct lab *lab, struct lab_fault *state)
 {
@@ -321,7 +320,7 @@ static int unapply_said(const struct lab *lab, const struct lab_fault *state)
     return r;
 }
 
-/* A trunk is down from down_ns on: what a routing protocol would do about it, reroute_ns later. */
+/* A trunk is down from down_ns on. reroute_ns later this does what a routing protocol would do. */
 static bool wait_rerouting(const struct lab *lab, const struct lab_fault *state, int64_t down_ns,
                            int64_t end_ns, int stop_fd)
 {
@@ -382,7 +381,7 @@ static int play_starving(const struct lab *lab, struct lab_fault *state, int sto
     return r < 0 ? r : last;
 }
 
-/* One host after another. */
+/* Restarts one host's agent after another. */
 static int play_restarts(const struct lab *lab, struct lab_fault *state, int stop_fd)
 {
     int host[LAB_HOST_MAX];
@@ -410,7 +409,7 @@ static int play_restarts(const struct lab *lab, struct lab_fault *state, int sto
     return 0;
 }
 
-/* One process each: a namespace, a way of scheduling and the time of a packet are a process's own. */
+/* Each relay is its own process: a namespace, a scheduling class and a packet's time belong to a process. */
 struct relay_place {
     struct relay_log *log;
     pid_t pid;
@@ -421,7 +420,7 @@ static void relay_ready(void *data)
     eventfd_write(*(const int *)data, 1);
 }
 
-/* Ends with the fault's own process, however that ends. */
+/* The relay ends when the fault's process ends, for any reason. */
 static pid_t relay_start(const struct lab_spot *spot, int id, struct relay_log *log, int stop_fd,
                          int ready_fd)
 {
@@ -436,7 +435,7 @@ static pid_t relay_start(const struct lab_spot *spot, int id, struct relay_log *
     _exit(r < 0 ? -r : 0);
 }
 
-/* How many said that packets go through them, within 2 s. */
+/* The number of relays that reported packets within 2 s. */
 static int relays_ready(int ready_fd, int count)
 {
     int ready = 0;
@@ -504,7 +503,7 @@ static int play_relays(const struct lab *lab, struct lab_fault *state, int stop_
     return r;
 }
 
-/* ---- a delay where there is a relay already ---- */
+/* ---- a delay at a place with a relay ---- */
 
 struct relay_search {
     const struct lab *lab;
@@ -521,7 +520,7 @@ static void visit_relay(const struct lab_fault *state, void *data)
     scenario_target_text(&s->wanted->fault.target, b, sizeof(b));
     if (state->fault.kind == FAULT_DELAY && state->is_on && state->id != s->wanted->id &&
         strcmp(a, b) == 0 && state->fault.direction == s->wanted->fault.direction) {
-        /* Only the first of them has a relay; the others changed its delay, as this one will. */
+        /* Only the first delay at this place has a relay. Later delays change that relay's delay, and so will this one. */
         struct relay_log *log = lab_relay_map(s->lab, state->id, 0, false);
         s->found_id = log != NULL ? state->id : s->found_id;
         (void)(log != NULL && munmap(log, sizeof(*log)));

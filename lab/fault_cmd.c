@@ -1,5 +1,5 @@
-/* fault_cmd.c: `foliot lab fault`: what is typed becomes a line of the scenario language, whose reader says what
- * is wrong with it. */
+/* fault_cmd.c: `foliot lab fault`: turns the arguments into a line of the scenario language. The language's reader reports
+ * mistakes. */
 #include "lab/fault.h"
 #include "lab/machine.h"
 #include "platform/config/config.h"
@@ -24,12 +24,13 @@ static const char usage[] =
     "  NIC is host0/nic1 or `nic 0.1`; TRUNK leaf0/spine2 or `trunk 0-2`; HOSTS host3, `hosts 0-3` "
     "or all;\n"
     "  EDGE `edge 0.0>5.1`, `edge 0.0-5.1`, `edge 0.0>5.1 path 2` (by way of spine 2).\n"
-    "  --for 2s ends it by itself; without it only `undo` does. --reroute 200ms: from then on the "
+    "  --for 2s ends it after 2 s; without --for only `undo` ends it. --reroute 200ms: from then "
+    "on the "
     "other leaves\n"
     "  go round a trunk that is down, and all leaves round a dead spine (default here: 5s; a "
     "scenario's is 0).\n";
 
-/* "host0/nic1" and "leaf0/spine2" in the words of the language; others as they are. */
+/* Translates "host0/nic1" and "leaf0/spine2" into the language; other targets stay as they are. */
 static void target_words(const char *kind, const char *text, char ret_text[LAB_TEXT_SIZE])
 {
     int a;
@@ -52,7 +53,7 @@ static void target_words(const char *kind, const char *text, char ret_text[LAB_T
     }
 }
 
-/* The words that are no options, joined; and a YAML map of the options. */
+/* Joins the words that are no options, and writes the options as a YAML map. */
 static int read_words(int argc, char **argv, char ret_words[LAB_TEXT_SIZE], FILE *fields)
 {
     size_t used = 0;
@@ -92,7 +93,7 @@ static int parse(const struct lab *lab, int argc, char **argv, struct scenario_f
     }
     int r = read_words(argc - 1, argv + 1, words, stream);
     fclose(stream);
-    /* `carrier NIC down` reads well; down is what it does. */
+    /* `carrier NIC down` is allowed; the word adds nothing. */
     size_t length = strlen(words);
     if (strcmp(kind, "carrier") == 0 && length > 5 && strcmp(words + length - 5, " down") == 0) {
         words[length - 5] = '\0';
@@ -183,7 +184,7 @@ static int cmd_undo(const struct lab *lab, const char *which)
     int r = *end == '\0' && id > 0 && id <= INT_MAX ? lab_fault_undo(lab, (int)id) : -ENOENT;
     if (r < 0) {
         fprintf(stderr,
-                r == -ENOENT ? "foliot lab: there is no fault %s: it is over, or never was\n"
+                r == -ENOENT ? "foliot lab: there is no fault %s: it is over, or never existed\n"
                              : "foliot lab: fault %s could not be undone\n",
                 which);
     }

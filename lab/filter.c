@@ -1,7 +1,7 @@
-/* filter.c: the packet filters of the lab, assembled here and attached by netlink.
+/* filter.c: the lab's packet filters: it assembles them here and attaches them by netlink.
  *
- * netem isn't in every kernel, and a compiler on the user's machine would be much to ask for: the programs are
- * a dozen BPF instructions each, with the fault's constants in them. */
+ * Some kernels lack netem, and a compiler on the user's machine would be a heavy requirement. So each program is a dozen BPF
+ * instructions, with the fault's constants in them. */
 #include "lab/machine.h"
 
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ static void jump(struct assembler *a, uint8_t condition, uint8_t reg, int32_t va
                  enum label target)
 {
     a->label_of_jump[a->count] = (int)target + 1;
-    /* 32-bit compares: the packet's words are unsigned. */
+    /* Comparisons have 32 bits, because the packet's words are unsigned. */
     emit(a, (uint8_t)(condition == BPF_JA ? BPF_JMP | BPF_JA : BPF_JMP32 | condition | BPF_K), reg,
          0, 0, value);
 }
@@ -68,7 +68,7 @@ static void load_field(struct assembler *a, uint8_t to, size_t field)
     emit(a, BPF_LDX | BPF_MEM | BPF_W, to, 6, (int16_t)field, 0);
 }
 
-/* A word of the packet to register 0; beyond its end the program ends with 0, TC_ACT_OK. */
+/* Loads a word of the packet into register 0. Beyond the packet's end the program ends with 0, TC_ACT_OK. */
 static void load_packet(struct assembler *a, uint8_t size, int32_t offset)
 {
     emit(a, (uint8_t)(BPF_LD | BPF_ABS | size), 0, 0, 0, offset);
@@ -84,7 +84,7 @@ static void match_bytes(struct assembler *a, const uint8_t *bytes, int size, int
     }
 }
 
-/* One address family: what doesn't match goes to PASS, what does falls through. */
+/* Matches one address family: other packets go to PASS, matching ones fall through. */
 static void match_family(struct assembler *a, const struct machine_match *m, bool is_v6)
 {
     int32_t protocol = is_v6 ? 20 : 23;
@@ -155,7 +155,7 @@ static void emit_act(struct assembler *a, const struct machine_filter *f)
         emit(a, BPF_ALU64 | BPF_MOV | BPF_K, 0, 0, 0, TC_ACT_SHOT);
     }
     emit(a, BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
-    bool is_reached = false; /* the kernel refuses code that nothing leads to */
+    bool is_reached = false; /* the kernel refuses unreachable code */
     for (unsigned i = 0; i < a->count; i++) {
         is_reached = is_reached || a->label_of_jump[i] == LABEL_PASS + 1;
     }
@@ -166,7 +166,7 @@ static void emit_act(struct assembler *a, const struct machine_filter *f)
     }
 }
 
-/* Returns the class id: cls_bpf without direct action. CS6 is a traffic class of 0xc0. */
+/* Returns the class id, because cls_bpf runs without direct action. CS6 is a traffic class of 0xc0. */
 static void emit_classify(struct assembler *a, const struct machine_filter *f)
 {
     load_field(a, 7, offsetof(struct __sk_buff, protocol));
@@ -176,7 +176,8 @@ static void emit_classify(struct assembler *a, const struct machine_filter *f)
     jump(a, BPF_JEQ, 0, 0xc0, LABEL_HIT);
     jump(a, BPF_JA, 0, 0, LABEL_PASS);
     place(a, LABEL_V6);
-    jump(a, BPF_JNE, 7, htons(ETH_P_IPV6), LABEL_HIT); /* ARP: never behind a queue */
+    /* ARP never waits in the low class's queue */
+    jump(a, BPF_JNE, 7, htons(ETH_P_IPV6), LABEL_HIT);
     load_packet(a, BPF_H, 14);
     emit(a, BPF_ALU64 | BPF_AND | BPF_K, 0, 0, 0, 0x0fc0);
     jump(a, BPF_JNE, 0, 0x0c00, LABEL_PASS);
@@ -198,7 +199,7 @@ static void emit_forget(struct assembler *a)
 static int program_load(const struct machine_filter *f)
 {
     struct assembler a = {0};
-    emit(&a, BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0); /* what LD_ABS wants: the context in r6 */
+    emit(&a, BPF_ALU64 | BPF_MOV | BPF_X, 6, 1, 0, 0); /* LD_ABS needs the context in r6 */
     if (f->verdict == VERDICT_CLASS) {
         emit_classify(&a, f);
     } else if (f->verdict == VERDICT_FORGET) {

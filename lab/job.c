@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #define MESSAGE   "64K"
-#define LEAVES_NS (8 * NS_PER_S) /* of the scenario's time for the job's start and end */
+#define LEAVES_NS (8 * NS_PER_S) /* time for the job's start and end, within the scenario's time */
 #define ROUND_MS  (LAB_JOB_PAUSE_MS + 20)
 
-/* ---- which hosts ---- */
+/* ---- hosts ---- */
 
 static void add(int *count, int host[LAB_JOB_RANK_MAX], int wanted)
 {
@@ -78,7 +78,7 @@ int lab_job_rounds(const struct scenario *s)
     return rounds < 10 ? 10 : rounds > 1000 ? 1000 : (int)rounds;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 _Noreturn static void become(const struct lab_job *job, const struct lab *lab, int log)
 {
@@ -151,7 +151,7 @@ static int wait_for(const struct lab_job *job, int64_t patience_ns)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* ---- what it left ---- */
+/* ---- results ---- */
 
 static double read_wrong(const char *file)
 {
@@ -186,7 +186,7 @@ static void count_lines(const char *file, struct lab_job_result *result)
     }
 }
 
-/* The plain record of `foliot perf --trace`: 16 bytes, of which the first 8 are the time of a completed receive. */
+/* The binary record of `foliot perf --trace`: 16 bytes. The first 8 are the time of a completed receive. */
 static void read_trace(const char *file, struct lab_job_result *result)
 {
     FILE *f = fopen(file, "re");
@@ -232,7 +232,7 @@ void lab_job_show_log(const struct lab_job *job, FILE *to)
     if (f == NULL) {
         return;
     }
-    if (fseek(f, -LOG_SHOWN, SEEK_END) < 0) { /* a short one */
+    if (fseek(f, -LOG_SHOWN, SEEK_END) < 0) { /* the log is shorter */
         rewind(f);
     }
     fwrite(text, 1, fread(text, 1, sizeof(text), f), to);

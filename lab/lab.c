@@ -1,4 +1,4 @@
-/* lab.c: a lab as a whole: what it is to be, brought up, found again by its name. */
+/* lab.c: a lab as a whole: its description, how it is brought up, and how it is found by its name. */
 #include "lab/lab.h"
 
 #include "lab/agents.h"
@@ -49,7 +49,7 @@ int lab_describe(struct lab *lab, const char *name, const char *file)
     return describe_check(lab);
 }
 
-/* What `up` was given, as it stands in memory: read back by the program that wrote it. */
+/* Saves the description as it is in memory. Only the same version of the program reads it. */
 static int save(const struct lab *lab)
 {
     char file[LAB_TEXT_SIZE + 32];
@@ -110,7 +110,8 @@ static int tell_start(const struct lab *lab, int host, int r)
     return r;
 }
 
-/* An agent that ends at once may have been there when it was looked for: each is looked for again when all have begun. */
+/* An agent that ends at once may still have been there at the first look. So each is looked for again when all have been
+ * started. */
 static int start_agents(const struct lab *lab)
 {
     const int hosts = lab->scenario.fabric.hosts;
@@ -130,7 +131,7 @@ int lab_bring_up(const struct lab *lab, bool has_agents, const char *program, in
     int r = machine_make_folder(LAB_ROOT);
     r = r == 0 ? machine_make_folder(lab->folder) : r;
     if (r == 0) {
-        step = "the scenario can't be kept there";
+        step = "the scenario can't be written there";
         r = save(lab);
     }
     if (r < 0) {

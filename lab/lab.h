@@ -1,14 +1,13 @@
-/* lab.h: one emulated fleet on this machine, out of network namespaces.
+/* lab.h: one emulated fleet on this machine, made of network namespaces.
  *
- * Everything is found again by name: a lab NAME is the namespaces foliot-NAME-*, and the folder
- * /run/foliot-lab/NAME. No process holds state that `down` would need: it works after a kill -9 of
- * anything. All processes of a lab live in one of its namespaces, which is how they are found.
+ * Everything is found by name: a lab NAME is the namespaces foliot-NAME-* and the folder /run/foliot-lab/NAME. `down` needs no
+ * state of a process, so it works after a kill -9 of any process. All processes of a lab are in one of its namespaces, and are
+ * found by that.
  *
  *   host h, NIC n           namespace foliot-NAME-host<h>, interface nic<n>, 10.h.n.2/30 and fd00:h:n::2/64
  *   its port on the leaf    namespace foliot-NAME-leaf<l>, interface h<h>n<n>, .1 and ::1
  *   trunk leaf l – spine s  leaf's interface spine<s>, spine's interface leaf<l>
- *   a router's own address  172.16.0.<1+l> (leaf), 172.16.1.<1+s> (spine): hops are known by it
- */
+ *   a router's own address  172.16.0.<1+l> (leaf), 172.16.1.<1+s> (spine): hops are known by it */
 #pragma once
 #include "base/bug.h"
 #include "service/scenario/scenario.h"
@@ -30,8 +29,9 @@ struct lab {
     char name[LAB_NAME_MAX + 1];
     char folder[LAB_TEXT_SIZE]; /* LAB_ROOT/NAME */
     struct scenario scenario;   /* its fabric, clocks and seed */
-    /* While it is brought up. Trees that foliot-inspect reads on its hosts: FOLDER/hostN; NULL: none is named. NICs of which
-     * the fleet's list has each on the next one's leaf, and the last on the first one's: as where cables are exchanged. */
+    /* Used while the lab is brought up. machines: trees that foliot-inspect reads on the hosts, FOLDER/hostN; NULL: none.
+     * exchange: NICs with exchanged cables: the fleet's list has each of them on the next one's leaf, and the last on the first
+     * one's. exchanged: their number. */
     const char *machines;
     int exchanged;
     bool has_engines; /* its NICs have RDMA devices: engine.h */
@@ -61,29 +61,29 @@ void lab_address6(int host, int nic, char ret_address[LAB_TEXT_SIZE]);
 /* The hardware address of a NIC, or of the leaf's port that it is connected to. */
 void lab_mac(int host, int nic, bool is_leaf, char ret_mac[LAB_MAC_SIZE]);
 
-/* Of a lab that is up: -ENOENT if there is none. Reads its saved description. */
+/* Opens a lab that is up, from its saved description. -ENOENT: there is none. */
 MUST_CHECK int lab_open(struct lab *lab, const char *name);
-/* From a description; file NULL: the default fabric. Says what is wrong on stderr. */
+/* Makes a lab from a description; file NULL: the default fabric. It prints the error. */
 MUST_CHECK int lab_describe(struct lab *lab, const char *name, const char *file);
 
-/* How many namespaces of a lab of this name there are. */
+/* The number of namespaces of a lab of this name. */
 int lab_space_count(const char *name);
-/* Something of a lab of this name is there, whole or not. */
+/* True if any part of a lab of this name exists. */
 bool lab_is_there(const char *name);
-/* All of it: fabric, oscillators, agents, a controller if `api_port` isn't 0. `program` is the agents', NULL:
- * foliot-agent. Says what went wrong on stderr; what was made until then is for lab_fabric_down(). */
+/* Brings up all of it: fabric, oscillators, agents, and a controller if `api_port` isn't 0. `program`: the agents' program;
+ * NULL: foliot-agent. It prints the error; lab_fabric_down() then removes the parts. */
 MUST_CHECK int lab_bring_up(const struct lab *lab, bool has_agents, const char *program,
                             int api_port);
 
-/* The fabric alone. Both say what went wrong on stderr. */
+/* Brings up the fabric alone. Both functions print the error. */
 MUST_CHECK int lab_fabric_up(const struct lab *lab);
-/* Whatever there is of a lab of this name, gone. 0 also when there was nothing. */
+/* Removes all parts of a lab of this name. 0 also if there were none. */
 MUST_CHECK int lab_fabric_down(const char *name);
 
-/* What a routing protocol would do now: leaves go round trunks that are down, and back where they are up. Changes
- * the calling process's namespace. */
+/* Does what a routing protocol would do now: leaves avoid trunks that are down, and use them again when they are up. It
+ * changes the calling process's namespace. */
 MUST_CHECK int lab_fabric_reroute(const struct lab *lab);
 
-/* Oscillators: LAB_ROOT/NAME/oscillators, by the scenario's seed and clocks. */
+/* LAB_ROOT/NAME/oscillators: the lab's clocks, from the scenario's seed and clocks. */
 MUST_CHECK int lab_oscillators_create(const struct lab *lab);
 void lab_oscillators_file(const struct lab *lab, char ret_file[LAB_TEXT_SIZE]);

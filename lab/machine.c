@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define NETNS_FOLDER "/run/netns"
-#define LISTEN_FD    3 /* where systemd's protocol wants the first socket */
+#define LISTEN_FD    3 /* the first socket's number in systemd's protocol */
 
 int machine_enter_network(const char *space)
 {
@@ -43,7 +43,7 @@ int machine_enter(const char *space)
     if (r < 0) {
         return r;
     }
-    /* As `ip netns exec` does: /sys/class/net shows the namespace that mounted it. */
+    /* As `ip netns exec` does: /sys/class/net shows the namespace of the process that mounted it. */
     if (unshare(CLONE_NEWNS) < 0 || mount("", "/", "none", MS_SLAVE | MS_REC, NULL) < 0) {
         return -errno;
     }
@@ -114,7 +114,7 @@ int machine_fork_away(void)
     return r < 0 ? r : 1;
 }
 
-/* What systemd's sd_listen_fds(3) wants to find. */
+/* Sets the variables that systemd's sd_listen_fds(3) reads. */
 static void hand_over(int socket)
 {
     char pid[16];
@@ -134,7 +134,8 @@ _Noreturn static void become(const struct machine_task *task)
     if (task->stays) {
         sigset_t none;
         sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL); /* a fault's helper blocks what an agent must hear */
+        /* a fault's helper blocks signals that an agent needs */
+        sigprocmask(SIG_SETMASK, &none, NULL);
         setsid();
     }
     const int r = task->enter == NULL ? 0 : task->enter(task->data);

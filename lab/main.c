@@ -1,4 +1,4 @@
-/* main.c: foliot-lab, the lab's command by itself: what the lab's own tests run. */
+/* main.c: foliot-lab: the lab's command alone; the lab's tests run it. */
 #include "lab/cmd.h"
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* oscillators.c: the shared page of a lab's clocks, drawn by its seed. */
+/* oscillators.c: the shared page of a lab's clocks, drawn from its seed. */
 #include "base/prng.h"
 #include "lab/lab.h"
 #include "lab/machine.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A raw clock counts from boot, so it is never negative, however short this machine has been up. */
+/* A raw clock counts from boot. This base keeps it above zero, even if the machine has just booted. */
 #define BASE_NS (30 * 86400 * NS_PER_S)
 
 void lab_oscillators_file(const struct lab *lab, char ret_file[LAB_TEXT_SIZE])
@@ -21,7 +21,7 @@ static double symmetric(struct prng *p)
     return 2.0 * prng_uniform(p) - 1.0;
 }
 
-/* Temperature: the rate climbs, stays, falls back, every ramp_every; an hour of it ahead. */
+/* Temperature: every ramp_every the rate ramps for ramp_for, up and down in turn. At most 40 ramps are made in advance. */
 static void add_ramps(const struct scenario_clocks *c, struct oscillator_host *h, uint32_t clock,
                       struct prng *p)
 {
@@ -61,7 +61,7 @@ static void fill_host(const struct lab *lab, struct oscillator_host *h, int inde
         };
         add_ramps(c, h, i, &p);
     }
-    /* The host's real-time clock is wrong by as much as its raw clock is. */
+    /* The host's real-time clock has the same error as its raw clock. */
     h->realtime_offset_ns = real_minus_raw_ns - BASE_NS;
 }
 

@@ -1,4 +1,4 @@
-/* relay.c: the relay's loop. One FIFO, spins for the last microseconds before a packet is due. */
+/* relay.c: the relay's loop: one FIFO. It spins for the last microseconds before a packet is due. */
 #include "lab/relay.h"
 #include "lab/machine.h"
 
@@ -52,13 +52,13 @@ struct relay {
 
 static void veth_names(int id, const struct lab_spot *spot, char ret_near[16], char ret_far[16])
 {
-    /* Both directions of a port may have one. */
+    /* Each direction of a port may have its own relay. */
     char side = spot->hook == HOOK_INGRESS ? 'i' : 'e';
     snprintf(ret_near, 16, "ra%d%c", id, side);
     snprintf(ret_far, 16, "rb%d%c", id, side);
 }
 
-/* A packet socket on an interface; protocol 0 only sends. */
+/* Opens a packet socket on an interface; with protocol 0 it only sends. */
 static int packet_socket(const char *interface, bool is_reader)
 {
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -87,7 +87,7 @@ static int packet_socket(const char *interface, bool is_reader)
     return fd;
 }
 
-/* The software stamp that came with a message; 0: none. */
+/* The message's software stamp; 0: none. */
 static int64_t stamp_of(struct msghdr *m, uint32_t *ret_id)
 {
     int64_t stamp_ns = 0;
@@ -131,7 +131,7 @@ static bool frame_take(struct relay *r)
     }
     struct frame *f = r->held < HELD_MAX ? malloc(sizeof(*f) + (size_t)size) : NULL;
     if (f == NULL) {
-        return true; /* as a full queue does */
+        return true; /* dropped, as by a full queue */
     }
     int64_t real_ns = machine_clock_ns(CLOCK_REALTIME);
     int64_t raw_ns = machine_clock_ns(CLOCK_MONOTONIC_RAW);
@@ -175,7 +175,7 @@ static void frame_send(struct relay *r, const struct frame *f)
     }
 }
 
-/* Sends what is due; returns the time until the next is, -1: nothing is held. */
+/* Sends the packets that are due. Returns the time until the next one; -1: no packet is held. */
 static int64_t send_due(struct relay *r)
 {
     while (r->first != NULL) {
@@ -263,7 +263,7 @@ static int veth_make(const struct lab_spot *spot, int id)
     veth_names(id, spot, near, far);
     const char *argv[] = {"ip", "link", "add", near, "type", "veth", "peer", "name", far, NULL};
     int r = machine_run(argv, NULL);
-    /* What the relay puts back arrives at `near`: it must look like the port itself. */
+    /* A packet that the relay puts back arrives at `near`. So `near` must have the port's address. */
     r = r == 0 ? copy_mac(spot->port.interface, near) : r;
     r = r == 0 ? machine_link_set(near, true) : r;
     return r == 0 ? machine_link_set(far, true) : r;
@@ -316,7 +316,7 @@ int relay_run(const struct lab_spot *spot, int id, struct relay_log *log, int st
                                    .redirect_index = if_nametoindex(near),
                                    .skip_mark = spot->hook == HOOK_EGRESS ? RELAY_MARK : 0};
         f.match.is_transport_only = true;
-        /* Late packets are this program's error alone: before all others, and no slack in its timers. */
+        /* Late packets come only from this program. So it runs before all others, without slack in its timers. */
         struct sched_param priority = {.sched_priority = 10};
         sched_setscheduler(0, SCHED_FIFO, &priority);
         prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);

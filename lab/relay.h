@@ -1,11 +1,11 @@
-/* relay.h: delay on a link, by a program of our own: kernels without netem have no other way.
+/* relay.h: delays packets on a link by a program, because some kernels lack netem.
  *
- * A filter at the port's hook hands UDP and TCP packets to a veth pair; the relay reads them at its far end,
- * holds each for delay plus jitter, and puts it back: out of the port (egress), or in, as if it had just come
- * (ingress). Order is kept. Everything else (ARP, neighbour discovery, ICMP) goes straight on.
- * A delay of 0 can be placed before the trial: the packet's detour (about 10 us) is then there before and after.
+ * A filter at the port's hook sends UDP and TCP packets into a veth pair. The relay reads them at its far end, holds each for
+ * delay plus jitter, and puts it back: out of the port (egress), or in, as if it had just arrived (ingress). Order is kept.
+ * All other packets (ARP, neighbour discovery, ICMP) bypass the relay. A delay of 0 can be placed before a trial: then the
+ * packets' detour (about 10 us) is there before and during the trial.
  *
- * What the delay really was: it stamps probes (the high class) by the kernel as they come and as they leave. */
+ * The kernel stamps probes (the high class) when they come and when they leave. So the real delay is known. */
 #pragma once
 #include "lab/spot.h"
 
@@ -16,17 +16,18 @@ struct relay_sample {
     int64_t raw_ns;   /* when it left, true time */
     int64_t delay_ns; /* leave stamp minus come stamp */
 };
-/* LAB_ROOT/NAME/fault/<ID>.relay, mapped: settings in, measurements out. */
+/* LAB_ROOT/NAME/fault/<ID>.relay, mapped: it holds the settings and the measurements. */
 struct relay_log {
-    int64_t delay_ns, jitter_ns; /* written by whoever changes the delay; read at every packet */
+    /* another process may change them; they are read for every packet */
+    int64_t delay_ns, jitter_ns;
     uint64_t packets;
     uint64_t sample_count; /* the newest is sample[(sample_count - 1) % RELAY_SAMPLE_MAX] */
     struct relay_sample sample[RELAY_SAMPLE_MAX];
 };
 
-/* Runs in the port's namespace until stop_fd is readable. `id` is the fault's: priority of its filter, name of
- * its veths. ready() is called once packets go through it. */
+/* Runs in the port's namespace until stop_fd is readable. `id` is the fault's: it is its filter's priority, and part of its
+ * veths' names. Calls ready() when packets go through it. */
 MUST_CHECK int relay_run(const struct lab_spot *spot, int id, struct relay_log *log, int stop_fd,
                          void (*ready)(void *data), void *data);
-/* Takes its filter and veths away, whoever made them. */
+/* Removes its filter and veths, also those of another process. */
 void relay_clear(const struct lab_spot *spot, int id);

@@ -1,5 +1,5 @@
-/* reroute.c: the lab's routing protocol, as far as one is needed: a leaf whose trunk is down is not reached by way
- * of that spine any more. Linux's ECMP by itself sees only the trunks at its own end. */
+/* reroute.c: the part of a routing protocol that the lab needs: if a leaf's trunk is down, other leaves no longer use that
+ * spine to reach it. Linux's ECMP alone reacts only to trunks at its own end. */
 #include "lab/lab.h"
 #include "lab/machine.h"
 
@@ -77,7 +77,7 @@ static void leaf_routes(const struct lab *lab, int leaf, bool is_up[LAB_SWITCH_M
                         bool is_v6, FILE *ip)
 {
     const struct scenario_fabric *f = &lab->scenario.fabric;
-    /* The general route went if all of its trunks were down at once. */
+    /* The kernel removed the general route if all of its trunks were down at once. */
     if (any_common(f->spines, is_up[leaf], is_up[leaf])) {
         if (is_v6) {
             fprintf(ip, "route replace fd00::/24 src fd00:ffff::%x", (unsigned)(1 + leaf));
@@ -124,7 +124,7 @@ static int leaf_batch(const struct lab *lab, int leaf, bool is_up[LAB_SWITCH_MAX
     }
     leaf_routes(lab, leaf, is_up, is_v6, ip);
     fclose(ip);
-    /* Deleting a route that isn't there is no mistake here: its complaint isn't shown. */
+    /* Deleting a route that does not exist is no error here, so its message is hidden. */
     int saved = dup(STDERR_FILENO);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(null, STDERR_FILENO);

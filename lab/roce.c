@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define ARGUMENT_MAX 256
-#define MACHINES_OWN "/run/roce-vm/payload" /* what it was started with: no other host has it */
+#define MACHINES_OWN "/run/roce-vm/payload" /* only the machine has this folder */
 
 bool lab_roce_is_inside(void)
 {
@@ -20,11 +20,13 @@ bool lab_roce_is_inside(void)
     return inside != NULL && strcmp(inside, "1") == 0 && access(MACHINES_OWN, F_OK) == 0;
 }
 
-/* ---- what it can't ---- */
+/* ---- its limits ---- */
 
 static const char *fault_cannot(const struct scenario_fault *f)
 {
-    return f->kind == FAULT_SUSPEND ? "a host's RDMA devices and job would stay awake" : NULL;
+    return f->kind == FAULT_SUSPEND
+               ? "a suspend: the host's RDMA devices and its job would stay awake"
+               : NULL;
 }
 
 static bool is_figure_of_speed(const char *what)
@@ -49,7 +51,8 @@ bool lab_roce_can(const struct scenario *s, char ret_why[LAB_ROCE_WHY_SIZE])
     for (int i = 0; i < s->traffic_count; i++) {
         if (s->traffic[i].greedy) {
             snprintf(ret_why, LAB_ROCE_WHY_SIZE,
-                     "greedy traffic: its processors are emulated, and it would have them all");
+                     "greedy traffic: the machine's processors are emulated, and the traffic would "
+                     "use all of them");
         }
     }
     for (int i = 0; i < s->fault_count; i++) {
@@ -61,27 +64,27 @@ bool lab_roce_can(const struct scenario *s, char ret_why[LAB_ROCE_WHY_SIZE])
     }
     for (int i = 0; i < s->bound_count; i++) {
         if (is_figure_of_speed(s->bound[i].what) && (s->bound[i].world & SCENARIO_LAB) != 0) {
-            snprintf(
-                ret_why, LAB_ROCE_WHY_SIZE,
-                "bound %s in line %d: its processors are emulated, figures of them mean nothing",
-                s->bound[i].what, s->bound[i].line);
+            snprintf(ret_why, LAB_ROCE_WHY_SIZE,
+                     "bound %s in line %d: the machine's processors are emulated, so their figures "
+                     "mean nothing",
+                     s->bound[i].what, s->bound[i].line);
         }
     }
     return ret_why[0] == '\0';
 }
 
-/* ---- handing over ---- */
+/* ---- handing the command over ---- */
 
 #define BOOT_S 600
 #define SECONDS_OF_ONE                                                                             \
-    40 /* of this machine for one in there, where other work takes most of its processors */
+    40 /* seconds of this machine for one second inside, while other work takes most processors */
 
 int lab_roce_patience_s(int64_t duration_ns)
 {
     return BOOT_S + (int)(duration_ns / NS_PER_S) * SECONDS_OF_ONE;
 }
 
-/* In a checkout of the source, beside the build's folder; installed, in share. */
+/* Finds the script: in a checkout of the source next to the build's folder, or in share of an installation. */
 static bool find_script(const char *name, char ret_script[PATH_MAX], char ret_self[PATH_MAX])
 {
     static const char *const place[] = {"../../../lab/roce-vm", "../../lab/roce-vm",
@@ -125,7 +128,7 @@ bool lab_roce_is_there(const char *name)
     return !lab_roce_is_inside() && lab_roce_folder(name, folder) && access(folder, F_OK) == 0;
 }
 
-/* `before` the command line of the lab, as it was typed. */
+/* `before`: the lab's command line, as it was typed. */
 static int hand_over(const char *script, const char *const *before, const char *name, int argc,
                      char **argv)
 {

@@ -1,4 +1,4 @@
-/* run.c: `foliot lab run`: a lab up, the scenario through its time, the verdict, the lab down. */
+/* run.c: `foliot lab run`: brings a lab up, plays the scenario, judges it, and removes the lab. */
 #include "lab/run.h"
 
 #include "base/bug.h"
@@ -28,19 +28,19 @@
 #define READ_EVERY_NS       (20 * NS_PER_MS)
 #define CHANGES_SHOWN       32
 #define GAP_WORTH_SAYING_NS (200 * NS_PER_MS)
-#define JOB_PATIENCE_NS     (180 * NS_PER_S) /* for the job's end, after the scenario's */
+#define JOB_PATIENCE_NS     (180 * NS_PER_S) /* for the job to end after the scenario */
 
 static const char usage[] =
     "Usage: foliot lab run [--json] [--findings] [--keep] [--agent PROGRAM] [--roce] SCENARIO…\n"
     "Plays scenarios with real packets and judges their bounds against the truth.\n"
     "With --roce they are played in a virtual machine whose NICs have RDMA devices, and a job "
     "over\n"
-    "queue pairs runs meanwhile: it has to go on, without a wrong value.\n"
+    "queue pairs runs meanwhile: the job must go on, without a wrong value.\n"
     "\n";
 
 static const char after[] =
     "\n"
-    "Exit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n";
+    "Exit status: 0 all bounds hold, 1 a bound is broken, 2 a scenario couldn't be played.\n";
 
 struct options {
     bool is_json, keeps, findings, roce;
@@ -68,7 +68,7 @@ static void on_signal(int signal)
     stopped = 1;
 }
 
-/* ---- traffic: children that run `foliot lab traffic` ---- */
+/* ---- traffic: child processes of `foliot lab traffic` ---- */
 
 static void traffic_start(struct play *p, int index)
 {
@@ -184,7 +184,7 @@ static int play_through(struct play *p, const char **ret_step)
         run_agents_poll(p->agents, lab_raw_ns() - p->begin_raw_ns);
         int64_t raw_ns = eval_read(&p->reader, p->readings);
         if (r == 0) {
-            *ret_step = "what the clocks showed can't be judged";
+            *ret_step = "the clocks' readings can't be judged";
             r = run_judge_readings(&p->judge, raw_ns - p->begin_raw_ns, p->readings);
         }
         struct timespec t = {.tv_nsec = READ_EVERY_NS - (lab_raw_ns() - p->begin_raw_ns - now_ns)};
@@ -205,7 +205,7 @@ static bool binds_here(const struct scenario_bound *b)
     return (b->world & SCENARIO_LAB) != 0;
 }
 
-/* Who left SYNCED, and came back: a broken bound's first question. */
+/* Prints the hosts that left SYNCED and came back: they often explain a broken bound. */
 static void print_changes(const struct play *p)
 {
     const struct eval *e = &p->judge.second;
@@ -267,7 +267,7 @@ static void put_job(struct json_writer *j, const struct play *p)
     json_put_end(j);
 }
 
-/* A fleet without agents calls nothing a fault: bounds on what is wrong would hold. */
+/* A fleet without agents reports no fault, so bounds on wrong findings would hold. */
 static bool agents_have_answered(const struct play *p)
 {
     bool all = true;
@@ -376,11 +376,11 @@ static void end_job(struct play *p)
     }
 }
 
-/* 0, 1: judged; -errno. */
+/* 0, 1: the scenario was judged; else -errno. */
 static int play(struct play *p, const struct options *o)
 {
     p->begin_raw_ns = lab_raw_ns();
-    const char *step = "no room for what is judged";
+    const char *step = "no memory for the readings";
     int r = run_judge_init(&p->judge, &p->lab);
     p->judge.findings = o->findings ? stderr : NULL;
     p->agents = r == 0 ? run_agents_new(&p->judge) : NULL;
@@ -414,7 +414,7 @@ static int play(struct play *p, const struct options *o)
     return r;
 }
 
-/* What the lab can't do is said before it begins. */
+/* Refuses scenarios that the lab can't play, before it begins. */
 static bool can_play(const struct scenario *s, const char *file)
 {
     const char *wrong =
@@ -434,7 +434,7 @@ static bool can_play(const struct scenario *s, const char *file)
     return wrong == NULL;
 }
 
-/* Each file is read and checked here, before a machine boots that plays them all. */
+/* Reads and checks each file here, before a machine boots that plays them all. */
 static int run_in_machine(const char *name, const struct options *o, int first, int argc,
                           char **argv)
 {
@@ -490,12 +490,12 @@ int lab_run_main(const char *name, int argc, char **argv)
 {
     struct options o = {0};
     const struct option_entry entries[] = {
-        {"json", 0, OPTION_FLAG, &o.is_json, .help = "one JSON object a scenario"},
+        {"json", 0, OPTION_FLAG, &o.is_json, .help = "print one JSON object for each scenario"},
         {"findings", 0, OPTION_FLAG, &o.findings, .help = "print findings as they come"},
         {"keep", 0, OPTION_FLAG, &o.keeps, .help = "leave the lab up afterwards"},
         {"agent", 0, OPTION_TEXT, &o.agent, .value = "PROGRAM", .help = "the agents' program"},
         {"roce", 0, OPTION_FLAG, &o.roce,
-         .help = "in a virtual machine with RDMA devices, beside a job; needs no root"},
+         .help = "in a virtual machine with RDMA devices, together with a job; needs no root"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
     const struct option_set set = {.program = "foliot lab run",
@@ -523,9 +523,8 @@ int lab_run_main(const char *name, int argc, char **argv)
         return run_in_machine(name, &o, first, argc, argv);
     }
     if (lab_is_there(name)) {
-        fprintf(stderr,
-                "foliot lab: lab '%s' is there already: `foliot lab --name %s down` first\n", name,
-                name);
+        fprintf(stderr, "foliot lab: lab '%s' exists already: `foliot lab --name %s down` first\n",
+                name, name);
         return 2;
     }
     signal(SIGINT, on_signal);

@@ -1,4 +1,4 @@
-/* run_agents.c: one watching connection per agent; all non-blocking. */
+/* run_agents.c: one connection to each agent, which watches it; all are non-blocking. */
 #include "lab/run_agents.h"
 
 #include "base/time.h"
@@ -59,7 +59,7 @@ void run_agents_free(struct run_agents *a)
     free(a);
 }
 
-/* Connected and asked, or -errno. */
+/* Connects and sends the request. Returns the socket, or -errno. */
 static int ask(const struct lab *lab, int host, const char *request)
 {
     char folder[LAB_TEXT_SIZE];
@@ -82,7 +82,7 @@ static int ask(const struct lab *lab, int host, const char *request)
     return fd;
 }
 
-/* false: the other side is gone. */
+/* false: the agent has closed the connection. */
 static bool take(struct connection *c)
 {
     for (;;) {
@@ -127,7 +127,7 @@ static void hear(struct run_agents *a, int host, int64_t now_ns)
     }
 }
 
-/* T: stopped; Z, X: dead. */
+/* T: stopped; Z and X: dead. */
 static bool process_runs(pid_t pid)
 {
     char path[64];
@@ -173,9 +173,9 @@ void run_agents_poll(struct run_agents *a, int64_t now_ns)
     }
 }
 
-/* ---- at the end ---- */
+/* ---- totals at the end ---- */
 
-/* One answer, or NULL. */
+/* Asks an agent once. NULL: no answer. */
 static json_t *answer(const struct lab *lab, int host, const char *request)
 {
     struct connection c = {.fd = ask(lab, host, request)};
@@ -202,7 +202,7 @@ static double number(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* How often the faults took a NIC's carrier away. */
+/* The number of times that faults took a NIC's carrier away. */
 static double injected(const struct run_judge *j, int host, int nic)
 {
     double count = 0.0;
@@ -280,7 +280,7 @@ void run_agents_totals(struct run_agents *a, int64_t now_ns)
         if (status != NULL && links != NULL) {
             answered++;
             add_status(status, &t, &sent);
-            if (!a->was_restarted[h]) { /* else its counts began anew */
+            if (!a->was_restarted[h]) { /* after a restart its counters begin at zero */
                 add_links(j, h, links, &t);
             }
         }

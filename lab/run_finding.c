@@ -1,4 +1,4 @@
-/* run_finding.c: findings against faults: which fault explains a finding, and whether it was named right. */
+/* run_finding.c: compares findings with faults: which fault explains a finding, and whether the finding names it correctly. */
 #include "lab/run_judge.h"
 
 #include "base/time.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AFTER_NS (20 * NS_PER_S) /* a finding may still be about a fault that ended this long ago */
+#define AFTER_NS (20 * NS_PER_S) /* findings may refer to a fault that ended so long ago */
 
 enum group { GROUP_OTHER, GROUP_PATH, GROUP_LINK, GROUP_STEP, GROUP_LIAR };
 
 struct said {
     const char *kind;
     enum group group;
-    int host;                     /* who said it */
+    int host;                     /* the host that reported it */
     struct scenario_nic from, to; /* host -1: not named; nic -1: a host */
     int from_host, to_host;
     const char *direction, *suspect_kind, *suspect;
@@ -66,7 +66,7 @@ static struct said read_said(const struct lab *lab, int host, const json_t *f)
     return s;
 }
 
-/* ---- does it have to do with this fault? ---- */
+/* ---- does the finding fit this fault? ---- */
 
 static bool is_nic(struct scenario_nic a, struct scenario_nic b)
 {
@@ -110,7 +110,7 @@ static bool touches(const struct run_judge *j, int index, const struct said *s)
     }
 }
 
-/* The findings that such a fault honestly leads to. */
+/* True if such a fault may cause the finding. */
 static bool leads_to(const struct scenario_fault *f, const struct said *s)
 {
     switch (f->kind) {
@@ -133,7 +133,7 @@ static bool leads_to(const struct scenario_fault *f, const struct said *s)
     }
 }
 
-/* The finding that it must lead to. */
+/* True if the finding names the fault: the fault must cause at least one such finding. */
 static bool names(const struct scenario_fault *f, const struct said *s)
 {
     switch (f->kind) {
@@ -143,7 +143,7 @@ static bool names(const struct scenario_fault *f, const struct said *s)
     case FAULT_BLACKHOLE:
         if (f->target.kind == TARGET_EDGE && f->target.path < 0 &&
             strcmp(s->kind, "peer-silent") == 0) {
-            return true; /* nothing at all comes through */
+            return true; /* no packet comes through */
         }
         return strcmp(s->kind, "path-dead") == 0 || strcmp(s->kind, "path-flapping") == 0;
     case FAULT_TRUNK:
@@ -168,9 +168,9 @@ static bool is_active(const struct run_judge *j, int index, int64_t now_ns)
     return f->on_ns >= 0 && now_ns >= f->on_ns && (f->off_ns < 0 || now_ns <= f->off_ns + AFTER_NS);
 }
 
-/* ---- named right? ---- */
+/* ---- is it named correctly? ---- */
 
-/* A finding's from -> to is the way of the packets. */
+/* A finding's from -> to is the packets' direction. */
 static bool right_way(const struct scenario_fault *f, const struct said *s)
 {
     if (f->target.kind != TARGET_EDGE || s->from.host < 0 || s->to.host < 0 ||
@@ -198,7 +198,7 @@ static bool right_element(const struct scenario_fault *f, const struct said *s)
 {
     const struct scenario_target *t = &f->target;
     if (!s->is_confident || strcmp(s->suspect_kind, "unknown") == 0 || s->suspect_kind[0] == '\0') {
-        return true; /* "unknown" is never wrong */
+        return true; /* "unknown" is never counted as wrong */
     }
     switch (t->kind) {
     case TARGET_TRUNK:
@@ -253,7 +253,7 @@ void run_judge_finding(struct run_judge *j, int64_t now_ns, int host, const json
             state->detected_ns = state->detected_ns < 0 ? now_ns : state->detected_ns;
             bool is_wrong = s.group == GROUP_PATH && (!right_way(f, &s) || !right_element(f, &s));
             if (is_wrong && !state->is_wrong) {
-                fprintf(stderr, "foliot lab: named wrong: %s\n", text_of(finding, "text"));
+                fprintf(stderr, "foliot lab: named incorrectly: %s\n", text_of(finding, "text"));
             }
             state->is_wrong = state->is_wrong || is_wrong;
         }

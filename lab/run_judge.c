@@ -1,4 +1,4 @@
-/* run_judge.c: readings, faults and values. Findings are run_finding.c. */
+/* run_judge.c: judges readings, faults and values. run_finding.c judges findings. */
 #include "lab/run_judge.h"
 
 #include "base/time.h"
@@ -68,7 +68,7 @@ void run_judge_fault(struct run_judge *j, int64_t now_ns, int index, bool is_on)
     }
 }
 
-/* A host whose clock somebody broke is judged by its own marking, until it is back. */
+/* A host with a faulty clock is judged only by its own status, until its clock is good again. */
 static bool is_excused(const struct run_judge *j, int host)
 {
     for (int i = 0; i < j->lab->scenario.fault_count; i++) {
@@ -108,7 +108,7 @@ static void judge_clock_faults(struct run_judge *j, int64_t now_ns,
             if (is_good && f->marked_ns >= 0 && f->back_ns < 0) {
                 f->back_ns = now_ns;
             } else if (!is_good && f->back_ns >= 0 && r->status == EVAL_SYNCED) {
-                f->back_ns = -1; /* not for good */
+                f->back_ns = -1; /* the clock was good only for a while */
             }
         }
         f->others += f->back_ns < 0 || now_ns - f->back_ns < NS_PER_S ? broken : 0;
@@ -153,7 +153,7 @@ static void judge_statuses(struct run_judge *j, struct run_window *w, int64_t no
     }
 }
 
-/* Different timelines among those that are SYNCED, or epochs. */
+/* The number of different timelines, or epochs, among hosts that are SYNCED. */
 static uint64_t count_different(int hosts, const struct eval_reading *readings, bool epochs)
 {
     uint64_t count = 0;
@@ -307,7 +307,7 @@ double run_judge_value(struct run_judge *j, int bound)
 
 bool run_judge_holds(const struct scenario_bound *b, double value)
 {
-    /* Nothing measured is never good. */
+    /* Without a measurement no bound holds. */
     return !isnan(value) && (b->relation == BOUND_BELOW   ? value <= b->limit
                              : b->relation == BOUND_ABOVE ? value >= b->limit
                                                           : value == b->limit);

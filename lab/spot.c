@@ -1,4 +1,4 @@
-/* spot.c: from targets to ports. */
+/* spot.c: finds the ports of a fault's target. */
 #include "lab/spot.h"
 
 #include "base/prng.h"
@@ -32,7 +32,7 @@ static void add(struct spots *s, struct lab_port port, enum machine_hook hook,
     }
 }
 
-/* Both hooks of a switch port; `towards` is the hook of the direction that the language calls up. */
+/* Adds the hooks of a switch port. `up`: the hook of the direction that the scenario language calls up. */
 static void add_port(struct spots *s, struct lab_port port, enum machine_hook up,
                      enum scenario_direction direction)
 {
@@ -44,7 +44,7 @@ static void add_port(struct spots *s, struct lab_port port, enum machine_hook up
     }
 }
 
-/* One direction of an edge: on the trunk into its spine, or where the sender's packets enter the fabric. */
+/* Adds one direction of an edge: at the trunk into its spine, or where the sender's packets enter the fabric. */
 static void add_edge(const struct lab *lab, struct spots *s, struct scenario_nic from,
                      struct scenario_nic to, int path)
 {
@@ -106,7 +106,8 @@ int lab_link_ports(const struct lab *lab, const struct scenario_fault *fault,
     case FAULT_TRUNK:
         ret_port[0] = t->kind == TARGET_NIC ? lab_leaf_port(lab, t->from.host, t->from.nic)
                                             : lab_uplink_port(lab, t->first, t->last);
-        if (t->kind == TARGET_NIC && lab->has_engines) { /* the cable is its RDMA port's, too */
+        /* the cable also carries the NIC's RDMA port */
+        if (t->kind == TARGET_NIC && lab->has_engines) {
             ret_port[1] = lab_nic_port(lab, t->from.host, t->from.nic);
             snprintf(ret_port[1].interface, sizeof(ret_port[1].interface), "rdma%d", t->from.nic);
             return 2;

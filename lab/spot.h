@@ -1,6 +1,6 @@
-/* spot.h: where in the fabric a fault's target is: the ports to take down, and the places where packets pass.
+/* spot.h: the places in the fabric of a fault's target: the ports to take down, and the hooks where its packets pass.
  *
- * All places are on switches: a host doesn't see what happens there, as with a real fabric. */
+ * All places are on switches, because a host does not see faults of a real fabric either. */
 #pragma once
 #include "lab/lab.h"
 #include "lab/machine.h"
@@ -14,15 +14,15 @@ struct lab_spot {
     struct machine_match match;
 };
 
-/* Places where the packets pass that a fault is about, `direction` kept to; returns how many. */
+/* The places where the fault's packets pass, in its `direction`; returns how many. */
 int lab_spots(const struct lab *lab, const struct scenario_fault *fault,
               struct lab_spot ret_spot[LAB_SPOT_MAX]);
-/* Ports whose `link down` takes the target's carrier away; returns how many. */
+/* The ports whose `link down` takes the target's carrier away; returns how many. */
 int lab_link_ports(const struct lab *lab, const struct scenario_fault *fault,
                    struct lab_port ret_port[LAB_SPOT_MAX]);
-/* Ports whose shaper is the target's rate. */
+/* The ports whose shaper sets the target's rate; returns how many. */
 int lab_shaper_ports(const struct lab *lab, const struct scenario_fault *fault,
                      struct lab_port ret_port[LAB_SPOT_MAX]);
-/* Hosts of a target, a share of them drawn by the lab's seed; returns how many. */
+/* The hosts of a target; the lab's seed draws a share of them. Returns how many. */
 int lab_target_hosts(const struct lab *lab, const struct scenario_target *target,
                      int ret_host[LAB_HOST_MAX]);

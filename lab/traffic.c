@@ -1,4 +1,4 @@
-/* traffic.c: what is typed after `foliot lab traffic`, and what it prints. */
+/* traffic.c: `foliot lab traffic`: its arguments and its output. */
 #include "lab/traffic.h"
 
 #include "base/bug.h"
@@ -49,7 +49,7 @@ static int64_t now_ns(void)
 
 struct nic_option {
     int *host, *nic;
-    bool *given; /* NULL: nobody asks */
+    bool *given; /* NULL: not needed */
 };
 
 static bool take_nic(const char *text, void *to)
@@ -75,31 +75,32 @@ static int read_table(struct options *o, int argc, char **argv)
                  "within the leaf: every link at the load), leaf (only that), all-to-all, incast, "
                  "one"},
         {"load", 0, OPTION_NUMBER, &load_percent, 0.01, 100, .value = "PCT",
-         .help = "share of each link that is filled, paced; trunks count (default 80)"},
+         .help = "share of each link to fill, paced; trunks too (default 80)"},
         {"rate", 0, OPTION_NUMBER, &o->wish.rate_mbps, 0.01, 1e6, .value = "MBIT",
-         .help = "what each NIC sends instead; incast: what the sink gets"},
+         .help = "instead: the rate of each sending NIC; incast: the rate at the sink"},
         {"greedy", 0, OPTION_FLAG, &o->wish.greedy,
-         .help = "unpaced: each flow takes what TCP gets"},
+         .help = "unpaced: each flow takes all that TCP gets"},
         {"flows", 0, OPTION_INT, &o->wish.flows, 1, 64, .value = "N",
-         .help = "per pair of NICs, each from a source port of its own (default: 4 across, 1 in "
-                 "all-to-all)"},
+         .help =
+             "flows for each pair of NICs, each with its own source port (default: 4 across, 1 in "
+             "all-to-all)"},
         {"from", 0, OPTION_OWN, &from, .take = take_nic, .expected = "a NIC such as 0.1: HOST.NIC",
          .value = "H.N", .help = "one: the sender"},
         {"to", 0, OPTION_OWN, &to, .take = take_nic, .expected = "a NIC such as 0.1: HOST.NIC",
          .value = "H.N", .help = "one, incast: the receiver"},
         {"udp", 0, OPTION_FLAG, &o->config.udp, .help = "datagrams instead of TCP"},
-        {"high", 0, OPTION_FLAG, &o->config.high_class, .help = "in the probes' class (DSCP CS6)"},
+        {"high", 0, OPTION_FLAG, &o->config.high_class, .help = "use the probes' class (DSCP CS6)"},
         {"ipv6", 0, OPTION_FLAG, &o->config.ipv6, .help = "over IPv6"},
         {"any-port", 0, OPTION_FLAG, &o->config.any_port, .help = "don't spread flows evenly"},
         {"check", 0, OPTION_FLAG, &o->config.check, .help = "compare every byte (TCP)"},
         {"seconds", 0, OPTION_NUMBER, &o->seconds, 0, 1e7, .value = "S",
-         .help = "for so long (default 10; 0: until interrupted)"},
+         .help = "how long (default 10; 0: until interrupted)"},
         {"job", 0, OPTION_NUMBER, &job_bytes, 1, 1e12, .value = "BYTES",
          .help =
-             "a transfer job: each flow carries BYTES, and the time is taken until the last has "
+             "a transfer job: each flow carries BYTES, and the time is measured until the last has "
              "arrived; unpaced unless --load or --rate is given"},
         {"repeat", 0, OPTION_INT, &o->repeat, 1, REPEAT_MAX, .value = "N",
-         .help = "the job so many times"},
+         .help = "repeat the job so many times"},
         {"json", 0, OPTION_FLAG, &o->json, .help = "one JSON object"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
@@ -139,7 +140,7 @@ static int read_options(struct options *o, int argc, char **argv)
     return COMMAND_LINE_GOOD;
 }
 
-/* ---- the lab as the plan sees it ---- */
+/* ---- the lab for the plan ---- */
 
 static int list_nics(const struct lab *lab, struct traffic_nic *nics)
 {
@@ -302,7 +303,7 @@ static int broken(int r)
     return 1;
 }
 
-/* Half a second to get going doesn't count. */
+/* The first half second isn't counted: flows are starting. */
 static int run_load(struct traffic *t, const struct options *o)
 {
     int r = traffic_run(t, 500000000, &stopped);

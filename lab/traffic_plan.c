@@ -1,4 +1,4 @@
-/* traffic_plan.c: patterns to flows. */
+/* traffic_plan.c: makes flows from patterns. */
 #include "lab/traffic_plan.h"
 
 #include "base/bug.h"
@@ -12,7 +12,7 @@ struct plan {
     int count, capacity;
 };
 
-/* A leaf's uplinks, shared by its NICs: what one NIC may send across, Mbit/s. */
+/* The rate that one NIC may send to other leaves, Mbit/s: its share of the leaf's uplinks. */
 static double trunk_share_mbps(const struct traffic_fabric *f, int nic)
 {
     int neighbours = 0;
@@ -35,7 +35,7 @@ static int add(struct plan *p, int source, int sink, double mbps)
     return 0;
 }
 
-/* The leaf after `leaf`, round and round. */
+/* The leaf after `leaf`; after the last one comes the first. */
 static int next_leaf(const struct traffic_fabric *f, int leaf)
 {
     int next = -1, lowest = leaf;
@@ -49,14 +49,14 @@ static int next_leaf(const struct traffic_fabric *f, int leaf)
     return next >= 0 ? next : lowest;
 }
 
-/* The NIC at place `place` (round and round) of a leaf. */
+/* The NIC at place `place` of a leaf; after the last one comes the first. */
 static int nic_at(const struct traffic_fabric *f, int leaf, int place)
 {
     int count = 0;
     for (int i = 0; i < f->nic_count; i++) {
         count += f->nics[i].leaf == leaf;
     }
-    ASSERT(count > 0); /* flows go to leaves that have NICs only */
+    ASSERT(count > 0); /* flows only go to leaves with NICs */
     place %= count;
     for (int i = 0; i < f->nic_count; i++) {
         if (f->nics[i].leaf == leaf && place-- == 0) {
@@ -66,8 +66,8 @@ static int nic_at(const struct traffic_fabric *f, int leaf, int place)
     return -1;
 }
 
-/* The NIC at the same place on the next leaf; -1: there is but one leaf, or one host. Where that is
- * the own host's (rail wiring) all take the next place, so that each NIC is taken once. */
+/* The NIC at the same place on the next leaf. -1: there is only one leaf, or one host. If that NIC belongs to the same host
+ * (rail wiring), all NICs take the next place, so that each is taken once. */
 static int counterpart(const struct traffic_fabric *f, int nic)
 {
     int leaf = next_leaf(f, f->nics[nic].leaf), place = 0;
@@ -91,7 +91,7 @@ static int neighbour(const struct traffic_fabric *f, int nic)
 {
     for (int k = 1; k < f->nic_count; k++) {
         int i = (nic + k) % f->nic_count;
-        /* Same NIC number, so that every link has exactly one such flow in and one out. */
+        /* The NIC's number is the same, so every link has exactly one such flow out and one in. */
         if (f->nics[i].leaf == f->nics[nic].leaf && f->nics[i].host != f->nics[nic].host &&
             f->nics[i].nic == f->nics[nic].nic) {
             return i;

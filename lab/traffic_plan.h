@@ -1,9 +1,8 @@
-/* traffic_plan.h: which flows a load consists of. Pure: a fabric and a wish in, flows out.
+/* traffic_plan.h: the flows of a load. It is pure: from a fabric and a wish it computes flows.
  *
- * Load is a share of every link that the pattern uses, trunks included: leaves are oversubscribed
- * (8 host links of a leaf share 4 trunks in the default lab), so traffic between leaves is held to
- * what the trunks carry at that share, and FILL makes up the rest of the host links within the
- * leaf. Rates are of payload: a link of 200 Mbit/s carries 0.95 of it as TCP payload. */
+ * Load is a share of every link that the pattern uses, trunks included. Leaves are oversubscribed (in the default lab 8 host
+ * links of a leaf share 4 trunks). So traffic between leaves is limited to what trunks carry at that share, and FILL uses the
+ * rest of the host links within the leaf. Rates are of payload: a link of 200 Mbit/s carries 0.95 of it as TCP payload. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,11 +11,11 @@
 
 enum traffic_pattern {
     TRAFFIC_PATTERN_CROSS, /* each NIC to its counterpart on the next leaf */
-    TRAFFIC_PATTERN_FILL,  /* that, and to a neighbour on its own leaf: every link at the load */
-    TRAFFIC_PATTERN_LEAF,  /* only to the neighbour: one flow out and one in on each host link */
+    TRAFFIC_PATTERN_FILL,  /* both this and a neighbour on its own leaf: every link at the load */
+    TRAFFIC_PATTERN_LEAF,  /* only a neighbour: one flow out and one in on each host link */
     TRAFFIC_PATTERN_ALL_TO_ALL, /* each NIC to every NIC of every other host */
-    TRAFFIC_PATTERN_INCAST,     /* all NICs of other hosts to one, which gets the load */
-    TRAFFIC_PATTERN_ONE,        /* from one NIC to one */
+    TRAFFIC_PATTERN_INCAST,     /* all NICs of other hosts to one NIC, which gets the load */
+    TRAFFIC_PATTERN_ONE,        /* one NIC to one NIC */
 };
 
 #define TRAFFIC_PAYLOAD_SHARE 0.95
@@ -32,10 +31,10 @@ struct traffic_fabric {
 };
 struct traffic_wish {
     enum traffic_pattern pattern;
-    double load;      /* 0 … 1 of each link; 0: see rate */
-    double rate_mbps; /* payload that one NIC sends in all (INCAST: that the sink gets) */
+    double load;      /* 0 … 1 of each link; 0: rate_mbps counts */
+    double rate_mbps; /* payload that one NIC sends in all (INCAST: that the sink receives) */
     bool greedy;      /* unpaced: as much as TCP gets */
-    int flows;        /* per pair of NICs, each with its own source port; at least 1 */
+    int flows;        /* for each pair of NICs, each with its own source port; at least 1 */
     int from, to;     /* indices into nics: ONE both, INCAST `to` */
 };
 struct traffic_flow {
@@ -43,7 +42,7 @@ struct traffic_flow {
     double rate_bps;  /* payload; 0: greedy */
 };
 
-/* Fills at most `capacity` flows, returns their number; -EINVAL: no such NIC, or the pattern has no pair
- * (one leaf only, one host only); -ENOSPC. */
+/* Fills at most `capacity` flows; returns their number. -EINVAL: no such NIC, or the pattern has no pair (only one leaf, or
+ * one host). -ENOSPC. */
 MUST_CHECK int traffic_plan(const struct traffic_fabric *fabric, const struct traffic_wish *wish,
                             struct traffic_flow *ret_flows, int capacity);

@@ -1,4 +1,4 @@
-/* traffic_port.c: asks the leaf's kernel which way a flow would go. */
+/* traffic_port.c: asks the leaf's kernel for a flow's route. */
 #include "lab/traffic_port.h"
 
 #include "lab/machine.h"
@@ -32,7 +32,8 @@ struct traffic_ports *traffic_ports_new(void)
 {
     struct traffic_ports *p = calloc(1, sizeof(*p));
     if (p != NULL) {
-        p->next = (uint16_t)((unsigned)getpid() * 97U % PORT_COUNT); /* two runs side by side */
+        /* two runs at the same time get different ports */
+        p->next = (uint16_t)((unsigned)getpid() * 97U % PORT_COUNT);
     }
     return p;
 }
@@ -72,7 +73,7 @@ static void put_address(struct nlmsghdr *m, const struct traffic_link *l,
     }
 }
 
-/* In the leaf's namespace: the interface by which it would send this flow on; 0: it wouldn't say. */
+/* Asks in the leaf's namespace for the interface that would forward this flow; 0: no answer. */
 static int ask(struct mnl_socket *s, const struct traffic_link *l, uint32_t from, uint16_t port)
 {
     char buffer[4096];

@@ -1,4 +1,4 @@
-/* traffic_run.c: the engine: one epoll loop over all flows. */
+/* traffic_run.c: one epoll loop over all flows. */
 #include "lab/traffic_run.h"
 
 #include "lab/machine.h"
@@ -19,25 +19,25 @@
 
 #define RECEIVE_SIZE  (256 * 1024)
 #define DATAGRAM_SIZE 1400
-#define SEGMENTS_MAX  44 /* of one UDP burst: below 64 KiB */
+#define SEGMENTS_MAX  44 /* of one UDP burst, which is below 64 KiB */
 
 struct flow {
     struct traffic_flow plan;
     struct traffic_flow_state state;
     int out, in; /* sockets */
     int64_t sent_ever, received_ever;
-    int64_t goal;  /* job: stop sending there */
-    double credit; /* UDP: bytes that may go now */
+    int64_t goal;  /* job: the flow stops sending there */
+    double credit; /* UDP: bytes that may be sent now */
 };
 
 struct traffic {
     struct traffic_config config;
     struct flow *flows;
     int poll, pattern_fd;
-    uint8_t *pattern; /* twice, so that any window is contiguous */
+    uint8_t *pattern; /* stored twice, so that any window is contiguous */
     uint8_t *scratch;
     int64_t last_tick_ns;
-    int unfinished; /* job: flows that haven't arrived */
+    int unfinished; /* job: flows that haven't arrived in full */
     int error;
 };
 
@@ -55,11 +55,11 @@ static size_t position(int flow, int64_t byte)
 
 /* ---- sending ---- */
 
-/* After its goal a flow says no more until the next job. */
+/* After its goal a flow sends nothing until the next job. */
 static void send_stream(struct traffic *t, int index)
 {
     struct flow *f = &t->flows[index];
-    while (true) { /* edge triggered: until there is no room */
+    while (true) { /* edge triggered: send until there is no room */
         int64_t left = t->config.job_bytes > 0 ? f->goal - f->sent_ever : INT64_MAX;
         off_t offset = (off_t)position(index, f->sent_ever);
         int64_t size = TRAFFIC_PATTERN_SIZE - (int64_t)offset;
@@ -83,7 +83,7 @@ static void send_bursts(struct traffic *t, int index, int64_t elapsed_ns)
 {
     struct flow *f = &t->flows[index];
     double rate = f->plan.rate_bps > 0 ? f->plan.rate_bps : 10e9;
-    double most = rate / 8e9 * 4 * TRAFFIC_TICK_NS; /* a late turn makes up for no more */
+    double most = rate / 8e9 * 4 * TRAFFIC_TICK_NS; /* a late turn catches up at most this much */
     f->credit += rate / 8e9 * (double)elapsed_ns;
     f->credit = f->credit < most ? f->credit : most;
     while (f->credit >= DATAGRAM_SIZE) {
@@ -92,7 +92,7 @@ static void send_bursts(struct traffic *t, int index, int64_t elapsed_ns)
         size_t size = (size_t)segments * DATAGRAM_SIZE;
         ssize_t n = send(f->out, t->pattern, size, MSG_DONTWAIT);
         if (n < 0) {
-            return; /* no room: what UDP loses is loss */
+            return; /* no room: UDP loses these datagrams */
         }
         f->credit -= (double)n;
         f->state.sent += n;
@@ -105,7 +105,7 @@ static void check_bytes(struct traffic *t, int index, const uint8_t *bytes, size
 {
     struct flow *f = &t->flows[index];
     size_t at = position(index, f->received_ever);
-    /* Pattern lies twice in a row and size is below its length: one comparison does. */
+    /* The pattern is stored twice, and size is below its length, so one comparison suffices. */
     if (memcmp(bytes, t->pattern + at, size) != 0) {
         for (size_t k = 0; k < size; k++) {
             f->state.bad += bytes[k] != t->pattern[at + k];
@@ -164,7 +164,7 @@ int traffic_run(struct traffic *t, int64_t duration_ns, const volatile sig_atomi
     for (int i = 0; i < t->config.flow_count; i++) {
         t->flows[i].goal += t->config.job_bytes;
         if (t->config.job_bytes > 0) {
-            send_stream(t, i); /* edge triggered: a socket with room says so only once */
+            send_stream(t, i); /* edge triggered: a socket reports room only once */
         }
     }
     while (!*stop && t->error == 0 && (t->config.job_bytes == 0 || t->unfinished > 0)) {
@@ -277,7 +277,7 @@ static int open_all(struct traffic *t)
         }
     }
     traffic_ports_free(ports);
-    /* Stay in one of the lab's namespaces: `down` finds its processes by them. */
+    /* Stays in one of the lab's namespaces: `down` finds the lab's processes by them. */
     char space[64];
     lab_space(t->config.lab, NODE_HOST, 0, space);
     int rc_enter = machine_enter_network(space);

@@ -41,7 +41,7 @@ static int set_int(int fd, int level, int option, int value)
     return setsockopt(fd, level, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* A socket bound at one end of the link. */
+/* Opens a socket that is bound to one end of the link. */
 static int open_bound(const struct traffic_link *l, const struct traffic_nic *nic, uint16_t port,
                       int *ret_fd)
 {
@@ -74,10 +74,10 @@ static int open_bound(const struct traffic_link *l, const struct traffic_nic *ni
     return 0;
 }
 
-/* Cubic: what the pacing rate leaves to it it takes, and it doesn't probe for more as BBR does. */
+/* Uses cubic: it takes the rate that pacing allows, and does not probe for more, as BBR does. */
 static int tune_stream(int out, double rate_bps)
 {
-    /* Closed by reset: the next run may use the same ports at once. */
+    /* The socket is closed by a reset, so that the next run may use the same ports at once. */
     struct linger linger = {.l_onoff = 1};
     int r = setsockopt(out, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)) < 0 ? -errno : 0;
     r = r == 0 ? set_int(out, IPPROTO_TCP, TCP_NODELAY, 1) : r;
@@ -86,7 +86,7 @@ static int tune_stream(int out, double rate_bps)
     }
     if (r == 0 && rate_bps > 0) {
         uint64_t rate = (uint64_t)(rate_bps / 8.0);
-        /* Room for 40 ms, so that it wakes us some 50 times a second. */
+        /* The buffer holds 40 ms, so that the flow wakes the loop some 50 times a second. */
         double room = rate_bps / 8.0 * 0.04;
         r = setsockopt(out, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate)) < 0 ? -errno : 0;
         if (r == 0) {
@@ -120,7 +120,7 @@ static int connect_stream(const struct traffic_link *l, int out, int listener, i
     }
     r = await(out, POLLOUT);
     if (r == 0) {
-        /* Wake us for a good deal, not for each packet; but the end of a job is no good deal. */
+        /* Wakes the loop for many bytes, not for each packet. At the end of a job few bytes come, so then one byte suffices. */
         r = set_int(in, SOL_SOCKET, SO_RCVLOWAT, l->ends ? 1 : l->rate_bps > 0 ? 16384 : 65536);
     }
     if (r < 0) {
@@ -202,7 +202,7 @@ int traffic_link_open(struct traffic_link *link, int *ret_out, int *ret_in)
         struct sockaddr_in6 a = {0};
         socklen_t size = sizeof(a);
         if (getsockname(*ret_out, (struct sockaddr *)&a, &size) == 0) {
-            link->source_port = ntohs(a.sin6_port); /* same place in sockaddr_in */
+            link->source_port = ntohs(a.sin6_port); /* at the same place as in sockaddr_in */
         }
     }
     return r;

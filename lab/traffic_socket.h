@@ -5,17 +5,17 @@
 
 #include <stdint.h>
 
-#define TRAFFIC_PORT_BASE 20000 /* flow i is received on this + i */
+#define TRAFFIC_PORT_BASE 20000 /* flow i is received on this port + i */
 
 struct traffic_link {
     const struct lab *lab;
     const struct traffic_nic *source, *sink;
-    uint16_t source_port; /* 0: the kernel's choice, filled in */
+    uint16_t source_port; /* 0: the kernel chooses it; it is filled in */
     uint16_t sink_port;
     bool udp, ipv6, high_class;
-    bool ends;       /* carries a given number of bytes, and then waits */
+    bool ends;       /* it carries a given number of bytes, then waits */
     double rate_bps; /* payload; 0: unpaced */
 };
 
-/* Opens, connects, sets options; leaves this process in some namespace of the lab. */
+/* Opens, connects, sets options. It leaves this process in one of the lab's namespaces. */
 MUST_CHECK int traffic_link_open(struct traffic_link *link, int *ret_out, int *ret_in);
