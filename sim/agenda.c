@@ -1,4 +1,4 @@
-/* agenda.c: a 4-ary heap: fewer cache lines a level than a binary one. */
+/* agenda.c: a 4-ary heap: it touches fewer cache lines than a binary heap. */
 #include "sim/agenda.h"
 
 #include <stdlib.h>

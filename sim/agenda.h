@@ -1,7 +1,7 @@
-/* agenda.h: what happens next in the simulated world: a heap of events by (time, order of entry).
+/* agenda.h: the events to come in the simulated world: a heap sorted by time, then by order of entry.
  *
- * Ties go to whoever was entered first, so one seed gives one trace. Time is true time: ns since the run began.
- * Cost: about 60 ns for one event in and out among 10,000. */
+ * At the same time the event that was entered first comes first, so one seed gives one trace. Time is true time: ns since the
+ * run began. Cost: about 60 ns for one event in and out, among 10,000. */
 #pragma once
 #include "base/bug.h"
 #include <stdbool.h>
@@ -24,5 +24,5 @@ struct agenda {
 void agenda_init(struct agenda *a);
 void agenda_done(struct agenda *a);
 void agenda_add(struct agenda *a, int64_t at, uint32_t kind, uint32_t subject);
-/* The earliest item; false: nothing will ever happen. */
+/* Takes the earliest item. false: there is none. */
 bool agenda_next(struct agenda *a, struct agenda_item *ret_item);

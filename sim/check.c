@@ -1,4 +1,4 @@
-/* check.c: fleet time against the truth. Findings are judged in check_finding.c. */
+/* check.c: compares fleet time with the truth. check_finding.c judges findings. */
 #include "sim/check.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 #define RATE_NS     (2 * NS_PER_S)
 #define UTC_RATE    200e-6
-#define UTC_MARK_NS (1 * NS_PER_S)  /* a step that no second clock shows is marked within this */
-#define SLEPT_NS    (1 * NS_PER_MS) /* what a reader notices: src/clocklib */
+#define UTC_MARK_NS (1 * NS_PER_S)  /* a step without a second clock must be marked by then */
+#define SLEPT_NS    (1 * NS_PER_MS) /* a sleep that readers notice: src/clocklib */
 
 /* ---- life ---- */
 static int window_of(struct check *c, int64_t from, int64_t until)
@@ -86,7 +86,7 @@ void check_free(struct check *c)
     }
 }
 
-/* ---- who counts ---- */
+/* ---- hosts that are judged ---- */
 static bool cut_off(const struct world *w, int host)
 {
     for (unsigned i = 0; i < w->network.active_count; i++) {
@@ -98,7 +98,7 @@ static bool cut_off(const struct world *w, int host)
     return false;
 }
 
-/* Somebody reads on that host: it isn't asleep. */
+/* True if programs on that host can read the clock: the host isn't asleep. */
 bool check_awake(const struct world *w, int host)
 {
     for (int i = 0; i < w->scenario->fault_count; i++) {
@@ -111,7 +111,7 @@ bool check_awake(const struct world *w, int host)
     return true;
 }
 
-/* As libfoliot-clock reads: it compares how long the host has slept with what the page was written after. */
+/* Reads as libfoliot-clock does: it compares the host's time asleep with the page's. */
 struct reading check_read(const struct world *w, int host, int64_t raw)
 {
     const struct world_host *h = &w->hosts[host];
@@ -143,8 +143,8 @@ static void read_host(struct world *w, int host)
     c->judged = c->claims && (c->watched_fault < 0 || c->back >= 0);
 }
 
-/* The fleet's centre: the median of fleet time - true time over the judged; ret_count of them in c->values, as
- * differences from the first. */
+/* The fleet's centre: the median of fleet time - true time over the judged hosts. c->values gets ret_count errors, relative to
+ * the first one. */
 static int errors(struct world *w, int64_t *ret_base)
 {
     struct check *c = w->check;
@@ -193,7 +193,7 @@ static void centre(struct world *w, int count, int64_t base)
 }
 
 /* ---- bounds ---- */
-/* Hosts whose hard interval has no point in common with the others': the smaller side of the tear is blamed. */
+/* Counts hosts whose hard interval has no point in common with the others'. The smaller side counts. */
 static uint64_t torn(struct world *w, double *ret_low, double *ret_high)
 {
     struct check *c = w->check;
@@ -222,7 +222,7 @@ static uint64_t torn(struct world *w, double *ret_low, double *ret_high)
     return above < below ? above : below;
 }
 
-/* A clock fault's host that reads SYNCED although the truth is outside its bound; other hosts torn meanwhile. */
+/* Counts a faulty clock's readings SYNCED with the truth outside the bound, and other hosts without a common point meanwhile. */
 static void judge_faults(struct world *w, uint64_t torn_now)
 {
     struct check *c = w->check;
@@ -241,7 +241,7 @@ static void judge_faults(struct world *w, uint64_t torn_now)
             h->back = w->now;
             f->back = w->now > f->back ? w->now : f->back;
         } else if (h->back >= 0 && !inside) {
-            h->back = -1; /* not for good */
+            h->back = -1; /* it was good only for a while */
         }
         f->others += torn_now;
     }
@@ -289,7 +289,7 @@ static void judge_synced(struct world *w, struct check_window *win)
     }
 }
 
-/* SYNCED on a page that nobody has written for so long that it can't be known any more. */
+/* Counts hosts that are SYNCED on a page so old that the time can't be known. */
 static uint64_t stale(const struct world *w)
 {
     uint64_t count = 0;
@@ -303,7 +303,7 @@ static uint64_t stale(const struct world *w)
     return count;
 }
 
-/* NIC clocks by their members' own lines. */
+/* Judges NIC clocks by the lines that their members publish. */
 static void judge_nics(struct world *w, struct check_window *win)
 {
     double values[256];
@@ -323,7 +323,7 @@ static void judge_nics(struct world *w, struct check_window *win)
         const struct clock *clock = node_member_clock(h->node, (uint32_t)nic);
         struct clock_terms terms;
         if (clock == NULL) {
-            continue; /* an agent that has just begun; the page is of the one before */
+            continue; /* the agent has just begun; the page is of the one before */
         }
         clock_terms(clock, &terms);
         if (terms.status != CLOCK_SYNCED) {
@@ -342,14 +342,14 @@ static void judge_nics(struct world *w, struct check_window *win)
     }
 }
 
-/* Its clock was just broken, and it need not have seen it: its fleet time is off, and UTC as much. */
+/* The host's clock just broke, and its agent need not have noticed: its fleet time is off, and its UTC by the same amount. */
 static bool unmarked(const struct world *w, const struct check_host *h)
 {
     return h->watched_fault >= 0 && h->marked < 0 &&
            w->now - w->check->faults[h->watched_fault].on <= UTC_MARK_NS;
 }
 
-/* What foliot_utc() tells: the page's bound, and more with every second since it was written. */
+/* The bound of foliot_utc(): the page's bound, and more with every second since the page was written. */
 static void judge_utc(struct world *w, struct check_window *win)
 {
     int known = 0, running = 0;
@@ -374,7 +374,7 @@ static void judge_utc(struct world *w, struct check_window *win)
     w->check->utc_known_share = running > 0 ? (double)known / running : 0;
 }
 
-/* The fleet's rate in the window's first and last two seconds. */
+/* The fleet's rate: from the window's first and last two seconds. */
 static void judge_rate(const struct world *w, struct check_window *win)
 {
     const struct check_centre now = {w->now, w->check->centre_ns};
@@ -471,7 +471,7 @@ static void each_window(struct world *w, size_t offset, uint64_t amount)
     }
 }
 
-/* A reader may have read the old page until now. If it comes back to its epoch, time is later. */
+/* A reader may have read the old page until now. If the page comes back to its epoch, time must be later than then. */
 static void judge_return(struct world *w, int host, const struct clock_page_terms *was)
 {
     const struct clock_page_terms *now = &w->hosts[host].page.page.terms;
@@ -499,7 +499,7 @@ static void judge_return(struct world *w, int host, const struct clock_page_term
     }
 }
 
-/* A reader that read the old page a moment ago reads the new one now. */
+/* A reader that read the old page a moment ago reads the new page now: time must not go backwards. */
 static void judge_order(struct world *w, int host, const struct clock_page_terms *was)
 {
     const struct clock_page_terms *now = &w->hosts[host].page.page.terms;
@@ -517,7 +517,7 @@ static void judge_order(struct world *w, int host, const struct clock_page_terms
     }
 }
 
-/* How long a restarted agent needs until its own page says SYNCED. */
+/* Measures how long a restarted agent needs until its own page is SYNCED. */
 static void judge_restart(struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
@@ -541,7 +541,7 @@ void check_publish(struct world *w, int host, const struct clock_page_terms *was
     } else if (was != NULL && was->status != CLOCK_PAGE_UNKNOWN) {
         each_window(w, offsetof(struct check_window, epochs), 1);
         judge_return(w, host, was);
-    } else if (was == NULL) { /* of another agent: maybe of another boot */
+    } else if (was == NULL) { /* the page of another agent, perhaps of another boot */
         memset(h->shown, 0, sizeof(h->shown));
     }
     judge_restart(w, host);

@@ -1,9 +1,9 @@
-/* check.h: the judges. They know the truth, the scenario and what the nodes published and said; they share no code
- * with the core, the page's readers included.
+/* check.h: the judges. They have the truth, the scenario, and the pages and findings of nodes. They share no code with the
+ * core or with the page's readers.
  *
- * Every metric that a bound may name (docs/scenarios.md) is worked out per window of time that some bound asks for.
- * Liars, hosts without an agent and hosts cut off are not judged as honest members; whoever's clock a fault broke is
- * judged by its own marking until it says SYNCED again. */
+ * Every metric that a bound may name (docs/scenarios.md) is computed for each window of time that a bound has. Liars, hosts
+ * without an agent and hosts that are cut off are not judged as honest members. A host with a faulty clock is judged only by
+ * its own status, until it is SYNCED again. */
 #pragma once
 #include "sim/invariant.h"
 #include "sim/reader.h"
@@ -37,24 +37,25 @@ struct check_window {
     uint64_t probes_at_start, refused_at_start, probes, refused;
     double utc_error_ns;
     bool begun;
-    struct check_centre first, then, last, now; /* where fleet time's rate is seen: 2 s apart */
+    /* fleet time's rate is measured between these: they are 2 s apart */
+    struct check_centre first, then, last, now;
 };
 
-/* What became of one injected fault. */
+/* The results of one injected fault. */
 struct check_fault {
     int64_t on, off;  /* -1: not yet */
     int64_t detected; /* first finding that names it */
-    int64_t sure;     /* first that is sure of its element */
-    int64_t told;     /* first finding that it explains */
-    int64_t marked;   /* the host's status left SYNCED, the last of the hosts meant */
-    int64_t back;     /* SYNCED and in bounds since, the last of the hosts meant */
+    int64_t sure;     /* first finding that is sure of its element */
+    int64_t told;     /* first finding that the fault explains */
+    int64_t marked;   /* the status left SYNCED, on the last of the target's hosts */
+    int64_t back;     /* SYNCED and within bounds since then, the last of the target's hosts */
     bool wrong;
     uint64_t late, others;
     int named, named_wanted; /* liars */
     int64_t named_at;
 };
 
-/* The latest time that a host's readers saw within an epoch. */
+/* The latest time that readers of a host read within an epoch. */
 struct check_shown {
     uint64_t timeline;
     uint32_t epoch;
@@ -64,15 +65,15 @@ struct check_shown {
 struct check_host {
     struct reading last;
     int64_t last_raw;
-    double error_ns; /* fleet time - true time, less the fleet's centre */
-    bool claims;     /* honest, and says SYNCED */
-    bool judged;     /* and no clock fault of its own is under observation */
+    double error_ns; /* fleet time - true time, minus the fleet's centre */
+    bool claims;     /* honest, and its status is SYNCED */
+    bool judged;     /* and no fault of its own clock is being watched */
     bool synced;
     uint32_t epoch;
     uint64_t timeline;
     struct check_shown shown[CHECK_SHOWN];
     int shown_next;
-    int watched_fault; /* clock fault under observation; -1 */
+    int watched_fault; /* the clock fault being watched; -1: none */
     int64_t marked, back;
     uint8_t named_liar;
 };
@@ -94,22 +95,22 @@ struct check {
     int64_t first_good;
     double start_limit_ns;
     uint64_t timelines, epochs_at_end;
-    int64_t restarts, restart_back; /* agents that started again; worst until SYNCED */
+    int64_t restarts, restart_back; /* agents that started again; the longest time until SYNCED */
     double utc_known_share;
     uint64_t flaps_missed;
-    struct invariants *invariants; /* NULL: no bound asks for one */
+    struct invariants *invariants; /* NULL: no bound needs them */
 };
 
 MUST_CHECK int check_new(struct check **ret, struct world *w);
 void check_free(struct check *c);
 
-/* Called by the world. */
+/* The world calls these. */
 void check_instant(struct world *w);
 void check_publish(struct world *w, int host, const struct clock_page_terms *was);
 void check_fault(struct world *w, unsigned index, bool on);
 void check_finding(struct world *w, const struct world_finding *f);
 void check_arrival(struct world *w, const struct packet *p);
-/* Once in a while: reported one-way delays. */
+/* Now and then: judges the one-way delays that nodes report. */
 void check_delays(struct world *w);
 /* After the last instant. */
 void check_end(struct world *w);
@@ -118,10 +119,10 @@ void check_end(struct world *w);
 double check_value(struct world *w, int bound);
 bool check_holds(const struct scenario_bound *b, double value);
 
-/* Somebody reads on that host: it isn't asleep. */
+/* True if programs on that host can read the clock: the host isn't asleep. */
 bool check_awake(const struct world *w, int host);
-/* What a program on that host reads off the clock page at that raw time. */
+/* The reading of a program on that host from the clock page, at that raw time. */
 struct reading check_read(const struct world *w, int host, int64_t raw);
 /* inside: check_finding.c */
-/* Is a finding explained by a fault that was on, or off for less than a while, then? Index, or -1. */
+/* The fault that explains a finding: it was on then, or had ended less than AFTER_NS before. Index, or -1. */
 int check_explained(struct world *w, const struct world_finding *f);

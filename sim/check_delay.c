@@ -1,7 +1,7 @@
-/* check_delay.c: one-way delays that nodes report against what their packets really took.
+/* check_delay.c: compares the one-way delays that nodes report with the true delays of their packets.
  *
- * Some flows (a NIC pair and a source port) are watched: the true delays of their last packets are kept. Once a
- * second a node's report of the median over 10 to 20 s is held against the median of the true ones of the last 15 s. */
+ * Some flows (a NIC pair and a source port) are watched: the true delays of their last packets are kept. Once a second a
+ * node's reported median over 10 to 20 s is compared with the true median of the last 15 s. */
 #include "sim/check.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 #define LOOK_NS    (15 * NS_PER_S)
 #define ENOUGH     40
-#define EVERY_FLOW 4 /* one of so many is watched, while there is room */
+#define EVERY_FLOW 4 /* one of so many flows is watched, while there is room */
 
 static uint64_t flow_key(uint32_t src, uint32_t dst, uint16_t port)
 {
@@ -53,7 +53,7 @@ void check_arrival(struct world *w, const struct packet *p)
     f->count++;
 }
 
-/* NAN: too few. */
+/* NAN: too few samples. */
 static double true_median(const struct check_flow *f, int64_t now)
 {
     double delays[CHECK_DELAYS];
@@ -71,7 +71,7 @@ static double true_median(const struct check_flow *f, int64_t now)
     return sample_median(delays, (size_t)n);
 }
 
-/* What the receiver says about it. */
+/* The receiver's report of the flow. */
 static bool reported(struct world *w, const struct check_flow *f, double *ret)
 {
     const int host = (int)f->dst / w->nics_per_host;

@@ -1,12 +1,12 @@
-/* check_finding.c: what the nodes say against what was done to them: found in time, named right, never without cause. */
+/* check_finding.c: compares nodes' findings with the faults: they must come in time, name the right element, and have a cause. */
 #include "sim/check.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define AFTER_NS (20 * NS_PER_S) /* a finding may still be about a fault that ended this long ago */
+#define AFTER_NS (20 * NS_PER_S) /* a finding may refer to a fault that ended so long ago */
 
-/* ---- what a fault has to do with a finding ---- */
+/* ---- does a fault explain a finding? ---- */
 static uint32_t nic_of(const struct world *w, struct scenario_nic n)
 {
     return world_nic(w, n.host, n.nic);
@@ -64,7 +64,7 @@ static bool touches(const struct world *w, const struct scenario_fault *s, const
     }
 }
 
-/* The kinds of finding that a fault of this kind honestly leads to. */
+/* The kinds of finding that a fault of this kind may cause. */
 #define K(kind)    (1ull << FINDING_##kind)
 #define PATH_KINDS (K(PATH_DEAD) | K(PATH_LOSSY) | K(PATH_SLOW) | K(PATH_FLAPPING) | K(PATH_NARROW))
 #define LINK_KINDS (K(LINK_DOWN) | K(LINK_FLAPPING) | K(LINK_SPEED) | K(LINK_ERRORS) | K(NIC_GONE))
@@ -105,7 +105,7 @@ static uint64_t leads_to(const struct scenario_fault *s)
     case FAULT_KEY_ROTATE:
     case FAULT_VERSION:
     case FAULT_PEERS:
-        return QUIET; /* and nothing about paths, links or clocks */
+        return QUIET; /* no findings about paths, links or clocks */
     default:
         return 0;
     }
@@ -126,7 +126,7 @@ static bool active(const struct world *w, int index, int64_t at)
     return cf->off < 0 || at <= cf->off + AFTER_NS;
 }
 
-/* No map can tell that rate (2^-42 in 32 bits): such a clock is never in step again. */
+/* No map can hold that rate (2^-42 in 32 bits): such a clock never gets back in step. */
 static bool leaves_for_good(const struct world *w, int index, const struct world_finding *f)
 {
     const struct scenario_fault *s = &w->scenario->fault[index];
@@ -147,17 +147,17 @@ int check_explained(struct world *w, const struct world_finding *f)
     return -1;
 }
 
-/* ---- named right? ---- */
-/* The path of a finding goes the way that the fault is on: same ports, same spine, same direction. */
+/* ---- is it named correctly? ---- */
+/* The finding's path is where the fault is: same ports, same spine, same direction. */
 static bool right_way(const struct world *w, const struct scenario_fault *s,
                       const struct finding *x)
 {
     const uint32_t nics = (uint32_t)(w->host_count * w->nics_per_host);
 
     if (x->from.index >= nics || x->to.index >= nics || x->source_port == 0) {
-        return true; /* it doesn't claim a path */
+        return true; /* the finding names no path */
     }
-    const uint32_t src = x->from.index, dst = x->to.index; /* the way of the packets */
+    const uint32_t src = x->from.index, dst = x->to.index; /* in the packets' direction */
     if (s->target.kind == TARGET_EDGE) {
         const bool forth = src == nic_of(w, s->target.from) && dst == nic_of(w, s->target.to);
         const bool back = src == nic_of(w, s->target.to) && dst == nic_of(w, s->target.from);
@@ -172,7 +172,7 @@ static bool right_way(const struct world *w, const struct scenario_fault *s,
     return true;
 }
 
-/* The other direction than that of the fault's packets is told. */
+/* The finding names the other direction than that of the fault's packets. */
 static bool wrong_direction(const struct scenario_fault *s, const struct element *e)
 {
     const bool from_spine = e->kind == ELEMENT_TRUNK && e->a.kind == PLACE_SPINE;
@@ -185,7 +185,7 @@ static bool wrong_direction(const struct scenario_fault *s, const struct element
            ((s->direction == TOWARDS_UP) != from_spine ? DIRECTION_IN : DIRECTION_OUT);
 }
 
-/* A partition is an element's fault only where it parts just that one from all others. */
+/* A partition is an element's fault only if it separates exactly that element from all others. */
 static bool is_parted(const struct world *w, int fault, const struct element *e)
 {
     int alike = 0;
@@ -230,7 +230,7 @@ static bool is_element(const struct world *w, int fault, const struct element *e
     }
 }
 
-/* "unknown" is never wrong, but for a list of all that it may be which has not what it is. */
+/* "unknown" is not wrong, but a complete list of candidates without the faulty element is. */
 static bool right_element(const struct world *w, int fault, const struct finding *x)
 {
     const struct element_choice *c = &x->choice;
@@ -245,7 +245,7 @@ static bool right_element(const struct world *w, int fault, const struct finding
     return right;
 }
 
-/* The finding that a fault must lead to; else detection means nothing (a brown-out may pass unseen). */
+/* A finding that the fault must cause, so that detection has a meaning. (A brown-out may pass unnoticed.) */
 static bool names(const struct scenario_fault *s, const struct finding *x)
 {
     switch (s->kind) {
@@ -256,7 +256,7 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
                                             : (PATH_KINDS >> x->kind & 1) != 0;
     case FAULT_BLACKHOLE:
         if (s->target.kind == TARGET_EDGE && s->target.path < 0 && x->kind == FINDING_PEER_SILENT) {
-            return true; /* nothing at all comes through */
+            return true; /* no packet comes through */
         }
         if ((s->net_class != CLASS_ANY || s->above_bytes > 0) && x->kind == FINDING_PATH_LOSSY) {
             return true; /* the other class comes through */
@@ -265,19 +265,20 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
     case FAULT_TRUNK:
     case FAULT_SPINE:
         return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING;
-    case FAULT_PARTITION: /* to each host that part of its paths is lost */
+    case FAULT_PARTITION: /* each host loses only some of its paths */
         return x->kind == FINDING_PATH_DEAD || x->kind == FINDING_PATH_FLAPPING ||
                x->kind == FINDING_PATH_LOSSY;
     case FAULT_LOSS:
         return x->kind == FINDING_PATH_LOSSY || x->kind == FINDING_PATH_DEAD;
     case FAULT_DELAY:
         return x->kind == FINDING_PATH_SLOW;
-    case FAULT_BROWNOUT: /* a NIC's, of what it receives: the simulated port is the switch's */
+    /* of a NIC, in packets that it receives: the simulated port is the switch's */
+    case FAULT_BROWNOUT:
         return x->kind == FINDING_PATH_NARROW;
     case FAULT_CLOCK_STEP:
         return x->kind == FINDING_CLOCK_STEP || x->kind == FINDING_CLOCK_DISRUPTED;
     case FAULT_SUSPEND:
-        if (!s->told) { /* as what it is */
+        if (!s->told) { /* with the right kind */
             return x->kind == FINDING_CLOCK_STEP && x->numbers[1] != 0;
         }
         return x->kind == FINDING_CLOCK_DISRUPTED || x->kind == FINDING_CLOCK_STEP;
@@ -286,7 +287,7 @@ static bool names(const struct scenario_fault *s, const struct finding *x)
     case FAULT_LIAR:
         return x->kind == FINDING_CLOCK_LIAR;
     case FAULT_AGENT_STARVE:
-        return x->kind == FINDING_SENSING_LATE; /* its own word */
+        return x->kind == FINDING_SENSING_LATE; /* the host's own finding */
     default:
         return false;
     }
@@ -329,7 +330,7 @@ static bool honest(const struct world *w, const struct finding *x)
 }
 
 /* ---- findings ---- */
-/* "Nothing is heard, and that NIC is why" sends somebody to a cable. */
+/* "Nothing is received, and that NIC is the reason" sends a person to a cable. */
 static bool accuses_nic(const struct finding *x)
 {
     return x->kind == FINDING_PEER_SILENT && x->suspect.kind == ELEMENT_NIC;
@@ -351,7 +352,7 @@ static void count_false(struct world *w, const struct world_finding *f)
     }
 }
 
-/* Who is silent is named as the reason: is it? */
+/* The silent host or NIC is named as the reason: true if it is. */
 static bool is_silent_by_itself(const struct world *w, int fault, const struct element *e)
 {
     const struct scenario_fault *s = &w->scenario->fault[fault];
@@ -393,7 +394,7 @@ static void judge_name(struct world *w, const struct world_finding *f)
 
     judge_silence(w, f);
     const bool opened = x->phase == FINDING_OPENED;
-    bool right = false; /* of several faults at a time it is about one */
+    bool right = false; /* with several faults the finding is about one of them */
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < w->scenario->fault_count; i++) {
             const struct scenario_fault *s = &w->scenario->fault[i];
@@ -405,7 +406,8 @@ static void judge_name(struct world *w, const struct world_finding *f)
                 cf->told = f->at;
             }
             const enum scenario_target_kind target = s->target.kind;
-            if (!names(s, x)) { /* another one asks for its name, and it is this one's */
+            /* it explains another fault's finding, which names this fault's element */
+            if (!names(s, x)) {
                 right =
                     right || ((leads_to(s) >> x->kind & 1) != 0 &&
                               (target == TARGET_NIC || target == TARGET_TRUNK) &&
@@ -431,7 +433,7 @@ void check_finding(struct world *w, const struct world_finding *f)
     if (x->phase == FINDING_CLOSED) {
         return;
     }
-    if (x->phase == FINDING_UPDATED) { /* it may be named by now */
+    if (x->phase == FINDING_UPDATED) { /* the update may name the element */
         judge_name(w, f);
         return;
     }
@@ -478,7 +480,7 @@ void check_fault(struct world *w, unsigned index, bool on)
             continue;
         }
         cf->named_wanted += on && s->kind == FAULT_LIAR;
-        /* who sleeps or boots is watched from when it is back */
+        /* a host that sleeps or boots is watched from its return on */
         const bool later = s->kind == FAULT_SUSPEND || s->kind == FAULT_REBOOT;
         if (breaks_clock(s) && on == !later) {
             w->check->hosts[i].watched_fault = (int)index;

@@ -1,4 +1,4 @@
-/* check_value.c: what was measured, by the names that bounds use. */
+/* check_value.c: the measured values, by the names that bounds use. */
 #include "sim/check.h"
 
 #include <math.h>
@@ -42,7 +42,7 @@ void check_end(struct world *w)
             c->restart_back = INT64_MAX;
         }
         if (h->node == NULL || h->generation > 1) {
-            continue; /* its counts began anew */
+            continue; /* its counters began at zero */
         }
         uint64_t counted = 0;
         for (int k = 0; k < w->nics_per_host; k++) {
@@ -97,7 +97,7 @@ static double at_fault(struct world *w, const struct scenario_bound *b, int i)
     return NAN;
 }
 
-/* Which faults a metric is about when the bound doesn't say. */
+/* The faults that a metric covers, if the bound names none. */
 static bool fits(const char *what, enum scenario_fault_kind kind)
 {
     const bool clock = kind == FAULT_CLOCK_STEP || kind == FAULT_CLOCK_FREQ ||
@@ -227,7 +227,7 @@ double check_value(struct world *w, int bound)
 bool check_holds(const struct scenario_bound *b, double value)
 {
     if (isnan(value)) {
-        return false; /* nothing measured is never good */
+        return false; /* without a measurement no bound holds */
     }
     switch (b->relation) {
     case BOUND_BELOW:

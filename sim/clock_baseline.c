@@ -82,8 +82,8 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
 {
     const double f = ahead(&of->ntp, x->forward_remote, x->forward_local, b->ntp.x);
     const double k = ahead(&of->ntp, x->backward_remote, x->backward_local, b->ntp.x);
-    /* the two packets of an exchange are up to 50 ms apart: the offset is that of the middle, and
-     * the round trip is rid of the drift in between by the rate known so far */
+    /* The two packets of an exchange are up to 50 ms apart. The offset counts for the time in the middle. The rate known so
+     * far removes the drift between them from the round trip. */
     const double middle_s =
         ((double)(x->forward_local - b->t0) + (double)(x->backward_local - b->t0)) / 2e9;
     const struct baseline_sample sample = {
@@ -101,7 +101,7 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
         s->window_count--;
     }
     s->windows[s->window_count++] = s->best;
-    /* offsets are kept against x: when it moves, they move along */
+    /* offsets are relative to x: when x moves, they move too */
     const int64_t x_before = b->ntp.x;
     regress(b, now);
     const double moved = (double)(b->ntp.x - x_before);
@@ -116,8 +116,7 @@ static void ntp_sample(struct baseline *b, struct baseline_server *s, const stru
 static void ptp_sample(struct baseline *b, struct baseline_server *s, const struct baseline *of,
                        const struct baseline_exchange *x, int64_t now)
 {
-    /* the two packets of an exchange are up to 50 ms apart: both to `now`, by the rate known so far
-     */
+    /* The two packets of an exchange are up to 50 ms apart: both are moved to `now` by the rate known so far. */
     const double f = ahead(&of->ptp, x->forward_remote, x->forward_local, b->ptp.x) +
                      b->ptp.y * (double)(now - x->forward_local);
     const double k = ahead(&of->ptp, x->backward_remote, x->backward_local, b->ptp.x) +
@@ -125,7 +124,8 @@ static void ptp_sample(struct baseline *b, struct baseline_server *s, const stru
     const double own = b->ptp.fraction + b->ptp.y * (double)(now - b->ptp.r);
     const double error = (f + k) / 2 - own;
 
-    if (b->ptp_at == 0) { /* as linuxptp starts: first a step, then a rate from a second of drift */
+    /* linuxptp starts with a step; then it takes a rate from a second of drift */
+    if (b->ptp_at == 0) {
         set_map(&b->ptp, now, b->ptp.x, own + error, 0);
         b->ptp_at = now;
         return;

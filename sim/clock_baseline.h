@@ -1,11 +1,9 @@
-/* clock_baseline.h: two ordinary ways to keep time, to stand beside: fed with the same stamps on
- * the same edges.
+/* clock_baseline.h: two ordinary ways to keep time, for comparison. They get the same stamps on the same edges.
  *
- * Both need a tree: member 0 is the reference, a member's servers are its edges one hop nearer to
- * it. ntp: of each server's last samples the one of least round trip in every window (chrony's and
- * ntpd's clock filter), then a line through the last windows of all servers, weighted by their
- * delay above the least ptp: one server; each exchange's offset through a proportional-integral
- * servo (linuxptp's, gains 0.7, 0.3) */
+ * Both need a tree: member 0 is the reference, and a member's servers are its edges one hop nearer to it. ntp: in every window
+ * it takes each server's sample with the least round trip (the clock filter of chrony and ntpd). Then it fits a line through
+ * the last windows of all servers, weighted by their delay above the least. ptp: one server; the offset of each exchange goes
+ * through a proportional-integral servo (linuxptp's, gains 0.7, 0.3). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,8 +47,8 @@ struct baseline {
 
 void baseline_init(struct baseline *b, bool reference, int64_t now, int64_t first_guess,
                    int window_size);
-/* server: index in servers. Stamps of one packet; request and reply go the same path, else their
- * difference would be taken for an offset. */
+/* server: index in servers. It takes the stamps of one packet. Request and reply must use the same path, or their difference
+ * would look like an offset. */
 void baseline_point(struct baseline *b, int server, const struct baseline *of_server, int path,
                     bool forward, int64_t local, int64_t remote);
 /* F(at + fraction) - at, whole and fraction. */

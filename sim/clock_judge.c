@@ -1,4 +1,4 @@
-/* clock_judge.c: what the members' readers are told, against the truth. */
+/* clock_judge.c: compares the members' readers with the truth. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +8,10 @@
 #include "sim/reader_terms.h"
 #include "stats/sample.h"
 
-#define BLOCK_NS  (10 * NS_PER_S)
-#define ASTRAY_NS 100
-#define ASTRAY_S  5 /* as long as an accusation may rest on what was seen */
-#define PAIRS_SYNCED                                                                               \
-    0.75 /* an error is that of the fleet, not of the few that say they are in step */
+#define BLOCK_NS     (10 * NS_PER_S)
+#define ASTRAY_NS    100
+#define ASTRAY_S     5    /* an accusation may rest on observations of so long ago */
+#define PAIRS_SYNCED 0.75 /* below this share the errors are of a few members only */
 
 static double cpu_s(void)
 {
@@ -82,8 +81,7 @@ static void close_blocks(struct clock_world *w)
     }
 }
 
-/* Intervals that meet pairwise share a point: every hard interval must reach what all others share.
- */
+/* Intervals that meet pairwise share a point: so every hard interval must reach the common part of all others. */
 static void judge_bounds(struct clock_world *w, double mean)
 {
     double lowest_top = INFINITY, highest_bottom = -INFINITY;
@@ -232,7 +230,7 @@ void judge_slot(struct clock_world *w, double after_s)
     }
 }
 
-/* How far off what that liar says is by now; 0: it tells the truth yet. */
+/* The present size of that liar's lie; 0: it doesn't lie yet. */
 static double lie_ns(const struct clock_world *w, uint32_t liar)
 {
     const struct clock_world_config *g = &w->config;
@@ -246,7 +244,7 @@ static double lie_ns(const struct clock_world *w, uint32_t liar)
                                                          : fabs(g->lie_ns);
 }
 
-/* A lie that stamps hide: two seconds of an edge, 20 pairs each way, leave so much open with odds of 10^4. */
+/* A lie smaller than the noise of stamps: two seconds of an edge, 20 pairs each way, leave this much open with odds of 10^4. */
 static double hidden_ns(const struct clock_world *w)
 {
     return 4 * w->config.noise_ns / sqrt(20);
@@ -258,7 +256,7 @@ static void judge_liar(struct clock_world *w, uint32_t peer)
 
     if (lie == 0 && t_s - w->members[peer].astray_s < ASTRAY_S) {
         w->result.astray_named++;
-    } else if (lie == 0) { /* a later liar's honest time counts like anybody's */
+    } else if (lie == 0) { /* before its lie begins, a liar counts as honest */
         w->result.false_liars += (int)peer >= w->config.event_count;
     } else if (lie < hidden_ns(w)) {
         w->result.early_liars++;
@@ -288,7 +286,7 @@ void judge_action(struct clock_world *w, int i, const struct clock_action *a)
     }
 }
 
-/* More of its neighbours lie than a member's fault model allows (clock.h): they vouch for it. */
+/* More of its neighbours lie than a member's fault model allows (clock.h), so they support each other. */
 static bool beyond_model(const struct clock_world *w, const struct member *m)
 {
     int liars = 0;
@@ -322,7 +320,8 @@ void clock_world_result(struct clock_world *w, struct clock_world_result *r)
     w->result.p99_all_ns = clock_world_quantile(&w->all_errors, 0.99);
     w->result.pairs_synced =
         w->pairs_counted > 0 ? (double)w->errors.count / (double)w->pairs_counted : 0;
-    if (w->result.pairs_synced < PAIRS_SYNCED) { /* who says nothing isn't right */
+    /* too few members are in step, so the error counts as infinite */
+    if (w->result.pairs_synced < PAIRS_SYNCED) {
         w->result.p50_ns = w->result.p99_ns = w->result.max_ns = INFINITY;
     }
     w->result.ntp_p99_ns = clock_world_quantile(&w->ntp, 0.99);

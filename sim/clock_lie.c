@@ -1,5 +1,4 @@
-/* clock_lie.c: what a liar makes of what its clock tells: of the time, or of any one field that a peer
- * sends. */
+/* clock_lie.c: changes a liar's messages: its time, or any single field that a peer sends. */
 #include <math.h>
 
 #include "sim/clock_world_private.h"
@@ -9,7 +8,7 @@ _Static_assert(sizeof(struct clock_published) == 128,
 
 #define DAY_NS (86400 * NS_PER_S)
 
-/* name, what is done to the field. `r` is uniform in 0 ... 1. */
+/* name, change of the field. `r` is uniform in 0 ... 1. */
 #define FIELDS(X)                                                                                  \
     X("phase.hold", p->phase = CLOCK_HOLD)                                                         \
     X("phase.cold", p->phase = CLOCK_COLD)                                                         \
@@ -106,7 +105,7 @@ void clock_lie(struct clock_world *w, int to, struct clock_published *p)
     p->map.x_fraction = floor((moved - floor(moved)) * 0x1p32) * 0x1p-32;
 }
 
-/* Liars vouch for each other and accuse the rest. */
+/* Liars support each other and accuse the others. */
 void clock_lie_answer(const struct clock_world *w, struct clock_answer *answer)
 {
     answer->known = true;

@@ -1,4 +1,4 @@
-/* clock_world.c: true time, oscillators, stamps, who hears what; and the members fed with it. */
+/* clock_world.c: true time, oscillators, stamps, the graph of neighbours, and the members that get the stamps. */
 #include "sim/clock_world_private.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static void advance_oscillator(struct clock_world *w, struct member *m)
     }
 }
 
-/* The member's raw clock at true time t, whole and fraction. */
+/* The member's raw clock at true time t: whole ns and fraction. */
 static int64_t raw_clock(const struct clock_world *w, const struct member *m, double after_s,
                          double *ret_fraction)
 {
@@ -81,8 +81,7 @@ static void join(struct clock_world *w, int a, int b)
     w->members[b].peers[w->members[b].degree++] = a;
 }
 
-/* Random regular: stubs matched at random; what clashes is matched again, and at last by swapping.
- */
+/* A random regular graph: stubs are matched at random. Clashes are matched again, and in the end by swapping. */
 static void make_graph(struct clock_world *w)
 {
     const int n = w->config.members, k = w->config.degree < n - 1 ? w->config.degree : n - 1;
@@ -113,7 +112,7 @@ static void make_graph(struct clock_world *w)
         }
         count = left;
     }
-    free(stubs); /* the last few stubs may stay single: a degree of k - 1 here and there */
+    free(stubs); /* a few stubs may stay single: those members have a degree of k - 1 */
 }
 
 static double draw_asymmetry(struct clock_world *w)
@@ -282,7 +281,7 @@ void clock_world_free(struct clock_world *w)
  * ------------------------------------------------------------------------------------------------
  */
 
-/* What `from` tells `to`: the truth, or not. */
+/* The message of `from` to `to`: true, or a lie. */
 static void speak(struct clock_world *w, int from, int to, struct nic_time now,
                   struct clock_published *p)
 {
@@ -292,7 +291,7 @@ static void speak(struct clock_world *w, int from, int to, struct nic_time now,
     }
 }
 
-/* One packet in flight: queueing drawn, both stamps. */
+/* Sends one packet: draws its queueing, and takes both stamps. */
 static void fly(struct clock_world *w, struct clock_world_edge *e, int side, int path,
                 double after_s, int64_t *tx, int64_t *rx)
 {
@@ -338,8 +337,8 @@ static bool arrives(const struct clock_world *w, const struct clock_world_edge *
             (e->member[0] < half) == (e->member[1] < half));
 }
 
-/* One end's packet: the other end learns our header, our last packet's departure, and our last
- * arrival from it. */
+/* Sends one end's packet. The other end gets its header, the departure of its last packet, and its last arrival from the other
+ * end. */
 static void send(struct clock_world *w, struct clock_world_edge *e, int side, bool pair,
                  double after_s)
 {
@@ -359,7 +358,7 @@ static void send(struct clock_world *w, struct clock_world_edge *e, int side, bo
     if (pair) {
         int64_t tx, rx;
         fly(w, e, side, f.path, after_s + 10e-6, &tx, &rx);
-        if (tx - f.tx > 0 && rx - f.rx > 0) { /* reordered pairs count as singles */
+        if (tx - f.tx > 0 && rx - f.rx > 0) { /* reordered pairs count as single packets */
             f.tx_gap = (int32_t)(tx - f.tx);
             f.rx_gap = (int32_t)(rx - f.rx);
         }
@@ -474,8 +473,8 @@ static void happen(struct clock_world *w)
     }
 }
 
-/* A guard sees a frequency jump within 5 ms: G plus J t of drift against the host's other clock. A
- * suspend is seen by the first pass after waking. */
+/* A guard notices a frequency jump within 5 ms: G plus J t of drift against the host's other clock. The first pass after
+ * waking notices a suspend. */
 static void guards(struct clock_world *w, double since_event_s)
 {
     const struct clock_world_config *g = &w->config;
@@ -487,7 +486,8 @@ static void guards(struct clock_world *w, double since_event_s)
         struct member *m = &w->members[i];
         if (m->suspended && m->asleep_until_ns <= w->t_ns) {
             m->suspended = false;
-            m->base -= (int64_t)(g->suspend_s * 1e9); /* the raw clock stood still */
+            /* the raw clock stood still during the suspend */
+            m->base -= (int64_t)(g->suspend_s * 1e9);
             clock_on_fault(m->clock, (struct nic_time){m->base}, CLOCK_FAULT_SUSPEND);
         }
         if (g->jump_ppm != 0 && !m->guard_told && fabs(g->jump_ppm) * since_event_s * 1e3 > 500) {
@@ -548,7 +548,7 @@ double clock_world_line_ns(const struct clock_world *w, int i, double after_s)
     double fraction;
     const int64_t raw = raw_clock(w, m, after_s, &fraction);
 
-    /* own arithmetic: nothing of the core's maps */
+    /* own arithmetic, without the core's maps */
     clock_terms(m->clock, &t);
     const double since = (double)(raw - t.line.r.ns) + fraction;
     const double slewed = fmin(since, (double)(t.line.until.ns - t.line.r.ns));

@@ -1,4 +1,4 @@
-/* clock_world_private.h: shared by the world's two files: what happens, and what is judged. */
+/* clock_world_private.h: shared by the world's files: clock_world.c, clock_judge.c and clock_lie.c. */
 #pragma once
 #include "base/bug.h"
 #include "sim/clock_baseline.h"
@@ -9,7 +9,7 @@ struct member {
     int64_t base; /* raw clock at the segment's start */
     double fraction, rate;
     int64_t wall_ns;
-    double place_ns; /* ahead of true time, and nobody can tell */
+    double place_ns; /* ahead of true time; no packet shows it */
     bool warming, liar, suspended, guard_told;
     int64_t asleep_until_ns;
     int *peers, *edge_of;
@@ -17,7 +17,7 @@ struct member {
     struct baseline baseline;
     double named_s;  /* first time an honest member named it */
     double astray_s; /* last time its line was off by more than ASTRAY_NS */
-    /* the 10 s block under way */
+    /* the present 10 s block */
     uint32_t block_judged, block_outside;
 };
 
@@ -62,7 +62,7 @@ double clock_world_baseline_ns(const struct clock_world *w, int member,
                                const struct baseline_map *map, double after_s);
 struct nic_time clock_world_now(const struct clock_world *w, int member, double after_s);
 
-/* clock_lie.c: what a liar makes of the truth. */
+/* clock_lie.c: makes a lie of the truth. */
 void clock_lie(struct clock_world *w, int to, struct clock_published *p);
 void clock_lie_answer(const struct clock_world *w, struct clock_answer *answer);
 

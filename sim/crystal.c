@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number of mean 0 and deviation 1 for piece `index`: four uniform ones summed, for the walk sums many. */
+/* A number with mean 0 and deviation 1 for piece `index`: the sum of four uniform ones suffices, because the walk sums many. */
 static double piece_normal(uint64_t seed, int64_t index)
 {
     const uint64_t h = hash_u64(seed, (uint64_t)index);
@@ -17,7 +17,7 @@ static double piece_normal(uint64_t seed, int64_t index)
     return (sum - 4 * 32767.5) / (65536.0 * 0.57735026918962573);
 }
 
-/* Rate offset that the temperature gives at `at`: up for ramp_for, then down again for as long, then rest. */
+/* The rate offset by temperature at `at`: it rises for ramp_for, falls for as long, then rests. */
 static double ramp_ppb(const struct crystal_config *c, int64_t at)
 {
     if (c->ramp_every_ns <= 0 || c->ramp_ppb_s == 0) {
@@ -80,7 +80,8 @@ void crystal_add(struct crystal *c, const struct crystal_change *change)
     }
     changes[i] = *change;
     if (changes[i].at < c->pieces[c->head].at) {
-        changes[i].at = c->end; /* too late to be exact: at the end of what was read already */
+        /* too late to be exact: it takes effect at the end of the pieces already read */
+        changes[i].at = c->end;
     }
     c->change_count++;
     c->end = piece_end(c);

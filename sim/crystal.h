@@ -1,11 +1,10 @@
-/* crystal.h: a simulated oscillator: true time in, its reading out.
+/* crystal.h: a simulated oscillator: it turns true time into its reading.
  *
- * A rate (constant part, random walk, temperature ramps) integrated over pieces of 10 ms, plus changes that are
- * known beforehand: steps, rate jumps, standing still (suspend), starting from zero (reboot). Everything is a
- * function of the seed and the changes, whatever the order of readings; readings may go back up to about 80 ms
- * behind the latest one.
+ * The rate (constant part, random walk, temperature ramps) is integrated over pieces of 10 ms. Changes that are known
+ * beforehand are added: steps, rate jumps, a standstill (suspend), a restart from zero (reboot). The reading depends only on
+ * the seed and the changes, not on the order of readings. A reading may be up to about 80 ms before the latest one.
  *
- * This is the simulator's own model. It shares no code with the lab's oscillators nor with the core. */
+ * This is the simulator's own model. It shares no code with the lab's oscillators or with the core. */
 #pragma once
 #include "base/bug.h"
 #include <stdbool.h>
@@ -22,7 +21,7 @@ struct crystal_config {
 
 enum crystal_change_kind {
     CRYSTAL_STEP,  /* amount: ns */
-    CRYSTAL_RATE,  /* amount: ppm on top, from now on */
+    CRYSTAL_RATE,  /* amount: ppm added from now on */
     CRYSTAL_STOP,  /* stands still */
     CRYSTAL_GO,    /* runs again */
     CRYSTAL_RESET, /* reads amount */
@@ -60,9 +59,9 @@ struct crystal {
 
 void crystal_init(struct crystal *c, const struct crystal_config *config);
 void crystal_done(struct crystal *c);
-/* Only before the first reading at or after change->at. */
+/* Call it only before the first reading at or after change->at. */
 void crystal_add(struct crystal *c, const struct crystal_change *change);
-/* The reading at true time `at`, ns; the fraction of a ns goes to ret_fraction if that isn't NULL. */
+/* The reading at true time `at`, ns. *ret_fraction gets the fraction of a ns, unless it is NULL. */
 int64_t crystal_read(struct crystal *c, int64_t at, double *ret_fraction);
-/* Its rate now: reading's ns per true ns, less 1. */
+/* The present rate: ns of reading per true ns, minus 1. */
 double crystal_rate(const struct crystal *c);

@@ -1,4 +1,4 @@
-/* fault.c: the scenario's faults as the world makes them: who is meant, when, and what happens then. */
+/* fault.c: applies the scenario's faults to the world: their targets, times and effects. */
 #include "sim/world.h"
 
 #include "sim/check.h"
@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORDED 256 /* probes kept for playing again */
+#define RECORDED 256 /* probes kept for the replay fault */
 
-/* ---- who is meant ---- */
+/* ---- targets ---- */
 static void draw(struct world *w, const struct scenario_fault *f, unsigned index, uint8_t *hosts)
 {
     const int n = w->host_count;
@@ -49,7 +49,7 @@ static int mean_hosts(struct world *w, unsigned index)
     return 0;
 }
 
-/* ---- oscillators know beforehand ---- */
+/* ---- changes of oscillators, made beforehand ---- */
 static void change_nics(struct world *w, int host, const struct crystal_change *change)
 {
     for (int i = 0; i < w->nics_per_host && world_nics_stamp(w, host); i++) {
@@ -64,7 +64,7 @@ static void change_raw(struct world *w, int host, enum crystal_change_kind kind,
     crystal_add(&w->hosts[host].raw, &change);
 }
 
-/* The one clock that is meant: a NIC's where it has one, else its host's. */
+/* Changes the target's clock: a NIC's if it has one, else its host's. */
 static void change_target(struct world *w, const struct scenario_fault *f, int host,
                           enum crystal_change_kind kind, double amount, double back)
 {
@@ -80,7 +80,7 @@ static void change_target(struct world *w, const struct scenario_fault *f, int h
     }
 }
 
-/* A servo that chases another clock: its rate jumps every second around `ppm`. */
+/* A servo that follows another clock: its rate jumps every second around `ppm`. */
 static void steer(struct world *w, const struct scenario_fault *f, int host, int nic)
 {
     struct prng p;
@@ -176,8 +176,8 @@ static bool left_out(const struct world *w, int host)
     return false;
 }
 
-/* The list without the hosts of all such faults that are on. Hosts keep what they were told, so each list has a place of
- * its own. Who is left out isn't told. */
+/* Makes the list of peers without the hosts of all such faults that are on. Hosts keep the lists that they got, so each list
+ * has its own memory. A host that is left out does not get the list. */
 static void rename_peers(struct world *w, unsigned index, bool on)
 {
     struct mesh_fleet list = w->fleet;
@@ -331,7 +331,7 @@ void world_flap(struct world *w, unsigned index)
                WORLD_FLAP, index);
 }
 
-/* ---- one after another, again and again ---- */
+/* ---- repeated turns ---- */
 static void restart_next(struct world *w, unsigned index)
 {
     const struct scenario_fault *f = &w->scenario->fault[index];
@@ -364,7 +364,7 @@ static void play_again(struct world *w, const struct scenario_fault *f)
     const uint32_t i = world_packet_new(w);
     w->packets[i] = w->recorded[which];
     w->packets[i].dst = dst;
-    w->packets[i].sent = -1; /* no truth about it */
+    w->packets[i].sent = -1; /* its true delay is not known */
     world_arrive(w, i, w->now + 5000);
 }
 

@@ -1,4 +1,4 @@
-/* fleet_world.c: hosts, faults and takeovers by a seed; the brain; and its judge, which shares no rule with it. */
+/* fleet_world.c: draws hosts, faults and takeovers from a seed, drives the brain, and judges it with rules of its own. */
 #include "sim/fleet_world.h"
 
 #include <stdio.h>
@@ -13,9 +13,9 @@ enum {
     BEAT_S = 2,
     REPORT_S = 10,
     SILENT_S = 30,  /* three rollups */
-    SETTLE_S = 25,  /* after a change: reports of all have come, findings are told */
+    SETTLE_S = 25,  /* after a change: then all reports have come, and findings were sent */
     NICS = 2,       /* of a host */
-    WITNESSES = 6,  /* hosts that find a fault */
+    WITNESSES = 6,  /* hosts that find one fault */
     FAULT_MAX = 64, /* at once */
 };
 
@@ -37,8 +37,8 @@ struct fault {
 
 struct truth { /* of one host */
     uint32_t heard_s, quiet_until_s, changed_s;
-    uint32_t cables, accusers, liars, unplaced; /* how many of each now */
-    bool known, told_silent;                    /* known: heard by this controller */
+    uint32_t cables, accusers, liars, unplaced; /* the present number of each */
+    bool known, told_silent;                    /* known: this controller has heard it */
 };
 
 struct world {
@@ -48,7 +48,7 @@ struct world {
     struct fleet *brain;
     struct truth *hosts;
     struct fault faults[FAULT_MAX];
-    uint32_t now_s, numbers, began_s; /* began_s: this controller */
+    uint32_t now_s, numbers, began_s; /* began_s: of this controller */
 };
 
 static struct mono mono_at(uint32_t s)
@@ -82,7 +82,7 @@ static void say(struct world *w, const struct fault *x, uint32_t sayer, bool ope
     case FAULT_TRUNK:
         f.suspect = element_of(ELEMENT_TRUNK, PLACE_LEAF, x->host % 8);
         f.suspect.b = (struct place){.kind = PLACE_SPINE, .number = x->number % 4};
-        if (sayer % 2 != 0) { /* some don't know which of several */
+        if (sayer % 2 != 0) { /* some hosts can't decide between several elements */
             element_choice_add(&f.choice, &f.suspect);
             f.choice.total++;
             f.suspect = element_unknown();
@@ -110,7 +110,7 @@ static void report(struct world *w, uint32_t host, bool rollup)
     struct fleet_report r = {
         .host = host, .rollup = rollup, .clock = FLEET_CLOCK_SYNCED, .ports_down = t->cables};
 
-    for (uint32_t k = 0; k < FAULT_MAX; k++) { /* whoever finds one has dead paths */
+    for (uint32_t k = 0; k < FAULT_MAX; k++) { /* a host that finds a fault has dead paths */
         const struct fault *x = &w->faults[k];
         for (uint32_t n = 0; x->used && finds(x) && x->kind != FAULT_LIAR && n < witness_count(x);
              n++) {
@@ -121,7 +121,7 @@ static void report(struct world *w, uint32_t host, bool rollup)
     fleet_on_report(w->brain, &r, mono_at(w->now_s));
 }
 
-/* A controller that knows members and open findings, from its store, and has heard nobody. */
+/* A new controller: it has members and open findings from its store, and has heard no host. */
 static bool take_over(struct world *w)
 {
     const struct fleet_terms terms = {.beat = span_ns(BEAT_S * NS_PER_S),
@@ -178,7 +178,7 @@ static void begin_fault(struct world *w, struct fault *x)
                         .until_s = w->now_s + 40 + prng_below(&w->prng, 200)};
     for (uint32_t n = 0; n < WITNESSES; n++) {
         bool again = true;
-        while (again) { /* each is another host, and not the one that is at fault */
+        while (again) { /* each witness is another host, and not the faulty one */
             x->witnesses[n] = prng_below(&w->prng, w->config.hosts);
             again = x->witnesses[n] == x->host;
             for (uint32_t k = 0; k < n; k++) {
@@ -264,8 +264,8 @@ static void judge_silence(struct world *w, uint32_t host)
     }
 }
 
-/* Those that are heard and have been as they are for long enough. A witness that fell silent no longer counts: only what holds
- * whoever of them speaks is asked for. */
+/* Judges hosts that report and have been in their state for long enough. A witness that fell silent doesn't count: only states
+ * that hold with any witness are checked. */
 static void judge_health(struct world *w, uint32_t host)
 {
     const struct truth *t = &w->hosts[host];

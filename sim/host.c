@@ -1,4 +1,4 @@
-/* host.c: one host: its agent's round, its NICs' stamps, and what its kernel tells it. */
+/* host.c: one host: its agent's round, its NICs' stamps, and the answers of its kernel. */
 #include "sim/world.h"
 
 #include "sim/check.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define SLOW_NS (100 * NS_PER_MS) /* brackets */
-#define AHEAD   4                 /* packets whose memory is fetched meanwhile */
+#define AHEAD   4                 /* packets that are prefetched */
 
 int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
 {
@@ -16,7 +16,7 @@ int64_t host_stamp(struct world *w, int host, uint32_t local, int64_t at)
     return crystal_read(world_nics_stamp(w, host) ? &h->nics[local].crystal : &h->raw, at, NULL);
 }
 
-/* ---- what is told ---- */
+/* ---- events for the node ---- */
 static struct recorder *recorder_of(const struct world *w, const struct world_host *h)
 {
     return h == &w->hosts[w->record_host] ? w->recorder : NULL;
@@ -38,7 +38,7 @@ void host_tell_peers(struct world *w, int host, const struct mesh_fleet *fleet)
 }
 
 /* ---- life of the agent ---- */
-/* The fleet's edge limit as `foliot doctor` would propose it: what an idle fabric's longest way shows, and some. */
+/* The fleet's edge limit as `foliot doctor` would propose it: the longest path of an idle fabric, and a margin. */
 static uint32_t edge_limit(const struct world *w)
 {
     const struct scenario_clocks *c = &w->scenario->clocks;
@@ -47,7 +47,7 @@ static uint32_t edge_limit(const struct world *w)
     if (c->edge_limit_ns > 0) {
         return (uint32_t)c->edge_limit_ns;
     }
-    /* twice what software stamps may be off by, and some */
+    /* twice the error of software stamps, and a margin */
     const double stamps = c->stamps == STAMPS_NIC ? 0 : 3000;
     return (uint32_t)(1.1 * longest + 1500 + 12 * c->noise_ns + 2 * c->jitter_ns + stamps);
 }
@@ -74,7 +74,7 @@ static struct node_config node_configure(struct world *w, int host)
     return c;
 }
 
-/* An agent that is stopped keeps its state for the next one, as the state file does. */
+/* A stopped agent keeps its state for the next one, as in its state file. */
 void host_save(struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
@@ -172,7 +172,7 @@ void host_carrier(struct world *w, int host, int nic, bool carrier, bool present
     w->network.carrier[world_nic(w, host, nic)] = carrier && present;
 }
 
-/* ---- in ---- */
+/* ---- arrivals ---- */
 static int by_arrival(const void *a, const void *b)
 {
     const struct inbox_item *x = a, *y = b;
@@ -182,7 +182,7 @@ static int by_arrival(const void *a, const void *b)
     return x->packet < y->packet ? -1 : 1;
 }
 
-/* Moves what has arrived to the front, sorted; returns how many. */
+/* Moves the packets that have arrived to the front, sorted; returns how many. */
 static size_t arrived(struct world_host *h, int64_t now)
 {
     size_t n = 0;
@@ -271,8 +271,8 @@ static void take_inbox(struct world *w, struct world_host *h, struct mono now)
     h->inbox_count -= n;
 }
 
-/* ---- what the kernel tells ---- */
-/* What the agent does at each publication, and after each guard pass. */
+/* ---- answers of the kernel ---- */
+/* Does what the agent does at each publication, and after each guard pass. */
 static void publish(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
@@ -299,7 +299,7 @@ static void tell_guard(struct world *w, int host, struct mono now)
     }
 }
 
-/* The narrowest of nine readings, as the agent takes it. */
+/* Takes the narrowest of nine readings, as the agent does. */
 static void read_nic(struct world *w, int host, double *ret_there, double *ret_back)
 {
     const struct scenario_clocks *c = &w->scenario->clocks;
@@ -374,7 +374,7 @@ static void tell_facts(struct world *w, int host, struct mono now)
     }
 }
 
-/* ---- out ---- */
+/* ---- departures ---- */
 uint64_t world_trace_action(uint64_t trace, struct mono now, const struct node_action *a)
 {
     if (a->kind == NODE_SEND) {
@@ -420,7 +420,7 @@ static void act(struct world *w, int host, struct mono now)
 }
 
 /* ---- the round ---- */
-/* When the agent is next on a CPU after `at`. */
+/* The time at or after `at` when the agent runs. */
 static int64_t runnable(struct world_host *h, int64_t at)
 {
     if (h->starved_until > at && h->starve_turn > 0) {
@@ -433,7 +433,7 @@ static int64_t runnable(struct world_host *h, int64_t at)
     return at > h->stopped_until ? at : h->stopped_until;
 }
 
-/* The agent sleeps until its node wants a tick, or for one turn of the grid, whichever is sooner. */
+/* The agent sleeps until its node needs a tick or until the next turn of the grid, whichever comes first. */
 static void sleep_until_due(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
@@ -443,12 +443,12 @@ static void sleep_until_due(struct world *w, int host, struct mono now)
     h->due = node_deadline(h->node).ns;
     const int64_t until = h->due < grid ? h->due : grid;
     const int64_t sleep = until - now.ns < 10000 ? 10000 : until - now.ns;
-    /* by its own clock; what that is off by (ppm) is well below `late` */
+    /* by its own clock; that clock's error (ppm) is far below `late` */
     h->wake_due = true;
     agenda_add(&w->agenda, w->now + sleep + 2000 + late, WORLD_WAKE, (uint32_t)host);
 }
 
-/* Sends what is due, and sleeps until more is, as the agent does. */
+/* Sends the packets that are due, and sleeps until the next one is, as the agent does. */
 static void depart(struct world *w, int host, struct mono now)
 {
     struct world_host *h = &w->hosts[host];
@@ -477,7 +477,7 @@ void host_wake(struct world *w, int host)
         return;
     }
     const struct mono now = {world_raw(w, host, w->now)};
-    if (h->outbox_count > 0) { /* what the last round left */
+    if (h->outbox_count > 0) { /* the last round left some */
         depart(w, host, now);
         return;
     }
@@ -490,7 +490,7 @@ void host_wake(struct world *w, int host)
         h->next_slow = w->now + SLOW_NS;
         tell_slow(w, host, now);
     }
-    if (now.ns >= h->due || now.ns < h->ticked) { /* it went back */
+    if (now.ns >= h->due || now.ns < h->ticked) { /* the clock went back */
         h->ticked = now.ns;
         tell(w, h, NODE_EVENT_TICK, now, NULL);
     }

@@ -1,10 +1,10 @@
-/* host_send.c: what a host sends: queued by its round, stamped and launched when it departs. */
+/* host_send.c: sends a host's packets: the round queues them; they are stamped and launched when they depart. */
 #include "sim/world.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define SEND_COST_NS 2000 /* of one packet in sendmmsg */
+#define SEND_COST_NS 2000 /* time for one packet in sendmmsg */
 
 static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
 {
@@ -41,13 +41,13 @@ static void lie(struct world *w, struct world_host *h, struct mesh_send *send)
             .bound_ns = 144000,
             .utc_minus_fleet_ns = send->probe.anchor.utc_minus_fleet_ns + f->size_ns};
         break;
-    default: /* only in bytes */
+    default: /* this lie exists only in bytes */
         break;
     }
     send->probe.map.map.x += by;
 }
 
-/* What an agent of an older wire version writes. */
+/* Changes a probe into one that an agent of an older wire version writes. */
 static void age(struct mesh_send *send, uint8_t version)
 {
     send->probe.version = version < send->probe.version ? version : send->probe.version;
@@ -102,7 +102,7 @@ static void launch(struct world *w, int host, const struct mesh_send *send, int6
     p->receive = (struct node_receive){.probe = send->probe};
     p->encoded = false;
     if (send->size > PROBE_SIZE && w->hosts[peer].version < PROBE_VERSION_DIGEST) {
-        world_packet_free(w, i); /* an agent of before refuses it */
+        world_packet_free(w, i); /* an older agent refuses it */
         return;
     }
     if (w->scenario->wire || w->hosts[peer].version < PROBE_VERSION ||
@@ -123,7 +123,8 @@ static void send_one(struct world *w, int host, struct mesh_send *send, int64_t 
         *at = *at > wanted ? *at : wanted + (int64_t)(200 * prng_exponential(&h->random));
     }
     struct world_nic *nic = &h->nics[send->local];
-    *at = *at > nic->tx_free ? *at : nic->tx_free; /* behind what the NIC sends already */
+    /* after the packets that the NIC already sends */
+    *at = *at > nic->tx_free ? *at : nic->tx_free;
     nic->tx_free =
         *at + (int64_t)(network_wire_bytes(send->size) * 8000.0 / w->scenario->fabric.link_mbps);
     *first = *at;

@@ -1,4 +1,5 @@
-/* incident_world.c: hosts, ways and black holes by a seed; what a controller tells its brain of them; and the judge. */
+/* incident_world.c: draws hosts, paths and black holes from a seed, passes to the brain what a controller would, and judges
+ * its incidents. */
 #include "sim/incident_world.h"
 
 #include <stdio.h>
@@ -9,24 +10,25 @@
 #include "service/alert/file.h"
 
 enum {
-    NICS = 2, /* of a host; each hangs on a leaf of its rail */
+    NICS = 2, /* of a host; each is on a leaf of its rail */
     LEAF_HOSTS = 16,
     SPINES = 4,
     PEERS = 8,                       /* that send to a NIC */
-    PORTS = 4,                       /* paths of each, by as many spines */
+    PORTS = 4,                       /* paths from each of them, over as many spines */
     INCOMING = NICS * PEERS * PORTS, /* paths that a host reports */
     REPORT_S = 10,
     BEAT_S = 2,
-    SEEN_S = 2,    /* until a path is dead for its receiver */
-    SETTLE_S = 30, /* until a fault has its name: reports of all have come, and rules have waited */
-    GONE_S = 150,  /* an incident stays open so much longer than its fault at most */
+    SEEN_S = 2, /* a receiver takes a path as dead after so long */
+    /* a fault is named after so long: all reports have come, and the rules' waiting times are over */
+    SETTLE_S = 30,
+    GONE_S = 150, /* an incident may stay open so much longer than its fault */
     FAULT_MAX = 8,
-    FINDING_HOSTS = 24, /* that open a finding of one fault */
+    FINDING_HOSTS = 24, /* hosts that report a finding of one fault */
     PATHS = 16384,
     JUDGED_MAX = 4096,
-    TRIAL_S = 300, /* a new configuration is tried so often, */
+    TRIAL_S = 300, /* a new configuration is tried so often, … */
     WATCH_S = 60,  /* so long, */
-    TRIED_BY = 4   /* by so many */
+    TRIED_BY = 4   /* … on so many hosts */
 };
 
 enum fault_kind {
@@ -41,11 +43,11 @@ enum fault_kind {
 
 struct way {
     uint32_t from, to, port;
-    uint32_t leaf_from, leaf_to, spine; /* spine SPINES: none, both hang on one leaf */
+    uint32_t leaf_from, leaf_to, spine; /* spine SPINES: none, both NICs are on one leaf */
 };
 struct word {
-    uint32_t host, way;  /* whose, and of which path of it */
-    struct element word; /* what it may be, for that host */
+    uint32_t host, way;  /* the host, and the path that it reports */
+    struct element word; /* the element that the host suspects */
 };
 struct fault {
     enum fault_kind kind;
@@ -61,13 +63,13 @@ struct world {
     struct prng prng;
     struct brain *brain;
     struct way *ways; /* INCOMING of each host */
-    uint8_t *dead;    /* of each, as it was last reported */
+    uint8_t *dead;    /* whether each is dead, as last reported */
     uint32_t *reported_s;
-    struct fault faults[FAULT_MAX], past[FAULT_MAX]; /* past: a ring of those over */
+    struct fault faults[FAULT_MAX], past[FAULT_MAX]; /* past: a ring of faults that are over */
     uint32_t past_next, numbers, leaves, round, sweep, version;
-    uint64_t complained[JUDGED_MAX]; /* incidents that were, by number modulo */
+    uint64_t complained[JUDGED_MAX]; /* incidents that were wrong, by number modulo JUDGED_MAX */
     struct rollout_canary canaries[TRIED_BY];
-    uint32_t tried_by[TRIED_BY], tried_s; /* 0: nothing is tried */
+    uint32_t tried_by[TRIED_BY], tried_s; /* 0: no configuration is on trial */
     struct mono now;
     uint32_t now_s;
 };
@@ -139,7 +141,7 @@ static bool of_nic(const struct fault *x)
     return x->kind <= FAULT_NIC;
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------------- */
+/* ---- reports to the brain ----------------------------------------------------------------------------------------- */
 
 static int tell(struct world *w, enum brain_fact fact, const void *data, struct brain_answer *ret)
 {
@@ -170,7 +172,7 @@ static struct locate_route route_of(const struct way *way)
     return r;
 }
 
-/* all: clean ones too that nothing has asked for. */
+/* all: also clean paths that nothing asked for. */
 static void tell_paths(struct world *w, uint32_t host, bool all)
 {
     const struct inquiry *q = brain_inquiry(w->brain);
@@ -214,7 +216,7 @@ static struct element trunk(uint32_t leaf, uint32_t spine)
     return e;
 }
 
-/* As a controller does it: from the leaf upwards. */
+/* Orders a trunk as a controller does: from the leaf upwards. */
 static struct element element_from(const struct locate_element *e)
 {
     const bool swap = e->kind == ELEMENT_TRUNK && e->a >= 100000;
@@ -265,7 +267,7 @@ static void say(struct world *w, const struct fault *x, const struct word *own, 
     tell(w, BRAIN_FINDING, &f, NULL);
 }
 
-/* Findings that another element explains by now. */
+/* Reports findings again after the inquiry has changed: their suspects may have changed. */
 static void retell(struct world *w)
 {
     const uint32_t version = inquiry_version(brain_inquiry(w->brain));
@@ -298,7 +300,7 @@ static void begin_fault(struct world *w, struct fault *x)
                         .from_s = w->now_s,
                         .until_s = w->now_s + 45 + below(w, 120)};
     for (uint32_t k = 0; k < FAULT_MAX;
-         k++) { /* what died a moment ago rests: it would be the same incident */
+         k++) { /* a place with a fault a moment ago is left out: its incident would be the same */
         x->used = x->used &&
                   (&w->faults[k] == x || !w->faults[k].used || !same_place(x, &w->faults[k])) &&
                   (!w->past[k].used || !same_place(x, &w->past[k]));
@@ -306,7 +308,7 @@ static void begin_fault(struct world *w, struct fault *x)
     w->result.faults += x->used;
 }
 
-/* Each host makes something of it: the sender, a trunk, or nothing. */
+/* Each host suspects something: the sender, a trunk, or nothing. */
 static struct element guess(struct world *w, const struct way *way)
 {
     switch (below(w, 3)) {
@@ -319,7 +321,7 @@ static struct element guess(struct world *w, const struct way *way)
     }
 }
 
-/* All that miss something report, and some say so. */
+/* All hosts that miss packets report it; some also report a finding. */
 static void see_fault(struct world *w, struct fault *x)
 {
     x->seen = true;
@@ -343,7 +345,8 @@ static void see_fault(struct world *w, struct fault *x)
 static void end_fault(struct world *w, struct fault *x)
 {
     x->over = true;
-    for (uint32_t h = 0; h < w->config.hosts; h++) { /* what was dead is told alive at once */
+    /* a path that works again is reported at once */
+    for (uint32_t h = 0; h < w->config.hosts; h++) {
         bool any = false;
         for (uint32_t k = 0; k < INCOMING && !any; k++) {
             any = w->dead[h * INCOMING + k] != 0 && swallows(x, &w->ways[h * INCOMING + k]);
@@ -410,7 +413,7 @@ static bool names(const struct element *e, const struct fault *x)
                : e->kind == ELEMENT_TRUNK && e->a.number == x->leaf && e->b.number == x->spine;
 }
 
-/* Something of that name is at fault, or was until a moment ago. */
+/* True if the element of that name is faulty now, or was a moment ago. */
 static bool is_so(const struct world *w, const struct element *e)
 {
     bool so = false;
@@ -422,7 +425,7 @@ static bool is_so(const struct world *w, const struct element *e)
     return so;
 }
 
-/* The youngest fault is this old: while one has no name yet, what hosts make of it themselves is shown. */
+/* The age of the youngest fault. While a fault has no name yet, hosts' own suspects are shown. */
 static uint32_t youngest(const struct world *w)
 {
     uint32_t age = UINT32_MAX;
@@ -470,8 +473,8 @@ static void judge_fault(struct world *w, struct fault *x)
     }
 }
 
-/* Whose NIC it is may be ill. An agent tells of its dead paths; of those beyond FINDING_HOSTS, which don't here, nothing is
- * asked. */
+/* The host of the faulty NIC may be ill. A host with dead paths that reports no finding (those beyond FINDING_HOSTS) isn't
+ * judged. */
 static void judge_health(struct world *w, const struct fault *x)
 {
     const struct fleet *hosts = brain_hosts(w->brain);
@@ -527,7 +530,7 @@ static const char *name_host(void *context, uint32_t host)
     return name;
 }
 
-/* One operator's fleet. */
+/* All hosts belong to one operator. */
 static uint64_t tenant_of(void *context, uint32_t host)
 {
     (void)context;

@@ -1,5 +1,5 @@
-/* invariant.c: bounds, order and status of all hosts against the truth. Who can reach whom, and what error the load
- * allows, is in invariant_reach.c. */
+/* invariant.c: compares the bounds, the order and the status of all hosts with the truth. invariant_reach.c has who can reach
+ * whom, and the error that the load allows. */
 #include "sim/invariant_private.h"
 
 #include "core/clock/clock.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define STEP_MARK_NS                                                                               \
-    (1 * NS_PER_S) /* a step, or a rate that no guard can see, is marked within this */
+    (1 * NS_PER_S) /* a step, or a rate that no guard measures, must be marked by then */
 #define ROUNDING_NS  2.0
 #define EDGES_JUDGED 400 /* at one instant */
 #define GUARDED_PPM  60.0
@@ -50,7 +50,7 @@ uint64_t invariant_count(const struct invariants *v, const char *metric)
             return v->broken[i];
         }
     }
-    return UINT64_MAX; /* no such one: never good */
+    return UINT64_MAX; /* an unknown name: never good */
 }
 
 int64_t invariant_first(const struct invariants *v, enum invariant i, const char **ret_text)
@@ -112,21 +112,21 @@ void invariant_free(struct invariants *v)
     }
 }
 
-/* ---- what was done to whom ---- */
+/* ---- faults and their hosts ---- */
 static bool breaks_clock(const struct scenario_fault *f)
 {
     return f->kind == FAULT_CLOCK_STEP || f->kind == FAULT_CLOCK_FREQ || f->kind == FAULT_SUSPEND ||
            f->kind == FAULT_REBOOT || f->kind == FAULT_NIC_STEER;
 }
 
-/* The host itself sees it as soon as it is awake. A pause of a virtual machine that its kernel isn't told of is none. */
+/* The host notices it as soon as it is awake. A virtual machine's pause is not noticed if its kernel does not notice it. */
 static bool shows_itself(const struct scenario_fault *f)
 {
     return (f->kind == FAULT_SUSPEND && f->told) || f->kind == FAULT_REBOOT;
 }
 
-/* How long a host may go on as if nothing had been: docs/clock.md, "Hard". A rate that the second clock sees, a
- * suspend and a reboot may never show. */
+/* How long a host may go on without noticing: docs/clock.md, "Hard". It must notice at once a rate that its second clock
+ * shows, a suspend and a reboot. */
 static int64_t may_miss(const struct world *w, const struct scenario_fault *f, int host)
 {
     if (shows_itself(f)) {
@@ -139,7 +139,8 @@ static int64_t may_miss(const struct world *w, const struct scenario_fault *f, i
     return STEP_MARK_NS;
 }
 
-/* A suspend and a reboot show by themselves, a NIC's clock by the host's, the host's by a second one. */
+/* Other hosts alone show the fault. A suspend and a reboot show themselves; the host's clock shows a NIC's; a second clock
+ * shows the host's. */
 static bool only_others_show(const struct world *w, const struct scenario_fault *f, int host)
 {
     return !shows_itself(f) && !w->scenario->clocks.guard && !world_nics_stamp(w, host);
@@ -174,7 +175,7 @@ static double growth_ns(const struct clock_terms *t, double s)
                      : (t->rate_limit * knee + t->rate_drift * (s * s - knee * knee) / 2) * 1e9;
 }
 
-/* Fleet time of a member's published line, less true time and v->base. */
+/* Fleet time by a member's published line, minus true time and v->base. */
 bool invariant_line(struct invariants *v, struct world *w, int host, uint32_t member,
                     const struct clock_terms *terms, double *ret_error)
 {
@@ -230,7 +231,7 @@ static void claim_page(struct invariants *v, struct world *w, int host)
                                                  .hard = j->hard};
 }
 
-/* NIC clocks have lines and bounds of their own. */
+/* NIC clocks have their own lines and bounds. */
 static void claim_members(struct invariants *v, struct world *w, int host)
 {
     struct world_host *h = &w->hosts[host];
@@ -254,7 +255,7 @@ static void claim_members(struct invariants *v, struct world *w, int host)
         const int64_t c = crystal_read(&h->nics[m].crystal, w->now, NULL);
         const double age = (double)(c - terms.line.r.ns) * 1e-9;
         if (age > 2) {
-            continue; /* nobody would be told that it is in step */
+            continue; /* no reader gets it as in step */
         }
         double hard = terms.h_ns + growth_ns(&terms, age);
         if (terms.guarded) {
@@ -291,7 +292,7 @@ static void look_at(struct invariants *v, struct world *w, int host)
         j->mark_until = w->now + STEP_MARK_NS;
     }
     if (j->unseen && j->heard_at < j->broken_at) {
-        j->broken_at = w->now; /* it can't know yet */
+        j->broken_at = w->now; /* the host can't know it yet */
     }
     j->sound = j->honest && !j->asleep && w->now - j->broken_at > INVARIANT_SETTLE_NS;
     if (!j->honest) {
@@ -313,7 +314,7 @@ struct common {
     const struct claim *low_of, *high_of;
 };
 
-/* What all sound intervals of a timeline share: intervals that meet pairwise share a point. */
+/* The common part of all sound intervals of a timeline: intervals that meet pairwise share a point. */
 static struct common common_of(const struct invariants *v, uint64_t timeline, bool holdover)
 {
     struct common c = {.low = -INFINITY, .high = INFINITY};
@@ -384,7 +385,7 @@ static void judge_hard(struct invariants *v, struct world *w)
     }
 }
 
-/* SYNCED on a page that nobody has written for so long that it can't be known any more. */
+/* Breaks the invariant for a host that is SYNCED on a page so old that the time can't be known. */
 static void judge_stale(struct invariants *v, struct world *w)
 {
     for (int i = 0; i < w->host_count; i++) {
@@ -474,7 +475,7 @@ static void judge_back(struct invariants *v, struct world *w)
     }
 }
 
-/* Nothing began or ended for so long that all should be in step. */
+/* True if nothing has begun or ended for so long that all hosts should be in step. */
 static bool quiet(const struct invariants *v, const struct world *w)
 {
     if (w->now < INVARIANT_START_NS || w->now - v->changed_at < INVARIANT_SETTLE_NS ||
@@ -540,7 +541,7 @@ void invariant_instant(struct invariants *v, struct world *w)
 }
 
 /* ---- findings ---- */
-/* Jobs that fill a queue delay what waits in it, and lose it where queues drop: that is told, and true. */
+/* Jobs that fill a queue delay packets, and lose them if queues drop. Such findings are true. */
 static bool load_explains(const struct world *w, const struct finding *x)
 {
     const bool lost = x->kind == FINDING_PATH_LOSSY || x->kind == FINDING_PATH_DEAD ||
@@ -592,7 +593,7 @@ static void judge_timelines(struct invariants *v, struct world *w)
     }
 }
 
-/* What check.c and check_finding.c counted already, under the name of an invariant. */
+/* Takes over the counts of check.c and check_finding.c, under the name of an invariant. */
 static void take_over(struct invariants *v, struct world *w)
 {
     const struct check *c = w->check;

@@ -1,4 +1,4 @@
-/* invariant_reach.c: who can hear whom, how long packets take, and what may be asked of a clock then. */
+/* invariant_reach.c: which hosts hear which others, how long packets take, and what a clock must achieve then. */
 #include "sim/invariant_private.h"
 
 #include <math.h>
@@ -6,29 +6,29 @@
 
 #include "stats/sample.h"
 
-#define LOSS_MOST       0.25    /* a way that loses more isn't counted on */
-#define FULL_MESH       21      /* fleets of at most so many NICs probe everybody: docs/clock.md */
-#define HOPS            4       /* else: edges between any two hosts */
-#define UNGUARDED       12000.0 /* half a width, without a second clock */
+#define LOSS_MOST       0.25    /* a path that loses more doesn't count */
+#define FULL_MESH       21      /* in fleets of at most so many NICs all probe all: docs/clock.md */
+#define HOPS            4       /* in larger fleets: edges between any two hosts */
+#define UNGUARDED       12000.0 /* half of the width, without a second clock */
 #define LEVEL_STEP      1.1892  /* 2^(1/4) */
-#define SHOWN_NS_MAX    3.9e6   /* of a bound */
-#define WORST_SHARE     0.6     /* of a standing wait that may pass for time */
+#define SHOWN_NS_MAX    3.9e6   /* the widest bound that is shown */
+#define WORST_SHARE     0.6     /* of a standing wait, the share that may look like time */
 #define MEAN_SHARE      0.02
-#define ALONE_NS        (1500 * NS_PER_MS) /* what was on its way has been used */
+#define ALONE_NS        (1500 * NS_PER_MS) /* packets under way have been used by then */
 #define ALONE_SYNCED_NS (4 * NS_PER_S)
 #define FEW_NS          (2 * NS_PER_S)
 #define ALONE_RATE      1e-6
-#define ALONE_SLACK     2000.0           /* ns: lines meet their maps, guards differ */
-#define FLAP_SEEN_NS    (50 * NS_PER_MS) /* a carrier that is gone for so long */
-#define KEEP_NS         (500 * NS_PER_MS) /* what costs a look at all pairs is looked at that often */
+#define ALONE_SLACK     2000.0            /* ns: lines differ from their maps, and guards differ */
+#define FLAP_SEEN_NS    (50 * NS_PER_MS)  /* a carrier loss of this length is noticed */
+#define KEEP_NS         (500 * NS_PER_MS) /* expensive checks of all pairs run this often */
 
-/* ---- ways ---- */
+/* ---- paths ---- */
 static bool nic_is(const struct world *w, struct scenario_nic n, uint32_t nic)
 {
     return world_nic(w, n.host, n.nic) == nic;
 }
 
-/* Does that fault take (nearly) all packets from src to dst by that spine? */
+/* True if the fault takes (nearly) all packets from src to dst over that spine. */
 static bool takes(const struct world *w, int index, uint32_t src, uint32_t dst, int spine)
 {
     const struct scenario_fault *f = &w->scenario->fault[index];
@@ -79,7 +79,7 @@ static bool spine_clear(const struct invariants *v, const struct world *w, uint3
     return true;
 }
 
-/* At least half of the ways between two NICs carry, both ways. */
+/* True if more than half of the paths between two NICs carry packets, in both directions. */
 static bool pair_clear(const struct invariants *v, const struct world *w, uint32_t src,
                        uint32_t dst)
 {
@@ -115,7 +115,7 @@ static double idle_ns(const struct network *n, const struct packet *p)
                         : 2 * link + 2 * trunk + 3 * hop + (double)f->cable_ns;
 }
 
-/* Of both ends: what either saw in an earlier one it may have lost. */
+/* Both ends' generations: a restarted end may have lost what it learnt. */
 static uint64_t lives_of(const struct world *w, int a, int b)
 {
     return 1 + w->hosts[a].generation + w->hosts[b].generation;
@@ -145,7 +145,7 @@ void invariant_arrival(struct invariants *v, const struct world *w, const struct
     s->floor_of = lives;
 }
 
-/* Of the last two whole seconds; INFINITY: nothing came. */
+/* The least of the last two whole seconds; INFINITY: no packet came. */
 static void least_of(const struct invariants *v, const struct world *w, int from, int to,
                      double *ret_wait, double *ret_delay)
 {
@@ -161,8 +161,9 @@ static void least_of(const struct invariants *v, const struct world *w, int from
     }
 }
 
-/* ---- who is alone ---- */
-/* docs/clock.md, "Premises": a rate may change by 2 ppm, so that a bound that nothing feeds grows by that; half is asked. */
+/* ---- hosts that hear nobody, or too few ---- */
+/* docs/clock.md, "Premises": a rate may change by 2 ppm, so a bound without new packets must grow by that. Half of that is
+ * required. */
 void invariant_alone(struct invariants *v, struct world *w, int host)
 {
     struct judged_host *h = &v->hosts[host];
@@ -179,7 +180,7 @@ void invariant_alone(struct invariants *v, struct world *w, int host)
                         "host %d reads SYNCED and has heard nobody for %.1f s", host,
                         (double)silent * 1e-9);
     }
-    /* a host of NICs with clocks of their own still learns what they tell of its own */
+    /* a host whose NICs have clocks still learns about its own clock from them */
     const bool learned = world_nics_stamp(w, host) && h->hard < h->alone_hard - ALONE_SLACK;
     if (h->alone_at < 0 || terms->epoch != h->alone_epoch || learned) {
         h->alone_at = w->now;
@@ -197,8 +198,8 @@ void invariant_alone(struct invariants *v, struct world *w, int host)
     }
 }
 
-/* A part that was cut off may not be SYNCED: docs/clock.md, "Hard". Where everybody probes everybody, who hears fewer than three
- * quarters of the others is in such a part. */
+/* Hosts that are cut off from the fleet may not be SYNCED: docs/clock.md, "Hard". If all probe all, a host that hears fewer
+ * than three quarters of the others is cut off. */
 void invariant_few(struct invariants *v, struct world *w, int host)
 {
     struct judged_host *h = &v->hosts[host];
@@ -223,7 +224,7 @@ void invariant_few(struct invariants *v, struct world *w, int host)
     }
 }
 
-/* ---- who owes a status ---- */
+/* ---- hosts that must be in step ---- */
 static bool answers(const struct invariants *v, const struct world *w, int host, bool honest)
 {
     const struct judged_host *o = &v->hosts[host];
@@ -232,8 +233,8 @@ static bool answers(const struct invariants *v, const struct world *w, int host,
            w->hosts[host].starved_until <= w->now && (!honest || o->sound);
 }
 
-/* The largest share, over own NICs, of the others that can be heard: of hosts where everybody probes everybody, for a host
- * is one neighbour however many NICs it has; of NICs where chance picks the neighbours. */
+/* The largest share of others that one of its NICs can hear. If all probe all, it counts hosts, because a host is one
+ * neighbour however many NICs it has. If chance picks the neighbours, it counts NICs. */
 static double heard_share(const struct invariants *v, const struct world *w, int host, bool honest)
 {
     const bool sparse = w->host_count * w->nics_per_host > FULL_MESH;
@@ -256,7 +257,7 @@ static double heard_share(const struct invariants *v, const struct world *w, int
     return best;
 }
 
-/* Three quarters of the others are nearer than this. */
+/* Three quarters of the others are nearer than this delay. */
 static double reach_ns(struct invariants *v, const struct world *w, int host, double *scratch)
 {
     int count = 0;
@@ -283,8 +284,8 @@ static bool hears_enough(const struct invariants *v, const struct world *w, int 
            heard_share(v, w, host, true) >= (sparse ? 0.85 : 0.75);
 }
 
-/* Its own bound rests on neighbours that could be in step as well: of three hosts in a row the middle one has none. In
- * large fleets, where a look at all of them costs, few lost paths don't matter so much. */
+/* A host's bound needs neighbours that could be in step as well: of three hosts in a row the middle one has none. Large fleets
+ * are left out: the check of all hosts is expensive there, and few lost paths matter less. */
 static bool neighbours_hear_enough(const struct invariants *v, const struct world *w, int host)
 {
     int enough = 0;
@@ -298,8 +299,8 @@ static bool neighbours_hear_enough(const struct invariants *v, const struct worl
     return 4 * enough >= 3 * (w->host_count - 1);
 }
 
-/* Packets are as fast as a bound that may be shown needs: as many edges, each up to a level's step wider than what the delays
- * leave open (docs/clock.md, "Hard"). */
+/* True if packets are fast enough for a bound that may be shown: so many edges, each wider by up to a level's step than the
+ * delays leave open (docs/clock.md, "Hard"). */
 static bool near(struct invariants *v, const struct world *w, int host)
 {
     const double hops = w->host_count * w->nics_per_host > FULL_MESH ? HOPS : 1;
@@ -355,14 +356,14 @@ bool invariant_error_judged(const struct invariants *v, const struct world *w)
     return true;
 }
 
-/* p99 of the error between two hosts is at most
+/* The p99 of the error between two hosts is at most
  *
  *     (10 + 1.5 noise + 0.5 quantum + 0.25 jitter + 0.8 wander + serial / 125) (1 + 2 / sqrt(K))
  *     + asymmetry + 0.6 standing + 0.02 mean wait                                              in ns
  *
- * with wander in ppb per root second, a probe's serialisation on a link, K other NICs (at most 16), what every edge is
- * asymmetric by, the wait that nine tenths of the pairs see as their least in two seconds, and the mean wait. Of two hosts
- * of which one has always stood behind a queue more: invariant_unseen_ns(). */
+ * wander is in ppb per root second. serial is a probe's serialisation time on a link. K is the number of other NICs (at most
+ * 16). asymmetry is that of every edge. standing is the wait that nine tenths of the pairs have as their least in two seconds.
+ * If one of two hosts has had a queue on its paths since it began, more is allowed: invariant_unseen_ns(). */
 static double allowed_ns(struct invariants *v, struct world *w, double *scratch)
 {
     const struct scenario_clocks *c = &w->scenario->clocks;
@@ -409,7 +410,8 @@ double invariant_allowed_ns(struct invariants *v, struct world *w, double *scrat
     return v->allowed;
 }
 
-/* What packets to this host have waited more than those from it, always since both ends began: the mean over all hosts. */
+/* How much longer packets to this host have waited than those from it, as their least since both ends began: the mean over all
+ * hosts. */
 static double never_seen_ns(const struct invariants *v, const struct world *w, int host)
 {
     double sum = 0;
@@ -425,9 +427,9 @@ static double never_seen_ns(const struct invariants *v, const struct world *w, i
     return sum / w->host_count;
 }
 
-/* A queue that no packet has found shorter since the host began looks like a longer cable in one direction: half of it is
- * taken for time, and nothing that the host sees contradicts that (docs/clock.md, "Standing queues"). The hard bound
- * covers it, or `hard` breaks. Not beside what `allowed` has for queues already. */
+/* If no packet has found a queue shorter since the host began, the queue looks like a longer cable in one direction. Half of
+ * it is taken for time, and the host can't notice that (docs/clock.md, "Standing queues"). The hard bound covers it, or `hard`
+ * breaks. The part that `allowed` already has for queues is subtracted. */
 double invariant_unseen_ns(const struct invariants *v, const struct world *w, int a, int b)
 {
     const double unseen = fabs(never_seen_ns(v, w, a) - never_seen_ns(v, w, b));
@@ -435,8 +437,8 @@ double invariant_unseen_ns(const struct invariants *v, const struct world *w, in
     return fmax(0, WORST_SHARE * unseen - v->allowed_queues);
 }
 
-/* ---- what has to be told ---- */
-/* Nothing else was on around it: what two faults at a time hide from each other isn't asked. */
+/* ---- faults that must be reported ---- */
+/* True if no other fault was on near it: two faults at a time may hide each other. */
 static bool alone(const struct world *w, int fault, int64_t on, int64_t off)
 {
     for (int i = 0; i < w->scenario->fault_count; i++) {
@@ -449,7 +451,7 @@ static bool alone(const struct world *w, int fault, int64_t on, int64_t off)
     return true;
 }
 
-/* There a part of what is lost is nothing new. */
+/* Full queues lose packets, so a part of the losses is no finding. */
 static bool full_queues_lose(const struct world *w)
 {
     return w->scenario->traffic_count != 0 && w->scenario->fabric.drops;
@@ -470,11 +472,11 @@ bool invariant_must_be_told(const struct invariants *v, const struct world *w, i
     case FAULT_CARRIER:
     case FAULT_NIC_VANISH:
         return lasted > 2 * NS_PER_S;
-    case FAULT_FLAP: /* a trunk's changes nothing: routing heals at once */
+    case FAULT_FLAP: /* a trunk's flaps change nothing: routing heals at once */
         return f->target.kind == TARGET_NIC && f->down_ns >= FLAP_SEEN_NS;
     case FAULT_BLACKHOLE:
         return lasted > 3 * NS_PER_S && lost > 30;
-    case FAULT_TRUNK: /* for as long as packets still go there */
+    case FAULT_TRUNK: /* while packets still go there */
     case FAULT_SPINE:
         return lasted > 3 * NS_PER_S && f->reroute_ns > 3 * NS_PER_S && lost > 30 &&
                !full_queues_lose(w);

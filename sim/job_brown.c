@@ -1,20 +1,21 @@
-/* job_brown.c: one link between switches carries a tenth from some moment on, in both directions: what the lanes over it still
- * get of what is newly sent, and what the jobs get of what is left. Asked each 10 ms, of the senders' and receivers' own counts;
- * which spine a lane takes only the simulator knows. */
+/* job_brown.c: from some moment on one link between switches carries a tenth, in both directions. It measures the share of new
+ * bytes on that link's lanes, and the rate that the jobs still reach. It reads the senders' and receivers' own counts each
+ * 10 ms. Only the simulator knows which spine a lane uses. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/job_private.h"
 
 #define TENTH        10
-#define SETS         8 /* of one process, at most */
+#define SETS         8 /* most sets of one process */
 #define LEFT         0.95
-#define MOVING       0.1 /* of the bound: who stands still keeps any share */
+#define MOVING       0.1 /* of the bound: a job that stands still could have any share */
 #define PAYLOAD      (1448.0 / 1514)
 #define RATE_WINDOWS 10
 
 struct sums {
-    uint64_t slow, all; /* bytes newly sent over the slow link's lanes, and between leaves at all */
+    /* bytes newly sent over the slow link's lanes, and over all links between leaves */
+    uint64_t slow, all;
     uint64_t lanes, chunk; /* lanes over the slow link; a chunk's size */
     uint64_t received;
 };

@@ -1,4 +1,4 @@
-/* job_content.c: what the messages of simulated jobs hold, from a seed alone. */
+/* job_content.c: the content of simulated jobs' messages, from a seed alone. */
 #include <string.h>
 
 #include "sim/job_private.h"
@@ -22,7 +22,7 @@ uint32_t content_size(uint64_t seed, uint32_t max)
         limit = 8192;
         break;
     case 8:
-        return max < 8193 ? max : 8191 + (uint32_t)(seed >> 16) % 3; /* about the edge */
+        return max < 8193 ? max : 8191 + (uint32_t)(seed >> 16) % 3; /* sizes around the limit */
     case 9:
         break;
     default:

@@ -1,4 +1,4 @@
-/* job_draw.c: worlds of simulated jobs by chance from a seed. job_slow.c and job_gap.c draw their own. */
+/* job_draw.c: draws worlds of simulated jobs from a seed. job_slow.c and job_gap.c draw their own. */
 #include "sim/job_private.h"
 
 /* -- late receivers --------------------------------------------------------------------------- */
@@ -9,7 +9,8 @@ void job_world_late(struct job_world_config *ret_config, uint64_t seed)
 
     prng_init(p, hash_u64(seed, 78));
     const bool faults = prng_below(p, 4) == 0;
-    const int64_t patience = (faults ? 4 : 1) * NS_PER_S; /* a lost SYN goes again after a second */
+    /* a lost SYN is sent again after a second */
+    const int64_t patience = (faults ? 4 : 1) * NS_PER_S;
     *ret_config = (struct job_world_config){
         .seed = seed,
         .hosts = 2 + (uint32_t)prng_below(p, 2),
@@ -43,7 +44,7 @@ void job_world_late(struct job_world_config *ret_config, uint64_t seed)
     };
 }
 
-/* -- what anybody may try --------------------------------------------------------------------- */
+/* -- random worlds ---------------------------------------------------------------------------- */
 
 void job_world_chance(struct job_world_config *ret_config, uint64_t seed)
 {

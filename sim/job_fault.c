@@ -1,15 +1,14 @@
-/* job_fault.c: what goes wrong under simulated jobs, and when it ends.
+/* job_fault.c: faults of simulated jobs, and when they end.
  *
- * Any number at a time, at any moment: double faults, faults during connect, close, repair are a matter of chance
- * and of how dense they are. One NIC of each host and one spine are spared, other ones from time to time: so a
- * path is always left, and an error is one too many. */
+ * Any number of faults may be on at any time: double faults, and faults during connect, close and repair come by chance. One
+ * NIC of each host and one spine are spared, and change from time to time. So a path is always left, and any error is wrong. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/job_private.h"
 
-#define SAFE_NS (2 * NS_PER_S) /* for so long the same NIC and spine are spared */
+#define SAFE_NS (2 * NS_PER_S) /* so long the same NIC and spine are spared */
 #define SLOTS   256
 
 static uint32_t below(struct job_world *w, uint32_t bound)
@@ -26,7 +25,7 @@ static void tell_carrier(struct job_world *w, uint32_t nic)
     world_add(w, w->now + late, EVENT_CARRIER, nic / w->net.config.nics);
 }
 
-/* A link that may fail: a NIC's, one direction at a time, or one between switches. */
+/* A link that may fail: one direction of a NIC's link, or one between switches. */
 static struct job_link *any_link(struct job_world *w, struct fault_slot *slot)
 {
     const struct job_net_config *net = &w->net.config;
@@ -121,7 +120,7 @@ static bool begin_trunk(struct job_world *w, struct fault_slot *slot)
     if (slot->kind == JOB_FAULT_TRUNK_DOWN) {
         w->net.trunks[slot->subject * 2 + !slot->extra].cut++;
         if (below(w, 2) == 0) {
-            w->net.withdrawn |= 1ull << spine; /* all leaves stop to use that spine */
+            w->net.withdrawn |= 1ull << spine; /* all leaves stop using that spine */
         }
     }
     return true;
@@ -258,9 +257,9 @@ static void end(struct job_world *w, struct fault_slot *slot)
     slot->used = false;
 }
 
-/* -- one after another ------------------------------------------------------------------------ */
+/* -- the sequence of faults ------------------------------------------------------------------- */
 
-/* Other ones are spared from now on, if nothing is wrong with them at present. */
+/* Spares another NIC and another spine from now on, unless they have a fault. */
 static void spare_others(struct job_world *w)
 {
     const uint32_t nic = below(w, w->net.config.nics), spine = below(w, w->net.config.spines);
@@ -326,7 +325,7 @@ void fault_next(struct job_world *w)
         kind = (kind + 1) % JOB_FAULT_KILL;
     }
     if (w->config.rdma && !w->config.rdma_lasts &&
-        below(w, 4) == 0) { /* its NICs break, too, whatever the mask has */
+        below(w, 4) == 0) { /* NICs and pairs break, too, even if the mask lacks it */
         kind = below(w, 2) == 0 ? JOB_FAULT_DEVICE : JOB_FAULT_PAIR;
     }
     if (i == w->slot_count) {
@@ -334,7 +333,7 @@ void fault_next(struct job_world *w)
     }
     w->slots[i] = (struct fault_slot){.kind = (enum job_fault)kind};
     if (!begin(w, &w->slots[i])) {
-        return; /* nothing to be broken there */
+        return; /* this fault can't be made there */
     }
     w->slots[i].used = true;
     w->result->faults++;
@@ -367,7 +366,7 @@ void fault_heal_all(struct job_world *w)
     w->calm = true;
 }
 
-/* For good: host 0 dies, or is cut off. */
+/* The last fault, for good: host 0 dies, or is cut off. */
 void fault_last(struct job_world *w)
 {
     struct process *p = &w->processes[0];

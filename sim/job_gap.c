@@ -1,7 +1,9 @@
-/* job_gap.c: one of two lanes meets a fault, again and again: how long nothing is received meanwhile, and how long without one.
+/* job_gap.c: one of two lanes has a fault, again and again. It measures the longest time without a received message, with and
+ * without the fault.
  *
- * The faults are those of lab/roce-vm/table: packets held for 300 ms, a black hole, acknowledgements lost, both, 30 % lost; of
- * one lane's packets, wherever they go, for 0.3 s or 1.5 s in turn. Between them the job runs as it would, for as long again. */
+ * The faults are those of lab/roce-vm/table: packets held for 300 ms, a black hole, lost acknowledgements, both, 30 % loss.
+ * They affect one lane's packets, on any path, for 0.3 s or 1.5 s in turn. Between two faults the job runs for as long without
+ * one. */
 #include "core/failover/ledger_internal.h"
 #include "sim/job_pair.h"
 
@@ -11,8 +13,8 @@
 #define LONG_NS   (1500 * NS_PER_MS)
 #define HELD_NS   (300 * NS_PER_MS)
 #define LOST_PPM  300000
-#define BACK_NS   (100 * NS_PER_MS) /* looked for two lanes so often, */
-#define BACK_MAX  300               /* so many times */
+#define BACK_NS   (100 * NS_PER_MS) /* two lanes are looked for so often, … */
+#define BACK_MAX  300               /* … so many times */
 
 void gap_received(struct job_world *w)
 {
@@ -34,7 +36,7 @@ static int64_t end_window(struct job_world *w)
     return w->gap_ns;
 }
 
-/* A lane: how it goes there, and back. */
+/* The paths of a lane, there and back. */
 struct lane_ways {
     struct job_way there, back;
 };
@@ -102,7 +104,7 @@ static uint32_t count_pairs(struct job_world *w)
     return count;
 }
 
-/* All lanes of the set's own rail are over queue pairs again, and write. */
+/* True if all lanes of the set's own rail are over queue pairs again, and write. */
 static bool are_home(struct job_world *w)
 {
     const uint64_t writes = w->result->writes;
@@ -124,7 +126,7 @@ static void cut_rails(struct job_world *w, uint32_t host, enum job_fault kind, i
     }
 }
 
-/* All rails of one end go, and the job goes on over connections between the front ends. */
+/* All rails of one end fail, and the job goes on over connections between the front ends. */
 static void lose_rails(struct job_world *w, uint32_t k)
 {
     const enum job_fault kind = k % 2 != 0 ? JOB_FAULT_NIC_HOLE : JOB_FAULT_NIC_DOWN;
@@ -154,7 +156,7 @@ static uint64_t failovers(const struct job_world *w)
     return sum.failovers;
 }
 
-/* Lanes that the process has, in any set. */
+/* The lanes that the process has, in any set. */
 static uint32_t used_lanes(const struct job_world *w, const struct transport *t)
 {
     uint32_t lanes = 0;
@@ -169,7 +171,7 @@ static uint32_t used_lanes(const struct job_world *w, const struct transport *t)
     return lanes;
 }
 
-/* Nothing is wrong any more: the last word on a lane that the sender has no more isn't told again and again. */
+/* After the faults the end of a lane that the sender no longer has must not be sent again and again. */
 static void check_fences(struct job_world *w)
 {
     const struct transport *t = w->processes[1].transport;
@@ -219,7 +221,7 @@ void gap_run(struct job_world *w)
     check_fences(w);
 }
 
-/* A process, or all of them, as where a machine stands still. */
+/* Stops a process, or all of them, as if a machine stood still. */
 void gap_stall(struct job_world *w)
 {
     const int64_t until =
@@ -279,8 +281,7 @@ void job_world_gap(struct job_world_config *ret_config, uint64_t seed, bool rdma
         .rdma = rdma,
         .rdma_lasts = true,
         .direct = rdma,
-        .keys_last =
-            true, /* a lane that copies meanwhile makes gaps longer: that is another question */
+        .keys_last = true, /* a lane that copies makes gaps longer: that is not measured here */
         .patience_ns = 60 * NS_PER_S,
         .messages = UINT32_MAX / 2,
         .size_max = 65536,

@@ -1,4 +1,4 @@
-/* job_io.c: io.h's table over the simulated kernel: descriptors, epoll, clocks, carriers. */
+/* job_io.c: the simulated kernel's functions for io.h: descriptors, epoll, clocks, carriers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #define WAKE_NS      (5 * NS_PER_US) /* from an interrupt to the process */
 #define FLEET_BASE   1700000000000000000LL
 #define FIRST_FILE   3
-#define WAIT_STEP_NS (100 * NS_PER_MS) /* of a dead process's own time */
+#define WAIT_STEP_NS (100 * NS_PER_MS) /* in a dead process's own time */
 
 /* -- clocks ----------------------------------------------------------------------------------- */
 
-/* How far the raw clock has run ahead by then. */
+/* How far the raw clock is ahead by then. */
 static int64_t drift(const struct process *p, int64_t at)
 {
     return at / NS_PER_S * p->raw_ppb + at % NS_PER_S * p->raw_ppb / NS_PER_S;
@@ -28,7 +28,7 @@ int64_t process_true(const struct process *p, int64_t raw)
 {
     const int64_t at = raw - p->raw_offset - p->dying_ns;
 
-    /* Not before: a little too late does no harm, one ns too early means waking twice. */
+    /* Rounded up: a little too late does no harm, one ns too early wakes the process twice. */
     return at - drift(p, at - drift(p, at)) + 2;
 }
 
@@ -71,7 +71,7 @@ static void io_random(struct io *io, void *bytes, size_t size)
 
 /* -- descriptors ------------------------------------------------------------------------------ */
 
-/* The lowest that is free, as a kernel gives them: numbers come back at once. */
+/* The lowest free descriptor, as in a kernel: numbers are used again at once. */
 int process_file(struct process *p, uint32_t conn, uint8_t end)
 {
     uint32_t i = p->file_low;
@@ -110,7 +110,7 @@ static void file_free(struct process *p, int fd)
 
 /* -- calls ------------------------------------------------------------------------------------ */
 
-/* At all addresses of the process, whichever is asked for: those after the first are descriptors only. */
+/* Listens at all addresses of the process, whatever address was asked for. Listeners after the first are descriptors only. */
 static int io_listen(struct io *io, const struct io_address *at, uint16_t low, uint16_t high,
                      int *ret_conn, uint16_t *ret_port)
 {
@@ -295,7 +295,8 @@ void process_ready(struct job_world *w, uint32_t conn, uint8_t end)
     if ((e->armed & sim_poll(w, conn, end)) != 0) {
         make_ready(p, conn, end);
         world_wake(w, p, w->now + WAKE_NS);
-    } else if (w->config.poll_ns < NS_PER_MS) { /* who polls all the time sees it now */
+    } else if (w->config.poll_ns < NS_PER_MS) {
+        /* a process that polls all the time notices it now */
         world_wake(w, p, w->now + WAKE_NS);
     }
 }
@@ -325,14 +326,14 @@ static int io_arm(struct io *io, int conn, uint64_t tag, uint32_t events)
     return 0;
 }
 
-/* Never waits: who drives the world runs the process when it is time. */
+/* It never waits: the world runs the process when it is time. */
 static int io_wait(struct io *io, struct mono until, struct io_event *ret_events, int capacity)
 {
     struct process *p = io->driver;
     uint32_t seen = 0;
     int count = 0;
 
-    if (p->killed) { /* its own time, in which its memory is given back */
+    if (p->killed) { /* it runs in its own time, to give its memory back */
         p->dying_ns += WAIT_STEP_NS;
         return 0;
     }

@@ -1,4 +1,4 @@
-/* job_net.c: leaves and spines, and what becomes of a packet that is sent into them. */
+/* job_net.c: leaves and spines, and what happens to a packet in them. */
 #include "sim/job_net.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define QUEUE_NS (10 * NS_PER_MS)
-#define HEADERS  66 /* of each packet of at most SEGMENT bytes */
+#define HEADERS  66 /* of each packet with at most SEGMENT bytes */
 #define SEGMENT  1448
 
 int job_net_init(struct job_net *net, const struct job_net_config *config, uint64_t seed)
@@ -26,7 +26,7 @@ int job_net_init(struct job_net *net, const struct job_net_config *config, uint6
         struct job_nic *nic = &net->nics[i];
         nic->out = nic->in =
             (struct job_link){.rate_bps = config->host_bps, .delay_ns = config->delay_ns};
-        /* Neighbours of one rail on different leaves, and a host's NICs, too. */
+        /* Neighbours of one rail are on different leaves, and so are a host's NICs. */
         nic->leaf = (uint16_t)((i / config->nics + i % config->nics) % config->leaves);
         nic->carrier = true;
     }
@@ -77,7 +77,7 @@ uint32_t job_net_spine(const struct job_net *net, const struct job_way *way)
     const uint64_t hash = hash_u64((uint64_t)way->from << 32 | way->to, ports);
     uint32_t spine = (uint32_t)(hash % net->config.spines);
 
-    /* Routing spreads what a withdrawn spine had over the others. */
+    /* Routing spreads a withdrawn spine's flows over the other spines. */
     for (uint32_t i = 1; (net->withdrawn >> spine & 1) != 0 && i <= net->config.spines; i++) {
         spine = (uint32_t)(hash_u64(hash, i) % net->config.spines);
     }
@@ -158,7 +158,7 @@ int64_t job_net_forward(struct job_net *net, int64_t now, struct job_train *trai
     if (train->there) {
         return train->last;
     }
-    /* A link that is faster begins later, to have each packet when its turn comes. */
+    /* A faster link begins later, so that it has each packet when the packet's turn comes. */
     struct job_link *next = link_of(net, train);
     const int64_t faster = time_on(next, train);
     const int64_t ready = train->last + faster / packets - faster;

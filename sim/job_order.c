@@ -1,7 +1,7 @@
-/* job_order.c: when a flow's next message may go: steps, chains, operations, bursts and rests, late receivers. */
+/* job_order.c: decides when a flow's next message may go: steps, chains, operations, bursts and rests, late receivers. */
 #include "sim/job_rank.h"
 
-/* All ranks of its job are done with the operations before the one that the message is of. */
+/* True if all ranks of its job have finished the operations before the message's. */
 static bool operated(const struct job_world *w, const struct flow *f, uint32_t message)
 {
     const uint32_t sharing = pattern_sharing(w), each = w->config.operation;
@@ -18,7 +18,7 @@ static bool operated(const struct job_world *w, const struct flow *f, uint32_t m
     return true;
 }
 
-/* What this one passes on has come; of all-to-all: the process has had that much from everybody. */
+/* True if the message that this one passes on has come. For all-to-all: the process has received as many from every other. */
 static bool passed(const struct job_world *w, const struct flow *f, uint32_t message)
 {
     const struct process *p = &w->processes[f->from];
@@ -38,7 +38,7 @@ static bool passed(const struct job_world *w, const struct flow *f, uint32_t mes
     return true;
 }
 
-/* The burst before is done; with its last message the rest began. */
+/* True if the burst before is done and its rest is over or has begun; the rest begins with the burst's last message. */
 static bool rested(struct job_world *w, const struct flow *f, struct side *side)
 {
     if (w->config.burst == 0 || side->next == 0 || side->next % w->config.burst != 0 ||
@@ -57,14 +57,14 @@ static bool released(const struct job_world *w, uint32_t message)
     return w->config.step_ns == 0 || message < w->step;
 }
 
-/* While all send to one the other flows rest. */
+/* While all send to one process, the other flows rest. */
 static bool gathered(const struct job_world *w, const struct flow *f)
 {
     return w->config.gather_ns == 0 || w->over || w->now < START_NS + w->config.gather_ns ||
            f->to == w->config.hosts - 1;
 }
 
-/* Receivers of what that process sent may begin. */
+/* True if receivers of that process's messages may begin. */
 static bool is_late_enough(const struct job_world *w, const struct flow *f)
 {
     const int64_t until = w->processes[f->from].late_until;

@@ -1,15 +1,15 @@
 /* job_pair.c: RC queue pairs over the simulated fabric, as a NIC keeps them.
  *
- * Kept: a PSN a message, in order, a gap answered once (go-back-N), acknowledgements that are cumulative and may be lost,
- * timeouts of once to twice their nominal length and then IO_QP_RETRIES, receivers without a cell (RNR), messages that are too
- * long, the order of completions and of flushes, queue pairs whose peer is gone (nothing answers), packets whose ICRC is wrong
- * (dropped), neighbours that take a second to be resolved, devices that go. A window that a gap halves stands for congestion
- * control.
+ * Modelled: a PSN for each message, in order; a gap answered once (go-back-N); acknowledgements that are cumulative and may be
+ * lost; timeouts of once to twice their nominal length, then IO_QP_RETRIES; receivers without a cell (RNR); messages that are
+ * too long; the order of completions and of flushes; queue pairs without a peer (no answer); packets with a wrong ICRC
+ * (dropped); neighbours that take a second to be resolved; devices that disappear. A window that a gap halves stands for
+ * congestion control.
  *
- * What a queue pair in error has begun to execute goes on: for a drawn time its NIC still writes into posted cells, without a
- * completion; only then the receives are flushed. After close() it does so too, into memory that nobody should look at.
+ * A queue pair in error finishes what it has begun: for a drawn time its NIC still writes into posted cells, without a
+ * completion. Only then the receives are flushed. After close() it does so too, into memory that must not be used any more.
  *
- * Not kept: packets of less than a message (with the write before it), atomics, READs. */
+ * Not modelled: packets smaller than a message (with the write before it), atomics, READs. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,14 @@
 
 #define WAKE_NS (5 * NS_PER_US)
 #define RNR_NS  (640 * NS_PER_US)
-#define LATE_NS (3 * NS_PER_MS) /* that something executed goes on after an error */
+#define LATE_NS (3 * NS_PER_MS) /* something that was executed goes on for so long after an error */
 
 enum pair_packet_kind { PAIR_SEND, PAIR_ACK, PAIR_GAP, PAIR_RNR, PAIR_REFUSE };
 
 struct pair_packet {
-    uint32_t pair, generation; /* that it goes to */
+    uint32_t pair, generation; /* its destination */
     enum pair_packet_kind kind;
-    uint32_t psn; /* SEND: its own; else the one expected */
+    uint32_t psn; /* SEND: its own PSN; else the expected one */
     uint32_t size;
     uint8_t *bytes; /* of the cell, then of the write before it */
     uint32_t written, key;
@@ -61,7 +61,7 @@ void pair_set_timer(struct job_world *w, uint32_t index)
     }
 }
 
-/* -- what the process is told ----------------------------------------------------------------- */
+/* -- events for the process ------------------------------------------------------------------ */
 
 bool pair_has_news(const struct pair *x)
 {
@@ -118,7 +118,7 @@ void pair_forget(struct job_world *w, uint32_t index)
     w->pair_free[w->pair_free_count++] = index;
 }
 
-/* Whoever posted is told of all of it; receives only when the NIC has stopped to write. */
+/* The process gets an event for all of its sends. It gets those of receives only when the NIC has stopped writing. */
 void pair_fail(struct job_world *w, uint32_t index, enum io_qp_status status)
 {
     struct pair *x = pair_at(w, index);
@@ -208,7 +208,7 @@ static void transmit(struct job_world *w, uint32_t index, struct pair_packet pac
     forward(w, at);
 }
 
-/* -- out -------------------------------------------------------------------------------------- */
+/* -- sending ---------------------------------------------------------------------------------- */
 
 static void start_timeout(struct job_world *w, uint32_t index)
 {
@@ -219,7 +219,7 @@ static void start_timeout(struct job_world *w, uint32_t index)
     pair_set_timer(w, index);
 }
 
-/* Every other world counts its devices from the last one that can be named: a peer of the version before isn't told of these. */
+/* Every second world counts its devices down from the last one that can be named. An older peer is not told of these. */
 uint32_t sim_device(const struct job_world *w, uint32_t nic)
 {
     nic = nic % w->config.nics % IO_RDMA_DEVICES;
@@ -231,7 +231,7 @@ uint32_t pair_device(const struct job_world *w, const struct pair *x)
     return sim_device(w, x->nic);
 }
 
-/* The memory of the queue pair's process that has that key of its device and holds all of it. */
+/* The registered memory of the queue pair's process with that key and device that holds all of the range. */
 static const struct memory *registered(const struct job_world *w, const struct pair *x,
                                        uint32_t key, const void *at, uint32_t size)
 {
@@ -302,14 +302,14 @@ static void on_timeout(struct job_world *w, uint32_t index)
     again(w, index);
 }
 
-/* All before that PSN has arrived. */
+/* All messages before that PSN have arrived. */
 static void on_acked(struct job_world *w, uint32_t index, uint32_t psn)
 {
     struct pair *x = pair_at(w, index);
     const uint32_t first = (x->psn + (uint32_t)x->acked) & PAIR_PSN_MASK;
     const uint64_t count = (psn - first) & PAIR_PSN_MASK;
 
-    if (count == 0 || count > x->next - x->acked) { /* an old one */
+    if (count == 0 || count > x->next - x->acked) { /* an old acknowledgement */
         return;
     }
     for (uint64_t i = 0; i < count; i++, x->acked++) {
@@ -349,7 +349,7 @@ static void on_answer(struct job_world *w, uint32_t index, const struct pair_pac
     pair_set_timer(w, index);
 }
 
-/* -- in --------------------------------------------------------------------------------------- */
+/* -- receiving -------------------------------------------------------------------------------- */
 
 static void answer(struct job_world *w, uint32_t index, enum pair_packet_kind kind)
 {
@@ -362,7 +362,7 @@ uint8_t *pair_receive_cell(const struct pair *x, uint32_t cell)
     return x->memory + ((size_t)x->config.sends + cell) * x->config.cell_size;
 }
 
-/* False: the key or the place is wrong. */
+/* False: the key or the address is wrong. */
 static bool write_there(struct job_world *w, const struct pair *x, const struct pair_packet *packet)
 {
     if (packet->written == 0) {
@@ -379,10 +379,10 @@ static bool write_there(struct job_world *w, const struct pair *x, const struct 
     return true;
 }
 
-/* It was being executed when the queue pair erred: it goes on, and nobody is told. */
+/* The message was being executed when the queue pair failed: it goes on, without an event. */
 static void land_late(struct job_world *w, struct pair *x, const struct pair_packet *packet)
 {
-    /* What was executed before isn't executed again, nor what comes out of order. */
+    /* Neither a message that was executed before nor one out of order is executed. */
     const bool next = w->now < x->late_until && packet->psn == x->expected;
 
     x->expected = (x->expected + next) & PAIR_PSN_MASK;
@@ -401,7 +401,7 @@ static void on_send(struct job_world *w, uint32_t index, const struct pair_packe
     const uint32_t ahead = (packet->psn - x->expected) & PAIR_PSN_MASK;
     const struct process *p = &w->processes[x->process];
 
-    if (ahead > PAIR_PSN_MASK / 2) { /* once more: our answer was lost */
+    if (ahead > PAIR_PSN_MASK / 2) { /* a repetition: the answer was lost */
         answer(w, index, PAIR_ACK);
         return;
     }
@@ -419,7 +419,7 @@ static void on_send(struct job_world *w, uint32_t index, const struct pair_packe
         pair_fail(w, index, IO_QP_BROKEN);
         return;
     }
-    if (x->linger) { /* nobody reads it */
+    if (x->linger) { /* the process has closed it */
         x->expected = (x->expected + 1) & PAIR_PSN_MASK;
         answer(w, index, PAIR_ACK);
         return;
@@ -469,7 +469,7 @@ void sim_pair(struct job_world *w, uint32_t index)
     struct pair *x = pair_at(w, index);
 
     if (!x->used || x->timer == 0 || x->timer > w->now) {
-        return; /* of one that is gone; or moved */
+        return; /* the queue pair is gone, or the timer moved */
     }
     x->timer = 0;
     if ((x->state == PAIR_OPENING || x->state == PAIR_CONNECTING) && x->ready_at <= w->now) {
@@ -509,7 +509,7 @@ void sim_pairs_remove(struct job_world *w, uint32_t nic)
     }
 }
 
-/* What its peer has sent, and doesn't know to have arrived. */
+/* Bytes that its peer has sent, and that are not acknowledged. */
 static uint64_t flying_to(struct job_world *w, uint32_t index)
 {
     const struct pair *peer = pair_at(w, pair_at(w, index)->peer);
@@ -517,7 +517,7 @@ static uint64_t flying_to(struct job_world *w, uint32_t index)
     return peer->next - peer->acked;
 }
 
-/* One to which much is on its way breaks rather than one that rests. */
+/* Breaks the queue pair with the most bytes on their way. */
 bool sim_pair_break(struct job_world *w)
 {
     uint32_t worst = UINT32_MAX;
@@ -544,7 +544,7 @@ void sim_pairs_kill(struct job_world *w, uint32_t process)
     for (uint32_t i = 0; i < w->pair_count; i++) {
         struct pair *x = pair_at(w, i);
         if (x->used && x->process == (int)process) {
-            x->generation++; /* what comes for it goes nowhere; its memory goes with the process */
+            x->generation++; /* packets for it are dropped; its memory goes with the process */
             x->used = false;
         }
     }

@@ -1,4 +1,4 @@
-/* job_pattern.c: who of the simulated processes is of which job, and who talks to whom. */
+/* job_pattern.c: the jobs of the simulated processes, and which process sends to which. */
 #include "sim/job_private.h"
 
 uint32_t pattern_sharing(const struct job_world *w)

@@ -90,7 +90,7 @@ static void add_up(struct job_world *w, struct process *p)
     w->result->parted += sum.parted;
 }
 
-/* In-band delays as the receivers saw them, all lanes alike. */
+/* In-band delays as receivers measured them, over all lanes. */
 void processes_read(struct job_world *w)
 {
     struct {
@@ -151,7 +151,7 @@ static int64_t starve(struct process *p)
 void process_run(struct job_world *w, struct process *p)
 {
     if (p->killed || p->wake != w->now) {
-        return; /* it ran earlier, and found nothing to be done now */
+        return; /* it ran earlier, and has nothing to do now */
     }
     p->wake = INT64_MAX;
     if (p->paused_until > w->now) {
@@ -194,7 +194,7 @@ void process_kill(struct job_world *w, struct process *p)
     p->backlog_count = 0;
     p->killed = true;
     sim_pairs_kill(w, p->index);
-    rank_killed(w, p->index); /* its memory goes, too: that is no part of the world */
+    rank_killed(w, p->index); /* its memory goes, too; that is not part of the world */
     if (transport_free(p->transport) != TRANSPORT_GONE) {
         world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
     }
@@ -211,7 +211,7 @@ void process_end(struct job_world *w, struct process *p)
             }
         }
         add_up(w, p);
-        p->killed = true; /* it can't be heard any more */
+        p->killed = true; /* it gets no more events */
         if (transport_free(p->transport) != TRANSPORT_GONE && w->result->wrong == NULL) {
             world_wrong(w, "memory of a closed transport is in use", "process %u", p->index);
         }

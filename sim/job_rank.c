@@ -1,10 +1,10 @@
-/* job_rank.c: the application of simulated jobs, and the checker of what it gets.
+/* job_rank.c: the application of simulated jobs, and the check of what it receives.
  *
- * A flow is a chain of communicators from one process to another: listen, connect, accept, so many messages, close
- * at both ends, again. What message k of communicator c holds is a function of (c, k, place), and so is its size
- * (job_content.c): the receiver knows both without being told. A buffer is filled with a pattern before it is posted and
- * with another one the moment its receive is done (its owner uses it again); whoever writes there late is found when it
- * is posted next. What was sent is scribbled over the moment the send is done. */
+ * A flow is a chain of communicators from one process to another: listen, connect, accept, a number of messages, close at both
+ * ends, and again. The content and the size of message k of communicator c depend only on (c, k, place) (job_content.c), so
+ * the receiver knows both. A buffer is filled with a pattern before it is posted. When its receive is done, it is filled with
+ * another pattern, as if its owner used it. So a late write is found when the buffer is posted again. A send's buffer is
+ * overwritten when the send is done. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 #include "sim/job_rank.h"
 
-#define SLACK      64 /* bytes behind each buffer */
+#define SLACK      64 /* bytes after each buffer */
 #define PAGE       4096
-#define REGISTERED 32 /* one in so many posts registers its buffer anew */
+#define REGISTERED 32 /* one in so many posts registers its buffer again */
 
 static uint64_t seed_of(const struct flow *f, uint32_t message)
 {
@@ -35,8 +35,8 @@ static void fill(struct slot *slot, uint32_t size)
     slot->filled = size;
 }
 
-/* While nothing uses it. Memory that NICs write is registered anew now and then, as by communicators of a job that come and go: a
- * device that went has taken its keys along for good. */
+/* Registers a free buffer. Memory that NICs write is registered again now and then, as for communicators that come and go. A
+ * device that was removed has lost its keys for good. */
 static void register_bytes(struct job_world *w, uint32_t process, struct slot *slot)
 {
     struct process *p = &w->processes[process];
@@ -60,7 +60,7 @@ static struct slot *slot_of(struct job_world *w, uint32_t process, struct side *
 {
     struct slot *slot = &side->slots[message % w->config.depth];
 
-    if (slot->bytes == NULL) { /* pages of its own: they are what is registered */
+    if (slot->bytes == NULL) { /* on its own pages, because pages are registered */
         slot->bytes =
             aligned_alloc(PAGE, ((size_t)w->config.size_max + 2 * SLACK + PAGE - 1) / PAGE * PAGE);
         if (slot->bytes == NULL) {
@@ -73,7 +73,7 @@ static struct slot *slot_of(struct job_world *w, uint32_t process, struct side *
     return slot;
 }
 
-/* A buffer at rest is what its owner left. */
+/* A buffer that isn't posted must be as its owner left it. */
 static void check_rest(struct job_world *w, const struct flow *f, const struct slot *slot)
 {
     if (slot->bytes != NULL && !content_is_pattern(slot->bytes, slot->filled, slot->pattern)) {
@@ -90,7 +90,7 @@ static struct transport *of(struct job_world *w, uint32_t process)
     return w->processes[process].transport;
 }
 
-/* It closed one of the flows that it sends on. */
+/* The process closed one of the flows that it sends on. */
 static void closed_late(struct job_world *w, struct process *p)
 {
     if (w->config.late_ns != 0 && --p->sending == 0) {
@@ -99,7 +99,7 @@ static void closed_late(struct job_world *w, struct process *p)
     }
 }
 
-/* What was posted is the owner's again. */
+/* Closes one side; its posted buffers belong to their owner again. */
 static void side_close(struct job_world *w, struct flow *f, struct side *side)
 {
     if (side->comm != NULL) {
@@ -123,7 +123,7 @@ static void side_close(struct job_world *w, struct flow *f, struct side *side)
     }
 }
 
-/* The receiver has all that was sent, and asks for more than there will be. */
+/* The receiver has all messages, and has posted more receives than there will be. */
 static bool only_surplus(const struct job_world *w, const struct flow *f, const struct side *side)
 {
     uint32_t k = side->over;
@@ -137,7 +137,7 @@ static bool only_surplus(const struct job_world *w, const struct flow *f, const 
 static void on_error(struct job_world *w, struct flow *f, struct side *side, int r)
 {
     if (r == -EMFILE && w->result->by_kind[JOB_FAULT_FILES] > 0 && side->comm == NULL) {
-        f->excused = true; /* no communicator was made, and the reason is said */
+        f->excused = true; /* no communicator was made, and the reason was reported */
         r = -ECONNABORTED;
     }
     f->excused = f->excused || only_surplus(w, f, side);
@@ -189,7 +189,8 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
            side->next - side->over < w->config.depth && order_send(w, f)) {
         struct slot *slot = slot_of(w, f->from, side, side->next);
         const uint32_t size = size_of(w, f, side->next);
-        if (slot->message != side->next || slot->filled != UINT32_MAX) { /* not from a try before */
+        /* not prepared by an earlier attempt */
+        if (slot->message != side->next || slot->filled != UINT32_MAX) {
             content_make(slot->bytes, size, seed_of(f, side->next));
             slot->filled = UINT32_MAX;
             slot->room = size;
@@ -217,7 +218,7 @@ static void send_next(struct job_world *w, struct flow *f, struct side *side)
     }
 }
 
-/* Any of them may be asked for, and each be done when it likes. */
+/* Tests a request. Requests may be tested in any order, and each may be done at any time. */
 static bool ask(struct job_world *w, struct flow *f, struct side *side, struct slot *slot,
                 size_t *ret_size)
 {
@@ -243,7 +244,7 @@ static void sends_done(struct job_world *w, struct flow *f, struct side *side)
     for (uint32_t k = side->over; side->state == SIDE_OPEN && k < side->next; k++) {
         struct slot *slot = &side->slots[k % w->config.depth];
         if (ask(w, f, side, slot, NULL)) {
-            fill(slot, slot->size); /* its owner uses it again */
+            fill(slot, slot->size); /* as if its owner used it */
         } else if (k - side->over > 1) {
             break;
         }
@@ -261,7 +262,7 @@ static void run_sender(struct job_world *w, struct flow *f)
     if (side->state == SIDE_BEGIN && f->listening) {
         side->state = SIDE_OPENING;
     } else if (side->state == SIDE_BEGIN && f->in.state == SIDE_OVER) {
-        side->state = SIDE_OVER; /* it died before it listened */
+        side->state = SIDE_OVER; /* the receiver died before it listened */
     }
     if (side->state == SIDE_OPENING) {
         r = transport_connect(of(w, f->from), f->from_nic, f->handle, &side->connecting,
@@ -367,7 +368,7 @@ static void run_receiver(struct job_world *w, struct flow *f)
     if (side->state == SIDE_BEGIN) {
         r = transport_listen(of(w, f->to), f->to_nic, f->handle, &f->listener);
         if (r == -EMFILE) {
-            return; /* none left now: tried again */
+            return; /* no descriptor is left: it is tried again */
         }
         if (r < 0) {
             on_error(w, f, side, r);
@@ -393,12 +394,12 @@ static void run_receiver(struct job_world *w, struct flow *f)
     }
     if (side->state == SIDE_OPEN && side->over >= w->config.messages &&
         (!f->surplus || f->out.state == SIDE_OVER)) {
-        f->excused = f->excused || f->surplus; /* it cancels what will never come */
+        f->excused = f->excused || f->surplus; /* it cancels receives without a message */
         side_close(w, f, side);
     }
 }
 
-/* -- all of them ------------------------------------------------------------------------------ */
+/* -- all flows -------------------------------------------------------------------------------- */
 
 static bool polls(const struct job_world *w, const struct side *side)
 {
@@ -507,13 +508,13 @@ void rank_excuse(struct job_world *w, uint32_t process)
     }
 }
 
-/* The process is gone: its ends with it. */
+/* Closes the ends of a process that is gone. */
 void rank_killed(struct job_world *w, uint32_t process)
 {
     for (uint32_t i = 0; i < w->processes[process].flow_count; i++) {
         struct flow *f = &w->flows[w->processes[process].flows[i]];
         struct side *side = f->from == process ? &f->out : &f->in;
-        if (side->state == SIDE_OPENING && side->connecting != 0) { /* it fails some day */
+        if (side->state == SIDE_OPENING && side->connecting != 0) { /* it fails after a while */
             while (transport_connect(of(w, process), f->from_nic, f->handle, &side->connecting,
                                      &side->comm) == 0) {
                 (void)transport_serve(of(w, process), (struct mono){0});
@@ -531,7 +532,7 @@ bool rank_over(struct job_world *w)
     return w->flows_over == w->flow_count;
 }
 
-/* Whose turn it is that nobody is done with. */
+/* Reports the first flow that is not done. */
 void rank_stuck(struct job_world *w)
 {
     for (uint32_t i = 0; i < w->flow_count; i++) {

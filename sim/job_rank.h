@@ -12,7 +12,7 @@ struct slot {
     uint32_t size, room;
     struct transport_memory *memory; /* NULL: the driver refused it */
     uint8_t *bytes;                  /* size_max + SLACK * 2 */
-    uint32_t filled;                 /* with `pattern`, while free */
+    uint32_t filled;                 /* number of bytes with `pattern`, while it is free */
     uint8_t pattern;
     bool done;
     int64_t at;
@@ -22,9 +22,9 @@ struct side {
     enum side_state state;
     struct transport_comm *comm;
     uint64_t connecting;
-    uint32_t next;   /* message to post */
-    uint32_t over;   /* messages below are done */
-    uint32_t rested; /* the rest before that message was begun */
+    uint32_t next;   /* the next message to post */
+    uint32_t over;   /* all messages below are done */
+    uint32_t rested; /* the rest before that message has begun */
     int64_t not_before;
     struct slot slots[DEPTH_MAX];
 };
@@ -32,19 +32,20 @@ struct side {
 struct flow {
     uint32_t index, from, to, from_nic, to_nic;
     uint32_t generation; /* of communicators */
-    uint32_t before;     /* ring: whose messages this one passes on */
+    uint32_t before;     /* ring: this flow passes that flow's messages on */
     uint8_t handle[TRANSPORT_HANDLE_SIZE];
     bool listening;
     struct transport_listener *listener;
     struct side out, in;
-    bool excused; /* an end was given up, killed, cut off */
-    bool surplus; /* the receiver posts more than there will be */
+    bool excused; /* one end was given up, killed or cut off */
+    bool surplus; /* the receiver posts more receives than there are messages */
     bool over;
     int64_t sent_at[DEPTH_MAX];
 };
 
 /* -- job_order.c */
-/* May the sender's next message go now? Asked when nothing else is in its way: a rest begins with the question. */
+/* True if the sender's next message may go now. Call it only when nothing else holds the message back, because a rest begins
+ * with this call. */
 bool order_send(struct job_world *w, struct flow *f);
-/* May the receiver wait for its next one? */
+/* True if the receiver may wait for its next message. */
 bool order_receive(const struct job_world *w, const struct flow *f);

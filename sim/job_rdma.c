@@ -1,6 +1,6 @@
-/* job_rdma.c: io_rdma.h over simulated queue pairs (job_pair.c): what a process may call, and what it takes: making one takes
- * milliseconds, connecting up to a second, and one of 64 finds no memory. A registration may be refused, and ends with its
- * device. Misuse of a cell or of a queue pair is told as a wrong thing of that world. */
+/* job_rdma.c: io_rdma.h for simulated queue pairs (job_pair.c): the calls of a process, and their cost. Making a queue pair
+ * takes milliseconds, connecting up to a second, and one of 64 finds no memory. A registration may be refused, and ends with
+ * its device. Wrong use of a cell or of a queue pair makes the world wrong. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define LINGER_NS (2 * NS_PER_S)
 #define OPEN_NS   (2 * NS_PER_MS)
 #define COLD_NS   NS_PER_S
-#define REFUSED   32 /* one registration in so many */
+#define REFUSED   32 /* one registration of so many is refused */
 
 /* -- the table -------------------------------------------------------------------------------- */
 
@@ -67,7 +67,7 @@ static int rdma_open(struct io_rdma *rdma, const struct io_qp_config *config, in
     x->cell_count = config->receives;
     x->ready_at = w->now + 1 + (int64_t)(prng_exponential(&p->prng) * (double)OPEN_NS);
     x->error =
-        prng_below(&p->prng, 64) == 0 ? -ENOMEM : 0; /* memlock, when the driver comes to it */
+        prng_below(&p->prng, 64) == 0 ? -ENOMEM : 0; /* memlock, when the driver needs memory */
     pair_set_timer(w, index);
     p->pairs++;
     *ret_qp = (int)index;
@@ -83,7 +83,7 @@ static int rdma_opened(struct io_rdma *rdma, int qp, struct io_qp_end *ret_own,
     if (p->killed || x->state == PAIR_OPENING || x->error != 0) {
         return p->killed ? -ENODEV : x->state == PAIR_OPENING ? -EAGAIN : x->error;
     }
-    x->ready_at = 0; /* told */
+    x->ready_at = 0; /* reported */
     const struct io_address own = job_net_address(&p->world->net, x->nic);
     *ret_own = (struct io_qp_end){
         .qp = (x->generation & 0xfffu) << 12 | (uint32_t)qp, .psn = x->psn, .mtu_shift = 12};
@@ -109,7 +109,7 @@ static int rdma_connect(struct io_rdma *rdma, int qp, const struct io_qp_end *pe
     x->peer = index;
     x->peer_generation = pair_at(w, index)->generation;
     if ((x->peer_generation & 0xfffu) != peer->qp >> 12) {
-        x->peer_generation--; /* gone by now: nothing answers */
+        x->peer_generation--; /* its peer is gone: nothing answers */
     }
     x->expected = peer->psn;
     x->timeouts = *timeouts;
@@ -128,7 +128,7 @@ static int rdma_connected(struct io_rdma *rdma, int qp)
     struct pair *x = mine(rdma, qp);
 
     if (x->state == PAIR_RTS) {
-        x->ready_at = 0; /* told */
+        x->ready_at = 0; /* reported */
     }
     return p->killed || x->state == PAIR_ERROR ? -ENODEV : x->state == PAIR_RTS ? 0 : -EAGAIN;
 }
@@ -220,7 +220,7 @@ static void rdma_close(struct io_rdma *rdma, int qp, bool linger)
     x->done_first = x->done_count = 0;
     p->pairs--;
     if (p->killed) {
-        return; /* its NIC has forgotten it */
+        return; /* its NIC no longer has it */
     }
     if (linger && x->state == PAIR_RTS && x->acked < x->posted) {
         x->linger = true;
@@ -245,7 +245,7 @@ static int rdma_silence(struct io_rdma *rdma, int qp)
     return 0;
 }
 
-/* A destroyed one is silent when the call returns. */
+/* A destroyed queue pair is silent when the call returns. */
 static int rdma_fence(struct io_rdma *rdma, int qp, bool wait)
 {
     const struct process *p = rdma->driver;
@@ -261,7 +261,7 @@ static int rdma_fence(struct io_rdma *rdma, int qp, bool wait)
     return 0;
 }
 
-/* A driver refuses some: all of it, or on one of its devices. A device that is away gives no key. */
+/* A driver refuses some memory: on all devices, or on one. A device that is away gives no key. */
 static int memory_add(struct io_rdma *rdma, const struct io_rdma_range *range,
                       struct io_rdma_memory **ret_memory)
 {
@@ -301,7 +301,7 @@ void sim_keys_die(struct job_world *w, uint32_t nic)
     }
 }
 
-/* A device that is back knows what it knew, by other keys; or refuses it now. */
+/* A device that is back registers its memory again, with other keys, or refuses it. */
 void sim_keys_return(struct job_world *w, uint32_t nic)
 {
     const uint32_t device = sim_device(w, nic), sharing = pattern_sharing(w);

@@ -1,7 +1,8 @@
-/* job_slow.c: all-to-all while a NIC carries a small part of its rate, both ways: what the job gets of what is left.
+/* job_slow.c: all-to-all while one NIC carries a small part of its rate, in both directions. It measures the rate that the job
+ * still reaches.
  *
- * The bound is a cut: each host sends its share, and receives it, over all its NICs. All ranks wait for each other, so the slow
- * host's NICs bound the whole job. Links between switches don't: the world is to have enough of them. */
+ * The bound is a cut: each host sends and receives its share over all its NICs. All ranks wait for each other, so the slow
+ * host's NICs limit the whole job. Links between switches must not limit it: the world has enough of them. */
 #include "sim/job_private.h"
 
 #include "base/prng.h"
@@ -15,13 +16,13 @@ static void slow_down(struct job_world *w, uint32_t by)
     nic->in.slow = nic->out.slow = by;
 }
 
-/* What all hosts receive per ns if one has only so many NICs. */
+/* The bytes that all hosts receive per ns, if one of them has only so many NICs. */
 static double bound(const struct job_world *w, double nics)
 {
     return nics * w->net.config.hosts * (double)w->config.host_bps / 8e9 * PAYLOAD;
 }
 
-/* Of the bound, from the first time to the second. */
+/* The share of the bound from the first time to the second. */
 static double share(struct job_world *w, int64_t from, int64_t to, double nics)
 {
     const int64_t begin = START_NS + from, end = START_NS + to;
@@ -63,7 +64,7 @@ void job_world_slow(struct job_world_config *ret_config, uint64_t seed)
         .leaves = 2,
         .spines = spines,
         .host_bps = rate,
-        /* As much upwards as all hosts of a leaf have, up to twice that. */
+        /* Upward links have once to twice the rate of all hosts of a leaf. */
         .trunk_bps = (int64_t)((1 + prng_uniform(p)) * (double)(hosts * nics) / 2 * (double)rate /
                                (double)spines),
         .delay_ns = (2 + (int64_t)prng_below(p, 40)) * NS_PER_US,

@@ -1,11 +1,11 @@
-/* job_socket.c: what a process calls on its connections: connect, send, receive, close, poll; and what others do to them. */
+/* job_socket.c: a process's calls on its connections: connect, send, receive, close, poll; and calls of others. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/job_private.h"
 
-/* A port by which a connection lies where the world wants it. */
+/* A source port that puts the connection on the wanted spine. */
 static uint16_t port_for(struct job_world *w, const struct process *p, uint32_t from, uint32_t to,
                          uint16_t to_port)
 {
@@ -31,7 +31,7 @@ int sim_connect(struct job_world *w, struct process *p, const struct io_connect 
         return -EADDRNOTAVAIL;
     }
     if (!w->net.nics[from_nic].carrier && prng_below(&w->prng, 4) == 0) {
-        return -ENETUNREACH; /* the route went with the carrier, or not */
+        return -ENETUNREACH; /* the route may have gone with the carrier */
     }
     uint32_t conn = tcp_new_conn(w);
     struct end *e = &w->conns[conn]->ends[0];
@@ -77,7 +77,7 @@ static int error_of(struct end *e)
 {
     const int error = e->error != 0 ? e->error : -EPIPE;
 
-    e->error = 0; /* told once */
+    e->error = 0; /* reported only once */
     return error;
 }
 
@@ -166,7 +166,7 @@ ssize_t sim_receive(struct job_world *w, uint32_t conn, uint8_t end, const struc
         tcp_acknowledge(w, conn, end, false, 0); /* there is room again */
     }
     if (w->config.hosts > 16 &&
-        e->read == peer->written) { /* many connections: none keeps memory */
+        e->read == peer->written) { /* with many connections, idle ones keep no memory */
         free(peer->ring);
         peer->ring = NULL;
     }
@@ -180,7 +180,7 @@ void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset)
     e->fd = -1;
     e->armed = 0;
     if (e->half && e->state == END_OPEN && e->written == 0) {
-        /* A kernel wouldn't have handed it over yet, and nobody could have refused it by that: the SYN comes again. */
+        /* A kernel would not have accepted it yet, so the process could not have refused it: the SYN comes again. */
         e->state = END_NONE;
         e->half = false;
         tcp_maybe_free(w, conn);
@@ -193,7 +193,7 @@ void sim_close(struct job_world *w, uint32_t conn, uint8_t end, bool reset)
         if (e->fin_taken && w->conns[conn]->ends[!end].state == END_DEAD) {
             tcp_die(w, conn, end, 0);
         }
-    } else if (e->state == END_OPEN) { /* asked for, or input that nobody will read */
+    } else if (e->state == END_OPEN) { /* a reset was asked for, or there is unread input */
         tcp_send_reset(w, conn, end);
         tcp_die(w, conn, end, 0);
     } else {

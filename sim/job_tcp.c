@@ -1,11 +1,11 @@
 /* job_tcp.c: connections, as a kernel keeps them: TCP in bytes, without options.
  *
- * Kept: handshakes and lost SYNs, finite buffers at both ends, windows, congestion control (halved at a gap, one
- * segment after a timeout), cumulative acknowledgements, retransmission timeouts that double, TCP_USER_TIMEOUT, resets
- * (received, sent, lost), orderly ends, bytes lost at a close with unread input, TCP_NOTSENT_LOWAT. So a connection
- * over a path that swallows everything stays silent until the timeout, and goes on in order if the path comes
- * back before. Not kept: selective acknowledgements (all after a gap goes again), delayed ones, keep-alive. What a process
- * calls is in job_socket.c. */
+ * Modelled: handshakes and lost SYNs, finite buffers at both ends, windows, congestion control (halved at a gap, one segment
+ * after a timeout), cumulative acknowledgements, retransmission timeouts that double, TCP_USER_TIMEOUT, resets (received,
+ * sent, lost), orderly ends, bytes lost at a close with unread input, TCP_NOTSENT_LOWAT. So a connection over a path that
+ * drops everything stays silent until the timeout, and goes on in order if the path comes back earlier. Not modelled:
+ * selective acknowledgements (all bytes after a gap are sent again), delayed acknowledgements, keep-alive. A process's calls
+ * are in job_socket.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static uint32_t new_packet(struct job_world *w)
     return w->packet_count++;
 }
 
-/* Over the next link. */
+/* Sends the packet over the next link. */
 static void forward(struct job_world *w, uint32_t index)
 {
     const int64_t at = job_net_forward(&w->net, w->now, &w->packets[index].train);
@@ -55,7 +55,7 @@ static void forward(struct job_world *w, uint32_t index)
     }
 }
 
-/* From that end to the other one. */
+/* Sends a packet from that end to the other one. */
 void tcp_transmit(struct job_world *w, uint32_t conn, uint8_t from, struct packet packet)
 {
     const struct conn *c = w->conns[conn];
@@ -126,7 +126,7 @@ static bool gone(const struct end *end)
     return end->state == END_NONE || (end->state == END_DEAD && end->fd < 0 && !end->backlogged);
 }
 
-/* Both ends have forgotten it. What is still under way goes nowhere. */
+/* Frees the connection once both ends are done. Its packets under way are dropped. */
 void tcp_maybe_free(struct job_world *w, uint32_t conn)
 {
     struct conn *c = w->conns[conn];
@@ -212,7 +212,7 @@ static void burst(struct job_world *w, uint32_t conn, uint8_t end)
     }
 }
 
-/* Sends what may go; starts the clock of what waits. */
+/* Sends as much as it may, and starts the timer for unacknowledged bytes. */
 void tcp_pump(struct job_world *w, uint32_t conn, uint8_t end)
 {
     struct end *e = &w->conns[conn]->ends[end];
@@ -240,7 +240,7 @@ void sim_timer(struct job_world *w, uint32_t subject)
     struct end *e = &c->ends[end];
 
     if (!e->timer_queued) {
-        return; /* of a connection that is gone */
+        return; /* the timer of a connection that is gone */
     }
     e->timer_queued = false;
     if (!c->used || e->timer == 0) {
@@ -252,7 +252,7 @@ void sim_timer(struct job_world *w, uint32_t subject)
         return;
     }
     e->timer = 0;
-    if (e->waiting_since == 0) { /* an orphan whose peer never ended its side */
+    if (e->waiting_since == 0) { /* the process has closed it, and the peer never ended its side */
         tcp_die(w, conn, end, 0);
         return;
     }
@@ -264,27 +264,28 @@ void sim_timer(struct job_world *w, uint32_t subject)
     e->resent++;
     if (e->state == END_OPENING) {
         tcp_transmit(w, conn, end, (struct packet){.kind = PACKET_SYN});
-    } else if (e->next > e->acked || e->edge > e->acked) { /* lost, or not yet begun: one more */
+    } else if (e->next > e->acked || e->edge > e->acked) {
+        /* lost, or not begun yet: one segment is sent */
         e->threshold = e->window / 2 > 2 * SEGMENT ? e->window / 2 : 2 * SEGMENT;
         e->window = SEGMENT;
         e->recover = e->next;
         e->next = e->acked;
         burst(w, conn, end);
-    } else { /* is the window still shut? */
+    } else { /* a probe: is the window still shut? */
         tcp_transmit(w, conn, end,
                      (struct packet){.kind = PACKET_DATA, .sequence = e->acked, .sent_at = 0});
     }
     tcp_set_timer(w, conn, end);
-    /* The user's timeout doesn't wait for a timer that has doubled beyond it. */
+    /* The user timeout comes first if the timer has doubled beyond it. */
     if (e->timer > e->waiting_since + USER_TIMEOUT) {
         e->timer = e->waiting_since + USER_TIMEOUT;
         world_add(w, e->timer, EVENT_TIMER, subject);
     }
 }
 
-/* -- what arrives ----------------------------------------------------------------------------- */
+/* -- arrivals --------------------------------------------------------------------------------- */
 
-/* Of the host's processes the one that listens at that port; if there is none, any. */
+/* The host's process that listens at that port; if none does, any. */
 static struct process *listener_of(struct job_world *w, const struct end *e)
 {
     const uint32_t sharing = pattern_sharing(w);
@@ -304,7 +305,7 @@ static void on_syn(struct job_world *w, uint32_t conn)
     struct end *e = &c->ends[1];
     struct process *p = listener_of(w, e);
 
-    if (e->state == END_OPEN) { /* our answer was lost */
+    if (e->state == END_OPEN) { /* the answer was lost */
         tcp_transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
         return;
     }
@@ -331,7 +332,7 @@ static void on_syn(struct job_world *w, uint32_t conn)
     tcp_transmit(w, conn, 1, (struct packet){.kind = PACKET_SYN_ACK});
 }
 
-/* Bytes that are new go on; *ret_gap: some before them are missing. */
+/* Takes new bytes; *ret_gap: some bytes before them are missing. */
 static void take(struct job_world *w, struct end *e, struct end *peer, const struct packet *packet,
                  bool *ret_gap)
 {
@@ -374,7 +375,7 @@ static void on_data(struct job_world *w, uint32_t conn, uint8_t to, const struct
         process_ready(w, conn, to);
     }
     if (e->closed && e->fin_taken && e->acked == e->written && peer->fin_taken) {
-        tcp_die(w, conn, to, 0); /* TIME-WAIT is of no interest here */
+        tcp_die(w, conn, to, 0); /* TIME-WAIT is not modelled */
     }
 }
 
@@ -489,7 +490,7 @@ void sim_packet(struct job_world *w, uint32_t index)
         break;
     case PACKET_RESET:
         if (e->state == END_OPEN && prng_below(&w->prng, 2) == 0) {
-            e->received = e->read; /* what wasn't read is lost as well, or not */
+            e->received = e->read; /* unread bytes may be lost, too */
         }
         tcp_die(w, packet.conn, packet.to, e->state == END_OPENING ? -ECONNREFUSED : -ECONNRESET);
         break;

@@ -8,15 +8,14 @@
 
 #include "sim/job_private.h"
 
-#define RUN_GAP_NS  (2 * NS_PER_US) /* a process does no two things at once */
+#define RUN_GAP_NS  (2 * NS_PER_US) /* a process does only one thing at a time */
 #define QUIET_NS    (3 * NS_PER_S)
 #define BUFFER_LOG2 20
-#define BURST_NS                                                                                   \
-    (260 * NS_PER_US) /* of a link between switches, in one packet: as segmentation offload does */
-#define BURST_MAX 32768
-#define BURST_MIN 1448
+#define BURST_NS    (260 * NS_PER_US) /* of one packet on a trunk, as with segmentation offload */
+#define BURST_MAX   32768
+#define BURST_MIN   1448
 
-/* -- small things ----------------------------------------------------------------------------- */
+/* -- helpers ---------------------------------------------------------------------------------- */
 
 void world_add(struct job_world *w, int64_t at, enum event_kind kind, uint32_t subject)
 {
@@ -28,7 +27,7 @@ void world_wrong(struct job_world *w, const char *wrong, const char *format, ...
     va_list arguments;
 
     if (w->result->wrong != NULL) {
-        return; /* the first is the cause */
+        return; /* the first error is the cause */
     }
     w->result->wrong = wrong;
     const int n = snprintf(w->result->detail, sizeof(w->result->detail),
@@ -81,14 +80,14 @@ void world_stepped(struct job_world *w)
         w->result->steps++;
         w->result->steps_ns += took;
         w->result->step_ns_max = took > w->result->step_ns_max ? took : w->result->step_ns_max;
-        if (w->hurry > 0) { /* while something is wrong, the job doesn't rest for long */
+        if (w->hurry > 0) { /* while there is a fault, the job rests only shortly */
             w->hurry--;
             world_add(w, w->now + (NS_PER_MS << (2 * (8 - w->hurry))), EVENT_STEP, 0);
         }
     }
 }
 
-/* A fault comes while messages are under way: a step began just before. */
+/* A fault must come while messages are under way, so a step begins just before. */
 void world_fault_step(struct job_world *w)
 {
     w->hurry = 8;
@@ -192,7 +191,7 @@ static void run_until(struct job_world *w, int64_t until, bool (*enough)(struct 
     }
 }
 
-/* Asked after every event: whoever wasn't at rest is asked first. */
+/* Called after every event: the first process that wasn't at rest is checked first. */
 static bool at_rest(struct job_world *w)
 {
     for (; w->rested < w->config.hosts; w->rested++) {
@@ -235,7 +234,7 @@ static void finish(struct job_world *w)
     job_net_done(&w->net);
 }
 
-/* Time passes where nothing happens, too. */
+/* Advances time, even if no event happens. */
 void world_until(struct job_world *w, int64_t until)
 {
     run_until(w, until, NULL);
@@ -261,7 +260,7 @@ static void run_brown(struct job_world *w)
     brown_end(w);
 }
 
-/* Until all communicators are closed. How long that takes is a question of rates: only a job that stands is stuck. */
+/* Runs until all communicators are closed. The time needed depends on rates, so only a job that stands still is stuck. */
 static void run_out(struct job_world *w)
 {
     uint64_t before;
@@ -316,7 +315,7 @@ void job_world_run(const struct job_world_config *config, struct job_world_resul
     for (uint32_t i = 0; i < config->hosts; i++) {
         world_wake(w, &w->processes[i], w->now);
     }
-    if (config->step_ns != 0) { /* the last one, if it isn't the first */
+    if (config->step_ns != 0) { /* the last step, unless it is the first */
         w->calm = w->step > 0;
         next_step(w);
         w->calm = true;

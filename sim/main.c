@@ -1,4 +1,4 @@
-/* main.c: the simulator by itself. `foliot sim` is the same. */
+/* main.c: the simulator as its own program. `foliot sim` is the same. */
 #include "sim/sim.h"
 
 int main(int argc, char **argv)

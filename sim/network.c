@@ -1,4 +1,4 @@
-/* network.c: routes and delays. Faults are in network_fault.c, cross traffic in network_traffic.c. */
+/* network.c: routes and delays. network_fault.c has faults, network_traffic.c has cross traffic. */
 #include "sim/network.h"
 
 #include "sim/network_fault.h"
@@ -135,7 +135,7 @@ static uint64_t edge_key(uint32_t a, uint32_t b)
     return a < b ? ((uint64_t)a << 32) | b : ((uint64_t)b << 32) | a;
 }
 
-/* Half of the difference between the directions, positive for the lower number's own. */
+/* Half of the difference between the two directions; positive for the direction from the lower number. */
 static double asymmetry_ns(const struct network *n, uint64_t edge, unsigned path)
 {
     const struct scenario_fabric *f = n->fabric;
@@ -231,7 +231,7 @@ static struct port *port_of(struct network *n, const struct packet *p)
                          : &n->across[p->spine * n->leaves + to];
 }
 
-/* A switch keeps its processor from too many such packets. */
+/* A switch limits the packets that go to its processor. */
 static bool router_answers(struct network *n, const struct packet *p, int64_t at)
 {
     const int leaf = network_leaf(n, p->expires == 0 ? p->src : p->dst);
@@ -244,7 +244,7 @@ static bool router_answers(struct network *n, const struct packet *p, int64_t at
     return true;
 }
 
-/* A router's answer comes back by the same spine, and meets the faults that it crosses. */
+/* A router's answer returns over the same spine, and is affected by faults on its way. */
 static bool answer_passes(struct network *n, const struct packet *p, int64_t at)
 {
     struct packet back = *p;

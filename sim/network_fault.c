@@ -1,11 +1,11 @@
-/* network_fault.c: faults of links, trunks, spines and ways, held against each packet. */
+/* network_fault.c: faults of links, trunks, spines and paths, applied to each packet. */
 #include "sim/network_fault.h"
 
 #include <math.h>
 
 #define IP_BYTES 28 /* of headers */
 
-/* ---- does the fault lie on this packet's way? ---- */
+/* ---- is the fault on this packet's path? ---- */
 static bool crosses(const struct packet *p, enum network_part part)
 {
     return p->enters <= part && part <= p->ends;
@@ -62,7 +62,7 @@ static bool on_way(const struct network *n, const struct scenario_fault *f, cons
     }
 }
 
-/* +1: this packet goes the way that got longer, -1: the other, 0: not on such an edge. */
+/* +1: this packet takes the direction that got longer; -1: the other; 0: not on such an edge. */
 static int asymmetric(const struct network *n, const struct scenario_fault *f,
                       const struct packet *p)
 {
@@ -123,7 +123,7 @@ static bool one_fault(struct network *n, struct network_fault *nf, struct packet
     }
 }
 
-/* A trunk that is down takes what is still sent its way, until routing has healed. */
+/* A trunk that is down drops packets until routing has healed. */
 static bool trunks_carry(const struct network *n, const struct packet *p)
 {
     if (n->fabric->network != NETWORK_FABRIC || p->spine < 0) {
@@ -135,7 +135,7 @@ static bool trunks_carry(const struct network *n, const struct packet *p)
            (n->trunk_down[down] == 0 || !crosses(p, PART_DOWN));
 }
 
-/* Whose trunk it was, for who asks whether probes could see it. */
+/* Counts the packet for its trunk's fault: a judge asks whether probes could notice it. */
 static void lost_on_trunk(struct network *n, const struct packet *p)
 {
     for (unsigned i = 0; i < n->active_count; i++) {

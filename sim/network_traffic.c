@@ -1,7 +1,7 @@
-/* network_traffic.c: cross traffic of the scenario as streams of bursts at each port. */
+/* network_traffic.c: the scenario's cross traffic as streams of bursts at each port. */
 #include "sim/network.h"
 
-#define MESSAGE_BYTES 65536.0 /* what all-to-all and plain flows are cut into */
+#define MESSAGE_BYTES 65536.0 /* all-to-all and plain flows are cut into messages of this size */
 
 static bool aims_at(const struct network *n, const struct scenario_target *t, int nic)
 {
@@ -39,8 +39,7 @@ static void to_nic(struct network *n, const struct scenario_traffic *t, int nic,
     }
 }
 
-/* Between leaves the same bytes come one by one, spread by ECMP over all trunks: bursts at link rate that overlap
- * by chance. */
+/* Between leaves the same bytes come one by one, spread by ECMP over all trunks: bursts at link rate, which overlap by chance. */
 static void to_trunk(struct network *n, const struct scenario_traffic *t, struct port *port,
                      double share, double now)
 {
@@ -66,7 +65,7 @@ static void add_traffic(struct network *n, const struct scenario_traffic *t, dou
             all++;
         }
     }
-    /* what leaves and enters each leaf: all but the part that stays on it */
+    /* the traffic that leaves and enters each leaf: all but the part that stays on it */
     const double crossing = n->leaves > 1 ? 1.0 - 1.0 / n->leaves : 0;
     const double ratio =
         n->fabric->link_mbps / (scenario_trunk_mbps(n->fabric) * n->spines) * crossing;

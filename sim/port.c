@@ -38,7 +38,7 @@ void port_rate(struct port *p, double rate_mbps)
     p->rate = BYTES_PER_NS(rate_mbps);
 }
 
-/* Fluid from p->at to `to` with a constant inflow. */
+/* Moves the fluid from p->at to `to` with a constant inflow. */
 static void flow(struct port *p, double to)
 {
     p->work += (p->inflow - p->rate) * (to - p->at);
@@ -64,7 +64,7 @@ static void end_burst(struct port *p, unsigned i)
 
 static void start_burst(struct port *p, struct port_stream *s)
 {
-    if (p->active_count == PORT_ACTIVE) { /* rare: it then comes at once */
+    if (p->active_count == PORT_ACTIVE) { /* rare: the burst then comes at once */
         p->work += s->size;
     } else {
         p->active_end[p->active_count] = s->next + s->size / s->rate;
@@ -74,8 +74,8 @@ static void start_burst(struct port *p, struct port_stream *s)
     s->next += s->gap_ns * prng_exponential(&p->random);
 }
 
-/* After a pause of more bursts than are worth working out: an empty port, or one with an exponential queue of the
- * mean that random bursts leave (Pollaczek-Khinchine), PORT_CATCH_UP bursts ago. */
+/* Skips a pause with too many bursts to compute. PORT_CATCH_UP bursts ago the port is taken as empty, or with an exponential
+ * queue of the mean that random bursts leave (Pollaczek-Khinchine). */
 static void skip(struct port *p, double at)
 {
     double gap = INFINITY, load = 0, second = 0;
@@ -150,7 +150,7 @@ double port_pass(struct port *p, double at, double size, bool high)
         return -1;
     }
     if (queue > 0 || p->inflow > 0) {
-        /* the frame being sent, with the chance that one is */
+        /* the frame that is being sent, if one is */
         const double busy = queue > 0 ? 1 : fmin(1, p->inflow / p->rate);
         if (prng_uniform(&p->random) < busy) {
             start += p->frame / p->rate * prng_uniform(&p->random);
@@ -161,7 +161,7 @@ double port_pass(struct port *p, double at, double size, bool high)
     }
     double *end = &p->probe_end[high];
     if (start < *end && *end - start < 1e6) {
-        start = *end; /* behind the probe before in the same queue */
+        start = *end; /* after the last probe in the same queue */
     }
     *end = start + size / p->rate;
     return *end;

@@ -1,15 +1,14 @@
-/* port.h: one output queue of the simulated fabric: a FIFO of bytes fed by cross traffic, looked at by probes.
+/* port.h: one output queue of the simulated fabric: a FIFO of bytes, filled by cross traffic and visited by probes.
  *
- * Cross traffic is a fluid of bursts: each arrives at its own rate for a while, many overlap, the queue grows by
- * what the link can't carry and drains at link rate. It is worked out only when a probe comes by, so an
- * unvisited port costs nothing. Lossless fabrics hold back what the buffer can't take (the sender waits);
- * lossy ones drop it. A probe in its own class overtakes the queue but not the frame being sent.
+ * Cross traffic is a fluid of bursts. Each burst arrives at its own rate for a while, and many overlap. The queue grows by
+ * what the link can't carry, and drains at link rate. It is computed only when a probe comes, so an unvisited port costs
+ * nothing. If the buffer is full, lossless fabrics let the sender wait; lossy ones drop. A probe in its own class overtakes
+ * the queue, but not the frame that is being sent.
  *
- * What this leaves out: bursts at different ports are independent (one incast's burst isn't followed hop by hop),
- * and probes add no load. After a long pause the state of a busy port is drawn near its steady state and worked
- * out from there.
+ * Not modelled: bursts at different ports are independent (an incast's burst isn't followed hop by hop), and probes add no
+ * load. After a long pause the state of a busy port is drawn near its steady state, and computed from there.
  *
- * Cost: about 15 ns per burst since the last visit, at most PORT_CATCH_UP of them. */
+ * Cost: about 15 ns for each burst since the last visit, for at most PORT_CATCH_UP bursts. */
 #pragma once
 #include "base/prng.h"
 #include <stdbool.h>
@@ -18,7 +17,7 @@
 enum {
     PORT_STREAMS = 4,
     PORT_ACTIVE = 64,
-    PORT_CATCH_UP = 400, /* bursts worked out for one visit */
+    PORT_CATCH_UP = 400, /* bursts computed for one visit */
 };
 
 /* Bursts that start at random: on average one per `gap_ns`, each `size` bytes at `rate` bytes per ns. */
@@ -39,21 +38,21 @@ struct port {
     double active_end[PORT_ACTIVE], active_rate[PORT_ACTIVE];
     unsigned active_count;
     double inflow;       /* sum of active rates */
-    double work;         /* bytes that wait, those held back by senders included */
-    double at;           /* true time that work is of */
-    double probe_end[2]; /* when the last probe has left, of the jobs' class and of the probes' */
+    double work;         /* bytes that wait, with those that senders hold back */
+    double at;           /* true time of `work` */
+    double probe_end[2]; /* when the last probe left, in the jobs' class and in the probes' */
 };
 
 void port_init(struct port *p, uint64_t seed, double rate_mbps, double buffer_bytes,
                double frame_bytes, bool lossless);
-/* Takes all cross traffic away (the queue drains by itself). */
+/* Removes all cross traffic (the queue drains by itself). */
 void port_clear(struct port *p);
-/* Adds a stream of that share of the link. */
+/* Adds a stream with that share of the link. */
 void port_add(struct port *p, double now, double load, double burst_bytes, double burst_mbps);
 void port_rate(struct port *p, double rate_mbps);
 
-/* A probe of `size` bytes comes at true time `at` (not before the last visit; a little is forgiven). Returns the
- * time at which its last bit has left, or < 0: dropped. high: in the probes' own class. */
+/* A probe of `size` bytes comes at true time `at` (not before the last visit; a small difference is allowed). Returns the time
+ * when its last bit has left; < 0: it was dropped. high: in the probes' own class. */
 double port_pass(struct port *p, double at, double size, bool high);
-/* Bytes that wait at `at`. */
+/* The bytes that wait at `at`. */
 double port_queue(struct port *p, double at);

@@ -1,4 +1,4 @@
-/* reader.c: the page's three lines and two bounds, in long double: 64 bits of mantissa hold a nanosecond in 500 years. */
+/* reader.c: computes the page's three lines and two bounds in long double: 64 bits of mantissa hold a nanosecond in 500 years. */
 #include "sim/reader.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
-/* reader_terms.c: the line, and how both bounds grow, in long double. */
+/* reader_terms.c: computes the line, and the growth of both bounds, in long double. */
 #include "sim/reader_terms.h"
 
 #include <math.h>
 
-/* ns that a rate of max(limit, drift s) amounts to in t seconds. */
+/* The ns that a rate of max(limit, drift s) adds in t seconds. */
 static long double grown(const struct clock_terms *terms, long double t)
 {
     const long double limit = terms->rate_limit, drift = terms->rate_drift;

@@ -1,4 +1,4 @@
-/* replay.c: `foliot sim replay`: what a host was told, told to the same code again: the same decisions, bit for bit. */
+/* replay.c: `foliot sim replay`: feeds a host's recorded inputs to the same code again: it must decide the same, bit for bit. */
 #include "base/bug.h"
 #include "base/plain.h"
 #include "core/finding/finding.h"
@@ -32,7 +32,7 @@ static void on_action(void *context, struct mono now, const struct node_action *
     }
 }
 
-/* A recording comes from somebody, and so may its name. */
+/* Another person may have made the recording, so its name is escaped. */
 struct shown {
     char text[512];
 };
@@ -48,7 +48,7 @@ static int complain(const char *path, int r)
 {
     const char *why =
         r == -EPROTO   ? "expected a recording, found something else or damage"
-        : r == -ESTALE ? "expected a recording of this build, found one of another"
+        : r == -ESTALE ? "expected a recording of this build, found one of another build"
         : r == -ENOTSUP
             ? "expected a recording that reaches back to its agent's start or holds a copy of "
               "it, found neither"
@@ -59,19 +59,18 @@ static int complain(const char *path, int r)
     return 2;
 }
 
-/* Returns the exit status. */
+/* Prints the result; returns the exit status. */
 static int tell(const char *path, const struct replay *replay, const struct record_outcome *o)
 {
     const char *same = o->different == 0 ? "the same, bit for bit" : "NOT the same";
 
     if (o->damage != 0) {
-        fprintf(
-            stderr,
-            "foliot sim replay: %s: %s at byte %zu: nothing is known of what came after. Of the "
-            "%ld recorded findings before it %ld differ (%ld events): %s. Save or copy it "
-            "again: expected a file that ends with foliot record's end mark\n",
-            shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
-            o->damage_at, o->findings, o->different, o->events, same);
+        fprintf(stderr,
+                "foliot sim replay: %s: %s at byte %zu: the rest is not known. Of the "
+                "%ld recorded findings before it %ld differ (%ld events): %s. Save or copy it "
+                "again: expected a file that ends with foliot record's end mark\n",
+                shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
+                o->damage_at, o->findings, o->different, o->events, same);
         return o->different == 0 ? 2 : 1;
     }
     printf("%s: %ld events, %ld actions (%ld probes sent, %ld findings); of %ld recorded findings "
@@ -81,7 +80,7 @@ static int tell(const char *path, const struct replay *replay, const struct reco
     return o->different == 0 ? 0 : 1;
 }
 
-/* ---- of a controller ---- */
+/* ---- a controller's recording ---- */
 
 struct brain_replay {
     bool quiet;
@@ -111,14 +110,13 @@ static int tell_brain(const char *path, const struct brain_outcome *o)
     const char *same = o->different == 0 ? "the same, bit for bit" : "NOT the same";
 
     if (o->damage != 0) {
-        fprintf(
-            stderr,
-            "foliot sim replay: %s: %s at byte %llu: nothing is known of what came after. Of the "
-            "%llu recorded answers before it %llu differ (%llu facts): %s. Copy it again: "
-            "expected a file that ends with foliot-controller record's end mark\n",
-            shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
-            (unsigned long long)o->damage_at, (unsigned long long)o->answers,
-            (unsigned long long)o->different, (unsigned long long)o->facts, same);
+        fprintf(stderr,
+                "foliot sim replay: %s: %s at byte %llu: the rest is not known. Of the "
+                "%llu recorded answers before it %llu differ (%llu facts): %s. Copy it again: "
+                "expected a file that ends with foliot-controller record's end mark\n",
+                shown(path).text, o->damage == -ENODATA ? "cut short, it ends" : "damaged",
+                (unsigned long long)o->damage_at, (unsigned long long)o->answers,
+                (unsigned long long)o->different, (unsigned long long)o->facts, same);
         return o->different == 0 ? 2 : 1;
     }
     printf("%s: %llu facts of %.0f s, %llu events of hosts, %llu changes of incidents; of %llu "
@@ -156,7 +154,7 @@ int sim_replay(int argc, char **argv)
         {"trust", 't', OPTION_FLAG, &trust,
          .help = "also play a recording that begins with a copy of an agent's memory: only if you "
                  "trust its maker"},
-        {"quiet", 'q', OPTION_FLAG, &replay.quiet, .help = "don't print the findings"},
+        {"quiet", 'q', OPTION_FLAG, &replay.quiet, .help = "do not print the findings"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
     const struct option_set set = {
@@ -165,7 +163,7 @@ int sim_replay(int argc, char **argv)
                  "Feeds the recorded inputs of a host, or of a controller, to the same code and "
                  "compares "
                  "what it decides.\n\n",
-        .after = "\nExit status: 0 the same findings, 1 others, 2 it couldn't be played.\n",
+        .after = "\nExit status: 0 the same findings, 1 other findings, 2 it couldn't be played.\n",
         .entries = entries,
         .count = ARRAY_COUNT(entries),
         .words_least = 1,
@@ -184,7 +182,7 @@ int sim_replay(int argc, char **argv)
         return complain(argv[first], r);
     }
     r = record_play(record, trust, on_action, &replay, &node, &outcome);
-    /* else the node lives in the recording's arena, and ends with this process */
+    /* otherwise the node is in the recording's arena, and ends with this process */
     if (record_whole(record)) {
         node = node_free(node);
     }

@@ -108,7 +108,7 @@ static void print_findings(const struct world *w)
     }
 }
 
-/* ---- the same as data ---- */
+/* ---- JSON ---- */
 static void print_place(const char *key, const struct place *p)
 {
     printf(",\"%s\":", key);
@@ -202,7 +202,7 @@ static int record_end(struct world *w, const struct run_options *o)
     return r;
 }
 
-/* 0 holds, 1 broken, 2 couldn't be run. */
+/* 0: all bounds hold, 1: a bound is broken, 2: it couldn't be run. */
 static int run_once(const struct scenario *s, uint64_t seed, const struct run_options *o)
 {
     const bool bar = !o->json && !o->quiet && isatty(STDERR_FILENO);
@@ -211,7 +211,7 @@ static int run_once(const struct scenario *s, uint64_t seed, const struct run_op
     const int r = world_new(&w, s, seed);
 
     if (r < 0) {
-        fprintf(stderr, "foliot sim: %s: no world: %s\n", s->name, strerror(-r));
+        fprintf(stderr, "foliot sim: %s: the world could not be made: %s\n", s->name, strerror(-r));
         return 2;
     }
     int recorded = o->record_file != NULL ? record_begin(w, o) : 0;
@@ -329,16 +329,16 @@ int sim_run(int argc, char **argv)
     struct run_options o = {0};
     const struct option_entry entries[] = {
         {"seed", 's', OPTION_OWN, &o, .take = take_seeds, .value = "N",
-         .expected = "a seed N or seeds A..B", .help = "of the world, instead of the scenario's"},
+         .expected = "a seed N or seeds A..B", .help = "use this seed instead of the scenario's"},
         {"seeds", 0, OPTION_OWN, &o, .take = take_seeds, .value = "A..B",
-         .expected = "a seed N or seeds A..B", .help = "a world of each of these seeds"},
-        {"json", 'j', OPTION_FLAG, &o.json, .help = "one JSON object a world"},
+         .expected = "a seed N or seeds A..B", .help = "play a world of each of these seeds"},
+        {"json", 'j', OPTION_FLAG, &o.json, .help = "print one JSON object for each world"},
         {"findings", 't', OPTION_FLAG, &o.findings,
          .help = "print each world's findings; with --json as data"},
         {"trace", 0, OPTION_FLAG, &o.findings}, /* the same */
-        {"quiet", 'q', OPTION_FLAG, &o.quiet, .help = "print only what is broken"},
+        {"quiet", 'q', OPTION_FLAG, &o.quiet, .help = "print only broken bounds"},
         {"record", 'r', OPTION_OWN, &o, .take = take_record, .value = "HOST:FILE",
-         .help = "what one host was told since its agent last started (at most ten minutes), for "
+         .help = "record one host's inputs since its agent last started (at most ten minutes), for "
                  "replay"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
@@ -346,7 +346,8 @@ int sim_run(int argc, char **argv)
         .program = "foliot sim run",
         .usage = "usage: foliot sim run [OPTIONS] SCENARIO...\n"
                  "Plays scenarios in a simulated world and judges their bounds.\n\n",
-        .after = "\nExit status: 0 all bounds hold, 1 one is broken, 2 one couldn't be played.\n",
+        .after = "\nExit status: 0 all bounds hold, 1 a bound is broken, 2 a scenario couldn't be "
+                 "played.\n",
         .entries = entries,
         .count = ARRAY_COUNT(entries),
         .words_least = 1,

@@ -1,4 +1,4 @@
-/* scale.c: `foliot sim scale`: what one host costs as the fleet grows, measured, and what that says beyond. */
+/* scale.c: `foliot sim scale`: measures the cost of one host as the fleet grows, and extrapolates it. */
 #include "base/bug.h"
 #include "platform/config/command_line.h"
 #include "platform/metrics/own.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Without the kernel's part: a first touch of each host's memory is none of its cost. */
+/* Processor time without the kernel's: the first touch of each host's memory doesn't count. */
 static double cpu_now(void)
 {
     struct rusage u;
@@ -134,13 +134,14 @@ int sim_scale(int argc, char **argv)
          .expected = "at most 16 numbers from 2 to 100000, with commas between them",
          .help = "sizes of the fleet (100,1000,10000)"},
         {"seconds", 's', OPTION_NUMBER, &seconds, 0.1, 1e6, .value = "S",
-         .help = "simulated time of each (1)"},
+         .help = "simulated time of each size (1)"},
         {"json", 'j', OPTION_FLAG, &json, .help = "one JSON array"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
     const struct option_set set = {.program = "foliot sim scale",
-                                   .usage = "usage: foliot sim scale [OPTIONS]\n"
-                                            "How cost per host grows with the fleet.\n\n",
+                                   .usage =
+                                       "usage: foliot sim scale [OPTIONS]\n"
+                                       "Measures how the cost of a host grows with the fleet.\n\n",
                                    .entries = entries,
                                    .count = ARRAY_COUNT(entries)};
     const int early = command_line_read(&set, argc, argv, &first);

@@ -1,4 +1,4 @@
-/* sim.c: `foliot sim`: one word to its subcommands. */
+/* sim.c: `foliot sim`: finds the subcommand. */
 #include "sim/sim.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@ static const char usage[] =
     "       foliot sim scale [--hosts N,N,...] [--seconds S] [--json]\n"
     "\n"
     "  run     plays scenarios in a simulated world and judges their bounds\n"
-    "  replay  feeds a host's recorded inputs to the same code and compares what it decides\n"
-    "  swarm   plays worlds drawn at random, judged by what must hold in any of them\n"
-    "  scale   how cost per host grows with the fleet\n"
+    "  replay  feeds a host's recorded inputs to the same code and compares its decisions\n"
+    "  swarm   plays random worlds and judges them by conditions that must hold in any world\n"
+    "  scale   measures how the cost of a host grows with the fleet\n"
     "\n"
     "foliot sim COMMAND --help: its options\n";
 

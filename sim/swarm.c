@@ -1,5 +1,5 @@
-/* swarm.c: `foliot sim swarm`: world after world, each judged, the broken ones told by seed, counted by invariant and, if asked
- * for, shrunk into a scenario file. */
+/* swarm.c: `foliot sim swarm`: plays one world after another, judges each, prints the seeds of broken ones, counts them by
+ * invariant, and shrinks them into a scenario file if asked. */
 #include "sim/swarm.h"
 
 #include "base/bug.h"
@@ -25,7 +25,7 @@
 #define WORLDS_USUAL 100
 #define SHRINK_TRIES 150
 #define LINE_MOST    (1 << 20)         /* bytes of JSON */
-#define SLICE_NS     (500 * NS_PER_MS) /* how soon a broken world is seen */
+#define SLICE_NS     (500 * NS_PER_MS) /* a broken world is noticed within this time */
 
 /* ---- one world ---- */
 static double cpu_s(void)
@@ -74,12 +74,12 @@ int swarm_play(const struct scenario *s, enum invariant until, struct swarm_resu
 struct swarm_options {
     uint64_t first, last;
     double minutes;
-    int tries; /* of one shrinking; 0: as usual */
-    int nics;  /* worlds of more are left out; 0: none is */
+    int tries; /* for one shrinking; 0: the default */
+    int nics;  /* larger worlds are left out; 0: none is */
     bool seeds_given, shrink, json, lab;
     bool judged[INVARIANT_COUNT];
-    const char *only;   /* as it was given */
-    const char *folder; /* of scenario files */
+    const char *only;   /* as given on the command line */
+    const char *folder; /* for scenario files */
 };
 
 struct swarm_sum {
@@ -107,7 +107,7 @@ static bool write_file(const char *path, const struct scenario *s)
     return good;
 }
 
-/* The smallest world that still breaks it, as a file. */
+/* Writes the smallest world that still breaks it as a file. */
 static bool shrink_to_file(const struct scenario *drawn, enum invariant i,
                            const struct swarm_options *o, char *ret_path, size_t size)
 {
@@ -235,7 +235,7 @@ static int one_world(uint64_t seed, const struct swarm_options *o, struct swarm_
     return 0;
 }
 
-/* False: it couldn't be played, and no other could. */
+/* False: it couldn't be played, and no other world could. */
 static bool lab_world(uint64_t seed, const struct swarm_options *o, struct swarm_sum *sum)
 {
     const int r = swarm_lab_world(seed, o->folder);
@@ -301,7 +301,7 @@ static bool take_seeds(const char *text, void *to)
     o->first = strtoull(text, &end, 10);
     o->last = o->first;
     o->seeds_given = true;
-    bool good = isdigit((unsigned char)text[0]); /* strtoull takes a sign, too */
+    bool good = isdigit((unsigned char)text[0]); /* strtoull also takes a sign */
     if (strncmp(end, "..", 2) == 0) {
         good = good && isdigit((unsigned char)end[2]);
         o->last = strtoull(end + 2, &end, 10);
@@ -330,30 +330,34 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
     const struct option_entry entries[] = {
         {"seeds", 's', OPTION_OWN, o, .take = take_seeds, .value = "A..B",
          .expected = "seeds N or A..B",
-         .help =
-             "a world of each of these; without it fresh ones: 100, or as many as --minutes hold"},
+         .help = "play a world of each of these seeds; without it new seeds: 100, or as many as "
+                 "--minutes allow"},
         {"minutes", 'm', OPTION_NUMBER, &o->minutes, 1e-9, 1e9, .value = "M",
-         .expected = "minutes above 0", .help = "end after so long"},
+         .expected = "minutes above 0", .help = "end after this time"},
         {"only", 'c', OPTION_OWN, o, .take = take_only, .value = "NAME",
          .expected = "clock, findings or an invariant such as hard",
          .help = "judge by clock, findings or one invariant alone"},
         {"nics", 'n', OPTION_INT, &o->nics, 2, INT_MAX, .value = "N", .expected = "2 NICs or more",
          .help = "leave out worlds of more than N NICs"},
         {"shrink", 'k', OPTION_FLAG, &o->shrink,
-         .help = "write the smallest world that still breaks it as a scenario file"},
+         .help = "write a scenario file of the smallest world that still breaks it"},
         {"tries", 't', OPTION_INT, &o->tries, 1, INT_MAX, .value = "N",
-         .expected = "tries of 1 or more", .help = "worlds played for one shrinking (150)"},
+         .expected = "tries of 1 or more", .help = "number of worlds for one shrinking (150)"},
         {"out", 'o', OPTION_TEXT, &o->folder, .value = "DIR", .expected = "a folder",
-         .help = "where those files are put (here)"},
-        {"lab", 'l', OPTION_FLAG, &o->lab, .help = "as root: with real packets, up to eight hosts"},
-        {"json", 'j', OPTION_FLAG, &o->json, .help = "one JSON object a world, and one of all"},
+         .help = "folder for those files (here)"},
+        {"lab", 'l', OPTION_FLAG, &o->lab,
+         .help = "play with real packets, up to eight hosts; needs root"},
+        {"json", 'j', OPTION_FLAG, &o->json,
+         .help = "print one JSON object for each world, and one for all"},
         {"help", 'h', OPTION_HELP, .help = "this text"},
     };
     const struct option_set set = {
         .program = "foliot sim swarm",
-        .usage = "usage: foliot sim swarm [OPTIONS]\n"
-                 "Plays worlds drawn at random, judged by what must hold in any of them.\n\n",
-        .after = "\nExit status: 0 all worlds hold, 1 one doesn't, 2 none could be played.\n",
+        .usage =
+            "usage: foliot sim swarm [OPTIONS]\n"
+            "Plays random worlds and judges them by conditions that must hold in any world.\n\n",
+        .after =
+            "\nExit status: 0 all worlds hold, 1 a world is broken, 2 no world could be played.\n",
         .entries = entries,
         .count = ARRAY_COUNT(entries)};
     int first = 0;
@@ -362,7 +366,7 @@ static int take_options(int argc, char **argv, struct swarm_options *o)
     return command_line_read(&set, argc, argv, &first);
 }
 
-/* What can't be is said before the first world, not after the last. */
+/* Errors are reported before the first world, not after the last. */
 static int check_options(struct swarm_options *o)
 {
     struct stat st;
@@ -400,7 +404,7 @@ int sim_swarm(int argc, char **argv)
         return 2;
     }
     clock_gettime(CLOCK_MONOTONIC, &began);
-    if (!o.seeds_given) { /* fresh ones, told at the end */
+    if (!o.seeds_given) { /* new seeds, printed at the end */
         clock_gettime(CLOCK_REALTIME, &now);
         o.first = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
         o.last = o.minutes > 0 ? UINT64_MAX : o.first + WORLDS_USUAL - 1;

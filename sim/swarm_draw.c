@@ -1,5 +1,5 @@
-/* swarm_draw.c: a world out of a seed. Each number is drawn over the range that the product is meant for; what the fault
- * model excludes (more liars than a member is built for) is not drawn. */
+/* swarm_draw.c: draws a world from a seed. Each number is drawn from the range that the product is meant for. What the fault
+ * model excludes (more liars than a member can stand) is not drawn. */
 #include "sim/swarm.h"
 
 #include "base/prng.h"
@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BUDGET_NIC_S 1600.0          /* NIC seconds of a usual world: what bounds its cost */
-#define SETTLE_NS    (16 * NS_PER_S) /* after the last fault, so that "in step again" can be judged */
+#define BUDGET_NIC_S 1600.0 /* NIC seconds of a usual world: they limit its cost */
+/* after the last fault, so that the return to step can be judged */
+#define SETTLE_NS (16 * NS_PER_S)
 
 /* ---- drawing ---- */
 static bool chance(struct prng *p, double share)
@@ -30,13 +31,13 @@ static double uniform(struct prng *p, double low, double high)
     return low + (high - low) * prng_uniform(p);
 }
 
-/* As many small as large ones, by factors. */
+/* A logarithmic distribution: small and large values are equally likely. */
 static double spread(struct prng *p, double low, double high)
 {
     return low * pow(high / low, prng_uniform(p));
 }
 
-/* Off every grid: whole us. */
+/* Whole us, off every grid. */
 static int64_t span(struct prng *p, double low_s, double high_s)
 {
     return (int64_t)(spread(p, low_s, high_s) * 1e6) * NS_PER_US;
@@ -49,7 +50,7 @@ static int one_of(struct prng *p, const int *values, size_t count)
 #define ONE_OF(p, ...)                                                                             \
     one_of(p, (const int[]){__VA_ARGS__}, sizeof((int[]){__VA_ARGS__}) / sizeof(int))
 
-/* Three digits: what a person would write. */
+/* Three digits, as a person would write. */
 static double rounded(double value)
 {
     char text[32];
@@ -68,7 +69,7 @@ static void draw_size(struct prng *p, struct scenario_fabric *f)
     f->hosts = f->hosts < 2 ? pick(p, 2, 4) : f->hosts > 64 ? 64 : f->hosts;
 }
 
-/* What a machine of two processors can carry: docs/scenarios.md, and up to eight hosts. */
+/* What a machine with two processors can carry (docs/scenarios.md), at most eight hosts. */
 static void draw_lab_fabric(struct prng *p, struct scenario_fabric *f)
 {
     f->hosts = pick(p, 2, 8);
@@ -197,7 +198,7 @@ static struct scenario_target spine_target(struct prng *p, const struct scenario
         .kind = TARGET_SPINE, .first = pick(p, 0, f->spines - 1), .path = -1};
 }
 
-/* One of the places in the network that a fault of packets may be at. */
+/* A place in the network that a fault of packets may have. */
 static struct scenario_target network_target(struct prng *p, const struct scenario_fabric *f,
                                              bool spine)
 {
@@ -255,8 +256,8 @@ static void draw_traffic(struct prng *p, struct scenario *s)
 }
 
 /* ---- faults ---- */
-/* How many of a member's peers may lie: docs/clock.md, "Liars". In a fleet that isn't a full mesh chance may give a
- * member more than its share. */
+/* How many of a member's peers may lie: docs/clock.md, "Liars". Without a full mesh chance may give a member more liars than
+ * its share. */
 static int liars_most(const struct scenario_fabric *f)
 {
     const int peers = f->hosts - 1;
@@ -303,7 +304,7 @@ static void draw_lie(struct prng *p, struct scenario_fault *x)
     }
 }
 
-/* Where in the network it is, and by how much. False: this fabric has no such place. */
+/* Draws the fault's place in the network, and its size. False: this fabric has no such place. */
 static bool draw_network_place(struct prng *p, const struct scenario_fabric *f,
                                struct scenario_fault *x)
 {
@@ -364,7 +365,7 @@ static bool draw_network_place(struct prng *p, const struct scenario_fabric *f,
     }
 }
 
-/* Of which hosts it is, and by how much; other faults are the network's. */
+/* Draws the fault's hosts, and its size; other faults are in the network. */
 static bool draw_place(struct prng *p, const struct scenario *s, struct scenario_fault *x,
                        int *liars)
 {
@@ -423,7 +424,7 @@ static bool draw_place(struct prng *p, const struct scenario *s, struct scenario
     case FAULT_PEERS:
         x->target = host_target(p, f, f->hosts / 4);
         return f->hosts >= 4;
-    default: /* agents, sleep, reboot, anchors: hosts */
+    default: /* agents, sleep, reboot, anchors: faults of hosts */
         x->target = host_target(p, f, f->hosts / 2);
         return true;
     }
@@ -437,7 +438,7 @@ static bool must_end(enum scenario_fault_kind kind)
            kind == FAULT_AGENT_RESTART;
 }
 
-/* When it is over: its last turn. */
+/* When the fault's last turn is over. */
 static int64_t ends(const struct scenario_fault *x, const struct scenario_fabric *f)
 {
     const int hosts =
@@ -452,7 +453,7 @@ static int64_t ends(const struct scenario_fault *x, const struct scenario_fabric
     return x->at_ns + (x->kind == FAULT_KEY_ROTATE ? 2 : 1) * x->for_ns;
 }
 
-/* What can be done to real processes and packets. */
+/* True if the lab can apply the fault to real processes and packets. */
 static bool lab_can(const struct scenario_fault *x)
 {
     return x->kind <= FAULT_CLOCK_FREQ || x->kind == FAULT_SUSPEND;
@@ -473,7 +474,7 @@ static bool sleeps(const struct scenario_fault *x)
     return x->kind == FAULT_SUSPEND || x->kind == FAULT_REBOOT;
 }
 
-/* A host that sleeps or boots can't be put to sleep or rebooted. */
+/* True if a host of the fault already sleeps or boots then: it can't be suspended or rebooted. */
 static bool sleeps_already(const struct scenario *s, const struct scenario_fault *x)
 {
     for (int i = 0; i < s->fault_count && sleeps(x); i++) {
@@ -486,7 +487,7 @@ static bool sleeps_already(const struct scenario *s, const struct scenario_fault
     return false;
 }
 
-/* What came into the language later is drawn from numbers of its own: the other worlds stay what they were. */
+/* Later additions to the language are drawn from their own numbers, so that older worlds stay the same. */
 static bool later_chance(const struct scenario *s, uint64_t what, double share)
 {
     struct prng p;
@@ -495,7 +496,7 @@ static bool later_chance(const struct scenario *s, uint64_t what, double share)
     return chance(&p, share);
 }
 
-/* Draws all faults; returns when the last is over. */
+/* Draws all faults; returns the end of the last. */
 static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
 {
     const int count = chance(p, 0.25) ? 0 : chance(p, 0.35) ? 1 : pick(p, 2, 6);
@@ -518,7 +519,7 @@ static int64_t draw_faults(struct prng *p, struct scenario *s, double seconds)
                  !later_chance(s, (uint64_t)x.at_ns, 0.4);
         const int64_t over = ends(&x, &s->fabric);
         if (over > (int64_t)(3 * seconds * 1e9)) {
-            continue; /* many flaps, many restarts: too long a world */
+            continue; /* many flaps or many restarts: the world would be too long */
         }
         s->fault[s->fault_count++] = x;
         end = over > end ? over : end;

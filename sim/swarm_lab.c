@@ -1,4 +1,4 @@
-/* swarm_lab.c: a drawn world with real packets: written as a file that `foliot lab run` of this very program plays. */
+/* swarm_lab.c: plays a drawn world with real packets: it writes a file, and this program's own `foliot lab run` plays it. */
 #include "sim/swarm_lab.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ int swarm_lab_world(uint64_t seed, const char *folder)
     free(s);
     r = r == 0 ? play(path) : r;
     if (r == 0) {
-        (void)remove(path); /* a world that holds is drawn again by its seed */
+        (void)remove(path); /* a world that holds can be drawn again from its seed */
     }
     return r;
 }

@@ -1,5 +1,5 @@
-/* swarm_shrink.c: delta debugging of a world: what can be left out while the same invariant stays broken? Each step is
- * tried in turn, large ones first, until none helps any more. */
+/* swarm_shrink.c: delta debugging of a world: which parts can be left out while the same invariant stays broken? It tries each
+ * step in turn, large ones first, until no step helps. */
 #include "sim/swarm.h"
 
 #include "base/time.h"
@@ -78,7 +78,7 @@ static void set_duration(struct scenario *s, int64_t duration_ns)
     s->duration_ns = duration_ns;
 }
 
-/* Plays the trial; it is the best from now on if it breaks as well. */
+/* Plays the trial. If it breaks as well, it becomes the best. */
 static bool try(struct shrinker *k)
 {
     struct swarm_result result;
@@ -122,7 +122,7 @@ static void drop_traffic(struct shrinker *k)
     }
 }
 
-/* A number down to `least` by halves, then by one. */
+/* Lowers a number to `least` by halves, then by one. */
 static void less(struct shrinker *k, size_t offset, int least)
 {
     int *const best = (int *)(void *)((char *)k->best + offset);
@@ -138,7 +138,7 @@ static void less(struct shrinker *k, size_t offset, int least)
     }
 }
 
-/* The places that a fault is at move with the fleet that shrinks: hosts and NICs towards 0. */
+/* When the fleet shrinks, the faults' places move with it: hosts and NICs towards 0. */
 static void lower_targets(struct shrinker *k)
 {
     for (int i = 0; i < k->best->fault_count; i++) {
@@ -191,7 +191,7 @@ static void shorten(struct shrinker *k)
     }
 }
 
-/* Back to the default what doesn't matter: one member at a time. */
+/* Resets members that don't matter to their defaults, one at a time. */
 #define PLAIN(member)                                                                              \
     do {                                                                                           \
         k->trial->member = plain->member;                                                          \

@@ -1,4 +1,4 @@
-/* tally.h: the checkers' counts of errors: a histogram of picoseconds, read and written in ns. All zero: empty. */
+/* tally.h: the checkers' counts of errors: a histogram of picoseconds, read and written in ns. All zero means empty. */
 #pragma once
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* wire.c: probes as bytes, where a scenario wants that: keys, versions and the codec itself are then in play. */
+/* wire.c: probes as bytes, for scenarios that need them: then keys, versions and the codec itself take part. */
 #include "sim/world.h"
 
 #include "wire/probe_field.h"
@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Which keys host `host` accepts now, and which it sends with. A rotation (fault key-rotate) hands the new file out
- * over `for`; everybody sends with the new key when all have it; the old one is dropped at twice `for`. */
+/* The keys that host `host` accepts now, and the key that it sends with. A rotation (fault key-rotate) gives out the new file
+ * during `for`. All hosts send with the new key when all have it. The old key is dropped at twice `for`. */
 static size_t keys_of(const struct world *w, int host, struct probe_key keys[2], int *ret_send)
 {
     const struct scenario_fault *f = NULL;
@@ -36,7 +36,7 @@ static size_t keys_of(const struct world *w, int host, struct probe_key keys[2],
 }
 
 /* ---- lies ---- */
-#define DRIFT_NS (10 * NS_PER_S) /* until a drifting lie has its whole size */
+#define DRIFT_NS (10 * NS_PER_S) /* a drifting lie reaches its full size then */
 
 bool world_lies_in_field(const struct world_host *h)
 {
@@ -44,7 +44,7 @@ bool world_lies_in_field(const struct world_host *h)
            (h->lie->lie >= LIE_FROZEN || strcmp(probe_fields[h->lie->field].name, "map_x") != 0);
 }
 
-/* One of the values that a decoder's author may not have thought of. */
+/* An extreme value, which a decoder's author may have forgotten. */
 static uint64_t some_end(struct prng *p, unsigned bits)
 {
     const uint64_t all = bits == 64 ? UINT64_MAX : (1ULL << bits) - 1;
@@ -91,7 +91,7 @@ static void lie_in_field(struct world *w, struct world_host *h, const struct pac
     probe_field_put(bytes, field, value);
 }
 
-/* ---- the way ---- */
+/* ---- from sender to receiver ---- */
 void world_wire(struct world *w, uint32_t packet, int receiver)
 {
     struct packet *p = &w->packets[packet];
@@ -110,7 +110,7 @@ void world_wire(struct world *w, uint32_t packet, int receiver)
     }
     enum probe_error error = probe_decode(bytes, sizeof(bytes), theirs, count, &probe);
     if (error == PROBE_OK && probe.version > w->hosts[receiver].version) {
-        error = PROBE_ERROR_VERSION_NEWER; /* what an older agent's decoder says */
+        error = PROBE_ERROR_VERSION_NEWER; /* the error of an older agent's decoder */
     }
     if (error != PROBE_OK) {
         p->stage = (uint8_t)error;

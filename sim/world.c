@@ -1,4 +1,4 @@
-/* world.c: the loop, the packets, and how a world is made out of a scenario. */
+/* world.c: the loop, the packets, and how a scenario becomes a world. */
 #include "sim/world.h"
 
 #include "sim/check.h"
@@ -63,7 +63,7 @@ void world_deliver(struct world *w, int host, int64_t at, enum inbox_kind kind, 
         (struct inbox_item){.at = at, .packet = packet, .kind = (uint32_t)kind};
 }
 
-/* A packet at its receiver's NIC: stamped there and then, read later. */
+/* A packet is at its receiver's NIC: it is stamped now, and read later. */
 void world_arrive(struct world *w, uint32_t packet, int64_t at)
 {
     struct packet *p = &w->packets[packet];
@@ -273,7 +273,7 @@ static void make_host(struct world *w, int host)
     const uint64_t seed = hash_u64(w->seed, 100 + (uint64_t)host);
 
     prng_init(&h->random, seed);
-    /* an oscillator starts near zero when its host does; wall clocks carry the hours */
+    /* an oscillator starts near zero with its host; wall clocks have the large numbers */
     make_crystal(w, &h->raw, hash_u64(seed, 1), true);
     make_crystal(w, &h->second, hash_u64(seed, 2), true);
     for (int i = 0; i < w->nics_per_host; i++) {
@@ -288,12 +288,12 @@ static void make_host(struct world *w, int host)
         nic->facts_new = true;
     }
     h->wall_error_ns = (int64_t)(prng_normal(&h->random) * 0.5e9);
-    if (prng_uniform(&h->random) < 0.1) { /* a battery that died */
+    if (prng_uniform(&h->random) < 0.1) { /* its battery is dead */
         h->wall_error_ns = (int64_t)((2 * prng_uniform(&h->random) - 1) * 3600e9);
     }
     h->version = PROBE_VERSION;
     h->anchor = host < w->scenario->clocks.anchors;
-    /* agents start within the first 200 ms, as by a rollout */
+    /* agents start within the first 200 ms, as in a rollout */
     agenda_add(&w->agenda, (int64_t)prng_below(&h->random, 200 * NS_PER_MS), WORLD_START,
                (uint32_t)host);
 }

@@ -1,10 +1,10 @@
 /* world.h: the simulated world: hosts with their oscillators, NICs and agents, on a simulated network.
  *
- * Discrete events in true time (ns since the start). Each host runs the real core/node, driven as the agent drives
- * it: it wakes on a grid of 5 ms (a little late, as processes are), is told what arrived since, ticks, and sends
- * what it is asked to. One seed, one trace: world_trace() hashes everything that any node decided.
+ * Discrete events in true time (ns since the start). Each host runs the real core/node, driven as by the agent: it wakes on a
+ * grid of 5 ms (a little late, as real processes do), gets the packets that arrived since, ticks, and sends what the node asks
+ * for. One seed gives one trace: world_trace() hashes every decision of every node.
  *
- * The world knows the truth and gives it to the checkers (check.h) only. */
+ * The world has the truth, and gives it only to the checkers (check.h). */
 #pragma once
 #include "core/node/node.h"
 #include "core/page/page.h"
@@ -35,9 +35,9 @@ struct world_nic {
     struct crystal crystal; /* hardware stamps: its own */
     struct link_facts facts;
     bool facts_new;
-    int64_t facts_at; /* when the driver will say so */
+    int64_t facts_at; /* when the driver reports it */
     int64_t tx_free;  /* its wire is free from then on */
-    int64_t tx_busy;  /* its one transmit stamp is taken until then */
+    int64_t tx_busy;  /* its only transmit stamp is in use until then */
 };
 
 struct world_host {
@@ -49,34 +49,34 @@ struct world_host {
     size_t inbox_count, inbox_capacity;
     struct outbox_item *outbox; /* of the last round */
     size_t outbox_count, outbox_capacity;
-    int64_t stopped_until; /* agent doesn't run (stopped, suspended) */
+    int64_t stopped_until; /* the agent doesn't run (stopped, suspended) */
     int64_t starved_until, starve_turn;
     double starve_share;
-    int64_t due; /* host time at which its node wants a tick */
+    int64_t due; /* host time when its node needs a tick */
     int64_t ticked;
     int64_t next_slow;     /* brackets, anchors, link facts */
     int64_t wall_error_ns; /* CLOCK_REALTIME - UTC */
-    int64_t suspended_ns;  /* to be told */
+    int64_t suspended_ns;  /* not yet reported to the node */
     const struct scenario_fault *lie;
     int64_t lie_since;
-    uint64_t frozen; /* what it sent first since */
+    uint64_t frozen; /* the content that it first sent since then */
     bool frozen_known;
     int version;
     bool anchor;
-    int held;      /* faults that keep its agent from starting */
-    bool wake_due; /* an event for it is in the agenda */
+    int held;      /* number of faults that keep its agent from starting */
+    bool wake_due; /* the agenda has an event for it */
     uint64_t generation;
-    struct page_maker page; /* what readers see: survives the agent */
+    struct page_maker page; /* the page that readers read; it survives the agent */
     bool page_valid;
-    uint64_t downs; /* carrier losses, all NICs: truth */
+    uint64_t downs; /* true number of carrier losses, over all NICs */
     uint64_t sent, received;
-    uint8_t *saved; /* state of the last agent, for the next */
+    uint8_t *saved; /* the last agent's state, for the next one */
     size_t saved_size;
-    uint64_t trace;  /* of what this agent decided */
-    int64_t started; /* this agent; -1: and said SYNCED since */
+    uint64_t trace;  /* of this agent's decisions */
+    int64_t started; /* of this agent; -1: it has been SYNCED since */
 };
 
-/* A finding, with the truth about when it was said. */
+/* A finding, with the true time of its report. */
 struct world_finding {
     int64_t at;
     int host;
@@ -98,27 +98,28 @@ struct world {
     struct mesh_fleet fleet;
     struct packet *packets;
     uint32_t packet_count, packet_capacity, packet_free;
-    uint8_t *fault_hosts[SCENARIO_FAULT_MAX]; /* per fault: which hosts */
-    bool left_out[SCENARIO_FAULT_MAX];        /* per fault: these hosts, of the list of peers */
+    uint8_t *fault_hosts[SCENARIO_FAULT_MAX]; /* for each fault: its hosts */
+    /* for each fault: these hosts are missing in the list of peers */
+    bool left_out[SCENARIO_FAULT_MAX];
     int flaps_left[SCENARIO_FAULT_MAX];
-    struct packet *recorded; /* probes that a replay fault plays again */
+    struct packet *recorded; /* probes for a replay fault */
     uint32_t recorded_count;
     struct probe_key keys[2];
     struct world_finding *findings;
     size_t finding_count, finding_capacity;
     struct check *check;
     int64_t next_check, check_every;
-    struct recorder *recorder; /* of record_host; NULL: none. The caller's */
+    struct recorder *recorder; /* of record_host; NULL: none. The caller owns it */
     int record_host;
     uint64_t trace, events, probes, refused;
 };
 
-/* Do that host's NICs stamp by clocks of their own? */
+/* True if that host's NICs stamp by their own clocks. */
 static inline bool world_nics_stamp(const struct world *w, int host)
 {
     return scenario_nics_stamp(&w->scenario->clocks, host);
 }
-/* How late its stamps are on average: in a mixed fleet only those of software. */
+/* The mean delay of its stamps: in a mixed fleet only software stamps are late. */
 static inline double world_jitter_ns(const struct world *w, int host)
 {
     const struct scenario_clocks *c = &w->scenario->clocks;
@@ -130,7 +131,7 @@ struct world *world_free(struct world *w);
 /* Runs until true time `until`. */
 void world_run(struct world *w, int64_t until);
 uint64_t world_trace(const struct world *w);
-/* One more decision of one node: probes and findings. */
+/* Adds one more decision of one node: a probe or a finding. */
 uint64_t world_trace_action(uint64_t trace, struct mono now, const struct node_action *action);
 
 /* ---- inside ---- */
@@ -141,16 +142,16 @@ enum world_event {
     WORLD_FAULT_OFF,
     WORLD_FLAP, /* subject: fault */
     WORLD_TRAFFIC,
-    WORLD_START, /* subject: host: an agent starts */
+    WORLD_START, /* subject: host: its agent starts */
     WORLD_EVERY, /* subject: fault: its next turn */
 };
-/* A lie in a field of the packet, which only its bytes can hold. */
+/* True if the liar changes a field of the packet that exists only in its bytes. */
 bool world_lies_in_field(const struct world_host *h);
-/* Through the codec: encoded by the sender, decoded with the receiver's keys and version; then launched. */
+/* Sends the packet through the codec: encoded by the sender, decoded with the receiver's keys and version; then launched. */
 void world_wire(struct world *w, uint32_t packet, int receiver);
-/* host_send.c: a packet of the round at `now`, as its node decided. */
+/* host_send.c: queues a packet of the round at `now`, as its node decided. */
 void host_queue(struct world_host *h, int64_t now, const struct mesh_send *send);
-/* Sends what is due. When more is; INT64_MAX: nothing waits. */
+/* Sends the packets that are due. Returns when the next is due; INT64_MAX: none waits. */
 int64_t host_depart(struct world *w, int host);
 void world_found(struct world *w, int host, const struct finding *finding);
 int64_t world_raw(struct world *w, int host, int64_t at);
@@ -163,7 +164,7 @@ void world_arrive(struct world *w, uint32_t packet, int64_t at);
 void world_fault(struct world *w, unsigned index, bool on);
 void world_fault_turn(struct world *w, unsigned index);
 void world_flap(struct world *w, unsigned index);
-/* Keeps a copy if some fault will play it again. */
+/* Keeps a copy if a fault will replay it. */
 void world_record(struct world *w, const struct packet *p);
 MUST_CHECK int world_faults_init(struct world *w);
 void host_start(struct world *w, int host);
