@@ -1,5 +1,5 @@
-/* alert_sim.c: the default alert rules over simulated fleets: a healthy week of 500 hosts with 8 NICs each, and the
- * faults that must be one page each. What one sample costs, beside it. */
+/* alert_sim.c: the default alert rules over simulated fleets: a healthy week of 500 hosts with 8 NICs each, and the faults
+ * that must cause one page each. It also measures the cost of one sample. */
 #include <time.h>
 
 #include "alert_world.h"
@@ -7,7 +7,7 @@
 #include "report.h"
 
 static struct world world;
-static int wrong; /* scenarios that did not give the number of pages that they must */
+static int wrong; /* scenarios with a wrong number of pages */
 
 static void add(struct report *report, const char *id, double value, const char *unit, double must,
                 const char *note)

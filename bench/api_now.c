@@ -1,8 +1,8 @@
-/* api_now.c: what a call of foliot_now() costs, through the shared library as a program has it, with an
- * agent's writer at work every 5 ms; beside it the vDSO's raw clock alone.
+/* api_now.c: the cost of a call of foliot_now() through the shared library, as in a program, while an agent's writer works
+ * every 5 ms. For comparison it also measures the vDSO's raw clock alone.
  *
- * Each call is timed by itself with the time stamp counter, whose own cost is measured the same way
- * and taken off. Runs of the library and of the bare clock alternate, so that both see the same machine. */
+ * Each call is timed alone with the time stamp counter. The counter's own cost is measured the same way, and subtracted. Runs
+ * of the library and of the bare clock alternate, so that both have the same machine. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static inline uint64_t ticks(void)
 {
 #if defined(__x86_64__)
     uint32_t low, high;
-    /* Ordered: nothing from before is still under way, nothing from after has begun. */
+    /* Ordered: everything before has ended, and nothing after has begun. */
     __asm__ volatile("lfence\n\trdtsc\n\tlfence" : "=a"(low), "=d"(high)::"memory");
     return (uint64_t)high << 32 | low;
 #else
@@ -199,7 +199,8 @@ int main(int argc, char **argv)
 
     if (argc > 1) {
         FILE *out = strcmp(argv[1], "--help") == 0 ? stdout : stderr;
-        fputs("usage: api_now\n\nWhat foliot_now() costs: a table, and build/bench/api.json.\n",
+        fputs("usage: api_now\n\nMeasures the cost of foliot_now(): a table, and "
+              "build/bench/api.json.\n",
               out);
         return out == stdout ? 0 : 2;
     }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""audit.py BUILD [--trials N] [--runs N] [--only PART…]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong rules, what hangs.
+"""audit.py BUILD [--trials N] [--runs N] [--only PART…]: rows audit.*: planted faults, spoiled sources, healthy fleets, wrong
+rules, programs that hang.
 
-Machines are those of test/audit/machines, made up from public documentation. Fleets are simulated out of one of their sheets."""
+The machines are those of test/audit/machines, made from public documentation. Fleets are simulated from one of their sheets."""
 import argparse
 import contextlib
 import json
@@ -124,7 +125,7 @@ def bisect():
 
 
 def tally():
-    """Drawn sets of faults: named by the audit, against what LLDP and a ping of all pairs find."""
+    """Drawn sets of faults: how many the audit names, and how many LLDP and a ping of all pairs find."""
     found = program(os.path.join(build, "bench", "audit_tally"), "200", "1")
     kinds = "; ".join(f"{kind} {named} and {usual} of {drawn}" for kind, (drawn, named, usual) in found["kinds"].items())
     row("sim.tally_more", found["more"], "%", 30, 50, "higher", found["sets"],
@@ -132,7 +133,7 @@ def tally():
 
 
 def outlier():
-    """Found: by the worst of three kinds of noise."""
+    """The share that is found, with the worst of three kinds of noise."""
     found = program(os.path.join(build, "bench", "audit_outlier"), "1000", "300")
     kinds, note = "t(3), t(4), normal", f"; {found['candidates']} candidates a run of 1000 hosts, {found['retests']} retests each"
     row("sim.outlier.false", 1e6 * found["wrong"] / found["tests"], "in 10^6", 2, 0, runs=found["tests"],
@@ -157,7 +158,7 @@ def passive(folder):
 
 
 def hang(large):
-    """A library and a mount that never return, at once; and what that costs an agent beside it."""
+    """A library and a mount that never return, at the same time; and the cost for an agent on the same host."""
     library = os.path.join(build, "test", "audit", "libnvidia-ml-fake.so")
     os.environ["FAKE_NVML"] = "hang nvmlDeviceGetEccMode"
     with open(large + "/proc/mounts", "a", encoding="utf-8") as mounts:
@@ -176,7 +177,8 @@ def hang(large):
 
 
 def late_ticks(large, library):
-    """Of a host's agent, while the machine is read beside it a hundred times and hangs each time; and for as long without."""
+    """Processor time of a host's agent while the machine is read a hundred times and hangs each time; and for as long without
+    that."""
     def count():
         out = subprocess.run([foliot, "status", "--lab", "late", "--host", "host1", "--json"], capture_output=True, text=True, check=True).stdout
         return json.loads(out)["cost"]["late_ticks"]
@@ -199,7 +201,7 @@ def late_ticks(large, library):
     row("inspect.late_ticks", beside, "", 0, runs=100, note=f"one agent of a lab of eight, deadlines of 0.2 and 0.3 s; {alone} in the {took:.0f} s after, without")
 
 
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # labs and mounts end with their blocks
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that labs and mounts end with their blocks
 PARTS = {"spoiled": spoiled, "fleets": fleets, "passive": passive, "matrix": lambda _: matrix(), "bisect": lambda _: bisect(), "tally": lambda _: tally(), "outlier": lambda _: outlier(),
          "gate": gate, "planted": lambda _: planted()}
 with tempfile.TemporaryDirectory(prefix="foliot-audit-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as place:

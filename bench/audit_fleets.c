@@ -1,9 +1,9 @@
-/* audit_fleets.c: fleets of hosts made of one sheet, judged: audit_fleets SHEET HOSTS RUNS SEED healthy|breaker.
+/* audit_fleets.c: makes fleets of hosts from one sheet and judges them: audit_fleets SHEET HOSTS RUNS SEED healthy|breaker.
  *
- * healthy: counters, temperatures and memory vary with heavy tails, some hosts have just booted with links still down, and a
- * third of them are of another batch with another BIOS; nothing is wrong: fails and warnings of each run. breaker: 20 rules, one
- * at a time, that are wrong for every machine of one kind: hosts that fail, and whether it is told as
- * suspect. Prints one line of JSON. */
+ * healthy: counters, temperatures and memory vary with heavy tails. Some hosts have just booted, with links still down. A
+ * third of them is of another batch with another BIOS. Nothing is wrong; it counts fails and warnings of each run. breaker: 20
+ * rules, one at a time, that are wrong for every machine of one kind. It counts hosts that fail, and whether the rule is
+ * reported as suspect. Prints one line of JSON. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -37,7 +37,7 @@ static void *claim(size_t count, size_t size)
     return all;
 }
 
-/* The model's facts, with room for texts of its own. */
+/* Copies the model's facts, with its own memory for texts. */
 static void make(struct fleet *f, const struct sheet *model, uint32_t hosts)
 {
     f->hosts = hosts;
@@ -76,7 +76,7 @@ static void set_number(struct sheet *s, struct fact *f, double value)
     set(s, f, text);
 }
 
-/* As the model, with an identity of its own. */
+/* Copies of the model, each with its own identity. */
 static void renew(struct fleet *f, const struct sheet *model)
 {
     for (uint32_t h = 0; h < f->hosts; h++) {
@@ -96,7 +96,7 @@ static void renew(struct fleet *f, const struct sheet *model)
     }
 }
 
-/* Student's t with 3 degrees of freedom: tails as measured on machines. */
+/* Student's t with 3 degrees of freedom: tails as heavy as those measured on machines. */
 static double heavy(struct prng *p)
 {
     double sum = 0;
@@ -113,7 +113,7 @@ static double positive(double value)
     return value > 0 ? value : 0;
 }
 
-/* What varies on machines that are well. */
+/* Varies what differs between healthy machines. */
 static void vary(struct sheet *s, struct prng *p, bool young)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -143,7 +143,7 @@ static void vary(struct sheet *s, struct prng *p, bool young)
         case FACT_OS_RETRANS:
             set_number(s, f, positive(120 + 40 * fmin(heavy(p), 50)));
             break;
-        case FACT_PORT_STATE: /* links of a host that boots are not up yet */
+        case FACT_PORT_STATE: /* a host that boots has links that are not up yet */
             set(s, f, young && prng_below(p, 2) == 0 ? "1: DOWN" : f->value);
             break;
         case FACT_PORT_PHYSICAL:
@@ -168,7 +168,7 @@ static int healthy(struct fleet *f, const struct sheet *model, int64_t runs, str
         for (uint32_t h = 0; h < f->hosts; h++) {
             struct sheet *s = &f->sheets[h];
             for (uint32_t i = 0; i < s->count;
-                 i++) { /* the other batch came with other firmware on another board */
+                 i++) { /* the other batch has other firmware on another board */
                 const bool batch = h % 3 == 0;
                 if (batch && s->facts[i].id == FACT_OS_PRODUCT) {
                     set(s, &s->facts[i], "Example GPU Server 4b");
@@ -199,7 +199,7 @@ static int healthy(struct fleet *f, const struct sheet *model, int64_t runs, str
     return 0;
 }
 
-/* A fact that a kind of machine has otherwise, though it is well; and the check that it would fail. */
+/* A fact that another kind of machine has differently, though it is healthy; and the check that would fail. */
 static const struct {
     uint16_t fact;
     const char *value, *check;
@@ -236,7 +236,7 @@ static int breaker(struct fleet *f, const struct sheet *model)
         for (uint32_t h = 0; h < f->hosts; h++) {
             struct sheet *s = &f->sheets[h];
             for (uint32_t i = 0; i < s->count; i++) {
-                /* half of the fleet is of the kind that the rule is wrong for */
+                /* half of the fleet is of the kind for which the rule is wrong */
                 if (h % 2 == 1 && s->facts[i].id == FACT_OS_PRODUCT) {
                     set(s, &s->facts[i], "Another kind");
                 } else if (h % 2 == 1 && s->facts[i].id == rules[k].fact) {

@@ -1,8 +1,8 @@
 /* audit_matrix.c: every NIC with every NIC of a large fleet: audit_matrix HOSTS RAILS. Prints one line of JSON.
  *
- * The schedule: pairs that meet, how often, and how long all rounds take; a round is as long as a host's packets take on this
- * machine's processor (encoded, sent over a socket, received, decoded) at 15 % of one, and 20 ms at least.
- * The judging: rows as hosts tell them, with noise of heavy tails and planted faults; seconds and memory of all of it. */
+ * The schedule: pairs that meet, how often, and the time of all rounds. A round is at least 20 ms long. It is as long as a
+ * host's packets need on this machine (encoded, sent over a socket, received, decoded) with 15 % of one processor. The
+ * judging: rows as hosts report them, with noise of heavy tails and planted faults; seconds and memory of all of it. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void *claim(size_t size)
     return all;
 }
 
-/* Processor time of a packet that leaves and of one that comes. */
+/* Processor time of one sent and one received packet. */
 static double packet_ns(void)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -75,7 +75,7 @@ static double packet_ns(void)
     return (double)took / TRIES;
 }
 
-/* Each pair is visited from its lower end; in how many it isn't exactly once. */
+/* Each pair is visited from its lower end. *ret_wrong: pairs that don't meet exactly once. */
 static uint64_t count_pairs(const struct matrix_plan *p, uint64_t *ret_wrong)
 {
     const uint32_t n = p->hosts * p->rails, rounds = matrix_rounds(p);
@@ -105,7 +105,7 @@ static uint16_t declared(const struct matrix_plan *p, uint32_t nic)
     return (uint16_t)(nic / p->rails / LEAF_HOSTS * p->rails + nic % p->rails);
 }
 
-/* Two cables of different leaves are exchanged. */
+/* The cables of two NICs on different leaves are exchanged. */
 static uint16_t leaf(const struct matrix_plan *p, uint32_t nic)
 {
     return declared(p, nic == 100 ? 5000 : nic == 5000 ? 100 : nic);
@@ -119,7 +119,7 @@ static int64_t delay(const struct matrix_plan *p, uint32_t from, uint32_t to, st
     return path + noise + (from == SLOW_OUT ? 12000 : 0) + (to == SLOW_IN ? 7000 : 0);
 }
 
-/* The time that it takes to make the rows up is not counted. */
+/* The time to make the rows is not counted. */
 static int64_t take_all(struct matrix *m, const struct matrix_plan *p)
 {
     const uint32_t rounds = matrix_rounds(p);
@@ -149,7 +149,7 @@ static int64_t take_all(struct matrix *m, const struct matrix_plan *p)
     return took;
 }
 
-/* NICs that are said to be slow or astray: those planted, and others. */
+/* Counts NICs that are reported as slow or astray: planted ones, and others. */
 static void count_found(const struct matrix *m, int *ret_named, int *ret_others)
 {
     *ret_named = *ret_others = 0;

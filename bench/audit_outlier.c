@@ -1,8 +1,8 @@
-/* audit_outlier.c: who of many hosts is slower, and who is only unlucky: audit_outlier HOSTS SEEDS [FLOOR].
+/* audit_outlier.c: finds slow hosts among many, and leaves unlucky ones out: audit_outlier HOSTS SEEDS [FLOOR].
  *
- * Simulated. A measurement is a host's own rate with noise: Student's t of 3 and of 4 degrees, and normal, of a robust spread
- * (1.4826 MAD) of 0.7, 1.5, 2.5 %. Three hosts are 10 % slower; in a second world with the same noise none is. Retests draw
- * afresh; what slows everybody for a second (2 %) slows a host and those beside it. Prints one line of JSON. */
+ * Simulated. A measurement is a host's own rate with noise: Student's t of 3 and of 4 degrees, and normal, with a robust
+ * spread (1.4826 MAD) of 0.7, 1.5, 2.5 %. Three hosts are 10 % slower; in a second world with the same noise none is. Retests
+ * draw again. A disturbance that slows all for a second (2 %) slows a host and its neighbours. Prints one line of JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum { PLANTED = 3, KINDS = 3, SPREADS = 3 };
 
 static const double spreads[SPREADS] = {0.007, 0.015, 0.025};
 static const uint32_t freedoms[KINDS] = {3, 4, 0}; /* 0: normal */
-/* 75 % quantiles: what makes spreads of them equal. */
+/* 75 % quantiles: dividing by them makes the spreads equal. */
 static const double quarters[KINDS] = {0.764892, 0.740697, 0.674490};
 
 struct world {
@@ -54,7 +54,7 @@ static double rate(struct world *w, uint32_t host)
     return (host < w->planted ? SLOW : 1) + noise(w);
 }
 
-/* Until it is decided, each time beside others from the middle. */
+/* Repeats until it is decided, each time together with others from the middle. */
 static void retest(struct world *w, const struct outlier_cohort *c, struct outlier_retest *t,
                    uint32_t host, uint32_t candidates)
 {

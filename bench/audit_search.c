@@ -1,7 +1,7 @@
-/* audit_search.c: how many rounds of tests it takes to find what makes a set of hosts slow: audit_search HOSTS SEEDS.
- * Simulated: a test's rate is that of its slowest part (a bad host: 80 %) with normal noise of 2.5 %, and is slow below 90 %.
- * Prints one line of JSON: the most rounds of all seeds, and their mean, for one bad host, three, two that are slow only
- * together, and one that is suspected before; what was named wrongly. */
+/* audit_search.c: the number of rounds of tests to find what makes a set of hosts slow: audit_search HOSTS SEEDS. Simulated: a
+ * test's rate is that of its slowest part (a bad host: 80 %) with normal noise of 2.5 %, and is slow below 90 %. Prints one
+ * line of JSON: the most rounds of all seeds and their mean, for one bad host, for three, for two that are slow only together,
+ * and for one that is suspected before; and what was named wrongly. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 
 struct world {
     uint32_t bad[3], bad_count;
-    bool together;  /* bad[0] and bad[1] are slow only so */
+    bool together;  /* bad[0] and bad[1] are slow only together */
     bool suspected; /* bad[0] came last to meetings: the search begins with it */
 };
 
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
                 .bad_count = bad[kind], .together = kind == 2, .suspected = kind == 3};
             prng_init(&g, seed);
             for (uint32_t k = 0; k < w.bad_count;
-                 k++) { /* a third of the hosts each: no two are the same */
+                 k++) { /* a third of the hosts each; no host is in two of them */
                 w.bad[k] = k * (hosts / 3) + (uint32_t)prng_below(&g, hosts / 3);
             }
             play(&w, hosts, memory, &g, &sums);

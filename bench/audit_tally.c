@@ -5,11 +5,11 @@
  * - a NIC that nothing leaves, nothing reaches, or both; one that loses packets;
  * - a pair of which one direction is dead; one path of four of such a pair;
  * - a NIC whose packets are later one way; a NIC whose job's class is slow.
- * A path of a pair is named by neighbours' probes or by packets of a matrix that leave by several ports.
- * Sizes are drawn, too. What hosts measure is made up from that: a matrix of all NICs over IPv6, the agents' neighbours (whom
- * agents choose), a job's own messages. It is judged as an audit does, a second look included. Beside it are made up: what
- * LLDP tells against the plan, and 5 echo requests of each ordered pair. This program's own judge reads the results' names
- * alone. */
+ * A path of a pair is found by neighbours' probes, or by packets of a matrix from several ports.
+ * Sizes are drawn, too. From the faults it makes the hosts' measurements: a matrix of all NICs over IPv6, the agents'
+ * neighbours (chosen as agents do), a job's own messages. They are judged as in an audit, with a second look. For comparison
+ * it also makes LLDP's differences from the plan, and 5 echo requests of each ordered pair. This program's own judge reads
+ * only the results' names. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +33,9 @@ enum {
     PINGS = 5,
     FAULTS_MOST = 30,
     FAULTS_LEAST = 10,
-    JOB_HOSTS = 8, /* each host runs one with so many */
+    JOB_HOSTS = 8, /* each host runs a job with so many hosts */
     CHOICES = 256,
-    EDGES_TOLD = 64, /* of a host: service/inspect/agent.c */
+    EDGES_TOLD = 64, /* most edges that a host reports: service/inspect/agent.c */
     PATHS_TOLD = 4096,
     NOBODY = NICS,
     PING_PORT = 99
@@ -49,8 +49,8 @@ static const char *const kind_names[KINDS] = {"cable", "carrier", "hole", "mute"
 
 struct fault {
     enum kind kind;
-    uint32_t nic, other; /* NOBODY: it is of one NIC */
-    bool out;            /* loss, delay: of what it sends */
+    uint32_t nic, other; /* NOBODY: a fault of one NIC */
+    bool out;            /* loss, delay: in sent packets */
     double loss, slow;
     int64_t delay_ns;
     unsigned spine;
@@ -59,7 +59,7 @@ struct fault {
 struct world {
     struct fault faults[FAULTS_MOST];
     uint32_t count;
-    int at[NICS]; /* the NIC's fault; -1 */
+    int at[NICS]; /* the NIC's fault; -1: none */
     uint32_t leaf[NICS];
     int64_t cable_ns[NICS];
     uint64_t seed;
@@ -97,7 +97,7 @@ static uint32_t draw_nic(struct world *w)
     return nic;
 }
 
-/* On the same rail, of another leaf: what rings of a job have. */
+/* A NIC on the same rail and another leaf, as in the rings of a job. */
 static uint32_t draw_other(struct world *w, uint32_t nic)
 {
     uint32_t other;
@@ -212,14 +212,14 @@ static int64_t delay_ns(struct world *w, uint32_t from, uint32_t to)
            (prng_below(&w->prng, 1000) == 0 ? 40000 : 0);
 }
 
-/* ---- what hosts tell ---- */
+/* ---- the hosts' reports ---- */
 
 static bool is_down(const struct world *w, uint32_t nic)
 {
     return w->at[nic] >= 0 && w->faults[w->at[nic]].kind == CARRIER;
 }
 
-/* numbers: of the NIC at each place of the plan. */
+/* numbers: the NIC at each place of the plan. */
 static void take_rows(struct world *w, struct matrix *m, const uint32_t *numbers)
 {
     const uint32_t rounds = matrix_rounds(&m->plan);
@@ -273,7 +273,7 @@ static const char *subject_of(uint32_t own, uint32_t other, char ret[64])
     return ret;
 }
 
-/* An agent's paths to a neighbour: one for each spine; within a leaf ports that all go one way. */
+/* An agent's paths to a neighbour: one for each spine. Within a leaf all ports use the same path. */
 static void put_edge(struct world *w, struct sheet *s, uint32_t own, uint32_t other)
 {
     const bool near = w->leaf[own] == w->leaf[other];
@@ -323,7 +323,7 @@ static void put_edges(struct world *w, const struct fleet *fleet, struct sheet *
     }
 }
 
-/* Neighbours in the rings of a job, rail by rail. Its messages come some microseconds behind probes. */
+/* Neighbours in the rings of a job, rail by rail. Its messages arrive some microseconds after probes. */
 static void put_lanes(struct world *w, struct sheet *s, const uint32_t *places, uint32_t host)
 {
     uint32_t place = 0;
@@ -391,7 +391,7 @@ struct told {
     uint32_t path_count;
 };
 
-/* numbers: of the NIC at each place; in a first matrix, which is of all, they are the places. */
+/* numbers: the NIC at each place. In a first matrix, of all NICs, they are the places. */
 static void find_paths(const struct matrix *m, const struct matrix *first, const uint32_t *numbers,
                        struct told *told)
 {
@@ -427,7 +427,7 @@ static void put_paths(struct sheet *s, uint32_t host, const struct told *told)
     }
 }
 
-/* A matrix of these hosts; first: of all, or NULL. memory: to be freed with the matrix. */
+/* Measures a matrix of these hosts. first: the matrix of all; NULL: there is none. memory: to be freed with the matrix. */
 static void measure(struct world *w, const bool *of, const struct matrix *first, struct told *told,
                     struct matrix *m, void **memory)
 {
@@ -486,7 +486,7 @@ static void judge(struct world *w, const struct fleet *fleet, struct looks *l,
     }
 }
 
-/* As a controller does: hosts that would fail by the matrix are measured again, with partners; all are read again. */
+/* Does what a controller does: hosts that would fail by the matrix are measured again with partners, and all are read again. */
 static const struct audit *audit(struct world *w, const struct fleet *fleet, struct looks l[2],
                                  const uint32_t *places)
 {
@@ -525,7 +525,7 @@ static const struct audit *audit(struct world *w, const struct fleet *fleet, str
     return &l[1].audit;
 }
 
-/* ---- who names what ---- */
+/* ---- the faults named by each tool ---- */
 
 static bool is_end(const struct audit_result *r, const struct sheet *sheets, uint32_t nic)
 {
@@ -544,7 +544,7 @@ static bool is_of(const struct audit_result *r, const struct sheet *sheets, uint
     return is_end(r, sheets, own) && strcmp(r->subject, subject_of(own, other, subject)) == 0;
 }
 
-/* A failure, or a warning that both looks have; a partner's word that another one is ill names nobody here. */
+/* A failure, or a warning of both looks. A partner's report about another host names nobody here. */
 static bool is_told(const struct audit_result *r)
 {
     return r->status == AUDIT_FAIL || (r->status == AUDIT_WARN && !r->seen_once && !r->by_peer);
@@ -575,7 +575,7 @@ static bool audit_names(const struct audit *a, const struct fault *f)
     return f->kind == PAIR ? own && other : own;
 }
 
-/* Of NICs that have no fault, and whose other end has none. */
+/* Counts results of NICs without a fault whose other end has none either. */
 static uint32_t count_others(const struct world *w, const struct audit *a)
 {
     uint32_t others = 0;
@@ -593,7 +593,7 @@ static uint32_t count_others(const struct world *w, const struct audit *a)
     return others;
 }
 
-/* Some answers of its pairs are missing, beside what chance takes: of a pair any, of a NIC in three pairs. */
+/* True if more answers are missing than by chance: for a pair in that pair, for a NIC in three of its pairs. */
 static bool ping_names(struct world *w, const struct fault *f)
 {
     uint32_t ill = 0;
@@ -637,7 +637,7 @@ int main(int argc, char **argv)
     for (int set = 0; set < sets; set++) {
         uint32_t places[HOSTS], by_audit = 0, by_others = 0;
         draw(&w, (uint64_t)atoll(argv[2]) * 1000000 + (uint64_t)set);
-        for (uint32_t i = 0; i < HOSTS; i++) { /* jobs are on any hosts */
+        for (uint32_t i = 0; i < HOSTS; i++) { /* jobs run on any hosts */
             const uint32_t k = (uint32_t)prng_below(&w.prng, i + 1);
             places[i] = k < i ? places[k] : i;
             places[k] = i;

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""audit_tests.py BUILD [--named N] [--busy N] [--preempt N] [--whole]: rows audit.lab.* of an audit's tests of bandwidth and collectives.
+"""audit_tests.py BUILD [--named N] [--busy N] [--preempt N] [--whole]: rows audit.lab.* of an audit's tests of bandwidth and
+collectives.
 
-In the default lab: real packets between network namespaces, which share this machine's processors. Where those are busy the tests
-measure them and not the links. --named plants a fault N times of each kind; each takes a minute or two, so it is for make soak."""
+They run in the default lab: real packets between network namespaces, which share this machine's processors. If the processors
+are busy, the tests measure them and not the links. --named plants a fault N times of each kind. Each takes a minute or two, so
+it is for make soak."""
 import argparse
 import contextlib
 import glob
@@ -80,7 +82,7 @@ class Lab:
             return json.load(answer)
 
     def audit(self, meanwhile=lambda run: None, **wish):
-        """The run as it ended, its results but the passes, and how long it took."""
+        """The run at its end, its results without the passes, and its duration."""
         begin = time.monotonic()
         run = self.ask("audit/runs", wish)["run"]
         body = {}
@@ -102,7 +104,7 @@ class Lab:
             return int(file.read())
 
     def test_of(self, host):
-        """The process of a test that runs on the host now; None."""
+        """The process of a test that runs on the host now; None: there is none."""
         with contextlib.suppress(OSError):
             with open(f"/proc/{self.agent(host)}/task/{self.agent(host)}/children", encoding="utf-8") as file:
                 for child in file.read().split():
@@ -113,7 +115,7 @@ class Lab:
 
 
 class Job:
-    """A job of two ranks on one host: it has pages there, and nearly no traffic."""
+    """A job of two ranks on one host: it has job pages there, and almost no traffic."""
 
     def __init__(self, lab, host):
         number = host.removeprefix("host")
@@ -135,7 +137,7 @@ class Job:
 
 
 class Progress:
-    """Audits that bring nothing, one after the other, end a row: a test that is refused each time would never fill it."""
+    """Ends a row after several audits without a result: a test that is refused each time would never fill the row."""
     IN_VAIN_MOST = 5
 
     def __init__(self):
@@ -149,7 +151,7 @@ class Progress:
 
 
 def busy(lab, wanted):
-    """Steps of tests that came while a job had a page on the host, and those begun all the same."""
+    """Steps of tests that were due while a job had a page on the host; and those that began nevertheless."""
     tries = started = 0
     progress = Progress()
     while tries < wanted:
@@ -173,7 +175,7 @@ def busy(lab, wanted):
 
 
 def preempt(lab, wanted, draw):
-    """A job begins at any time of a test: from its first page until the test's program is gone."""
+    """A job begins at any time of a test. Measures from the job's first page until the test's program has ended."""
     waits = []
 
     def one(host):
@@ -186,11 +188,11 @@ def preempt(lab, wanted, draw):
         try:
             lab.until(lambda: job.began() or job.process.poll() is not None, 60, 0.002, "the job has no page")
             began = time.monotonic()
-            if test is not None and lab.test_of(host) == test:  # its page came while the test ran
+            if test is not None and lab.test_of(host) == test:  # the job's page came while the test ran
                 try:
                     lab.until(lambda: not os.path.exists(f"/proc/{test}") or lab.test_of(host) != test, 60, 0.002, "the test did not end")
                 finally:
-                    waits.append(time.monotonic() - began)  # of one that never ended, too
+                    waits.append(time.monotonic() - began)  # also if the test never ended
         finally:
             job.end()
     progress = Progress()
@@ -221,7 +223,7 @@ def whole(lab):
 
 
 class Starved:
-    """A host whose tests get a fifth of a processor: stopped for 40 ms of each 50."""
+    """A host whose tests get a fifth of a processor: they are stopped for 40 ms of each 50 ms."""
 
     def __init__(self, lab, host):
         self.over = False
@@ -250,7 +252,7 @@ def named_by(results):
 
 
 def plant(lab, kind, draw):
-    """A fault: how it ends, and whether an audit named it and nothing else."""
+    """A fault: its function to end it, and whether an audit named it and nothing else."""
     if kind == "host":
         host = draw.choice(lab.hosts)
         fault = Starved(lab, host)

@@ -1,9 +1,9 @@
-/* audit_trials.c: sources of facts that are absent, unreadable, garbled or cut, by the ten thousand:
- * audit_trials ROOT PEERS TRIALS SEED.
+/* audit_trials.c: tens of thousands of trials with sources of facts that are absent, unreadable, garbled or cut: audit_trials
+ * ROOT PEERS TRIALS SEED.
  *
- * ROOT is a tree of test/audit/machines, PEERS a folder of sheets of the same kind. In each trial one file that results rest on
- * is spoiled, the tree is read and judged, and the file is put back. Every result that rested on it must be unknown, a skip or
- * gone with its subject; and nothing else may fail or warn that did not before. Prints one line of JSON. */
+ * ROOT is a tree of test/audit/machines. PEERS is a folder of sheets of the same kind. Each trial spoils one file that results
+ * depend on, reads and judges the tree, and puts the file back. Every result that depended on the file must be unknown, a
+ * skip, or gone with its subject. No other result may newly fail or warn. Prints one line of JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -77,7 +77,7 @@ static uint32_t load_peers(const char *folder)
     return count;
 }
 
-/* Does the fact come from this file? Its source may hold patterns, and links. */
+/* True if the fact comes from this file. Its source may have patterns and links. */
 static bool comes_from(const struct fact *fact, const char *file)
 {
     char real[PATH_MAX];
@@ -85,7 +85,7 @@ static bool comes_from(const struct fact *fact, const char *file)
 
     if (name == NULL || strrchr(fact->source, '/') == NULL ||
         fnmatch(strrchr(fact->source, '/'), name, 0) != 0) {
-        return false; /* a link whose name is the fact */
+        return false; /* a link; its name is the fact */
     }
     return fnmatch(fact->source, file, 0) == 0 ||
            (sysfs_real(&tree, fact->source, real, sizeof(real)) >= 0 && strcmp(real, file) == 0);
@@ -139,7 +139,7 @@ static void save(const char *path, const char *text, size_t size)
     }
 }
 
-/* Bytes that no text has are among those that are written over it. */
+/* Overwrites bytes, some of them with bytes that no text has. */
 static void garble(struct prng *p, char *text, size_t size)
 {
     const size_t from = prng_below(p, size), count = 1 + prng_below(p, size - from);
@@ -150,7 +150,7 @@ static void garble(struct prng *p, char *text, size_t size)
     text[from] = (char)(prng_below(p, 2) == 0 ? 1 + prng_below(p, 8) : 0xf8 + prng_below(p, 8));
 }
 
-/* False: this file can't be spoiled so. */
+/* False: this file can't be spoiled in this way. */
 static bool spoil(struct prng *p, const char *path, enum spoil how, const char *text, size_t size)
 {
     static char other[2 << 20];
@@ -163,10 +163,10 @@ static bool spoil(struct prng *p, const char *path, enum spoil how, const char *
     switch (how) {
     case ABSENT:
         return true;
-    case UNREADABLE: /* a folder in its place: read() fails */
+    case UNREADABLE: /* a folder takes its place: read() fails */
         return mkdir(path, 0755) == 0;
     case GARBLED:
-        if (binary) { /* all of it: a changed bit of a register is a value */
+        if (binary) { /* all of it is garbled: a changed bit of a register would be a value */
             for (size_t i = 0; i < size; i++) {
                 other[i] = (char)prng_u64(p);
             }
@@ -175,7 +175,7 @@ static bool spoil(struct prng *p, const char *path, enum spoil how, const char *
         }
         save(path, other, size);
         return true;
-    case CUT: { /* within a line; at its end nothing would be missing from it */
+    case CUT: { /* within a line: a cut at a line's end would not be noticed */
         size_t at = 1 + prng_below(p, size - 1);
         while (at > 0 && other[at - 1] == '\n') {
             at--;
@@ -205,7 +205,7 @@ static void mend(const char *path, const char *text, size_t size)
     save(path, text, size);
 }
 
-/* ---- what follows ---- */
+/* ---- results after a trial ---- */
 
 static const struct audit_result *same(const struct audit *a, const struct audit_result *r)
 {
@@ -266,7 +266,7 @@ static int trial(struct prng *p, int *checked)
         if (audit_judge(&spoiled) < 0) {
             fail("judging");
         }
-        /* the healthy results' texts lie in a sheet of their own */
+        /* the texts of healthy results are in their own sheet */
         wrong = count_wrong(file, how, checked);
     }
     mend(path, text, size);

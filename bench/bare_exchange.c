@@ -1,8 +1,9 @@
-/* bare_exchange.c: PACKETS_PER_SECOND PORT NIC=ADDRESS... -- PEER...: what an agent's packets cost without the agent.
+/* bare_exchange.c: PACKETS_PER_SECOND PORT NIC=ADDRESS... -- PEER...: the cost of an agent's packets without the agent.
  *
- * Sends so many packets to the peers from each NIC by the agent's own sockets, in its rounds of 10 ms, half of them in pairs,
- * over four source ports; takes the stamps of each, and what comes in from others that do the same. Nothing else: no clock, no
- * mesh, no authentication. lab/cost.py sets the agent's CPU beside this one's. Until it is killed. */
+ * From each NIC it sends so many packets to the peers, through the agent's own sockets. It sends in the agent's rounds of
+ * 10 ms, half of the packets in pairs, over four source ports. It takes the stamp of each packet, and receives the packets of
+ * others that do the same. It has no clock, no mesh, and no authentication. bench/lab/cost.py compares the agent's CPU with
+ * this program's. It runs until it is killed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ static void take(struct endpoint *e)
     }
 }
 
-/* Two of three packets are a pair's, as the agent's are. */
+/* Two of three packets belong to a pair, as with the agent. */
 static void give(struct exchange *x, int nic, double packets)
 {
     struct endpoint_packet p = {.want_stamp = true};

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""brain.py BUILD: rows brain.clocks and brain.parsers: what tools/tidy looks for, counted.
+"""brain.py BUILD: rows brain.clocks and brain.parsers: counts what tools/tidy forbids.
 
-brain.clocks   symbols of a clock, a file or anything else from outside that libraries of src/core take; static state in them and in
+brain.clocks   symbols of a clock, a file or another outside service that libraries of src/core use; static state in them and in
                the controller's library
-brain.parsers  places in the decisions, in alerts, in the controller and in the dashboard that search a rendered sentence for meaning"""
+brain.parsers  places in the decisions, the alerts, the controller and the dashboard that parse a rendered sentence"""
 import importlib.machinery
 import importlib.util
 import json

@@ -1,6 +1,6 @@
-/* brain_sim.c: the fleet's brain over simulated days of a large fleet (sim/fleet_world.h), and over faults of the fabric with the
- * inquiry and alerts on (sim/incident_world.h): what it told that isn't so, told twice or didn't tell, and what that took; and
- * whether a recording of such a fleet is told again bit for bit.
+/* brain_sim.c: the fleet's brain over simulated days of a large fleet (sim/fleet_world.h), and over faults of the fabric with
+ * the inquiry and alerts on (sim/incident_world.h). It counts wrong, repeated and missing reports, and the cost. It also
+ * checks that a recording of such a fleet replays bit for bit.
  * usage: brain_sim [HOSTS SECONDS SEEDS [HOSTS SECONDS SEEDS of the second [HOSTS SECONDS of the recording]]] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "sim/fleet_world.h"
 #include "sim/incident_world.h"
 
-/* Faults of the fabric: one incident each, with its name. */
+/* Faults of the fabric: each must give one incident, with the fault's name. */
 static void play_incidents(struct report *report, int argc, char **argv)
 {
     const uint32_t hosts = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : 64,
@@ -53,7 +53,7 @@ static void play_incidents(struct report *report, int argc, char **argv)
                      REPORT_LOWER, "not ok 30 s after a fault that they only see; those worlds");
 }
 
-/* Recorded as by a controller, and played as by foliot sim replay. */
+/* Records as a controller does, and replays as foliot sim replay does. */
 static void play_recording(struct report *report, int argc, char **argv)
 {
     const uint32_t hosts = argc > 7 ? (uint32_t)strtoul(argv[7], NULL, 10) : 16,

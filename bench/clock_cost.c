@@ -1,11 +1,11 @@
-/* clock_cost.c: what one host's node costs in a fleet of 100 and in a large one, its processor's caches its own.
+/* clock_cost.c: the cost of one host's node in a fleet of 100 and in a large one, with caches of its own.
  *
  *     build/bench/clock_cost [HOSTS [SECONDS]]
  *
- * HOSTS: of the large fleet (1000; the row asks for 10000), SECONDS: simulated (60). A simulated fleet is played, and one host is
- * recorded from its start: every packet, stamp, second clock and routers' answer. Then that recording alone is played again,
- * as on a machine of its own, and its processor time is taken, less the reading of the recording. In the fleet's own process
- * each host finds its memory out of the cache; that measures the simulator (cost.scale.sim). */
+ * HOSTS: of the large fleet (1000; the row asks for 10000), SECONDS: simulated (60). It plays a simulated fleet and records
+ * one host from its start: every packet, stamp, second clock and routers' answer. Then it replays that recording alone, as on
+ * a machine of its own, and measures the processor time, minus the time to read the recording. In the fleet's own process each
+ * host's memory is out of the cache, so that measures the simulator (cost.scale.sim). */
 #include "report.h"
 #include "service/record/record.h"
 #include "service/record/recorder.h"
@@ -22,7 +22,7 @@
 #define HOSTS_WANTED 10000
 #define SECONDS      60
 #define RECORD_BYTES (1LL << 30)
-#define PLAYS        5 /* the least of them counts: what else ran beside it only adds */
+#define PLAYS        5 /* the least counts: other load only adds time */
 #define HOSTS_A_LEAF 16
 #define SPINES       4
 
@@ -39,7 +39,7 @@ static double cpu_s(void)
     return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6;
 }
 
-/* One host's recording of `seconds` of a fleet; -errno. */
+/* Records one host for `seconds` of a fleet; -errno. */
 static int record_one(int hosts, double seconds, struct recording *ret)
 {
     struct scenario *s = calloc(1, sizeof(*s));
@@ -69,7 +69,7 @@ static int record_one(int hosts, double seconds, struct recording *ret)
     return r;
 }
 
-/* The processor time of reading the recording and nothing else. */
+/* The processor time of only reading the recording. */
 static int read_only(const char *path, double *ret_s)
 {
     struct record *record = NULL;

@@ -1,5 +1,6 @@
-/* clock_leaf.c: a host's clock as a leaf on a NIC's (core/clock/host_leaf.h), through reads of the NIC over PCIe that
- * take long one way, ever longer, or now short and now long; is the NIC's time within the host's hard bound?
+/* clock_leaf.c: a host's clock as a leaf of a NIC's clock (core/clock/host_leaf.h). It reads the NIC over PCIe. Reads may take
+ * long in one direction, take longer and longer, or alternate between short and long. It checks whether the NIC's time is
+ * within the host's hard bound.
  *
  *     build/bench/clock_leaf [READINGS]        10 million without
  *
@@ -16,7 +17,7 @@
 
 #define READ_EVERY_NS (100 * NS_PER_MS)
 #define ASKED         20               /* readings between two reads of the NIC */
-#define WORLD_NS      (600 * NS_PER_S) /* then another kind of bus */
+#define WORLD_NS      (600 * NS_PER_S) /* after that another kind of bus */
 #define WARM_NS       (2 * NS_PER_S)
 
 enum kind { GROWING, ONE_SIDED, BIMODAL, BURSTS, KINDS };
@@ -24,7 +25,7 @@ static const char *const names[KINDS] = {"growing", "one_sided", "bimodal", "bur
 
 struct bus {
     enum kind kind;
-    double there, back, most;     /* ns: each way at rest; what is added at most */
+    double there, back, most;     /* ns: each direction at rest; the most that is added */
     double period_s, ppm, wander; /* of the NIC against the host: ppm, ppb per root second */
 };
 
@@ -43,13 +44,13 @@ static struct bus draw(struct prng *p, enum kind kind)
                         .wander = 3 * pow(20, prng_uniform(p))};
 }
 
-/* How long the completion takes longer than at rest, ns. */
+/* The extra time of the completion, ns. */
 static double longer(struct prng *p, const struct bus *b, double at_s)
 {
     const double phase = fmod(at_s, b->period_s) / b->period_s;
 
     switch (b->kind) {
-    case GROWING: /* up and down again: other devices' writes come in front of it */
+    case GROWING: /* up and down: other devices' writes come first */
         return b->most * (phase < 0.5 ? 2 * phase : 2 - 2 * phase);
     case ONE_SIDED:
         return b->most;
@@ -60,12 +61,12 @@ static double longer(struct prng *p, const struct bus *b, double at_s)
     }
 }
 
-/* One bus for WORLD_NS. */
+/* Plays one bus for WORLD_NS. */
 static void play(uint64_t seed, enum kind kind, struct sums *sums)
 {
     struct host_leaf leaf;
     struct prng p;
-    int64_t ahead = 0; /* NIC's clock - host's, whole ns */
+    int64_t ahead = 0; /* NIC's clock minus host's, whole ns */
     double fraction = 0, walk = 0;
 
     prng_init(&p, seed);

@@ -1,12 +1,11 @@
-/* clock_sim.c: the clock's rows that a simulation can give: 1024 clocks, true time known, every
- * figure simulated.
+/* clock_sim.c: the clock's rows from a simulation: 1024 clocks, true time known, every figure simulated.
  *
  *     build/bench/clock_sim [--quick | --soak] [--members=N] [--seed=N] [ROW-PREFIX]
  *
  * One process per processor.
- * --quick: 128 members, a look at everything in a minute. --soak: blocks enough for the statistical
- * bound in every scenario. --seed: of the first world, for others than the usual. ROW-PREFIX: only
- * scenarios whose rows begin so (clock.sim, clock.liar …). */
+ * --quick: 128 members, all scenarios in a minute. --soak: enough blocks for the statistical bound in every scenario.
+ * --seed: the first world's seed, to use other worlds. ROW-PREFIX: only scenarios whose rows begin with it (clock.sim,
+ * clock.liar …). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +16,13 @@
 #include "sim/clock_world.h"
 
 #define LOADED .queue_share = 0.6, .queue_ns = 5000
-/* None of so many outside: at most 1e-4, surely. */
+/* If none of so many blocks is outside, the share is at most 1e-4. */
 #define BLOCKS_ENOUGH 30000
 #define SOAK_SEEDS    5
-#define LONG_S        550 /* of a soak's worlds: blocks enough for a few outside */
+#define LONG_S        550 /* of a soak's worlds: enough blocks for a few outside */
 
-/* The sections below are gone through twice: first to learn which worlds they ask for, then, when those were
- * simulated side by side, to make rows of them. So which they ask for must not hang on what came of others. */
+/* The code below runs twice. The first pass collects the worlds. Then they are simulated in parallel, and the second pass
+ * makes their rows. So the worlds must not depend on the results of other worlds. */
 #define WORLDS_MAX 512
 struct asked {
     struct clock_world_config config;
@@ -59,7 +58,7 @@ static void row(const char *id, double value, const char *unit, double must, dou
     fprintf(stderr, "%-44s %12.4g %s\n", id, value, unit);
 }
 
-/* What all scenarios begin with: "idle" has 30 % of its packets queued, exponential, mean 1 us. */
+/* The base of all scenarios: "idle" has 30 % of its packets queued, exponential, mean 1 us. */
 static struct clock_world_config idle(void)
 {
     return (struct clock_world_config){.seed = seed,
@@ -89,8 +88,8 @@ static struct clock_world_config loaded(void)
     return g;
 }
 
-/* 95 % upper limit of the share outside, over blocks of (member, 10 s): three over the blocks when
- * none was. A world too short for that to say anything counts by what was seen in it. */
+/* The 95 % upper limit of the share outside, over blocks of (member, 10 s): three divided by the blocks if none was outside. A
+ * world too short for that counts with its measured share. */
 static double upper_limit(const struct clock_world_result *r)
 {
     const double blocks = r->blocks > 0 ? (double)r->blocks : 1;
@@ -255,7 +254,7 @@ static void bounds(void)
         REPORT_NONE, REPORT_LOWER,
         "5 us paths, known to take 3.5 us at least, the product's own W");
     g.known_delay_ns = 0;
-    g.place_ns = 2400; /* what paths of 5 us can hide: two members are up to 4.8 us apart */
+    g.place_ns = 2400; /* as much as paths of 5 us can hide: two members differ by up to 4.8 us */
     r = run(&g);
     row("clock.bound.hard.hidden.violations", (double)r.hard_violations, "samples", 0, 0,
         REPORT_LOWER, "every member off by up to 2.4 us, which no packet can show");
@@ -284,7 +283,7 @@ static void bounds(void)
     }
 }
 
-/* After all scenarios. */
+/* Called after all scenarios. */
 static void bounds_over_all(void)
 {
     char note[96];
@@ -301,7 +300,7 @@ static void bounds_over_all(void)
     }
 }
 
-/* What liars of one kind did to a fleet, over some seeds: the worst of each. */
+/* The effect of liars of one kind on a fleet, over some seeds: the worst of each. */
 struct lied {
     double ratio, violations, named_s, unnamed, falsely_named, early;
     int beyond;
@@ -312,7 +311,7 @@ static struct lied lied(struct clock_world_config g, enum clock_world_lie kind, 
     struct lied l = {0};
 
     for (g.seed = seed; g.seed < seed + seeds; g.seed++) {
-        g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
+        g.lie = LIE_COLLUDING; /* without a lie: the same hosts, all honest */
         g.lie_ns = 0;
         const double clean = p99(&g);
         g.lie = kind;
@@ -391,7 +390,7 @@ static void liars(void)
     }
 }
 
-/* A tenth lies in one field of what it sends, each field in turn. */
+/* A tenth of the hosts lie in one field that they send, each field in turn. */
 static void lying_fields(void)
 {
     struct clock_world_config g = idle();
@@ -406,7 +405,7 @@ static void lying_fields(void)
     g.judge_from_s = 14;
     g.seconds = 34;
     g.liar_share = 0.1;
-    g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
+    g.lie = LIE_COLLUDING; /* without a lie: the same hosts, all honest */
     const struct clock_world_result clean = run(&g);
     g.lie = LIE_FIELD;
     for (int i = 0; clock_lie_field(i) != NULL; i++) {

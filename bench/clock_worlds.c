@@ -1,10 +1,10 @@
-/* clock_worlds.c: rows over many drawn worlds (sim/swarm.h), each with one thing done to it. A world in which something
- * couldn't be measured, or somebody wasn't SYNCED where he must be, counts as the worst.
+/* clock_worlds.c: rows over many drawn worlds (sim/swarm.h), each with one change. A world counts as the worst if something
+ * couldn't be measured, or if a host wasn't SYNCED when it must be.
  *
  *     build/bench/clock_worlds [SECTION [WORLDS [FIRST]]]
  *
- * Sections: rate, suspend, fabrics, saturated, noclass, wander, partition; all without. WORLDS: fewer of that one; FIRST: from
- * that one on, for others than the usual. One process per processor. All figures are simulated. */
+ * Sections: rate, suspend, fabrics, saturated, noclass, wander, partition; without SECTION all of them. WORLDS: the section's
+ * number of worlds. FIRST: the first world, to use other worlds. One process per processor. All figures are simulated. */
 #include "base/prng.h"
 #include "parallel.h"
 #include "report.h"
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NICS_MOST    20 /* of a world: larger ones cost more and show no more */
+#define NICS_MOST    20 /* of a world: larger ones only cost more */
 #define RATE_FROM_NS (15 * NS_PER_S)
 #define RATE_FOR_NS  (600 * NS_PER_S)
 #define ASLEEP_AT_NS (20 * NS_PER_S)
@@ -27,7 +27,7 @@
 #define BACK_NS_MAX  100.0
 #define LOADED_AT_NS (10 * NS_PER_S)
 
-/* What one world gave; each section says what is in `value`. */
+/* The result of one world; each section defines `value`. */
 static struct result {
     uint64_t seed;
     double value[5];
@@ -35,7 +35,7 @@ static struct result {
 } * results;
 
 /* ---- drawing ---- */
-/* The next drawn world that is small enough, without load and fault. */
+/* The next drawn world that is small enough, without load and faults. */
 static uint64_t draw(uint64_t index, int nics, struct scenario *s)
 {
     uint64_t seed = 1000 * index;
@@ -47,7 +47,8 @@ static uint64_t draw(uint64_t index, int nics, struct scenario *s)
     return seed;
 }
 
-/* One with switches. Stamps are good to `noise` and clocks wander, nothing else: what is left is what the hosts make of it. */
+/* A world with switches. Its stamps have errors of `noise` and its clocks wander; nothing else is wrong. So the rest of the
+ * error comes from the hosts. */
 static uint64_t draw_plain(uint64_t index, double noise, double wander, struct scenario *s)
 {
     uint64_t seed = 1000 * index;
@@ -84,7 +85,7 @@ static void measure(struct scenario *s, const char *what, int64_t from_ns)
     snprintf(b->what, sizeof(b->what), "%s", what);
 }
 
-/* Plays it; the values of its bounds into r->value. False: it couldn't be played. */
+/* Plays the world; r->value gets the values of its bounds. False: it couldn't be played. */
 static bool play(struct scenario *s, struct result *r)
 {
     struct world *w = NULL;
@@ -115,7 +116,7 @@ static void play_rate(int index, struct scenario *s, struct result *r)
     r->value[0] = fabs(r->value[0]);
 }
 
-/* The worst of value[k]: NAN is, and `above` less than all. */
+/* The worst of value[k]; NAN counts as the worst. kind: 1 or 0: only worlds with or without first_kind; < 0: all. */
 static double worst_of(const struct result *r, int count, int k, int kind, uint64_t *ret_seed)
 {
     double worst = -INFINITY;
@@ -139,14 +140,14 @@ static double sum_of(const struct result *r, int count, int k)
     return sum;
 }
 
-/* A row of the worst; value null where there is none. */
+/* A row of the worst value; null if that is infinite. */
 static void worst_row(struct report *report, const char *id, double value, const char *unit,
                       double must, double aim, const char *note, uint64_t seed)
 {
     char text[160];
 
     if (value <= 0) {
-        snprintf(text, sizeof(text), "%s", note); /* none is the worst */
+        snprintf(text, sizeof(text), "%s", note); /* no world is worse than another */
     } else {
         snprintf(text, sizeof(text), "%s; worst: seed %" PRIu64 "%s", note, seed,
                  isfinite(value) ? "" : ", which never got there");
@@ -273,7 +274,7 @@ static struct scenario_traffic *add_load(struct scenario *s, enum scenario_traff
     return t;
 }
 
-/* Trunks offered twice their rate for ten minutes, probes in a class of their own. */
+/* Trunks are offered twice their rate for ten minutes; probes have their own class. */
 static void play_saturated(int index, struct scenario *s, struct result *r)
 {
     r->seed = draw_plain((uint64_t)index, 20, 10, s);
@@ -289,7 +290,7 @@ static void play_saturated(int index, struct scenario *s, struct result *r)
     play_loaded(s, r, 600 * NS_PER_S);
 }
 
-/* Probes wait in the queues of the jobs. */
+/* Probes wait in the jobs' queues. */
 static void play_noclass(int index, struct scenario *s, struct result *r)
 {
     struct prng p;
@@ -307,7 +308,7 @@ static void play_noclass(int index, struct scenario *s, struct result *r)
     play_loaded(s, r, 120 * NS_PER_S);
 }
 
-/* What the loads' rows share: AREA.synced and AREA.outside. */
+/* The common rows of the loads: AREA.synced and AREA.outside. */
 static void rows_loaded(struct report *report, const struct result *r, int count, const char *area,
                         double synced_must, const char *note)
 {
@@ -385,7 +386,7 @@ static void rows_wander(struct report *report, const struct result *r, int count
 }
 
 /* ---- partition: [0] s until all are SYNCED and within 100 ns for good, [1] accused ---- */
-/* 99 of 100 pairs of hosts are within the limit, and everybody is SYNCED. */
+/* True if 99 of 100 pairs of hosts are within the limit, and all hosts are SYNCED. */
 static bool together(const struct world *w)
 {
     int out = 0, pairs = 0;

@@ -1,21 +1,21 @@
-/* fleet_load.c: a fleet of agents in one process, for load: they join by a token, then report as
- * agents do: own certificates, own TLS connections, sealed reports, beats. What they report is made
- * up: delays around a base, ways through leaves of LEAF_HOSTS NICs of a rail and SPINES spines.
+/* fleet_load.c: a fleet of agents in one process, for load. They join with a token, then report as agents do: own
+ * certificates, own TLS connections, sealed reports, beats. Their reports are invented: delays around a base, paths through
+ * leaves of LEAF_HOSTS NICs of a rail and SPINES spines.
  *
  * usage: fleet_load ADDRESS:PORT TOKEN HOSTS NICS PEERS PATHS REPORT_MS BEAT_MS SECONDS [FOLDER]
- * With FOLDER its hosts' certificates are kept there, and a later run needs no joining; at the end (SIGTERM, too) the
- * file `acknowledged` has a line for each host: NAME STREAM LAST-NUMBER. With FOLIOT_LOAD_EVENTS set each report
- * carries an event with its number as text.
+ * With FOLDER the hosts' certificates are kept there, so that a later run need not join. At the end (also by SIGTERM) the file
+ * `acknowledged` has a line for each host: NAME STREAM LAST-NUMBER. With FOLIOT_LOAD_EVENTS set each report carries an event
+ * with its number as text.
  *
- * With FOLIOT_LOAD_SHEET set, a folder, each host answers an audit with the parts that lie there, a file each
- * (src/core/audit/part.h); @HOST@ in them becomes its name, a file PART.odd is that part of each fiftieth host, and a file
- * PART.HOST that of this host. With a file absent.HOST this host can't be audited.
+ * FOLIOT_LOAD_SHEET is a folder with parts of a sheet, one file each (src/core/audit/part.h). Each host answers an audit with
+ * them; @HOST@ in them becomes its name. A file PART.odd replaces that part for each fiftieth host, and a file PART.HOST for
+ * this host. With a file absent.HOST this host can't be audited.
  *
- * With FOLIOT_LOAD_FAULTS="LEAF SPINE DOWN SLOW" the trunk between this leaf and this spine is dead in both directions, the NIC
- * DOWN has no carrier, and what NIC SLOW receives of its first peer takes 80 times as long. NICs by their numbers in the fleet.
- * The number of that peer is in the file `peer` of FOLDER.
+ * With FOLIOT_LOAD_FAULTS="LEAF SPINE DOWN SLOW" there are three faults. The trunk between this leaf and this spine is dead in
+ * both directions. The NIC DOWN has no carrier. Packets from its first peer to the NIC SLOW take 80 times as long. NICs are
+ * given by their numbers in the fleet. The file `peer` of FOLDER has the number of that peer.
  *
- * Writes a line a second on stdout: "SECONDS joined N reporting N acknowledged N errors N
+ * Writes a line each second on stdout: "SECONDS joined N reporting N acknowledged N errors N
  * ack_ms_p50 X ack_ms_p99 X sent_bytes N". */
 #include <errno.h>
 #include <inttypes.h>
@@ -98,14 +98,14 @@ static void on_joined(void *context, const struct http_result *r)
     world.joined++;
 }
 
-/* Of an earlier run in the same folder. */
+/* Continues an earlier run in the same folder. */
 static void resume(struct host *h)
 {
     char *text = NULL;
     if (access(h->certificate_path, R_OK) == 0 && tls_read_file(h->nic_path, &text) == 0) {
         h->first_nic = (uint32_t)strtoul(text, NULL, 10);
         h->stream =
-            hash_u64((uint64_t)now_ns(CLOCK_MONOTONIC), h->index) | 1; /* its agent started anew */
+            hash_u64((uint64_t)now_ns(CLOCK_MONOTONIC), h->index) | 1; /* a restarted agent */
         h->joined = true;
         h->members_cursor = 1;
         world.joined++;
@@ -182,7 +182,7 @@ static void on_reply(void *context, const struct http_result *r)
         }
     }
     h->table_sent = h->table_sent && !m->tables_wanted;
-    if (m->look != NULL) { /* an agent answers it with a report of its own */
+    if (m->look != NULL) { /* an agent answers it with a separate report */
         h->look_run = m->look->audit;
         h->look_number = m->look->number;
     }
@@ -249,10 +249,11 @@ static void turn(struct host *h, int64_t now)
         }
         return;
     }
-    if (world.joined < world.host_count) { /* all first: the fleet's list is large */
+    /* all hosts join first, because the fleet's list is large */
+    if (world.joined < world.host_count) {
         return;
     }
-    if (h->report_at == 0) { /* spread over the interval */
+    if (h->report_at == 0) { /* the hosts are spread over the interval */
         h->report_at = now + (int64_t)(draw() % (world.report_ms * (uint64_t)NS_PER_MS));
         h->beat_at = now + (int64_t)(draw() % (world.beat_ms * (uint64_t)NS_PER_MS));
         world.reporting++;
@@ -392,7 +393,7 @@ static void set_up(char **argv)
     }
 }
 
-/* What nobody may lose. */
+/* Writes the reports that must not be lost. */
 static void write_acknowledged(void)
 {
     char path[160];

@@ -1,5 +1,5 @@
-/* history_fill.c: a past for the hosts of bench/fleet_load.c: chunks of ten seconds' values, as the
- * controller seals them, into a store whose controller is stopped.
+/* history_fill.c: makes a past for the hosts of bench/fleet_load.c: chunks of ten seconds' values, as the controller seals
+ * them, in a store whose controller is stopped.
  *
  * usage: history_fill STORE HOST_ID FIRST_NIC FLEET_NICS NICS PEERS PATHS HOURS END_UTC_S
  * Prints "chunks N bytes N samples N". */

@@ -1,9 +1,8 @@
-/* job_churn.c: a thousand communicators made, used and destroyed between two transports of this
- * process, over the loopback, with lanes of their own each time: what is left behind in
- * descriptors, threads and memory.
+/* job_churn.c: makes, uses and destroys a thousand communicators between two transports of this process, over the loopback,
+ * each with its own lanes. It counts the descriptors, threads and memory that remain.
  *
- * Before the count begins two hundred have come and gone: what is made once for good (tables, caches
- * of the allocator) is there. */
+ * Before the count begins, two hundred communicators have come and gone: things that are made once for good (tables, caches of
+ * the allocator) then exist. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
 static double entries(const char *path)
 {
     DIR *folder = opendir(path);
-    int count = -3; /* . .. and this folder's own descriptor */
+    int count = -3; /* ., .. and this folder's own descriptor */
 
     while (folder != NULL && readdir(folder) != NULL) {
         count++;
@@ -109,7 +108,7 @@ static bool churn(struct transport *from, struct transport *to, int count)
     return true;
 }
 
-/* What closed communicators still owe each other is paid in the background. */
+/* Waits for the background work of closed communicators. */
 static struct left settle(double files)
 {
     struct left now = left_now();

@@ -1,17 +1,19 @@
-/* job_end.c: how long an end takes: of a peer that is killed, until the others' requests fail; of an abort and of a finalize
- * beside peers that are stopped, dead or not reached.
+/* job_end.c: how long an end takes: the time from a peer's death until the others' requests fail; the time of an abort and of
+ * a finalize with peers that are stopped, dead or not reachable.
  *
  *   job_end PLUGIN [ROUNDS [MOST]]
  *
  * Three ranks over the loopback: a victim, and two others with communicators to it and from it. The patience is NCCL's
- * default, so whoever waits for it is seen.
+ * default, so a rank that waits for it is noticed.
  *
- * killed     messages flow; the victim is killed: error at both others (in every other round it has forked children)
- * abort      requests in flight; the victim is stopped, killed, or (root: in a network name space of its own) the loopback
- *            goes down; the others close their communicators and finalize
- * done       the same, but all that the others asked for is done and the victim has never posted a receive
+ * killed     messages flow, and the victim is killed: both others must get an error. In every other round the victim has
+ *            forked children
+ * abort      requests are in flight. The victim is stopped or killed, or the loopback goes down (only root: in a network
+ *            namespace of its own). Then the others close their communicators and finalize
+ * done       the same, but all requests of the others are done, and the victim has never posted a receive
  *
- * MOST: so many seconds may any end take, less than the patience: for tests beside others, which aren't timed. */
+ * MOST: the most seconds of any end, less than the patience. It is for tests that run in parallel with others and are not
+ * timed. */
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -53,7 +55,7 @@ struct rank {
 
 /* -- ranks ------------------------------------------------------------------------------------ */
 
-/* A communicator to the peer and one from it. Both ends do the same. */
+/* Makes one communicator to the peer and one from it. Both ends do the same. */
 static void meet_peer(struct rank *r, int k, int fd)
 {
     char own[NCCL_HANDLE_SIZE] = {0}, its[NCCL_HANDLE_SIZE];
@@ -76,7 +78,7 @@ static void meet_peer(struct rank *r, int k, int fd)
     (void)net_close_listen(&r->net, listener);
 }
 
-/* A request in flight on each communicator; false: an error. */
+/* Keeps a request in flight on each communicator. false: an error. */
 static bool keep_busy(struct rank *r, int k, size_t size)
 {
     struct net_receive receive = {.count = 1, .data = {r->links[k].bytes[1]}, .sizes = {SIZE}};
@@ -111,7 +113,7 @@ static _Noreturn void victim(struct rank *r, const struct round *round, const in
         meet_peer(r, k, fds[k]);
     }
     for (int i = 0; round->children && i < 2; i++) {
-        if (fork() == 0) { /* a data loader: it lives on for a while */
+        if (fork() == 0) { /* a data loader: it lives for a while */
             close(r->me.fd);
             sleep(3);
             _exit(0);
@@ -129,7 +131,7 @@ static _Noreturn void victim(struct rank *r, const struct round *round, const in
     }
 }
 
-/* Small ones: done at once, and never received. */
+/* Small sends: they are done at once, and never received. */
 static void send_small(struct rank *r)
 {
     for (int i = 0; i < 16; i++) {
@@ -164,9 +166,9 @@ static _Noreturn void other(struct rank *r, const struct round *round, int fd)
         while (keep_busy(r, 0, SIZE)) {
             (void)usleep(100);
         }
-        answer = now_s(CLOCK_MONOTONIC); /* the moment; the clock is everybody's */
+        answer = now_s(CLOCK_MONOTONIC); /* this time; all processes have the same clock */
     } else {
-        ranks_meet(&r->me, 'r'); /* until the harm is done */
+        ranks_meet(&r->me, 'r'); /* waits for the fault */
         const double begin = now_s(CLOCK_MONOTONIC);
         (void)net_close_send(&r->net, r->links[0].out);
         (void)net_close_receive(&r->net, r->links[0].in);
@@ -179,7 +181,7 @@ static _Noreturn void other(struct rank *r, const struct round *round, int fd)
 
 static struct led start(const struct round *round, const char *plugin, int k, int pairs[][2])
 {
-    static struct rank r; /* large; of the child */
+    static struct rank r; /* large; the child's */
     int fds[OTHERS];
 
     r.me = ranks_fork();
@@ -196,7 +198,7 @@ static struct led start(const struct round *round, const char *plugin, int k, in
     other(&r, round, fds[k - 1]);
 }
 
-/* -- who leads -------------------------------------------------------------------------------- */
+/* -- the leader ------------------------------------------------------------------------------- */
 
 static bool loopback(bool up)
 {
@@ -219,7 +221,7 @@ static void harm(const struct led *led, enum harm how)
     }
 }
 
-/* The longest of both others, s; < 0: something else went wrong. */
+/* The longest time of the two others, s; < 0: something else failed. */
 static double play(const struct round *round, const char *plugin)
 {
     struct led ranks[1 + OTHERS];
@@ -276,7 +278,7 @@ static double quantile(const double *values, int count, double q)
     return count == 0 ? REPORT_NONE : values[k < count ? k : count - 1];
 }
 
-/* p99 of so many rounds, in `unit` seconds; one that failed counts as for ever. */
+/* p99 over the rounds, in `unit` seconds; a failed round counts as endless. */
 static bool row(struct report *report, const char *id, const char *unit, double scale,
                 const struct round *rounds, int kinds, int count, const char *plugin, double must,
                 double aim)

@@ -1,7 +1,7 @@
-/* job_gap.c: how long nothing is received while one of two lanes meets a fault (sim/job_gap.c), in worlds by chance. What the
- * virtual machine measures in one world (lab/roce-vm/table gaps), this does in many.
+/* job_gap.c: the longest time without a received message while one of two lanes has a fault (sim/job_gap.c), in random worlds.
+ * The virtual machine measures it in one world (lab/roce-vm/table gaps), this program in many.
  *
- *   job_gap [WORLDS [FIRST [tcp]]]   tcp: lanes are connections, and no set is fenced */
+ *   job_gap [WORLDS [FIRST [tcp]]]   tcp: lanes are TCP connections, and no set is fenced */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static struct {
 } asked;
 static struct shared {
     _Atomic uint32_t wrong;
-    uint32_t counts[4096]; /* of faults, by world */
+    uint32_t counts[4096]; /* faults in each world */
     struct job_gap gaps[4096][JOB_GAPS_MAX];
 } * shared; /* with the processes */
 
@@ -78,7 +78,7 @@ static double quantile_ms(int64_t *values, uint32_t count, double p)
     return count == 0 ? NAN : (double)values[at < count ? at : count - 1] / 1e6;
 }
 
-/* Of one kind, or of all (-1). */
+/* Rows of one kind, or of all (-1). */
 static void rows(struct report *report, int kind, const char *name)
 {
     static int64_t fault[4096 * JOB_GAPS_MAX], quiet[4096 * JOB_GAPS_MAX];

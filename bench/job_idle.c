@@ -1,5 +1,5 @@
-/* job_idle.c: what 256 idle connections cost a process: 64 peers (transports of another process) with four lanes each over
- * the loopback, communicators open, nothing posted. Only the hub's processor time counts, over seconds. */
+/* job_idle.c: the cost of 256 idle connections for a process: 64 peers (transports of another process) with four lanes each
+ * over the loopback, with open communicators and nothing posted. Only the hub's processor time counts, over seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static double cpu_ms(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
 }
 
-/* Connects to all, and sits there until its standard input ends. */
+/* Connects to all, and waits until its standard input ends. */
 static int be_peers(int handles)
 {
     for (int i = 0; i < PEERS; i++) {

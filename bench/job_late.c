@@ -1,16 +1,16 @@
-/* job_late.c: what a plugin said was sent, and closed, must arrive, however late the receives are posted and whoever was
- * stopped meanwhile: worlds of two processes each over the plugin, with a short patience.
+/* job_late.c: messages that a plugin reported as sent and then closed must arrive, however late the receives are posted, and
+ * whichever process was stopped meanwhile. It plays worlds of two processes over the plugin, with a short patience.
  *
  *   job_late PLUGIN [WORLDS [AT_A_TIME [FIRST_SEED]]]
  *
  * late       receives are posted long after the sender closed, and long after its patience
- * frozen     the sender is stopped (SIGSTOP) after it closed, for longer than its patience; then receives are posted
+ * frozen     the sender closes and is stopped (SIGSTOP) for longer than its patience; then receives are posted
  * half       the receiver is stopped until a message is half sent; the sender closes and is stopped beyond its patience
- * stopped    the receiver is stopped beyond the sender's patience: an error is right there, a wrong byte isn't
+ * stopped    the receiver is stopped beyond the sender's patience: an error is allowed, a wrong byte isn't
  * finalized  as late, and the sender's last communicator is finalized at once; its process lives on
  *
- * half's kernel (root only: in a network name space of its own) has buffers smaller than a message. Half of the worlds carry
- * checksums. Each message's bytes are a function of (seed, communicator, number, place). */
+ * half's kernel (only root: in a network namespace of its own) has buffers smaller than a message. Half of the worlds carry
+ * checksums. Each message's bytes depend only on (seed, communicator, number, place). */
 #include <fcntl.h>
 #include <net/if.h>
 #include <pthread.h>
@@ -32,9 +32,8 @@
 
 #define COMMS_MAX 4
 #define COUNT_MAX 32
-#define SMALL                                                                                      \
-    8192 /* up to this size sends are done without a receive; larger ones wait for theirs */
-/* The sender's. It must outlast its messages' way into a stopped receiver, and pauses of a busy machine. */
+#define SMALL     8192 /* sends up to this size are done without a receive; larger ones wait for it */
+/* The sender's patience. It must cover its messages' way into a stopped receiver, and the pauses of a busy machine. */
 #define PATIENCE_MS 2000
 #define WAIT_MS     500
 #define LONG_MS     8000 /* the receiver's patience */
@@ -48,16 +47,16 @@ struct world {
     const char *plugin;
     enum kind kind;
     bool checksum;
-    uint32_t comms, count; /* of communicators; of messages of each */
+    uint32_t comms, count; /* number of communicators; of messages of each */
     uint32_t size;         /* of the largest */
     int wait_ms;           /* beyond the sender's patience */
 };
 
-/* What became of a world; written by its receiver. */
+/* The result of a world; its receiver writes it. */
 struct outcome {
     uint32_t arrived, wrong, failed;
-    int64_t paused_ms; /* the longest that the receiver stood still */
-    bool excused;      /* it was stopped for too long: an error is right */
+    int64_t paused_ms; /* the longest time that the receiver stood still */
+    bool excused;      /* it was stopped for too long, so an error is allowed */
     char words[160];
 };
 
@@ -159,7 +158,7 @@ static void send_side(struct rank *r)
                     ranks_give_up("test of a send");
                 }
             }
-            memset(bytes, 0, sizeof(bytes)); /* its owner's again */
+            memset(bytes, 0, sizeof(bytes)); /* it belongs to its owner again */
         }
     }
     for (uint32_t c = 0; c < w->comms; c++) {
@@ -168,7 +167,7 @@ static void send_side(struct rank *r)
     if (w->kind == FINALIZED) {
         (void)net_finalize(&r->net, r->context);
     }
-    ranks_meet(&r->me, 'c'); /* all was said to be done: from here on it is the plugin's */
+    ranks_meet(&r->me, 'c'); /* all was reported as done: from here on it depends on the plugin */
     if (w->kind != FINALIZED) {
         (void)net_finalize(&r->net, r->context);
     }
@@ -223,7 +222,7 @@ static bool look_all(struct rank *r, struct slot *slots, struct outcome *ret)
     return all;
 }
 
-/* A receiver that gets no processor is as good as a stopped one. */
+/* Measures whether the receiver gets a processor: without one it is as good as stopped. */
 static void *feel_pulse(void *longest_ms)
 {
     for (int64_t last = now_ms();;) {
@@ -268,7 +267,7 @@ static void receive_side(struct rank *r, struct outcome *ret)
     if (early) {
         post_all(r, slots, ret);
         (void)look_all(r, slots, ret);
-        sleep_ms(20); /* the sender is told */
+        sleep_ms(20); /* the sender gets it */
     }
     ranks_meet(&r->me, 'o');
     if (!early) {
@@ -288,7 +287,7 @@ static void receive_side(struct rank *r, struct outcome *ret)
     _exit(0);
 }
 
-/* -- who leads a world ------------------------------------------------------------------------ */
+/* -- the leader of a world -------------------------------------------------------------------- */
 
 static struct led lead(const struct world *w, bool sends, const int pair[2])
 {
@@ -305,7 +304,7 @@ static struct led lead(const struct world *w, bool sends, const int pair[2])
     return r.me;
 }
 
-/* *ret_stopped_ms: for how long the receiver was stopped while the sender wasn't. */
+/* *ret_stopped_ms: the time while the receiver was stopped and the sender wasn't. */
 static bool act(const struct world *w, const struct led *from, const struct led *to,
                 int64_t *ret_stopped_ms)
 {
@@ -325,7 +324,7 @@ static bool act(const struct world *w, const struct led *from, const struct led 
     if (w->kind == FROZEN || w->kind == HALF) {
         (void)kill(from->pid, SIGSTOP);
     }
-    if (w->kind == HALF) { /* it reads what there is, and waits in the middle of a message */
+    if (w->kind == HALF) { /* it reads what is there, then waits in the middle of a message */
         (void)kill(to->pid, SIGCONT);
         (void)ranks_go_on(to);
         *ret_stopped_ms = now_ms() - began;
@@ -347,7 +346,7 @@ static bool put(const char *path, const char *text)
     return good;
 }
 
-/* A loopback whose connections hold less than a message. Without root it stays as it is. */
+/* Makes a loopback whose connections hold less than a message. Without root it changes nothing. */
 static void small_buffers(void)
 {
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
@@ -384,7 +383,7 @@ static void play(const struct world *w, struct outcome *ret)
         snprintf(ret->words, sizeof(ret->words), "%s", reason);
     }
     stopped_ms = ret->paused_ms > stopped_ms ? ret->paused_ms : stopped_ms;
-    ret->excused = stopped_ms > PATIENCE_MS / 2; /* on a busy machine */
+    ret->excused = stopped_ms > PATIENCE_MS / 2; /* because the machine was busy */
     ranks_end(&from);
     ranks_end(&to);
 }
@@ -440,7 +439,7 @@ static void play_many(const char *plugin, uint64_t first, uint32_t worlds, uint3
             running[count++].fd = ends[0];
         }
         struct outcome one = {.words = "the world ended early"};
-        (void)!read(running[0].fd, &one, sizeof(one)); /* the oldest: it is the first to end */
+        (void)!read(running[0].fd, &one, sizeof(one)); /* the oldest world ends first */
         close(running[0].fd);
         (void)waitpid(-1, NULL, 0);
         add(sum, &running[0].world, &one);

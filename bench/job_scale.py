@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""job_scale.py [RANKS]: 64 processes here that all talk to each other over the loopback: connections, memory and set-up time of each.
+"""job_scale.py [RANKS]: 64 processes on this machine that all send to each other over the loopback: connections, memory and
+set-up time of each.
 
-The same with 8 gives the price of one connection; 512 and 4,096 ranks are computed from it with the numbers of connections that the
-simulator counts (sim.job.sockets.*). On a loopback there are no other NICs: no standbys.
+A run with 8 processes gives the cost of one connection. 512 and 4,096 ranks are computed from it, with the numbers of
+connections that the simulator counts (sim.job.sockets.*). A loopback has no other NICs, so there are no standbys.
 """
 import glob
 import json
@@ -26,30 +27,30 @@ def children(pid):
 
 
 def established():
-    """Sockets of all established connections here, by inode: read once, for 64 ranks have thousands."""
+    """Sockets of all established connections on this machine, by inode. They are read once, because 64 ranks have thousands."""
     lines = [line.split() for path in glob.glob("/proc/net/tcp*") for line in open(path, encoding="ascii").readlines()[1:]]
     return {words[9] for words in lines if words[3] == "01"}
 
 
 def sockets(pid, connected):
-    """Connections of a process: its ends of those."""
+    """Connections of a process: its own ends."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
             inodes.add(os.readlink(f"/proc/{pid}/fd/{fd}").removeprefix("socket:[").removesuffix("]"))
         except OSError:
-            pass  # closed since
+            pass  # closed meanwhile
     return len(inodes & connected)
 
 
 def memory_kb(pid):
-    """Its own memory: what it shares with others counts by its share."""
+    """The process's memory: of shared memory it counts its share."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("Pss:"))
 
 
 class Measured:
-    """One all-to-all of so many ranks, once all are connected and have moved something."""
+    """One all-to-all of so many ranks, once all are connected and have sent data."""
 
     def __init__(self, ranks):
         with tempfile.TemporaryDirectory() as folder:
@@ -62,7 +63,7 @@ class Measured:
                                    text=True)
             try:
                 line = "no"
-                while line and not line.startswith("#  Rank"):  # said when all ranks are connected
+                while line and not line.startswith("#  Rank"):  # printed when all ranks are connected
                     line = job.stdout.readline()
                 if not line:
                     raise Missing(f"{ranks} ranks didn't come about")
@@ -80,14 +81,14 @@ class Measured:
 
 
 def kernel_kb():
-    """What the kernel holds for all TCP connections here."""
+    """The memory that the kernel uses for all TCP connections."""
     with open("/proc/net/sockstat", encoding="ascii") as file:
         words = next(line.split() for line in file if line.startswith("TCP:"))
     return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE") / 1024
 
 
 def simulated(ranks):
-    """Connections of one of so many ranks, as job_sim counted them last; None: it hasn't been run."""
+    """Connections of one of so many ranks, by the last run of job_sim; None: it hasn't been run."""
     try:
         with open(os.path.join(FOLDER, "job-sim.json"), encoding="utf-8") as file:
             return next((row["value"] for row in json.load(file) if row["id"] == f"sim.job.sockets.{ranks}"), None)
@@ -96,13 +97,13 @@ def simulated(ranks):
 
 
 def scale(rows):
-    """64 ranks all to all, here; 512 and 4,096 computed"""
+    """64 ranks, all to all, on this machine; 512 and 4,096 computed"""
     command = f"bench/job_scale.py {RANKS}"
     ceiling = 16384
     few, count = Measured(8), RANKS
     try:
         many = Measured(RANKS)
-    except Missing as missing:  # two processors may be too few for it: half of that still gives the price of a connection
+    except Missing as missing:  # two processors may be too few: half of the ranks still give a connection's cost
         rows.add(f"job.scale.{RANKS}.sockets", None, "sockets", ceiling, None, runs=0, command=command, note=f"not measured: {missing}")
         count = RANKS // 2
         many = Measured(count)

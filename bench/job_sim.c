@@ -1,18 +1,18 @@
-/* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows of what no lab can show.
+/* job_sim.c: jobs over the real transport in the simulator (sim/job_world.h): rows that no lab can measure.
  *
  *   job_sim [FAULTS [HOURS [DAYS [RANKS [NICS [LATE [FIRST]]]]]]]
  *
- * chaos   worlds by chance until so many faults were injected, in 16 slices side by side: bytes lost, doubled, corrupted,
- *         late, and errors, while one path was left. From the seed FIRST on, and then nothing but what was asked for is
- *         played: so a million faults can be played in parts
- * quiet   so many hours without a fault, of starved processes whose clocks step and begin new epochs
- * week    so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
- * star    one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all talk to each other:
- *         that one in full, with all its lane sets: how many connections it has
+ * chaos      random worlds until so many faults were injected, in 16 parallel slices. It counts lost, doubled, corrupted and
+ *            late bytes, and errors while one path was left. With FIRST, seeds begin there, and only the requested parts are
+ *            played: so a million faults can be played in parts
+ * quiet      so many hours without a fault, of starved processes whose clocks step and begin new epochs
+ * week       so many days of a ring of 4,096 processes with one NIC each; a link fails each 26 minutes
+ * star       one of 64, of 512 and of RANKS (4,096 takes minutes) ranks that all send to each other. That rank is complete, with
+ *            all its lane sets: the number of its connections
  * brownout   one link of four carries a tenth, five times (alone: job_sim 0 0 0 0 0)
- * slow NIC   all-to-all in 12 fabrics by chance while one NIC carries 1/5 to 1/40 of its rate (with it)
- * contended  two all-reduces of NICS NICs (0: not), against ECMP and against spraying
- * late    LATE worlds of senders that closed, were stopped, and of receivers that come after the patience */
+ * slow NIC   all-to-all in 12 random fabrics while one NIC carries 1/5 to 1/40 of its rate (together with brownout)
+ * contended  two all-reduces of NICS NICs (0: none), compared with ECMP and with spraying
+ * late       LATE worlds of senders that closed or were stopped, and of receivers that come after the patience */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +27,10 @@
 #define BROWN_SEEDS     5
 #define SLOW_SEEDS      12
 #define CONTENDED_SEEDS 3
-#define STEP            262144 /* of a connection; half of NCCL's, for 1,024 NICs' memory */
-#define CHAOS_SLICES    16     /* of the faults by chance, a process each */
-#define SOCKETS_MUST    8192   /* of one process: half of what it may have */
-#define STEPS           8      /* under way, as NCCL has them */
+#define STEP            262144 /* of a connection; half of NCCL's, to save memory with 1,024 NICs */
+#define CHAOS_SLICES    16     /* for random faults, each in its own process */
+#define SOCKETS_MUST    8192   /* of one process: half of its limit */
+#define STEPS           8      /* on their way, as many as NCCL has */
 
 static int wrongs;
 
@@ -47,7 +47,7 @@ static void play(const struct job_world_config *config, const char *what,
 
 /* -- chaos ------------------------------------------------------------------------------------ */
 
-/* Slice k plays the worlds first + k, first + k + CHAOS_SLICES, … until its share of the faults was injected; the one
+/* Slice k plays the worlds first + k, first + k + CHAOS_SLICES, … until it has injected its share of the faults. The slice
  * that ends last adds the rows of all. */
 static struct chaos {
     _Atomic uint64_t faults, messages, worlds, resent, killed, failed, wrong, ended;
@@ -55,7 +55,7 @@ static struct chaos {
 
 static void chaos_rows(struct report *report, uint64_t wanted)
 {
-    const bool enough = wanted >= 1000000; /* else it is a short look */
+    const bool enough = wanted >= 1000000; /* otherwise it is only a short run */
     char note[192];
 
     snprintf(
@@ -78,9 +78,10 @@ static void chaos_slice(struct report *report, uint64_t wanted, uint64_t begin)
     for (uint64_t faults = 0, seed = begin; faults < wanted / CHAOS_SLICES; seed += CHAOS_SLICES) {
         struct job_world_config config;
         job_world_chance(&config, seed);
-        config.rdma = seed / 2 % 2 != 0;   /* lanes over queue pairs in every other two worlds; */
-        config.direct = seed / 4 % 2 != 0; /* in half of these NICs write into receives, */
-        config.no_rdma_every = seed % 4 == 3 ? 2 : 0; /* in half of each not at every host */
+        config.rdma = seed / 2 % 2 != 0;   /* lanes use queue pairs in two of four worlds; */
+        config.direct = seed / 4 % 2 != 0; /* in half of these NICs write into receives; */
+        /* in half of each some hosts have no queue pairs */
+        config.no_rdma_every = seed % 4 == 3 ? 2 : 0;
         if (config.rdma && config.direct) {
             config.fault_mask &= ~(1u << JOB_FAULT_DAMAGE);
         }
@@ -122,7 +123,7 @@ static void late(struct report *report, uint64_t worlds)
                      REPORT_LOWER, note);
 }
 
-/* -- nothing is wrong ------------------------------------------------------------------------- */
+/* -- no faults --------------------------------------------------------------------------------- */
 
 static void quiet(struct report *report, double hours)
 {
@@ -169,7 +170,7 @@ static void quiet(struct report *report, double hours)
                      REPORT_LOWER, note);
 }
 
-/* Processes of two NICs each on a fabric of 100 Gb/s. */
+/* Processes with two NICs each on a fabric of 100 Gb/s. */
 static struct job_world_config wide_fabric(uint32_t hosts, uint32_t leaves, uint32_t spines)
 {
     return (struct job_world_config){
@@ -191,7 +192,7 @@ static struct job_world_config wide_fabric(uint32_t hosts, uint32_t leaves, uint
     };
 }
 
-/* Rings without standbys that pass on all the time: whoever got a message sends the next. */
+/* Rings without standbys that pass messages on all the time: a process that got a message sends the next. */
 static void pass_on(struct job_world_config *config, uint32_t comms, uint32_t size, uint32_t depth)
 {
     config->standbys = 0;
@@ -222,7 +223,7 @@ static void week(struct report *report, double days)
                         1u << JOB_FAULT_TRUNK_DOWN | 1u << JOB_FAULT_TRUNK_HOLE;
     config.run_ns = (int64_t)(days * 86400e9);
     config.carrier_late_ns = NS_PER_S;
-    config.buffer_log2 = 17; /* messages are small, connections many */
+    config.buffer_log2 = 17; /* small messages, many connections */
     config.step_ns = 1800 * NS_PER_S;
     play(&config, "week", &one);
     snprintf(
@@ -237,7 +238,7 @@ static void week(struct report *report, double days)
                      "the longest that a step of the whole job took, a fault in it");
 }
 
-/* -- who talks to everybody ------------------------------------------------------------------- */
+/* -- all with all ------------------------------------------------------------------------------ */
 
 static void star(struct report *report, uint32_t ranks)
 {
@@ -261,7 +262,8 @@ static void star(struct report *report, uint32_t ranks)
 
 /* -- two jobs that share links ---------------------------------------------------------------- */
 
-/* Two all-reduces side by side at 400 Gb/s, each rank's next one behind another leaf; host links 1.5 x trunk links. */
+/* Two all-reduces in parallel at 400 Gb/s. Each rank's next rank is on another leaf. Host links have 1.5 x the rate of trunk
+ * links. */
 static struct job_world_config contended_fabric(uint32_t nics, uint64_t seed)
 {
     struct job_world_config config = wide_fabric(nics / 2, 32, 32);
@@ -270,7 +272,7 @@ static struct job_world_config contended_fabric(uint32_t nics, uint64_t seed)
     config.host_bps = 400000000000LL;
     config.trunk_bps = config.host_bps * 2 / 3;
     config.delay_ns = 500;
-    config.lanes = 8; /* what the plugin takes at that speed */
+    config.lanes = 8; /* the plugin's number at that speed */
     config.jobs = 2;
     pass_on(&config, 2, STEP, STEPS);
     config.poll_ns = 20 * NS_PER_US;
@@ -298,12 +300,12 @@ static void contended(struct report *report, uint32_t nics)
         const struct job_world_config ours = contended_fabric(nics, seed);
         struct job_world_config other = ours;
         const double bytes = contended_bytes(&ours, "contended", &one);
-        other.lanes = 1; /* with as much buffer as the eight had */
+        other.lanes = 1; /* with as much buffer as the eight lanes had */
         other.buffer_log2 += 3;
         other.failover_only = true;
         ecmp_least = fmin(ecmp_least, bytes / contended_bytes(&other, "contended, ECMP", &ecmp));
         other.trunk_bps *=
-            other.spines; /* one link as wide as all of them: what spraying in order would be */
+            other.spines; /* one link as wide as all of them, as with ideal in-order spraying */
         other.spines = 1;
         spray_least =
             fmin(spray_least, bytes / contended_bytes(&other, "contended, sprayed", &spray));
@@ -324,7 +326,7 @@ static void contended(struct report *report, uint32_t nics)
 
 /* -- a link that carries a tenth -------------------------------------------------------------- */
 
-/* One draw of ports says little: the lanes that are on the slow link, and all others, are its luck. */
+/* One draw of ports isn't enough: chance decides which lanes use the slow link. */
 static void brownout(struct report *report)
 {
     struct job_world_config config = wide_fabric(8, 2, 4);
@@ -364,7 +366,7 @@ static void brownout(struct report *report)
                      note);
 }
 
-/* -- a NIC that carries little ------------------------------------------------------------------ */
+/* -- a slow NIC -------------------------------------------------------------------------------- */
 
 static void slow_nic(struct report *report)
 {
@@ -387,7 +389,7 @@ static void slow_nic(struct report *report)
                      REPORT_NONE, REPORT_HIGHER, note);
 }
 
-/* -- all of them, a process per processor ------------------------------------------------------ */
+/* -- all parts, one process per processor ------------------------------------------------------ */
 
 static struct {
     uint64_t faults;
@@ -409,7 +411,7 @@ enum part {
     PART_CONTENDED,
     PART_WEEK,
     PART_STAR,
-    PART_CHAOS, /* and the slices behind it */
+    PART_CHAOS, /* followed by its slices */
     PART_COUNT = PART_CHAOS + CHAOS_SLICES,
 };
 

@@ -1,5 +1,5 @@
-/* job_telemetry.c: what telemetry costs a job: per chunk received (all stages, their quantiles), and per job page written. The
- * chunk's cost is the receiver's, with the real clock; the sender's is two readings of that clock. */
+/* job_telemetry.c: the cost of telemetry for a job: for each received chunk (all stages, their quantiles), and for each job
+ * page written. The chunk's cost is the receiver's, with the real clock. The sender's cost is two readings of that clock. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +50,7 @@ int main(int argc, char *argv[])
     struct transport *transport = calloc(1, sizeof(*transport));
     struct lane_set *set = calloc(1, sizeof(*set));
     struct stream *stream =
-        calloc(1, sizeof(*stream)); /* one for all lanes: credit asks whose it is */
+        calloc(1, sizeof(*stream)); /* one for all lanes: credit needs an owner */
     double chunks[RUNS], stamps[RUNS];
 
     if (transport == NULL || set == NULL || stream == NULL || tcp_open(&tcp, "/sys") < 0) {

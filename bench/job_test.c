@@ -1,6 +1,6 @@
-/* job_test.c: what an empty test() costs a process, alone and with 255 idle communicators to the same peer
- * beside it: of a receive that nothing comes for, and of a send that isn't posted. Two transports of
- * one process over the loopback, and two more that are alone. */
+/* job_test.c: the cost of an empty test() for a process, alone and with 255 idle communicators to the same peer. It tests a
+ * receive without a message, and a send that isn't posted. It uses two transports of one process over the loopback, and two
+ * more that are alone. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define RUNS     9
 #define TESTS    20000
 #define WAIT_S   20
-#define SMALL    8 /* while nothing larger is awaited each poll asks the kernel */
+#define SMALL    8 /* while nothing larger is expected, each poll asks the kernel */
 #define SIZE     (1 << 20)
 #define WARM_UPS 1000
 
@@ -47,7 +47,7 @@ static bool join(struct transport *from, struct transport *to, struct link *link
     return link->out != NULL && link->in != NULL;
 }
 
-/* ns of one; negative: it failed or got done. */
+/* ns of one test; negative: it failed, or the request was done. */
 static double empty_test(struct transport_request *request)
 {
     bool done = false;
@@ -62,7 +62,7 @@ static double empty_test(struct transport_request *request)
     return ((double)now_ns(CLOCK_MONOTONIC) - begin) / TESTS;
 }
 
-/* Two transports that are connected both ways, a receive that nothing comes for and a send that isn't posted. */
+/* Two transports that are connected in both directions, with a receive without a message and a send that isn't posted. */
 struct side {
     struct transport *here, *there;
     struct transport_request *requests[2];
@@ -81,7 +81,7 @@ static bool side_open(struct side *s)
            s->requests[0] != NULL && s->requests[1] != NULL;
 }
 
-/* In turns: a shared processor is twice as fast at one moment as at another. */
+/* It takes turns, because a shared processor's speed varies by a factor of two. */
 static bool measure(const struct side *alone, const struct side *beside, double ret_ns[2][2][RUNS],
                     double ret_ratios[2][RUNS])
 {
@@ -117,7 +117,7 @@ int main(int argc, char *argv[])
     }
     const double pair_kb = (double)(mallinfo2().uordblks - before) / 2e3;
     bool good = side_open(&beside);
-    for (int i = 0; i < IDLE && good; i++) { /* as many beside the receive as beside the send */
+    for (int i = 0; i < IDLE && good; i++) { /* as many for the receive as for the send */
         struct link out, back;
         good = join(beside.here, beside.there, &out) && join(beside.there, beside.here, &back);
     }

@@ -1,5 +1,5 @@
-/* lanes_soak.c: the lanes' world (test/unit/failover/lane_world.h) for as many faults as are asked for: prints what it
- * did and exits 1 with the seed if any promise is broken. `lanes_soak [FAULTS [FIRST_SEED]]` */
+/* lanes_soak.c: plays the lanes' world (test/unit/failover/lane_world.h) with the given number of faults. It prints what
+ * happened. If a promise is broken, it prints the seed and exits with 1. `lanes_soak [FAULTS [FIRST_SEED]]` */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* load_report.c: what a host of fleet_load reports, made up: delays around a base, ways through leaves and spines, faults that
- * were asked for, and the sheet of an audit. */
+/* load_report.c: the invented reports of a host of fleet_load: delays around a base, paths through leaves and spines,
+ * requested faults, and the sheet of an audit. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static uint32_t spine_of(uint32_t from, uint32_t to, uint32_t port)
     return (uint32_t)(hash_u64((uint64_t)from << 32 | to, port) % SPINES);
 }
 
-/* Of the n ways that fill_columns made. */
+/* Describes the n paths that fill_columns made. */
 static void tell_ways(Foliot__V1__PathTable *t, uint32_t n)
 {
     uint32_t places = 0;
@@ -62,7 +62,7 @@ static void tell_ways(Foliot__V1__PathTable *t, uint32_t n)
     t->router = world.router_name;
 }
 
-/* Of what a NIC's k-th peer sends it. */
+/* The state of the path from a NIC's k-th peer to it. */
 static enum _Foliot__V1__PathState state_of(uint32_t to, uint32_t from, uint32_t port)
 {
     const uint32_t leaf = SPINES + world.faults.leaf;
@@ -145,7 +145,7 @@ bool is_absent(const struct host *h)
     return access(path, F_OK) == 0;
 }
 
-/* The text with its host's name; at most as large as a part. */
+/* The text with its host's name in place of @HOST@; at most as large as a part. */
 static size_t name_host(const char *text, const char *host, char *to)
 {
     char *end = to;

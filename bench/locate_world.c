@@ -9,19 +9,19 @@
 #include <time.h>
 
 #define STEP_S    0.01
-#define LATE_MAX  64 /* steps until a fate is known */
+#define LATE_MAX  64 /* steps until the fate of a packet is known */
 #define PEERS_MAX 28
 #define TOUCH_S   0.1
 
 /* One direction of a link. */
 struct atom {
-    double lost; /* by a fault, now */
+    double lost; /* share lost by a fault, now */
     double burst_from, burst_until, burst_next;
 };
 struct probe_path {
     uint32_t from, to; /* NICs */
     uint32_t edge;
-    int spine; /* -1: both on one leaf */
+    int spine; /* -1: both ends are on one leaf */
     uint32_t atoms[4], atom_count;
     bool heard;
 };
@@ -57,7 +57,7 @@ struct drawn {
     struct probe_path *paths;
     struct probe_edge *edges;
     uint32_t path_count, edge_count, words;
-    bool deaf[1024]; /* hosts whose word isn't heard */
+    bool deaf[1024]; /* hosts whose reports don't arrive */
     uint32_t liar;
     struct fault faults[WORLD_FAULT_MAX];
     struct bin bins[LATE_MAX];
@@ -182,7 +182,7 @@ static void tell_routes(struct drawn *w)
     }
 }
 
-/* ---- things and their paths ----------------------------------------------------------------- */
+/* ---- elements and their paths --------------------------------------------------------------- */
 
 static bool thing_has(const struct drawn *w, const struct fault *f, uint32_t atom)
 {
@@ -210,7 +210,7 @@ static double thing_cost(enum thing thing)
                                              : 9;
 }
 
-/* Its observed paths; how many. */
+/* The fault's observed paths; returns how many. */
 static uint32_t thing_paths(const struct drawn *w, const struct fault *f, uint64_t *set)
 {
     uint32_t count = 0;
@@ -253,7 +253,7 @@ static void draw_fault(struct drawn *w, struct fault *f)
     } while (thing_paths(w, f, f->paths) == 0 || (w->config->liar && is_own(w, f, w->liar)));
 }
 
-/* What an answer names, in this file's words; false: nothing that exists. */
+/* Translates the element of an answer into this file's terms. false: no such element exists. */
 static bool thing_named(const struct drawn *w, const struct locate_element *e, struct fault *ret)
 {
     const bool up = e->direction == DIRECTION_OUT;
@@ -296,7 +296,7 @@ static bool burst_at(struct drawn *w, struct atom *a, double rate, double at)
     const double apart = w->config->burst_s * (1 - rate) / rate;
 
     if (a->burst_next <=
-        0) { /* the first is as far off as any: they don't all begin with the world */
+        0) { /* the first burst is as far away as any: bursts don't all begin with the world */
         a->burst_next = prng_exponential(&w->prng) * apart;
     }
     while (a->burst_next < at) {
@@ -354,7 +354,7 @@ static void probe(struct drawn *w, uint32_t step, struct probe_edge *e)
         struct fate f = {.path = e->first + i, .sent = at};
 
         if (!touched || !p->heard || prng_uniform(&w->prng) < 0.005) {
-            continue; /* not sent, not heard of, or nobody knows */
+            continue; /* not sent, not reported, or not known by anybody */
         }
         f.lost = is_lost(w, p, at);
         if (w->config->liar && p->to / w->nics == w->liar && at >= w->fault_at) {
@@ -368,7 +368,7 @@ static void probe(struct drawn *w, uint32_t step, struct probe_edge *e)
 
 /* ---- the judge ------------------------------------------------------------------------------ */
 
-/* Some of the faults, which e with some others named are: the same paths, and no dearer. */
+/* True if some of the true faults equal e together with some other named faults: they have the same paths, and cost no less. */
 static bool is_told(const struct drawn *w, const struct fault *named, uint32_t count, uint32_t e)
 {
     for (uint32_t some = 1; some < 1u << w->config->faults; some++) {
@@ -422,7 +422,7 @@ static bool all_told(const struct drawn *w, const struct fault *named, uint32_t 
     return w->config->faults > 0;
 }
 
-/* Without that host's word they are one. */
+/* True if the two can't be distinguished without that host's reports. */
 static bool is_same_without(const struct drawn *w, const uint64_t *x, const uint64_t *y,
                             uint32_t host)
 {
@@ -435,7 +435,8 @@ static bool is_same_without(const struct drawn *w, const uint64_t *x, const uint
     return true;
 }
 
-/* No single host's word, its own aside, is all that tells it from something else, or that there is something at all. */
+/* True if several hosts can see the fault: without any single host (other than the fault's own) it still differs from other
+ * faults, and from no fault. */
 static bool is_tellable(struct drawn *w, const struct fault *f)
 {
     struct fault g;
@@ -490,14 +491,15 @@ static void judge(struct drawn *w, struct world_result *r)
 
         if (c->state == LOCATE_NAMED && thing_named(w, &c->elements[0], &named[count]) &&
             !(w->config->liar &&
-              is_own(w, &named[count], w->liar))) { /* whom it harms but itself */
+              is_own(w, &named[count], w->liar))) { /* a liar may only harm itself */
             names[count] = &c->elements[0];
             named[count].paths = w->sets[count];
             thing_paths(w, &named[count], named[count].paths);
             count++;
         }
     }
-    if (w->config->faults == 0 && locate_case_count(w->locate) > count) { /* unknown, and told */
+    /* named as unknown, and reported */
+    if (w->config->faults == 0 && locate_case_count(w->locate) > count) {
         wrong = true;
         if (r->wrong++ == 0) {
             note_wrong(w, r, &locate_case_get(w->locate, 0)->elements[0]);

@@ -1,4 +1,4 @@
-/* locate_world.h: a fabric drawn at random, with faults, probes and their fates; and a judge of what was named. Shares no
+/* locate_world.h: a fabric drawn at random, with faults, probes and their fates; and a judge of the named faults. It shares no
  * code with core/fleet/locate: elements, paths and their sets are its own. */
 #pragma once
 #include <stdbool.h>
@@ -15,31 +15,31 @@
 struct world_config {
     uint64_t seed;
     uint32_t faults;
-    double share;                         /* of the trials that a fault loses; 1: all */
+    double share;                         /* share of trials that a fault loses; 1: all */
     bool directed;                        /* only NIC and trunk directions */
     bool trunks;                          /* only trunk directions */
     uint32_t hosts, nics, leaves, spines; /* 0: drawn */
-    double background;                    /* of a path's trials */
+    double background;                    /* loss share of a path's trials */
     double burst_s;  /* losses of a link come in bursts of this length; 0: one by one */
-    double swing;    /* background changes by this factor within a simulated hour */
-    double heard;    /* share of the hosts whose word is heard; 0: all */
-    bool liar, show; /* prints what is told */
+    double swing;    /* the background changes by this factor within a simulated hour */
+    double heard;    /* share of the hosts whose reports arrive; 0: all */
+    bool liar, show; /* show: prints the named faults */
     double warm_s, watch_s;
     double length_s; /* of the faults; 0: until the end */
 };
 
 struct world_result {
     uint32_t paths;
-    double rate;          /* trials a second across the first fault */
-    bool right, tellable; /* at the end; false: nobody else's word could tell */
+    double rate;          /* trials a second over the first fault */
+    bool right, tellable; /* at the end; tellable false: only one host could see it */
     uint32_t wrong;       /* healthy elements named, at any moment */
     uint32_t named;       /* cases named at any moment */
-    double right_s;       /* since the fault; < 0: never */
+    double right_s;       /* time since the fault; < 0: never */
     uint32_t told;        /* faults told at any moment */
-    double length_error_s, length_s, told_after_s; /* of the first told that ended */
+    double length_error_s, length_s, told_after_s; /* of the first named fault that ended */
     double look_us;                                /* processor time of a look */
     double path_hours;
-    char text[256]; /* what was wrong, for people */
+    char text[256]; /* the error in words */
 };
 
 void world_run(const struct world_config *config, struct world_result *ret_result);

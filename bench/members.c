@@ -1,11 +1,11 @@
-/* members.c: what one change of members costs: the controller's own code and an agent's own code in one process, without the
+/* members.c: the cost of one change of members: the controller's code and an agent's code in one process, without the
  * connections between them.
  *
- *   members.join_bytes   what the answer to one beat is longer by
- *   members.agent_ms     processor time of an agent of NICS NICs: decode, check, keep, apply, tell the node
- *   members.rate         the controller's processor time of a join, commit included, at the full size over that at 500 hosts
- *   members.hostile      joins and reports with every field at and beyond its ends: lists that an agent doesn't take, or
- *                        can't start with
+ *   members.join_bytes   the extra length of the answer to one beat
+ *   members.agent_ms     processor time of an agent of NICS NICs: decode, check, keep, apply, pass to the node
+ *   members.rate         the controller's processor time of a join with its commit: at the full size divided by that at 500 hosts
+ *   members.hostile      joins and reports with every field at and beyond its limits: lists that an agent refuses, or can't
+ *                        start with
  *
  * usage: members [HOSTS NICS [TRIALS]] */
 #include <errno.h>
@@ -42,7 +42,7 @@ static struct message_buffer unpacked, encoded;
 
 static _Noreturn void die(const char *what)
 {
-    printf("members: %s\n", what); /* stderr has what the controller logs */
+    printf("members: %s\n", what); /* stderr has the controller's log */
     exit(1);
 }
 
@@ -63,7 +63,7 @@ static void begin_controller(void)
     }
 }
 
-/* As ingest_join() does it, certificates left out. */
+/* As ingest_join() does, without certificates. */
 static int join(const char *name, Foliot__V1__Nic *const *nics, size_t count, const uint8_t *key,
                 char words[MEMBER_WORDS_SIZE])
 {
@@ -110,7 +110,7 @@ static void join_plain(uint32_t nic_count)
     }
 }
 
-/* ---- what the agent is told ---- */
+/* ---- messages to the agent ---- */
 
 static const Foliot__V1__BatchReply *told(const struct message_buffer *packed)
 {
@@ -187,7 +187,7 @@ static struct agent_config *start_config(void)
     return c;
 }
 
-/* An agent of the first host, but for its sockets, clocks and connections. */
+/* An agent of the first host, without its sockets, clocks and connections. */
 static void begin_agent(struct agent *a, struct uplink *u)
 {
     struct agent_config *list = whole_list();
@@ -230,7 +230,7 @@ static void commit(void)
     }
 }
 
-/* Joins, each committed: processor ms of one. */
+/* Joins, each committed: processor ms of one join. */
 static double joins_ms(uint32_t nics)
 {
     double took[JOINS];
@@ -244,7 +244,7 @@ static double joins_ms(uint32_t nics)
     return took[JOINS / 2];
 }
 
-/* What the answer to a beat is longer by: it is packed then, and says so. */
+/* The extra length of the answer to a beat. The answer is then packed, and has a header for that. */
 static double longer_by(const struct message_buffer *more)
 {
     static const char field[] = "Content-Encoding: zstd\r\n";
@@ -273,7 +273,7 @@ static void one_change(struct report *report, uint32_t nics)
     int count = 0;
     begin_agent(&agent, &uplink);
     const size_t used = arena_size();
-    for (int i = 0; i < 2 * JOINS; i++) { /* every second one is a removal */
+    for (int i = 0; i < 2 * JOINS; i++) { /* every second change is a removal */
         const bool removal = i % 2 == 1;
         if (!removal) {
             join_plain(nics);
@@ -327,7 +327,7 @@ static uint32_t edge32(void)
                                      : (uint32_t)prng_below(&prng, 40);
 }
 
-/* Mostly good, so that much gets in; else too long, empty, or of bytes that no name has. */
+/* Mostly good text, so that much is accepted. Else it is too long, empty, or has bytes that no name may have. */
 static void edge_text(char *text, size_t longest)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789-.",
@@ -356,7 +356,7 @@ static ProtobufCBinaryData edge_bytes(uint8_t *bytes, size_t usual)
     return (ProtobufCBinaryData){n, bytes};
 }
 
-/* Encoded and decoded again, within the ceilings: as it comes in. */
+/* Encodes and decodes a message within the limits, as if it had arrived. */
 static const void *arrived(const ProtobufCMessage *m)
 {
     char words[160];
@@ -404,7 +404,7 @@ static bool hostile_join(void)
                 read->pair_key.len == PAIR_PUBLIC_SIZE ? read->pair_key.data : NULL, words) == 0;
 }
 
-/* Of a report only the key reaches others. */
+/* Of a report only the key reaches other hosts. */
 static void hostile_report(void)
 {
     static uint8_t key[64];
@@ -426,7 +426,7 @@ static void hostile_report(void)
                                       .digest = read->members_digest,
                                       .cursor = read->members_cursor,
                                       .base = read->members_base};
-    if (prng_below(&prng, 50) == 0) { /* it asks for what it likes */
+    if (prng_below(&prng, 50) == 0) { /* an arbitrary request */
         (void)members_for(controller, &wish);
     }
 }
@@ -450,7 +450,7 @@ static bool follows(struct agent_config *c)
     return members_digest(c) == c->members_digest;
 }
 
-/* From its own file, and, as one of before, from YAML and the whole list of protocol 1. */
+/* Starts from its own file; and, as an older agent, from YAML with the whole list of protocol 1. */
 static bool starts(struct agent_config *list)
 {
     char yaml[128], words[200];
@@ -484,7 +484,7 @@ static bool starts(struct agent_config *list)
 static void hostile(struct report *report, uint32_t trials)
 {
     uint32_t bad = 0, joined = 0;
-    join_plain(2); /* ours */
+    join_plain(2); /* the agent's host */
     commit();
     struct agent_config *list = whole_list();
     write_config(list->host_names[0]);

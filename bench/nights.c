@@ -60,7 +60,7 @@ static void journal_add(const struct nights *n, const struct night *night)
 }
 
 /* ---- processes ---- */
-/* False: there is no other, or it isn't needed any more. */
+/* False: there is no further night, or none is needed. */
 static bool next(struct nights *n, const char **ret_scenario, uint64_t *ret_seed)
 {
     while (!n->seeds_only && n->begun < n->count) {

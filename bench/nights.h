@@ -1,39 +1,39 @@
-/* nights.h: one scenario after the other, then the last of them with seed after seed, a process per processor, until
- * enough path-hours are reached. What is done is kept in a journal: a run that was cut short goes on where it
- * stopped, as long as the code is the same. */
+/* nights.h: plays one scenario after the other, then the last of them with more seeds, one process per processor, until enough
+ * path-hours are reached. A journal has the finished nights: an interrupted run continues there, as long as the code is the
+ * same. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 #define NIGHT_SCENARIOS 8
-#define NIGHT_SEEDS     4096 /* beyond that a run taken up again doesn't know what was done */
+#define NIGHT_SEEDS     4096 /* a continued run does not remember more nights than this */
 
 struct night {
     char scenario[64];
-    uint64_t seed; /* 0: the scenario's own */
+    uint64_t seed; /* 0: the scenario's own seed */
     double path_hours, wrong;
-    int holds; /* all bounds of the scenario */
+    int holds; /* whether all bounds of the scenario hold */
 };
 
-/* To be zeroed and filled down to `code` by the caller. */
+/* The caller zeroes it and fills the fields down to `code`. */
 struct nights {
-    char *const *scenarios; /* each with its own seed; more seeds of the last */
+    char *const *scenarios; /* each with its own seed; then more seeds of the last one */
     int count;
     bool seeds_only;
     uint64_t seed, last;
     double enough;       /* path-hours */
-    const char *journal; /* a file; NULL: none is kept */
+    const char *journal; /* a file; NULL: no journal */
     const char
-        *code; /* names what decides (tools/run-bench): nights of another count for nothing */
+        *code; /* the code that decides (tools/run-bench): nights of other code don't count */
     /* so far */
     double path_hours, wrong;
-    char wrong_in[80];         /* the last that had a wrong verdict */
+    char wrong_in[80];         /* the last night with a wrong verdict */
     int held[NIGHT_SCENARIOS]; /* with its own seed: 1, 0; -1: not played yet */
     int begun;
     bool done[NIGHT_SEEDS];
 };
 
-/* play: runs in a child. told: after each night; may be NULL. A night that dies is said, isn't counted, and lets no
- * other begin. */
+/* play: runs in a child. told: called after each night; NULL: nobody. A night that dies is printed, isn't counted, and no
+ * other night begins after it. */
 void nights_run(struct nights *n, struct night (*play)(const char *scenario, uint64_t seed),
                 void (*told)(const struct nights *n));

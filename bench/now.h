@@ -1,4 +1,4 @@
-/* now.h: what a clock of the kernel shows, for programs that measure. */
+/* now.h: reads a clock of the kernel, for programs that measure. */
 #pragma once
 #include <stdint.h>
 #include <time.h>

@@ -17,7 +17,7 @@ void *parallel_memory(size_t size)
 
 static bool begin(void (*job)(int index), int index)
 {
-    fflush(stdout); /* else the child prints it, too */
+    fflush(stdout); /* otherwise the child prints it, too */
     const pid_t child = fork();
 
     if (child == 0) {
@@ -68,7 +68,7 @@ static void run_part(int index)
 {
     part_job(&parts[index].report, index);
     parts[index].ended = true;
-    join(whole); /* this process's own */
+    join(whole); /* this process's own rows */
     if (report_write(whole) < 0) {
         fprintf(stderr, "the rows so far couldn't be written\n");
     }

@@ -1,16 +1,16 @@
-/* parallel.h: independent jobs, a process per processor. */
+/* parallel.h: runs independent jobs, one process per processor. */
 #pragma once
 #include <stddef.h>
 
 #include "report.h"
 
-/* Runs job(0) … job(count - 1), each in a process of its own, as many at a time as there are processors. What a job
- * finds out it writes into memory of parallel_memory. Returns how many died, or count if none could begin. */
+/* Runs job(0) … job(count - 1), each in its own process, as many at a time as there are processors. A job writes its results
+ * into memory of parallel_memory(). Returns how many died, or count if none could begin. */
 int parallel_run(int count, void (*job)(int index));
-/* Zeroed, shared with the jobs that begin later; never given back. NULL: no memory. */
+/* Memory, zeroed, shared with the jobs that begin later; it is never freed. NULL: out of memory. */
 void *parallel_memory(size_t size);
 
-/* Like parallel_run, and the rows that each has added to its report are added to `report`, in order. Whenever one ends,
- * the rows so far are written: who is stopped leaves them. */
+/* As parallel_run(), and adds the rows of each job's report to `report`, in order. The rows so far are written each time that
+ * a job ends, so an interrupted program leaves them. */
 int parallel_report(struct report *report, int count,
                     void (*job)(struct report *report, int index));

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""perf_curve.py FOLIOT PLUGIN.so REFERENCE.so [two|crowded|in_lab]…: the plugin beside the reference at every power of two from 8 B to 64 MiB, as ratios of time.
+"""perf_curve.py FOLIOT PLUGIN.so REFERENCE.so [two|crowded|in_lab]…: the plugin compared with the reference at every power of
+two from 8 B to 64 MiB, as ratios of time.
 
-Ping-pong, all-reduce and all-to-all of two ranks on this machine, all-reduce and all-to-all of four, ping-pong and all-reduce in a lab. The
-reference has its best setting of threads and connections, tried first for each band of sizes. Each pair is two runs one after the other; who is
-first changes from pair to pair. A point is the median of its pairs' ratios of the mean time of an operation, stalls included. Every
-point is printed, with the ratio of processor times. An all-to-all begins where each rank has a block.
+It runs ping-pong, all-reduce and all-to-all of two ranks on this machine, all-reduce and all-to-all of four, and ping-pong and
+all-reduce in a lab. The reference has its best setting of threads and connections, which is found first for each band of
+sizes. Each pair is two runs, one after the other; their order changes from pair to pair. A point is the median of its pairs'
+ratios of the mean time of an operation, with stalls. Every point is printed, with the ratio of processor times. An all-to-all
+begins at the size where each rank has a block.
 
-Ranks wait for each other after each batch of operations, and the first of the next batch takes longer by what one rank comes later than the
-other. Up to 64 KiB a batch has 200 operations, so that the 99th percentile isn't that one.
+Ranks wait for each other after each batch of operations. If one rank comes later, the first operation of the next batch takes
+longer. Up to 64 KiB a batch has 200 operations, so the 99th percentile is another operation.
 
-Ranks of both sides are scheduled as SCHED_RR where that is permitted (root): they share the processors with each other, and other programs of the
-machine take no part. Without it one program beside them makes an operation of 10 us take milliseconds, for whichever side it meets.
+Ranks of both sides are scheduled as SCHED_RR if that is permitted (root): then other programs of the machine do not interrupt
+them. Without it one other program can make an operation of 10 us take milliseconds, on either side.
 """
 import math
 import os
@@ -38,7 +40,7 @@ def round_robin():
 
 
 class Case:
-    """One operation, with so many ranks, here or in a lab."""
+    """One operation with so many ranks, on this machine or in a lab."""
 
     def __init__(self, operation, ranks, lab=None):
         self.operation, self.ranks, self.lab = operation, ranks, lab
@@ -50,7 +52,7 @@ class Case:
         return f"{self.operation} of {self.ranks}{' in the lab' if self.lab else ''}"
 
     def run(self, plugin, band, setting=(0, 1)):
-        """size -> what foliot perf tells of it."""
+        """size -> the results of foliot perf for it."""
         where = ["--lab", self.lab.name, "--hosts", ",".join(str(k) for k in range(self.ranks))] if self.lab else []
         done = subprocess.run(
             [FOLIOT, "perf", self.operation, *where, "--ranks", str(self.ranks), "-b", band[0], "-e", band[1], "-f", "2", "-n",
@@ -102,7 +104,7 @@ def measure(cases, pairs):
 
 
 def worst(cases, key="time", most=None):
-    """The largest ratio, and which point it is."""
+    """The largest ratio, and its point."""
     value, size, case = max((value, size, case.name()) for case in cases for value, size in case.points(key) if most is None or size <= most)
     return value, f"{case}, {size} B"
 

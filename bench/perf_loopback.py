@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""perf_loopback.py FOLIOT PLUGIN.so REFERENCE.so: the plugin beside the reference on the loopback, in turns, as ratios.
+"""perf_loopback.py FOLIOT PLUGIN.so REFERENCE.so: the plugin compared with the reference on the loopback, in turns, as ratios.
 
-The reference gets its best setting of helper threads and connections, tried first at each size. A loopback has one path: this
-is what the plugin costs, not what its lanes bring: payload checksums are off, as by default between processes of one machine, but
-where a row says on; the reference has none. Each pair is two runs one after the other, who is first changes from pair to pair; a row is the median of the pairs'
-ratios, its spread their range, and its note both medians and the machine's load, for on a busy one the tail is the other
-processes'. What idle connections cost: bench/job_idle.c.
+The reference gets its best setting of helper threads and connections, which is found first at each size. A loopback has one
+path. So this measures the plugin's cost, not the gain of its lanes. Payload checksums are off, as by default between processes
+of one machine, unless a row has them on; the reference has none. Each pair is two runs, one after the other; their order
+changes from pair to pair. A row is the median of the pairs' ratios, and its spread is their range. Its note has both medians
+and the machine's load, because on a busy machine the tail comes from other processes. bench/job_idle.c measures the cost of
+idle connections.
 """
 import json
 import os
@@ -31,8 +32,9 @@ def perf(plugin, *arguments, setting=(0, 1), **environment):
 
 
 def ratios(keys, arguments, best, **environment):
-    """Ours by the reference's, pair by pair, for each key; the reference's best setting is found by the first (max or min)."""
-    # The better of two tries: one that had bad luck must not decide what the baseline is.
+    """Foliot's result divided by the reference's, pair by pair, for each key. The first key (max or min) decides the
+    reference's best setting."""
+    # The better of two tries, so that bad luck does not decide the baseline.
     setting = best(SETTINGS, key=lambda s: best(perf(REFERENCE, *arguments, setting=s)[keys[0]] for _ in range(2)))
     pairs, sides = {key: [] for key in keys}, {key: ([], []) for key in keys}
     for k in range(runs(7, 5)):

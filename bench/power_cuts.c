@@ -1,5 +1,5 @@
-/* power_cuts.c: the store under a thousand power cuts, and more: nothing acknowledged may be lost, nothing be there
- * twice. The disk is one of ours (test/unit/power_disk.h): it drops, tears and reorders what wasn't synced.
+/* power_cuts.c: the store under a thousand power cuts, or more: acknowledged data may not be lost, and nothing may be stored
+ * twice. The disk is simulated (test/unit/power_disk.h): it drops, tears and reorders data that wasn't synced.
  *
  * usage: power_cuts [CUTS [SEED]] */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* report.c: a table on stdout, an array of rows in a file. */
+/* report.c: prints a table on stdout, and writes an array of rows into a file. */
 #include "report.h"
 
 #include <errno.h>

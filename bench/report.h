@@ -1,7 +1,7 @@
-/* report.h: what a bench program has measured, as a table for people and as JSON for `make bench`.
+/* report.h: a bench program's measurements, as a table for people and as JSON for `make bench`.
  *
- * A row is one figure with an id (docs/bench.md lists them), against what it must reach and what it aims
- * at. report_finish() prints the table and writes $FOLIOT_BENCH/<name>.json (build/bench without it): an array of
+ * A row is one figure with an id (docs/bench.md lists them), the limit that it must reach, and its aim. report_finish() prints
+ * the table and writes $FOLIOT_BENCH/<name>.json (build/bench without it): an array of
  *
  *   {"id": "api.now.median_ns", "value": 41.2, "unit": "ns", "must": 60, "aim": 40, "better": "lower",
  *    "runs": 9, "spread": 1.3, "command": "build/bench/api_now", "note": "..."}
@@ -38,20 +38,20 @@ struct report {
     struct report_row rows[REPORT_ROW_MAX];
 };
 
-/* argv: as main() got it, for the rows' command. */
+/* argv: as in main(), for the rows' command. */
 void report_init(struct report *report, const char *name, int argc, char *const *argv);
-/* Is a set of that name asked for? Where argv names none, all are. */
+/* True if a set of that name is wanted: argv names it, or names none. */
 bool report_wanted(const char *name, int argc, char *const argv[]);
 void report_add(struct report *report, const struct report_row *row);
-/* A row of one run; report_simulated() puts that word before the note. */
+/* A row of one run. report_simulated() puts "simulated" before the note. */
 void report_one(struct report *report, const char *id, double value, const char *unit, double must,
                 double aim, enum report_better better, const char *note);
 void report_simulated(struct report *report, const char *id, double value, const char *unit,
                       double must, double aim, enum report_better better, const char *note);
-/* value, runs and spread of several runs: their median, how many, largest minus smallest. */
+/* Adds a row of several runs: value is their median, runs their number, spread the largest minus the smallest. */
 void report_add_runs(struct report *report, const struct report_row *row, const double *values,
                      int count);
-/* Writes what there is so far: a program that is stopped leaves its first rows. */
+/* Writes the rows so far, so that an interrupted program leaves them. */
 MUST_CHECK int report_write(const struct report *report);
 /* Prints and writes. -errno: the file couldn't be written. */
 MUST_CHECK int report_finish(const struct report *report);

@@ -1,7 +1,7 @@
-/* roce_error.c: what a queue pair's own error is worth as the sign that a path is dead. Writes from one RDMA device to another
- * all the time, and prints, each time that the queue pair gave up, two readings of CLOCK_MONOTONIC in ns: of the last write that
- * was acknowledged, and of the error. Then it goes on with another queue pair. For
- * lab/roce-vm/table, which cuts the path; timeout and retries are those of Foliot's lanes.
+/* roce_error.c: how well a queue pair's own error shows that a path is dead. It writes from one RDMA device to another all the
+ * time. Each time that the queue pair gives up, it prints two readings of CLOCK_MONOTONIC in ns: of the last acknowledged
+ * write, and of the error. Then it goes on with another queue pair. lab/roce-vm/table runs it and cuts the path. Timeout and
+ * retries are those of Foliot's lanes.
  *
  * usage: roce_error DEVICE ADDRESS DEVICE ADDRESS FLOW_LABEL */
 #include <arpa/inet.h>
@@ -24,12 +24,12 @@ struct end {
     struct rdma_cq *cq;
     struct rdma_qp *qp;
     struct rdma_memory *memory;
-    uint8_t gid[16], *bytes; /* CELLS headers, then what is written */
+    uint8_t gid[16], *bytes; /* CELLS headers, then the written bytes */
     int gid_index;
     uint32_t mtu;
 };
 
-/* Ends the program where r is an error. */
+/* Ends the program if r is an error. */
 static int need(int r, const char *what)
 {
     if (r < 0) {
@@ -95,7 +95,7 @@ static void end_qp(struct end *e)
     (void)rdma_cq_close(e->cq);
 }
 
-/* Gives back what came. */
+/* Posts received cells again. */
 static void take(const struct end *to)
 {
     struct rdma_done done[16];
@@ -108,7 +108,7 @@ static void take(const struct end *to)
     }
 }
 
-/* Until the queue pair gives up. Its error's moment; *ret_last: of the last write that was acknowledged. */
+/* Writes until the queue pair gives up. Returns the error's time; *ret_last: the time of the last acknowledged write. */
 static int64_t write_on(const struct end *from, const struct end *to, int64_t *ret_last)
 {
     const struct rdma_piece write = {.from = from->bytes + SIZE,

@@ -5,9 +5,9 @@
  *     build/bench/sim_world --nights FIRST-LAST SCENARIO
  *
  * One process per processor.
- * --soak: these scenarios, then the last of them with other seeds, until PATH-HOURS are reached; taken up where it
- * stopped if FOLIOT_DECIDES says the same as then (nights.h), its rows written after each night. --nights: these seeds
- * of one scenario, no rows. */
+ * --soak: these scenarios, then the last of them with other seeds, until PATH-HOURS are reached. An interrupted run is
+ * continued if FOLIOT_DECIDES is the same as then (nights.h). Its rows are written after each night.
+ * --nights: these seeds of one scenario, without rows. */
 #include "nights.h"
 #include "now.h"
 #include "parallel.h"
@@ -31,19 +31,19 @@ struct wanted {
 static struct report report;
 static struct scenario scenario;
 static double path_hours, wrong_verdicts; /* of all runs */
-static char wrong_in[80];                 /* the last that had one */
+static char wrong_in[80];                 /* the last run with a wrong verdict */
 static double began;
 
 static void add(const char *id, double value, const char *unit, double must, double aim,
                 const char *note)
 {
-    const bool share = strcmp(unit, "share") == 0; /* of hosts that are well */
+    const bool share = strcmp(unit, "share") == 0; /* share of healthy hosts */
     report_one(&report, id, value, unit, must, aim, share ? REPORT_HIGHER : REPORT_LOWER, note);
     fprintf(stderr, "%6.0f s  %-40s %12.5g %s\n", now_s(CLOCK_MONOTONIC) - began, id, value, unit);
 }
 
 /* ---- whole nodes ---- */
-/* Paths that some host judges: each direction is its sender's. */
+/* Counts the paths that some host judges: each direction belongs to its sender. */
 static double paths(const struct world *w)
 {
     double count = 0;
@@ -59,7 +59,7 @@ static double paths(const struct world *w)
     return count;
 }
 
-/* The scenario to its end, in parts; counts path-hours on the way. */
+/* Plays the scenario to its end, in parts, and counts path-hours. */
 static void play(struct world *w)
 {
     const int64_t part = 10 * NS_PER_S;
@@ -112,7 +112,7 @@ static void run(const struct wanted *wanted, int count)
     world_free(w);
 }
 
-/* Whose clocks: hosts' own, which stamp as finely as hardware; NICs' own, 8 a host. */
+/* The clocks that are compared: hosts' own clocks, with stamps as fine as hardware's; or NICs' own clocks, 8 for each host. */
 static const struct fabric_members {
     const char *row, *prefix, *what;
     int hosts, nics_per_host;
@@ -126,7 +126,7 @@ static const struct fabric_load {
     enum scenario_traffic_kind kind;
     int percent;
     bool probe_class;
-    const char *word; /* of the row's id */
+    const char *word; /* a part of the row's id */
     const struct fabric_members *members;
 } loads[] = {
     {TRAFFIC_ALL_TO_ALL, 80, true, "all", &members[1]},
@@ -145,8 +145,8 @@ static const struct fabric_load {
     {TRAFFIC_INCAST, 95, false, "noclass.incast95", &members[0]},
 };
 
-/* Any two clocks of a fabric with queues. Judged once all members have parked what stands out (8 s after they began to track),
- * as the other rows are; what it is while they still go by all edges stands beside it, and the hard bound of all time. */
+/* Any two clocks of a fabric with queues. They are judged once all members have parked edges that stand out (8 s after they
+ * began to track), as in the other rows. The note has the value before that, and the hard bound over all time. */
 static void fabric(const struct fabric_load *l)
 {
     const struct fabric_members *m = l->members;
@@ -307,14 +307,14 @@ static bool bounds_hold(struct world *w)
     return holds;
 }
 
-/* In a process of its own. */
+/* Runs in its own process. */
 static struct night night_play(const char *name, uint64_t seed)
 {
     struct night night = {.seed = seed};
     struct world *w = NULL;
 
     snprintf(night.scenario, sizeof(night.scenario), "%s", name);
-    path_hours = wrong_verdicts = 0; /* of the parent's other nights */
+    path_hours = wrong_verdicts = 0; /* the parent's other nights don't count here */
     if (load(name) && world_new(&w, &scenario, seed == 0 ? scenario.seed : seed) == 0) {
         play(w);
         if (wrong_verdicts > 0) {
@@ -328,7 +328,7 @@ static struct night night_play(const char *name, uint64_t seed)
     return night;
 }
 
-/* All rows anew after each night: a run that is stopped counts for what it did. */
+/* Writes all rows again after each night: an interrupted run counts for what it has done. */
 static void soak_rows(const struct nights *n)
 {
     report.count = 0;
@@ -347,7 +347,7 @@ static void soak_rows(const struct nights *n)
     }
 }
 
-/* Only nights of known code are kept: others could be of any code. */
+/* Only nights of known code are kept in the journal. */
 static void soak(double hours_wanted, char *const *slow, int slow_count)
 {
     const char *dir = getenv("FOLIOT_BENCH"), *code = getenv("FOLIOT_DECIDES");
@@ -419,7 +419,7 @@ static struct part_tally {
     char wrong_in[sizeof(wrong_in)];
 } * tallies; /* shared with the processes that fill them */
 
-/* In a process of its own. */
+/* Runs in its own process. */
 static void part_measure(struct report *ret_report, int index)
 {
     const int load_index = index - 1, file_index = load_index - (int)ARRAY_COUNT(loads);
@@ -432,13 +432,13 @@ static void part_measure(struct report *ret_report, int index)
         run(files[file_index].wanted, files[file_index].count);
     }
     *ret_report = report;
-    report.count = 0; /* they are there now */
+    report.count = 0; /* they are in the report now */
     tallies[index] =
         (struct part_tally){.path_hours = path_hours, .wrong_verdicts = wrong_verdicts};
     memcpy(tallies[index].wrong_in, wrong_in, sizeof(wrong_in));
 }
 
-/* How many parts couldn't be measured. */
+/* The number of parts that couldn't be measured. */
 static int short_rows(void)
 {
     tallies = parallel_memory(PARTS * sizeof(*tallies));
@@ -474,7 +474,7 @@ int main(int argc, char **argv)
         fputs("usage: sim_world [--soak PATH-HOURS SCENARIO... | --nights FIRST-LAST SCENARIO]\n\n"
               "Rows of whole nodes in the simulated world: a table, and build/bench/sim.json.\n"
               "--soak: no verdict may be wrong in so many path-hours; build/bench/sim-soak.json.\n"
-              "        With FOLIOT_DECIDES a run that was cut short is taken up again.\n"
+              "        With FOLIOT_DECIDES an interrupted run is continued.\n"
               "--nights: these seeds of one scenario, one process per processor, and what was "
               "wrong; no rows.\n",
               out);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""swarm.py BUILD [--worlds N] [--first SEED] [--lab]: the swarm's soak: so many fresh worlds, a process per processor.
+"""swarm.py BUILD [--worlds N] [--first SEED] [--lab]: the swarm's soak: plays so many new worlds, one process per processor.
 
-Rows: worlds played, those with an invariant of the clock broken, those with one of findings, and what one costs. Seeds of broken
-worlds go to $FOLIOT_BENCH/swarm-broken.txt, each with what broke; `foliot sim swarm --seeds N --shrink` makes a scenario of one.
---lab: 300 worlds with real packets, one after another. --known FILE…: worlds that are known to be broken.
+Rows: worlds played, worlds with a broken invariant of the clock, worlds with a broken one of findings, and the cost of one
+world. Seeds of broken worlds go to $FOLIOT_BENCH/swarm-broken.txt, each with the broken invariants. `foliot sim swarm --seeds
+N --shrink` makes a scenario of one. --lab: 300 worlds with real packets, one after another. --known FILE…: worlds that are
+known to be broken.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +26,7 @@ def play(binary, first):
 
 
 def lab(build, folder, first, count):
-    """Worlds on real packets, one after another, half a minute each; the files of broken ones stay in the folder."""
+    """Worlds with real packets, one after another, half a minute each. The files of broken ones stay in the folder."""
     if os.geteuid() != 0:
         print("needs root for the lab")
         return 77
@@ -46,7 +47,7 @@ def lab(build, folder, first, count):
 
 
 def known(build, folder, files):
-    """Worlds that the swarm broke, shrunk, and that nobody mended yet: how many still are."""
+    """Worlds that the swarm broke and shrank, and that are not mended yet: how many are still broken."""
     names = []
     for file in files:
         status = subprocess.run([os.path.join(build, "sim", "foliot-sim"), "run", "--quiet", file], stdout=subprocess.DEVNULL, check=False).returncode

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""swarm_mutants.py BUILD [--check] [--worlds N] [--jobs N] [NAME…]: would the swarm notice a bug in the clock?
+"""swarm_mutants.py BUILD [--check] [--worlds N] [--jobs N] [NAME…]: does the swarm find a bug in the clock?
 
-Plants one bug at a time in core/clock, core/node or core/page, builds the simulator with it, and plays drawn worlds until one breaks an
-invariant of the clock that the intact program keeps in that world. The world is then shrunk. A bug counts as found if that takes
-at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world, too. --check plays none: it tells
-which bugs can't be planted, for the code has changed. With FOLIOT_BENCH (make soak) the row swarm.mutants is written.
+It plants one bug at a time in core/clock, core/node or core/page, builds the simulator with it, and plays drawn worlds. A
+world must break an invariant of the clock that the intact program keeps in that world. Then the world is shrunk. A bug counts
+as found if that takes at most --worlds worlds, at most two faults are left, and the intact program keeps the shrunk world,
+too. --check plays no world: it prints the bugs that can't be planted, because the code has changed. With FOLIOT_BENCH (make
+soak) the row swarm.mutants is written.
 """
 import argparse
 import concurrent.futures
@@ -21,9 +22,9 @@ import time
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CORE = os.path.join(TOP, "src", "core")
 SLICE = 10
-NICS = 10  # of a world at most: small ones are played soonest
+NICS = 10  # most of a world: small worlds are played fastest
 TRIES = 80
-# name, file of src/core, what stands there, what is put in its place
+# name, file of src/core, the present text, the text that replaces it
 MUTANTS = [
     ("bound-without-growth", "clock/bound.c", "double bound_growth_ns(const struct clock *c, double age_s)\n{\n",
      "double bound_growth_ns(const struct clock *c, double age_s)\n{\n    if (age_s >= 0) {\n        return 0;\n    }\n"),
@@ -69,14 +70,14 @@ MUTANTS = [
 
 
 def text_to_change(mutant):
-    """The file in which that bug is planted; None: what it changes isn't there once."""
+    """The file in which that bug is planted; None: the text that it replaces isn't there exactly once."""
     with open(os.path.join(CORE, mutant[1]), encoding="utf-8") as file:
         text = file.read()
     return text if text.count(mutant[2]) == 1 else None
 
 
 class Simulator:
-    """How the simulator is compiled and linked."""
+    """The commands that compile and link the simulator."""
 
     def __init__(self, build):
         self.build = build
@@ -88,7 +89,7 @@ class Simulator:
         self.known, self.lock = {}, threading.Lock()
 
     def breaks_anyway(self, seed):
-        """What is broken in that world without any planted bug."""
+        """The invariants that are broken in that world without a planted bug."""
         with self.lock:
             if seed not in self.known:
                 self.known[seed] = broken(self.intact, seed, seed).get(seed, set())
@@ -120,13 +121,14 @@ def broken(binary, first, last):
     done = subprocess.run([binary, "swarm", "--json", "--only", "clock", "--nics", str(NICS), "--seeds", f"{first}..{last}"], capture_output=True, text=True,
                           check=False)
     worlds = [json.loads(line) for line in done.stdout.splitlines()]
-    if done.returncode < 0:  # it died: that is seen, too
+    if done.returncode < 0:  # it died: that counts as found
         return {w["seed"]: set(w["broken"]) for w in worlds} | {(worlds[-1]["seed"] + 1 if worlds else first): {"abort"}}
-    return {w["seed"]: set(w["broken"]) for w in worlds if "seed" in w}  # status 2: no world is that small
+    return {w["seed"]: set(w["broken"]) for w in worlds if "seed" in w}  # status 2: no world is small enough
 
 
 def shrunk(simulator, binary, seed, invariant, folder):
-    """How many faults are left in the smallest world that breaks it with the bug; None: it does without the bug, too."""
+    """How many faults are left in the smallest world that breaks it with the bug; None: that world breaks it without the bug,
+    too."""
     subprocess.run([binary, "swarm", "--only", invariant, "--shrink", "--tries", str(TRIES), "--out", folder, "--seeds", str(seed)], capture_output=True, check=False)
     path = os.path.join(folder, f"swarm-{invariant}-{seed}.yaml")
     if subprocess.run([simulator.intact, "run", "--quiet", path], capture_output=True, check=False).returncode != 0:

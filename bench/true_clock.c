@@ -1,6 +1,7 @@
-/* true_clock.c: FOLDER: a clock page there that is the truth: fleet time is this machine's raw clock, to the nanosecond, which
- * all hosts of a lab share. What reads it (FOLIOT_RUNTIME_DIR=FOLDER, without the lab's oscillator) stamps true times: delays of
- * jobs in labs without agents, and what the delays of jobs in labs with agents are judged by. Until it is killed. */
+/* true_clock.c: FOLDER: writes a clock page there with the truth: fleet time is this machine's raw clock, to the nanosecond.
+ * All hosts of a lab share that clock. A program that reads the page (FOLIOT_RUNTIME_DIR=FOLDER, without the lab's oscillator)
+ * stamps true times. So it measures delays of jobs in labs without agents, and checks delays of jobs in labs with agents. It
+ * runs until it is killed. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "now.h"
 #include "wire/clock_page.h"
 
-/* Pages of another boot aren't believed. */
+/* Readers refuse pages of another boot. */
 static void read_boot_id(uint8_t *id)
 {
     char text[40] = "";

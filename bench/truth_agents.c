@@ -1,5 +1,5 @@
-/* truth_agents.c: one fault in a small fleet of whole simulated agents, no controller: how many faults the fleet's hosts make of
- * it (finding_fault_same), and after how long the first finding comes. core/fleet/locate alone is measured by truth_locate.c.
+/* truth_agents.c: one fault in a small fleet of whole simulated agents, without a controller: how many faults the hosts report
+ * for it (finding_fault_same), and when the first finding comes. truth_locate.c measures core/fleet/locate alone.
  *
  *   truth_agents [hole] [5pct] [cost]     all, or some of them */
 #include <math.h>
@@ -16,7 +16,7 @@
 #include "stats/sample.h"
 
 #define WORLDS   24
-#define FAULT_S  60 /* all ways are learnt by then */
+#define FAULT_S  60 /* all paths are known by then */
 #define WATCH_S  16
 #define TEXT_MAX 1024
 
@@ -32,7 +32,7 @@ struct told {
 };
 static struct told *results; /* shared */
 
-/* What digests cost: the same worlds again, of hosts that speak the version before and have none. */
+/* The cost of digests: the same worlds again, with hosts of an older version that has none. */
 #define COST_WORLDS 8
 struct cost {
     bool played;
@@ -40,7 +40,7 @@ struct cost {
 };
 static struct cost *costs; /* shared */
 
-/* A trunk or a NIC, one direction. */
+/* Draws a fault of one direction of a trunk or a NIC. */
 static void draw(int index, bool wire, int version, char text[static TEXT_MAX])
 {
     struct prng prng;
@@ -82,7 +82,7 @@ static bool is_path_kind(uint32_t kind)
            kind == FINDING_PATH_FLAPPING || kind == FINDING_PEER_SILENT;
 }
 
-/* What each host says in the end of what it told, and how many faults that makes. */
+/* The last finding of each host; and the number of faults in them. */
 struct last_word {
     int host;
     struct finding finding;
@@ -187,7 +187,7 @@ static void row(struct report *report, const char *id, double value, const char 
     report_add(report, &r);
 }
 
-/* How many were told at all. */
+/* Returns how many faults were reported at all. */
 static int sum_up(struct report *report)
 {
     const bool hole = playing->share >= 1;

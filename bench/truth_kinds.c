@@ -1,6 +1,6 @@
 /* truth_kinds.c: faults that don't kill a path, in small fleets of whole simulated agents: delays that shift, holes for long
- * packets or for one class alone, links at a fraction of their rate. After how long the first finding tells of that kind, and
- * what is told of delays where nothing is wrong. And when such fleets know all their ways.
+ * packets or for one class alone, links at a fraction of their rate. It measures when the first finding of that kind comes,
+ * and what is reported about delays without a fault. It also measures when such fleets know all their paths.
  *
  *   truth_kinds [--first=N] [SET …]     some sets only, by the first word of each line of `sets`; worlds N, N + 1, … (0) */
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "stats/sample.h"
 
 #define WORLDS   12
-#define FAULT_S  60 /* all ways are learnt by then, and delays have baselines */
+#define FAULT_S  60 /* all paths are known by then, and delays have baselines */
 #define WATCH_S  22
 #define CALM_S   300
 #define WAYS_S   120
@@ -53,7 +53,7 @@ struct told {
     double first_s;    /* INFINITY: never */
     double path_hours; /* of both directions */
     uint32_t slow;     /* findings of slow paths */
-    char text[200];    /* the first that nothing explains; else the fabric, for people */
+    char text[200];    /* the first finding without a cause; else the fabric, for people */
 };
 static struct told *results; /* shared */
 
@@ -157,7 +157,7 @@ static bool is_it(const struct finding *f)
         return lossy && f->advice == ADVICE_CHECK_SIZE;
     case AIM_CLASS:
         return lossy && f->advice == ADVICE_CHECK_CLASS;
-    case AIM_NARROW: /* what it is, or the few that nobody can tell from it */
+    case AIM_NARROW: /* the right element, or the few that can't be distinguished from it */
         return f->kind == FINDING_PATH_NARROW &&
                (f->suspect.kind != ELEMENT_UNKNOWN ||
                 (f->choice.count > 1 && f->choice.total == f->choice.count));

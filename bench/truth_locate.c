@@ -1,8 +1,9 @@
-/* truth_locate.c: faults in fabrics drawn at random, and what core/fleet/locate names: locate.*, gray.*, outage.*. All
- * paths' fates in one place, known 0.1 to 0.3 s after the packet: what agents and digests add comes on top.
+/* truth_locate.c: faults in fabrics drawn at random, and the elements that core/fleet/locate names: locate.*, gray.*,
+ * outage.*. The fates of all paths are known in one place, 0.1 to 0.3 s after the packet. The delays of agents and digests are
+ * not included.
  *
  *   truth_locate [--soak] [--first=N] [SET …]   some sets only, by the first word of each line of `sets`; N: other seeds
- *   truth_locate --show SET SEED [N]    prints what is told in one world, or N; fails if a healthy element is named */
+ *   truth_locate --show SET SEED [N]    prints the named faults in one world, or N; fails if a healthy element is named */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static const struct set {
     const char *name;
     int worlds, soak; /* in make bench, in make soak */
     struct world_config config;
-    bool drawn; /* the background, 0.01 to 1 %, and whether it comes in bursts */
+    bool drawn; /* the background is drawn from 0.01 to 1 %, and whether it comes in bursts */
 } sets[] = {
     {"one", 300, 3000, {.faults = 1, .share = 1, .watch_s = 5}},
     {"two", 150, 1000, {.faults = 2, .share = 1, .watch_s = 5}},

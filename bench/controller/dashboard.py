@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""dashboard.py: the dashboard in Debian's Chromium: its size, a link down until an open page shows it, and the heat map of
-2,000 NICs: first paint, and the longest task of the main thread while it is panned. The same of 4,000 NICs, and what axe finds there.
-dashboard.py week [DAYS]: a page that stays open: as many requests as Fleet makes in that time (a week in `make soak`), beside a
-fleet that has 150 events a second; its memory and its document must not grow. What views show by the hour isn't compressed."""
+"""dashboard.py: the dashboard in Debian's Chromium: its size, the time from a link down until an open page shows it, and the
+heat map of 2,000 NICs: first paint, and the longest task of the main thread while it is panned. The same with 4,000 NICs,
+and what axe finds there. dashboard.py week [DAYS]: a page that stays open. It makes as many requests as Fleet makes in that
+time (a week in `make soak`), while the fleet has 150 events a second. Its memory and its document must not grow. Things
+that views show by the hour are not compressed."""
 import http.client
 import json
 import os
@@ -60,7 +61,7 @@ def need_chromium():
 
 
 def size(rows):
-    """what a browser fetches, as it is sent"""
+    """the files that a browser fetches, as they are sent"""
     with load.Fleet() as one:
         def fetch(path):
             connection = http.client.HTTPConnection("127.0.0.1", one.api)
@@ -108,11 +109,11 @@ def visible(rows):
 
 
 def heat_map(hosts):
-    """Its first paints, and the longest tasks while it is moved; what axe finds in all views."""
+    """First paints, and the longest tasks while it is moved; what axe finds in all views."""
     need_chromium()
     with load.Fleet() as made:
         made.begin(hosts)
-        time.sleep(14)  # each has reported
+        time.sleep(14)  # by then each host has reported
         page = browser([], f"http://127.0.0.1:{made.api}", made.admin, "matrix")
         tell(page, hosts * load.NICS)
         paints = json.loads(page.stdout.readline())["first_paint_ms"]
@@ -164,7 +165,7 @@ def stays_open(rows, days):
             said = json.loads(line)
             if "errors" in said:
                 errors = said["errors"]
-                break  # it ends when its input does
+                break  # it ends with its input
             samples.append(said["sample"])
             print(f"    {said['sample']}", flush=True)
         ended(page)
@@ -173,7 +174,7 @@ def stays_open(rows, days):
         raise Missing(f"the page ended after {len(samples)} rounds")
     if len(samples) < 6:
         raise Missing(f"{len(samples)} rounds of views: too few to compare")
-    settled = samples[1:]  # lists fill up in the first
+    settled = samples[1:]  # the first sample still fills lists
     part = max(2, len(settled) // 4)
 
     def growth(what):

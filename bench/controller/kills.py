@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""kills.py [KILLS]: kill -9 of the controller again and again under load. Then its store is looked through: each report
-that an agent was told is kept must be there, once, and the ones before it too. In `make test` with few, in `make soak` with 500."""
+"""kills.py [KILLS]: kill -9 of the controller again and again under load. Then its store is checked: each report that an agent
+got an acknowledgement for must be there once, and so must the reports before it. `make test` has a few kills, `make soak`
+500."""
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ HOSTS = 60
 
 
 def run(kills, seed):
-    """Seconds from each start of the program to an answer, what is wrong, reports acknowledged, the store's size in MiB."""
+    """Seconds from each start of the program to an answer, errors found, acknowledged reports, the store's size in MiB."""
     random.seed(seed)
     back = []
     os.environ["FOLIOT_LOAD_EVENTS"] = "1"

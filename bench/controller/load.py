@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""load.py: what one controller carries: a fleet of agents (bench/fleet_load.c: real protocol, real TLS) against a real
-controller on this machine, with the API asked beside it. The load's own processor time is not the controller's."""
+"""load.py: the load that one controller carries: a fleet of agents (bench/fleet_load.c: real protocol, real TLS) and a real
+controller on this machine, while the API is called. The load's own processor time does not count for the controller."""
 import http.client
 import json
 import os
@@ -27,7 +27,7 @@ WARM, SECONDS = (15, 20) if QUICK else (20, 45)
 
 
 class Fleet:
-    """A controller in a folder of its own, and the load; both end with the block."""
+    """A controller in its own folder, and the load; both end with the block."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="foliot-load-bench-")
@@ -119,12 +119,12 @@ def ask(fleet, path, count, pause):
 
 
 def carried(hosts, freshness, reports):
-    """Of so many hosts those that are really carried: heard in time, and their reports taken as fast as they come."""
+    """How many of so many hosts the controller carries: it hears them in time, and takes their reports as fast as they come."""
     return min(freshness["live"], hosts if reports >= 0.98 * hosts / REPORT_S else int(reports * REPORT_S))
 
 
 def carries(rows):
-    """hosts that report at default rates, and what that costs"""
+    """hosts that report at default rates, and their cost"""
     with Fleet() as fleet:
         fleet.begin(HOSTS)
         time.sleep(WARM)
@@ -164,7 +164,7 @@ def carries(rows):
 
 
 def fabric(rows, fleet):
-    """The picture of leaves, spines and trunks: looked at anew each report's interval, else of that look."""
+    """The picture of leaves, spines and trunks: computed again once each report interval, otherwise the last one."""
     times, begin = [], time.monotonic()
     while time.monotonic() - begin < (8 if QUICK else 32):
         took, body = fleet.get("/api/v1/fabric")
@@ -180,7 +180,7 @@ def fabric(rows, fleet):
 
 
 def shrinking(rows, fleet):
-    """The API while retention deletes and gives room back to the disk: events of a year ago, 40 MB of them."""
+    """The API while retention deletes old data and gives space back to the disk: events of a year ago, 40 MB of them."""
     fleet.stop()
     with sqlite3.connect(os.path.join(fleet.folder, "data", "store.db")) as base:
         at = time.time_ns() - 400 * 86400 * 10**9
@@ -192,7 +192,7 @@ def shrinking(rows, fleet):
     def size():
         return json.loads(fleet.get("/api/v1/status")[1])["store"]["file_bytes"]
     end, first = time.monotonic() + 60, size()
-    while size() >= first and time.monotonic() < end:  # events go first
+    while size() >= first and time.monotonic() < end:  # events are deleted first
         time.sleep(0.2)
     times, begin, first = [], time.monotonic(), size()
     while time.monotonic() - begin < (8 if QUICK else 30):
@@ -206,7 +206,7 @@ def shrinking(rows, fleet):
 
 
 def large(rows):
-    """as many hosts as one controller is meant for at most, at default rates"""
+    """as many hosts as one controller is meant for, at default rates"""
     hosts = 1250 if QUICK else 12500
     with Fleet() as fleet:
         begin = time.monotonic()
@@ -233,7 +233,7 @@ def large(rows):
 
 
 def a_day(rows, fleet):
-    """The same controller with a day behind it: of ten hosts, which is what one series reads of."""
+    """The same controller with a day of history of ten hosts, because one series reads only one host's history."""
     hosts = [f"load{i}" for i in range(10)]
     nics = {name: json.loads(fleet.get(f"/api/v1/nics?host={name}")[1])["items"][0]["nic"] for name in hosts}
     index = {name: json.loads(fleet.get(f"/api/v1/hosts/{name}")[1])["index"] for name in hosts}
@@ -278,7 +278,7 @@ def sealing(rows):
 
 
 def comes_back(rows):
-    """killed under load: until it answers again, until all hosts are live"""
+    """killed under load: until it answers again, and until all hosts are live"""
     hosts = HOSTS // 4
     back, live = [], []
     with Fleet() as fleet:
@@ -305,7 +305,8 @@ INSPECT = os.path.join(BUILD, "src", "app", "foliot-inspect")
 
 
 def write_sheet(folder, large=True):
-    """The largest machine of the tests, or the usual one, read, as parts: each host its own machine id and GUIDs, each fiftieth another kernel."""
+    """The largest machine of the tests, or the usual one, as parts: each host has its own machine id and GUIDs, each fiftieth
+    another kernel."""
     sys.path.insert(0, os.path.join(AUDIT_TOP, "test", "audit"))
     import machine  # pylint: disable=import-outside-toplevel
     root = os.path.join(folder, "root")
@@ -327,7 +328,7 @@ def write_sheet(folder, large=True):
 
 
 def audit_run(fleet):
-    """One of all hosts, to its end: seconds, and its name."""
+    """One audit of all hosts, to its end: its seconds, and its name."""
     keep = http.client.HTTPConnection("127.0.0.1", fleet.api, timeout=30)
     begin = time.monotonic()
     keep.request("POST", "/api/v1/audit/runs", "{}", {"Authorization": f"Bearer {fleet.admin}", "Content-Type": "application/json"})
@@ -337,7 +338,7 @@ def audit_run(fleet):
         raise Missing(f"no audit: {body}")
     path, worst = f"/api/v1/audit/runs/{body['run']}", []
     while True:
-        worst.append(fleet.get("/api/v1/status", keep)[0])  # what others wait for meanwhile
+        worst.append(fleet.get("/api/v1/status", keep)[0])  # the wait of other callers meanwhile
         state = json.loads(fleet.get(path, keep)[1])
         if state["state"] not in ("reading", "judging"):
             return time.monotonic() - begin, state, worst
@@ -345,7 +346,7 @@ def audit_run(fleet):
 
 
 def audit(rows):
-    """what one audit of the fleet costs its controller"""
+    """the cost of one audit of the fleet for its controller"""
     with Fleet() as fleet:
         sheet = os.path.join(fleet.folder, "sheet")
         os.makedirs(sheet)
@@ -385,9 +386,9 @@ def audit(rows):
 
 
 def draw_changes(folder, hosts, count, seed=19):
-    """Changes of some hosts' sheets, as files PART.HOST: values that become others, devices that go, devices that come.
+    """Changes of some hosts' sheets, as files PART.HOST: changed values, removed devices, added devices.
 
-    Returns what a diff has to tell: (host, fact, subject, was, is)."""
+    Returns the expected differences: (host, fact, subject, was, is)."""
     drawn, told, parts = random.Random(seed), set(), {}
     identity = {"os.machine_id", "rdma.guid"}
     for part in sorted(os.listdir(folder)):
@@ -402,10 +403,10 @@ def draw_changes(folder, hosts, count, seed=19):
         part, at = drawn.choice(devices if number % 4 == 3 else values)
         lines = [list(line) for line in parts[part]]
         fact, _, subject, was, source = lines[at]
-        if number % 8 == 7:  # a device that came
+        if number % 8 == 7:  # an added device
             lines.append([fact, "value", "other7", "other7", source])
             told.add((name, fact, "other7", None, "other7"))
-        elif number % 4 == 3:  # one that went, with all that is told of it
+        elif number % 4 == 3:  # a removed device, with all its facts
             lines = [line for line in lines if line[2] != subject or line[0].split(".")[0] != fact]
             told.add((name, fact, subject, was, None))
         else:
@@ -418,7 +419,7 @@ def draw_changes(folder, hosts, count, seed=19):
 
 
 def differences(rows):
-    """40 changes between two audits of 200 hosts: what does the comparison tell?"""
+    """40 changes between two audits of 200 hosts: which does the comparison report?"""
     hosts, count = 200, 40
     with Fleet() as fleet:
         sheet, kept = os.path.join(fleet.folder, "sheet"), os.path.join(fleet.folder, "kept")
@@ -463,7 +464,7 @@ def main():
                            ("audit.controller.api_p99_ms", "ms", 50, 10)], audit),
                 "differences": ([("audit.diff.lines", "", 40, None, "higher"), ("audit.diff.other", "", 0, None)], differences),
                 "sealing": ([("controller.api_state_sealing_p99", "ms", 20, 5)], sealing)}
-    for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone: for those who change this script
+    for name in sys.argv[1:] or ("carries", "comes_back"):  # one alone is for people who change this script
         rows.measure(*measures[name])
     return rows.finish()
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""outage.py [SECONDS]: the controller away that long (an hour in `make soak`), with real agents; then its history must have no
-gap, and the hosts' clocks must not have noticed: looked at as often with the controller there, for a machine that is short of
-processors puts clocks into HOLDOVER by itself. Reports come each second, so that 360 s are as many reports as
-an hour's at the default rate. Then a lab with a controller that is killed: a job runs for a sixth of that time, with a NIC
-that dies under it once a minute, and must neither end nor get a wrong byte; what befell it must be in the history afterwards."""
+"""outage.py [SECONDS]: the controller is away so long (an hour in `make soak`), with real agents. Then its history must have
+no gap, and the hosts' clocks must not be affected. The clocks are also checked as often while the controller is there,
+because a machine that lacks processors puts clocks into HOLDOVER by itself. Reports come each second, so 360 s have as many
+reports as an hour at the default rate. Then the controller of a lab is killed while a job runs for a sixth of that time.
+Once a minute a NIC under the job fails. The job must neither end nor get a wrong byte, and the history must have its events
+afterwards."""
 import http.client
 import json
 import math
@@ -35,7 +36,7 @@ LATE_S = 10  # a clock may need so long to be in step again after its agent had 
 
 
 class Watch:
-    """What the hosts' clocks say meanwhile, and whether their agents got the processor when they wanted it."""
+    """The status of the hosts' clocks meanwhile, and whether their agents got the processor in time."""
 
     def __init__(self, bench):
         self.bench, self.late, self.late_at = bench, {}, {}
@@ -52,17 +53,17 @@ class Watch:
             self.samples += 1
             if answer["clock_status"] == "SYNCED":
                 continue
-            if any(now - at < LATE_S for at in self.late_at.values()):  # its own, or that of the one that it is in step with
+            if any(now - at < LATE_S for at in self.late_at.values()):  # its own agent, or that of the host it is in step with
                 self.starved += 1
             else:
                 self.off.append(f"{host}'s clock: {answer['clock_status']}: {answer['clock']['why']}")
 
     def go_on(self, seconds, flaps):
-        """Looks for so long; a link is cut for a second each time until `flaps` times. How often it was."""
+        """Checks for so long; each time a link is cut for a second, until `flaps` times. Returns how often it was cut."""
         begin, done = time.monotonic(), 0
         while time.monotonic() - begin < seconds:
             self.look()
-            if done < flaps:  # what happened meanwhile is history, too
+            if done < flaps:  # these events belong to the history, too
                 self.bench.ip("c", "link", "set", "p1x1", "down")
                 time.sleep(1)
                 self.bench.ip("c", "link", "set", "p1x1", "up")
@@ -76,7 +77,7 @@ class Watch:
 
 
 def noticed(there, away):
-    """Looks at which a clock was out of step for no reason of its own, beyond the share that it is with the controller there, too."""
+    """Checks that found a clock out of step without a reason of its own, beyond the share found with the controller there."""
     return max(0, len(away.off) - math.ceil(len(there.off) / max(there.samples, 1) * away.samples))
 
 
@@ -92,7 +93,7 @@ def outage(rows, seconds):
         bench.wait(lambda: all(bench.ask(h)["clock_status"] == "SYNCED" for h in ("h0", "h1")), 90, lambda: str(bench.ask("h0")["clock"]))
         time.sleep(15)
         there, away = Watch(bench), Watch(bench)
-        before = there.go_on(min(seconds, 60), 10)  # the same, to compare with: same machine, same flaps
+        before = there.go_on(min(seconds, 60), 10)  # the same for comparison: same machine, same flaps
         bench.wait(lambda: sum(e["word"] == "down" for e in bench.events(kind="link", host="h1")) >= before, 20, "the flaps before")
         begin = time.time()
         c.stop()
@@ -125,7 +126,7 @@ def outage(rows, seconds):
 
 
 class Away:
-    """The controller of a lab: killed at once, started anew at the end."""
+    """The controller of a lab: killed at once, restarted at the end."""
 
     def __init__(self, lab):
         self.lab, self.space = lab, f"foliot-{lab.name}-mgmt"
@@ -142,7 +143,7 @@ class Away:
                                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def events(self, **query):
-        """What the history has of the time away, oldest first; None: nobody answers yet."""
+        """The history of the time away, oldest first; None: nobody answers yet."""
         words = "&".join(f"{k}={v}" for k, v in query.items())
         connection = http.client.HTTPConnection("127.0.0.1", self.lab.controller, timeout=30)
         try:
@@ -172,7 +173,7 @@ def job_through(rows, seconds):
         died, job = "", Job(lab, seconds, FOLIOT_JOB="outage")
         try:
             with job:
-                time.sleep(5)  # lanes are up, rates are known
+                time.sleep(5)  # by then lanes are up, and rates are known
                 for turn in range(faults):
                     lab.fault("carrier", f"nic {turn % 4}.{turn % 2}", "--for", f"{FAULT_S}s")
                     time.sleep(seconds / faults if turn + 1 < faults else FAULT_S)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""reader.py page|audit [SEED]: what somebody finds who has not seen it. A made-up fleet of 500 hosts with 8 NICs under 4,096 trunks,
-with faults drawn by the seed, is put before a reader; questions come one at a time, and a line on standard input answers each.
-An answer is right if it has every word of the truth. Prints where to look and the questions, and nothing that answers them.
+"""reader.py page|audit [SEED]: what a person finds who has never seen the program. An invented fleet of 500 hosts with 8 NICs
+under 4,096 trunks has faults drawn from the seed. Questions come one at a time, and a line on standard input answers each.
+An answer is right if it has every word of the truth. It prints where to look and the questions, and nothing that answers
+them.
 
-page: the dashboard alone: the dead trunk, the NIC that is down, who changed what, the worst pair.
-audit: README and its pages beside the programs: which host must not take a job, why, what to do, what changed, what nobody looked at.
+page: only the dashboard: the dead trunk, the NIC that is down, who changed what, the worst pair. audit: README and its pages,
+and the programs: which host must not take a job, why, what to do, what changed, what was not checked.
 
-Who starts it must not be who answers, and no reader answers the same seed twice."""
+The person who starts it must not be the person who answers, and no reader answers the same seed twice."""
 import http.client
 import json
 import os
@@ -35,7 +36,7 @@ def ask(fleet, method, path, body, token=None):
 
 
 def nics(folder):
-    """Names of all NICs, by their number in the fleet: from what each host was given when it joined."""
+    """Names of all NICs, by their number in the fleet: from the numbers that each host got when it joined."""
     names = {}
     for index in range(HOSTS):
         with open(os.path.join(folder, f"{index}.nic"), encoding="ascii") as file:
@@ -45,7 +46,7 @@ def nics(folder):
 
 
 def page(fleet, drawn, folder):
-    """Questions and the words that are their answers."""
+    """Questions, and the words of their answers."""
     leaf, spine = drawn.randrange(LEAVES), drawn.randrange(SPINES)
     down, slow = drawn.sample(range(HOSTS * load.NICS), 2)
     os.environ["FOLIOT_LOAD_FAULTS"] = f"{leaf} {spine} {down} {slow}"
@@ -67,7 +68,7 @@ def page(fleet, drawn, folder):
 
 
 def change(sheet, part, host, fact, subject, to):
-    """A host's own part, in which one fact is another. Returns what it was."""
+    """Gives a host its own part with one changed fact. Returns the old value."""
     own = os.path.join(sheet, f"{part}.{host}")
     with open(own if os.path.exists(own) else os.path.join(sheet, part), encoding="utf-8") as file:
         lines = [line.split("\t") for line in file.read().splitlines()]
@@ -79,14 +80,14 @@ def change(sheet, part, host, fact, subject, to):
 
 
 def audit(fleet, drawn, folder):
-    """An accepted audit, two changes, a host that can't be looked at, and an audit after them."""
+    """An accepted audit, two changes, a host that can't be audited, and an audit after them."""
     sheet = os.path.join(fleet.folder, "sheet")
     os.makedirs(sheet)
     load.write_sheet(sheet, large=False)
     os.remove(os.path.join(sheet, "os.odd"))
     os.environ["FOLIOT_LOAD_SHEET"] = sheet
     fleet.begin(HOSTS, folder=folder)
-    time.sleep(12)  # each has reported
+    time.sleep(12)  # by then each host has reported
     narrow, newer, absent = (f"load{i}" for i in drawn.sample(range(HOSTS), 3))
     _, accepted, _ = load.audit_run(fleet)
     ask(fleet, "POST", "/api/v1/audit/baselines", {"run": accepted["run"], "name": "as delivered"})
@@ -95,7 +96,7 @@ def audit(fleet, drawn, folder):
     change(sheet, "pcie", narrow, "pci.width", drawn.choice(cards), "8")
     change(sheet, "os", newer, "os.kernel", "", "6.8.0-99-generic")
     with open(os.path.join(sheet, f"absent.{absent}"), "w", encoding="ascii"):
-        time.sleep(5)  # its agent has said so
+        time.sleep(5)  # by then its agent has reported it
     load.audit_run(fleet)
     return [("Which host must not take a job?", [narrow]),
             ("Why not? What was found there, and what was expected?", ["x?8", "x?16", "width|lane"]),
@@ -105,7 +106,7 @@ def audit(fleet, drawn, folder):
 
 
 def put(questions, rows, name):
-    """One after the other, each with its time."""
+    """Asks one question after the other, each with its time."""
     right, times = 0, []
     for number, (question, truth) in enumerate(questions, 1):
         print(f"\n{number}. {question}", flush=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""upgrade.py [COMMIT]: a rolling upgrade from the version before to this tree and back, under load: controller first, then the
-agents; back the other way round. The version before is the last tag, or COMMIT, or, where there is no tag yet, the commit
-50 before this one; it is built in build/previous. Then the real agents of both versions with the controllers of both
+"""upgrade.py [COMMIT]: a rolling upgrade from the version before to this tree and back, under load: the controller first, then
+the agents; back in the other order. The version before is the last tag, or COMMIT, or, without a tag, the commit 50 before
+this one. It is built in build/previous. Then the real agents of both versions run with the controllers of both
 (test/controller/test_versions.py)."""
 import json
 import os
@@ -22,11 +22,11 @@ import previous  # noqa: E402
 CONTROLLER = load.CONTROLLER  # this tree's
 HOSTS = 100
 BACK = 50
-ALONE_S = 6  # how long each pair of versions works together, at the least
+ALONE_S = 6  # least time that each pair of versions works together
 
 
 def the_one_before(words):
-    """Its build, and what it is."""
+    """Its build, and its name."""
     if os.environ.get("FOLIOT_PREVIOUS"):
         return os.environ["FOLIOT_PREVIOUS"], "FOLIOT_PREVIOUS"
     commit = words[0] if words else previous.last_tag() or previous.commit_before(BACK)
@@ -40,7 +40,7 @@ def the_one_before(words):
 
 
 class Roll:
-    """A fleet whose controller and agents are each of one of two builds at a time."""
+    """A fleet whose controller and agents each run one of two builds at a time."""
 
     def __init__(self, fleet, builds):
         self.fleet, self.builds = fleet, builds
@@ -56,7 +56,7 @@ class Roll:
             time.sleep(0.1)
 
     def agents(self, version):
-        """All of them, as of that version; those before have ended, and what they were told is kept."""
+        """All agents of that version. The ones before have ended, and keep their state."""
         if self.fleet.load is not None:
             self.fleet.load.send_signal(signal.SIGTERM)
             self.fleet.load.wait()
@@ -70,7 +70,7 @@ class Roll:
         time.sleep(ALONE_S)
 
     def controller(self, version):
-        """Ended, and the other one in its place: from its end until the API answers, until all hosts are live."""
+        """Ends one controller and starts the other: the time from its end until the API answers, and until all hosts are live."""
         begin = time.monotonic()
         self.fleet.stop()
         load.CONTROLLER = os.path.join(self.builds[version], "src", "app", "foliot-controller")
@@ -82,7 +82,7 @@ class Roll:
         time.sleep(ALONE_S)
 
     def look(self):
-        """What of the reports isn't there once and in order. Each agent's run numbers its reports anew."""
+        """Reports that aren't there once and in order. Each run of an agent numbers its reports from the start."""
         wrong = []
         store = sqlite3.connect(os.path.join(self.fleet.folder, "data", "store.db"))
         for identity, name in store.execute("SELECT id, name FROM host").fetchall():
@@ -128,7 +128,7 @@ def roll(rows, builds, what, command):
 
 
 def each_with_each(rows, builds, what, command):
-    """real agents of both versions with controllers of both; one by one there and back"""
+    """real agents of both versions with controllers of both; one by one, there and back"""
     done = subprocess.run([sys.executable, os.path.join(TOP, "test", "controller", "test_versions.py"), CONTROLLER, AGENT, FOLIOT],
                           capture_output=True, text=True, check=False, env=dict(os.environ, FOLIOT_PREVIOUS=builds["before"]))
     if done.returncode == 77:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""alert.py: from a link down to the notice at a webhook: real agents, a real controller over TLS, network namespaces."""
+"""alert.py: the time from a link down to the notice at a webhook: real agents, a real controller over TLS, network namespaces."""
 import os
 import sys
 import time

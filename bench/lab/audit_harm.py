@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""audit_harm.py: a transfer on all links, audits of the fleet beside it against none, in turns: what does an audit cost a job?
+"""audit_harm.py: a transfer on all links, with audits of the fleet and without, in turns: the cost of an audit for a job.
 
-Audits follow one another without a pause: each has its hosts read (machines as files) and every NIC exchange packets with every NIC.
+Audits follow one another without a pause. In each, the hosts are read (machines as files), and every NIC exchanges packets
+with every NIC.
 """
 import json
 import os
@@ -21,11 +22,11 @@ NAME, HOSTS, BYTES, TURNS = "bench-audit-harm", 8, 40_000_000, 20
 def transfer(lab):
     out = subprocess.run(lab.words("traffic", "--pattern", "leaf", "--job", BYTES, "--repeat", 2, "--json"), capture_output=True, text=True,
                          check=True, stdin=subprocess.DEVNULL, timeout=300).stdout
-    return sum(json.loads(out)["seconds"][1:])  # the first one opens windows
+    return sum(json.loads(out)["seconds"][1:])  # the first one only opens TCP windows
 
 
 class Audits:
-    """One after the other while the block lasts; how many came to their end, and cells of the last."""
+    """Audits, one after the other, while the block lasts; how many ended, and the cells of the last."""
 
     def __init__(self, lab):
         with open(f"{lab.folder}/dashboard", encoding="utf-8") as address, open(f"{lab.folder}/token", encoding="utf-8") as token:
@@ -57,7 +58,7 @@ class Audits:
 
 
 def harm(rows):
-    """throughput of transfers beside audits, and without, in turns"""
+    """throughput of transfers with audits and without, in turns"""
     with tempfile.TemporaryDirectory(prefix="foliot-bench-") as folder:
         for host in range(HOSTS):
             machine.build(os.path.join(folder, f"host{host}"), machine.files("roce", host + 1))

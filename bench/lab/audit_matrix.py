@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """audit_matrix.py [whole] [troubled]: rows audit.lab.matrix*: every NIC with every NIC, real packets, rounds of 100 ms.
 
-`whole`: 16 hosts with 4 NICs. A delay is the difference of two clocks' readings, so it is off the truth by the difference of their
-errors, which the lab knows (`foliot lab eval`): the worst of the whole audit is compared with the bound that the receiver tells.
-`troubled`: 6 hosts with 12 NICs, so many that a matrix is not for beside a job. One agent is killed, one stopped, one host's clock steps,
-one gets a job, all while the rounds are under way: each cell that is missing needs the reason of one of its two hosts."""
+`whole`: 16 hosts with 4 NICs. A delay is the difference of two clocks' readings, so its error is the difference of their
+errors. The lab knows these (`foliot lab eval`). The worst error of the whole audit is compared with the bound that the
+receiver reports. `troubled`: 6 hosts with 12 NICs: too many for a matrix together with a job. While the rounds run, one agent
+is killed, one is stopped, one host's clock steps, and one host gets a job. Each missing cell needs the reason of one of its
+two hosts."""
 import csv
 import json
 import os
@@ -21,13 +22,13 @@ FILE = "name: matrix\nwhy: every NIC with every NIC\nworld: lab\nduration: 30s\n
     "fabric: {{hosts: {}, nics_per_host: {}, leaves: 4, spines: 4, wiring: rail}}\nclocks: {{stamps: software}}\n"
 ROUND_S, AHEAD_S = 0.1, 2.5  # the lab's controller begins rounds three beats and a second after all sheets came
 KILLED, STOPPED, STEPPED, BUSY = "host1", "host2", "host3", "host4"
-# Who is stopped longer than its clock may go on alone has none when it comes back.
-BUSY_MACHINE = {"late", "clock"}  # any agent that gets no processor is late, and its clock may leave SYNCED for it
+# A host that is stopped for longer than its clock may run alone has no clock when it comes back.
+BUSY_MACHINE = {"late", "clock"}  # an agent without a processor is late, and its clock may leave SYNCED
 REASONS = {KILLED: {"silent"}, STOPPED: {"late", "clock"}, STEPPED: {"clock"}, BUSY: {"busy"}}
 
 
 class Audited:
-    """A lab with a controller whose hosts are all there."""
+    """A lab with a controller; all its hosts have joined."""
 
     def __init__(self, name, hosts, nics):
         self.folder = tempfile.TemporaryDirectory(prefix="foliot-bench-")
@@ -63,7 +64,7 @@ class Audited:
             return json.load(answer)
 
     def matrix(self, meanwhile=None):
-        """Its cells, and how long the whole audit took. meanwhile: called when a third of the rounds is over."""
+        """The audit's cells, and its duration. meanwhile: called when a third of the rounds is over."""
         begin, measuring, times = time.monotonic(), None, {}
         run = self.ask("audit/runs", {"matrix": True})["run"]
         while True:
@@ -83,7 +84,7 @@ class Audited:
 
 
 class Clocks:
-    """All hosts' errors against the lab's truth, while the block lasts: the most that two hosts' errors differed by."""
+    """All hosts' clock errors while the block lasts: the largest difference between two hosts' errors."""
 
     def __init__(self, lab):
         self.lab, self.file = lab, tempfile.mktemp(prefix="foliot-series-")
@@ -109,7 +110,7 @@ class Clocks:
 
 
 def cells_of(found):
-    """Of all pairs of NICs of two hosts, each direction: both NICs, delay, why there is none."""
+    """For all pairs of NICs of two hosts, in each direction: both NICs, the delay, or the reason why it is missing."""
     nics = found["nics"]
     for a, why, delays in zip(nics, found["why"], found["delay_ns"]):
         for b, word, delay in zip(nics, why, delays):
@@ -118,7 +119,7 @@ def cells_of(found):
 
 
 def whole(rows):
-    """16 hosts with 4 NICs, all well: cells, time, truth"""
+    """16 hosts with 4 NICs, all well: cells, duration, truth"""
     with Audited("matrix64", 16, 4) as audited:
         with Clocks(audited.lab) as clocks:
             found, took, times = audited.matrix()
@@ -140,7 +141,7 @@ def whole(rows):
 
 
 def troubled(rows):
-    """6 hosts with 12 NICs, four of them in trouble while the rounds are under way"""
+    """6 hosts with 12 NICs, four of them in trouble during the rounds"""
     with Audited("matrix72", 6, 12) as audited:
         lab, number = audited.lab, BUSY.removeprefix("host")
         jobs = []

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""audit_tally.py [soak] [--sets N] [--seed N] [--keep] [--save FILE]: rows audit.lab.tally*: what an audit names of faults that were planted in a lab, and what an
-operator finds who compares cables with the plan (LLDP) and pings all pairs of NICs.
+"""audit_tally.py [soak] [--sets N] [--seed N] [--keep] [--save FILE]: rows audit.lab.tally*: which faults planted in a lab an
+audit names, and which an operator finds who compares cables with the plan (LLDP) and pings all pairs of NICs.
 
-A set is 13 faults at once, each on a NIC of its own, drawn by a seed: 3 cables in the wrong place, 7 that a ping of all pairs finds,
-and 3 that neither finds: one of four paths of a pair is dead, a NIC's packets come 25 us later one way, a job's class is slow where
-probes are fine. Places are drawn; the pair's dead path is none of those that ping itself takes, else ping would find it.
+A set is 13 faults at once, each on its own NIC, drawn from a seed: 3 cables in the wrong place, 7 that a ping of all pairs
+finds, and 3 that neither finds. These are: one of four paths of a pair is dead; a NIC's packets come 25 us later in one
+direction; a job's class is slow while probes are fast. Places are drawn. The pair's dead path is none of those that ping
+itself takes, or ping would find it.
 
-The judge of the audit reads its results alone; the operator's tools ask nothing of Foliot: LLDP frames leave each port of each leaf with the
-leaf's name, and are read at the host's NIC; `ping -6` of iputils runs between all pairs of NICs of different hosts, both directions."""
+The judge of the audit reads only its results. The operator's tools use nothing of Foliot. LLDP frames leave each port of each
+leaf with the leaf's name, and are read at the host's NIC. `ping -6` of iputils runs between all pairs of NICs of different
+hosts, in both directions."""
 import argparse
 import collections
 import ctypes
@@ -49,7 +51,8 @@ def address_of(nic):
 # ---- the operator's tools ----
 
 def in_space(space, function):
-    """function() in a network namespace; what it returned. One process each: a thread that entered another one is of no use after."""
+    """Runs function() in a network namespace and returns its result. Each call has its own process: a thread that entered
+    another namespace can't be used afterwards."""
     end, child_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -79,7 +82,7 @@ def tlv(kind, data):
 
 
 def lldp_send(leaf):
-    """Out of each port towards a host: IEEE 802.1AB, with the leaf's name."""
+    """Sends LLDP (IEEE 802.1AB) out of each port towards a host, with the leaf's name."""
     ports = [name for _, name in socket.if_nameindex() if re.fullmatch(r"h\d+n\d+", name)]
     for port in ports:
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
@@ -95,7 +98,7 @@ def lldp_send(leaf):
 
 
 def lldp_names(sockets, seconds):
-    """What each NIC hears: the name of its switch."""
+    """The name of the switch that each NIC receives."""
     names, end = {}, time.monotonic() + seconds
     while time.monotonic() < end and len(names) < len(sockets):
         for nic, s in sockets.items():
@@ -117,7 +120,7 @@ def lldp_names(sockets, seconds):
 
 
 def lldp_open(host):
-    """Sockets live on with their namespace's name forgotten: opened there by a child, handed back."""
+    """Sockets stay usable after their namespace's name is gone: a child opens them there, and hands them back."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 
     def open_all():
@@ -136,7 +139,7 @@ def lldp_open(host):
 
 
 def cabling(lab, declared):
-    """NICs that hear another leaf than the plan has for them."""
+    """NICs that receive another leaf's name than the plan has."""
     sockets = {}
     for host in range(HOSTS):
         sockets |= {(host, nic): s for nic, s in lldp_open(lab.namespace(host)).items()}
@@ -149,7 +152,7 @@ def cabling(lab, declared):
 
 
 def ping_all(lab, pings):
-    """(from, to) -> echo requests that nothing came back of. All hosts at once, each of them pair by pair."""
+    """(from, to) -> number of echo requests without an answer. All hosts ping at once, each of them pair by pair."""
     def of_host(host):
         pairs = [((host, nic), (other, its)) for nic in range(NICS) for other in range(HOSTS) for its in range(NICS) if other != host]
         lines = [f"ping -6 -n -q -c {pings} -i 0.002 -W 1 -I {address_of(a)} {address_of(b)} 2>/dev/null; echo; echo ." for a, b in pairs]
@@ -172,7 +175,7 @@ def ping_all(lab, pings):
 
 
 def ping_names(fault, faults, lost, pings):
-    """Of the pairs that this fault alone touches: did they lose what pairs without any fault don't? Generously: one pair is enough."""
+    """True if pairs that only this fault affects lose more than pairs without a fault. One such pair is enough."""
     ill = {f.nic for f in faults} | {f.other for f in faults if f.other and f.kind in PAIRS}
     if fault.kind in PAIRS:
         own = [lost[fault.nic, fault.other], lost[fault.other, fault.nic]]
@@ -190,7 +193,7 @@ CABLES, PINGED, NEITHER = 3, ("carrier", "hole", "mute", "deaf", "loss", "pair",
 
 
 def draw_set(draw):
-    """Thirteen faults on NICs of their own; cables first: the lab is brought up with these."""
+    """Thirteen faults on different NICs. Cables come first, because the lab is brought up with them."""
     nics = [(h, n) for h in range(HOSTS) for n in range(NICS)]
     draw.shuffle(nics)
     leaves = draw.sample(range(LEAVES), CABLES)
@@ -212,7 +215,7 @@ def draw_set(draw):
             words = {"carrier": ["carrier", target], "hole": ["blackhole", target], "mute": ["blackhole", target, "--direction", "up"],
                      "deaf": ["blackhole", target, "--direction", "down"], "loss": ["loss", target, "--loss", "5%"], "ipv6": None}[kind]
             faults.append(Fault(kind, nic, None, words))
-    faults.append(Fault("path", take(), None, None))  # between whom: place_path
+    faults.append(Fault("path", take(), None, None))  # place_path decides between which NICs
     nic = take()
     faults.append(Fault("delay", nic, None, ["delay", f"nic {nic[0]}.{nic[1]}", "--delay", f"{DELAY_US}us", "--direction", "up"]))
     nic = take()
@@ -221,7 +224,7 @@ def draw_set(draw):
 
 
 def place_path(lab, faults, draw):
-    """One direction of a pair that agents probe; by a spine that ping's own packets of that pair do not take."""
+    """One direction of a pair that agents probe, over a spine that ping's own packets of that pair do not take."""
     ill = {f.nic for f in faults}
     fault = next(f for f in faults if f.kind == "path")
     others = [(e["peer_host"], e["peer_name"]) for e in lab.ask("mesh", fault.nic[0])[fault.nic[0]]["edges"]
@@ -234,7 +237,7 @@ def place_path(lab, faults, draw):
 
 
 def spine_of_ping(lab, nic, other):
-    """By which spine an echo request goes: who answers that its hops ran out."""
+    """The spine of an echo request: the router that answers when its hops run out."""
     out = subprocess.run(lab.words("exec", f"host{nic[0]}", "--", "ping", "-6", "-n", "-c", "1", "-W", "2", "-t", "2", "-I", address_of(nic), address_of(other)),
                          capture_output=True, text=True, check=False).stdout
     with open(f"{lab.folder}/routers", encoding="utf-8") as file:
@@ -247,7 +250,7 @@ def spine_of_ping(lab, nic, other):
 
 def plant(lab, faults):
     for fault in faults:
-        if fault.kind == "ipv6":  # its switch port has no address: packets of that family end there
+        if fault.kind == "ipv6":  # its switch port has no address: packets of that family are dropped there
             port = f"h{fault.nic[0]}n{fault.nic[1]}"
             subprocess.run(["ip", "-n", f"foliot-{lab.name}-leaf{leaf_of(fault.nic)}", "-6", "addr", "flush", "dev", port, "scope", "global"], check=True)
         elif fault.words:
@@ -256,7 +259,8 @@ def plant(lab, faults):
 
 
 class Job:
-    """Six ranks, one a host, all of them over NICs of one number, whose others are well: small messages, with pauses, as a job that computes."""
+    """Six ranks, one on each host, all on NICs of one number without a fault: small messages with pauses, as in a job that
+    computes."""
 
     def __init__(self, lab, fault, faults, draw):
         ill = {n for f in faults for n in (f.nic, f.other) if n}
@@ -289,7 +293,7 @@ class Api:
             return json.load(answer)
 
     def audit(self, **wish):
-        """What a run found: results that fail, warn or are unknown; and the run."""
+        """The results of a run that fail, warn or are unknown; and the run."""
         run = self.ask("audit/runs", wish)["run"]
         while self.ask(f"audit/runs/{run}")["state"] not in ("done", "stopped"):
             time.sleep(0.5)
@@ -304,7 +308,8 @@ class Api:
 
 
 def by_audit(fault, results):
-    """Results that name it. The subject must be its own NIC; where a pair is ill, one of both ends tells the other, or the matrix both."""
+    """Results that name the fault. The subject must be its own NIC. If a pair is faulty, one end names the other, or the
+    matrix names both."""
     host, nic = f"host{fault.nic[0]}", f"nic{fault.nic[1]}"
     own = [r for r in results if r["host"] == host and r["status"] == "fail" and (r["subject"] or "").split(" ")[0] == nic]
     if fault.kind in PAIRS:
@@ -322,7 +327,7 @@ def by_audit(fault, results):
 
 
 def others(faults, results):
-    """Failures of the links, the connectivity, the delays that no fault is behind."""
+    """Failures of links, connectivity and delays that no fault explains."""
     ill = {(f"host{n[0]}", f"nic{n[1]}") for f in faults for n in (f.nic, f.other) if n}
     found = []
     for r in results:
@@ -334,7 +339,7 @@ def others(faults, results):
 
 
 def one_set(draw, settle_s, keep=False):
-    """Counts: named, by the audit; by cables; by ping; by either of these."""
+    """Counts of named faults: by the audit; by cables; by ping; by either of these two."""
     faults = draw_set(draw)
     with tempfile.TemporaryDirectory(prefix="foliot-tally-") as folder:
         with open(os.path.join(folder, "fabric.yaml"), "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
-"""balance.py: which uplink a packet takes in the lab's leaves, for as long as a `with` lasts: dynamic load balancing (balance.bpf.c)
-or an unlucky draw of ports (badstart.bpf.c)."""
+"""balance.py: decides which uplink a packet takes in the lab's leaves, while a `with` lasts: dynamic load balancing
+(balance.bpf.c) or a bad draw of ports (badstart.bpf.c)."""
 import os
 import subprocess
 import tempfile
@@ -8,7 +8,7 @@ from world import Missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = 200
-PREFERENCE = 40  # of the filter: before the lab's own
+PREFERENCE = 40  # of the filter: it comes before the lab's own
 
 
 def run(words, **more):
@@ -23,7 +23,8 @@ def within(space, script):
 
 
 class Steer:
-    """Default wiring, IPv4: hosts of a leaf are neighbours by number. program: in this folder, compiled with `defines`."""
+    """Needs the default wiring and IPv4: hosts of a leaf have neighbouring numbers. program: in this folder, compiled with
+    `defines`."""
 
     def __init__(self, lab, program, defines, hosts=4, nics=2, leaves=2, spines=4):
         self.lab, self.program, self.defines = lab, program, defines
@@ -56,14 +57,14 @@ class Steer:
 
 
 class Balance(Steer):
-    """Each flowlet goes by the uplink with the shortest queue."""
+    """Each flowlet takes the uplink with the shortest queue."""
 
     def __init__(self, lab, rate_mbps=50, buffer_bytes=200000, slow=-1):
         super().__init__(lab, "balance.bpf.c", {"RATE_MBPS": rate_mbps, "BUFFER_BYTES": buffer_bytes, "SLOW_UPLINK": slow})
 
 
 class BadStart(Steer):
-    """Until then (CLOCK_MONOTONIC) all connections between two hosts are put on one uplink, which the draw chooses for each pair."""
+    """Until then (CLOCK_MONOTONIC) all connections between two hosts use one uplink, which is drawn for each pair."""
 
     def __init__(self, lab, draw, until_ns):
         super().__init__(lab, "badstart.bpf.c", {"DRAW": draw, "UNTIL_NS": f"{until_ns}ULL"})

@@ -1,9 +1,9 @@
-"""bound.py: what the links of a lab can carry of a job's traffic, computed from the fabric's file alone.
+"""bound.py: computes the job traffic that the links of a lab can carry, from the fabric's file alone.
 
-A job asks for the same rate between each pair of ranks that talk. No choice of NICs, lanes and paths moves more over a cut than the
-links in it carry, so the rate is at most capacity over demand of the tightest cut: each host's NICs out and in, and all links from one
-leaf up and down. With two leaves and all NICs of a host on one leaf these cuts are all that there are, so the bound can be reached.
-A TCP segment of 1,448 bytes takes 1,514 on a link.
+A job needs the same rate between each pair of ranks that communicate. No choice of NICs, lanes and paths moves more over a cut
+than its links carry. So the rate is at most capacity divided by demand, of the tightest cut: each host's NICs out and in, and
+all links from one leaf up and down. With two leaves, and all NICs of a host on one leaf, there are no other cuts, so the bound
+can be reached. A TCP segment of 1,448 bytes takes 1,514 bytes on a link.
 """
 import yaml
 
@@ -11,7 +11,7 @@ PAYLOAD = 1448 / 1514
 
 
 def pairs(operation, hosts):
-    """Ordered pairs of hosts that talk."""
+    """Ordered pairs of hosts that communicate."""
     if operation == "alltoall":
         return [(a, b) for a in hosts for b in hosts if a != b]
     return [(a, hosts[(i + 1) % len(hosts)]) for i, a in enumerate(hosts)]  # a ring
@@ -34,7 +34,7 @@ class Fabric:
         return host * self.leaves // self.hosts
 
     def bound(self, flows):
-        """Mbit/s of payload that each flow, a pair of hosts, can have; and the cut that binds."""
+        """Mbit/s of payload that each flow, a pair of hosts, can have; and the tightest cut."""
         cuts = []
         for h in self.nics:
             cuts.append((f"host {h} out", self.nics[h], sum(a == h for a, _ in flows)))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""chrony.py: the real chronyd beside Foliot, in the same namespaces, over the same links, in the same class.
+"""chrony.py: the real chronyd compared with Foliot, in the same namespaces, over the same links, in the same class.
 
-Its task is the easier one: all hosts read one kernel clock, so there is no oscillator to learn and the true offset
-is zero; whatever offset a chronyd (-x: it corrects nothing) believes in is its error. It gets what helps it most:
-host 0 is the only source (all hosts as each other's servers did ten times worse: offsets of unsteered clocks circulate), polled
-at 8 to 32 times a second in interleaved mode with kernel stamps, in the probes' class. The best of the settings counts.
+Its task is easier: all hosts read one kernel clock, so there is no oscillator to learn, and the true offset is zero. The
+offset that a chronyd (-x: it corrects nothing) reports is its error. It gets the best conditions: host 0 is the only source.
+(With all hosts as each other's servers it was ten times worse, because offsets of unsteered clocks circulate.) It polls 8 to
+32 times a second in interleaved mode with kernel stamps, in the probes' class. The best of the settings counts.
 """
 import os
 import shutil
@@ -31,7 +31,7 @@ def find(program):
 
 
 class Chrony:
-    """A chronyd per host of a lab."""
+    """One chronyd on each host of a lab."""
 
     def __init__(self, lab, options):
         self.lab, self.options, self.daemons, self.asking = lab, options, [], []
@@ -66,7 +66,7 @@ class Chrony:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def offsets_ns(self):
-        """What each host takes for its clock's offset, now; host 0 is the source: 0."""
+        """Each host's estimate of its clock's offset, now; host 0 is the source: 0."""
         for process in self.asking:
             process.stdin.write("tracking\n")
             process.stdin.flush()

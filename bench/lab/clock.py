@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""clock.py: the clocks of a lab against the truth: idle, loaded, beside greedy flows; their bounds; a restart; a step.
+"""clock.py: the clocks of a lab compared with the truth: idle, loaded, with greedy flows; their bounds; a restart; a step.
 
-8 hosts x 2 NICs, oscillators of their own (offset, frequency, wander), software stamps of the kernel, and both
-processors shared by 8 agents, the traffic and the switches.
+8 hosts x 2 NICs, each host with its own oscillator (offset, frequency, wander), and software stamps of the kernel. 8 agents,
+the traffic and the switches share both processors.
 """
 import csv
 import os
@@ -47,7 +47,7 @@ def bound_rows(rows, id, result, width_must, width_aim, command):
 
 
 def steady(rows):
-    """two host clocks, idle; with every link at 80 %; in the soak beside one greedy TCP a NIC"""
+    """two host clocks, idle; with every link at 80 %; in the soak with one greedy TCP flow for each NIC"""
     with Lab(NAME) as lab:
         settle(lab)
         command = "foliot lab up && foliot lab eval --wait 60 --warmup 20 --seconds 60"
@@ -73,7 +73,7 @@ def steady(rows):
 
 
 class Series(threading.Thread):
-    """`foliot lab eval --series` beside a fault: each reading of each host."""
+    """`foliot lab eval --series` during a fault: each reading of each host."""
 
     def __init__(self, lab, duration, *arguments):
         super().__init__(daemon=True)
@@ -96,7 +96,7 @@ class Series(threading.Thread):
 
 
 def good_from(readings, after_ns, hold_ns=1_000_000_000):
-    """The first instant after which, for a second, a host was SYNCED and within its statistical bound."""
+    """The first instant from which on, for a second, a host was SYNCED and within its statistical bound."""
     begin = None
     for at, _, status, error, _, statistical in readings:
         if at < after_ns:
@@ -136,7 +136,7 @@ def restart(rows):
 
 
 def step(rows):
-    """the clock of one host steps by 1 ms: marked, back in bounds, others disturbed"""
+    """the clock of one host steps by 1 ms: until it is marked, until it is back in bounds, and disturbed hosts"""
     marked, back, outside, left, unmarked_wrong = [], [], 0, 0, 0
     with Lab(NAME) as lab:
         settle(lab)

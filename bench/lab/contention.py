@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""contention.py [NAME...] [soak]: jobs that meet on the trunks of the lab: against static ECMP, against as many connections round robin.
+"""contention.py [NAME...] [soak]: jobs that share the trunks of the lab, compared with static ECMP, and with as many
+connections in round robin.
 
-Two jobs of 4 ranks each, all on the same 4 hosts of two leaves, 2 NICs a host; host links are 1.5 times as fast as trunks. Each draw
-of source ports plays all variants one after the other, in an order of its own. A rank's throughput is what it received in the middle
-of the run; the two jobs' ranks count alike.
+Two jobs of 4 ranks each, all on the same 4 hosts of two leaves, with 2 NICs a host. Host links are 1.5 times as fast as
+trunks. Each draw of source ports plays all variants one after the other, in its own order. A rank's throughput is measured at
+the receiver, in the middle of the run. The ranks of both jobs count equally.
 
-ecmp        the reference plugin, one connection a pair and channel: what NCCL's sockets do unless told otherwise
-spread      the reference plugin with as many connections a pair as ours has lanes, round robin
-failover    ours without traffic control: round robin over its lanes, no repath
-full        ours
+ecmp        the reference plugin, one connection for each pair and channel: the default of NCCL's sockets
+spread      the reference plugin with as many connections for each pair as Foliot has lanes, round robin
+failover    Foliot without traffic control: round robin over its lanes, no repath
+full        Foliot
 balanced    as ecmp, in a fabric that balances load itself (balance.bpf.c)
 slow_full, slow_balanced: the same two with one uplink at 10 %
 
 parts_*: round robin over lanes, then choice by lateness, credit and repath, each with those before it.
 badstart: all connections between two hosts begin on one trunk (badstart.bpf.c), and one trunk has half its rate.
 
-Two draws; `contention.py NAME… soak`: ten of ecmp and full, whose worst is asked for, three of all variants.
+Two draws. `contention.py NAME… soak`: ten draws of ecmp and full, of which the worst counts, and three of all variants.
 """
 import contextlib
 import os
@@ -31,15 +32,15 @@ from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, 
 
 NAME = "bench-contention"
 FABRIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "contention.yaml")
-TRUNK_MBPS, BUFFER_BYTES = 30, 120000  # as there
+TRUNK_MBPS, BUFFER_BYTES = 30, 120000  # as in that fabric
 LANES = 4
-SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference has 1 and 3 MB of it each time
-WAIT_US = 500  # between two looks when nothing moves: eight ranks that look each 50 us take a processor
+SIZES = {"alltoall": "8M", "all_reduce": "4M"}  # a connection of the reference carries 1 and 3 MB of it each time
+WAIT_US = 500  # pause between polls without progress: eight ranks that poll each 50 us would use a processor
 SLOW_UPLINK = 1
 SHORT = {"alltoall": "all_to_all", "all_reduce": "all_reduce"}
 ECMP = (REFERENCE, {})
 FULL = (PLUGIN, {"FOLIOT_MODE": "full", "FOLIOT_LANES_PER_SET": str(LANES)})
-# One part of traffic control after the other, each with those above it. Pacing acts on jobs of low priority only: `job.priority`.
+# The parts of traffic control, each together with those above it. Pacing affects only jobs of low priority: `job.priority`.
 PARTS = {
     "round_robin": (PLUGIN, {"FOLIOT_MODE": "failover", "FOLIOT_LANES_PER_SET": str(LANES)}),
     "lateness": (PLUGIN, {"FOLIOT_LANES_PER_SET": str(LANES), "FOLIOT_CREDIT": "0", "FOLIOT_REPATH": "0"}),
@@ -59,7 +60,7 @@ VARIANTS = {
 
 @contextlib.contextmanager
 def fabric_of(lab, variant):
-    """The fabric that a variant runs in."""
+    """The fabric of a variant."""
     slow = variant.startswith("slow_")
     with contextlib.ExitStack() as stack:
         if slow:
@@ -84,7 +85,7 @@ class Trial:
         begin, end = job.span()
         if end - begin < NS * last // 2:
             raise Missing("the jobs ran too short a time together")
-        begin += (end - begin) // 3  # traffic control has its time to settle
+        begin += (end - begin) // 3  # traffic control needs time to settle
         self.rates = []
         for times, sums in job.receives:
             inside = [i for i, at in enumerate(times) if begin <= at < end]
@@ -94,13 +95,13 @@ class Trial:
         self.slowest = min(self.rates)
         messages = list(job.messages(begin, end))
         self.message_ms = [(quantile([whole for whole, _ in messages], p) or 0) / 1e6 for p in (0.5, 0.99)]
-        # The reference says nothing of delays; when it is done with a send its kernel has just taken the last byte.
+        # The reference reports no delays; when it is done with a send, its kernel has just taken the last byte.
         self.delay_ms = [(quantile([wire for _, wire in messages], p) or 0) / 1e6 if plugin == REFERENCE else job.pages.delay_ms(p)
                          for p in (0.5, 0.99)]
 
 
 class Busy:
-    """How busy the machine's processors were: above nine tenths it is they that are measured."""
+    """How busy the machine's processors were. Above nine tenths the run measures the processors."""
 
     def read(self):
         with open("/proc/stat", encoding="ascii") as file:
@@ -185,7 +186,8 @@ def all_reduce(rows):
 
 
 def parts(rows, operation, name):
-    """Two jobs with one part of traffic control after the other, draw by draw; and of the bound by links, over all draws."""
+    """Two jobs with one part of traffic control after the other, draw by draw; and their share of the links' bound, over all
+    draws."""
     order, found = random.Random(1), {part: [] for part in ("ecmp", *PARTS)}
     with Lab(NAME, FABRIC, agents=False) as lab:
         for draw in range(runs(5, 2)):
@@ -222,7 +224,7 @@ def parts_all_reduce(rows):
 
 
 def badstart(rows):
-    """an all-to-all whose connections between two hosts begin on one trunk, one trunk at half its rate: with repath and without"""
+    """an all-to-all whose connections between two hosts begin on one trunk, one trunk at half its rate: with and without repath"""
     flows, slow = pairs("alltoall", range(4)), 2
     left, cut = Fabric(FABRIC, {f"trunk 0-{slow}": TRUNK_MBPS / 2}).bound(flows)
     last, ratios, found = seconds(10), [], {"credit": [], "repath": []}
@@ -262,7 +264,7 @@ def part_list(name):
 
 
 def brownout(rows):
-    """one trunk at 10 % of its rate under one all-reduce: the job's rate against the one before, and against the bound of what is left"""
+    """one trunk at 10 % of its rate during one all-reduce: the job's rate compared with before, and with the remaining bound"""
     shares, rates, flows = [], [], pairs("all_reduce", (0, 2))
     with Lab(NAME, JOB_FABRIC, agents=False) as lab:
         for turn in range(runs(5, 1)):
@@ -282,7 +284,7 @@ def brownout(rows):
 
 
 def gray_loss(rows):
-    """1 % and 10 % loss on one of four paths: the job's rate against the bound of the three clean ones, from 2 s on"""
+    """1 % and 10 % loss on one of four paths: the job's rate compared with the bound of the three clean paths, from 2 s on"""
     flows = pairs("all_reduce", (0, 2))
     for percent in (1, 10):
         shares, befores = [], []
@@ -302,7 +304,7 @@ def gray_loss(rows):
 
 
 def nic_brownout(rows):
-    """one NIC of eight at 5 % of its rate for 20 s under an all-to-all: the job's rate against the bound of what is left"""
+    """one NIC of eight at 5 % of its rate for 20 s during an all-to-all: the job's rate compared with the remaining bound"""
     flows, shares, before = pairs("alltoall", range(4)), [], []
     whole = Fabric(FABRIC)
     rate = 0.05 * whole.link_mbps
@@ -315,7 +317,7 @@ def nic_brownout(rows):
             onset = [e["after_raw_ns"] + job.shift for e in lab.events("brownout", "on")][-1]
             end = min(onset + int(last * NS), job.span()[1])
             left, cut = Fabric(FABRIC, {f"nic {host}.{nic}": rate}).bound(flows)
-            # Only pairs with the slow host: the others are ahead of it within a step, and wait for it at its end.
+            # Only pairs with the slow host: the others are ahead of it within a step, and wait for it at the step's end.
             its = [r for rank, came in enumerate(job.arrivals) for r in came if host in (rank, r[3])]
             got = sum(r[1] for r in its if onset + NS <= r[0] < end) * 8e3 / (end - onset - NS) / 6
             before.append(job.rate(onset - int(seconds(5) * NS), onset) * 8e-6 / len(flows) / whole.bound(flows)[0])

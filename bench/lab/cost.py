@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """cost.py: CPU and memory of one agent at its default rate: 2 NICs x 16 peers x 4 paths, and 8 NICs.
 
-Every host has a leaf of its own, so that every edge crosses the spines and has four paths. Beside it, in the same lab with
-the agents stopped, what the same packets cost without an agent (bench/bare_exchange.c): the sockets, the stamps, and the
-leaves and spines of this machine, whose forwarding the kernel charges to whoever sends.
+Every host has its own leaf, so every edge crosses the spines and has four paths. For comparison the agents are stopped in the
+same lab, and bench/bare_exchange.c measures the same packets without an agent: the sockets, the stamps, and the leaves and
+spines of this machine. The kernel charges their forwarding to the sender.
 """
 import os
 import signal
@@ -33,7 +33,7 @@ def lab_file(hosts, nics):
 
 
 def exact_cpu_seconds(pid):
-    """Of all threads, by the scheduler's own nanoseconds."""
+    """Of all threads, by the scheduler's count of nanoseconds."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         total += int(open(f"/proc/{pid}/task/{thread}/schedstat").read().split()[0])
@@ -48,7 +48,7 @@ def rss_mib(pid):
 
 
 def shares_of(pid):
-    """Its CPU in percent of a core, four times."""
+    """The agent's CPU in percent of a core, four times."""
     shares = []
     for _ in range(4):
         begin, used = time.monotonic(), exact_cpu_seconds(pid)
@@ -58,13 +58,13 @@ def shares_of(pid):
 
 
 def packets_sent(lab, host):
-    """By all its NICs."""
+    """Over all its NICs."""
     lines = subprocess.check_output(["ip", "netns", "exec", lab.namespace(host), "cat", "/proc/net/dev"], text=True).splitlines()
     return sum(int(line.split(":")[1].split()[9]) for line in lines if line.strip().startswith("nic"))
 
 
 def bare_shares(lab, hosts, nics, rate):
-    """The shares of the program that sends as many packets and nothing else, on every host; of host 0's."""
+    """The CPU shares of the program that only sends as many packets, on every host; the shares of host 0."""
     running = []
     try:
         for host in range(hosts):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """failover.py [NAME...] [soak]: an all-reduce in the lab while links, NICs and paths die under it.
 
-The job is `foliot perf all_reduce` of 4 hosts on both leaves, messages of 64 KiB, two rings. A fault's gap is the longest interval
-between two receives done that touches the second after it began or the second after it ended, at the worst rank. Nothing is taken off; the
-row's note has the p99 of equal windows without a fault.
+The job is `foliot perf all_reduce` of 4 hosts on both leaves, with messages of 64 KiB and two rings. A fault's gap is the
+longest interval between two completed receives, at the worst rank, that overlaps the second after the fault began or the
+second after it ended. Nothing is subtracted. The row's note has the p99 of equal windows without a fault.
 """
 import sys
 import time
@@ -15,7 +15,7 @@ from world import ASKED, Lab, Missing, Rows, median, need_root, quantile, runs, 
 NAME = "bench-failover"
 WINDOW = NS
 FAULTS = runs(500, 3)
-LAST_S, QUIET_S = 1.2, 2.5  # of a fault whose gap is asked for: the second after it, and one far from any
+LAST_S, QUIET_S = 1.2, 2.5  # windows for gaps: the second after a fault, and one far from any fault
 
 
 class Plan:
@@ -28,7 +28,7 @@ class Plan:
         return self.count * (self.last + self.quiet) + 4
 
     def play(self, act):
-        time.sleep(3)  # lanes are up, rates are known
+        time.sleep(3)  # by then lanes are up, and rates are known
         for turn in range(self.count):
             begun = time.monotonic()
             act(turn, self.last)
@@ -41,7 +41,7 @@ def onsets(lab, job, kind):
 
 
 def gaps(job, begins, ends, quiet):
-    """Gaps in the second after each fault began (and after it ended), the p99 of seconds far from any."""
+    """Gaps in the second after each fault began (and after it ended), and the p99 of seconds far from any fault."""
     first, last = job.span()
     marks = sorted(begins + ends)
     calm = []
@@ -72,7 +72,7 @@ def measure_gap(rows, name, kind, act, count, must, aim, note=""):
 
 
 def nic_of(turn):
-    """Each of all eight after the others: what flapped a moment ago is held back, and carries nothing to lose."""
+    """Each of all eight after the others: a NIC that flapped a moment ago is held back, and would have no traffic to lose."""
     return f"nic {(turn * 3 + 1) % 4}.{turn // 4 % 2}"
 
 
@@ -86,25 +86,25 @@ def carrier(rows):
 
 
 def trunk(rows):
-    """a trunk goes down; leaves go round it after 200 ms, as a routing protocol would"""
+    """a trunk goes down; leaves avoid it after 200 ms, as with a routing protocol"""
     measure_gap(rows, "trunk", "trunk", lambda lab, turn, last: lab.fault("trunk", trunk_of(turn), "--for", f"{last}s",
                                                                           "--reroute", "200ms"), FAULTS, 100, 20)
 
 
 def blackhole_path(rows):
-    """a trunk swallows everything, carrier stays"""
+    """a trunk drops everything, carrier stays"""
     measure_gap(rows, "blackhole_path", "blackhole", lambda lab, turn, last: lab.fault("blackhole", trunk_of(turn), "--for",
                                                                                        f"{last}s"), FAULTS, 250, 50)
 
 
 def blackhole_nic(rows):
-    """a NIC's link swallows everything both ways, carrier stays"""
+    """a NIC's link drops everything in both directions, carrier stays"""
     measure_gap(rows, "blackhole_nic", "blackhole", lambda lab, turn, last: lab.fault("blackhole", nic_of(turn), "--for", f"{last}s"),
                 FAULTS, 250, 50)
 
 
 def blackhole_one_way(rows):
-    """a NIC's link swallows one direction"""
+    """a NIC's link drops one direction"""
     measure_gap(rows, "blackhole_one_way", "blackhole", lambda lab, turn, last: lab.fault(
         "blackhole", nic_of(turn // 2), "--direction", "up" if turn % 2 else "down", "--for", f"{last}s"), FAULTS, 250, 50)
 
@@ -128,7 +128,7 @@ def two_nics(rows):
 
 
 def lost(rows):
-    """a NIC of two is lost for 10 s: goodput meanwhile, seconds lost"""
+    """a NIC of two is lost for 10 s: goodput meanwhile, and seconds lost"""
     shares, areas, before, flows = [], [], [], pairs("all_reduce", range(4))
     with Lab(NAME, FABRIC, agents=False) as lab:
         plan = Plan(lab, runs(5, 2), 10, 8)
@@ -143,7 +143,7 @@ def lost(rows):
         before.append(full)
         shares.append(job.rate(begin + NS, end))
         areas.append(((end + 5 * NS - begin) / NS) - job.bytes(begin, end + 5 * NS) / full)
-    left, cut = Fabric(FABRIC, {"nic 1.0": 0}).bound(flows)  # of whichever host: all are alike
+    left, cut = Fabric(FABRIC, {"nic 1.0": 0}).bound(flows)  # any host: all are the same
     found = [share * 8e-6 / len(flows) / left for share in shares]
     rows.add("failover.lost.goodput", median(found), "of the bound", 0.95, 0.99, "higher", len(found), max(found) - min(found),
              "bench/lab/failover.py lost", f"{left:.0f} Mbit/s a pair of ranks with one NIC of two, by {cut}; {median(shares) / median(before):.2f} of the rate before, "
@@ -153,7 +153,8 @@ def lost(rows):
 
 
 def back_after(job, flaps):
-    """Seconds from the carrier's return to the first half second in which those flaps together are at 99 % of the 2 s before each."""
+    """Seconds from the carrier's return to the first half second in which all those flaps together are at 99 % of the 2 s
+    before each."""
     last = job.span()[1]
     flaps = [(begin, end) for begin, end in flaps if end + 5 * NS <= last]
     full = sum(job.rate(begin - 2 * NS, begin) for begin, _ in flaps)
@@ -182,7 +183,7 @@ def flap(rows):
 
 
 def flaps(rows):
-    """20 flaps in a minute on one NIC, against that NIC absent meanwhile"""
+    """20 flaps in a minute on one NIC, compared with that NIC absent"""
     count = max(4, int(seconds(20)))
     moved = {}
     for absent in (False, True):
@@ -216,6 +217,6 @@ MEASURES = {
 if __name__ == "__main__":
     need_root()
     ROWS = Rows("failover-lab")
-    for chosen in ASKED or [name for name in MEASURES if name != "flaps"]:  # which takes minutes: the soak's
+    for chosen in ASKED or [name for name in MEASURES if name != "flaps"]:  # flaps takes minutes: only in the soak
         ROWS.measure(MEASURES[chosen][1], MEASURES[chosen][0])
     sys.exit(ROWS.finish())

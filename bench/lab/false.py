@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""false.py [soak]: nothing is broken but agents; whatever is said of links, paths and clocks is wrong.
+"""false.py [soak]: nothing is broken except agents, so every finding about links, paths and clocks is wrong.
 
-Every link at 95 %; agents are starved, stopped for seconds, and restarted one after another. A host that says nothing
-may be called silent, and an agent that got no CPU may say so: that is true. 2 minutes in the bench, 30 in the soak.
+Every link is at 95 %. Agents are starved, stopped for seconds, and restarted, one after another. A host that sends nothing may
+be reported as silent, and an agent without CPU may report that: these findings are true. 2 minutes in the bench, 30 in the
+soak.
 """
 import json
 import sys
@@ -15,7 +16,7 @@ TRUE = ("peer-silent", "sensing-late", "clock-disrupted")  # of agents that were
 
 
 def disturb(lab, until):
-    """Starve, stop, restart, round and round."""
+    """Starves, stops and restarts agents, again and again."""
     turn = 0
     while time.monotonic() < until:
         host = (3 * turn) % 8
@@ -43,7 +44,7 @@ def verdicts(rows, duration, id):
             turns = 0
             while time.monotonic() < stop:
                 turns += disturb(lab, min(stop, time.monotonic() + 30))
-                for host, watch in watches.items():  # an agent's end is its watcher's, too
+                for host, watch in watches.items():  # a watcher ends with its agent
                     if watch.process.poll() is not None:
                         said.setdefault(host, []).extend(watch.lines)
                         watches[host] = Watch(lab, "findings", host, "--json")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""harm.py: a transfer job on all links, agents on against off, in turns: what does watching cost those who are watched?
+"""harm.py: a transfer job on all links, with agents and without, in turns: the cost of watching for the watched.
 
-In the bench by the first job alone.
+In the bench only the first job runs.
 """
 import json
 import subprocess
@@ -12,11 +12,11 @@ from world import SOAK, Lab, Rows, median, need_root, runs, spread
 
 NAME = "bench-harm"
 JOBS = {  # name: pattern, bytes per flow, transfers a turn, turns
-    # One flow out and one in on each host link, long enough for its pace to count and not its last packet: the one that judges.
+    # One flow out and one in on each host link, so long that its pace counts and not its last packet. This job decides.
     "": ("leaf", 60_000_000, 1, 20),
-    # Four in a row, each as slow as its slowest flow: one lost packet of one flow at the end holds up all.
+    # Four in a row, each as slow as its slowest flow: one lost packet of one flow at the end delays all.
     ".barriers": ("leaf", 20_000_000, 4, 6),
-    # 224 flows over the trunks: what jobs do, but TCP alone varies by 5 %.
+    # 224 flows over the trunks, as in jobs; but TCP alone varies by 5 %.
     ".all_to_all": ("all-to-all", 1_000_000, 5, 4),
 }
 
@@ -24,11 +24,11 @@ JOBS = {  # name: pattern, bytes per flow, transfers a turn, turns
 def transfers(lab, pattern, size, count):
     out = subprocess.run(lab.words("traffic", "--pattern", pattern, "--job", size, "--repeat", count + 1, "--json"),
                          capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, timeout=300).stdout
-    return sum(json.loads(out)["seconds"][1:])  # the first one opens windows
+    return sum(json.loads(out)["seconds"][1:])  # the first one only opens TCP windows
 
 
 def agents(lab, on):
-    """All agents at once; a stopped agent sends nothing and costs nothing."""
+    """Stops or continues all agents at once. A stopped agent sends nothing and costs nothing."""
     if on:
         lab.undo()
     else:

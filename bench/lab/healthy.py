@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""healthy.py [soak]: a fabric without a fault and without another job: the plugin's bus bandwidth beside the reference's, in turns, as ratios.
+"""healthy.py [soak]: a fabric without a fault and without another job: the plugin's bus bandwidth compared with the
+reference's, in turns, as ratios.
 
 An all-reduce of 4 ranks on both leaves, two rings, a NIC each. The reference has its best setting of threads and connections.
 Up to 16 MB in the bench, to 64 MB in the soak.
@@ -32,7 +33,7 @@ def bus_bw(lab, plugin, size, setting=(0, 1)):
 
 
 def healthy(rows):
-    """all-reduce by size, nothing else on the fabric"""
+    """all-reduce by size, with nothing else on the fabric"""
     with Lab(NAME, FABRIC, agents=False) as lab:
         setting = max(SETTINGS, key=lambda s: max(bus_bw(lab, REFERENCE, "1M", s) for _ in range(2)))
         for size in SIZES:

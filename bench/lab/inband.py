@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""inband.py: the in-band delays of a job's messages against the truth.
+"""inband.py: the in-band delays of a job's messages compared with the truth.
 
-Two jobs do the same at the same time over the same NICs of a lab with agents and clocks up to hours apart: one stamps by Foliot's
-fleet time, as any job does, the other by the machine's own clock, which all hosts share. All paths of the lab are alike and
-nothing queues, so between two hosts both see the same least delay every few seconds; what they differ by is the error. It is
-judged by the bound that the first job's pages state for that lane, which is the clock's own.
+Two jobs do the same at the same time over the same NICs of a lab, with agents and with clocks up to hours apart. One job
+stamps with Foliot's fleet time, as any job does. The other stamps with the machine's own clock, which all hosts share. All
+paths of the lab are equal, and nothing queues. So between two hosts both jobs measure the same least delay every few seconds,
+and their difference is the error. It is compared with the bound that the first job's pages state for that lane, which is the
+clock's own bound.
 """
 import sys
 import time
@@ -17,7 +18,7 @@ READ_S = 5  # a page's floor is of the last 5 to 10 s
 
 
 def floors(job):
-    """(receiving rank's address, sending one's) -> least delay over the lanes between them, its bound; ns."""
+    """(receiving rank's address, sending rank's address) -> least delay over the lanes between them, and its bound; ns."""
     found = {}
     for lane in job.pages.lanes():
         key = lane["own_address"], lane["peer_address"]
@@ -27,7 +28,7 @@ def floors(job):
 
 
 def inband(rows):
-    """least delay of each ordered pair of NICs, by fleet time against by the machine's clock"""
+    """least delay of each ordered pair of NICs, by fleet time compared with the machine's clock"""
     shares, errors, bounds = [], [], []
     with Lab(NAME, FABRIC) as lab:
         lab.wait_synced()

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""incast.py: seven hosts of the lab send to one (`foliot perf gather`): the receiver's link stays full, and what stands before it is short.
+"""incast.py: seven hosts of the lab send to one (`foliot perf gather`): the receiver's link must stay full, and its queue
+short.
 
-Each turn plays all variants one after the other, in an order of its own:
+Each turn plays all variants one after the other, in its own order:
 
-reference   the reference plugin, four connections a pair, round robin: the baseline
-failover    ours without traffic control: round robin, each lane up to its own limit
-uncredited  all of ours but for credit (FOLIOT_CREDIT=0)
-full        ours
+reference   the reference plugin, four connections for each pair, round robin: the baseline
+failover    Foliot without traffic control: round robin, each lane up to its own limit
+uncredited  Foliot without credit (FOLIOT_CREDIT=0)
+full        Foliot
 
-Delays are one-way and in-band; those of the reference, which measures none, from a send done to its receive done.
+Delays are one-way and in-band. The reference measures none: its delays are from a completed send to the completed receive.
 """
 import os
 import random
@@ -47,12 +48,12 @@ class Trial:
         self.goodput = (sums[inside[-1]] - sums[inside[0]]) / ((times[inside[-1]] - times[inside[0]]) / NS)
         messages = list(job.messages(begin, end))
         self.message_ms = (quantile([whole for whole, _ in messages], 0.99) or 0) / 1e6
-        # The reference says nothing of delays; when it is done with a send its kernel has just taken the last byte.
+        # The reference reports no delays; when it is done with a send, its kernel has just taken the last byte.
         self.delay_ms = (quantile([wire for _, wire in messages], 0.99) or 0) / 1e6 if plugin == REFERENCE else job.pages.delay_ms(0.99)
 
 
 def incast(rows):
-    """7 → 1: goodput of the link's bound, and in-band delays against ours without control"""
+    """7 → 1: goodput as a share of the link's bound, and in-band delays compared with those without control"""
     order = random.Random(1)
     found = {variant: [] for variant in VARIANTS}
     with Lab(NAME, FABRIC, agents=False) as lab:

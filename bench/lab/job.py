@@ -1,4 +1,4 @@
-"""job.py: a job of `foliot perf` in a lab, and what its receives tell: gaps, rates, what a fault cost."""
+"""job.py: a job of `foliot perf` in a lab, and results from its receives: gaps, rates, the cost of a fault."""
 import bisect
 import json
 import os
@@ -20,7 +20,7 @@ NS = 1_000_000_000
 
 
 def raw_to_mono_ns():
-    """What is added to a time of the lab's records (raw) to compare it with a job's (monotonic)."""
+    """The difference to add to a time of the lab's records (raw) to get a job's time (monotonic)."""
     best = None
     for _ in range(20):
         before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -34,7 +34,8 @@ def raw_to_mono_ns():
 class Job:
     """One `foliot perf` on the hosts of a lab, for a while; `with` waits for its end.
 
-    true: its messages' stamps are the machine's own time, the truth. With that or `pages` its in-band delays are known (pages.py)."""
+    true: its messages' stamps are the machine's own time, the truth. With that or `pages` its in-band delays are known
+    (pages.py)."""
 
     def __init__(self, lab, duration, operation="all_reduce", hosts="0,1,2,3", plugin=PLUGIN, size="4M", message="64K",
                  channels=2, wait_us=50, jobs=1, iterations=20, true=False, pages=False, more=(), **environment):
@@ -49,7 +50,7 @@ class Job:
         if self.pages is not None:
             self.environment["FOLIOT_JOB_DIR"] = self.pages.folder
         self.processes, self.receives, self.status = [], [], None
-        self.sends, self.arrivals = [], []  # per rank: records as `man foliot-perf` has them
+        self.sends, self.arrivals = [], []  # for each rank: records as in `man foliot-perf`
 
     def commands(self):
         """Of the whole by itself; with true time of each rank, for the lab would give it its host's clock."""
@@ -134,8 +135,8 @@ class Job:
         return sum(row["out_of_place"]["nwrong"] or 0 for row in self.report["results"])
 
     def messages(self, begin, end):
-        """Of every message sent in [begin, end): from isend to done at its receiver, and from done at its sender to done at its
-        receiver, ns. Each connection's messages are matched by their order."""
+        """For every message sent in [begin, end): the time from isend to done at its receiver, and from done at its sender to
+        done at its receiver, ns. Each connection's messages are matched by their order."""
         count = len(self.hosts)
         for job in range(self.jobs):
             came = {}
@@ -151,11 +152,11 @@ class Job:
                         yield done[k] - at, done[k] - at - us * 1000
 
     def span(self):
-        """All ranks are at it: from, to (monotonic ns)."""
+        """The time when all ranks work: from, to (monotonic ns)."""
         return max(t[0] for t, _ in self.receives), min(t[-1] for t, _ in self.receives)
 
     def gap_ms(self, begin, end):
-        """The longest interval between two receives done that touches [begin, end], at the worst rank."""
+        """The longest interval between two completed receives that overlaps [begin, end], at the worst rank."""
         worst = 0
         for times, _ in self.receives:
             i = max(bisect.bisect_right(times, begin), 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""links.py: from carrier loss to the line that a person reads; flaps counted, none missed."""
+"""links.py: the time from carrier loss to the line that a person reads; flaps are counted, and none may be missed."""
 import re
 import sys
 import time

@@ -11,7 +11,7 @@ NAME = "bench-mesh"
 
 
 def findings(watch, after_ns):
-    """(raw time, finding) of what was raised after a moment."""
+    """(raw time, finding) of findings raised after a moment."""
     for at, line in list(watch.lines):
         if at >= after_ns and line.startswith("{"):
             finding = json.loads(line)
@@ -20,7 +20,7 @@ def findings(watch, after_ns):
 
 
 def names(finding, leaf, spine):
-    """It names the trunk, or it is unknown and the trunk is one of those that it may be."""
+    """True if the finding names the trunk, or if it is unknown and the trunk is one of the candidates."""
     elements = [finding.get("suspect") or {}, *(finding.get("one_of") or [])]
     return any(e.get("name") == f"trunk leaf{leaf} - spine{spine}" for e in elements)
 
@@ -30,7 +30,7 @@ def has_path(finding):
 
 
 def wait_named(watches, at, leaf, spine, limit):
-    """First verdicts with path and direction; first one that also names the element, ns after `at`."""
+    """Times of the first finding with path and direction, and of the first that also names the element; ns after `at`."""
     verdict = named = None
     end = time.monotonic() + limit
     while time.monotonic() < end and named is None:
@@ -46,7 +46,7 @@ def wait_named(watches, at, leaf, spine, limit):
 
 @contextlib.contextmanager
 def mesh_lab():
-    """A lab whose paths have been discovered, and who watches all its hosts' findings."""
+    """A lab with discovered paths; all its hosts' findings are watched."""
     with Lab(NAME) as lab:
         lab.wait_synced()
         time.sleep(40)
@@ -56,7 +56,7 @@ def mesh_lab():
 
 
 def blackhole(rows):
-    """leaf to spine swallows one direction silently, until path, direction and element are named"""
+    """leaf to spine drops one direction silently, until path, direction and element are named"""
     verdicts, found, missed = [], [], 0
     with mesh_lab() as (lab, watches):
         for turn in range(runs(10, 5)):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""owd.py: 50 us more on one direction of one path: seen as what, and does the other direction stay?
+"""owd.py: 50 us more on one direction of one path: how much is measured, and does the other direction stay?
 
-The lab's relay stands in that path before and after, and stamps what it really adds: the truth.
+The lab's relay is in that path before and after. It stamps the delay that it really adds: the truth.
 """
 import mmap
 import struct
@@ -13,7 +13,7 @@ from world import Lab, Missing, Rows, median, need_root, raw_ns, seconds
 
 NAME = "bench-owd"
 SOURCE, SINK, SPINE = (0, 0), (5, 1), 2
-BASE_US = 300  # from before: longer than the relay ever takes to wake up, so that each packet leaves when it is due
+BASE_US = 300  # the delay before: longer than the relay ever takes to wake up, so each packet leaves on time
 ADDED_US = 50
 HEAD, SAMPLES = 32, 16384  # lab/relay.h: struct relay_log
 
@@ -22,8 +22,8 @@ PAIR_NS = 1_000_000  # packets closer than this are a pair
 
 
 class Relay:
-    """What the relay measured of its own delay: per pair of probes the lower, as an agent takes it. The first of a pair finds
-    the relay asleep and waits 30 us for it; the second doesn't."""
+    """The relay's measurements of its own delay: for each pair of probes the lower one, as an agent takes it. The first probe
+    of a pair finds the relay asleep and waits 30 us for it; the second doesn't."""
 
     def __init__(self, lab):
         fault = lab.events("delay", "on")[-1]["fault"]
@@ -55,7 +55,7 @@ def find(lab, host, local, peer):
 
 
 def spine_of(lab, port):
-    """Which spine the leaf's kernel sends probes of this source port to."""
+    """The spine to which the leaf's kernel sends probes of this source port."""
     out = subprocess.run(["ip", "-n", f"foliot-{lab.name}-leaf0", "route", "get", "to", f"10.{SINK[0]}.{SINK[1]}.2", "from",
                           f"10.{SOURCE[0]}.{SOURCE[1]}.2", "iif", f"h{SOURCE[0]}n{SOURCE[1]}", "ipproto", "udp", "sport", str(port),
                           "dport", "7637"], capture_output=True, text=True, check=True).stdout.split()
@@ -63,7 +63,7 @@ def spine_of(lab, port):
 
 
 def watch(lab, duration):
-    """Medians over a time of p50s, polled each second: out by path number, in by path number; and which path goes by the spine."""
+    """Medians over a time of p50s, polled each second: out by path number, in by path number; and the path over the spine."""
     out, back, ours = {}, {}, None
     begin = raw_ns()
     end = time.monotonic() + duration
@@ -84,7 +84,7 @@ def added(rows):
     edge = f"edge {SOURCE[0]}.{SOURCE[1]}>{SINK[0]}.{SINK[1]} path {SPINE}"
     with Lab(NAME) as lab:
         lab.wait_synced()
-        time.sleep(45)  # paths are discovered
+        time.sleep(45)  # by then paths are discovered
         lab.fault("delay", edge, "--delay", f"{BASE_US}us")
         relay = Relay(lab)
         time.sleep(15)  # p50 is of the last 10 s

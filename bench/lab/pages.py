@@ -1,4 +1,4 @@
-"""pages.py: the last words of a job's pages (src/wire/job_page.h): each lane's in-band delays."""
+"""pages.py: the last state of a job's pages (src/wire/job_page.h): each lane's in-band delays."""
 import glob
 import math
 import os
@@ -15,7 +15,7 @@ NONE = 0xffffffff
 
 
 class Pages(threading.Thread):
-    """Reads them twice a second: they go when their job does."""
+    """Reads the pages twice a second, because they disappear with their job."""
 
     def __init__(self, folder):
         super().__init__(daemon=True)
@@ -39,7 +39,7 @@ class Pages(threading.Thread):
         self.join()
 
     def lanes(self):
-        """Receiving lanes that have carried anything, of all processes: one dictionary each; pid: whose it is."""
+        """Receiving lanes that have carried data, of all processes: one dictionary each; pid: its process."""
         found = []
         for data in self.last.values():
             pid, _, count = struct.unpack_from("<III", data, 8 + 12)
@@ -50,8 +50,8 @@ class Pages(threading.Thread):
         return found
 
     def delay_ms(self, p):
-        """The delay of all lanes together that a share p of the chunks doesn't exceed: each lane's own quantiles are taken for
-        points of its distribution, straight lines on a logarithmic scale between them; lanes count by their chunks."""
+        """The delay of all lanes together that a share p of the chunks doesn't exceed. Each lane's quantiles are points of its
+        distribution, with straight lines on a logarithmic scale between them. Lanes count by their chunks."""
         lanes = [(lane["chunks"], [math.log(max(1, lane[key])) for key in ("floor", "p50", "p99", "max")]) for lane in self.lanes()]
         total = sum(weight for weight, _ in lanes)
         if not total:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""priority.py: a job of low priority beside one of high priority, on the same hosts, NICs and trunks of the lab, neither knowing of the other.
+"""priority.py: a job of low priority and one of high priority on the same hosts, NICs and trunks of the lab. Neither job has
+information about the other.
 
-The high one computes (rests) between its all-reduces, so that something is left to the other, which never rests. In turn: each alone,
-both with priorities, both without.
+The high job computes (rests) between its all-reduces, so that some rate is left to the low job, which never rests. In turn:
+each alone, both with priorities, both without.
 
-slow-down     the high job's median all-reduce beside the low one, over that alone
-share         what the low job gets beside the high one, of what that leaves: its rate over (its rate alone - the high one's rate)
+slow-down     the high job's median all-reduce with the low job, divided by that alone
+share         the low job's share of the rate that the high job leaves: its rate / (its rate alone - the high job's rate)
 """
 import random
 import sys
@@ -19,7 +20,7 @@ PAUSE_MS = 400
 
 
 class Jobs:
-    """The two of them together, or one of them: the high one's time for an all-reduce, both rates."""
+    """Both jobs together, or one of them: the high job's time for an all-reduce, and both rates."""
 
     def __init__(self, lab, high=None, low=None):
         last = seconds(20 if SOAK else 12)
@@ -45,7 +46,7 @@ class Jobs:
 
 
 def priority(rows):
-    """a job of high priority beside a bulk job"""
+    """a job of high priority together with a bulk job"""
     high, low, none = {"FOLIOT_PRIORITY": "high"}, {"FOLIOT_PRIORITY": "low"}, {}
     slow, share, slow_without, alone_share = [], [], [], []
     order = random.Random(1)

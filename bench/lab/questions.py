@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""questions.py up|truth|down: the situation that five questions are asked about (docs/five-questions.md).
+"""questions.py up|truth|down: the situation for the five questions (docs/five-questions.md).
 
 A lab with a controller, a job, a change of the fleet's configuration, a host that was replaced by another, and a link that
-broke while the job ran. Which link, and whether the replacement is well, is drawn from a seed that nobody sees: the true
-answers are in a file of their own, so that who answers can be somebody who didn't set it up.
+broke while the job ran. A hidden seed decides which link broke, and whether the replacement is well. The true answers are in a
+separate file, so that the person who answers need not be the person who set it up.
 
   questions.py up [--name NAME] [--port PORT] [--seed N]    some 70 s; it stays until `down`
   questions.py truth [--name NAME]                          the true answers
@@ -25,7 +25,7 @@ FOLIOT = os.path.join(BUILD, "src", "app", "foliot")
 AGENT = os.path.join(BUILD, "src", "app", "foliot-agent")
 PLUGIN = os.path.join(BUILD, "src", "plugin", "libnccl-net-foliot.so")
 JOB, JOB_HOSTS, JOB_SECONDS = "train", (2, 3, 6, 7), 3600
-REPLACED = 5                # no host of the job
+REPLACED = 5                # this host has no rank of the job
 SETTLE_S, APART_S = 60, 12  # until every host is healthy; between two changes
 
 
@@ -34,7 +34,7 @@ def utc():
 
 
 class Situation:
-    """A lab with a controller, and what is done to it."""
+    """A lab with a controller, and the changes made to it."""
 
     def __init__(self, name, port):
         self.name, self.port = name, port
@@ -59,7 +59,7 @@ class Situation:
         return self.run(*words, "--controller", f"http://127.0.0.1:{self.port}", check=check, env={"FOLIOT_TOKEN": token})
 
     def settle(self):
-        """Until every host is healthy; a machine that is busy with other things takes longer."""
+        """Waits until every host is healthy; a busy machine takes longer."""
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end:
             hosts = json.loads(self.ask("host", "list", "--json"))["items"]
@@ -69,7 +69,7 @@ class Situation:
         raise RuntimeError("not every host was healthy within a minute: see `foliot host list`")
 
     def start_job(self):
-        """By itself: it outlives this program; `down` ends it with the lab's namespaces."""
+        """Runs in its own process and outlives this program; `down` ends it with the lab's namespaces."""
         log = open(self.truth_file + ".job", "w", encoding="utf-8")  # pylint: disable=consider-using-with
         subprocess.Popen([FOLIOT, "perf", "all_reduce", "--lab", self.name, "--hosts", ",".join(map(str, JOB_HOSTS)),
                           "--ranks", str(len(JOB_HOSTS)), "--plugin", PLUGIN, "--message", "64K", "-b", "32K", "-e", "32K",
@@ -84,7 +84,7 @@ class Situation:
         self.ask("config", "apply", file, "--why", "a lower limit is tried")
 
     def replace_host(self, bad):
-        """The old one is taken out, another machine in its place joins under a name of its own."""
+        """Removes the old host; another machine joins in its place under another name."""
         host, spare = f"host{REPLACED}", f"spare{REPLACED}"
         folder = os.path.join(self.folder, host)
         self.lab("fault", "agent-kill", host)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""quiet.py [SECONDS]: nothing is wrong with the network, everything with the hosts: does a job's traffic stay where it is?
+"""quiet.py [SECONDS]: the network has no fault, the hosts have many: a job's traffic must stay on its lanes.
 
-An all-reduce in a lab with agents; its ranks are stopped at random for up to 0.7 s, one at a time. In turns alone, and with agents restarted,
-a host's clock stepped by 1 ms, and a host's sleep, after which a new epoch of the timeline begins. Lanes failed over, repathed, and
-chunks sent twice must be none; goodput in the second kind of turn against the first, whose stops are the same.
-1 minute in the bench, 30 in the soak.
+An all-reduce runs in a lab with agents. Its ranks are stopped at random for up to 0.7 s, one at a time. Turns alternate: only
+the stops; and with agents restarted, a host's clock stepped by 1 ms, and a host asleep, after which a new epoch of the
+timeline begins. No lane may fail over or be repathed, and no chunk may be sent twice. The second kind of turn is compared with
+the first by goodput; both have the same stops. 1 minute in the bench, 30 in the soak.
 """
 import os
 import random
@@ -72,7 +72,7 @@ def disturb(lab, until, chance):
 
 
 class Turn:
-    """One job: bytes a second, what its transport did."""
+    """One job: bytes a second, and its transport's counters."""
 
     def __init__(self, lab, seed, disturbed):
         with Job(lab, TURN_S + 2, pages=True, iterations=1, wait_us=200) as job:

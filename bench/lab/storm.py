@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""storm.py [FAULTS [LABS]]: faults by chance under jobs in the lab, two and three at once, processes stopped among them, while one path is left.
+"""storm.py [FAULTS [LABS]]: random faults during jobs in the lab, two and three at once, also stopped processes, while one
+path is left.
 
-Jobs follow each other all the time, so that some faults fall into their making and their end; every byte of every round is checked.
-At most one NIC of a host and three of the four spines' trunks are ill at a time: whatever a job says is wrong.
-100 faults in the bench, 10,000 in the soak. LABS: so many labs side by side share the faults.
+Jobs follow each other all the time, so some faults come while a job begins or ends. Every byte of every round is checked. At
+most one NIC of a host and three of the four spines' trunks have a fault at a time, so every error of a job is wrong. 100
+faults in the bench, 10,000 in the soak. LABS: so many labs in parallel share the faults.
 """
 import os
 import random
@@ -22,12 +23,12 @@ LABS = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 GAP_S = 0.5
 LAST_S = (0.3, 2.5)
 HOSTS, SPINES, SPINES_ILL = 4, 4, 3
-LATE_MAX = 100  # faults that the lab may be late to answer for
-ROUNDS = 3  # a job's, each checked
+LATE_MAX = 100  # faults for which the lab may answer late
+ROUNDS = 3  # of a job, each checked
 
 
 class Jobs(threading.Thread):
-    """One after the other until `over`; how many there were, what went wrong."""
+    """Jobs, one after the other, until `over`; their number, and their errors."""
 
     def __init__(self, lab):
         super().__init__(daemon=True)
@@ -55,7 +56,7 @@ class Jobs(threading.Thread):
 
 
 class Storm:
-    """What is ill now, until when; and the next thing to fall ill."""
+    """The present faults and their ends; and the next place to fail."""
 
     def __init__(self, lab, jobs, chance):
         self.lab, self.jobs, self.chance = lab, jobs, chance
@@ -67,7 +68,7 @@ class Storm:
         return [place for place in places if place not in self.ill]
 
     def next(self):
-        """True: one more fault, under ranks that run."""
+        """True: one more fault, while ranks run."""
         if not self.jobs.ranks():
             return False
         last = self.chance.uniform(*LAST_S)
@@ -76,7 +77,7 @@ class Storm:
         if not places or (kind == "trunk" and len(places) <= SPINES - SPINES_ILL):
             return False
         place = self.chance.choice(places)
-        self.ill[place] = time.monotonic() + last + 0.5  # it takes a moment to end
+        self.ill[place] = time.monotonic() + last + 0.5  # the fault's end takes a moment
         verb = self.pause(last) if kind == "pause" else self.break_link(*place, last)
         if verb is not None:
             self.kinds[verb] = self.kinds.get(verb, 0) + 1
@@ -92,7 +93,7 @@ class Storm:
         verb = self.chance.choice(verbs)
         try:
             self.lab.fault(verb[0], target, *verb[1:], "--for", f"{last:.2f}s")
-        except RuntimeError as error:  # the lab answered late: the machine is busy, and the fault perhaps there
+        except RuntimeError as error:  # the lab answered late, because the machine is busy; the fault may be there
             self.late += 1
             print(f"    not counted: {error}", flush=True)
             if self.late > LATE_MAX:
@@ -112,7 +113,7 @@ class Storm:
 
 
 class Sea(threading.Thread):
-    """One lab, its jobs and its weather, until it had its share of the faults."""
+    """One lab, its jobs and its faults, until it had its share of the faults."""
 
     def __init__(self, number, seed):
         super().__init__(daemon=True)
@@ -142,7 +143,7 @@ class Sea(threading.Thread):
 
 
 def storm(rows):
-    """faults by chance under jobs, double ones and stopped processes among them"""
+    """random faults during jobs, double ones and stopped processes among them"""
     seed = int(time.time())
     seas = [Sea(i, seed) for i in range(LABS)]
     for sea in seas:

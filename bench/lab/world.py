@@ -1,7 +1,7 @@
-"""world.py: what the lab's benches share: a lab that always comes down again, loads on it, and rows.
+"""world.py: shared by the lab's benches: a lab that is always brought down again, loads on it, and rows.
 
-The programs measured are those of the build ($FOLIOT_BUILD, by `make bench`). Every time here that is
-compared with another is CLOCK_MONOTONIC_RAW, as in the lab's own records.
+The measured programs are those of the build ($FOLIOT_BUILD, set by `make bench`). Times that are compared with each other are
+CLOCK_MONOTONIC_RAW, as in the lab's own records.
 """
 import json
 import os
@@ -18,8 +18,8 @@ BUILD = os.environ.get("FOLIOT_BUILD", os.path.join(TOP, "build"))
 FOLDER = os.environ.get("FOLIOT_BENCH", os.path.join(BUILD, "bench"))
 FOLIOT = os.path.join(BUILD, "src", "app", "foliot")
 AGENT = os.path.join(BUILD, "src", "app", "foliot-agent")
-QUICK = os.environ.get("FOLIOT_BENCH_QUICK")  # a shorter try, for those who change these scripts
-SOAK = "soak" in sys.argv[1:]  # `make soak`, which has the time: `make bench` has an hour for all its programs
+QUICK = os.environ.get("FOLIOT_BENCH_QUICK")  # a shorter run, for people who change these scripts
+SOAK = "soak" in sys.argv[1:]  # `make soak` has the time; `make bench` has an hour for all its programs
 ASKED = [word for word in sys.argv[1:] if word != "soak"]
 
 
@@ -32,7 +32,7 @@ def seconds(full):
 
 
 def runs(full, short=None):
-    """How often something is measured: `full`, or only `short` times when this isn't the soak."""
+    """How often a value is measured: `full` times in the soak, else `short` times."""
     if SOAK:
         return full
     count = short or full
@@ -60,15 +60,15 @@ def free_port():
 
 
 class Missing(Exception):
-    """Something that a measurement needs isn't there: its row says so."""
+    """A measurement lacks something that it needs: its row has the reason."""
 
 
 class Lab:
-    """One lab, up; `with` takes it down whatever happens. controller: a port of this machine that its API is at (0: any). machines: a folder
-    of trees that its hosts read as if they were theirs. more: words of `up`."""
+    """One lab, up; `with` always takes it down. controller: a port of this machine for its API (0: any). machines: a folder of
+    trees that its hosts read as their own. more: further arguments of `up`."""
 
     def __init__(self, name, file=None, agents=True, controller=None, machines=None, more=()):
-        self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not take each other's lab down
+        self.name = f"{name}-{os.getpid()}"  # two runs of a bench must not remove each other's lab
         self.file, self.agents, self.controller, self.machines, self.more = file, agents, controller, machines, more
         self.folder = f"/run/foliot-lab/{self.name}"
         self.running = []
@@ -105,7 +105,7 @@ class Lab:
         return result.stdout
 
     def start(self, *arguments, **more):
-        """A lab command that goes on beside us."""
+        """A lab command that runs in parallel."""
         process = subprocess.Popen(self.words(*arguments), text=True, stdin=subprocess.DEVNULL,
                                    stdout=more.get("stdout", subprocess.DEVNULL), stderr=more.get("stderr"))
         self.running.append(process)
@@ -129,7 +129,7 @@ class Lab:
             raise Missing(f"the hosts weren't all SYNCED within {limit} s")
         return result["all_synced_raw_ns"]
 
-    # ---- what agents say ----
+    # ---- answers of agents ----
     def ask(self, what, host=None):
         """An answer per host, by its number."""
         result = subprocess.run([FOLIOT, what, "--json", "--lab", self.name] + (["--host", f"host{host}"] if host is not None else []),
@@ -158,7 +158,7 @@ class Lab:
 
 
 class Traffic:
-    """`foliot lab traffic` beside a measurement."""
+    """`foliot lab traffic` during a measurement."""
 
     def __init__(self, lab, *arguments):
         self.lab, self.arguments = lab, arguments
@@ -179,7 +179,7 @@ class Traffic:
 
 
 class Watch(threading.Thread):
-    """Lines of `foliot … --watch`, each with the raw time at which it could be read."""
+    """Lines of `foliot … --watch`, each with its raw time of arrival."""
 
     def __init__(self, lab, what, host, *arguments):
         super().__init__(daemon=True)
@@ -226,7 +226,7 @@ class Rows:
               f"  (must {must}, aim {aim}; runs {runs}, spread {spread})" + (f"  {note}" if note else ""), flush=True)
 
     def measure(self, ids, function):
-        """Runs one measurement; where it fails its rows say why, and the others go on."""
+        """Runs one measurement. If it fails, its rows have the reason, and the other measurements go on."""
         print(f"{self.name}: {function.__name__}: {(function.__doc__ or '').strip().splitlines()[0]}", flush=True)
         before = len(self.rows)
         try:
