@@ -212,6 +212,18 @@ class Audit(unittest.TestCase):
 
     # ---- cohorts ----
 
+    def test_runs_that_were_not_checked_have_no_verdict(self):
+        path = "/var/lib/foliot/tests/alltoall.txt"
+        self.build()
+        with open(self.root + path, encoding="utf-8") as file:
+            whole = file.read()
+        checked = "# Out of bounds values : 0 OK\n"
+        for text, wrong in ((whole, "0"), (whole.replace(checked, "", 1), "-1"), (whole.replace(checked, ""), "-1"),
+                            (whole.replace(checked, "", 1).replace(": 0 OK", ": 3 FAILED", 1), "3")):
+            self.change(path, text)
+            facts = {(f["fact"], f["subject"]): f for f in self.inspect("--root", self.root)["facts"]}
+            self.assertEqual(str(facts["test.wrong", "alltoall"]["value"]), wrong)
+
     def test_a_speed_that_the_driver_does_not_tell_is_no_figure(self):
         self.build()
         self.change("/sys/class/net/eno1/speed", "-1\n")

@@ -17,7 +17,7 @@ enum { RUNS_MAX = 256, RANKS_MAX = 1 << 24 };
 struct runs {
     int count, wrong; /* wrong: values out of bounds, in all */
     int ranks;        /* that took part; 0: not known */
-    bool checked;     /* a run reported its number of wrong values */
+    int checked;      /* runs that reported their number of wrong values */
     double busbw[RUNS_MAX];
     char network[32];
     double init_s; /* the longest; < 0: not known */
@@ -53,7 +53,7 @@ static bool take_line(struct runs *r, const char *line)
             return false;
         }
         r->wrong += wrong;
-        r->checked = true;
+        r->checked++;
     } else if ((at = strstr(line, "Using network ")) != NULL) {
         char name[32] = "";
         if (sscanf(at, "Using network %31s", name) != 1) {
@@ -92,7 +92,9 @@ static void put_runs(struct collector *c, const char *name, struct runs *r, cons
     put_number(c, FACT_TEST_RANKS, name, r->ranks > 0 ? r->ranks : -1, path);
     put_number(c, FACT_TEST_SPREAD, name, mean > 0 ? llround(sqrt(variance) / mean * 1e4) : 0,
                path);
-    put_number(c, FACT_TEST_WRONG, name, r->checked ? r->wrong : -1, path);
+    /* Wrong values are a result. No wrong values are one only if every run was checked. */
+    put_number(c, FACT_TEST_WRONG, name, r->wrong > 0 || r->checked >= r->count ? r->wrong : -1,
+               path);
     put(c, FACT_TEST_NETWORK, name, r->network[0] != '\0' ? r->network : "none", path);
     put_number(c, FACT_TEST_INIT, name, r->init_s < 0 ? -1 : llround(r->init_s * 1000), path);
 }
