@@ -3,6 +3,7 @@
 A must without a value is missed. A row that is older than the code that it is about is stale: it counts neither as met nor as missed.
 """
 import functools
+import re
 import subprocess
 
 CORE = ["src/base", "src/stats", "src/wire", "src/core/clock", "src/core/page", "src/core/node", "src/core/mesh", "src/core/finding", "src/core/link"]
@@ -61,15 +62,36 @@ def missed(row):
     return must is not None and (row.get("value") is None or not held(row, must))
 
 
+def git_at(top, *words):
+    return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, errors="replace", check=False)
+
+
+# A string, a character, or a comment, which is left out.
+WORDS_OF_C = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|//[^\n]*""", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=None)
+def code_of(top, blob):
+    """A C file's code, without comments and layout."""
+    text = git_at(top, "cat-file", "blob", blob).stdout
+    return hash("".join(WORDS_OF_C.sub(lambda found: " " if found[0].startswith("/") else found[0], text).split()))
+
+
 @functools.lru_cache(maxsize=None)
 def changed(top, commit, *paths):
-    """Is that code not as it was then, or of a commit that isn't here? None: nobody can tell."""
+    """Is that code not as it was then, or of a commit that isn't here? A comment is no code. None: nobody can tell."""
     def git(*words):
-        return subprocess.run(["git", *words], cwd=top, capture_output=True, text=True, check=False)
+        return git_at(top, *words)
 
-    status = git("diff", "--quiet", commit, "HEAD", "--", *paths).returncode
-    if status in (0, 1):
-        return status == 1
+    # :100644 100644 BLOB BLOB M	PATH
+    found = git("diff", "--raw", "--no-abbrev", "--no-renames", commit, "HEAD", "--", *paths)
+    if found.returncode == 0:
+        for line in found.stdout.splitlines():
+            fields, path = line.split("\t", 1)
+            _, _, old, new, kind = fields.split()
+            if kind != "M" or not path.endswith((".c", ".h")) or code_of(top, old) != code_of(top, new):
+                return True
+        return False
     return True if git("rev-parse", "--is-shallow-repository").stdout.strip() == "false" else None
 
 

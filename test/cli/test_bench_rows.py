@@ -61,6 +61,19 @@ class Rows(unittest.TestCase):
             self.git("clone", "-q", "--depth", "1", "file://" + self.top, copy)
             self.assertFalse(bench_rows.stale(self.row(), copy), "a shallow clone tells nothing")
 
+    def test_a_comment_is_no_code(self):
+        source = 'int a; /* one */\nconst char *b = "/* kept */ // kept";\n'
+        row = self.row(commit=self.commit("src/core/clock/bound.c", source))
+        self.commit("src/core/clock/bound.c", source.replace("/* one */\n", "// two: \"three\n\n"))
+        self.assertFalse(bench_rows.stale(row, self.top))
+        self.commit("src/core/clock/bound.c", source.replace("kept */", "gone */"))
+        self.assertTrue(bench_rows.stale(row, self.top), "in a string")
+        self.commit("src/core/clock/bound.c", source.replace("int a", "int c"))
+        self.assertTrue(bench_rows.stale(row, self.top))
+        self.commit("src/core/clock/bound.c", source)
+        self.commit("src/core/clock/more.c", "/* nothing */\n")
+        self.assertTrue(bench_rows.stale(row, self.top), "a new file")
+
     def test_code_that_rows_are_about_is_there(self):
         for prefix, paths in bench_rows.PATHS.items():
             for path in paths:
