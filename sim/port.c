@@ -38,16 +38,14 @@ void port_rate(struct port *p, double rate_mbps)
     p->rate = BYTES_PER_NS(rate_mbps);
 }
 
-/* Moves the fluid from p->at to `to` with a constant inflow. */
+/* Moves the fluid from p->at to `to` with a constant inflow. It has no branches, because a processor could not foresee them. */
 static void flow(struct port *p, double to)
 {
-    p->work += (p->inflow - p->rate) * (to - p->at);
-    if (p->work < 0) {
-        p->work = 0;
-    }
-    if (!p->lossless && p->work > p->buffer) {
-        p->work = p->buffer;
-    }
+    const double work = p->work + (p->inflow - p->rate) * (to - p->at);
+    const double most = p->lossless ? INFINITY : p->buffer;
+    const double some = 0 > work ? 0 : work;
+
+    p->work = some > most ? most : some;
     p->at = to;
 }
 
@@ -102,36 +100,50 @@ static void skip(struct port *p, double at)
     }
 }
 
+/* The stream whose next burst starts first, and the burst that ends first; -1: none. */
+static int first_start(const struct port *p)
+{
+    int first = -1;
+
+    for (unsigned i = 0; i < p->stream_count; i++) {
+        first = first < 0 || p->streams[i].next < p->streams[first].next ? (int)i : first;
+    }
+    return first;
+}
+
+static int first_end(const struct port *p)
+{
+    int first = -1;
+
+    for (unsigned i = 0; i < p->active_count; i++) {
+        first = first < 0 || p->active_end[i] < p->active_end[first] ? (int)i : first;
+    }
+    return first;
+}
+
 static void catch_up(struct port *p, double at)
 {
     if (at <= p->at) {
         return;
     }
     skip(p, at);
-    for (;;) {
-        double next = at;
-        int start = -1, end = -1;
-        for (unsigned i = 0; i < p->stream_count; i++) {
-            if (p->streams[i].next < next) {
-                next = p->streams[i].next;
-                start = (int)i;
-            }
-        }
-        for (unsigned i = 0; i < p->active_count; i++) {
-            if (p->active_end[i] < next) {
-                next = p->active_end[i];
-                end = (int)i;
-            }
+    for (int start = first_start(p), end = first_end(p);;) {
+        const double starts = start >= 0 ? p->streams[start].next : INFINITY;
+        const double ends = end >= 0 ? p->active_end[end] : INFINITY;
+        const double next = ends < starts ? ends : starts;
+        if (!(next < at)) {
+            break;
         }
         flow(p, next > p->at ? next : p->at);
-        if (end >= 0) {
+        if (ends < starts) {
             end_burst(p, (unsigned)end);
-        } else if (start >= 0) {
-            start_burst(p, &p->streams[start]);
         } else {
-            return;
+            start_burst(p, &p->streams[start]);
+            start = first_start(p);
         }
+        end = first_end(p);
     }
+    flow(p, at);
 }
 
 double port_queue(struct port *p, double at)
