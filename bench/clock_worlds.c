@@ -1,10 +1,11 @@
 /* clock_worlds.c: rows over many drawn worlds (sim/swarm.h), each with one change. A world counts as the worst if something
  * couldn't be measured, or if a host wasn't SYNCED when it must be.
  *
- *     build/bench/clock_worlds [SECTION [WORLDS [FIRST]]]
+ *     build/bench/clock_worlds [--soak | SECTION [WORLDS [FIRST]]]
  *
- * Sections: rate, suspend, fabrics, saturated, noclass, wander, partition; without SECTION all of them. WORLDS: the section's
- * number of worlds. FIRST: the first world, to use other worlds. One process per processor. All figures are simulated. */
+ * Sections: rate, suspend, fabrics, noclass, wander, saturated, partition. Without an argument it plays the quick ones (fabrics and
+ * noclass), with --soak the others. WORLDS: the section's number of worlds. FIRST: the first world, to use other worlds. One
+ * process per processor. All figures are simulated. */
 #include "base/prng.h"
 #include "parallel.h"
 #include "report.h"
@@ -468,15 +469,16 @@ static void rows_partition(struct report *report, const struct result *r, int co
 static const struct section {
     const char *name;
     int worlds;
+    bool soak; /* it takes too long for `make bench` */
     void (*play)(int index, struct scenario *s, struct result *r);
     void (*rows)(struct report *report, const struct result *r, int count);
-} sections[] = {{"rate", 60, play_rate, rows_rate},
-                {"suspend", 200, play_suspend, rows_suspend},
-                {"fabrics", 90, play_fabric, rows_fabrics},
-                {"saturated", 8, play_saturated, rows_saturated},
-                {"noclass", 20, play_noclass, rows_noclass},
-                {"wander", 1000, play_wander, rows_wander},
-                {"partition", 200, play_partition, rows_partition}};
+} sections[] = {{"rate", 60, true, play_rate, rows_rate},
+                {"suspend", 200, true, play_suspend, rows_suspend},
+                {"fabrics", 90, false, play_fabric, rows_fabrics},
+                {"noclass", 20, false, play_noclass, rows_noclass},
+                {"wander", 1000, true, play_wander, rows_wander},
+                {"saturated", 8, true, play_saturated, rows_saturated},
+                {"partition", 200, true, play_partition, rows_partition}};
 static const struct section *section;
 
 static int first_world;
@@ -509,13 +511,19 @@ static bool measured(struct report *report, int count)
 int main(int argc, char **argv)
 {
     static struct report report;
+    const bool soak = argc == 2 && strcmp(argv[1], "--soak") == 0;
+    const char *wanted = argc > 1 && !soak ? argv[1] : NULL;
     bool known = false, good = true;
 
     first_world = argc > 3 ? atoi(argv[3]) : 0;
-    report_init(&report, argc > 1 ? "clock-worlds-part" : "clock-worlds", argc, argv);
+    report_init(&report,
+                wanted != NULL ? "clock-worlds-part"
+                : soak         ? "clock-worlds-soak"
+                               : "clock-worlds",
+                argc, argv);
     for (size_t i = 0; i < ARRAY_COUNT(sections) && good; i++) {
         section = &sections[i];
-        if (argc > 1 && strcmp(argv[1], section->name) != 0) {
+        if (wanted != NULL ? strcmp(wanted, section->name) != 0 : section->soak != soak) {
             continue;
         }
         known = true;
@@ -526,7 +534,7 @@ int main(int argc, char **argv)
         }
     }
     if (!known || argc > 4) {
-        fputs("usage: clock_worlds [SECTION [WORLDS [FIRST]]]\n", stderr);
+        fputs("usage: clock_worlds [--soak | SECTION [WORLDS [FIRST]]]\n", stderr);
         return 2;
     }
     return !good || report_finish(&report) < 0;

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""What a row of `make bench` is worth (tools/bench_rows.py): a must without a value is missed, and a row older than its code is stale."""
+"""What a row of `make bench` is worth (tools/bench_rows.py): a must without a value is missed, and a row older than its code is stale.
+And how long `make bench` takes: docs/bench.md tells it of each program."""
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -79,6 +82,26 @@ class Rows(unittest.TestCase):
             for path in paths:
                 files = subprocess.run(["git", "ls-files", "--", path.removeprefix(":!")], cwd=TOP, capture_output=True, text=True, check=True).stdout
                 self.assertTrue(files, f"{prefix}: {path}")
+
+
+class Times(unittest.TestCase):
+    MOST_S = 75 * 60
+
+    def programs(self, soak):
+        """Of `make bench` or `make soak`, by meson."""
+        build = os.environ.get("FOLIOT_BUILD", os.path.join(TOP, "build"))
+        tests = json.loads(subprocess.check_output(["meson", "introspect", build, "--benchmarks"], cwd=TOP))
+        return {test["name"] for test in tests if soak == ("soak" in {suite.split(":", 1)[-1] for suite in test["suite"]})}
+
+    def test_make_bench_takes_75_minutes_at_most(self):
+        with open(os.path.join(TOP, "docs", "bench.md"), encoding="utf-8") as page:
+            text = page.read().split("\n## How long it takes\n", 1)[1].split("\n## ", 1)[0]
+        took = {name: seconds for names, seconds in re.findall(r"^\| (`.*`) \| (\d+|\?) \|$", text, re.M) for name in re.findall(r"`([a-z-]+)`", names)}
+        self.assertEqual(set(took), self.programs(False), "docs/bench.md lists the programs of make bench")
+        self.assertLessEqual(sum(int(seconds) for seconds in took.values() if seconds != "?"), self.MOST_S, took)
+
+    def test_what_takes_longer_is_of_make_soak(self):
+        self.assertLessEqual({"clock-worlds-soak", "clock-soak", "job-curve-soak", "clock-cost-soak"}, self.programs(True))
 
 
 unittest.main()
