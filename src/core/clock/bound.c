@@ -133,11 +133,14 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
         begin_anew(c, e, now);
         return;
     }
-    /* rates that both ends have published for long are what their clocks run at: they change by no more */
-    const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now);
-    const double most = calm ? 2e-6 * c->config.rate_limit_ppm : INFINITY;
     e->rate_lower = rate_of_theta(c, e, e->drift.low) - change;
     e->rate_upper = rate_of_theta(c, e, e->drift.high) + change;
+    /* rates that both ends have published for long are what their clocks run at, if stamps don't exclude that: they change by
+     * no more */
+    const double limit = 2e-6 * c->config.rate_limit_ppm;
+    const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now) &&
+                      e->rate_lower <= limit && e->rate_upper >= -limit;
+    const double most = calm ? limit : INFINITY;
     const double rate[2] = {fmin(most, -e->rate_lower), fmin(most, e->rate_upper)};
     for (int i = 0; i < BOUND_BUCKETS; i++) {
         const struct bucket *b = &e->buckets[i];

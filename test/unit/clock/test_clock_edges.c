@@ -68,6 +68,45 @@ static void an_edge_is_as_wide_as_its_wider_side(void **state)
     }
 }
 
+/* A peer's clock runs like the own one, and its map by 300 ppm faster: it is on time with each header, and off until the next.
+ * It has published that for as long as stamps look back. What the stamps show isn't limited by it: else the two
+ * ends of the bound would cross, or exclude where the peer's map is. */
+static void a_published_rate_that_stamps_exclude_bounds_nothing(void **state)
+{
+    struct clock *c = member();
+    const struct clock_edge *e = &c->edges[0];
+
+    c->own_rate.since = now; /* its rate is what it was */
+    for (uint32_t seq = 1; seq <= 600; seq++) {
+        now.ns += CLOCK_TICK_NS;
+        const struct clock_published h = {.phase = CLOCK_TRACK,
+                                          .settled = true,
+                                          .timeline = 77,
+                                          .map = {.r = now, .y = 300e-6},
+                                          .map_seq = seq,
+                                          .h_ns = 8000,
+                                          .anchor.member = UINT32_MAX};
+        clock_on_peer(c, now, 0, &h);
+        const struct clock_point there = {.edge = 0,
+                                          .forward = true,
+                                          .local = {now.ns - 2000},
+                                          .remote = {now.ns - 1000}},
+                                 back = {.edge = 0, .local = now, .remote = {now.ns - 1000}};
+        if (seq % 10 == 0) {
+            clock_on_point(c, now, &there);
+            clock_on_point(c, now, &back);
+        }
+        consensus_count(c);
+        c->rate_out = c->offset_out = 0; /* this member stays where it is */
+        bound_tick(c, now);
+        if (seq > 40) {
+            assert_true(e->bounded && e->crossed_at.ns == 0);
+            assert_true(e->map_lower_ns <= 0 && e->map_upper_ns >= 0);
+        }
+    }
+    clock_free(c);
+}
+
 /* Two edges to one peer, of two NICs each, and one to another. A full port makes one of the first two wide. The clocks at its
  * ends are those of the narrow one, so what that proves holds for it. What is proven of another peer doesn't. */
 static void what_one_edge_proves_holds_for_all_to_that_peer(void **state)
@@ -865,6 +904,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_edge_is_as_wide_as_its_wider_side),
+        cmocka_unit_test(a_published_rate_that_stamps_exclude_bounds_nothing),
         cmocka_unit_test(what_one_edge_proves_holds_for_all_to_that_peer),
         cmocka_unit_test(what_an_edge_proves_is_of_the_newest_header),
         cmocka_unit_test(a_peer_that_boots_is_heard_at_once),
