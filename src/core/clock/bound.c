@@ -94,12 +94,6 @@ bool bound_rate_held(const struct clock *c)
     return rate_is_calm(&c->own_rate, c->now);
 }
 
-/* How fast theta moves by the maps of now if the peer's raw clock runs by `drift` faster than the own. */
-static double rate_of_theta(const struct clock *c, const struct clock_edge *e, double drift)
-{
-    return (1 + e->peer.map.y) * (1 + drift) - (1 + c->map.y);
-}
-
 /* Its stamps contradict the premises: one of the two clocks has broken them. Stamps of other edges between them are as old. */
 static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
@@ -128,16 +122,14 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
     if (!edge_live(c, e) || e->config.witness || e->peer.phase < CLOCK_TRACK) {
         return;
     }
-    const double change = bound_rate_change(c);
-    if (!drift_judge(&e->drift, now.ns, change)) { /* one of the clocks stepped */
+    if (!drift_judge(&e->drift, now.ns, bound_rate_change(c))) { /* one of the clocks stepped */
         begin_anew(c, e, now);
         return;
     }
-    e->rate_lower = rate_of_theta(c, e, e->drift.low) - change;
-    e->rate_upper = rate_of_theta(c, e, e->drift.high) + change;
     /* rates that both ends have published for long are what their clocks run at, if stamps don't exclude that: they change by
      * no more */
     const double limit = 2e-6 * c->config.rate_limit_ppm;
+    rates_of_theta(c, e, &e->rate_lower, &e->rate_upper);
     const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now) &&
                       e->rate_lower <= limit && e->rate_upper >= -limit;
     const double most = calm ? limit : INFINITY;

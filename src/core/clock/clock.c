@@ -686,6 +686,7 @@ void clock_tick(struct clock *c, struct nic_time now)
     c->now = now;
     c->ticked = now;
     consensus_count(c);
+    rates_tick(c, dt_s);
     run_phase(c, now, dt_s);
     follow_steer(c);
     update_hold(c, now);

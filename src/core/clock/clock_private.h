@@ -164,6 +164,9 @@ struct clock_edge {
     bool parked;
     double parked_s, calm_s;
     double boast_s; /* how long it has claimed an error that nobody sees it make */
+    double
+        false_rate; /* its map runs by as much off most others', which stamps exclude; 0: it doesn't */
+    double false_s; /* how long */
     bool replacing;
     /* bounds of theta on public lines at the last tick */
     bool bounded;
@@ -520,6 +523,13 @@ bool contain_tick(struct clock *c, struct nic_time now);
 /* timeline.c */
 void timeline_tick(struct clock *c, struct nic_time now);
 void timeline_found(struct clock *c, struct nic_time now);
+
+/* rates.c */
+/* How fast theta may move by the maps of now, as stamps alone tell. */
+void rates_of_theta(const struct clock *c, const struct clock_edge *e, double *ret_lower,
+                    double *ret_upper);
+/* Before this tick's packets move anything: whose map's rate can't be. */
+void rates_tick(struct clock *c, double dt_s);
 
 /* liar.c */
 void liar_tick(struct clock *c, struct nic_time now, double dt_s);

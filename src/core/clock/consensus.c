@@ -284,7 +284,8 @@ double park_limit(const struct clock *c, const struct clock_edge *e)
 /* Its slow level says something about where this member is. */
 static bool has_vote(const struct clock *c, const struct clock_edge *e)
 {
-    return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure && !e->sparse;
+    return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure && !e->sparse &&
+           e->false_rate == 0;
 }
 
 /* More than half of all edges say that this member is off by more than `limit`, to one side. Paths err

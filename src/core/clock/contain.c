@@ -30,7 +30,7 @@ static struct interval rate_of(const struct clock_edge *e)
 static bool counts(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && e->proven && !e->config.witness && !e->returned &&
-           e->map_lower_ns < ANEW_NS && e->map_upper_ns > -ANEW_NS;
+           e->false_rate == 0 && e->map_lower_ns < ANEW_NS && e->map_upper_ns > -ANEW_NS;
 }
 
 static double middle(struct interval in)

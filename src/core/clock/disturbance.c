@@ -41,8 +41,9 @@ static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_p
     *ret_out = *ret_possible = 0;
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
-        if (!edge_usable(c, e) || e->config.witness || e->parked || !e->has_raw ||
-            !e->level_known || (e->returned && c->now.ns - e->returned_at.ns < BACK_NS)) {
+        if (!edge_usable(c, e) || e->config.witness || e->parked || e->false_rate != 0 ||
+            !e->has_raw || !e->level_known ||
+            (e->returned && c->now.ns - e->returned_at.ns < BACK_NS)) {
             continue;
         }
         const double off = edge_shift(e->raw_low, e->level_ns);

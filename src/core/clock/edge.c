@@ -64,7 +64,7 @@ bool edge_against(const struct clock_edge *e)
 {
     const bool out = e->out_since_s >= 1;
 
-    return (e->parked || (out && !e->silent)) && !e->unsure;
+    return e->false_rate != 0 || ((e->parked || (out && !e->silent)) && !e->unsure);
 }
 
 bool edge_held_up(const struct clock_edge *e)
@@ -86,7 +86,8 @@ bool edge_covered(const struct clock_edge *e)
 
 bool edge_vouches(const struct clock_edge *e)
 {
-    return e->in_gate || (e->level_known && e->bounded && e->lower_ns <= 0 && e->upper_ns >= 0);
+    return e->false_rate == 0 &&
+           (e->in_gate || (e->level_known && e->bounded && e->lower_ns <= 0 && e->upper_ns >= 0));
 }
 
 /* A clock that is off makes packets of one direction early and those of the other late, by as much.
@@ -393,7 +394,7 @@ static void take_packet(struct clock *c, struct clock_edge *e, const struct pack
     path_sums[p->path].score[p->forward] += noise_score(&c->noise, innovation);
     path_sums[p->path].count[p->forward]++;
     path_sums[p->path].age += age;
-    if (!e->parked && now.ns - c->phase_since.ns > SHAPE_NS) {
+    if (!e->parked && e->false_rate == 0 && now.ns - c->phase_since.ns > SHAPE_NS) {
         noise_add(&c->noise, innovation);
     }
 }
@@ -495,5 +496,5 @@ void edge_track(struct clock *c, struct clock_edge *e, struct nic_time now)
         e->out_since_s += (double)CLOCK_TICK_NS * 1e-9;
         e->hush_s += (double)CLOCK_TICK_NS * 1e-9;
     }
-    e->in_gate = e->level_known && e->out_since_s < 1 && !edge_elsewhere(e);
+    e->in_gate = e->level_known && e->out_since_s < 1 && !edge_elsewhere(e) && e->false_rate == 0;
 }

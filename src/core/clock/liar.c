@@ -8,6 +8,7 @@
 
 #define SUSPECT_S    1.0
 #define DENIER_S     10.0 /* of a peer that denies being core: honest ones find back sooner */
+#define FALSE_RATE_S 2.0  /* what stamps tell of rates is worked out once a second: it was, twice */
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
 #define LIAR_SIGMAS  6.0  /* of what honest clocks stray */
@@ -22,6 +23,11 @@
 #define HUSH_S       3.0 /* hardly a packet came in time */
 #define CROWDED_S    5.0
 #define REPLACE_NS   (2500 * NS_PER_MS)
+
+static bool runs_falsely(const struct clock_edge *e)
+{
+    return e->false_s >= FALSE_RATE_S;
+}
 
 /* Not believed: each of the peer's live edges is parked or out of gate, or it claims what can't be. Returns
  * -1 if nothing is measured. ret_denies: it doesn't claim to be core. */
@@ -38,17 +44,18 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
         const bool out = e->out_since_s >= 1;
         const bool waits =
             e->hush_s >= HUSH_S || e->packets_out > e->packets_in_gate + e->packets_alike;
+        const bool false_rate = runs_falsely(e);
         const bool held = out ? edge_held_up(e) : e->parked && (edge_held_up(e) || edge_covered(e));
-        if (e->unsure || (held && !consensus_boasts(e)) ||
-            (e->silent && (e->parked ? waits : out))) {
+        if (!false_rate && (e->unsure || (held && !consensus_boasts(e)) ||
+                            (e->silent && (e->parked ? waits : out)))) {
             continue; /* its packets wait, which is nobody's lie */
         }
-        if ((!e->level_known && !out) || e->returned ||
+        if ((!e->level_known && !out && !false_rate) || e->returned ||
             c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
             continue;
         }
         live++;
-        against += out || e->parked || consensus_boasts(e);
+        against += out || e->parked || consensus_boasts(e) || false_rate;
         *ret_denies = !e->peer.core;
         *ret_level = out ? e->raw_ns : e->level_ns;
         *ret_edge = i;
@@ -149,27 +156,37 @@ static bool owns_up(const struct clock *c, const struct clock_edge *e)
     return e->peer.scale_ns > park_limit(c, e);
 }
 
+/* What shows the lie, ns; 0: nothing does. */
+static double lie_of(const struct clock *c, const struct clock_edge *e, double level)
+{
+    if (consensus_boasts(e)) {
+        return e->peer.sqrt_p_ns;
+    }
+    if (runs_falsely(e)) { /* so far its time is off before its next map is heard */
+        return e->false_rate * BOUND_HORIZON_S * 1e9;
+    }
+    return fabs(level) > lie_limit(c, e) && !owns_up(c, e) ? level : 0;
+}
+
 static void judge(struct clock *c, struct suspect *s, double level, int edge)
 {
     int against, asked;
     const double odds = weigh(c, s, &against, &asked);
-    const bool boasts = consensus_boasts(&c->edges[edge]);
+    const double lie = lie_of(c, &c->edges[edge], level);
 
     if (s->named || s->asymmetric) {
         return;
     }
-    if (odds > LIAR_ODDS && 2 * against >= asked &&
-        (boasts || (fabs(level) > lie_limit(c, &c->edges[edge]) && !owns_up(c, &c->edges[edge])))) {
+    if (odds > LIAR_ODDS && 2 * against >= asked && lie != 0) {
         s->named = true;
         s->edge = edge;
-        clock_push(c,
-                   (struct clock_action){.kind = CLOCK_ACTION_LIAR,
-                                         .edge = edge,
-                                         .peer = s->peer,
-                                         .value_ns = boasts ? c->edges[edge].peer.sqrt_p_ns : level,
-                                         .against = against,
-                                         .asked = asked});
-    } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S &&
+        clock_push(c, (struct clock_action){.kind = CLOCK_ACTION_LIAR,
+                                            .edge = edge,
+                                            .peer = s->peer,
+                                            .value_ns = lie,
+                                            .against = against,
+                                            .asked = asked});
+    } else if (odds < EDGE_ODDS && s->parked_s > EDGE_S && !runs_falsely(&c->edges[edge]) &&
                fabs(level) > 2 * park_limit(c, &c->edges[edge]) && fabs(level) > EDGE_NS) {
         s->asymmetric = true;
         s->edge = edge;

@@ -194,6 +194,43 @@ static void no_field_carries_a_lie_far(void **state)
     }
 }
 
+static int field_called(const char *name)
+{
+    int i = 0;
+
+    while (strcmp(clock_lie_field(i), name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* Stamps exclude the rate that 14 of 60 hosts claim. Two honest members have seven of them among 16 neighbours, more than
+ * they could bear if the liars' stamps agreed with the lie. */
+static void a_rate_that_stamps_exclude_moves_nobody(void **state)
+{
+    struct clock_world_config g = small(73);
+    struct clock_world_result clean, r;
+
+    g.members = 60;
+    g.degree = 16;
+    g.paths = 1;
+    g.lie = LIE_COLLUDING; /* of nothing */
+    g.liar_share = 0.2;
+    g.lie_from_s = 12;
+    g.judge_from_s = 12;
+    g.seconds = 34;
+    clock_world_run(&g, &clean);
+    g.lie = LIE_FIELD;
+    g.lie_field = field_called("map.y");
+    clock_world_run(&g, &r);
+    print_message("p99 %.1f ns (%.1f), worst %.0f ns (%.0f), accused %d, named %.2f in %.1f s\n",
+                  r.p99_ns, clean.p99_ns, r.max_ns, clean.max_ns,
+                  (int)(r.false_liars + r.astray_named), r.liars_named_share, r.named_p95_s);
+    assert_true(r.p99_ns <= 1.2 * clean.p99_ns && r.max_ns < clean.max_ns + 10);
+    assert_int_equal(r.false_liars + r.astray_named + r.hard_violations, 0);
+    assert_true(r.liars_named_share == 1 && r.synced_share == 1);
+}
+
 static void a_step_is_marked_and_cured(void **state)
 {
     static const double steps[] = {1e6, -1e6, 5e7};
@@ -372,6 +409,7 @@ int main(void)
         cmocka_unit_test(fleet_time_never_runs_backwards_within_an_epoch),
         cmocka_unit_test(liars_are_named_and_move_nobody),
         cmocka_unit_test(no_field_carries_a_lie_far),
+        cmocka_unit_test(a_rate_that_stamps_exclude_moves_nobody),
         cmocka_unit_test(a_step_is_marked_and_cured),
         cmocka_unit_test(jump_suspend_and_restart),
         cmocka_unit_test(a_few_long_ways_back_move_nobody_far),
