@@ -6,9 +6,13 @@
 #include <math.h>
 #include <string.h>
 
-#define SUSPECT_S    1.0
-#define DENIER_S     10.0 /* of a peer that denies being core: honest ones find back sooner */
-#define FALSE_RATE_S 2.0  /* what stamps tell of rates is worked out once a second: it was, twice */
+#define SUSPECT_S 1.0
+/* Of a peer that denies being core. An honest one that is off by x times what makes a lie sees that within -2 ln(1 - 1/x) s, for
+ * levels are means over 2 s. A second later it goes back (REGROUP_S), and denies being core for a moment. Others see it come
+ * within 2 ln x s. Together that is 7.1 s at most for x from 1.06 to 20. What is further off, at stamps of 5 ns, is a step,
+ * which is found at once. What is nearer is moved by its filter meanwhile. */
+#define DENIER_S     7.5
+#define FALSE_RATE_S 2.0 /* what stamps tell of rates is worked out once a second: it was, twice */
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
 #define LIAR_SIGMAS  6.0  /* of what honest clocks stray */

@@ -152,7 +152,7 @@ static void liars_are_named_and_move_nobody(void **state)
         g.lie_ns = kinds[i] == LIE_RANDOM ? 20000 : 200;
         g.lie_from_s = 24;
         g.judge_from_s = 27;
-        g.seconds = kinds[i] == LIE_DENIES ? 42 : 32;
+        g.seconds = kinds[i] == LIE_DENIES ? 36 : 32;
         clock_world_run(&g, &r);
         print_message("lie %d: p99 %.1f named %.2f in %.1f s\n", (int)kinds[i], r.p99_ns,
                       r.liars_named_share, r.named_p95_s);
@@ -160,7 +160,7 @@ static void liars_are_named_and_move_nobody(void **state)
         assert_int_equal(r.hard_violations, 0);
         assert_int_equal(r.false_liars, 0);
         assert_true(r.liars_named_share > 0.99 &&
-                    r.named_p95_s < (kinds[i] == LIE_DENIES ? 18 : 8));
+                    r.named_p95_s < (kinds[i] == LIE_DENIES ? 10 : 8));
     }
 }
 

@@ -514,6 +514,23 @@ static void a_liar_is_named_by_answers_and_far_off(void **state)
     }
 }
 
+/* An honest one that is out of step denies being core, too, and is back within 7.1 s: see liar.c. */
+static void who_denies_being_in_step_has_time_to_come_back(void **state)
+{
+    struct clock *c = parked_peer(60, CLOCK_STAMPS_HARDWARE);
+    struct clock_action action;
+    double asked_s = 0;
+
+    c->edges[0].peer.core = c->edges[15].peer.core = false;
+    for (int64_t from_s = 30; asked_s == 0 && from_s < 60; from_s += 3) {
+        const bool named = is_named(c, from_s, 8, 0, &action);
+        asked_s = named ? (double)(c->now.ns - 30 * NS_PER_S) * 1e-9 : 0;
+    }
+    print_message("named after %.2f s\n", asked_s);
+    assert_true(asked_s > 7.1 && asked_s < 9);
+    clock_free(c);
+}
+
 /* A peer that fits again, or whose edge was given to another, is no liar any more, and its place among the
  * suspects is free. */
 static void a_name_is_cleared(void **state)
@@ -563,6 +580,7 @@ int main(void)
         cmocka_unit_test(alone_is_unknown),
         cmocka_unit_test(host_hangs_on_its_nics),
         cmocka_unit_test(a_liar_is_named_by_answers_and_far_off),
+        cmocka_unit_test(who_denies_being_in_step_has_time_to_come_back),
         cmocka_unit_test(a_name_is_cleared),
     };
 
