@@ -307,6 +307,12 @@ class Api:
         return self.ask(f"audit/runs/{run}"), results
 
 
+# Which check names which kind of fault; test/audit/test_shown.py: what was shown in the lab.
+FAILS = {"cable": ("be.topo.inferred",), "carrier": ("be.matrix.reach",), "hole": ("be.matrix.reach",), "mute": ("be.matrix.reach",), "deaf": ("be.matrix.reach",),
+         "loss": ("be.matrix.loss",), "ipv6": ("be.matrix.reach",), "pair": ("be.conn.matrix",), "path": ("be.conn.paths", "be.matrix.path"),
+         "delay": ("be.matrix.delay",), "class": ("be.lat.inband", "be.matrix.delay")}
+
+
 def by_audit(fault, results):
     """Results that name the fault. The subject must be its own NIC. If a pair is faulty, one end names the other, or the
     matrix names both."""
@@ -314,16 +320,13 @@ def by_audit(fault, results):
     own = [r for r in results if r["host"] == host and r["status"] == "fail" and (r["subject"] or "").split(" ")[0] == nic]
     if fault.kind in PAIRS:
         ends = {(host, f"{nic} host{fault.other[0]} nic{fault.other[1]}"), (f"host{fault.other[0]}", f"nic{fault.other[1]} {host} {nic}")}
-        check = ("be.conn.paths", "be.matrix.path") if fault.kind == "path" else ("be.conn.matrix", "be.conn.cross")
-        found = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in check and (r["host"], r["subject"]) in ends]
+        found = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in FAILS[fault.kind] and (r["host"], r["subject"]) in ends]
         if fault.kind == "pair":
             both = [r for r in results if r["status"] in ("fail", "warn") and r["check"] == "be.matrix.reach" and
                     (r["host"], r["subject"]) in {(host, nic), (f"host{fault.other[0]}", f"nic{fault.other[1]}")}]
             found += both if len(both) == 2 else []
         return found
-    checks = {"cable": ("be.topo.inferred",), "loss": ("be.matrix.loss",), "delay": ("be.matrix.delay",), "class": ("be.lat.inband", "be.matrix.delay")}.get(
-        fault.kind, ("be.matrix.reach", "be.link.active", "be.link.initialized"))
-    return [r for r in own if r["check"] in checks]
+    return [r for r in own if r["check"] in FAILS[fault.kind]]
 
 
 def others(faults, results):

@@ -117,18 +117,20 @@ static int print_man(void)
 {
     char text[64];
 
-    puts(
-        "foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
-        "audit* looks at\n\n"
-        "# DESCRIPTION\n\nThe checks of this release, printed from its own table. _foliot audit "
-        "explain CHECK_ has one of them.\n"
-        "The numbers behind a limit can be set in _audit.yaml_.\n\nEach was shown on what its line "
-        "tells: a fault made it fail, without it it passed, without its source it was unknown. "
-        "_files_: machines that were made up from public documentation. _lab_: real packets "
-        "between "
-        "network name spaces. _kernel_: a running kernel, without the hardware of a cluster. No "
-        "check "
-        "was shown on a machine with a GPU or an RDMA NIC.");
+    puts("foliot-audit-checks(7) \"\" \"Foliot\"\n\n# NAME\n\nfoliot-audit-checks - what *foliot "
+         "audit* looks at\n\n"
+         "# DESCRIPTION\n\nThe checks of this release, printed from its own table. _foliot audit "
+         "explain CHECK_ has one of them.\n"
+         "The numbers behind a limit can be set in _audit.yaml_.\n\nEach line names what a check "
+         "was "
+         "shown on. On files and facts three things were shown: with a fault it fails, without the "
+         "fault it passes, without its source it is unknown. On the others the first two were.\n\n"
+         "*files*\n\tmachines as files, made up from public documentation\n\n*facts*\n\ta fact "
+         "made up beside such a machine: only a controller has it\n\n*lab*\n\treal packets between "
+         "network name spaces\n\n*kernel*\n\ta running kernel\n\n*soft-RoCE*\n\tthe kernel's RoCE "
+         "without hardware, in a virtual machine\n\nNo check was shown on a machine with a GPU or "
+         "an "
+         "RDMA NIC.");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         const struct check *c = check_at(i);
         if (i == 0 || c->group != check_at(i - 1)->group) {
@@ -220,8 +222,7 @@ int audit_explain(const struct audit_options *o, const char *id)
         printf("  only where %s is %s%s\n", fact_name(c->applies.fact),
                c->applies.not ? "not " : "", c->applies.is);
     }
-    printf("  shown on   %s: no check was shown on a machine with a GPU or an RDMA NIC\n",
-           check_shown_on(c));
+    printf("  shown on   %s: none of it a machine with a GPU or an RDMA NIC\n", check_shown_on(c));
     printf("  source     %s\n\nwhy: %s\nremedy: %s\n", c->origin, c->why, c->remedy);
     return EXIT_WELL;
 }

@@ -15,6 +15,9 @@ import ours
 from ours import NAME, PROGRAM, folder, free_port, lab, spaces, until
 
 
+FAILS = ('be.conn.mtu',)  # by real packets: test/audit/test_shown.py
+
+
 class Audited(ours.Controlled):
     """Four hosts with two NICs each, and a controller that audits them."""
 
@@ -99,7 +102,7 @@ class BesideOthers(Audited):
         """A leaf's port whose MTU is too small: probes come, packets of full size don't; one check tells it, and no longer without it."""
         programs = os.path.join(os.path.dirname(os.path.dirname(PROGRAM)), 'src', 'app')
 
-        def results(check='be.conn.mtu'):
+        def results(check=FAILS[0]):
             time.sleep(0.5)  # it asks again and again, and each time costs two programs
             with tempfile.NamedTemporaryFile('w', suffix='.json') as sheet:
                 sheet.write(subprocess.run([programs + '/foliot-inspect', '--agent', folder() + '/host1/agent.sock'], capture_output=True, text=True, check=True).stdout)
@@ -107,7 +110,7 @@ class BesideOthers(Audited):
                 done = subprocess.run([programs + '/foliot', 'audit', 'show', sheet.name, '--json', '--all'], capture_output=True, text=True)
             return [r for r in json.loads(done.stdout)['results'] if r['check'] == check]
 
-        def statuses(check='be.conn.mtu'):
+        def statuses(check=FAILS[0]):
             found = results(check)
             return {status: sum(r['status'] == status and (r['subject'] == '' or r['subject'].startswith('nic0 ')) for r in found)
                     for status in ('fail', 'warn', 'pass', 'unknown', 'skip')}

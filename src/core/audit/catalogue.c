@@ -113,9 +113,20 @@ const char *check_cost_name(enum check_cost cost)
     return costs[cost];
 }
 
+#define MORE(first)                                                                                \
+    {                                                                                              \
+        first, first ", lab", first ", kernel", first ", lab, kernel", first ", soft-RoCE",        \
+            first ", lab, soft-RoCE", first ", kernel, soft-RoCE",                                 \
+            first ", lab, kernel, soft-RoCE"                                                       \
+    }
+
 const char *check_shown_on(const struct check *c)
 {
-    return (c->flags & CHECK_SEEN_LAB) != 0      ? "files, lab"
-           : (c->flags & CHECK_SEEN_KERNEL) != 0 ? "files, kernel"
-                                                 : "files";
+    static const char *const on[2][8] = {MORE("files"), MORE("facts")};
+    const unsigned made_up = (c->flags & (CHECK_MATRIX | CHECK_TESTED | CHECK_FLEET)) != 0,
+                   lab = (c->flags & CHECK_SEEN_LAB) != 0,
+                   kernel = (c->flags & CHECK_SEEN_KERNEL) != 0,
+                   roce = (c->flags & CHECK_SEEN_ROCE) != 0;
+
+    return on[made_up][lab + 2 * kernel + 4 * roce];
 }

@@ -55,9 +55,11 @@ enum {
     CHECK_MATRIX = 4, /* of a matrix of all NICs: a skip where none was measured */
     CHECK_TESTED = 8, /* of an audit's own tests: the same */
     CHECK_PAIRS = 64, /* of this host and another one: pairs.h tells whose fault it is */
-    /* On what a fault made it fail, in a test, besides machines as files (every check): */
+    /* On what a fault made it fail, besides machines as files, or facts that were made up where only a controller has them (every
+     * check). test/audit/test_shown.py compares these with what tests and benches plant. */
     CHECK_SEEN_LAB = 16,    /* real packets between name spaces */
     CHECK_SEEN_KERNEL = 32, /* a running kernel, without the hardware of a cluster */
+    CHECK_SEEN_ROCE = 512,  /* soft-RoCE in a virtual machine: lab/roce-vm */
     CHECK_FLEET = 128,      /* of what only a controller knows: a skip where nobody told it */
     CHECK_VANISHES =
         256, /* its subjects are faults: one that a second look has no more was chance */
@@ -96,5 +98,5 @@ const char *check_part_name(const struct check *c);
 const char *check_severity_name(enum check_severity severity);
 const char *check_subject_name(enum check_subject subject);
 const char *check_cost_name(enum check_cost cost);
-/* "files, lab": what it was shown on. None was shown on a machine with a GPU or an RDMA NIC. */
+/* "files, lab, soft-RoCE", "facts, lab": what it was shown on. None was shown on a machine with a GPU or an RDMA NIC. */
 const char *check_shown_on(const struct check *c);
