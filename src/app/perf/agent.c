@@ -30,10 +30,10 @@ enum {
     WORK_BYTES = 1 << 20,
     WARM_BYTES = 256 << 10,
     MOST_BYTES = 128 << 20,
-    GROWTH = 4,
+    STALLED = 4,
     CHECKED_RANKS =
         64, /* with more of them only the smallest size is compared: it takes each rank's part of each element */
-    ROUND_US = 100000 /* a round is as long as this, where it may be as large */
+    ROUND_US = 100000 /* a round is between half of this and this, where it may be as large */
 };
 #define WORK_UNIT_NS 10000 /* of core/audit/perf.h */
 
@@ -167,7 +167,17 @@ static double rate_of(const struct perf_options *o, const struct perf_row *row)
     return us > 0 ? (double)row->size * 1e6 / us * report_bus_factor(o) : 0;
 }
 
-/* As large as takes some time: of a smaller round most is waiting. All ranks have the same times. */
+/* The largest of twice, four times, … as much that takes no longer than a round is to. */
+static size_t grown(size_t bytes, double time_us)
+{
+    while (time_us * 2 <= ROUND_US && bytes * 2 <= MOST_BYTES) {
+        bytes *= 2;
+        time_us *= 2;
+    }
+    return bytes;
+}
+
+/* As large as takes some time: of a smaller round most is waiting. All ranks have the same times, so they grow alike. */
 static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, double *ret_wrong)
 {
     size_t bytes = WARM_BYTES;
@@ -184,10 +194,11 @@ static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, 
         }
         *ret_wrong += row.figures[0].own_wrong > 0 ? row.figures[0].own_wrong : 0;
         o->check = o->ranks <= CHECKED_RANKS;
-        if (row.figures[0].time_us >= ROUND_US || bytes * GROWTH > MOST_BYTES) {
+        const size_t next = grown(bytes, row.figures[0].time_us);
+        if (next == bytes) {
             break;
         }
-        bytes *= GROWTH;
+        bytes = next;
     }
     o->check = o->warmups = 0;
     *ret_bytes = bytes;
@@ -222,6 +233,11 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
     for (int i = 0; rc == 0 && i < PARTS; i++) {
         rc = rank_run_size(r, bytes, &row);
         found->rates[i] = rc == 0 ? rate_of(o, &row) : 0;
+        const size_t next = rc == 0 ? grown(bytes, row.figures[0].time_us) : bytes;
+        if (i == 0 && next >= STALLED * bytes) {
+            bytes = next; /* a pause made the rounds before look long */
+            i = -1;
+        }
     }
     return rc < 0 ? rc : time_work(r, found->work_ns);
 }
