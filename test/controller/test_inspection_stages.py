@@ -205,6 +205,8 @@ class TestKilled(Stages):
             done, found = self.get(f"{RUNS}/{run}"), self.results(run)
             self.assertEqual((done["not_read"], done["tests_why"], [n["host"] for n in done["tests"]["named"]]), ([], None, ["h2"]), (stage, done))
             self.assertEqual({row["outcome"] for row in done["tests"]["rows"]}, {"done"}, (stage, done))
+            nics = done["tests"]["nics"]
+            self.assertEqual(({n["host"] for n in nics if n["verdict"] == "slower"}, len(nics)), ({"h2"}, self.HOSTS * self.NICS), (stage, nics))
             self.assertEqual(done["covered"]["tests"]["done"], done["covered"]["tests"]["of"], (stage, done))
             self.assertEqual({(c, h) for (c, h), r in found.items() if r[0] == "fail" and c in ("be.bw.pair", "nccl.bisect")},
                              {("be.bw.pair", "h2"), ("nccl.bisect", "h2")}, (stage, found))

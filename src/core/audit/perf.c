@@ -139,7 +139,7 @@ uint32_t perf_order_by_leaf(struct perf *p, uint32_t nic)
     for (uint32_t i = 0; i < p->count; i++) {
         const struct perf_host *h = &p->hosts[i];
         uint32_t at = n;
-        if (!h->there || nic >= h->nics) {
+        if (!h->there || p->gone[i] || nic >= h->nics) {
             continue;
         }
         for (; at > 0 && p->hosts[p->order[at - 1]].leaf[nic] > h->leaf[nic]; at--) {
@@ -162,7 +162,7 @@ uint32_t perf_add_pair_step(struct perf *p, enum perf_kind kind, uint32_t nic)
 
 /* Neighbours; then the ends of distances of half of all. Of an odd number another one sits out each time, and these two meet
  * in a third step: so nobody has one partner twice. */
-static void add_pairs(struct perf *p, uint32_t nic)
+void perf_add_pairs(struct perf *p, uint32_t nic, bool ways_too)
 {
     const uint32_t n = perf_order_by_leaf(p, nic), odd = n % 2, pairs = n / 2;
     if (pairs == 0) {
@@ -173,7 +173,7 @@ static void add_pairs(struct perf *p, uint32_t nic)
         (void)perf_add_pair_step(p, PERF_PAIR, nic);
     }
     const uint32_t ways = p->step_count;
-    if (!p->no_ways) {
+    if (ways_too) {
         (void)perf_add_step(
             p, &(struct perf_step){.kind = PERF_WAYS, .lanes = 1, .nic = nic, .nics = 1});
     }
@@ -182,7 +182,7 @@ static void add_pairs(struct perf *p, uint32_t nic)
         if (n > 2) {
             perf_put(p, near + 1, p->order[k + odd], k % pairs, k / pairs);
         }
-        if (!p->no_ways) {
+        if (ways_too) {
             perf_put(p, ways, p->order[k], k % pairs, k / pairs);
         }
     }
@@ -223,7 +223,7 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
         there += p->hosts[i].there && p->hosts[i].nics > 0;
     }
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-        add_pairs(p, nic);
+        perf_add_pairs(p, nic, !p->no_ways);
         perf_add_incast(p, nic);
     }
     return there < 2 || p->step_count == 0 ? -ENODATA : 0;
@@ -523,6 +523,7 @@ bool perf_next(struct perf *p)
         break;
     case PERF_PAIRS_AGAIN:
         perf_take_pairs(p);
+        perf_look_at_repeated(p);
         perf_take_retests(p);
         more = perf_plan_again(p) || begin_rings(p);
         break;

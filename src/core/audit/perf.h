@@ -16,9 +16,10 @@
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
- * is by these retests alone, each as a share of what stood beside it (outlier.h, perf_again.c). What the search names was seen
- * with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is asked no more: the
- * collectives that it ended are run again without it, and those before keep what they came to.
+ * is by these retests alone, each as a share of what stood beside it (outlier.h, perf_again.c). How much chance does is what the
+ * pairs beside differ by from each other in the same seconds; until there are enough of them, what the first tests did. What the
+ * search names was seen with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is
+ * asked no more: the collectives that it ended are run again without it, and those before keep what they came to.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -42,8 +43,11 @@ enum {
     PERF_HOSTS_MAX = 4096,
     PERF_PARTNERS = 3 + OUTLIER_RETESTS_MOST, /* of a NIC, by pairs */
     PERF_RETESTS = 3,                         /* of a plan, of each NIC */
-    PERF_RETEST_PLANS = 6,                    /* who shares partners with many waits for the next */
-    PERF_RING_PLANS = 4,                      /* a host ends each but the last */
+    PERF_NOISE_LEAST =
+        15, /* differences of those beside retests: of five steps with three of them */
+    PERF_NOISE_MOST = 54,
+    PERF_RETEST_PLANS = 6, /* who shares partners with many waits for the next */
+    PERF_RING_PLANS = 4,   /* a host ends each but the last */
     PERF_ASKED = 4 + PERF_RETESTS * PERF_RETEST_PLANS, /* partners that were planned for a NIC */
     PERF_STEPS_MAX = 5 * HOST_NIC_MAX,                 /* of a plan: three of pairs, ways, incast */
     PERF_KINDS_MAX = 16,
@@ -62,10 +66,11 @@ _Static_assert(PERF_HOSTS_MAX <= UINT16_MAX, "a partner fits");
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
 /* Less than what NICs of its kind carry by this share matters: of be.bw.pair, where a site has not set another one. */
-#define PERF_PRACTICAL  0.08
-#define PERF_FLOOR      0.003   /* what a test itself is good for, as a share */
-#define PERF_OFTEN_LATE 0.3     /* of the meetings: the search begins with such a host */
-#define PERF_LATE_NS    1000000 /* after the one in the middle: sooner is nobody's fault */
+#define PERF_PRACTICAL   0.08
+#define PERF_FLOOR       0.003   /* what a test itself is good for, as a share */
+#define PERF_NOISE_SMALL 0.25    /* of what matters */
+#define PERF_OFTEN_LATE  0.3     /* of the meetings: the search begins with such a host */
+#define PERF_LATE_NS     1000000 /* after the one in the middle: sooner is nobody's fault */
 
 /* Why a host has no result of a step; the greater one tells more. */
 enum perf_outcome {
@@ -118,6 +123,7 @@ struct perf_part {
 enum perf_verdict {
     PERF_NOT_COMPARED, /* too few are alike, or it was not measured */
     PERF_ALIKE,
+    PERF_UNTOLD, /* slower by what matters, and so are others by chance: it was not tested again */
     PERF_SCREENED, /* it is further off than most: its retests tell. At the end: there were too few of them */
     PERF_CLEARED,  /* by its retests it is as others are */
     PERF_UNPROVEN, /* they are slow, and chance is as slow here */
@@ -171,11 +177,16 @@ struct perf {
         double upper; /* a quarter carries as much with the best of their partners */
         bool known, single;
         struct outlier_cohort best,
-            one; /* of NICs by the best of their partners; of single tests */
+            one; /* of NICs by the best of their partners; of single tests: the first ones, then the retests' */
+        double noise
+            [PERF_NOISE_MOST]; /* of those beside retests, each beside the others of its step */
+        uint32_t noise_count;
     } cohorts[PERF_KINDS_MAX][HOST_NIC_MAX];
     struct outlier_case *cases; /* of all NICs */
     uint32_t candidates, retest_plans;
     bool doubted, screened; /* that was planned, and done */
+    bool repeated;          /* the same: of pairs of which most failed, */
+    uint32_t missed;        /* a bit for each NIC */
     struct ways ways;       /* ways_judge is the caller's: of 8,192 NICs it takes a second */
     double usual[HOST_NIC_MAX], expected; /* the middle of all pairs; of the rings' NICs together */
     struct perf_result *rows;             /* [row * count + host] */

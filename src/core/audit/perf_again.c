@@ -31,9 +31,10 @@ uint32_t perf_cohort(const struct perf *p, uint32_t host, uint32_t nic)
 bool perf_looks_bad(const struct perf *p, uint32_t host, uint32_t nic)
 {
     const struct perf_nic *n = perf_nic_at(p, host, nic);
-    const bool slow = n->verdict == PERF_NOT_COMPARED
-                          ? n->rate < (1 - p->practical) * perf_usual(p, host, nic)
-                          : n->verdict != PERF_ALIKE && n->verdict != PERF_CLEARED;
+    const bool slow =
+        n->verdict == PERF_NOT_COMPARED
+            ? n->rate < (1 - p->practical) * perf_usual(p, host, nic)
+            : n->verdict != PERF_ALIKE && n->verdict != PERF_UNTOLD && n->verdict != PERF_CLEARED;
     return slow || n->tried == 0 || (n->wrong > 0 && n->wrong == n->tried);
 }
 
@@ -102,18 +103,34 @@ static void find_single(struct perf *p, uint32_t kind, uint32_t nic)
     c->single = outlier_cohort_init(&c->one, &rule, values, n, half_of_scratch(p));
 }
 
-void perf_look_at_pairs(struct perf *p)
+static void look_at(struct perf *p, uint32_t nic)
 {
     for (uint32_t kind = 0; kind < PERF_KINDS_MAX; kind++) {
-        for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
-            const uint32_t n = take_best(p, kind, nic);
-            sample_sort(p->scratch, n);
-            p->cohorts[kind][nic].upper = n > 0 ? sample_quantile(p->scratch, n, 0.75) : 0;
-            if (n > 0) {
-                find_single(p, kind, nic);
-            }
+        const uint32_t n = take_best(p, kind, nic);
+        sample_sort(p->scratch, n);
+        p->cohorts[kind][nic].upper = n > 0 ? sample_quantile(p->scratch, n, 0.75) : 0;
+        if (n > 0) {
+            find_single(p, kind, nic);
         }
     }
+}
+
+void perf_look_at_pairs(struct perf *p)
+{
+    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+        look_at(p, nic);
+    }
+}
+
+/* The plan was that of what had failed. */
+void perf_look_at_repeated(struct perf *p)
+{
+    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+        if ((p->missed & 1u << nic) != 0) {
+            look_at(p, nic);
+        }
+    }
+    p->missed = 0;
 }
 
 static void find_cohort(struct perf *p, uint32_t kind, uint32_t nic)
@@ -147,7 +164,9 @@ static void screen(struct perf *p)
             const struct perf_cohort *c = cohort_of(p, i, nic);
             if (c != NULL && is->tried > 0) {
                 const bool candidate = outlier_is_candidate(&c->best, is->rate);
-                is->verdict = candidate ? PERF_SCREENED : PERF_ALIKE;
+                is->verdict = candidate                                            ? PERF_SCREENED
+                              : is->rate < c->best.middle - c->best.rule.practical ? PERF_UNTOLD
+                                                                                   : PERF_ALIKE;
                 p->candidates += candidate;
             }
         }
@@ -401,10 +420,37 @@ static void add_doubted(struct perf *p, uint32_t nic)
     }
 }
 
+/* Of most of these NICs no test was done: then none is known to be good, and nobody could meet one that is. */
+static bool is_missed(const struct perf *p, uint32_t nic)
+{
+    uint32_t all = 0, missed = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const bool has = p->hosts[i].there && !p->gone[i] && nic < p->hosts[i].nics;
+        all += has;
+        missed += has && perf_nic_at(p, i, nic)->tried == 0;
+    }
+    return all >= 2 && 2 * missed > all;
+}
+
+static bool plan_missed(struct perf *p)
+{
+    for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+        if (is_missed(p, nic)) {
+            perf_add_pairs(p, nic, false);
+            p->missed |= 1u << nic;
+        }
+    }
+    p->repeated = true;
+    return p->step_count > 0;
+}
+
 bool perf_plan_again(struct perf *p)
 {
     p->stage = PERF_PAIRS_AGAIN;
     p->step_count = 0;
+    if (!p->repeated && plan_missed(p)) {
+        return true;
+    }
     for (uint32_t nic = 0; !p->doubted && nic < HOST_NIC_MAX; nic++) {
         add_doubted(p, nic);
     }
@@ -460,6 +506,37 @@ static double scale_beside(const struct outlier_cohort *usual, double *beside, u
     return scale;
 }
 
+/* By what each of those beside is off the others, as wide as one test's own noise. First tests run all at once, near pairs and
+ * far ones: what these vary by is not what retests do. */
+static void note_noise(struct perf_cohort *c, const double *beside, uint32_t count)
+{
+    for (uint32_t k = 0; k < count && count >= 2 && c->noise_count < PERF_NOISE_MOST; k++) {
+        double others = 0;
+        for (uint32_t m = 0; m < count; m++) {
+            others += m != k ? beside[m] / (count - 1) : 0;
+        }
+        c->noise[c->noise_count++] = (beside[k] - others) / sqrt(1 + 1.0 / (count - 1));
+    }
+}
+
+/* Few differences tell of large noise too badly to fail anybody by them: then the wider one of both counts. */
+static void take_noise(struct perf *p)
+{
+    for (uint32_t kind = 0; kind < PERF_KINDS_MAX; kind++) {
+        for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
+            struct perf_cohort *c = &p->cohorts[kind][nic];
+            struct outlier_cohort fresh;
+            double scratch[PERF_NOISE_MOST];
+            if (c->noise_count >= PERF_NOISE_LEAST &&
+                outlier_cohort_init(&fresh, &c->best.rule, c->noise, c->noise_count, scratch) &&
+                (fresh.scale <= PERF_NOISE_SMALL * c->best.rule.practical ||
+                 fresh.scale > c->one.scale)) {
+                c->one = fresh;
+            }
+        }
+    }
+}
+
 static void take_step(struct perf *p, uint32_t step, uint32_t kind)
 {
     const uint32_t nic = p->steps[step].nic;
@@ -472,6 +549,7 @@ static void take_step(struct perf *p, uint32_t step, uint32_t kind)
         }
     }
     const double scale = scale_beside(&p->cohorts[kind][nic].best, beside, count);
+    note_noise(&p->cohorts[kind][nic], beside, scale > 0 ? count : 0);
     for (uint32_t i = 0; i < p->count && scale > 0; i++) {
         if (!is_of(p, i, nic, kind) || !pair_at(p, step, i, pair) ||
             is_screened(p, pair[0], nic) == is_screened(p, pair[1], nic) ||
@@ -502,6 +580,7 @@ void perf_take_retests(struct perf *p)
             }
         }
     }
+    take_noise(p);
 }
 
 void perf_judge_retests(struct perf *p)

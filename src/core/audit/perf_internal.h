@@ -25,12 +25,16 @@ uint32_t perf_add_pair_step(struct perf *p, enum perf_kind kind, uint32_t nic);
 void perf_put(struct perf *p, uint32_t step, uint32_t host, uint32_t group, uint32_t rank);
 void perf_take_back(struct perf *p, uint32_t step, uint32_t host); /* what was put */
 void perf_end_step(struct perf *p, uint32_t step);
-/* Hosts that have the NIC into p->order, leaf by leaf, those of one leaf in the order of names. Returns how many. */
+/* The first tests of the NICs of one place at their hosts. */
+void perf_add_pairs(struct perf *p, uint32_t nic, bool ways_too);
+/* Hosts that have the NIC and are not gone into p->order, leaf by leaf, those of one leaf in the order of names. Returns
+ * how many. */
 uint32_t perf_order_by_leaf(struct perf *p, uint32_t nic);
 
 /* perf_again.c: after the pairs, who is to be tested again. Nothing comes of a NIC that looks bad: it is nobody's partner. */
 bool perf_looks_bad(const struct perf *p, uint32_t host, uint32_t nic);
 void perf_look_at_pairs(struct perf *p);
+void perf_look_at_repeated(struct perf *p);
 bool perf_plan_again(struct perf *p); /* false: there is nothing to be tested again */
 void perf_take_retests(struct perf *p);
 void perf_judge_retests(struct perf *p);

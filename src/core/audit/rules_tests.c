@@ -137,6 +137,13 @@ static void judge_pairs(struct judging *j, const char *found, const struct teste
         j->result->note = "too few others to compare it with";
         return;
     }
+    if (strcmp(nic->verdict, "not told apart") == 0) {
+        judge_end(j, AUDIT_UNKNOWN, found, judge_format(j, "%.3f", nic->usual));
+        j->result->reason = REASON_NOT_RUN;
+        j->result->note =
+            judge_format(j, "%s; tests vary by as much here: are the hosts busy?", note);
+        return;
+    }
     judge_end(j,
               is_slower(nic)                          ? AUDIT_FAIL
               : strcmp(nic->verdict, "unproven") == 0 ? AUDIT_WARN

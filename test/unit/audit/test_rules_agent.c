@@ -251,6 +251,11 @@ static void test_rates(void **state)
         {WARN, RATE "1|perf=done" NIC("e1", "88", "2", "unproven"),
          .why = "12.5 % slower in 3 retests, and so are others", .cohort = 9},
         {UNKNOWN, RATE "1|perf=done" NIC("e1", "88", "2", "not compared"), .why = COMPARED},
+        {UNKNOWN, RATE "1|perf=done" NIC("e1", "88", "2", "not told apart"), .why = "not_run",
+         .expected = "100.000"},
+        {FAIL,
+         RATE "1|perf=done" NIC("e1", "80", "2", "not told apart") NIC("e2", "88", "2", "slower"),
+         .why = "e2: 88.000 of 100.000 Gbit/s", .cohort = 9},
         {UNKNOWN, RATE "1|perf=done|perf.nic@e1=strange", .why = COMPARED},
         /* it is not there */
         {UNKNOWN, "be.bw.pair", "", "test!timeout", .why = "timeout"},

@@ -56,6 +56,29 @@ static void put_named(struct api_call *call, const json_t *named)
     json_put_end(call->j);
 }
 
+static void put_nics(struct api_call *call, const json_t *nics)
+{
+    static const char *const numbers[] = {"rate", "usual", "partners", "retests", "slower_1e4"};
+    size_t i;
+    json_t *n;
+    json_put_array(call->j, "nics");
+    json_array_foreach(nics, i, n)
+    {
+        const char *host = name_of(call, json_object_get(n, "host"));
+        if (host != NULL) {
+            json_put_object(call->j, NULL);
+            json_put_string(call->j, "host", host);
+            json_put_string(call->j, "nic", json_string_value(json_object_get(n, "nic")));
+            for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
+                put_number(call->j, numbers[k], json_object_get(n, numbers[k]));
+            }
+            json_put_string(call->j, "verdict", json_string_value(json_object_get(n, "verdict")));
+            json_put_end(call->j);
+        }
+    }
+    json_put_end(call->j);
+}
+
 /* The figures cover all hosts together. A tenant gets only its own results, elsewhere. */
 void api_put_audit_tests(struct api_call *call, const json_t *tests)
 {
@@ -66,6 +89,7 @@ void api_put_audit_tests(struct api_call *call, const json_t *tests)
     }
     json_put_object(j, "tests");
     put_number(j, "expected", json_object_get(tests, "expected"));
+    put_nics(call, json_object_get(tests, "nics"));
     put_rows(j, json_object_get(tests, "rows"));
     put_number(j, "rows_ms", json_object_get(tests, "rows_ms"));
     json_put_bool(j, "slow", json_is_true(json_object_get(tests, "slow")));

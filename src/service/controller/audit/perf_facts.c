@@ -79,7 +79,8 @@ static const char *outcome_of(const struct audit_perf *x, uint32_t host)
 static const char *const verdicts[] = {
     [PERF_NOT_COMPARED] = "not compared", [PERF_ALIKE] = "alike",
     [PERF_SCREENED] = "not tested again", [PERF_CLEARED] = "alike when tested again",
-    [PERF_UNPROVEN] = "unproven",         [PERF_SLOWER] = "slower"};
+    [PERF_UNPROVEN] = "unproven",         [PERF_SLOWER] = "slower",
+    [PERF_UNTOLD] = "not told apart"};
 
 /* Of a NIC that looks slow, and that too few tests tell of: it may be as good as any. */
 static bool is_unsure(const struct perf *p, uint32_t host, uint32_t nic)
@@ -417,11 +418,51 @@ static void write_named(const struct audit_perf *x, struct json_writer *j)
     json_put_end(j);
 }
 
+static void write_nic(const struct audit_perf *x, uint32_t host, uint32_t nic,
+                      struct json_writer *j)
+{
+    const struct perf *p = &x->core;
+    const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
+    const double usual = perf_usual(p, host, nic);
+    json_put_object(j, NULL);
+    json_put_int(j, "host", x->who[host].id);
+    json_put_string(j, "nic", x->who[host].names[nic]);
+    json_put_int_if(j, "rate", n->tried > 0, llround(n->rate));
+    json_put_int_if(j, "usual", usual > 0, llround(usual));
+    json_put_uint(j, "partners", n->tried);
+    json_put_uint(j, "retests", n->retest.count);
+    json_put_int_if(j, "slower_1e4", n->retest.count > 0 && usual > 0,
+                    usual > 0 ? llround(1e4 * outlier_worse(&n->retest) / usual) : 0);
+    json_put_string(j, "verdict", verdicts[n->verdict]);
+    json_put_end(j);
+}
+
+/* All of them; of many those alone that are not as others are. */
+static void write_nics(const struct audit_perf *x, struct json_writer *j)
+{
+    enum { ALL_MOST = 512 };
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < x->count; i++) {
+        all += x->who[i].nic_count;
+    }
+    json_put_array(j, "nics");
+    for (uint32_t i = 0; i < x->count; i++) {
+        for (uint32_t nic = 0; nic < x->who[i].nic_count; nic++) {
+            if (all <= ALL_MOST ||
+                x->core.nic[(size_t)i * HOST_NIC_MAX + nic].verdict != PERF_ALIKE) {
+                write_nic(x, i, nic, j);
+            }
+        }
+    }
+    json_put_end(j);
+}
+
 void audit_perf_write(const struct audit_perf *x, struct json_writer *j)
 {
     const struct perf *p = &x->core;
     json_put_object(j, "tests");
     json_put_int_if(j, "expected", p->stage > PERF_PAIRS_AGAIN, llround(p->expected));
+    write_nics(x, j);
     json_put_array(j, "rows");
     for (uint32_t row = 0; p->wants_rings && p->stage >= PERF_RINGS && row < PERF_ROWS; row++) {
         write_row(x, row, j);
