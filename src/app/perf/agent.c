@@ -29,6 +29,8 @@ enum {
     ARRIVALS = 40,
     WORK_BYTES = 1 << 20,
     WARM_BYTES = 256 << 10,
+    FEW_BYTES =
+        128 << 10, /* a message of an all-to-all: each of many peers has eight places for one */
     MOST_BYTES = 128 << 20,
     STALLED = 4,
     CHECKED_RANKS =
@@ -41,7 +43,8 @@ struct agent_plan {
     int rank, ranks, port, lanes, run_ms, patience_s;
     int ways,
         turn_ms; /* ways: 0, or after how many ms it is this pair's turn to look where one is narrow */
-    int incast; /* 0, or 1 and the DSCP with which all but rank 0 send to it */
+    int alltoall; /* 1: the collective is one */
+    int incast;   /* 0, or 1 and the DSCP with which all but rank 0 send to it */
     char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
@@ -134,20 +137,24 @@ static bool read_plan(struct agent_plan *p)
     }
     line[used] = '\0';
     return sscanf(line,
-                  "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d incast %d at "
+                  "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d incast %d "
+                  "alltoall %d at "
                   "%63s nics "
                   "%319s "
                   "folder %255s secret %32[0-9a-f]",
                   &p->rank, &p->ranks, &p->port, &p->lanes, &p->run_ms, &p->patience_s, &p->ways,
-                  &p->turn_ms, &p->incast, p->address, p->nics, p->folder, p->secret) == 13 &&
+                  &p->turn_ms, &p->incast, &p->alltoall, p->address, p->nics, p->folder,
+                  p->secret) == 14 &&
            strlen(p->secret) == 2 * MEET_SECRET_SIZE && p->ranks >= 2 &&
            p->ranks <= PERF_RANK_MAX && p->rank >= 0 && p->rank < p->ranks && p->port > 0 &&
            p->port < 65536 && p->lanes >= 1 && p->lanes <= 64 && p->run_ms >= 1 &&
            p->run_ms <= 60000 && p->patience_s >= 1 && p->patience_s <= 120 && p->ways >= 0 &&
            p->ways <= 60000 && p->turn_ms >= 0 && p->turn_ms <= 60000 &&
            (p->ways == 0 || p->ranks == 2) && p->incast >= 0 && p->incast <= 64 &&
-           (p->incast == 0 || p->ways == 0) && word_ok(p->address, "") && word_ok(p->nics, ",=") &&
-           p->nics[0] == '=' && word_ok(p->folder, "/");
+           (p->incast == 0 || p->ways == 0) &&
+           (p->alltoall == 0 || (p->alltoall == 1 && p->ways == 0 && p->incast == 0)) &&
+           word_ok(p->address, "") && word_ok(p->nics, ",=") && p->nics[0] == '=' &&
+           word_ok(p->folder, "/");
 }
 
 static int count_nics(const char *list)
@@ -352,12 +359,12 @@ static int run_incast(const struct agent_plan *p)
 
 static int run_rank(const struct agent_plan *p)
 {
-    struct perf_options o = {.operation = ALL_REDUCE,
+    struct perf_options o = {.operation = p->alltoall ? ALL_TO_ALL : ALL_REDUCE,
                              .type = FLOAT32,
                              .bytes_min = WARM_BYTES,
                              .bytes_max = MOST_BYTES,
                              .step_factor = 1,
-                             .message = 512 << 10,
+                             .message = p->alltoall ? FEW_BYTES : 512 << 10,
                              .iterations = 1,
                              .warmups = 1,
                              .channels = count_nics(p->nics),

@@ -285,7 +285,8 @@ const struct check catalogue_measured[CATALOGUE_MEASURED] = {
      .title = "bandwidth under random permutations, as measured, is that of the others",
      .why = "Flows of several hosts meet on one link.",
      .remedy = "Look at ECMP; foliot mesh tells how paths spread.",
-     .origin = "/var/lib/foliot/tests/values: permutation_bw"},
+     .origin = "docs/audit.md, Bandwidth and collectives; /var/lib/foliot/tests/values: "
+               "permutation_bw"},
     {.id = "nccl.init",
      .group = 5,
      .subject = SUBJECT_OTHER,
@@ -465,7 +466,8 @@ const struct check catalogue_measured[CATALOGUE_MEASURED] = {
      .title = "alltoall is as fast as with the other hosts",
      .why = "It needs the fabric's core, which all_reduce does not.",
      .remedy = "Look for spines that are down or fuller than others.",
-     .origin = "nccl-tests, README; /var/lib/foliot/tests/alltoall.txt"},
+     .origin = "docs/audit.md, Bandwidth and collectives; nccl-tests, README; "
+               "/var/lib/foliot/tests/alltoall.txt"},
     {.id = "nccl.repeat",
      .group = 5,
      .subject = SUBJECT_HOST,

@@ -1,5 +1,5 @@
-/* perf.c: pairs, then rings of all, then the search. Pairs that are tested again are in perf_again.c, what results amount to in
- * perf_result.c. */
+/* perf.c: pairs, then rings of all, then the search. Pairs that are tested again are in perf_again.c, what is between pairs and
+ * rings in perf_fabric.c, what results amount to in perf_result.c. */
 #include "core/audit/perf.h"
 
 #include <errno.h>
@@ -37,8 +37,8 @@ size_t perf_size(uint32_t hosts)
     const size_t n = hosts;
     return aligned(n * PERF_STEPS_MAX * sizeof(struct perf_part)) +
            aligned(n * PERF_STEPS_MAX * sizeof(struct perf_result)) +
-           3 * aligned(n * sizeof(uint32_t)) + aligned(n) + aligned(n * sizeof(double)) +
-           aligned(PERF_SCRATCH * n * sizeof(double)) +
+           4 * aligned(n * sizeof(uint32_t)) + aligned(n * sizeof(struct perf_fabric)) +
+           aligned(n) + aligned(n * sizeof(double)) + aligned(PERF_SCRATCH * n * sizeof(double)) +
            aligned(n * HOST_NIC_MAX * sizeof(struct perf_nic)) +
            aligned(n * HOST_NIC_MAX * sizeof(struct outlier_case)) +
            aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts)) +
@@ -204,6 +204,9 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
                        .count = count,
                        .wants_rings = config->wants_rings,
                        .no_ways = config->no_ways,
+                       .no_permutations = config->no_permutations,
+                       .no_alltoall = config->no_alltoall,
+                       .seed = config->seed,
                        .practical = config->practical > 0 ? config->practical : PERF_PRACTICAL,
                        .best = -1};
     p->parts = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->parts));
@@ -211,6 +214,8 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
     p->order = claim(&at, count * sizeof(*p->order));
     p->ring[0] = claim(&at, count * sizeof(*p->ring[0]));
     p->ring[1] = claim(&at, count * sizeof(*p->ring[1]));
+    p->drawn = claim(&at, count * sizeof(*p->drawn));
+    p->fabric = claim(&at, count * sizeof(*p->fabric));
     p->gone = claim(&at, count);
     p->scratch = claim(&at, PERF_SCRATCH * count * sizeof(*p->scratch));
     p->named_rate = claim(&at, count * sizeof(*p->named_rate));
@@ -499,12 +504,20 @@ static bool plan_search(struct perf *p)
     return false;
 }
 
+/* Of the hosts that are still there. */
 static bool begin_rings(struct perf *p)
+{
+    find_ring(p);
+    perf_expect_fabric(p);
+    plan_rings(p);
+    return p->wants_rings && p->ring_count >= 2;
+}
+
+static bool begin_fabric(struct perf *p)
 {
     perf_judge_retests(p);
     find_ring(p);
-    plan_rings(p);
-    return p->wants_rings && p->ring_count >= 2;
+    return perf_plan_fabric(p) || begin_rings(p);
 }
 
 bool perf_next(struct perf *p)
@@ -519,13 +532,17 @@ bool perf_next(struct perf *p)
         perf_take_pairs(p);
         perf_take_incasts(p);
         perf_look_at_pairs(p);
-        more = perf_plan_again(p) || begin_rings(p);
+        more = perf_plan_again(p) || begin_fabric(p);
         break;
     case PERF_PAIRS_AGAIN:
         perf_take_pairs(p);
         perf_look_at_repeated(p);
         perf_take_retests(p);
-        more = perf_plan_again(p) || begin_rings(p);
+        more = perf_plan_again(p) || begin_fabric(p);
+        break;
+    case PERF_FABRIC:
+        perf_take_fabric(p);
+        more = begin_rings(p);
         break;
     case PERF_RINGS:
         perf_take_rings(p);

@@ -11,7 +11,11 @@
  * Where hosts have RoCE ports, some of them get packets of many others at once, one host of each leaf: the queue that grows there
  * tells whether the switch marks packets.
  *
- * In rings are hosts whose NICs were all measured by pairs: one dead NIC would end the ring of all.
+ * In rings are hosts whose NICs were all measured by pairs: one dead NIC would end the ring of all. Before the rings these hosts
+ * show what the whole fabric carries: drawn pairs of all hosts at once, over all NICs, each time others; and all-to-alls
+ * (perf_fabric.c).
+ *
+ * Where most first tests of a place fail, as in a moment in which hosts have no processor, all of it is tested once more.
  *
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
@@ -51,7 +55,9 @@ enum {
     PERF_ASKED = 4 + PERF_RETESTS * PERF_RETEST_PLANS, /* partners that were planned for a NIC */
     PERF_STEPS_MAX = 5 * HOST_NIC_MAX,                 /* of a plan: three of pairs, ways, incast */
     PERF_KINDS_MAX = 16,
-    PERF_INCAST_LEAST = 5, /* hosts: four send to one */
+    PERF_PERMUTATIONS = 3,   /* the middle of fewer is one partner's figure */
+    PERF_ALLTOALL_MOST = 32, /* hosts of a group: each has a connection to each other one */
+    PERF_INCAST_LEAST = 5,   /* hosts: four send to one */
     PERF_INCAST_MOST = 32,
     PERF_INCAST_BYTES = 1442, /* of a packet, with Ethernet's, IPv4's and UDP's headers */
     PERF_ARRIVALS = 40,       /* at the meetings of a test */
@@ -102,11 +108,21 @@ struct perf_host {
     uint16_t leaf[HOST_NIC_MAX];
     uint16_t
         kind; /* hosts that ought to be alike have the same number; PERF_KINDS_MAX or more: nobody knows */
-    bool there;  /* it can take part */
-    bool incast; /* in an incast, too: its jobs' traffic is to be marked */
+    bool there;    /* it can take part */
+    bool alltoall; /* its agent can, in an all-to-all */
+    bool incast;   /* in an incast, too: its jobs' traffic is to be marked */
 };
 
-enum perf_kind { PERF_PAIR, PERF_RETEST, PERF_WAYS, PERF_INCAST, PERF_RING, PERF_SEARCH };
+enum perf_kind {
+    PERF_PAIR,
+    PERF_RETEST,
+    PERF_WAYS,
+    PERF_INCAST,
+    PERF_PERMUTATION,
+    PERF_ALLTOALL,
+    PERF_RING,
+    PERF_SEARCH
+};
 struct perf_step {
     uint8_t kind, lanes, row;
     bool by_leaf;
@@ -131,20 +147,23 @@ enum perf_verdict {
 };
 /* Of values that were wrong. */
 enum perf_truth { PERF_UNTRIED, PERF_RIGHT, PERF_WRONG, PERF_UNSURE /* one partner only */ };
-enum perf_stage { PERF_PAIRS, PERF_PAIRS_AGAIN, PERF_RINGS, PERF_SEARCHING };
+enum perf_stage { PERF_PAIRS, PERF_PAIRS_AGAIN, PERF_FABRIC, PERF_RINGS, PERF_SEARCHING };
 
 struct perf_config {
     const struct perf_host *hosts; /* in the order of names; they are to be kept */
     uint32_t count;
     bool wants_rings; /* rows of collectives and the search beside the pairs */
     bool no_ways;     /* no path through the fabric is tested */
+    bool no_permutations, no_alltoall;
+    uint64_t seed;    /* of who meets whom in a permutation */
     double practical; /* share that a NIC may be slower by than its kind; 0: PERF_PRACTICAL */
 };
 
 struct perf {
     const struct perf_host *hosts;
     uint32_t count;
-    bool wants_rings, no_ways, over;
+    bool wants_rings, no_ways, no_permutations, no_alltoall, over;
+    uint64_t seed;
     double practical;
     struct perf_step steps[PERF_STEPS_MAX];
     uint32_t step_count;
@@ -155,6 +174,7 @@ struct perf {
     double *scratch;             /* the same */
     uint8_t *gone; /* a job runs there, it refused, it left, or fell silent: it is asked no more */
     uint32_t *ring[2]; /* hosts of the rings, by names and by leaves */
+    uint32_t *drawn;   /* scratch, the same in another order */
     uint32_t ring_count;
     uint32_t ring_nics; /* of each of them, from the first on: as many as were measured of most */
     uint32_t ring_plans;
@@ -182,6 +202,12 @@ struct perf {
             [PERF_NOISE_MOST]; /* of those beside retests, each beside the others of its step */
         uint32_t noise_count;
     } cohorts[PERF_KINDS_MAX][HOST_NIC_MAX];
+    struct perf_fabric {
+        double rates[PERF_PERMUTATIONS + 1]; /* of a pair, a share for each NIC, ascending */
+        uint32_t count;
+        uint32_t ranks; /* of its all-to-all; 0: it was in none */
+        struct perf_result alltoall;
+    } * fabric;                 /* by host */
     struct outlier_case *cases; /* of all NICs */
     uint32_t candidates, retest_plans;
     bool doubted, screened; /* that was planned, and done */
@@ -233,6 +259,8 @@ uint32_t perf_row_wrong(const struct perf *p, uint32_t row);
 bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic);
 /* It is in the rings; else fewer of its NICs were measured, from the first on, than of most, or it takes no part. */
 bool perf_in_rings(const struct perf *p, uint32_t host);
+/* What each of its NICs carries in permutations: the middle. < 0: none was done. */
+double perf_permuted(const struct perf *p, uint32_t host);
 /* After the search: it was in a fast test beside what is slow. */
 bool perf_cleared(const struct perf *p, uint32_t host);
 uint32_t perf_lanes(uint32_t row); /* of PERF_ROWS: 1, 2, 4, 8 by names, then by leaves */

@@ -43,6 +43,20 @@ void perf_judge_retests(struct perf *p);
 void perf_add_incast(struct perf *p, uint32_t nic);
 void perf_take_incasts(struct perf *p);
 
+/* perf_fabric.c: of the hosts in p->ring. False: there is nothing to be tested. */
+bool perf_plan_fabric(struct perf *p);
+void perf_take_fabric(struct perf *p);
+void perf_expect_fabric(struct perf *p); /* of hosts in a ring */
+
+/* Of a group: done only if all of its members are. Its rate is the one in the middle of what they tell, of two the better: a
+ * group that is slow is so for all. */
+struct perf_group {
+    uint8_t outcome;
+    double rate;
+    uint32_t count, wrong; /* members; with wrong values */
+};
+struct perf_group perf_group_of(struct perf *p, uint32_t step, uint32_t group);
+
 /* Of the present plan. */
 /* Who met whom, and whether values were wrong; the test is done, or nothing is noted. False: it is not. */
 bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b);

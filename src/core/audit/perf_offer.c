@@ -8,7 +8,8 @@ static bool is_test(const struct perf_task *t)
     const bool well = t->ranks >= 2 && t->ranks <= AUDIT_RANKS_MAX && t->rank < t->ranks &&
                       t->lanes >= 1 && t->lanes <= AUDIT_LANES_MAX && t->port >= 1024 &&
                       t->port <= UINT16_MAX;
-    return well && (t->ways == 0 || (t->ranks == 2 && t->ways <= PERF_TURNS)) &&
+    return well && (!t->alltoall || (t->ways == 0 && t->incast == 0)) &&
+           (t->ways == 0 || (t->ranks == 2 && t->ways <= PERF_TURNS)) &&
            (t->incast == 0 || (t->ways == 0 && t->incast <= 64 && t->ranks <= PERF_INCAST_MOST));
 }
 

@@ -56,17 +56,9 @@ void perf_leave(struct perf *p, uint32_t host)
     p->gone[host] = 1;
 }
 
-/* Of a group: done only if all of its members are. Its rate is the one in the middle of what they tell, of two the better: a
- * group that is slow is so for all. */
-struct group {
-    uint8_t outcome;
-    double rate;
-    uint32_t count, wrong; /* members; with wrong values */
-};
-
-static struct group group_of(struct perf *p, uint32_t step, uint32_t group)
+struct perf_group perf_group_of(struct perf *p, uint32_t step, uint32_t group)
 {
-    struct group g = {.outcome = PERF_NOT_RUN};
+    struct perf_group g = {.outcome = PERF_NOT_RUN};
     double *rates = p->scratch;
     for (uint32_t i = 0; i < p->count; i++) {
         const struct perf_result *r = perf_result_at(p, step, i);
@@ -182,7 +174,7 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
 /* ---- rings ---- */
 
 /* Of the hosts that were in it: another one keeps what came of it before. */
-static void take_row(struct perf *p, uint32_t step, const struct group *all)
+static void take_row(struct perf *p, uint32_t step, const struct perf_group *all)
 {
     const uint32_t row = p->steps[step].row;
     p->together[row] = (struct perf_together){all->outcome, all->count, all->rate};
@@ -231,7 +223,7 @@ static void find_late(struct perf *p, uint32_t row, uint32_t meeting)
 void perf_take_rings(struct perf *p)
 {
     for (uint32_t step = 0; step < p->step_count; step++) {
-        const struct group all = group_of(p, step, 0);
+        const struct perf_group all = perf_group_of(p, step, 0);
         take_row(p, step, &all);
         for (uint32_t k = 0; k < PERF_ARRIVALS; k++) {
             find_late(p, p->steps[step].row, k);
@@ -257,7 +249,7 @@ void perf_take_search(struct perf *p)
     uint8_t answers[2 * SEARCH_SETS_MAX];
     for (uint32_t g = 0; g < p->test_count; g++) {
         const struct search_test *t = &p->tests[g];
-        const struct group is = group_of(p, 0, g);
+        const struct perf_group is = perf_group_of(p, 0, g);
         answers[g] = is.outcome != PERF_DONE             ? SEARCH_UNKNOWN
                      : is.rate < PERF_SLOW * p->expected ? SEARCH_SLOW
                                                          : SEARCH_FAST;

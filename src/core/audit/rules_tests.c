@@ -183,8 +183,9 @@ void rule_test_rate(struct judging *j)
         int64_t count = 1;
         judge_join(j, "", found, (double)rate);
         if (j->audit->item_count > before) {
-            const bool known = runs != NULL && fact_number(runs->value, &count);
-            j->audit->items[before].once = !known || count < RUNS_LEAST;
+            const bool known = runs != NULL && fact_number(runs->value, &count),
+                       again = tested(j) == NULL || strcmp(j->check->words, "permutation_bw") != 0;
+            j->audit->items[before].once = !known || count < RUNS_LEAST || !again;
         }
         return;
     }

@@ -232,6 +232,7 @@ static void read_task(const Foliot__V1__PerfStep *s, struct perf_task *ret)
                               .lanes = s->lanes,
                               .ways = s->ways,
                               .incast = s->incast,
+                              .alltoall = s->alltoall,
                               .nic_count = s->n_nics <= HOST_NIC_MAX ? (uint32_t)s->n_nics
                                                                      : HOST_NIC_MAX + 1};
     for (uint32_t i = 0; i < ret->nic_count && i < HOST_NIC_MAX; i++) {
@@ -383,12 +384,13 @@ static int send_plan(struct agent *a, const struct perf_task *s)
     }
     name_secret(p, secret);
     find_turn(a, s, &look_ms, &turn_ms);
-    const int size = snprintf(
-        line, sizeof(line),
-        "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
-        " patience %d ways %d turn %d incast %" PRIu32 " at %s nics %s folder %s secret %s\n",
-        s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms, turn_ms,
-        s->incast, address, nics, a->config->runtime_dir, secret);
+    const int size =
+        snprintf(line, sizeof(line),
+                 "rank %" PRIu32 " of %" PRIu32 " port %" PRIu32 " lanes %" PRIu32 " run %" PRIu32
+                 " patience %d ways %d turn %d incast %" PRIu32
+                 " alltoall %d at %s nics %s folder %s secret %s\n",
+                 s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms,
+                 turn_ms, s->incast, s->alltoall, address, nics, a->config->runtime_dir, secret);
     return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
            : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
                                                                            : 0;

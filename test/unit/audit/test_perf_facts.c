@@ -25,10 +25,13 @@ struct world {
     struct audit audit;
     struct sheet judged[HOSTS];
     uint8_t ring_outcome[HOSTS], pair_outcome[HOSTS]; /* 0: done */
-    bool wrong[HOSTS];                                /* what it gets in rings */
-    uint32_t sender;                                  /* its partners in pairs have wrong values */
-    uint32_t hosts_there;                             /* 0: all */
-    uint64_t nic_rate;                                /* 0: the usual */
+    uint8_t alltoall_outcome;                         /* of host 2; 0: done */
+    double fabric_share;  /* of the NIC's rate that host 2 has in permutations; 0: all */
+    bool old_agents;      /* they know no all-to-all */
+    bool wrong[HOSTS];    /* what it gets in rings */
+    uint32_t sender;      /* its partners in pairs have wrong values */
+    uint32_t hosts_there; /* 0: all */
+    uint64_t nic_rate;    /* 0: the usual */
     bool
         incast; /* it is part of it; of so many packets some were marked, at that share of the NIC's rate */
     uint64_t came, marked;
@@ -82,6 +85,9 @@ static void tell_paths(struct world *w, uint32_t step, uint32_t host)
 static double rate_of(const struct world *w, const struct perf_step *step, bool slow, uint32_t nics)
 {
     const bool again = step->kind == PERF_RETEST;
+    if (step->kind == PERF_PERMUTATION) {
+        return NIC_RATE * nics * (slow && w->fabric_share > 0 ? w->fabric_share : 1);
+    }
     double rate = slow              ? NIC_RATE * (w->slow_share > 0 ? w->slow_share : 2.0 / 3)
                   : w->nic_rate > 0 ? (double)w->nic_rate
                                     : NIC_RATE;
@@ -96,8 +102,10 @@ static void play(struct world *w, bool rings)
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
     const uint32_t nics = w->bad_spine ? HOST_NIC_MAX : 1;
     for (uint32_t i = 0; i < HOSTS; i++) {
-        w->hosts[i] = (struct perf_host){
-            .incast = w->incast, .nics = nics, .there = w->hosts_there == 0 || i < w->hosts_there};
+        w->hosts[i] = (struct perf_host){.incast = w->incast,
+                                         .alltoall = !w->old_agents,
+                                         .nics = nics,
+                                         .there = w->hosts_there == 0 || i < w->hosts_there};
         w->who[i] = (struct audit_perf_host){.id = i + 1, .nic_count = nics};
         for (uint32_t nic = 0; nic < nics; nic++) {
             snprintf(w->who[i].names[nic], IF_NAMESIZE, "eth%u", nic);
@@ -124,12 +132,15 @@ static void play(struct world *w, bool rings)
                     continue;
                 }
                 const bool slow =
-                    pair && w->slow_host && perf_part_of(p, step, 2)->group == part->group;
-                const uint8_t outcome = dead ? PERF_FAILED
-                                        : slow && p->steps[step].kind == PERF_RETEST
-                                            ? w->retest_outcome
-                                        : pair ? w->pair_outcome[i]
-                                               : w->ring_outcome[i];
+                    (p->steps[step].kind == PERF_PERMUTATION || (pair && w->slow_host)) &&
+                    perf_part_of(p, step, 2)->group == part->group;
+                const uint8_t outcome =
+                    dead                                         ? PERF_FAILED
+                    : slow && p->steps[step].kind == PERF_RETEST ? w->retest_outcome
+                    : pair                                       ? w->pair_outcome[i]
+                    : p->steps[step].kind == PERF_ALLTOALL    ? (i == 2 ? w->alltoall_outcome : 0)
+                    : p->steps[step].kind == PERF_PERMUTATION ? 0
+                                                              : w->ring_outcome[i];
                 const bool beside = pair && w->sender < HOSTS && w->sender != i &&
                                     perf_part_of(p, step, w->sender)->group == part->group;
                 struct perf_result r = {.outcome = outcome != 0 ? outcome : PERF_DONE,
@@ -386,6 +397,40 @@ static void collectives_that_nobody_asked_for_are_skips(void **state)
     done(&w);
 }
 
+/* Random pairs of all hosts at once, and an all-to-all: a host that carries less there is warned of; what failed is unknown, and
+ * blocks no job. */
+static void what_the_fabric_carries(void **state)
+{
+    static const struct {
+        double share;
+        uint8_t outcome;
+        bool old;
+        enum audit_status permutation, alltoall, of_others;
+    } cases[] = {{0, 0, false, AUDIT_PASS, AUDIT_PASS, AUDIT_PASS},
+                 {0.6, 0, false, AUDIT_WARN, AUDIT_PASS, AUDIT_PASS},
+                 {0.8, 0, false, AUDIT_PASS, AUDIT_PASS, AUDIT_PASS},
+                 {0, PERF_FAILED, false, AUDIT_PASS, AUDIT_UNKNOWN, AUDIT_UNKNOWN},
+                 {0, 0, true, AUDIT_PASS, AUDIT_UNKNOWN, AUDIT_UNKNOWN}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS,
+                          .fabric_share = cases[c].share,
+                          .alltoall_outcome = cases[c].outcome,
+                          .old_agents = cases[c].old};
+        play(&w, true);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            assert_int_equal(worst(&w, "be.bw.permutation", i)->status,
+                             i == 2 ? cases[c].permutation : AUDIT_PASS);
+            assert_int_equal(worst(&w, "nccl.alltoall", i)->status,
+                             i == 2 ? cases[c].alltoall : cases[c].of_others);
+            for (size_t k = 0; k < CHECKS; k++) {
+                assert_int_equal(worst(&w, of_tests[k], i)->status, AUDIT_PASS);
+            }
+        }
+        done(&w);
+    }
+}
+
 /* Wrong values in a ring are somebody's, and it isn't known whose; pairs tell. */
 static void wrong_values(void **state)
 {
@@ -631,6 +676,7 @@ int main(void)
         cmocka_unit_test(who_dies_in_a_ring_is_unknown_alone),
         cmocka_unit_test(who_dies_costs_nobody_retests),
         cmocka_unit_test(collectives_that_nobody_asked_for_are_skips),
+        cmocka_unit_test(what_the_fabric_carries),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(one_word_drains_nobody),
         cmocka_unit_test(two_hosts_alone_fail_neither),

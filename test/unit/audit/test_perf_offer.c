@@ -135,7 +135,9 @@ static void a_step_that_is_no_test(void **state)
                  {0, {.rank = 0, .ranks = 3, .ways = 1}},
                  {0, {.rank = 0, .ranks = 2, .incast = 65}},
                  {0, {.rank = 0, .ranks = 2, .incast = 1, .ways = 1}},
-                 {0, {.rank = 0, .ranks = PERF_INCAST_MOST + 1, .incast = 1}}};
+                 {0, {.rank = 0, .ranks = PERF_INCAST_MOST + 1, .incast = 1}},
+                 {0, {.rank = 0, .ranks = 2, .incast = 1, .alltoall = true}},
+                 {0, {.rank = 0, .ranks = 2, .ways = 1, .alltoall = true}}};
     struct offered x;
     make(&x);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -146,10 +148,12 @@ static void a_step_that_is_no_test(void **state)
         t->port = cases[i].t.port > 0 ? cases[i].t.port : t->port;
         t->ways = cases[i].t.ways;
         t->incast = cases[i].t.incast;
+        t->alltoall = cases[i].t.alltoall;
         assert_string_equal(wrong(&x), NO_TEST);
     }
     x.tasks[2].lanes = 0;
     assert_string_equal(wrong(&x), NO_TEST);
+    x.tasks[0].alltoall = false;
     x.tasks[0].incast = 64; /* DSCP 63 */
     assert_null(wrong(&x));
 }

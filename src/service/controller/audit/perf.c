@@ -91,6 +91,7 @@ static int see_host(struct controller *c, const struct audit_run *run, struct au
         snprintf(seen.kind, sizeof(seen.kind), "%s", declared);
     }
     host->kind = audit_leaf_number(&x->kinds, seen.kind);
+    host->alltoall = (h->features & FOLIOT__V1__FEATURE__FEATURE_ALLTOALL) != 0;
     host->incast = seen.roce && (h->features & FOLIOT__V1__FEATURE__FEATURE_INCAST) != 0 &&
                    audit_incast_off(c, run) == NULL;
     return r;
@@ -196,6 +197,16 @@ static int add_hosts(struct controller *c, const struct audit_run *run, struct a
 
 /* ---- plans ---- */
 
+/* Tests of the present plan are of more than two hosts. */
+static bool all_meet(const struct perf *p)
+{
+    bool any = p->stage > PERF_FABRIC;
+    for (uint32_t step = 0; step < p->step_count; step++) {
+        any = any || p->steps[step].kind == PERF_ALLTOALL;
+    }
+    return any;
+}
+
 /* A host that refused, or where a job runs, is asked no more. -EIO: there are no random numbers. */
 static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t now)
 {
@@ -205,7 +216,7 @@ static int begin_plan(const struct controller *c, struct audit_perf *x, int64_t 
     x->name = (uint64_t)now > x->name ? (uint64_t)now : x->name + 1;
     x->fleet_version = c->fleet_version;
     x->begin_ns = now + (BEATS_AHEAD * (int64_t)c->config.beat_ms + 1000) * NS_PER_MS;
-    x->step_ms = PERF_STEP_MS + (x->core.stage > PERF_PAIRS_AGAIN ? PERF_ALL_MS + 2 * x->count : 0);
+    x->step_ms = PERF_STEP_MS + (all_meet(&x->core) ? PERF_ALL_MS + 2 * x->count : 0);
     x->left = 0;
     for (uint32_t step = 0; step < x->core.step_count; step++) {
         for (uint32_t i = 0; i < x->count; i++) {
@@ -242,11 +253,15 @@ static int begin_first(struct controller *c, const struct audit_run *run, struct
     const struct check_setting *set = &run->settings->checks[check_number(pairs)];
     const int r =
         perf_init(&x->core,
-                  &(struct perf_config){.hosts = x->hosts,
-                                        .count = x->count,
-                                        .wants_rings = run->wants_nccl,
-                                        .no_ways = audit_check_off(c, run, "be.bw.path") != NULL,
-                                        .practical = set->has_fail ? set->fail : pairs->fail},
+                  &(struct perf_config){
+                      .hosts = x->hosts,
+                      .count = x->count,
+                      .wants_rings = run->wants_nccl,
+                      .no_ways = audit_check_off(c, run, "be.bw.path") != NULL,
+                      .no_permutations = audit_check_off(c, run, "be.bw.permutation") != NULL,
+                      .no_alltoall = audit_check_off(c, run, "nccl.alltoall") != NULL,
+                      .seed = (uint64_t)run->id,
+                      .practical = set->has_fail ? set->fail : pairs->fail},
                   x->memory);
     if (r < 0) {
         tell_too_few(x, why);
@@ -358,6 +373,7 @@ static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
         to->lanes = s->lanes;
         to->ways = s->kind == PERF_WAYS ? 1 + part->group % PERF_TURNS : 0;
         to->incast = s->kind == PERF_INCAST ? 1u + x->dscp : 0;
+        to->alltoall = s->kind == PERF_ALLTOALL;
         to->nics = memory->nics[step];
         for (; to->n_nics < s->nics; to->n_nics++) {
             to->nics[to->n_nics] = x->who[host].nics[first + to->n_nics];
@@ -439,14 +455,19 @@ void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words)
     snprintf(x->who[i].note, sizeof(x->who[i].note), "%s", words);
 }
 
-/* A row that a host was still in is as those that never began. */
-static void forget_rows(struct audit_perf *x, uint32_t host, const char *words)
+static void forget(struct perf_result *r, const char *words)
+{
+    r->outcome =
+        r->outcome == PERF_REFUSED && strcmp(r->words, words) == 0 ? PERF_NOT_RUN : r->outcome;
+}
+
+/* A collective that a host was still in is as those that never began. */
+static void forget_collectives(struct audit_perf *x, uint32_t host, const char *words)
 {
     for (uint32_t row = 0; x->core.wants_rings && row < PERF_ROWS; row++) {
-        struct perf_result *r = &x->core.rows[(size_t)row * x->count + host];
-        r->outcome =
-            r->outcome == PERF_REFUSED && strcmp(r->words, words) == 0 ? PERF_NOT_RUN : r->outcome;
+        forget(&x->core.rows[(size_t)row * x->count + host], words);
     }
+    forget(&x->core.fabric[host].alltoall, words);
 }
 
 void audit_perf_cut(struct audit_perf *x, const char *words)
@@ -464,7 +485,7 @@ void audit_perf_cut(struct audit_perf *x, const char *words)
     for (uint32_t i = 0; left != NULL && i < x->count; i++) {
         if (left[i]) {
             x->who[i].outcome = PERF_NOT_RUN;
-            forget_rows(x, i, words);
+            forget_collectives(x, i, words);
         }
     }
     x->tests = tests;

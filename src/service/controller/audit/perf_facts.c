@@ -10,13 +10,13 @@
 #include "platform/json/json.h"
 #include "service/controller/audit/perf.h"
 
-/* Of one host: its outcome, NICs, slow trunks, of each row six facts, and six of all. Texts: what a test was not done for, a
- * trunk's name, and a line of each fact; the last one may be of any length. */
+/* Of one host: its outcome, NICs, slow trunks, of each collective seven facts, and eight of all. Texts: what a test was not done
+ * for, a trunk's name, and a line of each fact; the last one may be of any length. */
 enum {
     ROW_FACTS = 7,
-    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * PERF_ROWS + 6,
+    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * (PERF_ROWS + 1) + 8,
     LINE_SIZE = 128,
-    TEXT_SIZE = (1 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
+    TEXT_SIZE = (2 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
                 FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
 };
 
@@ -174,6 +174,39 @@ static void add_truth(const struct perf *p, uint32_t host, struct audit_perf_hos
     }
 }
 
+/* A collective that was done. */
+static void add_collective(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                           const char *name, const struct perf_result *r, uint32_t hosts)
+{
+    add(w, FACT_TEST_RATE, name, "%lld", llround(r->rate * 1e-6));
+    add(w, FACT_TEST_RUNS, name, "%u", r->runs);
+    add(w, FACT_TEST_RANKS, name, "%u", hosts);
+    add(w, FACT_TEST_SPREAD, name, "%u", r->spread);
+    add(w, FACT_TEST_NETWORK, name, "%s", r->network[0] != 0 ? r->network : "none");
+    add(w, FACT_TEST_INIT, name, "%u", r->init_ms);
+    if (r->wrong == 0 || perf_truth_of(p, host) == PERF_WRONG) {
+        add(w, FACT_TEST_WRONG, name, "%llu", (unsigned long long)r->wrong);
+    } else { /* who receives them sees them: they may be any other host's */
+        add_missing(w, FACT_TEST_WRONG, name,
+                    "failed: wrong values that may be another host's; whose they are, pairs tell");
+    }
+}
+
+static const char *why_in_no_ring(const struct perf *p, const char *outcome)
+{
+    return strcmp(outcome, "done") != 0 ? outcome
+           : p->ring_count < 2          ? "not-run: fewer than two hosts could take part"
+                               : "not-run: of its NICs fewer were measured than of most hosts";
+}
+
+static const char *why_missing(struct audit_perf_host *w, const struct perf_result *r,
+                               const char *why)
+{
+    return r->outcome != PERF_NOT_RUN
+               ? keep(w, perf_outcome_name((enum perf_outcome)r->outcome), r->words)
+               : why;
+}
+
 static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct audit_perf_host *w,
                     const char *outcome)
 {
@@ -184,30 +217,46 @@ static void add_row(const struct perf *p, uint32_t host, uint32_t row, struct au
         FACT_TEST_RATE,  FACT_TEST_RUNS,    FACT_TEST_RANKS, FACT_TEST_SPREAD,
         FACT_TEST_WRONG, FACT_TEST_NETWORK, FACT_TEST_INIT};
     const struct perf_result *r = &p->rows[(size_t)row * p->count + host];
-    if (r->outcome != PERF_DONE) {
-        const char *why = r->outcome != PERF_NOT_RUN
-                              ? keep(w, perf_outcome_name((enum perf_outcome)r->outcome), r->words)
-                          : strcmp(outcome, "done") != 0 ? outcome
-                          : p->ring_count < 2
-                              ? "not-run: fewer than two hosts could take part"
-                              : "not-run: of its NICs fewer were measured than of most hosts";
-        for (size_t k = 0; k < sizeof(ids) / sizeof(ids[0]); k++) {
-            add_missing(w, ids[k], names[row], why);
-        }
+    if (r->outcome == PERF_DONE) {
+        add_collective(p, host, w, names[row], r, p->together[row].hosts);
         return;
     }
-    add(w, FACT_TEST_RATE, names[row], "%lld", llround(r->rate * 1e-6));
-    add(w, FACT_TEST_RUNS, names[row], "%u", r->runs);
-    add(w, FACT_TEST_RANKS, names[row], "%u", p->together[row].hosts);
-    add(w, FACT_TEST_SPREAD, names[row], "%u", r->spread);
-    add(w, FACT_TEST_NETWORK, names[row], "%s", r->network[0] != 0 ? r->network : "none");
-    add(w, FACT_TEST_INIT, names[row], "%u", r->init_ms);
-    if (r->wrong == 0 || perf_truth_of(p, host) == PERF_WRONG) {
-        add(w, FACT_TEST_WRONG, names[row], "%llu", (unsigned long long)r->wrong);
-    } else { /* who receives them sees them: they may be any other host's */
-        add_missing(w, FACT_TEST_WRONG, names[row],
-                    "failed: wrong values that may be another host's; whose they are, pairs tell");
+    const char *why = why_missing(w, r, why_in_no_ring(p, outcome));
+    for (size_t k = 0; k < sizeof(ids) / sizeof(ids[0]); k++) {
+        add_missing(w, ids[k], names[row], why);
     }
+}
+
+/* Without one its own check alone is unknown: those that block jobs have the rows of rings to go by. */
+static void add_alltoall(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                         const char *outcome)
+{
+    const struct perf_fabric *f = &p->fabric[host];
+    if (!p->no_alltoall && f->alltoall.outcome == PERF_DONE) {
+        add_collective(p, host, w, "alltoall", &f->alltoall, f->ranks);
+    } else if (!p->no_alltoall) {
+        add_missing(w, FACT_TEST_RATE, "alltoall",
+                    why_missing(w, &f->alltoall,
+                                p->hosts[host].there && !p->hosts[host].alltoall
+                                    ? "old-agent"
+                                    : why_in_no_ring(p, outcome)));
+    }
+}
+
+/* What a NIC carries when all hosts meet others at once, in thousandths of Gbit/s. */
+static void add_permutations(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                             const char *outcome)
+{
+    const double rate = perf_permuted(p, host);
+    if (p->no_permutations) {
+        return;
+    }
+    if (rate < 0) {
+        add_missing(w, FACT_TEST_RATE, "permutation_bw", why_in_no_ring(p, outcome));
+        return;
+    }
+    add(w, FACT_TEST_RATE, "permutation_bw", "%lld", llround(rate * 8e-6));
+    add(w, FACT_TEST_RUNS, "permutation_bw", "%u", p->fabric[host].count);
 }
 
 static void add_late(const struct perf *p, uint32_t host, struct audit_perf_host *w,
@@ -332,11 +381,13 @@ static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_
     add_pairs(&x->core, host, w, outcome);
     add_incasts(&x->core, host, w, outcome);
     add_ways(&x->core.ways, ways, w, outcome);
+    add_permutations(&x->core, host, w, outcome);
     if (x->core.wants_rings) {
         add_truth(&x->core, host, w, outcome);
         for (uint32_t row = 0; row < PERF_ROWS; row++) {
             add_row(&x->core, host, row, w, outcome);
         }
+        add_alltoall(&x->core, host, w, outcome);
         add_late(&x->core, host, w, outcome);
         add_search(x, host, w, outcome);
     }
