@@ -233,6 +233,7 @@ void incident_reopen(struct alerts *a, struct incident *c, struct mono since, bo
     c->loud = ALERT_INFO;
     c->by[0] = '\0';
     memset(c->steps, 0, sizeof(c->steps));
+    c->phase_count = 0;
     c->created = a->now;
     c->state = c->told ? INCIDENT_OPEN : INCIDENT_NEW;
     c->due = a->now;
@@ -276,6 +277,7 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
         incident_narrow(a, c, i);
     }
     incident_link(a, c, i);
+    phase_enter(a, c, i);
     c->total++;
     const uint32_t severity = severity_in(a, c, i);
     if (!i->silenced) {
@@ -326,11 +328,24 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
     return NULL;
 }
 
+/* What it is about is what the incident is about, or may be. */
+static bool is_about(const struct incident *c, const struct instance *i)
+{
+    const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
+
+    for (uint32_t k = 0; k < count; k++) {
+        if (i->causes[k] == c->cause) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void incident_await(struct alerts *a, const struct instance *i)
 {
     struct incident *c = incident_of_cause(a, i);
 
-    if (c != NULL && c->state == INCIDENT_QUIET && c->total == 0) {
+    if (c != NULL && c->state == INCIDENT_QUIET && (c->total == 0 || is_about(c, i))) {
         const struct mono until = mono_add(a->now, a->config.keep);
         c->quiet_until = mono_before(c->quiet_until, until) ? until : c->quiet_until;
     }
@@ -584,6 +599,7 @@ void incident_leave(struct alerts *a, struct instance *i)
         text_of_incident(a, c); /* the last words of it, while its last alert is there */
     }
     incident_unlink(a, c, i);
+    phase_leave(a, c, i);
     if (c->firing == 0) {
         fall_quiet(a, c);
     }

@@ -57,6 +57,7 @@ void incident_absorb(struct alerts *a, struct incident *into, struct incident *c
         incident_link(a, into, i);
     }
     ASSERT(c != into && c->firing == 0 && c->audible == 0);
+    phase_absorb(a, into, c);
     into->since = mono_min(into->since, c->since);
     into->severity = c->severity > into->severity ? c->severity : into->severity;
     into->loud = c->loud > into->loud ? c->loud : into->loud;

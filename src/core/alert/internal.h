@@ -53,6 +53,12 @@ struct instance { /* one alert */
     char text[ALERT_TEXT_MAX];
 };
 
+#define PHASE_MAX 4
+struct phase { /* from the first alert of a rule, or of others for the same findings, to the last */
+    uint32_t rule;
+    struct mono since, left; /* left: when one of them was over last */
+};
+
 struct incident {
     uint64_t id, merged_into;
     uint32_t state, severity, cause, first; /* first: of its alerts */
@@ -73,6 +79,8 @@ struct incident {
     bool notify, notify_page;
     uint32_t notify_event, notify_receivers, queue_next;
     uint64_t rules_seen[(ALERT_RULE_MAX + BUILT_IN_RULES + 63) / 64];
+    struct phase phases[PHASE_MAX]; /* since it was opened or came back; the first ones */
+    uint32_t phase_count;
     uint32_t news; /* tellings of new evidence */
     char by[ALERT_ELEMENT_MAX];
     struct mono acknowledged;
@@ -289,6 +297,13 @@ void incident_weigh(struct alerts *a, struct incident *c);
 void incident_release(struct alerts *a, struct incident *c); /* holds no element any more */
 /* Its cause's direction is what its alerts tell by now. true: it was another one. */
 bool incident_direct(struct alerts *a, const struct incident *c);
+
+/* ---- incident_phase.c ---- */
+void phase_enter(const struct alerts *a, struct incident *c, const struct instance *i);
+void phase_leave(const struct alerts *a, struct incident *c, const struct instance *i);
+void phase_absorb(const struct alerts *a, struct incident *into, const struct incident *c);
+/* Whether no alert of it is in the incident any more. */
+bool phase_is_past(const struct alerts *a, const struct incident *c, const struct phase *p);
 
 /* ---- text.c ---- */
 void text_of_series(const struct alerts *a, struct instance *i);

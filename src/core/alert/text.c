@@ -228,6 +228,18 @@ static const struct instance *spokesman(const struct alerts *a, const struct inc
     return best;
 }
 
+/* What it was before it became what it is. */
+static void add_phases(struct strbuf *t, const struct alerts *a, const struct incident *c)
+{
+    for (uint32_t k = 0; k < c->phase_count; k++) {
+        const struct phase *p = &c->phases[k];
+        if (phase_is_past(a, c, p)) {
+            strbuf_add(t, "; before: %s for ", a->rules[p->rule].name);
+            add_span(t, mono_sub(p->left, p->since).ns);
+        }
+    }
+}
+
 void text_of_incident(struct alerts *a, struct incident *c)
 {
     const struct instance *first = spokesman(a, c);
@@ -236,16 +248,18 @@ void text_of_incident(struct alerts *a, struct incident *c)
     if (first == NULL) { /* what was last said of it stays */
         return;
     }
+    struct strbuf t = strbuf_init(c->text, sizeof(c->text));
     if (c->firing == 1) {
-        snprintf(c->text, sizeof(c->text), "%s", first->text);
+        strbuf_add(&t, "%s", first->text);
+        add_phases(&t, a, c);
         return;
     }
     incident_show(a, c, &shown);
-    struct strbuf t = strbuf_init(c->text, sizeof(c->text));
     strbuf_add(&t, "%s: %u alerts (", shown.cause, c->firing);
     add_rules(&t, a, c);
     strbuf_add(&t, ") about %u NIC%s of %u host%s", shown.links, shown.links == 1 ? "" : "s",
                shown.hosts, shown.hosts == 1 ? "" : "s");
     add_since(&t, a, c->since);
     strbuf_add(&t, "; suspect: %s; the worst of them: %s", shown.cause, first->text);
+    add_phases(&t, a, c);
 }
