@@ -2,7 +2,10 @@
  * packets or for one class alone, links at a fraction of their rate. It measures when the first finding of that kind comes,
  * and what is reported about delays without a fault. It also measures when such fleets know all their paths.
  *
- *   truth_kinds [--first=N] [SET …]     some sets only, by the first word of each line of `sets`; worlds N, N + 1, … (0) */
+ *   truth_kinds [--first=N] [--worlds=N] [--each] [SET …]
+ *
+ * Some sets only, by the first word of each line of `sets`; worlds N, N + 1, … (0), so many of them (12). --each: after how long
+ * each world was told. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +19,13 @@
 #include "sim/sim.h"
 #include "stats/sample.h"
 
-#define WORLDS   12
-#define FAULT_S  60 /* all paths are known by then, and delays have baselines */
-#define WATCH_S  22
-#define CALM_S   300
-#define WAYS_S   120
-#define TEXT_MAX 1200
+#define WORLDS     12
+#define WORLDS_MAX 200
+#define FAULT_S    60 /* all paths are known by then, and delays have baselines */
+#define WATCH_S    22
+#define CALM_S     300
+#define WAYS_S     120
+#define TEXT_MAX   1200
 
 enum aim { AIM_SLOW, AIM_SIZE, AIM_CLASS, AIM_NARROW, AIM_NOTHING, AIM_WAYS };
 static const struct set {
@@ -46,7 +50,8 @@ static const struct set {
      AIM_WAYS, 60, 30},
 };
 static const struct set *playing;
-static int first_world;
+static int first_world, worlds = WORLDS;
+static bool each; /* world is printed */
 
 struct told {
     bool played, wrong;
@@ -252,7 +257,7 @@ static void row(struct report *report, const char *id, double value, const char 
                            .must = must,
                            .aim = aim,
                            .better = REPORT_LOWER,
-                           .runs = WORLDS,
+                           .runs = worlds,
                            .spread = REPORT_NONE};
 
     snprintf(r.id, sizeof(r.id), "%s", id);
@@ -266,7 +271,7 @@ static void sum_up_calm(struct report *report)
     double hours = 0, told = 0;
     char note[120];
 
-    for (int i = 0; i < WORLDS; i++) {
+    for (int i = 0; i < worlds; i++) {
         hours += results[i].path_hours;
         told += results[i].slow;
         if (results[i].slow > 0) {
@@ -280,11 +285,11 @@ static void sum_up_calm(struct report *report)
 static int sum_up(struct report *report)
 {
     const double watched = playing->aim == AIM_WAYS ? WAYS_S : WATCH_S;
-    double firsts[WORLDS];
+    double firsts[WORLDS_MAX];
     int told = 0, wrong = 0;
     char note[140];
 
-    for (int i = 0; i < WORLDS; i++) {
+    for (int i = 0; i < worlds; i++) {
         if (!results[i].played) {
             return -1;
         }
@@ -294,19 +299,20 @@ static int sum_up(struct report *report)
             printf("%s %d was not told: %s\n", playing->name, i, results[i].text);
         }
         wrong += results[i].wrong;
-        if (playing->aim == AIM_WAYS) {
-            printf("%s %d: %g s, %s\n", playing->name, i, results[i].first_s, results[i].text);
+        if (playing->aim == AIM_WAYS || each) {
+            printf("%s %d: %g s%s, %s\n", playing->name, i, results[i].first_s,
+                   results[i].wrong ? ", wrong" : "", results[i].text);
         }
     }
     if (playing->aim == AIM_NOTHING) {
         sum_up_calm(report);
         return 0;
     }
-    qsort(firsts, WORLDS, sizeof(*firsts), sample_order);
+    qsort(firsts, (size_t)worlds, sizeof(*firsts), sample_order);
     snprintf(note, sizeof(note), "p90; told in %d of %d within %g s, wrong element in %d; %s", told,
-             WORLDS, watched, wrong, playing->what);
-    row(report, playing->id, told > 0 ? sample_quantile(firsts, WORLDS, 0.9) : REPORT_NONE, "s",
-        playing->must, playing->aims, note);
+             worlds, watched, wrong, playing->what);
+    row(report, playing->id, told > 0 ? sample_quantile(firsts, (size_t)worlds, 0.9) : REPORT_NONE,
+        "s", playing->must, playing->aims, note);
     return 0;
 }
 
@@ -317,14 +323,20 @@ int main(int argc, char *argv[])
     report_init(&report, "truth-kinds", argc, argv);
     for (int i = 1; i < argc; i++) {
         first_world = strncmp(argv[i], "--first=", 8) == 0 ? atoi(argv[i] + 8) : first_world;
+        worlds = strncmp(argv[i], "--worlds=", 9) == 0 ? atoi(argv[i] + 9) : worlds;
+        each = each || strcmp(argv[i], "--each") == 0;
+    }
+    if (worlds < 1 || worlds > WORLDS_MAX) {
+        fprintf(stderr, "truth_kinds: 1 to %d worlds\n", WORLDS_MAX);
+        return 1;
     }
     for (size_t i = 0; i < ARRAY_COUNT(sets); i++) {
         playing = &sets[i];
         if (!report_wanted(playing->name, argc, argv)) {
             continue;
         }
-        results = parallel_memory(WORLDS * sizeof(*results));
-        if (!results || parallel_run(WORLDS, play) > 0 || sum_up(&report) < 0) {
+        results = parallel_memory((size_t)worlds * sizeof(*results));
+        if (!results || parallel_run(worlds, play) > 0 || sum_up(&report) < 0) {
             fprintf(stderr, "truth_kinds: worlds of '%s' died\n", playing->name);
             return 1;
         }

@@ -49,9 +49,6 @@
 #define TRACE_ANSWERS    256 /* of routers, that count at a time */
 #define REDISCOVER_NS    (600 * NS_PER_S)
 #define NARROW_NULL      0.1 /* of pairs that tell something, wide where nothing is wrong (spread.h) */
-/* Full ports leave fewest pairs so far apart: at most 18 % of those that count, and 58 % at 1.4 times as far as usual. So these
- * are evidence for two. */
-#define NARROW_FAR 4.0
 #define NARROW_SHARE                                                                               \
     0.98 /* and where a link is slow: few meet a queue behind it that pushes them together */
 

@@ -33,9 +33,9 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     }
     const enum spread spread = spread_weigh(watch_of(e, path, out), gaps_judge(g, pair, &slow_ns));
     if (spread != SPREAD_NOTHING) {
-        const bool twice = spread == SPREAD_WIDE && slow_ns > NARROW_FAR * pair->usual_ns;
+        const uint32_t worth = spread == SPREAD_WIDE ? spread_worth(pair, slow_ns, g->least_ns) : 1;
 
-        for (uint32_t i = 0; i < (twice ? 2 : 1); i++) {
+        for (uint32_t i = 0; i < worth; i++) {
             mesh_tell_pair(m, edge, path, out, pair->at, spread == SPREAD_WIDE);
         }
     }

@@ -164,6 +164,14 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
     return heard <= SPREAD_WIDER * pair->usual_ns ? SPREAD_CLOSE_LATE : SPREAD_NOTHING;
 }
 
+uint32_t spread_worth(const struct spread_pair *pair, double slow_ns, double least_ns)
+{
+    const double there = slow_ns - fmin(least_ns, pair->usual_ns);
+    const bool alone = pair->wait_ns <= (2 - SPREAD_WAIT) * there + SPREAD_ALIKE_NS;
+
+    return alone || slow_ns > SPREAD_FAR * pair->usual_ns ? 2 : 1;
+}
+
 enum spread spread_weigh(struct spread_watch *w, enum spread spread)
 {
     switch (spread) {

@@ -58,7 +58,7 @@ static void count(struct heard *h, const struct spread_pair *pair)
     double slow_ns;
     const enum spread s = spread_weigh(&h->watch, gaps_judge(&h->gaps, pair, &slow_ns));
 
-    h->wide += s == SPREAD_WIDE;
+    h->wide += s == SPREAD_WIDE ? spread_worth(pair, slow_ns, h->gaps.least_ns) : 0;
     h->narrow += s == SPREAD_NARROW;
 }
 
@@ -254,6 +254,26 @@ static void a_standing_queue_is_no_evidence(void **state)
             }
             assert_true(h.wide < FULL_MOST * (h.wide + h.narrow) + ROW_FEW);
         }
+    }
+}
+
+/* Half of a rate of 200 Mb/s: twice as far apart, 9 us later. What waited longer met a queue, too. Four times as far is far. */
+static void a_pair_that_met_the_slow_link_alone_counts_twice(void **state)
+{
+    static const struct {
+        int32_t wait;
+        uint32_t heard, worth;
+    } cases[] = {{8600, 18080, 2},    {9040, 18080, 2},   {9500, 18080, 2},  {9700, 18080, 1},
+                 {15000, 18080, 1},   {80000, 18080, 1},  {34000, 41000, 1}, {32100, 41000, 2},
+                 {170000, 180800, 2}, {250000, 180800, 2}};
+
+    for (uint32_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        const struct spread_pair pair = {.sent_ns = 10000,
+                                         .usual_ns = 10300,
+                                         .heard_ns = cases[i].heard,
+                                         .wait_ns = cases[i].wait};
+
+        assert_int_equal(spread_worth(&pair, cases[i].heard, 9040), cases[i].worth);
     }
 }
 
@@ -473,6 +493,7 @@ int main(void)
         cmocka_unit_test(busy_links_agree_on_no_gap),
         cmocka_unit_test(full_ports_are_no_evidence),
         cmocka_unit_test(a_standing_queue_is_no_evidence),
+        cmocka_unit_test(a_pair_that_met_the_slow_link_alone_counts_twice),
         cmocka_unit_test(a_close_pair_takes_wide_ones_back),
         cmocka_unit_test(what_was_always_so_is_not_wide),
         cmocka_unit_test(another_way_begins_anew),
