@@ -230,19 +230,24 @@ static bool is_element(const struct world *w, int fault, const struct element *e
     }
 }
 
+/* The finding names the faulty element, or lists it. */
+static bool is_told(const struct world *w, int fault, const struct finding *x)
+{
+    bool told = x->suspect.kind != ELEMENT_UNKNOWN && is_element(w, fault, &x->suspect);
+
+    for (uint32_t i = 0; x->suspect.kind == ELEMENT_UNKNOWN && i < x->choice.count; i++) {
+        told = told || is_element(w, fault, &x->choice.one_of[i]);
+    }
+    return told;
+}
+
 /* "unknown" is not wrong, but a complete list of candidates without the faulty element is. */
 static bool right_element(const struct world *w, int fault, const struct finding *x)
 {
     const struct element_choice *c = &x->choice;
-    bool right = c->count == 0 || c->total > c->count;
+    const bool open = x->suspect.kind == ELEMENT_UNKNOWN && (c->count == 0 || c->total > c->count);
 
-    if (x->suspect.kind != ELEMENT_UNKNOWN) {
-        return is_element(w, fault, &x->suspect);
-    }
-    for (uint32_t i = 0; i < c->count; i++) {
-        right = right || is_element(w, fault, &c->one_of[i]);
-    }
-    return right;
+    return open || is_told(w, fault, x);
 }
 
 /* A finding that the fault must cause, so that detection has a meaning. (A brown-out may pass unnoticed.) */
@@ -410,8 +415,7 @@ static void judge_name(struct world *w, const struct world_finding *f)
             if (!names(s, x)) {
                 right =
                     right || ((leads_to(s) >> x->kind & 1) != 0 &&
-                              (target == TARGET_NIC || target == TARGET_TRUNK) &&
-                              x->suspect.kind != ELEMENT_UNKNOWN && is_element(w, i, &x->suspect));
+                              (target == TARGET_NIC || target == TARGET_TRUNK) && is_told(w, i, x));
                 continue;
             }
             cf->detected = opened && cf->detected < 0 ? f->at : cf->detected;
