@@ -53,6 +53,37 @@ static void play_incidents(struct report *report, int argc, char **argv)
                      REPORT_LOWER, "not ok 30 s after a fault that they only see; those worlds");
 }
 
+/* The same with several faults at once, and with faults that recover in part. */
+static void play_several(struct report *report, uint32_t hosts, uint32_t seconds, uint32_t seeds)
+{
+    struct incident_world_result all = {0};
+    char note[160];
+
+    for (uint32_t seed = 1001; seed <= 1000 + seeds; seed++) {
+        const struct incident_world_config c = {.seed = seed,
+                                                .hosts = hosts,
+                                                .seconds = seconds,
+                                                .faults = 2 + seed % 2,
+                                                .turns = seed % 4 == 0};
+        const struct incident_world_result r = incident_world_run(&c);
+        all.wrong += r.wrong;
+        all.doubled += r.doubled + r.forgotten + r.anew;
+        all.judged += r.judged;
+        all.unwell += r.unwell;
+        if (r.first[0] != '\0') {
+            fprintf(stderr, "%s\n", r.first);
+        }
+    }
+    snprintf(note, sizeof(note), "%u hosts, %u seeds of %u s, two or three of %llu faults at once",
+             hosts, seeds, seconds, (unsigned long long)all.judged);
+    report_simulated(report, "brain.sim.several.wrong", (double)all.wrong, "", 0, REPORT_NONE,
+                     REPORT_LOWER, note);
+    report_simulated(report, "brain.sim.several.not_one", (double)all.doubled, "", 0, REPORT_NONE,
+                     REPORT_LOWER, "doubled, forgotten, or over before their fault; those worlds");
+    report_simulated(report, "brain.sim.several.unwell", (double)all.unwell, "hosts", 0,
+                     REPORT_NONE, REPORT_LOWER, "not ok, and only see faults; those worlds");
+}
+
 /* Records as a controller does, and replays as foliot sim replay does. */
 static void play_recording(struct report *report, int argc, char **argv)
 {
@@ -127,6 +158,7 @@ int main(int argc, char **argv)
     report_simulated(&report, "brain.sim.memory_mib", (double)usage.ru_maxrss / 1024, "MiB",
                      REPORT_NONE, REPORT_NONE, REPORT_LOWER, "world and judge in it");
     play_incidents(&report, argc, argv);
+    play_several(&report, 64, 300, 12);
     play_recording(&report, argc, argv);
     return report_finish(&report) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

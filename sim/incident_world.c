@@ -1,78 +1,11 @@
-/* incident_world.c: draws hosts, paths and black holes from a seed, passes to the brain what a controller would, and judges
- * its incidents. */
+/* incident_world.c: hosts, ways and black holes by a seed; what a controller tells its brain of them; and the judge. */
 #include "sim/incident_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/prng.h"
 #include "service/alert/file.h"
-
-enum {
-    NICS = 2, /* of a host; each is on a leaf of its rail */
-    LEAF_HOSTS = 16,
-    SPINES = 4,
-    PEERS = 8,                       /* that send to a NIC */
-    PORTS = 4,                       /* paths from each of them, over as many spines */
-    INCOMING = NICS * PEERS * PORTS, /* paths that a host reports */
-    REPORT_S = 10,
-    BEAT_S = 2,
-    SEEN_S = 2, /* a receiver takes a path as dead after so long */
-    /* a fault is named after so long: all reports have come, and the rules' waiting times are over */
-    SETTLE_S = 30,
-    GONE_S = 150, /* an incident may stay open so much longer than its fault */
-    FAULT_MAX = 8,
-    FINDING_HOSTS = 24, /* hosts that report a finding of one fault */
-    PATHS = 16384,
-    JUDGED_MAX = 4096,
-    TRIAL_S = 300, /* a new configuration is tried so often, … */
-    WATCH_S = 60,  /* so long, */
-    TRIED_BY = 4   /* … on so many hosts */
-};
-
-enum fault_kind {
-    FAULT_SENDS,
-    FAULT_RECEIVES,
-    FAULT_NIC,
-    FAULT_UP,
-    FAULT_DOWN,
-    FAULT_TRUNK,
-    FAULT_KINDS
-};
-
-struct way {
-    uint32_t from, to, port;
-    uint32_t leaf_from, leaf_to, spine; /* spine SPINES: none, both NICs are on one leaf */
-};
-struct word {
-    uint32_t host, way;  /* the host, and the path that it reports */
-    struct element word; /* the element that the host suspects */
-};
-struct fault {
-    enum fault_kind kind;
-    bool used, seen, over, missed, twice;
-    uint32_t from_s, until_s, nic, leaf, spine, number;
-    struct word findings[FINDING_HOSTS];
-    uint32_t finding_count;
-};
-
-struct world {
-    struct incident_world_config config;
-    struct incident_world_result result;
-    struct prng prng;
-    struct brain *brain;
-    struct way *ways; /* INCOMING of each host */
-    uint8_t *dead;    /* whether each is dead, as last reported */
-    uint32_t *reported_s;
-    struct fault faults[FAULT_MAX], past[FAULT_MAX]; /* past: a ring of faults that are over */
-    uint32_t past_next, numbers, leaves, round, sweep, version;
-    uint64_t complained[JUDGED_MAX]; /* incidents that were wrong, by number modulo JUDGED_MAX */
-    struct rollout_canary canaries[TRIED_BY];
-    uint32_t tried_by[TRIED_BY], tried_s; /* 0: no configuration is on trial */
-    struct mono now;
-    uint32_t now_s;
-};
+#include "sim/incident_private.h"
 
 static uint32_t below(struct world *w, uint32_t bound)
 {
@@ -104,7 +37,7 @@ static void lay_ways(struct world *w)
     }
 }
 
-static bool swallows(const struct fault *x, const struct way *way)
+bool incident_swallows(const struct fault *x, const struct way *way)
 {
     const bool up = way->spine == x->spine && way->leaf_from == x->leaf,
                down = way->spine == x->spine && way->leaf_to == x->leaf;
@@ -125,23 +58,34 @@ static bool swallows(const struct fault *x, const struct way *way)
     }
 }
 
-static bool is_dead(const struct world *w, const struct way *way)
+bool incident_is_felt(const struct world *w, const struct fault *x)
 {
-    for (uint32_t k = 0; k < FAULT_MAX; k++) {
+    return x->used && !x->over && w->now_s >= x->from_s + SEEN_S;
+}
+
+/* All that came that way is lost, or a share of it, with that fault left out. */
+static enum way_state state_of(const struct world *w, const struct way *way,
+                               const struct fault *without, uint32_t *ret_ppm)
+{
+    enum way_state state = WAY_CLEAN;
+
+    *ret_ppm = 0;
+    for (uint32_t k = 0; k < FAULT_MAX && state != WAY_DEAD; k++) {
         const struct fault *x = &w->faults[k];
-        if (x->used && !x->over && w->now_s >= x->from_s + SEEN_S && swallows(x, way)) {
-            return true;
+        if (x == without || !incident_is_felt(w, x) || !incident_swallows(x, way)) {
+            continue;
+        }
+        if (!x->turned || x->loss_ppm == 0) {
+            state = WAY_DEAD;
+        } else {
+            *ret_ppm = x->loss_ppm > *ret_ppm ? x->loss_ppm : *ret_ppm;
+            state = state == WAY_LOSSY || w->now_s >= x->lossy_s ? WAY_LOSSY : WAY_DOUBTED;
         }
     }
-    return false;
+    return state;
 }
 
-static bool of_nic(const struct fault *x)
-{
-    return x->kind <= FAULT_NIC;
-}
-
-/* ---- reports to the brain ----------------------------------------------------------------------------------------- */
+/* ---- what is told ------------------------------------------------------------------------------------------------- */
 
 static int tell(struct world *w, enum brain_fact fact, const void *data, struct brain_answer *ret)
 {
@@ -172,7 +116,7 @@ static struct locate_route route_of(const struct way *way)
     return r;
 }
 
-/* all: also clean paths that nothing asked for. */
+/* all: clean ones too that nothing has asked for. */
 static void tell_paths(struct world *w, uint32_t host, bool all)
 {
     const struct inquiry *q = brain_inquiry(w->brain);
@@ -180,12 +124,16 @@ static void tell_paths(struct world *w, uint32_t host, bool all)
     for (uint32_t k = 0; k < INCOMING; k++) {
         const uint32_t at = host * INCOMING + k;
         const struct way *way = &w->ways[at];
-        if (all || w->dead[at] != 0 ||
+        const struct told_way *told = &w->told[at];
+        if (all || told->state >= WAY_LOSSY ||
             inquiry_has(q, (struct nic_id){way->from}, (struct nic_id){way->to},
                         (uint16_t)way->port)) {
-            const struct brain_path path = {
-                .at = {(int64_t)w->reported_s[host] * NS_PER_S},
-                .path = {.route = route_of(way), .port = (uint16_t)way->port, .dead = w->dead[at]}};
+            const struct brain_path path = {.at = {(int64_t)w->reported_s[host] * NS_PER_S},
+                                            .path = {.route = route_of(way),
+                                                     .port = (uint16_t)way->port,
+                                                     .dead = told->state == WAY_DEAD,
+                                                     .lossy = told->state == WAY_LOSSY,
+                                                     .loss_ppm = told->loss_ppm}};
             tell(w, BRAIN_PATH, &path, NULL);
         }
     }
@@ -194,16 +142,17 @@ static void tell_paths(struct world *w, uint32_t host, bool all)
 static void report(struct world *w, uint32_t host)
 {
     struct fleet_report r = {.host = host, .rollup = true, .clock = FLEET_CLOCK_SYNCED};
-    uint32_t round;
+    uint32_t round, lost = 0;
 
     for (uint32_t k = 0; k < INCOMING; k++) {
-        const uint32_t at = host * INCOMING + k;
-        w->dead[at] = is_dead(w, &w->ways[at]);
-        r.paths_dead += w->dead[at];
+        struct told_way *told = &w->told[host * INCOMING + k];
+        told->state = (uint8_t)state_of(w, &w->ways[host * INCOMING + k], NULL, &told->loss_ppm);
+        r.paths_dead += told->state == WAY_DEAD;
+        lost += told->state >= WAY_LOSSY;
     }
     w->reported_s[host] = w->now_s;
     tell(w, BRAIN_REPORT, &r, NULL);
-    if (r.paths_dead > 0 || inquiry_wants(brain_inquiry(w->brain), &round)) {
+    if (lost > 0 || inquiry_wants(brain_inquiry(w->brain), &round)) {
         tell_paths(w, host, false);
     }
 }
@@ -216,7 +165,7 @@ static struct element trunk(uint32_t leaf, uint32_t spine)
     return e;
 }
 
-/* Orders a trunk as a controller does: from the leaf upwards. */
+/* As a controller does it: from the leaf upwards. */
 static struct element element_from(const struct locate_element *e)
 {
     const bool swap = e->kind == ELEMENT_TRUNK && e->a >= 100000;
@@ -239,14 +188,15 @@ static struct element element_from(const struct locate_element *e)
     return r;
 }
 
-static void say(struct world *w, const struct fault *x, const struct word *own, uint32_t phase)
+static void say(struct world *w, const struct word *own, uint32_t phase)
 {
     const struct way *way = &w->ways[own->way];
-    struct brain_place place = {.since = {(int64_t)x->from_s * NS_PER_S}, .route = route_of(way)};
+    struct brain_place place = {.since = {(int64_t)own->since_s * NS_PER_S},
+                                .route = route_of(way)};
     struct alert_finding f = {.said_by = own->host,
                               .run = 1,
-                              .number = x->number,
-                              .kind = FINDING_PATH_DEAD,
+                              .number = own->number,
+                              .kind = own->lossy ? FINDING_PATH_LOSSY : FINDING_PATH_DEAD,
                               .phase = phase,
                               .from_nic = way->from,
                               .to_nic = way->to,
@@ -255,7 +205,8 @@ static void say(struct world *w, const struct fault *x, const struct word *own, 
                               .port = way->port,
                               .suspect = element_unknown(),
                               .since = place.since,
-                              .text = "a path is dead"};
+                              .heard = {(int64_t)own->heard_s * NS_PER_S},
+                              .text = own->lossy ? "a path loses a share" : "a path is dead"};
     struct brain_answer is;
 
     if (tell(w, BRAIN_PLACE, &place, &is) == 1) {
@@ -267,7 +218,7 @@ static void say(struct world *w, const struct fault *x, const struct word *own, 
     tell(w, BRAIN_FINDING, &f, NULL);
 }
 
-/* Reports findings again after the inquiry has changed: their suspects may have changed. */
+/* Findings that another element explains by now. */
 static void retell(struct world *w)
 {
     const uint32_t version = inquiry_version(brain_inquiry(w->brain));
@@ -275,7 +226,7 @@ static void retell(struct world *w)
     for (uint32_t k = 0; version != w->version && k < FAULT_MAX; k++) {
         for (uint32_t n = 0;
              w->faults[k].used && w->faults[k].seen && n < w->faults[k].finding_count; n++) {
-            say(w, &w->faults[k], &w->faults[k].findings[n], FINDING_UPDATED);
+            say(w, &w->faults[k].findings[n], FINDING_UPDATED);
         }
     }
     w->version = version;
@@ -285,8 +236,24 @@ static void retell(struct world *w)
 
 static bool same_place(const struct fault *x, const struct fault *y)
 {
-    return of_nic(x) == of_nic(y) &&
-           (of_nic(x) ? x->nic == y->nic : x->leaf == y->leaf && x->spine == y->spine);
+    return incident_of_nic(x) == incident_of_nic(y) &&
+           (incident_of_nic(x) ? x->nic == y->nic : x->leaf == y->leaf && x->spine == y->spine);
+}
+
+/* It recovers in part: in one direction, or it loses a share from then on. */
+static void draw_turn(struct world *w, struct fault *x)
+{
+    const bool both = x->kind == FAULT_NIC || x->kind == FAULT_TRUNK;
+
+    x->turn_s = x->from_s + SETTLE_S + 15 + below(w, 60);
+    x->until_s = x->turn_s + LOSSY_S + 13 + RULES_S + below(w, 120);
+    x->then = x->kind;
+    if (both && below(w, 2) == 0) {
+        x->then = (enum fault_kind)(x->kind - 1 - below(w, 2));
+    } else {
+        x->loss_ppm = 100000 + 50000 * below(w, 9);
+        x->lossy_s = x->turn_s + LOSSY_S + below(w, 14);
+    }
 }
 
 static void begin_fault(struct world *w, struct fault *x)
@@ -300,15 +267,18 @@ static void begin_fault(struct world *w, struct fault *x)
                         .from_s = w->now_s,
                         .until_s = w->now_s + 45 + below(w, 120)};
     for (uint32_t k = 0; k < FAULT_MAX;
-         k++) { /* a place with a fault a moment ago is left out: its incident would be the same */
+         k++) { /* what died a moment ago rests: it would be the same incident */
         x->used = x->used &&
                   (&w->faults[k] == x || !w->faults[k].used || !same_place(x, &w->faults[k])) &&
                   (!w->past[k].used || !same_place(x, &w->past[k]));
     }
     w->result.faults += x->used;
+    if (x->used && w->config.turns) {
+        draw_turn(w, x);
+    }
 }
 
-/* Each host suspects something: the sender, a trunk, or nothing. */
+/* Each host makes something of it: the sender, a trunk, or nothing. */
 static struct element guess(struct world *w, const struct way *way)
 {
     switch (below(w, 3)) {
@@ -321,23 +291,117 @@ static struct element guess(struct world *w, const struct way *way)
     }
 }
 
-/* All hosts that miss packets report it; some also report a finding. */
+/* A way of that host that it swallows, and no other fault; INCOMING: none. */
+static uint32_t way_lost(const struct world *w, const struct fault *x, uint32_t host)
+{
+    uint32_t ppm;
+
+    for (uint32_t k = 0; k < INCOMING; k++) {
+        const struct way *way = &w->ways[host * INCOMING + k];
+        if (incident_swallows(x, way) && state_of(w, way, x, &ppm) == WAY_CLEAN) {
+            return k;
+        }
+    }
+    return INCOMING;
+}
+
+static void open_finding(struct world *w, struct fault *x, uint32_t host, uint32_t way, bool lossy)
+{
+    struct word *f = &x->findings[x->finding_count++];
+
+    *f = (struct word){.host = host,
+                       .way = host * INCOMING + way,
+                       .number = lossy ? ++w->numbers : x->number,
+                       .since_s = lossy ? x->turn_s : x->from_s,
+                       .heard_s = w->now_s,
+                       .lossy = lossy};
+    f->word = guess(w, &w->ways[f->way]);
+    say(w, f, FINDING_OPENED);
+}
+
+/* All that miss something report, and some say so. */
 static void see_fault(struct world *w, struct fault *x)
 {
     x->seen = true;
     for (uint32_t h = 0; h < w->config.hosts; h++) {
-        uint32_t hit = INCOMING;
-        for (uint32_t k = 0; k < INCOMING && hit == INCOMING; k++) {
-            hit = swallows(x, &w->ways[h * INCOMING + k]) ? k : hit;
-        }
+        const uint32_t hit = way_lost(w, x, h);
         if (hit < INCOMING) {
             report(w, h);
         }
         if (hit < INCOMING && x->finding_count < FINDING_HOSTS) {
-            struct word *f = &x->findings[x->finding_count++];
-            *f = (struct word){.host = h, .way = h * INCOMING + hit};
-            f->word = guess(w, &w->ways[f->way]);
-            say(w, x, f, FINDING_OPENED);
+            open_finding(w, x, h, hit, false);
+        }
+    }
+}
+
+/* Who tells of that way from now on: another fault that swallows it, if there is one. */
+static struct fault *heir_of(struct world *w, const struct fault *x, const struct word *f)
+{
+    for (uint32_t k = 0; k < FAULT_MAX; k++) {
+        struct fault *y = &w->faults[k];
+        if (y != x && incident_is_felt(w, y) && incident_swallows(y, &w->ways[f->way]) &&
+            (!y->turned || y->loss_ppm == 0) && y->finding_count < FINDING_MAX) {
+            return y;
+        }
+    }
+    return NULL;
+}
+
+/* Findings whose way is as it was stay, also by another fault's doing; the others are over. */
+static void look_at_findings(struct world *w, struct fault *x)
+{
+    uint32_t kept = 0, ppm;
+
+    for (uint32_t n = 0; n < x->finding_count; n++) {
+        struct word f = x->findings[n];
+        const enum way_state is = state_of(w, &w->ways[f.way], NULL, &ppm);
+        const bool own = incident_is_felt(w, x) && incident_swallows(x, &w->ways[f.way]);
+        struct fault *heir = own || f.lossy || is != WAY_DEAD ? NULL : heir_of(w, x, &f);
+
+        if (own && (is == WAY_DEAD) == !f.lossy) {
+            x->findings[kept++] = f;
+        } else if (heir != NULL) {
+            heir->findings[heir->finding_count++] = f;
+        } else {
+            say(w, &f, FINDING_CLOSED);
+        }
+    }
+    x->finding_count = kept;
+}
+
+/* What was dead is told alive at once. */
+static void report_changed(struct world *w)
+{
+    for (uint32_t h = 0; h < w->config.hosts; h++) {
+        bool any = false;
+        for (uint32_t k = 0; k < INCOMING && !any; k++) {
+            const struct told_way *told = &w->told[h * INCOMING + k];
+            uint32_t ppm;
+            any = told->state >= WAY_LOSSY &&
+                  told->state != state_of(w, &w->ways[h * INCOMING + k], NULL, &ppm);
+        }
+        if (any) {
+            report(w, h);
+        }
+    }
+}
+
+static void turn_fault(struct world *w, struct fault *x)
+{
+    x->turned = true;
+    x->kind = x->then;
+    report_changed(w);
+    look_at_findings(w, x);
+}
+
+/* Those who lose a share know it by now. */
+static void tell_lossy(struct world *w, struct fault *x)
+{
+    for (uint32_t h = 0; h < w->config.hosts && x->finding_count < FINDING_HOSTS; h++) {
+        const uint32_t hit = way_lost(w, x, h);
+        if (hit < INCOMING) {
+            report(w, h);
+            open_finding(w, x, h, hit, true);
         }
     }
 }
@@ -345,19 +409,8 @@ static void see_fault(struct world *w, struct fault *x)
 static void end_fault(struct world *w, struct fault *x)
 {
     x->over = true;
-    /* a path that works again is reported at once */
-    for (uint32_t h = 0; h < w->config.hosts; h++) {
-        bool any = false;
-        for (uint32_t k = 0; k < INCOMING && !any; k++) {
-            any = w->dead[h * INCOMING + k] != 0 && swallows(x, &w->ways[h * INCOMING + k]);
-        }
-        if (any) {
-            report(w, h);
-        }
-    }
-    for (uint32_t n = 0; n < x->finding_count; n++) {
-        say(w, x, &x->findings[n], FINDING_CLOSED);
-    }
+    report_changed(w);
+    look_at_findings(w, x);
     w->past[w->past_next++ % FAULT_MAX] = *x;
     x->used = false;
 }
@@ -371,6 +424,12 @@ static void play_faults(struct world *w)
         if (x->used && !x->seen && w->now_s >= x->from_s + SEEN_S) {
             see_fault(w, x);
         }
+        if (x->used && x->turn_s > 0 && !x->turned && w->now_s >= x->turn_s) {
+            turn_fault(w, x);
+        }
+        if (x->used && x->turned && x->loss_ppm > 0 && w->now_s == x->lossy_s) {
+            tell_lossy(w, x);
+        }
         if (x->used && w->now_s >= x->until_s) {
             end_fault(w, x);
         }
@@ -380,130 +439,6 @@ static void play_faults(struct world *w)
         if (!w->faults[k].used && below(w, 40) == 0) {
             begin_fault(w, &w->faults[k]);
             open++;
-        }
-    }
-}
-
-/* ---- the judge ---------------------------------------------------------------------------------------------------- */
-
-static void complain(struct world *w, uint64_t *count, const struct fault *x, const char *what,
-                     const char *said)
-{
-    static const char *const kinds[] = {"sends", "receives", "nic", "up", "down", "trunk"};
-
-    if (w->result.first[0] == '\0') {
-        snprintf(w->result.first, sizeof(w->result.first), "seed %llu, %u s: %s %s%s %u %u: %s",
-                 (unsigned long long)w->config.seed, w->now_s, what,
-                 x != NULL ? kinds[x->kind] : "",
-                 x == NULL   ? ""
-                 : of_nic(x) ? " of NIC"
-                             : " of leaf, spine",
-                 x == NULL   ? 0
-                 : of_nic(x) ? x->nic
-                             : x->leaf,
-                 x == NULL || of_nic(x) ? 0 : x->spine, said);
-    }
-    ++*count;
-}
-
-static bool names(const struct element *e, const struct fault *x)
-{
-    return of_nic(x)
-               ? e->kind == ELEMENT_NIC && e->a.number == x->nic
-               : e->kind == ELEMENT_TRUNK && e->a.number == x->leaf && e->b.number == x->spine;
-}
-
-/* True if the element of that name is faulty now, or was a moment ago. */
-static bool is_so(const struct world *w, const struct element *e)
-{
-    bool so = false;
-
-    for (uint32_t k = 0; k < FAULT_MAX; k++) {
-        so = so || (w->faults[k].used && names(e, &w->faults[k])) ||
-             (w->past[k].used && w->now_s < w->past[k].until_s + GONE_S && names(e, &w->past[k]));
-    }
-    return so;
-}
-
-/* The age of the youngest fault. While a fault has no name yet, hosts' own suspects are shown. */
-static uint32_t youngest(const struct world *w)
-{
-    uint32_t age = UINT32_MAX;
-
-    for (uint32_t k = 0; k < FAULT_MAX; k++) {
-        const struct fault *x = &w->faults[k];
-        age = x->used && w->now_s - x->from_s < age ? w->now_s - x->from_s : age;
-    }
-    return age;
-}
-
-static void judge_incidents(struct world *w)
-{
-    const struct alerts *a = brain_alerts(w->brain);
-    struct alert_incident i;
-    size_t cursor = 0;
-
-    while (alerts_next_incident(a, &cursor, &i)) {
-        const bool open = i.state == INCIDENT_OPEN || i.state == INCIDENT_NEW;
-        uint64_t *said = &w->complained[i.id % JUDGED_MAX];
-        if (open && i.told && i.element.kind != ELEMENT_UNKNOWN && *said != i.id &&
-            youngest(w) >= SETTLE_S && !is_so(w, &i.element)) {
-            *said = i.id;
-            complain(w, &w->result.wrong, NULL, i.cause, i.text);
-        }
-    }
-}
-
-static void judge_fault(struct world *w, struct fault *x)
-{
-    const struct alerts *a = brain_alerts(w->brain);
-    struct alert_incident i;
-    size_t cursor = 0;
-    uint32_t count = 0;
-
-    while (alerts_next_incident(a, &cursor, &i)) {
-        count += (i.state == INCIDENT_OPEN || i.state == INCIDENT_NEW) && names(&i.element, x);
-    }
-    if (count == 0 && !x->missed) {
-        x->missed = true;
-        complain(w, &w->result.forgotten, x, "no incident of", "");
-    } else if (count > 1 && !x->twice) {
-        x->twice = true;
-        complain(w, &w->result.doubled, x, "two incidents of", "");
-    }
-}
-
-/* The host of the faulty NIC may be ill. A host with dead paths that reports no finding (those beyond FINDING_HOSTS) isn't
- * judged. */
-static void judge_health(struct world *w, const struct fault *x)
-{
-    const struct fleet *hosts = brain_hosts(w->brain);
-
-    for (uint32_t h = 0; h < w->config.hosts; h++) {
-        bool asked = !of_nic(x) || x->nic / NICS != h, dead = false;
-        for (uint32_t k = 0; k < INCOMING; k++) {
-            dead = dead || w->dead[h * INCOMING + k] != 0;
-        }
-        for (uint32_t n = 0; n < x->finding_count; n++) {
-            dead = dead && x->findings[n].host != h;
-        }
-        asked = asked && !dead;
-        w->result.unwell += asked && fleet_host_health(hosts, h, w->now) != HEALTH_OK;
-    }
-}
-
-static void judge(struct world *w)
-{
-    judge_incidents(w);
-    for (uint32_t k = 0; k < FAULT_MAX; k++) {
-        struct fault *x = &w->faults[k];
-        const bool told = x->used && x->finding_count > 0;
-        if (told && w->now_s == x->from_s + SETTLE_S) {
-            w->result.judged++;
-            judge_health(w, x);
-        }
-        if (told && w->now_s >= x->from_s + SETTLE_S) {
-            judge_fault(w, x);
         }
     }
 }
@@ -530,7 +465,7 @@ static const char *name_host(void *context, uint32_t host)
     return name;
 }
 
-/* All hosts belong to one operator. */
+/* One operator's fleet. */
 static uint64_t tenant_of(void *context, uint32_t host)
 {
     (void)context;
@@ -652,8 +587,10 @@ static void second(struct world *w)
     }
     if (inquiry_wants(brain_inquiry(w->brain), &round) && round != w->round) {
         w->round = round;
-        for (uint32_t h = 0; h < w->config.hosts && w->now_s >= REPORT_S; h++) {
-            tell_paths(w, h, true);
+        for (uint32_t h = 0; h < w->config.hosts; h++) {
+            if (w->reported_s[h] > 0) {
+                tell_paths(w, h, true);
+            }
         }
     }
     for (uint32_t k = 0; k < 4; k++) {
@@ -665,7 +602,7 @@ static void second(struct world *w)
         w->now = mono_add(w->now, span_ms(250));
     }
     play_trial(w);
-    judge(w);
+    incident_judge(w);
 }
 
 struct incident_world_result incident_world_run(const struct incident_world_config *config)
@@ -682,10 +619,10 @@ struct incident_world_result incident_world_run(const struct incident_world_conf
     w->now_s = 1;
     w->now = (struct mono){NS_PER_S};
     w->ways = calloc((size_t)config->hosts * INCOMING, sizeof(*w->ways));
-    w->dead = calloc((size_t)config->hosts * INCOMING, sizeof(*w->dead));
+    w->told = calloc((size_t)config->hosts * INCOMING, sizeof(*w->told));
     w->reported_s = calloc(config->hosts, sizeof(*w->reported_s));
     prng_init(&w->prng, config->seed);
-    if (w->ways != NULL && w->dead != NULL && w->reported_s != NULL && begin(w)) {
+    if (w->ways != NULL && w->told != NULL && w->reported_s != NULL && begin(w)) {
         for (; w->now_s <= config->seconds; w->now_s++) {
             second(w);
         }
@@ -695,7 +632,7 @@ struct incident_world_result incident_world_run(const struct incident_world_conf
     }
     brain_delete(w->brain);
     free(w->ways);
-    free(w->dead);
+    free(w->told);
     free(w->reported_s);
     free(w);
     return result;

@@ -1,8 +1,7 @@
-/* incident_world.h: a fabric with black holes, from a controller's view: hosts report the packets that arrive on each path,
- * and each host suspects an element of its own. The brain (core/brain/brain.h) judges the reports with the rules that come
- * with Foliot. It must report one incident for each fault, with the fault's name. A host that only observes a fault must be
- * ok. Now and then some hosts try a configuration, so that recordings contain that, too. The judge has the faults, and shares
- * no rule with the brain. */
+/* incident_world.h: a fabric with black holes, as a controller hears of it: hosts report what arrives over which way, and each
+ * makes something of its own of what it misses. The brain (core/brain/brain.h) weighs it with the rules that come with Foliot,
+ * and has to tell one incident a fault, with its name; who only sees a fault has to be ok. Now and then some hosts try a
+ * configuration, so that a recording has that too. The judge knows the faults, and shares no rule with what it judges. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,19 +11,22 @@
 struct incident_world_config {
     uint64_t seed;
     uint32_t hosts, seconds;
-    uint32_t faults;                     /* at most so many at a time */
-    const struct brain_witness *witness; /* a witness of the brain from its start; NULL: none */
+    uint32_t faults; /* at once, at most */
+    bool
+        turns; /* each recovers in part before it is over: one direction of it, or it loses a share from then on */
+    const struct brain_witness *witness; /* of the brain, from its birth; NULL: nobody */
 };
 
 struct incident_world_result {
-    uint64_t faults, judged; /* judged: those that lasted long enough */
+    uint64_t faults, judged; /* judged: that lasted long enough */
     uint64_t incidents;
-    uint64_t wrong;              /* incidents that name an element without a fault */
-    uint64_t doubled;            /* faults with two open incidents, once they have settled */
-    uint64_t forgotten;          /* faults without an incident of their name by then */
-    uint64_t unwell;             /* hosts that only observe the fault, and were not ok then */
-    uint64_t trials, taken_back; /* of configurations; those that were bad for all */
-    uint64_t trace;              /* of all answers: the same seed gives the same */
+    uint64_t wrong;     /* told, and nothing of that name is at fault */
+    uint64_t doubled;   /* two open ones for one fault, once it is settled */
+    uint64_t forgotten; /* none with its name by then */
+    uint64_t anew;   /* the one that was told was over, or another one, while its fault went on */
+    uint64_t unwell; /* hosts that were not ok then, and only see it */
+    uint64_t trials, taken_back; /* of configurations; those that were good for nobody */
+    uint64_t trace;              /* of all answers: the same seed has the same */
     char first[240];             /* the first of these, in words */
 };
 

@@ -13,7 +13,8 @@
  * them (one of `info` alone takes in what is louder only if its cause is the alert's first element); else it opens one
  * of its own, with its most specific element as cause. As soon as `promote` incidents that
  * began within `together` of each other share an element (64 trunks of one spine, the NICs of one host), they are
- * merged and the shared element is the cause. Two links that fail for themselves share nothing with enough
+ * merged and the shared element is the cause. Only those count that are as sure as each other: guesses at a spine are no evidence
+ * that a trunk which is known is the spine. Two links that fail for themselves share nothing with enough
  * others, and stay two. Told is an incident only `wait` after it began, and a little later when it looks as if it
  * were part of something larger.
  *

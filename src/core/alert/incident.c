@@ -320,6 +320,9 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
         if (c != NULL && is_only_shown(a, c, i)) {
             continue;
         }
+        if (c != NULL && k > 0 && c->unknown && c->promoted && !instance_is_unsure(i)) {
+            continue; /* it is sure of a part, and nobody is of the whole */
+        }
         /* One that was resolved comes back only by what it was itself about. */
         if (c != NULL && (incident_is_open(c) || (k == 0 && c->state == INCIDENT_RESOLVED))) {
             return c;
@@ -501,6 +504,9 @@ void incident_refine(struct alerts *a, struct incident *c)
     const uint32_t element = agreed(a, c, &explains);
     const uint32_t owner = element != NONE ? a->elements[element].owner : NONE;
 
+    if (element == NONE) {
+        incident_split(a, c);
+    }
     if (element == NONE || element == c->cause || !incident_is_open(c)) {
         return;
     }

@@ -20,13 +20,23 @@ static uint32_t needed(const struct alerts *a, uint32_t element)
                : a->config.promote;
 }
 
+/* It may be one with c by that element. What nobody is sure of takes nothing in whose cause is known: that may be another
+ * fault. */
+static bool is_part(const struct alerts *a, const struct incident *x, const struct incident *c,
+                    uint32_t element)
+{
+    return incident_is_open(x) && incident_has(x, element) && together(a, x, c) &&
+           (!c->unknown || x->unknown);
+}
+
+/* Nor is it evidence that a known one is of something larger. */
 static uint32_t count_sharing(const struct alerts *a, const struct incident *c, uint32_t element)
 {
     uint32_t count = 0;
 
     for (uint32_t k = 0; k < a->incident_max; k++) {
         const struct incident *x = &a->incidents[k];
-        count += incident_is_open(x) && incident_has(x, element) && together(a, x, c);
+        count += is_part(a, x, c, element) && x->unknown == c->unknown;
     }
     return count;
 }
@@ -124,9 +134,8 @@ static struct incident *survivor(struct alerts *a, const struct incident *c, uin
 
     for (uint32_t k = 0; owner == NONE && k < a->incident_max; k++) {
         struct incident *x = &a->incidents[k];
-        if (incident_is_open(x) && incident_has(x, element) && together(a, x, c) &&
-            (best == NULL || (x->told && !best->told) ||
-             (x->told == best->told && x->id < best->id))) {
+        if (is_part(a, x, c, element) && (best == NULL || (x->told && !best->told) ||
+                                          (x->told == best->told && x->id < best->id))) {
             best = x;
         }
     }
@@ -140,7 +149,7 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
     element_hold(a, element); /* while its last users change hands */
     for (uint32_t k = 0; k < a->incident_max; k++) {
         struct incident *x = &a->incidents[k];
-        if (x != into && incident_is_open(x) && incident_has(x, element) && together(a, x, c)) {
+        if (x != into && is_part(a, x, c, element)) {
             if (into->state == INCIDENT_RESOLVED) {
                 incident_reopen(a, into, x->since, x->audible > 0);
             }

@@ -298,6 +298,10 @@ void incident_release(struct alerts *a, struct incident *c); /* holds no element
 /* Its cause's direction is what its alerts tell by now. true: it was another one. */
 bool incident_direct(struct alerts *a, const struct incident *c);
 
+/* ---- incident_split.c ---- */
+/* Its alerts are about several finer things by now, and none about what it is called by: it becomes as many. */
+void incident_split(struct alerts *a, struct incident *c);
+
 /* ---- incident_phase.c ---- */
 void phase_enter(const struct alerts *a, struct incident *c, const struct instance *i);
 void phase_leave(const struct alerts *a, struct incident *c, const struct instance *i);

@@ -7,11 +7,12 @@
 #include "base/hash_index.h"
 #include "base/prng.h"
 
-#define TRIALS    25 /* that a report of a path is worth: as many tell 4 % apart from nothing */
-#define AGE_NS    (60 * NS_PER_S)
-#define NOTED     16384 /* NICs, trunks and hosts that something is counted of */
-#define WORDS     32    /* of hosts that are sure, before a name is known */
-#define SLOT_NONE UINT32_MAX
+#define TRIALS     25 /* that a report of a path is worth: as many tell 4 % apart from nothing */
+#define AGE_NS     (60 * NS_PER_S)
+#define NOTED      16384 /* NICs, trunks and hosts that something is counted of */
+#define WORDS      32    /* of hosts that are sure, before a name is known */
+#define TOLD_SHARE 4     /* of the time in which all report, until their paths were told */
+#define SLOT_NONE  UINT32_MAX
 
 struct slot { /* a path that is looked at; its number in locate */
     struct locate_route route;
@@ -52,6 +53,8 @@ struct inquiry {
     struct word words[WORDS]; /* a ring */
     uint32_t word_count;
     bool wants;
+    struct mono began;  /* the first tick; MONO_NEVER: none yet */
+    bool asked_all;     /* all hosts had reported since then when the last round began */
     struct mono lost;   /* the newest loss that was told */
     struct mono sorted; /* when what is over was let go */
     uint32_t round, version;
@@ -82,6 +85,7 @@ struct inquiry *inquiry_new(uint32_t paths, struct span report)
     q->path_max = paths;
     q->slot_free = SLOT_NONE;
     q->report = report;
+    q->began = MONO_NEVER;
     q->locate = locate_new(&(struct locate_config){.path_limit = paths, .own = HOST_NONE});
     q->slots = calloc(paths, sizeof(*q->slots));
     q->noted = calloc(NOTED, sizeof(*q->noted));
@@ -399,11 +403,28 @@ static void replace(struct inquiry *q, const struct locate_case *c)
     }
 }
 
+/* All hosts have reported since it looks, and their clean paths were told. Before, hosts that lost something have reported, and
+ * few others: a leaf explains two faults on it as long as nobody tells what came through it. */
+static bool heard_all(const struct inquiry *q, struct mono now)
+{
+    return q->began.ns != MONO_NEVER.ns &&
+           mono_sub(now, q->began).ns >= q->report.ns + q->report.ns / TOLD_SHARE;
+}
+
+/* Who reported after the first round hasn't been asked for clean paths. */
+static void ask_all(struct inquiry *q, struct mono now)
+{
+    if (!q->asked_all && mono_sub(now, q->began).ns >= q->report.ns) {
+        q->asked_all = true;
+        q->round += q->wants;
+    }
+}
+
 /* Named on the word of more than one host; or of one about what is its own, which nobody else contradicted in the time in which
  * all report. */
 static bool counts(const struct inquiry *q, struct mono now, const struct locate_case *c)
 {
-    return c->state == LOCATE_NAMED &&
+    return c->state == LOCATE_NAMED && heard_all(q, now) &&
            (c->witnesses > 1 || mono_sub(now, c->opened).ns > q->report.ns);
 }
 
@@ -489,6 +510,8 @@ static void follow(struct inquiry *q, struct mono now)
 
 void inquiry_tick(struct inquiry *q, struct mono now)
 {
+    q->began = mono_min(q->began, now);
+    ask_all(q, now);
     if (q->wants) {
         locate_tick(q->locate, now);
         follow(q, now);

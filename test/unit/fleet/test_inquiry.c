@@ -255,6 +255,19 @@ static void one_fault_has_one_name(void **state)
     assert_true(SANITIZED || (worlds > 20 && named >= worlds - 3));
 }
 
+/* A controller that has just begun hears of losses before it hears what else comes through the same leaf. */
+static void nothing_is_named_before_all_have_reported(void **state)
+{
+    for (uint64_t seed = 1; seed <= DRAWS(8); seed++) {
+        world_new(seed, 24, 3, 3);
+        fault(any_fault(2 + (uint32_t)seed % 3), 1);
+        assert_int_equal(pass(REPORT_S - 1), 0);
+        assert_int_equal(judge().placed, 0);
+        assert_int_equal(pass(20), 0);
+        assert_true(judge().placed > 0);
+    }
+}
+
 /* Who misses something reports at once, and so does who misses it no more. */
 static void tell_now(void)
 {
@@ -539,6 +552,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_fault_has_one_name),
+        cmocka_unit_test(nothing_is_named_before_all_have_reported),
         cmocka_unit_test(the_next_fault_has_one_name),
         cmocka_unit_test(what_is_over_explains_nothing_new),
         cmocka_unit_test(two_faults_have_two),

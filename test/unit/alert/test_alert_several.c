@@ -1,0 +1,115 @@
+/* Several faults at once: what nobody is sure of yet makes nothing larger of what is known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "alert_kit.h"
+
+static struct alert_finding guess_at(uint32_t number, uint32_t leaf)
+{
+    char trunk[64];
+
+    snprintf(trunk, sizeof(trunk), "trunk leaf%u - spine1", leaf);
+    return kit_path_finding(number * 16, 400 + number * 8, ELEMENT_TRUNK, trunk, false);
+}
+
+/* One trunk of spine1 is known to be dead. A second one dies: who finds that may think of any trunk there. Then it is known,
+ * too. */
+static void a_known_trunk_and_guesses_are_no_spine(void **state)
+{
+    struct alert_finding second[4];
+
+    kit_finding_rules();
+    living = 100;
+    const struct alert_finding first =
+        kit_path_finding(3, 200, ELEMENT_TRUNK, "trunk leaf4 - spine1", true);
+    kit_say(&first, FINDING_OPENED);
+    kit_pass(15 * NS_PER_S);
+    assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
+    for (uint32_t k = 0; k < 4; k++) {
+        second[k] = guess_at(k, 10 + k);
+        kit_say(&second[k], FINDING_OPENED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_memory_equal(told.cause, "unknown, one of ", 16);
+    for (uint32_t k = 0; k < 4; k++) {
+        suspect_set(&second[k], suspect_named(ELEMENT_TRUNK, "trunk leaf5 - spine1"), true);
+        kit_say(&second[k], FINDING_UPDATED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_string_equal(told.cause, "trunk leaf5 - spine1");
+    assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
+}
+
+/* Three that are sure are a spine, and take the guesses in. */
+static void known_trunks_are_a_spine(void **state)
+{
+    kit_finding_rules();
+    living = 100;
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct alert_finding f = guess_at(k, 10 + k);
+        kit_say(&f, FINDING_OPENED);
+    }
+    for (uint32_t k = 4; k < 7; k++) {
+        struct alert_finding f = guess_at(k, 10 + k);
+        f.suspect = f.choice.one_of[0];
+        f.choice = (struct element_choice){0};
+        kit_say(&f, FINDING_OPENED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 1);
+    assert_string_equal(told.cause, "spine1");
+    assert_int_equal(told.pages, 1);
+}
+
+/* All hosts together took two trunks for their spine at first. */
+static void what_was_taken_for_a_spine_becomes_two(void **state)
+{
+    struct alert_finding f[6];
+
+    kit_finding_rules();
+    living = 100;
+    for (uint32_t k = 0; k < 6; k++) {
+        f[k] = kit_path_finding(k * 16, 400 + k * 8, ELEMENT_SPINE, "spine1", true);
+        kit_say(&f[k], FINDING_OPENED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_string_equal(kit_incident(1).cause, "spine1");
+    for (uint32_t k = 0; k < 6; k++) {
+        f[k].suspect = suspect_named(ELEMENT_TRUNK,
+                                     k % 2 == 0 ? "trunk leaf4 - spine1" : "trunk leaf5 - spine1");
+        kit_say(&f[k], FINDING_UPDATED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_memory_equal(kit_incident(1).cause, "trunk leaf", 10);
+    assert_memory_equal(kit_incident(2).cause, "trunk leaf", 10);
+    assert_string_not_equal(kit_incident(1).cause, kit_incident(2).cause);
+    assert_int_equal(kit_incident(1).alerts_firing, 3);
+    assert_int_equal(kit_incident(2).alerts_firing, 3);
+    assert_int_equal(told.pages, 2); /* there is a second fault */
+    for (uint32_t k = 0; k < 6; k++) {
+        kit_say(&f[k], FINDING_CLOSED);
+    }
+    kit_pass(120 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 0);
+}
+
+#define T(test) cmocka_unit_test_setup_teardown(test, kit_begin, kit_end)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_known_trunk_and_guesses_are_no_spine),
+        T(known_trunks_are_a_spine),
+        T(what_was_taken_for_a_spine_becomes_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
