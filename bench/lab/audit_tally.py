@@ -298,7 +298,7 @@ class Api:
         while self.ask(f"audit/runs/{run}")["state"] not in ("done", "stopped"):
             time.sleep(0.5)
         results = []
-        for status in ("fail", "warn", "unknown", "pass"):
+        for status in ("fail", "warn", "unknown"):
             cursor = ""
             while cursor is not None:
                 page = self.ask(f"audit/runs/{run}/results?limit=1000&status={status}{cursor}")
@@ -309,7 +309,7 @@ class Api:
 
 # Which check names which kind of fault; test/audit/test_shown.py: what was shown in the lab.
 FAILS = {"cable": ("be.topo.inferred",), "carrier": ("be.matrix.reach",), "hole": ("be.matrix.reach",), "mute": ("be.matrix.reach",), "deaf": ("be.matrix.reach",),
-         "loss": ("be.matrix.loss",), "ipv6": ("be.matrix.reach",), "pair": ("be.conn.matrix",), "path": ("be.conn.paths", "be.matrix.path"),
+         "loss": ("be.matrix.loss",), "ipv6": ("be.matrix.reach",), "pair": ("be.matrix.reach",), "path": ("be.conn.paths", "be.matrix.path"),
          "delay": ("be.matrix.delay",), "class": ("be.lat.inband", "be.matrix.delay")}
 
 
@@ -320,9 +320,10 @@ def by_audit(fault, results):
     own = [r for r in results if r["host"] == host and r["status"] == "fail" and (r["subject"] or "").split(" ")[0] == nic]
     if fault.kind in PAIRS:
         ends = {(host, f"{nic} host{fault.other[0]} nic{fault.other[1]}"), (f"host{fault.other[0]}", f"nic{fault.other[1]} {host} {nic}")}
-        found = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in FAILS[fault.kind] and (r["host"], r["subject"]) in ends]
+        check = FAILS["path"] if fault.kind == "path" else ("be.conn.matrix", "be.conn.cross")  # the latter where agents probe the pair
+        found = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in check and (r["host"], r["subject"]) in ends]
         if fault.kind == "pair":
-            both = [r for r in results if r["status"] in ("fail", "warn") and r["check"] == "be.matrix.reach" and
+            both = [r for r in results if r["status"] in ("fail", "warn") and r["check"] in FAILS["pair"] and
                     (r["host"], r["subject"]) in {(host, nic), (f"host{fault.other[0]}", f"nic{fault.other[1]}")}]
             found += both if len(both) == 2 else []
         return found
