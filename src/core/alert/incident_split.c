@@ -2,9 +2,27 @@
  * hosts have told what still comes through it. */
 #include "core/alert/internal.h"
 
+/* What its alerts suspect, at most so many different things. */
+static uint32_t suspects(const struct alerts *a, const struct incident *c, uint32_t most)
+{
+    uint32_t found[ALERT_CAUSE_MAX], count = 0;
+
+    for (uint32_t at = c->first; at != NONE && count < most && count < ALERT_CAUSE_MAX;
+         at = a->instances[at].sibling_after) {
+        bool known = false;
+
+        for (uint32_t k = 0; k < count; k++) {
+            known = known || found[k] == a->instances[at].causes[0];
+        }
+        found[count] = a->instances[at].causes[0];
+        count += !known;
+    }
+    return count;
+}
+
 static bool is_scattered(const struct alerts *a, const struct incident *c)
 {
-    if (c->promoted || c->unsure > 0 || c->firing < 2 || !incident_is_open(c)) {
+    if (c->unsure > 0 || c->firing < 2 || !incident_is_open(c)) {
         return false;
     }
     for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
@@ -16,10 +34,11 @@ static bool is_scattered(const struct alerts *a, const struct incident *c)
             return false;
         }
     }
-    return true;
+    /* it is what several share, and no longer so many as make it that */
+    return !c->promoted || suspects(a, c, a->config.promote) < a->config.promote;
 }
 
-/* The first of these that has no incident: that is what it goes on as. NONE: all have one. */
+/* The first of these that has no incident: that is what it goes on as. NULL: all have one. */
 static const struct instance *heir_of(const struct alerts *a, const struct incident *c)
 {
     for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
@@ -41,30 +60,48 @@ static uint32_t next_other(const struct alerts *a, const struct incident *c, uin
     return at;
 }
 
+/* Nothing of it is its own. */
+static void dissolve(struct alerts *a, struct incident *c, uint32_t into)
+{
+    if (c->firing == 0 && incident_is_open(c) && into != NONE && into != incident_number(a, c)) {
+        incident_absorb(a, &a->incidents[into], c);
+        if (a->incidents[into].told && a->incidents[into].state == INCIDENT_NEW) {
+            incident_tell_larger(a, &a->incidents[into]);
+        }
+    }
+}
+
 void incident_split(struct alerts *a, struct incident *c)
 {
-    const struct instance *heir = is_scattered(a, c) ? heir_of(a, c) : NULL;
-    uint32_t at;
-
-    if (heir == NULL) {
+    if (!is_scattered(a, c)) {
         return;
     }
-    const uint32_t element = heir->causes[0];
+    const struct instance *heir = heir_of(a, c);
+    const uint32_t element = heir != NULL ? heir->causes[0] : NONE;
+    uint32_t at, into = NONE;
+
     incident_clear_elements(a, c);
-    incident_set_cause(a, c, element);
-    for (uint32_t k = 0; k < instance_shared(heir); k++) {
+    c->promoted = false;
+    if (heir != NULL) {
+        incident_set_cause(a, c, element);
+    }
+    for (uint32_t k = 0; heir != NULL && k < instance_shared(heir); k++) {
         incident_add_element(a, c, heir->causes[k]);
     }
-    while ((at = next_other(a, c, element)) != NONE) {
+    for (uint32_t n = c->firing; n > 0 && (at = next_other(a, c, element)) != NONE; n--) {
         struct instance *i = &a->instances[at];
 
         incident_unlink(a, c, i);
         c->total--;
         incident_group(a, i, true);
         a->counters.incidents_dropped += i->incident == NONE;
+        into = i->incident;
     }
+    dissolve(a, c, into);
     if (incident_is_open(c) && c->told && c->audible > 0) {
         incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
     }
-    incident_changed(a, c, true);
+    if (incident_is_open(c)) {
+        incident_changed(a, c, true);
+    }
 }

@@ -103,6 +103,38 @@ static void what_was_taken_for_a_spine_becomes_two(void **state)
     assert_int_equal(kit_counters().incidents_open, 0);
 }
 
+/* Guesses at three trunks were one of a spine. Then two of them are known, each of which has an incident already: nothing is left
+ * of the spine. */
+static void guesses_that_were_elsewhere_leave_nothing(void **state)
+{
+    struct alert_finding known[2], guess[4];
+
+    kit_finding_rules();
+    living = 100;
+    for (uint32_t k = 0; k < 2; k++) {
+        known[k] = kit_path_finding(3 + k, 200 + 8 * k, ELEMENT_TRUNK,
+                                    k == 0 ? "trunk leaf4 - spine1" : "trunk leaf5 - spine1", true);
+        kit_say(&known[k], FINDING_OPENED);
+    }
+    kit_pass(15 * NS_PER_S);
+    for (uint32_t k = 0; k < 4; k++) {
+        guess[k] = guess_at(k, 10 + k);
+        kit_say(&guess[k], FINDING_OPENED);
+    }
+    kit_pass(5 * NS_PER_S);
+    for (uint32_t k = 0; k < 4; k++) {
+        guess[k].suspect = known[k % 2].suspect;
+        guess[k].choice = (struct element_choice){0};
+        kit_say(&guess[k], FINDING_UPDATED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
+    assert_string_equal(kit_incident(2).cause, "trunk leaf5 - spine1");
+    assert_int_equal(kit_incident(1).alerts_firing, 3);
+    assert_int_equal(kit_incident(2).alerts_firing, 3);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, kit_begin, kit_end)
 int main(void)
 {
@@ -110,6 +142,7 @@ int main(void)
         T(a_known_trunk_and_guesses_are_no_spine),
         T(known_trunks_are_a_spine),
         T(what_was_taken_for_a_spine_becomes_two),
+        T(guesses_that_were_elsewhere_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
