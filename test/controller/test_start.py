@@ -234,7 +234,7 @@ class Start(fleet.Fleet):
         os.mkdir(self.path("data/server.pem"))
         self.assertIn("data/server.pem can't be made by authority.key and server.key: Is a directory", self.command(check=False).stderr)
         os.rmdir(self.path("data/server.pem"))
-        self.assertIn("the token 'admin' can't be made: one of that name lives",
+        self.assertIn("the token 'admin' can't be made: a token has that name",
                       self.command("token", "api", "admin", "admin", check=False).stderr)
         taken = self.listen("10.90.0.1", 7638)
         text = self.command(check=False).stderr

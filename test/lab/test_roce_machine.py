@@ -156,7 +156,7 @@ class Asked(Folder):
         self.assertIn("roof", done.stderr)
         done = self.lab("--name", "roof", "up", "--roce")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("is there already", done.stderr)
+        self.assertIn("exists already", done.stderr)
 
     def test_down_ends_it(self):
         done = self.lab("--name", "roof", "down")
