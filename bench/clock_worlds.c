@@ -3,9 +3,9 @@
  *
  *     build/bench/clock_worlds [--soak | SECTION [WORLDS [FIRST]]]
  *
- * Sections: rate, suspend, fabrics, noclass, wander, saturated, partition. Without an argument it plays the quick ones (fabrics and
- * noclass), with --soak the others. WORLDS: the section's number of worlds. FIRST: the first world, to use other worlds. One
- * process per processor. All figures are simulated. */
+ * Sections: rate, suspend, fabrics, noclass, wander, saturated, partition. Without an argument it plays the quick ones
+ * (fabrics and noclass), with --soak the others. WORLDS: the section's number of worlds. FIRST: the first world, to use other
+ * worlds. One process per processor. All figures are simulated. */
 #include "base/prng.h"
 #include "parallel.h"
 #include "report.h"

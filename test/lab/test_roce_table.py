@@ -126,7 +126,35 @@ def endless():
     check("waits for a server that is dead", len(slept), 0)
 
 
+def errors_of_perftest():
+    """A program that ends with an error is started again, a few times. One that has figures is not."""
+    class Server:
+        def __init__(self, *_, **__):
+            started.append(self)
+
+        def poll(self):
+            return None
+
+        def kill(self):
+            pass
+
+        def wait(self):
+            pass
+
+    def sh(*_, **__):
+        text = " 65536 400 24.10 23.90 0.0004\n" if len(started) > good else "Completion with error at client\n"
+        return types.SimpleNamespace(stdout=text, stderr="")
+
+    popen, TABLE.subprocess.Popen, TABLE.sh, TABLE.listens = TABLE.subprocess.Popen, Server, sh, lambda _: True
+    for good, tries, figure in ((0, 1, 23.9), (2, 3, 23.9), (99, TABLE.PERFTEST_TRIES, None)):
+        started = []
+        found = TABLE.perftest("ib_write_bw", "-s", "65536")[3]
+        check("tries, and the figure", (len(started), found if found == found else None), (tries, figure))
+    TABLE.subprocess.Popen = popen
+
+
 bounds()
 same_faults()
 endless()
+errors_of_perftest()
 part_by_part()

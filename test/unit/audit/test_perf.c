@@ -825,8 +825,8 @@ static void retests_find_who_is_slower(void **state)
     assert_true(found >= 95);
 }
 
-/* Where first tests between leaves share trunks, single ones vary by much, and the best of each NIC's by little. Retests, of
- * which few run at once, don't: what they vary by tells. */
+/* Where first tests between leaves share trunks, single ones vary by much, and the best of each NIC's by little. Few
+ * retests run at once, so they don't share: their own spread tells. */
 static void what_retests_vary_by_tells(void **state)
 {
     uint32_t found = 0;
