@@ -282,8 +282,8 @@ static bool came_just_now(const struct lane_set *set, const struct stream *strea
     return set->scheduler.one_way && mono_sub(now, stream->dry_at).ns < JUST_NOW_NS;
 }
 
-/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, by the only lane
- * that carries, and the chunk is whole. The rest of a chunk follows at once: its sender is writing it. */
+/* One call of the kernel's. Bytes read; 0 no more; -errno. *ret_drained: it had less than there was room for, and by the only
+ * lane that carries: more would have been worth another look else. */
 static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, bool *ret_drained)
 {
     struct stream *stream = set->streams[lane];
@@ -329,12 +329,11 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
         struct io *io = set->transport->io;
         stamp = io->stamp(io);
     }
-    const bool drained = set->scheduler.one_way && (size_t)n < room;
+    *ret_drained = set->scheduler.one_way && (size_t)n < room;
     if (stream->reading) {
         payload = (size_t)n < left ? (size_t)n : left;
         const int r = in_got(set, now, lane, to, (uint32_t)payload, &stamp);
         if (r < 0 || to == NULL) {
-            *ret_drained = drained && !stream->reading;
             return r < 0 ? r : n;
         }
     }
@@ -345,7 +344,6 @@ static ssize_t read_once(struct lane_set *set, uint32_t lane, struct mono now, b
     }
     stream->part_size = (uint16_t)(carried - used);
     memcpy(stream->part, scratch + used, stream->part_size);
-    *ret_drained = drained && !stream->reading;
     return n;
 }
 
@@ -354,7 +352,7 @@ ssize_t stream_read_bytes(struct lane_set *set, uint32_t lane, struct mono now)
     bool drained = false;
     ssize_t all = 0;
 
-    while (all < READ_BYTES_MAX && !drained) {
+    while (all < READ_BYTES_MAX) {
         const ssize_t n = read_once(set, lane, now, &drained);
         if (n < 0) {
             return n;
@@ -363,8 +361,10 @@ ssize_t stream_read_bytes(struct lane_set *set, uint32_t lane, struct mono now)
             break;
         }
         all += n;
-        if (n < SCRATCH_SIZE / 4 && !set->streams[lane]->reading) {
-            break; /* a small one: surely all there was; latency counts more than certainty */
+        /* The rest of a chunk follows at once, for its sender is writing it. A small one was surely all there was: latency counts
+         * more than certainty. */
+        if (!set->streams[lane]->reading && (drained || n < SCRATCH_SIZE / 4)) {
+            break;
         }
     }
     return all;

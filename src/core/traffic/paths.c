@@ -48,14 +48,20 @@ static bool tells(const struct paths *p, uint32_t hop)
     return false;
 }
 
-bool paths_known(const struct paths *p)
+/* Bit k: hop k tells. */
+static uint32_t telling_hops(const struct paths *p)
 {
-    bool known = false;
+    uint32_t hops = 0;
 
     for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
-        known = known || tells(p, hop);
+        hops |= tells(p, hop) ? 1u << hop : 0;
     }
-    return known;
+    return hops;
+}
+
+bool paths_known(const struct paths *p)
+{
+    return telling_hops(p) != 0;
 }
 
 _Static_assert(HOP_BITS *PATH_HOPS_MAX < 64, "a cost has room for each hop");
@@ -71,46 +77,47 @@ static uint32_t compare(uint64_t x, uint64_t y)
     return x == 0 || y == 0 ? UNKNOWN : x == y ? SHARED : 0;
 }
 
-/* What port i costs beside a lane with port j; j == p->count: nobody knows that one's routers. */
-static uint64_t beside(const struct paths *p, uint32_t i, uint32_t j)
+/* What port i costs beside a lane with port j; j == p->count: nobody knows that one's routers. telling: the hops that count. */
+static uint64_t beside(const struct paths *p, uint32_t telling, uint32_t i, uint32_t j)
 {
     uint64_t cost = i == j ? weigh(PATH_HOPS_MAX - 1, 1) : 0;
 
-    for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
-        if (tells(p, hop)) {
-            cost += weigh(hop, i == j         ? SHARED
-                               : j < p->count ? compare(p->routers[i][hop], p->routers[j][hop])
-                                              : UNKNOWN);
-        }
+    for (; telling != 0; telling &= telling - 1) {
+        const uint32_t hop = (uint32_t)__builtin_ctz(telling);
+        cost += weigh(hop, i == j         ? SHARED
+                           : j < p->count ? compare(p->routers[i][hop], p->routers[j][hop])
+                                          : UNKNOWN);
     }
     return cost;
 }
 
-static uint64_t silence(const struct paths *p, uint32_t port)
+static uint64_t silence(const struct paths *p, uint32_t telling, uint32_t port)
 {
     uint64_t cost = 0;
 
-    for (uint32_t hop = 0; hop < PATH_HOPS_MAX; hop++) {
-        cost += p->routers[port][hop] == 0 && tells(p, hop) ? weigh(hop, UNKNOWN) : 0;
+    for (; telling != 0; telling &= telling - 1) {
+        const uint32_t hop = (uint32_t)__builtin_ctz(telling);
+        cost += p->routers[port][hop] == 0 ? weigh(hop, UNKNOWN) : 0;
     }
     return cost;
 }
 
 int paths_choose(struct paths *p, const uint16_t *others, uint32_t count, uint32_t first)
 {
+    const uint32_t telling = telling_hops(p);
     uint64_t least = UINT64_MAX;
     int best = -1;
 
     ASSERT(count <= OTHERS_MAX);
     for (uint32_t k = 0; k < p->count; k++) {
         const uint32_t i = (first % p->count + k) % p->count;
-        uint64_t cost = silence(p, i);
+        uint64_t cost = silence(p, telling, i);
         for (uint32_t o = 0; o < count; o++) {
             uint32_t j = 0;
             while (j < p->count && p->ports[j] != others[o]) {
                 j++;
             }
-            cost += beside(p, i, j);
+            cost += beside(p, telling, i, j);
         }
         if (cost < least || (cost == least && p->taken[i] < p->taken[best])) {
             least = cost;

@@ -164,21 +164,29 @@ static void liars_are_named_and_move_nobody(void **state)
     }
 }
 
+/* Hosts that are to lie in one field from 12 s on. As it is they collude in nothing: the same hosts, honest. */
+static struct clock_world_config field_world(uint64_t seed, int members, double liar_share)
+{
+    struct clock_world_config g = small(seed);
+
+    g.members = members;
+    g.degree = 16;
+    g.paths = 1;
+    g.lie = LIE_COLLUDING;
+    g.liar_share = liar_share;
+    g.lie_from_s = 12;
+    g.seconds = 34;
+    return g;
+}
+
 /* Each field that a peer sends, at its ends: whatever a tenth of the hosts claim in it, the others' clocks stay
  * as they are, nobody honest is accused, and who moves anybody is named. */
 static void no_field_carries_a_lie_far(void **state)
 {
-    struct clock_world_config g = small(70);
+    struct clock_world_config g = field_world(70, 36, 0.1);
     struct clock_world_result clean, r;
 
-    g.members = 36;
-    g.degree = 16;
-    g.paths = 1;
-    g.lie = LIE_COLLUDING; /* of nothing: the same hosts, honest */
-    g.liar_share = 0.1;
-    g.lie_from_s = 12;
     g.judge_from_s = 14;
-    g.seconds = 34;
     clock_world_run(&g, &clean);
     g.lie = LIE_FIELD;
     for (int i = 0; clock_lie_field(i) != NULL && (!SANITIZED || i < 1); i++) {
@@ -208,17 +216,10 @@ static int field_called(const char *name)
  * they could bear if the liars' stamps agreed with the lie. */
 static void a_rate_that_stamps_exclude_moves_nobody(void **state)
 {
-    struct clock_world_config g = small(73);
+    struct clock_world_config g = field_world(73, 60, 0.2);
     struct clock_world_result clean, r;
 
-    g.members = 60;
-    g.degree = 16;
-    g.paths = 1;
-    g.lie = LIE_COLLUDING; /* of nothing */
-    g.liar_share = 0.2;
-    g.lie_from_s = 12;
     g.judge_from_s = 12;
-    g.seconds = 34;
     clock_world_run(&g, &clean);
     g.lie = LIE_FIELD;
     g.lie_field = field_called("map.y");
