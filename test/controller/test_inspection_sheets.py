@@ -192,6 +192,25 @@ class TestSheets(own_hosts.OwnHosts):
         diff = self.get(f"{RUNS}/{runs[0]}/diff?with={runs[1]}")
         self.assertEqual((diff["hosts"], [(f["was"], f["is"]) for f in diff["facts"]]), (1, [("6.1", "6.0")]), diff)
 
+    def test_first_look_at_an_end(self):
+        """Whoever sees that an audit is done finds what it measured at once, not only after the next commit."""
+        self.start()
+        self.join(0)
+        self.say(1)
+        runs = []
+        for rate in (200000, 150000):
+            parts = (("job", "test\tvalue\tallreduce-q4.txt\tallreduce-q4.txt\t/x\n", b""),
+                     ("now", f"test.rate\tvalue\tallreduce-q4\t{rate}\t/t\ntest.runs\tvalue\tallreduce-q4\t5\t/t\n", b""))
+            runs.append(self.begin())
+            self.say(2 + len(runs), self.sheet(runs[-1], 1, *parts))
+            self.wait(lambda: self.until_done(runs[-1]), 10, lambda: str(self.get(f"{RUNS}/{runs[-1]}")))
+        diff = self.get(f"{RUNS}/{runs[1]}/diff?with={runs[0]}")
+        self.assertEqual([(m["was"], m["is"]) for m in diff["measured"]], [("200.000", "150.000")], diff)
+
+    def until_done(self, run):
+        """Asks again and again without a pause, some times."""
+        return any(self.get(f"{RUNS}/{run}")["state"] == "done" for _ in range(50))
+
     def test_what_was_measured(self):
         """Against the accepted audit, in a comparison of two, and judged anew with another limit."""
         def parts(rate):

@@ -179,7 +179,7 @@ static int attempt(struct controller *c)
     return store_put(c->store, "attempt", zeros, sizeof(zeros));
 }
 
-static void commit(struct controller *c)
+void controller_commit(struct controller *c)
 {
     const struct mono before = controller_mono();
     bool back = false;
@@ -214,7 +214,7 @@ static int on_commit(sd_event_source *source, uint64_t at, void *context)
 {
     struct controller *c = context;
     c->commit_armed = false;
-    commit(c);
+    controller_commit(c);
     return 0;
 }
 
@@ -262,7 +262,7 @@ static void reopen_agents(struct controller *c)
         return;
     }
     if (c->wait_count > 0) {
-        commit(c); /* nobody's answer is on its way any more */
+        controller_commit(c); /* nobody's answer is on its way any more */
     }
     const int r = http_server_reopen(&c->agents, c->server_certificate, c->authority);
     if (r < 0) {
@@ -530,7 +530,7 @@ int controller_run(const struct controller_options *options)
         close_workers(c);
         alarm_save(c);
         job_keep_all(c);
-        commit(c);
+        controller_commit(c);
     }
     close_workers(c);
     http_server_close(c->agents);

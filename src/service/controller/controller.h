@@ -132,6 +132,8 @@ int64_t controller_utc_ns(void);
 struct mono controller_mono(void);
 /* Something was written: commit soon. */
 void controller_touch(struct controller *c);
+/* Commits at once. Threads read another connection to the store, which has only what is committed. */
+void controller_commit(struct controller *c);
 /* After a write that failed: says so; the transaction is given up, nobody is acknowledged. */
 void controller_store_failed(struct controller *c, int r, const char *doing);
 /* Opens store, authority and fleet without serving: for command lines too. */

@@ -80,6 +80,7 @@ static void end_run(struct controller *c, enum audit_run_state state, struct aud
     if (learns && run->whole) {
         audit_summarise(c, run, o);
     }
+    controller_commit(c); /* whoever sees its end asks next for what threads read */
 }
 
 /* ---- stopped ---- */
