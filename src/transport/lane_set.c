@@ -36,6 +36,7 @@ int lane_set_new(struct transport *t, bool connects, uint32_t nic, uint64_t peer
     set->arrived = CREDIT_NO_ARRIVALS;
     least_init(&set->floor_ns, set->began);
     least_init(&set->slot_copy_ns, set->began);
+    least_init(&set->back_ns, set->began);
     set->window = CREDIT_UNLIMITED;
     set->knock = -1;
     set->watch = watch_new(&watch, set->lonely);

@@ -21,7 +21,8 @@
 
 /* by_itself: the report came by the lane that it speaks of. */
 static struct sender_acked on_taken(struct lane_set *set, struct mono now,
-                                    const struct lane_state_lane *lane, bool by_itself)
+                                    const struct lane_state_lane *lane, bool by_itself,
+                                    int64_t back_ns)
 {
     struct sender_acked acked = {0};
     const int r = sender_on_state(set->sender, now, lane, &acked);
@@ -38,7 +39,8 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                                      .bytes = acked.bytes,
                                                      .sent = acked.sent,
                                                      .load = acked.load,
-                                                     .alone = acked.alone});
+                                                     .alone = acked.alone,
+                                                     .back_ns = back_ns});
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
         watch_on_acked(set->watch, now, lane->lane, acked.chunks, mono_sub(now, acked.sent),
                        scheduler_backlog(&set->scheduler, lane->lane), by_itself);
@@ -56,14 +58,28 @@ static uint32_t wanted_size(const struct lane_set *set)
                : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
+/* By how much its way back took longer than the least of late. */
+static int64_t late_back(struct lane_set *set, struct mono now, const struct lane_report *report)
+{
+    struct io *io = set->transport->io;
+
+    if (set->scheduler.one_way) {
+        return 0;
+    }
+    const int64_t ns = fleet_time_sub(io->stamp(io).at, report->now).ns;
+    least_add(&set->back_ns, now, span_ns(DELAY_BUCKET_NS), ns);
+    return ns - least_get(&set->back_ns);
+}
+
 void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
                   const struct lane_report *report)
 {
+    const int64_t back_ns = late_back(set, now, report);
     char text[PEER_TEXT];
 
     for (uint32_t k = 0; k < report->lane_count; k++) {
         const struct lane_state_lane *seen = &report->lanes[k];
-        const struct sender_acked acked = on_taken(set, now, seen, seen->lane == lane);
+        const struct sender_acked acked = on_taken(set, now, seen, seen->lane == lane, back_ns);
         traffic_on_lane(set, now, seen->lane, seen);
         yield_on_lane(set, now, seen, &acked);
     }

@@ -10,9 +10,10 @@
 #define OLD_NS       NS_PER_S /* what a spare lane's last chunks told */
 #define RATE_MEMORY  7        /* chunks: what was known counts for so many */
 #define LATE_GAIN    0.25
+#define BACK_GAIN    0.25
 #define SPARE_CHUNKS 4 /* beyond rate * floor */
 #define SPARE_NS                                                                                   \
-    (12 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
+    (8 * NS_PER_MS) /* and no longer than that at its rate (chunks are of 1 ms), but for one */
 #define FLOOR_NS    (100 * NS_PER_US) /* until something was measured */
 #define HOLD        2                 /* times what a longer route takes: reports come late */
 #define HEDGE       3                 /* E */
@@ -177,6 +178,15 @@ static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load
     x->late_bytes += (double)load - LATE_GAIN * x->late_bytes;
 }
 
+/* The way back is measured by two clocks. So it counts for no more than the chunk's whole delay, which one clock measures. */
+static void back_sample(struct scheduler_lane *x, int64_t life_ns, int64_t back_ns)
+{
+    const int64_t late = life_ns - floor_of(x);
+    const int64_t back = back_ns < late ? back_ns : late;
+
+    x->back_ns += ((back > 0 ? (double)back : 0) - x->back_ns) * BACK_GAIN;
+}
+
 void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
                         const struct scheduler_acked *acked)
 {
@@ -187,9 +197,11 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
     if (!HOLDS(&s->bug, acked->bytes <= acked->load)) { /* all of them were there with the newest */
         return;
     }
+    const int64_t life = mono_sub(now, acked->sent).ns;
     x->limited = x->limited || acked->alone;
-    floor_sample(x, now, mono_sub(now, acked->sent).ns);
-    late_sample(x, mono_sub(now, acked->sent).ns, acked->load);
+    floor_sample(x, now, life);
+    late_sample(x, life, acked->load);
+    back_sample(x, life, acked->back_ns);
     rate_sample(x, now, acked);
     x->acked_at = x->silent_at = now;
     x->cold = false;
@@ -246,7 +258,7 @@ static bool full(const struct scheduler *s, const struct scheduler_lane *x, uint
 
     spare = x->rate > 0 ? fmin(spare, most) : spare;
     spare = s->share * (spare + size) - size; /* one chunk more than that is bound */
-    return (double)unacked(x) >= x->rate * empty_path(s, x, spare) + spare;
+    return (double)unacked(x) >= x->rate * (empty_path(s, x, spare) + x->back_ns) + spare;
 }
 
 struct span scheduler_backlog(const struct scheduler *s, uint32_t lane)

@@ -9,10 +9,14 @@
  *
  * Late binding: chunks stay in the pool until a lane can take one. If the
  * best lane is full, *wait*: to spill to the next best gains nothing and ruins its delay. Full: b_i
- * >= r_i * (round trip floor) + 4 chunks, but of these no more than r_i brings in 12 ms, or one; or the
+ * >= r_i * (round trip floor + back_i) + 4 chunks, but of these no more than r_i brings in 8 ms, or one; or the
  * kernel's buffer has no room (the caller's `room`). Where dozens of lanes share a slow link, four chunks of each would stand
  * there for longer than any switch has memory for. Of a set that has lost lanes the others hold that much more:
  * its share of a link that it has in common with others stays what it was.
+ *
+ * back: by how much the reports' way back took longer than the least of late. Others may fill that way. Without back such a
+ * lane would have room for less than its rate brings until the report is there. Its rate would fall, its room with it, and
+ * both would stay low beside empty links.
  *
  * A lane that was made over a full path never saw it empty: by its own floor it would hold more than the others, and have more
  * of the link. So a lane has the least floor of all over the set's own NICs, if that is less than its own. Fast lanes
@@ -57,7 +61,8 @@ struct scheduler_lane {
     struct mono silent_at;        /* it owes an answer, and nothing came since then */
     bool limited; /* the sender had less to send than the lane would take, since the last sample */
     bool cold;    /* idle for 200 ms: one chunk until something is acknowledged */
-    uint32_t spare;                 /* chunks beyond rate * floor */
+    double back_ns; /* by how much the way back of its last reports took longer than the least */
+    uint32_t spare; /* chunks beyond rate * floor */
     uint64_t run_bytes, run_chunks; /* acknowledged since run_at, while never empty */
     struct mono run_at;
 };
@@ -99,6 +104,7 @@ struct scheduler_acked {
     struct mono sent; /* when the newest was bound */
     uint64_t load;    /* unacknowledged on the lane then, it included */
     bool alone;       /* it found the lane empty */
+    int64_t back_ns;  /* the report's way back took so much longer than the least; 0: not known */
 };
 
 void scheduler_init(struct scheduler *s, struct mono now);
