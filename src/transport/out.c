@@ -58,6 +58,9 @@ static uint32_t wanted_size(const struct lane_set *set)
                : yield_chunk_size(set, scheduler_chunk_size(&set->scheduler, pending));
 }
 
+/* Clocks that nobody steers drift apart by up to 200 ppm: over as long as the least is remembered. */
+#define BACK_DRIFT_NS (2 * DELAY_BUCKET_NS / 5000)
+
 /* By how much its way back took longer than the least of late. */
 static int64_t late_back(struct lane_set *set, struct mono now, const struct lane_report *report)
 {
@@ -66,9 +69,10 @@ static int64_t late_back(struct lane_set *set, struct mono now, const struct lan
     if (set->scheduler.one_way) {
         return 0;
     }
-    const int64_t ns = fleet_time_sub(io->stamp(io).at, report->now).ns;
+    const struct io_stamp stamp = io->stamp(io);
+    const int64_t ns = fleet_time_sub(stamp.at, report->now).ns;
     least_add(&set->back_ns, now, span_ns(DELAY_BUCKET_NS), ns);
-    return ns - least_get(&set->back_ns);
+    return ns - least_get(&set->back_ns) - (stamp.half_ns == IO_HALF_UNKNOWN ? BACK_DRIFT_NS : 0);
 }
 
 void out_on_state(struct lane_set *set, struct mono now, uint32_t lane,
