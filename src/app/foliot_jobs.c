@@ -340,10 +340,10 @@ static const char *event_words(const char *event)
         {"failover", "failed; its traffic went on over the others"},
         {"failback", "carries traffic again"},
         {"repath", "was moved to another path"},
-        {"parted", "has no way to a peer left: it waits"},
+        {"parted", "has no path to a peer left: it waits"},
         {"started", "began"},
         {"ended", "ended"},
-        {"killed", "is gone without a word: killed, or crashed"},
+        {"killed", "ended without closing its page: killed, or crashed"},
     };
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -90,7 +90,7 @@ class Jobs(test_agent.AgentCase):
         os.killpg(job.pid, signal.SIGKILL)
         self.wait(lambda: {p["state"] for p in self.processes()} == {"killed"}, 10, "all ranks are known to be gone")
         self.wait(lambda: not os.listdir(os.path.join(self.agent.runtime, "jobs")), 5, "nothing is left behind")
-        self.assertIn("gone without a word", self.foliot("jobs", "4711").stdout)
+        self.assertIn("without closing its page", self.foliot("jobs", "4711").stdout)
 
     def test_a_stopped_rank_is_alive_and_an_agent_that_restarts_sees_it_again(self):
         job = self.start_job("77")

@@ -183,7 +183,7 @@ class TestQueuePairProbes(unittest.TestCase):
             self.assertEqual(found[0]["from"]["nic"], i)
         self.wait(lambda: self.pair(0)["class_slow"], "the pair has it")
         self.wait(lambda: [t["trouble"] for t in self.answer(0, "links")["verbs_ports"][0]["troubles"]] == ["class"], "the port has it")
-        self.wait(lambda: "what the switches do with its DSCP" in self.ask(0, "links").stdout, "what to do")
+        self.wait(lambda: "for rules for its DSCP" in self.ask(0, "links").stdout, "what to do")
         job = self.wait(lambda: [c for c in (self.measured(0) or {"classes": []})["classes"] if c["class"] == "job" and c["out"]["owd_ns"] > 40e6], "its delay")[0]
         self.assertGreaterEqual(job["out"]["owd_ns"] + job["out"]["half_ns"], 50e6)  # no less than it was
         self.late(0)

@@ -223,7 +223,7 @@ class TestFleet(fleet.Fleet):
         wrong = self.token[:10] + ("A" if self.token[10] != "A" else "B") + self.token[11:]
         self.assertIn("the token is unknown", self.join(2, token=wrong, check=False).stderr)
         wrong = self.token[:-10] + ("A" if self.token[-10] != "A" else "B") + self.token[-9:]
-        self.assertIn("is the token this controller's?", self.join(2, token=wrong, check=False).stderr)
+        self.assertIn("is the token from this controller?", self.join(2, token=wrong, check=False).stderr)
         self.assertIn("belongs to", self.second_with_the_same_address())
 
     def second_with_the_same_address(self):

@@ -321,7 +321,7 @@ static void forged_or_out_of_order(void **state)
     refused(c, -EBADMSG, "expected some of");
     message.m.from--;
     message.m.digest ^= 1;
-    refused(c, -EBADMSG, "the whole is asked for");
+    refused(c, -EBADMSG, "the agent asks for the whole list");
     message.m.digest ^= 1;
     begin(c->fleet_version);
     message.m.version = c->fleet_version + 1;

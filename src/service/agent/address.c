@@ -1,6 +1,6 @@
-/* address.c: a NIC that sends from another address than the list has. Its probes follow it there, but only when the new
- * address has answered a question with a number that nobody could guess: a packet alone may have been caught on its way
- * and sent on by anybody. */
+/* address.c: a peer's NIC sends from another address than the members list has. Probes follow it to the new address, but only
+ * after the new address has answered a question. The question has a random number. A packet alone is no proof: an attacker can
+ * copy it on its way and send it from another address. */
 #include <string.h>
 #include <sys/random.h>
 #include <syslog.h>
@@ -31,7 +31,7 @@ static struct agent_move *find_move(struct agent *a, const struct agent_receive 
     return NULL;
 }
 
-/* A place for one more; NULL: all are waiting for answers. */
+/* Returns a free entry, or NULL if all entries wait for answers. */
 static struct agent_move *free_move(struct agent *a)
 {
     for (uint32_t i = 0; i < AGENT_MOVE_MAX; i++) {
@@ -44,7 +44,8 @@ static struct agent_move *free_move(struct agent *a)
     return NULL;
 }
 
-/* A query about ourselves: every version answers it, repeating the number, to the address that its list has of us. */
+/* Sends a query about this host's own NIC. Every version answers such a query: the answer repeats the number and goes to the
+ * address that the peer's list has for this host. */
 static void ask(struct agent *a, const struct agent_receive *r, const struct agent_move *m)
 {
     const struct nic_id own = a->config->peers[a->config->nics[r->event.local].peer].nic;

@@ -1,4 +1,4 @@
-/* agent.c: the agent's life. */
+/* agent.c: start, reload and end of the agent. */
 #include "service/agent/agent.h"
 #include "service/agent/members.h"
 
@@ -48,7 +48,7 @@ static int make_directory(const char *path)
     return 0;
 }
 
-#define LOCK_TRIES   100 /* one that was killed may hold its lock while its threads end */
+#define LOCK_TRIES   100 /* a killed agent may hold its lock while its threads end */
 #define LOCK_WAIT_US 10000
 
 static bool locks(int fd)
@@ -63,7 +63,7 @@ static bool locks(int fd)
     return true;
 }
 
-/* One agent per runtime directory: the lock goes when the process does. */
+/* One agent per runtime directory. The kernel releases the lock when the process ends. */
 static int take_lock(struct agent *a)
 {
     char path[AGENT_PATH_SIZE + 16];
@@ -107,7 +107,7 @@ static void fill_node_config(struct agent *a)
                               .flap_limit = c->flap_limit,
                               .path_limit = c->path_limit,
                               .ring_peers = c->ring_peers,
-                              .grid_ms = 255, /* our rounds are the grid */
+                              .grid_ms = 255, /* the agent's rounds are the grid */
                               .wall_minus_ns =
                                   time_source_wall_ns(a->source) - time_source_now(a->source).ns};
     for (uint32_t i = 0; i < c->nic_count; i++) {
@@ -136,7 +136,7 @@ static int start_node(struct agent *a)
     }
     recorder_start(a->recorder, &a->node_config, a->now);
     recorder_node(a->recorder,
-                  arena_is_open() ? a->node : NULL); /* without: back to the start or not at all */
+                  arena_is_open() ? a->node : NULL); /* NULL: recorded from the start or not */
     agent_state_load(a);
     return 0;
 }
@@ -162,7 +162,7 @@ static bool same_nics(const struct agent_config *x, const struct agent_config *y
     return true;
 }
 
-/* The list that was tried. */
+/* Moves the list that was tried to its final place. */
 static int put_in_force(const char *tried, const char *fleet_file)
 {
     char to[AGENT_PATH_SIZE + 24];
@@ -200,7 +200,8 @@ int agent_reload(struct agent *a, const char *fleet_file)
     sd_notify(0, "RELOADING=1");
     int r = load_fresh(a, fleet_file, &fresh, &keys, &error);
     if (r == 0 && !host_id_equal(fresh->host_id, a->config->host_id)) {
-        agent_say(LOG_NOTICE, "this host has another number in the list of members: starting anew");
+        agent_say(LOG_NOTICE,
+                  "this host has another number in the list of members: the agent starts again");
         agent_config_free(fresh);
         a->again = true;
         sd_event_exit(a->loop, EXIT_SUCCESS);
@@ -209,13 +210,14 @@ int agent_reload(struct agent *a, const char *fleet_file)
     if (r == 0) {
         const struct mesh_fleet fleet = agent_config_fleet(fresh);
         recorder_append(a->recorder, NODE_EVENT_PEERS, a->now, &fleet);
-        r = node_on_peers(a->node, a->now, &fleet); /* borrows fresh's lists from here on */
+        /* from here on the node borrows fresh's lists */
+        r = node_on_peers(a->node, a->now, &fleet);
         a->node_config.fleet = r == 0 ? fleet : a->node_config.fleet;
         snprintf(error.text, sizeof(error.text), "%s: %s", fresh->path,
                  r == -EINVAL ? "the peers list contradicts the running one" : strerror(-r));
     }
     if (r < 0) {
-        if (error.text[0] == 0) { /* nothing of the files: this machine's */
+        if (error.text[0] == 0) { /* no error in the files: an error of this machine */
             snprintf(error.text, sizeof(error.text), "%s can't be read: %s", a->config->path,
                      strerror(-r));
         }
@@ -223,7 +225,7 @@ int agent_reload(struct agent *a, const char *fleet_file)
         agent_say(LOG_ERR, "reload refused, the old configuration stays in force: %s", error.text);
         agent_config_free(fresh);
     } else {
-        /* a list of members that came changes no group */
+        /* a new list of members changes no group */
         const bool group =
             fleet_file == NULL || strcmp(a->config->socket_group, fresh->socket_group) != 0;
         agent_config_free(a->config);
@@ -244,7 +246,8 @@ int agent_reload(struct agent *a, const char *fleet_file)
     return r;
 }
 
-/* The node's array of peers is ours: it changes that one, and all else is changed here. */
+/* This module owns the node's array of peers. The node changes that array when it gets the events; all other arrays are
+ * changed here. */
 void agent_members_change(struct agent *a, const struct Foliot__V1__Members *m,
                           const struct members_plan *plan)
 {
@@ -259,10 +262,10 @@ void agent_members_change(struct agent *a, const struct Foliot__V1__Members *m,
         agent_feed(a, NODE_EVENT_MEMBER, &member);
     }
     a->node_config.fleet = *node_fleet(a->node);
-    ASSERT(a->node_config.fleet.peer_count == c->peer_count); /* the plan was made of this list */
+    ASSERT(a->node_config.fleet.peer_count == c->peer_count); /* the plan was made for this list */
     for (uint32_t i = 0; i < c->nic_count; i++) {
         const bool found = agent_config_find(c, a->node_config.nics[i].nic, &c->nics[i].peer);
-        ASSERT(found); /* nor were own NICs taken out of it */
+        ASSERT(found); /* the plan removes none of the own NICs */
     }
     agent_pair_change(a, m);
     a->config_error[0] = 0;
@@ -329,7 +332,7 @@ static int open_loop(struct agent *a)
     r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGINT, NULL, NULL);
     r = r < 0 ? r : sd_event_add_signal(a->loop, NULL, SIGHUP, on_hangup, a);
     r = r < 0 ? r : sd_event_set_watchdog(a->loop, true);
-    /* a periodic timer of the kernel: no call to arm it anew each round */
+    /* a periodic timer of the kernel: no system call per round to set it again */
     a->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     const struct itimerspec period = {{0, AGENT_ROUND_NS}, {0, AGENT_ROUND_NS}};
     if (r >= 0 && (a->timer_fd < 0 || timerfd_settime(a->timer_fd, 0, &period, NULL) < 0)) {
@@ -362,8 +365,9 @@ static int load_files(struct agent *a, const struct agent_options *options)
     return r;
 }
 
-/* Any user's jobs may leave their page there, nobody may take another's away. A lab's agents have a runtime directory each; the
- * host's own also looks where containers without ours, and processes from before the agent, put theirs. */
+/* Jobs of any user may put their page into this directory; the sticky bit keeps users from removing pages of others. In a lab
+ * each agent has its own runtime directory. The agent with the default runtime directory also reads /dev/shm: containers
+ * without this directory, and processes that started before the agent, put their pages there. */
 static int open_jobs(struct agent *a)
 {
     char own[AGENT_PATH_SIZE + 16];
@@ -384,7 +388,7 @@ static int open_clocks(struct agent *a)
     return 0;
 }
 
-/* What the start consists of after the configuration is read; a step that fails is named. */
+/* The steps of the start after the configuration is read. An error names the step that failed. */
 static int open_parts(struct agent *a)
 {
     static const struct {
@@ -418,7 +422,8 @@ static int open_parts(struct agent *a)
 
 static int open_all(struct agent *a, const struct agent_options *options)
 {
-    int r = arena_open(); /* before what lies in it; without one the heap does */
+    /* opened before the objects that lie in it; without an arena they lie on the heap */
+    int r = arena_open();
     if (r < 0) {
         agent_say(LOG_WARNING, "recordings go back to the start or not at all: %s", strerror(-r));
     }
@@ -432,7 +437,7 @@ static int open_all(struct agent *a, const struct agent_options *options)
     r = r < 0 ? r : make_directory(a->config->state_dir);
     r = r < 0 ? r : take_lock(a);
     if (r < 0) {
-        return r; /* each said why */
+        return r; /* the step that failed has logged the reason */
     }
     r = time_source_open(&a->source);
     if (r < 0) {
@@ -487,7 +492,7 @@ static void close_all(struct agent *a)
     }
 }
 
-/* software_nics: what an earlier run found out. */
+/* software_nics: the result of an earlier run. */
 static int run_once(const struct agent_options *options, uint32_t *software_nics, bool *ret_again)
 {
     struct agent *a = calloc(1, sizeof(*a));

@@ -1,4 +1,4 @@
-/* answer.c: the head of every answer, status, findings (docs/json.md says what the fields mean). */
+/* answer.c: the head of every answer, status, findings. docs/json.md describes the fields. */
 #include "service/agent/agent.h"
 
 #include <string.h>
@@ -151,7 +151,7 @@ static void put_finding_fields(struct agent *a, struct json_writer *j, const str
 void agent_answer_finding(struct agent *a, struct json_writer *j, const char *key,
                           const struct finding *f)
 {
-    if (j->depth == 0) { /* a line of its own, to a watcher */
+    if (j->depth == 0) { /* a watcher gets one line per finding */
         agent_answer_head(a, j, "finding");
     } else {
         json_put_object(j, key);
@@ -175,7 +175,7 @@ static void put_findings(struct agent *a, struct json_writer *j, bool closed_too
 
 /* ---- status ---- */
 
-/* The mesh hears somebody, and the clock nobody. */
+/* Why the clock uses no peer, although the mesh may hear some. */
 static const char *why_nobody(const struct agent *a)
 {
     for (uint32_t i = 0; i < node_finding_count(a->node); i++) {
@@ -194,7 +194,7 @@ static const char *why_nobody(const struct agent *a)
     return "no neighbour is heard";
 }
 
-/* Why the status isn't SYNCED, in words; NULL: it is. */
+/* Why the status isn't SYNCED, in words; NULL: the status is SYNCED. */
 const char *answer_why(const struct agent *a, const struct clock_report *r)
 {
     static const char *const faults[] = {
@@ -234,7 +234,7 @@ bool answer_member_report(const struct agent *a, uint32_t member, struct clock_r
     return true;
 }
 
-/* The member that stands for the host where the host clock is a leaf: its first NIC's. */
+/* The member that stands for the host when the host's clock is a leaf: the member of its first NIC. */
 static bool host_report(const struct agent *a, struct clock_report *ret_report)
 {
     const uint32_t member = node_host_member(a->node);
@@ -331,7 +331,7 @@ static void put_cost(struct agent *a, struct json_writer *j)
     json_put_end(j);
 }
 
-/* null: none is configured. */
+/* Writes null if no controller is configured. */
 static void put_controller(struct agent *a, struct json_writer *j)
 {
     struct uplink_report r;

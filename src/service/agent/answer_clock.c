@@ -136,7 +136,7 @@ static void put_member(struct agent *a, struct json_writer *j, uint32_t member, 
     json_put_end(j);
 }
 
-/* The host clock as a leaf on its NICs. */
+/* The host's clock as a leaf of its NICs' clocks. */
 static void put_leaf(struct agent *a, struct json_writer *j)
 {
     struct clock_terms terms;
@@ -182,7 +182,7 @@ void answer_clock(struct agent *a, struct json_writer *j)
     json_put_end(j);
 }
 
-/* ---- selftest: is the statistical bound honest, judged without a truth ---- */
+/* ---- selftest: does the statistical bound hold? A check without a reference clock ---- */
 
 void answer_selftest(struct agent *a, struct json_writer *j)
 {

@@ -1,4 +1,4 @@
-/* answer_doctor.c: "doctor": what the agent itself can see of what it needs. */
+/* answer_doctor.c: "doctor": which of its requirements the agent can check by itself. */
 #include "service/agent/answers.h"
 
 #include <stdarg.h>

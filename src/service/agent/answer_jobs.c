@@ -1,4 +1,4 @@
-/* answer_jobs.c: "jobs" and "lanes": what the processes of jobs on this host say. */
+/* answer_jobs.c: "jobs" and "lanes": what the pages of jobs on this host contain. */
 #include "base/ip.h"
 #include "service/agent/answers.h"
 
@@ -82,7 +82,8 @@ static void put_lane(struct json_writer *j, const struct job_lane *l)
 struct lane_sums {
     uint32_t usable, down, peers;
     uint32_t p50_most, p99_most;
-    const struct job_page_lane *worst; /* by p99 above its own floor; NULL: none measured */
+    /* largest p99 above the lane's own floor; NULL: no lane is measured */
+    const struct job_page_lane *worst;
 };
 
 static bool same_peer(const struct job_page_lane *x, const struct job_page_lane *y)
@@ -91,8 +92,8 @@ static bool same_peer(const struct job_page_lane *x, const struct job_page_lane 
            memcmp(x->peer_host, y->peer_host, sizeof(x->peer_host)) == 0;
 }
 
-/* Of the host's pages a peer's lanes lie beside each other; those in both directions, so that a peer is counted once, are
- * told apart by `sending` where there is any. */
+/* In a host's pages, lanes to the same peer are neighbours in the list. A peer may have lanes in both directions. Each
+ * direction is counted separately, so that a peer counts once. */
 static struct lane_sums sum_lanes(const struct job_process *p)
 {
     struct lane_sums sums = {.p50_most = JOB_PAGE_NS_NONE, .p99_most = JOB_PAGE_NS_NONE};

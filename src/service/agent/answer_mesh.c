@@ -86,7 +86,7 @@ static void put_path(struct agent *a, struct json_writer *j, uint32_t edge, uint
     json_put_end(j);
 }
 
-/* Whatever the reason is why they probe each other. */
+/* The rail is compared here, because two NICs on one rail may probe each other for another reason. */
 static bool same_rail(const struct agent_config *c, struct nic_id local, struct nic_id peer)
 {
     uint32_t own, other;

@@ -1,6 +1,7 @@
-/* audit.c: the machine's facts, and which hosts it reaches (reach.h). The controller asks; foliot-inspect reads, for the agent's
- * unit lets it read next to nothing of a machine, and a reader that hangs must not stop the clock. Its sheet goes up by parts;
- * a part that is as it was sent before is named by its hash alone. Nothing here is waited for. */
+/* audit.c: the machine's facts, and which hosts this host can reach (reach.h). The controller asks for them. foliot-inspect
+ * reads the facts, for two reasons: the agent's unit may read nearly nothing of a machine, and a read that hangs must not stop
+ * the clock. The sheet of facts is sent in parts. If a part has not changed since it was last sent, only its hash is sent.
+ * Nothing in this file waits. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <gnutls/crypto.h>
@@ -24,18 +25,18 @@ enum { HASH_SIZE = 32, TEXT_MAX = 8 << 20, READ_SIZE = 64 << 10 };
 #define REACH_US   20000ULL
 
 struct agent_audit {
-    uint64_t audit; /* of the look that is under way, or was last answered; 0: none */
+    uint64_t audit; /* of the look in progress, or of the last one that was answered; 0: none */
     uint32_t number;
     bool whole;
-    struct allowance budget; /* core/audit/budget.h: of readings */
+    struct allowance budget; /* limits how often the machine is read (core/audit/budget.h) */
     struct program program;
     sd_event_source *readable, *deadline, *reaching;
     struct agent_reach reach;
-    bool read; /* foliot-inspect has ended; the hosts that are tried are waited for */
+    bool read; /* foliot-inspect has ended; the agent waits for the hosts that it tries to reach */
     char *text;
     size_t used, room;
     bool sent[PART_COUNT];
-    uint8_t hash[PART_COUNT][HASH_SIZE]; /* of what was sent */
+    uint8_t hash[PART_COUNT][HASH_SIZE]; /* of the parts that were sent */
     int64_t gpu_users;                   /* -1: not known */
 };
 
@@ -87,7 +88,7 @@ static void answer(struct agent *a, Foliot__V1__Sheet *sheet)
     const int r = agent_uplink_sheet(a, sheet);
     if (r < 0) {
         agent_say(LOG_WARNING, "this host's facts can't be sent: %s", strerror(-r));
-        u->audit = 0; /* asked again, it tries again */
+        u->audit = 0; /* if the controller asks again, the agent tries again */
     }
 }
 
@@ -108,7 +109,7 @@ struct parts {
     size_t count;
 };
 
-/* What was sent already and is the same is named by its hash alone. */
+/* Adds only the hash if the same part was sent before. */
 static void add_part(const struct agent_audit *u, struct parts *p, unsigned number, char *text,
                      size_t size)
 {
@@ -137,7 +138,7 @@ static void send_sheet(struct agent *a, const struct sheet *s)
     for (unsigned number = 0; p != NULL && texts != NULL && number < PART_COUNT; number++) {
         const size_t size = sheet_part_encode(s, number, texts + used, AUDIT_SHEET_MAX - used);
         if (size > AUDIT_SHEET_MAX - used) {
-            sheet.left_out++; /* a whole part: nothing is judged by such a sheet */
+            sheet.left_out++; /* a whole part is missing: such a sheet is not judged */
         } else if (size > 0) {
             add_part(u, p, number, texts + used, size);
             used += size;
@@ -232,7 +233,7 @@ static bool take_peer(const Foliot__V1__Reach *from, struct reach_peer *p)
     return p->size > 0 && p->host[0] != 0;
 }
 
-/* Without a timer none is tried. */
+/* If no timer can be made, no host is tried. */
 static void begin_reaching(struct agent *a, const Foliot__V1__Look *look)
 {
     struct agent_audit *u = a->audit;
@@ -293,7 +294,7 @@ static void start(struct agent *a)
     static char option[] = "--root", of_agent[] = "--agent";
     char socket[AGENT_PATH_SIZE + 16];
     char *const of_root[] = {c->inspect, option, c->inspect_root, NULL};
-    /* this agent, whose socket may be another one than an installed agent's */
+    /* this agent's own socket: an installed agent may have another one */
     char *const plain[] = {c->inspect, of_agent, socket, NULL};
     uint64_t now = 0;
     snprintf(socket, sizeof(socket), "%s/agent.sock", c->runtime_dir);

@@ -1,5 +1,5 @@
-/* clocks.c: the host's clocks: who stamps packets, second clocks to compare with, what the kernel
- * says of its own. */
+/* clocks.c: the host's clocks: which clock stamps packets, second clocks for comparison, and the kernel's facts about its
+ * clocks. */
 #include "service/agent/agent.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint32_t same_clock(const struct agent *a, uint32_t local)
     return first;
 }
 
-/* Why a NIC's packets aren't stamped by its own clock; NULL: they are. */
+/* Why a NIC's own clock does not stamp its packets; NULL: it does. */
 static const char *try_hardware(struct agent *a, uint32_t local, const char *name)
 {
     struct agent_nic *nic = &a->nics[local];
@@ -32,7 +32,7 @@ static const char *try_hardware(struct agent *a, uint32_t local, const char *nam
     }
     nic->phc_index = abilities.index;
     if (!abilities.software_transmit && !abilities.hardware) {
-        return "and its driver stamps nothing that is sent: no stamps at all";
+        return "and its driver stamps no sent packets: there are no stamps at all";
     }
     if (a->config->software_stamps) {
         return "by the configuration";
@@ -118,7 +118,7 @@ void agent_clocks_close(struct agent *a)
     }
 }
 
-/* Members are numbered as domains first appear among the NICs. */
+/* Members have numbers in the order in which the NICs' clock domains first appear. */
 uint32_t agent_member_of_nic(const struct agent *a, uint32_t local)
 {
     uint32_t member = 0;
@@ -147,8 +147,7 @@ uint32_t agent_nic_of_member(const struct agent *a, uint32_t member)
 
 /* ---- while it runs ---- */
 
-/* A second clock of the host against its raw clock: each round, so that a rate jump is seen before
- * it hurts. */
+/* Compares a second clock of the host with its raw clock, in each round. So a jump of the rate is seen before it does harm. */
 static void compare_clocks(struct agent *a)
 {
     struct node_guard event = {.source = a->guard_source};
@@ -214,7 +213,7 @@ static bool read_bracket(struct agent *a, uint32_t local, struct node_bracket *r
     return found;
 }
 
-/* For the stamps of all NICs that have this clock. */
+/* The reading is for the stamps of all NICs that have this clock. */
 static void note_read(struct agent *a, const struct node_bracket *b)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
@@ -266,10 +265,11 @@ static void watch_steering(struct agent *a)
         const int r = n->phc != NULL ? phc_steering(n->phc, &ppb) : 0;
         if (r < 0 && !n->steering_said) {
             n->steering_said = true;
-            agent_say(LOG_WARNING,
-                      "%s: expected to be told the rate of the NIC's clock, found: %s. If another "
-                      "program steers it, this host falls out of step without telling why",
-                      a->config->nics[i].name, strerror(-r));
+            agent_say(
+                LOG_WARNING,
+                "%s: expected that the rate of the NIC's clock can be read, found: %s. If another "
+                "program steers it, this host falls out of step and can't report why",
+                a->config->nics[i].name, strerror(-r));
         }
         if (r < 0 || fabs(ppb) < 0.5) {
             continue;

@@ -1,4 +1,4 @@
-/* config.c: the agent's file into structs; the fleet that it lists: config_peers.c. */
+/* config.c: reads the agent's file into structs. config_peers.c reads the fleet that the file lists. */
 #include "base/ip.h"
 #include "service/agent/config_internal.h"
 #include "service/agent/members.h"
@@ -14,7 +14,7 @@
 
 struct loader {
     struct agent_config *config;
-    const char *fleet_file; /* that is tried; NULL: none */
+    const char *fleet_file; /* the list that is tried; NULL: none */
     struct config_error *error;
 };
 
@@ -83,7 +83,7 @@ static int load_span(const struct config_node *map, const char *key, struct span
     return r;
 }
 
-/* Where a daemon runs from is nobody's business: a folder is named from the root. */
+/* The path must be absolute, because a daemon's working directory is not fixed. */
 static int load_folder(const struct config_node *map, const char *key, char *path, size_t size,
                        struct config_error *error)
 {
@@ -244,7 +244,7 @@ static int load_nics(struct loader *l, const struct config_node *root)
     return r;
 }
 
-/* The fabric's routers: lines "ADDRESS NAME", NAME leafN or spineN. */
+/* Reads the fabric's routers: lines "ADDRESS NAME", where NAME is leafN or spineN. */
 static int load_routers(struct loader *l, const struct config_node *root)
 {
     char path[AGENT_PATH_SIZE] = "", line[256], address[64], name[AGENT_NAME_SIZE];
@@ -300,7 +300,7 @@ static bool mark_anchors(struct agent_config *c, const char *name)
     return found;
 }
 
-/* The hosts whose UTC the fleet goes by. */
+/* Reads the hosts that define the fleet's UTC. */
 static int load_anchors(struct loader *l, const struct config_node *root)
 {
     struct agent_config *c = l->config;
@@ -310,7 +310,8 @@ static int load_anchors(struct loader *l, const struct config_node *root)
         return config_expected(list, l->error, "a list of hosts");
     }
     for (uint32_t i = 0; i < c->peer_count; i++) {
-        c->peers[i].anchor = 0; /* a file of members has another configuration's */
+        /* an array from a file of members has the anchors of an older configuration */
+        c->peers[i].anchor = 0;
     }
     c->anchors = calloc(list != NULL ? config_count(list) + 1 : 1, sizeof(*c->anchors));
     if (c->anchors == NULL) {
@@ -326,12 +327,12 @@ static int load_anchors(struct loader *l, const struct config_node *root)
         snprintf(c->anchors[c->anchor_count++], AGENT_NAME_SIZE, "%.63s", name);
         if (!mark_anchors(c, name) && c->fleet_file[0] == 0) {
             return config_expected(n, l->error, "a host that 'peers' lists");
-        } /* a host that joins later may be named before */
+        } /* else ignore it: a host may be named before it joins */
     }
     return 0;
 }
 
-/* The root that has `peers`: the file's own, or that of the file that it names. */
+/* Finds the root of the tree that has `peers`: of this file, or of the file that fleet_file names. */
 static int find_fleet(struct loader *l, const struct config_node *root, struct config **ret_tree,
                       const struct config_node **ret_fleet)
 {
@@ -357,7 +358,7 @@ static int find_fleet(struct loader *l, const struct config_node *root, struct c
     return r;
 }
 
-/* The number that a list in YAML begins with; 0: there is no such list, or it has none. */
+/* The version at the beginning of a list in YAML; 0: there is no such list, or it has no version. */
 static uint64_t listed_version(const char *path)
 {
     char line[256];
@@ -374,8 +375,8 @@ static uint64_t listed_version(const char *path)
     return version;
 }
 
-/* The list as agents keep it: the one that is tried, or the one beside fleet_file, unless an agent of before has written a later
- * one there. 1: it is loaded. */
+/* Loads the list in the format of members.h: the list that is tried, or the one beside fleet_file. The latter is not used if
+ * an older agent has written a later version into fleet_file itself. Returns 1 if it is loaded. */
 static int load_members(struct loader *l)
 {
     struct agent_config *c = l->config;
@@ -409,7 +410,8 @@ static int load_members(struct loader *l)
     return members_room(c);
 }
 
-/* To where the node that borrows it lies: a copy of the node then has it too. With room for those that join. */
+/* Moves the peers into the arena with the node that borrows them, so that a copy of the node has them too. The new array has
+ * room for NICs that join. */
 static int move_peers(struct agent_config *c)
 {
     const uint32_t capacity = fleet_room(c->peer_count);

@@ -1,8 +1,8 @@
-/* config_internal.h: what config.c and config_peers.c share. -EINVAL, … with error->text set. */
+/* config_internal.h: shared by config.c and config_peers.c. Errors are -EINVAL or others, with error->text set. */
 #pragma once
 #include "service/agent/config.h"
 
-/* `peers`, and `hosts` where it is there, into config: by ascending id. */
+/* Reads `peers`, and `hosts` if there is one, into config, sorted by ascending id. */
 MUST_CHECK int config_load_peers(struct agent_config *config, const struct config_node *root,
                                  struct config_error *error);
 /* As config_copy(), but the key must be there. */

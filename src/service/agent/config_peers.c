@@ -1,4 +1,5 @@
-/* config_peers.c: the fleet that a file lists: hosts, NICs, their addresses and leaves; each id and each address once. */
+/* config_peers.c: reads the fleet of a file: hosts, NICs, their addresses and leaves. Each id and each address may stand there
+ * once. */
 #include "service/agent/config_internal.h"
 
 #include "base/hash_index.h"
@@ -17,7 +18,7 @@
 struct loader {
     struct agent_config *config;
     struct config_error *error;
-    const struct config_node **places; /* of each peer, for complaints after sorting */
+    const struct config_node **places; /* of each peer, for error messages after sorting */
     struct hash_index hosts;           /* by name */
     bool leaves_numbered;              /* every leaf's name ends in its number: "leaf3", 3 */
 };
@@ -84,7 +85,7 @@ static int load_leaf(struct loader *l, const struct config_node *entry, uint16_t
     return 0;
 }
 
-/* A name that stands twice in `hosts` was another host's, which was removed: the later one is meant. */
+/* A name may stand twice in `hosts`, because a removed host keeps its entry. The later entry is the present host. */
 static struct host_id find_host(const struct loader *l, const char *name)
 {
     struct host_id found = HOST_NONE;
@@ -107,7 +108,7 @@ static struct host_id add_host(struct loader *l, const char *name)
     return (struct host_id){c->host_count++};
 }
 
-/* Number of a host by its name: the order in which `hosts` has them, else of first appearance. */
+/* The number of a host: its place in `hosts`, or else the order in which names first appear. */
 static struct host_id host_number(struct loader *l, const char *name)
 {
     const struct host_id found = find_host(l, name);
@@ -144,7 +145,7 @@ static int load_peer(struct loader *l, const struct config_node *entry)
     return 0;
 }
 
-/* What must be unlike in all of the peers list, and where it stands there. */
+/* A value that may stand once in the peers list, and the index of its entry. */
 struct claim {
     uint8_t value[16];
     uint32_t index;
@@ -157,7 +158,7 @@ static int compare_claims(const void *a, const void *b)
     return order != 0 ? order : x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Sorted; the place of the first one that is there twice in *ret_twice, or count. */
+/* Sorts the claims. *ret_twice: index of the first claim that equals the one before it, or count. */
 static void sort_claims(struct claim *claims, uint32_t count, uint32_t *ret_twice)
 {
     qsort(claims, count, sizeof(*claims), compare_claims);
@@ -169,7 +170,7 @@ static void sort_claims(struct claim *claims, uint32_t count, uint32_t *ret_twic
     }
 }
 
-/* By ascending id, each once. */
+/* Sorts peers by ascending id. Each id may stand once. */
 static int sort_peers(struct loader *l, struct claim *claims)
 {
     struct agent_config *c = l->config;
@@ -210,7 +211,7 @@ static int sort_peers(struct loader *l, struct claim *claims)
     return 0;
 }
 
-/* A line copied and half changed: its NIC would be taken for another one's. */
+/* Finds lines that were copied and only half changed: two NICs would have one address. */
 static int check_addresses(struct loader *l, struct claim *claims, const char *key)
 {
     struct agent_config *c = l->config;
@@ -260,8 +261,8 @@ static void number_leaves(struct loader *l)
     }
 }
 
-/* Every host's name, in the order of their numbers, those without NICs too: a host keeps its number
- * when one before it has left. */
+/* Reads the names of all hosts, in the order of their numbers. Hosts without NICs are in the list too, so that each host keeps
+ * its number when an earlier host leaves. */
 static int load_hosts(struct loader *l, const struct config_node *hosts)
 {
     int r = 0;
@@ -311,7 +312,7 @@ static int take_keys(struct loader *l, const struct config_node *map)
     return 0;
 }
 
-/* Keys of another version count for nothing: an agent of before has changed the list, and left them. */
+/* Keys of another version are ignored: an older agent has changed the list and not the keys. */
 static int load_keys_beside(struct loader *l, const char *fleet_file)
 {
     static const char *const keys[] = {"version", "host_keys", NULL};

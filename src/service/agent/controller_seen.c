@@ -1,5 +1,5 @@
-/* controller_seen.c: see controller_seen.h. The file: the time of the last answer by the host's clock (s, UTC), a blank, the
- * token in hex. */
+/* controller_seen.c: see controller_seen.h. The file has the time of the controller's last answer by the host's clock (s,
+ * UTC), a blank, and the token in hex. */
 #include "service/agent/controller_seen.h"
 
 #include <errno.h>
@@ -24,7 +24,8 @@ void controller_seen_open(struct controller_seen *s, const char *state_dir, int6
             s->token[s->size++] = (uint8_t)byte;
         }
         const int64_t ago_s = time(NULL) - at_s;
-        /* A clock that is behind the file tells nothing: long ago, which accuses nobody. */
+        /* If the clock is behind the file's time, the age is not known. Then a very long time is assumed, which leads to no
+         * accusation. */
         s->at_ns -= (ago_s >= 0 && ago_s < INT32_MAX ? ago_s : INT32_MAX) * NS_PER_S;
     }
     free(text);
@@ -47,7 +48,7 @@ int controller_seen_save(const struct controller_seen *s, int64_t now_ns)
 int controller_seen_take(struct controller_seen *s, const void *token, size_t size, int64_t now_ns)
 {
     if (size == 0 || size > CONTROLLER_TOKEN_MAX) {
-        return 0; /* a controller of before tells none */
+        return 0; /* an older controller sends no token */
     }
     const size_t start = size < CONTROLLER_TOKEN_START ? size : CONTROLLER_TOKEN_START;
     const bool other = size != s->size || memcmp(s->token, token, start) != 0;

@@ -70,7 +70,8 @@ static int put_keys(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 static int put_hosts(FILE *out, const Foliot__V1__Fleet *fleet, char words[200])
 {
     fprintf(out, "%sversion: %llu\nhosts:\n", written, (unsigned long long)fleet->version);
-    for (size_t i = 0; i < fleet->n_hosts; i++) { /* removed ones too: they keep their number */
+    for (size_t i = 0; i < fleet->n_hosts; i++) {
+        /* removed hosts are in the list too: they keep their number */
         if (!tls_name_good(fleet->hosts[i]->name)) {
             snprintf(words, 200, "host %zu has no good name", i);
             return -EINVAL;
@@ -119,7 +120,7 @@ int fleet_file_write(const char *path, const Foliot__V1__Fleet *fleet, char word
 {
     char keys[AGENT_PATH_SIZE + 80];
     snprintf(keys, sizeof(keys), "%s" FLEET_KEYS_SUFFIX, path);
-    const int r = write_one(path, fleet, words, put_hosts); /* looks at the names */
+    const int r = write_one(path, fleet, words, put_hosts); /* this call also checks the names */
     return r < 0 ? r : write_one(keys, fleet, words, put_keys);
 }
 

@@ -1,4 +1,4 @@
-/* jobs.c: finds and reads job pages. What changed becomes events in jobs_change.c. */
+/* jobs.c: finds and reads job pages. jobs_change.c makes events of the changes. */
 #include "service/agent/jobs.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include "service/agent/jobs_internal.h"
 
 #define LIST_NS     NS_PER_S
-#define ENTRIES_MAX 4096 /* of a folder, in one look */
+#define ENTRIES_MAX 4096 /* entries of a folder that are read in one look */
 
 /* -- life ----------------------------------------------------------------------------------- */
 
@@ -89,7 +89,7 @@ static struct job_process *find(const struct jobs *jobs, const struct stat *stat
     return NULL;
 }
 
-/* Room for one more of that user: of the ended ones, the one that ended first leaves. */
+/* Makes room for one more process of that user: forgets the process that ended first, if it must. */
 static bool make_room(struct jobs *jobs, uid_t user)
 {
     uint32_t of_user = 0, oldest = UINT32_MAX, oldest_of_user = UINT32_MAX;
@@ -125,7 +125,7 @@ static void add(struct jobs *jobs, struct mono now, uint32_t folder, int folder_
 {
     struct job_process *p = NULL;
     struct stat status;
-    /* Not by what the name says now and another name a moment later: all of this is about the file opened. */
+    /* A file's name may point to another file a moment later. So all checks use the opened file. */
     const int fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0) {
@@ -154,7 +154,8 @@ static void add(struct jobs *jobs, struct mono now, uint32_t folder, int folder_
     jobs->processes[jobs->count++] = p;
 }
 
-/* Anybody may put files there: what one look has no time for is the next one's, so that nobody's page is hidden. */
+/* Any user may put files into the folder. If one look has no time for all entries, the next look goes on after them. So no
+ * user can hide another user's page. */
 static void list_folder(struct jobs *jobs, struct mono now, uint32_t i)
 {
     DIR *folder = jobs->listing[i] != NULL ? jobs->listing[i] : opendir(jobs->folders[i]);
@@ -188,9 +189,9 @@ static void list(struct jobs *jobs, struct mono now)
     }
 }
 
-/* -- what is told ----------------------------------------------------------------------------- */
+/* -- a fair choice ---------------------------------------------------------------------------- */
 
-/* Its place among those of its user: 0 is the first one. */
+/* Index of this process among the processes of its user; the first has 0. */
 static uint32_t nth_of_user(const struct jobs *jobs, uint32_t i)
 {
     const struct job_process *p = jobs_get(jobs, i);
@@ -229,14 +230,14 @@ static bool read_bytes(int fd, void *to, size_t size)
     return pread(fd, to, size, 0) == (ssize_t)size;
 }
 
-/* How much of a page its entries in use take. */
+/* Size of a page up to the last entry in use. */
 static size_t used_size(const struct job_page_header *header)
 {
     return offsetof(struct job_page_memory, lanes) +
            (size_t)header->lane_count * sizeof(((struct job_page_memory *)0)->lanes[0]);
 }
 
-/* Both copies of the page's beginning; what they agree in was not being written. */
+/* Reads the beginning of the page twice. If both copies are equal, no write was in progress. */
 static bool read_page(struct jobs *jobs, int fd, struct job_page_header *ret)
 {
     struct job_page_memory *a = &jobs->copies[0], *b = &jobs->copies[1];
@@ -281,7 +282,8 @@ static void take_page(struct jobs *jobs, struct job_process *p, struct mono now)
     uint32_t count = 0;
 
     if (!read_page(jobs, p->fd, &header)) {
-        return; /* being written, or no page: next time; `known` stays as it was */
+        /* a write is in progress, or it is no page: the next look tries again; `known` stays */
+        return;
     }
     if (p->known && header.written == p->header.written) {
         return;
@@ -305,8 +307,9 @@ static void take_page(struct jobs *jobs, struct job_process *p, struct mono now)
     p->changed = now;
 }
 
-/* Its file, and no other that has its name by now. What was never read as a page is removed from our own folder only: /dev/shm is
- * everybody's, and a process that is just starting has no lock yet. true: it is still there. */
+/* Removes the process's own file, unless another file has its name by now. A file that was never read as a page is removed
+ * only from this agent's own folder: /dev/shm is shared by all programs, and a process that is just starting has no lock yet.
+ * Returns true if the file is still there. */
 static bool remove_page(const struct jobs *jobs, const struct job_process *p)
 {
     struct stat status;
@@ -325,7 +328,8 @@ static bool remove_page(const struct jobs *jobs, const struct job_process *p)
     return left;
 }
 
-/* Nobody holds its lock, so the process is gone: that holds in all name spaces of processes, and no number is used again. */
+/* Called when no process holds the page's lock: then the process has ended. Unlike a process id, the lock works across PID
+ * name spaces and is never used again. */
 static void on_death(struct jobs *jobs, struct job_process *p, struct mono now)
 {
     struct stat status;
@@ -344,7 +348,7 @@ static void on_death(struct jobs *jobs, struct job_process *p, struct mono now)
 
 static bool parted(const struct job_process *p)
 {
-    /* Lanes of a set lie beside each other. */
+    /* Lanes of one set are neighbours in the list. */
     for (uint32_t i = 0, next; i < p->lane_count; i = next) {
         bool usable = false;
         for (next = i; next < p->lane_count && p->lanes[next].page.set == p->lanes[i].page.set;
@@ -365,9 +369,10 @@ static void look_at(struct jobs *jobs, struct job_process *p, struct mono now)
         return;
     }
     take_page(jobs, p, now);
-    if (flock(p->fd, LOCK_SH | LOCK_NB) == 0) { /* nobody holds it: the process is gone */
+    if (flock(p->fd, LOCK_SH | LOCK_NB) == 0) {
+        /* no process holds the lock: the process has ended */
         (void)flock(p->fd, LOCK_UN);
-        take_page(jobs, p, now); /* its last words */
+        take_page(jobs, p, now); /* what the process wrote last */
         on_death(jobs, p, now);
         return;
     }
@@ -386,7 +391,7 @@ static void look_at(struct jobs *jobs, struct job_process *p, struct mono now)
 
 void jobs_poll(struct jobs *jobs, struct mono now, uint32_t pages)
 {
-    /* a clock that jumped back must not silence it */
+    /* if the clock jumps back, look at once */
     if (!mono_before(now, jobs->next_list) || mono_sub(jobs->next_list, now).ns > 2 * LIST_NS) {
         jobs->next_list = mono_add(now, span_ns(LIST_NS));
         list(jobs, now);

@@ -1,14 +1,16 @@
-/* jobs.h: what the processes of jobs on this host say of their communication (wire/job_page.h), gathered.
+/* jobs.h: collects the pages that processes of jobs on this host write about their communication (wire/job_page.h).
  *
- * Folders of job pages are listed once a second, a few pages are read at a time. A page belongs to somebody else, who may
- * be hostile: it is opened without following links, must be a regular file, is read(2) twice into our own memory and
- * taken where both agree; each user may have JOB_PROCESS_OF_USER_MAX of them. What it says is that user's word, and
- * is shown as such (`user`). It decides one thing, and that only where agent.yaml has `job_traffic_class: jobs`: the class of
- * probes between queue pairs.
+ * Folders of job pages are listed once a second. A few pages are read at a time. A page may come from a hostile user, so:
+ * - it is opened without following links, and must be a regular file;
+ * - it is read(2) twice into the agent's own memory, and parts that are equal in both copies are used;
+ * - each user may have at most JOB_PROCESS_OF_USER_MAX pages.
  *
- * A process is alive while it holds the lock of its page. One that ended is kept for JOBS_ENDED_NS, so that what it last
- * said can be read, and then forgotten; what a killed one left in the folder is removed. What changed between
- * two looks (a lane failed, came home, was moved) becomes an event, with its reason. */
+ * The contents are that user's claim, and are shown with the user's id (`user`). They decide only one thing, and only with
+ * `job_traffic_class: jobs` in agent.yaml: the class of probes between queue pairs.
+ *
+ * A process is alive while it holds the lock of its page. An ended process is kept for JOBS_ENDED_NS, so that its last values
+ * can be read. The page that a killed process left in the folder is removed. Changes between two looks (a lane failed, works
+ * again, has another path) become events with a reason. */
 #pragma once
 #include <sys/types.h>
 
@@ -20,25 +22,25 @@
 
 #define JOBS_FOLDER_MAX 2
 #define JOBS_ENDED_NS   (300 * NS_PER_S)
-#define JOBS_IDLE_NS    (3 * NS_PER_S) /* a page not written for so long: no traffic */
+#define JOBS_IDLE_NS    (3 * NS_PER_S) /* no write of the page for this time: no traffic */
 
 enum job_state {
     JOB_RUNNING,
     JOB_IDLE,   /* alive, without traffic */
-    JOB_PARTED, /* some peer can't be reached by any lane */
+    JOB_PARTED, /* no lane can reach some peer */
     JOB_ENDED,
-    JOB_KILLED, /* without closing its page */
+    JOB_KILLED, /* ended without closing its page */
     JOB_STATE_COUNT
 };
 
-/* How packets over RDMA ports are marked. */
+/* The marks of packets over RDMA ports. */
 struct job_class {
     uint8_t traffic_class, sl;
 };
 
 struct job_lane {
     struct job_page_lane page;
-    uint64_t rate_bps; /* of bytes, between the last two looks */
+    uint64_t rate_bps; /* bits per second of payload between the last two looks */
 };
 
 struct job_process {
@@ -50,23 +52,23 @@ struct job_process {
     ino_t inode;
     uid_t user;
     struct job_page_header header;
-    bool known; /* header was read at least once */
+    bool known; /* its header was read at least once */
     enum job_state state;
-    struct mono seen, changed, ended; /* first look; last change of its page; when it ended */
+    struct mono seen, changed, ended; /* first look; last change of the page; end of the process */
     uint64_t rate_out_bps, rate_in_bps;
     struct job_lane *lanes;
     uint32_t lane_count, lane_capacity;
-    bool lanes_cut; /* there are more than we keep */
+    bool lanes_cut; /* there are more lanes than are kept */
     bool has_class;
-    struct job_class class; /* of most of its lanes */
+    struct job_class class; /* the class of most of its lanes */
 };
 
 enum job_event_kind {
     JOB_EVENT_STARTED,
-    JOB_EVENT_FAILOVER, /* a lane failed: its traffic goes on over others */
+    JOB_EVENT_FAILOVER, /* a lane failed: its traffic goes over other lanes */
     JOB_EVENT_FAILBACK, /* it carries traffic again */
-    JOB_EVENT_REPATH,   /* it was given another path */
-    JOB_EVENT_PARTED,   /* no lane to that peer is left */
+    JOB_EVENT_REPATH,   /* the lane has another path */
+    JOB_EVENT_PARTED,   /* no lane to that peer works */
     JOB_EVENT_ENDED,
     JOB_EVENT_KILLED,
     JOB_EVENT_KIND_COUNT
@@ -77,9 +79,9 @@ struct job_event {
     enum job_event_kind kind;
     char job[64], host[48];
     uid_t user;
-    uint32_t pid, rank, ranks; /* as in the page */
-    int64_t stalled_ns;        /* of the process, until then */
-    /* of a lane; lane UINT32_MAX: about the process */
+    uint32_t pid, rank, ranks; /* from the page */
+    int64_t stalled_ns;        /* the process's total at that time */
+    /* for events of a lane; lane UINT32_MAX: the event is of the process */
     uint32_t lane, count; /* count: times since the last look */
     enum lane_reason reason;
     char own_nic[16], peer_nic[16], peer_host[48];
@@ -88,29 +90,32 @@ struct job_event {
 
 struct jobs;
 
-/* folders: at most JOBS_FOLDER_MAX, copied. In each the pages of dead processes are removed; the first is ours, and
- * there whatever lies there without a process. */
+/* folders: at most JOBS_FOLDER_MAX; they are copied. Pages of dead processes are removed from all of them. The first folder is
+ * the agent's own: there all files without a process are removed. */
 MUST_CHECK int jobs_new(struct jobs **ret_jobs, const char *const folders[], uint32_t count);
 void jobs_free(struct jobs *jobs);
-/* Looks at folders and pages when it is their time: at most `pages` of them. Called often. */
+/* Lists folders and reads at most `pages` pages when they are due. Called often. */
 void jobs_poll(struct jobs *jobs, struct mono now, uint32_t pages);
-/* As jobs_poll with no limit and at once: for tests, and for who just started. */
+/* Like jobs_poll, but at once and without a limit: for tests, and at the start. */
 void jobs_look(struct jobs *jobs, struct mono now);
 
 uint32_t jobs_count(const struct jobs *jobs);
-/* index < jobs_count; those not `known` yet are to be skipped. */
+/* index < jobs_count. Skip processes that are not `known` yet. */
 const struct job_process *jobs_get(const struct jobs *jobs, uint32_t index);
-/* At most so many of those whose page was read: one of each user, then a second one of each, so that no user hides another's. */
+/* Returns at most `most` processes whose page was read: one of each user, then a second one of each user, and so on. So no
+ * user hides another user's jobs. */
 uint32_t jobs_fair(const struct jobs *jobs, uint32_t most, const struct job_process **ret);
-/* Interfaces that have RDMA ports beside them: only what lanes over these say of their class counts, in pages read later. */
+/* Names of interfaces that have RDMA ports. Only lanes over these interfaces count for a job's class, in pages that are read
+ * later. */
 void jobs_class_nics(struct jobs *jobs, const char *const names[], uint32_t count);
-/* As most lanes over queue pairs of most processes are that run; all 0: there are none, or these aren't marked. It stays until no
- * process has it any more, or more have another one for 30 s. Never service level 15. Called about once a second. */
+/* The class that most running processes use for most of their lanes over queue pairs. All 0: there are no such lanes, or they
+ * have no mark. The class changes when no process uses it any more, or when more processes have used another class for 30 s.
+ * It is never service level 15. Called about once a second. */
 struct job_class jobs_class(struct jobs *jobs, struct mono now);
-/* The newest JOB_EVENT_KEPT, oldest first: numbers from *ret_first to the result - 1. */
+/* The newest JOB_EVENT_KEPT events, oldest first. Their numbers are *ret_first to the result - 1. */
 uint64_t jobs_events(const struct jobs *jobs, uint64_t *ret_first);
 const struct job_event *jobs_event(const struct jobs *jobs, uint64_t number);
-/* Pages that were refused: not a page, another version, too many of one user. */
+/* Pages that were refused: no page, another version, or too many of one user. */
 uint64_t jobs_refused(const struct jobs *jobs);
 
 const char *job_state_name(enum job_state state);

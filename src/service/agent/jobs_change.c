@@ -1,4 +1,4 @@
-/* jobs_change.c: two looks at a process's page: rates, and what happened in between. */
+/* jobs_change.c: compares two looks at a process's page: rates, and the events between the looks. */
 #include <string.h>
 
 #include "service/agent/jobs_internal.h"
@@ -30,7 +30,7 @@ static void note_lane(struct jobs *jobs, const struct job_process *p,
                       const struct job_page_lane *lane, uint32_t count, struct mono now)
 {
     const int64_t ago_ns = (int64_t)lane->since_ms * NS_PER_MS;
-    /* `since` is the present state's; what happened more than once lies somewhere between two looks. */
+    /* `since` is the start of the present state. If it changed several times, the times between the two looks are not known. */
     const bool dated = count == 1 && ago_ns < mono_sub(now, p->changed).ns + 2 * NS_PER_S;
     struct job_event *e = note(jobs, p, header, kind, dated ? (struct mono){now.ns - ago_ns} : now);
 
@@ -48,7 +48,7 @@ static bool carries(uint8_t state)
     return state == LANE_TRIAL || state == LANE_ACTIVE || state == LANE_SUSPECT;
 }
 
-/* One lane, before and now. Both ends have it; the sending end's word is the job's. */
+/* Compares one lane before and now. Both ends have the lane; the events come from the sending end. */
 static void compare_lane(struct jobs *jobs, const struct job_process *p,
                          const struct job_page_header *header, const struct job_page_lane *before,
                          const struct job_page_lane *lane, struct mono now)
@@ -73,7 +73,7 @@ static void compare_lane(struct jobs *jobs, const struct job_process *p,
 static const struct job_lane *find_lane(const struct job_process *p, const struct job_lane *lane,
                                         uint32_t guess)
 {
-    /* Entries shift when a set goes; nobody is searched for long on a stranger's word. */
+    /* Entries move when a set is closed. The search is short, because the page's contents are not trusted. */
     for (uint32_t k = 0; k < p->lane_count && k < SEARCH_MAX; k++) {
         const struct job_lane *old = &p->lanes[(guess + k) % p->lane_count];
         if (old->page.generation == lane->page.generation && old->page.lane == lane->page.lane &&
@@ -88,7 +88,7 @@ static uint64_t rate(uint64_t before, uint64_t now, int64_t ns)
 {
     const double bps = now > before ? (double)(now - before) * 8e9 / (double)ns : 0;
 
-    return bps < 1e18 ? (uint64_t)bps : 0; /* no NIC: somebody writes nonsense */
+    return bps < 1e18 ? (uint64_t)bps : 0; /* no NIC is so fast: the page is wrong */
 }
 
 void jobs_compare(struct jobs *jobs, struct job_process *p, const struct job_page_header *header,

@@ -1,11 +1,12 @@
-/* jobs_class.c: how packets of jobs over RDMA ports are marked. A page is its user's word, so its many lanes count as one. */
+/* jobs_class.c: the class of jobs' packets over RDMA ports. A page is one user's claim, so each process has one vote, whatever
+ * the number of its lanes. */
 #include <stdio.h>
 #include <string.h>
 
 #include "service/agent/jobs_internal.h"
 
 #define LEVELS       16
-#define LEVEL_NEVER  15 /* the subnet's management has it */
+#define LEVEL_NEVER  15 /* reserved for the subnet's management */
 #define CLASSES      256
 #define LEADS_FOR_NS (30 * NS_PER_S)
 

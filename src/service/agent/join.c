@@ -1,4 +1,4 @@
-/* join.c: from a token to a member. */
+/* join.c: a host joins the fleet with a token. */
 #include "service/agent/join.h"
 
 #include <arpa/inet.h>
@@ -36,11 +36,12 @@ struct join {
     char address[AGENT_PATH_SIZE], secret[64], pin[80], host[TLS_NAME_MAX + 1];
     char identity[PATH_SIZE], key_path[PATH_SIZE];
     char *key;
-    uint8_t pair_public[PAIR_PUBLIC_SIZE]; /* of the key that its probes are proven with */
+    /* public half of the key that proves this host's probes */
+    uint8_t pair_public[PAIR_PUBLIC_SIZE];
     struct nic nics[HOST_NIC_MAX];
     unsigned nic_count;
     uint32_t protocol;
-    bool other_protocol; /* refused for that */
+    bool other_protocol; /* the controller refused the join for its protocol */
     int status;
 };
 
@@ -52,7 +53,7 @@ static int fail(const char *what, const char *why)
 
 /* ---- the token ---- */
 
-/* "flj_SECRET.PIN", PIN base64url of the SHA-256 of the controller's key, to what libcurl wants. */
+/* Splits "flj_SECRET.PIN" and converts PIN, the base64url SHA-256 of the controller's key, to libcurl's format. */
 static int read_token(struct join *j)
 {
     const char *token = j->options->token, *dot = strchr(token, '.');
@@ -108,7 +109,7 @@ static int compare_nic(const void *a, const void *b)
     return strverscmp(((const struct nic *)a)->name, ((const struct nic *)b)->name);
 }
 
-/* With an address of more than link scope; hardware if there is any. */
+/* Finds NICs that have an address of more than link scope. If there are NICs of hardware, only these. */
 static int find_nics(struct join *j)
 {
     struct ifaddrs *list = NULL;
@@ -147,7 +148,8 @@ static int find_nics(struct join *j)
     j->nic_count = kept;
     qsort(j->nics, kept, sizeof(j->nics[0]), compare_nic);
     if (kept == 0 || kept < j->options->nic_count) {
-        return fail("this host's NICs", "none, or not each of those named, has an address");
+        return fail("this host's NICs",
+                    "expected a NIC with an address, and an address on each --nic");
     }
     return 0;
 }
@@ -162,7 +164,7 @@ static int make_folder(const char *path, mode_t mode)
     return 0;
 }
 
-/* Before the controller is asked: a member whose configuration can't be written is half a member. */
+/* Called before the controller is asked. Otherwise a host could become a member and then fail to write its configuration. */
 static int make_folders(const struct join *j)
 {
     char config[PATH_SIZE];
@@ -187,7 +189,7 @@ static int load_key(struct join *j)
     return r < 0 ? fail(j->key_path, strerror(-r)) : 0;
 }
 
-/* Made here, so that the list has it as soon as it has the host. */
+/* The key is made before the join, so that the members list has it together with the host. */
 static int load_pair_key(struct join *j)
 {
     char path[PATH_SIZE];
@@ -286,7 +288,7 @@ static int keep_config(const struct join *j)
     return r < 0 ? fail(o->config_path, strerror(-r)) : 0;
 }
 
-/* As this host's agent keeps it, with its number. */
+/* Writes the list in the agent's format: this host with its number. */
 static int keep_own(const char *path, Foliot__V1__FleetHost *own)
 {
     Foliot__V1__Members m = FOLIOT__V1__MEMBERS__INIT;
@@ -307,8 +309,8 @@ static int keep_own(const char *path, Foliot__V1__FleetHost *own)
     return r < 0 ? fail(path, words) : 0;
 }
 
-/* What the agent begins with: this host; the controller tells it of the others. One of protocol 1 tells of all at once. In YAML,
- * too, for an agent of before. */
+/* Writes the list that the agent starts with: only this host. The controller sends the other hosts later. A controller of
+ * protocol 1 sends all hosts at once. The list is also written in YAML, for older agents. */
 static int keep_list(struct join *j, const Foliot__V1__JoinReply *m)
 {
     char path[PATH_SIZE], kept[PATH_SIZE + 16], words[200];
@@ -318,7 +320,7 @@ static int keep_list(struct join *j, const Foliot__V1__JoinReply *m)
     alone.n_hosts = 1;
     snprintf(path, sizeof(path), "%s/fleet.yaml", j->options->state_dir);
     snprintf(kept, sizeof(kept), "%s" MEMBERS_SUFFIX, path);
-    if (unlink(kept) < 0 && errno != ENOENT) { /* of an earlier membership */
+    if (unlink(kept) < 0 && errno != ENOENT) { /* the list of an earlier membership */
         return fail(kept, strerror(errno));
     }
     if (fleet_file_write(path, own != NULL ? &alone : m->fleet, words) < 0) {
@@ -351,7 +353,7 @@ static void on_answer(void *context, const struct http_result *result)
     if (result->error < 0 || result->status != 200) {
         if (result->error < 0) {
             snprintf(words, sizeof(words), "%s%s", result->words,
-                     result->error == -EACCES ? " (is the token this controller's?)" : "");
+                     result->error == -EACCES ? " (is the token from this controller?)" : "");
         } else {
             snprintf(words, sizeof(words), "%s", (const char *)result->body);
             words[strcspn(words, "\n")] = 0;
@@ -431,7 +433,7 @@ int agent_join(const struct join_options *options)
     r = r < 0 ? r : load_key(&j);
     r = r < 0 ? r : load_pair_key(&j);
     r = r < 0 ? r : ask(&j);
-    if (r == 0 && j.other_protocol) { /* a controller of before */
+    if (r == 0 && j.other_protocol) { /* an older controller */
         j.protocol--;
         r = ask(&j);
     }

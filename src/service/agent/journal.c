@@ -1,4 +1,4 @@
-/* journal.c: what people are told. */
+/* journal.c: what the agent writes for people. */
 #include "service/agent/agent.h"
 
 #include "platform/journal/journal.h"
@@ -39,7 +39,7 @@ const char *agent_interface_name(const struct agent *a, struct nic_id nic)
     return agent_config_find(a->config, nic, &index) ? a->config->more[index].nic_name : NULL;
 }
 
-/* Of an own NIC, as its switch said lately: agent_lldp_poll keeps it. */
+/* The switch port of an own NIC, from recent LLDP: agent_lldp_poll keeps it. */
 static const char *port_name(void *context, struct nic_id nic)
 {
     const struct agent_config *c = context;
@@ -79,7 +79,7 @@ bool agent_utc_ns(struct agent *a, struct mono at, int64_t *ret_ns)
         *ret_ns = reading.time.ns + terms.utc_minus_ns;
         return true;
     }
-    if (a->anchor.trusted == 0) { /* this host's CLOCK_REALTIME is anybody's guess */
+    if (a->anchor.trusted == 0) { /* no trusted anchor: CLOCK_REALTIME may be wrong */
         return false;
     }
     *ret_ns = a->anchor.utc_ns + mono_sub(at, a->anchor.at).ns;
@@ -139,7 +139,7 @@ void agent_verbs_event(struct agent *a, uint32_t local, const char *device, cons
     struct agent_event *e = new_event(a, local, event);
     snprintf(e->port, sizeof(e->port), "%s", device);
     snprintf(e->text, sizeof(e->text), "%s", text);
-    agent_server_link(a, e); /* the controller knows no such NIC */
+    agent_server_link(a, e); /* the controller does not list such a NIC */
 }
 
 void agent_link_news(struct agent *a, uint32_t local, const struct link_facts *before,

@@ -1,4 +1,5 @@
-/* lldp.c: which switch port each NIC hangs on, where switches say so. Looked for once a second: they speak every 30 s. */
+/* lldp.c: the switch port of each NIC, if the switch announces it by LLDP. The agent reads once a second; switches send every
+ * 30 s. */
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
@@ -21,8 +22,8 @@ static void take(struct agent *a, struct agent_nic *nic, const struct lldp *said
     const bool other = strcmp(nic->neighbour.system, said->system) != 0 ||
                        strcmp(nic->neighbour.port, said->port) != 0;
     if (said->ttl_s > 0 && other) {
-        agent_say(LOG_INFO, "%s hangs on %s, port %s", link_monitor_get(a->links, nic->slot)->name,
-                  said->system, said->port);
+        agent_say(LOG_INFO, "%s is connected to %s, port %s",
+                  link_monitor_get(a->links, nic->slot)->name, said->system, said->port);
     }
     nic->neighbour = *said;
     nic->neighbour_until_ns = a->now.ns + said->ttl_s * NS_PER_S;
@@ -35,7 +36,7 @@ const struct lldp *agent_lldp_of(const struct agent *a, uint32_t local)
                                                                                 : NULL;
 }
 
-/* For sentences. */
+/* Keeps the ports' names for sentences. */
 static void keep_names(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {

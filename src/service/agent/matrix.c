@@ -1,7 +1,8 @@
-/* matrix.c: this host's part in a matrix of all NICs (core/audit/matrix_part.h): the controller's plan is taken or refused,
- * packets leave and are counted past the node, as those of measure.c, and each own NIC's row goes up after the last round.
+/* matrix.c: this host's part in a matrix of all NICs (core/audit/matrix_part.h). The agent accepts or refuses the controller's
+ * plan. The packets do not go through the node, like those of measure.c: they are sent and counted here. After the last round
+ * each own NIC's row is sent to the controller.
  *
- * What an agent does at most is its own word (base/limits.h), whoever asks: beside a job it is a quarter. */
+ * The agent's own limits (base/limits.h) apply to each plan, whoever asks. Beside a job the limit is a quarter. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <inttypes.h>
@@ -15,23 +16,23 @@
 #include "core/audit/matrix_part.h"
 #include "service/agent/agent.h"
 
-#define TOKEN_MARK  (1ULL << 62)      /* of measure.c: 63 */
-#define LATE_NS     (300 * NS_PER_MS) /* packets of the last round that are waited for */
+#define TOKEN_MARK  (1ULL << 62)      /* bit 63 marks tokens of measure.c */
+#define LATE_NS     (300 * NS_PER_MS) /* how long to wait for packets of the last round */
 #define PACKET_BITS 3
 
 _Static_assert(MATRIX_TELLS < 1 << PACKET_BITS, "a packet's number fits beside its round");
 _Static_assert(AUDIT_ROUNDS_MAX <= 1 << 20, "a round fits into a token");
 
 struct agent_matrix {
-    struct plan_hold plan; /* held: it was taken, and is not answered yet */
+    struct plan_hold plan; /* held: accepted, result not sent yet */
     uint8_t family;
     struct matrix_part part;
-    uint32_t *nics; /* by place: number + 1; 0: nobody */
+    uint32_t *nics; /* by place: NIC's number + 1; 0: no NIC */
     void *memory;
-    uint32_t local[HOST_NIC_MAX]; /* by seat */
-    uint32_t seat[HOST_NIC_MAX];  /* by own NIC; UINT32_MAX: none */
-    bool clock_gone;              /* since the last turn */
-    struct mono until;            /* then it is over, with a clock or without */
+    uint32_t local[HOST_NIC_MAX]; /* own NIC, by seat */
+    uint32_t seat[HOST_NIC_MAX];  /* seat, by own NIC; UINT32_MAX: none */
+    bool clock_gone;              /* no clock since the last turn */
+    struct mono until;            /* the matrix ends at this time, with or without a clock */
 };
 
 int agent_matrix_open(struct agent *a)
@@ -114,7 +115,7 @@ static struct matrix_plan plan_of(const Foliot__V1__Matrix *w)
                                     (uint8_t)(w->dscp <= MATRIX_DSCP_MAX ? w->dscp : UINT8_MAX)};
 }
 
-/* NULL, or why not, in words. */
+/* Returns NULL, or why the plan is refused, in words. */
 static const char *look_at(struct agent *a, const Foliot__V1__Matrix *w,
                            const struct matrix_plan *p, uint32_t places[HOST_NIC_MAX],
                            uint32_t *ret_count)
@@ -170,7 +171,7 @@ static void refuse(struct agent *a, const char *why)
     row.refused = (char *)(uintptr_t)why;
     const int r = agent_uplink_matrix(a, &row);
     if (r < 0) {
-        agent_say(LOG_WARNING, "that can't be told: %s", strerror(-r));
+        agent_say(LOG_WARNING, "the controller can't be told of it: %s", strerror(-r));
     }
 }
 
@@ -205,7 +206,7 @@ void agent_matrix_take(struct agent *a, const Foliot__V1__Matrix *w)
     if (m->part.plan.gap_ns < AGENT_ROUND_NS) {
         set_period(a, m->part.plan.gap_ns);
     }
-    agent_uplink_beat(a); /* it needn't be sent again */
+    agent_uplink_beat(a); /* tell the controller at once, so that it doesn't send the plan again */
 }
 
 /* ---- rounds ---- */
@@ -227,7 +228,7 @@ static void send_one(struct agent *a, const struct matrix_packet *p)
         .probe = {.version = PROBE_VERSION_BEFORE,
                   .version_lowest = PROBE_VERSION_LOWEST,
                   .type = PROBE_ROUND,
-                  .path = p->dscp, /* it takes none of the mesh's */
+                  .path = p->dscp, /* the mesh's path numbers are not used here */
                   .src = {own_number(a, local)},
                   .dst = peer,
                   .timeline = agent_timeline_of(a, local),
@@ -350,7 +351,7 @@ void agent_matrix_round(struct agent *a)
     node_clock_page(a->node, &terms);
     const struct clock_reading now = clock_terms_read(&terms, (struct nic_time){a->now.ns});
     if (now.status == CLOCK_UNKNOWN && mono_before(a->now, m->until)) {
-        m->clock_gone = true; /* rounds that pass meanwhile are marked with the next turn */
+        m->clock_gone = true; /* the next turn marks the rounds that pass meanwhile */
         return;
     }
     if (now.status == CLOCK_UNKNOWN) {

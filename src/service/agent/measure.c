@@ -1,7 +1,7 @@
-/* measure.c: measurements on demand: the controller asks for pairs of NICs, this host probes them beside everything else, and
- * answers the probes of others. What it may do at most is in base/limits.h, whoever asks.
+/* measure.c: measurements on demand. The controller asks for pairs of NICs. This host probes them beside its other work, and
+ * answers probes of other hosts. The agent's own limits (base/limits.h) apply, whoever asks.
  *
- * These packets go past the node: they move no clock and say nothing of a path's health. */
+ * These packets do not go through the node: they change no clock, and no path's state. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <stdio.h>
@@ -13,19 +13,19 @@
 #include "core/mesh/measure.h"
 #include "service/agent/agent.h"
 
-#define TOKEN_MARK (1ULL << 63) /* the node counts its own from 1 up */
+#define TOKEN_MARK (1ULL << 63) /* the node's own tokens count from 1 up */
 #define PATH_MAX_  (MEASURE_PAIR_MAX * MEASURE_PORT_MAX)
 
-struct measure_columns { /* what Measured points to */
+struct measure_columns { /* the arrays that Measured points to */
     uint32_t sent[PATH_MAX_], answered[PATH_MAX_];
     int32_t lost[PATH_MAX_], p50[PATH_MAX_], p99[PATH_MAX_];
 };
 
 struct agent_measure {
-    struct measure_heard *heard;     /* made when the first question comes */
-    struct measure *asked;           /* while there is a request */
-    struct measure_columns *columns; /* likewise */
-    uint32_t run;                    /* 0: none */
+    struct measure_heard *heard;     /* allocated with the first question */
+    struct measure *asked;           /* allocated while there is a request */
+    struct measure_columns *columns; /* the same */
+    uint32_t run;                    /* number of the request; 0: none */
     enum _Foliot__V1__MeasureState state;
     char refused[120];
     Foliot__V1__Measured result;
@@ -71,7 +71,7 @@ bool agent_fleet_of_stamp(const struct agent *a, uint32_t local, struct nic_time
     if (reading.status == CLOCK_UNKNOWN || !(reading.statistical_ns < 1e9)) {
         return false;
     }
-    *ret_ns = clock_stamp(clock, stamp).ns; /* as the mesh's own delays are made */
+    *ret_ns = clock_stamp(clock, stamp).ns; /* computed as for the mesh's own delays */
     *ret_bound_ns = reading.statistical_ns > 0 ? (uint32_t)reading.statistical_ns : 0;
     return true;
 }
@@ -100,7 +100,7 @@ static bool own_nic(const struct agent *a, uint32_t id, uint32_t *ret_local)
     return false;
 }
 
-/* NULL, or why not, in words. */
+/* Returns NULL, or why the request is refused, in words. */
 static const char *start(struct agent *a, const Foliot__V1__Measure *wish)
 {
     struct agent_measure *m = a->measure;
@@ -203,7 +203,7 @@ bool agent_measure_on_transmit(struct agent *a, const struct node_transmit *t)
         return false;
     }
     if (m->asked == NULL || (t->token & ~TOKEN_MARK) >> 32 != (m->run & INT32_MAX)) {
-        return true; /* an answer, or of a request before */
+        return true; /* an answer, or a packet of an earlier request */
     }
     if (t->outcome == TRANSMIT_NOT_SENT) {
         measure_on_not_sent(m->asked, (uint32_t)t->token);
@@ -223,7 +223,8 @@ static void answer(struct agent *a, const struct node_receive *r)
                                     r->source_port};
     struct probe_measure reply = {.run = q.run, .packet = r->probe.measure.packet};
     uint32_t index = 0;
-    if (!agent_config_find(a->config, r->probe.src, &index)) { /* no member: not by that name */
+    if (!agent_config_find(a->config, r->probe.src, &index)) {
+        /* no member of the fleet: no answer */
         return;
     }
     if (m->heard == NULL && (m->heard = calloc(1, sizeof(*m->heard))) != NULL) {
@@ -238,7 +239,7 @@ static void answer(struct agent *a, const struct node_receive *r)
         reply.bound_ns = PROBE_BOUND_NONE;
     }
     const uint16_t port = (uint16_t)(r->source_port - NODE_PORT_BASE_DEFAULT);
-    const struct mesh_send send = {.token = TOKEN_MARK, /* nobody asks for its stamp */
+    const struct mesh_send send = {.token = TOKEN_MARK, /* the stamp of this packet is not needed */
                                    .local = r->local,
                                    .peer = r->probe.src,
                                    .source_port =
@@ -264,7 +265,7 @@ bool agent_measure_on_packet(struct agent *a, const struct node_receive *r)
         return false;
     }
     if (p->dst.index != a->config->peers[a->config->nics[r->local].peer].nic.index) {
-        return true; /* not to this NIC: somebody copied it */
+        return true; /* not for this NIC: a copied packet */
     }
     if (p->type == PROBE_MEASURE) {
         answer(a, r);

@@ -1,4 +1,4 @@
-/* members.c: the list in memory: changes are checked as a whole, then applied as a whole. */
+/* members.c: the list in memory. A change is first checked as a whole, then applied as a whole. */
 #include "service/agent/members.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ void members_done(struct agent_config *c)
     c->host_keys = NULL;
 }
 
-/* ---- what it comes to ---- */
+/* ---- the digest ---- */
 
 static bool some(const void *bytes, size_t size)
 {
@@ -93,7 +93,7 @@ uint64_t members_digest(const struct agent_config *c)
 {
     uint64_t digest = 0;
     uint32_t before = HOST_NONE.index;
-    for (uint32_t i = 0; i < c->peer_count; i++) { /* a host's NICs stand together */
+    for (uint32_t i = 0; i < c->peer_count; i++) { /* NICs of one host are neighbours in the list */
         const uint32_t host = c->peers[i].host.index;
         digest += nic_digest(c, i) + (host != before ? host_digest(c, host) : 0);
         before = host;
@@ -178,7 +178,7 @@ static int check_message(const struct planner *p)
     return 0;
 }
 
-/* ---- what is to be done ---- */
+/* ---- which NICs join and leave ---- */
 
 static const Foliot__V1__FleetHost *told(const Foliot__V1__Members *m, uint32_t number)
 {
@@ -218,7 +218,7 @@ static const Foliot__V1__Nic *told_nic(const Foliot__V1__FleetHost *h, uint32_t 
     return NULL;
 }
 
-/* NICs that are told of as they are in the list stay; those of told hosts that aren't go. */
+/* Finds the NICs that leave. A message lists all NICs of a host. Unchanged NICs stay; all other NICs of that host leave. */
 static int plan_gone(const struct planner *p)
 {
     const struct agent_config *c = p->c;
@@ -270,7 +270,7 @@ static void add_nic(const struct planner *p, const Foliot__V1__FleetHost *h,
     struct members_nic *to = &p->plan->add[p->plan->add_count++];
     *to = (struct members_nic){
         .peer = {.nic = {n->id}, .host = {h->number}, .rail = (uint16_t)n->rail},
-        .more = {.leaf = LEAF_UNKNOWN}}; /* its leaf: when all are known to be good */
+        .more = {.leaf = LEAF_UNKNOWN}}; /* the leaf is set when all leaves have been checked */
     snprintf(to->more.nic_name, sizeof(to->more.nic_name), "%s", n->name);
     if (nic.address4 != NULL) {
         memcpy(&to->more.address4, nic.address4, 4);
@@ -297,7 +297,7 @@ static int plan_add(const struct planner *p)
     for (size_t i = 0; i < p->m->n_hosts; i++) {
         const Foliot__V1__FleetHost *h = p->m->hosts[i];
         if (removed(p->m, h->number)) {
-            return refuse(p, "told of and removed", h->number);
+            return refuse(p, "expected a host to be listed or removed, found both", h->number);
         }
         plan->digest += member_host_digest(
             h->number, h->name,
@@ -330,7 +330,8 @@ static int plan_add(const struct planner *p)
 struct numbering {
     uint32_t count;
     bool in_names;
-    uint16_t number[FLEET_LEAF_MAX]; /* by place in leaf_names; LEAF_UNKNOWN: no NIC's */
+    /* by place in leaf_names; LEAF_UNKNOWN: no NIC has this leaf */
+    uint16_t number[FLEET_LEAF_MAX];
 };
 
 static void number_leaf(const struct agent_config *c, struct numbering *n, uint16_t leaf)
@@ -373,7 +374,7 @@ void members_number_leaves(struct agent_config *c)
     }
 }
 
-/* Places of names that no NIC has any more are given anew. */
+/* Finds a place for a name: a place that no NIC uses any more, or a new one. */
 static int free_leaf(const struct agent_config *c, const struct numbering *used)
 {
     for (uint32_t i = 0; i < c->leaf_count; i++) {
@@ -384,12 +385,12 @@ static int free_leaf(const struct agent_config *c, const struct numbering *used)
     return c->leaf_count < FLEET_LEAF_MAX ? (int)c->leaf_count : -1;
 }
 
-/* The leaves of what joins; their names are put into the list's table, which changes nothing for the NICs that are in it. Then:
- * does any of these get another number? */
+/* Finds the leaves of the NICs that join. New names are added to the list's table; that changes nothing for NICs in the list.
+ * Then it checks whether a NIC of the list would get another leaf number. */
 static int plan_leaves(const struct planner *p, struct agent_config *c)
 {
     struct members_plan *plan = p->plan;
-    struct numbering n, used; /* used: by those that go, too, for the plan may be dropped */
+    struct numbering n, used; /* used: includes NICs that leave, because the plan may be dropped */
     bool fresh = false;
     number_begin(&n);
     number_begin(&used);
@@ -407,7 +408,7 @@ static int plan_leaves(const struct planner *p, struct agent_config *c)
         uint16_t leaf = name[0] != 0 ? leaf_of(c, name) : LEAF_UNKNOWN;
         if (name[0] != 0 && leaf == LEAF_UNKNOWN) {
             const int at = free_leaf(c, &used);
-            if (at < 0) { /* of changes: those that go have theirs until then */
+            if (at < 0) { /* for changes: NICs that leave hold their leaves until then */
                 const int r = refuse(p, "expected at most 4096 leaves", add->peer.host.index);
                 return p->m->from != 0 ? -EBADMSG : r;
             }
@@ -458,7 +459,8 @@ static int check_own(const struct planner *p, struct host_id own)
     }
     for (uint32_t i = 0; i < p->plan->add_count; i++) {
         if (host_id_equal(p->plan->add[i].peer.host, own)) {
-            return refuse(p, "more NICs of this host itself: they take a restart", own.index);
+            return refuse(p, "this host has more NICs in the list: the agent must start again",
+                          own.index);
         }
     }
     return 0;
@@ -472,7 +474,8 @@ static int fill_plan(const struct planner *p, struct host_id own)
     for (size_t i = 0; i < p->m->n_hosts; i++) {
         nics += p->m->hosts[i]->n_nics;
     }
-    plan->gone = calloc(c->peer_count + 1, sizeof(*plan->gone)); /* untouched it costs nothing */
+    /* the kernel gives memory only for used pages */
+    plan->gone = calloc(c->peer_count + 1, sizeof(*plan->gone));
     plan->add = calloc(nics, sizeof(*plan->add));
     if (plan->gone == NULL || plan->add == NULL) {
         return -ENOMEM;
@@ -484,11 +487,11 @@ static int fill_plan(const struct planner *p, struct host_id own)
     r = r < 0 ? r : check_addresses(p);
     if (r == 0 && p->m->from != 0 && plan->digest != p->m->digest) {
         snprintf(p->words, MEMBERS_WORDS,
-                 "the list doesn't come to what the controller has: the whole is asked for");
+                 "the list differs from the controller's: the agent asks for the whole list");
         r = -EBADMSG;
     }
     plan->apart = plan->gone_count + plan->add_count <= MEMBERS_APART_MAX;
-    /* names of leaves may be added to the table: no NIC has them until the change is applied */
+    /* names may be added to the table now: no NIC uses them before the change is applied */
     return r < 0 ? r : plan_leaves(p, (struct agent_config *)(uintptr_t)c);
 }
 
@@ -547,7 +550,8 @@ void members_apply(struct agent_config *c, const Foliot__V1__Members *m,
 {
     uint32_t kept = plan->gone_count > 0 ? drop_gone(c, plan, peers) : c->peer_count;
     const uint32_t count = kept + plan->add_count;
-    for (uint32_t to = count, add = plan->add_count; add > 0; to--) { /* from behind */
+    for (uint32_t to = count, add = plan->add_count; add > 0; to--) {
+        /* from the end of the arrays */
         const struct members_nic *next = &plan->add[add - 1];
         const bool old = kept > 0 && peers && c->peers[kept - 1].nic.index > next->peer.nic.index;
         c->more[to - 1] = old ? c->more[kept - 1] : next->more;
@@ -590,7 +594,7 @@ Foliot__V1__Members *members_of_fleet(struct message_arena *arena, Foliot__V1__F
     m->version = fleet->version;
     m->cursor = 1;
     m->hosts = fleet->hosts;
-    for (size_t i = 0; i < fleet->n_hosts; i++) { /* those without NICs only keep a number */
+    for (size_t i = 0; i < fleet->n_hosts; i++) { /* hosts without NICs only keep their number */
         fleet->hosts[i]->number = (uint32_t)i;
         if (fleet->hosts[i]->n_nics > 0) {
             m->hosts[m->n_hosts++] = fleet->hosts[i];

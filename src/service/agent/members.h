@@ -1,23 +1,25 @@
-/* members.h: the fleet's list on a host: what changed is checked, then applied where it stands; a file keeps it.
+/* members.h: the fleet's list on a host. A change is checked, then applied in place; a file keeps the list.
  *
- * The list lies in the arrays of struct agent_config, each with room for the largest fleet (address space: memory is taken
- * as it is used). NICs stand by ascending id, hosts at their number, leaves in the order in which this host met them.
+ * The list is in the arrays of struct agent_config. Each array has address space for the largest fleet; the kernel gives
+ * memory when it is used. NICs are sorted by ascending id. A host is at its number. Leaves are in the order in which this host
+ * first got them.
  *
- * The file, beside fleet_file by its name and MEMBERS_SUFFIX: a header, the arrays as they are, then the changes since, each with
- * its length and checksum. It is never written over: a change is put behind, and a file with many changes is replaced by a new
- * one. So an agent that is killed anywhere leaves a list that was good, and finds it. It is read once: what becomes of it
- * afterwards does nothing to an agent that runs. */
+ * The file has the name of fleet_file with MEMBERS_SUFFIX. It has a header, then the arrays, then the changes since; each
+ * change has its length and checksum. The file is never overwritten. A change is appended, and a new file replaces a file with
+ * many changes. So an agent that is killed at any time leaves a valid list. A running agent has read the file once: later
+ * damage to the file does not affect it. */
 #pragma once
 #include <foliot.pb-c.h>
 
 #include "service/agent/config.h"
 
-#define MEMBERS_SUFFIX    ".members"
-#define MEMBERS_WORDS     200
-#define MEMBERS_APART_MAX 64 /* NICs that join or leave one by one; more are a new list */
+#define MEMBERS_SUFFIX ".members"
+#define MEMBERS_WORDS  200
+/* changes of at most this many NICs are applied NIC by NIC; larger ones are taken as a new list */
+#define MEMBERS_APART_MAX 64
 
 /* ---- members.c ---- */
-/* The arrays, empty. -ENOMEM. */
+/* Allocates empty arrays. -ENOMEM. */
 MUST_CHECK int members_room(struct agent_config *c);
 void members_done(struct agent_config *c);
 
@@ -25,44 +27,47 @@ struct members_nic {
     struct mesh_peer peer;
     struct agent_peer more;
 };
-/* What a change comes to. */
+/* The effect of a change. */
 struct members_plan {
-    uint32_t *gone; /* ids, ascending */
+    uint32_t *gone; /* ids, in ascending order */
     uint32_t gone_count;
-    struct members_nic *add; /* by ascending id */
+    struct members_nic *add; /* in ascending order of ids */
     uint32_t add_count;
-    bool apart; /* may be told NIC by NIC: few, and no other NIC's leaf gets another number */
+    /* the change may be applied NIC by NIC: it is small, and no other NIC gets another leaf number */
+    bool apart;
     uint64_t digest;
 };
-/* Is it one, does it go with the list, and is the list then the one that the controller has? own: a host whose NICs must stay;
- * HOST_NONE: none. -EINVAL with words; -EBADMSG with words: good in itself, and not for this list; -ENOMEM. */
+/* Checks that a change is valid, that it fits the list, and that the new list equals the controller's list. own: a host whose
+ * NICs must stay; HOST_NONE: none. Errors: -EINVAL with words; -EBADMSG with words: valid, but not for this list; -ENOMEM. */
 MUST_CHECK int members_plan(const struct agent_config *c, const Foliot__V1__Members *m,
                             struct host_id own, struct members_plan *ret_plan,
                             char ret_words[static MEMBERS_WORDS]);
 void members_plan_done(struct members_plan *plan);
-/* By that plan. peers: the array of peers, too; else its owner has done that. */
+/* Applies a plan. peers: also change the array of peers; false: its owner has changed it. */
 void members_apply(struct agent_config *c, const Foliot__V1__Members *m,
                    const struct members_plan *plan, bool peers);
-/* The number of each leaf, for all hosts alike: those in the names, if each name ends in one, else by the lowest NIC. */
+/* Gives each leaf its number, the same on all hosts. If all names end in a number, these numbers are used. Else leaves are
+ * numbered in the order of their lowest NIC. */
 void members_number_leaves(struct agent_config *c);
 uint64_t members_digest(const struct agent_config *c);
-/* Fleet, of protocol 1, as a page that is the whole list; out of the arena. NULL: it is full. */
+/* Converts a Fleet of protocol 1 into a page that is the whole list, in the arena. NULL: the arena is full. */
 struct message_arena;
 Foliot__V1__Members *members_of_fleet(struct message_arena *arena, Foliot__V1__Fleet *fleet);
 
 /* ---- members_address.c ---- */
-/* Is each address there once, when the plan is applied? -EINVAL with words and the host it is about; -ENOMEM. */
+/* Checks that each address stands once in the list after the plan is applied. -EINVAL with words and the host; -ENOMEM. */
 MUST_CHECK int members_check_addresses(const struct agent_config *c,
                                        const struct members_plan *plan, const char **ret_words,
                                        uint32_t *ret_host);
 
 /* ---- members_file.c ---- */
-/* -ENOENT; -EBADMSG with words: not one, or damaged before its last change. What is cut off or damaged behind it is left out. */
+/* Errors: -ENOENT; -EBADMSG with words: no such file, or damage before the end of the arrays. If a later change is damaged or
+ * cut off, it and all changes after it are ignored. */
 MUST_CHECK int members_load(struct agent_config *c, const char *path,
                             char ret_words[static MEMBERS_WORDS]);
-/* What is put behind next goes there. */
+/* Saves the whole list. Later changes are appended to this file. */
 MUST_CHECK int members_save(struct agent_config *c, const char *path);
-/* Puts the change behind the list that was loaded from there; -EFBIG: many have been, or it is of no
- * such file, or that was cut off: save it anew. */
+/* Appends a change to the file from which the list was loaded. -EFBIG: save the whole list again, because the file has many
+ * changes, or the list is not from such a file, or the file was cut off. */
 MUST_CHECK int members_append(struct agent_config *c, const char *path,
                               const Foliot__V1__Members *m);

@@ -1,4 +1,4 @@
-/* members_address.c: each address once, in the list and among what joins. */
+/* members_address.c: checks that each address stands once in the list and among the NICs that join. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -9,13 +9,14 @@
 #define SEEN_BITS 65536u
 
 struct claim {
-    uint8_t address[16]; /* IPv4 in the last four, mapped: no IPv6 address of one NIC is so */
+    uint8_t address[16]; /* IPv4 is mapped (::ffff:a.b.c.d); no NIC has such an IPv6 address */
 };
 
 struct claims {
     struct claim *list;
     uint32_t count;
-    uint64_t seen[SEEN_BITS / 64]; /* by hash: most of the list's addresses aren't among them */
+    /* bits by hash: they exclude most addresses of the list without a search */
+    uint64_t seen[SEEN_BITS / 64];
 };
 
 static struct claim claim4(const struct in_addr *address)
@@ -59,7 +60,7 @@ static bool claimed(const struct claims *s, struct claim x)
            bsearch(&x, s->list, s->count, sizeof(x), compare_claims) != NULL;
 }
 
-/* Those of what joins, sorted. */
+/* Collects the addresses of the NICs that join, sorted. */
 static void put_claims(struct claims *s, const struct members_plan *plan)
 {
     for (uint32_t i = 0; i < plan->add_count; i++) {

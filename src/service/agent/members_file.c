@@ -1,4 +1,4 @@
-/* members_file.c: the list's file: arrays as they lie in memory, then changes. */
+/* members_file.c: the list's file: the arrays as in memory, then changes. */
 #include "service/agent/members.h"
 
 #include <errno.h>
@@ -16,24 +16,25 @@
 #include "wire/crc32c.h"
 
 #define MAGIC      0x31424d454d4c46ULL /* "FLMEMB1" */
-#define PAGE       65536u              /* arrays begin on one */
+#define PAGE       65536u              /* each array begins on a multiple of this */
 #define CHANGE_MAX (16u << 20)
-#define LOG_MAX    (512u << 10) /* bytes of changes; with more the file is made anew */
+#define LOG_MAX    (512u << 10) /* bytes of changes; above this the file is written again */
 #define LOG_COUNT  1024
 
 struct head {
     uint64_t magic, version, digest, layout;
-    uint32_t peer_count, host_count, leaf_count, sum; /* sum: of the arrays */
-    uint32_t reserved, head_sum;                      /* of all before it */
+    uint32_t peer_count, host_count, leaf_count, sum; /* sum: checksum of the arrays */
+    /* head_sum: checksum of all fields before it */
+    uint32_t reserved, head_sum;
 };
 
-struct change { /* before each */
+struct change { /* stands before each change */
     uint32_t size, sum;
 };
 
 struct section {
     void *memory;
-    size_t size, at; /* in the file */
+    size_t size, at; /* at: offset in the file */
 };
 
 enum { SECTIONS = 5 };
@@ -43,7 +44,7 @@ static size_t up(size_t size)
     return (size + PAGE - 1) / PAGE * PAGE;
 }
 
-/* Where the arrays lie; returns where the changes begin. */
+/* Works out where each array is in the file. Returns where the changes begin. */
 static size_t sections(const struct agent_config *c, const struct head *h,
                        struct section s[static SECTIONS])
 {
@@ -159,7 +160,8 @@ static int read_head(int fd, struct head *h, size_t *ret_size)
     return 0;
 }
 
-/* Read, not mapped: a file that somebody cuts off or writes over would end the agent with SIGBUS, or change the list under it. */
+/* Reads the arrays into memory. Mapping the file would be unsafe: if another program cuts the file, the agent would end with
+ * SIGBUS, and if it writes to the file, the list would change. */
 static int read_sections(int fd, const struct head *h, const struct section s[static SECTIONS])
 {
     uint32_t sum = 0;
@@ -178,7 +180,8 @@ static bool text_good(const char *text, size_t size)
     return memchr(text, 0, size) != NULL;
 }
 
-/* Whoever may write the file may lie, but not lead us out of the arrays. */
+/* Another program may have written the file. Its values may be wrong, but they must not lead to an access outside of the
+ * arrays. */
 static bool arrays_good(const struct agent_config *c)
 {
     for (uint32_t i = 0; i < c->host_count; i++) {
@@ -203,7 +206,7 @@ static bool arrays_good(const struct agent_config *c)
     return true;
 }
 
-/* The next change, applied; < 0: there is none that is whole, good and the next. */
+/* Applies the next change. < 0: it is cut off, damaged, or not for this version. */
 static int take_change(struct agent_config *c, const uint8_t *bytes, size_t size, size_t *ret_used)
 {
     struct change change;

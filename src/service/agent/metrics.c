@@ -1,5 +1,5 @@
-/* metrics.c: /metrics of one host, where `metrics_listen` says. Without a token: figures, no
- * secrets; the default is not to listen at all. */
+/* metrics.c: serves /metrics of this host at the address of `metrics_listen`. No token is needed: it contains numbers and no
+ * secrets. By default the agent does not listen. */
 #include "platform/metrics/openmetrics.h"
 
 #include <errno.h>
@@ -81,7 +81,7 @@ static void put_own(struct agent *a, struct metrics_text *t)
     }
     metrics_counter(t, "packets_sent", "Probes sent.", n.sent);
     metrics_counter(t, "packets_received", "Probes received.", n.received);
-    metrics_counter(t, "packets_bad", "Packets that are no good probes.", bad);
+    metrics_counter(t, "packets_bad", "Packets that are not valid probes.", bad);
     metrics_counter(t, "stamps_missing", "Packets without a stamp of the kernel.",
                     n.stamps_missing);
     metrics_counter(t, "ticks_late", "Times that this agent was late and judged nothing.",
@@ -91,7 +91,7 @@ static void put_own(struct agent *a, struct metrics_text *t)
     metrics_gauge(t, "controller_connected", NULL, "1: the controller answers.", u.connected);
     metrics_gauge(t, "reports_waiting", NULL, "Reports that the controller doesn't have yet.",
                   (double)u.waiting);
-    metrics_counter(t, "reports_lost", "Reports given up for room.", u.lost);
+    metrics_counter(t, "reports_lost", "Reports dropped because the spool was full.", u.lost);
 }
 
 static void on_request(void *context, struct http_request *request)
@@ -131,7 +131,7 @@ int agent_metrics_open(struct agent *a)
                                               .on_request = on_request,
                                               .context = a};
     const int r = http_server_open(&config, &a->metrics);
-    if (r < 0) { /* nothing else depends on it */
+    if (r < 0) { /* the agent works without it */
         agent_say(LOG_ERR, "metrics_listen: %s: %s: no metrics are served",
                   a->config->metrics_listen, strerror(-r));
     }

@@ -1,5 +1,4 @@
-/* nics.c: sockets and links of the host's own NICs, through loss, return, renaming and new
- * addresses. */
+/* nics.c: sockets and links of the host's own NICs. A NIC may vanish, return, get another name or another address. */
 #include "service/agent/agent.h"
 
 #include "platform/journal/journal.h"
@@ -27,9 +26,10 @@ int agent_nics_open(struct agent *a)
         const struct agent_peer *own = &a->config->more[a->config->nics[i].peer];
         char name[IF_NAMESIZE];
         snprintf(name, sizeof(name), "%s", a->config->nics[i].name);
-        /* the list's name is not there, but its address is: called otherwise on this host */
+        /* the list's name does not exist, but another interface has its address: it has another name on this host */
         if (if_nametoindex(name) == 0 && link_find_address(&own->address4, &own->address6, name)) {
-            agent_say(LOG_NOTICE, "%s: no such interface, but %s has its address: taken for it",
+            agent_say(LOG_NOTICE,
+                      "%s: no such interface, but %s has its address: the agent uses it",
                       a->config->nics[i].name, name);
         }
         r = link_monitor_watch(a->links, name);
@@ -41,7 +41,7 @@ int agent_nics_open(struct agent *a)
     r = hop_open(&a->hops);
     a->hops_allowed = r == 0;
     if (r < 0) {
-        agent_say(LOG_WARNING, AGENT_HOPS_REFUSED "; paths are told apart by delay only (%s)",
+        agent_say(LOG_WARNING, AGENT_HOPS_REFUSED "; paths differ only by their delay (%s)",
                   strerror(-r));
     }
     agent_nics_poll(a);
@@ -81,7 +81,7 @@ void agent_nics_poll(struct agent *a)
     }
 }
 
-/* The addresses to bind to: the list's where the interface has them, else whatever it has. */
+/* Chooses the addresses to bind to: the list's address if the interface has it, else any address of the interface. */
 static void choose_addresses(const struct link_interface *l, const struct agent_peer *own,
                              struct in_addr *ret4, struct in6_addr *ret6)
 {
@@ -101,7 +101,7 @@ static void choose_addresses(const struct link_interface *l, const struct agent_
     }
 }
 
-/* Says a trouble once, until it is another one. */
+/* Logs a trouble once, until the trouble changes. */
 static void trouble(struct agent *a, uint32_t local, const char *text)
 {
     struct agent_nic *nic = &a->nics[local];
@@ -155,7 +155,7 @@ static void open_endpoint(struct agent *a, uint32_t local)
                 "expected an address of the kind that the peers list has for it, found none");
         return;
     }
-    if (nic->hardware && phc_enable(l->name) < 0) { /* a device that came back has forgotten it */
+    if (nic->hardware && phc_enable(l->name) < 0) { /* a device that came back has lost its setup */
         trouble(a, local,
                 "refuses the hardware stamps that it gave before: restart the agent to do without");
         return;
@@ -252,8 +252,7 @@ static void follow(struct agent *a, uint32_t local)
     give_facts(a, local);
 }
 
-/* A source port that somebody else holds is a path less: said once, and not taken for a fault of
- * the network. */
+/* If another program holds a source port, one path is missing. This is logged once. It is no fault of the network. */
 static void note_refused_ports(struct agent *a, uint32_t local)
 {
     struct agent_nic *nic = &a->nics[local];

@@ -1,4 +1,4 @@
-/* pair.c: which key a packet is proven with: the two hosts' own, or the fleet's while one of them has none. */
+/* pair.c: which key proves a packet. Two hosts use their own keys if both have one, else the fleet's key. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <inttypes.h>
@@ -127,7 +127,7 @@ void agent_pair_change(struct agent *a, const struct Foliot__V1__Members *m)
     }
 }
 
-/* The older of two goes when the newer's time has come and it was unused for 10 minutes. */
+/* The older of two keys is refused from 10 minutes after the start of the newer one, if it was not used for 10 minutes. */
 static bool old_key_gone(const struct agent *a)
 {
     const int64_t since =
@@ -145,7 +145,7 @@ static uint32_t host_of(const struct agent *a, struct nic_id nic)
     return agent_config_find(a->config, nic, &index) ? a->config->peers[index].host.index : NO_HOST;
 }
 
-/* What it claims is worth more if it comes from where that NIC is. */
+/* A claim that comes from the NIC's listed address is trusted more. */
 static enum pair_asker asker(const struct agent *a, struct nic_id claimed, const uint8_t *from)
 {
     uint32_t index = 0;
@@ -178,7 +178,8 @@ enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t
         return error;
     }
     if (!ret->pair && a->pairs != NULL && pair_table_binds(a->pairs, host, now_s(a))) {
-        return PROBE_ERROR_TAG; /* that host proves itself by its own key: this is somebody else */
+        /* that host proves itself with its own key: this packet is from another sender */
+        return PROBE_ERROR_TAG;
     }
     if (ret->pair) {
         pair_table_heard(a->pairs, host);
@@ -190,7 +191,8 @@ enum probe_error agent_pair_decode(struct agent *a, const uint8_t *bytes, size_t
     return error;
 }
 
-/* With two keys of the fleet: the newer from its time on, or once the peer uses it. */
+/* Chooses the key to send with. If the fleet has two keys: the newer one from its start time on, or as soon as the peer uses
+ * it. */
 const struct probe_key *agent_pair_key(struct agent *a, struct nic_id peer)
 {
     const struct probe_key *keys = a->keys.keys, *pair = NULL;

@@ -1,4 +1,4 @@
-/* plan.c: what this host knows of itself and of the fleet, for the plans of an audit. */
+/* plan.c: this host's facts that plans of an audit are checked against. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* program.c: a program beside the agent, over a socket or started here. */
+/* program.c: a program beside the agent. The agent connects to its socket, or starts it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* publish.c: shared pages, and the state that survives a restart. */
+/* publish.c: shared pages. */
 #include "service/agent/agent.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ static uint64_t nonce(void)
     return n;
 }
 
-/* "01234567-89ab-…" as 16 bytes. */
+/* Parses "01234567-89ab-…" into 16 bytes. */
 static void parse_boot_id(const char *text, uint8_t ret[16])
 {
     unsigned digits = 0;
@@ -45,7 +45,7 @@ static int open_page(struct agent *a, struct shm_page *page, const char *name, s
     return r;
 }
 
-/* What readers saw of an agent before this one: time goes on from there. */
+/* Readers may have seen the page of an earlier agent. Fleet time continues from that page. */
 static void resume_page(struct agent *a)
 {
     char path[AGENT_PATH_SIZE + 32];
@@ -88,8 +88,8 @@ int agent_pages_open(struct agent *a)
 
 void agent_pages_close(struct agent *a)
 {
-    /* The files stay, and what they say stays true for a while: but nobody watches the clock any
-     * more. */
+    /* The files stay, and their contents stay valid for some time. But nothing watches the clock any more, so the status is
+     * holdover. */
     if (a->clock_shm.memory != NULL && a->page.page.terms.status == CLOCK_PAGE_SYNCED) {
         a->page.page.terms.status = CLOCK_PAGE_HOLDOVER;
         clock_page_write(a->clock_shm.memory, &a->page.page);
@@ -106,8 +106,8 @@ static void fill_nics(struct agent *a)
         struct clock_page_nic *nic = &page->nics[i];
         memcpy(nic->name, link_monitor_get(a->links, a->nics[i].slot)->name, sizeof(nic->name));
         nic->nic = a->config->peers[a->config->nics[i].peer].nic.index;
-        /* Also with software stamps: those are the host's time, and the NIC's own clock, if it has
-         * one, is nothing that we know. */
+        /* This also applies to software stamps: they are the host's time. The NIC's own clock, if it has one, is not known
+         * then. */
         nic->status = CLOCK_PAGE_UNKNOWN;
         const struct clock *clock = node_member_clock(a->node, agent_member_of_nic(a, i));
         if (agent_nic_stamps(a, i) == STAMP_HARDWARE && clock != NULL) {
@@ -139,7 +139,7 @@ void agent_publish_clock(struct agent *a)
     clock_page_write(a->clock_shm.memory, &a->page.page);
 }
 
-/* By which a job's transport, which knows addresses and no fleet numbers, finds its pairs. */
+/* A job's transport knows addresses and no fleet numbers. It finds its pairs by this value. */
 static uint32_t addresses_of(const struct agent *a, const struct mesh_page_entry *entry)
 {
     uint32_t local = 0, peer = 0;
@@ -161,8 +161,7 @@ void agent_publish_mesh(struct agent *a)
     uint32_t count = node_mesh_count(a->node);
     bool changed = false;
     count = count < a->mesh_capacity ? count : a->mesh_capacity;
-    /* delays take quantiles, which cost: when no verdict changed, each entry gets its turn once in
-     * MESH_PARTS times */
+    /* Quantiles of delays are costly. If no verdict changed, each entry is refreshed once in MESH_PARTS calls. */
     const uint32_t part = a->mesh_turn++ % MESH_PARTS;
     for (uint32_t i = 0; i < count; i++) {
         struct mesh_page_entry entry;

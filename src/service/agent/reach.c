@@ -48,7 +48,7 @@ static int error_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? errno : error;
 }
 
-/* A router or a filter told it, not the host by its TCP. */
+/* True if a router or a filter sent the error by ICMP, and not the peer by TCP. */
 static bool is_by_icmp(int fd)
 {
     char control[256], data[64];
@@ -136,7 +136,7 @@ static bool same_address(const struct sockaddr *x, const struct sockaddr_storage
                                     : memcmp(&c->sin6_addr, &d->sin6_addr, 16) == 0);
 }
 
-/* Of the interface that it goes out by: that of the socket is what a router told lately. 0: not known. */
+/* MTU of the outgoing interface. The socket's own MTU can't be used: a router may have lowered it. 0: not known. */
 static uint32_t mtu_of(const struct reach_peer *p)
 {
     struct sockaddr_storage own;
@@ -159,7 +159,7 @@ static uint32_t mtu_of(const struct reach_peer *p)
                : 0;
 }
 
-/* As large as the interface takes, whatever a router once told; never cut. */
+/* Packets up to the interface's MTU, never fragmented; path MTUs that a router reported earlier are ignored. */
 static bool open_packets(struct reach_peer *p)
 {
     p->udp = socket(p->to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -175,7 +175,8 @@ static void begin_packets(struct reach_peer *p)
     }
 }
 
-/* Short ones came. Those of full size go by a port of their own: what is told late of another short one isn't told of these. */
+/* A short packet has arrived. Packets of full size use a new socket with another port. So a late error about a short packet is
+ * not taken for one about a full packet. */
 static void begin_full(struct reach_peer *p, int64_t now_ns)
 {
     end(&p->udp);
@@ -203,7 +204,7 @@ static void send_one(struct reach_peer *p, int64_t now_ns)
     }
 }
 
-/* Where nobody listens the other host tells so: the packet came. */
+/* ECONNREFUSED means that the peer answered that no program listens: the packet arrived. */
 static void look_at_packets(struct reach_peer *p, int64_t now_ns)
 {
     struct pollfd f = {.fd = p->udp, .events = POLLIN};

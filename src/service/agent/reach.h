@@ -1,9 +1,12 @@
-/* reach.h: can this host reach some others over the front end, and with packets of full size? Asked by an audit (audit.c).
+/* reach.h: can this host reach some others over the front end, and with packets of full size? An audit asks for it (audit.c).
  *
- * For each a TCP connection to a port where nobody listens: that its end is told is the answer. Who listens is as good; what a
- * filter tells is none. Then short UDP packets there, and packets as large as the interface's MTU that must not be cut: each is
- * tried three times, and what comes back for one (that nobody listens) tells that it came. At most PEERS * 7 packets in
- * three seconds; nothing is waited for. */
+ * For each peer:
+ * - a TCP connection to a port without a listener. A refusal by the peer's TCP means that the peer is reached, and so does an
+ *   accepted connection. An error from a filter does not;
+ * - then short UDP packets, and then packets as large as the interface's MTU that must not be fragmented. Each size is tried
+ *   three times. If the peer answers (also with "port unreachable"), the packet arrived.
+ *
+ * At most PEERS * 7 packets are sent, within three seconds. Nothing in this module waits. */
 #pragma once
 #include <netinet/in.h>
 
@@ -17,12 +20,12 @@ struct reach_peer {
     char host[REACH_NAME];
     struct sockaddr_storage to;
     socklen_t size;
-    /* its own */
+    /* set by reach.c */
     int tcp, udp;            /* -1: ended */
-    uint8_t tries;           /* of this size */
-    bool full;               /* short ones came */
-    uint32_t mtu;            /* of the interface, known with the first full one */
-    int64_t next_ns, end_ns; /* when to send another one; when it is given up */
+    uint8_t tries;           /* tries with the present size */
+    bool full;               /* a short packet arrived; full ones are next */
+    uint32_t mtu;            /* of the interface; known with the first full packet */
+    int64_t next_ns, end_ns; /* time of the next packet; time to give up */
     char reached[REACH_WORDS], path[REACH_WORDS];
 };
 
@@ -31,10 +34,10 @@ struct agent_reach {
     uint32_t count;
 };
 
-/* Peers have host, to and size. now: of CLOCK_MONOTONIC. */
+/* The caller has set host, to and size of each peer. now_ns: CLOCK_MONOTONIC. */
 void reach_begin(struct agent_reach *r, int64_t now_ns);
-/* Every 20 ms or so. True: it has ended, and nothing is open any more. */
+/* Call it about every 20 ms. True: all peers are done, and nothing is open any more. */
 bool reach_look(struct agent_reach *r, int64_t now_ns);
 void reach_stop(struct agent_reach *r);
-/* The facts fe.peer and fe.path of each. */
+/* Adds the facts fe.peer and fe.path of each peer. */
 void reach_facts(const struct agent_reach *r, struct sheet *sheet);

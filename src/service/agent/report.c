@@ -1,4 +1,4 @@
-/* report.c: what this host has to say, as one Report. */
+/* report.c: puts this host's state and events into a Report. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <math.h>
@@ -18,12 +18,12 @@ enum { ARENA_SIZE = 4 << 20, NUMBER_COUNT = 4, ROUTER_MAX = 1024 };
 struct report_maker {
     uint64_t boot;
     uint32_t run;
-    struct message_arena arena;  /* of one report */
-    struct message_arena events; /* of those that wait */
+    struct message_arena arena;  /* memory of one report */
+    struct message_arena events; /* memory of the events that wait */
     Foliot__V1__Event *waiting[UPLINK_EVENT_MAX];
     size_t waiting_count;
     struct message_buffer encoded;
-    uint64_t table_sent; /* generation; 0: none */
+    uint64_t table_sent; /* generation of the table sent last; 0: none */
     bool table_wanted;
 };
 
@@ -77,7 +77,7 @@ static char *copy_text(struct message_arena *arena, const char *text)
     return copy != NULL ? copy : (char *)(uintptr_t)protobuf_c_empty_string;
 }
 
-/* NULL: too many wait already; what is left out shows as a finding at the next change. */
+/* NULL: too many events wait. Then a dropped event is visible only as a finding, at its next change. */
 static Foliot__V1__Event *new_event(struct report_maker *m, uint32_t type, struct mono at,
                                     int64_t fleet_ns)
 {
@@ -113,7 +113,7 @@ static Foliot__V1__Place *make_place(struct report_maker *m, const struct agent 
         const char *name = agent_config_host_name(a->config, (struct host_id){p->number});
         out->host = copy_text(&m->events, name != NULL ? name : "");
     } else {
-        out->number = p->number + 1; /* UINT32_MAX, not known, becomes 0 */
+        out->number = p->number + 1; /* UINT32_MAX (not known) becomes 0 */
     }
     uint8_t *address =
         ip_is_none(p->address) ? NULL : message_arena_take(&m->events, sizeof(p->address));
@@ -151,7 +151,7 @@ static void fill_choice(struct report_maker *m, struct agent *a, const struct el
     out->others = from->total > out->n_one_of;
 }
 
-/* Beside it in words, for a controller before this. */
+/* Fills the suspect, also in words for older controllers. */
 static void fill_suspect(struct report_maker *m, struct agent *a, const struct finding *f,
                          Foliot__V1__Finding *out)
 {
@@ -263,7 +263,7 @@ void report_add_note(struct report_maker *m, struct agent *a, enum uplink_event_
     }
     e->text = copy_text(&m->events, text);
     Foliot__V1__Finding *run = started ? message_arena_take(&m->events, sizeof(*run)) : NULL;
-    if (run != NULL) { /* which run's findings are the living ones from now on */
+    if (run != NULL) { /* from now on, findings of this run are the valid ones */
         foliot__v1__finding__init(run);
         run->run = m->run;
         e->finding = run;
@@ -309,7 +309,7 @@ static void fill_port(struct agent *a, uint32_t i, Foliot__V1__Port *p)
     node_link_get(a->node, i, a->now, &r);
     p->nic = a->config->peers[a->config->nics[i].peer].nic.index;
     p->state = agent_links_unread(a) ? (uint32_t)FOLIOT__V1__PORT_STATE__PORT_UNKNOWN
-                                     : r.state; /* the same numbers */
+                                     : r.state; /* both enums have the same numbers */
     p->since_mono = nic->down_since.ns;
     p->carrier_downs = l->down_count;
     p->flaps_hour = r.flaps_hour;
@@ -378,9 +378,9 @@ struct columns {
     uint64_t *signature;
     int32_t *p50, *p99;
     uint32_t *out_local, *out_peer, *out_port, *out_hops, *out_router;
-    uint8_t (*routers)[16]; /* those told apart so far: 1024, or the rest is called silent */
+    uint8_t (*routers)[16]; /* distinct routers so far; more than 1024 count as silent */
     uint32_t count, out_count, capacity, router_count, place_count;
-    bool lossy, odd; /* any loss; any state but ALIVE */
+    bool lossy, odd; /* lossy: any loss; odd: any state but ALIVE */
     uint64_t generation;
     int64_t bound_ns;
 };
@@ -421,7 +421,7 @@ static void add_path(struct columns *c, const struct node_edge *edge, const stru
     c->p99[i] = p->owd_ns_p99 != INT64_MIN ? delay_encode(p->owd_ns_p99) : DELAY_CODE_NONE;
     c->loss[i] =
         p->sent_recent > 0 ? (uint32_t)((uint64_t)p->lost_recent * 1000000 / p->sent_recent) : 0;
-    c->state[i] = p->state; /* the same numbers */
+    c->state[i] = p->state; /* both enums have the same numbers */
     c->lossy = c->lossy || c->loss[i] != 0;
     c->odd = c->odd || p->state != PATH_ALIVE;
     c->generation = hash_u64(c->generation, ((uint64_t)c->local[i] << 32) | c->peer[i]);
@@ -431,7 +431,7 @@ static void add_path(struct columns *c, const struct node_edge *edge, const stru
     }
 }
 
-/* Its number + 1; 0: it keeps silent. */
+/* Index of a router + 1; 0: the router does not answer. */
 static uint32_t router_number(struct columns *c, const uint8_t router[16])
 {
     static const uint8_t silent[16];
@@ -451,7 +451,7 @@ static uint32_t router_number(struct columns *c, const uint8_t router[16])
     return i < c->router_count ? i + 1 : 0;
 }
 
-/* Of what leaves: only how far it is and past whom, which nobody else knows. */
+/* For outgoing paths only the hops and the routers: no other host knows them. */
 static void add_hops(struct agent *a, struct columns *c, uint32_t e, const struct node_edge *edge)
 {
     uint8_t hops[MESH_HOP_MAX][16];
@@ -476,7 +476,7 @@ static void add_hops(struct agent *a, struct columns *c, uint32_t e, const struc
     }
 }
 
-/* What arrives here: DIRECTION_IN. */
+/* Collects incoming paths (DIRECTION_IN). */
 static void gather(struct agent *a, struct columns *c)
 {
     for (uint32_t e = 0; e < node_edge_count(a->node); e++) {
@@ -554,7 +554,7 @@ static int fill_paths(struct report_maker *m, struct agent *a, Foliot__V1__Repor
     return 0;
 }
 
-/* Parts of our watching that don't work; NICs say theirs themselves. */
+/* Parts of the watching that don't work. Troubles of NICs are reported with the NICs. */
 static int fill_sensors(struct report_maker *m, struct agent *a, Foliot__V1__Report *report)
 {
     char **words = message_arena_take(&m->arena, 2 * sizeof(*words));

@@ -1,4 +1,4 @@
-/* report_jobs.c: what jobs on this host say, for the controller. */
+/* report_jobs.c: what the pages of jobs on this host contain, for the controller. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define PROCESS_MAX 64
 #define FLOW_MAX    8
-#define ILL_MAX     4 /* of the flows: sending lanes that are not well */
+#define ILL_MAX     4 /* of the flows: at most this many sending lanes that are down or suspect */
 
 static char *copy_text(struct message_arena *arena, const char *text)
 {
@@ -43,7 +43,7 @@ static bool ill(const struct job_page_lane *lane)
     return lane->sending && (lane->state == LANE_DOWN || lane->state == LANE_SUSPECT);
 }
 
-/* The worst few, by their index. */
+/* Chooses the worst few lanes, by index. */
 static uint32_t choose(const struct job_process *p, uint32_t chosen[FLOW_MAX])
 {
     uint32_t count = 0, ill_count = 0;
@@ -228,13 +228,13 @@ static const char *words_of(enum job_event_kind kind)
     case JOB_EVENT_REPATH:
         return "was moved to another path";
     case JOB_EVENT_PARTED:
-        return "has no way to a peer left: it waits";
+        return "has no path to a peer left: it waits";
     case JOB_EVENT_STARTED:
         return "began";
     case JOB_EVENT_ENDED:
         return "ended";
     case JOB_EVENT_KILLED:
-        return "is gone without a word: killed, or crashed";
+        return "ended without closing its page: killed, or crashed";
     case JOB_EVENT_KIND_COUNT:
         break;
     }

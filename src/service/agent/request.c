@@ -12,7 +12,7 @@ static bool refuse(struct agent_refusal *refusal, const char *code, const char *
     return false;
 }
 
-/* What fits of somebody's text, fit to be shown. */
+/* Copies as much of a foreign text as fits, as printable text. */
 static void shown(char *to, size_t size, const char *text)
 {
     size_t n = 0;
@@ -53,7 +53,8 @@ static bool parse_get(const char *what, struct agent_request *ret, struct agent_
         request.kind = AGENT_REQUEST_RECORD;
     } else {
         shown(request.what, sizeof(request.what), what);
-        if (strcmp(request.what, what) != 0) { /* longer or stranger than any kind */
+        if (strcmp(request.what, what) != 0) {
+            /* too long or not printable: no kind of answer has this name */
             agent_request_unknown(what, refusal);
             return false;
         }

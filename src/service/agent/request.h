@@ -1,5 +1,5 @@
-/* request.h: one line from the agent's socket as what it asks for (docs/json.md). Pure: any bytes
- * in, a request or the reason of a refusal out. */
+/* request.h: parses one line from the agent's socket (docs/json.md). Pure: it takes any bytes and returns a request, or the
+ * reason of a refusal. */
 #pragma once
 #include "base/bug.h"
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum agent_request_kind {
-    AGENT_REQUEST_GET, /* `what`: a kind of answer; whether there is one, who answers knows */
+    AGENT_REQUEST_GET, /* `what` is a kind of answer; the answering code checks if it exists */
     AGENT_REQUEST_RECORD,
     AGENT_REQUEST_WATCH_FINDINGS,
     AGENT_REQUEST_WATCH_LINKS,
@@ -21,9 +21,9 @@ struct agent_refusal {
     char text[160];   /* expected …, found …; printable ASCII */
 };
 
-/* A line without its end. False: *ret_refusal says why, *ret_request is left. */
+/* Parses a line without its end. False: *ret_refusal has the reason, *ret_request is not set. */
 MUST_CHECK bool agent_request_parse(const char *line, size_t size,
                                     struct agent_request *ret_request,
                                     struct agent_refusal *ret_refusal);
-/* There is no answer of that kind. */
+/* Fills the refusal: there is no answer of that kind. */
 void agent_request_unknown(const char *what, struct agent_refusal *ret_refusal);

@@ -8,7 +8,7 @@
 
 enum {
     DSCP_CS6 = 48,
-    JOB_PAGES_A_ROUND = 4, /* all of JOB_PROCESS_MAX within a second */
+    JOB_PAGES_A_ROUND = 4, /* so that all of JOB_PROCESS_MAX are read within a second */
 };
 
 /* ---- in ---- */
@@ -16,7 +16,7 @@ enum {
 static void take_packet(struct agent *a, uint32_t local, const struct endpoint_received *p)
 {
     struct agent_receive *r = &a->received[a->received_count];
-    const bool longer = p->size > PROBE_SIZE; /* only a full packet is */
+    const bool longer = p->size > PROBE_SIZE; /* only a probe of full size may be longer */
     enum probe_error error =
         agent_pair_decode(a, p->bytes, longer ? PROBE_SIZE : p->size, p->from, &r->event.probe);
     if (longer && (error != PROBE_OK || r->event.probe.type != PROBE_DISCOVERY)) {
@@ -38,7 +38,7 @@ static void take_packet(struct agent *a, uint32_t local, const struct endpoint_r
     a->received_count++;
 }
 
-/* Of a NIC that promised hardware stamps: the stamp, 0 if it is missing or not of the packet's last `age_ns`. */
+/* For a NIC that promised hardware stamps: returns the stamp, or 0 if it is missing or older than the packet's last `age_ns`. */
 static int64_t watched(struct agent *a, uint32_t local, enum stamp_way way, int64_t hardware_ns,
                        int64_t age_ns)
 {
@@ -55,7 +55,7 @@ static int64_t watched(struct agent *a, uint32_t local, enum stamp_way way, int6
     return seen == STAMP_GIVEN ? hardware_ns : 0;
 }
 
-/* Since the kernel's clock showed that. It may have been set. */
+/* Time since the kernel's clock showed realtime_ns. The clock may have been set meanwhile. */
 static int64_t age_of(int64_t realtime_ns)
 {
     const int64_t age = time_source_kernel_wall_ns() - realtime_ns;
@@ -63,13 +63,14 @@ static int64_t age_of(int64_t realtime_ns)
     return age > 0 ? age : 0;
 }
 
-/* The kernel's own stamp of a packet comes after the NIC's: by a late interrupt, and a processor that had no time for it. */
+/* Upper limit for a packet's age. The kernel's own stamp may be later than the NIC's stamp: by a late interrupt, or a busy
+ * processor. */
 static int64_t receive_age(const struct agent_receive *r)
 {
     return r->software_ns != 0 ? age_of(r->software_ns) + NS_PER_S : 10 * NS_PER_S;
 }
 
-/* The stamp as the node knows it: kind, time, error. */
+/* Converts a stamp for the node: kind, time, error. */
 static uint8_t place_stamp(struct agent *a, uint32_t local, int64_t software_ns,
                            int64_t hardware_ns, struct nic_time *ret_stamp, uint32_t *ret_error_ns)
 {
@@ -95,7 +96,7 @@ static void deliver_received(struct agent *a)
                                       &r->event.rx, &r->event.error_ns);
         if (agent_measure_on_packet(a, &r->event) ||
             agent_matrix_on_packet(a, &r->event, r->dscp) ||
-            agent_ud_on_packet(a, &r->event)) { /* the node knows nothing of these */
+            agent_ud_on_packet(a, &r->event)) { /* these packets do not go to the node */
             continue;
         }
         if (!agent_address_on_packet(a, r)) {
@@ -173,7 +174,7 @@ static void take_all(struct agent *a)
     deliver_all(a);
 }
 
-/* Bad packets are told in sums, ten times a second at most: a flood costs nothing more. */
+/* Bad packets go to the node as sums, at most ten times a second. So a flood of them is cheap. */
 static void deliver_bad(struct agent *a)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
@@ -187,8 +188,8 @@ static void deliver_bad(struct agent *a)
     }
 }
 
-/* Which probe a router's answer is about: by its number where the quote is long enough, else if
- * only one can be meant. */
+/* Finds the probe that a router's answer belongs to: by its number if the quote is long enough, else only if exactly one probe
+ * fits. */
 static void find_discovery(struct agent *a, const struct hop_answer *h, struct node_hop *event)
 {
     struct probe probe;
@@ -211,7 +212,7 @@ static void find_discovery(struct agent *a, const struct hop_answer *h, struct n
     }
 }
 
-/* The probed NIC that has this address: one of the few that this host probes. */
+/* Finds the NIC that has this address, among the few that this host probes. */
 static struct nic_id probed_nic(const struct agent *a, const uint8_t address[16])
 {
     static const uint8_t prefix4[12] = {[10] = 0xff, [11] = 0xff};
@@ -264,7 +265,7 @@ static void take_hops(struct agent *a)
         take_hop(a, &h);
         taken++;
     }
-    a->hops_wait = taken == 32; /* more may wait: not all at once */
+    a->hops_wait = taken == 32; /* more answers may wait: the next round reads them */
 }
 
 /* ---- out ---- */
@@ -281,8 +282,8 @@ void agent_pair_addresses(const struct agent *a, uint32_t local, const struct ag
     }
 }
 
-/* Of a full packet's payload. Every second one of a path is as large as the interface's MTU allows: where that is 9,000 a hop of
- * 1,500 takes all others. */
+/* Payload size of a full packet. Every second one of a path is as large as the interface's MTU allows. The others fit into
+ * 1,500 bytes: if the MTU is 9,000 and one hop has 1,500, only these pass. */
 static uint16_t full_size(const struct agent *a, const struct mesh_send *s)
 {
     enum { USUAL_MTU = 1500 };
@@ -359,7 +360,7 @@ void agent_drain_actions(struct agent *a)
     agent_perf_round(a);
 }
 
-/* The NIC with the least hold that wasn't sent from yet. */
+/* Of the NICs that have not sent yet: the one with the shortest hold. */
 static uint32_t next_departure(const struct agent *a, uint32_t sent)
 {
     uint32_t next = UINT32_MAX;
@@ -372,8 +373,8 @@ static uint32_t next_departure(const struct agent *a, uint32_t sent)
     return next;
 }
 
-/* The loop stands still for the few milliseconds: nothing else has to be done sooner than with the next round, and a sleep costs
- * less than a timer and a turn of the loop. */
+/* The loop sleeps for these few milliseconds. No other work is due before the next round, and a sleep is cheaper than a timer
+ * and a turn of the loop. */
 void agent_depart(struct agent *a)
 {
     uint32_t sent = 0, slept_us = 0;
@@ -385,7 +386,8 @@ void agent_depart(struct agent *a)
         }
         if (nic->hold_us > slept_us) {
             const struct timespec rest = {0, (nic->hold_us - slept_us) * NS_PER_US};
-            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL); /* a signal: sooner */
+            /* a signal ends the sleep early */
+            (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, NULL);
             slept_us = nic->hold_us;
         }
         endpoint_flush(nic->endpoint);
@@ -396,7 +398,7 @@ void agent_depart(struct agent *a)
 
 static bool due(struct agent *a, struct mono *next, struct span period)
 {
-    /* a clock that jumped back must not silence what is periodic */
+    /* if the clock jumps back, periodic work must go on */
     if (mono_before(a->now, *next) && mono_sub(*next, a->now).ns <= period.ns) {
         return false;
     }
@@ -446,7 +448,7 @@ void agent_round(struct agent *a)
     }
     agent_verbs_round(a);
     agent_ud_round(a);
-    /* as it was before this round's facts: node_deadline() always lies after the last call */
+    /* tick_due was set before this round's facts: node_deadline() is always later than the last call */
     if (!mono_before(a->now, a->tick_due) || mono_before(a->now, a->ticked)) {
         a->ticked = a->now;
         agent_feed(a, NODE_EVENT_TICK, NULL);

@@ -1,4 +1,4 @@
-/* server.c: questions on the Unix socket: a JSON object a line, answers likewise (docs/json.md). */
+/* server.c: questions on the Unix socket. Each question and each answer is one JSON object per line (docs/json.md). */
 #include "service/agent/agent.h"
 
 #include <errno.h>
@@ -20,23 +20,23 @@ enum {
     REQUEST_SIZE_MAX = 4096,
     WAITING_SIZE_MAX = 1 << 20, /* for a watcher that doesn't read */
     ANSWER_SIZE_MAX = 64 << 20,
-    REQUESTS_A_TURN = 4, /* then the clock has its turn */
+    REQUESTS_A_TURN = 4, /* then other work of the loop has its turn */
 };
-#define IDLE_NS_MAX (30 * NS_PER_S) /* of one that doesn't watch */
+#define IDLE_NS_MAX (30 * NS_PER_S) /* for a client that doesn't watch */
 
 struct client {
     struct agent_server *server;
     sd_event_source *source;
     int fd;
     uid_t user;
-    bool allowed;    /* others are answered that they aren't */
-    int64_t used_ns; /* mono: when it last asked or took something */
+    bool allowed;    /* false: each request is answered with a refusal */
+    int64_t used_ns; /* CLOCK_MONOTONIC: last time that it sent or read something */
     bool watches_findings, watches_links, closing;
     char request[REQUEST_SIZE_MAX + 1];
     size_t request_size;
-    char *waiting; /* to be sent */
+    char *waiting; /* bytes to be sent */
     size_t waiting_size, waiting_sent;
-    struct recording recording; /* follows what waits; fd < 0: none */
+    struct recording recording; /* sent after `waiting`; fd < 0: none */
     int64_t recording_sent;
 };
 
@@ -45,7 +45,7 @@ struct agent_server {
     sd_event_source *source;
     int fd;
     char path[AGENT_PATH_SIZE + 16];
-    gid_t group; /* whose members may ask: looked up at start and at a reload */
+    gid_t group; /* its members may ask; looked up at the start and at a reload */
     bool group_found;
     struct client *clients[CLIENT_MAX];
     struct json_writer json;
@@ -68,14 +68,14 @@ static void drop(struct client *c)
     free(c);
 }
 
-/* Something is still on its way to the client: it is asked for no more until it has read that. So nobody can
- * make the agent keep more than an answer (and, for watchers, WAITING_SIZE_MAX), nor cut a recording in two. */
+/* The client has not read all of its last answer. Until then no new request is read. So a client can't make the agent keep
+ * more than one answer (for watchers WAITING_SIZE_MAX), nor put bytes into the middle of a recording. */
 static bool busy(const struct client *c)
 {
     return c->waiting_size > 0 || c->recording.fd >= 0;
 }
 
-/* Sends what the socket takes. False: the client is gone. */
+/* Sends as much as the socket takes. False: the client is gone. */
 static bool push(struct client *c)
 {
     while (c->recording_sent == 0 && c->waiting_sent < c->waiting_size) {
@@ -119,7 +119,7 @@ static bool push(struct client *c)
     return !c->closing;
 }
 
-/* False: the client is gone or was dropped by the caller's leave. */
+/* False: the client is gone, or the caller should drop it. */
 static bool answer_bytes(struct client *c, const char *text, size_t size, size_t limit)
 {
     if (c->waiting_size - c->waiting_sent + size > limit) {
@@ -132,7 +132,7 @@ static bool answer_bytes(struct client *c, const char *text, size_t size, size_t
     memcpy(larger + c->waiting_size, text, size);
     c->waiting = larger;
     c->waiting_size += size;
-    return c->recording_sent > 0 || push(c); /* never into the middle of a recording */
+    return c->recording_sent > 0 || push(c); /* nothing is sent in the middle of a recording */
 }
 
 static bool answer_json(struct client *c, size_t limit)
@@ -247,14 +247,15 @@ static bool answer(struct client *c, const char *line, size_t size)
     return answer_get(c, request.what);
 }
 
-/* Takes lines off what came. False: the client is to be dropped. */
+/* Answers the complete lines that have arrived. False: drop the client. */
 static bool take_lines(struct client *c)
 {
     char *end = NULL;
     int answered = 0;
     while (!busy(c) && (end = memchr(c->request, '\n', c->request_size)) != NULL) {
         if (answered++ == REQUESTS_A_TURN) {
-            sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT); /* comes back at once */
+            /* the event comes again at once */
+            sd_event_source_set_io_events(c->source, EPOLLIN | EPOLLOUT);
             return true;
         }
         const bool ok = answer(c, c->request, (size_t)(end - c->request));
@@ -282,7 +283,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *con
     }
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !busy(c) &&
         memchr(c->request, '\n', c->request_size) ==
-            NULL) { /* first what it asked before it left */
+            NULL) { /* requests that arrived before the end are answered first */
         const ssize_t n = recv(fd, c->request + c->request_size, REQUEST_SIZE_MAX - c->request_size,
                                MSG_DONTWAIT);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
@@ -312,8 +313,8 @@ static int clients_of(const struct agent_server *s, uid_t user)
     return count;
 }
 
-/* Who is to leave when all places are taken: of the user who has the most, one that doesn't watch rather than
- * one that does, of these the one idle for longest. So nobody can lock another user out. */
+/* Which client is dropped if all places are taken: one of the user who has most clients; of these one that doesn't watch; of
+ * these the one that was idle for longest. So no user can lock out another user. */
 static bool leaves_before(const struct agent_server *s, const struct client *x,
                           const struct client *y)
 {
@@ -343,7 +344,7 @@ static void make_room(struct agent_server *s)
     }
 }
 
-/* Is that process in the group, by the groups it had when it connected? */
+/* True if the process is in the group. Checks the groups that it had when it connected. */
 static bool in_group(int fd, gid_t own, gid_t wanted)
 {
     enum { GROUP_MAX = 1024 };
@@ -363,8 +364,8 @@ static bool in_group(int fd, gid_t own, gid_t wanted)
     return false;
 }
 
-/* What the agent tells names every user's jobs and every host of the fleet, and a recording is 64 MiB. The socket itself is
- * open to all, so that the others are told why. */
+/* Answers contain all users' jobs and all hosts of the fleet, and a recording takes 64 MiB. So only a group may ask. But any
+ * user may connect, and gets the reason of the refusal. */
 static bool may_ask(const struct agent_server *s, int fd, const struct ucred *peer)
 {
     return peer->uid == 0 || peer->uid == geteuid() ||
@@ -372,10 +373,10 @@ static bool may_ask(const struct agent_server *s, int fd, const struct ucred *pe
            (s->group_found && in_group(fd, peer->gid, s->group));
 }
 
-/* A directory service may take seconds to answer, so no user's connection causes this. */
+/* A directory service may take seconds to answer. So this is never called for a user's connection. */
 void agent_server_group(struct agent *a)
 {
-    enum { TEXT_SIZE_MAX = 16 << 20 }; /* of a group with all its members' names */
+    enum { TEXT_SIZE_MAX = 16 << 20 }; /* room for a group with all its members' names */
     struct agent_server *s = a->server;
     const char *name = a->config->socket_group;
     struct group group, *found = NULL;
@@ -460,12 +461,13 @@ int agent_server_open(struct agent *a)
                   s->path, sizeof(address.sun_path) - sizeof(making));
         return -ENAMETOOLONG;
     }
-    /* Where it has its name, it listens: nobody is refused between the two. */
+    /* The socket gets its final name when it already listens. So no client is refused meanwhile. A socket of that name belongs
+     * to a dead agent, because this agent holds the lock. */
     snprintf(address.sun_path, sizeof(address.sun_path), "%s%s", s->path, making);
     unlink(address.sun_path);
     if (bind(s->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
         chmod(address.sun_path, 0666) < 0 || listen(s->fd, 16) < 0 ||
-        rename(address.sun_path, s->path) < 0) { /* over a dead agent's: the lock tells */
+        rename(address.sun_path, s->path) < 0) { /* replaces a dead agent's socket */
         const int r = -errno;
         agent_say(LOG_ERR, "%s: %s", s->path, strerror(-r));
         return r;

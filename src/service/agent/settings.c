@@ -1,5 +1,5 @@
-/* settings.c: what the controller says of how this host is to work: taken, kept over restarts, and passed on to the jobs
- * by the host's switch. Without the controller the last word stays in force. */
+/* settings.c: the controller's settings for this host. They are kept over restarts. The mode goes to the jobs by the host's
+ * switch page. Without the controller the last settings stay in force. */
 #include <errno.h>
 #include <foliot.pb-c.h>
 #include <inttypes.h>
@@ -31,7 +31,7 @@ void agent_settings_publish(struct agent *a)
     const enum switch_mode mode = agent_settings_mode(a);
     const char *word = switch_mode_word(mode);
     if (a->switch_shm.memory != NULL && switch_page_write(a->switch_shm.memory, mode)) {
-        agent_say(LOG_NOTICE, "jobs on this host may do: %s",
+        agent_say(LOG_NOTICE, "the most that jobs on this host may do: %s",
                   word != NULL ? word : "what they were started for");
     }
 }
@@ -54,7 +54,8 @@ static void take_values(struct agent *a, const Foliot__V1__Settings *s)
     own->beat_ms = s->beat_ms >= 200 && s->beat_ms <= 60000 ? s->beat_ms : BEAT_MS;
     if (s->mode <= SWITCH_FULL) {
         own->mode = s->mode;
-    } else { /* it may hold jobs back: the one before stays, and after a start jobs may do least */
+    } else {
+        /* the value may be one that limits jobs: the old mode stays; after a start the lowest mode is used */
         refuse(own, "mode", s->mode);
         own->mode = first ? SWITCH_OFF : own->mode;
     }
@@ -66,8 +67,8 @@ static int tell_node(struct agent *a, const struct node_settings *node)
     return node_on_settings(a->node, a->now, node);
 }
 
-/* A configuration may come from a controller of another version. Each value that this agent can't follow is refused by itself,
- * for the mode beside it may be what holds jobs back. */
+/* The controller may have another version. Each value that this agent can't follow is refused alone, because another value
+ * (the mode) may have to limit jobs. */
 static void apply(struct agent *a, const Foliot__V1__Settings *s)
 {
     struct agent_settings *own = &a->settings;
@@ -83,7 +84,7 @@ static void apply(struct agent *a, const Foliot__V1__Settings *s)
         refuse(own, "ring_peers", node.ring_peers);
         node.ring_peers = 0;
         const int r = tell_node(a, &node);
-        ASSERT(r == 0); /* what it was made with */
+        ASSERT(r == 0); /* the node was created with these values */
     }
     if (own->refused[0] != 0) {
         const size_t used = strlen(own->refused);
@@ -143,7 +144,7 @@ static int open_switch(struct agent *a)
     return r;
 }
 
-/* What was in force before this start, while a controller is configured at all. */
+/* Loads the settings that were in force before this start. Only if a controller is configured. */
 static void load(struct agent *a)
 {
     struct message_arena arena;
@@ -183,5 +184,5 @@ int agent_settings_open(struct agent *a)
 
 void agent_settings_close(struct agent *a)
 {
-    shm_close(&a->switch_shm); /* the file stays, and what it says */
+    shm_close(&a->switch_shm); /* the file stays with its contents */
 }

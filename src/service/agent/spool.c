@@ -1,7 +1,7 @@
 /* spool.c: a ring of reports and its file.
  *
- * The file: a head, then records: size, checksum, number, bytes. A record without bytes says that
- * all up to its number are delivered. When everything is delivered the file is cut to its head. */
+ * The file has a head, then records: size, checksum, number, bytes. A record without bytes means: all reports up to its number
+ * are delivered. When all reports are delivered, the file is cut to its head. */
 #include "service/agent/spool.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct entry {
 struct spool {
     char path[PATH_SIZE];
     int fd;
-    off_t end; /* of the file */
+    off_t end; /* end of the file */
     uint64_t stream, boot, next, lost;
     struct entry entries[SPOOL_COUNT_MAX];
     size_t first, count, bytes;
@@ -98,7 +98,7 @@ static bool write_record(struct spool *s, const void *bytes, size_t size, uint64
         return false;
     }
     if (pwritev(s->fd, parts, 2, s->end) != wanted) {
-        (void)!ftruncate(s->fd, s->end); /* a full disk: memory has it */
+        (void)!ftruncate(s->fd, s->end); /* e.g. the disk is full: the report stays in memory */
         return false;
     }
     s->end += wanted;
@@ -113,7 +113,7 @@ static void write_head(struct spool *s)
     }
 }
 
-/* The file anew, with what waits. */
+/* Writes the file again with the reports that wait. */
 static void rewrite(struct spool *s)
 {
     if (s->fd < 0) {
@@ -131,7 +131,7 @@ static void rewrite(struct spool *s)
     }
 }
 
-/* false: it ends in something that isn't a record. */
+/* false: the file ends with bytes that are no record. */
 static bool read_records(struct spool *s, const uint8_t *bytes, size_t size)
 {
     size_t offset = sizeof(struct head);
@@ -177,7 +177,7 @@ static void load(struct spool *s)
         s->next = h.next;
         s->lost = h.lost;
         const bool whole = read_records(s, bytes, (size_t)st.st_size);
-        if (!whole || h.boot != s->boot) { /* its tail may be gone, delivered or not */
+        if (!whole || h.boot != s->boot) { /* records at the end may be missing, delivered or not */
             s->next += SPOOL_LEAP;
         }
     }

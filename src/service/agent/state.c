@@ -1,5 +1,5 @@
-/* state.c: what survives a restart of the agent: maps, delays, paths. Only for the same boot and
- * the same clocks. */
+/* state.c: state that survives a restart of the agent: maps, delays, paths. It is used only in the same boot and with the same
+ * clocks. */
 #include "service/agent/agent.h"
 
 #include "base/prng.h"
@@ -17,11 +17,11 @@
 #define STATE_AGE_MAX (600 * NS_PER_S)
 
 struct head {
-    uint64_t magic, layout, sum; /* sum: of what follows the head */
+    uint64_t magic, layout, sum; /* sum: checksum of the bytes after the head */
     char boot_id[40], clocksource[64], version[16];
-    int64_t saved_ns;     /* mono */
-    int64_t suspended_ns; /* how long the host had slept when this was saved */
-    uint64_t marker;      /* VMClock's */
+    int64_t saved_ns;     /* CLOCK_MONOTONIC */
+    int64_t suspended_ns; /* total time that the host had slept when this was saved */
+    uint64_t marker;      /* VMClock's marker */
     uint64_t size;
 };
 
@@ -49,8 +49,8 @@ static int write_file(const char *path, const struct head *head, const uint8_t *
         write(fd, bytes, head->size) != (ssize_t)head->size) {
         r = errno != 0 ? -errno : -ENOSPC;
     }
-    /* no fsync: what a crash of the machine loses is of another boot anyway; the sum catches halves
-     */
+    /* no fsync: after a crash of the machine it is another boot, and the state is useless. The checksum finds half-written
+     * files. */
     if (close(fd) < 0 && r == 0) {
         r = -errno;
     }
@@ -94,17 +94,17 @@ void agent_state_save(struct agent *a)
     a->state_trouble = r < 0;
 }
 
-/* Why a saved state is of no use; NULL: it is. */
+/* Why a saved state can't be used; NULL: it can. */
 static const char *unfit(struct agent *a, const struct head *head, const uint8_t *bytes)
 {
     struct head now;
     fill_head(a, &now);
     if (head->magic != now.magic || head->layout != now.layout ||
         strncmp(head->version, now.version, sizeof(now.version)) != 0) {
-        return "it is another version's";
+        return "another version wrote it";
     }
     if (strncmp(head->boot_id, now.boot_id, sizeof(now.boot_id)) != 0) {
-        return "the machine was started anew";
+        return "the machine has booted since";
     }
     if (strncmp(head->clocksource, now.clocksource, sizeof(now.clocksource)) != 0) {
         return "the clock source changed";
@@ -126,13 +126,13 @@ void agent_state_load(struct agent *a)
     state_path(a, path);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        return; /* the first start here */
+        return; /* the first start on this host */
     }
     uint8_t *bytes = NULL;
     if (read(fd, &head, sizeof(head)) != (ssize_t)sizeof(head) || head.size > 16 << 20 ||
         (bytes = malloc(head.size + 1)) == NULL ||
         read(fd, bytes, head.size) != (ssize_t)head.size) {
-        why = "it is cut short";
+        why = "it is incomplete";
     } else {
         why = unfit(a, &head, bytes);
     }

@@ -1,4 +1,4 @@
-/* uplink.c: when to say what to the controller, and what to do with its answer. */
+/* uplink.c: when to send what to the controller, and what to do with its answer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ void uplink_arm(struct uplink *u)
     sd_event_source_set_enabled(u->timer, SD_EVENT_ONESHOT);
 }
 
-/* Spread over +-10 %, so that a fleet that was started at once doesn't report at once for ever. */
+/* Spreads times by +-10 %. Otherwise hosts that started together would always report together. */
 int64_t uplink_spread(struct uplink *u, uint32_t ms)
 {
     u->prng = hash_u64(u->prng, 1);
@@ -113,7 +113,8 @@ static void take_reply(struct uplink *u, const Foliot__V1__BatchReply *m)
         agent_settings_take(u->agent, m->settings);
         const int64_t report_at = uplink_now() + u->agent->settings.report_ms * NS_PER_MS;
         u->report_at = report_at < u->report_at ? report_at : u->report_at;
-        u->echo = u->agent->settings.version != before; /* the controller waits to hear of it */
+        /* send the next beat at once: the controller waits for the result */
+        u->echo = u->agent->settings.version != before;
     }
     if (m->keys.len > 0) {
         take_keys(u, &m->keys, m->keys_version);
@@ -139,7 +140,8 @@ void *uplink_decode(struct uplink *u, const struct http_result *result,
     static const uint8_t zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
     const void *bytes = result->body;
     size_t size = result->size;
-    if (size >= 4 && memcmp(bytes, zstd, 4) == 0) { /* no protobuf of ours begins so */
+    if (size >= 4 && memcmp(bytes, zstd, 4) == 0) {
+        /* zstd's magic number; our protobuf messages never begin with these bytes */
         if (message_unpack(bytes, size, ANSWER_UNPACKED, &u->unpacked) < 0) {
             return NULL;
         }
@@ -147,7 +149,7 @@ void *uplink_decode(struct uplink *u, const struct http_result *result,
         size = u->unpacked.size;
     }
     message_arena_done(&u->arena);
-    /* decoded it takes more, but not by more than this */
+    /* a decoded message is larger, but not larger than this */
     return message_arena_init(&u->arena, size * 8 + 65536) < 0
                ? NULL
                : message_decode(&u->arena, descriptor, bytes, size);
@@ -156,8 +158,8 @@ void *uplink_decode(struct uplink *u, const struct http_result *result,
 void uplink_explain(const struct http_result *r, char words[160])
 {
     if (r->error < 0) {
-        snprintf(words, 160, "%s%.120s",
-                 r->error == -EACCES ? "not the controller we joined: " : "", r->words);
+        snprintf(words, 160, "%s%.120s", r->error == -EACCES ? "not this fleet's controller: " : "",
+                 r->words);
     } else {
         snprintf(words, 160, "it answers %u: %.120s", r->status, (const char *)r->body);
         words[strcspn(words, "\n")] = 0;
@@ -187,7 +189,7 @@ static void on_reply(void *context, const struct http_result *result)
         uplink_explain(result, words);
         set_trouble(u, words);
         const uint32_t before = u->protocol;
-        if (result->error == 0 && result->status == 409) { /* an older one? */
+        if (result->error == 0 && result->status == 409) { /* the controller may be older */
             u->protocol = protocol_after_refusal(before, MESSAGE_PROTOCOL_OLDEST);
         }
         const bool refused =
@@ -211,7 +213,7 @@ static void on_reply(void *context, const struct http_result *result)
         u->echo = false;
     }
     message_arena_done(&u->arena);
-    message_buffer_done(&u->unpacked); /* the fleet's list is large and rare */
+    message_buffer_done(&u->unpacked); /* the fleet's list is large and rare: free its memory */
     uplink_arm(u);
 }
 
@@ -269,7 +271,7 @@ static void send_batch(struct uplink *u)
         m.pair_key = (ProtobufCBinaryData){sizeof(a->pair_public), a->pair_public};
     }
     m.reports = pointers;
-    if (uplink_now() >= u->send_at) { /* else it is a beat while they have to wait */
+    if (uplink_now() >= u->send_at) { /* else send a beat without reports: reports have to wait */
         m.n_reports = add_reports(u, sealed, pointers);
     }
     const char *step = "the batch can't be encoded";
@@ -299,7 +301,7 @@ static void make_report(struct uplink *u, bool rollup, int64_t now)
     if (lost != u->lost_told) {
         char text[100];
         snprintf(text, sizeof(text),
-                 "%" PRIu64 " reports were given up: the controller was away for too long",
+                 "%" PRIu64 " reports were dropped: the controller was away for too long",
                  lost - u->lost_told);
         report_add_note(u->maker, a, UPLINK_LOST, text);
         u->lost_told = lost;
@@ -322,7 +324,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *context)
         make_report(u, true, now);
         u->report_at = now + uplink_spread(u, u->agent->settings.report_ms);
     } else if (u->event_waits) {
-        make_report(u, false, now); /* sent at once, unless the controller told us to wait */
+        make_report(u, false, now); /* sent at once, unless the controller asked for a pause */
     }
     u->event_waits = false;
     if (!http_client_busy(u->client)) {
@@ -347,8 +349,8 @@ static void wake(struct uplink *u)
     }
 }
 
-/* What all paths are like when one has died tells the controller more than in the next regular report: it is due now, unless
- * there was one a moment ago. So a host reports at most EARLIER times as often. */
+/* A path has died or loses packets. Then the state of all paths is useful to the controller now, so the next regular report is
+ * due at once. But two reports have at least 1/EARLIER of the interval between them. */
 static void hasten(struct uplink *u)
 {
     const int64_t now = uplink_now(),
@@ -523,7 +525,8 @@ void agent_uplink_close(struct agent *a)
     }
     a->uplink = NULL;
     uplink_members_close(u);
-    (void)controller_seen_save(&u->seen, uplink_now()); /* the time of its last answer */
+    /* keeps the time of the controller's last answer */
+    (void)controller_seen_save(&u->seen, uplink_now());
     sd_event_source_disable_unref(u->timer);
     http_client_close(u->client);
     spool_close(u->spool);

@@ -1,7 +1,7 @@
-/* uplink.h: the agent's side of the controller: reports up, membership down (proto/foliot.proto).
+/* uplink.h: the agent's connection to the controller: reports go up, membership comes down (proto/foliot.proto).
  *
- * Nothing here is waited for: without the controller the agent goes on as it is, for ever, and keeps
- * the last hours of what it has to say (spool.h). With `controller:` in the configuration only. */
+ * Nothing here waits. Without the controller the agent works on, and keeps the reports of the last hours (spool.h). Used only
+ * with `controller:` in the configuration. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,23 +15,23 @@ struct agent_event;
 struct finding;
 struct uplink;
 
-/* What the uplink is doing, for `foliot status`. */
+/* State of the uplink, for `foliot status`. */
 struct uplink_report {
     bool configured, connected;
     char controller[128], trouble[200];
     uint64_t acknowledged, waiting, waiting_bytes, lost;
-    int64_t certificate_not_after; /* s, UTC; 0: not known */
+    int64_t certificate_not_after; /* seconds, UTC; 0: not known */
 };
 
 MUST_CHECK int agent_uplink_open(struct agent *a);
 void agent_uplink_close(struct agent *a);
 void agent_uplink_finding(struct agent *a, const struct finding *f);
 void agent_uplink_link(struct agent *a, const struct agent_event *e);
-/* What jobs_events has that wasn't told yet. */
+/* Reports the events of jobs_events() that were not reported yet. */
 void agent_uplink_jobs(struct agent *a);
-/* There is something that the controller waits for: not only with the next beat. */
+/* The controller waits for something: send a beat at once. */
 void agent_uplink_beat(struct agent *a);
-/* A report that holds this sheet and nothing else, sent at once. -EMSGSIZE: it is too large for one. */
+/* Sends a report at once that has only this sheet (or row). -EMSGSIZE: too large for one report. */
 struct Foliot__V1__Sheet;
 struct Foliot__V1__MatrixRow;
 struct Foliot__V1__PerfRow;
@@ -59,11 +59,11 @@ void report_add_note(struct report_maker *m, struct agent *a, enum uplink_event_
                      const char *text);
 bool report_has_events(const struct report_maker *m);
 void report_want_table(struct report_maker *m);
-/* zstd(Report) with the waiting events; covers_ms > 0: and a rollup. -ENOMEM. */
+/* Makes zstd(Report) with the waiting events; covers_ms > 0: also with a rollup. -ENOMEM. */
 MUST_CHECK int report_make(struct report_maker *m, struct agent *a, uint32_t covers_ms,
                            uint64_t lost, uint64_t spool_bytes, struct message_buffer *ret);
 
-/* One of these, and nothing else. -EMSGSIZE. */
+/* One of these is set. The report has nothing else. -EMSGSIZE. */
 struct report_audit {
     struct Foliot__V1__Sheet *sheet;
     struct Foliot__V1__MatrixRow *matrix;
@@ -72,9 +72,9 @@ struct report_audit {
 MUST_CHECK int report_make_audit(struct report_maker *m, struct agent *a,
                                  const struct report_audit *what, struct message_buffer *ret);
 
-/* ---- report_jobs.c: out of the arena ---- */
+/* ---- report_jobs.c: memory is from the arena ---- */
 MUST_CHECK int report_fill_jobs(struct message_arena *arena, struct agent *a,
                                 struct Foliot__V1__Report *report);
-/* NULL: no memory. The sentence goes to `text`. */
+/* NULL: out of memory. The sentence is written to `text`. */
 struct Foliot__V1__JobEvent *report_job_event(struct message_arena *arena, const struct agent *a,
                                               const struct job_event *e, char *text, size_t size);

@@ -1,7 +1,8 @@
-/* uplink_members.c: the list of members as the controller tells it: changes where they stand, pages into a new list.
+/* uplink_members.c: takes the list of members from the controller. Changes are applied in place; pages become a new list.
  *
- * A list is tried before it is in force: what is refused leaves the one before, in memory and on the disk, and the controller is
- * told why. A list that isn't what the controller has is asked for as a whole, and not more than once a minute. */
+ * A list is tried before it is in force. If it is refused, the old list stays in force, in memory and on the disk, and the
+ * controller gets the reason. If the list differs from the controller's, the agent asks for the whole list, at most once a
+ * minute. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void refuse(struct uplink *u, uint64_t version, const char *why)
              ", is refused, the one before stays in force: %s",
              version, why);
     agent_say(LOG_ERR, "%s", a->config_error);
-    u->echo = true; /* the controller waits to hear of it */
+    u->echo = true; /* send the next beat at once: the controller waits for the result */
 }
 
 /* ---- a whole list ---- */
@@ -49,8 +50,8 @@ static int begin_pages(struct uplink *u, uint64_t base)
     return u->pages.list == NULL ? -ENOMEM : members_room(u->pages.list);
 }
 
-/* Tried beside the one in force, which stays on the disk until the new one has been read: a restart never meets one that
- * this agent refuses. */
+/* The new list is in a file of its own while it is tried. The list in force stays on the disk until then. So a restart never
+ * finds a list that this agent refuses. */
 static void try_pages(struct uplink *u)
 {
     struct agent *a = u->agent;
@@ -71,7 +72,7 @@ static void try_pages(struct uplink *u)
         refuse(u, version, words);
     } else {
         u->refused.why[0] = 0;
-        u->echo = true; /* it may have changed meanwhile */
+        u->echo = true; /* send a beat at once: the list may have changed meanwhile */
     }
 }
 
@@ -82,7 +83,7 @@ static void take_page(struct uplink *u, const Foliot__V1__Members *m)
     const bool first = m->cursor == 1;
     if (!first &&
         (u->pages.list == NULL || m->cursor != u->pages.next || m->version != u->pages.base)) {
-        u->pages.wanted = u->pages.list != NULL; /* out of order: from the first page on */
+        u->pages.wanted = u->pages.list != NULL; /* wrong order: start again with the first page */
         drop_pages(u);
         return;
     }
@@ -100,13 +101,14 @@ static void take_page(struct uplink *u, const Foliot__V1__Members *m)
     if (m->next == 0) {
         try_pages(u);
     } else {
-        u->echo = true; /* on with the next */
+        u->echo = true; /* ask for the next page at once */
     }
 }
 
 /* ---- what changed ---- */
 
-/* Into the file first: what is in force is on the disk, unless that can't be written. */
+/* The change is written to the file before it is applied. So the list in force is on the disk, unless the file can't be
+ * written. */
 static int keep(struct uplink *u, const Foliot__V1__Members *m)
 {
     char path[PATH_SIZE];
@@ -115,7 +117,7 @@ static int keep(struct uplink *u, const Foliot__V1__Members *m)
     if (r < 0 && r != -EFBIG) {
         agent_say(LOG_WARNING, "%s: changes of the list of members can't be kept: %s", path,
                   strerror(-r));
-        u->agent->config->members_end = 0; /* it is saved anew with the next ones */
+        u->agent->config->members_end = 0; /* the next change writes the whole file */
     }
     return r;
 }
@@ -130,7 +132,7 @@ static void save_anew(struct uplink *u)
     }
 }
 
-/* Too much for one NIC after the other, or they don't fit: as a new list. */
+/* The change is too large to apply NIC by NIC, or it can't be applied in place: it is taken as a new list. */
 static void take_as_whole(struct uplink *u, const Foliot__V1__Members *m,
                           const struct members_plan *plan)
 {
@@ -196,7 +198,7 @@ void uplink_take_members(struct uplink *u, const Foliot__V1__Members *m)
         take_page(u, m);
     } else if (m->from == u->agent->config->fleet_version) {
         take_changes(u, m);
-    } /* else it is of an answer that came late */
+    } /* otherwise the changes belong to a late answer */
 }
 
 void uplink_take_fleet(struct uplink *u, Foliot__V1__Fleet *fleet)
@@ -222,7 +224,8 @@ void uplink_members_close(struct uplink *u)
 void uplink_ask_members(const struct uplink *u, Foliot__V1__Batch *m)
 {
     const struct agent_config *c = u->agent->config;
-    /* a whole list that came lately and still isn't what the controller has isn't told again at once */
+    /* If a whole list came lately and still differs from the controller's, the digest is not sent. So the controller doesn't
+     * send the whole list again at once. */
     const bool lately = c->fleet_version != 0 && u->pages.tried_at != 0 &&
                         uplink_now() - u->pages.tried_at < AGAIN_NS;
     m->fleet_version = c->fleet_version;

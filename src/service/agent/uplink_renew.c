@@ -1,4 +1,4 @@
-/* uplink_renew.c: this host's certificate, renewed by the controller before it ends. */
+/* uplink_renew.c: the controller renews this host's certificate before it ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "platform/tls/tls.h"
 #include "service/agent/uplink_internal.h"
 
-/* A renewal can be cut off by the controller itself: to change its authority it opens its port anew. So the next
- * try comes soon, unless we were refused. */
+/* The controller may cut off a renewal itself: it opens its port again to change its authority. So the next try comes soon,
+ * unless the controller refused. */
 static void renewal_failed(struct uplink *u, bool refused, const char *words)
 {
     u->renew_at = uplink_now() + uplink_spread(u, refused ? REFUSED_MS : u->renew_retry_ms);
@@ -75,7 +75,7 @@ static void on_renewed(void *context, const struct http_result *result)
     uplink_arm(u);
 }
 
-/* The key stays: what changes is how long the authority vouches for it. */
+/* The key stays. Only the time of validity changes. */
 void uplink_renew(struct uplink *u)
 {
     Foliot__V1__RenewRequest m = FOLIOT__V1__RENEW_REQUEST__INIT;

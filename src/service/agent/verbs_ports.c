@@ -1,5 +1,5 @@
-/* verbs_ports.c: this host's RDMA ports: read from the kernel's files, one in a round; what their devices tell by events makes
- * the next look come at once. core/link/verbs_port.h decides what is news. */
+/* verbs_ports.c: this host's RDMA ports. The kernel's files are read, one port in a round. An event of a device makes the next
+ * look come at once. core/link/verbs_port.h decides what is reported. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,23 +13,24 @@
 #include "platform/rdma/verbs.h"
 #include "service/agent/verbs_probe.h"
 
-#define LIST_EACH_S 2 /* which ports there are, and a look at each */
+#define LIST_EACH_S 2 /* interval to list the ports and to look at each of them */
 
 struct device {
     char name[RDMA_NAME_SIZE];
     struct rdma_device *handle;      /* NULL: not open */
-    sd_event_source *source, *armed; /* events; completion queues */
-    bool lost; /* as it told itself; open again once it was away from the list */
+    sd_event_source *source, *armed; /* for events; for completion queues */
+    /* the device reported that it is lost; it is opened again only after it was missing in a list */
+    bool lost;
 };
 
 struct port {
     struct rdma_port_name name;
     struct rdma_port facts;
-    struct rdma_port_now now; /* as the library tells; mtu 0: it doesn't */
+    struct rdma_port_now now; /* from the library; mtu 0: not known */
     struct verbs_port state;
-    bool there, look;              /* in the last list; due */
+    bool there, look;              /* there: in the last list; look: a look is due */
     uint32_t local;                /* the agent's own NIC beside it; UINT32_MAX: none */
-    bool has[VERBS_TROUBLE_COUNT]; /* that are findings */
+    bool has[VERBS_TROUBLE_COUNT]; /* troubles that are findings */
     struct quiet quiet;
 };
 
@@ -37,7 +38,7 @@ struct agent_verbs {
     struct sysfs tree;
     bool own_tree;
     struct rdma_verbs *library;
-    char why[160]; /* the library can't be used; "": it can, or there is no port */
+    char why[160]; /* why the library can't be used; "": it can, or there is no port */
     bool library_tried;
     struct device devices[RDMA_PORT_MAX];
     uint32_t device_count;
@@ -63,15 +64,15 @@ static const struct {
                    "set the same MTU on all ports and switches: 4200 or more for 4096"},
     [VERBS_CABLE] = {"cable", "errors of the cable", "check cable and transceiver"},
     [VERBS_CLASS] = {"class", "packets of the class of jobs take longer than unmarked ones",
-                     "look what the switches do with its DSCP, and in which queue it is"},
+                     "look in the switches for rules for its DSCP, and for the queue that it uses"},
     [VERBS_GID_MOVED] = {"gid-moved", "its GID moved to another index within the past hour",
-                         "let jobs choose it by address: who names it by index "
+                         "let jobs choose it by address: a job that chooses it by index "
                          "(NCCL_IB_GID_INDEX) fails"},
 };
 
 /* ---- telling ---- */
 
-/* The agent's own NIC beside the port; UINT32_MAX: none. */
+/* Finds this host's NIC beside the port; UINT32_MAX: none. */
 static uint32_t nic_of(const struct agent *a, const struct port *p)
 {
     for (uint32_t i = 0; i < a->config->nic_count; i++) {
@@ -137,7 +138,7 @@ static const char *news_text(const struct port *p, const struct verbs_port_messa
     default:
         if (m->event == VERBS_EVENT_TROUBLE && before == VERBS_GID_MOVED) {
             snprintf(text, size,
-                     "GID %s moved from index %lld to %lld: who names it by index "
+                     "GID %s moved from index %lld to %lld: a job that chooses it by index "
                      "(NCCL_IB_GID_INDEX) fails",
                      gid, (long long)m->numbers[2], now);
             return "gid-moved";
@@ -147,7 +148,7 @@ static const char *news_text(const struct port *p, const struct verbs_port_messa
     }
 }
 
-/* A port that is down with its interface has that one's finding. */
+/* If the interface of a port is down, only the interface has a finding. */
 static bool is_found(const struct agent *a, const struct port *p, enum verbs_trouble trouble)
 {
     return verbs_port_has(&p->state, trouble) &&
@@ -162,7 +163,7 @@ static uint32_t class_of(const struct agent *a)
     return class.traffic_class | (uint32_t) class.sl << 8;
 }
 
-/* What ports beside one NIC share is one finding. */
+/* If several ports beside one NIC have the same trouble, this is one finding. */
 static void find(struct agent *a, uint32_t local, enum verbs_trouble trouble)
 {
     struct agent_verbs *v = a->verbs;
@@ -180,7 +181,7 @@ static void find(struct agent *a, uint32_t local, enum verbs_trouble trouble)
     agent_feed(a, NODE_EVENT_VERBS, &event);
 }
 
-/* Findings are by NIC: those under the one that it was beside are over. */
+/* Findings belong to a NIC. If the port is now beside another NIC, its findings at the old NIC end. */
 static void follow_nic(struct agent *a, struct port *p)
 {
     const uint32_t before = p->local;
@@ -210,7 +211,8 @@ static void tell(struct agent *a, struct port *p)
             news[m.numbers[0]] = true;
         }
     }
-    for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) { /* its interface may come back without it */
+    for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) {
+        /* a finding may change without a message, e.g. when the interface comes back */
         const bool has = is_found(a, p, (enum verbs_trouble)t);
         if (has != p->has[t] || (has && news[t])) {
             p->has[t] = has;
@@ -221,7 +223,7 @@ static void tell(struct agent *a, struct port *p)
 
 /* ---- looking ---- */
 
-/* What the interface counts is not what goes over queue pairs. */
+/* The interface's counters do not count packets of queue pairs, so the port's counters are read. */
 static void look_at_traffic(struct agent *a, struct port *p)
 {
     const uint64_t words = p->facts.counters[RDMA_DATA];
@@ -253,7 +255,7 @@ static uint64_t cable_errors(const struct rdma_port *f)
     return sum;
 }
 
-/* What more than half of the host's active ports of this kind have. */
+/* The MTU that more than half of the host's active ports of this kind have. */
 static uint32_t sibling_mtu(const struct agent_verbs *v, const struct port *p)
 {
     uint32_t best = 0;
@@ -294,7 +296,7 @@ static struct device *device_of(struct agent_verbs *v, const char *name)
     return NULL;
 }
 
-/* The one by which peers may know the NIC beside it: the list has its address. */
+/* Finds the GID that peers may know: the NIC's address in the list. */
 static const struct rdma_gid *gid_of_nic(const struct agent *a, const struct port *p)
 {
     uint8_t ip[16] = {0};
@@ -397,7 +399,7 @@ static int on_device(sd_event_source *source, int fd, uint32_t revents, void *co
     return 0;
 }
 
-/* A device that is gone has its descriptor readable for ever: on_device closes it. */
+/* The descriptor of a lost device stays readable for ever: on_device closes it. */
 static int on_armed(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
     struct agent *a = context;
@@ -441,7 +443,7 @@ static void open_device(struct agent *a, const char *name)
     const int r = rdma_device_open(v->library, name, &d->handle);
     if (r < 0) {
         d->handle = NULL;
-        d->lost = true; /* told once */
+        d->lost = true; /* logged once */
         agent_say(LOG_NOTICE,
                   "RDMA device %s can't be opened: %s. Its MTU isn't known, and changes are seen "
                   "%d s late",
@@ -499,7 +501,7 @@ static void list(struct agent *a)
         }
     }
     for (uint32_t k = 0; k < v->device_count;
-         k++) { /* one that went may be opened when it is back */
+         k++) { /* a device that was missing may be opened when it is back */
         bool there = false;
         for (uint32_t i = 0; i < v->port_count; i++) {
             there = there ||
@@ -523,7 +525,7 @@ void agent_verbs_round(struct agent *a)
     for (uint32_t i = 0; i < v->port_count; i++) {
         if (v->ports[i].look) {
             look(a, &v->ports[i]);
-            return; /* one a round: a table of GIDs takes a millisecond */
+            return; /* one port per round: reading a table of GIDs takes a millisecond */
         }
     }
 }
@@ -588,7 +590,7 @@ static void put_port(struct agent *a, struct json_writer *j, const struct port *
     const struct rdma_port *f = &p->facts;
     const struct verbs_port_facts *now = &p->state.facts;
     const uint32_t nic = nic_of(a, p);
-    const bool here = now->present; /* else its numbers are old */
+    const bool here = now->present; /* false: the numbers are old */
     char gid[INET6_ADDRSTRLEN];
 
     gid_text(p->state.gid, gid);

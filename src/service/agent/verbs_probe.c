@@ -1,11 +1,12 @@
-/* verbs_probe.c: probes between queue pairs: one UD queue pair for the first RDMA port beside each of this host's NICs.
- * Peers learn where it is by UDP, in packets that prove who sent them, and that no earlier one is sent again; what goes between
- * the queue pairs is proven alike.
- * core/mesh/port_probe.h decides who is asked what, and what comes of it.
+/* verbs_probe.c: probes between queue pairs: one UD queue pair for the first RDMA port beside each of this host's NICs. Peers
+ * get its address by UDP. Those packets prove their sender, and a repeated packet is refused. Packets between queue pairs are
+ * proven in the same way.
  *
- * These packets go past the node, as those of measure.c: they move no clock. Without stamps by the device, each side looks
- * out for a packet that a herald told of, some 0.3 ms for each question and answer: a hundredth of the time at most for answers,
- * and half of that for questions. */
+ * core/mesh/port_probe.h decides which peer is asked what, and judges the result.
+ *
+ * These packets do not go through the node, like those of measure.c: they change no clock. If a device has no stamps, each
+ * side polls for a packet after a herald has announced it. That takes some 0.3 ms for each question and answer: at most a
+ * hundredth of the time for answers, and half of that for questions. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,37 +19,37 @@
 #include "platform/rdma/ud.h"
 #include "service/agent/verbs_probe.h"
 
-#define TOKEN_MARK    (1ULL << 63) /* as measure.c: nobody asks for its stamp */
+#define TOKEN_MARK    (1ULL << 63) /* as in measure.c: the stamp of this packet is not needed */
 #define TELL_EACH_S   1
 #define CLASS_EACH_S  1
-#define LOOK_OUT_NS   (PORT_HERALD_NS_MOST + NS_PER_MS) /* for what a herald told of */
-#define ANSWERS_A_S   500 /* of all peers; port_probe.c counts each one's */
+#define LOOK_OUT_NS   (PORT_HERALD_NS_MOST + NS_PER_MS) /* how long to poll after a herald */
+#define ANSWERS_A_S   500 /* for all peers; port_probe.c counts those of each peer */
 #define TAKEN_AT_ONCE 32
-#define LID_MULTICAST 0xc000 /* from there on: a group's, not a port's */
+#define LID_MULTICAST 0xc000 /* LIDs from here on belong to multicast groups */
 
-struct ud_port {        /* by own NIC */
+struct ud_port {        /* one per own NIC */
     struct rdma_ud *ud; /* NULL: not open */
     struct rdma_device *device;
     struct rdma_port_name name;
     struct probe_port own;
     struct port_probe probe;
     struct mono next_tell, second;
-    struct job_class class; /* that `probe` is of */
+    struct job_class class; /* the class that `probe` uses */
     uint32_t answers;       /* in this second */
     uint64_t
-        admitted; /* 1 + the exchange whose question was looked out for: its answer has a herald */
+        admitted; /* 1 + the exchange whose question was polled for: its answer gets a herald */
     bool broken;
 };
 
 struct agent_ud {
     struct ud_port ports[HOST_NIC_MAX];
     struct port_waiting asking, answering;
-    uint32_t turn; /* whose question is next */
+    uint32_t turn; /* the NIC that asks next */
     struct job_class class;
     struct mono next_class;
 };
 
-/* Is it another than that of unmarked packets? */
+/* Is it another class than that of unmarked packets? */
 static bool is_marked(struct job_class class)
 {
     return class.traffic_class > 0 || class.sl > 0;
@@ -59,7 +60,7 @@ struct job_class agent_ud_class(const struct agent *a)
     return a->ud->class;
 }
 
-/* As the jobs of this host have it, on NICs that are probed. */
+/* The class of this host's jobs on the probed NICs. */
 static struct job_class class_of_jobs(struct agent *a)
 {
     const char *names[HOST_NIC_MAX];
@@ -74,7 +75,7 @@ static struct job_class class_of_jobs(struct agent *a)
     return jobs_class(a->jobs, a->now);
 }
 
-/* As agent.yaml says. */
+/* The class by agent.yaml: a fixed one, or that of jobs. */
 static void look_for_class(struct agent *a)
 {
     if (mono_before(a->now, a->ud->next_class) &&
@@ -159,7 +160,7 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
     if (r < 0) {
         p->ud = NULL;
         if (!p->broken) {
-            p->broken = true; /* said once */
+            p->broken = true; /* logged once */
             agent_say(LOG_NOTICE, "%s/%u isn't probed between queue pairs: %s%s", name->device,
                       name->port, strerror(-r),
                       r == -ENOMEM ? ": raise LimitMEMLOCK of foliot-agent.service" : "");
@@ -187,7 +188,7 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
 void agent_ud_follow(struct agent *a, uint32_t local, struct rdma_device *device,
                      const struct rdma_port_name *name, const struct rdma_gid *gid)
 {
-    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) { /* it was beside another NIC */
+    for (uint32_t i = 0; i < HOST_NIC_MAX; i++) { /* the port was beside another NIC before */
         struct ud_port *p = &a->ud->ports[i];
         if (i != local && p->ud != NULL && same_name(&p->name, name)) {
             close_port(p);
@@ -198,7 +199,7 @@ void agent_ud_follow(struct agent *a, uint32_t local, struct rdma_device *device
     }
     struct ud_port *p = &a->ud->ports[local];
     if (p->ud != NULL && !same_name(&p->name, name)) {
-        return; /* the first one's */
+        return; /* another port beside this NIC is in use */
     }
     if (p->ud != NULL && (device == NULL || gid == NULL || p->broken ||
                           memcmp(p->own.gid, gid->gid, sizeof(gid->gid)) != 0)) {
@@ -211,7 +212,7 @@ void agent_ud_follow(struct agent *a, uint32_t local, struct rdma_device *device
 
 /* ---- moments ---- */
 
-/* By the clock as its readers have it: so is its bound. */
+/* Uses the published clock, whose bound belongs to the same readings. */
 static struct port_moment moment_of(const struct agent *a, const struct rdma_span *span)
 {
     struct port_moment m = {.bound_ns = PROBE_BOUND_NONE};
@@ -252,7 +253,7 @@ static struct probe packet_of(const struct agent *a, uint32_t local, struct nic_
                           .dst = peer};
 }
 
-/* moment: NULL: none. Returns as rdma_ud_send; what can't be said else is said by closing. */
+/* moment: may be NULL. Returns like rdma_ud_send. -EIO also marks the port as broken; then it is opened again. */
 static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
                      const struct probe_port *to, const struct probe_ud *ud,
                      const struct port_moment *moment, struct rdma_span *ret_left)
@@ -283,8 +284,8 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
     return r;
 }
 
-/* Who has no stamps of the device looks out when it is told to: `ud` tells of what comes. < 0: as rdma_ud_send; what it tells of
- * won't leave, either. */
+/* A peer without stamps of its device polls after a herald. `ud` announces what comes. < 0: as rdma_ud_send. Then the
+ * announced packet is not sent, either. */
 static int herald(struct agent *a, uint32_t local, struct nic_id nic, const struct probe_port *to,
                   const struct probe_ud *ud, struct port_waiting *waiting)
 {
@@ -316,7 +317,7 @@ static void ask(struct agent *a, uint32_t local, const struct port_question *q)
     ud.step = PROBE_UD_QUESTION;
     r = r == 0 ? send_step(a, local, q->nic, &q->at, &ud, NULL, &left) : r;
     if (r == -ETIME) {
-        return; /* its class may be paused: that no answer comes tells it */
+        return; /* the packet's class may be paused: the missing answer shows it */
     }
     if (r < 0) {
         port_probe_on_not_sent(probe, q->exchange);
@@ -326,7 +327,8 @@ static void ask(struct agent *a, uint32_t local, const struct port_question *q)
     port_probe_on_left(probe, q->exchange, &moment);
 }
 
-/* To all that the mesh probes from this NIC and hears, and that can read it. */
+/* Sends this port's address to all peers that the mesh probes from this NIC, that are heard, and that know this type of
+ * packet. */
 static void tell_where(struct agent *a, uint32_t local)
 {
     struct ud_port *p = &a->ud->ports[local];
@@ -372,7 +374,7 @@ bool agent_ud_on_packet(struct agent *a, const struct node_receive *r)
 
 /* ---- taking ---- */
 
-/* What others may have this host do is counted by the second. */
+/* Limits the work that other hosts can cause here, per second. */
 static void begin_second(struct agent *a, struct ud_port *p)
 {
     const int64_t past_ns = mono_sub(a->now, p->second).ns;
@@ -412,7 +414,8 @@ static void answer(struct agent *a, uint32_t local, const struct probe *question
     }
 }
 
-/* Proven as what comes by UDP from the address that the list has of the sender, and of the two queue pairs' present life. */
+/* Accepts a packet under the same proofs as one that comes by UDP from the sender's listed address. It must also belong to the
+ * present queue pairs of both sides. */
 static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet *packet,
                    struct probe *ret)
 {
@@ -436,8 +439,9 @@ static bool decode(struct agent *a, uint32_t local, const struct rdma_ud_packet 
            port_probe_is_between(&a->ud->ports[local].probe, ret->src, &ret->ud);
 }
 
-/* Who asked looks out for the answer, too. A question is looked out for if there is time left for it; members may send heralds
- * of nothing. NULL: not. Else on whose account. */
+/* Decides after a herald whether this host polls. The side that asked polls for the answer. A question is polled for only if
+ * there is time left, because members may send heralds without questions. Returns the account that pays for the time; NULL: do
+ * not poll. */
 static struct port_waiting *looks_out(struct agent *a, struct ud_port *p,
                                       const struct probe *herald)
 {
@@ -453,7 +457,7 @@ static struct port_waiting *looks_out(struct agent *a, struct ud_port *p,
     return &a->ud->answering;
 }
 
-/* A herald of what is to be looked out for: on whose account. Else NULL. */
+/* Handles a packet. If it is a herald to poll after: returns the account that pays for the time. Else NULL. */
 static struct port_waiting *take(struct agent *a, uint32_t local,
                                  const struct rdma_ud_packet *packet)
 {
@@ -530,7 +534,7 @@ void agent_ud_round(struct agent *a)
         struct ud_port *p = &a->ud->ports[i];
         struct port_question q;
         if (p->ud == NULL || p->broken) {
-            continue; /* agent_ud_follow() opens it anew */
+            continue; /* agent_ud_follow() opens it again */
         }
         take_all(a, i);
         if (!mono_before(a->now, p->next_tell) ||
@@ -542,7 +546,7 @@ void agent_ud_round(struct agent *a)
             p->class = a->ud->class;
             port_probe_job(&p->probe, is_marked(p->class));
         }
-        /* who has stamps of the device needs no time for the answer */
+        /* with stamps of the device the answer takes no polling time */
         if ((p->own.stamps || port_may_wait(&a->ud->asking, a->now)) &&
             port_probe_next(&p->probe, a->now, &q)) {
             ask(a, i, &q);

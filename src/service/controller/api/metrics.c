@@ -249,7 +249,7 @@ static void put_all_reported(const struct api_call *call, struct metrics_text *t
                  "Reports that an agent gave up for room.", reports_lost);
     put_reported(call, t, "ticks_late", "counter", NULL,
                  "Times that an agent was late and judged nothing.", ticks_late);
-    put_reported(call, t, "packets_bad", "counter", NULL, "Packets that are no good probes.",
+    put_reported(call, t, "packets_bad", "counter", NULL, "Packets that are not valid probes.",
                  packets_bad);
     put_reported(call, t, "host_receive_bytes", "counter", "bytes",
                  "Received by all NICs of a host.", rx_bytes);
