@@ -1,5 +1,5 @@
-/* calendar.c: what goes on without anybody: audit.yaml is taken when it changes, audits of the fleet begin by its calendar; hosts
- * that were away are audited when they are back; and what is known of the newest audit, for alerts and metrics. */
+/* calendar.c: work that needs no request. audit.yaml is read when it changes. Audits of the fleet begin by its calendar. Hosts
+ * that return are audited. It also keeps the age of the newest audit, for alerts and metrics. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 #include "service/controller/audit/audit.h"
 
-#define SETTLE_NS (120 * NS_PER_S) /* after a start hosts come back before a calendar asks them */
+/* after a start hosts need this time to connect before the calendar's audit */
+#define SETTLE_NS (120 * NS_PER_S)
 
 /* ---- audit.yaml ---- */
 
@@ -21,7 +22,7 @@ const char *audit_settings_path(const struct controller *c)
                                                : NULL;
 }
 
-/* Which file this is, and of when. */
+/* Identifies the file's state: changes with the file and its time. */
 static int64_t stamp_of(const char *path)
 {
     struct stat s;
@@ -39,12 +40,12 @@ void audit_settings_look(struct controller *c)
     const int64_t stamp = stamp_of(path);
     struct config_error error = {""};
     struct audit_file *file = stamp != a->file_stamp ? calloc(1, sizeof(*file)) : NULL;
-    if (file == NULL) { /* the same; without memory the next second */
+    if (file == NULL) { /* unchanged; if out of memory: tried again in a second */
         return;
     }
     a->file_stamp = stamp;
     if (audit_file_load(path, file, &error) < 0) {
-        controller_say(LOG_ERR, "audits: %s; what was in force stays", error.text);
+        controller_say(LOG_ERR, "audits: %s; the old settings stay in force", error.text);
         free(file);
         return;
     }
@@ -71,11 +72,11 @@ static void mind_calendar(struct controller *c)
     if (audit_begin(c, &(struct audit_wish){.who = "the calendar"}, &error) < 0) {
         controller_say(LOG_ERR, "the calendar's audit can't begin: %s",
                        error.text[0] != 0 ? error.text : "out of memory");
-        a->attempt_ns = utc; /* the next time */
+        a->attempt_ns = utc; /* the next try is at the calendar's next time */
     }
 }
 
-/* A host that has booted is young: what would fail is only known when it no longer is. */
+/* After a boot a host is young, and some failures appear only later. So its audit waits until it is no longer young. */
 void audit_absence(struct controller *c, const struct fleet_host *h, bool silent)
 {
     const struct audits *a = c->audits;
@@ -96,7 +97,7 @@ void audit_absence(struct controller *c, const struct fleet_host *h, bool silent
     absence->due.ns = was_away ? now.ns + (int64_t)(young_s * (double)NS_PER_S) : 0;
 }
 
-/* All that are due, in one audit: a rack comes back at once. */
+/* Audits all hosts that are due in one audit: hosts of a rack return together. */
 static void mind_returns(struct controller *c)
 {
     const struct audits *a = c->audits;
@@ -111,7 +112,8 @@ static void mind_returns(struct controller *c)
     for (uint32_t i = 0; i < c->host_count && i < a->known_count; i++) {
         struct mono *due = &a->known[i].absence.due;
         hosts = hosts == NULL && due->ns != 0 ? calloc(c->host_count, sizeof(*hosts)) : hosts;
-        if (hosts == NULL || due->ns == 0 || mono_before(now, *due)) { /* or without memory */
+        if (hosts == NULL || due->ns == 0 || mono_before(now, *due)) {
+            /* not due, or out of memory */
             continue;
         }
         due->ns = 0;
@@ -191,7 +193,7 @@ void audit_summarise(struct controller *c, const struct audit_run *run,
 
 struct past {
     struct audits *audits;
-    struct audit_run newest; /* that ended well */
+    struct audit_run newest; /* the newest one that finished */
     json_t *suspect;
 };
 

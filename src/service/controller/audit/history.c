@@ -24,7 +24,7 @@ struct ill {
 };
 struct audit_history {
     int64_t now_ns;
-    struct ill *hosts; /* that had one; by name, once all are there */
+    struct ill *hosts; /* hosts that had incidents; sorted by name when all are there */
     uint32_t count, room;
 };
 
@@ -37,7 +37,7 @@ struct audit_history *audit_history_free(struct audit_history *h)
     return NULL;
 }
 
-/* Whose the cause is: of an element with one place, that place's host. NULL: of several hosts, or of none. */
+/* The host that caused the incident: the host of the element's only place. NULL: several hosts, or none. */
 static const char *host_of(const json_t *incident)
 {
     const json_t *places = json_object_get(json_object_get(incident, "element"), "places");
@@ -83,7 +83,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* An incident each, in the order of names: a host each. */
+/* The entries have one incident each and are sorted by name. Merges them into one entry per host. */
 static void add_up(struct audit_history *h)
 {
     uint32_t kept = 0;

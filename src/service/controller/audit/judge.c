@@ -1,5 +1,5 @@
-/* judge.c: all hosts of the fleet, judged together in the keeper: their sheets out of the store, contents that they share once
- * in memory, results by host as they are kept and shown. */
+/* judge.c: judges all hosts of the fleet together, in the keeper thread. It reads their sheets from the store and keeps equal
+ * contents once in memory. Results are grouped by host, as they are kept and shown. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "service/controller/history/worker.h"
 
 enum {
-    RESULTS_JSON = 3 << 20, /* of one host; the store reads back 4 MiB */
+    RESULTS_JSON = 3 << 20, /* limit of one host; the store reads at most 4 MiB */
     JSON_MAX = 4 << 20
 };
 
@@ -28,13 +28,13 @@ struct judge_job {
     char (*names)[TLS_NAME_MAX + 1];
     uint32_t count;
     bool second, stopped, gates;
-    char (*blocked)[CHECK_ID_SIZE]; /* of gates: by member */
+    char (*blocked)[CHECK_ID_SIZE]; /* gates: by member */
     struct audit_file *settings;
     int64_t began_utc_ns;
     struct audit_matrix *matrix, *again;
     struct audit_perf *perf;
     const struct audit_matrix *before;
-    struct audit_failure *first; /* of a first look */
+    struct audit_failure *first; /* failures of the first look */
     uint32_t first_count;
     int r;
     struct audit_outcome *outcome;
@@ -44,7 +44,7 @@ struct judge_job {
 
 /* ---- sheets ---- */
 
-struct content { /* facts of a part, shared by all hosts that have it */
+struct content { /* facts of a part; hosts with equal parts share it */
     uint8_t hash[STORE_HASH_SIZE];
     struct sheet sheet;
 };
@@ -53,12 +53,12 @@ struct pool {
     uint32_t count, room;
     struct hash_index index;
     struct sheet *sheets;
-    struct sheet now; /* being put together */
+    struct sheet now; /* the sheet that is being made */
     const char *name;
     const struct audit_matrix *matrix; /* NULL: none */
     const struct audit_perf *perf;     /* NULL: none */
     struct audit_history *history;     /* NULL: none */
-    struct audit_accepted accepted;    /* that measurements are compared with */
+    struct audit_accepted accepted;    /* the accepted audit for comparison */
 };
 
 static int decode(const void *text, size_t size, struct sheet *ret)
@@ -155,7 +155,7 @@ static int add_look(void *context, const struct store_look *look)
     }
     r = join(&p->now, &own);
     free(own.facts);
-    p->now.text = own.text; /* the sheet's own from here on */
+    p->now.text = own.text; /* the sheet owns the text from now on */
     p->now.at_utc_ns = look->at_ns;
     p->now.left_out += look->left_out;
     p->now.missing = look->refused[0] != 0 ? REASON_NO_SOURCE : REASON_NONE;
@@ -165,16 +165,16 @@ static int add_look(void *context, const struct store_look *look)
 static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t at_ns,
                       struct sheet *ret)
 {
-    /* never NULL: an empty sheet is sorted and looked into as any other */
+    /* never NULL: an empty sheet is sorted and searched like any other */
     p->now = (struct sheet){.host = p->name, .facts = calloc(1, sizeof(struct fact))};
     int r = p->now.facts == NULL ? -ENOMEM : 0;
-    /* before what files have: of two results of a test the first is kept */
+    /* added before the facts of files: of two results of one test the first is kept */
     r = r < 0 || p->perf == NULL ? r : audit_perf_facts(p->perf, host, &p->now);
     r = r < 0 ? r : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
     r = r < 0 || p->matrix == NULL ? r : audit_matrix_facts(p->matrix, host, &p->now);
     r = r < 0 || p->history == NULL ? r : audit_history_fact(p->history, p->name, &p->now);
-    if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* nothing is judged by such a one */
+    if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* a sheet with left_out > 0 is not judged */
         p->now.left_out += p->now.count - SHEET_FACTS_MAX;
         p->now.count = SHEET_FACTS_MAX;
     }
@@ -185,14 +185,14 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     return r;
 }
 
-/* ---- whose identity it is ---- */
+/* ---- owners of identities ---- */
 
 struct owner {
     const struct sheet *is;
     int64_t since_ns;
 };
 
-/* Of facts that must be nobody else's: has each that `is` has the same value in the other one? */
+/* True if each identity fact of `is` has the same value in `was`. No two hosts may share such facts. */
 static bool same_identity(const struct sheet *is, const struct sheet *was)
 {
     static const enum fact_id identities[] = {FACT_OS_MACHINE_ID, FACT_RDMA_GUID};
@@ -226,7 +226,7 @@ static int older_identity(void *context, const struct store_part *part)
     return r;
 }
 
-/* Since when it has been who it is: a copy came to it later. */
+/* Since when the host has had its identity. A copied host got it later than the original. */
 static int find_owner(struct store *store, int64_t host, struct sheet *s)
 {
     struct owner o = {.is = s};
@@ -305,7 +305,7 @@ int audit_sheet_other(struct store *store, int64_t host, int64_t at_ns, int64_t 
 
 /* ---- judged ---- */
 
-/* By order of the results: failures, and who has to be asked again beside them. */
+/* Failures of hosts that are asked, and results for which a host must be asked again, in the order of the results. */
 static bool is_kept(const struct judge_job *k, const struct audit_result *r,
                     struct audit_failure *ret)
 {
@@ -332,12 +332,12 @@ static int keep_failures(struct judge_job *k, const struct audit *a)
     return k->failures == NULL ? -ENOMEM : 0;
 }
 
-/* What there is no room for is told once. */
+/* If there is no room for all results, this is noted once. */
 static void put_result(struct json_writer *j, const struct audit *a, const struct audit_result *r,
                        bool *full)
 {
     struct audit_result last = *r;
-    last.note = "more was found of this host than there is room for: its facts have all";
+    last.note = "this host has more results than there is room for: its facts have all";
     if (j->size < RESULTS_JSON) {
         result_write(j, a, r);
     } else if (!*full) {
@@ -401,7 +401,7 @@ static int by_sheet(const void *x, const void *y)
     return strcmp(a->subject, b->subject);
 }
 
-/* One host's results behind the other's, so that each is looked at once. */
+/* Sorts the results by host, so that each result is visited once. */
 static int fill_outcome(struct judge_job *k, struct audit *a)
 {
     uint32_t from = 0, asked = 0;
@@ -433,7 +433,7 @@ static int fill_outcome(struct judge_job *k, struct audit *a)
     return 0;
 }
 
-/* Before anything is tested: group 5 is of tests. */
+/* Only checks before the tests: group 5 has the checks of tests. */
 static void find_blocked(struct judge_job *k, const struct audit *a)
 {
     for (uint32_t i = 0; i < a->count; i++) {

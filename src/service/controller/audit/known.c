@@ -1,4 +1,4 @@
-/* known.c: what is known of each host by its newest audit: its gate, and how much of it failed, for alerts. */
+/* known.c: the newest audit's results of each host, for alerts: its gate, and the number of failures. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct audit_known *audit_known_of(struct controller *c, const struct fleet_host
     return &a->known[h->index];
 }
 
-/* The place of a NIC at its host; HOST_NIC_MAX: it is none that the fleet knows. */
+/* Index of a NIC at its host; HOST_NIC_MAX: the fleet does not know this NIC. */
 static uint32_t nic_place(const struct controller *c, const struct fleet_host *h,
                           const char *interface)
 {
@@ -36,7 +36,7 @@ static uint32_t nic_place(const struct controller *c, const struct fleet_host *h
     return i < h->nic_count ? i : HOST_NIC_MAX;
 }
 
-/* Each check once, for the host or for a NIC: results of one check follow one another. */
+/* Counts each check once for the host, or once per NIC. Results of one check are neighbours. */
 static void count_failures(const struct controller *c, struct audit_known *known,
                            const struct fleet_host *h, const struct audit_found *f)
 {
@@ -69,7 +69,7 @@ static void count_failures(const struct controller *c, struct audit_known *known
 
 void audit_gate_check(const struct audit_found *f, char ret_check[static CHECK_ID_SIZE])
 {
-    /* read out of the results only where it comes from the store: of a whole fleet it takes long */
+    /* results from the store lack the check; parsing them takes long for a whole fleet, so only those are parsed */
     const bool unknown = f->gate < AUDIT_PASS && f->gate_check[0] == 0;
     json_t *results = unknown ? json_loadb(f->results, f->size, 0, NULL) : NULL, *r;
     size_t i;
@@ -108,7 +108,7 @@ int audit_learn(struct controller *c, const struct audit_outcome *o, const struc
         fails = fails || f->marks[i] == 'F';
         known->unknown += f->marks[i] == 'U' && check != NULL && check->severity == SEVERITY_BLOCK;
     }
-    if (fails) { /* few hosts do: the others' results are not read */
+    if (fails) { /* few hosts fail: only their results are parsed */
         count_failures(c, known, h, f);
     }
     return 0;
@@ -118,7 +118,7 @@ int audit_learn(struct controller *c, const struct audit_outcome *o, const struc
 
 struct learning {
     struct controller *c;
-    struct audit_outcome *checks; /* of the last row's run */
+    struct audit_outcome *checks; /* checks of the last row's run */
 };
 
 static int learn_row(void *context, const struct store_audit_host *row)

@@ -16,8 +16,8 @@
 enum {
     PACKETS = 5,
     BEATS_AHEAD = 3,
-    DSCP_USUAL = 26, /* of RoCE, where none is declared */
-    THIN_TOLD = 32   /* of a host */
+    DSCP_USUAL = 26, /* RoCE's usual DSCP, if none is declared */
+    THIN_TOLD = 32   /* facts about lossy paths, per host */
 };
 #define FLEET_OFF_NS (86400 * NS_PER_S)
 
@@ -42,10 +42,11 @@ struct audit_matrix *audit_matrix_free(struct audit_matrix *x)
     return NULL;
 }
 
-/* What came of each NIC stays. */
+/* Frees the cells. The results of each NIC stay. */
 void audit_matrix_forget_cells(struct audit_matrix *x)
 {
-    void *smaller = realloc(x->memory, x->m.count * sizeof(*x->m.nics)); /* these are first */
+    /* the NICs are first in memory */
+    void *smaller = realloc(x->memory, x->m.count * sizeof(*x->m.nics));
     x->memory = smaller != NULL ? smaller : x->memory;
     x->m.nics = x->memory;
     x->m.delay = NULL;
@@ -64,7 +65,7 @@ uint32_t audit_matrix_row(const struct audit_matrix *x, int64_t host)
 
 /* ---- the plan ---- */
 
-/* Whether its clock is in step the host itself knows better than its last report. */
+/* The clock is not checked here: the host itself has newer information than its last report. */
 static enum matrix_why unfit(const struct controller *c, const struct audit_member *member,
                              const char **ret_words)
 {
@@ -108,7 +109,7 @@ int audit_matrix_claim(struct audit_matrix *x)
     return 0;
 }
 
-/* Since its clock was out of step, as far as its reports told; the fleet nanosecond that a plan begins at is some beats on. */
+/* Seconds since the clock came into step, as far as reports show. The plan's rounds begin some beats later. */
 static uint32_t steady_s(const struct fleet_host *h)
 {
     return h->steady.ns == 0 ? MATRIX_STEADY
@@ -133,7 +134,7 @@ static bool takes_part(const struct controller *c, const struct audit_member *m)
     return m->measures && c->hosts[m->index]->nic_count > 0;
 }
 
-/* Returns how many hosts take part. */
+/* Fills the places. Returns how many hosts take part. */
 static uint32_t fill(struct controller *c, const struct audit_run *run, struct audit_matrix *x)
 {
     uint32_t row = 0, fit = 0;
@@ -170,7 +171,7 @@ bool audit_fleet_now(const struct controller *c, int64_t *ret_ns)
            *ret_ns > utc - FLEET_OFF_NS && *ret_ns < utc + FLEET_OFF_NS;
 }
 
-/* Of jobs, as the site declares it. */
+/* The declared DSCP of jobs. */
 uint8_t audit_job_dscp(const struct controller *c, const struct audit_run *run)
 {
     const struct check_setting *s =
@@ -185,7 +186,7 @@ uint8_t audit_job_dscp(const struct controller *c, const struct audit_run *run)
                : DSCP_USUAL;
 }
 
-/* Slow rounds where there is time for them: they cost a host less. */
+/* Slow rounds if they do not take too long: they cost a host less. */
 static void fill_times(const struct controller *c, struct matrix_plan *p, int64_t now)
 {
     p->packets = PACKETS;
@@ -209,7 +210,7 @@ int audit_matrix_new(struct controller *c, const struct audit_run *run, struct a
     x->run = run->id;
     x->family = run->family;
     x->fleet_version = c->fleet_version;
-    x->plan.seed = (uint64_t)run->id + run->number; /* another order than before */
+    x->plan.seed = (uint64_t)run->id + run->number; /* another order than in the matrix before */
     for (uint32_t i = 0; i < run->count; i++) {
         const struct fleet_host *h = c->hosts[run->members[i].index];
         if (takes_part(c, &run->members[i])) {
@@ -269,7 +270,7 @@ bool audit_matrix_doubts(struct audit_run *run)
     return count > 0;
 }
 
-/* The one whose rounds are under way; NULL: none. */
+/* The matrix whose rounds are running; NULL: none. */
 static struct audit_matrix *under_way(const struct controller *c)
 {
     const struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
@@ -346,7 +347,7 @@ void audit_matrix_take(struct controller *c, const struct fleet_host *h,
     const uint32_t row = x != NULL ? audit_matrix_row(x, h->id) : UINT32_MAX;
     const uint32_t rounds = x != NULL ? matrix_rounds(&x->plan) : 0;
     if (row == UINT32_MAX || message->audit != x->name || x->answered[row]) {
-        return; /* late, or of nobody's asking */
+        return; /* late, or not asked for */
     }
     if (message->refused[0] != 0) {
         refuse(x, row, message->refused);
@@ -399,7 +400,7 @@ static bool same_places(const struct audit_matrix *x, const struct audit_matrix 
     return true;
 }
 
-/* Of the NIC at this place of the second one, in the first; MATRIX_NONE: it has none. */
+/* The first matrix' place of the NIC at this place of the second one. MATRIX_NONE: not in the first one. */
 static uint32_t place_in(const struct audit_matrix *first, const struct audit_matrix *again,
                          uint32_t at)
 {
@@ -412,7 +413,7 @@ static uint32_t place_in(const struct audit_matrix *first, const struct audit_ma
     return again->places[at].id == first->places[place].id ? place : MATRIX_NONE;
 }
 
-/* Since the matrix before, as the first one found it: a matrix of some hosts is compared with none. */
+/* Copies the drift that the first matrix found. A matrix of some hosts is not compared with an earlier one. */
 static void take_drift(struct audit_matrix *again, const struct matrix_first *first)
 {
     for (uint32_t i = 0; i < again->m.count; i++) {
@@ -425,7 +426,7 @@ static void take_drift(struct audit_matrix *again, const struct matrix_first *fi
     }
 }
 
-/* Of one NIC; `told`: of its host so far. */
+/* Finds lossy paths of one NIC. told: number found at its host so far. */
 static void find_paths(struct audit_matrix *x, const struct matrix_first *first, uint32_t place,
                        uint32_t *told)
 {
@@ -467,7 +468,7 @@ static int find_all_paths(struct audit_matrix *x, const struct matrix_first *fir
     return 0;
 }
 
-/* of: the first one, of which `first` has the places. */
+/* of: the first matrix; `first` has its places. */
 static int judge(struct audit_matrix *x, const struct audit_matrix *before,
                  const struct matrix_first *first, const struct audit_matrix *of)
 {
@@ -525,7 +526,7 @@ static void add_fact(struct sheet *sheet, enum fact_id id, const char *subject, 
                                                  .source = "every NIC with every NIC"};
 }
 
-/* What is not measured is no pass. */
+/* Adds the lossy paths. An unmeasured host does not pass: it gets a fact without a value. */
 static void add_paths(const struct audit_matrix *x, uint32_t row, struct sheet *sheet)
 {
     uint32_t told = 0;

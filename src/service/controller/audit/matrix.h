@@ -1,11 +1,11 @@
-/* matrix.h: every NIC with every NIC, as part of an audit: the plan that agents get, rows that come back, and what they amount to
- * (core/audit/matrix.h), as facts of the hosts beside their sheets.
+/* matrix.h: every NIC with every NIC, as part of an audit: the plan that agents get, the rows that they return, and the
+ * results (core/audit/matrix.h). Results become facts of the hosts, beside their sheets.
  *
- * All NICs of hosts that are asked have a place. Those of hosts that can't take part stay unmeasured, with the reason. The last
- * matrix is kept, so that the next one is compared with it, and people can look at it.
+ * All NICs of hosts that are asked have a place. NICs of hosts that can't take part stay unmeasured, with the reason. The last
+ * matrix is kept: the next one is compared with it, and people can look at it.
  *
- * Hosts that one matrix would fail are measured again, with partners (core/audit/matrix_again.h): what they tell then is what
- * they are judged by. */
+ * Hosts that fail in one matrix are measured again, with partners (core/audit/matrix_again.h). They are judged by the second
+ * matrix. */
 #pragma once
 #include <net/if.h>
 
@@ -13,84 +13,86 @@
 #include "service/controller/audit/audit.h"
 
 #define MATRIX_ROUND_NS_USUAL (100 * NS_PER_MS)
-#define MATRIX_ROUND_NS_LARGE (20 * NS_PER_MS) /* where the first would take longer than ... */
+/* if the usual rounds would take longer than MATRIX_PATIENT_NS */
+#define MATRIX_ROUND_NS_LARGE (20 * NS_PER_MS)
 #define MATRIX_PATIENT_NS     (120 * NS_PER_S)
-#define MATRIX_WAIT_S         60   /* for rows, after the last round */
-#define MATRIX_CELLS_KEPT     1024 /* NICs: of more, cells are not kept after they were judged */
+#define MATRIX_WAIT_S         60   /* to wait for rows after the last round */
+#define MATRIX_CELLS_KEPT     1024 /* NICs; for larger fleets cells are freed after judging */
 
 struct audit_place {
-    uint32_t id; /* of the NIC, + 1; 0: a hole */
+    uint32_t id; /* the NIC's id + 1; 0: this place is empty */
     char name[IF_NAMESIZE];
 };
-/* A direction of which some ports' packets do not come, as a fact of the host at this row: of the one at its other end is
- * another. */
+/* A direction in which packets of some ports are lost, as a fact of the host at this row. The host at the other end has a fact
+ * of its own. */
 struct audit_path {
-    uint32_t row, peer; /* of the host itself, and of the other one */
+    uint32_t row, peer; /* of this host; of the other host */
     char subject[2 * IF_NAMESIZE + TLS_NAME_MAX + 3], value[64];
 };
 struct audit_matrix {
     int64_t run;
-    uint64_t name; /* of the plan: a run that goes on over a restart has another one */
+    uint64_t name; /* of the plan; a run that continues after a restart makes a new plan */
     struct matrix_plan plan;
     uint64_t fleet_version;
     uint32_t family;
     struct audit_place *places;
-    uint32_t *wanted; /* as the plan has them: 0: of a host that takes no part, too */
-    int64_t *hosts;   /* in the store, by row of the grid */
-    bool *answered;   /* by row */
-    uint32_t *rows;   /* that came */
+    uint32_t *wanted;                /* NIC ids for the plan; also 0 if the host takes no part */
+    int64_t *hosts;                  /* ids in the store, by row of the grid */
+    bool *answered;                  /* by row */
+    uint32_t *rows;                  /* rows that arrived, by row */
     char (*notes)[AUDIT_WORDS_SIZE]; /* why a host takes no part; empty: it does */
     struct audit_leaves leaves;
     struct matrix m;
-    void *memory; /* its cells; NULL: not kept */
+    void *memory; /* the cells; NULL: not kept */
     struct mono until;
     char (*names)[TLS_NAME_MAX + 1];  /* of hosts, by row */
-    char (*words)[MATRIX_WORDS_SIZE]; /* by place, when it is judged */
-    struct audit_path *paths;         /* by row, ascending; when it is judged */
+    char (*words)[MATRIX_WORDS_SIZE]; /* by place; set when judged */
+    struct audit_path *paths;         /* ascending by row; set when judged */
     uint32_t path_count;
-    struct matrix_late late[MATRIX_LATE_MOST]; /* when it is judged */
+    struct matrix_late late[MATRIX_LATE_MOST]; /* set when judged */
     uint32_t late_count;
-    struct audit_late *late_lines; /* of hosts */
+    struct audit_late *late_lines; /* lines of hosts */
     uint32_t late_line_count;
-    char (*wells)[32]; /* by row: what there is of a host without any */
-    const char *none;  /* why there is nothing of a host; "": it is not known */
-    bool judged, cut;  /* cut: the audit was stopped before all rows were there */
+    char (*wells)[32]; /* by row: text for a host without lossy paths */
+    const char *none;  /* text for a host without measurements; "": not known */
+    bool judged, cut;  /* cut: the audit was stopped before all rows arrived */
 };
 
-/* Members that its failures make doubted, and the partners that they need, `measures` from here on. False: there are none. */
+/* Marks members with failures of the matrix as doubted, and sets `measures` for them and for the partners that they need.
+ * False: there are none. */
 bool audit_matrix_doubts(struct audit_run *run);
-/* Of all members that `measures`. -ENODATA: fewer than two hosts can take part; why. */
+/* Makes a matrix of all members with `measures`. -ENODATA: fewer than two hosts can take part; `why` has the reason. */
 MUST_CHECK int audit_matrix_new(struct controller *c, const struct audit_run *run,
                                 struct audit_matrix **ret, char why[AUDIT_WORDS_SIZE]);
 struct audit_matrix *audit_matrix_free(struct audit_matrix *x);
-/* Memory for its plan. -ENOMEM: what it has is for audit_matrix_free. */
+/* Allocates memory for its plan. -ENOMEM: audit_matrix_free() frees what was allocated. */
 MUST_CHECK int audit_matrix_claim(struct audit_matrix *x);
 void audit_matrix_forget_cells(struct audit_matrix *x);
-/* Its rows come no more, for that reason. */
+/* No rows will come from this host, for this reason. */
 void audit_matrix_leave(struct audit_matrix *x, int64_t host, const char *words);
-/* The audit was stopped: no row comes any more. */
+/* The audit was stopped: no more rows will come. */
 void audit_matrix_cut(struct audit_matrix *x);
-/* Rows that are still waited for; none after the last moment. */
+/* Number of hosts whose rows are missing; 0 after the last moment. */
 uint32_t audit_matrix_waits(const struct audit_matrix *x);
-/* In the keeper: the verdicts, by comparison with the matrix before (NULL: none). -ENOMEM. */
+/* Called in the keeper thread: judges, also by comparison with the matrix before (NULL: none). -ENOMEM. */
 MUST_CHECK int audit_matrix_judge(struct audit_matrix *x, const struct audit_matrix *before);
-/* The same of a matrix of doubted hosts; what drifted since the matrix before is the first one's word. */
+/* Judges a matrix of doubted hosts. Drift is taken from the first matrix. */
 MUST_CHECK int audit_matrix_judge_again(struct audit_matrix *again,
                                         const struct audit_matrix *first);
 /* ---- matrix_late.c ---- */
-/* first: the matrix that this one is to confirm; NULL: none. -ENOMEM. */
+/* first: the matrix that this one has to confirm; NULL: none. -ENOMEM. */
 MUST_CHECK int audit_matrix_find_late(struct audit_matrix *x, const struct audit_matrix *first);
-/* How many facts a host has of it, at most; and these. */
+/* The greatest number of such facts of a host; audit_matrix_add_late() adds them. */
 uint32_t audit_matrix_late_facts(const struct audit_matrix *x, uint32_t row);
 void audit_matrix_add_late(const struct audit_matrix *x, uint32_t row, struct sheet *sheet);
 /* ---- matrix_keep.c: the last one, over a restart ---- */
-/* One that was judged, into the open transaction. */
+/* Writes a judged matrix into the open transaction. */
 MUST_CHECK int audit_matrix_save(struct store *store, const struct audit_matrix *x);
-/* -ENOENT: none is kept, or one that this release can't read. */
+/* -ENOENT: no matrix is kept, or this release can't read it. */
 MUST_CHECK int audit_matrix_load(struct store *store, struct audit_matrix **ret);
 
-/* Facts of this host into its sheet; their texts stay the matrix's own. -ENOMEM. */
+/* Adds the facts of this host to its sheet. The matrix owns their texts. -ENOMEM. */
 struct sheet;
 MUST_CHECK int audit_matrix_facts(const struct audit_matrix *x, int64_t host, struct sheet *sheet);
-/* The row of the grid that is this host's; UINT32_MAX: none. */
+/* The host's row of the grid; UINT32_MAX: none. */
 uint32_t audit_matrix_row(const struct audit_matrix *x, int64_t host);

@@ -1,5 +1,5 @@
-/* matrix_keep.c: the last matrix in the store, so that a controller that starts anew shows it and compares the next one with
- * it. It lies there as it is in memory, packed; one of another release, whose memory looks otherwise, is not taken. */
+/* matrix_keep.c: keeps the last matrix in the store. So a controller that starts again shows it and compares the next one with
+ * it. The format is the packed memory. A matrix of a release with another memory layout is not read. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 
 enum { MAGIC = 0x6d617431, KEPT_MAX = 32 << 20 };
 
-/* Then places, hosts, notes, leaves' names, NICs, and if there are cells delays, sent, heard. */
+/* Followed by places, hosts, notes, leaves' names, NICs, and, if there are cells: delays, sent, heard. */
 struct kept {
     uint32_t magic, size, place_size, nic_size;
     uint32_t family, leaves, has_cells;
     int64_t run;
     uint64_t name, fleet_version;
-    struct matrix m; /* its pointers mean nothing */
+    struct matrix m; /* its pointers are not valid */
 };
 
 struct part {
@@ -91,7 +91,7 @@ int audit_matrix_save(struct store *store, const struct audit_matrix *x)
     return r;
 }
 
-/* Names end, and leaves are those that there are. */
+/* Checks that names have an end, and that leaf numbers are valid. */
 static bool is_sound(const struct audit_matrix *x)
 {
     for (uint32_t i = 0; i < x->m.count; i++) {

@@ -1,5 +1,5 @@
-/* matrix_late.c: blocks and cells that are late by themselves (core/audit/matrix_late.h), as facts of the hosts at their ends: of
- * a block those of its first leaf, of a cell both. */
+/* matrix_late.c: blocks and cells that are late by themselves (core/audit/matrix_late.h), as facts of hosts. A late block is a
+ * fact of the hosts at its first leaf. A late cell is a fact of both hosts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 
 #include "service/controller/audit/matrix.h"
 
-/* A line of one host. */
+/* One line of a host. */
 struct audit_late {
-    uint32_t row, peer; /* peer: UINT32_MAX: it is of no one other host */
+    uint32_t row, peer; /* peer UINT32_MAX: no single other host */
     char subject[160], value[128];
 };
 
@@ -23,7 +23,7 @@ static int64_t host_at(const struct audit_matrix *x, uint32_t place)
     return x->hosts[place / x->plan.rails];
 }
 
-/* Of the same two leaves, or NICs: leaves have another number in each matrix, hosts another place. */
+/* True for the same two leaves, or NICs. Compares names and ids, because numbers of leaves and places differ between matrices. */
 static bool same(const struct audit_matrix *x, const struct matrix_late *l,
                  const struct audit_matrix *y, const struct matrix_late *k)
 {
@@ -39,7 +39,7 @@ static bool same(const struct audit_matrix *x, const struct matrix_late *l,
            x->places[l->to].id == y->places[k->to].id;
 }
 
-/* What the first matrix did not have is chance: a second one is to confirm. */
+/* Keeps only what the first matrix had, too. The second matrix confirms the first; new findings are chance. */
 static void keep_confirmed(struct audit_matrix *x, const struct audit_matrix *first)
 {
     uint32_t kept = 0;
@@ -123,7 +123,7 @@ uint32_t audit_matrix_late_facts(const struct audit_matrix *x, uint32_t row)
     return count;
 }
 
-/* Without a delay nobody knows: that is no pass. */
+/* Without a delay the result is not known: this is no pass. */
 void audit_matrix_add_late(const struct audit_matrix *x, uint32_t row, struct sheet *sheet)
 {
     struct fact f = {.id = FACT_MATRIX_LATE,

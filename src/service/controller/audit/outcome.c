@@ -1,4 +1,4 @@
-/* outcome.c: what came of a run: in memory for those that are looked at, all of them in the store. */
+/* outcome.c: the results of a run. All results are in the store; those that were read lately are in memory. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -166,7 +166,7 @@ int audit_outcome_get(struct controller *c, int64_t run, const struct audit_outc
     for (size_t i = 0; i < ARRAY_COUNT(c->audits->shown); i++) {
         if (shown[i] != NULL && shown[i]->run == run) {
             struct audit_outcome *found = shown[i];
-            shown[i] = shown[0]; /* the other one is freed first */
+            shown[i] = shown[0]; /* so the other one is freed first */
             shown[0] = found;
             *ret = found;
             return 0;

@@ -61,7 +61,7 @@ int audit_past_pack(const struct sheet *s, struct audit_past *ret)
         message_buffer_done(&packed);
         return r;
     }
-    /* of each host one is held until the audit ends */
+    /* one per host is held until the audit ends: give back unused memory */
     void *less = realloc(packed.bytes, packed.size);
     ret->packed = less != NULL ? less : packed.bytes;
     ret->size = packed.size;
@@ -71,11 +71,11 @@ int audit_past_pack(const struct sheet *s, struct audit_past *ret)
 /* ---- and found again ---- */
 
 struct found {
-    struct sheet *sheet; /* NULL: there is none */
+    struct sheet *sheet; /* NULL: not found */
     bool (*keep)(enum fact_id);
 };
 
-/* A sheet of these facts, and no more memory than they take. */
+/* Copies these facts into a sheet of exactly the needed size. */
 static struct sheet *only(const struct sheet *of, bool (*keep)(enum fact_id))
 {
     struct sheet *s = calloc(1, sizeof(*s));
@@ -156,7 +156,7 @@ int audit_past_add(struct store *store, int64_t host, const struct audit_accepte
                              &then);
     }
     if (then != NULL &&
-        then->at_utc_ns < accepted->began_ns) { /* that audit was not of this host */
+        then->at_utc_ns < accepted->began_ns) { /* that audit did not include this host */
         then = sheet_free(then);
     }
     if (then != NULL) {

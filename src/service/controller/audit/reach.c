@@ -1,5 +1,6 @@
-/* reach.c: over the front end each host that is asked tries to reach some others: at the addresses that they talk to the
- * controller from. An address that two have is translated on the way, and of no use to others; nor is one of a host itself. */
+/* reach.c: each host that is asked tries to reach some other hosts over the front end. It uses the addresses from which they
+ * connect to the controller. An address that two hosts share is translated on the way, and other hosts can't use it. A host's
+ * own loopback address can't be used, either. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ void audit_reach_draw(struct controller *c, struct audit_run *run)
         const struct fleet_host *h = c->hosts[run->members[i].index];
         const enum freshness f = fleet_freshness(c, h, controller_mono());
         if (run->members[i].off || f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
-            run->members[i].address_size = 0; /* node.agent has it */
+            run->members[i].address_size = 0; /* node.agent reports that it is silent */
         } else {
             take_address(h, &run->members[i]);
         }
@@ -105,13 +106,13 @@ void audit_reach_put(struct controller *c, const struct audit_run *run, uint32_t
     uint32_t peers[REACH_PEERS];
     if (place == run->reach_count || run->reach[place] != member ||
         audit_reach_off(c, run) != NULL) {
-        return; /* what it finds of others would be of a host behind another address */
+        return; /* a host behind a translated address is not asked to reach others */
     }
     const uint32_t count = reach_peers((uint64_t)run->id, run->reach_count, place, peers);
     for (uint32_t i = 0; i < count; i++) {
         struct audit_member *m = &run->members[run->reach[peers[i]]];
         Foliot__V1__Reach *to = &memory->reach[memory->look.n_reach];
-        if (m->off) { /* meanwhile */
+        if (m->off) { /* switched off meanwhile */
             continue;
         }
         foliot__v1__reach__init(to);

@@ -1,4 +1,4 @@
-/* run.c: an audit from its beginning to its end: whom it asks, who has answered, when it is judged. run_keep.c keeps it. */
+/* run.c: the course of an audit: which hosts it asks, which have answered, when it is judged. run_keep.c stores it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "service/controller/fleet/fleet.h"
 #include "service/controller/fleet/state.h"
 
-#define FLEET_OFF_NS (3600 * NS_PER_S) /* so far off a host's word of fleet time is not taken */
+/* fleet time that is farther off than this is not accepted */
+#define FLEET_OFF_NS (3600 * NS_PER_S)
 
 static const char *const states[] = {"reading", "measuring", "testing",
                                      "judging", "done",      "stopped"};
@@ -81,8 +82,8 @@ static int take_id(void *context, const struct store_audit_run *row)
     return 0;
 }
 
-/* Of now: as the hosts tell it; without them, or where it is far off, of our own clock. Later than all before it: the newest
- * audit is the one with the greatest name. */
+/* Names a run by the present fleet time that hosts report. If there is none, or if it is far off, the controller's clock is
+ * used. The name is greater than all earlier ones: the newest audit has the greatest name. */
 static int name_of_now(const struct controller *c, int64_t *ret_name)
 {
     const int64_t utc = controller_utc_ns();
@@ -234,7 +235,7 @@ void audit_run_look_again(struct controller *c, struct audit_run *run, const str
     for (uint32_t i = 0; i < run->failure_count; i++) {
         struct audit_member *m = &run->members[run->failures[i].sheet];
         if (m->off) {
-            m->looked = false; /* the first look is no second one */
+            m->looked = false; /* no second look: the first one does not count as one */
         } else if (!m->waits && m->missing == REASON_NONE) {
             ask(c, m);
         }
@@ -262,7 +263,7 @@ void audit_run_judge(struct controller *c, struct audit_run *run)
 
 static void go_on(struct controller *c, struct audit_run *run);
 
-/* Who was asked takes part with all its NICs; why there is no matrix is kept with the run. */
+/* All asked hosts take part with all their NICs. The reason for having no matrix is kept with the run. */
 bool audit_run_plan_matrix(struct controller *c, struct audit_run *run)
 {
     for (uint32_t i = 0; i < run->count; i++) {
@@ -297,7 +298,7 @@ static void measure_now(struct controller *c, struct audit_run *run)
     audit_run_save(c, run, NULL);
 }
 
-/* Hosts that the first matrix would fail. Without a second one nobody knows. */
+/* Measures the hosts that fail in the first matrix. Without a second matrix their results are unknown. */
 static void measure_again(struct controller *c, struct audit_run *run)
 {
     char why[AUDIT_WORDS_SIZE] = "packets are switched off";
@@ -308,7 +309,7 @@ static void measure_again(struct controller *c, struct audit_run *run)
         audit_run_save(c, run, NULL);
         return;
     }
-    controller_say(LOG_WARNING, "audit %lld: what its matrix found is not measured again: %s",
+    controller_say(LOG_WARNING, "audit %lld: the failures of its matrix are not measured again: %s",
                    (long long)run->id, why);
     go_on(c, run);
 }
@@ -350,7 +351,7 @@ static void test_now(struct controller *c, struct audit_run *run)
     audit_run_save(c, run, NULL);
 }
 
-/* The stages that come before the verdict, each once. */
+/* Goes on to the next stage before the verdict. Each stage runs once. */
 static void go_on(struct controller *c, struct audit_run *run)
 {
     if (run->wants_matrix && !run->second && run->matrix == NULL) {
@@ -381,7 +382,8 @@ void audit_run_gated(struct controller *c, struct audit_run *run, const struct a
     }
 }
 
-/* After a restart all sheets may be there before any host is: who isn't heard takes no part in what is measured. */
+/* After a restart all sheets may be in the store before any host is heard. A host that is not heard can't take part in
+ * measurements, so the run waits for it. */
 static bool all_heard(const struct controller *c, const struct audit_run *run)
 {
     for (uint32_t i = 0; run->resumed && i < run->count; i++) {
@@ -409,7 +411,7 @@ void audit_on_commit(struct controller *c)
     }
     if (run->stopping && run->state != AUDIT_JUDGING) {
         if (all_heard(c, run) ||
-            !mono_before(controller_mono(), run->until)) { /* else: after a restart */
+            !mono_before(controller_mono(), run->until)) { /* else wait: after a restart */
             audit_run_cut(c, run);
         }
     } else if (run->state == AUDIT_READING && run->ready) {
@@ -420,7 +422,7 @@ void audit_on_commit(struct controller *c)
 void audit_on_rollback(struct controller *c)
 {
     struct audit_run *run = c->audits != NULL ? c->audits->running : NULL;
-    c->expire.audits = true; /* what went is back */
+    c->expire.audits = true; /* expired rows that were removed are back */
     if (c->audits != NULL && c->audits->ended != NULL) {
         c->audits->refused = true;
         c->audits->again = mono_add(controller_mono(), span_s(AUDIT_AGAIN_S));
@@ -436,7 +438,7 @@ void audit_on_rollback(struct controller *c)
     }
 }
 
-/* Who has left the fleet meanwhile is not waited for. */
+/* Hosts that left the fleet meanwhile are not waited for. */
 void audit_mind_left(struct controller *c)
 {
     struct audit_run *run = c->audits->running;
@@ -447,7 +449,7 @@ void audit_mind_left(struct controller *c)
             continue;
         }
         if (run->state == AUDIT_READING && m->waits) {
-            m->waits = false; /* what was read before, of a second look, stays */
+            m->waits = false; /* in a second look the first sheet stays */
             run->unanswered--;
             if (!run->second) {
                 audit_run_leave_out(m, REASON_NOT_RUN, left);
@@ -460,7 +462,8 @@ void audit_mind_left(struct controller *c)
     }
 }
 
-/* With the next commit it is judged. None comes from a full disk: agents would measure on, and no other audit could begin. */
+/* The next commit starts the judging. A full disk allows no commit. Then the run is given up after some time: otherwise agents
+ * would go on measuring, and no other audit could begin. */
 static void watch_stopping(struct controller *c, struct audit_run *run)
 {
     const struct mono now = controller_mono();
@@ -488,7 +491,7 @@ void audit_watch(struct controller *c)
     }
     if (run != NULL && run->state == AUDIT_TESTING &&
         (tests_off(c, run) || (!audit_perf_waits(run->perf) && !audit_perf_next(c, run->perf)))) {
-        audit_run_judge(c, run); /* with its next beat no agent has the plan any more */
+        audit_run_judge(c, run); /* with the next beat agents drop the plan */
     }
     if (run == NULL || run->state != AUDIT_READING) {
         return;
@@ -496,13 +499,13 @@ void audit_watch(struct controller *c)
     const bool late = mono_sub(controller_mono(), run->until).ns >= 0;
     for (uint32_t i = 0; late && i < run->count; i++) {
         if (run->members[i].waits && run->second) {
-            run->members[i].waits = false; /* its first sheet stays; what fails there is unknown */
+            run->members[i].waits = false; /* its first sheet stays; its failures become unknown */
         } else if (run->members[i].waits) {
-            audit_run_leave_out(&run->members[i], REASON_TIMEOUT, "it gave no sheet in time");
+            audit_run_leave_out(&run->members[i], REASON_TIMEOUT, "it sent no sheet in time");
         }
     }
     if (late || run->ready || (run->unanswered == 0 && all_heard(c, run))) {
         run->ready = true;
-        controller_touch(c); /* judged is what is on the disk */
+        controller_touch(c); /* the judge reads what is on the disk */
     }
 }

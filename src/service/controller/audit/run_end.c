@@ -1,5 +1,5 @@
-/* run_end.c: how an audit ends: it is done, or was stopped; what came of it is kept. One that was stopped is judged by what is
- * there. What had not begun is planned before that, so that each check of it is unknown and tells why. */
+/* run_end.c: how an audit ends: it is done, or it was stopped. The results are kept. A stopped audit is judged by the results
+ * so far. Stages that had not begun are planned first: so each of their checks is unknown, with a reason. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "service/controller/audit/perf.h"
 #include "service/controller/audit/run.h"
 
-/* All of it, or nothing: a rollback takes what was written before. */
+/* Writes everything again, because a rollback removes what was written before. */
 static void save_end(struct controller *c)
 {
     struct audits *a = c->audits;
@@ -40,7 +40,7 @@ const struct audit_run *audit_in_memory(const struct controller *c, int64_t run)
                                                                    : NULL;
 }
 
-/* It is on the disk, or one after it is more worth keeping. */
+/* The end is on the disk, or a newer end replaces it. */
 static void forget_end(struct audits *a)
 {
     a->ended = audit_run_free(a->ended);
@@ -61,7 +61,7 @@ void audit_run_end_kept(struct controller *c)
     forget_end(a);
 }
 
-/* One that was stopped leaves the gate, alerts and metrics as they were: what it did not look at may have been well before. */
+/* A stopped audit does not change the gate, alerts and metrics: a host that it did not look at may have passed before. */
 static void end_run(struct controller *c, enum audit_run_state state, struct audit_outcome *o)
 {
     struct audits *a = c->audits;
@@ -75,12 +75,13 @@ static void end_run(struct controller *c, enum audit_run_state state, struct aud
     a->running = NULL;
     save_end(c);
     for (uint32_t i = 0; learns && i < o->count; i++) {
-        (void)audit_learn(c, o, &o->found[i]); /* without memory: as it was */
+        (void)audit_learn(c, o, &o->found[i]); /* if out of memory: the old state stays */
     }
     if (learns && run->whole) {
         audit_summarise(c, run, o);
     }
-    controller_commit(c); /* whoever sees its end asks next for what threads read */
+    /* a client that sees the end reads next what other threads read from the disk */
+    controller_commit(c);
 }
 
 /* ---- stopped ---- */
@@ -90,7 +91,7 @@ static void stop_words(const struct audit_run *run, char ret[static AUDIT_WORDS_
     snprintf(ret, AUDIT_WORDS_SIZE, "the audit was stopped: %.130s", run->why);
 }
 
-/* Of a second look the first sheet stays. */
+/* In a second look the first sheets stay. */
 static void give_up_sheets(struct audit_run *run)
 {
     char words[AUDIT_WORDS_SIZE];
@@ -123,7 +124,7 @@ void audit_stop(struct controller *c, const char *why)
     if (run->settings == NULL && run->state != AUDIT_JUDGING) { /* audit.yaml is refused */
         audit_run_give_up(c, run);
     } else {
-        audit_run_save(c, run, NULL); /* with it all sheets that came are on the disk */
+        audit_run_save(c, run, NULL); /* the commit also writes all sheets that arrived */
     }
 }
 
@@ -150,12 +151,12 @@ void audit_run_cut(struct controller *c, struct audit_run *run)
 
 /* ---- judged ---- */
 
-/* People look at the last one, and the next is compared with it. */
+/* The last matrix is shown, and the next one is compared with it. */
 static void keep_matrix(struct controller *c, struct audit_run *run)
 {
     struct audit_matrix *x = run->matrix;
     run->matrix = NULL;
-    if (x != NULL && x->cut) { /* less than the one before */
+    if (x != NULL && x->cut) { /* it has less than the matrix before */
         audit_matrix_free(x);
     } else if (x != NULL) {
         if (x->m.count > MATRIX_CELLS_KEPT) {
@@ -186,7 +187,7 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
 {
     struct audit_run *run = c->audits->running;
     if (run == NULL || run->id != j->run ||
-        j->r == -ECANCELED) { /* stopped meanwhile; or all of it stops */
+        j->r == -ECANCELED) { /* stopped meanwhile, or the controller is stopping */
         audit_outcome_free(j->outcome);
         audit_failures_free(j->failures, j->failure_count);
         audit_run_settings_free(j->settings);
@@ -214,7 +215,7 @@ void audit_judged(struct controller *c, const struct audit_judged *j)
         audit_run_settings_free(j->settings);
         count_covered(run);
         keep_matrix(c, run);
-        if (!j->stopped) { /* who stops it now comes too late: all of it was looked at */
+        if (!j->stopped) { /* a stop came too late: everything was looked at */
             run->why[0] = 0;
         }
         end_run(c, j->stopped ? AUDIT_STOPPED : AUDIT_DONE, j->outcome);

@@ -1,4 +1,4 @@
-/* run_keep.c: an audit in the store, from its first second on, so that a controller that starts anew goes on with it. */
+/* run_keep.c: keeps an audit in the store from its first second on. So a controller that starts again continues it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ static void put_one_off(struct json_writer *j, const char *kind, const char *nam
     }
 }
 
-/* What is switched off, so that nobody takes a skip for a pass. */
+/* Lists what is switched off, so that readers don't take a skip for a pass. */
 static void put_off(struct json_writer *j, const struct audit_file *f)
 {
     json_put_array(j, "off");
@@ -87,7 +87,7 @@ static void put_off(struct json_writer *j, const struct audit_file *f)
     json_put_end(j);
 }
 
-/* How far the stages behind the sheets came. */
+/* How much of the matrix and of the tests was done. */
 static void put_covered(struct json_writer *j, const struct audit_covered *is)
 {
     json_put_object(j, "covered");
@@ -159,8 +159,8 @@ void audit_run_save(struct controller *c, const struct audit_run *run,
 struct resume {
     struct controller *c;
     struct audit_run *run;
-    char refused[AUDIT_WORDS_SIZE]; /* audit.yaml is, with its place */
-    char stopped[AUDIT_WORDS_SIZE]; /* the run was before, and is to be judged */
+    char refused[AUDIT_WORDS_SIZE]; /* why audit.yaml is refused, with the place */
+    char stopped[AUDIT_WORDS_SIZE]; /* why the run was stopped before; it must be judged */
 };
 
 static struct audit_member *member_of(struct audit_run *run, int64_t host)
@@ -237,7 +237,7 @@ static int load_matrix(struct controller *c)
 int audits_open(struct controller *c)
 {
     struct resume o = {.c = c};
-    c->expire.audits = true; /* the last controller may have ended in the middle of it */
+    c->expire.audits = true; /* the last controller may have ended during the removal */
     c->audits = calloc(1, sizeof(*c->audits));
     int r = c->audits == NULL ? -ENOMEM : audit_known_open(c);
     r = r < 0 ? r : audit_calendar_open(c);

@@ -1,5 +1,5 @@
-/* switches.c: what audit.yaml switches off, before an audit and in the middle of one. A host that is off takes part in nothing
- * until the audit ends. What sends packets ends when its class is switched off, or the check that they are for. */
+/* switches.c: what audit.yaml switches off, before or during an audit. A host that is off takes no part until the audit ends.
+ * Packets end when their class is switched off, or the check that needs them. */
 #include <stdio.h>
 
 #include "service/controller/audit/matrix.h"
@@ -7,7 +7,8 @@
 
 /* ---- checks and classes: of the run's own settings, and of those that came since ---- */
 
-/* A class of checks that reads files stops no packets: results of tests are read from files, too. */
+/* Who switched a check off. The switch of the passive class is ignored: it stops checks that read files, and no packets.
+ * Results of tests are read from files, too. */
 static const char *off_in(const struct audit_file *file, const struct check *check)
 {
     const char *by = file != NULL ? file->checks[check_number(check)].off : NULL;
@@ -37,7 +38,8 @@ const char *audit_reach_off(const struct controller *c, const struct audit_run *
     return by != NULL && audit_check_off(c, run, "fe.path_mtu") != NULL ? by : NULL;
 }
 
-/* Without its mark an incast would be of another class than a job's, and tell nothing of that. */
+/* An incast needs the jobs' mark: without it, it would have another class than jobs, and its result would say nothing about
+ * that class. */
 const char *audit_incast_off(const struct controller *c, const struct audit_run *run)
 {
     const char *by = audit_check_off(c, run, "be.roce.ecn_live");
@@ -51,7 +53,7 @@ static const char *step_off(const struct controller *c, const struct audit_run *
                                  : NULL;
 }
 
-/* Pairs are tested before collectives: what ends the ones ends both. */
+/* Pairs are tested before collectives: a switch that ends one of them ends both. */
 const char *audit_tests_off(const struct controller *c, const struct audit_run *run)
 {
     const char *off = audit_class_off(c, run, COST_BANDWIDTH);
@@ -95,7 +97,7 @@ void audit_switch_off(const struct controller *c, struct audit_run *run,
     }
 }
 
-/* With its next beat no agent has the plan any more. */
+/* With the next beat agents drop the plan. */
 static void mind_matrix(const struct controller *c, const struct audit_run *run)
 {
     const struct audit_matrix *x = run->second ? run->again : run->matrix;

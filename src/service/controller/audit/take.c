@@ -1,5 +1,5 @@
-/* take.c: a host's sheet, by parts, into the store. A part's name is what its bytes hash to here, whatever the
- * host says. */
+/* take.c: stores a host's sheet, part by part. Parts are named by the hash that the controller computes, not by the hash that
+ * the host sends. */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "service/controller/fleet/quota.h"
 #include "service/controller/fleet/state.h"
 
-enum { CHANGES_TOLD = 32 }; /* of a host with one look, each as an event */
+enum { CHANGES_TOLD = 32 }; /* events per host and look */
 
 static struct audit_member *waiting_member(struct controller *c, const struct fleet_host *h,
                                            const Foliot__V1__Sheet *sheet)
@@ -36,7 +36,7 @@ struct taking {
     struct fleet_host *h;
     int64_t at_ns;
     size_t stored;
-    struct sheet *was; /* what was kept before; NULL: nothing of it is another */
+    struct sheet *was; /* the sheet before; NULL: no part has changed */
 };
 
 static int put_part(struct taking *t, const char *part, const uint8_t hash[STORE_HASH_SIZE],
@@ -47,12 +47,13 @@ static int put_part(struct taking *t, const char *part, const uint8_t hash[STORE
     return r < 0 ? r : store_part_put(t->c->store, t->h->id, part, t->at_ns, hash, body, size);
 }
 
-/* 1: it is as the store has it by now; 0: the store has another one. */
+/* Returns 1: the store has this part now; 0: the store has another content. */
 static int take_part(struct taking *t, const Foliot__V1__SheetPart *part)
 {
     uint8_t hash[STORE_HASH_SIZE];
     const unsigned number = sheet_part_by_name(part->name);
-    if (number == PART_COUNT || number == PART_NOW) { /* of a later release; kept with the look */
+    if (number == PART_COUNT || number == PART_NOW) {
+        /* a part of a later release, or one that is kept with the look */
         return 1;
     }
     if (part->body.len == 0) {
@@ -71,7 +72,7 @@ static int take_part(struct taking *t, const Foliot__V1__SheetPart *part)
     return r < 0 ? r : 1;
 }
 
-/* Parts that the host has no longer become empty ones. */
+/* A part that the host no longer has becomes an empty one. */
 static int drop_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
 {
     static const char none[] = "";
@@ -89,7 +90,7 @@ static int drop_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
     return r;
 }
 
-/* 1: the sheet is taken; 0: of a part it has but the name, and another content. */
+/* Returns 1: the sheet was taken; 0: a part has only a hash, and the store has another content. */
 static int take_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
 {
     struct store_look look = {.host = t->h->id,
@@ -118,7 +119,7 @@ static int take_parts(struct taking *t, const Foliot__V1__Sheet *sheet)
     return r;
 }
 
-/* ---- what changed is told ---- */
+/* ---- events of changes ---- */
 
 static int tell_change(struct controller *c, struct fleet_host *h, const struct fact_change *change,
                        int64_t at_ns)
@@ -164,11 +165,11 @@ int audit_take(struct controller *c, struct fleet_host *h, const Foliot__V1__She
 {
     struct audit_member *m = waiting_member(c, h, sheet);
     struct audit_known *known = audit_known_of(c, h);
-    if (m == NULL || known == NULL) { /* late, or of nobody's asking */
+    if (m == NULL || known == NULL) { /* late, or not asked for */
         return 0;
     }
     if (sheet->refused[0] != 0 &&
-        c->audits->running->second) { /* its first sheet stays, as of one that is late */
+        c->audits->running->second) { /* its first sheet stays, like that of a late host */
         m->waits = false;
         c->audits->running->unanswered--;
         controller_touch(c);
@@ -183,7 +184,7 @@ int audit_take(struct controller *c, struct fleet_host *h, const Foliot__V1__She
     }
     sheet_free(t.was);
     if (r <= 0) {
-        known->whole = known->whole || r == 0; /* it is asked for all of them */
+        known->whole = known->whole || r == 0; /* all parts are requested next time */
         return r;
     }
     known->whole = false;
