@@ -204,7 +204,7 @@ class TestSecurity(fleet.Fleet):
         self.assertLessEqual(self.rows() - before + dropped, 108 * 256 + 2)
         self.assertEqual(self.counter("reports_held"), 0)
         told, = self.events(word="over-quota", host="h0")  # once
-        self.assertRegex(told["detail"]["text"], "more events come of it than are kept of one host: [0-9]+ were not")
+        self.assertRegex(told["detail"]["text"], "it sends more events than are kept for one host: [0-9]+ were dropped")
         self.assertEqual(self.host("h0")["freshness"], "live")
 
     def test_jobs_take_no_room_of_others(self):

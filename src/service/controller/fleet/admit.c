@@ -1,4 +1,4 @@
-/* admit.c: who becomes a member and who stays one: join and renew. */
+/* admit.c: join and renew: hosts become members, and stay members. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "service/controller/fleet/state.h"
 #include "service/controller/trust/trust.h"
 
-#define OWN_RENEW_RATE 0.1 /* of a host: each makes the loop wait for the disk, twice */
+#define OWN_RENEW_RATE 0.1 /* per host and second: each renewal waits for the disk twice */
 enum { OWN_RENEW_BURST = 10 };
 
-/* PEM with a 0 after it; NULL: not a text. */
+/* Returns PEM as text with a 0 at its end; NULL: not a text. */
 static char *text_of(struct message_arena *arena, const ProtobufCBinaryData *data)
 {
     char *text = data->len < 16384 ? message_arena_take(arena, data->len + 1) : NULL;
@@ -26,7 +26,7 @@ static char *text_of(struct message_arena *arena, const ProtobufCBinaryData *dat
     return text != NULL && strlen(text) == data->len ? text : NULL;
 }
 
-/* Membership changes go to the disk at once, alone: then memory and disk agree, or we start anew. */
+/* Commits a change of membership at once and alone. If that fails, memory and disk differ, and the controller starts again. */
 static int commit_now(struct controller *c)
 {
     const int r = store_commit(c->store);
@@ -111,7 +111,8 @@ bool ingest_join(struct controller *c, struct http_request *request,
     }
     const struct fleet_host *before = fleet_find_host(c, m->host);
     const bool again = before != NULL && before->member;
-    if (token->uses_left <= 0 && !again) { /* its own answer may have been lost: fleet_add checks */
+    if (token->uses_left <= 0 && !again) {
+        /* a member that asks again: its answer may have been lost; fleet_add checks its key */
         refuse_join(c, request, 403, "the token was used already: foliot-controller token join");
         return false;
     }
@@ -141,7 +142,8 @@ bool ingest_join(struct controller *c, struct http_request *request,
     }
     if (r < 0) {
         http_answer_text(request, 503, "can't be stored: try again later");
-        controller_say(LOG_ERR, "host %s can't be stored (%s): starting anew from the disk",
+        controller_say(LOG_ERR,
+                       "host %s can't be stored (%s): the controller starts again from the disk",
                        m->host, strerror(-r));
         c->exit_code = EXIT_FAILURE;
         sd_event_exit(c->loop, EXIT_FAILURE);
@@ -166,7 +168,7 @@ void ingest_renew(struct controller *c, struct http_request *request,
     }
     if (!allowance_take(&h->renewals, OWN_RENEW_RATE, OWN_RENEW_BURST, controller_mono())) {
         c->count.limited++;
-        http_answer_text(request, 429, "too many certificates are asked for");
+        http_answer_text(request, 429, "too many requests for certificates");
         return;
     }
     if (text == NULL || authority_sign(c, text, h->name, &certificate, &read) < 0) {

@@ -1,5 +1,5 @@
-/* alarm.c: what the fleet reports, told to the alert engine; what the engine says, kept and shown. The engine's hosts
- * are indices of c->hosts, its NICs are the fleet's; its time is the monotonic clock. */
+/* alarm.c: gives the fleet's reports to the alert engine, and stores and shows the engine's output. The engine's hosts are
+ * indices of c->hosts. Its NICs have the fleet's ids. Its time is the monotonic clock. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -26,8 +26,9 @@
 
 #define SAVED_NAME "alerts"
 #define SAVED_MAX  (8 << 20)
-#define OLD_NS     (60 * NS_PER_S) /* values that waited out an outage say nothing of now */
-#define VOTE_NS    (10 * NS_PER_S) /* the most that one report's paths count for */
+/* older values are not used: they waited while there was no connection */
+#define OLD_NS  (60 * NS_PER_S)
+#define VOTE_NS (10 * NS_PER_S) /* the longest time that one report's paths count for */
 
 /* ---- the engine's tables ---- */
 
@@ -68,7 +69,8 @@ static void on_say(void *context, int priority, const struct alert_incident *abo
     const struct journal_field fields[] = {
         {"FOLIOT_INCIDENT", id},
         {"FOLIOT_SEVERITY", alert_severity_word(about->severity)},
-        {"FOLIOT_HOST", about->host[0] != 0 ? about->host : NULL}, /* not whose report it took */
+        /* the incident's host, not the reporting host */
+        {"FOLIOT_HOST", about->host[0] != 0 ? about->host : NULL},
         {"FOLIOT_SOURCE", NULL},
         {NULL, NULL}};
     controller_note(priority, fields, "%s", text);
@@ -94,7 +96,8 @@ static void on_incident(void *context, const struct alert_incident *incident, ui
                                        .word = alert_event_word(event),
                                        .body = copy};
     r = copy == NULL ? -ENOMEM : state_event(c, &stored);
-    if (r < 0) { /* the disk: said by whoever commits; people are told by other ways */
+    if (r < 0) {
+        /* the code that commits logs errors of the disk; notifications do not need the store */
         controller_say(LOG_WARNING, "incident %llu: its event can't be stored: %s",
                        (unsigned long long)incident->id, strerror(-r));
     }
@@ -110,10 +113,11 @@ static uint32_t kind_of(const char *word)
     while (kind < FINDING_KIND_COUNT && strcmp(finding_kind_word(kind), word) != 0) {
         kind++;
     }
-    return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE; /* of a newer agent */
+    /* a newer agent may report an unknown kind */
+    return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE;
 }
 
-/* Of our clock's time; what lies before our own boot, too. */
+/* Converts UTC of this controller. The result may be before its boot. */
 static struct mono mono_of(int64_t utc_ns)
 {
     return (struct mono){controller_mono().ns - (controller_utc_ns() - utc_ns)};
@@ -134,7 +138,7 @@ static uint32_t host_of_element(const struct controller *c, const struct element
     return n != NULL ? n->host->index : e->kind == ELEMENT_HOST ? e->a.number : ALERT_NO_ID;
 }
 
-/* The host that suffers if it is true, as core/alert/cause.c has it; ALERT_NO_ID: nobody in particular. */
+/* The host that is the suspect if the finding is true, as in core/alert/cause.c. ALERT_NO_ID: no single host. */
 static uint32_t accused_by(const struct controller *c, const struct fleet_host *h,
                            const struct alert_finding *f)
 {
@@ -153,7 +157,7 @@ static bool is_strangers(const struct controller *c, const struct fleet_host *h,
     return host < c->host_count && host != h->index && c->hosts[host]->tenant != h->tenant;
 }
 
-/* Does it accuse another tenant's host? Of what it may be, all are such. */
+/* True if the finding accuses a host of another tenant. If it has several suspects, all of them must be such hosts. */
 static bool is_hearsay(const struct controller *c, const struct fleet_host *h,
                        const struct alert_finding *f)
 {
@@ -190,7 +194,7 @@ static uint32_t index_of(void *context, const char *name)
     return host_of(context, ALERT_NO_ID, name);
 }
 
-/* One that was open when we stopped, or when the rules changed: as state.c wrote it. */
+/* A finding from the store, in the format of state.c. It was open when the controller stopped, or when the rules changed. */
 static int on_stored(void *context, const struct store_finding *stored)
 {
     struct controller *c = context;
@@ -246,7 +250,7 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h, const st
                                     .phase = f->phase == 2   ? FINDING_CLOSED
                                              : f->phase == 1 ? FINDING_UPDATED
                                                              : FINDING_OPENED,
-                                    .from_nic = f->from_nic - 1, /* 0, none, becomes ALERT_NO_ID */
+                                    .from_nic = f->from_nic - 1, /* 0 (none) becomes ALERT_NO_ID */
                                     .to_nic = f->to_nic - 1,
                                     .from_host = host_of(c, f->from_nic - 1, f->from_host),
                                     .to_host = host_of(c, f->to_nic - 1, f->to_host),
@@ -258,7 +262,7 @@ void alarm_on_finding(struct controller *c, const struct fleet_host *h, const st
                                     .text = claim->text[0] != 0 ? claim->text : f->what};
     const struct open_finding *open = state_finding(c->hosts[h->index], f->number);
     if (c->alerting != NULL && f->phase == 1 && open != NULL && fault_recalls(c)) {
-        alarm_retell(c, h, open); /* under the name that is stored with it */
+        alarm_retell(c, h, open); /* with the name that is stored for it */
     } else if (c->alerting != NULL) {
         tell_finding(c, h, &finding, NULL);
     }
@@ -273,7 +277,7 @@ static void feed_open(void *context)
     if (r < 0) {
         controller_say(LOG_WARNING, "open findings can't be read for alerts: %s", strerror(-r));
     }
-    for (uint32_t i = 0; i < c->host_count; i++) { /* whoever doesn't come back is missed */
+    for (uint32_t i = 0; i < c->host_count; i++) { /* hosts that do not come back must be missed */
         if (c->hosts[i]->member) {
             brain_tell(c->brain, controller_mono(), BRAIN_HOST, &(struct brain_host){i}, NULL);
         }
@@ -336,14 +340,15 @@ static void feed_ports(struct controller *c, struct feed *f, const struct fleet_
     f->sample.nic = ALERT_NO_ID;
 }
 
-/* Its end is the host's own, the other one of the fleet. */
+/* True if one end is the host's own NIC, and the other end a NIC of the fleet. */
 static bool is_fed(const struct controller *c, const struct fleet_path *p)
 {
     return p->local != UINT32_MAX && p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_UNKNOWN &&
            fleet_find_nic(c, p->peer) != NULL;
 }
 
-/* In a share of many hosts' paths each host has the weight of its time: more paths or more reports are no more votes. */
+/* If a rule is about the share of bad paths of many hosts, each host has the same weight per time. More paths or more reports
+ * give no more weight. */
 static void feed_paths(struct controller *c, struct feed *f, struct fleet_host *h)
 {
     const int64_t passed_ns = mono_sub(f->now, h->paths_fed).ns;
@@ -368,7 +373,7 @@ static void feed_paths(struct controller *c, struct feed *f, struct fleet_host *
         if (p->p99 != DELAY_CODE_NONE) {
             feed(f, ALERT_PATH_OWD_P99, (double)delay_decode(p->p99));
         }
-        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD) { /* that is a finding */
+        if (p->state != FOLIOT__V1__PATH_STATE__PATH_STATE_DEAD) { /* a dead path is a finding */
             feed(f, ALERT_PATH_LOSS, p->loss_ppm);
         }
     }
@@ -402,7 +407,7 @@ static void feed_host(struct feed *f, const struct fleet_host *h, const Foliot__
     }
 }
 
-/* What its newest audit found, as long as it reports. */
+/* Gives the results of the host's newest audit to the engine, with each report of the host. */
 static void feed_audit(struct controller *c, struct feed *f, const struct fleet_host *h)
 {
     const struct audit_known *known = c->audits != NULL ? audit_known_of(c, h) : NULL;
@@ -439,7 +444,7 @@ void alarm_on_report(struct controller *c, struct fleet_host *h, const Foliot__V
     }
 }
 
-/* All NICs are compared for it: once in ten seconds is enough for a rule that waits minutes. */
+/* Compares all NICs with the declared topology. Once in ten seconds is enough: its rule waits for minutes. */
 static void feed_topology(struct controller *c, struct feed *f)
 {
     struct topology_view v;
@@ -450,7 +455,7 @@ static void feed_topology(struct controller *c, struct feed *f)
     feed(f, ALERT_TOPOLOGY_DIFFERENCES, c->alarm.differences);
 }
 
-/* What is of no host: once a second, so that its rules can be judged. */
+/* Values that are not in reports of hosts. They come once a second, so that their rules can be judged. */
 static void feed_members(struct controller *c, struct feed *f)
 {
     for (uint32_t i = 0; i < c->host_count; i++) {

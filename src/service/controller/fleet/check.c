@@ -1,7 +1,7 @@
-/* check.c: may this host join? Which paths are measured for that, and the sentence that comes of it.
+/* check.c: may this host join? It decides which paths are measured for this answer, and writes the sentence.
  *
- * Measured are paths between the host and a sample of its cohort, both ways, and as many among the cohort's own hosts, at the
- * same time and in the same way: that is what it is compared with (core/fleet/admit.h). */
+ * Paths between the host and a sample of its cohort are measured, in both directions. As many paths among the cohort's own
+ * hosts are measured at the same time and in the same way. The host's paths are compared with those (core/fleet/admit.h). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct fleet_nic *nic_of(const struct controller *c, const struct f
     return c->nics[h->nics[i]];
 }
 
-/* Near: a leaf in common; where leaves aren't known, nobody is. */
+/* Near hosts have a leaf in common. If leaves are not known, no host is near. */
 static bool is_near(const struct controller *c, const struct fleet_host *a,
                     const struct fleet_host *b)
 {
@@ -47,8 +47,8 @@ static bool is_near(const struct controller *c, const struct fleet_host *a,
 
 struct cohort {
     struct fleet_host *hosts[2 * CHECK_PEER_MAX];
-    uint64_t order[2 * CHECK_PEER_MAX]; /* of a draw: the lowest stay */
-    uint32_t near, far;                 /* near ones in the first half */
+    uint64_t order[2 * CHECK_PEER_MAX]; /* random order: hosts with the lowest numbers stay */
+    uint32_t near, far;                 /* near hosts are in the first half */
 };
 
 static void draw(struct cohort *k, struct fleet_host *h, bool near, uint64_t order)
@@ -76,13 +76,14 @@ static bool has_link(const struct fleet_nic *n)
            n->state != FOLIOT__V1__PORT_STATE__PORT_GONE;
 }
 
-/* The host's own NICs always: that one of them has no link is an answer. A peer's would be held against the host. */
+/* The host's own NICs always take part: a missing link is part of the answer. A peer's NIC without link does not: its lost
+ * packets would count against the host. */
 static bool takes_part(const struct measurement *m, const struct fleet_nic *n)
 {
     return n->host == m->host || has_link(n);
 }
 
-/* Pairs from one host to another: NICs of a rail or of a leaf; where there are none, the first of each. */
+/* Adds pairs from one host to another: NICs of the same rail or leaf. If there are none: the first NIC of each. */
 static int add_pairs(const struct controller *c, struct measurement *m, struct fleet_host *from,
                      const struct fleet_host *to)
 {
@@ -106,7 +107,8 @@ static int add_pairs(const struct controller *c, struct measurement *m, struct f
                : measurement_add(m, from, from->nics[0], to->nics[0]);
 }
 
-/* All that one host of the cohort sends: to the host, and to the next two of its own kind and one of the other. */
+/* Adds all pairs that one host of the cohort sends to: to the host, to the next two hosts of its own half, and to one host of
+ * the other half. */
 static int add_peer(const struct controller *c, struct measurement *m, const struct cohort *k,
                     uint32_t number)
 {
@@ -126,7 +128,8 @@ static int add_peer(const struct controller *c, struct measurement *m, const str
 static int fill(const struct controller *c, struct measurement *m, const struct cohort *k)
 {
     int r = 0;
-    for (uint32_t pass = 0; pass < 2 && r == 0; pass++) { /* the host's own pairs are one stretch */
+    for (uint32_t pass = 0; pass < 2 && r == 0; pass++) {
+        /* so the host's own pairs are consecutive */
         for (uint32_t i = 0; i < 2 * CHECK_PEER_MAX && r == 0; i++) {
             if (i % CHECK_PEER_MAX < (i < CHECK_PEER_MAX ? k->near : k->far)) {
                 r = pass == 0 ? add_pairs(c, m, m->host, k->hosts[i]) : add_peer(c, m, k, i);
@@ -147,7 +150,7 @@ static void set_pace(struct measurement *m, uint32_t seconds)
     m->plan.packets = packets < 10 ? 10 : packets > 200 ? 200 : packets;
 }
 
-/* Says which NICs of its cohort are left out. */
+/* Notes the NICs of a cohort's host that are left out. */
 static int skip_linkless(const struct controller *c, struct measurement *m,
                          const struct fleet_host *h)
 {
@@ -216,7 +219,7 @@ struct verdict {
     struct admit_path *paths; /* in the order of the rows */
     uint32_t count;
     enum admit_answer answer;
-    char sentence[800]; /* of the first of the worst reasons */
+    char sentence[800]; /* about the first of the worst reasons */
     enum admit_answer sentence_of;
 };
 
@@ -287,14 +290,14 @@ static void reason_open(struct verdict *v, struct json_writer *j, enum admit_ans
     json_put_string(j, "text", text);
 }
 
-/* What the host says of itself. */
+/* Adds reasons that the host itself reports. */
 static void put_own_word(struct verdict *v, struct json_writer *j)
 {
     const struct controller *c = v->c;
     const struct fleet_host *h = v->m->host;
     const char *why = measure_unfit(c, h);
     if (why != NULL) {
-        reason_open(v, j, ADMIT_UNKNOWN, "agent", "%s: %s; what was measured before counts no more",
+        reason_open(v, j, ADMIT_UNKNOWN, "agent", "%s: %s; earlier measurements are not used",
                     h->name, why);
         json_put_end(j);
         return;
@@ -326,7 +329,7 @@ static const char *check_word(enum admit_kind kind)
     return words[kind];
 }
 
-/* Whom the paths point at: all bad on one NIC and direction, and it is that NIC; else the way between. */
+/* The suspect. If most paths of the NIC and direction are bad, it is this NIC. Else it is the way between two NICs. */
 static void suspect(const struct verdict *v, const struct admit_reason *r, const char *own,
                     char ret[240])
 {
@@ -336,11 +339,11 @@ static void suspect(const struct verdict *v, const struct admit_reason *r, const
         const struct measured_pair *pair = &v->m->pairs[r->worst / v->m->plan.ports];
         char peer[TLS_NAME_MAX + IF_NAMESIZE + 2];
         nic_name(v->c, r->out ? pair->to : pair->from, peer);
-        snprintf(ret, 240, "some of the ways between %s and %s", own, peer);
+        snprintf(ret, 240, "some of the paths between %s and %s", own, peer);
     }
 }
 
-/* Is the same NIC's other direction well? */
+/* Describes the other direction of the same NIC. */
 static const char *other_direction(const struct admit_reason *all, size_t count,
                                    const struct admit_reason *r)
 {
@@ -362,15 +365,14 @@ static void what_text(const struct verdict *v, const struct admit_reason *r, cha
     const double us = 1e-3, percent = 1e-4;
     switch (r->kind) {
     case ADMIT_DEAD:
-        snprintf(ret, 200, "nothing was answered by %u of %u paths (%s), of its cohort's %.0f %%",
+        snprintf(ret, 200, "no answer on %u of %u paths (%s); in its cohort %.0f %% are dead",
                  r->paths_bad, r->paths, near_word(r), (double)r->cohort * percent);
         break;
     case ADMIT_SHARED:
-        snprintf(
-            ret, 200,
-            "nothing was answered by %u of %u paths (%s), but its cohort's %.0f %% are dead, too: "
-            "the fabric's fault, not the host's",
-            r->paths_bad, r->paths, near_word(r), (double)r->cohort * percent);
+        snprintf(ret, 200,
+                 "no answer on %u of %u paths (%s), but in its cohort %.0f %% are dead, too: "
+                 "the fault is in the fabric, not at the host",
+                 r->paths_bad, r->paths, near_word(r), (double)r->cohort * percent);
         break;
     case ADMIT_LOSSY:
         snprintf(ret, 200, "%.2f %% lost, on %u of %u paths, where its cohort lost %.2f %%",
@@ -458,7 +460,7 @@ static int64_t level_value(const struct verdict *v, const struct level *l, uint3
     return p->answered == 0 || ns == ADMIT_NO_DELAY ? -1 : ns < 0 ? 0 : ns;
 }
 
-/* A level counts as far as it was measured here; hops, that only the mesh finds out, are not missed. */
+/* A level counts for the paths that were measured here. Missing hops are no fault: only the mesh measures them. */
 static void put_level(struct verdict *v, struct json_writer *j, const struct level *l)
 {
     uint32_t about = 0, known = 0, beyond = 0, others_beyond = 0;
@@ -493,11 +495,11 @@ static void put_level(struct verdict *v, struct json_writer *j, const struct lev
     nic_name(v->c, v->m->pairs[worst_row / v->m->plan.ports].from, from);
     nic_name(v->c, v->m->pairs[worst_row / v->m->plan.ports].to, to);
     if (beyond > 0) {
-        reason_open(
-            v, j, ADMIT_NO, "level",
-            "%s -> %s: beyond the service level %s, as are %u of the host's %u paths that it is "
-            "about, and %u of its cohort's",
-            from, to, l->name, beyond, about, others_beyond);
+        reason_open(v, j, ADMIT_NO, "level",
+                    "%s -> %s: beyond the service level %s; so are %u of the host's %u paths that "
+                    "the level is "
+                    "about, and %u of its cohort's",
+                    from, to, l->name, beyond, about, others_beyond);
     } else {
         reason_open(v, j, known < about && l->kind != LEVEL_HOPS ? ADMIT_UNKNOWN : ADMIT_YES,
                     "level", "the service level %s is kept on %u of %u paths, %u were not measured",

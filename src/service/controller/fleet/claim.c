@@ -1,4 +1,4 @@
-/* claim.c: is a finding the host's to report, and in which words. */
+/* claim.c: checks that a finding may come from this host, and writes its sentence. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,10 @@
 #include "service/controller/fleet/claim_words.h"
 #include "service/controller/fleet/fleet.h"
 
-#define SINCE_OFF_NS  (10 * NS_PER_S) /* a host's UTC that is farther off ours isn't told */
+/* if a host's UTC differs by more from the controller's, it is not shown */
+#define SINCE_OFF_NS  (10 * NS_PER_S)
 #define LENGTH_MAX_NS (3660LL * 86400 * NS_PER_S)
-#define GONE          (UINT32_MAX - 1) /* a host that is no member any more */
+#define GONE          (UINT32_MAX - 1) /* a host that is no longer a member */
 
 /* ---- who ---- */
 
@@ -23,14 +24,15 @@ struct end {
     struct host_id host;
 };
 
-/* false: a host that nobody knows. */
+/* Reads one end. false: a host that was never a member. */
 static bool read_end(const struct controller *c, uint32_t nic_plus_1, const char *host, bool over,
                      struct end *ret)
 {
     *ret = (struct end){NIC_NONE, HOST_NONE};
     if (nic_plus_1 != 0) {
         const struct fleet_nic *n = fleet_find_nic(c, nic_plus_1 - 1);
-        ret->nic = (struct nic_id){nic_plus_1 - 1}; /* of a host that is gone: by its number */
+        /* a NIC of a removed host is known by its number only */
+        ret->nic = (struct nic_id){nic_plus_1 - 1};
         ret->host = n != NULL ? (struct host_id){n->host->index} : HOST_NONE;
         return true;
     }
@@ -53,7 +55,7 @@ static bool is_own(const struct end *e, const struct fleet_host *h)
     return host_id_equal(e->host, (struct host_id){h->index});
 }
 
-/* What it can observe. */
+/* True if this host can observe such a finding. */
 static bool may_report(const struct fleet_host *h, uint32_t kind, const struct end *from,
                        const struct end *to)
 {
@@ -85,7 +87,7 @@ static bool may_report(const struct fleet_host *h, uint32_t kind, const struct e
 
 /* ---- the suspect ---- */
 
-/* May this host accuse that one? One of the two ends', for of others it can't know. */
+/* True if this host may accuse the other host: it must be one of the two ends. The reporting host can't know about others. */
 static bool is_ours_to_accuse(const struct fleet_host *h, const struct fleet_host *accused,
                               const struct finding *f)
 {
@@ -147,7 +149,7 @@ static struct element take_element(const struct controller *c, const struct flee
     return good ? e : element_unknown();
 }
 
-/* An agent before this has one element, and whether it is a guess. */
+/* Older agents send one element, and a flag if it is a guess. */
 static void take_suspect(const struct controller *c, const struct fleet_host *h,
                          const Foliot__V1__Finding *m, struct finding *f)
 {
@@ -173,7 +175,7 @@ static void take_suspect(const struct controller *c, const struct fleet_host *h,
 
 /* ---- the sentence ---- */
 
-struct wording { /* of one sentence: the texts of its names are its own */
+struct wording { /* for one sentence; it owns the texts of its names */
     const struct controller *c;
     char nics[4][TLS_NAME_MAX + IF_NAMESIZE + 2], port[160];
     unsigned turn;
@@ -266,7 +268,7 @@ static uint32_t kind_of(const char *word)
     return kind < FINDING_KIND_COUNT ? kind : FINDING_NONE;
 }
 
-/* How long it lasted, as far as its host's numbers can be true. */
+/* Takes the length of the finding, if the host's numbers are plausible. */
 static void take_length(const Foliot__V1__Finding *m, struct finding *f)
 {
     int64_t length;
@@ -277,7 +279,7 @@ static void take_length(const Foliot__V1__Finding *m, struct finding *f)
         good && m->length_error > 0 && m->length_error <= LENGTH_MAX_NS ? m->length_error : 0;
 }
 
-/* All but the ends and the suspect. */
+/* Copies all fields except the ends and the suspect. */
 static struct finding facts_of(const Foliot__V1__Finding *m, uint32_t kind, int64_t since_ns)
 {
     struct finding f;
@@ -313,7 +315,8 @@ static void write_texts(const struct controller *c, const struct fleet_host *h,
     Foliot__V1__Finding *m = &ret->finding;
     struct finding shown = *f;
     if (nic_id_equal(f->from, NIC_NONE) && host_id_equal(f->from_host, HOST_NONE)) {
-        shown.from_host = (struct host_id){h->index}; /* "this host", for whoever reads it here */
+        /* the reporting host's own finding says "this host": here its name is needed */
+        shown.from_host = (struct host_id){h->index};
     }
     const bool others = (f->from_host.index != UINT32_MAX && f->from_host.index != h->index) ||
                         (f->to_host.index != UINT32_MAX && f->to_host.index != h->index);
@@ -366,7 +369,7 @@ bool claim_take(const struct controller *c, const struct fleet_host *h,
     ret->element = f.suspect;
     ret->choice = f.choice;
     write_texts(c, h, &f, since_ns, ret);
-    if (kind == FINDING_NONE) { /* of a newer agent, about itself: its own words */
+    if (kind == FINDING_NONE) { /* a newer agent about itself: its own words are used */
         snprintf(ret->text, sizeof(ret->text), "%s", said->text);
         snprintf(ret->what, sizeof(ret->what), "%s", m->what);
     }

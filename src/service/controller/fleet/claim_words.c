@@ -1,5 +1,6 @@
-/* claim_words.c: what a finding of an agent before elements suspects and advises: its words are mapped to data here, once.
- * No other place looks for meaning in a sentence (tools/tidy). Goes when such agents are no longer served. */
+/* claim_words.c: for agents that send no elements: the words of their findings (suspect, advice) are converted to data here,
+ * in one place. No other code searches a sentence for its meaning (tools/tidy checks this). It will be removed when such
+ * agents are no longer supported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "service/controller/fleet/claim_words.h"
 #include "service/controller/fleet/fleet.h"
 
-/* "spine2", "router 10.0.0.7", "leaf fd00::1"; end: what must follow it. */
+/* Parses "spine2", "router 10.0.0.7", "leaf fd00::1". end: where the text must end. */
 static bool read_place(const char *text, const char *end, struct place *ret)
 {
     static const struct {
@@ -42,7 +43,8 @@ static bool read_place(const char *text, const char *end, struct place *ret)
     return false;
 }
 
-/* A host, or a NIC of it: one of the two ends', for of others it can't know. */
+/* Finds a host or a NIC by its words. It must belong to one of the two ends or to the reporting host: a host can't know about
+ * others. */
 static bool read_own_box(const struct controller *c, const struct fleet_host *h, bool nic,
                          const char *text, const struct finding *f, struct place *ret)
 {

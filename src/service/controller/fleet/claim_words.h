@@ -1,9 +1,9 @@
-/* claim_words.h: a finding of an agent before elements, its words mapped to data; of claim.c. */
+/* claim_words.h: converts words of agents that send no elements to data; only for claim.c. */
 #pragma once
 #include "core/finding/finding.h"
 #include "service/controller/controller.h"
 
-/* Unknown where the words aren't those that element_text writes, or accuse who is no end of it. */
+/* Unknown if the words do not come from element_text(), or if they accuse a host that is no end of the finding. */
 struct element claim_words_suspect(const struct controller *c, const struct fleet_host *h,
                                    const Foliot__V1__Finding *m, const struct finding *f);
 uint16_t claim_words_advice(const char *text);

@@ -1,5 +1,5 @@
-/* fault.c: see fault.h. Work is done in slices: what a fleet of 10,000 hosts reports is looked through within seconds while
- * something is lost, and not at all else. */
+/* fault.c: see fault.h. The work is done in slices. The reports of 10,000 hosts are read within seconds while packets are
+ * lost. Without loss there is no work. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,27 +15,29 @@
 #include "service/controller/fleet/state.h"
 
 enum {
-    FAULT_PATHS = 16384, /* that are looked at together */
-    SLICE_PATHS = 20000, /* looked through at a time */
+    FAULT_PATHS = 16384, /* paths that are judged together */
+    SLICE_PATHS = 20000, /* paths read at a time */
     SLICE_FINDINGS = 256,
 };
 #define LOOK_NS   (250 * NS_PER_MS)
-#define RECALL_NS (10 * NS_PER_S) /* what a name takes when all hosts have reported twice */
-#define AGAIN_NS  (10 * NS_PER_S) /* between two tries to store names that the store has not taken */
-#define SWEEP_NS  NS_PER_S        /* between two looks through all hosts */
-#define REST      50 /* and so many times what the last one took: 2 % of a processor each */
+#define RECALL_NS (10 * NS_PER_S) /* time to find a name after all hosts have reported twice */
+#define AGAIN_NS  (10 * NS_PER_S) /* interval to try again if the store has not taken names */
+#define SWEEP_NS  NS_PER_S        /* least interval between two sweeps through all hosts */
+/* the pause is at least this many times the last duration: 2 % of a processor for each */
+#define REST 50
 
 struct faults {
     struct mono looked, swept;
-    int64_t look_ns, sweep_ns; /* what the last ones took */
-    uint32_t round, sweep;     /* the next host whose paths are told; host_count: all are */
-    uint32_t version, retell;  /* the next one whose findings are placed anew */
-    struct mono retold;        /* the last time that this began */
-    struct mono recalls;       /* names of before the start count until then */
-    bool recalled;             /* and that is over */
-    bool written;              /* names lie in the open transaction */
-    bool again;                /* names are to be stored once more */
-    bool refused;              /* the last one was */
+    int64_t look_ns, sweep_ns; /* durations of the last look and sweep */
+    /* sweep: the next host whose paths are read; host_count: the sweep is over */
+    uint32_t round, sweep;
+    uint32_t version, retell; /* retell: the next host whose findings get elements again */
+    struct mono retold;       /* start of the last such pass */
+    struct mono recalls;      /* until then, names from before the start are valid */
+    bool recalled;            /* that time is over */
+    bool written;             /* the open transaction has names */
+    bool again;               /* names must be stored again */
+    bool refused;             /* the store refused the last name */
 };
 
 int fault_open(struct controller *c)
@@ -60,7 +62,7 @@ void fault_close(struct controller *c)
 
 /* ---- evidence ---- */
 
-/* Without a box unless its whole way is known. false: of a NIC that is no member's. */
+/* Fills the route of a path. It has switches only if all of them are known. false: an end belongs to no member. */
 static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uint32_t port,
                      struct locate_route *ret)
 {
@@ -78,7 +80,7 @@ static bool route_of(const struct controller *c, uint32_t from, uint32_t to, uin
     return true;
 }
 
-/* all: the clean ones too that nothing has asked for so far. */
+/* Gives a host's paths to the inquiry. all: also clean paths that the inquiry has not asked for. */
 static void tell_paths(struct controller *c, const struct fleet_host *h, bool all)
 {
     const struct inquiry *inquiry = brain_inquiry(c->brain);
@@ -223,7 +225,8 @@ void fault_place(struct controller *c, const struct fleet_host *h, struct alert_
     }
 }
 
-/* Open findings that another element explains by now belong to its incident. Names that the store has lost are told again. */
+/* Open findings that another element explains now move to the incident of that element. Names that the store has lost are
+ * stored again. */
 static void retell(struct controller *c)
 {
     struct faults *f = c->faults;

@@ -1,4 +1,4 @@
-/* fleet.c: who belongs to the fleet: hosts, their NICs, and what all agents are told of it. */
+/* fleet.c: the members: hosts, their NICs, and the list that all agents get. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 /* ---- tables ---- */
 
-/* The last host of the table, and all when there is no more room. */
+/* Adds the last host to the table of names. If the table has no more room, it gets a larger one with all hosts. */
 static int index_names(struct controller *c)
 {
     const uint32_t room = c->host_count * 2 + 64;
@@ -38,7 +38,7 @@ static int index_names(struct controller *c)
     return 0;
 }
 
-/* A name may have been a removed host's before: the member is meant. */
+/* A removed host may have had the same name: then the member is returned. */
 struct fleet_host *fleet_find_host(const struct controller *c, const char *name)
 {
     struct fleet_host *removed = NULL;
@@ -58,7 +58,7 @@ struct fleet_host *fleet_find_host(const struct controller *c, const char *name)
 
 struct fleet_host *fleet_host_by_id(const struct controller *c, int64_t id)
 {
-    uint32_t low = 0, high = c->host_count; /* ids ascend with the order of joining */
+    uint32_t low = 0, high = c->host_count; /* ids are in the order of joining */
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
         if (c->hosts[middle]->id < id) {
@@ -123,7 +123,7 @@ static int place_nic(struct controller *c, uint32_t id, struct fleet_nic *nic)
 
 /* ---- keys of probes ---- */
 
-/* Agents take 32 bytes of 0 for no key. */
+/* A key of 32 zero bytes means: no key. */
 static bool some_key(const uint8_t key[static PAIR_PUBLIC_SIZE])
 {
     static const uint8_t none[PAIR_PUBLIC_SIZE];
@@ -199,7 +199,7 @@ static int load_nic(void *context, const struct store_nic *s)
     struct controller *c = context;
     struct fleet_host *h = fleet_host_by_id(c, s->host);
     if (s->removed || h == NULL || !h->member || h->nic_count == HOST_NIC_MAX) {
-        /* its number stays taken */
+        /* the number of a removed NIC is never used again */
         return s->id >= c->nic_count ? place_nic(c, s->id, NULL) : 0;
     }
     struct fleet_nic *n = new_nic(h, s);
@@ -229,7 +229,8 @@ static int load_finding(void *context, const struct store_finding *f)
         return 0;
     }
     json_t *body = json_loads(f->body, 0, NULL);
-    const json_t *heard = json_object_get(body, "heard_utc_ns"); /* none: of a version before */
+    /* missing if an older version wrote it */
+    const json_t *heard = json_object_get(body, "heard_utc_ns");
     uint32_t nics[2];
     const uint32_t hosts[2] = {end_of(context, json_object_get(body, "from"), &nics[0]),
                                end_of(context, json_object_get(body, "to"), &nics[1])};
@@ -305,7 +306,7 @@ void fleet_free(struct controller *c)
 
 /* ---- changes ---- */
 
-/* The list's next version, to be followed by members_changed() for each host that is another one in it. */
+/* Makes the next version of the list. Then members_changed() must be called for each host that changed. */
 static int bump(struct controller *c)
 {
     char text[24];
@@ -318,8 +319,8 @@ static int bump(struct controller *c)
     return r;
 }
 
-/* A host is made anew, or taken to another version and back. One that changed its key all the time would have every
- * agent read a new list every few seconds. */
+/* A host is installed again, or gets another version and goes back. So some changes are normal. But a host that changes its
+ * key all the time would make all agents read the list every few seconds. */
 #define PAIR_CHANGES_MAX 6 /* an hour */
 
 static bool may_change_key(struct fleet_host *h, struct mono now)
@@ -332,7 +333,7 @@ static bool may_change_key(struct fleet_host *h, struct mono now)
         controller_say(
             LOG_WARNING,
             "host %s changes the key of its probes: expected %d changes an hour at most, "
-            "found more. The list keeps the one before. If two machines run under this "
+            "found more. The list keeps the old key. If two machines run under this "
             "name, stop one",
             h->name, PAIR_CHANGES_MAX);
     }
@@ -349,7 +350,7 @@ void fleet_pair_key(struct controller *c, struct fleet_host *h, const uint8_t *k
     if (other && may_change_key(h, now)) {
         pair_key_name(h, name);
         if (store_put(c->store, name, has ? key : (const uint8_t *)"", has ? size : 0) < 0) {
-            return; /* it comes again with the next batch */
+            return; /* the key comes again with the next batch */
         }
         h->has_pair_key = has;
         if (has) {
@@ -428,7 +429,7 @@ static bool same_pin(const struct fleet_host *h, const struct tls_certificate *t
     return strcmp(pin, h->pin) == 0;
 }
 
-/* The key came with the request: one change of the list tells both. */
+/* The key came with the request: one change of the list has host and key. */
 static int join_key(struct controller *c, struct fleet_host *h, const struct fleet_join *join)
 {
     char name[32];
@@ -450,7 +451,7 @@ int fleet_add(struct controller *c, const struct fleet_join *join, struct fleet_
         return r;
     }
     if (h != NULL && h->member) {
-        /* the answer to its first try was lost: the same key proves that it is the same host */
+        /* the answer to the first try was lost: the same key proves that it is the same host */
         if (!same_pin(h, join->certificate)) {
             snprintf(words, 160,
                      "a host %s is a member already, with another key: foliot host remove it first",

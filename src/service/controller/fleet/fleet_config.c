@@ -1,4 +1,4 @@
-/* fleet_config.c: versions of the fleet's configuration: applied, tried, taken back. */
+/* fleet_config.c: versions of the fleet's configuration: apply, try, take back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static int load_ms(const struct config_node *root, const char *key, struct span 
     return r;
 }
 
-/* The first error is the one that is told. */
+/* Only the first error is reported. */
 static void keep_first(int *r, struct config_error *ret, int one, const struct config_error *error)
 {
     if (one < 0 && *r == 0) {
@@ -36,7 +36,7 @@ static void keep_first(int *r, struct config_error *ret, int one, const struct c
     }
 }
 
-/* Each value that holds is set, whatever the others are. */
+/* Each valid value is set, even if others are invalid. */
 static int load_root(const struct config_node *root, struct fleet_settings *s,
                      struct config_error *ret)
 {
@@ -185,7 +185,7 @@ static void forget_version(struct fleet_config *f, size_t at)
     f->count--;
 }
 
-/* The oldest ones that nobody runs. Pointers into the list are set anew. */
+/* Adds a version and forgets the oldest ones that no host runs. Pointers into the list are updated. */
 static struct fleet_config_version *add_version(struct fleet_config *f,
                                                 const struct fleet_config_version *v)
 {
@@ -209,7 +209,7 @@ static struct fleet_config_version *add_version(struct fleet_config *f,
     return &f->versions[f->count - 1];
 }
 
-/* Drawn anew for each version, among those that are there to try it. -ENODEV: there is none. */
+/* Draws canaries for this version, among live hosts. -ENODEV: there is none. */
 static int choose_canaries(struct controller *c, uint64_t version, double percent)
 {
     struct fleet_config *f = c->fleet_config;
@@ -272,7 +272,7 @@ static void make_active(struct controller *c, struct fleet_config_version *v)
     f->active = v;
 }
 
-/* How far the hard bound reaches follows from ring_peers: two values in one fleet make some hosts too sure. */
+/* The hard bound depends on ring_peers. With two values in one fleet the bound of some hosts would be too narrow. */
 static int ring_is_for_all(const struct fleet_config *f, const struct fleet_settings *s,
                            double percent, char words[512])
 {
@@ -398,7 +398,8 @@ void fleet_config_watch(struct controller *c)
         f->rolled_back = true;
         r = fleet_config_take_back(c, "foliot-controller", words);
     } else if (verdict == ROLLOUT_GOOD) {
-        controller_say(LOG_NOTICE, "configuration %llu was good for %u canaries: now it is for all",
+        controller_say(LOG_NOTICE,
+                       "configuration %llu: %u canaries were well with it: now all hosts get it",
                        (unsigned long long)v->version, facts.hosts);
         make_active(c, v);
         end_trial(c);

@@ -1,4 +1,4 @@
-/* fleet_config_store.c: versions, trial and switch to and from the store: one JSON text. */
+/* fleet_config_store.c: reads and writes the versions, the trial and the switch: one JSON text in the store. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ static int load_version(struct fleet_config *f, const json_t *o)
     if (v->text == NULL) {
         return -ENOMEM;
     }
-    /* Another version took this text: what this one doesn't know or take is left out, the rest is followed. */
+    /* Another version of Foliot stored this text. Values that this version does not accept are ignored; the others are used. */
     if (fleet_config_parse(text, &v->settings, why_not) < 0) {
         controller_say(LOG_WARNING,
                        "configuration %llu was stored by another version of Foliot: %s: the rest "
@@ -184,7 +184,8 @@ void fleet_config_reload(struct controller *c)
     fleet_config_free(c);
     const int r = fleet_config_load(c);
     if (r < 0) {
-        controller_say(LOG_ERR, "the fleet's configuration can't be read: %s: starting anew",
+        controller_say(LOG_ERR,
+                       "the fleet's configuration can't be read: %s: the controller starts again",
                        strerror(-r));
         c->exit_code = EXIT_FAILURE;
         sd_event_exit(c->loop, EXIT_FAILURE);

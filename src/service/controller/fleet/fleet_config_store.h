@@ -3,5 +3,5 @@
 #include "service/controller/fleet/fleet_config.h"
 
 MUST_CHECK int fleet_config_save(struct controller *c);
-/* After a write that failed: memory as the disk has it. */
+/* After a failed write: reads memory from the disk again. */
 void fleet_config_reload(struct controller *c);

@@ -1,5 +1,5 @@
-/* ingest.c: what agents ask, and the reports that they send; join and renew are in admit.c. A host speaks for itself only: the
- * certificate tells whose a request is, never the body. */
+/* ingest.c: requests and reports of agents (admit.c: join and renew). A host can speak only for itself: the certificate
+ * decides which host a request is from, never the body. */
 #include <errno.h>
 #include <gnutls/crypto.h>
 #include <math.h>
@@ -23,19 +23,20 @@
 #include "service/controller/fleet/state.h"
 
 enum {
-    HOST_RATE = 10, /* requests a second and host, in the long run */
+    HOST_RATE = 10, /* requests per second and host, on average */
     HOST_BURST = 40,
-    JOIN_RATE = 20, /* of an address, of joins that make no new member */
+    JOIN_RATE = 20, /* per address: joins that make no new member */
     JOIN_BURST = 200,
-    JOIN_BODY_MAX = 64 << 10, /* as sent, and unpacked */
-    RENEW_RATE = 20,          /* told to renew for another authority: each is a commit */
+    JOIN_BODY_MAX = 64 << 10, /* limit before and after unpacking */
+    /* hosts per second that are asked to renew for another authority: each renewal is a commit */
+    RENEW_RATE = 20,
 };
 
-#define REFUSED_TOLD_NS (60 * NS_PER_S) /* people hear of it once in so long, a host */
+#define REFUSED_TOLD_NS (60 * NS_PER_S) /* interval of log lines per host */
 
 /* ---- who ---- */
 
-/* The member whose certificate this is; NULL and a status: none. */
+/* The member with this certificate; NULL and a status: none. */
 struct fleet_host *ingest_who(struct controller *c, const struct http_request *request,
                               unsigned *ret_status)
 {
@@ -89,7 +90,7 @@ void ingest_second(struct controller *c)
     }
 }
 
-/* Whoever asks shows no certificate yet: little is taken of him, and no other address waits for his. */
+/* The client has no certificate yet. So its limits are low, and each address has its own limits. */
 static unsigned on_join_head(struct controller *c, const struct http_request *request)
 {
     const char *length = http_header(request, "Content-Length");
@@ -141,7 +142,7 @@ static void refuse_protocol(struct http_request *request)
     http_answer_text(request, 409, text);
 }
 
-/* The body, unpacked if it says that it is packed. host: whose quota that is; NULL: nobody's yet. */
+/* Decodes the body; unpacks it if its header says that it is packed. host: whose quota it counts for; NULL: no host yet. */
 static void *decode_body(struct controller *c, struct http_request *request,
                          struct fleet_host *host, const ProtobufCMessageDescriptor *descriptor)
 {
@@ -174,7 +175,7 @@ static void *decode_body(struct controller *c, struct http_request *request,
     void *message = message_decode(&c->batch_arena, descriptor, bytes, size);
     char words[160];
     if (message == NULL) {
-        ingest_malformed(c, request, "not the message that belongs here, or too much of it");
+        ingest_malformed(c, request, "expected another message, or a smaller one");
     } else if (!quota_within(message, words)) {
         ingest_malformed(c, request, words);
         message = NULL;
@@ -236,7 +237,7 @@ static void answer_batch(struct controller *c, const struct waiting *w)
     reply.protocol = MESSAGE_PROTOCOL;
     reply.acknowledged = h->committed.stream == w->stream ? h->committed.number : 0;
     reply.tables_wanted = h->tables_wanted;
-    /* Connections end when the port is opened anew: nobody is sent into that. */
+    /* When the port is opened again, its connections end. So no host is asked to renew at that moment. */
     reply.renew = !c->reopen &&
                   (h->not_after - controller_utc_ns() / NS_PER_S < c->config.certificate_s / 3 ||
                    (w->authority_version != 0 && w->authority_version != c->authority_version &&
@@ -284,21 +285,21 @@ void ingest_answer_waiting(struct controller *c, int r)
     }
 }
 
-/* Where a report lies on our clock: by its age, on the agent's own clock. */
+/* The time of a report on the controller's clock: from its age on the agent's own clock. */
 static int64_t place(const struct fleet_host *h, const Foliot__V1__Batch *batch,
                      const Foliot__V1__Report *report, int64_t now_ns)
 {
     int64_t at = now_ns;
     if (report->boot == batch->boot) {
         at = fleet_back(h, now_ns, batch->now_mono, report->at_mono);
-    } else if (report->at_fleet > 0 && batch->now_fleet > 0) { /* of the boot before */
+    } else if (report->at_fleet > 0 && batch->now_fleet > 0) { /* a report of the boot before */
         at = fleet_back(h, now_ns, batch->now_fleet, report->at_fleet);
     }
     const int64_t floor = h->last_at_ns > h->sealed_ns ? h->last_at_ns + 1 : h->sealed_ns;
     return at < floor ? floor : at;
 }
 
-/* Of events that aren't kept: how many since it was told last. */
+/* Reports how many events were dropped since the last such report. */
 static int tell_dropped(struct controller *c, struct fleet_host *h)
 {
     const int64_t told_ns = h->over_ns;
@@ -306,14 +307,15 @@ static int tell_dropped(struct controller *c, struct fleet_host *h)
     if (h->events_dropped == 0) {
         return 0;
     }
-    snprintf(text, sizeof(text), "more events come of it than are kept of one host: %llu were not",
+    snprintf(text, sizeof(text),
+             "it sends more events than are kept for one host: %llu were dropped",
              (unsigned long long)h->events_dropped);
     const int r = quota_tell(c, h, "over-quota", text, QUOTA_TOLD_NS, &h->over_ns);
     h->events_dropped = h->over_ns == told_ns ? h->events_dropped : 0;
     return r;
 }
 
-/* NULL: malformed, or over a ceiling; it is acknowledged all the same, for it comes again otherwise for ever. */
+/* NULL: malformed, or over a ceiling. Such a report is acknowledged, too: otherwise it would come again for ever. */
 static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *h,
                                        const Foliot__V1__SealedReport *sealed, char words[160])
 {
@@ -339,7 +341,7 @@ static Foliot__V1__Report *open_report(struct controller *c, struct fleet_host *
     return report;
 }
 
-/* 0, or < 0: the store's. */
+/* Returns 0, or an error of the store. */
 static int take_report(struct controller *c, struct fleet_host *h, const Foliot__V1__Batch *batch,
                        const Foliot__V1__SealedReport *sealed, int64_t now_ns)
 {
@@ -366,7 +368,7 @@ static int take_report(struct controller *c, struct fleet_host *h, const Foliot_
                                     c->packed.bytes, c->packed.size);
         stored += c->packed.size + QUOTA_ROW_BYTES;
     }
-    if (r == 0 && report->covers_ms > 0) { /* events have rows of their own */
+    if (r == 0 && report->covers_ms > 0) { /* events have their own rows */
         r = store_report_put(c->store, h->id, at, sealed->body.data, sealed->body.len);
         stored += sealed->body.len + QUOTA_ROW_BYTES;
     }
@@ -408,14 +410,15 @@ static int take_reports(struct controller *c, struct fleet_host *h, const Foliot
     int r = 0;
     for (size_t i = 0; i < batch->n_reports && i < MESSAGE_BATCH_REPORT_MAX && r == 0; i++) {
         uint64_t missing = 0;
-        if (i > 0 && !quota_turn_left(h)) { /* the rest of them comes at once, after others' */
+        if (i > 0 && !quota_turn_left(h)) {
+            /* the remaining reports come at once, after requests of other hosts */
             break;
         }
-        if (!quota_left(h)) { /* it waits at the agent, which answer_batch tells for how long */
+        if (!quota_left(h)) { /* it waits at the agent; answer_batch tells the agent how long */
             c->count.held++;
             r = quota_tell(c, h, "over-quota",
                            h->quota.work_ms > 0
-                               ? "more comes of it than is kept of one host: its reports wait there"
+                               ? "it sends more than is kept for one host: its reports wait there"
                                : "its reports take more of the controller's time than one host may "
                                  "have: they wait there",
                            QUOTA_TOLD_NS, &h->over_ns);
@@ -456,14 +459,14 @@ static bool add_waiting(struct controller *c, const struct waiting *w)
     return true;
 }
 
-/* Why the host doesn't follow the list of members; said once. */
+/* Logs once why a host refuses the list of members. */
 static void hear_of_members(struct fleet_host *h, const Foliot__V1__Batch *batch)
 {
     const char *why = batch->fleet_refused;
     if (why[0] != 0 && h->members_refused[0] == 0) {
         controller_say(LOG_WARNING,
                        "host %s refuses version %llu of the list of members and goes on with "
-                       "version %llu; members_refused of /api/v1/hosts/%s tells why",
+                       "version %llu; members_refused of /api/v1/hosts/%s has the reason",
                        h->name, (unsigned long long)batch->fleet_refused_version,
                        (unsigned long long)batch->fleet_version, h->name);
     }
@@ -538,7 +541,7 @@ static void do_report(struct controller *c, struct http_request *request,
     } else {
         controller_touch(c);
     }
-    audit_watch(c); /* the last sheet may have come */
+    audit_watch(c); /* the last sheet may have arrived */
     alarm_run(c);
 }
 
@@ -575,8 +578,7 @@ static void take(struct controller *c, struct http_request *request, struct flee
 void ingest_on_request(void *context, struct http_request *request)
 {
     unsigned status = 0;
-    struct fleet_host *h =
-        ingest_who(context, request, &status); /* NULL: no member yet, or no longer */
+    struct fleet_host *h = ingest_who(context, request, &status); /* NULL: not a member */
     journal_about("FOLIOT_HOST", h != NULL ? h->name : NULL);
     journal_about("FOLIOT_SOURCE", http_peer(request));
     if (h != NULL) {

@@ -12,9 +12,9 @@
 #include "service/controller/fleet/latency.h"
 #include "service/controller/fleet/ways.h"
 
-enum { RAIL_SIZE = 11 }; /* of its digits and the newline */
+enum { RAIL_SIZE = 11 }; /* digits and a newline */
 
-/* By number within the same leaf, host, ... ("leaf2" before "leaf10"); those of no known leaf last. */
+/* Sorts by leaf, host, and number ("leaf2" before "leaf10"). NICs without a known leaf come last. */
 static int compare_nic(const void *a, const void *b)
 {
     const struct latency_nic *x = a, *y = b;
@@ -92,7 +92,7 @@ static int compare_code(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* paths[0..n) are of one NIC pair. */
+/* paths[0..n) belong to one NIC pair. */
 static void put_pair(struct latency_matrix *m, const struct fleet_path *paths, uint32_t n,
                      bool known)
 {
@@ -127,7 +127,7 @@ void latency_add_pair(struct latency_matrix *m, const struct fleet_path *paths, 
     put_pair(m, paths, count, true);
 }
 
-/* Paths of one pair lie beside each other. */
+/* Paths of one pair are neighbours in the list. */
 static void put_paths(struct latency_matrix *m, const struct fleet_path *paths, uint32_t count,
                       bool known)
 {
@@ -149,8 +149,7 @@ void latency_add_host(struct latency_matrix *m, const struct fleet_host *h, bool
 
 struct look {
     const struct latency_moment *moment;
-    int64_t best_ns,
-        step_ns; /* begin and length of the slot that `paths` are of; best_ns -1: none */
+    int64_t best_ns, step_ns; /* begin and length of the slot of `paths`; best_ns -1: none */
     struct fleet_path *paths;
     size_t count, capacity;
 };
@@ -190,8 +189,8 @@ static int add_value(struct look *l, const struct chunk_key *key, int64_t value)
     return 0;
 }
 
-/* The last slot that a host's paths were reported in at all, at or before the moment, is what was known then: a path
- * that isn't in it was not measured, even if it was in the slot before. */
+/* Takes the last slot, at or before the moment, that has any path of the host. A path that is missing in this slot was not
+ * measured then, even if an earlier slot has it. */
 static int take_columns(struct look *l, const struct chunk_head *head,
                         const struct chunk_series *series, size_t count)
 {
@@ -225,7 +224,7 @@ static int each_chunk(void *context, int64_t from_ns, const void *body, size_t s
     struct chunk *chunk = NULL;
     int r = chunk_decode(body, size, NULL, &chunk);
     if (r < 0) {
-        return r == -ENOMEM ? r : 0; /* damaged: a gap */
+        return r == -ENOMEM ? r : 0; /* a damaged chunk is a gap */
     }
     const size_t count = chunk_series_count(chunk);
     r = count > 0 ? take_columns(context, chunk_head(chunk), chunk_series_get(chunk, 0), count) : 0;
@@ -259,7 +258,7 @@ static int compare_path(const void *a, const void *b)
                                 : (x->port > y->port) - (x->port < y->port);
 }
 
-/* Each entry holds one value of its path: into one entry a path. */
+/* Each entry has one value of a path. Merges the entries of a path into one. */
 static void join_values(struct look *l)
 {
     size_t n = 0;
@@ -309,7 +308,7 @@ static int compare_from(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* By rows in one pass: they come in nearly in order, and millions of them must not hold up the loop. */
+/* Sorts by rows in one pass. The cells are nearly sorted; there are millions, and sorting must not block the loop. */
 int latency_order(struct latency_matrix *m)
 {
     struct latency_cell *sorted = malloc((m->count + 1) * sizeof(*sorted));
@@ -325,7 +324,7 @@ int latency_order(struct latency_matrix *m)
     for (uint32_t i = 1; i <= m->nic_count; i++) {
         first[i + 1] += first[i];
     }
-    for (size_t i = 0; i < m->count; i++) { /* first[row + 1]: where the row's next one goes */
+    for (size_t i = 0; i < m->count; i++) { /* first[row + 1]: index for the row's next cell */
         sorted[first[m->cells[i].to + 1]++] = m->cells[i];
     }
     for (uint32_t i = 0; i < m->nic_count; i++) {
@@ -375,7 +374,8 @@ int latency_encode(const struct latency_matrix *m, int version, int64_t at_ns,
         le32_put(p + 4 * (size_t)i, m->first[i]);
     }
     p += 4 * ((size_t)m->nic_count + 1);
-    for (size_t i = 0; i < m->count; i++) { /* column by column: a reader maps each as an array */
+    for (size_t i = 0; i < m->count; i++) {
+        /* column by column, so that a reader can map each column as an array */
         const struct latency_cell *cell = &m->cells[i];
         le32_put(p + 4 * i, cell->from);
         le16_put(p + 4 * m->count + 2 * i, (uint16_t)cell->p50);

@@ -1,4 +1,4 @@
-/* levels.c: the file of service levels, and the round over all paths. */
+/* levels.c: the file of service levels, and the pass over all paths. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /* ---- the file ---- */
 
-/* One of owd_p50, owd_p99 (a time), loss (a percentage), hops. */
+/* Reads one of owd_p50, owd_p99 (a time), loss (a percentage), hops. */
 static int load_limit(const struct config_node *node, struct level *l, struct config_error *error)
 {
     struct span span = {-1};

@@ -1,4 +1,4 @@
-/* measure.c: measurements on demand: waves, and what comes back. */
+/* measure.c: measurements on demand: waves of requests, and their results. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int measures_open(struct controller *c)
     if (c->measures == NULL) {
         return -ENOMEM;
     }
-    /* so that an agent doesn't take a run of this controller for one of the controller before its restart */
+    /* so an agent does not confuse a run with one from before the controller's restart */
     if (getrandom(&c->measures->next_run, sizeof(c->measures->next_run), 0) < 0) {
         c->measures->next_run = (uint32_t)controller_mono().ns;
     }
@@ -87,7 +87,7 @@ struct measurement *measurement_free(struct measurement *m)
     return NULL;
 }
 
-/* Room for one more of a list that doubles. */
+/* Makes room for one more entry; the list's size doubles. */
 static int grow(void *list, uint32_t count, uint32_t *capacity, size_t size)
 {
     void **memory = list;
@@ -150,7 +150,8 @@ int measurement_begin(struct controller *c, struct measurement *m)
     memmove(&all->kept[1], &all->kept[0], (MEASUREMENT_KEPT - 1) * sizeof(all->kept[0]));
     for (uint32_t i = 1; i < MEASUREMENT_KEPT && m->kind == MEASUREMENT_MATRIX; i++) {
         if (all->kept[i] != NULL && all->kept[i]->kind == MEASUREMENT_MATRIX) {
-            all->kept[i] = measurement_free(all->kept[i]); /* these are large: one is enough */
+            /* matrices are large: only the newest is kept */
+            all->kept[i] = measurement_free(all->kept[i]);
         }
     }
     all->kept[0] = m;

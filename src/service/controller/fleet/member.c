@@ -1,5 +1,5 @@
-/* member.c: what every agent asks of the list of members, asked before a host is in it: core/fleet/member.h for each NIC, and
- * what must be unlike in the whole list. */
+/* member.c: makes every agent's check of the list of members before a host is added: core/fleet/member.h for each NIC, and
+ * values that may stand once in the whole list. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,18 +18,18 @@ static bool same_address(const Foliot__V1__Nic *n, const uint8_t *address4, cons
            (n->address6.len == 16 && memcmp(address6, n->address6.data, 16) == 0);
 }
 
-/* ---- what is looked up, and doesn't grow with the fleet ---- */
+/* ---- an index, so that a check costs the same in a large fleet ---- */
 
 struct leaf {
     char name[MEMBER_LEAF_SIZE];
-    uint32_t nics; /* 0: of removed ones only */
+    uint32_t nics; /* 0: only removed NICs had it */
 };
 
 struct member_index {
     struct hash_index
-        addresses; /* into c->nics; those of removed NICs stay until there is no more room */
+        addresses; /* indices of c->nics; removed NICs stay until there is no more room */
     uint32_t address_count, address_room;
-    struct hash_index leaf_names; /* into leaves */
+    struct hash_index leaf_names; /* indices of leaves */
     struct leaf *leaves;
     uint32_t leaf_count, leaf_room, leaves_used;
 };
@@ -83,7 +83,7 @@ static int index_addresses(struct controller *c)
     return 0;
 }
 
-/* Room for one leaf more, those of removed NICs left out. */
+/* Makes room for one more leaf. Leaves of removed NICs are dropped. */
 static int room_for_leaf(struct member_index *x)
 {
     if (x->leaf_count < x->leaf_room) {
@@ -154,7 +154,7 @@ int member_index_add(struct controller *c, const struct fleet_nic *n)
 {
     struct member_index *x = c->member_index;
     if (x->address_count + 2 > x->address_room) {
-        const int r = index_addresses(c); /* that one, too */
+        const int r = index_addresses(c); /* includes the new NIC */
         return r < 0 ? r : count_leaf(x, n);
     }
     put_address(x, n->address4, 4, n->id);
@@ -192,7 +192,7 @@ static const struct fleet_nic *owner_of(const struct controller *c, const char *
     return NULL;
 }
 
-/* Agents refuse a list with an address that stands twice in it. */
+/* Agents refuse a list in which an address stands twice. */
 static int check_address(const struct controller *c, const struct fleet_join *join, size_t i,
                          char words[MEMBER_WORDS_SIZE])
 {
@@ -218,7 +218,7 @@ static int check_address(const struct controller *c, const struct fleet_join *jo
     return 0;
 }
 
-/* The names of all leaves together are as many as agents take. */
+/* Checks that the number of leaves is within the limit of agents. */
 static int check_leaves(const struct controller *c, const struct fleet_join *join,
                         char words[MEMBER_WORDS_SIZE])
 {
@@ -289,8 +289,8 @@ void member_look(struct fleet_host *h, const struct fleet_nic *n)
     if (!member_nic_good(&nic, words) && h->left_out[0] == 0) {
         memcpy(h->left_out, words, sizeof(words));
         controller_say(LOG_ERR,
-                       "host %s is left out of the list of members, for agents refuse it: %s. "
-                       "Remove it (foliot host remove %s) and let it join anew",
+                       "host %s is left out of the list of members, because agents refuse it: %s. "
+                       "Remove it (foliot host remove %s) and let it join again",
                        h->name, words, h->name);
     }
 }

@@ -1,4 +1,4 @@
-/* members.c: the log of changes, and what is made of it for one agent and then for all that have the same. */
+/* members.c: the log of changes, and the replies for agents. Agents that need the same reply share it. */
 #include "service/controller/fleet/members.h"
 
 #include <endian.h>
@@ -15,30 +15,30 @@ enum { PACKED_MAX = 64 };
 
 struct change {
     uint64_t version;
-    int64_t host; /* its id in the store */
+    int64_t host; /* the host's id in the store */
 };
 
-struct packed { /* of this version of the list */
+struct packed { /* a reply for this version of the list */
     uint64_t from, base;
     uint32_t cursor;
-    struct message_buffer reply; /* size 0: free */
+    struct message_buffer reply; /* size 0: unused */
 };
 
 struct members {
-    uint64_t digest; /* of the list */
-    uint64_t floor;  /* who has this version, or a later one, can be told what changed */
-    uint64_t next;   /* number of the next entry: it lies at next % MEMBERS_KEPT */
+    uint64_t digest; /* of the whole list */
+    uint64_t floor;  /* agents with at least this version get only changes */
+    uint64_t next;   /* number of the next entry; its index is next % MEMBERS_KEPT */
     uint32_t count;
     struct change log[MEMBERS_KEPT];
     uint64_t packed_version;
     uint32_t packed_turn;
     struct packed packed[PACKED_MAX];
-    struct message_buffer whole; /* for protocol 1 */
+    struct message_buffer whole; /* the list for protocol 1 */
     uint64_t whole_version;
-    uint64_t old_version; /* who speaks protocol 1 and has an earlier one is sent the list */
+    uint64_t old_version; /* agents of protocol 1 with an earlier version get the whole list */
     struct mono old_at;
-    struct message_arena arena; /* of one reply */
-    uint32_t *told;             /* by host: the reply that it was last put into */
+    struct message_arena arena; /* memory of one reply */
+    uint32_t *told;             /* by host: the last reply that includes it */
     uint32_t told_size, turn;
 };
 
@@ -96,8 +96,8 @@ static bool read_entry(struct controller *c, uint64_t slot, uint64_t *ret_number
     return read && *ret_number % MEMBERS_KEPT == slot;
 }
 
-/* What is left of the log without a gap, back from the list's version: a controller of before changed the list and logged
- * nothing, and a store that was put back goes on from a much higher one. */
+/* Reads the log back from the list's version until there is a gap. Gaps: an older controller changed the list without a log;
+ * or a restored store continues with a much higher version. */
 static int load_log(struct controller *c)
 {
     struct members *m = c->members;
@@ -112,7 +112,7 @@ static int load_log(struct controller *c)
             last = number > last ? number : last;
         }
     }
-    m->next = last == 0 ? MEMBERS_KEPT : last + 1; /* 0: a free slot */
+    m->next = last == 0 ? MEMBERS_KEPT : last + 1; /* number 0 means a free slot */
     m->floor = c->fleet_version;
     uint64_t version = c->fleet_version;
     for (uint64_t number = last; number > 0 && m->count < MEMBERS_KEPT; number--) {
@@ -126,7 +126,8 @@ static int load_log(struct controller *c)
         m->floor = version - 1;
         m->count++;
     }
-    m->floor = m->count == MEMBERS_KEPT ? version : m->floor; /* some of that one may be gone */
+    /* some entries of that version may be gone */
+    m->floor = m->count == MEMBERS_KEPT ? version : m->floor;
     free(numbers);
     return 0;
 }
@@ -141,7 +142,8 @@ int members_open(struct controller *c)
         c->hosts[i]->digest = digest_of(c, c->hosts[i]);
         c->members->digest += c->hosts[i]->digest;
     }
-    const size_t nics = MEMBERS_KEPT * (size_t)HOST_NIC_MAX; /* that many changes of large hosts */
+    /* room for that many changes of large hosts */
+    const size_t nics = MEMBERS_KEPT * (size_t)HOST_NIC_MAX;
     if (message_arena_init(&c->members->arena, nics * 192 + MEMBERS_KEPT * (size_t)256 + 65536) <
         0) {
         return -ENOMEM;
@@ -211,7 +213,7 @@ static Foliot__V1__Nic *nic_message(struct message_arena *arena, struct fleet_ni
     m->name = n->name;
     m->rail = n->rail;
     m->leaf = n->leaf;
-    m->speed_mbps = whole ? n->configured_mbps : 0; /* nobody needs it of others */
+    m->speed_mbps = whole ? n->configured_mbps : 0; /* other hosts do not need it */
     if (nic.address4 != NULL) {
         m->address4 = (ProtobufCBinaryData){4, n->address4};
     }
@@ -233,7 +235,8 @@ static Foliot__V1__FleetHost *host_message(struct controller *c, struct message_
     m->name = h->name;
     m->number = whole ? 0 : h->index;
     m->nics = nics;
-    if (h->has_pair_key && listed(h)) { /* a removed one's name may be another's now */
+    if (h->has_pair_key && listed(h)) {
+        /* the name of a removed host may belong to another host now */
         m->pair_key = (ProtobufCBinaryData){sizeof(h->pair_key), h->pair_key};
     }
     for (uint32_t i = 0; i < h->nic_count && h->left_out[0] == 0; i++) {
@@ -273,7 +276,7 @@ int members_fleet(struct controller *c, struct message_arena *arena, Foliot__V1_
     return 0;
 }
 
-/* Room for the hosts and removed ones of a reply. */
+/* Allocates a reply with room for so many hosts and removed hosts. */
 static Foliot__V1__Members *new_message(struct message_arena *arena, uint32_t hosts)
 {
     Foliot__V1__Members *m = message_arena_take(arena, sizeof(*m));
@@ -310,7 +313,7 @@ static int room_to_tell(struct controller *c)
     return m->told_size < c->host_count ? -ENOMEM : 0;
 }
 
-/* Those that changed since that version have told[] == turn; returns one more than the highest of them. */
+/* Sets told[] = turn for hosts that changed since that version. Returns the highest index + 1. */
 static uint32_t mark_changed(struct controller *c, uint64_t from)
 {
     struct members *s = c->members;
@@ -330,8 +333,8 @@ static uint32_t mark_changed(struct controller *c, uint64_t from)
     return end;
 }
 
-/* From the cursor on as many hosts as a page has; and who was on a page before and has left since, for another host may have
- * its addresses now. */
+/* Makes a page: hosts from the cursor on. It also has hosts that were on an earlier page and have left since: another host may
+ * have their addresses now. */
 static int make_page(struct controller *c, struct message_arena *arena,
                      const struct members_wish *wish, Foliot__V1__Members **ret)
 {
@@ -383,7 +386,7 @@ static int make_changes(struct controller *c, struct message_arena *arena, uint6
     return 0;
 }
 
-/* ---- what one agent is told ---- */
+/* ---- the reply for one agent ---- */
 
 static int pack(struct controller *c, const Foliot__V1__BatchReply *reply,
                 struct message_buffer *ret)
@@ -429,7 +432,7 @@ static bool whole_is_due(struct controller *c, uint64_t version)
     return version < m->old_version || version > c->fleet_version;
 }
 
-/* Made before for another that has the same, or a place for it. */
+/* Finds a reply that was made for another agent with the same needs, or a place for a new one. */
 static struct packed *place_of(struct controller *c, const struct members_wish *wish)
 {
     struct members *m = c->members;
@@ -481,14 +484,14 @@ const struct message_buffer *members_for(struct controller *c, const struct memb
                                                                                    : whole(c);
     }
     if (w.cursor == 0 && w.version == 0 && w.digest == 0) {
-        return NULL; /* its list isn't ours to change */
+        return NULL; /* the agent does not use the controller's list */
     }
     if (w.cursor == 0 && current && (w.digest == 0 || w.digest == m->digest)) {
         return NULL;
     }
     const bool known = w.version != 0 && w.version >= m->floor && w.version < c->fleet_version;
     const bool goes_on = w.cursor > 1 && w.base >= m->floor && w.base <= c->fleet_version;
-    if (w.cursor == 0 ? !known : !goes_on) { /* from the first page on */
+    if (w.cursor == 0 ? !known : !goes_on) { /* start with the first page */
         w.cursor = 1;
         w.base = c->fleet_version;
     }

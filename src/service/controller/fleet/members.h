@@ -1,9 +1,9 @@
-/* members.h: what agents are told of the fleet's members: what changed, pages of the whole list, or, to protocol 1, the list.
+/* members.h: what agents get about the fleet's members: changes, pages of the whole list, or (protocol 1) the whole list.
  *
- * Each change has a version and is logged: who changed, not what. A reply holds the hosts as they are now, so two changes of
- * one host are told as one, and a change that an agent has already costs it nothing. The log is in the store, in the
- * transaction of the change itself: a controller that starts anew goes on where it was. What is told to many is encoded
- * and packed once. */
+ * Each change has a version and is logged: which host changed, not what. A reply has the present state of hosts. So two
+ * changes of one host are sent as one, and a change that an agent already has does no harm. The log is in the store, written
+ * in the transaction of the change. So a controller that starts again continues. A reply for many agents is encoded and packed
+ * once. */
 #pragma once
 #include "service/controller/fleet/host.h"
 
@@ -12,30 +12,31 @@ struct message_arena;
 struct message_buffer;
 
 #define MEMBERS_KEPT      4096 /* changes in the log */
-#define MEMBERS_PAGE_NICS 4096 /* of one page, and the NICs of one host more */
+#define MEMBERS_PAGE_NICS 4096 /* NICs of one page; the last host may add its NICs */
 
-/* A whole fleet is upgraded within minutes: the whole list goes out every few seconds then, not with each host. */
+/* In an upgrade a whole fleet changes its keys within minutes. Then the whole list is sent every few seconds, not with each
+ * host. */
 #define MEMBERS_WHOLE_NS (5 * NS_PER_S)
 
-/* After fleet_load. */
+/* Called after fleet_load. */
 MUST_CHECK int members_open(struct controller *c);
 void members_close(struct controller *c);
-/* The host is another one from c->fleet_version on: joined, removed, or (soon false) with another key, which protocol 1 is
- * told within MEMBERS_WHOLE_NS. Into the open transaction. */
+/* The host changed at c->fleet_version: joined, was removed, or (soon: false) has another key; protocol 1 gets a key within
+ * MEMBERS_WHOLE_NS. Written into the open transaction. */
 MUST_CHECK int members_changed(struct controller *c, struct fleet_host *host, bool soon);
 
-/* What an agent has, as it says in its Batch. */
+/* What an agent has and wants, from its Batch. */
 struct members_wish {
     uint32_t protocol, cursor;
     uint64_t version, digest, base;
-    uint64_t refused; /* the version that it refused and needn't see again; 0: none */
+    uint64_t refused; /* version that it refused and must not get again; 0: none */
 };
-/* zstd of a BatchReply that holds only members: appended to another one's zstd. NULL: nothing is new, or there is no
+/* zstd of a BatchReply that has only members. It is appended to the zstd of another reply. NULL: nothing is new, or out of
  * memory. */
 const struct message_buffer *members_for(struct controller *c, const struct members_wish *wish);
-/* One host, out of the arena; NULL: it is full. */
+/* One host, in the arena; NULL: the arena is full. */
 Foliot__V1__FleetHost *members_host(struct controller *c, struct message_arena *arena,
                                     struct fleet_host *host);
-/* The whole list, as protocol 1 has it. -ENOMEM. */
+/* The whole list for protocol 1. -ENOMEM. */
 MUST_CHECK int members_fleet(struct controller *c, struct message_arena *arena,
                              Foliot__V1__Fleet **ret_fleet);

@@ -1,4 +1,4 @@
-/* nic.h: a NIC of a member, the paths that arrive at it and the ways of those that leave it. */
+/* nic.h: a NIC of a member, and the paths that arrive at it. */
 #pragma once
 #include <foliot.pb-c.h>
 #include <net/if.h>
@@ -10,7 +10,7 @@
 
 struct fleet_host;
 
-struct fleet_path { /* one that arrives at a NIC of the host */
+struct fleet_path { /* a path that arrives at a NIC of the host */
     uint32_t local, peer;
     uint64_t signature;
     uint16_t port;
@@ -19,8 +19,8 @@ struct fleet_path { /* one that arrives at a NIC of the host */
     uint32_t loss_ppm;
 };
 
-/* As a report has it. What nobody hears has neither delay nor loss; on a dead path nothing arrives that could be timed, and all
- * is lost. Agents of before report the last delay of both for ever. */
+/* Takes a path from a report. A path that is not heard has no delay and no loss. On a dead path no packet arrives: it has no
+ * delay, and all packets are lost. Older agents report the last delay for ever. */
 static inline void fleet_path_measured(struct fleet_path *p, uint32_t state, int32_t p50,
                                        int32_t p99, uint32_t loss_ppm)
 {
@@ -33,7 +33,7 @@ static inline void fleet_path_measured(struct fleet_path *p, uint32_t state, int
     p->p99 = heard ? p99 : DELAY_CODE_NONE;
     p->loss_ppm = dead ? 1000000 : heard ? loss_ppm : 0;
 }
-/* What is shown; -1: not known. */
+/* The loss to show; -1: not known. */
 static inline int64_t fleet_path_loss_ppm(const struct fleet_path *p)
 {
     return p->state != 0 ? (int64_t)p->loss_ppm : -1;
@@ -43,10 +43,10 @@ struct fleet_nic {
     uint32_t id;
     struct fleet_host *host;
     char name[IF_NAMESIZE], leaf[64], trouble[160];
-    char neighbour[64], neighbour_port[64]; /* by LLDP; empty: not known */
+    char neighbour[64], neighbour_port[64]; /* from LLDP; empty: not known */
     uint32_t rail, configured_mbps;
     uint8_t address4[4], address6[16];
-    /* as reported */
+    /* from reports */
     uint32_t state, speed_mbps, width, stamps, flaps_hour, flaps_day;
     int64_t since_utc_ns; /* 0: not known */
     uint64_t carrier_downs, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_drops, tx_drops;

@@ -13,13 +13,13 @@
 
 enum { PATHS = HOST_NIC_MAX * NIC_EDGE_MAX * EDGE_PATH_MAX, ROUTERS = 1024, MEASURED = 2048 };
 
-/* What an agent makes at most (service/agent/report.c, report_jobs.c, measure.c). */
+/* The most that an agent sends (service/agent/report.c, report_jobs.c, measure.c). */
 static const struct message_ceiling ceilings[] = {
     {&foliot__v1__join_request__descriptor, "request", 0, 16384},
     {&foliot__v1__renew_request__descriptor, "request", 0, 16384},
     {&foliot__v1__batch__descriptor, "reports", MESSAGE_BATCH_REPORT_MAX, 0},
     {&foliot__v1__sealed_report__descriptor, "body", 0,
-     MESSAGE_BODY_MAX}, /* each is judged alone */
+     MESSAGE_BODY_MAX}, /* each report is checked alone */
     {&foliot__v1__measured__descriptor, "sent", MEASURED, 0},
     {&foliot__v1__measured__descriptor, "answered", MEASURED, 0},
     {&foliot__v1__measured__descriptor, "lost", MEASURED, 0},
@@ -183,7 +183,8 @@ int quota_tell(struct controller *c, struct fleet_host *h, const char *word, con
     *told_ns = now;
     controller_say(LOG_WARNING, "host %s: %s", h->name, text);
     char body[256];
-    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text); /* of our own words */
+    /* the text has only the controller's own words */
+    snprintf(body, sizeof(body), "{\"text\":\"%s\"}", text);
     const struct store_event event = {
         .at_ns = now, .host = h->id, .kind = "host", .word = word, .body = body};
     return state_event(c, &event);

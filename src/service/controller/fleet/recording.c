@@ -1,4 +1,4 @@
-/* recording.c: the file that the brain's witness writes. */
+/* recording.c: the file with the brain's input. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ int recording_open(struct controller *c)
     return 0;
 }
 
-/* Its end is a whole recording of what came before. */
+/* Closes the file: it is a whole recording of the input so far. */
 static void end(struct controller *c)
 {
     brain_witness(c->brain, NULL);

@@ -1,5 +1,5 @@
-/* recording.h: what this controller's brain is told, kept in a file of its data directory while record_mib is set; replayed by
- * `foliot sim replay`. Each start begins a new one, the one before it stays beside it. */
+/* recording.h: while record_mib is set, all input of this controller's brain is written to a file of its data directory.
+ * `foliot sim replay` replays it. Each start begins a new file and keeps the file before. */
 #pragma once
 #include "base/bug.h"
 
@@ -8,7 +8,8 @@
 
 struct controller;
 
-/* With the brain, before it is told anything. A recording that can't be begun is said, and the controller goes on without. */
+/* Called with the brain, before its first input. If no recording can be made, this is logged, and the controller works
+ * without. */
 MUST_CHECK int recording_open(struct controller *c);
 void recording_second(struct controller *c);
 void recording_close(struct controller *c);

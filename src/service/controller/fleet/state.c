@@ -1,4 +1,4 @@
-/* state.c: reports into what is now, and into events. */
+/* state.c: turns reports into the present state and into events. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ void state_committed(struct controller *c, bool ok)
 {
     fault_committed(c, ok);
     if (!ok) {
-        c->recent_count = c->recent_committed; /* what wasn't stored didn't happen */
+        c->recent_count = c->recent_committed; /* drop events that were not stored */
         return;
     }
     uint64_t i = c->recent_committed;
@@ -100,7 +100,7 @@ void state_committed(struct controller *c, bool ok)
 
 /* ---- findings ---- */
 
-/* A word is one of ours, and short. */
+/* Returns the word if it is short and plain, else "unknown". */
 static const char *word_of(const char *text)
 {
     const size_t length = strlen(text);
@@ -137,7 +137,7 @@ int64_t state_heard_ns(struct fleet_host *h, uint32_t number)
         return now_ns;
     }
     struct open_finding *o = &h->findings[at];
-    o->heard_ns = o->heard_ns < now_ns ? o->heard_ns : now_ns; /* UTC may have been put back */
+    o->heard_ns = o->heard_ns < now_ns ? o->heard_ns : now_ns; /* UTC may have been set back */
     return o->heard_ns;
 }
 
@@ -161,7 +161,7 @@ uint64_t state_subject(const char *kind, const uint32_t nics_plus_1[2], const ui
     return subject;
 }
 
-/* As it is from now on. What an update makes of it, another kind or other ends, is heard of for the first time. */
+/* The finding as it is now. If an update has another kind or other ends, its time of first report is now. */
 static struct open_finding open_of(const struct controller *c, struct fleet_host *h,
                                    const Foliot__V1__Finding *f)
 {
@@ -250,7 +250,7 @@ static void put_finding(const struct controller *c, struct json_writer *j,
     json_put_end(j);
 }
 
-/* Findings of a run before are over, and one host has as many open ones as an agent keeps. 1: not taken. */
+/* Findings of an earlier run are over. A host may have as many open findings as an agent keeps. 1: the finding is not taken. */
 static int make_room(struct controller *c, struct fleet_host *h, const Foliot__V1__Finding *f,
                      int64_t at_ns)
 {
@@ -404,7 +404,7 @@ static void apply_rates(struct fleet_nic *n, const Foliot__V1__Port *p, int64_t 
     n->tx_bytes = p->tx_bytes;
 }
 
-/* A switch's or port's name: it stands in sentences about others' findings, too. */
+/* The name of a switch or a port. It is used in sentences about other hosts' findings, too. */
 static void take_name(char *to, size_t size, const char *from)
 {
     size_t n = 0;
@@ -447,7 +447,7 @@ static void apply_port(struct controller *c, const struct fleet_host *h,
     snprintf(n->trouble, sizeof(n->trouble), "%s", p->trouble);
 }
 
-/* A controller that has just started has not seen who came into step before: those are steady. */
+/* After its start, a controller has not seen when clocks came into step. Hosts that are in step then count as steady. */
 static void mind_steady(struct fleet_host *h, uint32_t status)
 {
     const uint32_t synced = FOLIOT__V1__CLOCK_STATUS__CLOCK_STATUS_SYNCED;
@@ -556,7 +556,7 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
                                        .peer = t->peer[i],
                                        .port = (uint16_t)t->port[i],
                                        .signature = t->signature[i]};
-        if (n == NULL || n->host != h) { /* only for itself */
+        if (n == NULL || n->host != h) { /* a host reports only about itself */
             c->count.foreign_nics++;
             paths[i].local = UINT32_MAX;
         }
@@ -570,7 +570,7 @@ static int apply_table(struct controller *c, struct fleet_host *h, const Foliot_
     return 0;
 }
 
-/* What isn't said any more is not as it was: it isn't known. */
+/* If paths are no longer reported, their state is not known. */
 static void forget_paths(struct fleet_host *h)
 {
     for (uint32_t i = 0; i < h->path_count; i++) {
@@ -642,7 +642,7 @@ int state_apply(struct controller *c, struct fleet_host *h, const Foliot__V1__Re
         r = r < 0 ? r : job_on_report(c, h, report, at_ns);
     }
     fleet_tell_report(c, h, report->covers_ms > 0);
-    bool started = false; /* an agent starts once in a report: it closes findings in the store */
+    bool started = false; /* only one start per report counts: it closes findings in the store */
     for (size_t i = 0; i < report->n_events && r == 0; i++) {
         const Foliot__V1__Event *e = report->events[i];
         const bool starts = e->type == FOLIOT__V1__EVENT_TYPE__EVENT_AGENT_STARTED;

@@ -35,7 +35,7 @@ static bool good_name(const char *text)
     return length > 0 && length < TOPOLOGY_NAME_MAX;
 }
 
-/* A list of names, each once. */
+/* Reads a list of names; each name may stand once. */
 static int load_names(const struct config_node *list, struct topology_leaf **ret, uint32_t *count,
                       struct config_error *error)
 {
@@ -257,7 +257,7 @@ int declared_load(struct controller *c)
     }
     r = r < 0 ? r : load_versions(c->declared, json_object_get(root, "versions"));
     json_decref(root);
-    /* one of a newer controller may say what this one doesn't know: then nothing is compared, and it is said */
+    /* a newer controller may have written fields that this one does not know: then nothing is compared, and this is logged */
     if (r == 0 && c->declared->count > 0 &&
         topology_parse("topology", c->declared->versions[0].text, &c->declared->now, &error) < 0) {
         controller_say(LOG_WARNING, "the declared topology can't be read: %s", error.text);

@@ -1,4 +1,4 @@
-/* topology_compare.c: the declared topology beside what is seen. */
+/* topology_compare.c: compares the declared topology with what is seen. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ void topology_view_done(struct topology_view *v)
     *v = (struct topology_view){0};
 }
 
-/* NULL: no memory; noted. */
+/* NULL: out of memory; `failed` is set. */
 static struct difference *add(struct topology_view *v, enum difference_kind kind, const char *host,
                               const char *nic, uint32_t id)
 {
@@ -64,7 +64,7 @@ static void fill(struct difference *d, const char *declared, const char *found, 
 
 /* ---- where a NIC is seen ---- */
 
-/* The leaf whose NICs most of this one's ways of one switch lead to. votes: one for each leaf, all 0, and again afterwards. */
+/* Finds the leaf to whose NICs most one-switch paths of this NIC lead. votes: one entry per leaf, all 0 before and after. */
 static uint32_t see_nic(const struct controller *c, const struct topology_view *v,
                         const struct fleet_nic *nic, uint32_t *votes)
 {
@@ -72,7 +72,7 @@ static uint32_t see_nic(const struct controller *c, const struct topology_view *
     const struct fleet_host *h = nic->host;
     const uint32_t declared = v->of_nic[nic->id] != NONE ? t->nics[v->of_nic[nic->id]].leaf : NONE;
     uint32_t seen = NONE;
-    for (uint32_t pass = 0; pass < 2; pass++) { /* count, then forget */
+    for (uint32_t pass = 0; pass < 2; pass++) { /* pass 0 counts, pass 1 clears */
         for (uint32_t k = 0; k < h->hop_count; k++) {
             const struct fabric_way *p = &h->hops[k];
             const bool known = p->local == nic->id && p->hops == 1 &&
@@ -185,7 +185,7 @@ static void compare_host(const struct controller *c, struct topology_view *v,
     const enum freshness f = fleet_freshness(c, h, now);
     if (f == FRESHNESS_NEVER || f == FRESHNESS_STALE) {
         fill(add(v, DIFFERENCE_SILENT_HOST, h->name, NULL, NONE), "a host", freshness_word(f),
-             "%s is declared and a member, but nothing current is heard of it", h->name);
+             "%s is declared and a member, but has sent no current report", h->name);
     }
     for (uint32_t i = d->first; i < d->first + d->count; i++) {
         const struct fleet_nic *n = nic_named(c, h, t->nics[i].name);

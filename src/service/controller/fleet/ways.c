@@ -1,4 +1,4 @@
-/* ways.c: reports to the fabric. */
+/* ways.c: converts reports for the fabric. */
 #include "service/controller/fleet/ways.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static const char *leaf_beside(const struct fleet_nic *n)
     return n == NULL ? "" : n->leaf[0] != 0 ? n->leaf : n->neighbour;
 }
 
-/* Its number + 1; 0: none. */
+/* Number of the switch + 1; 0: none. */
 static uint32_t switch_of(struct controller *c, struct fleet_host *h, const char *said,
                           const char *leaf)
 {
@@ -34,7 +34,7 @@ static uint32_t switch_of(struct controller *c, struct fleet_host *h, const char
         h->switches_told = true;
         controller_say(LOG_WARNING,
                        "host %s names more than %d switches that no other host has named: "
-                       "the rest of them is left out",
+                       "the other switches are ignored",
                        h->name, FABRIC_SWITCH_HOST_MAX);
     }
     return number;
@@ -83,8 +83,8 @@ void ways_contradict(struct controller *c, struct fleet_host *h)
         h->switch_lie_told = true;
         controller_say(
             LOG_WARNING,
-            "host %s alone tells that switch %s answers with an address that other hosts "
-            "have of %s: it isn't taken for that",
+            "only host %s reports that switch %s answers with an address that other hosts "
+            "report for %s: this report is ignored",
             h->name, fabric_switch_name(c->fabric, number), fabric_switch_name(c->fabric, other));
     }
 }

@@ -1,17 +1,19 @@
-/* ways.h: what hosts tell of the switches on their ways, and of the paths over them, for the fabric (core/fleet/fabric.h). */
+/* ways.h: converts what hosts report about switches on their paths, and about those paths, for the fabric
+ * (core/fleet/fabric.h). */
 #pragma once
 #include "core/fleet/fabric.h"
 #include "service/controller/controller.h"
 
 MUST_CHECK int ways_open(struct controller *c);
 void ways_close(struct controller *c);
-/* The switch that a NIC's own packets pass first; NULL: not known. */
+/* The first switch of a NIC's outgoing packets; NULL: not known. */
 const char *ways_first_switch(const struct controller *c, const struct fleet_nic *nic);
-/* The switches of a host's ways, in the order of the table, into `ways`, one for each; a table that isn't consistent names
- * none. */
+/* Finds the switches of a host's paths. `ways` has one entry per path, in the order of the table. An inconsistent table names
+ * no switches. */
 void ways_name(struct controller *c, struct fleet_host *h, const Foliot__V1__PathTable *table,
                struct fabric_way *ways);
-/* With each of a host's tables, told before: people hear, once, of one that contradicts others about whose address it is. */
+/* Called with each new table of a host, after ways_name(). Logs once if the table contradicts other hosts about the owner of
+ * an address. */
 void ways_contradict(struct controller *c, struct fleet_host *h);
-/* What is on the trunks: as it is now, or was at most a report's interval ago. */
+/* Updates the state of trunks. It is at most one report interval old. */
 void ways_look(struct controller *c);
