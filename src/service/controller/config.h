@@ -1,4 +1,4 @@
-/* config.h: the controller's file, what it may contain, and its sizes. */
+/* config.h: the controller's configuration file: its values and their sizes. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,26 +22,28 @@
 struct controller_config {
     char path[CONTROLLER_PATH_SIZE], data_dir[CONTROLLER_PATH_SIZE];
     char listen[80], api_listen[80];
-    char api_socket[CONTROLLER_PATH_SIZE + 16]; /* empty: the default place; "none" */
-    char alerts[CONTROLLER_PATH_SIZE]; /* alerts.yaml; empty: the default place, if it is there */
-    char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; likewise */
-    char audit[CONTROLLER_PATH_SIZE];  /* audit.yaml; likewise */
+    char api_socket[CONTROLLER_PATH_SIZE + 16]; /* empty: the default path; "none": no socket */
+    /* alerts.yaml; empty: the default path, if the file exists */
+    char alerts[CONTROLLER_PATH_SIZE];
+    char levels[CONTROLLER_PATH_SIZE]; /* levels.yaml; the same */
+    char audit[CONTROLLER_PATH_SIZE];  /* audit.yaml; the same */
     char api_certificate[CONTROLLER_PATH_SIZE], api_key[CONTROLLER_PATH_SIZE];
-    char api_names[CONTROLLER_API_NAMES_MAX][CONTROLLER_API_NAME_SIZE]; /* further ones, of ours */
+    /* further names of the API's certificate */
+    char api_names[CONTROLLER_API_NAMES_MAX][CONTROLLER_API_NAME_SIZE];
     size_t api_name_count;
-    bool metrics_open; /* /metrics without a token */
+    bool metrics_open; /* /metrics needs no token */
     struct {
         char url[512], authorization_file[CONTROLLER_PATH_SIZE], authority[CONTROLLER_PATH_SIZE];
         bool paths;
-    } remote; /* where samples are written to; url empty: nowhere */
+    } remote; /* target of remote write; url empty: none */
     uint32_t report_ms, beat_ms;
-    int64_t record_bytes_max; /* 0: nothing is recorded */
-    int64_t certificate_s;    /* life of a host's certificate */
+    int64_t record_bytes_max; /* 0: no recording */
+    int64_t certificate_s;    /* lifetime of a host's certificate */
     int64_t keep_fine_ns, keep_middle_ns, keep_coarse_ns, keep_events_ns;
 };
-/* path NULL or missing (and not asked for): defaults. -EINVAL with error->text. */
+/* path NULL: defaults. A missing file: defaults, unless must_be. -EINVAL with error->text. */
 MUST_CHECK int controller_config_load(const char *path, bool must_be, struct controller_config *ret,
                                       struct config_error *error);
 
-/* The API without TLS, where the address is ours to choose: only on the loopback address, and only without a key of its own. */
+/* True if the API is served without TLS: only if it listens on the loopback address, and has no configured key. */
 bool controller_api_plain(const struct controller_config *config);

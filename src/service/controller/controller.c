@@ -1,4 +1,4 @@
-/* controller.c: the controller's life: opening, the loop, commits. */
+/* controller.c: start, loop, commits and end of the controller. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static void end_log(struct worker_job *job)
     c->checkpointing = false;
     int r = l->rc;
     if (r == 0 && !store_dirty(c->store)) {
-        r = store_checkpoint(c->store); /* what came meanwhile: little */
+        r = store_checkpoint(c->store); /* only what came meanwhile: little */
     }
     if (r == -EUCLEAN) {
         controller_store_failed(c, r, "the log of commits");
@@ -145,7 +145,8 @@ static void end_check(struct worker_job *job)
     free(k);
 }
 
-/* What opening left out of a small store's check, in the keeper: nobody waits for it. */
+/* Finishes the check of a small store in the keeper thread, so that nothing waits for it. The start made only a part of this
+ * check. */
 static void check_store(struct controller *c)
 {
     struct store_sizes sizes;
@@ -158,7 +159,7 @@ static void check_store(struct controller *c)
     }
 }
 
-/* The log into the file, in the keeper: writing and syncing some 16 MiB would hold up everyone. */
+/* Writes the log into the store's file in the keeper thread: writing and syncing some 16 MiB would block the loop. */
 static void see_to_log(struct controller *c)
 {
     struct log_job *l =
@@ -172,7 +173,7 @@ static void see_to_log(struct controller *c)
     }
 }
 
-/* A commit of nothing doesn't show that the disk has room again. So as much is written as a report may bring. */
+/* An empty commit does not show that the disk has room again. So as many bytes are written as a report may need. */
 static int attempt(struct controller *c)
 {
     static const char zeros[64 << 10];
@@ -255,18 +256,18 @@ void controller_store_failed(struct controller *c, int r, const char *doing)
     }
 }
 
-/* Connections end and come again; those that wait for their turn find the same socket. */
+/* All connections end; agents connect again. Connections that wait in the listening socket stay there. */
 static void reopen_agents(struct controller *c)
 {
     if (!c->reopen || c->agents == NULL) {
         return;
     }
     if (c->wait_count > 0) {
-        controller_commit(c); /* nobody's answer is on its way any more */
+        controller_commit(c); /* after this no answer is being sent */
     }
     const int r = http_server_reopen(&c->agents, c->server_certificate, c->authority);
     if (r < 0) {
-        controller_say(LOG_ERR, "agents can't be listened to under the new authority: %s",
+        controller_say(LOG_ERR, "the agents' port can't be opened under the new authority: %s",
                        strerror(-r));
         c->exit_code = EXIT_FAILURE;
         sd_event_exit(c->loop, EXIT_FAILURE);
@@ -274,7 +275,7 @@ static void reopen_agents(struct controller *c)
     c->reopen = false;
 }
 
-/* Tokens expire by themselves, and who joins may make another scope the widest. */
+/* Tokens expire without an event, and a new host may make another scope the widest. */
 static void tenants_watch(struct controller *c)
 {
     if (c->seconds % 60 == 0 && tenant_refresh(c) < 0) {
@@ -303,7 +304,8 @@ static int on_second(sd_event_source *source, uint64_t at, void *context)
     remote_on_second(c->remote);
     recording_second(c);
     if (c->store_broken) {
-        controller_touch(c); /* nobody may have anything to write, and healthz is asked */
+        /* try a commit: there may be nothing to write, but healthz needs the state of the disk */
+        controller_touch(c);
     } else if (c->keeper != NULL) {
         compaction_some(c);
         compaction_expire(c);
@@ -324,15 +326,15 @@ static int read_place(struct controller *c)
     return place_check(c->store, path, &c->is_copy);
 }
 
-/* What memory has of the store; a step that fails is named. */
+/* Reads the store into memory. An error names the step that failed. */
 static int read_store(struct controller *c, const char *path, bool read_only)
 {
     static const struct {
         const char *what;
         int (*read)(struct controller *c);
-        bool writes; /* not of a store that is only looked at */
-    } steps[] = {{"where it was last", read_place, true},
-                 {"which controller it was", instance_load, true},
+        bool writes; /* skipped if the store is only read */
+    } steps[] = {{"the store's own place", read_place, true},
+                 {"the controller's generation", instance_load, true},
                  {"jobs", job_open, false},
                  {"hosts and NICs", fleet_load, false},
                  {"jobs' pasts", job_keep_load, true},
@@ -343,7 +345,7 @@ static int read_store(struct controller *c, const char *path, bool read_only)
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
         const int r = read_only && steps[i].writes ? 0 : steps[i].read(c);
         if (r < 0) {
-            if (!c->is_copy) { /* that was logged */
+            if (!c->is_copy) { /* a copy was logged already */
                 controller_say(LOG_ERR, "%s: %s can't be read: %s", path, steps[i].what,
                                strerror(-r));
             }
@@ -448,7 +450,7 @@ static int open_workers(struct controller *c)
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *context)
 {
     alarm_reload(context);
-    levels_load(context); /* a refused one was said, and what was stays */
+    levels_load(context); /* a refused file was logged, and the old levels stay */
     return 0;
 }
 
@@ -477,7 +479,7 @@ static int open_loop(struct controller *c)
     return r < 0 ? r : 0;
 }
 
-/* What the start consists of after the store is open; a step that fails is named. */
+/* The steps of the start after the store is open. An error names the step that failed. */
 static int open_all(struct controller *c)
 {
     static const struct {

@@ -14,10 +14,11 @@
 #include "service/controller/instance.h"
 #include "service/controller/place.h"
 
-#define SAVED_NAME   "instance"
-#define MAC_SIZE     16 /* of the 32 that SHA-256 gives */
-#define OTHER_NS     (3600 * NS_PER_S)
-#define OVERLAP_NS   (10 * NS_PER_S) /* an answer that was on its way while this one began */
+#define SAVED_NAME "instance"
+#define MAC_SIZE   16 /* of the 32 bytes of SHA-256 */
+#define OTHER_NS   (3600 * NS_PER_S)
+/* for an answer that was being sent when this controller began */
+#define OVERLAP_NS   (10 * NS_PER_S)
 #define SAVED_FORMAT "%" PRIx64 " %" PRIx64
 
 static const char purpose[] = "foliot controller instance";
@@ -60,7 +61,7 @@ static int load(struct store *s, struct instance *ret)
     *ret = (struct instance){0};
     const int r = store_get(s, SAVED_NAME, &value, &size);
     if (r < 0) {
-        return r == -ENOENT ? 0 : r; /* of a version before this */
+        return r == -ENOENT ? 0 : r; /* an older version wrote the store */
     }
     char *text = strndup(value, size);
     if (text != NULL) {
@@ -175,7 +176,7 @@ static bool read_token(const struct controller *c, const void *token, size_t siz
     return true;
 }
 
-/* This one or an earlier start of it, or of before what is remembered. */
+/* True if it is this start, an earlier start of this controller, or a start that is older than all kept ones. */
 static bool own(const struct instance *n, struct instance_start s)
 {
     for (size_t i = 0; i < n->count; i++) {
@@ -192,7 +193,8 @@ static void stop(struct controller *c, const char *host, struct instance_start n
     struct instance *n = &c->instance;
     n->newer = newer;
     n->most = newer.generation > n->most ? newer.generation : n->most;
-    store_rollback(c->store); /* what isn't acknowledged here is sent to the newer one */
+    /* reports that are not acknowledged here go to the newer controller */
+    store_rollback(c->store);
     state_committed(c, false);
     ingest_answer_waiting(c, -ESTALE);
     const int r = save(c->store, n);
@@ -202,7 +204,7 @@ static void stop(struct controller *c, const char *host, struct instance_start n
                    "store. If the other one is gone for good: foliot-controller takeover",
                    host, newer.generation, n->starts[0].generation);
     if (r < 0) {
-        controller_say(LOG_ERR, "that can't be stored: %s", strerror(-r));
+        controller_say(LOG_ERR, "this stop can't be stored: %s", strerror(-r));
     }
     c->is_copy = true;
     sd_event_exit(c->loop, CONTROLLER_EXIT_COPY);
@@ -215,14 +217,15 @@ static void note_other(struct instance *n, const char *host, struct instance_sta
     const int64_t served_ns = mono_sub(now, n->since).ns;
     if (ago_ms == 0 || ago_ms > (uint64_t)(served_ns / NS_PER_MS) ||
         served_ns - (int64_t)ago_ms * NS_PER_MS < OVERLAP_NS) {
-        return; /* when isn't known, or before this one served: a restore or a takeover */
+        /* the time is not known, or it is before this controller served: a restore or a takeover */
+        return;
     }
     const int64_t answered_ms =
         (int64_t)other.generation + (int64_t)(int32_t)(other.id >> 32) * INSTANCE_SLOT_MS;
     const int64_t since_ms = controller_utc_ns() / NS_PER_MS - answered_ms;
     if (served_ns / NS_PER_MS - since_ms < OVERLAP_NS / NS_PER_MS ||
         since_ms > OTHER_NS / NS_PER_MS || since_ms < -OTHER_NS / NS_PER_MS) {
-        return; /* the answer itself is of before, or of a version that doesn't tell */
+        return; /* the answer is older, or of a version that sends no time */
     }
     if (!n->other_known) {
         controller_say(LOG_ERR,

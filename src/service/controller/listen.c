@@ -1,4 +1,4 @@
-/* listen.c: where agents and users of the API find the controller. */
+/* listen.c: opens the ports and sockets for agents and for users of the API. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@ enum {
     API_ADDRESS_MAX = 256,
     API_LOCAL_MAX = 256,
     API_HEAD_MS = 5000,
-    API_BODY_MAX = 1 << 20, /* of most far less: api_on_head */
+    API_BODY_MAX = 1 << 20, /* the highest limit; most requests have a lower one: api_on_head */
     STREAM_WAITING_MAX = 1 << 20,
     API_UNTAKEN_MAX = 256 << 20,
-    ARRIVING_MAX = 256 << 20, /* as hosts send: 10,000 of them 26 KB each at once */
+    ARRIVING_MAX = 256 << 20, /* packed bytes: 10,000 hosts with 26 KB each at once */
     ARRIVE_MS = 10000,
 };
 
@@ -50,7 +50,7 @@ int listen_agents(struct controller *c)
     return r;
 }
 
-/* From systemd, or whoever speaks as it does: a socket unit with FileDescriptorName=. 0: none. */
+/* A socket from systemd (or a program with the same protocol): a socket unit with FileDescriptorName=. 0: none. */
 static int handed_socket(const char *name)
 {
     char **names = NULL;
@@ -64,7 +64,7 @@ static int handed_socket(const char *name)
     return fd;
 }
 
-/* A Unix socket, or one of the loopback address: what goes over it can't be heard elsewhere. */
+/* True for a Unix socket, or a socket on the loopback address: no other machine can read its traffic. */
 static bool stays_here(int fd)
 {
     struct sockaddr_storage address;
@@ -79,7 +79,7 @@ static bool stays_here(int fd)
            (address.ss_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
 }
 
-/* What the API is wherever it is asked; where, and for whom, is the caller's to add. */
+/* Common settings of the API's servers. The caller adds the address and the clients' rights. */
 static struct http_server_config api_config(struct controller *c)
 {
     return (struct http_server_config){.loop = c->loop,
@@ -128,8 +128,8 @@ int listen_api(struct controller *c)
     return r;
 }
 
-/* Of the controller in the default place CONTROLLER_SOCKET_PATH, which the CLI knows; others on this
- * machine (a lab's, tests') have theirs beside their store. */
+/* The controller in the default directory uses CONTROLLER_SOCKET_PATH, which the CLI knows. Other controllers on this machine
+ * (of a lab, of tests) have their socket beside their store. */
 static void place_socket(struct controller_config *config)
 {
     if (config->api_socket[0] != 0) {
@@ -143,7 +143,7 @@ static void place_socket(struct controller_config *config)
     }
 }
 
-/* The same API for this machine's users. Nothing depends on it: the controller serves without. */
+/* Serves the same API for users of this machine. If this fails, the controller serves without it. */
 void listen_local(struct controller *c)
 {
     place_socket(&c->config);
@@ -159,8 +159,8 @@ void listen_local(struct controller *c)
     }
 }
 
-/* The file that says where we listen: for scripts, and for tests that leave the port to us. Not synced: it is of this run
- * only, and on a busy disk a sync takes seconds in which nobody is answered. */
+/* Writes the file with the ports, for scripts, and for tests that let the system choose a port. It is not synced: it is valid
+ * only for this run, and on a busy disk a sync may block the loop for seconds. */
 void listen_write_ports(struct controller *c)
 {
     char path[CONTROLLER_PATH_SIZE + 32], beside[CONTROLLER_PATH_SIZE + 40];

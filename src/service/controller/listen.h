@@ -1,4 +1,4 @@
-/* listen.h: where the controller is found: its two ports, the socket in the file system. */
+/* listen.h: the controller's two ports, and its socket in the file system. */
 #pragma once
 #include "base/bug.h"
 

@@ -1,12 +1,12 @@
-/* place.c: which copy of a store is the fleet's. Two controllers that serve copies of one store give the same NIC number to
- * two hosts, and their histories fork. So a store keeps which file it is, on which machine: a copy is another file.
+/* place.c: finds out if a store is a copy. Two controllers that serve copies of one store give one NIC number to two hosts,
+ * and their histories fork. So a store keeps the identity of its file and of its machine. A copy is another file.
  *
- * A file is known by its inode and its time of birth, which it keeps over restarts, remounts and a move of its disk. Some
- * file systems number their files anew when they are mounted: on the same machine the time of birth is enough. A machine
- * is known by its id, unless that lasts no longer than this boot or this container.
+ * A file is identified by its inode and its time of birth. It keeps both over restarts, remounts and a move of its disk. Some
+ * file systems give files other inode numbers when they are mounted: on the same machine the time of birth is enough. A
+ * machine is identified by its id, unless the id lasts only for this boot or this container.
  *
- * A copy of a whole disk on a machine with the same id, as of a virtual machine that is cloned,
- * has both: that isn't found here. */
+ * If a whole disk is copied to a machine with the same id (a cloned virtual machine), the copy has the same file and machine.
+ * It is not found here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,18 +25,18 @@
 #include "service/controller/place.h"
 
 #define PLACE_NAME "place"
-/* Of this program alone: what is kept here tells nothing of the machine to others. */
+/* only for this program: the stored value does not reveal the machine's id */
 #define PLACE_SALT SD_ID128_MAKE(66, 6f, 6c, 69, 6f, 74, 2d, 70, 6c, 61, 63, 65, 00, 00, 00, 01)
 
 struct store_place {
-    uint64_t inode, born_ns; /* born 0: this file system doesn't tell */
-    char machine[33];        /* "-": it has no id that lasts */
+    uint64_t inode, born_ns; /* born 0: the file system has no time of birth */
+    char machine[33];        /* "-": the machine has no lasting id */
     char host[65];
     int64_t since_s; /* UTC */
 };
 
-/* Does the machine's id last? One that systemd makes for this boot alone, or a container's runtime for this container, is
- * mounted over the file, or is on a file system that goes with it. */
+/* True if the machine's id lasts. An id that systemd makes for one boot, or a container runtime for one container, is mounted
+ * over the file, or is on a file system that is temporary. */
 static bool machine_lasts(void)
 {
     static const char path[] = "/etc/machine-id";
@@ -80,7 +80,7 @@ static bool same(const struct store_place *x, const struct store_place *y)
     return x->inode == y->inode ? here || !known : here && dated;
 }
 
-/* -ENOENT: a new store, or one of before this was kept. */
+/* Reads the place from the store. -ENOENT: a new store, or one from before places were stored. */
 static int kept(struct store *s, struct store_place *ret)
 {
     char *text = NULL;
