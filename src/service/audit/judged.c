@@ -21,7 +21,7 @@ int judged(struct audit *a, const struct sheet *sheets, uint32_t count,
 {
     int r = -ENOSPC;
 
-    /* texts alone are of unknown length */
+    /* only the size of texts is not known in advance */
     for (size_t more = 1; more <= TEXT_MORE_MAX && r == -ENOSPC; more *= 2) {
         *a = (struct audit){.sheets = sheets, .sheet_count = count, .settings = settings};
         audit_room(a);

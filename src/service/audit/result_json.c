@@ -6,7 +6,7 @@
 
 enum { INTERFACE_SIZE = 64 };
 
-/* The network interface that a result is of; NULL: it is of none. "eth0 HOST eth1" is an edge (service/inspect/agent.c). */
+/* The network interface of a result; NULL: none. "eth0 HOST eth1" is an edge (service/inspect/agent.c). */
 static const char *interface_of(const struct audit *a, const struct audit_result *r,
                                 char text[static INTERFACE_SIZE])
 {
@@ -24,7 +24,7 @@ static const char *interface_of(const struct audit *a, const struct audit_result
     return NULL;
 }
 
-/* The other host that an edge, a lane, a path of the matrix leads to; NULL: it is of none. */
+/* The other host of an edge, of a lane or of a path of the matrix; NULL: none. */
 static const char *peer_of(const struct audit *a, const struct audit_result *r)
 {
     const struct fact *fact = r->check->each != FACT_COUNT
@@ -39,7 +39,7 @@ static bool is_of(const struct sheet *s, const struct fact *f)
     return s != NULL && f >= s->facts && f < s->facts + s->count;
 }
 
-/* When the fact was so: facts of a result are of its host, of a time before, or of other hosts. 0: nobody knows. */
+/* The time of a fact. Facts of a result are of its host, of its host at an earlier time, or of other hosts. 0: not known. */
 static int64_t time_of(const struct audit *a, const struct audit_result *r, const struct fact *f)
 {
     const struct sheet *own = &a->sheets[r->sheet];

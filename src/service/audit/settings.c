@@ -13,7 +13,7 @@
 
 static const char *const severities[] = {"block", "drain", "ticket", "info", NULL};
 
-/* A limit that is set; one of a check without limits is refused. */
+/* Reads a limit. A limit for a check without limits is refused. */
 static int read_limit(const struct config_node *node, const char *key, const struct check *c,
                       bool *ret_has, double *ret, struct config_error *error)
 {
@@ -126,9 +126,9 @@ static int read_off(const struct config_node *root, struct audit_file *f,
     return r < 0 || node == NULL ? r : read_hosts_off(node, f, error);
 }
 
-/* ---- who is compared with whom ---- */
+/* ---- cohorts ---- */
 
-/* A name of a host is in one cohort; stars are tried in their order. */
+/* Reads one cohort. A name may be in one cohort only. Names with a star are tried in their order. */
 static int read_cohort(const struct config_node *cohort, struct audit_file *f,
                        struct config_error *error)
 {

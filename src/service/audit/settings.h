@@ -1,4 +1,5 @@
-/* settings.h: audit.yaml: what a site changes of the catalogue. Refused whole, with its place, when it names what isn't there.
+/* settings.h: audit.yaml: a site's changes of the catalogue. If it names something that does not exist, the whole file is
+ * refused, with the place.
  *
  *   version: 1
  *   young: 10min
@@ -22,17 +23,18 @@
 struct audit_file {
     struct audit_settings settings;
     struct check_setting checks[CHECKS_MAX];
-    int64_t every_ns; /* the controller begins an audit of the fleet so often; 0: only when asked */
+    int64_t every_ns; /* interval of the controller's own audits of the fleet; 0: only on request */
     int64_t
-        returns_ns; /* and of a host that was silent so long, when it is heard again; 0: never */
-    const char *fleet_off; /* by whom and since when no audit of the fleet begins; NULL: they do */
+        returns_ns; /* a host that was silent for this long is audited when it returns; 0: never */
+    /* who switched audits of the fleet off, and since when; NULL: they are on */
+    const char *fleet_off;
     struct audit_host_off *hosts_off;
     struct audit_cohort *cohorts;
     struct config *config; /* owns the texts */
 };
 
-/* path NULL: nothing is changed. -errno: error->text has where and why. */
+/* path NULL: no changes. -errno: error->text has place and reason. */
 int audit_file_load(const char *path, struct audit_file *ret_file, struct config_error *error);
 void audit_file_done(struct audit_file *f);
-/* Checks, classes, hosts and the fleet that are switched off. */
+/* Number of checks, classes, hosts (and the fleet) that are switched off. */
 uint32_t audit_file_off_count(const struct audit_file *f);

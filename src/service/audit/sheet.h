@@ -1,9 +1,10 @@
-/* sheet.h: a sheet in memory of its own. */
+/* sheet.h: sheets that own their memory. */
 #pragma once
 #include "core/audit/fact.h"
 
-struct sheet *sheet_new(void);             /* NULL: no memory */
-void sheet_done(struct sheet *s);          /* what it has: facts, texts, those beside it */
-struct sheet *sheet_free(struct sheet *s); /* with those beside it; accepts NULL, returns NULL */
-/* Memory that holds its facts and no more: a thousand sheets are kept. Nothing can be added. */
+struct sheet *sheet_new(void);    /* NULL: out of memory */
+void sheet_done(struct sheet *s); /* frees facts, texts, and the sheets beside it */
+/* also frees the sheets beside it; accepts NULL, returns NULL */
+struct sheet *sheet_free(struct sheet *s);
+/* Gives back the unused memory of the array of facts: a thousand sheets are kept. No fact can be added after this. */
 void sheet_shrink(struct sheet *s);

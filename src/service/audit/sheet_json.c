@@ -25,7 +25,7 @@ static void put_facts(struct json_writer *j, const struct sheet *s)
     json_put_end(j);
 }
 
-/* One of an earlier time, beside the sheet. */
+/* Writes a sheet of an earlier time that is kept beside another one. */
 static void put_beside(struct json_writer *j, const char *key, const struct sheet *s)
 {
     if (s != NULL) {
@@ -75,7 +75,7 @@ static void read_fact(const json_t *object, struct sheet *s)
     }
 }
 
-/* What a sheet, or one beside it, has: its facts. */
+/* Reads the facts of a sheet. */
 static void read_facts(const json_t *tree, struct sheet *s)
 {
     const json_t *fact;
@@ -90,7 +90,7 @@ static void read_facts(const json_t *tree, struct sheet *s)
     sheet_finish(s);
 }
 
-/* *ret: NULL: there is none. -ENOMEM. */
+/* *ret NULL: there is none. -ENOMEM. */
 static int read_beside(const json_t *tree, const struct sheet **ret)
 {
     struct sheet *s = json_is_object(tree) ? sheet_new() : NULL;

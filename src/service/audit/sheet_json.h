@@ -4,9 +4,8 @@
  *    "facts":[{"fact":"os.kernel","section":"os","subject":"","value":"6.1.0-28-amd64","source":"/proc/sys/kernel/osrelease"},
  *             {"fact":"pci.mrrs","section":"pcie","subject":"0000:3b:00.0","state":"no_permission","value":"…","source":"…"}]}
  *
- * Beside them a controller has "was": {"at_utc_ns":…,"facts":[…]} and "accepted": {"run":"…","at_utc_ns":…,"facts":[…]}
- * (core/audit/past.h). A fact without "state" has a value. What a sheet of another release names and this one does not know is
- * left away. */
+ * A controller adds "was": {"at_utc_ns":…,"facts":[…]} and "accepted": {"run":"…","at_utc_ns":…,"facts":[…]}
+ * (core/audit/past.h). A fact without "state" has a value. Facts that this release does not know are left out. */
 #pragma once
 #include <jansson.h>
 
@@ -14,6 +13,6 @@
 #include "platform/json/json.h"
 
 void sheet_write(struct json_writer *j, const struct sheet *s);
-/* -EINVAL: it is no sheet; why is in `ret_why`. -ENOMEM. Texts are copied; sheets beside it are in memory of their own, which
- * sheet_free() of this one ends. */
+/* -EINVAL: it is no sheet; ret_why has the reason. -ENOMEM. Texts are copied. Sheets beside it own their memory; sheet_free()
+ * of this sheet frees them. */
 int sheet_read(const json_t *tree, struct sheet *ret_sheet, const char **ret_why);
