@@ -102,7 +102,7 @@ static int read_field(const struct config_node *map, const struct field *f, void
     return -EINVAL;
 }
 
-/* Refuses keys outside `fields` and `extra`, reads the fields. */
+/* Refuses keys outside `fields` and `extra`, then reads the fields. */
 int scenario_fields_read(const struct config_node *map, const struct field *fields, size_t count,
                          const char *const *extra, void *base, struct config_error *error)
 {

@@ -1,5 +1,4 @@
-/* fields.h: the inside of the scenario reader: a table row per key says what it holds and where it
- * goes. */
+/* fields.h: internals of the scenario reader: a table has one row per key, with its type and its place in the struct. */
 #pragma once
 #include "platform/config/config.h"
 #include "service/scenario/scenario.h"
@@ -32,15 +31,15 @@ extern const struct field scenario_fabric_fields[], scenario_clocks_fields[],
 extern const size_t scenario_fabric_field_count, scenario_clocks_field_count,
     scenario_traffic_field_count, scenario_fault_field_count;
 
-/* What a fault may be aimed at, bits of enum scenario_target_kind, and the field that it can't do without. */
+/* The targets that a fault may have (bits of enum scenario_target_kind), and the field that it needs. */
 struct fault_rule {
     unsigned targets;
     const char *needs; /* NULL: none */
 };
 extern const struct fault_rule scenario_fault_rules[FAULT_KINDS];
 
-/* Refuses keys outside `fields` and `extra` (NULL-ended, may be NULL), reads the fields of `map`
- * into `base`. A missing key leaves what is there. */
+/* Refuses keys outside `fields` and `extra` (NULL-ended, may be NULL), then reads the fields of `map` into `base`. If a key is
+ * missing, the value in `base` stays. */
 MUST_CHECK int scenario_fields_read(const struct config_node *map, const struct field *fields,
                                     size_t count, const char *const *extra, void *base,
                                     struct config_error *error);

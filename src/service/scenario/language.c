@@ -1,5 +1,5 @@
-/* language.c: the language of scenarios as tables: a key, what it holds, where it goes. Who reads and who writes go by
- * them, so that neither forgets a key. And the defaults. */
+/* language.c: the language of scenarios as tables: a key, its type, its place in the struct; and the defaults. Reader and
+ * writer use the same tables, so neither can miss a key. */
 #include "service/scenario/fields.h"
 
 #include "base/time.h"

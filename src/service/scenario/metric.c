@@ -1,4 +1,4 @@
-/* metric.c: the catalogue of what a bound may be about. docs/scenarios.md shows the same list. */
+/* metric.c: the catalogue of metrics that a bound may name. docs/scenarios.md has the same list. */
 #include "service/scenario/scenario.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* scenario.c: reads a scenario by the tables of language.c. */
+/* scenario.c: reads a scenario with the tables of language.c. */
 #include "service/scenario/fields.h"
 
 #include "base/time.h"
@@ -13,7 +13,7 @@ static bool nic_fits(const struct scenario_fabric *f, struct scenario_nic nic)
     return nic.host < f->hosts && nic.nic < f->nics_per_host;
 }
 
-/* A target that the fabric doesn't have is an error of the file. */
+/* A target outside of the fabric is an error of the file. */
 static int check_target(const struct config_node *node, const struct scenario_fabric *f,
                         const struct scenario_target *t, struct config_error *error)
 {

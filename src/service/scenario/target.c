@@ -1,5 +1,4 @@
-/* target.c: what a line of a scenario is about ("edge 0.0>5.1 path 2"), durations, and the
- * language's names. */
+/* target.c: targets of a scenario's lines ("edge 0.0>5.1 path 2"), durations, and the language's names. */
 #include "service/scenario/scenario.h"
 
 #include "base/time.h"
@@ -78,7 +77,7 @@ int scenario_duration(const char *text, int64_t *ret_ns)
     return -EINVAL;
 }
 
-/* Reads one number that must be there, moves on. */
+/* Reads a required number, and moves *text behind it. */
 static bool take_number(const char **text, int *ret)
 {
     char *end = NULL;

@@ -1,4 +1,4 @@
-/* write.c: a scenario as the file that it would be read from, by the tables that it is read by. */
+/* write.c: writes a scenario as a file, with the tables that the reader uses. */
 #include "service/scenario/fields.h"
 
 #include "base/time.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest unit that holds it as a whole number: 1500ms, not 1.5s. */
+/* Uses the largest unit that gives a whole number: 1500ms, not 1.5s. */
 static void write_span(FILE *to, int64_t ns)
 {
     static const struct {
@@ -25,7 +25,7 @@ static void write_span(FILE *to, int64_t ns)
     fprintf(to, "%" PRId64 "ns", ns);
 }
 
-/* As short as it can be and read to the same. */
+/* Writes the shortest text that is read as the same number. */
 static void write_number(FILE *to, double value)
 {
     char text[40];
@@ -91,7 +91,7 @@ static void write_value(FILE *to, const struct field *f, const void *place)
     }
 }
 
-/* What differs from the default; returns what to write before the next one. */
+/* Writes the fields that differ from the defaults. Returns the separator for the next field. */
 static const char *write_fields(FILE *to, const struct field *fields, size_t count,
                                 const void *base, const void *defaults, const char *before)
 {
@@ -124,7 +124,8 @@ static void write_faults(FILE *to, const struct scenario *s)
         scenario_fault_init(&defaults);
         for (size_t k = 0; k < scenario_fault_field_count && needs != NULL; k++) {
             const struct field *f = &scenario_fault_fields[k];
-            if (strcmp(f->key, needs) == 0) { /* unlike anything: it is written */
+            if (strcmp(f->key, needs) == 0) {
+                /* differs from every value: so it is always written */
                 memset((char *)&defaults + f->offset, 0x5a, size_of(f));
             }
         }
@@ -140,7 +141,7 @@ static void write_traffic(FILE *to, const struct scenario *s)
     struct scenario_traffic defaults;
 
     scenario_traffic_init(&defaults, s);
-    defaults.kind = (enum scenario_traffic_kind) - 1; /* is always written */
+    defaults.kind = (enum scenario_traffic_kind) - 1; /* so it is always written */
     fputs(s->traffic_count > 0 ? "traffic:\n" : "", to);
     for (int i = 0; i < s->traffic_count; i++) {
         fputs("  - {", to);
