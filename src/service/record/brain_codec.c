@@ -1,4 +1,4 @@
-/* brain_codec.c: packing of what a fleet's brain is told. */
+/* brain_codec.c: packs the input of a fleet's brain. */
 #include "service/record/brain_codec.h"
 
 #include <errno.h>
@@ -12,13 +12,14 @@
 
 enum { TEXTS = 3, BEHIND_SIZE = BRAIN_CODEC_MAX };
 
-/* A fact's struct: where its pointers are. */
+/* The layout of a fact's struct: where its pointers are. */
 struct shape {
     size_t size;
     uint32_t texts;
     size_t text[TEXTS];
-    size_t list, count, element; /* one list: pointer, its count, size of one; element 0: none */
-    bool wide;                   /* the count is a size_t */
+    /* one list: pointer, number of elements, size of an element; element 0: no list */
+    size_t list, count, element;
+    bool wide; /* the count is a size_t */
     uint32_t list_max;
 };
 
@@ -88,7 +89,7 @@ static size_t words_of(const struct shape *s)
     return (s->size + 7) / 8;
 }
 
-/* NULL: it is written whole. */
+/* NULL: the fact is written whole. */
 static uint64_t *last_of(struct brain_codec *c, enum brain_fact fact, uint8_t slot)
 {
     return fact == BRAIN_SAMPLE                           ? c->samples[slot]
@@ -103,7 +104,7 @@ void brain_codec_init(struct brain_codec *c)
 
 /* ---- writing ------------------------------------------------------------------------------------------------------ */
 
-/* 0: NULL; else its length + 1, and what there is room for. */
+/* Writes 0 for NULL; else length + 1 and the text, cut to the maximum. */
 static size_t put_text(const char *text, uint8_t *bytes)
 {
     const size_t length = text != NULL ? strnlen(text, BRAIN_CODEC_TEXT - 1) : 0;
@@ -136,7 +137,7 @@ static size_t count_at(const struct shape *s, const void *data)
     return narrow;
 }
 
-/* What only means something here: pointers. */
+/* Clears pointers: they are valid only in this process. */
 static void clear_pointers(enum brain_fact fact, uint64_t *words)
 {
     const struct shape *s = &shapes[fact];
@@ -244,7 +245,7 @@ static bool time_fits(int64_t ns)
     return ns >= -TIME_MAX && ns <= TIME_MAX;
 }
 
-/* Of a time that may be MONO_NEVER. */
+/* For a time that may be MONO_NEVER. */
 static bool moment_fits(struct mono t)
 {
     return t.ns == MONO_NEVER.ns || time_fits(t.ns);
@@ -255,7 +256,7 @@ static bool span_fits(struct span s)
     return s.ns >= 0 && s.ns <= 366LL * 86400 * NS_PER_S;
 }
 
-/* A bool whose byte is neither 0 nor 1 must not even be read as one. */
+/* If a bool's byte is neither 0 nor 1, reading it as a bool would be undefined behaviour. */
 static bool bool_fits(const bool *b)
 {
     return *(const uint8_t *)b <= 1;
@@ -395,7 +396,7 @@ static bool terms_fit(const struct fleet_terms *t)
            span_fits(t->beat) && span_fits(t->report);
 }
 
-/* Of hosts; they come after their terms and their room. */
+/* For facts of hosts; they must come after the terms and the room. */
 static bool host_fact_fits(const struct brain_bounds *b, enum brain_fact fact, const void *data)
 {
     const struct brain_heard *heard = data;
@@ -465,7 +466,7 @@ static bool fact_fits(const struct brain_bounds *b, enum brain_fact fact, const 
     }
 }
 
-/* What the next facts may be about. */
+/* Updates the bounds for the next facts. */
 static void widen(struct brain_bounds *b, enum brain_fact fact, const void *data)
 {
     const struct brain_room *room = data;
@@ -532,7 +533,7 @@ static uint8_t get_byte(struct cursor *c)
     return byte != NULL ? *byte : 0;
 }
 
-/* Into `memory`, from *used on. */
+/* Reads a text into `memory` at *used. */
 static const char *get_text(struct cursor *c, uint8_t *memory, size_t *used)
 {
     const uint64_t length = get_number(c);
@@ -560,7 +561,7 @@ static void set_pointer(void *data, size_t offset, const void *p)
     memcpy((uint8_t *)data + offset, &p, sizeof(p));
 }
 
-/* What a fact's pointers lead to: texts, and its list. */
+/* Reads what a fact's pointers point to: texts, and its list. */
 static void get_behind(struct cursor *c, struct brain_decoder *d, const struct shape *s)
 {
     size_t used = 0;
@@ -613,7 +614,7 @@ static void get_fact(struct cursor *c, struct brain_decoder *d, struct brain_rec
         }
         c->at += (size_t)used;
         memmove(d->words, to, words_of(s) * sizeof(*to));
-        clear_pointers(fact, d->words); /* whatever stood there */
+        clear_pointers(fact, d->words); /* the pointers' bytes in the file are not trusted */
         get_behind(c, d, s);
     }
     if (c->error == 0 && !fact_fits(&d->bounds, fact, ret->data)) {

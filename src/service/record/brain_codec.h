@@ -1,19 +1,22 @@
-/* brain_codec.h: what a fleet's brain is told (core/brain/brain.h), packed: each fact against the last one alike (pack.h).
+/* brain_codec.h: packs the input of a fleet's brain (core/brain/brain.h). Each fact is packed against the last fact of its
+ * kind (pack.h).
  *
- * A record is a byte (fact + 1, BRAIN_CODEC_ANSWER or BRAIN_CODEC_NAME), then: of a fact the time since the last one, its
- * struct as words with zeros for pointers, and what these point to; of an answer its result and its print; of a name what was
- * asked and what was told. Little endian, of this build.
+ * A record begins with a byte: fact + 1, BRAIN_CODEC_ANSWER or BRAIN_CODEC_NAME. Then follow:
+ * - for a fact: the time since the last fact, its struct as words with zeros for pointers, and the data that they point to;
+ * - for an answer: its result and its print;
+ * - for a name: what was asked, and what was returned.
  *
- * Decoding is total: any bytes give a record that the brain takes, or -EPROTO, or -ENODATA where they end too early. */
+ * Little endian, only for this build. Decoding is total: any bytes give a record that the brain accepts, or -EPROTO, or
+ * -ENODATA if they end too early. */
 #pragma once
 #include "core/brain/brain.h"
 
 #define BRAIN_CODEC_ANSWER 200
 #define BRAIN_CODEC_NAME   201
-#define BRAIN_CODEC_WORDS                                                                          \
-    64 /* of a fact that is packed against the last one; of a larger one all is written */
-#define BRAIN_CODEC_TEXT 4096
-#define BRAIN_CODEC_MAX  (512 << 10) /* the largest record */
+/* The largest fact that is packed against the last one. A larger fact is written whole. */
+#define BRAIN_CODEC_WORDS 64
+#define BRAIN_CODEC_TEXT  4096
+#define BRAIN_CODEC_MAX   (512 << 10) /* the largest record */
 
 struct brain_codec {
     int64_t now_ns;
@@ -22,33 +25,33 @@ struct brain_codec {
 };
 
 void brain_codec_init(struct brain_codec *c);
-/* At most BRAIN_CODEC_MAX bytes; returns how many. */
+/* Writes at most BRAIN_CODEC_MAX bytes; returns their number. */
 size_t brain_codec_fact(struct brain_codec *c, struct mono now, enum brain_fact fact,
                         const void *data, uint8_t *bytes);
-/* 0: a fact without an answer. */
+/* Returns 0 for a fact without an answer. */
 size_t brain_codec_answer(enum brain_fact fact, const struct brain_answer *answer, uint8_t *bytes);
 size_t brain_codec_name(const struct brain_name *name, uint8_t *bytes);
 
-/* What was written there, and what the brain has to be for it. */
+/* The state that the brain needs for the facts written so far. */
 struct brain_bounds {
     bool has_hosts;
     uint32_t hosts, nics;
 };
 struct brain_record_item {
-    uint8_t kind; /* BRAIN_CODEC_ANSWER, BRAIN_CODEC_NAME; else a fact */
+    uint8_t kind; /* BRAIN_CODEC_ANSWER, BRAIN_CODEC_NAME; else the number of a fact + 1 */
     enum brain_fact fact;
     struct mono now;
-    const void *data; /* of the fact */
+    const void *data; /* of a fact */
     int64_t result;   /* of an answer */
     uint64_t print;
     struct brain_name name;
 };
-/* Memory of what is decoded: pointers of a fact lead here until the next one, those of a name until the next name. */
+/* Memory of decoded records. Pointers of a fact are valid until the next fact, pointers of a name until the next name. */
 struct brain_decoder {
     struct brain_codec codec;
     struct brain_bounds bounds;
-    uint64_t *words; /* of the fact */
-    uint8_t *behind; /* texts and lists of it */
+    uint64_t *words; /* of a fact */
+    uint8_t *behind; /* its texts and lists */
     uint8_t names[2 * BRAIN_CODEC_TEXT];
 };
 MUST_CHECK int brain_decoder_init(struct brain_decoder *d); /* -ENOMEM */
@@ -56,5 +59,5 @@ void brain_decoder_done(struct brain_decoder *d);
 /* Returns the bytes used, at least 1. */
 MUST_CHECK long brain_decode(struct brain_decoder *d, const uint8_t *bytes, size_t size,
                              struct brain_record_item *ret);
-/* A number that changes with the layout of what is recorded. */
+/* A number that changes with the layout of the recorded structs. */
 uint64_t brain_codec_layout(void);

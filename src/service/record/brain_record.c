@@ -1,4 +1,4 @@
-/* brain_record.c: recordings of a fleet's brain: read, and told again. */
+/* brain_record.c: reads recordings of a fleet's brain and replays them. */
 #include "service/record/brain_record.h"
 
 #include <errno.h>
@@ -14,19 +14,19 @@
 #include "service/record/brain_file.h"
 
 struct brain_record {
-    int fd; /* -1: in memory */
+    int fd; /* -1: the recording is in memory */
     const uint8_t *memory;
     uint64_t size, at;
-    uint64_t segment; /* its number */
+    uint64_t segment; /* number of the next segment */
     int64_t utc_ns;
-    uint8_t *bytes; /* the segment at hand */
+    uint8_t *bytes; /* the present segment */
     size_t room, used, read;
     bool ended;
 };
 
 /* ---- the file ----------------------------------------------------------------------------------------------------- */
 
-/* 1, 0: it ends here, negative. */
+/* Returns 1; 0: the file ends here; negative: an error. */
 static int read_at(const struct brain_record *r, uint64_t at, void *to, size_t size)
 {
     if (r->size - at < size) {
@@ -64,7 +64,7 @@ static int read_head(struct brain_record *r)
     return 0;
 }
 
-/* The next segment into memory, looked through: 1; 0: the recording ends here, as it should. */
+/* Reads the next segment into memory and checks it. Returns 1; 0: the recording ends here correctly; negative: an error. */
 static int next_segment(struct brain_record *r)
 {
     struct brain_file_segment s;
@@ -204,12 +204,12 @@ int brain_record_copy(const char *from, const char *to, int64_t *ret_bytes)
     return rc;
 }
 
-/* ---- telling it again --------------------------------------------------------------------------------------------- */
+/* ---- replay --------------------------------------------------------------------------------------------- */
 
 struct told_name {
     uint32_t kind;
     struct brain_name is;
-    char *name, *leaf; /* of its own */
+    char *name, *leaf; /* owned */
 };
 
 struct player {
@@ -220,8 +220,8 @@ struct player {
     uint32_t name_count, name_room;
     struct hash_index by_id;
     struct brain_outcome outcome;
-    struct brain_answer answer; /* to the last fact that has one */
-    enum brain_fact asked;      /* BRAIN_FACT_COUNT: none that is to be compared */
+    struct brain_answer answer; /* to the last fact */
+    enum brain_fact asked;      /* the last fact; BRAIN_FACT_COUNT: there is no answer to compare */
     int error;
 };
 
@@ -286,7 +286,7 @@ static void keep_name(struct player *p, const struct brain_name *is)
     p->outcome.names++;
 }
 
-/* The next record; 1, 0: the end, negative: damage. */
+/* Reads the next record. Returns 1; 0: the end; negative: damage. */
 static int next_item(struct player *p, struct brain_record_item *ret)
 {
     struct brain_record *r = p->record;
@@ -301,15 +301,15 @@ static int next_item(struct player *p, struct brain_record_item *ret)
         return 0;
     }
     const long used = brain_decode(&p->decoder, r->bytes + r->read, r->used - r->read, ret);
-    if (used < 0) { /* of a segment whose sum is right: nobody wrote that */
+    if (used < 0) { /* the segment's checksum is right, but no recorder wrote such a record */
         return -EPROTO;
     }
     r->read += (size_t)used;
     return 1;
 }
 
-/* What was told when this was asked: it follows the fact that is being played, unless it was told before. A name never begins
- * a segment: the writer keeps a fact and its names together. */
+/* Returns the recorded answer to a question for a name. The answer follows the fact that is being replayed, unless it was
+ * recorded earlier. A name never begins a segment: the recorder keeps a fact and its names together. */
 static const struct brain_name *name_of(struct player *p, uint32_t kind, uint64_t id)
 {
     const struct brain_record *r = p->record;
@@ -368,7 +368,7 @@ static int play_item(struct player *p, const struct brain_record_item *item,
 {
     struct brain_outcome *o = &p->outcome;
     if (item->kind == BRAIN_CODEC_NAME) {
-        keep_name(p, &item->name); /* asked by who only looked */
+        keep_name(p, &item->name); /* a question outside of a fact: only to show a name */
     } else if (item->kind == BRAIN_CODEC_ANSWER) {
         o->answers++;
         o->different +=

@@ -1,5 +1,5 @@
-/* brain_recorder.c: recordings of a fleet's brain, written while it is told. A fact stays together with the names that it asked
- * for and its answer: none of these begins a segment. */
+/* brain_recorder.c: records a fleet's brain while it gets its input. A fact, the names that it asked for, and its answer stay
+ * together: none of the latter begins a segment. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,9 +12,8 @@
 #include "service/record/brain_file.h"
 #include "service/record/brain_record.h"
 
-enum {
-    NAMES = 1 << 17
-}; /* of which it is remembered what was told; a multiple that meets is told again */
+/* Entries for names that were recorded. If two names share an entry, they are recorded again. */
+enum { NAMES = 1 << 17 };
 
 struct brain_recorder {
     int fd;
@@ -22,8 +21,8 @@ struct brain_recorder {
     struct brain_recorder_report report;
     uint64_t segment;
     struct brain_codec codec;
-    uint64_t *names; /* by their hash: the hash of what was told */
-    uint8_t *bytes;  /* of the segment that is being filled */
+    uint64_t *names; /* by the name's hash: the hash of the recorded answer */
+    uint8_t *bytes;  /* of the present segment */
     size_t used, room;
 };
 
@@ -117,7 +116,7 @@ void brain_recorder_flush(struct brain_recorder *r)
     brain_codec_init(&r->codec);
 }
 
-/* Room for one more record. One fact may ask for very many names. */
+/* Makes room for one more record. One fact may ask for very many names. */
 static bool make_room(struct brain_recorder *r)
 {
     if (ended(r) || r->room - r->used >= BRAIN_CODEC_MAX) {

@@ -1,4 +1,4 @@
-/* codec.c: packing of events. */
+/* codec.c: packs events. */
 #include "service/record/codec.h"
 
 #include "base/prng.h"
@@ -26,8 +26,8 @@ static size_t word_count(enum node_event_kind kind)
     return kind == NODE_EVENT_PEERS ? 0 : (node_event_size(kind) + 7) / 8;
 }
 
-/* Where the last event alike lies. A receive event is like others of its sender and path; on
- * decoding only its first words are not known yet, so the slot is written into the event. */
+/* Memory of the last similar event. Receive events have several slots, by sender, path and type. The decoder does not know
+ * these fields yet, so the slot is written with the event. */
 static uint64_t *memory_of(struct codec *c, enum node_event_kind kind, uint8_t slot)
 {
     return kind == NODE_EVENT_RECEIVE ? c->receive[slot] : c->last[kind];
@@ -155,13 +155,13 @@ static bool time_fits(int64_t ns)
     return ns > -TIME_NS_MAX && ns < TIME_NS_MAX;
 }
 
-/* A bool whose byte is neither 0 nor 1 must not even be read as one. */
+/* If a bool's byte is neither 0 nor 1, reading it as a bool would be undefined behaviour. */
 static bool bools_fit(const struct probe *p)
 {
     const bool *const flags[] = {&p->settled, &p->tight,  &p->core,        &p->hardware,
                                  &p->late,    &p->second, &p->own.present, &p->heard.present};
     const size_t count =
-        ARRAY_COUNT(flags) - (p->type == PROBE_DIGEST ? 2 : 0); /* it has no own, heard */
+        ARRAY_COUNT(flags) - (p->type == PROBE_DIGEST ? 2 : 0); /* a digest lacks the last two */
 
     for (size_t i = 0; i < count; i++) {
         if (*(const uint8_t *)flags[i] > 1) {
@@ -242,8 +242,8 @@ int codec_check(const struct node_config *config, enum node_event_kind kind, con
     case NODE_EVENT_TICK:
     case NODE_EVENT_PEERS:
     case NODE_EVENT_MEMBER:
-    case NODE_EVENT_VERBS:    /* any number has words */
-    case NODE_EVENT_SETTINGS: /* checked by the node, as it was there */
+    case NODE_EVENT_VERBS:    /* all values have a text */
+    case NODE_EVENT_SETTINGS: /* the node checks it */
         break;
     case NODE_EVENT_KIND_COUNT:
         good = false;

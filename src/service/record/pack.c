@@ -1,4 +1,4 @@
-/* pack.c: varints, and words against the last ones alike. */
+/* pack.c: varints, and words packed against earlier words. */
 #include "service/record/pack.h"
 
 #include <errno.h>

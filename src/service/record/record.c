@@ -1,4 +1,4 @@
-/* record.c: recordings, read and played. */
+/* record.c: reads recordings and replays them. */
 #include "service/record/record.h"
 
 #include "base/arena.h"
@@ -23,7 +23,7 @@ struct record {
     uint8_t *bytes;
     size_t size, at;
     bool ended;
-    uint64_t sum; /* of this segment's bytes so far */
+    uint64_t sum; /* checksum of this segment's bytes so far */
     struct record_head head;
     struct node_config config;
     const uint8_t *restored, *copy;
@@ -64,7 +64,7 @@ static bool fleet_good(const struct mesh_fleet *f)
     return true;
 }
 
-/* Reads a fleet at r->at into memory of its own. */
+/* Reads a fleet at r->at into new memory. */
 static int read_fleet(struct record *r, struct mesh_fleet *ret_fleet)
 {
     struct mesh_fleet f = {0};
@@ -223,7 +223,7 @@ bool record_whole(const struct record *r)
     return (r->head.flags & RECORD_WHOLE) != 0;
 }
 
-/* At a segment's end. */
+/* Called at a segment's end. */
 static int next_segment(struct record *r)
 {
     const int rc = codec_decode_end(r->bytes + r->at, r->size - r->at, r->sum, &r->ended);
@@ -236,7 +236,7 @@ static int next_segment(struct record *r)
     return r->ended && r->at != r->size ? -EPROTO : 0;
 }
 
-/* The event at r->at whose codec has said that it takes `used` bytes. */
+/* Takes the event at r->at; used: its size by the codec. */
 static int take_event(struct record *r, size_t used, enum node_event_kind kind,
                       const void **ret_event)
 {
@@ -278,7 +278,7 @@ int record_next(struct record *r, enum node_event_kind *ret_kind, struct mono *r
     return 0;
 }
 
-/* The node as it was where the events begin. */
+/* Makes the node in its state at the beginning of the events. */
 static int make_node(struct record *r, bool trust_copy, struct node **ret_node)
 {
     if (r->head.copy_size != 0) {
@@ -316,11 +316,11 @@ struct player {
     void (*on_action)(void *context, struct mono now, const struct node_action *);
     void *context;
     struct record_outcome outcome;
-    struct finding said[FINDING_PENDING_MAX]; /* then, since the last drain */
+    struct finding said[FINDING_PENDING_MAX]; /* recorded findings since the last drain */
     size_t said_count;
 };
 
-/* Takes the node's actions where the agent took them. */
+/* Takes the node's actions at the same points as the agent. */
 static void drain(struct player *p, struct mono now)
 {
     struct node_action action;
@@ -361,16 +361,16 @@ static int play_event(struct player *p, enum node_event_kind kind, struct mono n
     return r == -EINVAL && (kind == NODE_EVENT_PEERS || kind == NODE_EVENT_SETTINGS ||
                             kind == NODE_EVENT_MEMBER)
                ? 0
-               : r; /* refused there, refused here */
+               : r; /* the agent's node refused it, too */
 }
 
-/* No more can be read: the end, or damage, which is part of the outcome. */
+/* The events end here, or are damaged. Damage is part of the outcome. */
 static void note_end(struct player *p, const struct record *r, int *rc)
 {
     if (*rc == -EPROTO || *rc == -ENODATA) {
         p->outcome.damage = *rc;
         p->outcome.damage_at = r->at;
-        p->outcome.findings -= (long)p->said_count; /* never compared */
+        p->outcome.findings -= (long)p->said_count; /* these were not compared */
         *rc = 0;
     }
 }

@@ -1,4 +1,4 @@
-/* recorder.c: the ring of segments, in files that have no name. */
+/* recorder.c: the ring of segments, in files without names. */
 #include "service/record/recorder.h"
 
 #include "base/arena.h"
@@ -16,11 +16,11 @@
 enum { SEGMENT_MAX = 64, DIRECTORY_SIZE = 256 };
 
 struct segment {
-    int fd; /* nameless: gone with the process, whatever ends it. First the copy of the node, if
-               there is one */
+    /* without a name: it vanishes when the process ends, in any way. The copy of the node is first, if there is one */
+    int fd;
     int64_t copy_size;
     int64_t bytes, events;
-    uint64_t sum; /* of the events' bytes that are in the file */
+    uint64_t sum; /* checksum of the events in the file */
     struct mono first, last;
 };
 
@@ -29,14 +29,14 @@ struct recorder {
     int64_t bytes_max, bytes, events, dropped;
     int error;
     bool undrained; /* an event came after the last drain */
-    bool whole;     /* nothing was dropped since the node began */
+    bool whole;     /* nothing was dropped since the node's start */
     struct mono birth, retry;
     struct node_config config;
-    uint8_t *fleet; /* as the file has it */
+    uint8_t *fleet; /* in the format of the file */
     size_t fleet_size;
-    uint8_t *restored; /* saved state that the node began with */
+    uint8_t *restored; /* the saved state that the node began with */
     size_t restored_size;
-    const struct node *node; /* in the arena; NULL: no copies */
+    const struct node *node; /* in the arena; NULL: no copies are made */
     struct segment segments[SEGMENT_MAX];
     unsigned first, count;
     struct codec codec;
@@ -120,7 +120,7 @@ static int write_all(int fd, const void *bytes, size_t size)
     return 0;
 }
 
-/* Of events, to the end of a segment. */
+/* Appends events to a segment. */
 static int write_events(struct recorder *r, struct segment *s, const void *bytes, size_t size)
 {
     const int rc = write_all(s->fd, bytes, size);
@@ -132,8 +132,8 @@ static int write_events(struct recorder *r, struct segment *s, const void *bytes
     return rc;
 }
 
-/* Buffer to the newest segment. A full disk: all is forgotten (what follows a hole can't be
- * replayed), and tried anew. */
+/* Writes the buffer to the newest segment. If the disk is full, everything is dropped, because events behind a gap can't be
+ * replayed. The recorder tries again later. */
 static void flush(struct recorder *r)
 {
     struct segment *s = newest(r);
@@ -204,7 +204,7 @@ void recorder_node(struct recorder *r, const struct node *node)
     }
 }
 
-/* The list at the node's birth: a recording that goes back to it begins with that one. */
+/* Keeps the list at the node's start: a recording from the start begins with this list. */
 static void keep_fleet(struct recorder *r, const struct mesh_fleet *fleet)
 {
     free(r->fleet);
