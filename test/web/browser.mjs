@@ -9,7 +9,7 @@ await check("a wrong token is told so, and nothing is shown", async () => {
   await visit(page, `${url}/`);
   await page.getByLabel("Token").fill("fla_wrong");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("doesn't know this token").waitFor();
+  await page.getByText("This token is unknown to the controller").waitFor();
 });
 await check("a right token shows the fleet", async () => {
   await signIn(page);
@@ -145,7 +145,7 @@ await check("a token is made in the page, shown once, and revoked after a second
   await page.getByRole("region", { name: /Changes by people/ }).getByRole("row", { name: /token/ }).first().waitFor();
 });
 await check("a configuration's diff is seen before it is applied", async () => {
-  await page.getByText("Change it", { exact: true }).click();
+  await page.getByText("Change the configuration", { exact: true }).click();
   await page.getByLabel(/^YAML/).fill("flap_limit: 9\n");
   await page.getByRole("button", { name: "Show what changes" }).click();
   await page.getByRole("region", { name: "What would change" }).getByRole("row", { name: /flap_limit/ }).waitFor();
@@ -170,7 +170,7 @@ await check("a phone shows every view without sideways scrolling", async () => {
 });
 await check("where the fabric differs from what was declared is said", async () => {
   await show(page, "Topology");
-  await page.getByRole("region", { name: /Where what is seen differs/ }).getByText("missing-host").first().waitFor();
+  await page.getByRole("region", { name: /Differences from the declared topology/ }).getByText("missing-host").first().waitFor();
   await page.getByText(/So trunks are not drawn/).waitFor(); // one bridge: nothing that could name itself
   await page.getByText("declared, not seen").waitFor();
 });
@@ -214,21 +214,21 @@ await check("an incident's link leads to it, its evidence, what was told of it, 
   await page.goto("about:blank");
   await page.goto(`${url}/#/alerts?incident=${number}&at=${at}`); // as a receiver's link does
   await page.getByRole("heading", { name: new RegExp(`^Incident ${number}: h1/nic0`) }).waitFor();
-  await page.getByRole("region", { name: "Its evidence: what fires in it now" }).getByRole("row", { name: /link-down .*h1\/nic0: link is down/ }).waitFor();
-  await page.getByRole("region", { name: "What was told of it" }).getByRole("row", { name: /opened/ }).first().waitFor();
+  await page.getByRole("region", { name: "Evidence: alerts that fire in it now" }).getByRole("row", { name: /link-down .*h1\/nic0: link is down/ }).waitFor();
+  await page.getByRole("region", { name: "Notifications about it" }).getByRole("row", { name: /opened/ }).first().waitFor();
   await accessible(page);
   await page.getByRole("link", { name: "what was wrong then" }).first().click();
   await page.getByRole("heading", { name: /^What was wrong at / }).waitFor();
   await page.locator("article.sentence").filter({ hasText: "h1/nic0" }).first().waitFor();
   await page.getByRole("navigation").getByRole("link", { name: "Links" }).click();
-  await page.getByText("What links did ends at the moment chosen").waitFor();
-  await page.getByText(/No link changed in the|What links did before/).first().waitFor();
+  await page.getByText("Events of links end at the chosen moment").waitFor();
+  await page.getByText(/No link changed in the|Events of links before/).first().waitFor();
   await page.getByLabel("Go to").fill("1700000000"); // nothing had happened then
   await page.getByRole("button", { name: "Go", exact: true }).click();
   await page.getByRole("navigation").getByRole("link", { name: "Alerts" }).click();
-  await page.getByText("Nothing was told in this range.").waitFor();
+  await page.getByText("There was no notification in this range.").waitFor();
   await page.goto(`${url}/#/alerts?incident=999999&at=${at}`);
-  await page.getByText("Of incident 999999 nothing is kept here").waitFor();
+  await page.getByText("Incident 999999 is not here").waitFor();
   await page.getByRole("button", { name: "Back to now" }).click();
 });
 await check("without its controller the page says so, and doesn't call it healthy", async () => {

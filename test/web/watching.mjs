@@ -7,7 +7,7 @@ const value = async (label, text, tone) => {
   await tile(label).getByText(text, { exact: true }).waitFor();
   expect((await tile(label).locator(".value").getAttribute("class")).split(" ").includes(tone), `${label} isn't ${tone}`);
 };
-const section = page.getByRole("region", { name: "What nobody watches", exact: true });
+const section = page.getByRole("region", { name: "Not watched", exact: true });
 async function inBoth(name) {
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -27,7 +27,7 @@ await check("none: both are good, and say so when opened", async () => {
   await page.keyboard.press("Enter");
   await section.getByText("Every NIC is watched.").waitFor();
   await tile("Hosts with sensors off").click();
-  await section.getByText("Every host watches all that it is asked to.").waitFor();
+  await section.getByText("Every host watches everything.").waitFor();
   await inBoth("none");
   await section.getByRole("button", { name: "Close" }).click();
   await section.waitFor({ state: "detached" });
@@ -37,7 +37,7 @@ await check("some: they are counted at once, and opened by name with the reason"
   await value("NICs unwatched", "2 of 4", "warn");
   await value("Hosts with sensors off", "1 of 2", "warn");
   await tile("NICs unwatched").click();
-  const nics = section.getByRole("region", { name: "NICs that nobody watches" });
+  const nics = section.getByRole("region", { name: "NICs that are not watched" });
   await nics.getByRole("row", { name: /^h0\/nic0 up <b>no socket<\/b>$/ }).waitFor();
   await nics.getByRole("row", { name: /^h0\/nic1 unknown its link can't be read$/ }).waitFor();
   expect((await nics.getByRole("row").count()) === 3, "others are listed, too");
@@ -55,9 +55,9 @@ await check("stale: what a silent host said last is no longer what is, and none 
   await value("NICs unwatched", "0 of 4 (4 unknown)", "warn");
   await value("Hosts with sensors off", "0 of 2 (2 unknown)", "warn");
   await section.getByText("No host that reports has a sensor off.").waitFor();
-  await section.getByText("Of 2 hosts nothing current is known").waitFor();
+  await section.getByText("No current state of 2 hosts:").waitFor();
   await tile("NICs unwatched").click();
-  await section.getByText("Of 4 NICs nothing current is known").waitFor();
+  await section.getByText("No current state of 4 NICs:").waitFor();
   await section.getByText("No NIC of a host that reports is unwatched.").waitFor();
   await inBoth("stale");
   await section.getByRole("link", { name: "hosts that aren't heard" }).click();

@@ -71,7 +71,7 @@ export async function call<T>(method: string, path: string, body?: unknown, abor
   try {
     response = await fetch(`/api/v1/${path}`, init);
   } catch {
-    return failed("unreachable", 0, "The controller doesn't answer. Jobs, clocks and failover go on without it.");
+    return failed("unreachable", 0, "The controller doesn't answer. Jobs, clocks and failover work without it.");
   }
   const at = Date.now();
   if (response.status === 304 && known) {
@@ -120,13 +120,13 @@ async function refuse<T>(response: Response): Promise<Answer<T>> {
   }
   if (response.status === 401) {
     signOut();
-    return failed("refused", 401, "This token is not (or no longer) known. Sign in again.");
+    return failed("refused", 401, "This token is unknown or has expired. Sign in again.");
   }
   if (response.status === 403) {
     return failed("refused", 403, detail || "This token may not see that.");
   }
   if (response.status === 404) {
-    return failed("missing", 404, detail || "There is no such thing.");
+    return failed("missing", 404, detail || "Not found.");
   }
   if (response.status === 429) {
     return failed("limited", 429, "Too many requests; trying again.");

@@ -40,16 +40,16 @@ const others: typeof views = [["hosts", "Host", Host]];
 
 /** What of a view is of the moment that the address names; mesh and alerts say it themselves. */
 const then: Record<string, string> = {
-  fleet: "What was wrong and what changed are of the moment chosen; figures and hosts are as they are now.",
-  clock: "Charts end at the moment chosen; the table is as it is now.",
-  hosts: "What happened, and charts, are of the range that ends at the moment chosen; the rest is as it is now.",
-  links: "What links did ends at the moment chosen; the table is as it is now.",
-  jobs: "Jobs are shown with their whole past; states and flows are as they are now.",
-  levels: "Levels are as they are now; their changes are of the range that ends at the moment chosen.",
-  topology: "The topology is as it is now.",
-  audit: "Audits are shown with what was found then; agents and connectivity are as they are now.",
-  savings: "Savings are those of all that is kept.",
-  settings: "Settings are as they are now.",
+  fleet: "Faults and changes are of the chosen moment. Numbers and hosts are of now.",
+  clock: "Charts end at the chosen moment. The table is of now.",
+  hosts: "Events and charts are of the range that ends at the chosen moment. The rest is of now.",
+  links: "Events of links end at the chosen moment. The table is of now.",
+  jobs: "Jobs are shown with their whole history. States and flows are of now.",
+  levels: "Levels are of now. Their changes are of the range that ends at the chosen moment.",
+  topology: "The topology is of now.",
+  audit: "Audits are shown with their results. Agents and connectivity are of now.",
+  savings: "Savings are of the whole kept history.",
+  settings: "Settings are of now.",
 };
 
 const refused = signal<Failure | null>(null); // the link that was followed
@@ -62,7 +62,7 @@ function SignIn() {
     setSaid("");
     const failure = await signIn(text.trim());
     if (failure) {
-      setSaid(failure.status === 401 ? "The controller doesn't know this token, or it has expired." : failure.text);
+      setSaid(failure.status === 401 ? "This token is unknown to the controller, or it has expired." : failure.text);
     }
   };
   return (

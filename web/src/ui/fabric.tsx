@@ -9,7 +9,7 @@ import { Table } from "./table.tsx";
 
 export const trunkTones: Record<TrunkState, Tone> = { good: "good", lossy: "warn", dead: "bad", gone: "warn", unknown: "none" };
 const worry: Record<TrunkState, number> = { dead: 4, lossy: 3, gone: 2, unknown: 1, good: 0 };
-const words: Record<TrunkState, string> = { good: "good", lossy: "loses packets", dead: "dead", gone: "no way passes it any more", unknown: "nobody reports of it" };
+const words: Record<TrunkState, string> = { good: "good", lossy: "loses packets", dead: "dead", gone: "no path uses it any more", unknown: "no host reports it" };
 
 /** Both directions of one cable, the lower switch first. */
 export interface Cable {
@@ -80,7 +80,7 @@ const WIDTH = 176; // of a switch's place
 const [BOX, HEIGHT, TIER] = [160, 38, 110];
 
 function way(t: Trunk | null, from: string, to: string): string {
-  return t === null ? `${from} → ${to}: no way is known to pass it` : `${from} → ${to}: ${words[t.state]}${t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}; probes ${duration(t.owd_ns_p50)}, p99 ${duration(t.owd_ns_p99)}`;
+  return t === null ? `${from} → ${to}: no known path uses it` : `${from} → ${to}: ${words[t.state]}${t.gone_utc_ns === null ? "" : ` since ${wall(big(t.gone_utc_ns))}`}; probes ${duration(t.owd_ns_p50)}, p99 ${duration(t.owd_ns_p99)}`;
 }
 
 /** The more the slowest probes wait beyond the median, the thicker: 1 us 2, 10 us 3.5, 100 us 5. */
@@ -93,7 +93,7 @@ export function Middle({ fabric, ports, suspects }: { fabric: Fabric; ports: rea
   if (fabric.trunks.length === 0 && fabric.ways_known === 0) {
     return (
       <>
-        <Empty>{fabric.ways === 0 ? "No host has told of a switch that its packets pass." : "Hosts know ways through the fabric, but not past which switches: those keep silent, or agents are older than this controller or may not hear them (foliot doctor)."} So trunks are not drawn.</Empty>
+        <Empty>{fabric.ways === 0 ? "No host has reported a switch on its paths." : "Hosts report paths through the fabric, but no switches on them. Maybe the switches do not answer, or agents are older than this controller, or agents lack the permission to receive the answers (foliot doctor)."} So trunks are not drawn.</Empty>
         {fabric.switches.length > 0 && <Picture fabric={fabric} cables={[]} ports={ports} suspects={suspects} />}
       </>
     );
@@ -106,14 +106,14 @@ export function Middle({ fabric, ports, suspects }: { fabric: Fabric; ports: rea
       <p>
         {bad.length === 0 ? (all.length > 0 && <Mark tone="good">All {all.length} trunks that ways are known to pass {told.length > 0 ? "measure good" : "are good"}</Mark>)
           : <Mark tone={bad.some((c) => c.state === "dead" || c.accused !== null) ? "bad" : "warn"}>{bad.length} of {all.length} trunks {bad.length === 1 ? "is" : "are"} not well</Mark>}{" "}
-        {told.length > bad.length && <Mark tone="warn">{told.length - bad.length} may be ill: an incident tells one of several</Mark>}{" "}
-        {fabric.ways_known} of {fabric.ways} ways are known switch by switch.
+        {told.length > bad.length && <Mark tone="warn">{told.length - bad.length} may be ill: an incident names several suspects</Mark>}{" "}
+        All switches are known on {fabric.ways_known} of {fabric.ways} paths.
       </p>
       {told.length > 0 && <ul class="plain">{told.slice(0, NAMED).map((c) => <li key={`${c.low} ${c.high}`}><strong>{c.low} – {c.high}</strong>: {ill(c)}</li>)}{told.length > NAMED && <li class="dim">{told.length - NAMED} more are in the table below.</li>}</ul>}
       {isWide(fabric) ? <Grid cables={all} suspects={suspects} /> : <Picture fabric={fabric} cables={all} ports={ports} suspects={suspects} />}
       <p class="dim">
-        A trunk is as good as the best way over it, and thicker where the slowest probes wait longer. How many bits a trunk carries is not measured: no switch is asked. What hosts
-        send into and receive out of a leaf is in its box.{fabric.trunks_more > 0 && ` ${fabric.trunks_more} more trunks are not drawn; those not well come first.`}
+        A trunk is as good as the best path over it. It is thicker if the slowest probes wait longer. The rate of a trunk is not measured, because no switch is asked. The box of a leaf has the rates that its hosts
+        send and receive.{fabric.trunks_more > 0 && ` ${fabric.trunks_more} more trunks are not drawn: bad ones come first.`}
       </p>
       {fabric.trunks.length > 0 && (
         <Table caption="Trunks, the worst first" rows={all} id={(c) => `${c.low} ${c.high}`} first="State" columns={[
@@ -186,7 +186,7 @@ function Grid({ cables: all, suspects }: { cables: Cable[]; suspects: readonly S
           );
         })}
       </svg>
-      <p class="legend"><span class="good">■ good</span><span class="bad">◤ the way up is dead, ◢ the way down</span><span class="warn">◤ ◢ loses packets</span><span class="bad">◯ an open incident accuses it</span><span>◌ or may: one of several</span><span>□ nobody reports of it, or no way passes it</span></p>
+      <p class="legend"><span class="good">■ good</span><span class="bad">◤ the way up is dead, ◢ the way down</span><span class="warn">◤ ◢ loses packets</span><span class="bad">◯ an open incident accuses it</span><span>◌ an incident names it as one of several suspects</span><span>□ no host reports it, or no path uses it</span></p>
     </div>
   );
 }

@@ -195,7 +195,7 @@ export function HeatMap({ latency, codes, what, marks, onPick }: { latency: Late
         <button aria-label="Zoom in" onClick={() => look(zoom(view.current, size, 0.5, 0.5, 0.5))}>+</button>
         <button aria-label="Zoom out" onClick={() => look(zoom(view.current, size, 2, 0.5, 0.5))}>−</button>
         <button onClick={() => look(whole(size))}>All</button>
-        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ all paths dead</span><span class="part">▲ some of them dead (near: as much red)</span><span class="silent">■ not heard</span><span><span class="hatch" aria-hidden="true" /> nobody measures it</span>{marks !== undefined && marks.size > 0 && <span>■ ▲ before a name: an open incident accuses it, or may</span>}</p>
+        <p class="legend"><span>{duration(shades.least)}</span><span class="ramp" aria-hidden="true" /><span>{duration(shades.most)}</span><span class="dead">■ all paths dead</span><span class="part">▲ some of them dead (zoomed in: the red part is their share)</span><span class="silent">■ not heard</span><span><span class="hatch" aria-hidden="true" /> not measured</span>{marks !== undefined && marks.size > 0 && <span>■ ▲ before a name: an open incident suspects it, or names it as one of several</span>}</p>
       </div>
       <Reading latency={latency} codes={codes} cell={cell} measured={shades.measured} />
     </div>
@@ -214,7 +214,7 @@ export function words(cell: Cell | null, at: bigint | null): string {
     return at === null ? "not measured" : "not measured then";
   }
   const dead = cell.dead === 0 ? "" : cell.dead >= cell.paths ? (cell.paths > 1 ? `all ${cell.paths} paths are dead` : "its path is dead") : `${cell.dead} of ${cell.paths} paths ${cell.dead > 1 ? "are" : "is"} dead`;
-  return cell.silent ? "who measures it isn't heard" : [cell.ns === null ? "" : duration(cell.ns), dead].filter((part) => part !== "").join("; ") || "no delay known";
+  return cell.silent ? "the measuring host is silent" : [cell.ns === null ? "" : duration(cell.ns), dead].filter((part) => part !== "").join("; ") || "no delay known";
 }
 
 function bound(i: number, size: number): number {

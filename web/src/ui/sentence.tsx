@@ -10,7 +10,7 @@ export function FindingSentence({ finding, now }: { finding: Finding; now: bigin
   const until = finding.until_utc_ns === null ? null : big(finding.until_utc_ns);
   return (
     <article class={`sentence ${finding.open ? "bad" : "good"}`}>
-      <p>{finding.detail?.text ?? `${finding.kind}, said by ${finding.host ?? "a host that left"}`}</p>
+      <p>{finding.detail?.text ?? `${finding.kind}, reported by ${finding.host ?? "a host that left"}`}</p>
       <p class="dim">
         <Mark tone={finding.open ? "bad" : "good"}>{finding.open ? "open" : "over"}</Mark> since <time>{wall(since)}</time> ({ago(since, now)})
         {until !== null && <>, until {wall(until)}</>} · <a href={hrefTo({ view: "mesh", at: since })}>the mesh at that moment</a>

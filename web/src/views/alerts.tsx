@@ -41,7 +41,7 @@ export function Alerts() {
 
 function Now() {
   const incidents = useResource<Page<Incident>>("incidents", 5_000, ["incident", "finding"]);
-  return incidents.failure?.kind === "missing" ? <Empty>This controller evaluates no alert rules. What hosts find is in Fleet.</Empty> : (
+  return incidents.failure?.kind === "missing" ? <Empty>This controller evaluates no alert rules. The hosts' findings are in Fleet.</Empty> : (
     <Shown of={incidents} what="incidents">
       {(page) => page.items.length === 0 ? <Empty>No incident, open or recent.</Empty> : (
         <>{page.items.map((i) => <Sentence key={String(i.incident)} incident={i} again={incidents.again} />)}</>
@@ -66,7 +66,7 @@ function Silences() {
   const now = nowNs.value;
   const end = async (id: number) => {
     const answer = await call("DELETE", `silences/${id}`);
-    setSaid(answer.ok ? "It is ended." : answer.failure.text);
+    setSaid(answer.ok ? "Ended." : answer.failure.text);
     silences.again();
   };
   return silences.failure?.kind === "refused" || silences.failure?.kind === "missing" ? null : (
@@ -74,14 +74,14 @@ function Silences() {
       <h2>Silences and maintenance</h2>
       <Shown of={silences} what="silences">
         {(page) => page.items.length === 0 ? <Empty>Nothing is silenced.</Empty> : (
-          <Table caption="What is not told, and until when" rows={page.items} id={(s) => s.id} columns={[
+          <Table caption="Silences, and their ends" rows={page.items} id={(s) => s.id} columns={[
             { name: "What", cell: (s) => [s.rule && `rule ${s.rule}`, s.host && `host ${s.host}`, s.element && `element ${s.element}`].filter(Boolean).join(", ") },
             { name: "Now", cell: (s) => <Mark tone={phase(s, now) === "now" ? "warn" : "none"}>{phase(s, now) !== "now" ? phase(s, now) : s.maintenance ? "maintenance" : "silenced"}</Mark> },
             { name: "From", cell: (s) => wall(big(s.from_utc_ns)) },
             { name: "Until", cell: (s) => `${wall(big(s.until_utc_ns))}${s.every_ns === null ? "" : `, each ${duration(s.every_ns)}`}` },
             { name: "By", cell: (s) => s.by ?? "–" },
             { name: "Why", cell: (s) => s.why ?? "–" },
-            { name: "", cell: (s) => (phase(s, now) === "over" ? "" : <button onClick={() => void end(s.id)}>End it</button>) },
+            { name: "", cell: (s) => (phase(s, now) === "over" ? "" : <button onClick={() => void end(s.id)}>End silence</button>) },
           ]} />
         )}
       </Shown>
@@ -131,12 +131,12 @@ function Then({ at }: { at: bigint }) {
   const rows = useResource<Page<IncidentRow>>(`events?kind=incident&limit=1000&since_utc_ns=${from}&until_utc_ns=${at + 1n}`, 60_000);
   return (
     <>
-      <h2>Told by {wall(at)}</h2>
-      <p class="dim">Incidents of which something was told in the {place.value.range} before, each as it was told last.</p>
+      <h2>Notifications until {wall(at)}</h2>
+      <p class="dim">Incidents with a notification in the {place.value.range} before, each with its last notification.</p>
       <Shown of={rows} what="incidents">
         {(page) => {
           const told = toldBy(page.items, at);
-          return told.length === 0 ? <Empty>Nothing was told in this range.</Empty> : <>{told.map((i) => <Sentence key={String(i.incident)} incident={i} />)}</>;
+          return told.length === 0 ? <Empty>There was no notification in this range.</Empty> : <>{told.map((i) => <Sentence key={String(i.incident)} incident={i} />)}</>;
         }}
       </Shown>
     </>
@@ -154,14 +154,14 @@ function One({ id, at }: { id: string; at: bigint | null }) {
   const known = incident.data ?? story.at(-1)?.detail ?? null;
   if (known === null) {
     const waits = (incident.data === null && incident.failure === null) || (at !== null && rows.data === null && rows.failure === null);
-    return <Empty>{waits ? `Loading incident ${id}…` : `Of incident ${id} nothing is kept here: it was over long ago, or isn't this token's to see.`}</Empty>;
+    return <Empty>{waits ? `Loading incident ${id}…` : `Incident ${id} is not here: it ended long ago, or this token may not see it.`}</Empty>;
   }
   return (
     <section aria-label={`Incident ${id}`}>
       <h2>Incident {id}{known.cause === null ? "" : `: ${known.cause}`}</h2>
       <Sentence incident={known} again={incident.again} />
       {firing.length > 0 && (
-        <Table caption="Its evidence: what fires in it now" rows={firing} id={(a) => String(a.id)} columns={[
+        <Table caption="Evidence: alerts that fire in it now" rows={firing} id={(a) => String(a.id)} columns={[
           { name: "Rule", cell: (a) => a.rule },
           { name: "State", cell: (a) => <Mark tone={a.state === "firing" ? (severities[a.severity] ?? "warn") : "none"}>{a.severity}, {a.state}</Mark> },
           { name: "Since", cell: (a) => (a.since_utc_ns === null ? "–" : wall(big(a.since_utc_ns))) },
@@ -169,7 +169,7 @@ function One({ id, at }: { id: string; at: bigint | null }) {
         ]} />
       )}
       {story.length > 0 && (
-        <Table caption="What was told of it" rows={story} id={(r) => String(r.id)} columns={[
+        <Table caption="Notifications about it" rows={story} id={(r) => String(r.id)} columns={[
           { name: "When", cell: (r) => <time title={String(r.at_utc_ns)}>{wall(big(r.at_utc_ns))}</time> },
           { name: "What", cell: (r) => r.word },
           { name: "In words", cell: (r) => r.detail?.text ?? "" },

@@ -24,14 +24,14 @@ export function Audit() {
   return (
     <>
       <h1>Audit</h1>
-      {runs.failure?.kind === "missing" ? <Empty>This controller's version makes no audits.</Empty> : (
+      {runs.failure?.kind === "missing" ? <Empty>This controller's version has no audits.</Empty> : (
         <Shown of={runs} what="audits">
           {(page) => {
             const chosen = page.items.find((r) => r.run === place.value.rest) ?? page.items[0];
             return (
               <>
                 <Start running={page.items.find((r) => r.state !== "done" && r.state !== "stopped")} again={runs.again} />
-                {chosen === undefined ? <Empty>No audit was made yet. One reads each host's settings, sends no packet and disturbs no job.</Empty> : <Run key={chosen.run} id={chosen.run} state={chosen.state} />}
+                {chosen === undefined ? <Empty>There was no audit yet. An audit reads each host's settings, sends no packet and disturbs no job.</Empty> : <Run key={chosen.run} id={chosen.run} state={chosen.state} />}
                 {page.items.length > 1 && <Past items={page.items} />}
               </>
             );
@@ -76,14 +76,14 @@ function Start({ running, again }: { running: AuditRun | undefined; again: () =>
           <p>What it costs:</p>
           <ul>
             <li>{hosts === null ? "Each host reads" : hosts === 1 ? "1 host reads" : `${hosts} hosts read`} {hosts === null || hosts === 1 ? "its" : "their"} own files, for at most some seconds, at idle priority. No packet is sent. Hosts with a failure are read twice.</li>
-            {matrix && <li>{cost === null ? "Each NIC sends 5 packets to each other one." : `${nics} NICs: ${duration(cost.seconds * 1e9)}, and each sends ${cost.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} Whoever stands out is measured once more.</li>}
+            {matrix && <li>{cost === null ? "Each NIC sends 5 packets to each other one." : `${nics} NICs: ${duration(cost.seconds * 1e9)}, and each sends ${cost.packets} small packets, never more than 2000 a second from one host, or 500 where a job runs.`} NICs that stand out are measured once more.</li>}
             {nccl && <li>Full load: 24 s for pairs of hosts, 40 s for all together, 11 s for each step of a search. Only on hosts without a job; a job that begins ends the test there within a second.</li>}
           </ul>
         </>
       ) : (
         <p>
           <progress max={running.hosts} value={running.hosts - running.unanswered} aria-label="hosts that have answered" />{" "}
-          {running.state === "measuring" ? "every NIC with every NIC is measured" : running.state === "testing" ? `${running.tests_done ?? 0} of ${running.tests_planned ?? 0} results of tests have come` : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are looked at once more" : ""}{" "}
+          {running.state === "measuring" ? "all pairs of NICs are measured" : running.state === "testing" ? `${running.tests_done ?? 0} of ${running.tests_planned ?? 0} results of tests have arrived` : <>{running.hosts - running.unanswered} of {running.hosts} hosts have answered</>}{running.look > 1 ? ", failures are checked once more" : ""}{" "}
           <button onClick={() => void send("DELETE", `audit/runs/${running.run}`)}>Stop</button>
         </p>
       )}
@@ -136,7 +136,7 @@ function Tests({ tests }: { tests: AuditTests }) {
       <h2>Bandwidth and collectives</h2>
       <p>
         Pairs of hosts carry {rate(tests.expected)} over all their NICs.
-        {tests.slow && <> <Mark tone="bad">All together are slower</Mark>{tests.named.length > 0 ? `: by ${tests.named.map((n) => (n.with === null ? n.host : `${n.host} with ${n.with}`)).join(", ")}.` : tests.searched ? "; no part of them is." : "; who makes them so was not searched."}</>}
+        {tests.slow && <> <Mark tone="bad">All together are slower</Mark>{tests.named.length > 0 ? `: by ${tests.named.map((n) => (n.with === null ? n.host : `${n.host} with ${n.with}`)).join(", ")}.` : tests.searched ? "; no part of them is." : "; the cause was not searched."}</>}
       </p>
       {tests.rows.length > 0 && <Table caption="All-reduce of all hosts" rows={tests.rows} id={(r) => `${r.lanes} ${r.order}`} columns={[
         { name: "Lanes", cell: (r) => r.lanes, number: true },
@@ -243,10 +243,10 @@ function Since({ run }: { run: AuditRun }) {
   return (
     <>
       <h2>Since the accepted audit</h2>
-      {baselines.data !== null && accepted === undefined && <Empty>No audit was accepted yet. One that is: later ones are compared with it.</Empty>}
+      {baselines.data !== null && accepted === undefined && <Empty>No audit was accepted yet. Later audits are compared with an accepted one.</Empty>}
       {accepted !== undefined && (
         <>
-          <p>{accepted.run === run.run ? "This audit" : <a href={hrefTo({ rest: accepted.run })}>The audit of {wall(big(accepted.started_utc_ns))}</a>} was accepted by {accepted.who}{accepted.name === "" ? "" : `: ${accepted.name}`}, {wall(big(accepted.accepted_utc_ns))}.{(accepted.measured ?? accepted.hosts) < accepted.hosts && ` Its measurements are kept of ${accepted.measured} of ${accepted.hosts} hosts.`}</p>
+          <p>{accepted.run === run.run ? "This audit" : <a href={hrefTo({ rest: accepted.run })}>The audit of {wall(big(accepted.started_utc_ns))}</a>} was accepted by {accepted.who}{accepted.name === "" ? "" : `: ${accepted.name}`}, {wall(big(accepted.accepted_utc_ns))}.{(accepted.measured ?? accepted.hosts) < accepted.hosts && ` The measurements of ${accepted.measured} of ${accepted.hosts} hosts are kept.`}</p>
           {accepted.run !== run.run && <Shown of={diff} what="what changed">{(d) => <Changed d={d} />}</Shown>}
         </>
       )}
@@ -280,7 +280,7 @@ function Changed({ d }: { d: AuditDiff }) {
     ...together(d.results).map((r) => ({ ...r, kind: "" }))];
   return rows.length === 0 ? <Empty>Nothing: {d.hosts} hosts are in both.</Empty> : (
     <>
-      {d.cut && <p class="banner" role="status">There are more changes than are told.</p>}
+      {d.cut && <p class="banner" role="status">Not all changes are shown.</p>}
       <Table caption={`Changes of ${d.hosts} hosts that are in both`} rows={rows} id={(r) => `${r.kind} ${r.host} ${r.what}`} most={50} columns={[
         { name: "Host", cell: (r) => <a href={hrefTo({ view: "hosts", rest: r.host })}>{r.host}</a>, sort: (r) => r.host },
         { name: "What", cell: (r) => <><code>{r.what}</code> <span class="dim">{r.kind}</span></>, sort: (r) => r.what },

@@ -44,7 +44,7 @@ export function Matrix({ id }: { id: string }) {
     <>
       <h2>Every NIC with every NIC</h2>
       <Shown of={matrix} what="the matrix">
-        {(m) => (m.nics.length === 0 ? <Empty>No NIC of yours is in it.</Empty> : <Cells m={m} />)}
+        {(m) => (m.nics.length === 0 ? <Empty>No NIC that you may see is in it.</Empty> : <Cells m={m} />)}
       </Shown>
     </>
   );
@@ -57,8 +57,8 @@ function Cells({ m }: { m: AuditMatrix }) {
   return (
     <>
       {m.cells !== undefined && <p>{m.measured} of {m.cells} cells are measured{missing === "" ? "" : `; not: ${missing}`}.</p>}
-      {latency === null ? <p class="dim">The map is shown of at most 512 NICs.</p> : <HeatMap latency={latency} codes={latency.p50} what="NICs" onPick={() => undefined} />}
-      <Table caption="Each NIC's side of all its delays and losses" rows={m.nics} id={(n) => String(n.nic)} first="Receiving" columns={[
+      {latency === null ? <p class="dim">The map is shown for at most 512 NICs.</p> : <HeatMap latency={latency} codes={latency.p50} what="NICs" onPick={() => undefined} />}
+      <Table caption="Delays and losses of each NIC" rows={m.nics} id={(n) => String(n.nic)} first="Receiving" columns={[
         { name: "NIC", cell: (n) => `${n.host}/${n.name}`, sort: (n) => `${n.host}/${n.name}` },
         { name: "Leaf", cell: (n) => n.leaf ?? "–", sort: (n) => n.leaf ?? "" },
         { name: "As near as", cell: (n) => (astray(n) ? <Mark tone="bad">{n.leaf_found}</Mark> : n.leaf_found ?? "–"), sort: (n) => (astray(n) ? 1 : 0), number: true },

@@ -60,7 +60,7 @@ function Answer({ id }: { id: number }) {
   }
   return (
     <Shown of={measured} what="the measurement">
-      {(m) => m.answer === null ? <p class="state" role="status">Its paths and those of its cohort are probed: {progress(m)} %.</p> : (
+      {(m) => m.answer === null ? <p class="state" role="status">Probing its paths and its cohort's paths: {progress(m)} %.</p> : (
         <>
           <p role="status"><Mark tone={tones[m.answer]}>{m.answer}</Mark> {m.sentence}</p>
           <ul>{m.reasons.map((r) => <li key={r.text}><Mark tone={results[r.result]}>{r.result}</Mark> {r.text}</li>)}</ul>

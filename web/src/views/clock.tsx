@@ -27,12 +27,12 @@ export function Clock() {
           const lines = new Set(page.items.map((h) => h.clock.timeline).filter((t) => t !== null));
           return (
             <>
-              {page.next !== null && <p class="banner" role="status">Of the first {page.items.length} hosts; how many of all are synchronised is in Fleet.</p>}
+              {page.next !== null && <p class="banner" role="status">Only the first {page.items.length} hosts are shown. Fleet has the number of all synchronised hosts.</p>}
               <p>
                 {out.length === 0 ? <Mark tone="good">All {page.items.length} hosts are synchronised</Mark> : <Mark tone="warn">{out.length} of {page.items.length} hosts are not synchronised</Mark>}
                 {lines.size > 1 && <> <Mark tone="bad">{lines.size} timelines: hosts that share none can't compare times</Mark></>}
               </p>
-              <Table caption="The hard bound holds the truth; the likely one does in all but one of ten thousand readings" rows={page.items} id={(h) => h.name} first="Hard bound" columns={[
+              <Table caption="The true time is always within the hard bound, and within the likely bound in 9,999 of 10,000 readings" rows={page.items} id={(h) => h.name} first="Hard bound" columns={[
                 { name: "Host", cell: (h) => <button onClick={() => setPicked(h.name)}>{h.name}</button>, sort: (h) => h.name },
                 { name: "Status", cell: (h) => <Mark tone={clockTones[h.clock.status]}>{h.clock.status.toLowerCase()}</Mark>, sort: (h) => h.clock.status },
                 { name: "Hard bound", cell: (h) => (h.clock.hard_ns === null ? "–" : `± ${duration(h.clock.hard_ns)}`), sort: (h) => h.clock.hard_ns ?? Number.MAX_VALUE, number: true },

@@ -79,7 +79,7 @@ function Incidents({ of }: { of: readonly Incident[] }) {
             <p class="dim">
               <Mark tone={severities[i.severity] ?? "warn"}>{i.severity}</Mark>{i.since_utc_ns === null ? "" : <> since <time>{wall(big(i.since_utc_ns))}</time> ({ago(big(i.since_utc_ns), now)})</>},
               {" "}{i.alerts} alerts of {i.hosts} hosts{i.acknowledged_by === null ? "" : `; seen by ${i.acknowledged_by}`}{i.silenced ? "; silenced" : ""} ·{" "}
-              <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) } })}>evidence and story</a>
+              <a href={hrefTo({ view: "alerts", query: { incident: String(i.incident) } })}>evidence and history</a>
             </p>
             <p>{i.text}</p>
           </div>
@@ -92,7 +92,7 @@ function Incidents({ of }: { of: readonly Incident[] }) {
 /** folded: incidents tell it already. */
 function Findings({ page, now, folded }: { page: Page<Finding>; now: bigint; folded: boolean }) {
   const list = <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>;
-  return folded ? <details><summary>What hosts found themselves: {page.items.length}{page.next === null ? "" : " and more"}</summary>{list}</details> : list;
+  return folded ? <details><summary>Findings of hosts: {page.items.length}{page.next === null ? "" : " and more"}</summary>{list}</details> : list;
 }
 
 /** Nothing is found is not nothing is wrong: ports and paths are counted beside it. s: null: of a moment in the past. */
@@ -187,7 +187,7 @@ function Hosts({ hosts, more }: { hosts: Host[]; more: boolean }) {
   const sorted = [...hosts].sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
   return (
     <>
-      {more && <p class="banner" role="status">The first {hosts.length} of them; others can be looked for by their health.</p>}
+      {more && <p class="banner" role="status">The first {hosts.length} of them; filter by health to find others.</p>}
       <Table caption="Hosts" rows={sorted} id={(h) => h.name} first="Health" most={50} columns={[
         { name: "Host", cell: (h) => <a href={hrefTo({ view: "hosts", rest: h.name })}>{h.name}</a>, sort: (h) => h.name },
         { name: "Health", cell: (h) => <Mark tone={healthTones[h.health]}>{h.health}</Mark>, sort: (h) => worry[h.health] * 1e6 + (h.paths_dead ?? 0) },

@@ -47,10 +47,10 @@ function One({ h }: { h: WithLinks }) {
       </div>
       {gate.data !== null && gate.data.status !== "pass" && <p class="dim">{gate.data.text}</p>}
       {h.clock.why !== null && <p class="warn">Its clock: {h.clock.why}</p>}
-      {h.sensors_off.length > 0 && <p class="warn">What its agent can't do: {h.sensors_off.join("; ")}</p>}
-      <h2>What it finds wrong now</h2>
+      {h.sensors_off.length > 0 && <p class="warn">Its agent lacks: {h.sensors_off.join("; ")}</p>}
+      <h2>Its findings now</h2>
       <Shown of={findings} what="findings">
-        {(page) => page.items.length === 0 ? <Empty>Nothing is found wrong by this host.</Empty> : <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>}
+        {(page) => page.items.length === 0 ? <Empty>This host has no open finding.</Empty> : <><Cut page={page} what="findings" />{page.items.map((f) => <FindingSentence key={String(f.id)} finding={f} now={now} />)}</>}
       </Shown>
       <Nics ports={h.links} />
       <h2>What happened to it</h2>

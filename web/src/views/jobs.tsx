@@ -32,9 +32,9 @@ function List() {
   return (
     <>
       <h1>Jobs</h1>
-      {jobs.failure?.kind === "missing" ? <Empty>No job is measured: this controller's version knows of none.</Empty> : (
+      {jobs.failure?.kind === "missing" ? <Empty>This controller's version measures no jobs.</Empty> : (
         <Shown of={jobs} what="jobs">
-          {(page) => page.items.length === 0 ? <Empty>No job runs with Foliot's plugin, as far as agents see. Jobs set NCCL_NET_PLUGIN=foliot.</Empty> : (
+          {(page) => page.items.length === 0 ? <Empty>Agents see no job with Foliot's plugin. A job uses it with NCCL_NET_PLUGIN=foliot.</Empty> : (
             <Table caption="Jobs over the plugin" rows={page.items} id={(j) => `${j.user} ${j.job}`} first="State" columns={[
               { name: "Job", cell: (j) => <a href={hrefTo({ view: "jobs", rest: j.job, query: { user: String(j.user) } })}>{j.job}</a>, sort: (j) => j.job },
               { name: "User", cell: (j) => j.user, sort: (j) => j.user, number: true },
@@ -72,7 +72,7 @@ function One({ job, user, other }: { job: string; user: string | undefined; othe
             <>
               <div class="tiles">
                 <Tile label="State" tone={jobTones[d.state]}>{d.state}</Tile>
-                <Tile label="Ranks heard of">{d.processes}{d.ranks === null ? "" : ` of ${d.ranks}`}</Tile>
+                <Tile label="Ranks seen">{d.processes}{d.ranks === null ? "" : ` of ${d.ranks}`}</Tile>
                 <Tile label="Sends">{rate(d.rate_bps)}</Tile>
                 <Tile label="Lanes usable">{d.lanes === null ? "–" : `${d.lanes_usable} of ${d.lanes}`}</Tile>
                 <Tile label="Failovers">{d.failovers ?? "–"}</Tile>
@@ -98,7 +98,7 @@ function Past({ detail, happened }: { detail: JobDetail; happened: JobRow[] }) {
   const at = seconds(past, past.rate_bps.length);
   const marks = happened.filter((row) => row.word !== "started").map((row) => ({ at: Number(big(row.at_utc_ns) / 1_000_000n) / 1e3, text: row.word }));
   if (at.length < 2) {
-    return <Empty>Its past begins now: a point each {duration(past.step_ns)}.</Empty>;
+    return <Empty>Its history begins now, with one point each {duration(past.step_ns)}.</Empty>;
   }
   return (
     <>
@@ -123,7 +123,7 @@ function Flows({ flows }: { flows: JobFlow[] }) {
   const timed = flows.filter((f) => f.owd_ns_p50 !== null);
   const most = Math.max(1, ...flows.map((f) => f.owd_ns_p99 ?? 0));
   if (flows.length === 0) {
-    return <Empty>No flow of it is measured.</Empty>;
+    return <Empty>None of its flows is measured.</Empty>;
   }
   return (
     <>
@@ -164,7 +164,7 @@ function Happened({ rows, whole }: { rows: JobRow[]; whole: boolean }) {
   const now = nowNs.value;
   return (
     <>
-      {!whole && <p class="banner" role="status">The newest 1000 events of all jobs were looked through for it; older ones are not looked at.</p>}
+      {!whole && <p class="banner" role="status">Only the newest 1000 events of all jobs were searched.</p>}
       {rows.length === 0 ? (whole && <Empty>Nothing has happened to it.</Empty>) : (
         <Table caption="What happened to it" rows={rows} id={(r) => String(r.id)} columns={[
           { name: "When", cell: (r) => <a href={hrefTo({ view: "jobs", rest: place.value.rest, query: place.value.query, at: big(r.at_utc_ns) })}>{ago(big(r.at_utc_ns), now)}</a> },
@@ -198,10 +198,10 @@ function Runs({ first, second }: { first: JobDetail; second: JobDetail }) {
   const rates = useMemo(() => aligned(first.past, second.past, "rate_bps"), [first, second]);
   const delays = useMemo(() => aligned(first.past, second.past, "owd_ns_p99"), [first, second]);
   const lines = (of: typeof rates) => of.lines.map((values, i) => ({ name: title([first, second][i]!), values }));
-  return rates.seconds.length < 2 ? <Empty>Too little of their pasts to draw.</Empty> : (
+  return rates.seconds.length < 2 ? <Empty>Their histories are too short to draw.</Empty> : (
     <>
-      <Chart title="Throughput, each from its own beginning on" span scale="zero" seconds={rates.seconds} format={rate} lines={lines(rates)} />
-      <Chart title="Worst flow's p99, each from its own beginning on" span scale="ratio" seconds={delays.seconds} format={duration} lines={lines(delays)} />
+      <Chart title="Throughput, each from its own beginning" span scale="zero" seconds={rates.seconds} format={rate} lines={lines(rates)} />
+      <Chart title="Worst flow's p99, each from its own beginning" span scale="ratio" seconds={delays.seconds} format={duration} lines={lines(delays)} />
     </>
   );
 }
@@ -227,7 +227,7 @@ function Beside({ detail, other }: { detail: JobDetail; other: string | undefine
   const others = (jobs.data?.items ?? []).filter((j) => key(j) !== key(detail));
   return (
     <>
-      <h2>Beside another run</h2>
+      <h2>Compared with another run</h2>
       <p>
         <label>Beside{" "}
           <select value={other ?? ""} onChange={(e) => go({ query: { ...place.value.query, beside: e.currentTarget.value } })}>
@@ -264,9 +264,9 @@ export function Savings() {
         <label>A restart costs each GPU <input type="number" min={0} max={100_000} value={minutes} onChange={(e) => setMinutes(Math.min(100_000, Math.max(0, Math.round(Number(e.currentTarget.value) || 0))))} /> minutes: an assumption, not a measurement.</label>
       </p>
       <Shown of={answer} what="savings">
-        {({ items, whole }) => items.length === 0 ? <Empty>Nothing to add up: savings come from jobs, and nothing has happened to any yet.</Empty> : (
+        {({ items, whole }) => items.length === 0 ? <Empty>There are no savings yet: no job had a fault.</Empty> : (
           <>
-            {!whole && <p class="banner" role="status">There were too many events to look at all: the oldest are added up.</p>}
+            {!whole && <p class="banner" role="status">There are too many events: only the oldest are counted.</p>}
             <div class="tiles">
               <Tile label="Restarts avoided">{items.reduce((sum, s) => sum + s.restarts_avoided, 0)}</Tile>
               <Tile label="GPU hours saved">{digits(items.reduce((sum, s) => sum + s.gpu_hours_saved, 0))}</Tile>

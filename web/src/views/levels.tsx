@@ -27,12 +27,12 @@ export function Levels() {
   return (
     <>
       <h1>Levels</h1>
-      {levels.failure?.kind === "missing" ? <Empty>This controller's version knows of no service levels.</Empty> : (
+      {levels.failure?.kind === "missing" ? <Empty>This controller's version has no service levels.</Empty> : (
         <Shown of={levels} what="service levels">
           {(answer) => (
             <>
-              {answer.error !== null && <p class="banner" role="status">levels.yaml was refused, what was in force stays: {answer.error}</p>}
-              {answer.items.length === 0 ? <Empty>No service level is set: <code>/etc/foliot/levels.yaml</code> on the controller names them.</Empty> : <List items={answer.items} />}
+              {answer.error !== null && <p class="banner" role="status">levels.yaml was refused, and the old levels stay in force: {answer.error}</p>}
+              {answer.items.length === 0 ? <Empty>No service level is set: <code>/etc/foliot/levels.yaml</code> on the controller sets them.</Empty> : <List items={answer.items} />}
             </>
           )}
         </Shown>
@@ -52,7 +52,7 @@ function List({ items }: { items: Level[] }) {
         <Tile label="Not known: nothing is measured" tone={count("unknown") > 0 ? "warn" : "none"}>{count("unknown")}</Tile>
         <Tile label="Met" tone={count("met") === items.length ? "good" : "none"}>{count("met")} of {items.length}</Tile>
       </div>
-      <Table caption="What paths are to keep" rows={items} id={(l) => l.name} first="State" columns={[
+      <Table caption="Limits for paths" rows={items} id={(l) => l.name} first="State" columns={[
         { name: "Level", cell: (l) => <><strong>{l.name}</strong><br /><span class="dim">{rule(l)}</span></>, sort: (l) => l.name },
         { name: "State", cell: (l) => <Mark tone={levelTones[l.state]}>{l.state}</Mark>, sort: (l) => worry[l.state] },
         { name: "Since", cell: (l) => (l.since_utc_ns === null ? "–" : <a title="The mesh at that moment" href={hrefTo({ view: "mesh", at: big(l.since_utc_ns) })}>{ago(big(l.since_utc_ns), now)}</a>), sort: (l) => Number(l.since_utc_ns ?? 0) },

@@ -46,7 +46,7 @@ export function Links() {
         {host !== "" && <>of {host} <button onClick={() => go({ query: { ...place.value.query, host: "" } })}>Of all hosts</button></>}
       </p>
       <Shown of={ports} what="links">
-        {(page) => page.items.length === 0 && before === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : q === "" ? "No link is like that." : `No link has “${q}” in its names.`}</Empty> : (
+        {(page) => page.items.length === 0 && before === 0 ? <Empty>{wanted === "" ? "No NIC has joined yet." : q === "" ? "No link has this state." : `No link has “${q}” in its names.`}</Empty> : (
           <>
             <Table caption="Ports of the fleet's NICs" rows={page.items} id={(p) => p.nic} order={{ by, set: (order) => { setBy(order); ask(0); } }} columns={[
               { name: "NIC", cell: (p) => <a title="Its host, and its history" href={hrefTo({ view: "hosts", rest: p.host, query: { nic: p.name } })}>{p.host}/{p.name}</a>, sort: byServer },
@@ -96,11 +96,11 @@ function Changes({ until }: { until: bigint }) {
   const { from } = shownRange(nowNs.value);
   const rows = useResource<Page<LiveRow>>(`events?kind=link&limit=200&since_utc_ns=${from}&until_utc_ns=${until + 1n}`, 60_000);
   return (
-    <Shown of={rows} what="what links did">
+    <Shown of={rows} what="events of links">
       {(page) => page.items.length === 0 ? <Empty>No link changed in the {place.value.range} before {wall(until)}.</Empty> : (
         <>
           <Cut page={page} what="events of links" />
-          <Table caption={`What links did before ${wall(until)}, newest first`} rows={page.items} id={(e) => String(e.id)} columns={[
+          <Table caption={`Events of links before ${wall(until)}, newest first`} rows={page.items} id={(e) => String(e.id)} columns={[
             { name: "When", cell: (e) => <time title={String(e.at_utc_ns)}>{wall(big(e.at_utc_ns))}</time> },
             { name: "Host", cell: (e) => e.host ?? "–" },
             { name: "What", cell: (e) => e.detail?.text ?? e.word },

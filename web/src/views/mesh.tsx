@@ -183,7 +183,7 @@ function Worst({ latency, codes, open }: { latency: Latency; codes: Int16Array; 
 /** Which moment the map is of. */
 function moment(at: bigint | null, data: Latency | null): string {
   if (at === null || data === null) {
-    return at === null ? "" : `The mesh at ${wall(at)} is looked up…`;
+    return at === null ? "" : `Loading the mesh at ${wall(at)}…`;
   }
   return `The mesh as it was at ${wall(at)}${data.stepS > 10 ? `, in steps of ${duration(data.stepS * 1e9)}` : ""}${data.from.length === 0 ? ": nothing was measured then, or it is no longer kept" : ""}.`;
 }
@@ -197,7 +197,7 @@ function Pair({ from, to, latency }: { from: number; to: number; latency: Latenc
   return (
     <>
       <h2 ref={heading}>{name(from)} → {name(to)}</h2>
-      {place.value.at !== null && <p class="dim">The two tables show the paths as they are now; the chart below them shows the range chosen.</p>}
+      {place.value.at !== null && <p class="dim">The two tables show the present paths. The chart below them shows the chosen range.</p>}
       <Shown of={there} what="paths">{(page) => <Paths paths={page.items} caption={`Paths ${name(from)} → ${name(to)}`} />}</Shown>
       <Shown of={back} what="paths">{(page) => <Paths paths={page.items} caption={`Back: ${name(to)} → ${name(from)}`} />}</Shown>
       {there.data?.items[0] && <PathHistory path={there.data.items.find((p) => p.state === "dead" || p.state === "lossy") ?? there.data.items[0]} />}
@@ -212,7 +212,7 @@ function Paths({ paths, caption }: { paths: Path[]; caption: string }) {
   return (
     <Table caption={caption} rows={paths} id={(p) => p.port} columns={[
       { name: "Path", cell: (p) => `port ${p.port}`, sort: (p) => p.port },
-      { name: "Past", cell: (p) => p.switches?.map((s) => s ?? "a silent one").join(" · ") ?? (p.signature === null ? "not known" : `a way named ${p.signature.slice(0, 8)}`) },
+      { name: "Past", cell: (p) => p.switches?.map((s) => s ?? "no answer").join(" · ") ?? (p.signature === null ? "not known" : `path ${p.signature.slice(0, 8)}`) },
       { name: "State", cell: (p) => <Mark tone={pathTones[p.state]}>{p.state}</Mark>, sort: (p) => p.state },
       { name: "Median", cell: (p) => duration(p.owd_ns_p50), sort: (p) => p.owd_ns_p50 ?? -1, number: true },
       { name: "p99", cell: (p) => duration(p.owd_ns_p99), sort: (p) => p.owd_ns_p99 ?? -1, number: true },

@@ -60,11 +60,11 @@ function Configuration() {
         {(c) => (
           <>
             <p>
-              {c.active === null ? "None was applied yet: each host runs its own settings." : <>Version {String(c.active.version)} is in force since {wall(big(c.active.at_utc_ns))}, by {c.active.who}{c.active.why ? `: ${c.active.why}` : ""}.</>}{" "}
-              {c.hosts_behind > 0 && <Mark tone="warn">{c.hosts_behind} hosts don't run yet what they are told</Mark>} {c.hosts_refusing > 0 && <Mark tone="bad">{c.hosts_refusing} hosts refuse it</Mark>}
+              {c.active === null ? "No version was applied yet: each host uses its own settings." : <>Version {String(c.active.version)} is in force since {wall(big(c.active.at_utc_ns))}, by {c.active.who}{c.active.why ? `: ${c.active.why}` : ""}.</>}{" "}
+              {c.hosts_behind > 0 && <Mark tone="warn">{c.hosts_behind} hosts don't run this version yet</Mark>} {c.hosts_refusing > 0 && <Mark tone="bad">{c.hosts_refusing} hosts refuse it</Mark>}
             </p>
             {c.trial !== null && <p><Mark tone="warn">Version {String(c.trial.version.version)} is tried on {c.trial.hosts.length} hosts until {wall(big(c.trial.until_utc_ns))}; {c.trial.confirmed} of them run it.</Mark></p>}
-            {c.rolled_back && <p><Mark tone="bad">The newest version was taken back by itself.</Mark></p>}
+            {c.rolled_back && <p><Mark tone="bad">The newest version was taken back automatically.</Mark></p>}
             <Apply key={String(c.active?.version ?? 0)} text={c.active?.text ?? ""} trial={c.trial !== null} again={again} />
           </>
         )}
@@ -97,16 +97,16 @@ function Apply({ text, trial, again }: { text: string; trial: boolean; again: ()
   const shown = diff !== null && diff.of === draft ? diff.changes : null; // of an older draft it would be wrong
   return (
     <details>
-      <summary>Change it</summary>
-      <p><label>YAML, as docs/controller.md has it<br /><textarea rows={8} value={draft} onInput={(e) => setDraft(e.currentTarget.value)} spellcheck={false} /></label></p>
+      <summary>Change the configuration</summary>
+      <p><label>YAML, as described in docs/controller.md<br /><textarea rows={8} value={draft} onInput={(e) => setDraft(e.currentTarget.value)} spellcheck={false} /></label></p>
       <div class="row">
         <label>Why <input value={why} maxLength={159} onInput={(e) => setWhy(e.currentTarget.value)} /></label>
         <label>Try it first on <input class="narrow" type="number" min="0" max="100" value={percent} onInput={(e) => setPercent(e.currentTarget.value)} /> % of the hosts</label>
         <button onClick={() => void compare()}>Show what changes</button>
         <button disabled={shown === null || shown.length === 0} onClick={() => void act("POST", "config", { text: draft, why, canary_percent: Number(percent) }, () => "Applied.")}>Apply</button>
-        {trial && <button onClick={() => void act("POST", "config/rollback", {}, () => "What was tried is taken back.")}>Take back what is tried</button>}
+        {trial && <button onClick={() => void act("POST", "config/rollback", {}, () => "The version in trial is taken back.")}>Take back the version in trial</button>}
       </div>
-      {shown !== null && (shown.length === 0 ? <Empty>It is what is in force: nothing would change.</Empty> : (
+      {shown !== null && (shown.length === 0 ? <Empty>This is the configuration in force: nothing would change.</Empty> : (
         <Table caption="What would change" rows={shown} id={(c) => c.key} columns={[
           { name: "Setting", cell: (c) => c.key },
           { name: "From", cell: (c) => <span class="bad">{value(c.from)}</span> },
@@ -135,7 +135,7 @@ function Tokens() {
       <Allowed of={tokens} what="tokens">
         {(page) => (
           <>
-            <Table caption="Who may ask, and what" rows={page.items} id={(t) => t.id} columns={[
+            <Table caption="Tokens, and their rights" rows={page.items} id={(t) => t.id} columns={[
               { name: "Name", cell: (t) => t.name, sort: (t) => t.name },
               { name: "Role", cell: (t) => t.role, sort: (t) => t.role },
               { name: "Hosts", cell: (t) => t.scope ?? "all" },
@@ -195,7 +195,7 @@ function Audit() {
         {(page) => page.items.length === 0 ? <Empty>Nobody changed anything yet.</Empty> : (
           <>
             <Cut page={page} what="changes" />
-            <p><label><input type="checkbox" checked={joins} onChange={(e) => setJoins(e.currentTarget.checked)} /> with the {page.items.filter((a) => a.what === "host.join").length} hosts that joined</label></p>
+            <p><label><input type="checkbox" checked={joins} onChange={(e) => setJoins(e.currentTarget.checked)} /> with the {page.items.filter((a) => a.what === "host.join").length} joins of hosts</label></p>
             <Table caption="Changes by people and programs, newest first" rows={page.items.filter((a) => joins || a.what !== "host.join")} id={(a) => String(a.id)} columns={[
               { name: "When", cell: (a) => <time title={String(a.at_utc_ns)}>{wall(big(a.at_utc_ns))}</time> },
               { name: "Who", cell: (a) => a.who, sort: (a) => a.who },

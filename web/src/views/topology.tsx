@@ -66,7 +66,7 @@ export function Topology() {
       <h1>Topology</h1>
       <Accused of={suspects} known={incidents.data !== null && incidents.failure === null} />
       <h2>Between the leaves</h2>
-      {fabric.failure?.kind === "missing" ? <Empty>This controller's version knows nothing of spines and trunks.</Empty>
+      {fabric.failure?.kind === "missing" ? <Empty>This controller's version has no spines and trunks.</Empty>
         : <Shown of={fabric} what="spines and trunks">{(f) => <Middle fabric={f} ports={ports.data?.items ?? []} suspects={suspects} />}</Shown>}
       <h2>Leaves and their hosts</h2>
       <Shown of={ports} what="the fabric">
@@ -82,7 +82,7 @@ export function Topology() {
 function Accused({ of, known }: { of: Suspect[]; known: boolean }) {
   const name = ({ element }: Suspect) => `${element.name ?? element.kind}${directionOf(element) === "" ? "" : ` (${directionOf(element)})`}`;
   const incidents = [...new Set(of.map((s) => String(s.incident)))].map((number) => of.filter((s) => String(s.incident) === number));
-  return !known ? <p class="warn">What is suspected now is not known.</p> : of.length === 0 ? <p>No open incident accuses an element of the fabric.</p> : (
+  return !known ? <p class="warn">The present suspects are not known.</p> : of.length === 0 ? <p>No open incident suspects an element of the fabric.</p> : (
     <ul class="plain">
       {incidents.map((all) => (
         <li key={String(all[0]!.incident)}>
@@ -96,15 +96,15 @@ function Accused({ of, known }: { of: Suspect[]; known: boolean }) {
 
 function Differences({ of }: { of: Declared }) {
   if (of.declared === null) {
-    return <Empty>No topology is declared: <code>foliot topology declare FILE</code> keeps what the fabric is meant to be, and differences are shown here.</Empty>;
+    return <Empty>No topology is declared: <code>foliot topology declare FILE</code> stores the planned fabric. Then differences are shown here.</Empty>;
   }
   if (of.differences.length === 0) {
-    return <p><Mark tone="good">What is seen is what version {String(of.declared.version)} declares.</Mark></p>;
+    return <p><Mark tone="good">The fabric is as declared in version {String(of.declared.version)}.</Mark></p>;
   }
   return (
     <>
       <p><Mark tone="warn">{of.differences.length} differences from version {String(of.declared.version)}</Mark></p>
-      <Table caption="Where what is seen differs from what is declared" rows={of.differences} id={(d) => `${d.difference} ${d.host} ${d.name ?? ""}`} columns={[
+      <Table caption="Differences from the declared topology" rows={of.differences} id={(d) => `${d.difference} ${d.host} ${d.name ?? ""}`} columns={[
         { name: "Difference", cell: (d) => d.difference, sort: (d) => d.difference },
         { name: "Host", cell: (d) => d.host, sort: (d) => d.host },
         { name: "NIC", cell: (d) => d.name ?? "–" },
@@ -117,7 +117,7 @@ function Differences({ of }: { of: Declared }) {
 function Leaves({ leaves, suspects, more }: { leaves: Leaf[]; suspects: Suspect[]; more: boolean }) {
   return (
     <>
-      {more && <p class="banner" role="status">Of this fleet the first {leaves.reduce((n, l) => n + l.hosts.reduce((k, h) => k + h.ports.length, 0), 0)} NICs are drawn, and added up. All are in <a href={hrefTo({ view: "links" })}>Links</a>.</p>}
+      {more && <p class="banner" role="status">Only the first {leaves.reduce((n, l) => n + l.hosts.reduce((k, h) => k + h.ports.length, 0), 0)} NICs are drawn and counted. All are in <a href={hrefTo({ view: "links" })}>Links</a>.</p>}
       {leaves.map((leaf) => <LeafPicture key={leaf.name} leaf={leaf} suspects={suspects} unasked={leaves.length <= OPEN} />)}
     </>
   );

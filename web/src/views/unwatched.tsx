@@ -32,13 +32,13 @@ export function Unwatched({ status }: { status: Status | null }) {
     return null;
   }
   return (
-    <section aria-label="What nobody watches">
+    <section aria-label="Not watched">
       <p class="row">
-        {what === "nics" ? "Up, but it can't be probed from; or its link can't be read: what happens to it isn't seen." : "For want of a permission or of the hardware: the rest is watched."}
+        {what === "nics" ? "The link is up, but the NIC can't send probes; or the link's state can't be read. So faults are not seen." : "A permission or the hardware is missing. Everything else is watched."}
         <button onClick={() => go({ query: { ...place.value.query, unwatched: "" } })}>Close</button>
       </p>
       {status !== null && <Unknown status={status} what={what} />}
-      {what === "nics" ? <Shown of={nics} what="NICs that nobody watches">{(page) => <Nics page={page} whole={status?.watching.nics_unknown === 0} />}</Shown>
+      {what === "nics" ? <Shown of={nics} what="NICs that are not watched">{(page) => <Nics page={page} whole={status?.watching.nics_unknown === 0} />}</Shown>
         : <Shown of={hosts} what="hosts that can't watch all">{(page) => <Hosts page={page} whole={status !== null && silent(status) === 0} />}</Shown>}
     </section>
   );
@@ -46,7 +46,7 @@ export function Unwatched({ status }: { status: Status | null }) {
 
 function Unknown({ status, what }: { status: Status; what: string }) {
   const [count, word] = what === "nics" ? [status.watching.nics_unknown, "NIC"] : [silent(status), "host"];
-  return count === 0 ? null : <p class="banner" role="status">Of {count} {word}{count === 1 ? "" : "s"} nothing current is known: <a href={hrefTo({ query: { ...place.value.query, health: "unknown" } })}>hosts that aren't heard</a>.</p>;
+  return count === 0 ? null : <p class="banner" role="status">No current state of {count} {word}{count === 1 ? "" : "s"}: <a href={hrefTo({ query: { ...place.value.query, health: "unknown" } })}>hosts that aren't heard</a>.</p>;
 }
 
 function First({ page }: { page: Page<unknown> }) {
@@ -57,17 +57,17 @@ function Nics({ page, whole }: { page: Page<Nic>; whole: boolean }) {
   return page.items.length === 0 ? <Empty>{whole ? "Every NIC is watched." : "No NIC of a host that reports is unwatched."}</Empty> : (
     <>
       <First page={page} />
-      <Table caption="NICs that nobody watches" rows={page.items} id={(n) => n.nic} columns={[
+      <Table caption="NICs that are not watched" rows={page.items} id={(n) => n.nic} columns={[
         { name: "NIC", cell: (n) => <a href={hrefTo({ view: "hosts", rest: n.host })}>{n.host}/{n.name}</a>, sort: (n) => `${n.host}/${n.name}` },
         { name: "Link", cell: (n) => <Mark tone={portTones[n.state]}>{n.state}</Mark>, sort: (n) => n.state },
-        { name: "Why", cell: (n) => n.trouble ?? (n.state === "unknown" ? "its link can't be read" : "it can't be probed from"), sort: (n) => n.trouble ?? "" },
+        { name: "Why", cell: (n) => n.trouble ?? (n.state === "unknown" ? "its link can't be read" : "it can't send probes"), sort: (n) => n.trouble ?? "" },
       ]} />
     </>
   );
 }
 
 function Hosts({ page, whole }: { page: Page<Host>; whole: boolean }) {
-  return page.items.length === 0 ? <Empty>{whole ? "Every host watches all that it is asked to." : "No host that reports has a sensor off."}</Empty> : (
+  return page.items.length === 0 ? <Empty>{whole ? "Every host watches everything." : "No host that reports has a sensor off."}</Empty> : (
     <>
       <First page={page} />
       <Table caption="Hosts that can't watch all" rows={page.items} id={(h) => h.name} columns={[

@@ -53,7 +53,7 @@ test("what changed since an accepted audit is told; one is accepted in the page"
   page.answers["audit/runs/77/diff?with=baseline"] = { hosts: 8, cut: false, facts: [{ host: "h3", fact: "pci.width", subject: "0000:fc:00.0", was: "16", is: "8" }], results: [{ host: "h3", check: "cfg.pcie.width", was: "pass", is: "fail" }] };
   page.button("Accept this audit").fire("click");
   await page.until("was accepted by ada: as delivered");
-  await page.until("Its measurements are kept of 3 of 8 hosts.");
+  await page.until("The measurements of 3 of 8 hosts are kept.");
   await page.until("Changes of 8 hosts that are in both");
   assert.deepEqual(page.table("Changes of 8 hosts that are in both"), [["h3", "pci.width 0000:fc:00.0 fact", "16", "8"], ["h3", "cfg.pcie.width ", "pass", "fail"]]);
 });

@@ -80,10 +80,10 @@ test("an incident stands in Fleet with its picture: one trunk is lit, or one hos
       "incidents": { items: [incidentOf(element, change)], next: null }, "fabric": fabric, "links": { items: [port(1, "h0", "leaf0"), port(3, "h1", "leaf0"), port(5, "h2", "leaf1")], next: null },
       "events": none, "hosts": none, "findings": { items: [{ id: 9, host: "h0", open: true, since_utc_ns: 1, until_utc_ns: null, kind: "path-dead", detail: { text: "h0 -> h1: black hole" } }], next: null },
     });
-    await page.until("evidence and story");
-    await page.until("What hosts found themselves: 1");
+    await page.until("evidence and history");
+    await page.until("Findings of hosts: 1");
     await page.until(() => page.root.all("svg").length > 0);
-    assert.equal(page.links()["evidence and story"], "#/alerts?incident=1");
+    assert.equal(page.links()["evidence and history"], "#/alerts?incident=1");
     return page.root.all("svg")[0]!;
   };
   const lit = (svg: Awaited<ReturnType<typeof show>>, mark = "lit") => ["line", "circle", "rect"].map((name) => svg.all(name).filter((n) => n.getAttribute("class") === mark).length);

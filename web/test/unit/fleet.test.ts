@@ -61,11 +61,11 @@ test("what nobody watches is counted, opened and named; what isn't known is not 
   const some = open(t, Fleet, "#/fleet?unwatched=nics", { ...watching({ nics_unwatched: 2, nics_unknown: 1 }), "nics?unwatched=true&limit=1000": { items: [nic, { ...nic, nic: 2, name: "nic0", state: "unknown", trouble: null }], next: null } });
   await some.until("no such interface");
   assert.equal(tiles(some)["NICs unwatched"], "2 of 4 (1 unknown)");
-  assert.deepEqual(some.table("NICs that nobody watches"), [["h1/nic1", "● up", "no such interface"], ["h1/nic0", "○ unknown", "its link can't be read"]]);
-  assert.match(some.text(), /Of 1 NIC nothing current is known/);
+  assert.deepEqual(some.table("NICs that are not watched"), [["h1/nic1", "● up", "no such interface"], ["h1/nic0", "○ unknown", "its link can't be read"]]);
+  assert.match(some.text(), /No current state of 1 NIC:/);
   assert.ok(!some.text().includes("Every NIC is watched"));
   const stale = open(t, Fleet, "#/fleet?unwatched=nics", { ...watching({ nics_unknown: 4 }), "nics": { items: [], next: null } });
-  await stale.until("Of 4 NICs nothing current is known");
+  await stale.until("No current state of 4 NICs:");
   await stale.until("No NIC of a host that reports is unwatched");
   assert.ok(!stale.text().includes("Every NIC is watched"));
   const off = open(t, Fleet, "#/fleet?unwatched=sensors", { ...watching({ hosts_sensors_off: 1 }), "hosts?sensors_off=true&limit=1000": { items: [{ ...host("h7"), sensors_off: ["link state can't be read", "routers can't be heard"] }], next: null } });
@@ -158,7 +158,7 @@ test("what is silenced is shown with who, why and until when; a tenant isn't ask
   const silence = { id: 3, maintenance: true, from_utc_ns: 0, until_utc_ns: 4_000_000_000_000_000_000, every_ns: null, rule: null, host: "h1", element: null, by: "ada", why: "new cables" };
   const page = open(t, Alerts, "#/alerts", { "incidents": none, "silences": { items: [silence], next: null } });
   await page.until("new cables");
-  assert.deepEqual(page.table("What is not told, and until when")[0]!.slice(0, 2), ["host h1", "▲ maintenance"]);
+  assert.deepEqual(page.table("Silences, and their ends")[0]!.slice(0, 2), ["host h1", "▲ maintenance"]);
   const other = open(t, Alerts, "#/alerts", { "incidents": none });
   await other.until("No incident, open or recent.");
   await other.until(() => other.asked.includes("silences") && !other.text().includes("Silences"));

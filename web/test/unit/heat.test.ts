@@ -82,7 +82,7 @@ test("a cell's words: how many paths are dead, who isn't heard, what nobody meas
   assert.equal(of(false, 4_100, 4, 1), "4.10 us; 1 of 4 paths is dead");
   assert.equal(of(false, null, 4, 4), "all 4 paths are dead");
   assert.equal(of(false, 4_100, 4, 0), "4.10 us");
-  assert.equal(of(true, null, 4, 0), "who measures it isn't heard");
+  assert.equal(of(true, null, 4, 0), "the measuring host is silent");
   assert.equal(words(null, null), "not measured");
   assert.equal(words(null, 5n), "not measured then");
 });

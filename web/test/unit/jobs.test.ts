@@ -56,7 +56,7 @@ test("what happened to a job is looked for from a little before its first report
 
 test("what happened to a job is not called nothing when only others' events were looked at", async (t) => {
   const page = open(t, Jobs, "#/jobs/train?user=1000", { ...fleet, "events": { items: [], next: "17" } });
-  await page.until("older ones are not looked at");
+  await page.until("Only the newest 1000 events");
   assert.ok(!page.text().includes("Nothing has happened to it"));
 });
 

@@ -16,7 +16,7 @@ test("settings: what is in force and why, each token, who changed what", async (
   const page = open(t, Settings, "#/settings", { ...answers });
   await page.until(/Version 3 is in force .* by ada: calmer/);
   await page.until("config.apply");
-  assert.deepEqual(page.table("Who may ask, and what")[0]!.slice(0, 3), ["grafana", "viewer", "all"]);
+  assert.deepEqual(page.table("Tokens, and their rights")[0]!.slice(0, 3), ["grafana", "viewer", "all"]);
   assert.equal(page.table("Changes by people and programs, newest first")[0]![1], "ada");
 });
 
@@ -59,8 +59,8 @@ test("nothing is silenced without a pattern; one can be ended", async (t) => {
   const page = open(t, Alerts, "#/alerts", { "incidents": { items: [], next: null }, "silences": { items: [{ ...silence, until_utc_ns: 9e18 }], next: null } });
   await page.until("Silence something");
   assert.equal((page.button(/^Silence$/) as unknown as { disabled?: boolean }).disabled, true);
-  await page.until("End it");
-  page.button("End it").fire("click");
+  await page.until("End silence");
+  page.button("End silence").fire("click");
   await page.until(() => page.asked.includes("silences/4"));
 });
 

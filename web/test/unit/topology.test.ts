@@ -74,25 +74,25 @@ test("spines and trunks are drawn, the dead and the vanished marked, loads where
   const page = open(t, Topology, "#/topology", answers({ ways: 20, ways_known: 18, switches: [...switches, { name: "spine2", tier: 1, ways: 0, declared: "spine" }], trunks, trunks_more: 0 }));
   await page.until("2 of 3 trunks are not well");
   await page.until("all 1 links up");
-  assert.match(page.text(), /18 of 20 ways are known switch by switch/);
-  assert.match(page.text(), /How many bits a trunk carries is not measured/);
+  assert.match(page.text(), /All switches are known on 18 of 20 paths/);
+  assert.match(page.text(), /The rate of a trunk is not measured/);
   assert.match(page.text(), /Suspected: trunk leaf0 - spine1 \(leaf0 → spine1\) · incident 7/);
   assert.match(page.text(), /One of: trunk spine0 - leaf0 \(spine0 → leaf0\), spine2 · incident 8/);
-  assert.match(page.text(), /1 may be ill: an incident tells one of several/);
+  assert.match(page.text(), /1 may be ill: an incident names several suspects/);
   assert.match(page.text(), /spine2may be it: one of 2/);
   assert.match(page.text(), /leaf0in 3 Gb\/s, out 1 Gb\/s/);
   const lines = page.root.all("g").filter((g) => g.getAttribute("class") === "trunk").map((g) => [...["class", "marker-start", "marker-end"].map((name) => g.all("line")[0]!.getAttribute(name)), g.all("title")[0]!.textContent]);
   assert.deepEqual(lines.map((line) => line.slice(0, 3)), [["maybe", "url(#maybe)", null], ["bad", null, "url(#tip)"], ["gone", null, null]]);
-  assert.match(lines[1]![3]!, /^Suspected up. leaf0 → spine1: dead; probes –, p99 –. spine1 → leaf0: no way is known to pass it$/);
+  assert.match(lines[1]![3]!, /^Suspected up. leaf0 → spine1: dead; probes –, p99 –. spine1 → leaf0: no known path uses it$/);
   const rows = page.table("Trunks, the worst first");
   assert.deepEqual(rows.map((r) => r.slice(0, 2).join(" ").replace(/ since .*/, "")),
-    ["leaf0 – spine1 ■ suspected up; dead up (the only direction known)", "leaf1 – spine1 ▲ no way passes it any more", "leaf0 – spine0 ▲ may be it: one of 2, down; good"]);
+    ["leaf0 – spine1 ■ suspected up; dead up (the only direction known)", "leaf1 – spine1 ▲ no path uses it any more", "leaf0 – spine0 ▲ may be it: one of 2, down; good"]);
   assert.deepEqual(rows[0]!.slice(6), ["–, –", "–, –", "–, –"]);
 });
 
 test("where hosts know no switches none is drawn as healthy, and the reason is said", async (t) => {
   const page = open(t, Topology, "#/topology", answers({ ways: 20, ways_known: 0, switches: [], trunks: [], trunks_more: 0 }));
-  await page.until("those keep silent");
+  await page.until("the switches do not answer");
   assert.ok(!/trunks .*good/.test(page.text()));
 });
 
@@ -106,12 +106,12 @@ test("a fleet of more NICs than a page of the API has is drawn whole", async (t)
   const pages = { "links?limit=1000": { items: [port(0, "h0", "leaf0")], next: "1000" }, "links?limit=1000&cursor=1000": { items: [port(1, "h1", "leaf0")], next: null } };
   const page = open(t, Topology, "#/topology", { ...answers(undefined), ...pages });
   await page.until("2 hosts, all 2 links up");
-  assert.ok(!page.text().includes("are drawn, and added up"));
+  assert.ok(!page.text().includes("are drawn and counted"));
 });
 
 test("a controller of before draws leaves alone", async (t) => {
   const page = open(t, Topology, "#/topology", answers(undefined));
-  await page.until("knows nothing of spines");
+  await page.until("has no spines and trunks");
   await page.until("1 of 1 links down");
 });
 
