@@ -1,4 +1,4 @@
-/* command_line.c: prints what comes of a command line. */
+/* command_line.c: reads a command line, and prints the help, the version or the error. */
 #include "platform/config/command_line.h"
 
 #include <stdio.h>

@@ -1,10 +1,8 @@
-/* config.h: a YAML file as a small tree that keeps line and column, so that every complaint names
- * its place.
+/* config.h: a YAML file as a small tree that keeps line and column, so that every error has its place.
  *
- * One form for all errors: "FILE:LINE:COLUMN: expected X, found Y". The tree is read-only and owns
- * all of its strings; nodes live as long as it does. Anchors, aliases, tags and several documents
- * are refused: what a person reads in the file is what is meant. Depth, size and node count have
- * ceilings.
+ * All errors have one form: "FILE:LINE:COLUMN: expected X, found Y". The tree is read-only and owns all of its strings. Nodes
+ * live as long as the tree. Anchors, aliases, tags and several documents are refused, so the file means what a person reads in
+ * it. Depth, size and number of nodes are limited.
  *
  * Typical use:
  *
@@ -17,9 +15,8 @@
  *     int64_t hosts = 8;
  *     r = config_int(map, "hosts", 1, 64, &hosts, &error);
  *
- * r < 0: error.text says where and why. A missing key leaves what was there: the default. The
- * children of a list: config_first(list), config_next(n) until NULL.
- */
+ * r < 0: error.text has the place and the reason. If a key is missing, the value stays (the default). The children of a list:
+ * config_first(list), then config_next(n) until NULL. */
 #pragma once
 #include "base/bug.h"
 #include "base/time.h"
@@ -35,52 +32,52 @@ enum config_kind {
 };
 
 struct config;      /* a file */
-struct config_node; /* a place in it */
+struct config_node; /* a place in the file */
 
 struct config_error {
     char text[512];
 };
 
-/* Reads a file. -EINVAL: not what it should be (text has the place); other -Exxx: it can't be read
- * (text says so too). An empty file is an empty map. */
+/* Reads a file. -EINVAL: the contents are wrong (text has the place); other -Exxx: it can't be read (text has the reason). An
+ * empty file is an empty map. */
 MUST_CHECK int config_load(const char *path, struct config **ret, struct config_error *error);
-/* The file's text, with a 0 after it; the caller frees. Errors as of config_load. */
+/* Reads the file's text, with a 0 after it. The caller frees it. Errors as for config_load. */
 MUST_CHECK int config_read(const char *path, char **ret_text, size_t *ret_size,
                            struct config_error *error);
-/* The same from memory; `name` stands where the file name would. */
+/* The same from memory. `name` is used as the file name in errors. */
 MUST_CHECK int config_parse(const char *name, const char *text, size_t size, struct config **ret,
                             struct config_error *error);
 struct config *config_free(struct config *config); /* accepts NULL, returns NULL */
 
 const struct config_node *config_root(const struct config *config);
 enum config_kind config_kind(const struct config_node *node);
-unsigned config_line(const struct config_node *node);   /* from 1 */
-unsigned config_column(const struct config_node *node); /* from 1 */
+unsigned config_line(const struct config_node *node);   /* counts from 1 */
+unsigned config_column(const struct config_node *node); /* counts from 1 */
 const char *config_file(const struct config_node *node);
 size_t config_count(const struct config_node *node); /* children of a list or map; 0 for a scalar */
-/* The children of a list or map, in the order of the file. */
+/* The children of a list or map, in the file's order. */
 const struct config_node *config_first(const struct config_node *node);
 const struct config_node *config_next(const struct config_node *node);
 const char *config_key(const struct config_node *node);  /* of a child of a map; NULL elsewhere */
 const char *config_text(const struct config_node *node); /* of a scalar; NULL for a list or map */
-/* The value of `key` in a map; NULL: it isn't there, or `map` isn't a map. */
+/* The value of `key` in a map. NULL: the key is missing, or `map` is no map. */
 const struct config_node *config_get(const struct config_node *map, const char *key);
 
-/* Writes "FILE:LINE:COLUMN: expected EXPECTED, found FOUND" and returns -EINVAL. The first form
- * describes what is at `node` by itself, the second takes any words. */
+/* Write "FILE:LINE:COLUMN: expected EXPECTED, found FOUND" and return -EINVAL. config_expected() describes the value at `node`
+ * itself; config_fail() takes any words. */
 int config_expected(const struct config_node *node, struct config_error *error,
                     const char *expected, ...) __attribute__((format(printf, 3, 4)));
 int config_fail(const struct config_node *node, struct config_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Refuses what isn't a map, or has a key outside the NULL-ended list. */
+/* Refuses a node that is no map, or that has a key outside the NULL-ended list. */
 MUST_CHECK int config_allow(const struct config_node *map, const char *const *keys,
                             struct config_error *error);
-/* As config_get, but a missing key is an error ("expected key 'x' in this map, found …"). */
+/* Like config_get, but a missing key is an error ("expected key 'x' in this map, found …"). */
 MUST_CHECK int config_require(const struct config_node *map, const char *key,
                               const struct config_node **ret, struct config_error *error);
 
-/* Typed values of a map's keys: a missing key leaves *value, a wrong one is -EINVAL with its place
- * and leaves *value too. Strings belong to the tree. */
+/* Typed values of a map's keys. If the key is missing, *value stays. If the value is wrong, the result is -EINVAL with the
+ * place, and *value stays. The tree owns strings. */
 MUST_CHECK int config_string(const struct config_node *map, const char *key, const char **value,
                              struct config_error *error);
 /* The same into an array: 1 to size - 1 characters. */
@@ -95,10 +92,10 @@ MUST_CHECK int config_double(const struct config_node *map, const char *key, dou
 /* A number and a unit: ns us ms s min h d ("300ms", "-50 us", "1.5s"); a plain 0 needs none. */
 MUST_CHECK int config_span(const struct config_node *map, const char *key, struct span minimum,
                            struct span maximum, struct span *value, struct config_error *error);
-/* One word of a NULL-ended list; *value is its index. */
+/* One word of a NULL-ended list; *value: its index. */
 MUST_CHECK int config_choice(const struct config_node *map, const char *key,
                              const char *const *choices, int *value, struct config_error *error);
-/* The same for a node by itself (a list's element). */
+/* The same for a node itself (an element of a list). */
 MUST_CHECK int config_node_string(const struct config_node *node, const char **value,
                                   struct config_error *error);
 MUST_CHECK int config_node_int(const struct config_node *node, int64_t minimum, int64_t maximum,

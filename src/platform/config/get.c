@@ -1,4 +1,4 @@
-/* get.c: walking the tree, and values with their types. */
+/* get.c: walks the tree, and reads values with their types. */
 #include "platform/config/tree.h"
 
 #include <ctype.h>
@@ -68,7 +68,7 @@ const struct config_node *config_get(const struct config_node *map, const char *
     return NULL;
 }
 
-/* What stands at a node, in a few words. */
+/* Describes the value at a node in a few words. */
 static void describe(const struct config_node *node, char *text, size_t size)
 {
     switch (node->kind) {
@@ -145,7 +145,7 @@ int config_require(const struct config_node *map, const char *key, const struct 
     return 0;
 }
 
-/* A scalar with something in it, or the complaint. */
+/* Gets a scalar that is not empty; else writes the error. */
 static int scalar(const struct config_node *node, const char *expected, const char **ret,
                   struct config_error *error)
 {

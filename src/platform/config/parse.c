@@ -1,4 +1,4 @@
-/* parse.c: libyaml's events into the tree. */
+/* parse.c: builds the tree from libyaml's events. */
 #include "platform/config/tree.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct builder {
     struct config *config;
     struct config_error *error;
     struct config_node *stack[DEPTH_MAX];
-    const char *pending_key[DEPTH_MAX]; /* of the map on that level: its key waits for a value */
+    const char *pending_key[DEPTH_MAX]; /* in the map of that level: this key waits for its value */
     yaml_mark_t key_mark[DEPTH_MAX];
     size_t depth;
 };
@@ -117,7 +117,7 @@ static int say_no_memory(struct builder *b)
     return -ENOMEM;
 }
 
-/* Hangs a new node below the open list or map; a map wants its key first. */
+/* Adds a new node to the open list or map. In a map the key must come first. */
 static int add_node(struct builder *b, const yaml_mark_t *mark, enum config_kind kind,
                     struct config_node **ret)
 {
@@ -208,7 +208,7 @@ static int compare_keys(const void *a, const void *b)
                : (x->key_column > y->key_column) - (x->key_column < y->key_column);
 }
 
-/* Each key once. Sorted: the keys may be a fleet's hosts. */
+/* Checks that each key stands once. The keys are sorted, because a map may have a key per host of a fleet. */
 static int close_map(struct builder *b, const struct config_node *map)
 {
     const struct config_node *few[FEW_KEYS], **keys = few, *again = NULL;
@@ -360,7 +360,7 @@ static int read_all(const char *path, char **ret_text, size_t *ret_size)
         free(text);
         return r;
     }
-    text[size] = 0; /* the last read wanted room for more */
+    text[size] = 0; /* the last read asked for one byte more, so there is room for the 0 */
     *ret_text = text;
     *ret_size = size;
     return 0;

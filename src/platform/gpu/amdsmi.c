@@ -8,14 +8,14 @@
 #include "platform/gpu/answers.h"
 
 enum { SOCKETS_MAX = 64, GPUS_MAX = 64, ONLY_GPUS = 2 };
-#define LEAST_UW                                                                                   \
-    1000000u /* 1 W; less, and more than the next one, is no power limit: the struct of a */
-#define MOST_UW 10000000000u /* release before ROCm 6 was another one */
+/* 1 W and 10 kW. Other values are no power limits: releases before ROCm 6 have another struct. */
+#define LEAST_UW 1000000u
+#define MOST_UW  10000000000u
 
-/* The library's statuses, as far as they are told apart. */
+/* The library's statuses that are used here. */
 enum answer { GOOD = 0, NOT_SUPPORTED = 2, NOT_YET = 3, NO_PERMISSION = 10, NO_DATA = 40 };
 
-/* The struct of power caps is eight words of 64 bits: the first is the one in force, in microwatts. */
+/* The struct of power caps is eight words of 64 bits. The first is the cap in force, in microwatts. */
 enum { CAP_WORDS = 8, CAP_IN_FORCE = 0 };
 
 typedef int (*handles_of)(void *socket, uint32_t *count, void **ret);
@@ -64,7 +64,7 @@ static void read_replays(struct reading *r)
     }
 }
 
-/* What NVIDIA's GPUs have, or what is not asked here: none of it is a fact of this GPU. */
+/* Keys that only NVIDIA's GPUs have, or that are not read here: this GPU has no such facts. */
 static void leave_out(struct reading *r)
 {
     static const char *const keys[] = {"remap_pending", "remap_failed", "nvlinks",

@@ -1,9 +1,9 @@
-/* amdsmi.h: AMD's management library (AMD SMI), by dlopen: its answers as lines of the form that nvml.h has. It is asked for
- * the power limit in force and for PCIe packets sent again: the rest is in the kernel's files (service/inspect/gpu.c).
+/* amdsmi.h: reads AMD's management library (AMD SMI) with dlopen. The answers are lines in the form of nvml.h. Only the power
+ * limit in force and the number of PCIe replays are read. The rest is in the kernel's files (service/inspect/gpu.c).
  *
- * As NVIDIA's, it may never return: call it in a child with a deadline. */
+ * Like NVIDIA's library it may never return: call it in a child with a deadline. */
 #pragma once
 #include <stddef.h>
 
-/* As nvml_read(). */
+/* Like nvml_read(). */
 int amdsmi_read(const char *library, char *ret_text, size_t size);

@@ -11,7 +11,7 @@
 
 enum { GPUS_MAX = 64, LINKS_MAX = 18, UNCORRECTED = 1, VOLATILE = 0, CLOCK_SM = 1 };
 
-/* nvmlReturn_t, as far as it is told apart. */
+/* The values of nvmlReturn_t that are used here. */
 enum answer { GOOD = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, TIMEOUT = 10 };
 
 /* nvmlPciInfo_t */
@@ -120,7 +120,7 @@ static void read_errors(struct reading *r)
         answers_error(r, "remap_pending", ENOSYS);
         answers_error(r, "remap_failed", ENOSYS);
     }
-    /* the newer name, and the older one */
+    /* the newer name, then the older one */
     if (answers_find(r, "nvmlDeviceGetCurrentClocksEventReasons", &wide) ||
         answers_find(r, "nvmlDeviceGetCurrentClocksThrottleReasons", &wide)) {
         const int answer = wide(r->gpu, &count);
@@ -134,7 +134,7 @@ static void read_errors(struct reading *r)
     }
 }
 
-/* How many links are up; a GPU has as many as answer. */
+/* Counts the links that are up. Links are asked until one does not exist. */
 static void read_links(struct reading *r)
 {
     unsigned up = 0, active = 0;
@@ -148,7 +148,7 @@ static void read_links(struct reading *r)
     for (unsigned i = 0; i < LINKS_MAX; i++) {
         answer = state(r->gpu, i, &active);
         if (i > 0 && (answer == INVALID_ARGUMENT || answer == NOT_SUPPORTED)) {
-            answer = GOOD; /* it has no more */
+            answer = GOOD; /* there are no more links */
             break;
         }
         if (answer != GOOD) {

@@ -1,4 +1,4 @@
-/* client.c: libcurl's multi interface under sd-event. */
+/* client.c: libcurl's multi interface on an sd-event loop. */
 #include "platform/http/client.h"
 
 #include <curl/curl.h>
@@ -88,7 +88,7 @@ static void tell(struct http_client *c, CURLcode code)
                                        .words = c->too_large       ? "the answer is too large"
                                                 : c->words[0] != 0 ? c->words
                                                                    : curl_easy_strerror(code)};
-    char *answer = c->answer; /* the callback may make the next call */
+    char *answer = c->answer; /* a copy: the callback may start the next call */
     c->answer = NULL;
     clear(c);
     c->busy = false;
@@ -164,7 +164,7 @@ static int on_timeout(CURLM *multi, long timeout_ms, void *context)
     return 0;
 }
 
-/* Connections, kept TLS sessions and whatever else libcurl keeps between calls belong to its two handles. */
+/* Connections, TLS sessions and all other data that libcurl keeps between calls belong to these two handles. */
 static int make_handles(struct http_client *c)
 {
     CURLM *multi = curl_multi_init();
@@ -240,7 +240,7 @@ static void set_tls(CURL *e, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_3);
     curl_easy_setopt(e, CURLOPT_CAINFO, call->authority);
     curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
-    /* without an authority the pinned key proves the server: nothing else can */
+    /* without an authority, only the pinned key proves the server */
     curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, call->authority != NULL ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, call->authority != NULL ? 2L : 0L);
     curl_easy_setopt(e, CURLOPT_PINNEDPUBLICKEY, call->pin);
@@ -248,7 +248,7 @@ static void set_tls(CURL *e, const struct http_call *call)
     curl_easy_setopt(e, CURLOPT_SSLKEY, call->key);
 }
 
-/* CURLINFO_ACTIVESOCKET isn't known yet when on_ready asks. */
+/* CURLINFO_ACTIVESOCKET is not yet known when on_ready needs the socket. */
 static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct http_client *c = context;
@@ -257,7 +257,7 @@ static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_so
     return c->unix_fd >= 0 ? c->unix_fd : CURL_SOCKET_BAD;
 }
 
-/* Connected, nothing sent. */
+/* Called when the socket is connected, before anything is sent. */
 static int on_ready(void *context, char *own, char *other, int other_port, int own_port)
 {
     struct http_client *c = context;
@@ -276,7 +276,7 @@ static int set_up(struct http_client *c, const struct http_call *call)
         return -ENOMEM;
     }
     memcpy(c->body, call->body != NULL ? call->body : "", call->size);
-    c->headers = curl_slist_append(NULL, "Expect:"); /* no round trip before the body */
+    c->headers = curl_slist_append(NULL, "Expect:"); /* saves a round trip before the body */
     for (const char *const *h = call->headers; h != NULL && *h != NULL; h++) {
         c->headers = curl_slist_append(c->headers, *h);
     }
@@ -327,7 +327,7 @@ int http_client_call(struct http_client *c, const struct http_call *call, http_d
     if (c->busy) {
         return -EBUSY;
     }
-    /* CURLOPT_FRESH_CONNECT wouldn't do: the connection from before stays, and the call after takes it again. */
+    /* CURLOPT_FRESH_CONNECT is not enough: the old connection stays, and the call after this one uses it again. */
     int r = c->fresh ? make_handles(c) : 0;
     c->fresh = c->fresh && r < 0;
     r = r < 0 ? r : set_up(c, call);

@@ -1,9 +1,10 @@
-/* connection.c: who is connected: how long each may take, and who goes when there are too many.
+/* connection.c: the connections: time limits, and which connection is closed if there are too many.
  *
- * Nobody is refused for a crowd: whoever has waited longest without a whole request goes, strangers
- * first. A newcomer that asks at once is answered, however many hold connections and say nothing,
- * also where all come from one address, as behind a proxy. Who has not taken an answer yet waits, too.
- * Streams and requests that wait for us are never cut for others: their owners limit them. */
+ * A new connection is never refused because there are too many. Instead, the connection is closed that has waited longest
+ * without a complete request; unknown clients first. So a new client that sends a request at once gets an answer, however many
+ * idle connections there are, also if all come from one address, as behind a proxy. A connection that has not read its answer
+ * counts as waiting, too. Streams, and requests that wait for the handler, are never closed for others: their owners limit
+ * them. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum {
     POLL_AT_ONCE = 64,
-    TAKEN_A_SECOND = 64 << 10, /* of an answer, by the slowest reader that there may be */
+    TAKEN_A_SECOND = 64 << 10, /* of an answer: the slowest rate that a reader may have */
 };
 
 static void name_peer(struct MHD_Connection *mhd, char text[INET6_ADDRSTRLEN])
@@ -45,25 +46,26 @@ static void cut(struct connection *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-/* It waits for the other side: nothing of ours would be lost. */
+/* The connection waits for the client: closing it loses nothing. */
 static bool is_idle(const struct connection *c)
 {
     return !c->cut && (c->request == NULL || c->request->stage == STAGE_ARRIVING);
 }
 
-/* The other side has not taken its answer yet: nobody but that side knows why. */
+/* The client has not read its answer yet. */
 static bool takes(const struct connection *c)
 {
     return !c->cut && c->request != NULL && c->request->stage == STAGE_ANSWERED;
 }
 
-/* When it began to wait for the other side: to ask, to send all that it asks, to take its answer. */
+/* When the connection began to wait for the client: for the next request, for the rest of a request, or for reading the
+ * answer. */
 static int64_t waits_since(const struct connection *c, enum stage stage)
 {
     return stage == STAGE_ARRIVING ? c->since_ns : c->idle_ns;
 }
 
-/* Strangers go before those who are known, then whoever has waited longest. */
+/* Unknown clients first, then the one that has waited longest. */
 static bool goes_before(const struct connection *a, const struct connection *b, enum stage stage)
 {
     return b == NULL ||
@@ -140,7 +142,7 @@ void http_connection_on_change(void *context, struct MHD_Connection *mhd, void *
 
 /* ---- bodies and answers ---- */
 
-/* Until it fits, or until all are gone but that one's. Strangers' go first. */
+/* Closes other connections until the limit holds. Unknown clients first. */
 static void cut_slowest(struct http_server *s, const struct connection *own, enum stage stage,
                         const size_t *bytes, size_t most)
 {
@@ -187,7 +189,8 @@ void http_connection_over(struct http_request *r)
 
 /* ---- once a second ---- */
 
-/* Who owes a whole request, or the head of the first one, for too long; who takes no answer. */
+/* Closes connections that exceed a time limit: for a whole request, for the head of the first request, or for reading the
+ * answer. */
 static void cut_slow(struct http_server *s)
 {
     const int64_t now = http_now_ns(), head = (int64_t)s->config.head_ms * NS_PER_MS,
@@ -202,8 +205,8 @@ static void cut_slow(struct http_server *s)
     }
 }
 
-/* libmicrohttpd doesn't look at connections that wait for us: that their other side has gone it
- * would learn with the next byte that we write. */
+/* libmicrohttpd does not watch connections that wait for the handler. It would notice a closed connection only with the next
+ * written byte. */
 static void find_gone(struct http_server *s)
 {
     struct http_request *r = s->requests;

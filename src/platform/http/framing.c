@@ -1,8 +1,8 @@
-/* framing.c: is a request's head one that everybody reads alike?
+/* framing.c: refuses request heads that two readers could read in different ways.
  *
- * What a proxy and we could read differently carries a second request past the proxy's rules: two
- * lengths, chunks and a length, a name with a space before its colon, folded lines, bare LFs. All
- * of it is refused, though libmicrohttpd (0.9.75) takes it. */
+ * If a proxy and this server read a head differently, a client can smuggle a second request past the proxy's rules: with two
+ * lengths, chunks and a length, a name with a space before its colon, folded lines, or bare LFs. All of these are refused
+ * here, because libmicrohttpd (0.9.75) accepts them. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -11,7 +11,7 @@
 
 struct head {
     const char
-        *at; /* where the next name begins, if all lines so far end in CR LF; NULL: not known */
+        *at; /* where the next name must begin, if all lines so far end in CR LF; NULL: not known */
     unsigned hosts, lengths, count;
     bool chunked, bad;
 };
@@ -57,9 +57,9 @@ static enum MHD_Result judge_field(void *context, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-/* Up to 0.9.75 libmicrohttpd takes a bare LF for a line's end, and tells nobody. It parses in place:
- * names and values lie where they came, so lines that end in CR LF lie two bytes apart, up to the
- * head's own end. Later versions refuse by themselves. */
+/* Up to version 0.9.75 libmicrohttpd accepts a bare LF as the end of a line and doesn't report it. It parses in place: names
+ * and values stay where they were received. So lines that end in CR LF are two bytes apart, up to the end of the head. Later
+ * versions refuse bare LFs themselves. */
 static bool parses_in_place(void)
 {
     unsigned major = 0, minor = 0, patch = 0;

@@ -1,4 +1,4 @@
-/* listen.c: the socket that a server listens on. */
+/* listen.c: opens the socket that a server listens on. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,7 +13,7 @@
 
 enum { BACKLOG = 1024 };
 
-/* What a server left that was killed. -EADDRINUSE: somebody listens there; -EEXIST: it is no socket, and stays. */
+/* Removes the socket of a server that was killed. -EADDRINUSE: a server listens there; -EEXIST: it is no socket, and stays. */
 static int remove_stale(const struct sockaddr_un *address)
 {
     struct stat file;
@@ -33,7 +33,7 @@ static int remove_stale(const struct sockaddr_un *address)
     return answers ? -EADDRINUSE : unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Its user and group may connect; who they are, the kernel tells. */
+/* Opens a Unix socket. Only its user and group may connect. The kernel reports the user of each connection. */
 static int listen_local(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

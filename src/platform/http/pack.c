@@ -1,4 +1,4 @@
-/* pack.c: an answer made smaller, for those who take that. */
+/* pack.c: compresses an answer for clients that accept it. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,14 +8,14 @@
 #include "platform/http/server_internal.h"
 
 enum {
-    PACK_MIN = 1024,       /* below, it isn't worth it */
-    GZIP_MAX = 1 << 20,    /* above, the loop would stand still: some 8 ms a MiB */
-    ZSTD_MAX = 8 << 20,    /* some 2 ms a MiB */
-    GZIP_WINDOW = 15 + 16, /* zlib's word for gzip */
+    PACK_MIN = 1024,       /* smaller answers are not compressed */
+    GZIP_MAX = 1 << 20,    /* larger ones would block the loop too long: some 8 ms per MiB */
+    ZSTD_MAX = 8 << 20,    /* some 2 ms per MiB */
+    GZIP_WINDOW = 15 + 16, /* selects the gzip format in zlib */
     LEVEL = 1,
 };
 
-/* "q=0", "q=0.0": not wanted. */
+/* True for "q=0", "q=0.0": not accepted. */
 static bool is_refused(const char *parameters, size_t size)
 {
     const char *q = memmem(parameters, size, "q=", 2);

@@ -11,7 +11,8 @@
 #define STRICT_FOR "max-age=604800" /* a week */
 enum {
     PATH_MAX_SIZE = 1024,
-    STREAM_SILENT_MS = 60000, /* bytes of a stream that nobody acknowledges: its host is gone */
+    /* a stream without acknowledged bytes for this time: the client's host is gone */
+    STREAM_SILENT_MS = 60000,
 };
 
 /* ---- what a handler sees ---- */
@@ -40,7 +41,7 @@ bool http_among(const char *words, const char *word)
 {
     char marked[48];
 
-    snprintf(marked, sizeof(marked), "|%s|", word); /* what is cut is none of them */
+    snprintf(marked, sizeof(marked), "|%s|", word); /* a word that was cut equals none of them */
     return words != NULL && strchr(word, '|') == NULL && strstr(words, marked) != NULL;
 }
 
@@ -135,7 +136,7 @@ static void add_fields(struct MHD_Response *response, const char *type,
     }
 }
 
-/* Not for localhost: all that anybody serves there, on any port, would be meant. */
+/* Not for localhost: the header would apply to all servers on any port of it. */
 static void add_strict(struct http_request *r)
 {
     const struct http_server_config *config = &r->server->config;
@@ -331,13 +332,13 @@ static const char *standard_words(unsigned status)
            : status == 401 ? "a valid credential is needed"
            : status == 403 ? "not allowed"
            : status == 404 ? "no such thing"
-           : status == 411 ? "expected a body of a length that is told before"
+           : status == 411 ? "expected a Content-Length"
            : status == 413 ? "too large"
            : status == 429 ? "too often"
                            : "not now";
 }
 
-/* Before the body: too large by its own word, or refused by the owner. */
+/* Refuses a request before its body: too large by its Content-Length, or refused by the owner. */
 static void judge_head(struct http_request *r)
 {
     const struct http_server_config *c = &r->server->config;
@@ -358,7 +359,7 @@ static enum MHD_Result take_body(struct http_request *r, const char *data, size_
     *size = 0;
     r->server->counters.bytes_in += n;
     if (r->refused != 0) {
-        return MHD_YES; /* swallowed */
+        return MHD_YES; /* dropped */
     }
     if (r->size + n > r->server->config.body_max) {
         r->refused = 413;
@@ -408,7 +409,7 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         }
         if (r->refused != 0) {
             http_answer_text(r, r->refused, standard_words(r->refused));
-            if (r->response != NULL) { /* where its body would end, nobody knows */
+            if (r->response != NULL) { /* the end of its body can't be found */
                 (void)MHD_add_response_header(r->response, "Connection", "close");
             }
             return queue(r);
@@ -419,12 +420,12 @@ enum MHD_Result http_request_on_access(void *context, struct MHD_Connection *mhd
         return take_body(r, data, size);
     }
     if (r->stage == STAGE_ARRIVING) {
-        if (s->closing) { /* the handler's own parts may be gone already */
+        if (s->closing) { /* the handler's own state may be gone already */
             return MHD_NO;
         }
         r->stage = STAGE_HANDED;
         r->connection->since_ns = 0;
-        http_connection_over(r); /* its body is whole */
+        http_connection_over(r); /* the body is complete */
         if (r->refused != 0) {
             http_answer_text(r, r->refused, standard_words(r->refused));
         } else {

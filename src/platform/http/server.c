@@ -1,4 +1,4 @@
-/* server.c: libmicrohttpd under sd-event: its socket and its turn in the loop. */
+/* server.c: runs libmicrohttpd on an sd-event loop: its socket and its timer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 enum {
     SWEEP_MS = 1000,
-    CONNECTION_SLACK = 64
-}; /* slack: those that were cut, and not yet closed */
+    CONNECTION_SLACK = 64 /* for connections that were cut and are not yet closed */
+};
 
 int64_t http_now_ns(void)
 {
@@ -24,7 +24,7 @@ int64_t http_now_ns(void)
 
 /* ---- the loop ---- */
 
-/* Only ever earlier: a timer that fires for nothing costs less than setting it with each packet. */
+/* Sets the timer only to an earlier time. A timer that fires for nothing is cheaper than setting it with each packet. */
 void http_server_arm(struct http_server *s, uint64_t delay_us)
 {
     uint64_t now = 0;
@@ -38,7 +38,7 @@ void http_server_arm(struct http_server *s, uint64_t delay_us)
     }
 }
 
-/* libmicrohttpd may have more to do than its epoll tells: it says so by its timeout. */
+/* libmicrohttpd may have more work than its epoll shows. Its timeout tells when. */
 static void run(struct http_server *s)
 {
     MHD_UNSIGNED_LONG_LONG timeout_ms = 0;

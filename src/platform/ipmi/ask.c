@@ -1,4 +1,4 @@
-/* ask.c: requests, and records that a controller gives in pieces alone. */
+/* ask.c: sends requests. Some controllers give records only in pieces. */
 #include <errno.h>
 #include <string.h>
 
@@ -42,7 +42,7 @@ static int error_of(uint8_t code)
                                      : -EIO;
 }
 
-/* Size of the data behind the completion code. */
+/* Returns the size of the data behind the completion code. */
 static int ask(const struct ipmi *i, const struct ipmi_request *request,
                uint8_t ret_data[IPMI_REPLY_MAX])
 {
@@ -73,7 +73,7 @@ int ipmi_log(const struct ipmi *i, struct ipmi_log *ret)
     return size < 0 ? size : ipmi_read_log(data, (size_t)size, ret);
 }
 
-/* `count` bytes of a record from `at` on: *ret_next is the record behind it. */
+/* Reads `count` bytes of a record from offset `at`. *ret_next: the id of the next record. */
 static int piece(const struct ipmi *i, uint16_t reservation, uint16_t id, unsigned at,
                  unsigned count, uint8_t ret_data[IPMI_REPLY_MAX], uint16_t *ret_next)
 {
@@ -96,7 +96,7 @@ static int piece(const struct ipmi *i, uint16_t reservation, uint16_t id, unsign
     return size - 2;
 }
 
-/* Pieces of one record need a reservation: it must not change meanwhile. */
+/* Pieces of one record need a reservation, so that the record does not change meanwhile. */
 static int in_pieces(const struct ipmi *i, uint16_t id, uint8_t ret_record[RECORD_MAX],
                      uint16_t *ret_next)
 {
@@ -149,7 +149,7 @@ int ipmi_state(const struct ipmi *i, const struct ipmi_record *record, enum ipmi
                                          .data = {record->number}};
     const int size = ask(i, &request, data);
 
-    if (size == -ENODEV) { /* a sensor of what is not fitted */
+    if (size == -ENODEV) { /* a sensor of a part that is not installed */
         *ret = IPMI_ABSENT;
         return 0;
     }

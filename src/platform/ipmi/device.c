@@ -17,7 +17,7 @@ int ipmi_device_open(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* The reply of this number: one that an earlier request was not waited for may come first. */
+/* Receives the reply with this number. A late reply of an earlier request may come first. */
 static int receive(int fd, long number, uint8_t ret_reply[IPMI_REPLY_MAX])
 {
     for (int i = 0; i < STRAY_MAX; i++) {

@@ -1,10 +1,10 @@
-/* read.c: what a reply's data holds; places from its beginning. */
+/* read.c: parses the data of replies. Offsets count from the beginning of the data. */
 #include <errno.h>
 #include <string.h>
 
 #include "platform/ipmi/ipmi.h"
 
-/* Sensor types (table 42-3), what states mean (table 42-2), and kinds of records (43). */
+/* Sensor types (table 42-3), types of states (table 42-2), and types of records (43). */
 enum {
     TEMPERATURE = 0x01,
     FAN = 0x04,
@@ -36,11 +36,11 @@ int ipmi_read_chassis(const uint8_t *data, size_t size, struct ipmi_chassis *ret
     if (size < 3) {
         return -EBADMSG;
     }
-    *ret =
-        (struct ipmi_chassis){.overload = (data[0] & 0x02) != 0,
-                              .power_fault = (data[0] & 0x18) != 0, /* of power, of its control */
-                              .drive_fault = (data[2] & 0x04) != 0,
-                              .cooling_fault = (data[2] & 0x08) != 0};
+    *ret = (struct ipmi_chassis){.overload = (data[0] & 0x02) != 0,
+                                 /* a fault of the power, or of its control */
+                                 .power_fault = (data[0] & 0x18) != 0,
+                                 .drive_fault = (data[2] & 0x04) != 0,
+                                 .cooling_fault = (data[2] & 0x08) != 0};
     return 0;
 }
 
@@ -68,7 +68,7 @@ static enum ipmi_sensor_kind kind_of(uint8_t sensor, uint8_t reading)
                : IPMI_OTHER;
 }
 
-/* Of 8-bit characters; others are left to the sensor's number. */
+/* Takes a name of 8-bit characters. For other encodings the sensor's number is used. */
 static void take_name(const uint8_t *at, size_t size, char ret[IPMI_NAME_SIZE])
 {
     size_t used = 0;
@@ -111,12 +111,12 @@ int ipmi_read_record(const uint8_t *record, size_t size, struct ipmi_record *ret
 
 static enum ipmi_state of_threshold(unsigned bits)
 {
-    return (bits & 0x36) != 0   ? IPMI_CRITICAL /* critical, and what cannot be recovered from */
+    return (bits & 0x36) != 0   ? IPMI_CRITICAL /* critical, and non-recoverable */
            : (bits & 0x09) != 0 ? IPMI_NEAR
                                 : IPMI_OK;
 }
 
-/* Lost, or there is no more than what is needed; less of it than there was. */
+/* NOT_REDUNDANT: lost, or only the needed parts are left. NEAR: less redundancy than before. */
 static enum ipmi_state of_redundancy(unsigned bits)
 {
     return (bits & 0x3a) != 0 ? IPMI_NOT_REDUNDANT : (bits & 0xc4) != 0 ? IPMI_NEAR : IPMI_OK;
@@ -125,9 +125,9 @@ static enum ipmi_state of_redundancy(unsigned bits)
 static enum ipmi_state of_supply(unsigned bits)
 {
     return (bits & 0x02) != 0   ? IPMI_FAILED
-           : (bits & 0x38) != 0 ? IPMI_NO_INPUT /* lost, or out of range */
+           : (bits & 0x38) != 0 ? IPMI_NO_INPUT /* input lost, or out of range */
            : (bits & 0x44) != 0
-               ? IPMI_NEAR /* it predicts its failure; it does not fit the others */
+               ? IPMI_NEAR /* a predicted failure; or it does not fit the other supplies */
            : (bits & 0x01) != 0 ? IPMI_OK
                                 : IPMI_ABSENT;
 }
@@ -138,7 +138,8 @@ int ipmi_read_state(const struct ipmi_record *record, const uint8_t *data, size_
     if (size < 2) {
         return -EBADMSG;
     }
-    if ((data[1] & 0x20) != 0 || (data[1] & 0x40) == 0) { /* no reading now; not looked at */
+    if ((data[1] & 0x20) != 0 || (data[1] & 0x40) == 0) {
+        /* no reading now; or the sensor is not scanned */
         *ret = IPMI_UNAVAILABLE;
         return 0;
     }

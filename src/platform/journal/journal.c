@@ -1,5 +1,5 @@
 /* journal.c: see journal.h. */
-#define SD_JOURNAL_SUPPRESS_LOCATION /* of this file: it would say nothing */
+#define SD_JOURNAL_SUPPRESS_LOCATION /* source file and line would only be those of this file */
 #include "platform/journal/journal.h"
 
 #include <stdio.h>
@@ -12,9 +12,9 @@
 
 enum { FIELDS_MAX = 8, FIELD_SIZE = 512, ABOUT_SIZE = 128 };
 
-/* What a thread is busy with: whose request, which host. */
+/* The present work of a thread: for which request, for which host. */
 static _Thread_local struct {
-    const char *name; /* NULL: this place is free */
+    const char *name; /* NULL: unused entry */
     char value[ABOUT_SIZE];
 } about[FIELDS_MAX];
 
@@ -29,7 +29,7 @@ void journal_about(const char *name, const char *value)
         at = at < 0 && about[i].name == NULL ? i : at;
     }
     if (at < 0) {
-        return; /* the line itself is what counts */
+        return; /* no room for the field: the line itself is more important */
     }
     about[at].name = value != NULL ? name : NULL;
     if (value != NULL) {
@@ -56,7 +56,7 @@ static bool has_any(const struct journal_field *fields)
     return any;
 }
 
-/* By the journal's own socket, which takes fields; false: there is none, or it is full. */
+/* Sends to the journal's own socket, which accepts fields. false: there is no socket, or it is full. */
 static bool send_fields(const char *program, int priority, const struct journal_field *fields,
                         const char *text)
 {
@@ -92,10 +92,10 @@ void journal_say(const char *program, int priority, const struct journal_field *
 {
     char whole[2048], text[4096];
     vsnprintf(whole, sizeof(whole), format, arguments);
-    plain_text(whole, text,
-               sizeof(text)); /* hosts name things: no line, no screen of ours is theirs */
+    /* The text may have names that hosts sent. Escapes keep them from forging lines. */
+    plain_text(whole, text, sizeof(text));
     const bool journal = getenv("JOURNAL_STREAM") != NULL;
-    /* By stderr it is the unit's in any case: why a unit didn't start. */
+    /* A line through stderr always belongs to the unit, e.g. the reason of a failed start. */
     if (journal && has_any(fields) && send_fields(program, priority, fields, text)) {
         return;
     }

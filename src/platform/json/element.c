@@ -1,4 +1,4 @@
-/* element.c: an element as JSON and back. */
+/* element.c: writes an element as JSON, and reads it. */
 #include <string.h>
 
 #include "base/ip.h"

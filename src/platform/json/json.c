@@ -114,7 +114,7 @@ void json_put_end(struct json_writer *j)
     put(j, &j->close[--j->depth], 1);
 }
 
-/* Backwards from `end`; ten times as fast as snprintf, and a series is thousands of them. */
+/* Writes backwards from `end`. This is ten times as fast as snprintf, and a series has thousands of numbers. */
 static const char *digits(char *end, uint64_t value, bool minus)
 {
     *end = 0;
@@ -136,7 +136,7 @@ void json_put_int(struct json_writer *j, const char *key, int64_t value)
                        value < 0));
 }
 
-/* Most readers, our own among them, refuse a whole text for one number that is larger than this. Others tell us numbers. */
+/* Most JSON readers (jansson too) refuse a whole text if one number is larger than this. Some numbers come from other hosts. */
 void json_put_uint(struct json_writer *j, const char *key, uint64_t value)
 {
     char text[32];

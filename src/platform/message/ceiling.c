@@ -1,5 +1,5 @@
-/* ceiling.c: is a decoded message within the ceilings of everything that repeats and of every text? It walks the message's
- * own description: a field that is new has a ceiling before anybody thinks of one. */
+/* ceiling.c: checks a decoded message against limits for every repeated field and every text. It walks the message's
+ * descriptor, so that a new field has a limit, too, even if nobody sets one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static bool refuse(const struct walk *w, const struct message_ceiling *c, size_t
 
 static bool within(const struct walk *w, const ProtobufCMessage *m);
 
-/* One value of a field. */
+/* Checks one value of a field. */
 static bool value_within(const struct walk *w, const ProtobufCFieldDescriptor *f,
                          const struct message_ceiling *c, const void *value)
 {
@@ -62,7 +62,8 @@ static bool repeated_within(const struct walk *w, const ProtobufCFieldDescriptor
         return refuse(w, c, count, c->count, "");
     }
     if (f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING) {
-        return f->type != PROTOBUF_C_TYPE_BYTES || refuse(w, c, count, 0, ""); /* we have none */
+        /* our messages have no repeated bytes */
+        return f->type != PROTOBUF_C_TYPE_BYTES || refuse(w, c, count, 0, "");
     }
     void *const *values = *(void *const *const *)(const void *)(at + f->offset);
     for (size_t i = 0; i < count; i++) {

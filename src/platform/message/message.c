@@ -8,7 +8,7 @@
 
 enum { PACK_LEVEL = 3 };
 
-/* One context each for all of a thread: making one costs more than a small body. */
+/* One context for all calls of a thread: creating one costs more than packing a small body. */
 static _Thread_local ZSTD_CCtx *packer;
 static _Thread_local ZSTD_DCtx *unpacker;
 
@@ -114,7 +114,7 @@ int message_pack(const void *bytes, size_t size, struct message_buffer *ret)
     return 0;
 }
 
-/* Piece by piece, so that what the frame says of its size is believed only as it comes true. */
+/* Unpacks in pieces, because the size in the frame's head is not trusted. */
 int message_unpack(const void *bytes, size_t size, size_t limit, struct message_buffer *ret)
 {
     if (unpacker == NULL) {
@@ -145,7 +145,7 @@ int message_unpack(const void *bytes, size_t size, size_t limit, struct message_
             return -EMSGSIZE;
         }
         if (n == 0 && in.pos == in.size) {
-            return 0; /* a frame may follow on a frame */
+            return 0; /* another frame may follow a frame */
         }
         if (stuck || (in.pos == in.size && out.pos < out.size)) {
             return -EBADMSG;

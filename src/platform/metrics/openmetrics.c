@@ -45,7 +45,7 @@ static void put_label(struct metrics_text *t, const char *label, const char *val
         }
         if (n > 0) {
             put(t, value, n);
-        } else { /* no UTF-8, or a control: scrapers would refuse the whole page */
+        } else { /* no UTF-8, or a control character: scrapers would refuse the whole page */
             n = plain_character(value, shown);
             put(t, "\\", 1);
             put_text(t, shown);
@@ -83,7 +83,8 @@ void metrics_family(struct metrics_text *t, const char *name, const char *type, 
                     const char *help)
 {
     char total[96];
-    if (t->plain) { /* a counter's family has its samples' name; stateset and unit aren't known */
+    if (t->plain) {
+        /* in the older format a counter's family has the name of its samples; stateset and unit do not exist */
         snprintf(total, sizeof(total), "%s%s", name, strcmp(type, "counter") == 0 ? "_total" : "");
         put_line(t, "HELP", total, help);
         put_line(t, "TYPE", total, strcmp(type, "stateset") == 0 ? "gauge" : type);

@@ -1,8 +1,8 @@
-/* openmetrics.h: text for /metrics: one call per family, then its samples. OpenMetrics 1.0.0 for who
- * asks for it, as Prometheus does; else the older text format, which promtool and all others read.
+/* openmetrics.h: text for /metrics: one call per family, then its samples. Clients that ask for it, like Prometheus, get
+ * OpenMetrics 1.0.0. Others get the older text format, which promtool and all others read.
  *
- * Names are without "foliot_" and, for counters, without "_total"; both are added. A unit is the
- * name's last word, as the format asks. Label values are escaped. Errors stick. */
+ * Names are given without "foliot_" and, for counters, without "_total"; both are added. The unit is the last word of the
+ * name, as the format requires. Label values are escaped. Errors stick. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,25 +14,25 @@
 struct metrics_text {
     char *bytes;
     size_t size, capacity;
-    bool failed;      /* no memory */
-    bool plain;       /* the older format; set before the first family */
-    const char *host; /* not NULL: a label host="…" of every sample; the caller keeps it */
+    bool failed;      /* out of memory */
+    bool plain;       /* the older format; set it before the first family */
+    const char *host; /* not NULL: each sample has a label host="…"; the caller keeps the text */
 };
 struct metrics_label {
     const char *name, *value;
 };
 
-/* Which, by the request's Accept (NULL: none): fills `plain`, returns the content type. */
+/* Chooses the format by the request's Accept (NULL: none): sets `plain`, returns the content type. */
 const char *metrics_negotiate(struct metrics_text *t, const char *accept);
 
 void metrics_done(struct metrics_text *t);
 /* type: "gauge", "counter", "stateset"; unit may be NULL. */
 void metrics_family(struct metrics_text *t, const char *name, const char *type, const char *unit,
                     const char *help);
-/* A sample of the family: label NULL: none. */
+/* A sample of the family. label NULL: no label. */
 void metrics_sample(struct metrics_text *t, const char *name, const char *label, const char *value,
                     double number);
-/* Any number of labels. */
+/* A sample with any number of labels. */
 void metrics_sample_n(struct metrics_text *t, const char *name, const struct metrics_label *labels,
                       size_t count, double number);
 /* A family with one sample. */

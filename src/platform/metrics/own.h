@@ -1,4 +1,4 @@
-/* own.h: what this process itself takes. */
+/* own.h: the resources that this process uses. */
 #pragma once
 #include <stdint.h>
 

@@ -51,7 +51,7 @@ static uint8_t *put_copy(uint8_t *to, size_t offset, size_t size)
 
 size_t snappy_pack(const uint8_t *bytes, size_t size, uint8_t *ret)
 {
-    uint32_t table[1 << TABLE_BITS]; /* where it was seen last, + 1 */
+    uint32_t table[1 << TABLE_BITS]; /* last position of a word + 1 */
     uint8_t *to = ret;
     size_t done = 0, at = 0;
     memset(table, 0, sizeof(table));
@@ -65,7 +65,7 @@ size_t snappy_pack(const uint8_t *bytes, size_t size, uint8_t *ret)
         const size_t before = table[h];
         table[h] = (uint32_t)at + 1;
         if (before == 0 || at - (before - 1) > OFFSET_MAX || load(bytes + before - 1) != word) {
-            at += 1 + (at - done) / 64; /* what doesn't pack is passed over faster and faster */
+            at += 1 + (at - done) / 64; /* the longer nothing matches, the larger the steps */
             continue;
         }
         const size_t offset = at - (before - 1);

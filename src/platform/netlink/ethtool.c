@@ -1,4 +1,4 @@
-/* ethtool.c: questions of ethtool.h; ethtool_read.c reads the answers. */
+/* ethtool.c: the requests of ethtool.h. ethtool_read.c parses the answers. */
 #include "platform/netlink/ethtool.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { REQUEST_SIZE = 1024, WAIT_MS = 1000, I2C_ADDRESS = 0x50 };
 
 struct ethtool {
     struct mnl_socket *generic, *route;
-    uint16_t family; /* 0: the kernel has none */
+    uint16_t family; /* 0: the kernel does not have it */
     uint32_t sequence;
     _Alignas(struct nlmsghdr) uint8_t request[REQUEST_SIZE];
     _Alignas(struct nlmsghdr) uint8_t buffer[32768];
@@ -51,7 +51,7 @@ static struct nlmsghdr *begin(struct ethtool *e, uint16_t type)
     return h;
 }
 
-/* Sends, and waits for the one message that answers. */
+/* Sends a request and waits for its answer of one message. */
 static int exchange(struct ethtool *e, struct mnl_socket *s, const struct nlmsghdr *request,
                     const struct nlmsghdr **ret_answer)
 {
@@ -71,7 +71,7 @@ static int exchange(struct ethtool *e, struct mnl_socket *s, const struct nlmsgh
         for (const struct nlmsghdr *h = (const void *)e->buffer; mnl_nlmsg_ok(h, left);
              h = mnl_nlmsg_next(h, &left)) {
             if (h->nlmsg_seq != request->nlmsg_seq) {
-                continue; /* of a question that was given up */
+                continue; /* the late answer of an earlier request */
             }
             if (h->nlmsg_type == NLMSG_ERROR) {
                 const struct nlmsgerr *error = mnl_nlmsg_get_payload(h);
@@ -157,7 +157,7 @@ static struct nlmsghdr *ask_generic(struct ethtool *e, enum ethtool_question que
 
     g->cmd = questions[question].command;
     g->version = 1;
-    /* every question's header is its first attribute */
+    /* for every question the header is the first attribute */
     struct nlattr *nest = mnl_attr_nest_start(h, ETHTOOL_A_FEC_HEADER);
     mnl_attr_put_strz(h, ETHTOOL_A_HEADER_DEV_NAME, interface);
     if (question == ETHTOOL_FEC) {

@@ -1,9 +1,9 @@
-/* ethtool.h: what a driver has set of an interface: generic netlink's family "ethtool"
+/* ethtool.h: a driver's settings of an interface: generic netlink's family "ethtool"
  * (Documentation/networking/ethtool-netlink.rst), and DCB by rtnetlink (IEEE 802.1Qaz, dcbnl).
  *
- * A question gives the attributes of the answer as they came; what reads them is apart from it, so that attributes can be kept
- * and read elsewhere. Every reader refuses attributes that are cut or of another size: -EBADMSG. Numbers that the driver did
- * not give are -1. */
+ * A question returns the attributes of the answer unparsed. Separate functions parse them, so that attributes can be kept and
+ * parsed elsewhere. Every parser refuses incomplete attributes, or attributes of a wrong size: -EBADMSG. Numbers that the
+ * driver did not give are -1. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum ethtool_question {
     ETHTOOL_RINGS,
     ETHTOOL_CHANNELS,
     ETHTOOL_COALESCE,
-    ETHTOOL_MODULE, /* 128 bytes of its memory: page, offset */
+    ETHTOOL_MODULE, /* 128 bytes of the module's memory: page, offset */
     ETHTOOL_DCB,
     ETHTOOL_QUESTION_COUNT
 };
@@ -24,18 +24,18 @@ const char *ethtool_question_name(enum ethtool_question question); /* "fec", …
 enum { ETHTOOL_ANSWER_MAX = 16384, MODULE_PAGE_SIZE = 128 };
 
 struct ethtool;
-/* -EAFNOSUPPORT, -EPERM …: netlink can't be had. What is missing of it is told by the questions. */
+/* -EAFNOSUPPORT, -EPERM …: netlink can't be used. If only a part is missing, the questions return errors. */
 int ethtool_open(struct ethtool **ret_ethtool);
 struct ethtool *ethtool_close(struct ethtool *e); /* accepts NULL, returns NULL */
-/* Size of the answer's attributes. -EOPNOTSUPP: the driver does not have it; -ENODEV: no such interface; -EPERM;
- * -ETIMEDOUT. page and offset: of ETHTOOL_MODULE. */
+/* Returns the size of the answer's attributes. -EOPNOTSUPP: the driver does not have it; -ENODEV: no such interface; -EPERM;
+ * -ETIMEDOUT. page and offset: only for ETHTOOL_MODULE. */
 int ethtool_ask(struct ethtool *e, enum ethtool_question question, const char *interface,
                 unsigned page, unsigned offset, uint8_t ret_answer[ETHTOOL_ANSWER_MAX]);
 
-/* Readers of answers of ethtool_ask(): attributes, size bytes of them. -EBADMSG: damaged, or not the answer to that question.
- * A number that the driver doesn't tell is -1. */
+/* Parse answers of ethtool_ask(): `size` bytes of attributes. -EBADMSG: damaged, or not the answer to that question. A number
+ * that the driver did not give is -1. */
 struct link_fec {
-    int active; /* the kernel's number of a link mode: 50 is RS; -1: none is in force */
+    int active; /* the kernel's number of a link mode, e.g. 50 for RS; -1: no FEC is active */
     int64_t corrected_bits, corrected_blocks, lost_blocks;
 };
 int ethtool_read_fec(const void *attributes, size_t size, struct link_fec *ret);
@@ -61,12 +61,12 @@ int ethtool_read_module(const void *attributes, size_t size, uint8_t ret[MODULE_
 enum { DCB_APPS_MAX = 256, DCB_CLASSES = 8, DCB_SELECTOR_DSCP = 5 };
 struct link_dcb {
     bool has_pfc, has_ets;
-    uint8_t pfc; /* bit P: priority P */
+    uint8_t pfc; /* bit P: for priority P */
     uint8_t class_of[DCB_CLASSES], share[DCB_CLASSES], algorithm[DCB_CLASSES];
     int app_count;
     struct {
         uint8_t selector, priority;
-        uint16_t protocol; /* DSCP of DCB_SELECTOR_DSCP */
+        uint16_t protocol; /* for DCB_SELECTOR_DSCP: the DSCP */
     } apps[DCB_APPS_MAX];
 };
 int ethtool_read_dcb(const void *attributes, size_t size, struct link_dcb *ret);

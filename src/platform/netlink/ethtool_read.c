@@ -1,4 +1,4 @@
-/* ethtool_read.c: what answers of ethtool.h hold. */
+/* ethtool_read.c: parses answers of ethtool.h. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/dcbnl.h>
@@ -12,12 +12,12 @@ _Static_assert(DCB_SELECTOR_DSCP == IEEE_8021QAZ_APP_SEL_DSCP, "as the kernel ha
 
 enum { TYPES_MAX = 32 };
 
-/* Attributes by type; those of types that aren't known are passed over. */
+/* Attributes by type. Unknown types are skipped. */
 struct by_type {
     const struct nlattr *of[TYPES_MAX];
 };
 
-/* -EBADMSG: the last attribute, or what fills it up to four bytes, is not whole. */
+/* -EBADMSG: the last attribute, or its padding to four bytes, is incomplete. */
 static int sort(const void *attributes, size_t size, struct by_type *ret)
 {
     const struct nlattr *a = attributes;
@@ -66,7 +66,7 @@ static int number(const struct by_type *b, unsigned type, int64_t *ret)
     return 0;
 }
 
-/* The first of an array is the sum of all lanes. */
+/* The first number of an array is the sum of all lanes. */
 static int sum(const struct by_type *b, unsigned type, int64_t *ret)
 {
     uint64_t value;
@@ -80,7 +80,8 @@ static int sum(const struct by_type *b, unsigned type, int64_t *ret)
         return -EBADMSG;
     }
     memcpy(&value, mnl_attr_get_payload(a), sizeof(value));
-    if (value > INT64_MAX / 10) { /* a driver that counts backwards */
+    if (value > INT64_MAX / 10) {
+        /* such a large number comes from a driver that counts backwards */
         return -EBADMSG;
     }
     *ret = (int64_t)value;
@@ -97,7 +98,7 @@ int ethtool_read_fec(const void *attributes, size_t size, struct link_fec *ret)
     r = r < 0 ? r : number(&b, ETHTOOL_A_FEC_ACTIVE, &active);
     if (r < 0 || (active == -1 && b.of[ETHTOOL_A_FEC_MODES] == NULL &&
                   b.of[ETHTOOL_A_FEC_HEADER] == NULL && b.of[ETHTOOL_A_FEC_AUTO] == NULL)) {
-        return -EBADMSG; /* it holds nothing of FEC */
+        return -EBADMSG; /* no attribute of FEC */
     }
     ret->active = (int)active;
     if (b.of[ETHTOOL_A_FEC_STATS] == NULL) {

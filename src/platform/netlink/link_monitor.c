@@ -1,4 +1,4 @@
-/* link_monitor.c: rtnetlink, by libmnl. */
+/* link_monitor.c: rtnetlink with libmnl. */
 #include "platform/netlink/link_monitor.h"
 
 #include <arpa/inet.h>
@@ -24,13 +24,13 @@ enum { BUFFER_SIZE = 32768, ANSWER_WAIT_MS = 200 };
 struct slot {
     struct link_interface now;
     char wanted[IF_NAMESIZE];
-    bool mac_known, seen; /* seen: in the dump that is going on */
+    bool mac_known, seen; /* seen: in the present dump */
     unsigned changes;
 };
 
 struct link_monitor {
     struct mnl_socket *events;  /* multicast */
-    struct mnl_socket *request; /* questions and their answers */
+    struct mnl_socket *request; /* requests and their answers */
     int ioctl_fd;
     uint32_t sequence;
     unsigned count;
@@ -88,8 +88,7 @@ static const uint8_t *mac_of(const struct attributes *a)
     return NULL;
 }
 
-/* The slot that a link message is about: by index; else one whose device is gone, by MAC, then by
- * name. */
+/* Finds the slot of a link message: by index. Else a slot whose device is gone: by MAC, then by name. */
 static struct slot *slot_for(struct link_monitor *m, int index, const char *name,
                              const uint8_t *mac)
 {
@@ -158,7 +157,7 @@ static void on_link(struct link_monitor *m, const struct nlmsghdr *header)
         return;
     }
     if (header->nlmsg_type == RTM_DELLINK) {
-        /* AF_BRIDGE and the like send their own DELLINK for a port that stays */
+        /* AF_BRIDGE and similar families send their own DELLINK for a port that still exists */
         if (info->ifi_family == AF_UNSPEC) {
             on_gone(s);
         }
@@ -356,7 +355,7 @@ static int64_t now_ms(void)
     return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Feeds one datagram. *ret_done: the answer to `sequence` is complete (or an error). */
+/* Processes one datagram. *ret_done: the answer to `sequence` is complete (or an error). */
 static int feed_datagram(struct link_monitor *m, size_t size, uint32_t sequence, bool *ret_done)
 {
     int left = (int)size;
@@ -400,7 +399,7 @@ static int ask(struct link_monitor *m, uint16_t type, uint16_t flags, int index)
     for (bool done = false; !done;) {
         const ssize_t n = mnl_socket_recvfrom(m->request, m->buffer, sizeof(m->buffer));
         if (n < 0 && errno == EAGAIN && now_ms() < deadline) {
-            continue; /* rtnetlink answers within the call: this hardly happens */
+            continue; /* rtnetlink answers within the call, so this is rare */
         }
         if (n < 0) {
             return -errno;
@@ -413,7 +412,7 @@ static int ask(struct link_monitor *m, uint16_t type, uint16_t flags, int index)
     return 0;
 }
 
-/* All interfaces: for slots whose device isn't there (yet). */
+/* Dumps all interfaces, for slots whose device is missing. */
 static int dump_links(struct link_monitor *m)
 {
     for (unsigned i = 0; i < m->count; i++) {
@@ -479,7 +478,7 @@ int link_monitor_receive(struct link_monitor *m)
     for (int i = 0; i < 64; i++) {
         const ssize_t n = mnl_socket_recvfrom(m->events, m->buffer, sizeof(m->buffer));
         if (n < 0) {
-            if (errno == ENOBUFS) { /* events were lost: look at everything */
+            if (errno == ENOBUFS) { /* events were lost: ask for everything again */
                 return link_monitor_poll(m, true);
             }
             return errno == EAGAIN || errno == EINTR ? 0 : -errno;
@@ -507,7 +506,7 @@ static uint32_t ethtool_speed(const struct link_monitor *m, const char *name)
         q->link_mode_masks_nwords >= 0) {
         return 0;
     }
-    /* the first call says how many words the masks have, the second answers */
+    /* the first call returns the number of words of the masks, the second the answer */
     const int8_t words = (int8_t)-q->link_mode_masks_nwords;
     memset(memory, 0, sizeof(memory));
     q->cmd = ETHTOOL_GLINKSETTINGS;
@@ -518,7 +517,7 @@ static uint32_t ethtool_speed(const struct link_monitor *m, const char *name)
     return q->speed;
 }
 
-/* 0: not told. */
+/* 0: not known. */
 static int64_t told_by_sysfs(const char *name, const char *leaf)
 {
     char path[SYSFS_PATH_SIZE];

@@ -1,8 +1,8 @@
-/* lldp_listener.h: LLDP frames as they come in at chosen interfaces.
+/* lldp_listener.h: receives LLDP frames on chosen interfaces.
  *
- * One packet socket for all, that takes nothing but ethertype 0x88cc; on each interface the group address that switches
- * send to is asked for. Nothing is ever sent. Needs CAP_NET_RAW and the address family AF_PACKET: without them, or without
- * anybody who speaks LLDP, neighbours stay unknown, nothing else. */
+ * One packet socket for all interfaces accepts only ethertype 0x88cc. On each interface it joins the group address of
+ * switches. It never sends. It needs CAP_NET_RAW and the address family AF_PACKET. Without them, or without LLDP in the
+ * network, neighbours stay unknown; nothing else is affected. */
 #pragma once
 #include "base/bug.h"
 
@@ -16,7 +16,7 @@ struct lldp_listener {
 /* -EPERM, -EAFNOSUPPORT, … */
 MUST_CHECK int lldp_open(struct lldp_listener *ret_listener);
 void lldp_close(struct lldp_listener *l);
-/* From this interface too; again and again is fine. */
+/* Also listen on this interface. Repeated calls are allowed. */
 MUST_CHECK int lldp_listen(struct lldp_listener *l, uint32_t interface);
-/* The next good one that waits, and where it came in. False: none (left). */
+/* Gets the next valid frame, and its interface. False: none left. */
 bool lldp_next(struct lldp_listener *l, struct lldp *ret, uint32_t *ret_interface);

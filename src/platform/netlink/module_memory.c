@@ -1,4 +1,4 @@
-/* module_memory.c: see module_memory.h. Places: SFF-8636 6.2 and 6.3, CMIS 5.2 8.2, 8.3 and 8.10, SFF-8472 table 4-1. */
+/* module_memory.c: see module_memory.h. Offsets are from SFF-8636 6.2 and 6.3, CMIS 5.2 8.2, 8.3 and 8.10, SFF-8472 table 4-1. */
 #include "platform/netlink/module_memory.h"
 
 #include <ctype.h>
@@ -14,7 +14,7 @@ enum {
     QSFP_DD = 0x18,
     OSFP = 0x19,
     QSFP_CMIS = 0x1e,
-    LOWER = 128 /* where the upper half begins */
+    LOWER = 128 /* offset of the upper half */
 };
 
 static bool is_cmis(uint8_t kind)
@@ -29,10 +29,10 @@ static bool is_qsfp(uint8_t kind)
 
 bool module_has_lanes(const uint8_t lower[static 128])
 {
-    return is_cmis(lower[0]) && (lower[2] & 0x80) == 0; /* not flat: it has pages */
+    return is_cmis(lower[0]) && (lower[2] & 0x80) == 0; /* not flat memory: it has pages */
 }
 
-/* A name is padded with blanks. -EBADMSG: it can't be seen. */
+/* Appends a name that is padded with blanks. -EBADMSG: it has unprintable characters. */
 static int append(char *text, size_t size, const uint8_t *name, size_t length)
 {
     const size_t used = strlen(text);

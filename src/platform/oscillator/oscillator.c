@@ -1,4 +1,4 @@
-/* oscillator.c: the pure functions first, then the file. */
+/* oscillator.c: first the pure functions, then the file. */
 #include "platform/oscillator/oscillator.h"
 
 #include "base/prng.h"
@@ -15,12 +15,10 @@
 #define OCTAVE_COUNT   8
 #define OCTAVE_RATIO   4
 #define OCTAVE_FIRST_S 0.25
-/* Standard deviation of the frequency of an octave of length T: wander·√T·this. With it the
- * variance of the frequency's change over τ is wander²·τ within a third between 0.25 s and 1000 s
- * (test/unit/test_oscillator.c). */
+/* An octave of length T has this standard deviation of the frequency, times wander·√T. So the variance of the frequency's
+ * change over τ is wander²·τ, within a third, for τ from 0.25 s to 1000 s (test/unit/test_oscillator.c). */
 #define OCTAVE_FREQ_SD 0.52
-/* Of a cubic B-spline over independent nodes of variance 1, the derivative's standard deviation:
- * √(2/3). */
+/* The derivative's standard deviation of a cubic B-spline over independent nodes of variance 1: √(2/3). */
 #define SPLINE_SLOPE_SD 0.81649658
 
 _Static_assert(offsetof(struct oscillator_page, host) == 64, "one cache line of header");
@@ -59,7 +57,7 @@ static double wander_ns(const struct oscillator_clock *c, int64_t elapsed_ns)
     double length_s = OCTAVE_FIRST_S;
     double sum_ns = 0.0;
     for (unsigned i = 0; i < OCTAVE_COUNT; i++) {
-        /* ppb · s is ns. */
+        /* ppb · s = ns. */
         double amplitude_ns =
             c->wander_ppb * sqrt(length_s) * OCTAVE_FREQ_SD * length_s / SPLINE_SLOPE_SD;
         sum_ns += amplitude_ns * spline(hash_u64(c->seed, i + 1), elapsed_s / length_s);
@@ -103,7 +101,7 @@ static int64_t value_ns(const struct oscillator_host *h, uint32_t clock, int64_t
 static int64_t inverse_ns(const struct oscillator_host *h, uint32_t clock, int64_t value)
 {
     int64_t raw_ns = value - h->clock[clock].offset_ns;
-    /* Rates differ from 1 by at most some 1e-4, so each round leaves 1e-4 of the error. */
+    /* Rates differ from 1 by about 1e-4 at most, so each round reduces the error to 1e-4 of it. */
     for (int i = 0; i < 6; i++) {
         int64_t error_ns = value - value_ns(h, clock, raw_ns);
         raw_ns += error_ns;

@@ -1,10 +1,10 @@
-/* counters.c: what vendors call the same thing. Sources: the kernel's drivers of mlx5, Broadcom, irdma and soft-RoCE, and
+/* counters.c: the vendors' names of equal counters. Sources: the kernel's drivers of mlx5, Broadcom, irdma and soft-RoCE, and
  * sysfs-class-infiniband of Documentation/ABI. */
 #include <stddef.h>
 
 #include "platform/rdma/internal.h"
 
-/* Files whose sum it is, those that are there; "counters/" is the port's own folder, all others lie in hw_counters/. */
+/* A counter is the sum of its existing files. "counters/" is the port's own folder; all others are in hw_counters/. */
 static const struct {
     const char *name;
     const char *files[6];

@@ -1,4 +1,4 @@
-/* internal.h: of platform/rdma alone. */
+/* internal.h: only for platform/rdma. */
 #pragma once
 #include <string.h>
 

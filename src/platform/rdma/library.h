@@ -1,17 +1,16 @@
-/* library.h: of platform/rdma alone: libibverbs as verbs.c, queue_pair.c and ud.c see it. Its types
- * are seen in these files and nowhere else. */
+/* library.h: only for platform/rdma: libibverbs for verbs.c, queue_pair.c and ud.c. No other file uses its types. */
 #pragma once
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Macros around symbols: what they name is looked up by itself. */
+/* These macros hide symbols that are looked up by name. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_get_device_list
 
-/* What is called by name, each with the version since when it is there. Posting and polling go through the context. */
+/* The functions that are looked up by name, with the symbol version that has them. Posting and polling go through the context. */
 #define NEEDED(X)                                                                                  \
     X("IBVERBS_1.1", struct ibv_device **, get_device_list, (int *))                               \
     X("IBVERBS_1.1", void, free_device_list, (struct ibv_device **))                               \
@@ -75,7 +74,7 @@ struct rdma_qp {
     bool remote_write;
 };
 
-/* The library's functions return an errno, or -1 and errno, by their age. */
+/* The library's functions return an errno, or -1 and set errno; it depends on their age. */
 static inline int failed(int r)
 {
     return r == 0 ? 0 : r > 0 ? -r : errno > 0 ? -errno : -EIO;

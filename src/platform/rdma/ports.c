@@ -9,10 +9,10 @@
 #include "platform/rdma/internal.h"
 
 #define DEVICES        "/sys/class/infiniband"
-#define GID_TABLE_MAX  1024 /* looked through of one port */
+#define GID_TABLE_MAX  1024 /* entries read per port */
 #define PKEY_TABLE_MAX 1024
 
-/* A small number of a port; `none` where it isn't told. */
+/* Reads a small number of a port; returns `none` if there is none. */
 static int64_t number(const struct sysfs *s, const char *folder, const char *file, int64_t none)
 {
     char path[SYSFS_PATH_SIZE];
@@ -31,7 +31,7 @@ static void text(const struct sysfs *s, const char *folder, const char *file, ch
     }
 }
 
-/* Colons stand between groups of four hexadecimal digits; `size` bytes. */
+/* Reads `size` bytes of hexadecimal digits, with colons between groups of four digits. */
 static bool read_hex(const char *from, uint8_t *ret, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -65,7 +65,7 @@ static uint64_t read_guid(const struct sysfs *s, const char *device)
     return guid;
 }
 
-/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". */
+/* Reads lines like "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". */
 static void read_rate(const struct sysfs *s, const char *folder, struct rdma_port *port)
 {
     char line[64];
@@ -88,7 +88,7 @@ static enum rdma_gid_type gid_type(const char *word, uint32_t layer)
                                              : RDMA_GID_UNKNOWN;
 }
 
-/* An empty entry is all zero; on Ethernet its type can't be read, then (EINVAL). */
+/* An empty entry is all zero. On Ethernet its type can't be read then (EINVAL). */
 static void read_gids(const struct sysfs *s, const char *folder, struct rdma_port *port)
 {
     static const uint8_t none[16];
@@ -132,7 +132,7 @@ static void read_pkeys(const struct sysfs *s, const char *folder, struct rdma_po
     }
 }
 
-/* RoCE: the interface of a GID. InfiniBand: the one of the device's own that has the port's number (dev_port counts from 0). */
+/* RoCE: the interface of a GID. InfiniBand: the interface of the device whose dev_port is the port's number - 1. */
 static void find_interface(const struct sysfs *s, struct rdma_port *port)
 {
     char names[8][SYSFS_NAME_SIZE], path[SYSFS_PATH_SIZE];
@@ -173,7 +173,7 @@ bool rdma_port_read(const struct sysfs *s, const struct rdma_port_name *name, st
     text(s, top, "fw_ver", port.firmware, sizeof(port.firmware));
     text(s, top, "board_id", port.board, sizeof(port.board));
     port.virtual_function = sysfs_there(s, sysfs_path(path, "%s/device/physfn", top));
-    /* state and phys_state read "4: ACTIVE": the number counts */
+    /* state and phys_state are like "4: ACTIVE": only the number is used */
     text(s, folder, "state", path, sizeof(path));
     port.state = (uint32_t)strtoul(path, NULL, 10);
     text(s, folder, "phys_state", path, sizeof(path));
@@ -260,7 +260,7 @@ bool rdma_gid_ipv4(const struct rdma_gid *gid, uint8_t ret_ip[4])
     return true;
 }
 
-/* The higher the better; 0: not at all. */
+/* Rates a GID: higher is better; 0: not usable. */
 static int worth(const struct rdma_port *port, const struct rdma_gid *gid, const uint8_t *ip)
 {
     uint8_t v4[4];

@@ -292,7 +292,7 @@ int rdma_qp_send(struct rdma_qp *qp, uint64_t tag, const struct rdma_piece *writ
     struct ibv_send_wr second = {
         .wr_id = tag,
         .sg_list = &from[0],
-        .num_sge = send->size > 0, /* a piece of 0 bytes is one of 2 GiB to some devices */
+        .num_sge = send->size > 0, /* for some devices a piece of 0 bytes means 2 GiB */
         .opcode = IBV_WR_SEND,
         .send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0)};
     struct ibv_send_wr first = {.wr_id = tag,

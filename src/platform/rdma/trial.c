@@ -10,10 +10,10 @@
 
 #define CELLS       96
 #define CELL_SIZE   64
-#define SOURCES     8 /* buffers of different bytes, so that each write shows */
+#define SOURCES     8 /* buffers with different bytes, so that each write is visible */
 #define IN_FLIGHT   16
 #define MARKER_NS   1000000000
-#define ROUNDS_KEPT 4096 /* whose times are sorted */
+#define ROUNDS_KEPT 4096 /* times of this many rounds are kept and sorted */
 
 struct trial {
     const struct rdma_trial_config *config;
@@ -23,10 +23,12 @@ struct trial {
     struct rdma_qp *out, *in;
     struct rdma_memory *from, *to, *cells;
     uint8_t *source, *target, *copy, (*cell)[CELL_SIZE];
-    uint64_t next_tag, flushed_tag; /* of receives: posted next; the last that was flushed */
-    uint32_t outstanding;           /* receives */
+    /* of receives: next_tag: to be posted; flushed_tag: last flushed */
+    uint64_t next_tag, flushed_tag;
+    uint32_t outstanding; /* posted receives */
     atomic_bool stop;
-    _Atomic uint64_t returned; /* cells: the writer never sends into none; the last is the marker */
+    /* receives that were posted again; the writer always leaves one posted receive unused: the marker */
+    _Atomic uint64_t returned;
     int64_t *connect_ns, *marker_ns;
     uint32_t markers;
     uint32_t random;
@@ -47,7 +49,7 @@ static void pause_ns(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* True: it went wrong. */
+/* Notes an error. True: it is an error. */
 static bool bad(struct trial *t, int r, const char *what)
 {
     if (r < 0 && t->result->error == 0) {
@@ -132,7 +134,7 @@ static void end_pair(struct trial *t)
     t->cq_out = t->cq_in = NULL;
 }
 
-/* Writes without pause, until told to stop or until the other end is silent. */
+/* Writes without pause, until it is told to stop, or until the other end is silent. */
 static void *write_on(void *of)
 {
     struct trial *t = of;
@@ -164,7 +166,7 @@ static void *write_on(void *of)
     return NULL;
 }
 
-/* Books what came. False: the queue is broken. */
+/* Counts completions. False: the queue is broken. */
 static bool take(struct trial *t, bool again)
 {
     struct rdma_done done[16];
@@ -198,7 +200,7 @@ static uint32_t next_random(struct trial *t)
     return t->random >> 8;
 }
 
-/* Bytes that differ from the copy. */
+/* Number of bytes that differ from the copy. */
 static uint64_t moved(const struct trial *t)
 {
     uint64_t count = 0;
@@ -239,7 +241,7 @@ static void fence(struct trial *t)
     }
 }
 
-/* False: no more rounds. */
+/* Runs one round. False: no more rounds. */
 static bool round_of(struct trial *t, uint32_t number)
 {
     const uint64_t writes = t->result->writes;

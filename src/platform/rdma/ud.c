@@ -11,20 +11,20 @@
 #define CELLS 64 /* receives */
 #define SENDS 16
 #define WAYS  64
-#define HEAD                                                                                       \
-    40 /* bytes before what was sent: a global route header, or nothing that means something */
-#define MTU_MOST                                                                                   \
-    4096 /* of any port: no packet is longer than a receive, which some devices call an error */
+/* Bytes before the payload: a global route header, or undefined bytes. */
+#define HEAD 40
+/* Of any port: no packet is longer than a receive buffer, which would be an error on some devices. */
+#define MTU_MOST   4096
 #define BATCH      16
 #define LEAVES_NS  5000000
-#define SEND_MARK  (1ULL << 32) /* of tags */
-#define STAMP_MOST 10000000000  /* ns: an older stamp isn't one of this clock */
-/* A driver may look for a neighbour for a second: of the time, so much at most. */
+#define SEND_MARK  (1ULL << 32) /* marks tags of sends */
+#define STAMP_MOST 10000000000  /* ns: an older stamp is not from this clock */
+/* A driver may need a second to resolve a neighbour. At most this share of the time is spent on it. */
 #define WAY_SHARE      100
 #define STOOD_STILL_NS 1000000
 
 struct way {
-    struct ibv_ah *handle; /* NULL: free */
+    struct ibv_ah *handle; /* NULL: unused */
     uint8_t gid[16];
     uint16_t lid;
     struct rdma_ud_way way;
@@ -48,7 +48,7 @@ struct rdma_ud {
     struct rdma_ud_config config;
     struct rdma_ud_address own;
     struct ibv_cq *cq;
-    struct ibv_cq_ex *cq_ex; /* the same, where it has stamps; else NULL */
+    struct ibv_cq_ex *cq_ex; /* the same queue, if it has stamps; else NULL */
     uint64_t clock_khz;
     struct ibv_qp *qp;
     struct ibv_mr *mr;
@@ -56,13 +56,13 @@ struct rdma_ud {
         struct cell in[CELLS];
         uint8_t out[SENDS][RDMA_UD_SIZE];
     } * memory;
-    struct came came[CELLS]; /* a ring: seen, not yet taken */
+    struct came came[CELLS]; /* a ring: completions that were seen and not taken */
     uint32_t came_head, came_count;
     struct sent sent[SENDS];
     struct way ways[WAYS];
     uint64_t turn;
-    int64_t empty_ns;      /* everything that wasn't seen came later */
-    int64_t rest_until_ns; /* no way is made before */
+    int64_t empty_ns;      /* packets that were not seen by then came later */
+    int64_t rest_until_ns; /* no address handle is made before this time */
     bool broken;
 };
 
@@ -80,15 +80,15 @@ struct done {
     uint32_t size, from_qp;
 };
 
-/* Where the stamp's clock stood when the caller's stood between two readings, and so when the stamp was made. The device's rate
- * is within 200 ppm of the caller's. False: not known. */
+/* Converts a stamp to the caller's clock. The device's clock is read between two readings of the caller's clock. The device's
+ * rate is within 200 ppm of the caller's. False: not known. */
 static bool place(struct rdma_ud *u, uint64_t stamp, struct rdma_span *ret)
 {
     struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
     const int64_t before = now_ns(u);
     const int r = ibv_query_rt_values_ex(u->device->context, &values);
     const int64_t after = now_ns(u);
-    /* drivers give ticks, in tv_nsec */
+    /* drivers return ticks, in tv_nsec */
     const uint64_t now =
         (uint64_t)values.raw_clock.tv_sec * 1000000000 + (uint64_t)values.raw_clock.tv_nsec;
     const double age_ns = (double)(int64_t)(now - stamp) * 1e6 / (double)u->clock_khz;
@@ -97,7 +97,8 @@ static bool place(struct rdma_ud *u, uint64_t stamp, struct rdma_span *ret)
         age_ns > STAMP_MOST) {
         return false;
     }
-    const int64_t tick = 1000000 / (int64_t)u->clock_khz; /* both readings are cut to ticks */
+    /* both readings are rounded down to ticks */
+    const int64_t tick = 1000000 / (int64_t)u->clock_khz;
     const int64_t age = (int64_t)age_ns, error = 2 + tick + age / 5000;
     *ret = (struct rdma_span){before - age - error, after - age + error, true};
     return true;
@@ -169,7 +170,7 @@ static int take_stamped(struct rdma_ud *u, struct done *ret)
     return r == ENOENT ? count : -1;
 }
 
-/* One look. -EIO: the queue is broken. */
+/* Polls once. -EIO: the queue is broken. */
 static int look(struct rdma_ud *u)
 {
     struct done done[BATCH];
@@ -181,7 +182,7 @@ static int look(struct rdma_ud *u)
     for (int i = 0; i < count; i++) {
         book(u, &done[i], after);
     }
-    if (count < BATCH) { /* all that was there when it began */
+    if (count < BATCH) { /* these were all completions at the time of the poll's beginning */
         u->empty_ns = before;
     }
     return u->broken ? -EIO : 0;
@@ -238,7 +239,8 @@ static int post_receive(struct rdma_ud *u, uint32_t cell)
     return failed(ibv_post_recv(u->qp, &request, &bad));
 }
 
-/* In the default partition, as a limited member, too: all agents are in it. If the port isn't, in its first one. */
+/* Uses the default partition, also as a limited member, because all agents are in it. If the port is not in it: its first
+ * partition. */
 static int open_qp(struct rdma_ud *u)
 {
     struct rdma_device *d = u->device;
@@ -292,11 +294,11 @@ int rdma_ud_open(struct rdma_device *d, const struct rdma_ud_config *config,
         (void)rdma_ud_close(u);
         return r;
     }
-    u->own = (struct rdma_ud_address){.lid = port.infiniband ? port.lid
-                                                             : 0, /* of RoCE it means nothing */
-                                      .global = !port.infiniband || port.grh_required,
-                                      .qp = u->qp->qp_num,
-                                      .key = config->key};
+    u->own =
+        (struct rdma_ud_address){.lid = port.infiniband ? port.lid : 0, /* meaningless for RoCE */
+                                 .global = !port.infiniband || port.grh_required,
+                                 .qp = u->qp->qp_num,
+                                 .key = config->key};
     memcpy(u->own.gid, config->gid, sizeof(u->own.gid));
     u->empty_ns = now_ns(u);
     *ret_ud = u;
@@ -324,7 +326,8 @@ struct rdma_ud *rdma_ud_close(struct rdma_ud *u)
     if (u->cq != NULL) {
         (void)v->destroy_cq(u->cq);
     }
-    if (u->memory != NULL && safe) { /* else the device may still write there: it stays for good */
+    if (u->memory != NULL && safe) {
+        /* otherwise the device may still write there, so the memory is never freed */
         (void)munmap(u->memory, sizeof(*u->memory));
     }
     free(u);
@@ -343,7 +346,7 @@ bool rdma_ud_device_stamps(const struct rdma_ud *u)
 
 /* ---- sending ---- */
 
-/* The GID's index is looked up for each way that is made: indices move. */
+/* The GID's index is looked up for each address handle, because indices change. */
 static int make_way(struct rdma_ud *u, struct way *w)
 {
     const int index =
@@ -371,8 +374,8 @@ static int make_way(struct rdma_ud *u, struct way *w)
     return r;
 }
 
-/* -EAGAIN: there is none, and the caller stood still for the last one not long ago. Whoever's neighbour doesn't answer costs no
- * more than that. */
+/* -EAGAIN: there is no handle, and the caller waited for the last one not long ago. So a neighbour that does not answer costs
+ * no more than that. */
 static int find_way(struct rdma_ud *u, const struct rdma_ud_address *to,
                     const struct rdma_ud_way *way, struct ibv_ah **ret_handle)
 {

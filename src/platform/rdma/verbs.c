@@ -12,8 +12,8 @@
 
 #include "platform/rdma/library.h"
 
-#define GID_TABLE_MAX 1024   /* looked through */
-#define PARTITION     0x7fff /* of a P_Key */
+#define GID_TABLE_MAX 1024   /* entries that are searched */
+#define PARTITION     0x7fff /* bits of a P_Key */
 
 /* ---- the library ---- */
 
@@ -23,7 +23,7 @@ static bool look_up(struct rdma_verbs *v, const char *name, const char *version,
 
     snprintf(symbol, sizeof(symbol), "ibv_%s", name);
     void *found = dlvsym(v->library, symbol, version);
-    if (found == NULL) { /* two have a name that begins with an underscore */
+    if (found == NULL) { /* the names of two functions begin with an underscore */
         snprintf(symbol, sizeof(symbol), "_ibv_%s", name);
         found = dlvsym(v->library, symbol, version);
     }
@@ -94,8 +94,8 @@ int rdma_verbs_devices(struct rdma_verbs *v, char (*ret_names)[RDMA_NAME_SIZE], 
     return count;
 }
 
-/* The library asks the kernel, which may have it from later on (older ones of distributions), and knows whether the application
- * had it keep registered memory from children. It can't ask everywhere. */
+/* A new library knows whether the application asked it to keep registered memory from children, and asks a new kernel whether
+ * it does so itself. Where this can't be asked (older ones of distributions), the kernel's release decides. */
 bool rdma_verbs_forks(const struct rdma_verbs *v, const char *release)
 {
     uint32_t major = 0, minor = 0;
@@ -196,7 +196,7 @@ int rdma_device_limits(struct rdma_device *d, struct rdma_limits *ret_limits)
                                        .cqe = (uint32_t)attr.max_cqe,
                                        .memories = (uint32_t)attr.max_mr,
                                        .ports = attr.phys_port_cnt};
-    /* The header's own function falls back on a symbol: it would have to be linked. */
+    /* The header's own function uses a symbol as a fallback, so the library would have to be linked. */
     struct verbs_context *extended = verbs_get_ctx(d->context);
     if (extended != NULL &&
         extended->sz >= sizeof(*extended) - offsetof(struct verbs_context, query_device_ex) &&
@@ -206,7 +206,7 @@ int rdma_device_limits(struct rdma_device *d, struct rdma_limits *ret_limits)
         ret_limits->clock_khz = more.hca_core_clock;
     }
     if (d->verbs->reg_dmabuf_mr != NULL) {
-        /* A descriptor that isn't one: whoever can, tells that it is bad. */
+        /* An invalid descriptor: a library that supports this reports that the descriptor is bad. */
         errno = 0;
         struct ibv_mr *mr = d->verbs->reg_dmabuf_mr(d->pd, 0, 4096, 0, -1, 0);
         ret_limits->dmabuf = mr == NULL && errno == EBADF;
@@ -243,7 +243,7 @@ int rdma_device_port(struct rdma_device *d, uint32_t port, struct rdma_port_now 
     return 0;
 }
 
-/* Of all ports of the device, the caller's to free; how many. */
+/* Reads the entries of all ports of the device. The caller frees them. Returns their number. */
 static ssize_t read_table(struct rdma_device *d, struct ibv_gid_entry **ret_entries)
 {
     struct ibv_gid_entry *entries = calloc(GID_TABLE_MAX, sizeof(*entries));
@@ -309,7 +309,7 @@ int rdma_device_gid_index(struct rdma_device *d, uint32_t port, const uint8_t gi
     if (d->verbs->query_gid_table != NULL) {
         return index_in_table(d, port, gid, type);
     }
-    if (type != RDMA_GID_UNKNOWN) { /* an old library: types are told by ports.h only */
+    if (type != RDMA_GID_UNKNOWN) { /* with an old library only ports.h has the types */
         return -EOPNOTSUPP;
     }
     const int r = rdma_device_port(d, port, &now);
@@ -350,7 +350,7 @@ int rdma_device_pkey(struct rdma_device *d, uint32_t port, uint32_t index, uint1
     return 0;
 }
 
-/* The higher, the better; 0: not of that partition. */
+/* Rates a P_Key: higher is better; 0: not of that partition. */
 static int worth(uint16_t key, uint16_t partition)
 {
     const bool full = (key & RDMA_PKEY_FULL) != 0;
@@ -423,7 +423,8 @@ static enum rdma_event_kind kind_of(const struct ibv_async_event *event, bool *r
         return RDMA_EVENT_DEVICE_GONE;
     case IBV_EVENT_CQ_ERR:
         return RDMA_EVENT_CQ;
-    case IBV_EVENT_SRQ_ERR: /* of what nobody here makes: shared receives, work queues */
+    /* of objects that are not used here: shared receive queues, work queues */
+    case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
     case IBV_EVENT_WQ_FATAL:
     default:

@@ -1,4 +1,4 @@
-/* shm.c: page files by create, fill, rename. */
+/* shm.c: page files: create, fill, rename. */
 #include "platform/shm/shm.h"
 
 #include <errno.h>
@@ -17,13 +17,12 @@ int shm_create(struct shm_page *ret_page, const char *path, size_t size, mode_t 
         return -ENAMETOOLONG;
     }
     snprintf(page.temporary, sizeof(page.temporary), "%s.new", path);
-    unlink(page.temporary); /* left by a writer that was killed in between */
+    unlink(page.temporary); /* left by a writer that was killed */
     const int fd = open(page.temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return -errno;
     }
-    /* posix_fallocate, not ftruncate: a full disk must fail here and not as SIGBUS at the first
-     * write */
+    /* posix_fallocate, not ftruncate: on a full disk it must fail here, and not as SIGBUS at the first write */
     int r = -posix_fallocate(fd, 0, (off_t)size);
     if (r == 0 && fchmod(fd, mode) < 0) {
         r = -errno;

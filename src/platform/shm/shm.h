@@ -1,9 +1,8 @@
-/* shm.h: a page file that one process writes and everybody maps read-only.
+/* shm.h: a page file with one writing process. All other processes map it read-only.
  *
- * Created under a temporary name with its final content's size, mode and owner, then renamed into
- * place: a reader finds either no file or a whole one. A new agent makes a new file; readers of the
- * old one see that it isn't written any more, and open anew. Layouts and the sequence lock are
- * wire/'s. */
+ * It is created under a temporary name with its final size, mode and owner, then renamed. So a reader finds either no file or
+ * a complete one. A new agent makes a new file. Readers of the old file see that it is no longer written, and open the new
+ * one. wire/ has the layouts and the sequence lock. */
 #pragma once
 #include "base/bug.h"
 
@@ -11,20 +10,20 @@
 #include <sys/types.h>
 
 struct shm_page {
-    void *memory; /* zeroed when created */
+    void *memory; /* zero after creation */
     size_t size;
     char path[256];
     char temporary[264];
 };
 
-/* Makes the file of `size` bytes, mode `mode`, mapped shared. It gets its name with shm_publish,
- * after the writer filled in the header. */
+/* Makes a file of `size` bytes with mode `mode`, mapped shared. shm_publish gives it its name, after the writer has filled the
+ * header. */
 MUST_CHECK int shm_create(struct shm_page *ret_page, const char *path, size_t size, mode_t mode);
 MUST_CHECK int shm_publish(struct shm_page *page);
-/* Maps an existing file of at least `size` bytes for writing in place: for a page whose readers never open
- * anew. -ENOENT, -EPROTO: smaller. */
+/* Maps an existing file of at least `size` bytes for writing in place: for a page whose readers never open it again. -ENOENT;
+ * -EPROTO: smaller. */
 MUST_CHECK int shm_open_write(struct shm_page *ret_page, const char *path, size_t size);
-/* Maps an existing file read-only; -EPROTO: smaller than size_min. */
+/* Maps an existing file read-only. -EPROTO: smaller than size_min. */
 MUST_CHECK int shm_open_read(struct shm_page *ret_page, const char *path, size_t size_min);
-/* Unmaps; a page never published leaves no file. Accepts a zeroed struct. */
+/* Unmaps. A page that was not published leaves no file. Accepts a zeroed struct. */
 void shm_close(struct shm_page *page);

@@ -1,4 +1,4 @@
-/* audit.c: facts of hosts by their content, and audits. Bodies lie packed. */
+/* audit.c: the hosts' facts by content, and audits. Bodies are packed. */
 #include <errno.h>
 #include <string.h>
 
@@ -51,7 +51,8 @@ int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_n
     return r;
 }
 
-/* Under -host, of which nobody asks for parts: an earlier release, which knows no such part, has none in a host's sheet. */
+/* Stored under host id -host. Earlier releases do not know this part, and no request uses such an id. So they never find it in
+ * a host's sheet. */
 int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                        const uint8_t hash[static STORE_HASH_SIZE], const void *packed, size_t size)
 {
@@ -95,7 +96,7 @@ int store_looks(struct store *s, int64_t host, store_look_each each, void *conte
     return r;
 }
 
-/* Its rows: part, at_ns, hash, body. */
+/* The rows have part, at_ns, hash, body. */
 static int each_part(struct store *s, sqlite3_stmt *q, int r, store_part_each each, void *context)
 {
     struct message_buffer body = {0};
@@ -318,15 +319,15 @@ int store_audit_accepted(struct store *s, store_audit_run_each each, void *conte
     return each_run(s, q, r, each, context);
 }
 
-/* How many rows went, or < 0. The statement's last argument bounds them. */
+/* Returns the number of deleted rows, or < 0. The statement's last argument limits them. */
 static int expire(struct store *s, const char *text, int64_t a, int64_t b, int64_t limit)
 {
     const int r = sql_run(s, text, "iii", a, b, limit);
     return r < 0 ? r : sqlite3_changes(s->db);
 }
 
-/* A run goes after its results, and a body after the parts that name it: a later call finds whatever is left. The moments of
- * accepted runs are read once, because the bodies of all runs are parsed for them. */
+/* A run is deleted after its results, and a body after the parts that name it. A later call deletes the rest. The times of
+ * accepted runs are read once, because this parses the bodies of all runs. */
 int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int limit)
 {
     static const char *const steps[] = {
@@ -335,7 +336,7 @@ int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int l
         " IS NOT NULL) LIMIT ?3)",
         "DELETE FROM audit_run WHERE id IN (SELECT id FROM audit_run WHERE id < ?1 AND ?2 IS NOT "
         "NULL AND ended_ns <> 0 AND " ACCEPTED " IS NULL LIMIT ?3)",
-        /* of each part what was in force then stays, and what was in force when an accepted run ended */
+        /* of each part this keeps what was valid at that time, and what was valid when an accepted run ended */
         "WITH accepted(at) AS MATERIALIZED (SELECT ended_ns FROM audit_run WHERE " ACCEPTED
         " IS NOT NULL) DELETE FROM host_part WHERE (host, part, at_ns) IN (SELECT host, part, "
         "at_ns "

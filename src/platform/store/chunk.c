@@ -1,4 +1,4 @@
-/* chunk.c: columns into bytes and back. */
+/* chunk.c: converts columns to bytes and back. */
 #include "platform/store/chunk.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct chunk {
     struct chunk_head head;
     struct chunk_series *series;
     size_t count, capacity;
-    int64_t *values; /* of all */
+    int64_t *values; /* of all series */
 };
 
 int chunk_key_compare(const struct chunk_key *a, const struct chunk_key *b)
@@ -76,14 +76,14 @@ static void put_column(struct writer *w, const int64_t *values, uint32_t count)
         if (values[i] == CHUNK_NONE) {
             put(w, 0);
         } else {
-            /* wraps for differences beyond 63 bits, and back */
+            /* differences beyond 63 bits wrap here, and back when they are read */
             put(w, zigzag((int64_t)((uint64_t)values[i] - (uint64_t)before)) + 1);
             before = values[i];
         }
     }
 }
 
-/* The series of one NIC: keys in columns, then the values. */
+/* Writes the series of one NIC: the columns of the keys, then the values. */
 static int put_section(const struct chunk_head *head, const struct chunk_series *series,
                        size_t count, struct message_buffer *raw, struct message_buffer *packed)
 {
@@ -239,7 +239,7 @@ static int get_section(struct chunk *c, uint32_t local, struct reader *r)
     return r->bad || r->at != r->end ? -EBADMSG : 0;
 }
 
-/* Past `count` numbers: bytes below 0x80 end one each, eight at a look. */
+/* Skips `count` numbers. A byte below 0x80 ends a number; eight bytes are checked at a time. */
 static void skip(struct reader *r, uint64_t count)
 {
     const uint64_t tops = 0x8080808080808080ULL;

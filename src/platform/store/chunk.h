@@ -1,12 +1,10 @@
-/* chunk.h: a stretch of many series in one compressed block.
+/* chunk.h: a time range of many series in one compressed block.
  *
- * All series of one host over one stretch of time, each a column of values at equal steps, some of
- * them missing. Columns are grouped into sections by the NIC that they belong to, and a reader who
- * wants one NIC's unpacks that section only. Within a column: differences, zigzag, variable length;
- * a constant column is a few bytes. Sections are zstd frames with a checksum.
+ * It has all series of one host over one time range. Each series is a column of values at equal steps; values may be missing.
+ * Columns are grouped into sections by their NIC. A reader that needs one NIC unpacks only its section. Within a column:
+ * differences, zigzag, variable length. A constant column takes a few bytes. Sections are zstd frames with a checksum.
  *
- * Bytes: format version, step, start, count; directory; sections. Any bytes are safe to read:
- * -EBADMSG. */
+ * Bytes: format version, step, start, count; directory; sections. Any bytes are safe to read: -EBADMSG. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +14,12 @@
 #include "platform/message/message.h"
 
 #define CHUNK_SLOT_MAX    512
-#define CHUNK_SERIES_MAX  16384 /* of one section */
+#define CHUNK_SERIES_MAX  16384 /* per section */
 #define CHUNK_SECTION_MAX 64
 #define CHUNK_NONE        INT64_MIN
-#define CHUNK_HOST        UINT32_MAX /* as `local`: of the host, not of a NIC */
+#define CHUNK_HOST        UINT32_MAX /* as `local`: a series of the host, not of a NIC */
 
-enum chunk_metric {                     /* stays: written to disks */
+enum chunk_metric {                     /* numbers never change: they are on disks */
                     METRIC_OWD_P50 = 1, /* delay codes */
                     METRIC_OWD_P99 = 2,
                     METRIC_LOSS_PPM = 3,
@@ -52,7 +50,7 @@ struct chunk_key {
 
 struct chunk_series {
     struct chunk_key key;
-    int64_t *values; /* slot_count of them; CHUNK_NONE: missing */
+    int64_t *values; /* slot_count values; CHUNK_NONE: missing */
 };
 
 struct chunk_head {
@@ -60,19 +58,20 @@ struct chunk_head {
     uint32_t slot_count;
 };
 
-/* `series` sorted by chunk_key_compare. -ENOMEM, -EINVAL (too many), -EMSGSIZE (a section that nobody could unpack). */
+/* `series` must be sorted by chunk_key_compare. -ENOMEM, -EINVAL (too many), -EMSGSIZE (a section would be too large to
+ * unpack). */
 MUST_CHECK int chunk_encode(const struct chunk_head *head, const struct chunk_series *series,
                             size_t count, struct message_buffer *ret);
 int chunk_key_compare(const struct chunk_key *a, const struct chunk_key *b);
 
-/* One series alone, at a fraction of the cost: no other column is decoded. -ENOENT: not in it.
- * `scratch` is used again by the next call. */
+/* Reads only one series, at a fraction of the cost: no other column is decoded. -ENOENT: the chunk does not have it. The next
+ * call reuses `scratch`. */
 MUST_CHECK int chunk_column(const void *bytes, size_t size, const struct chunk_key *key,
                             struct message_buffer *scratch, struct chunk_head *ret_head,
                             int64_t ret_values[CHUNK_SLOT_MAX]);
 
-struct chunk; /* of one section, or of all */
-/* local: which section, or NULL: all. -ENOENT: none of it. */
+struct chunk; /* one section, or all */
+/* local: the section, or NULL for all. -ENOENT: no such section. */
 MUST_CHECK int chunk_decode(const void *bytes, size_t size, const uint32_t *local,
                             struct chunk **ret_chunk);
 void chunk_free(struct chunk *chunk);

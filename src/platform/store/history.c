@@ -72,7 +72,7 @@ int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64
                  store_blob_each each, void *context)
 {
     int r = 0;
-    /* no chunk is longer than 32 days: lets the index find the first */
+    /* no chunk is longer than 32 days: so the index can find the first one */
     sqlite3_stmt *q = sql_prepare(s, &r,
                                   "SELECT from_ns, body FROM chunk WHERE tier = ?1 AND host = ?2 "
                                   "AND from_ns < ?4 AND from_ns > ?3 - 2764800000000000 AND "
@@ -84,7 +84,7 @@ int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64
 int store_sealed(struct store *s, int64_t host, int64_t to_ns)
 {
     int r = sql_run(s, "DELETE FROM report WHERE host = ? AND at_ns < ?", "ii", host, to_ns);
-    /* a table's at_ns is when it last came; stores of before have seconds there, long ago */
+    /* a table's at_ns is the time of its last report; older stores have seconds there, so their value looks very old */
     r = r < 0 ? r
               : sql_run(s,
                         "DELETE FROM path_table WHERE host = ?1 AND at_ns < (SELECT max(at_ns) "
@@ -122,8 +122,8 @@ int store_event_put(struct store *s, const struct store_event *e, int64_t *ret_i
     "id > ?1 AND id < ?2 AND at_ns >= ?3 AND at_ns < ?4 AND (?5 = 0 OR host = ?5) AND (?6 IS "     \
     "NULL OR kind = ?6) AND (?7 IS NULL OR word = ?7) AND ?9 IS ?9 ORDER BY id "
 #define EVENT_ALL EVENT_COLUMNS "WHERE " EVENT_WHERE
-/* Its plan has a "TEMP B-TREE FOR ORDER BY", but that holds ?8 rows: the index gives each host's by id, and SQLite leaves
- * a host at the first row behind all that are held. So a host costs ?8 rows that match at most, however many it has. */
+/* The plan has a "TEMP B-TREE FOR ORDER BY", but it holds only ?8 rows. The index gives the rows of each host by id, and
+ * SQLite leaves a host at the first row behind all held rows. So a host costs at most ?8 matching rows, however many it has. */
 #define EVENT_OF_HOSTS                                                                             \
     EVENT_COLUMNS                                                                                  \
     "INDEXED BY event_host WHERE host IN (SELECT value FROM json_each(?9)) AND " EVENT_WHERE
@@ -165,7 +165,8 @@ int store_events_expire(struct store *s, int64_t before_ns, int limit)
                         "DELETE FROM finding WHERE id IN (SELECT id FROM finding WHERE closed_ns > "
                         "0 AND closed_ns < ? LIMIT ?)",
                         "ii", before_ns, (int64_t)limit);
-    r = r < 0 ? r /* it has no index of times, but grows by them: the first ones are the oldest */
+    /* no index of times, but the rows are in order of time: the first ones are the oldest */
+    r = r < 0 ? r
               : sql_run(s,
                         "DELETE FROM audit WHERE at_ns < ? AND id < (SELECT min(id) FROM audit) + "
                         "?",

@@ -1,4 +1,4 @@
-/* sql.h: the store's own: one connection, statements prepared once. */
+/* sql.h: only for the store: one connection, statements that are prepared once. */
 #pragma once
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -18,18 +18,17 @@ struct store {
     } cache[SQL_MAX];
 };
 
-int sql_rc(struct store *s, int sqlite_rc); /* as negative errno */
-/* A statement with its arguments bound: by letter i (int64_t), s (text or NULL), and b (bytes and
- * size_t). `text` is a literal: its address is its name. NULL: *ret_rc says why. Begin a transaction
- * first with sql_write. */
+int sql_rc(struct store *s, int sqlite_rc); /* converts to a negative errno */
+/* A statement with bound arguments. Letters: i (int64_t), s (text or NULL), b (bytes and size_t). `text` is a literal: its
+ * address identifies the statement. NULL: *ret_rc has the error. To write, begin a transaction first with sql_write. */
 sqlite3_stmt *sql_prepare(struct store *s, int *ret_rc, const char *text, const char *types, ...);
-int sql_write(struct store *s); /* begins a transaction unless one is open */
-/* Runs it to its end, no rows wanted. */
+int sql_write(struct store *s); /* begins a transaction if none is open */
+/* Runs a statement without rows to its end. */
 int sql_run(struct store *s, const char *text, const char *types, ...);
-/* 1: a row, 0: no more (and the statement is reset), < 0. */
+/* Returns 1: a row; 0: no more rows (the statement is reset); < 0: an error. */
 int sql_step(struct store *s, sqlite3_stmt *statement);
 void sql_end(sqlite3_stmt *statement);
-/* while (sql_next(s, q, &r)) { r = each(context, &row); } : the rows one by one, as long as r is 0; all
- * is put away at the end. q NULL: none, r says why. */
+/* while (sql_next(s, q, &r)) { r = each(context, &row); } : iterates over the rows while r is 0, then resets the statement. q
+ * NULL: no rows, r has the error. */
 bool sql_next(struct store *s, sqlite3_stmt *statement, int *r);
 const char *sql_text(sqlite3_stmt *statement, int column); /* "" for NULL */

@@ -1,4 +1,4 @@
-/* store.c: the file: opening, transactions, check, backup. */
+/* store.c: the store's file: opening, transactions, check, backup. */
 #include "platform/store/store.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static const char schema_4[] =
     "CREATE INDEX audit_host_newest ON audit_host(host, run);";
 static const char schema_5[] = "ALTER TABLE finding ADD COLUMN named TEXT NOT NULL DEFAULT '';";
 
-/* What brings version i to i + 1. Never changed once released: a new one is added. */
+/* Each step updates version i to i + 1. A released step never changes: a new one is added. */
 static const char *const steps[STORE_SCHEMA] = {schema_1, schema_2, schema_3, schema_4, schema_5};
 
 /* ---- sql ---- */
@@ -182,7 +182,7 @@ bool sql_next(struct store *s, sqlite3_stmt *statement, int *r)
     if (statement == NULL) {
         return false;
     }
-    if (*r != 0) { /* who looks at the rows has seen enough */
+    if (*r != 0) { /* the callback ended the iteration */
         sql_end(statement);
         return false;
     }
@@ -282,7 +282,7 @@ static int on_log(void *context, sqlite3 *db, const char *name, int pages)
 {
     struct store *s = context;
     s->log_pages = (uint32_t)pages;
-    /* what fails here is tried again with the next commit; the commit itself stands */
+    /* if this fails, the next commit tries again; this commit is done */
     if (s->log_pages >= s->log_pages_max && store_checkpoint(s) < 0) {
         s->log_pages = (uint32_t)pages;
     }
@@ -345,8 +345,8 @@ static int set_up(struct store *s, const struct store_options *o, char words[256
     if (writes) {
         s->log_pages_max = STORE_LOG_PAGES;
         sqlite3_wal_hook(s->db, on_log, s);
-        /* Only of a new file: of another one it would be a commit, which would put the log that a killed
-         * one left into the file, four syncs before anybody is answered. */
+        /* Only for a new file. For another file this would be a commit. It would copy the log of a killed process into the
+         * file: four syncs before any request is answered. */
         if (stat(o->path, &st) < 0 || st.st_size == 0) {
             r = sql_rc(s,
                        sqlite3_exec(s->db, "PRAGMA page_size=8192; PRAGMA auto_vacuum=INCREMENTAL;",
@@ -444,7 +444,7 @@ int store_commit(struct store *s)
 
 void store_rollback(struct store *s)
 {
-    if (sqlite3_get_autocommit(s->db) == 0) { /* some errors have rolled back already */
+    if (sqlite3_get_autocommit(s->db) == 0) { /* some errors have already rolled back */
         (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     }
     s->dirty = false;

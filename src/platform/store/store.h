@@ -1,13 +1,12 @@
-/* store.h: what the controller remembers.
+/* store.h: the controller's data.
  *
- * One file, one writer (a lock on the file keeps a second controller out). Writes gather in one
- * transaction until store_commit, which returns once they are on the disk: what is acknowledged
- * after it survives kill -9 and power loss. When it fails everything since the last commit is gone,
- * and the store goes on: -ENOSPC (the disk is full), -EIO, -EUCLEAN (the file is damaged: stop and
- * restore).
+ * One file, one writer (a lock on the file keeps a second controller out). Writes are collected in one transaction until
+ * store_commit. It returns when they are on the disk: data that is acknowledged after it survives kill -9 and power loss. If
+ * it fails, everything since the last commit is lost, and the store can still be used: -ENOSPC (the disk is full), -EIO,
+ * -EUCLEAN (the file is damaged: stop and restore).
  *
- * Times: UTC, ns. Texts given to callbacks are valid in them only. All calls may return -ENOMEM,
- * -ENOSPC, -EIO, -EUCLEAN. A host's or NIC's number is never used for another one. */
+ * Times: UTC, ns. Texts in callbacks are valid only during the callback. All calls may return -ENOMEM, -ENOSPC, -EIO,
+ * -EUCLEAN. The number of a host or NIC is never used again for another one. */
 #pragma once
 #include <net/if.h>
 #include <stdbool.h>
@@ -24,63 +23,63 @@ struct store;
 struct store_options {
     const char *path;
     bool read_only, create;
-    /* Beside the writer, in its process, for another thread: reads what is committed and may call
-     * store_checkpoint. Takes no lock and looks nothing through. */
+    /* A second connection in the writer's process, for another thread. It reads committed data and may call store_checkpoint.
+     * It takes no lock and checks nothing. */
     bool helper;
 };
-/* -ENOENT (and !create), -EBUSY (another controller has it), -EUCLEAN, -EPROTO (a newer schema).
- * ret_words: why not, for people. An older schema is brought forward. */
+/* -ENOENT (and !create), -EBUSY (another controller uses it), -EUCLEAN, -EPROTO (a newer schema). ret_words: the reason, for
+ * people. An older schema is updated. */
 MUST_CHECK int store_open(const struct store_options *options, struct store **ret_store,
                           char ret_words[256]);
-void store_close(struct store *s); /* commits nothing; NULL is fine */
+void store_close(struct store *s); /* does not commit; accepts NULL */
 MUST_CHECK int store_commit(struct store *s);
 void store_rollback(struct store *s);
-/* Commits go to a log, which is copied into the file now and then. Whoever has a helper for that
- * calls store_checkpoint there once store_log_pages says STORE_LOG_PAGES, and then once on the
- * writer's own for the little that came meanwhile, so that the log can start anew. Without a helper
- * a commit does it itself; with one only when the log has grown eight times as long. */
+/* Commits go to a log, which must be copied into the file from time to time. With a helper: when store_log_pages reaches
+ * STORE_LOG_PAGES, the helper calls store_checkpoint, then the writer calls it once for the few pages that came meanwhile, so
+ * that the log can start again. Without a helper a commit does this itself. With a helper a commit does it only if the log has
+ * eight times that size. */
 #define STORE_LOG_PAGES 2000
 void store_has_helper(struct store *s);
 uint32_t store_log_pages(const struct store *s); /* after the last commit */
 MUST_CHECK int store_checkpoint(struct store *s);
 bool store_dirty(const struct store *s);
-/* Of a helper: what it reads from here on is of one moment. */
+/* For a helper: until store_snapshot_end all reads show one moment. */
 MUST_CHECK int store_snapshot(struct store *s);
 void store_snapshot_end(struct store *s);
-/* The whole file looked through, each index against its table. 0, or -EUCLEAN with words. store_open looks at every
- * page of a file below STORE_CHECK_BYTES, at less than half the cost: whoever has a helper lets it do the rest. */
+/* Checks the whole file, each index against its table. Returns 0, or -EUCLEAN with words. store_open checks every page of a
+ * file below STORE_CHECK_BYTES, at less than half the cost; a helper can do the rest. */
 #define STORE_CHECK_BYTES (64 << 20)
 MUST_CHECK int store_check(struct store *s, char ret_words[256]);
-/* What was deleted leaves empty pages, which the next rows take. Of those beyond one in STORE_SPARE
- * of the file, at most `pages` are given back to the disk, each at the cost of one page moved; the
- * file is shorter after the commit and the next checkpoint. How many went; 0: there are no more. */
+/* Deleted rows leave empty pages, which new rows reuse. If more than one page in STORE_SPARE is empty, at most `pages` of the
+ * excess are given back to the disk; each costs moving one page. The file is shorter after the commit and the next checkpoint.
+ * Returns the number of pages; 0: no excess. */
 #define STORE_SPARE 8
 int store_shrink(struct store *s, int pages);
-/* Copies into another file while the store is in use: `pages` a call, > 0: more is left; 0: done
- * and on the disk. */
+/* Copies into another file while the store is in use: `pages` per call. Returns > 0: not finished; 0: finished and on the
+ * disk. */
 struct store_backup;
-/* -EEXIST: a file is there; -ENOENT: none can be made. */
+/* -EEXIST: the file exists; -ENOENT: it can't be made. */
 MUST_CHECK int store_backup_open(struct store *s, const char *path, struct store_backup **ret);
 MUST_CHECK int store_backup_step(struct store_backup *b, int pages);
-void store_backup_close(struct store_backup *b); /* done or not; NULL is fine */
+void store_backup_close(struct store_backup *b); /* finished or not; accepts NULL */
 
 /* ---- settings: small named values ---- */
-/* -ENOENT. The caller frees. */
+/* -ENOENT. The caller frees the value. */
 MUST_CHECK int store_get(struct store *s, const char *name, char **ret_value, size_t *ret_size);
 MUST_CHECK int store_put(struct store *s, const char *name, const void *value, size_t size);
 
 /* ---- hosts and NICs ---- */
 enum store_host_state { STORE_HOST_MEMBER = 1, STORE_HOST_REMOVED = 2 };
 struct store_host {
-    int64_t id; /* 0 in store_host_put: a new one */
+    int64_t id; /* 0 in store_host_put: a new host */
     const char *name;
     int state;
     int64_t joined_ns, removed_ns;
-    const char *serial, *serial_before; /* certificates that may speak for it */
-    const char *pin;                    /* hex, of its public key */
-    int64_t not_after;                  /* of the newer, s */
-    uint64_t stream, number;            /* the last report taken */
-    int64_t sealed_ns;                  /* reports before this are in chunks */
+    const char *serial, *serial_before; /* certificates that the host may use */
+    const char *pin;                    /* hash of its public key, in hex */
+    int64_t not_after;                  /* of the newer certificate, seconds */
+    uint64_t stream, number;            /* of the last report taken */
+    int64_t sealed_ns;                  /* earlier reports are in chunks */
     const char *version;
 };
 struct store_nic {
@@ -93,7 +92,7 @@ struct store_nic {
 };
 typedef int (*store_host_each)(void *context, const struct store_host *host);
 typedef int (*store_nic_each)(void *context, const struct store_nic *nic);
-/* A callback's result other than 0 ends the walk and is returned. */
+/* A callback's result other than 0 ends the iteration and is returned. */
 MUST_CHECK int store_hosts(struct store *s, store_host_each each, void *context);
 MUST_CHECK int store_nics(struct store *s, store_nic_each each, void *context);
 MUST_CHECK int store_host_put(struct store *s, const struct store_host *host, int64_t *ret_id);
@@ -104,29 +103,29 @@ MUST_CHECK int store_nic_put(struct store *s, const struct store_nic *nic);
 MUST_CHECK int store_report_put(struct store *s, int64_t host, int64_t at_ns, const void *body,
                                 size_t size);
 typedef int (*store_blob_each)(void *context, int64_t at_ns, const void *body, size_t size);
-/* Not yet sealed, from <= at < to, oldest first. */
+/* Reports that are not sealed, with from <= at < to, oldest first. */
 MUST_CHECK int store_reports(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
                              store_blob_each each, void *context);
-/* One that is known already stays as it is, and has come again: at_ns. */
+/* If the table is already stored, only its at_ns is updated. */
 MUST_CHECK int store_table_put(struct store *s, int64_t host, uint64_t generation, int64_t at_ns,
                                const void *body, size_t size);
 MUST_CHECK int store_table_get(struct store *s, int64_t host, uint64_t generation,
                                store_blob_each each, void *context); /* -ENOENT */
 struct store_chunk {
-    int tier; /* 0, 1, 2: finer to coarser */
+    int tier; /* 0, 1, 2: fine to coarse */
     int64_t host, from_ns, to_ns;
     const void *body;
     size_t size;
 };
-/* Replaces one with the same tier, host and from_ns. */
+/* Replaces a chunk with the same tier, host and from_ns. */
 MUST_CHECK int store_chunk_put(struct store *s, const struct store_chunk *chunk);
-/* Overlapping from..to, oldest first. */
+/* Chunks that overlap from..to, oldest first. */
 MUST_CHECK int store_chunks(struct store *s, int tier, int64_t host, int64_t from_ns, int64_t to_ns,
                             store_blob_each each, void *context);
-/* The chunk is on its way to the disk in this transaction: the reports before to_ns go, so do path
- * tables that others followed more than a day before it, and the host's sealed_ns becomes to_ns. */
+/* Called in the transaction that stores a chunk. Deletes the reports before to_ns, and path tables that were replaced more
+ * than a day before to_ns. Sets the host's sealed_ns to to_ns. */
 MUST_CHECK int store_sealed(struct store *s, int64_t host, int64_t to_ns);
-/* Deletes chunks of a tier that end before `before_ns`, at most `limit` of them: how many went. */
+/* Deletes chunks of a tier that end before `before_ns`, at most `limit`. Returns their number. */
 int store_chunks_expire(struct store *s, int tier, int64_t before_ns, int limit);
 
 /* ---- events and findings ---- */
@@ -139,23 +138,22 @@ struct store_event {
 struct store_event_filter {
     int64_t after_id, before_id, since_ns, until_ns, host; /* 0: no limit */
     const char *kind, *word;                               /* NULL: any */
-    const char
-        *hosts; /* NULL: any; "[1,5]": of these alone, at a cost that others' rows don't add to */
+    const char *hosts; /* NULL: any; "[1,5]": only these hosts; rows of other hosts cost nothing */
     bool newest_first;
     int limit;
 };
 typedef int (*store_event_each)(void *context, const struct store_event *event);
-/* *ret_id: its number, larger than all before. */
+/* *ret_id: its number, greater than all earlier ones. */
 MUST_CHECK int store_event_put(struct store *s, const struct store_event *event, int64_t *ret_id);
-/* Until each returns other than 0: below 0 it is what this returns, above 0 ends it well. */
+/* Iterates until each() returns other than 0. A result below 0 is returned; above 0: the iteration ends, and 0 is returned. */
 MUST_CHECK int store_events(struct store *s, const struct store_event_filter *filter,
                             store_event_each each, void *context);
-/* Events, closed findings and the audit trail, each at most `limit`: how many events went. */
+/* Deletes old events, closed findings and audit entries, at most `limit` of each. Returns the number of events. */
 int store_events_expire(struct store *s, int64_t before_ns, int limit);
 
 struct store_finding {
     int64_t id, host, opened_ns, updated_ns, closed_ns; /* closed_ns 0: open */
-    uint32_t run, number;                               /* with host: its name */
+    uint32_t run, number;                               /* together with host: its key */
     const char *kind, *body;                            /* body: JSON object */
     const char *named;                                  /* store_finding_name; "": nothing */
 };
@@ -166,16 +164,16 @@ struct store_finding_filter {
     int limit;
 };
 typedef int (*store_finding_each)(void *context, const struct store_finding *finding);
-/* A new one, or the same one's new state; once closed it stays closed. */
+/* Stores a new finding, or the new state of the same one. A closed finding stays closed. */
 MUST_CHECK int store_finding_put(struct store *s, const struct store_finding *finding,
                                  int64_t *ret_id);
-/* What all hosts' reports name as the cause of an open one: JSON, or "". */
+/* Stores the cause of an open finding that all hosts' reports name: JSON, or "". */
 MUST_CHECK int store_finding_name(struct store *s, int64_t host, uint32_t run, uint32_t number,
                                   const char *named);
 /* Newest first. */
 MUST_CHECK int store_findings(struct store *s, const struct store_finding_filter *filter,
                               store_finding_each each, void *context);
-/* An agent that starts anew knows nothing of its old run's open findings: they are closed. */
+/* A new run of an agent does not know the open findings of its old run: they are closed. */
 MUST_CHECK int store_findings_close_others(struct store *s, int64_t host, uint32_t run,
                                            int64_t at_ns);
 
@@ -183,15 +181,15 @@ MUST_CHECK int store_findings_close_others(struct store *s, int64_t host, uint32
 #define STORE_HASH_SIZE 32
 struct store_token {
     int64_t id, created_ns, expires_ns, used_ns; /* expires_ns 0: never */
-    const char *name, *role;                     /* role "join": uses_left counts */
-    const char *scope;                           /* whose hosts it sees; empty: all */
+    const char *name, *role;                     /* with role "join" uses_left counts down */
+    const char *scope;                           /* the visible hosts; empty: all */
     int64_t uses_left;
     uint8_t hash[STORE_HASH_SIZE];
 };
 typedef int (*store_token_each)(void *context, const struct store_token *token);
-/* All, also those that have ended. */
+/* All tokens, also expired ones. */
 MUST_CHECK int store_tokens(struct store *s, store_token_each each, void *context);
-/* A new one: its id is given out. -EEXIST: a token of this hash is there. */
+/* Stores a new token and returns its id. -EEXIST: a token with this hash exists. */
 MUST_CHECK int store_token_put(struct store *s, const struct store_token *token, int64_t *ret_id);
 MUST_CHECK int store_token_use(struct store *s, int64_t id, int64_t at_ns); /* -ENOENT: used up */
 MUST_CHECK int store_token_remove(struct store *s, int64_t id);             /* -ENOENT */
@@ -199,7 +197,7 @@ MUST_CHECK int store_token_remove(struct store *s, int64_t id);             /* -
 struct store_audit {
     int64_t id, at_ns;
     const char *who, *what, *detail;
-    const char *source; /* the address that it came from, "local"; NULL or empty: not known */
+    const char *source; /* the client's address, or "local"; NULL or empty: not known */
 };
 typedef int (*store_audit_each)(void *context, const struct store_audit *audit);
 MUST_CHECK int store_audit_put(struct store *s, const struct store_audit *audit);
@@ -207,22 +205,23 @@ MUST_CHECK int store_audits(struct store *s, int64_t before_id, int limit, store
                             void *context);
 
 /* ---- facts of hosts, and audits of them ---- */
-/* A part of a host's sheet as it is from at_ns on; each content is kept once, by its hash. The same as before: nothing. */
+/* Stores a part of a host's sheet, valid from at_ns on. Each content is stored once, by its hash. If nothing changed, nothing
+ * is stored. */
 MUST_CHECK int store_part_put(struct store *s, int64_t host, const char *part, int64_t at_ns,
                               const uint8_t hash[static STORE_HASH_SIZE], const void *body,
                               size_t size);
-/* Is this its newest? 1 or 0. */
+/* True (1) if this is the part's newest content, else 0. */
 MUST_CHECK int store_part_is(struct store *s, int64_t host, const char *part,
                              const uint8_t hash[static STORE_HASH_SIZE]);
-/* What is never the same twice, and how the look went: the newest only. */
+/* The facts that change each time, and the result of the look. Only the newest look is kept. */
 struct store_look {
     int64_t host, at_ns;
     uint32_t left_out;
-    const char *refused; /* why there is no sheet, in words; empty: there is */
+    const char *refused; /* why there is no sheet, in words; empty: there is one */
     const void *now;
     size_t now_size;
 };
-/* In the place of the host's last one. */
+/* Replaces the host's last look. */
 MUST_CHECK int store_look_put(struct store *s, const struct store_look *look);
 typedef int (*store_look_each)(void *context, const struct store_look *look);
 MUST_CHECK int store_looks(struct store *s, int64_t host, store_look_each each,
@@ -235,70 +234,72 @@ struct store_part {
     size_t size;
 };
 typedef int (*store_part_each)(void *context, const struct store_part *part);
-/* As they were at at_ns; without what is never the same twice (STORE_PART_NOW). */
+/* The parts at at_ns, without the facts that change each time (STORE_PART_NOW). */
 MUST_CHECK int store_parts(struct store *s, int64_t host, int64_t at_ns, store_part_each each,
                            void *context);
-/* Of these, those that had another content at than_ns, or none. The others' bodies are not read. */
+/* Only those parts that had another content, or none, at than_ns. The bodies of the other parts are not read. */
 MUST_CHECK int store_parts_other(struct store *s, int64_t host, int64_t at_ns, int64_t than_ns,
                                  store_part_each each, void *context);
 
-/* One part from its newest content to its oldest, until each returns other than 0; > 0 ends it well. */
+/* The contents of one part, newest first, until each() returns other than 0; > 0: end without an error. */
 MUST_CHECK int store_part_versions(struct store *s, int64_t host, const char *part,
                                    store_part_each each, void *context);
 
-/* What is never the same twice, as it was in an audit: a part of that name, packed (message_pack), whatever was before. */
+/* The facts that change each time, as they were in an audit: a part with this name, packed (message_pack). It is stored even
+ * if it did not change. */
 #define STORE_PART_NOW "now"
 MUST_CHECK int store_part_now_put(struct store *s, int64_t host, int64_t at_ns,
                                   const uint8_t hash[static STORE_HASH_SIZE], const void *packed,
                                   size_t size);
-/* Is there one from from_ns to to_ns? 1 or 0. */
+/* Returns 1 if there is such a part between from_ns and to_ns, else 0. */
 MUST_CHECK int store_part_now_is(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns);
-/* How many hosts have one. */
+/* Number of hosts that have such a part. */
 MUST_CHECK int store_part_now_count(struct store *s, int64_t from_ns, int64_t to_ns);
-/* Of those from from_ns to to_ns the oldest, else the newest before. One call of each, or none. */
+/* The oldest part between from_ns and to_ns, else the newest one before. Calls each() once, or not at all. */
 MUST_CHECK int store_part_now(struct store *s, int64_t host, int64_t from_ns, int64_t to_ns,
                               store_part_each each, void *context);
 
 struct store_audit_run {
-    int64_t id,
-        ended_ns;     /* id: the fleet nanosecond at which it began; ended_ns 0: it is under way */
-    const char *body; /* JSON object */
+    int64_t id, ended_ns; /* id: the fleet nanosecond of its beginning; ended_ns 0: it is running */
+    const char *body;     /* JSON object */
 };
-/* In the place of the one with this id, if there is one. */
+/* Replaces a run with the same id. */
 MUST_CHECK int store_audit_run_put(struct store *s, const struct store_audit_run *run);
 typedef int (*store_audit_run_each)(void *context, const struct store_audit_run *run);
-/* Newest first, older than before_id (0: any). */
+/* Newest first, with ids below before_id (0: all). */
 MUST_CHECK int store_audit_runs(struct store *s, int64_t before_id, int limit,
                                 store_audit_run_each each, void *context);
 MUST_CHECK int store_audit_run_get(struct store *s, int64_t id, store_audit_run_each each,
                                    void *context); /* -ENOENT */
-/* Of one host in a run: body is the JSON array of all but what passed or was skipped. */
+/* The results of one host in a run. body: a JSON array of all results except passed and skipped ones. */
 struct store_audit_host {
     int64_t run, host, at_ns;
     const char *marks, *gate,
-        *line; /* a letter for each check of the run; the gate's status and words */
+        /* marks: a letter for each check of the run; gate, line: the gate's status and words */
+        *line;
     const void *body;
     size_t size;
 };
-/* In the place of that host's in that run. */
+/* Replaces the results of that host in that run. */
 MUST_CHECK int store_audit_host_put(struct store *s, const struct store_audit_host *host);
 typedef int (*store_audit_host_each)(void *context, const struct store_audit_host *host);
-/* All of a run, by host. */
+/* All hosts of a run, by host. */
 MUST_CHECK int store_audit_hosts(struct store *s, int64_t run, store_audit_host_each each,
                                  void *context);
-/* The newest of each host, without runs that were stopped. */
+/* The newest results of each host, without stopped runs. */
 MUST_CHECK int store_audit_newest(struct store *s, store_audit_host_each each, void *context);
-/* Runs that a person has accepted (`accepted` with its `at_utc_ns` in the body), the newest acceptance first. */
+/* Runs that a person has accepted (`accepted` with `at_utc_ns` in the body), the newest acceptance first. */
 MUST_CHECK int store_audit_accepted(struct store *s, store_audit_run_each each, void *context);
-/* Ended runs that began before, their results, and contents that nothing names any more; parts STORE_PART_NOW of before now_ns.
- * Accepted runs stay, with all that was in force when they ended. At most `limit` rows: how many went. */
+/* Deletes ended runs that began before before_id, their results, contents that no part names any more, and parts
+ * STORE_PART_NOW from before now_ns. Accepted runs stay, with all parts that were valid when they ended. At most `limit` rows;
+ * returns their number. */
 MUST_CHECK int store_audit_expire(struct store *s, int64_t before_id, int64_t now_ns, int limit);
 
-/* When the newest event or chunk is of; 0: there is none. */
+/* Time of the newest event or chunk; 0: there is none. */
 int64_t store_newest_ns(struct store *s);
 
 struct store_sizes {
     int64_t file_bytes, reports, events, chunks;
 };
-/* Of the file in bytes; rows of the others. */
+/* The file in bytes; the other fields are numbers of rows. */
 void store_sizes(struct store *s, struct store_sizes *ret);

@@ -34,7 +34,7 @@ void sysfs_close(struct sysfs *s)
 }
 
 static struct {
-    sysfs_watcher *call; /* NULL: nobody, or it runs */
+    sysfs_watcher *call; /* NULL: none, or it is running */
     void *context;
 } watching;
 
@@ -55,7 +55,7 @@ static void tell_watcher(const struct sysfs *s, const char *path, int flags)
     }
 }
 
-/* What a link to "!N" stands for; -ENOENT: it is none. */
+/* The error for a link to "!N"; -ENOENT: it is no such link. */
 static int refusal(const struct sysfs *s, const char *path)
 {
     const struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
@@ -84,7 +84,7 @@ int sysfs_fd(const struct sysfs *s, const char *path, int flags)
         return -ENAMETOOLONG;
     }
     tell_watcher(s, path, flags);
-    /* While anything is renamed or mounted anywhere, the kernel can't vouch for a ".." in a link: EAGAIN, and once more. */
+    /* While something is renamed or mounted anywhere, the kernel can't check a ".." in a link: EAGAIN. Then it is tried again. */
     long fd;
     int tries = 0;
     do {
@@ -106,7 +106,7 @@ bool sysfs_there(const struct sysfs *s, const char *path)
     return fd >= 0;
 }
 
-/* A file of sysfs may come in parts. */
+/* Reading a file of sysfs may return parts. */
 static ssize_t read_whole(int fd, char *text, size_t size)
 {
     size_t done = 0;
@@ -224,7 +224,7 @@ int sysfs_names(const struct sysfs *s, const char *path, char (*ret_names)[SYSFS
     return count;
 }
 
-/* The kernel's own name of what a descriptor is open for. */
+/* The kernel's own path of an open descriptor. */
 static ssize_t name_of(int fd, char *path, size_t size)
 {
     char link[48];

@@ -18,14 +18,14 @@
 enum {
     BUFFER_SIZE = 1 << 20,
     CONTROL_SIZE = 128,
-    DONE_SIZE = 4 * ENDPOINT_BATCH,     /* stamps and refusals that wait for endpoint_next_stamp */
-    SETTLE_NS = 2000000000,             /* the kernel switches receive stamps on with a delay */
+    DONE_SIZE = 4 * ENDPOINT_BATCH,     /* results that wait for endpoint_next_stamp */
+    SETTLE_NS = 2000000000,             /* the kernel enables receive stamps with a delay */
     SLOT_COUNT = 2 * ENDPOINT_PORT_MAX, /* source ports × families */
 };
 
 struct sender {
     int fd;
-    unsigned waiting; /* stamps that may still come */
+    unsigned waiting; /* stamps that are still expected */
     struct transmit_ring ring;
 };
 
@@ -35,7 +35,7 @@ struct endpoint {
     unsigned receive_turn;
     int64_t opened_ns;
     struct sender *senders[SLOT_COUNT]; /* [2 * port + family] */
-    size_t stamp_turn;                  /* which sender endpoint_next_stamp looks at */
+    size_t stamp_turn;                  /* the sender that endpoint_next_stamp looks at */
     struct endpoint_packet queue[ENDPOINT_BATCH];
     size_t queued;
     struct endpoint_stamp done[DONE_SIZE];
@@ -50,7 +50,7 @@ struct batch {
     struct iovec vector[ENDPOINT_BATCH][2];
     struct mmsghdr message[ENDPOINT_BATCH];
 };
-/* One pair for all endpoints of the process: they are used one after the other. */
+/* One pair for all endpoints of the process: they are used one at a time. */
 static struct batch output, input;
 
 static int64_t realtime_ns(void)
@@ -74,7 +74,7 @@ static void push_done(struct endpoint *e, uint64_t token, enum endpoint_outcome 
         e->counters.not_sent++;
         break;
     }
-    if (e->done_count == DONE_SIZE) { /* nobody collects: the oldest is forgotten */
+    if (e->done_count == DONE_SIZE) { /* not collected in time: the oldest is dropped */
         e->done_first = (e->done_first + 1) % DONE_SIZE;
         e->done_count--;
     }
@@ -137,7 +137,7 @@ static int open_socket(struct endpoint *e, int family, uint16_t port, bool sends
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size,
                sizeof(size)); /* the kernel's ceiling may be lower */
     if (config->device != NULL && config->device[0] != 0) {
-        /* Refused by old kernels without CAP_NET_RAW: the routing table then chooses the NIC. */
+        /* Old kernels refuse this without CAP_NET_RAW. Then the routing table chooses the NIC. */
         setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, config->device,
                    (socklen_t)strlen(config->device));
     }
@@ -145,7 +145,8 @@ static int open_socket(struct endpoint *e, int family, uint16_t port, bool sends
         *ret_what = "filter";
         r = refuse_input(fd);
     }
-    if (r == 0 && sends) { /* a router's word on its MTU would make the kernel cut the next ones */
+    if (r == 0 && sends) {
+        /* otherwise an MTU that a router reports would make the kernel fragment later packets */
         const int whole = family == AF_INET ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
         *ret_what = "whole packets";
         r = setsockopt(fd, family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
@@ -230,8 +231,7 @@ void endpoint_counters_get(const struct endpoint *e, struct endpoint_counters *r
     *ret_counters = e->counters;
 }
 
-/* The socket that a packet leaves by; NULL: can't (no such family here, port out of range, no file
- * left). */
+/* The socket for a packet. NULL: there is none (no such address family, port out of range, or no descriptor left). */
 static struct sender *sender_for(struct endpoint *e, const struct endpoint_packet *p)
 {
     const unsigned port = (unsigned)p->source_port - e->config.port_base;
@@ -325,7 +325,7 @@ static void fill_message(const struct endpoint *e, size_t i, const struct endpoi
 
 static void take_stamps(struct endpoint *e, struct sender *s);
 
-/* The kernel's count of this socket is in doubt: start it at 0 again. */
+/* The kernel's count of this socket is uncertain: restart it at 0. */
 static void restart_count(struct endpoint *e, struct sender *s)
 {
     uint64_t token = 0;
@@ -365,7 +365,7 @@ static bool refused_early(int error)
            error == ENODEV || error == EADDRNOTAVAIL;
 }
 
-/* `count` packets of the queue from `first` on leave by one socket. */
+/* Sends `count` packets of the queue, from `first` on, with one socket. */
 static void send_run(struct endpoint *e, struct sender *s, size_t first, size_t count)
 {
     const struct endpoint_packet *packets = &e->queue[first];
@@ -448,7 +448,7 @@ static void read_stamps(struct msghdr *m, int64_t *ret_software_ns, int64_t *ret
     }
 }
 
-/* A byte over IPv4, a number over IPv6. */
+/* IPv4 has a byte, IPv6 an int. */
 static uint8_t read_class(struct msghdr *m)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
@@ -464,7 +464,7 @@ static uint8_t read_class(struct msghdr *m)
     return 0;
 }
 
-/* Makes all of `input` ready; only what the last call used has changed. */
+/* Prepares all of `input`; only the entries of the last call have changed. */
 static void prepare_input(size_t used)
 {
     static bool once;
@@ -485,7 +485,7 @@ static int receive_input(int fd, int flags)
     static size_t used;
     prepare_input(used);
     const int n = recvmmsg(fd, input.message, ENDPOINT_BATCH, MSG_DONTWAIT | flags, NULL);
-    used = n > 0 ? (size_t)n + 1 : 1; /* the kernel may touch the one that it failed at */
+    used = n > 0 ? (size_t)n + 1 : 1; /* the kernel may change the entry after the last packet */
     used = used < ENDPOINT_BATCH ? used : ENDPOINT_BATCH;
     return n;
 }
@@ -497,8 +497,7 @@ static void read_packet(const struct endpoint *e, size_t i, int64_t called_ns,
                                     .bytes = input.payload[i]};
     read_stamps(&input.message[i].msg_hdr, &r->software_ns, &r->hardware_ns, NULL);
     r->traffic_class = read_class(&input.message[i].msg_hdr);
-    /* Until the kernel's delayed switch-on, a stamp is made up when the packet is read: late by
-     * anything. */
+    /* Until the kernel has enabled stamps, it makes the stamp when the packet is read: it may be late by any time. */
     if (r->software_ns > called_ns && called_ns - e->opened_ns < SETTLE_NS) {
         r->software_ns = 0;
     }
@@ -559,7 +558,7 @@ static void take_stamp(struct endpoint *e, struct sender *s, struct msghdr *m, i
     e->counters.stamps_unmatched++;
 }
 
-/* Drains one socket's error queue, and gives up on what waits for too long. */
+/* Reads one socket's error queue, and gives up on stamps that are too old. */
 static void take_stamps(struct endpoint *e, struct sender *s)
 {
     int n = 0;

@@ -1,20 +1,18 @@
-/* endpoint.h: the UDP sockets of one NIC, with the kernel's stamps of what goes in and out.
+/* endpoint.h: the UDP sockets of one NIC, with the kernel's stamps of sent and received packets.
  *
- * One socket per address family hears on the fleet's port. One per source port sends, opened when
- * first used: the source port is what spreads packets over paths, so a path is a socket. Sending
- * sockets accept nothing (a filter drops all that comes in, or strangers could fill the buffer that
- * the stamps share). All are bound to the NIC's address and, where allowed, to its device. No packet
- * is ever cut: what is longer than the interface's MTU is not sent, and a router drops what is too
- * long for it.
+ * One socket per address family receives on the fleet's port. One socket per source port sends; it is opened when it is first
+ * used. The source port selects the path through the fabric, so each path has a socket. Sending sockets receive nothing: a
+ * filter drops all incoming packets, because otherwise other programs could fill the buffer that the stamps share. All sockets
+ * are bound to the NIC's address and, if permitted, to its device. No packet is fragmented: a packet that is longer than the
+ * interface's MTU is not sent, and a router drops packets that are too long for it.
  *
- * Packets are queued and leave with endpoint_flush in as few calls as there are changes of socket;
- * the two of a pair in one call, some microseconds apart. Everything is non-blocking; a batch call
- * takes what waits and returns.
+ * Packets are queued. endpoint_flush sends them with as few calls as possible: one per change of socket. The two packets of a
+ * pair go in one call, some microseconds apart. No call blocks.
  *
- * Stamps are software (CLOCK_REALTIME, taken by the kernel when the driver gets the packet) or,
- * where the NIC can and was asked, hardware (the NIC's clock). How they find their packets:
- * transmit_ring.h. If a send fails in a way that leaves the kernel's count in doubt, the count is
- * started anew and what waited is reported as not stamped. */
+ * Stamps are software stamps (CLOCK_REALTIME, taken by the kernel when the driver gets the packet), or, if the NIC supports
+ * them and they are configured, hardware stamps (the NIC's clock). transmit_ring.h describes how they are assigned to packets.
+ * If a failed send makes the kernel's count uncertain, the count is restarted, and the waiting packets are reported as not
+ * stamped. */
 #pragma once
 #include "base/bug.h"
 
@@ -25,19 +23,19 @@
 
 #define ENDPOINT_BATCH        64
 #define ENDPOINT_PAYLOAD_SIZE 160
-#define ENDPOINT_FULL_SIZE    9160 /* where the MTU is 9,216 */
+#define ENDPOINT_FULL_SIZE    9160 /* for an MTU of 9,216 */
 #define ENDPOINT_PORT_MAX     32
 
 struct endpoint;
 
 struct endpoint_config {
-    const char *device;       /* "" or NULL: don't bind to one */
+    const char *device;       /* "" or NULL: not bound to a device */
     struct in_addr address4;  /* 0: no IPv4 */
     struct in6_addr address6; /* zero: no IPv6 */
     uint32_t scope;           /* interface index, for link-local IPv6 */
-    uint16_t port;            /* to hear on, and to send to */
+    uint16_t port;            /* to receive on, and to send to */
     uint16_t port_base;       /* sending ports: port_base … + ENDPOINT_PORT_MAX - 1 */
-    bool hardware;            /* the NIC stamps (it was set up to) */
+    bool hardware;            /* the NIC was set up to stamp */
 };
 
 struct endpoint_packet {
@@ -47,16 +45,15 @@ struct endpoint_packet {
     uint8_t ttl;           /* 0: the default */
     uint8_t traffic_class; /* DSCP << 2 */
     bool want_stamp;
-    uint16_t
-        size; /* of the payload: zeros follow the bytes, up to ENDPOINT_FULL_SIZE; 0: just the bytes */
+    uint16_t size; /* of the payload, padded with zeros, <= ENDPOINT_FULL_SIZE; 0: only the bytes */
     uint8_t bytes[ENDPOINT_PAYLOAD_SIZE];
 };
 
 struct endpoint_received {
     uint8_t from[16];
     uint16_t source_port;
-    uint8_t traffic_class; /* as it came: DSCP << 2, and two bits of ECN */
-    uint16_t size;         /* 1 more than the payload's: something longer came */
+    uint8_t traffic_class; /* as received: DSCP << 2, and two bits of ECN */
+    uint16_t size;         /* 1 more than the largest payload: the packet was longer */
     int64_t software_ns;   /* CLOCK_REALTIME; 0: none */
     int64_t hardware_ns;   /* the NIC's clock; 0: none */
     const uint8_t *bytes;  /* valid until the next call on any endpoint */
@@ -76,20 +73,20 @@ struct endpoint_counters {
     int last_error; /* errno of the last failed send */
 };
 
-/* -EADDRINUSE: somebody hears on that port of that address; -EADDRNOTAVAIL: the address isn't there
- * (yet); -EPERM …; *ret_what (static text) says which step failed. */
+/* -EADDRINUSE: another socket uses that port of that address; -EADDRNOTAVAIL: the address does not exist (yet); -EPERM …;
+ * *ret_what (static text): the step that failed. */
 MUST_CHECK int endpoint_open(struct endpoint **ret_endpoint, const struct endpoint_config *config,
                              const char **ret_what);
-struct endpoint *endpoint_close(struct endpoint *e); /* NULL is fine; returns NULL */
+struct endpoint *endpoint_close(struct endpoint *e); /* accepts NULL; returns NULL */
 
-/* Queues; flushes by itself when ENDPOINT_BATCH wait. */
+/* Queues a packet. Flushes when ENDPOINT_BATCH packets wait. */
 void endpoint_queue(struct endpoint *e, const struct endpoint_packet *packet);
 void endpoint_flush(struct endpoint *e);
-bool endpoint_waits(const struct endpoint *e); /* for a flush */
+bool endpoint_waits(const struct endpoint *e); /* true: packets wait for a flush */
 
-/* Up to ENDPOINT_BATCH packets that came; 0: none (left). */
+/* Gets up to ENDPOINT_BATCH received packets; 0: none left. */
 size_t endpoint_receive(struct endpoint *e, struct endpoint_received *ret_packets);
-/* Next transmit stamp, or news that none will come. False: none now. */
+/* The next transmit stamp, or the report that there is none for a packet. False: nothing now. */
 bool endpoint_next_stamp(struct endpoint *e, struct endpoint_stamp *ret_stamp);
 
 void endpoint_counters_get(const struct endpoint *e, struct endpoint_counters *ret_counters);

@@ -1,4 +1,4 @@
-/* hop.c: ICMP errors, heard on raw sockets and taken apart. */
+/* hop.c: receives ICMP errors on raw sockets and parses them. */
 #include "platform/timestamp/hop.h"
 #include "base/ip.h"
 
@@ -17,7 +17,7 @@ static uint16_t be16(const uint8_t *p)
     return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-/* The quoted UDP header and what follows it. */
+/* Parses the quoted UDP header and the bytes after it. */
 static bool parse_quote(const uint8_t *udp, size_t size, struct hop_answer *a)
 {
     if (size < UDP_HEADER) {
@@ -132,7 +132,7 @@ void hop_close(struct hop_listener *h)
 bool hop_next(struct hop_listener *h, struct hop_answer *ret_answer)
 {
     uint8_t bytes[576];
-    for (int tries = 0; tries < 64; tries++) { /* an ICMP flood must not keep the loop */
+    for (int tries = 0; tries < 64; tries++) { /* a flood of ICMP must not block the loop */
         ssize_t n = h->fd4 >= 0 ? recv(h->fd4, bytes, sizeof(bytes), 0) : -1;
         if (n >= 0) {
             if (hop_parse4(bytes, (size_t)n, ret_answer)) {

@@ -1,4 +1,4 @@
-/* nic_test.c: packets, stamps and reads of one NIC, counted. */
+/* nic_test.c: tests one NIC: counts packets and stamps, and reads its clock. */
 #include "platform/timestamp/nic_test.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 #include "stats/sample.h"
 
 #define READ_SAMPLES 9
-#define STEP_PPM     200.0 /* no clock runs further off than this from one read to the next */
+#define STEP_PPM     200.0 /* no clock's rate is off by more than this between two reads */
 #define IN_FLIGHT    256
 
 struct samples {
@@ -31,7 +31,7 @@ struct nic_test {
     bool hardware, stopped;
     uint8_t peer[16];
     uint16_t source_port;
-    int64_t due_ns, called_ns[IN_FLIGHT]; /* kernel's REALTIME, by token */
+    int64_t due_ns, called_ns[IN_FLIGHT]; /* called_ns: the kernel's REALTIME, by token */
     uint64_t token;
     struct nic_test_result r;
     struct samples delays, brackets, costs;
@@ -62,7 +62,7 @@ static void map4(struct in_addr a, uint8_t ret[16])
     memcpy(ret + 12, &a, 4);
 }
 
-/* The NIC's own address: IPv4 where it has both, unless the peer's is of the other kind. */
+/* The NIC's own address: IPv4 if it has both, unless the peer's address is IPv6. */
 static bool own_address(const char *interface, bool six_wanted, struct endpoint_config *c,
                         bool *ret_loopback)
 {
@@ -93,7 +93,7 @@ static bool own_address(const char *interface, bool six_wanted, struct endpoint_
     return c->address4.s_addr != 0 || !IN6_IS_ADDR_UNSPECIFIED(&c->address6);
 }
 
-/* The peer; without one the loopback's own address, or all hosts of the link. */
+/* Chooses the peer. Without one: the loopback's own address, or all hosts of the link. */
 static bool aim(const char *peer, const struct endpoint_config *c, bool loopback, uint8_t ret[16])
 {
     struct in_addr four;
@@ -203,7 +203,7 @@ static void judge_read(struct nic_test *t, int64_t before, int64_t nic, int64_t 
         const double apart = (double)((nic - t->last_nic) - (middle - t->last_raw));
         const double allowed =
             (width + t->last_width) / 2 + STEP_PPM * 1e-6 * (double)(middle - t->last_raw);
-        if (fabs(apart) > allowed) { /* the rate is counted from the step on */
+        if (fabs(apart) > allowed) { /* after a step the rate is measured from there on */
             t->r.steps++;
             t->first_raw = middle;
             t->first_nic = nic;
@@ -254,7 +254,8 @@ static void send_one(struct nic_test *t)
     endpoint_flush(t->endpoint);
 }
 
-/* Is there one? What isn't of the NIC's clock, of the second since the packet was sent or heard, is none. */
+/* True if there is a valid stamp. A stamp that the NIC's clock can't have shown, within the second since the packet was sent
+ * or received, is wrong. */
 static bool is_stamp(const struct nic_test *t, int64_t ns, int64_t realtime_ns, uint64_t *wrong)
 {
     const int64_t age = time_source_kernel_wall_ns() - realtime_ns;

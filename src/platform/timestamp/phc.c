@@ -1,4 +1,4 @@
-/* phc.c: /dev/ptpN and the ethtool questions about it. */
+/* phc.c: /dev/ptpN, and ethtool's requests about it. */
 #include "platform/timestamp/phc.h"
 
 #include "platform/sysfs/sysfs.h"
@@ -26,9 +26,9 @@ enum phc_way { WAY_PRECISE, WAY_EXTENDED, WAY_CLOCK };
 struct phc {
     int fd;
     enum phc_way way;
-    bool proven; /* this way has worked */
+    bool proven; /* this way of reading has worked */
     bool frequency_known;
-    long frequency; /* as the kernel has it: 2^-16 ppm */
+    long frequency; /* in the kernel's unit: 2^-16 ppm */
 };
 
 static int ask_interface(const char *interface, unsigned long question, void *data)
@@ -91,7 +91,7 @@ int phc_open(struct phc **ret_phc, int index)
 {
     char path[32];
     snprintf(path, sizeof(path), "/dev/ptp%d", index);
-    /* Older kernels tell the frequency to those only that may set it. It is never set here. */
+    /* Older kernels return the frequency only to programs that may set it. It is never set here. */
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -143,7 +143,7 @@ static int read_precise(const struct phc *p, struct reading *ret)
     return 0;
 }
 
-/* The driver reads REALTIME around the NIC's clock; a sandwich turns that into raw. */
+/* The driver reads REALTIME before and after the NIC's clock. A sandwich converts that to raw. */
 static int read_extended(const struct phc *p, struct time_source *source, unsigned samples,
                          struct reading *ret)
 {
@@ -191,7 +191,7 @@ static int read_clock(const struct phc *p, unsigned samples, struct reading *ret
     return best == INT64_MAX ? -EAGAIN : 0;
 }
 
-/* The driver says that it can't do it, or has refused each time so far. */
+/* True if the driver does not support this way, or has refused it each time so far. */
 static bool try_next(const struct phc *p, int r)
 {
     const bool never = r == -EOPNOTSUPP || r == -ENOTTY || r == -EINVAL;
@@ -239,7 +239,7 @@ const char *phc_way(const struct phc *p)
 
 int phc_steering(struct phc *p, double *ret_ppb)
 {
-    struct timex t = {0}; /* modes 0: only asks */
+    struct timex t = {0}; /* modes 0: only reads */
     if (clock_adjtime(clock_of(p), &t) < 0) {
         return -errno;
     }

@@ -1,10 +1,11 @@
-/* sandwich.c: CLOCK_REALTIME stamps as CLOCK_MONOTONIC_RAW, by the sandwiches around them. */
+/* sandwich.c: converts CLOCK_REALTIME stamps to CLOCK_MONOTONIC_RAW, with the sandwiches around them. */
 #include "platform/timestamp/source.h"
 
 #include <stdlib.h>
 
 enum {
-    SLEW_PPM = 500,              /* how fast REALTIME may run against RAW without our seeing it */
+    /* how much REALTIME's rate against RAW may change between two sandwiches */
+    SLEW_PPM = 500,
     AHEAD_NS = 20 * 1000 * 1000, /* a stamp may be this much after the last sandwich */
 };
 
@@ -27,10 +28,10 @@ void sandwich_add(struct sandwich_ring *ring, const struct sandwich *s)
         const struct sandwich *last = nth_last(ring, 0);
         const int64_t elapsed = s->raw_ns - last->raw_ns;
         const int64_t jump = s->realtime_ns - last->realtime_ns - elapsed;
-        /* slewing at 10 % is legal (adjtimex tick), a step is something else */
+        /* a slew of 10 % is allowed (adjtimex tick); more is a step */
         if (llabs(jump) > SANDWICH_JUMP_NS + elapsed / 10) {
             ring->jump_ns = jump;
-            ring->count = 0; /* stamps from before can't be placed any more */
+            ring->count = 0; /* earlier stamps can't be converted any more */
         }
     }
     ring->ring[ring->count++ % SANDWICH_RING] = *s;
@@ -45,7 +46,7 @@ bool sandwich_convert(const struct sandwich_ring *ring, int64_t realtime_ns, int
     }
     const struct sandwich *after = nth_last(ring, 0);
     int64_t distance = realtime_ns - after->realtime_ns;
-    if (distance >= 0 || kept == 1) { /* outside: along the last one alone */
+    if (distance >= 0 || kept == 1) { /* outside: only the rate at the last sandwich is used */
         if (llabs(distance) > AHEAD_NS) {
             return false;
         }
@@ -57,7 +58,7 @@ bool sandwich_convert(const struct sandwich_ring *ring, int64_t realtime_ns, int
     const struct sandwich *before = nth_last(ring, n);
     while (before->realtime_ns > realtime_ns) {
         if (++n >= kept) {
-            return false; /* older than we can tell */
+            return false; /* too old */
         }
         after = before;
         before = nth_last(ring, n);
@@ -69,8 +70,7 @@ bool sandwich_convert(const struct sandwich_ring *ring, int64_t realtime_ns, int
     const int64_t from_before = realtime_ns - before->realtime_ns;
     const int64_t nearest = from_after < from_before ? from_after : from_before;
     const int64_t width = after->width_ns > before->width_ns ? after->width_ns : before->width_ns;
-    /* from the nearer end, so that the doubles stay small and a wide sandwich far away hurts least
-     */
+    /* starts from the nearer end: so the doubles stay small, and a wide sandwich that is far away has least effect */
     if (from_after < from_before) {
         *ret_raw_ns = after->raw_ns - from_after + (int64_t)((double)from_after * rate);
     } else {

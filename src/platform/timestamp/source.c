@@ -1,4 +1,4 @@
-/* source.c: kernel clocks, their facts, and the lab's seam. */
+/* source.c: the kernel's clocks, facts about them, and the lab's emulated clocks. */
 #include "platform/timestamp/source.h"
 
 #include "platform/oscillator/oscillator.h"
@@ -18,18 +18,18 @@
 
 enum {
     SANDWICH_TRIES = 3,
-    SANDWICH_TRIES_MAX = 12, /* while nothing narrower than SANDWICH_GOOD_NS was seen */
+    SANDWICH_TRIES_MAX = 12, /* until a sandwich narrower than SANDWICH_GOOD_NS was seen */
     SANDWICH_GOOD_NS = 400,
-    SUSPEND_NS_MIN = 5000000, /* BOOTTIME and MONOTONIC can't be read at one instant */
+    SUSPEND_NS_MIN = 5000000, /* BOOTTIME and MONOTONIC can't be read at the same instant */
     VMCLOCK_SIZE = 4096,
     VMCLOCK_MAGIC = 0x4b4c4356,
     VMCLOCK_MARKER_OFFSET = 16,
 };
 
 struct time_source {
-    struct oscillator lab; /* page NULL: not in a lab */
+    struct oscillator lab; /* page NULL: no lab */
     struct sandwich_ring sandwiches;
-    int64_t jump_ns; /* REALTIME was set: not yet said */
+    int64_t jump_ns; /* a step of REALTIME that was not reported yet */
     int64_t slept_ns, lab_slept_ns;
     uint32_t lab_marker, lab_source_lost;
     int64_t clocksource_looked_ns;
@@ -49,7 +49,7 @@ static int64_t clock_ns(clockid_t id)
 
 static int64_t slept_ns(void)
 {
-    /* the narrowest of three: a preemption in between would look like a suspend */
+    /* the least of three: a preemption between the reads would look like a suspend */
     int64_t slept = INT64_MAX;
     for (int i = 0; i < 3; i++) {
         const int64_t monotonic = clock_ns(CLOCK_MONOTONIC);
@@ -66,7 +66,7 @@ static uint64_t vm_marker(const struct time_source *s)
     return marker;
 }
 
-/* /dev/vmclock0 (VMClock): its marker changes when the machine was moved. Absent on most. */
+/* /dev/vmclock0 (VMClock): its marker changes when the virtual machine is moved. Most machines don't have it. */
 static void open_vmclock(struct time_source *s)
 {
     const int fd = open("/dev/vmclock0", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -191,7 +191,7 @@ bool time_source_stamp(struct time_source *s, int64_t realtime_ns, uint32_t nic,
     if (s->lab.host == NULL) {
         *ret_stamp = (struct nic_time){raw};
     } else {
-        /* one kernel clock under all hosts cancels this error, so the seam puts it in */
+        /* all hosts share one kernel clock, which cancels this error: so it is added here */
         raw += oscillator_conversion_error_ns(s->lab.host, s->sandwiches.count, error);
         *ret_stamp = s->lab.host->stamps == OSCILLATOR_STAMPS_NIC
                          ? oscillator_nic(s->lab.host, nic, raw)
@@ -278,8 +278,7 @@ void time_source_anchor(struct time_source *s, struct node_anchor *ret_anchor)
     struct node_anchor a = {.bound_ns = INT64_MAX};
     const int64_t before = clock_ns(CLOCK_MONOTONIC_RAW);
     if (s->lab.host != NULL) {
-        /* an emulated CLOCK_REALTIME is set by nobody: it helps the start, and is no source of UTC
-         */
+        /* the emulated CLOCK_REALTIME is not disciplined: it helps at the start, and is no source of UTC */
         a.at = oscillator_mono(s->lab.host, before);
         a.utc_ns = oscillator_realtime_ns(s->lab.host, before);
         *ret_anchor = a;
@@ -318,7 +317,7 @@ bool time_source_lab_bracket(struct time_source *s, uint32_t nic, struct node_br
     const int64_t begin = clock_ns(CLOCK_MONOTONIC_RAW);
     int64_t latch = 0, done = 0;
     oscillator_read(h, nic, begin, ++s->reads, &latch, &done);
-    /* The read's end lies a microsecond ahead: the stamps are computed, nobody need wait for it. */
+    /* The end of the read is a microsecond ahead. The stamps are computed, so there is no need to wait. */
     *ret_bracket = (struct node_bracket){.before = oscillator_mono(h, begin),
                                          .nic = oscillator_nic(h, nic, latch),
                                          .after = oscillator_mono(h, done),

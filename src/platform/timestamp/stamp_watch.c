@@ -1,11 +1,12 @@
-/* stamp_watch.c: stamps that were promised, and those that came. */
+/* stamp_watch.c: compares promised stamps with those that came. */
 #include "platform/timestamp/stamp_watch.h"
 
 #define WINDOW_NS   (10 * NS_PER_S)
-#define PACKETS_MIN 100 /* fewer say nothing */
+#define PACKETS_MIN 100 /* with fewer packets there is no verdict */
 #define BAD_WINDOWS 3
 #define SLACK_NS    NS_PER_MS
-#define SLACK_PPM   1000 /* of the time since the clock was read: no two clocks run further apart */
+/* of the time since the clock was read: no two clocks' rates differ by more */
+#define SLACK_PPM 1000
 
 void stamp_watch_packet(struct stamp_watch *w, enum stamp_way way, enum stamp_seen seen)
 {
@@ -27,7 +28,8 @@ bool stamp_watch_plausible(const struct stamp_watch *w, struct mono now, int64_t
                            struct nic_time stamp)
 {
     const int64_t since = mono_sub(now, w->at).ns;
-    const int64_t ahead = nic_time_sub(stamp, w->nic).ns - since; /* of what it shows now */
+    /* ahead of what the clock shows now */
+    const int64_t ahead = nic_time_sub(stamp, w->nic).ns - since;
     const int64_t slack =
         w->half_ns + SLACK_NS + (since < 0 ? -since : since) / (1000000 / SLACK_PPM);
 

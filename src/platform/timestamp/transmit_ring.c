@@ -1,4 +1,4 @@
-/* transmit_ring.c: stamps find their packets. */
+/* transmit_ring.c: assigns stamps to packets. */
 #include "platform/timestamp/transmit_ring.h"
 
 static struct transmit_slot *slot_of(struct transmit_ring *ring, uint32_t key)
@@ -56,7 +56,7 @@ bool transmit_ring_expire(struct transmit_ring *ring, int64_t now_ns, bool all, 
         if (!slot->waits || slot->key != ring->oldest) {
             continue;
         }
-        /* a REALTIME that was set back must not make a packet wait for ever */
+        /* if REALTIME was set back, a packet must not wait for ever */
         const int64_t age = now_ns - slot->called_ns;
         if (!all && age >= 0 && age < TRANSMIT_TIMEOUT_NS) {
             return false;

@@ -1,4 +1,4 @@
-/* file.c: small files, whole: read, and replaced so that a crash leaves the old or the new one. */
+/* file.c: reads small files, and replaces them so that a crash leaves the old or the new one. */
 #include "platform/tls/tls.h"
 
 #include <errno.h>

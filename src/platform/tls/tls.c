@@ -1,4 +1,4 @@
-/* tls.c: X.509 by GnuTLS. */
+/* tls.c: X.509 with GnuTLS. */
 #include "platform/tls/tls.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static gnutls_datum_t datum(const char *text)
     return (gnutls_datum_t){(unsigned char *)(uintptr_t)text, (unsigned)strlen(text)};
 }
 
-/* GnuTLS's memory into ours. */
+/* Copies GnuTLS's memory to memory of our own. */
 static int text_of(gnutls_datum_t *d, char **ret_text)
 {
     char *text = malloc(d->size + 1);
@@ -98,7 +98,7 @@ int tls_key_new(enum tls_key kind, char **ret_key)
     return r < 0 ? rc_of(r) : text_of(&out, ret_key);
 }
 
-/* Ed25519 hashes by SHA-512 itself. */
+/* Ed25519 always uses SHA-512. */
 static gnutls_digest_algorithm_t digest_of(gnutls_x509_privkey_t key)
 {
     return gnutls_x509_privkey_get_pk_algorithm(key) == GNUTLS_PK_EDDSA_ED25519 ? GNUTLS_DIG_SHA512
@@ -109,7 +109,7 @@ static int new_serial(gnutls_x509_crt_t crt)
 {
     uint8_t serial[16];
     int r = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
-    serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and always as long */
+    serial[0] = (uint8_t)((serial[0] & 0x3f) | 0x40); /* positive, and always of the same length */
     return r < 0 ? r : gnutls_x509_crt_set_serial(crt, serial, sizeof(serial));
 }
 
@@ -191,7 +191,7 @@ int tls_request_new(const char *key_pem, const char *name, char **ret_request)
     return r < 0 ? rc_of(r) : text_of(&out, ret_request);
 }
 
-/* The public key of a request that is signed with it. */
+/* Takes the public key of a request, whose signature must be valid. */
 static int take_request(const char *pem, gnutls_x509_crt_t crt)
 {
     const gnutls_datum_t d = datum(pem);
