@@ -299,6 +299,8 @@ def named(lab, kind, tries, draw):
         if not good:
             print([(n["host"], n["nic"], n["rate"] and round(n["rate"] * 8e-6, 1), n["usual"] and round(n["usual"] * 8e-6, 1), n["partners"], n["retests"], n["slower_1e4"],
                     n["verdict"]) for n in (body["tests"] or {"nics": []})["nics"]], flush=True)
+            print("of rows lanes, MB/s, share in % in which processors may have been the limit:",
+                  [(r["lanes"], r["busbw"] and round(r["busbw"] * 1e-6, 2), r["busy_1e4"] and r["busy_1e4"] / 100) for r in (body["tests"] or {"rows": []})["rows"]], flush=True)
         time.sleep(3)
     what = {"nic": "one NIC at 80 %", "trunk": "one trunk of four at 50 %", "host": "a host whose tests run a fifth of the time"}[kind]
     load = os.getloadavg()[1]

@@ -68,8 +68,9 @@ void audit_print_tests(const json_t *tests)
         printf("%s %s%s%s", i == 0 ? ": by" : ",", api_text(n, "host"), pair ? " with " : "",
                pair ? with : "");
     }
-    printf("%s\n", json_array_size(named) > 0                         ? ""
-                   : json_is_true(json_object_get(tests, "searched")) ? "; no part of them is"
-                                                                      : "; who makes them so was "
-                                                                        "not searched");
+    printf("%s\n", json_array_size(named) > 0                           ? ""
+                   : json_is_true(json_object_get(tests, "processors")) ? "; processors may be why"
+                   : json_is_true(json_object_get(tests, "searched"))   ? "; no part of them is"
+                                                                        : "; who makes them so was "
+                                                                          "not searched");
 }

@@ -5,10 +5,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 FOLIOT = os.path.abspath(sys.argv.pop(1))
-RATE = r"^rate (\d+) runs 5 spread \d+ wrong 0 init \d+ network \S+ work( \d+){40}$"
+RATE = r"^rate (\d+) runs 5 spread \d+ wrong 0 init \d+ network \S+ work( \d+){40} late \d{1,5}$"
 
 
 class Agent(unittest.TestCase):
@@ -41,7 +42,53 @@ class Agent(unittest.TestCase):
                 self.assertRegex(told, RATE)
                 self.assertGreater(int(told.split()[1]), 10 ** 6)
 
+    def memory(self, run, before=()):
+        """What a test of memory tells, and how long it took."""
+        ours, theirs = socket.socketpair()
+        began = time.monotonic()
+        with subprocess.Popen([*before, FOLIOT, "perf", "--agent"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+            theirs.close()
+            ours.sendall(f"memory run {run}\n".encode())
+            with ours, ours.makefile("r") as lines:
+                told = lines.readline()
+            process.wait(60)
+        return told, time.monotonic() - began
+
+    def test_memory(self):
+        told, took = self.memory(500)
+        self.assertRegex(told, r"^(memory rate \d+ runs [345] spread \d+|busy \d+)$", told)
+        self.assertLess(took, 30)  # a busy machine: three seconds, and until its threads end
+        if told.startswith("memory"):  # else this machine is in use
+            self.assertGreater(int(told.split()[2]), 10 ** 8)
+
+    def test_memory_that_is_starved(self):
+        """Other work has the processor, before which this test gives way: that is no slow memory."""
+        processor = min(os.sched_getaffinity(0))
+        pinned = ["taskset", "-c", str(processor)]
+        with subprocess.Popen([*pinned, sys.executable, "-c", "while True: pass"]) as other:
+            try:
+                told, _ = self.memory(500, pinned)
+            finally:
+                other.kill()
+        self.assertRegex(told, r"^busy \d+$")
+        self.assertGreater(int(told.split()[1]), 1000)
+
+    def test_memory_that_is_ended(self):
+        """A job begins: whoever closes the input ends the test at once."""
+        ours, theirs = socket.socketpair()
+        with subprocess.Popen([FOLIOT, "perf", "--agent"], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+            theirs.close()
+            ours.sendall(b"memory run 60000\n")
+            time.sleep(0.5)
+            self.assertIsNone(process.poll())
+            began = time.monotonic()
+            ours.close()
+            process.wait(10)
+        self.assertLess(time.monotonic() - began, 1)
+
     def test_plans_that_are_none(self):
+        self.assertRegex(self.memory(0)[0], "^failed ")
+        self.assertRegex(self.memory(60001)[0], "^failed ")
         for more in ({"alltoall": 2}, {"alltoall": -1}, {"alltoall": 1, "ways": 10}, {"alltoall": 1, "incast": 3}):
             for told in self.play(2, **more):
                 self.assertRegex(told, "^(failed .*)?$")

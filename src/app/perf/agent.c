@@ -19,12 +19,16 @@
 #include <unistd.h>
 
 #include "app/perf/incast.h"
+#include "app/perf/memory.h"
 #include "app/perf/rank.h"
 #include "app/perf/ways.h"
 #include "base/plain.h"
 
 enum {
     NOBODY = 65534,
+    ROOM_GIB = 4,         /* of addresses */
+    MEMORY_ROOM_GIB = 24, /* the largest arrays of memory.c, and stacks */
+    LEAST_PRIORITY = 19,
     PARTS = 5, /* of the timed part, so that its spread is known */
     ARRIVALS = 40,
     WORK_BYTES = 1 << 20,
@@ -45,12 +49,18 @@ struct agent_plan {
         turn_ms; /* ways: 0, or after how many ms it is this pair's turn to look where one is narrow */
     int alltoall; /* 1: the collective is one */
     int incast;   /* 0, or 1 and the DSCP with which all but rank 0 send to it */
+    bool memory;  /* of this host's memory: it has no ranks, only run_ms */
     char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
+struct agent_part {
+    double rate; /* bus bandwidth, bytes a second */
+    double late; /* share of it in which this rank is not known to have waited for others */
+};
+
 struct agent_found {
-    double rates[PARTS]; /* bus bandwidth, bytes a second */
-    double wrong;        /* here */
+    struct agent_part parts[PARTS];
+    double wrong; /* here */
     int64_t init_ms;
     int64_t work_ns[ARRIVALS];
     char network[32];
@@ -64,15 +74,16 @@ static void limit(int resource, rlim_t most)
     (void)setrlimit((__rlimit_resource_t)resource, &l); /* less than it has: nothing can fail */
 }
 
-/* If the unit has dropped the rights already, this has no effect. */
-static int give_up_rights(void)
+/* If the unit has dropped the rights already, this has no effect. A test that uses all processors comes after everything else
+ * that wants one. */
+static int give_up_rights(bool memory)
 {
-    (void)setpriority(PRIO_PROCESS, 0, 0);
+    (void)setpriority(PRIO_PROCESS, 0, memory ? LEAST_PRIORITY : 0);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
     (void)signal(SIGXFSZ,
                  SIG_IGN); /* words on stderr are lost where it is a file, and end nothing */
-    limit(RLIMIT_AS, (rlim_t)4 << 30);
+    limit(RLIMIT_AS, (rlim_t)(memory ? MEMORY_ROOM_GIB : ROOM_GIB) << 30);
     if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
                            setresuid(NOBODY, NOBODY, NOBODY) < 0)) {
         return -errno;
@@ -122,13 +133,10 @@ static bool word_ok(const char *text, const char *more)
     return text[0] != '\0';
 }
 
-static bool read_plan(struct agent_plan *p)
+static bool read_line(char *line, size_t size)
 {
-    char line[1024];
     size_t used = 0;
-
-    memset(p, 0, sizeof(*p));
-    while (used < sizeof(line) - 1 && (used == 0 || line[used - 1] != '\n')) {
+    while (used < size - 1 && (used == 0 || line[used - 1] != '\n')) {
         const ssize_t n = read(STDIN_FILENO, line + used, 1);
         if (n <= 0) {
             return false;
@@ -136,6 +144,21 @@ static bool read_plan(struct agent_plan *p)
         used += (size_t)n;
     }
     line[used] = '\0';
+    return true;
+}
+
+static bool read_plan(struct agent_plan *p)
+{
+    char line[1024];
+
+    memset(p, 0, sizeof(*p));
+    if (!read_line(line, sizeof(line))) {
+        return false;
+    }
+    if (sscanf(line, "memory run %d", &p->run_ms) == 1) {
+        p->memory = true;
+        return p->run_ms >= 1 && p->run_ms <= 60000;
+    }
     return sscanf(line,
                   "rank %d of %d port %d lanes %d run %d patience %d ways %d turn %d incast %d "
                   "alltoall %d at "
@@ -239,7 +262,8 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
     o->duration_s = p->run_ms * 1e-3 / PARTS;
     for (int i = 0; rc == 0 && i < PARTS; i++) {
         rc = rank_run_size(r, bytes, &row);
-        found->rates[i] = rc == 0 ? rate_of(o, &row) : 0;
+        found->parts[i] = rc == 0 ? (struct agent_part){rate_of(o, &row), row.figures[0].own_late}
+                                  : (struct agent_part){0};
         const size_t next = rc == 0 ? grown(bytes, row.figures[0].time_us) : bytes;
         if (i == 0 && next >= STALLED * bytes) {
             bytes = next; /* a pause made the rounds before look long */
@@ -251,28 +275,37 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
 
 static int compare(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
+    const double x = ((const struct agent_part *)a)->rate, y = ((const struct agent_part *)b)->rate;
     return (x > y) - (x < y);
 }
 
-static void tell(struct agent_found *f)
+/* Sorted: the one in the middle, and ret_spread, the standard deviation over the mean in ten thousandths. */
+static struct agent_part middle_of(struct agent_part *parts, int count, double *ret_spread)
 {
     double sum = 0, squares = 0;
 
-    qsort(f->rates, PARTS, sizeof(f->rates[0]), compare);
-    for (int i = 0; i < PARTS; i++) {
-        sum += f->rates[i];
-        squares += f->rates[i] * f->rates[i];
+    qsort(parts, (size_t)count, sizeof(parts[0]), compare);
+    for (int i = 0; i < count; i++) {
+        sum += parts[i].rate;
+        squares += parts[i].rate * parts[i].rate;
     }
-    const double mean = sum / PARTS, variance = fmax(squares / PARTS - mean * mean, 0);
-    printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld network %s work",
-           f->rates[PARTS / 2], PARTS, mean > 0 ? sqrt(variance) / mean * 1e4 : 0, f->wrong,
-           (long long)f->init_ms, f->network);
+    const double mean = sum / count, variance = fmax(squares / count - mean * mean, 0);
+    *ret_spread = mean > 0 ? sqrt(variance) / mean * 1e4 : 0;
+    return parts[count / 2];
+}
+
+/* Agents of before read the figures up to what is no number. */
+static void tell(struct agent_found *f)
+{
+    double spread;
+    const struct agent_part middle = middle_of(f->parts, PARTS, &spread);
+    printf("rate %.0f runs %d spread %.0f wrong %.0f init %lld network %s work", middle.rate, PARTS,
+           spread, f->wrong, (long long)f->init_ms, f->network);
     for (int i = 0; i < ARRIVALS; i++) {
         const int64_t units = f->work_ns[i] / WORK_UNIT_NS;
         printf(" %d", units < UINT16_MAX ? (int)units : UINT16_MAX);
     }
-    putchar('\n');
+    printf(" late %.0f\n", 1e4 * middle.late);
 }
 
 static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])
@@ -357,6 +390,38 @@ static int run_incast(const struct agent_plan *p)
     return close_meeting(&meet, r);
 }
 
+/* It meets nobody. */
+static int run_memory(const struct agent_plan *p)
+{
+    struct memory_found found;
+    struct agent_part parts[MEMORY_RUNS] = {0};
+    double spread;
+    const int r = memory_test(p->run_ms, &found);
+
+    if (r == -EBUSY) {
+        printf("busy %.0f\n", 1e4 * found.away);
+    } else if (r == -ENODATA) {
+        printf("failed the size of its processors' caches is not known\n");
+    } else if (r == -EFBIG) {
+        printf("failed its processors' caches are larger than this test can fill\n");
+    } else if (r == -E2BIG) {
+        printf("failed it takes %zu MiB, more than a quarter of the memory that is free\n",
+               found.bytes >> 20);
+    } else if (r == -ETIME) {
+        printf("failed %zu MiB could not be filled and measured in time\n", found.bytes >> 20);
+    } else if (r < 0) {
+        printf("failed it could not begin: %s\n", strerror(-r));
+    } else {
+        for (int i = 0; i < found.runs; i++) {
+            parts[i].rate = found.rates[i];
+        }
+        const double rate = middle_of(parts, found.runs, &spread).rate;
+        printf("memory rate %.0f runs %d spread %.0f\n", rate, found.runs, spread);
+    }
+    fflush(stdout);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int run_rank(const struct agent_plan *p)
 {
     struct perf_options o = {.operation = p->alltoall ? ALL_TO_ALL : ALL_REDUCE,
@@ -416,12 +481,15 @@ int perf_agent_main(void)
     pthread_t watcher;
     int r = read_plan(&plan) ? 0 : -EINVAL;
 
-    r = r < 0 ? r : give_up_rights();
-    r = r < 0 ? r : set_environment(&plan);
+    r = r < 0 ? r : give_up_rights(plan.memory);
+    r = r < 0 || plan.memory ? r : set_environment(&plan);
     r = r < 0 ? r : -pthread_create(&watcher, NULL, watch_input, NULL);
     if (r < 0) {
         printf("failed it could not begin: %s\n", strerror(-r));
         return EXIT_FAILURE;
     }
-    return plan.ways > 0 ? run_ways(&plan) : plan.incast > 0 ? run_incast(&plan) : run_rank(&plan);
+    return plan.memory       ? run_memory(&plan)
+           : plan.ways > 0   ? run_ways(&plan)
+           : plan.incast > 0 ? run_incast(&plan)
+                             : run_rank(&plan);
 }

@@ -231,9 +231,18 @@ static void idle(const struct engine *e)
     }
 }
 
+/* Nothing could be done twice in a row: between these two looks this rank waited for others. After the last look in vain others
+ * may have been ready for a while, and this rank had no processor. */
+static void note_wait(struct engine *e, int64_t *in_vain_ns)
+{
+    const int64_t now = perf_now_ns();
+    e->waited_ns += *in_vain_ns != 0 ? now - *in_vain_ns : 0;
+    *in_vain_ns = now;
+}
+
 enum nccl_result engine_run(struct engine *e)
 {
-    int64_t last_moved = perf_now_ns();
+    int64_t last_moved = perf_now_ns(), in_vain_ns = 0;
     bool finished = false;
     unsigned idles = 0;
 
@@ -249,8 +258,10 @@ enum nccl_result engine_run(struct engine *e)
         }
         if (moved) {
             idles = 0;
+            in_vain_ns = 0;
             continue;
         }
+        note_wait(e, &in_vain_ns);
         idle(e);
         if (idles++ == 0) {
             last_moved = perf_now_ns();

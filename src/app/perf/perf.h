@@ -12,6 +12,7 @@
  *   live.c         each lane once a second, out of the ranks' job pages
  *   agent.c        one rank of an audit's test, in a sandbox
  *   ways.c         what each way through the fabric carries between two hosts
+ *   memory.c       what all processors of this host carry from memory and to it
  *   net_client.c   any network plugin, v6 to v12, as one interface: what NCCL's own shims do
  */
 #pragma once
@@ -209,6 +210,7 @@ struct engine {
     FILE *trace, *sends;
     int64_t trace_flushed_ns;
     int64_t last_receive_ns, gap_ns; /* longest time between two receives done */
+    int64_t waited_ns;               /* in which it had nothing to do, and looked */
     uint64_t received_bytes;
     uint64_t message_count;
 };
@@ -223,6 +225,7 @@ struct perf_figure {
     double time_us, p50_us, p99_us, cpu_s_per_gb, gap_ms;
     double wrong;             /* negative: not checked */
     double own_us, own_wrong; /* as this rank alone has it */
+    double own_late;          /* share of it in which it is not known to have waited for others */
 };
 
 struct perf_row {

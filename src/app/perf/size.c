@@ -167,10 +167,11 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     rc = repeat(r, s, r->options->warmups, &warm);
     rc = rc < 0 ? rc : meet_barrier(&r->meet);
     r->engine.gap_ns = r->engine.last_receive_ns = 0;
-    int64_t begin = perf_now_ns();
+    const int64_t begin = perf_now_ns(), waited = r->engine.waited_ns;
     cpu = cpu_seconds();
     rc = rc < 0 ? rc : run_timed(r, s, &iterations, &samples);
-    mine[0] = (double)(perf_now_ns() - begin) * 1e-3 / iterations;
+    const int64_t took = perf_now_ns() - begin;
+    mine[0] = (double)took * 1e-3 / iterations;
     mine[1] = (cpu_seconds() - cpu) / ((double)s->total * iterations * 1e-9);
     mine[2] = (double)r->engine.gap_ns * 1e-6;
     rc = rc < 0 ? rc : meet_sum(&r->meet, mine, 3, sum, max);
@@ -182,6 +183,7 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     /* the others of a ping-pong have nothing to do */
     f->time_us = half * (half < 1 ? max[0] : sum[0] / r->options->ranks);
     f->own_us = mine[0];
+    f->own_late = 1 - (double)(r->engine.waited_ns - waited) / (double)took;
     f->cpu_s_per_gb = sum[1];
     f->gap_ms = max[2];
     f->p50_us = half * sample_quantile(r->samples, (size_t)samples, 0.5);

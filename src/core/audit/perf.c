@@ -42,7 +42,7 @@ size_t perf_size(uint32_t hosts)
            aligned(n * HOST_NIC_MAX * sizeof(struct perf_nic)) +
            aligned(n * HOST_NIC_MAX * sizeof(struct outlier_case)) +
            aligned(n * PERF_ROWS * sizeof(struct perf_result)) + aligned(search_size(hosts)) +
-           ways_size(hosts);
+           aligned(n * sizeof(struct perf_memory)) + ways_size(hosts);
 }
 
 static void *claim(char **at, size_t size)
@@ -206,8 +206,11 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
                        .no_ways = config->no_ways,
                        .no_permutations = config->no_permutations,
                        .no_alltoall = config->no_alltoall,
+                       .no_memory = config->no_memory,
                        .seed = config->seed,
                        .practical = config->practical > 0 ? config->practical : PERF_PRACTICAL,
+                       .memory_practical = config->memory_practical > 0 ? config->memory_practical
+                                                                        : PERF_MEMORY_PRACTICAL,
                        .best = -1};
     p->parts = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->parts));
     p->results = claim(&at, (size_t)count * PERF_STEPS_MAX * sizeof(*p->results));
@@ -222,11 +225,13 @@ int perf_init(struct perf *p, const struct perf_config *config, void *memory)
     p->nic = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->nic));
     p->cases = claim(&at, (size_t)count * HOST_NIC_MAX * sizeof(*p->cases));
     p->rows = claim(&at, (size_t)count * PERF_ROWS * sizeof(*p->rows));
+    p->memory = claim(&at, count * sizeof(*p->memory));
     p->search_memory = claim(&at, search_size(count));
     ways_init(&p->ways, count, at);
     for (uint32_t i = 0; i < count; i++) {
         there += p->hosts[i].there && p->hosts[i].nics > 0;
     }
+    perf_add_memory(p);
     for (uint32_t nic = 0; nic < HOST_NIC_MAX; nic++) {
         perf_add_pairs(p, nic, !p->no_ways);
         perf_add_incast(p, nic);
@@ -529,12 +534,14 @@ bool perf_next(struct perf *p)
     perf_find_gone(p);
     switch ((enum perf_stage)p->stage) {
     case PERF_PAIRS:
+        perf_take_memory(p);
         perf_take_pairs(p);
         perf_take_incasts(p);
         perf_look_at_pairs(p);
         more = perf_plan_again(p) || begin_fabric(p);
         break;
     case PERF_PAIRS_AGAIN:
+        perf_take_memory(p);
         perf_take_pairs(p);
         perf_look_at_repeated(p);
         perf_take_retests(p);
@@ -547,7 +554,7 @@ bool perf_next(struct perf *p)
     case PERF_RINGS:
         perf_take_rings(p);
         more = plan_rings_again(p);
-        if (!more && p->slow && p->ring_count >= SEARCHED_LEAST) {
+        if (!more && p->slow && p->excused == 0 && p->ring_count >= SEARCHED_LEAST) {
             begin_search(p);
             more = plan_search(p);
         }

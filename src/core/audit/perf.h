@@ -17,6 +17,8 @@
  *
  * Where most first tests of a place fail, as in a moment in which hosts have no processor, all of it is tested once more.
  *
+ * In one step each host measures its own memory (perf_memory.c).
+ *
  * Nobody is slow by one test: a NIC is screened by the better of its partners, of which each is another one. Whoever looks slow,
  * or had only tests that failed, meets one more that does not. Among five alike or more, who is further off than most then is
  * tested afresh, three to nine times, each time with another partner and beside pairs of others in the same seconds; the verdict
@@ -24,6 +26,11 @@
  * pairs beside differ by from each other in the same seconds; until there are enough of them, what the first tests did. What the
  * search names was seen with different partners. What was not measured keeps the reason. Who refuses, leaves, or falls silent is
  * asked no more: the collectives that it ended are run again without it, and those before keep what they came to.
+ *
+ * Nobody is named where processors may have been the limit. A host tells in how much of a test it is not known to have waited for
+ * the others: then it worked, or waited for a processor. Without that time the test would be faster, at most by that share. If
+ * most hosts of a group lacked so much that it would not be slow, its slowness tells nothing. Of a host that is tested beside one
+ * partner, what the partner lacked counts alone: what it lacks itself is its own fault.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -53,7 +60,7 @@ enum {
     PERF_RETEST_PLANS = 6, /* who shares partners with many waits for the next */
     PERF_RING_PLANS = 4,   /* a host ends each but the last */
     PERF_ASKED = 4 + PERF_RETESTS * PERF_RETEST_PLANS, /* partners that were planned for a NIC */
-    PERF_STEPS_MAX = 5 * HOST_NIC_MAX,                 /* of a plan: three of pairs, ways, incast */
+    PERF_STEPS_MAX = 5 * HOST_NIC_MAX + 1, /* of a plan: three of pairs, ways, incast; memory */
     PERF_KINDS_MAX = 16,
     PERF_PERMUTATIONS = 3,   /* the middle of fewer is one partner's figure */
     PERF_ALLTOALL_MOST = 32, /* hosts of a group: each has a connection to each other one */
@@ -65,18 +72,20 @@ enum {
     PERF_WORDS_SIZE = 160
 };
 _Static_assert(PERF_STEPS_MAX >= PERF_ROWS, "a step for each row");
-_Static_assert(PERF_STEPS_MAX >= (PERF_RETESTS + 1) * HOST_NIC_MAX, "retests, and who has no test");
+_Static_assert(PERF_STEPS_MAX >= (PERF_RETESTS + 1) * HOST_NIC_MAX + 1,
+               "retests, and who has no test; memory");
 _Static_assert(PERF_STEPS_MAX <= AUDIT_STEPS_MAX, "agents take it");
 _Static_assert(PERF_HOSTS_MAX <= UINT16_MAX, "a partner fits");
 /* A group that carries less than this share of what its slowest pair should is slow. A ring of many hosts is in step with
  * the slowest message at each of them: in the lab it carries 0.9 of what pairs do. */
 #define PERF_SLOW 0.8
 /* Less than what NICs of its kind carry by this share matters: of be.bw.pair, where a site has not set another one. */
-#define PERF_PRACTICAL   0.08
-#define PERF_FLOOR       0.003   /* what a test itself is good for, as a share */
-#define PERF_NOISE_SMALL 0.25    /* of what matters */
-#define PERF_OFTEN_LATE  0.3     /* of the meetings: the search begins with such a host */
-#define PERF_LATE_NS     1000000 /* after the one in the middle: sooner is nobody's fault */
+#define PERF_PRACTICAL        0.08
+#define PERF_MEMORY_PRACTICAL 0.07    /* the same, of node.mem_bw */
+#define PERF_FLOOR            0.003   /* what a test itself is good for, as a share */
+#define PERF_NOISE_SMALL      0.25    /* of what matters */
+#define PERF_OFTEN_LATE       0.3     /* of the meetings: the search begins with such a host */
+#define PERF_LATE_NS          1000000 /* after the one in the middle: sooner is nobody's fault */
 
 /* Why a host has no result of a step; the greater one tells more. */
 enum perf_outcome {
@@ -100,6 +109,8 @@ struct perf_result {
     uint32_t arrivals;            /* meetings */
     uint64_t sent, came, marked;  /* of an incast: packets; rate is what came */
     uint32_t late;                /* of rows: how often it came last, and late */
+    double
+        busy; /* share of it in which a processor, and not the network, may have been the limit here */
     char network[32], words[PERF_WORDS_SIZE];
 };
 
@@ -111,6 +122,7 @@ struct perf_host {
     bool there;    /* it can take part */
     bool alltoall; /* its agent can, in an all-to-all */
     bool incast;   /* in an incast, too: its jobs' traffic is to be marked */
+    bool memory;   /* its agent can measure its memory, and is to */
 };
 
 enum perf_kind {
@@ -121,7 +133,8 @@ enum perf_kind {
     PERF_PERMUTATION,
     PERF_ALLTOALL,
     PERF_RING,
-    PERF_SEARCH
+    PERF_SEARCH,
+    PERF_MEMORY /* each host alone */
 };
 struct perf_step {
     uint8_t kind, lanes, row;
@@ -154,17 +167,18 @@ struct perf_config {
     uint32_t count;
     bool wants_rings; /* rows of collectives and the search beside the pairs */
     bool no_ways;     /* no path through the fabric is tested */
-    bool no_permutations, no_alltoall;
+    bool no_permutations, no_alltoall, no_memory;
     uint64_t seed;    /* of who meets whom in a permutation */
     double practical; /* share that a NIC may be slower by than its kind; 0: PERF_PRACTICAL */
+    double memory_practical; /* the same, of a host's memory; 0: PERF_MEMORY_PRACTICAL */
 };
 
 struct perf {
     const struct perf_host *hosts;
     uint32_t count;
-    bool wants_rings, no_ways, no_permutations, no_alltoall, over;
+    bool wants_rings, no_ways, no_permutations, no_alltoall, no_memory, over;
     uint64_t seed;
-    double practical;
+    double practical, memory_practical;
     struct perf_step steps[PERF_STEPS_MAX];
     uint32_t step_count;
     uint8_t stage;               /* enum perf_stage: of the present plan */
@@ -207,8 +221,13 @@ struct perf {
         uint32_t count;
         uint32_t ranks; /* of its all-to-all; 0: it was in none */
         struct perf_result alltoall;
-    } * fabric;                 /* by host */
-    struct outlier_case *cases; /* of all NICs */
+    } * fabric; /* by host */
+    struct perf_memory {
+        struct perf_result best; /* of its tests, or why the last of them was not done */
+        uint32_t tried, runs;    /* tests that were done, and runs of all of them */
+        double usual;            /* the middle of its kind by the first tests */
+    } * memory;                  /* by host */
+    struct outlier_case *cases;  /* of all NICs */
     uint32_t candidates, retest_plans;
     bool doubted, screened; /* that was planned, and done */
     bool repeated;          /* the same: of pairs of which most failed, */
@@ -220,10 +239,13 @@ struct perf {
         uint8_t outcome;                  /* of the one that came off worst */
         uint32_t hosts;
         double rate; /* < 0: it was not done */
+        double busy; /* most hosts told as much or more */
     } together[PERF_ROWS];
     double best; /* of the rows; < 0: none was measured */
     uint32_t best_row;
-    bool slow;     /* it is less than the pairs allow */
+    bool slow; /* it is less than the pairs allow */
+    uint32_t
+        excused; /* groups that were slow, and of which processors may be why: the ring, or tests of the search */
     bool searched; /* the search came to its end */
     struct search search;
     struct search_test tests[2 * SEARCH_SETS_MAX];
@@ -261,6 +283,8 @@ bool perf_is_measured(const struct perf *p, uint32_t host, uint32_t nic);
 bool perf_in_rings(const struct perf *p, uint32_t host);
 /* What each of its NICs carries in permutations: the middle. < 0: none was done. */
 double perf_permuted(const struct perf *p, uint32_t host);
+/* Its memory looked slow, and was not measured again. */
+bool perf_memory_doubted(const struct perf *p, uint32_t host);
 /* After the search: it was in a fast test beside what is slow. */
 bool perf_cleared(const struct perf *p, uint32_t host);
 uint32_t perf_lanes(uint32_t row); /* of PERF_ROWS: 1, 2, 4, 8 by names, then by leaves */

@@ -451,6 +451,9 @@ bool perf_plan_again(struct perf *p)
     if (!p->repeated && plan_missed(p)) {
         return true;
     }
+    if (!p->doubted) {
+        perf_add_memory_again(p);
+    }
     for (uint32_t nic = 0; !p->doubted && nic < HOST_NIC_MAX; nic++) {
         add_doubted(p, nic);
     }

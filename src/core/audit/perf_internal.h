@@ -39,6 +39,11 @@ bool perf_plan_again(struct perf *p); /* false: there is nothing to be tested ag
 void perf_take_retests(struct perf *p);
 void perf_judge_retests(struct perf *p);
 
+/* perf_memory.c: a step of all hosts; then one of those that look slow. */
+void perf_add_memory(struct perf *p);
+void perf_add_memory_again(struct perf *p);
+void perf_take_memory(struct perf *p);
+
 /* perf_incast.c: one step of this NIC; what its receivers tell. */
 void perf_add_incast(struct perf *p, uint32_t nic);
 void perf_take_incasts(struct perf *p);
@@ -53,6 +58,7 @@ void perf_expect_fabric(struct perf *p); /* of hosts in a ring */
 struct perf_group {
     uint8_t outcome;
     double rate;
+    double busy;           /* most of them told as much or more (perf_result.busy) */
     uint32_t count, wrong; /* members; with wrong values */
 };
 struct perf_group perf_group_of(struct perf *p, uint32_t step, uint32_t group);

@@ -13,15 +13,22 @@ static bool is_test(const struct perf_task *t)
            (t->incast == 0 || (t->ways == 0 && t->incast <= 64 && t->ranks <= PERF_INCAST_MOST));
 }
 
+static bool is_memory(const struct perf_task *t)
+{
+    return t->ranks == 1 && t->rank == 0 && t->ways == 0 && t->incast == 0 && !t->alltoall &&
+           t->nic_count == 0;
+}
+
 static const char *task_wrong(const struct perf_task *t, const struct plan_host *h)
 {
     bool own = t->nic_count > 0 && t->nic_count <= HOST_NIC_MAX;
     for (uint32_t i = 0; own && i < t->nic_count; i++) {
         own = plan_find_own(h, t->nics[i]) != PLAN_NONE;
     }
-    return t->ranks == 0 ? NULL
-           : !is_test(t) ? "a step's numbers are none of a test's"
-           : !own        ? "it has a NIC that is not this host's"
+    return t->ranks == 0               ? NULL
+           : t->memory && is_memory(t) ? NULL
+           : t->memory || !is_test(t)  ? "a step's numbers are none of a test's"
+           : !own                      ? "it has a NIC that is not this host's"
            : plan_find_member(h, t->leader) == PLAN_NONE
                ? "one of these NICs is not in its list of members, or not yet"
                : NULL;

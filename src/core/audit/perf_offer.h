@@ -16,6 +16,7 @@ struct perf_task {
     uint32_t ways;      /* 0: none; else 1 and their turn */
     uint32_t incast;    /* 0: none; else 1 and its DSCP */
     bool alltoall;      /* the collective is one */
+    bool memory;        /* of this host's memory: it has one rank, no leader and no NIC */
     uint32_t nic_count; /* as it came: it may be more than there is room for */
     uint32_t nics[HOST_NIC_MAX];
 };

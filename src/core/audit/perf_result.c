@@ -1,4 +1,5 @@
-/* perf_result.c: what hosts tell of their tests, and what it amounts to. */
+/* perf_result.c: what hosts tell of their tests, and what it amounts to. A memory that could not be measured is no reason of what
+ * the other tests lack. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,8 @@ enum perf_outcome perf_missing(const struct perf *p, uint32_t host)
     enum perf_outcome worst = PERF_NOT_RUN;
     for (uint32_t step = 0; step < p->step_count; step++) {
         const enum perf_outcome is = (enum perf_outcome)perf_result_at(p, step, host)->outcome;
-        worst = is > worst ? is : worst;
+        const bool alone = p->steps[step].kind == PERF_MEMORY && is == PERF_FAILED;
+        worst = is > worst && !alone ? is : worst;
     }
     return worst;
 }
@@ -59,17 +61,20 @@ void perf_leave(struct perf *p, uint32_t host)
 struct perf_group perf_group_of(struct perf *p, uint32_t step, uint32_t group)
 {
     struct perf_group g = {.outcome = PERF_NOT_RUN};
-    double *rates = p->scratch;
+    double *rates = p->scratch, *busy = p->scratch + p->count;
     for (uint32_t i = 0; i < p->count; i++) {
         const struct perf_result *r = perf_result_at(p, step, i);
         if (perf_part_of(p, step, i)->group == group) {
+            busy[g.count] = r->busy;
             rates[g.count++] = r->rate;
             g.wrong += r->wrong > 0;
             g.outcome = r->outcome > g.outcome ? r->outcome : g.outcome;
         }
     }
     sample_sort(rates, g.count);
+    sample_sort(busy, g.count);
     g.rate = g.outcome == PERF_DONE ? rates[g.count / 2] : -1;
+    g.busy = g.count > 0 ? busy[(g.count - 1) / 2] : 0;
     return g;
 }
 
@@ -177,7 +182,7 @@ enum perf_truth perf_truth_of(const struct perf *p, uint32_t host)
 static void take_row(struct perf *p, uint32_t step, const struct perf_group *all)
 {
     const uint32_t row = p->steps[step].row;
-    p->together[row] = (struct perf_together){all->outcome, all->count, all->rate};
+    p->together[row] = (struct perf_together){all->outcome, all->count, all->rate, all->busy};
     for (uint32_t i = 0; i < p->count; i++) {
         struct perf_result *to = &p->rows[(size_t)row * p->count + i];
         if (perf_part_of(p, step, i)->group == PERF_NOBODY) {
@@ -220,6 +225,12 @@ static void find_late(struct perf *p, uint32_t row, uint32_t meeting)
     }
 }
 
+/* A slow test: without the time that processors may have taken it would not be. */
+static bool is_excused(const struct perf *p, double rate, double busy)
+{
+    return rate >= PERF_SLOW * p->expected * (1 - busy);
+}
+
 void perf_take_rings(struct perf *p)
 {
     for (uint32_t step = 0; step < p->step_count; step++) {
@@ -230,6 +241,7 @@ void perf_take_rings(struct perf *p)
         }
     }
     p->slow = p->best >= 0 && p->best < PERF_SLOW * p->expected;
+    p->excused = p->slow && is_excused(p, p->best, p->together[p->best_row].busy);
 }
 
 uint32_t perf_row_wrong(const struct perf *p, uint32_t row)
@@ -244,16 +256,34 @@ uint32_t perf_row_wrong(const struct perf *p, uint32_t row)
 
 /* ---- the search ---- */
 
+static bool is_of_one(const struct search_test *t)
+{
+    return t->one.count == 1 && t->other.count == 0;
+}
+
+static uint8_t answer_of(struct perf *p, const struct search_test *t, const struct perf_group *is)
+{
+    const bool beside = is_of_one(t) && t->partner != SEARCH_NONE;
+    const double busy = beside ? perf_result_at(p, 0, p->ring[1][t->partner])->busy : is->busy;
+    if (is->outcome != PERF_DONE) {
+        return SEARCH_UNKNOWN;
+    }
+    if (is->rate >= PERF_SLOW * p->expected) {
+        return SEARCH_FAST;
+    }
+    const bool excused = is_excused(p, is->rate, busy);
+    p->excused += excused;
+    return excused ? SEARCH_UNKNOWN : SEARCH_SLOW;
+}
+
 void perf_take_search(struct perf *p)
 {
     uint8_t answers[2 * SEARCH_SETS_MAX];
     for (uint32_t g = 0; g < p->test_count; g++) {
         const struct search_test *t = &p->tests[g];
         const struct perf_group is = perf_group_of(p, 0, g);
-        answers[g] = is.outcome != PERF_DONE             ? SEARCH_UNKNOWN
-                     : is.rate < PERF_SLOW * p->expected ? SEARCH_SLOW
-                                                         : SEARCH_FAST;
-        if (answers[g] == SEARCH_SLOW && t->one.count == 1 && t->other.count == 0) {
+        answers[g] = answer_of(p, t, &is);
+        if (answers[g] == SEARCH_SLOW && is_of_one(t)) {
             p->named_rate[p->ring[1][p->search.order[t->one.first]]] = is.rate;
         }
     }

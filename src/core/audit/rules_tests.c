@@ -499,6 +499,11 @@ void rule_bisect(struct judging *j)
         judge_end(j, AUDIT_WARN, found, least);
         j->result->note = "all together are slow, and no part of them is: what is shared, or many "
                           "at once";
+    } else if (strcmp(word, "processors") == 0) {
+        judge_end(j, AUDIT_UNKNOWN, found, least);
+        j->result->reason = REASON_BUSY;
+        j->result->note = "all together are slow, and processors may have been the limit at most "
+                          "hosts: no host is named for it";
     } else {
         judge_end(j, AUDIT_UNKNOWN, found, least);
         j->result->reason = REASON_NOT_RUN;

@@ -162,6 +162,24 @@ static void read_ways(const struct agent *a, char *text, struct ways_row *w,
     }
 }
 
+/* Of a test of memory. False: it is none of its lines. */
+static bool read_memory(const char *text, Foliot__V1__PerfRow *row, char words[PERF_WORDS_SIZE])
+{
+    if (sscanf(text, "memory rate %" SCNu64 " runs %" SCNu32 " spread %" SCNu32, &row->rate,
+               &row->runs, &row->spread) == 3) {
+        row->outcome = PERF_DONE;
+        return true;
+    }
+    if (sscanf(text, "busy %" SCNu32, &row->busy) == 1) {
+        row->outcome = PERF_FAILED;
+        snprintf(words, PERF_WORDS_SIZE, "other work had its processors for %.1f %% of a run",
+                 row->busy * 0.01);
+        row->words = words;
+        return true;
+    }
+    return false;
+}
+
 /* A line of `foliot perf --agent`. */
 static void read_result(struct agent *a)
 {
@@ -174,7 +192,9 @@ static void read_result(struct agent *a)
     p->text[p->used] = 0;
     p->text[strcspn(p->text, "\n")] = 0;
     row.step = p->next - 1;
-    if (p->steps[p->next - 1].ways && strncmp(p->text, "ways", 4) == 0) {
+    if (p->steps[p->next - 1].memory && read_memory(p->text, &row, words)) {
+        /* all of it is there */
+    } else if (p->steps[p->next - 1].ways && strncmp(p->text, "ways", 4) == 0) {
         row.outcome = PERF_DONE;
         read_ways(a, p->text + 4, &ways, &row);
     } else if (p->steps[p->next - 1].incast &&
@@ -192,6 +212,10 @@ static void read_result(struct agent *a)
         row.work = work;
         row.n_work = read_work(p->text + used, work);
         row.network = network;
+        const char *late = strstr(p->text + used, " late ");
+        if (late == NULL || sscanf(late, " late %" SCNu32, &row.busy) != 1) {
+            row.busy = 0; /* a program of before */
+        }
     } else {
         const bool told = strncmp(p->text, "failed ", 7) == 0;
         plain_text(told ? p->text + 7 : "foliot perf ended without a word", words, sizeof(words));
@@ -233,6 +257,7 @@ static void read_task(const Foliot__V1__PerfStep *s, struct perf_task *ret)
                               .ways = s->ways,
                               .incast = s->incast,
                               .alltoall = s->alltoall,
+                              .memory = s->memory,
                               .nic_count = s->n_nics <= HOST_NIC_MAX ? (uint32_t)s->n_nics
                                                                      : HOST_NIC_MAX + 1};
     for (uint32_t i = 0; i < ret->nic_count && i < HOST_NIC_MAX; i++) {
@@ -365,6 +390,13 @@ static void name_secret(const struct agent_perf *p, char text[2 * PERF_SECRET_SI
     }
 }
 
+static int send_line(const struct agent_perf *p, const char *line, int size, int room)
+{
+    return size >= room                                                    ? -ENAMETOOLONG
+           : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
+                                                                           : 0;
+}
+
 /* -ENXIO: what it needs has left the fleet meanwhile. */
 static int send_plan(struct agent *a, const struct perf_task *s)
 {
@@ -372,6 +404,10 @@ static int send_plan(struct agent *a, const struct perf_task *s)
     char line[1024], nics[320], address[INET6_ADDRSTRLEN], secret[2 * PERF_SECRET_SIZE + 1];
     uint32_t index = 0;
     int look_ms, turn_ms;
+    if (s->memory) {
+        const int size = snprintf(line, sizeof(line), "memory run %" PRIu32 "\n", p->timed_ms);
+        return send_line(p, line, size, sizeof(line));
+    }
     if (!agent_config_find(a->config, (struct nic_id){s->leader}, &index) ||
         !name_nics(a, s, nics, sizeof(nics))) {
         return -ENXIO;
@@ -391,9 +427,7 @@ static int send_plan(struct agent *a, const struct perf_task *s)
                  " alltoall %d at %s nics %s folder %s secret %s\n",
                  s->rank, s->ranks, s->port, s->lanes, p->timed_ms, patience_of(p), look_ms,
                  turn_ms, s->incast, s->alltoall, address, nics, a->config->runtime_dir, secret);
-    return size >= (int)sizeof(line)                                       ? -ENAMETOOLONG
-           : send(p->program.fd, line, (size_t)size, MSG_NOSIGNAL) != size ? -EIO
-                                                                           : 0;
+    return send_line(p, line, size, sizeof(line));
 }
 
 static void start(struct agent *a, const struct perf_task *s)

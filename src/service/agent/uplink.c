@@ -263,7 +263,7 @@ static void send_batch(struct uplink *u)
     m.features = FOLIOT__V1__FEATURE__FEATURE_MEASURE | FOLIOT__V1__FEATURE__FEATURE_LOOK |
                  FOLIOT__V1__FEATURE__FEATURE_MATRIX | FOLIOT__V1__FEATURE__FEATURE_PERF |
                  FOLIOT__V1__FEATURE__FEATURE_INCAST | FOLIOT__V1__FEATURE__FEATURE_ALLTOALL |
-                 FOLIOT__V1__FEATURE__FEATURE_MOMENT;
+                 FOLIOT__V1__FEATURE__FEATURE_MEMORY | FOLIOT__V1__FEATURE__FEATURE_MOMENT;
     m.matrix = agent_matrix_held(a);
     m.perf = agent_perf_held(a);
     m.measured = agent_measure_result(a);

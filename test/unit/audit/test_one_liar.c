@@ -401,7 +401,7 @@ static void a_liar_in_tests(void **state)
             sheets[i].facts[0] = (struct fact){FACT_OS_PRODUCT, FACT_VALUE, "", "Made up", ""};
             sheets[i].facts[1] = (struct fact){FACT_OS_UPTIME, FACT_VALUE, "", "99999", ""};
             sheets[i].count = sheets[i].capacity = 2;
-            assert_int_equal(audit_perf_facts(&t.x, i + 1, &sheets[i]), 0);
+            assert_int_equal(audit_perf_facts(&t.x, i + 1, false, &sheets[i]), 0);
             ports.nics_of[i] = t.nics;
             add_ports(&ports, i, &sheets[i]);
             sheet_finish(&sheets[i]);

@@ -46,6 +46,12 @@ struct world {
     uint32_t dies_in;       /* that is this ring, counted from 1; 0: it is the second step */
     bool leaves;            /* it has left the fleet */
     double liar_tells;      /* host 1, of all of its tests; 0: it is none */
+    double ring_share;      /* that collectives carry of what pairs do; 0: all */
+    double busy;            /* that hosts tell of their processors there */
+    bool memory;            /* hosts measure their memory, */
+    double memory_share;    /* and host 2 has that share of the others' rate; 0: it fails, */
+    double memory_busy;     /* and other work has its processors for so much of it */
+    const char *kept;       /* what a file has for all; NULL: there is none */
     double paths[3]; /* what hosts 0 and 1 tell of each other's, over a spine each; first 0: none */
     bool
         bad_spine; /* hosts have as many NICs as they may, each with leaves of its own, and one of two spines is slow */
@@ -85,6 +91,9 @@ static void tell_paths(struct world *w, uint32_t step, uint32_t host)
 static double rate_of(const struct world *w, const struct perf_step *step, bool slow, uint32_t nics)
 {
     const bool again = step->kind == PERF_RETEST;
+    if (step->kind == PERF_RING && w->ring_share > 0) {
+        return NIC_RATE * nics * w->ring_share;
+    }
     if (step->kind == PERF_PERMUTATION) {
         return NIC_RATE * nics * (slow && w->fabric_share > 0 ? w->fabric_share : 1);
     }
@@ -97,12 +106,25 @@ static double rate_of(const struct world *w, const struct perf_step *step, bool 
                                      : rate * nics;
 }
 
+static void tell_memory(const struct world *w, uint32_t step, uint32_t host, struct perf_result *r)
+{
+    if (w->x.core.steps[step].kind == PERF_MEMORY) {
+        const bool fails = host == 2 && w->memory_share == 0;
+        *r = (struct perf_result){.outcome = fails ? PERF_FAILED : PERF_DONE,
+                                  .rate = 400e9 * (host == 2 ? w->memory_share : 1),
+                                  .runs = 5,
+                                  .busy = fails ? w->memory_busy : 0};
+        snprintf(r->words, sizeof(r->words), "%s", fails ? "other work" : "");
+    }
+}
+
 static void play(struct world *w, bool rings)
 {
     w->x = (struct audit_perf){.hosts = w->hosts, .who = w->who, .count = HOSTS};
     const uint32_t nics = w->bad_spine ? HOST_NIC_MAX : 1;
     for (uint32_t i = 0; i < HOSTS; i++) {
         w->hosts[i] = (struct perf_host){.incast = w->incast,
+                                         .memory = w->memory && i != 4,
                                          .alltoall = !w->old_agents,
                                          .nics = nics,
                                          .there = w->hosts_there == 0 || i < w->hosts_there};
@@ -112,7 +134,8 @@ static void play(struct world *w, bool rings)
         }
     }
     w->x.memory = malloc(perf_size(HOSTS));
-    const struct perf_config config = {.hosts = w->hosts, .count = HOSTS, .wants_rings = rings};
+    const struct perf_config config = {
+        .hosts = w->hosts, .count = HOSTS, .wants_rings = rings, .no_memory = !w->memory};
     assert_int_equal(perf_init(&w->x.core, &config, w->x.memory), 0);
     struct perf *p = &w->x.core;
     uint32_t steps = 0, rings_begun = 0;
@@ -155,6 +178,8 @@ static void play(struct world *w, bool rings)
                                         .network = "foliot",
                                         .arrivals = PERF_ARRIVALS};
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
+                r.busy = p->steps[step].kind >= PERF_RING ? w->busy : 0;
+                tell_memory(w, step, i, &r);
                 tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
             }
@@ -181,11 +206,16 @@ static void judge_by(struct world *w, const struct audit_settings *settings)
     enum { COUNT = sizeof(facts) / sizeof(facts[0]) };
     for (uint32_t i = 0; i < HOSTS; i++) {
         struct sheet own = {.facts = calloc(1, sizeof(struct fact)), .host = "host"};
-        assert_int_equal(audit_perf_facts(&w->x, i + 1, &own), 0);
-        own.facts = realloc(own.facts, (own.count + COUNT) * sizeof(struct fact));
+        assert_int_equal(audit_perf_facts(&w->x, i + 1, false, &own), 0);
+        own.facts = realloc(own.facts, (own.count + COUNT + 1) * sizeof(struct fact));
         memcpy(own.facts + own.count, facts, sizeof(facts));
         own.count += COUNT;
+        if (w->kept != NULL) {
+            own.facts[own.count++] =
+                (struct fact){FACT_TEST_RATE, FACT_VALUE, "mem_bw", w->kept, "a file"};
+        }
         own.capacity = own.count;
+        assert_int_equal(audit_perf_facts(&w->x, i + 1, true, &own), 0);
         sheet_finish(&own);
         w->judged[i] = own;
     }
@@ -652,6 +682,66 @@ static void many_slow_trunks_hide_nothing(void **state)
     done(&w);
 }
 
+/* All collectives are slow, and processors may be why: no host is named for it. Without what hosts tell of them the search would
+ * begin, as with agents of before. */
+static void where_processors_are_the_limit_nobody_is_named(void **state)
+{
+    for (int told = 0; told < 2; told++) {
+        struct world w = {.sender = HOSTS, .ring_share = 0.6, .busy = told == 1 ? 0.4 : 0};
+        play(&w, true);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            const struct audit_result *r = worst(&w, "nccl.bisect", i);
+            assert_int_equal(r->status, told == 1 ? AUDIT_UNKNOWN : AUDIT_WARN);
+            assert_int_equal(r->reason, told == 1 ? REASON_BUSY : REASON_NONE);
+            assert_true(told == 0 || strstr(r->note, "processors") != NULL);
+            assert_int_equal(worst(&w, "be.bw.pair", i)->status, AUDIT_PASS);
+        }
+        done(&w);
+    }
+}
+
+/* Host 4 has an agent of before. What an audit measured counts before what a file has; where it has nothing that file counts. */
+static void memory_is_that_of_the_others(void **state)
+{
+    static const struct {
+        double share, busy;
+        const char *kept;
+        enum audit_status of_2, of_4;
+        enum audit_reason reason;
+    } cases[] = {{1, 0, NULL, AUDIT_PASS, AUDIT_UNKNOWN, REASON_NONE},
+                 {0.95, 0, NULL, AUDIT_PASS, AUDIT_UNKNOWN, REASON_NONE},
+                 {0.8, 0, NULL, AUDIT_FAIL, AUDIT_UNKNOWN, REASON_NONE},
+                 {0.8, 0, "400000", AUDIT_FAIL, AUDIT_PASS, REASON_NONE},
+                 {0, 0, NULL, AUDIT_UNKNOWN, AUDIT_UNKNOWN, REASON_NOT_RUN},
+                 {0, 0.3, NULL, AUDIT_UNKNOWN, AUDIT_UNKNOWN, REASON_BUSY},
+                 {0, 0.3, "400000", AUDIT_PASS, AUDIT_PASS, REASON_NONE}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct world w = {.sender = HOSTS,
+                          .memory = true,
+                          .memory_share = cases[c].share,
+                          .memory_busy = cases[c].busy,
+                          .kept = cases[c].kept};
+        play(&w, false);
+        judge(&w);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            const struct audit_result *r = worst(&w, "node.mem_bw", i);
+            const bool few = cases[c].share == 0 && cases[c].kept == NULL; /* four have a result */
+            assert_int_equal(r->status, i == 2   ? cases[c].of_2
+                                        : i == 4 ? cases[c].of_4
+                                        : few    ? AUDIT_UNKNOWN
+                                                 : AUDIT_PASS);
+            if (i == 2) {
+                assert_int_equal(r->reason, cases[c].reason);
+            } else if (i == 4 && cases[c].kept == NULL) {
+                assert_int_equal(r->reason, REASON_OLD_AGENT);
+            }
+            assert_int_equal(worst(&w, "be.bw.pair", i)->status, AUDIT_PASS);
+        }
+        done(&w);
+    }
+}
+
 /* Of two facts with one name the first that was added is kept, wherever their texts lie. */
 static void the_first_of_two_facts_is_kept(void **state)
 {
@@ -687,6 +777,8 @@ int main(void)
         cmocka_unit_test(an_incast_without_marks_fails),
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(many_slow_trunks_hide_nothing),
+        cmocka_unit_test(where_processors_are_the_limit_nobody_is_named),
+        cmocka_unit_test(memory_is_that_of_the_others),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

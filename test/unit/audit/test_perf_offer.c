@@ -158,6 +158,29 @@ static void a_step_that_is_no_test(void **state)
     assert_null(wrong(&x));
 }
 
+/* Of one rank, and of nothing else: an agent of before refuses it as a step of one rank. */
+static void a_step_of_memory_is_alone(void **state)
+{
+    static const struct perf_task well = {.ranks = 1, .memory = true};
+    static const struct perf_task cases[] = {
+        {.ranks = 2, .memory = true},
+        {.ranks = 1, .rank = 1, .memory = true},
+        {.ranks = 1, .memory = true, .ways = 1},
+        {.ranks = 1, .memory = true, .incast = 1},
+        {.ranks = 1, .memory = true, .alltoall = true},
+        {.ranks = 1, .memory = true, .nic_count = 1, .nics = {11}},
+        {.ranks = 1}};
+    struct offered x;
+    make(&x);
+    x.tasks[1] = well;
+    assert_int_equal(perf_offer_ms(&x.offer), 3 * 3500);
+    assert_null(wrong(&x));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        x.tasks[1] = cases[i];
+        assert_string_equal(wrong(&x), NO_TEST);
+    }
+}
+
 static void the_most_and_the_least_are_taken(void **state)
 {
     struct offered x;
@@ -282,6 +305,7 @@ int main(void)
         cmocka_unit_test(what_is_more_than_anybody_gets),
         cmocka_unit_test(of_another_version_or_another_time),
         cmocka_unit_test(a_step_that_is_no_test),
+        cmocka_unit_test(a_step_of_memory_is_alone),
         cmocka_unit_test(the_most_and_the_least_are_taken),
         cmocka_unit_test(of_other_hosts_nics),
         cmocka_unit_test(a_plan_begins_once),

@@ -25,6 +25,7 @@ static void put_rows(struct json_writer *j, const json_t *rows)
         json_put_string(j, "outcome", json_string_value(json_object_get(row, "outcome")));
         put_number(j, "busbw", json_object_get(row, "busbw"));
         put_number(j, "spread_1e4", json_object_get(row, "spread_1e4"));
+        put_number(j, "busy_1e4", json_object_get(row, "busy_1e4"));
         json_put_end(j);
     }
     json_put_end(j);
@@ -79,6 +80,28 @@ static void put_nics(struct api_call *call, const json_t *nics)
     json_put_end(call->j);
 }
 
+static void put_memory(struct api_call *call, const json_t *memory)
+{
+    static const char *const numbers[] = {"rate", "runs", "spread_1e4"};
+    size_t i;
+    json_t *m;
+    json_put_array(call->j, "memory");
+    json_array_foreach(memory, i, m)
+    {
+        const char *host = name_of(call, json_object_get(m, "host"));
+        if (host != NULL) {
+            json_put_object(call->j, NULL);
+            json_put_string(call->j, "host", host);
+            json_put_string(call->j, "outcome", json_string_value(json_object_get(m, "outcome")));
+            for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
+                put_number(call->j, numbers[k], json_object_get(m, numbers[k]));
+            }
+            json_put_end(call->j);
+        }
+    }
+    json_put_end(call->j);
+}
+
 /* The figures cover all hosts together. A tenant gets only its own results, elsewhere. */
 void api_put_audit_tests(struct api_call *call, const json_t *tests)
 {
@@ -90,9 +113,11 @@ void api_put_audit_tests(struct api_call *call, const json_t *tests)
     json_put_object(j, "tests");
     put_number(j, "expected", json_object_get(tests, "expected"));
     put_nics(call, json_object_get(tests, "nics"));
+    put_memory(call, json_object_get(tests, "memory"));
     put_rows(j, json_object_get(tests, "rows"));
     put_number(j, "rows_ms", json_object_get(tests, "rows_ms"));
     json_put_bool(j, "slow", json_is_true(json_object_get(tests, "slow")));
+    json_put_bool(j, "processors", json_is_true(json_object_get(tests, "processors")));
     json_put_bool(j, "searched", json_is_true(json_object_get(tests, "searched")));
     put_number(j, "rounds", json_object_get(tests, "rounds"));
     put_named(call, json_object_get(tests, "named"));

@@ -169,9 +169,10 @@ static int make_sheet(struct pool *p, struct store *store, int64_t host, int64_t
     p->now = (struct sheet){.host = p->name, .facts = calloc(1, sizeof(struct fact))};
     int r = p->now.facts == NULL ? -ENOMEM : 0;
     /* added before the facts of files: of two results of one test the first is kept */
-    r = r < 0 || p->perf == NULL ? r : audit_perf_facts(p->perf, host, &p->now);
+    r = r < 0 || p->perf == NULL ? r : audit_perf_facts(p->perf, host, false, &p->now);
     r = r < 0 ? r : store_looks(store, host, add_look, p);
     r = r < 0 ? r : store_parts(store, host, at_ns, add_part, p);
+    r = r < 0 || p->perf == NULL ? r : audit_perf_facts(p->perf, host, true, &p->now);
     r = r < 0 || p->matrix == NULL ? r : audit_matrix_facts(p->matrix, host, &p->now);
     r = r < 0 || p->history == NULL ? r : audit_history_fact(p->history, p->name, &p->now);
     if (r == 0 && p->now.count > SHEET_FACTS_MAX) { /* a sheet with left_out > 0 is not judged */

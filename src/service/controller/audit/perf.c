@@ -92,6 +92,7 @@ static int see_host(struct controller *c, const struct audit_run *run, struct au
     }
     host->kind = audit_leaf_number(&x->kinds, seen.kind);
     host->alltoall = (h->features & FOLIOT__V1__FEATURE__FEATURE_ALLTOALL) != 0;
+    host->memory = (h->features & FOLIOT__V1__FEATURE__FEATURE_MEMORY) != 0;
     host->incast = seen.roce && (h->features & FOLIOT__V1__FEATURE__FEATURE_INCAST) != 0 &&
                    audit_incast_off(c, run) == NULL;
     return r;
@@ -245,12 +246,18 @@ static void tell_too_few(const struct audit_perf *x, char why[AUDIT_WORDS_SIZE])
     }
 }
 
+/* A share that matters to this check. */
+static double practical_of(const struct audit_run *run, const char *id)
+{
+    const struct check *check = check_by_id(id);
+    const struct check_setting *set = &run->settings->checks[check_number(check)];
+    return set->has_fail ? set->fail : check->fail;
+}
+
 /* Of a run whose members are there. */
 static int begin_first(struct controller *c, const struct audit_run *run, struct audit_perf *x,
                        int64_t now, char why[AUDIT_WORDS_SIZE])
 {
-    const struct check *pairs = check_by_id("be.bw.pair");
-    const struct check_setting *set = &run->settings->checks[check_number(pairs)];
     const int r =
         perf_init(&x->core,
                   &(struct perf_config){
@@ -260,8 +267,10 @@ static int begin_first(struct controller *c, const struct audit_run *run, struct
                       .no_ways = audit_check_off(c, run, "be.bw.path") != NULL,
                       .no_permutations = audit_check_off(c, run, "be.bw.permutation") != NULL,
                       .no_alltoall = audit_check_off(c, run, "nccl.alltoall") != NULL,
+                      .no_memory = audit_check_off(c, run, "node.mem_bw") != NULL,
                       .seed = (uint64_t)run->id,
-                      .practical = set->has_fail ? set->fail : pairs->fail},
+                      .practical = practical_of(run, "be.bw.pair"),
+                      .memory_practical = practical_of(run, "node.mem_bw")},
                   x->memory);
     if (r < 0) {
         tell_too_few(x, why);
@@ -374,6 +383,7 @@ static void fill_step(const struct audit_perf *x, uint32_t step, uint32_t host,
         to->ways = s->kind == PERF_WAYS ? 1 + part->group % PERF_TURNS : 0;
         to->incast = s->kind == PERF_INCAST ? 1u + x->dscp : 0;
         to->alltoall = s->kind == PERF_ALLTOALL;
+        to->memory = s->kind == PERF_MEMORY;
         to->nics = memory->nics[step];
         for (; to->n_nics < s->nics; to->n_nics++) {
             to->nics[to->n_nics] = x->who[host].nics[first + to->n_nics];
@@ -509,14 +519,17 @@ void audit_perf_take(struct controller *c, const struct fleet_host *h,
                             .init_ms = row->init_ms,
                             .sent = row->sent,
                             .came = row->came,
-                            .marked = row->marked};
+                            .marked = row->marked,
+                            .busy = row->busy < 10000 ? row->busy * 1e-4 : 1};
     for (; r.arrivals < PERF_ARRIVALS && r.arrivals < row->n_work; r.arrivals++) {
         const uint32_t work = row->work[r.arrivals];
         r.work[r.arrivals] = (uint16_t)(work < UINT16_MAX ? work : UINT16_MAX);
     }
     plain_text(row->network, r.network, sizeof(r.network));
     plain_text(row->words, r.words, sizeof(r.words));
-    if (r.words[0] != 0) {
+    const bool alone = row->step < x->core.step_count && row->outcome == PERF_FAILED &&
+                       x->core.steps[row->step].kind == PERF_MEMORY;
+    if (r.words[0] != 0 && !alone) {
         snprintf(x->who[host].note, sizeof(x->who[host].note), "%s", r.words);
     }
     for (uint32_t step = 0; step < x->core.step_count; step++) {

@@ -31,7 +31,7 @@ struct audit_perf_host {
         uint8_t outcome;
     } pairs;
     struct fact *facts;
-    uint32_t fact_count;
+    uint32_t fact_count, weak; /* weak: the last so many; what files have comes before them */
     char *text;
     size_t text_used;
 };
@@ -74,7 +74,9 @@ void audit_perf_leave(struct audit_perf *x, int64_t host, const char *words);
 void audit_perf_cut(struct audit_perf *x, const char *words);
 /* In the keeper: what all hosts' facts are. -ENOMEM. */
 MUST_CHECK int audit_perf_judge(struct audit_perf *x);
-/* Those of this host into its sheet; their texts stay here. -ENOMEM. */
-MUST_CHECK int audit_perf_facts(const struct audit_perf *x, int64_t host, struct sheet *sheet);
+/* Those of this host into its sheet; their texts stay here. Those that come before what files have; then, weak, those that count
+ * only where files have nothing. -ENOMEM. */
+MUST_CHECK int audit_perf_facts(const struct audit_perf *x, int64_t host, bool weak,
+                                struct sheet *sheet);
 /* "tests" of a run. */
 void audit_perf_write(const struct audit_perf *x, struct json_writer *j);

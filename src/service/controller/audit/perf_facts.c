@@ -10,13 +10,13 @@
 #include "platform/json/json.h"
 #include "service/controller/audit/perf.h"
 
-/* Of one host: its outcome, NICs, slow trunks, of each collective seven facts, and eight of all. Texts: what a test was not done
+/* Of one host: its outcome, NICs, slow trunks, of each collective seven facts, and eleven of all. Texts: what a test was not done
  * for, a trunk's name, and a line of each fact; the last one may be of any length. */
 enum {
     ROW_FACTS = 7,
-    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * (PERF_ROWS + 1) + 8,
+    FACTS_MOST = 1 + 2 * HOST_NIC_MAX + WAYS_TRUNKS_MAX + ROW_FACTS * (PERF_ROWS + 1) + 11,
     LINE_SIZE = 128,
-    TEXT_SIZE = (2 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
+    TEXT_SIZE = (3 + PERF_ROWS) * (AUDIT_WORDS_SIZE + 32) + WAYS_TRUNKS_MAX * 2 * WAY_NAME_SIZE +
                 FACTS_MOST * LINE_SIZE + FACT_VALUE_MAX
 };
 
@@ -304,7 +304,7 @@ static void add_search(const struct audit_perf *x, uint32_t host, struct audit_p
     const bool unproven = !p->searched || p->search.unproven > 0 || p->search.full;
     add(w, FACT_PERF_SEARCH, "", "%s %.3f of %.3f GB/s",
         !p->slow                                  ? "well"
-        : unproven && !perf_cleared(p, host)      ? "unfinished"
+        : unproven && !perf_cleared(p, host)      ? (p->excused > 0 ? "processors" : "unfinished")
         : p->search.named_count == 0 && !unproven ? "nobody"
                                                   : "others",
         best, expected);
@@ -368,6 +368,34 @@ static void add_ways(const struct ways *ways, const struct ways_of_host *of,
     }
 }
 
+/* Of the host's own memory, in thousandths of GB/s. Without a result that of a file counts, if there is one: the last facts. */
+static void add_memory(const struct perf *p, uint32_t host, struct audit_perf_host *w,
+                       const char *outcome)
+{
+    const struct perf_memory *m = &p->memory[host];
+    const struct perf_result *r = &m->best;
+    const uint32_t before = w->fact_count;
+    if (p->no_memory) {
+        return;
+    }
+    if (r->outcome == PERF_DONE && !perf_memory_doubted(p, host)) {
+        add(w, FACT_TEST_RATE, "mem_bw", "%lld", llround(r->rate * 1e-6));
+        add(w, FACT_TEST_RUNS, "mem_bw", "%u", m->runs);
+        add(w, FACT_TEST_SPREAD, "mem_bw", "%u", r->spread);
+        return;
+    }
+    const bool old = p->hosts[host].there && !p->hosts[host].memory;
+    add_missing(w, FACT_TEST_RATE, "mem_bw",
+                r->outcome == PERF_DONE
+                    ? "failed: its memory looks slow, and could not be measured again"
+                : r->outcome == PERF_FAILED && r->busy > 0 ? keep(w, "busy", r->words)
+                : old                                      ? "old-agent"
+                : strcmp(outcome, "done") == 0 && r->outcome == PERF_NOT_RUN
+                    ? "not-run: its test was not planned"
+                    : why_missing(w, r, outcome));
+    w->weak = w->fact_count - before;
+}
+
 static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_host *ways)
 {
     struct audit_perf_host *w = &x->who[host];
@@ -391,6 +419,7 @@ static int judge_host(struct audit_perf *x, uint32_t host, const struct ways_of_
         add_late(&x->core, host, w, outcome);
         add_search(x, host, w, outcome);
     }
+    add_memory(&x->core, host, w, outcome); /* last: some of it is weak */
     return 0;
 }
 
@@ -413,18 +442,20 @@ int audit_perf_judge(struct audit_perf *x)
     return r;
 }
 
-int audit_perf_facts(const struct audit_perf *x, int64_t host, struct sheet *sheet)
+int audit_perf_facts(const struct audit_perf *x, int64_t host, bool weak, struct sheet *sheet)
 {
     for (uint32_t i = 0; i < x->count; i++) {
         const struct audit_perf_host *w = &x->who[i];
         if (w->id == host) {
+            const uint32_t first = weak ? w->fact_count - w->weak : 0,
+                           end = weak ? w->fact_count : w->fact_count - w->weak;
             struct fact *larger =
-                realloc(sheet->facts, (sheet->count + w->fact_count + 1) * sizeof(*sheet->facts));
+                realloc(sheet->facts, (sheet->count + end - first + 1) * sizeof(*sheet->facts));
             if (larger == NULL) {
                 return -ENOMEM;
             }
             sheet->facts = larger;
-            for (uint32_t k = 0; k < w->fact_count; k++) {
+            for (uint32_t k = first; k < end; k++) {
                 sheet->facts[sheet->count++] = w->facts[k];
             }
             sheet->capacity = sheet->count;
@@ -451,6 +482,7 @@ static void write_row(const struct audit_perf *x, uint32_t row, struct json_writ
     json_put_string(j, "outcome", perf_outcome_name((enum perf_outcome)all->outcome));
     json_put_int_if(j, "busbw", is != NULL, llround(all->rate));
     json_put_int_if(j, "spread_1e4", is != NULL, is != NULL ? is->spread : 0);
+    json_put_int_if(j, "busy_1e4", is != NULL, llround(all->busy * 1e4));
     json_put_end(j);
 }
 
@@ -508,12 +540,32 @@ static void write_nics(const struct audit_perf *x, struct json_writer *j)
     json_put_end(j);
 }
 
+static void write_memory(const struct audit_perf *x, struct json_writer *j)
+{
+    json_put_array(j, "memory");
+    for (uint32_t i = 0; i < x->count; i++) {
+        const struct perf_memory *m = &x->core.memory[i];
+        const bool done = m->best.outcome == PERF_DONE;
+        if (m->best.outcome != PERF_NOT_RUN) {
+            json_put_object(j, NULL);
+            json_put_int(j, "host", x->who[i].id);
+            json_put_string(j, "outcome", perf_outcome_name((enum perf_outcome)m->best.outcome));
+            json_put_int_if(j, "rate", done, llround(m->best.rate));
+            json_put_uint(j, "runs", m->runs);
+            json_put_int_if(j, "spread_1e4", done, m->best.spread);
+            json_put_end(j);
+        }
+    }
+    json_put_end(j);
+}
+
 void audit_perf_write(const struct audit_perf *x, struct json_writer *j)
 {
     const struct perf *p = &x->core;
     json_put_object(j, "tests");
     json_put_int_if(j, "expected", p->stage > PERF_PAIRS_AGAIN, llround(p->expected));
     write_nics(x, j);
+    write_memory(x, j);
     json_put_array(j, "rows");
     for (uint32_t row = 0; p->wants_rings && p->stage >= PERF_RINGS && row < PERF_ROWS; row++) {
         write_row(x, row, j);
@@ -521,6 +573,7 @@ void audit_perf_write(const struct audit_perf *x, struct json_writer *j)
     json_put_end(j);
     json_put_int_if(j, "rows_ms", x->rows_ms > 0, x->rows_ms);
     json_put_bool(j, "slow", p->slow);
+    json_put_bool(j, "processors", p->excused > 0);
     json_put_bool(j, "searched", p->searched);
     json_put_uint(j, "rounds", p->search.rounds);
     write_named(x, j);

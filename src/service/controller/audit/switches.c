@@ -50,6 +50,7 @@ static const char *step_off(const struct controller *c, const struct audit_run *
 {
     return kind == PERF_WAYS     ? audit_check_off(c, run, "be.bw.path")
            : kind == PERF_INCAST ? audit_incast_off(c, run)
+           : kind == PERF_MEMORY ? audit_check_off(c, run, "node.mem_bw")
                                  : NULL;
 }
 
