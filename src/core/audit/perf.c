@@ -475,6 +475,28 @@ static bool put_test(struct perf *p, uint32_t step, uint32_t group)
     return rank >= 2;
 }
 
+/* Pairs of good hosts that are in no test of this round. A group has a number below that of hosts. */
+static void put_beside(struct perf *p, uint32_t step)
+{
+    uint32_t put = 0;
+    for (uint32_t k = 0;
+         k < p->ring_count && put < 2 * PERF_SEARCH_BESIDE && p->test_count + put / 2 < p->count;
+         k++) {
+        const uint32_t host = p->ring[1][k];
+        if (p->search.good[k] && !p->gone[host] &&
+            perf_part_at(p, step, host)->group == PERF_NOBODY) {
+            perf_put(p, step, host, p->test_count + put / 2, put % 2);
+            put++;
+        }
+    }
+    for (uint32_t i = 0; put % 2 == 1 && i < p->count; i++) {
+        if (perf_part_at(p, step, i)->group == p->test_count + put / 2) {
+            perf_take_back(p, step, i); /* one alone is no test */
+        }
+    }
+    p->beside_count = put / 2;
+}
+
 /* A round of which at least one test can be run; what the others would tell is unknown. False: the search is over. */
 static bool plan_search(struct perf *p)
 {
@@ -499,6 +521,7 @@ static bool plan_search(struct perf *p)
             any = put_test(p, step, g) || any;
         }
         if (any) {
+            put_beside(p, step);
             perf_end_step(p, step);
             return true;
         }

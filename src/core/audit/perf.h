@@ -30,7 +30,8 @@
  * Nobody is named where processors may have been the limit. A host tells in how much of a test it is not known to have waited for
  * the others: then it worked, or waited for a processor. Without that time the test would be faster, at most by that share. If
  * most hosts of a group lacked so much that it would not be slow, its slowness tells nothing. Of a host that is tested beside one
- * partner, what the partner lacked counts alone: what it lacks itself is its own fault.
+ * partner, what the partner lacked counts: what it lacks itself is its own fault. Beside each round of the search pairs of good
+ * hosts run, as far as there are some: where half of these are slow, too, what is slow in that round tells nothing.
  *
  * No host's word condemns another. What a group carries is the middle of what its members tell. A pair is judged by the higher
  * of both words, and what is usual is made of the lower ones: who tells too little slows nobody, who tells too much raises
@@ -64,6 +65,7 @@ enum {
     PERF_KINDS_MAX = 16,
     PERF_PERMUTATIONS = 3,   /* the middle of fewer is one partner's figure */
     PERF_ALLTOALL_MOST = 32, /* hosts of a group: each has a connection to each other one */
+    PERF_SEARCH_BESIDE = 3,  /* pairs of good hosts beside a round of the search */
     PERF_INCAST_LEAST = 5,   /* hosts: four send to one */
     PERF_INCAST_MOST = 32,
     PERF_INCAST_BYTES = 1442, /* of a packet, with Ethernet's, IPv4's and UDP's headers */
@@ -196,6 +198,7 @@ struct perf {
     struct perf_nic {
         double rate; /* with the best of its partners, by the higher of both words */
         double sure; /* the same by the lower of both words */
+        double busy; /* in that test, of both ends together, 1 at most (perf_result.busy) */
         uint32_t tried, partners[PERF_PARTNERS], wrong; /* wrong: with how many values were */
         uint16_t asked[PERF_ASKED]; /* partners of tests that were planned, whatever came of them */
         uint8_t asked_count;
@@ -249,7 +252,7 @@ struct perf {
     bool searched; /* the search came to its end */
     struct search search;
     struct search_test tests[2 * SEARCH_SETS_MAX];
-    uint32_t test_count;
+    uint32_t test_count, beside_count; /* beside: groups behind those of the tests */
     void *search_memory;
     double *named_rate; /* by host: of its last slow test alone beside a good one; 0: none */
 };

@@ -105,12 +105,14 @@ bool perf_note_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
 static void take_pair(struct perf *p, uint32_t step, uint32_t a, uint32_t b)
 {
     const double rates[2] = {perf_result_at(p, step, a)->rate, perf_result_at(p, step, b)->rate};
+    const double busy = fmin(perf_result_at(p, step, a)->busy, perf_result_at(p, step, b)->busy);
     const bool first = rates[0] > rates[1];
     if (!perf_note_pair(p, step, a, b)) {
         return;
     }
     for (int k = 0; k < 2; k++) {
         struct perf_nic *nic = perf_nic_at(p, k == 0 ? a : b, p->steps[step].nic);
+        nic->busy = nic->tried == 1 || rates[!first] > nic->rate ? busy : nic->busy;
         nic->rate = fmax(nic->rate, rates[!first]);
         nic->sure = fmax(nic->sure, rates[first]);
     }
@@ -261,28 +263,55 @@ static bool is_of_one(const struct search_test *t)
     return t->one.count == 1 && t->other.count == 0;
 }
 
+/* Of a host and its partner, where no good hosts run beside: either may have waited for the other one, which had no processor. */
+static double busy_of(const struct perf *p, const struct search_test *t, double most)
+{
+    if (!is_of_one(t) || t->partner == SEARCH_NONE) {
+        return most;
+    }
+    const uint32_t host = p->ring[1][p->search.order[t->one.first]],
+                   partner = p->ring[1][t->partner];
+    const double its = perf_result_at(p, 0, partner)->busy;
+    return p->beside_count > 0 ? its : fmin(its + perf_result_at(p, 0, host)->busy, 1);
+}
+
 static uint8_t answer_of(struct perf *p, const struct search_test *t, const struct perf_group *is)
 {
-    const bool beside = is_of_one(t) && t->partner != SEARCH_NONE;
-    const double busy = beside ? perf_result_at(p, 0, p->ring[1][t->partner])->busy : is->busy;
     if (is->outcome != PERF_DONE) {
         return SEARCH_UNKNOWN;
     }
     if (is->rate >= PERF_SLOW * p->expected) {
         return SEARCH_FAST;
     }
-    const bool excused = is_excused(p, is->rate, busy);
+    const bool excused = is_excused(p, is->rate, busy_of(p, t, is->busy));
     p->excused += excused;
     return excused ? SEARCH_UNKNOWN : SEARCH_SLOW;
+}
+
+/* Half or more of the pairs of good hosts were slow. */
+static bool is_spoiled(struct perf *p)
+{
+    uint32_t seen = 0, slow = 0;
+    for (uint32_t k = 0; k < p->beside_count; k++) {
+        const struct perf_group is = perf_group_of(p, 0, p->test_count + k);
+        seen += is.outcome == PERF_DONE;
+        slow += is.outcome == PERF_DONE && is.rate < PERF_SLOW * p->expected;
+    }
+    return slow > 0 && 2 * slow >= seen;
 }
 
 void perf_take_search(struct perf *p)
 {
     uint8_t answers[2 * SEARCH_SETS_MAX];
+    const bool spoiled = is_spoiled(p);
     for (uint32_t g = 0; g < p->test_count; g++) {
         const struct search_test *t = &p->tests[g];
         const struct perf_group is = perf_group_of(p, 0, g);
         answers[g] = answer_of(p, t, &is);
+        if (spoiled && answers[g] == SEARCH_SLOW) {
+            answers[g] = SEARCH_UNKNOWN;
+            p->excused++;
+        }
         if (answers[g] == SEARCH_SLOW && is_of_one(t)) {
             p->named_rate[p->ring[1][p->search.order[t->one.first]]] = is.rate;
         }

@@ -47,7 +47,8 @@ struct world {
     bool leaves;            /* it has left the fleet */
     double liar_tells;      /* host 1, of all of its tests; 0: it is none */
     double ring_share;      /* that collectives carry of what pairs do; 0: all */
-    double busy;            /* that hosts tell of their processors there */
+    double busy;            /* that hosts tell of their processors there, */
+    double pair_busy;       /* and in pairs */
     bool memory;            /* hosts measure their memory, */
     double memory_share;    /* and host 2 has that share of the others' rate; 0: it fails, */
     double memory_busy;     /* and other work has its processors for so much of it */
@@ -178,7 +179,7 @@ static void play(struct world *w, bool rings)
                                         .network = "foliot",
                                         .arrivals = PERF_ARRIVALS};
                 snprintf(r.words, sizeof(r.words), "%s", outcome == PERF_FAILED ? "no way" : "");
-                r.busy = p->steps[step].kind >= PERF_RING ? w->busy : 0;
+                r.busy = p->steps[step].kind >= PERF_RING ? w->busy : w->pair_busy;
                 tell_memory(w, step, i, &r);
                 tell_paths(w, step, i);
                 perf_take(p, step, i, &r);
@@ -701,6 +702,31 @@ static void where_processors_are_the_limit_nobody_is_named(void **state)
     }
 }
 
+/* A NIC that carries less than declared fails; not where processors may be the reason. */
+static void processors_excuse_what_is_declared(void **state)
+{
+    static struct check_setting set[CHECKS_MAX];
+    struct audit_settings settings = audit_usual;
+    char rate[32];
+    settings.checks = set;
+    snprintf(rate, sizeof(rate), "%.3f", NIC_RATE * 8e-9);
+    set[check_number(check_by_id("be.bw.pair"))].declared = rate;
+    for (int busy = 0; busy < 3; busy++) {
+        struct world w = {.sender = HOSTS, .slow_host = true, .pair_busy = 0.2 * busy};
+        play(&w, false);
+        judge_by(&w, &settings);
+        for (uint32_t i = 0; i < HOSTS; i++) {
+            const struct audit_result *r = worst(&w, "be.bw.pair", i);
+            assert_int_equal(r->status, i != 2      ? AUDIT_PASS
+                                        : busy == 2 ? AUDIT_UNKNOWN
+                                                    : AUDIT_FAIL);
+            assert_int_equal(r->reason, i == 2 && busy == 2 ? REASON_BUSY : REASON_NONE);
+            assert_true(i != 2 || busy < 2 || strstr(r->note, "processors") != NULL);
+        }
+        done(&w);
+    }
+}
+
 /* Host 4 has an agent of before. What an audit measured counts before what a file has; where it has nothing that file counts. */
 static void memory_is_that_of_the_others(void **state)
 {
@@ -778,6 +804,7 @@ int main(void)
         cmocka_unit_test(a_slow_path_of_one_pair_is_no_pass),
         cmocka_unit_test(many_slow_trunks_hide_nothing),
         cmocka_unit_test(where_processors_are_the_limit_nobody_is_named),
+        cmocka_unit_test(processors_excuse_what_is_declared),
         cmocka_unit_test(memory_is_that_of_the_others),
         cmocka_unit_test(the_first_of_two_facts_is_kept),
     };

@@ -95,10 +95,12 @@ static void add_nic(const struct perf *p, uint32_t host, uint32_t nic, struct au
 {
     const struct perf_nic *n = &p->nic[(size_t)host * HOST_NIC_MAX + nic];
     add(w, FACT_PERF_NIC, w->names[nic],
-        "%.3f of %.3f Gbit/s with %u partners: %s, of %u, %u retests, %.1f %% slower",
+        "%.3f of %.3f Gbit/s with %u partners: %s, of %u, %u retests, %.1f %% slower, processors "
+        "%.1f %%",
         n->rate * 8e-9, perf_usual(p, host, nic) * 8e-9, n->tried, verdicts[n->verdict],
         perf_cohort(p, host, nic), n->retest.count,
-        n->retest.count > 0 ? 100 * outlier_worse(&n->retest) / perf_usual(p, host, nic) : 0);
+        n->retest.count > 0 ? 100 * outlier_worse(&n->retest) / perf_usual(p, host, nic) : 0,
+        100 * n->busy);
 }
 
 /* Each NIC by its retests, else by the best of its partners; the host by the worst of its NICs, in thousandths of Gbit/s. A NIC
