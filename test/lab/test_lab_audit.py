@@ -46,10 +46,11 @@ class Ring(Audited):
             agent = int(f.read())
 
         def runs_ring():
-            # Pairs are 24 tests of four hosts and two NICs, and 8 more at most; then come 16 of all at once, and 32 of the eight rings.
+            # Pairs are 24 tests of four hosts and two NICs, and 8 more at most, those of memory 4 to 8; then come 16 of all at once, and 32 of the
+            # eight rings.
             now = self.ask('api/v1/audit/runs/' + run)
             with open('/proc/%d/task/%d/children' % (agent, agent)) as children:
-                return now['state'] in ('done', 'stopped') or bool(now['state'] == 'testing' and now['tests_planned'] > 50 and children.read().strip())
+                return now['state'] in ('done', 'stopped') or bool(now['state'] == 'testing' and now['tests_planned'] > 60 and children.read().strip())
 
         for _ in range(3):  # on a busy machine earlier stages may leave so many hosts out that no ring begins
             run = self.ask('api/v1/audit/runs', {'nccl': True})['run']

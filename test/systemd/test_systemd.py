@@ -225,18 +225,24 @@ class Units(unittest.TestCase):
             machine.write("/etc/systemd/system/foliot-perf@.service.d/strict.conf", STRICT)
             machine.run("systemctl", "daemon-reload")
             machine.run("systemctl", "enable", "--now", "foliot-perf.socket", "foliot-inspect.socket")
-        found = {}
+        found, memory, notes = {}, {}, {}
 
         def tested():
             """A machine that pauses begins a step too late."""
             done = self.alpha.run("foliot", "audit", "run", "--fleet", "--bandwidth", "--json", check=False)
             found.clear()
+            notes.update({r["host"]: r["note"] or "" for r in json.loads(done.stdout)["results"] if r["check"] == "node.mem_bw"})
+            memory.update({m["host"]: m["outcome"] for m in json.loads(done.stdout)["tests"]["memory"]})
             found.update({r["host"]: (r["found"], r["note"]) for r in json.loads(done.stdout)["results"] if r["check"] == "be.bw.pair"})
             return len(found) == 2 and all(re.fullmatch(r"[0-9.]+", rate) for rate, _ in found.values())
 
         def told():
             return [m.run("journalctl", "--no-pager", "-u", "foliot-perf@*", check=False).stdout for m in self.machines]
         self.wait(tested, lambda: f"{found}\n" + "\n".join(told()))
+        self.assertEqual(set(memory), set(found))
+        self.assertLessEqual(set(memory.values()), {"done", "failed"})  # failed: both machines have the same processors
+        self.assertNotRegex(" ".join(notes.values()), "could not begin|caches|quarter of the memory", notes)
+        self.assertEqual(set(notes), set(found))
         for machine, log in zip(self.machines, told()):
             accepted = machine.unit("foliot-perf.socket", "NAccepted")
             self.assertGreater(int(accepted), 0)
