@@ -166,7 +166,8 @@ struct lane_set {
     struct scheduler_choice seen; /* what the watch said of the lanes, good until then */
     struct mono seen_until;
     struct traffic traffic;
-    struct least back_ns; /* of the time that reports take to here, by both clocks: of two hosts, so it may be negative */
+    struct least
+        back_ns; /* of the time that reports take to here, by both clocks: of two hosts, so it may be negative */
     struct yield yield;
     struct ledger *ledger;            /* NULL: nothing ever came */
     uint8_t small_slots, large_slots; /* of ours: bounce slots that the peer's sender may use */
