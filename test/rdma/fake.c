@@ -427,6 +427,22 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
     return count;
 }
 
+uint16_t fake_pkey(const struct device *d, int index)
+{
+    const bool told = control->pkeys[0] != 0 || control->pkeys[1] != 0;
+
+    return index < 0 || index >= PKEYS ? 0
+           : d->wire                   ? d->pkeys[index]
+           : told                      ? control->pkeys[index]
+           : index == 0                ? 0xffff
+                                       : 0;
+}
+
+bool fake_hears(uint16_t a, uint16_t b)
+{
+    return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000) != 0;
+}
+
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
     const struct device *d = context_of(context)->device;
@@ -435,11 +451,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 
         index < 0 || index >= PKEYS) {
         return -1;
     }
-    *pkey = htons(d->wire                    ? d->pkeys[index]
-                  : index == 1               ? control->other_pkey
-                  : index > 0                ? 0
-                  : control->other_pkey != 0 ? 0x7fff
-                                             : 0xffff);
+    *pkey = htons(fake_pkey(d, index));
     return 0;
 }
 

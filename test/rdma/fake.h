@@ -5,9 +5,10 @@
  *
  * With FOLIOT_FAKE_VERBS_WIRE in the environment there are others instead: RC over UDP, between processes, namespaces and
  * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
- * word: NAME=IPV4[,v1][,ib][,pHEX]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs
- * only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2. `p`: P_Keys 0x7fff and that one, else 0xffff alone. As NICs do,
- * it drops packets of another partition, and of another LID than the one that it sends to. A packet leaves from the port of the
+ * word: NAME=IPV4[,v1][,ib][,pHEX][,qHEX]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1
+ * GIDs only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2. `p`: P_Keys 0x7fff and that one; `q`: that one (0: an empty
+ * entry) and 0xffff; else 0xffff alone. As NICs do, it drops packets of another partition, and of another LID than the one that
+ * it sends to. A packet leaves from the port of the
  * flow label (0xc000 + ...), so the fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface
  * become events of the port.
  *
@@ -64,11 +65,10 @@ struct fake_control {
     int gpu_reads;         /* from there, of any size */
     int writes;            /* that landed */
     int sl, traffic_class; /* of the queue pair that was connected last */
-    uint16_t
-        other_pkey; /* a port without a wire has it, and is a limited member of the default partition; 0: a full one */
-    int pkey_index; /* of the queue pair that was given one last */
-    int calls;      /* how many functions were called */
-    int open;       /* what was opened and not closed */
+    uint16_t pkeys[2];     /* the table of a port without a wire; both 0: 0xffff alone */
+    int pkey_index;        /* of the queue pair that was given one last */
+    int calls;             /* how many functions were called */
+    int open;              /* what was opened and not closed */
 };
 
 /* By dlsym("fake_control"), "fake_event". FOLIOT_FAKE_VERBS_LAG, _LIES and _MEMLOCK in the environment are there from the

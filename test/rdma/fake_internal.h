@@ -134,7 +134,10 @@ static inline struct context *context_of(struct ibv_context *context)
 }
 
 /* ---- fake.c ---- */
-uint16_t fake_lid(const struct device *d); /* the first of them; RoCE: 0 */
+uint16_t fake_lid(const struct device *d);             /* the first of them; RoCE: 0 */
+uint16_t fake_pkey(const struct device *d, int index); /* 0: the entry is empty */
+/* Two ends that have these hear each other: of one partition, and one is a full member. */
+bool fake_hears(uint16_t a, uint16_t b);
 /* Whether this call is to fail; sets errno. */
 void fake_hang(const char *function); /* waits while control->hang names it */
 bool fake_gone(const struct device *device);

@@ -182,7 +182,10 @@ static int execute(struct pair *p, const struct ibv_send_wr *w)
         from = fake_at(m, from);
     }
     if ((peer == p ? control->no_loopback : control->drop) || peer == NULL ||
-        peer->attr.qp_state < IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_ERR) {
+        peer->attr.qp_state < IBV_QPS_RTR || peer->attr.qp_state == IBV_QPS_ERR ||
+        (peer != p && /* what NICs check of packets to the same queue pair isn't known */
+         !fake_hears(fake_pkey(p->device, p->attr.pkey_index),
+                     fake_pkey(peer->device, peer->attr.pkey_index)))) {
         return peer != NULL && control->dead_status != 0 ? control->dead_status
                                                          : IBV_WC_RETRY_EXC_ERR;
     }
@@ -417,6 +420,9 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
     pthread_mutex_lock(&fake_lock);
     if (attr->qp_state == IBV_QPS_ERR) {
         fake_flush(p);
+    } else if (attr->qp_state == IBV_QPS_INIT &&
+               (fake_pkey(p->device, attr->pkey_index) & 0x7fff) == 0) {
+        r = EINVAL; /* an empty entry of the table */
     } else if (attr->qp_state > IBV_QPS_RTS || attr->qp_state == IBV_QPS_RESET ||
                p->attr.qp_state != before[attr->qp_state]) {
         r = EINVAL;

@@ -144,6 +144,8 @@ int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w)
     }
     for (int i = 0; i < QPS && !control->drop; i++) {
         if (pairs[i].used && pairs[i].ud && pairs[i].qp.qp_num == w->wr.ud.remote_qpn &&
+            fake_hears(fake_pkey(p->device, p->attr.pkey_index),
+                       fake_pkey(pairs[i].device, pairs[i].attr.pkey_index)) &&
             memcmp(to->attr.grh.dgid.raw + 12, &pairs[i].device->address, 4) == 0) {
             fake_datagram(&pairs[i], p->qp.qp_num, w->wr.ud.remote_qkey, from, w->sg_list->length);
         }
@@ -179,6 +181,7 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
                                .sin_addr = address_of(p->device, &to->attr)};
     struct packet header = {.magic = MAGIC,
                             .kind = DATAGRAM,
+                            .pkey = fake_pkey(p->device, p->attr.pkey_index),
                             .write = to->attr.grh.traffic_class,
                             .to_qp = w->wr.ud.remote_qpn,
                             .from_qp = p->qp.qp_num,

@@ -59,7 +59,7 @@ static uint32_t mtu_of(enum ibv_mtu mtu)
 static void add_device(const char *name, struct in_addr address, const char *flags)
 {
     struct device *d = &devices[device_count];
-    const char *pkey = strstr(flags, ",p");
+    const char *pkey = strstr(flags, ",p"), *first = strstr(flags, ",q");
 
     if (device_count == DEVICES) {
         return;
@@ -70,6 +70,10 @@ static void add_device(const char *name, struct in_addr address, const char *fla
                          .address = address};
     d->pkeys[0] = pkey != NULL ? 0x7fff : 0xffff;
     d->pkeys[1] = pkey != NULL ? (uint16_t)strtoul(pkey + 2, NULL, 16) : 0;
+    if (first != NULL) {
+        d->pkeys[0] = (uint16_t)strtoul(first + 2, NULL, 16);
+        d->pkeys[1] = 0xffff;
+    }
     strncpy(d->device.name, name, sizeof(d->device.name) - 1);
     device_count++;
 }
@@ -193,7 +197,7 @@ static void send_packet(struct pair *p, const struct packet *of, const void *byt
                              {.iov_base = (void *)(uintptr_t)bytes, .iov_len = size}};
     const struct msghdr message = {.msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1};
 
-    header.pkey = p->device->pkeys[p->attr.pkey_index % PKEYS];
+    header.pkey = fake_pkey(p->device, p->attr.pkey_index);
     header.slid = (uint16_t)(fake_lid(p->device) | p->attr.ah_attr.src_path_bits);
     dice = dice * 6364136223846793005u + 1442695040888963407u;
     if (!control->drop && p->out_fd >= 0 &&
@@ -462,9 +466,7 @@ static void on_data(struct pair *p, const struct packet *h, const uint8_t *bytes
 /* Of the same partition, one of both ends a full member of it; and of the LID to which it sends. */
 static bool is_expected(const struct pair *p, const struct packet *h)
 {
-    const uint16_t own = p->device->pkeys[p->attr.pkey_index % PKEYS];
-
-    return ((own ^ h->pkey) & 0x7fff) == 0 && ((own | h->pkey) & 0x8000) != 0 &&
+    return fake_hears(fake_pkey(p->device, p->attr.pkey_index), h->pkey) &&
            (p->device->roce || h->slid == p->attr.ah_attr.dlid);
 }
 
@@ -480,7 +482,8 @@ static void on_readable(struct pair *p, int64_t now)
         }
         memcpy(&h, buffer, sizeof(h));
         if (size >= (ssize_t)sizeof(h) && h.magic == MAGIC && h.kind == DATAGRAM && p->ud &&
-            h.to_qp == p->qp.qp_num && !fake_gone(p->device)) {
+            h.to_qp == p->qp.qp_num && !fake_gone(p->device) &&
+            fake_hears(fake_pkey(p->device, p->attr.pkey_index), h.pkey)) {
             wire_on_datagram(p, &h, buffer + sizeof(h), (uint32_t)size - (uint32_t)sizeof(h), now);
             continue;
         }

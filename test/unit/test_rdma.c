@@ -667,6 +667,24 @@ static void partitions_at_odds_are_told(void **state)
     part(h);
 }
 
+/* What stands before the default one doesn't matter, be it empty or another partition's. */
+static void a_p_key_is_good_at_any_index(void **state)
+{
+    struct half h[2];
+    (void)state;
+    join_over(h, 13, 14, 3);
+    assert_true(h[0].end.pkey == 0xffff && h[1].end.pkey == 0xffff);
+    assert_int_equal(fake->pkey_index, 1);
+    exchange(h, 10);
+    part(h);
+    join_over(h, 13, 8, 3); /* at index 1, and at 0 */
+    exchange(h, 10);
+    part(h);
+    join_over(h, 5, 1, 3); /* RoCE: what NICs drop is another partition's there, too */
+    exchange(h, 10);
+    part(h);
+}
+
 /* Whatever is refused at whichever call: the queue pair isn't made, tells why, and leaves nothing behind. */
 static void a_refusal_is_told_and_leaves_nothing(void **state)
 {
@@ -1683,7 +1701,8 @@ int main(int argc, char **argv)
     setenv("FOLIOT_FAKE_VERBS_WIRE",
            "roce1=127.0.0.1 roce2=127.0.0.2 old3=127.0.0.3,v1 roce4=127.0.0.4 ib8=127.0.0.8,ib "
            "ib9=127.0.0.9,ib ib10=127.0.0.10,ib,p8005 ib11=127.0.0.11,ib,p0005 "
-           "ib12=127.0.0.12,ib,p8006",
+           "ib12=127.0.0.12,ib,p8006 ib13=127.0.0.13,ib,q0 ib14=127.0.0.14,ib,q8005 "
+           "roce5=127.0.0.5,q0",
            1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bytes_come_whole_and_in_order, begin, end),
@@ -1695,6 +1714,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(each_lid_of_a_port_is_a_way, begin, end),
         cmocka_unit_test_setup_teardown(packets_are_marked_as_wanted, begin, end),
         cmocka_unit_test_setup_teardown(partitions_at_odds_are_told, begin, end),
+        cmocka_unit_test_setup_teardown(a_p_key_is_good_at_any_index, begin, end),
         cmocka_unit_test_setup_teardown(a_refusal_is_told_and_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(ends_of_two_mtus_agree, begin, end),
         cmocka_unit_test_setup_teardown(an_index_that_moves_does_no_harm, begin, end),

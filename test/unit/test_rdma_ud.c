@@ -253,10 +253,29 @@ static void test_ways(void **state)
 static void test_the_partition(void **state)
 {
     (void)state;
-    fake->other_pkey = 0x8005;
+    fake->pkeys[0] = 0x7fff;
+    fake->pkeys[1] = 0x8005;
     assert_int_equal(rdma_device_pkey_index(device, 1, 0), 1);
     assert_int_equal(open_one(0x1111, &a), 0);
     assert_int_equal(fake->pkey_index, 0);
+}
+
+/* Its index is nobody's promise, and the first entry may be empty. */
+static void test_the_partition_at_any_index(void **state)
+{
+    static const uint16_t tables[][2] = {{0, 0xffff}, {0x8005, 0xffff}, {0, 0x8005}};
+    struct rdma_ud_packet p;
+    struct rdma_span left;
+    (void)state;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        memcpy(fake->pkeys, tables[i], sizeof(fake->pkeys));
+        open_two();
+        assert_int_equal(fake->pkey_index, 1);
+        assert_int_equal(rdma_ud_send(a, &to_b, &way, "x", 1, &left), 0);
+        assert_int_equal(rdma_ud_receive(b, &p), 0);
+        a = rdma_ud_close(a);
+        b = rdma_ud_close(b);
+    }
 }
 
 static void test_what_is_refused(void **state)
@@ -312,6 +331,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strangers_and_lost_packets, begin, end),
         cmocka_unit_test_setup_teardown(test_ways, begin, end),
         cmocka_unit_test_setup_teardown(test_the_partition, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_partition_at_any_index, begin, end),
         cmocka_unit_test_setup_teardown(test_a_slow_neighbour_costs_little, begin, end),
         cmocka_unit_test_setup_teardown(test_what_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_who_sleeps_is_told, begin, end),

@@ -458,6 +458,33 @@ static void the_fence_is_tried(void **state)
     rdma_device_close(d);
 }
 
+/* The port's two queue pairs hear each other, wherever the P_Key stands by which they may. */
+static void the_fence_is_tried_in_any_partition(void **state)
+{
+    static const uint16_t tables[][2] = {{0, 0xffff}, {0x8005, 0xffff}, {0x7fff, 0x8005}};
+    struct rdma_trial_config config = {.port = 1,
+                                       .gid_index = 4,
+                                       .global = true,
+                                       .mtu = 1024,
+                                       .rounds = 1,
+                                       .size = 8192,
+                                       .watch_ms = 1,
+                                       .seed = 1};
+    struct rdma_trial trial;
+    struct rdma_device *d = NULL;
+    (void)state;
+    memcpy(config.gid, gid_v4, sizeof(config.gid));
+    assert_int_equal(rdma_device_open(verbs, "fake0", &d), 0);
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        memcpy(fake->pkeys, tables[i], sizeof(fake->pkeys));
+        rdma_trial_fence(d, &config, &trial);
+        assert_int_equal(trial.error, 0);
+        assert_int_equal(trial.rounds, 1);
+        assert_int_equal(fake->pkey_index, 1);
+    }
+    rdma_device_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_leaves_nothing_behind, begin, end),
         cmocka_unit_test_setup_teardown(a_device_may_vanish_in_use, begin, end),
         cmocka_unit_test_setup_teardown(the_fence_is_tried, begin, end),
+        cmocka_unit_test_setup_teardown(the_fence_is_tried_in_any_partition, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

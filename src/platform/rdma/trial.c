@@ -82,7 +82,9 @@ static int post_receive(struct trial *t)
 static bool make_pair(struct trial *t)
 {
     const struct rdma_trial_config *c = t->config;
+    const int pkey = rdma_device_pkey_index(t->device, c->port, 0);
     const struct rdma_qp_config config = {.port = c->port,
+                                          .pkey_index = pkey > 0 ? (uint16_t)pkey : 0,
                                           .sends = 2 * IN_FLIGHT + 2,
                                           .receives = CELLS,
                                           .inline_size = CELL_SIZE,

@@ -239,8 +239,16 @@ static int post_receive(struct rdma_ud *u, uint32_t cell)
     return failed(ibv_post_recv(u->qp, &request, &bad));
 }
 
-/* Uses the default partition, also as a limited member, because all agents are in it. If the port is not in it: its first
- * partition. */
+/* Uses the default partition, also as a limited member, because all agents are in it. If the port is not in it: its best
+ * partition. The first entry of a table may be empty. */
+static uint16_t partition_of(struct rdma_device *d, uint32_t port)
+{
+    int index = rdma_device_pkey_index(d, port, RDMA_PKEY_DEFAULT);
+
+    index = index >= 0 ? index : rdma_device_pkey_index(d, port, 0);
+    return (uint16_t)(index > 0 ? index : 0);
+}
+
 static int open_qp(struct rdma_ud *u)
 {
     struct rdma_device *d = u->device;
@@ -249,9 +257,8 @@ static int open_qp(struct rdma_ud *u)
         .recv_cq = u->cq,
         .qp_type = IBV_QPT_UD,
         .cap = {.max_send_wr = SENDS, .max_recv_wr = CELLS, .max_send_sge = 1, .max_recv_sge = 1}};
-    const int pkey = rdma_device_pkey_index(d, u->config.port, RDMA_PKEY_DEFAULT);
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-                               .pkey_index = (uint16_t)(pkey > 0 ? pkey : 0),
+                               .pkey_index = partition_of(d, u->config.port),
                                .port_num = (uint8_t)u->config.port,
                                .qkey = u->config.key};
 
