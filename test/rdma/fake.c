@@ -109,7 +109,7 @@ static void from_environment(void)
         *d = (struct device){.roce = device_count == 0,
                              .state = IBV_PORT_ACTIVE,
                              .mtu = device_count == 0 ? IBV_MTU_1024 : IBV_MTU_4096,
-                             .address.s_addr = htonl(0x0a010002)};
+                             .ip = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 1, [15] = 2}};
         strcpy(d->device.name, d->roce ? "fake0" : "fake1");
     }
 }
@@ -317,7 +317,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 /* An InfiniBand port of the wire: the peer's address is found from its LID. */
 uint16_t fake_lid(const struct device *d)
 {
-    return d->roce ? 0 : d->wire ? (uint16_t)((ntohl(d->address.s_addr) & 0xff) << 2) : 0x1c2;
+    return d->roce ? 0 : d->wire ? (uint16_t)(d->ip[15] << 2) : 0x1c2;
 }
 
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *ret)
@@ -359,21 +359,21 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 /* RoCE: fe80 v1, fe80 v2, the address v1, nothing, the address v2 (gid_shift moves it). */
 static bool gid_at(const struct device *d, int index, union ibv_gid *gid, uint32_t *type)
 {
+    static const uint8_t none[16];
     const int last = 4 + control->gid_shift;
 
     memset(gid, 0, sizeof(*gid));
     if (!d->roce || index < 2) {
         gid->raw[0] = 0xfe;
         gid->raw[1] = 0x80;
-        memcpy(gid->raw + 12, &d->address, 4);
+        memcpy(gid->raw + 12, d->ip + 12, 4);
     } else {
-        gid->raw[10] = gid->raw[11] = 0xff;
-        memcpy(gid->raw + 12, &d->address, 4);
+        memcpy(gid->raw, d->ip, sizeof(d->ip));
     }
     *type = !d->roce                      ? IBV_GID_TYPE_IB
             : index == 1 || index == last ? IBV_GID_TYPE_ROCE_V2
                                           : IBV_GID_TYPE_ROCE_V1;
-    return !control->no_gids && (d->address.s_addr != 0 || index < 2) &&
+    return !control->no_gids && (memcmp(d->ip, none, sizeof(none)) != 0 || index < 2) &&
            (!d->roce ? index == 0 : index < 3 || index == last) &&
            (!d->v1_only || *type == IBV_GID_TYPE_ROCE_V1);
 }

@@ -5,10 +5,10 @@
  *
  * With FOLIOT_FAKE_VERBS_WIRE in the environment there are others instead: RC over UDP, between processes, namespaces and
  * machines of the lab, with packet numbers, acknowledgements, retries and go-back-N (fake_wire.c). Its value has a device a
- * word: NAME=IPV4[,v1][,ib][,pHEX][,qHEX]; `auto`: one for each IPv4 interface but the loopback, fake_IF. `v1`: it has RoCE v1
- * GIDs only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2. `p`: P_Keys 0x7fff and that one; `q`: that one (0: an empty
- * entry) and 0xffff; else 0xffff alone. As NICs do, it drops packets of another partition, and of another LID than the one that
- * it sends to. A packet leaves from the port of the
+ * word: NAME=IP[,v1][,ib][,pHEX][,qHEX], of either family; `auto`, `auto6`: one for each IPv4 or global IPv6 address of an
+ * interface but the loopback, fake_IF. `v1`: it has RoCE v1 GIDs only. `ib`: an InfiniBand port, LID last octet << 2, LMC 2.
+ * `p`: P_Keys 0x7fff and that one; `q`: that one (0: an empty entry) and 0xffff; else 0xffff alone. As NICs do, it drops packets
+ * of another partition, and of another LID than the one that it sends to. A packet leaves from the port of the
  * flow label (0xc000 + ...), so the fabric spreads lanes over paths as it does RoCEv2's. Carrier and address of the interface
  * become events of the port.
  *

@@ -3,6 +3,8 @@
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "fake.h"
 
@@ -31,8 +33,8 @@ struct recorded {
 struct device {
     struct ibv_device device;
     bool wire, roce, v1_only;
-    uint16_t pkeys[PKEYS]; /* of the wire; 0: none */
-    struct in_addr address;
+    uint16_t pkeys[PKEYS];            /* of the wire; 0: none */
+    uint8_t ip[16];                   /* as a GID has it; of the wire: a socket's, IPv4 or IPv6 */
     char if_name[IBV_SYSFS_NAME_MAX]; /* of the wire's; found anew each time it is looked at */
     enum ibv_port_state state;
     enum ibv_mtu mtu;
@@ -134,6 +136,13 @@ static inline struct context *context_of(struct ibv_context *context)
 }
 
 /* ---- fake.c ---- */
+/* Mapped, as in a GID. */
+static inline bool fake_is_v4(const uint8_t ip[16])
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(ip, prefix, sizeof(prefix)) == 0;
+}
 uint16_t fake_lid(const struct device *d);             /* the first of them; RoCE: 0 */
 uint16_t fake_pkey(const struct device *d, int index); /* 0: the entry is empty */
 /* Two ends that have these hear each other: of one partition, and one is a full member. */
@@ -190,7 +199,15 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *w, struct ibv_recv_wr 
 /* Devices as the environment names them. */
 void wire_devices(const char *words);
 int64_t wire_now_ns(void);
-int wire_socket(struct in_addr address, uint16_t port, bool shared); /* or why not, negative */
+struct wire_place {
+    struct sockaddr_storage address;
+    socklen_t size;
+};
+struct wire_place wire_place_of(const uint8_t ip[16], uint16_t port);
+int wire_socket(const uint8_t ip[16], uint16_t port, bool shared); /* or why not, negative */
+void wire_mark(int fd, const uint8_t ip[16], int traffic_class);
+/* Where packets go to whom that leads to. */
+void wire_peer(const struct device *d, const struct ibv_ah_attr *ah, uint8_t ret_ip[16]);
 void wire_look(struct device *d); /* state and MTU of its interface */
 /* The thread that is the NIC; stopped when nobody holds it any more. */
 int wire_hold(void);

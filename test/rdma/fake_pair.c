@@ -151,8 +151,8 @@ bool fake_loops(const struct pair *p)
     const struct device *d = p->device;
 
     return p->attr.dest_qp_num == p->qp.qp_num &&
-           (!d->wire || (d->roce ? memcmp(ah->grh.dgid.raw + 12, &d->address, 4) == 0
-                                 : ah->dlid >> 2 == (ntohl(d->address.s_addr) & 0xff)));
+           (!d->wire || (d->roce ? memcmp(ah->grh.dgid.raw, d->ip, sizeof(d->ip)) == 0
+                                 : ah->dlid >> 2 == d->ip[15]));
 }
 
 static struct pair *peer_of(struct pair *p)

@@ -146,7 +146,7 @@ int fake_execute_datagram(const struct pair *p, const struct ibv_send_wr *w)
         if (pairs[i].used && pairs[i].ud && pairs[i].qp.qp_num == w->wr.ud.remote_qpn &&
             fake_hears(fake_pkey(p->device, p->attr.pkey_index),
                        fake_pkey(pairs[i].device, pairs[i].attr.pkey_index)) &&
-            memcmp(to->attr.grh.dgid.raw + 12, &pairs[i].device->address, 4) == 0) {
+            memcmp(to->attr.grh.dgid.raw + 12, pairs[i].device->ip + 12, 4) == 0) {
             fake_datagram(&pairs[i], p->qp.qp_num, w->wr.ud.remote_qkey, from, w->sg_list->length);
         }
     }
@@ -161,24 +161,13 @@ uint16_t wire_port_of_label(uint32_t label)
     return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
-static struct in_addr address_of(const struct device *d, const struct ibv_ah_attr *ah)
-{
-    struct in_addr in = {
-        htonl((ntohl(d->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff))};
-
-    if (d->roce) {
-        memcpy(&in, ah->grh.dgid.raw + 12, 4);
-    }
-    return in;
-}
-
 int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
 {
     const struct address *to = (const struct address *)w->wr.ud.ah;
     const uint8_t *from = (const uint8_t *)(uintptr_t)w->sg_list->addr;
-    struct sockaddr_in peer = {.sin_family = AF_INET,
-                               .sin_port = htons((uint16_t)w->wr.ud.remote_qpn),
-                               .sin_addr = address_of(p->device, &to->attr)};
+    uint8_t ip[16];
+    wire_peer(p->device, &to->attr, ip);
+    struct wire_place peer = wire_place_of(ip, (uint16_t)w->wr.ud.remote_qpn);
     struct packet header = {.magic = MAGIC,
                             .kind = DATAGRAM,
                             .pkey = fake_pkey(p->device, p->attr.pkey_index),
@@ -189,13 +178,12 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
     struct iovec parts[2] = {{.iov_base = &header, .iov_len = sizeof(header)},
                              {.iov_base = (void *)(uintptr_t)from, .iov_len = w->sg_list->length}};
     const struct msghdr message = {
-        .msg_name = &peer, .msg_namelen = sizeof(peer), .msg_iov = parts, .msg_iovlen = 2};
-    const int tos = to->attr.grh.traffic_class;
+        .msg_name = &peer.address, .msg_namelen = peer.size, .msg_iov = parts, .msg_iovlen = 2};
     int status = IBV_WC_SUCCESS;
 
     if (p->out_fd < 0) { /* as rxe: a port by the queue pair's number, whatever the label */
         p->source_port = wire_port_of_label(p->qp.qp_num * 2654435761u >> 12);
-        p->out_fd = wire_socket(p->device->address, p->source_port, true);
+        p->out_fd = wire_socket(p->device->ip, p->source_port, true);
     }
     if (p->attr.qp_state != IBV_QPS_RTS) {
         return EINVAL;
@@ -203,7 +191,7 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
     if (fake_memory(p, w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
         status = IBV_WC_LOC_PROT_ERR;
     } else if (!control->drop && p->out_fd >= 0) {
-        (void)!setsockopt(p->out_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+        wire_mark(p->out_fd, p->device->ip, to->attr.grh.traffic_class);
         (void)!sendmsg(p->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     fake_complete(p, w->wr_id, status, IBV_WC_SEND, 0);
@@ -270,7 +258,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
     if (a == NULL) {
         return NULL;
     }
-    if (d->roce && (!attr->is_global || attr->grh.dgid.raw[10] != 0xff)) {
+    if (d->roce && (!attr->is_global || fake_is_v4(attr->grh.dgid.raw) != fake_is_v4(d->ip))) {
         free(a);
         errno = EINVAL;
         return NULL;

@@ -56,7 +56,7 @@ static uint32_t mtu_of(enum ibv_mtu mtu)
 
 /* ---- devices ---- */
 
-static void add_device(const char *name, struct in_addr address, const char *flags)
+static void add_device(const char *name, const uint8_t ip[16], const char *flags)
 {
     struct device *d = &devices[device_count];
     const char *pkey = strstr(flags, ",p"), *first = strstr(flags, ",q");
@@ -66,8 +66,8 @@ static void add_device(const char *name, struct in_addr address, const char *fla
     }
     *d = (struct device){.wire = true,
                          .roce = strstr(flags, ",ib") == NULL,
-                         .v1_only = strstr(flags, ",v1") != NULL,
-                         .address = address};
+                         .v1_only = strstr(flags, ",v1") != NULL};
+    memcpy(d->ip, ip, sizeof(d->ip));
     d->pkeys[0] = pkey != NULL ? 0x7fff : 0xffff;
     d->pkeys[1] = pkey != NULL ? (uint16_t)strtoul(pkey + 2, NULL, 16) : 0;
     if (first != NULL) {
@@ -78,21 +78,59 @@ static void add_device(const char *name, struct in_addr address, const char *fla
     device_count++;
 }
 
-static void add_interfaces(void)
+static void map_v4(const struct in_addr *in, uint8_t ret_ip[16])
+{
+    memset(ret_ip, 0, 16);
+    ret_ip[10] = ret_ip[11] = 0xff;
+    memcpy(ret_ip + 12, in, 4);
+}
+
+static bool ip_of_text(const char *text, uint8_t ret_ip[16])
+{
+    struct in_addr in;
+
+    if (inet_pton(AF_INET, text, &in) == 1) {
+        map_v4(&in, ret_ip);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, ret_ip) == 1;
+}
+
+/* False: of another family, or only this link's. */
+static bool ip_of_interface(const struct ifaddrs *i, uint8_t ret_ip[16])
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+
+    if (i->ifa_addr == NULL) {
+        return false;
+    }
+    if (i->ifa_addr->sa_family == AF_INET) {
+        memcpy(&in, i->ifa_addr, sizeof(in));
+        map_v4(&in.sin_addr, ret_ip);
+        return true;
+    }
+    if (i->ifa_addr->sa_family == AF_INET6) {
+        memcpy(&in6, i->ifa_addr, sizeof(in6));
+        memcpy(ret_ip, &in6.sin6_addr, 16);
+        return ret_ip[0] != 0xfe;
+    }
+    return false;
+}
+
+static void add_interfaces(bool v4)
 {
     struct ifaddrs *all = NULL;
     char name[32];
+    uint8_t ip[16];
 
     if (getifaddrs(&all) < 0) {
         return;
     }
     for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
-        struct sockaddr_in in;
-        if (i->ifa_addr != NULL && i->ifa_addr->sa_family == AF_INET &&
-            (i->ifa_flags & IFF_LOOPBACK) == 0) {
-            memcpy(&in, i->ifa_addr, sizeof(in));
+        if ((i->ifa_flags & IFF_LOOPBACK) == 0 && ip_of_interface(i, ip) && fake_is_v4(ip) == v4) {
             snprintf(name, sizeof(name), "fake_%s", i->ifa_name);
-            add_device(name, in.sin_addr, "");
+            add_device(name, ip, "");
         }
     }
     freeifaddrs(all);
@@ -107,18 +145,18 @@ void wire_devices(const char *words)
     for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
         char *address = strchr(word, '='), *flags = strchr(word, ',');
         char some[128] = "";
-        struct in_addr in;
-        if (strcmp(word, "auto") == 0) {
-            add_interfaces();
+        uint8_t ip[16];
+        if (strcmp(word, "auto") == 0 || strcmp(word, "auto6") == 0) {
+            add_interfaces(word[4] == 0);
             continue;
         }
         if (flags != NULL) {
             strncpy(some, flags, sizeof(some) - 1);
             *flags = 0;
         }
-        if (address != NULL && inet_pton(AF_INET, address + 1, &in) == 1) {
+        if (address != NULL && ip_of_text(address + 1, ip)) {
             *address = 0;
-            add_device(word, in, some);
+            add_device(word, ip, some);
         }
     }
 }
@@ -135,14 +173,13 @@ void wire_look(struct device *d)
         return;
     }
     for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
-        struct sockaddr_in in;
-        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET) {
+        uint8_t ip[16];
+        if (!ip_of_interface(i, ip)) {
             continue;
         }
-        memcpy(&in, i->ifa_addr, sizeof(in));
-        const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0 &&
-                              (ntohl(d->address.s_addr) >> 24) == IN_LOOPBACKNET;
-        if (in.sin_addr.s_addr == d->address.s_addr || loopback) {
+        const bool loopback =
+            (i->ifa_flags & IFF_LOOPBACK) != 0 && fake_is_v4(d->ip) && d->ip[12] == IN_LOOPBACKNET;
+        if (memcmp(ip, d->ip, sizeof(ip)) == 0 || loopback) {
             strncpy(request.ifr_name, i->ifa_name, IFNAMSIZ - 1);
             const bool up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_RUNNING) != 0;
             d->state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -153,8 +190,9 @@ void wire_look(struct device *d)
     strncpy(d->if_name, request.ifr_name, sizeof(d->if_name) - 1);
     const int fd = ioctl_fd >= 0 ? ioctl_fd : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (d->if_name[0] != 0 && ioctl(fd, SIOCGIFMTU, &request) == 0) {
-        while (d->mtu < IBV_MTU_4096 &&
-               (int)mtu_of(d->mtu + 1) + (int)sizeof(struct packet) + 28 <= request.ifr_mtu) {
+        while (d->mtu < IBV_MTU_4096 && (int)mtu_of(d->mtu + 1) + (int)sizeof(struct packet) +
+                                                (fake_is_v4(d->ip) ? 28 : 48) <=
+                                            request.ifr_mtu) {
             d->mtu++;
         }
     }
@@ -572,12 +610,45 @@ void wire_release(void)
 
 /* ---- queue pairs ---- */
 
-int wire_socket(struct in_addr address, uint16_t port, bool shared)
+struct wire_place wire_place_of(const uint8_t ip[16], uint16_t port)
 {
-    const struct sockaddr_in in = {
-        .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(port)};
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
-    const int size = BUFFER;
+    struct wire_place place = {.size = sizeof(struct sockaddr_in)};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+    if (fake_is_v4(ip)) {
+        memcpy(&in.sin_addr, ip + 12, 4);
+        memcpy(&place.address, &in, sizeof(in));
+    } else {
+        memcpy(&in6.sin6_addr, ip, 16);
+        memcpy(&place.address, &in6, sizeof(in6));
+        place.size = sizeof(in6);
+    }
+    return place;
+}
+
+void wire_mark(int fd, const uint8_t ip[16], int traffic_class)
+{
+    const bool v4 = fake_is_v4(ip);
+
+    (void)!setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, &traffic_class,
+                      sizeof(traffic_class));
+}
+
+/* An InfiniBand port's address is found from its LID. */
+void wire_peer(const struct device *d, const struct ibv_ah_attr *ah, uint8_t ret_ip[16])
+{
+    memcpy(ret_ip, d->roce ? ah->grh.dgid.raw : d->ip, 16);
+    if (!d->roce) {
+        ret_ip[15] = (uint8_t)(ah->dlid >> 2);
+    }
+}
+
+int wire_socket(const uint8_t ip[16], uint16_t port, bool shared)
+{
+    const struct wire_place own = wire_place_of(ip, port);
+    const int fd = socket(own.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int size = BUFFER, on = 1;
 
     if (fd < 0) {
         return -errno;
@@ -589,7 +660,7 @@ int wire_socket(struct in_addr address, uint16_t port, bool shared)
         (void)!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
         (void)!setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
     }
-    if (bind(fd, (const struct sockaddr *)&in, sizeof(in)) < 0) {
+    if (bind(fd, (const struct sockaddr *)&own.address, own.size) < 0) {
         const int why = errno;
         close(fd);
         return -why;
@@ -605,7 +676,7 @@ int wire_open(struct pair *p)
     p->requests = calloc(p->sends + 1, sizeof(*p->requests));
     for (uint32_t i = 0; p->requests != NULL && i < NUMBERS; i++) {
         const uint32_t number = FIRST_NUMBER + (first + i) % NUMBERS;
-        p->in_fd = wire_socket(p->device->address, (uint16_t)number, false);
+        p->in_fd = wire_socket(p->device->ip, (uint16_t)number, false);
         if (p->in_fd >= 0) {
             p->qp.qp_num = number;
             return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, p->in_fd, &event) < 0 ? -errno : 0;
@@ -620,29 +691,26 @@ int wire_open(struct pair *p)
 int wire_connect(struct pair *p)
 {
     const struct ibv_ah_attr *ah = &p->attr.ah_attr;
-    struct sockaddr_in peer = {.sin_family = AF_INET,
-                               .sin_port = htons((uint16_t)p->attr.dest_qp_num)};
-    int tos = ah->grh.traffic_class;
+    uint8_t ip[16];
 
+    wire_peer(p->device, ah, ip);
     if (p->device->roce) {
-        memcpy(&peer.sin_addr, ah->grh.dgid.raw + 12, 4);
-        if (!ah->is_global || ah->grh.dgid.raw[10] != 0xff) {
+        if (!ah->is_global || fake_is_v4(ip) != fake_is_v4(p->device->ip)) {
             return EINVAL;
         }
         p->source_port = wire_port_of_label(
             ah->grh.flow_label != 0 ? ah->grh.flow_label : p->qp.qp_num * p->attr.dest_qp_num);
     } else {
-        peer.sin_addr.s_addr =
-            htonl((ntohl(p->device->address.s_addr) & ~0xffu) | (uint32_t)(ah->dlid >> 2 & 0xff));
         p->source_port = (uint16_t)(0xc000 | (ah->src_path_bits & 3) << 2 | (ah->dlid & 3));
     }
-    p->out_fd = wire_socket(p->device->address, p->source_port, true);
+    const struct wire_place peer = wire_place_of(ip, (uint16_t)p->attr.dest_qp_num);
+    p->out_fd = wire_socket(p->device->ip, p->source_port, true);
     if (p->out_fd < 0) {
         return -p->out_fd;
     }
-    (void)!setsockopt(p->out_fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos));
+    wire_mark(p->out_fd, p->device->ip, ah->grh.traffic_class);
     p->expected = p->attr.rq_psn;
-    return connect(p->out_fd, (const struct sockaddr *)&peer, sizeof(peer)) < 0 ? errno : 0;
+    return connect(p->out_fd, (const struct sockaddr *)&peer.address, peer.size) < 0 ? errno : 0;
 }
 
 void wire_close(struct pair *p)
