@@ -79,6 +79,14 @@ struct io_qp_config {
 };
 /* A chosen path is what the UDP source port has above that one: 14 bits. */
 #define IO_ROCE_FIRST_PORT 0xc000u
+/* The flow label of a path's packets. The kernel folds a label's 20 bits to a source port's 14: of the same number the same port,
+ * IO_ROCE_FIRST_PORT and the label. Label 0 would be luck. */
+static inline uint32_t io_roce_label(uint32_t path)
+{
+    const uint32_t folded = (path ^ path >> 14 ^ path >> 28) & 0x3fff;
+
+    return folded != 0 ? folded : 0x3fff;
+}
 /* Of other queue pairs to the same NIC: what choose() gave for them. One that is to be left is there twice. */
 #define IO_QP_OTHERS (LANE_MAX + 1)
 struct io_qp_others {

@@ -105,6 +105,14 @@ static uint32_t path_of(const struct stream *stream)
     return (uint32_t)hash_u64(stream->local.port, stream->peer.port);
 }
 
+uint16_t lane_pair_port(const struct stream *stream)
+{
+    const struct lane_pair *qp = stream->qp;
+    const uint32_t path = qp->path != 0 ? qp->path : path_of(stream);
+
+    return qp->own.lid != 0 ? 0 : (uint16_t)(IO_ROCE_FIRST_PORT | io_roce_label(path));
+}
+
 /* offer: that it answers; NULL: it offers. */
 static int begin(struct lane_set *set, struct mono now, uint32_t lane, const struct lane_qp *offer,
                  uint32_t attempt)

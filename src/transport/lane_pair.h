@@ -85,6 +85,8 @@ struct lane_pair {
 void lane_pair_poll(struct lane_set *set, struct stream *stream);
 /* A cell with nothing of the stream. False: no room now. */
 bool lane_pair_say(struct lane_set *set, struct stream *stream, enum lane_cell kind, uint32_t size);
+/* The UDP source port of what this end sends over it; 0: it isn't RoCE. */
+uint16_t lane_pair_port(const struct stream *stream);
 static inline bool lane_pair_writes(const struct stream *stream, const struct lane_pair *qp)
 {
     return stream->bytes_out >= qp->out_at;

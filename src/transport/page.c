@@ -101,6 +101,17 @@ static uint8_t own_class(const struct transport *t, const struct stream *stream,
     return !sending ? 0 : by_pair(stream, true) ? t->config.pair_class : t->config.traffic_class;
 }
 
+/* Which path a lane takes is its port's to decide: for who wants to look at that path. */
+static void tell_port(const struct stream *stream, struct job_page_lane *lane)
+{
+    const uint16_t port = by_pair(stream, lane->sending != 0) ? lane_pair_port(stream) : 0;
+
+    if (lane->sending != 0 && port != 0) {
+        lane->pair |= JOB_PAGE_PORT;
+        lane->path_port = port;
+    }
+}
+
 /* Of the direction that ret->sending names. */
 static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                      const struct watch_lane *state, struct job_page_lane *ret)
@@ -149,6 +160,7 @@ static void describe(const struct lane_set *set, struct mono now, uint32_t i,
                     : since_ms < UINT32_MAX ? (uint32_t)since_ms
                                             : UINT32_MAX,
     };
+    tell_port(stream, ret);
     if (sending) {
         ret->rate_bps = (uint64_t)scheduler_rate_bps(&set->scheduler, i);
     }

@@ -97,14 +97,6 @@ static void tell_unmade(struct queue_pair *q, int error)
 
 /* ---- connecting ---- */
 
-/* The kernel folds a label's 20 bits to a source port's 14; of the same number the same port. Label 0 would be luck. */
-static uint32_t flow_label(uint32_t path)
-{
-    const uint32_t folded = (path ^ path >> 14 ^ path >> 28) & 0x3fff;
-
-    return folded != 0 ? folded : 0x3fff;
-}
-
 /* Their packets are dropped by the other's NIC. A peer of an older release doesn't tell, and one's own may be
  * unreadable. */
 static bool at_odds(uint16_t own, uint16_t peer)
@@ -176,7 +168,7 @@ static int connect_pair(const struct queue_pair *q, struct rdma_qp *handle)
                              .path_bits = q->path_bits,
                              .sl = q->config.sl != 0 ? q->config.sl - 1 : p->sl,
                              .traffic_class = q->config.traffic_class,
-                             .flow_label = q->infiniband ? 0 : flow_label(q->config.path),
+                             .flow_label = q->infiniband ? 0 : io_roce_label(q->config.path),
                              .mtu = q->mtu < theirs ? q->mtu : theirs,
                              .qp = p->qp,
                              .psn = p->psn};

@@ -25,6 +25,7 @@
 #define JOB_PAGE_PREFIX    "job-"
 #define JOB_PAGE_SUFFIX    ".page"
 #define JOB_PAGE_PAIR      1u
+#define JOB_PAGE_PORT      2u /* with PAIR */
 #define JOB_PAGE_SL_SHIFT  4
 #define JOB_PAGE_NS_NONE   UINT32_MAX /* not measured */
 
@@ -37,7 +38,9 @@ struct job_page_lane {
     uint8_t reason;  /* enum lane_reason: why it left LANE_ACTIVE last */
     uint8_t standby;
     uint16_t own_port, peer_port;
-    /* JOB_PAGE_PAIR: its bytes go over a queue pair, else over its TCP connection; and sending: the queue pair's service level */
+    /* JOB_PAGE_PAIR: its bytes go over a queue pair, else over its TCP connection; and sending: the queue pair's service level,
+     * and JOB_PAGE_PORT: path_port is told. Writers of before leave that bit 0; readers of before don't look at delays of sending
+     * entries */
     uint8_t pair;
     uint8_t traffic_class; /* sending: DSCP << 2, and two bits of ECN */
     uint32_t epoch;
@@ -48,8 +51,11 @@ struct job_page_lane {
     uint32_t failovers;
     uint64_t chunks, bytes, resent;
     uint64_t rate_bps;
-    /* one-way delay; receiving entries only */
-    uint32_t owd_ns, owd_ns_floor, owd_ns_mean, owd_ns_max;
+    union {
+        uint32_t owd_ns;    /* one-way delay, as the next three: receiving entries only */
+        uint32_t path_port; /* JOB_PAGE_PORT: the UDP source port of its packets of RoCE */
+    };
+    uint32_t owd_ns_floor, owd_ns_mean, owd_ns_max;
     uint32_t
         bound_ns; /* of it, by both clocks; JOB_PAGE_NS_NONE: only differences mean something */
     uint32_t queued_ns;   /* posted -> sent, mean: the sender's host */

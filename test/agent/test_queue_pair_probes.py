@@ -24,6 +24,7 @@ PATIENCE_S = 120
 
 UDP = 17
 LANE_ACTIVE = 2
+ROCE_PORTS = 0xc000
 
 
 def raw_socket(space):
@@ -114,12 +115,12 @@ class TestQueuePairProbes(unittest.TestCase):
         self.plant_tree(i, "connectx-infiniband.txt", "mlx5_2", "ibs1")
         self.write(f"root{i}/{PORT}/gids/0", f"fe80:0000:0000:0000:0000:0000:0a58:000{i + 1}\n")
 
-    def start(self, i, job_class="job_traffic_class: 104\n", flags=""):
+    def start(self, i, job_class="job_traffic_class: 104\n", flags="", **more):
         peers = "".join(f"  - {{id: {k}, host: h{k}, nic: nic0, address: 10.88.0.{k + 1}}}\n" for k in range(2))
         self.write(f"h{i}.yaml", f"host: h{i}\nkey_file: {self.path('fleet.key')}\nruntime_dir: {self.path(f'run{i}')}\n{job_class}peers:\n{peers}")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FOLIOT", "JOURNAL", "NOTIFY"))}
         environment |= {"FOLIOT_VERBS": LIBRARY, "FOLIOT_VERBS_ROOT": self.path(f"root{i}"), "FOLIOT_FAKE_VERBS_LATE": self.path("late"),
-                        "FOLIOT_FAKE_VERBS_WIRE": f"fake0=10.88.0.{i + 1}{flags}"}
+                        "FOLIOT_FAKE_VERBS_WIRE": f"fake0=10.88.0.{i + 1}{flags}", **more}
         with open(self.path(f"log{i}"), "a", encoding="utf-8") as log:
             self.agents[i] = subprocess.Popen(["ip", "netns", "exec", self.spaces[i], AGENT, "--config", self.path(f"h{i}.yaml")],
                                               stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
@@ -190,10 +191,13 @@ class TestQueuePairProbes(unittest.TestCase):
         for i in range(2):
             self.wait(lambda i=i: not self.findings(i), "it is over")
 
-    def job_page(self, i, pair, traffic_class):
+    def job_page(self, i, pair, traffic_class, path_port=0):
         """A process of a job with one lane, as the job page of wire/job_page.h has it."""
         lane = struct.pack("<IIHBBBBHHBBI", 1, 0, 0, 1, LANE_ACTIVE, 0, 0, 7000, 7001, pair, traffic_class, 1)
-        lane = (lane.ljust(56, b"\0") + b"nic0").ljust(232, b"\0")
+        for host in (i, 1 - i):
+            lane += socket.inet_pton(socket.AF_INET6, f"::ffff:10.88.0.{host + 1}")
+        lane = (lane + b"nic0").ljust(176, b"\0") + struct.pack("<I", path_port)
+        lane = lane.ljust(232, b"\0")
         header = struct.pack("<QIIIIqq48s64sII", 0x31424f4a4f464f46, 2, 4242, 1024, 1, 1, 1, b"h", b"job", 0, 2).ljust(240, b"\0")
         page = struct.pack("<Q", 2) + header + struct.pack("<Q", 2) + lane
         os.makedirs(self.path(f"run{i}/jobs"), exist_ok=True)
@@ -218,6 +222,33 @@ class TestQueuePairProbes(unittest.TestCase):
         for page in pages:
             page.close()
         self.wait(lambda: (p := self.measured(0)) and len(p["classes"]) == 1, "the job has ended")
+
+    def ports_of(self, tap, seconds):
+        """From which RoCE ports that host sends datagrams, of either class."""
+        seen = {}
+        for frame in record(tap, time.monotonic() + seconds):
+            port = struct.unpack_from("!H", frame, 34)[0]
+            if port >= ROCE_PORTS:
+                seen.setdefault(frame[15] & 0xfc, set()).add(port)
+        return seen
+
+    def test_the_path_of_jobs(self):
+        """Probes of both classes go by the port that a lane has, in both directions."""
+        ports = [0xc123, 0xd456]
+        for i in range(2):
+            self.start(i, job_class="job_traffic_class: jobs\n", FOLIOT_FAKE_VERBS_LABELS="1")
+            self.wait(lambda i=i: self.answer(i, "links").get("verbs_ports"), "the agent answers")
+        self.assertIsNone(self.wait(lambda: self.measured(0), "delays without jobs")["path_port"])
+        for i in range(2):
+            self.job_page(i, 1 | 2, 104, ports[i])
+        for i in range(2):
+            self.wait(lambda i=i: (p := self.measured(i)) and len(p["classes"]) == 2 and p["path_port"] == ports[i], "the lane's path")
+        with raw_socket(self.spaces[0]) as tap:
+            self.wait(lambda: self.ports_of(tap, 2) == {0: {ports[0]}, 104: {ports[0]}}, "both classes, from that port alone")
+        with raw_socket(self.spaces[1]) as tap:
+            self.wait(lambda: self.ports_of(tap, 2) == {0: {ports[1]}, 104: {ports[1]}}, "questions and answers")
+        process = self.answer(0, "jobs", "job")["processes"][0]
+        self.assertEqual([lane["path_port"] for lane in process["lane_list"]], [ports[0]], process)
 
     def test_an_agent_that_is_started_anew(self):
         self.start(0, job_class="")

@@ -13,8 +13,8 @@
  * become events of the port.
  *
  * Both sorts have UD, too: on the wire a datagram is one UDP packet from a port of its queue pair, with the DSCP of its address
- * handle. FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms
- * later.
+ * handle. With FOLIOT_FAKE_VERBS_LABELS it leaves from the port of the handle's flow label, as some devices have it.
+ * FOLIOT_FAKE_VERBS_LATE names a file that is read all the time: "104 5" has datagrams of traffic class 104 come 5 ms later.
  *
  * With FOLIOT_FAKE_VERBS_RECORD, a recording of `foliot selftest rdma --record`, there are the devices that it names: with their
  * limits, ports and GIDs, and with queue pairs that come to an end as theirs did (fake_record.c). */
@@ -65,6 +65,7 @@ struct fake_control {
     int gpu_reads;         /* from there, of any size */
     int writes;            /* that landed */
     int sl, traffic_class; /* of the queue pair that was connected last */
+    uint32_t flow_label;   /* of the queue pair or address that was made last */
     uint16_t pkeys[2];     /* the table of a port without a wire; both 0: 0xffff alone */
     int pkey_index;        /* of the queue pair that was given one last */
     int calls;             /* how many functions were called */

@@ -385,6 +385,7 @@ static void keep(struct ibv_qp_attr *own, const struct ibv_qp_attr *attr, int ma
     if ((mask & IBV_QP_AV) != 0) {
         control->sl = attr->ah_attr.sl;
         control->traffic_class = attr->ah_attr.grh.traffic_class;
+        control->flow_label = attr->ah_attr.grh.flow_label;
         own->ah_attr = attr->ah_attr;
         own->path_mtu = attr->path_mtu;
         own->dest_qp_num = attr->dest_qp_num;

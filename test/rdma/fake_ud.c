@@ -161,6 +161,22 @@ uint16_t wire_port_of_label(uint32_t label)
     return (uint16_t)(((label & 0x3fff) ^ (label >> 14)) | 0xc000);
 }
 
+/* Where it leaves from: the queue pair's own socket, or one of its label's, to be closed. */
+static int socket_of(struct pair *p, const struct ibv_ah_attr *ah, bool *ret_close)
+{
+    const uint32_t label = ah->grh.flow_label;
+
+    *ret_close = p->device->roce && label != 0 && getenv("FOLIOT_FAKE_VERBS_LABELS") != NULL;
+    if (*ret_close) {
+        return wire_socket(p->device->ip, wire_port_of_label(label), true);
+    }
+    if (p->out_fd < 0) { /* as rxe: a port by the queue pair's number, whatever the label */
+        p->source_port = wire_port_of_label(p->qp.qp_num * 2654435761u >> 12);
+        p->out_fd = wire_socket(p->device->ip, p->source_port, true);
+    }
+    return p->out_fd;
+}
+
 int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
 {
     const struct address *to = (const struct address *)w->wr.ud.ah;
@@ -181,18 +197,22 @@ int wire_post_datagram(struct pair *p, const struct ibv_send_wr *w)
         .msg_name = &peer.address, .msg_namelen = peer.size, .msg_iov = parts, .msg_iovlen = 2};
     int status = IBV_WC_SUCCESS;
 
-    if (p->out_fd < 0) { /* as rxe: a port by the queue pair's number, whatever the label */
-        p->source_port = wire_port_of_label(p->qp.qp_num * 2654435761u >> 12);
-        p->out_fd = wire_socket(p->device->ip, p->source_port, true);
-    }
+    bool closes;
+
     if (p->attr.qp_state != IBV_QPS_RTS) {
         return EINVAL;
     }
     if (fake_memory(p, w->sg_list->lkey, from, w->sg_list->length, 0) == NULL) {
         status = IBV_WC_LOC_PROT_ERR;
-    } else if (!control->drop && p->out_fd >= 0) {
-        wire_mark(p->out_fd, p->device->ip, to->attr.grh.traffic_class);
-        (void)!sendmsg(p->out_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else if (!control->drop) {
+        const int fd = socket_of(p, &to->attr, &closes);
+        if (fd >= 0) {
+            wire_mark(fd, p->device->ip, to->attr.grh.traffic_class);
+            (void)!sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+        if (closes && fd >= 0) {
+            close(fd);
+        }
     }
     fake_complete(p, w->wr_id, status, IBV_WC_SEND, 0);
     return 0;
@@ -263,6 +283,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
         errno = EINVAL;
         return NULL;
     }
+    control->flow_label = attr->grh.flow_label;
     *a = (struct address){.ah = {.context = pd->context, .pd = pd}, .attr = *attr};
     __atomic_add_fetch(&control->open, 1, __ATOMIC_SEQ_CST);
     return &a->ah;

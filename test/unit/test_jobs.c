@@ -272,6 +272,48 @@ static void the_class_is_that_of_most_processes(void **state)
     is_class(0, 0);
 }
 
+/* Of lanes that go from one address to another over queue pairs of RoCE. A page of before tells none: there a delay lies. */
+static void paths_are_those_of_running_lanes(void **state)
+{
+    static const uint16_t ports[] = {0xc300, 0xc100, 0xffff, 0xc200, 0xc100};
+    static const uint8_t own[16] = {[15] = 1}, peer[16] = {[15] = 2}, other[16] = {[15] = 3};
+    uint16_t found[JOBS_PORTS_MAX];
+    struct page page;
+
+    (void)state;
+    open_page(&page, "job-1-a.page");
+    page.header.lane_count = 9;
+    for (uint32_t i = 0; i < 9; i++) {
+        page.lane.generation = i + 1;
+        page.lane.sending = 1;
+        page.lane.state = LANE_ACTIVE;
+        page.lane.pair = JOB_PAGE_PAIR | JOB_PAGE_PORT;
+        page.lane.path_port = i < 5 ? ports[i] : 0xc001 + i;
+        memcpy(page.lane.own_address, own, 16);
+        memcpy(page.lane.peer_address, i == 5 ? other : peer, 16);
+        page.lane.pair = i == 6 ? JOB_PAGE_PAIR : page.lane.pair;
+        page.lane.state = i == 7 ? LANE_DOWN : page.lane.state;
+        page.lane.path_port = i == 8 ? 0x1bbf : page.lane.path_port; /* no port of RoCE */
+        job_page_write_lane(page.memory, i, &page.lane);
+    }
+    page.lane.generation = 1; /* store() writes the first one */
+    page.lane.pair = JOB_PAGE_PAIR | JOB_PAGE_PORT;
+    page.lane.path_port = ports[0];
+    memcpy(page.lane.peer_address, peer, 16);
+    store(&page);
+    look(1);
+    assert_int_equal(jobs_ports(jobs, own, peer, found, JOBS_PORTS_MAX), 4);
+    assert_true(found[0] == 0xc100 && found[1] == 0xc200 && found[2] == 0xc300 &&
+                found[3] == 0xffff);
+    assert_int_equal(jobs_ports(jobs, own, peer, found, 2), 2);
+    assert_true(found[0] == 0xc100 && found[1] == 0xc200);
+    assert_int_equal(jobs_ports(jobs, own, other, found, JOBS_PORTS_MAX), 1);
+    assert_int_equal(jobs_ports(jobs, peer, own, found, JOBS_PORTS_MAX), 0);
+    close_page(&page, true);
+    look(1);
+    assert_int_equal(jobs_ports(jobs, own, peer, found, JOBS_PORTS_MAX), 0);
+}
+
 static void a_killed_process_is_known_by_its_lock(void **state)
 {
     struct page page;
@@ -435,6 +477,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_process_lives_and_ends),
         TEST(the_class_is_that_of_most_processes),
+        TEST(paths_are_those_of_running_lanes),
         TEST(a_killed_process_is_known_by_its_lock),
         TEST(a_killed_process_leaves_no_page_in_a_shared_folder),
         TEST(what_failover_did_is_told_with_its_reason),

@@ -37,20 +37,27 @@ static void test_messages(void **state)
     pair_close(&pair);
 }
 
-static uint32_t shown(struct transport *t)
+/* port: whether some lane has told that one. */
+static uint32_t shown(struct transport *t, uint32_t port, bool *ret_has_port)
 {
     uint32_t count = 0;
+
+    *ret_has_port = false;
 
     page_write(t, t->io->now(t->io));
     for (uint32_t i = 0; i < t->page_count; i++) {
         struct job_page_lane lane;
         assert_true(job_page_read_lane(t->page, sizeof(*t->page), i, &lane));
-        count += lane.pair;
+        count += (lane.pair & JOB_PAGE_PAIR) != 0;
+        assert_int_equal((lane.pair & JOB_PAGE_PORT) != 0,
+                         lane.sending != 0 && (lane.pair & JOB_PAGE_PAIR) != 0);
+        *ret_has_port =
+            *ret_has_port || ((lane.pair & JOB_PAGE_PORT) != 0 && lane.path_port == port);
     }
     return count;
 }
 
-/* Each end's page tells which lanes go over queue pairs, of what it sends or receives. */
+/* Each end's page tells which lanes go over queue pairs, of what it sends or receives; and of what it sends, from which port. */
 static void test_shown(void **state)
 {
     char folder[] = "/tmp/foliot-page-XXXXXX";
@@ -64,8 +71,11 @@ static void test_shown(void **state)
         pair_open(&pair);
         wait_for(&pair, lanes, lanes);
         exchange(&pair, 1000, 1000, true, 1);
-        assert_int_equal(shown(pair.sender.transport), lanes);
-        assert_int_equal(shown(pair.receiver.transport), lanes);
+        bool by_sender, by_receiver;
+        const uint32_t port = IO_ROCE_FIRST_PORT | fake->flow_label;
+        assert_int_equal(shown(pair.sender.transport, port, &by_sender), lanes);
+        assert_int_equal(shown(pair.receiver.transport, port, &by_receiver), lanes);
+        assert_int_equal(by_sender, lanes > 0); /* who offers connects last */
         pair_close(&pair);
         fake->memlock = 0;
     }

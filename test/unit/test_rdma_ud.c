@@ -238,6 +238,12 @@ static void test_ways(void **state)
         assert_int_equal(send_some_time(&other), 0);
         assert_true(fake->open <= open + 63);
     }
+    other.flow_label = 0x123;
+    assert_int_equal(send_some_time(&other), 0);
+    assert_int_equal(fake->flow_label, 0x123);
+    other.flow_label = 0x124; /* another path is another way */
+    assert_int_equal(send_some_time(&other), 0);
+    assert_int_equal(fake->flow_label, 0x124);
     fake->no_gids = true;
     other.traffic_class = 201;
     assert_int_equal(send_some_time(&other), -ENOENT);

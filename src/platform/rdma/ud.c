@@ -362,7 +362,8 @@ static int make_way(struct rdma_ud *u, struct way *w)
                                .sl = w->way.sl,
                                .is_global = u->own.global,
                                .port_num = (uint8_t)u->config.port,
-                               .grh = {.sgid_index = (uint8_t)(index > 0 ? index : 0),
+                               .grh = {.flow_label = w->way.flow_label,
+                                       .sgid_index = (uint8_t)(index > 0 ? index : 0),
                                        .hop_limit = 64,
                                        .traffic_class = w->way.traffic_class}};
 
@@ -392,7 +393,8 @@ static int find_way(struct rdma_ud *u, const struct rdma_ud_address *to,
     for (int i = 0; i < WAYS; i++) {
         struct way *w = &u->ways[i];
         if (w->handle != NULL && w->lid == lid && memcmp(w->gid, to->gid, 16) == 0 &&
-            w->way.traffic_class == way->traffic_class && w->way.sl == way->sl) {
+            w->way.traffic_class == way->traffic_class && w->way.sl == way->sl &&
+            w->way.flow_label == way->flow_label) {
             w->used = ++u->turn;
             *ret_handle = w->handle;
             return 0;

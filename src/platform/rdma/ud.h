@@ -49,6 +49,7 @@ struct rdma_span {
 struct rdma_ud_way {
     uint8_t traffic_class; /* DSCP << 2 */
     uint8_t sl;            /* InfiniBand */
+    uint32_t flow_label;   /* RoCE: decides the port, 0xc000 + its 14 bits; 0: the device does */
 };
 /* Waits until the packet is sent: some microseconds. -ETIME: it was not sent within 5 ms, and may still be. -EAGAIN: too many
  * such packets. -EIO: the queue pair is broken: close it. Else the library's error for the address: it can't be reached. */

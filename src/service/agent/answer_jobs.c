@@ -67,6 +67,8 @@ static void put_lane(struct json_writer *j, const struct job_lane *l)
     json_put_int_if(j, "traffic_class", lane->sending != 0, lane->traffic_class);
     json_put_int_if(j, "service_level", lane->sending != 0 && lane->pair != 0,
                     lane->pair >> JOB_PAGE_SL_SHIFT);
+    json_put_int_if(j, "path_port", lane->sending != 0 && (lane->pair & JOB_PAGE_PORT) != 0,
+                    lane->path_port);
     json_put_uint(j, "epoch", lane->epoch);
     json_put_uint(j, "failovers", lane->failovers);
     json_put_uint(j, "chunks", lane->chunks);

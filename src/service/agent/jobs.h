@@ -5,8 +5,8 @@
  * - it is read(2) twice into the agent's own memory, and parts that are equal in both copies are used;
  * - each user may have at most JOB_PROCESS_OF_USER_MAX pages.
  *
- * The contents are that user's claim, and are shown with the user's id (`user`). They decide only one thing, and only with
- * `job_traffic_class: jobs` in agent.yaml: the class of probes between queue pairs.
+ * The contents are that user's claim, and are shown with the user's id (`user`). They decide two things, and only with
+ * `job_traffic_class: jobs` in agent.yaml: the class of probes between queue pairs, and their paths.
  *
  * A process is alive while it holds the lock of its page. An ended process is kept for JOBS_ENDED_NS, so that its last values
  * can be read. The page that a killed process left in the folder is removed. Changes between two looks (a lane failed, works
@@ -112,6 +112,11 @@ void jobs_class_nics(struct jobs *jobs, const char *const names[], uint32_t coun
  * have no mark. The class changes when no process uses it any more, or when more processes have used another class for 30 s.
  * It is never service level 15. Called about once a second. */
 struct job_class jobs_class(struct jobs *jobs, struct mono now);
+/* UDP source ports of lanes over RoCE queue pairs from that address to that one, of processes that run: each port once, in
+ * rising order. `most` <= JOBS_PORTS_MAX. Returns how many. */
+#define JOBS_PORTS_MAX 32
+uint32_t jobs_ports(const struct jobs *jobs, const uint8_t own[16], const uint8_t peer[16],
+                    uint16_t *ret_ports, uint32_t most);
 /* The newest JOB_EVENT_KEPT events, oldest first. Their numbers are *ret_first to the result - 1. */
 uint64_t jobs_events(const struct jobs *jobs, uint64_t *ret_first);
 const struct job_event *jobs_event(const struct jobs *jobs, uint64_t number);

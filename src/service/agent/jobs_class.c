@@ -1,5 +1,5 @@
-/* jobs_class.c: the class of jobs' packets over RDMA ports. A page is one user's claim, so each process has one vote, whatever
- * the number of its lanes. */
+/* jobs_class.c: the class of jobs' packets over RDMA ports, and the paths that they take. A page is one user's claim, so each
+ * process has one vote, whatever the number of its lanes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #define LEVEL_NEVER  15 /* reserved for the subnet's management */
 #define CLASSES      256
 #define LEADS_FOR_NS (30 * NS_PER_S)
+#define FIRST_PORT   0xc000 /* of RoCE's; the lowest itself has no flow label */
 
 static bool same(struct job_class a, struct job_class b)
 {
@@ -81,4 +82,41 @@ struct job_class jobs_class(struct jobs *jobs, struct mono now)
         *kept = most;
     }
     return *kept;
+}
+
+/* In its place; the highest goes where there is no room. */
+static uint32_t put_port(uint16_t *ports, uint32_t count, uint32_t most, uint16_t port)
+{
+    uint32_t at = 0;
+
+    while (at < count && ports[at] < port) {
+        at++;
+    }
+    if (at == most || (at < count && ports[at] == port)) {
+        return count;
+    }
+    count -= count == most;
+    memmove(&ports[at + 1], &ports[at], (count - at) * sizeof(ports[0]));
+    ports[at] = port;
+    return count + 1;
+}
+
+uint32_t jobs_ports(const struct jobs *jobs, const uint8_t own[16], const uint8_t peer[16],
+                    uint16_t *ret_ports, uint32_t most)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < jobs->count; i++) {
+        const struct job_process *p = jobs->processes[i];
+        for (uint32_t k = 0; p->known && p->state < JOB_ENDED && k < p->lane_count; k++) {
+            const struct job_page_lane *l = &p->lanes[k].page;
+            if (l->sending != 0 && (l->pair & JOB_PAGE_PAIR) != 0 &&
+                (l->pair & JOB_PAGE_PORT) != 0 && l->state == LANE_ACTIVE &&
+                l->path_port > FIRST_PORT && l->path_port <= UINT16_MAX &&
+                memcmp(l->own_address, own, 16) == 0 && memcmp(l->peer_address, peer, 16) == 0) {
+                count = put_port(ret_ports, count, most, (uint16_t)l->path_port);
+            }
+        }
+    }
+    return count;
 }

@@ -26,6 +26,8 @@
 #define ANSWERS_A_S   500 /* for all peers; port_probe.c counts those of each peer */
 #define TAKEN_AT_ONCE 32
 #define LID_MULTICAST 0xc000 /* LIDs from here on belong to multicast groups */
+#define PORT_MASK     0x3fff /* of a source port: the flow label */
+#define PATH_EACH_S   15 /* each path of a job to a peer is used for so long, one after the other */
 
 struct ud_port {        /* one per own NIC */
     struct rdma_ud *ud; /* NULL: not open */
@@ -34,8 +36,9 @@ struct ud_port {        /* one per own NIC */
     struct probe_port own;
     struct port_probe probe;
     struct mono next_tell, second;
-    struct job_class class; /* the class that `probe` uses */
-    uint32_t answers;       /* in this second */
+    struct job_class class;              /* the class that `probe` uses */
+    uint32_t answers;                    /* in this second */
+    uint16_t paths[2][PORT_PROBE_PEERS]; /* UDP ports of questions, answers; 0: any */
     uint64_t
         admitted; /* 1 + the exchange whose question was polled for: its answer gets a herald */
     bool broken;
@@ -179,6 +182,7 @@ static void open_port(struct agent *a, uint32_t local, struct rdma_device *devic
                                  .stamps = rdma_ud_device_stamps(p->ud)};
     memcpy(p->own.gid, own.gid, sizeof(p->own.gid));
     p->class = a->ud->class;
+    memset(p->paths, 0, sizeof(p->paths));
     port_probe_init(&p->probe, seed, own.key, is_marked(p->class), a->now);
     if (rdma_ud_arm(p->ud) < 0) {
         close_port(p);
@@ -241,6 +245,27 @@ static struct port_moment moment_told(const struct probe *probe)
                                 probe->timeline};
 }
 
+/* ---- paths ---- */
+
+/* One of the ports that jobs have to that peer. Both classes go by the same one: it is chosen with the reference, the first. */
+static void choose_path(struct agent *a, uint32_t local, struct nic_id nic, uint8_t way,
+                        bool answers)
+{
+    struct ud_port *p = &a->ud->ports[local];
+    const struct port_peer *peer = port_probe_find(&p->probe, nic);
+    uint16_t ports[JOBS_PORTS_MAX];
+    uint32_t count = 0;
+
+    if (peer == NULL || way == PROBE_WAY_JOB) {
+        return;
+    }
+    if (a->config->class_of_jobs && p->own.lid == 0) { /* jobs on RoCE have its GIDs as addresses */
+        count = jobs_ports(a->jobs, p->own.gid, peer->at.gid, ports, JOBS_PORTS_MAX);
+    }
+    const uint64_t turn = (uint64_t)a->now.ns / (PATH_EACH_S * NS_PER_S);
+    p->paths[answers][peer - p->probe.peers] = count > 0 ? ports[turn % count] : 0;
+}
+
 /* ---- sending ---- */
 
 static struct probe packet_of(const struct agent *a, uint32_t local, struct nic_id peer,
@@ -258,12 +283,16 @@ static int send_step(struct agent *a, uint32_t local, struct nic_id nic,
                      const struct probe_port *to, const struct probe_ud *ud,
                      const struct port_moment *moment, struct rdma_span *ret_left)
 {
+    const struct port_peer *peer = port_probe_find(&a->ud->ports[local].probe, nic);
     struct ud_port *p = &a->ud->ports[local];
     struct rdma_ud_address address = {
         .lid = to->lid, .global = to->global, .qp = to->qp, .key = to->key};
     const bool as_job = ud->way == PROBE_WAY_JOB;
+    const bool answers = ud->step != PROBE_UD_HERALD && ud->step != PROBE_UD_QUESTION;
+    const uint16_t path = peer != NULL ? p->paths[answers][peer - p->probe.peers] : 0;
     const struct rdma_ud_way way = {.traffic_class = as_job ? a->ud->class.traffic_class : 0,
-                                    .sl = as_job ? a->ud->class.sl : 0};
+                                    .sl = as_job ? a->ud->class.sl : 0,
+                                    .flow_label = path & PORT_MASK};
     struct probe probe = packet_of(a, local, nic, PROBE_UD);
     uint8_t bytes[PROBE_SIZE];
 
@@ -311,6 +340,7 @@ static void ask(struct agent *a, uint32_t local, const struct port_question *q)
     struct rdma_span left;
     int r = 0;
 
+    choose_path(a, local, q->nic, q->way, false);
     if (!a->ud->ports[local].own.stamps || port_may_wait(&a->ud->asking, a->now)) {
         r = herald(a, local, q->nic, &q->at, &ud, &a->ud->asking);
     }
@@ -398,6 +428,7 @@ static void answer(struct agent *a, uint32_t local, const struct probe *question
         p->answers++ >= ANSWERS_A_S) {
         return;
     }
+    choose_path(a, local, question->src, ud.way, true);
     const bool admitted = p->admitted == 1ull + ud.exchange;
 
     p->admitted = 0;
@@ -607,6 +638,8 @@ static void put_peer(struct agent *a, struct json_writer *j, uint32_t local,
     json_put_string(j, "stamps", p->own.stamps ? "device" : "poll");
     json_put_string(j, "peer_stamps", peer->at.stamps ? "device" : "poll");
     json_put_bool(j, "class_slow", peer->slow || peer->gone);
+    const uint16_t path = p->paths[0][peer - p->probe.peers];
+    json_put_int_if(j, "path_port", path != 0, path);
     json_put_array(j, "classes");
     for (int way = 0; way < (p->probe.job ? 2 : 1); way++) {
         const struct port_way *w = &peer->ways[way];
