@@ -72,7 +72,7 @@ static void base_update(struct detector *d)
     for (uint32_t i = 0; i < LANE_MAX; i++) {
         const struct detector_lane *x = &d->lanes[i];
         if (x->open && x->count >= FEW) {
-            const int64_t own = noise(x), empty = least_get(&x->floor_ns);
+            const int64_t own = x->noise_ns, empty = least_get(&x->floor_ns);
             owd = x->smooth_ns + empty < owd ? x->smooth_ns + empty : owd;
             floor = empty < floor ? empty : floor;
             least = x->smooth_ns < least ? x->smooth_ns : least;
@@ -138,6 +138,7 @@ void detector_on_owd(struct detector *d, struct mono now, uint32_t lane, int64_t
     x->next = (x->next + 1) % DETECTOR_WINDOW;
     x->count += x->count < DETECTOR_WINDOW;
     x->smooth_ns = x->count == 1 ? q : x->smooth_ns + (q - x->smooth_ns) / 4;
+    x->noise_ns = noise(x);
     base_update(d);
     usual_update(d, now);
     if (x->smooth_ns - d->base_ns > d->theta_ns) {

@@ -56,6 +56,7 @@ struct detector_lane {
     int64_t q_ns[DETECTOR_WINDOW];
     uint32_t count, next;
     int64_t smooth_ns; /* of q */
+    int64_t noise_ns;  /* of q, until it has another sample */
     int64_t owd_ns;    /* last */
     struct mono at;
     uint32_t over; /* samples in a row with e > theta */
