@@ -252,6 +252,7 @@ struct lane_set {
     struct mono report_by, reported_at; /* the next one at the latest; the last one */
     uint8_t hot;       /* the lane that brought a chunk last (which only sends: anything) */
     int64_t polled_ns; /* atomic: last call from above */
+    bool posted; /* to a queue pair, since such a call ended: some devices do the work in it */
     /* receiving: incast control; what came since the NIC was told last, what each comm may have on its way */
     struct credit_arrivals arrived;
     struct least floor_ns; /* of one-way delays by all lanes over the set's own NICs; */

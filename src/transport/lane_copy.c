@@ -15,9 +15,10 @@
 #include "transport/lane_pair.h"
 
 #define DONE_AT_ONCE 16
-#define TETHER_NS    NS_PER_MS        /* between two looks at the TCP connection */
-#define MARKER_NS    (20 * NS_PER_MS) /* that the marker may take */
-#define FIN_NS       NS_PER_S         /* it ended: the queue pair's END is no longer waited for */
+#define TETHER_NS                                                                                  \
+    (10 * NS_PER_MS) /* between two looks at the TCP connection: each is a system call */
+#define MARKER_NS (20 * NS_PER_MS) /* that the marker may take */
+#define FIN_NS    NS_PER_S         /* it ended: the queue pair's END is no longer waited for */
 
 _Static_assert(LANE_QP_CELLS_MIN >= 4, "half of them must be more than the one that CREDIT takes");
 
@@ -60,6 +61,7 @@ static int post(struct lane_set *set, struct lane_pair *qp, enum lane_cell kind,
     qp->sent_at[cell] = io->now(io);
     qp->writes[cell].is = write != NULL;
     const int r = rdma->send(rdma, qp->qp, cell, LANE_CELL_SIZE + size, write);
+    set->posted = true;
     if (r < 0) {
         take_no_more(qp, r);
         return qp->error;

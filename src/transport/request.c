@@ -29,6 +29,10 @@ static int leave(const struct transport_comm *comm, int r)
     if (r < 0) {
         comm_why(comm, r);
     }
+    if (set->posted) { /* it may have taken milliseconds: who polls all the time does so from now on */
+        set->posted = false;
+        (void)polled(set);
+    }
     pthread_mutex_unlock(&set->lock);
     return r;
 }

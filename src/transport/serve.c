@@ -354,6 +354,17 @@ static bool serve_set(struct transport *t, struct lane_set *set, struct mono now
     return true;
 }
 
+/* Somebody is at work there: a call from above, which serves it. Where a device works in the caller's time, that takes
+ * milliseconds. */
+static bool is_in_hand(struct lane_set *set)
+{
+    if (pthread_mutex_trylock(&set->lock) != 0) {
+        return true;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return false;
+}
+
 /* All active sets that are due; when the next one is. */
 static struct mono serve_sets(struct transport *t, struct mono now)
 {
@@ -369,7 +380,7 @@ static struct mono serve_sets(struct transport *t, struct mono now)
             if (set == NULL) {
                 continue;
             }
-            if (now.ns - polled < UNPOLLED_NS) {
+            if (now.ns - polled < UNPOLLED_NS || is_in_hand(set)) {
                 next = earlier(next, (struct mono){now.ns + POLLED_NS});
                 set->deadline = now; /* at once when they stop */
                 continue;

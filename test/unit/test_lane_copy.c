@@ -37,6 +37,87 @@ static void test_messages(void **state)
     pair_close(&pair);
 }
 
+static ssize_t (*receive_really)(struct io *io, int conn, const struct iovec *parts, int count,
+                                 struct io_stamp *ret_stamp);
+static uint32_t receives;
+
+static ssize_t receive_counted(struct io *io, int conn, const struct iovec *parts, int count,
+                               struct io_stamp *ret_stamp)
+{
+    receives++;
+    return receive_really(io, conn, parts, count, ret_stamp);
+}
+
+/* The connection beside a queue pair tells that the peer's process is gone, and nothing else: it is seldom asked. */
+static void test_the_connection_is_seldom_asked(void **state)
+{
+    struct transport_request *receive, *send;
+    struct pair pair;
+    bool done;
+
+    (void)state;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    exchange(&pair, 1000, 1000, true, 1);
+    struct io *io = &pair.receiver.trouble->io;
+    receive_really = io->receive;
+    io->receive = receive_counted;
+    assert_int_equal(transport_receive(pair.in, in_bytes, 1000, 7, false, NULL, &receive), 0);
+    const struct mono began = io->now(io);
+    for (int i = 0; i < 100; i++) {
+        trouble_skipped_ns += NS_PER_MS / 2;
+        assert_int_equal(transport_test(receive, &done, NULL), 0);
+        assert_false(done);
+    }
+    const int64_t ms = mono_sub(io->now(io), began).ns / NS_PER_MS;
+    io->receive = receive_really;
+    assert_true(ms >= 50);
+    assert_in_range(receives, 4, 4 * (1 + ms / 10));
+    assert_int_equal(transport_send(pair.out, out_bytes, 1000, 7, NULL, &send), 0);
+    assert_true(received(&pair, receive, PATIENCE_MS));
+    assert_int_equal(transport_test(send, &done, NULL), 0);
+    pair_close(&pair);
+}
+
+static int (*send_at_once)(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
+                           const struct io_rdma_write *write);
+
+/* As soft-RoCE, which does a NIC's work in the time of who posts. */
+static int send_for_long(struct io_rdma *rdma, int qp, uint32_t cell, uint32_t size,
+                         const struct io_rdma_write *write)
+{
+    trouble_skipped_ns += 3 * UNPOLLED_NS;
+    return send_at_once(rdma, qp, cell, size, write);
+}
+
+/* Who polls a set polls it until the call ends, however long it takes: the housekeeping has nothing to do there. */
+static void test_a_long_call_is_one_that_polls(void **state)
+{
+    struct transport_request *send, *receive;
+    bool sent = false;
+    struct pair pair;
+
+    (void)state;
+    pair_open(&pair);
+    wait_for(&pair, 4, 4);
+    exchange(&pair, 1000, 1000, true, 1);
+    struct io_rdma *rdma = rdma_io(pair.sender.rdma);
+    send_at_once = rdma->send;
+    rdma->send = send_for_long;
+    assert_int_equal(transport_receive(pair.in, in_bytes, 1000, 7, false, NULL, &receive), 0);
+    assert_int_equal(transport_send(pair.out, out_bytes, 1000, 7, NULL, &send), 0);
+    const struct mono served = pair.out->set->served;
+    (void)transport_serve(pair.sender.transport, (struct mono){0});
+    assert_int_equal(pair.out->set->served.ns, served.ns);
+    rdma->send = send_at_once;
+    skip_ms(2); /* and now nobody polls */
+    (void)transport_serve(pair.sender.transport, (struct mono){0});
+    assert_true(pair.out->set->served.ns > served.ns);
+    assert_int_equal(transport_test(send, &sent, NULL), 0);
+    assert_true(sent && received(&pair, receive, PATIENCE_MS));
+    pair_close(&pair);
+}
+
 /* port: whether some lane has told that one. */
 static uint32_t shown(struct transport *t, uint32_t port, bool *ret_has_port)
 {
@@ -1014,6 +1095,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_a_long_call_is_one_that_polls),
+        cmocka_unit_test(test_the_connection_is_seldom_asked),
         cmocka_unit_test(test_looked_for_where_the_last_one_came),
         cmocka_unit_test(test_reports_wait_for_slow_nics),
         cmocka_unit_test(test_each_lane_has_its_path),
