@@ -488,6 +488,26 @@ static bool was_a_moment(struct locate *l, uint32_t element)
     return !is_outage(&run) || run.lost_all < lost; /* of what is known of it no more */
 }
 
+/* The named cases that the explanation leaves out explain just as much in that element's place. So nobody can tell them from it
+ * any more: another fault hides what told them apart. Somebody could when they got their names, so these hold. all: of c alone,
+ * or of all that are left out. */
+static bool holds(struct locate *l, const struct locate_case *c, const struct explanation *x,
+                  uint32_t index, bool all)
+{
+    uint32_t left[SET_MAX], count = 0;
+
+    for (uint32_t i = 0; i < l->case_count && count < SET_MAX; i++) {
+        const struct locate_case *other = &l->cases[i];
+        uint32_t elements[LOCATE_ONE_OF];
+
+        if ((other == c || all) && other->state == LOCATE_NAMED && !is_in(l, other, x) &&
+            case_elements(l, other, elements) > 0) {
+            left[count++] = elements[0];
+        }
+    }
+    return count > 0 && locate_is_alike(l, x, index, left, count);
+}
+
 static void settle(struct locate *l, struct mono now, const struct explanation *x, uint32_t index)
 {
     const struct streak *s = step(l, x, index);
@@ -497,6 +517,11 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
 
     if (l->suspects[x->elements[index]].name.kind == ELEMENT_UNKNOWN) {
         return; /* one path alone: no element's fault */
+    }
+    if (c && doubted && c->state == LOCATE_NAMED &&
+        (holds(l, c, x, index, false) || holds(l, c, x, index, true))) {
+        l->doubted[c - l->cases] = MONO_NEVER;
+        return;
     }
     if (c && doubted && c->state == LOCATE_NAMED) {
         struct mono *since = &l->doubted[c - l->cases];

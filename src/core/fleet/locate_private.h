@@ -195,6 +195,9 @@ double locate_gain_beside(struct locate *l, const struct explanation *x, uint32_
                           struct moment moment);
 double locate_margin_beside(struct locate *l, const struct explanation *x, uint32_t index,
                             struct moment moment);
+/* Whether these in that element's place explain the same paths, and their losses nearly as well, however rare they are. */
+bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t index,
+                     const uint32_t *elements, uint32_t count);
 void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
                          struct host_id without);
 

@@ -634,6 +634,22 @@ void locate_explain_margins(struct locate *l, struct explanation *x)
     memset(x->margins, 0, sizeof(x->margins)); /* it goes in circles: nothing is sure */
 }
 
+bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t index,
+                     const uint32_t *elements, uint32_t count)
+{
+    struct explanation y = *x;
+
+    drop(&y, index);
+    if (y.count + count > SET_MAX) {
+        return false;
+    }
+    memcpy(&y.elements[y.count], elements, count * sizeof(*elements));
+    y.count += count;
+    weigh(l, &y);
+    return paths_of(l, &y) == x->paths &&
+           (x->score - priors_of(l, x)) - (y.score - priors_of(l, &y)) < LOCATE_LIMIT;
+}
+
 /* The same by the trials that count now. */
 static double margin_now(struct locate *l, const struct explanation *x, uint32_t index)
 {

@@ -20,6 +20,8 @@ static const struct incident_world_config worlds[] = {
     {.seed = 101, .hosts = 48, .seconds = 400, .faults = 1, .turns = true},
     {.seed = 103, .hosts = 48, .seconds = 400, .faults = 1, .turns = true},
     {.seed = 102, .hosts = 48, .seconds = 200, .faults = 3, .turns = true},
+    /* a trunk loses a share, and a second fault hides what told it from another one: it was the other one */
+    {.seed = 2102, .hosts = 48, .seconds = 470, .faults = 2, .turns = true},
 };
 
 static void each_fault_is_one_incident(void **state)

@@ -628,6 +628,90 @@ static void what_another_fault_hides_is_named_together(void **state)
     assert_true(has_spine);
 }
 
+static uint32_t gray_leaf, other_leaf, dead_leaf; /* numbers of them */
+static bool gray_trunk(const struct way *w)
+{
+    return w->spine == 1 && leaf_of(w->from) == gray_leaf && prng_below(&f.prng, 3) == 0;
+}
+static bool gray_trunk_to(const struct way *w)
+{
+    return w->spine == 1 && leaf_of(w->to) == other_leaf && prng_below(&f.prng, 3) == 0;
+}
+static bool dead_trunk(const struct way *w)
+{
+    return w->spine == 1 && (leaf_of(w->from) == dead_leaf || leaf_of(w->to) == dead_leaf);
+}
+static bool gray_trunk_and_dead_trunk(const struct way *w)
+{
+    return gray_trunk(w) || dead_trunk(w);
+}
+static bool gray_trunk_to_and_dead_trunk(const struct way *w)
+{
+    return gray_trunk_to(w) || dead_trunk(w);
+}
+
+/* A trunk loses a share, and then another one of its spine dies. All that is left of the first one's paths cross a third one,
+ * and all that is left of that one's cross the first. Nobody can tell them apart any more, but it was known which one it is. */
+static void what_was_told_apart_stays_so(void **state)
+{
+    static const fault gray[] = {gray_trunk, gray_trunk_to},
+                       both[] = {gray_trunk_and_dead_trunk, gray_trunk_to_and_dead_trunk};
+
+    (void)state;
+    for (uint32_t k = 0; k < 6; k++) {
+        gray_leaf = k % 3;
+        other_leaf = (gray_leaf + 1 + k / 3) % 3;
+        dead_leaf = 3 - gray_leaf - other_leaf;
+        for (uint32_t to = 0; to < 2; to++) {
+            struct locate_case c;
+            bool renamed = false;
+
+            fabric_new(9, 3, 3, HOST_NONE);
+            play(3, none);
+            play(6, gray[to]);
+            expect_one(ELEMENT_TRUNK, DIRECTION_OUT, to == 0 ? 1 + gray_leaf : SPINE_KEY + 1,
+                       to == 0 ? SPINE_KEY + 1 : 1 + other_leaf);
+            const uint64_t number = locate_case_get(f.locate, 0)->number;
+            play(20, both[to]);
+            while (locate_next_change(f.locate, &c)) {
+                renamed = renamed || (c.state == LOCATE_NAMED && c.number != number &&
+                                      c.elements[0].direction != DIRECTION_BOTH);
+            }
+            assert_false(renamed);
+            assert_int_equal(locate_case_count(f.locate), 2);
+            assert_int_equal(locate_case_get(f.locate, 0)->number, number);
+        }
+    }
+}
+
+static bool two_trunks(const struct way *w)
+{
+    return w->spine == 1 && (leaf_of(w->from) < 2 || leaf_of(w->to) < 2);
+}
+static bool two_trunks_and_leaf_3(const struct way *w)
+{
+    return two_trunks(w) || leaf_of(w->from) == 3 || leaf_of(w->to) == 3;
+}
+
+/* Two trunks of a spine are dead, and a leaf dies that alone could tell so: the spine would be the likelier fault by what is
+ * left. It was known not to be the spine. */
+static void two_trunks_stay_two(void **state)
+{
+    struct locate_case c;
+
+    (void)state;
+    fabric_new(8, 4, 3, HOST_NONE);
+    play(3, none);
+    play(3, two_trunks);
+    assert_int_equal(locate_case_count(f.locate), 2);
+    play(15, two_trunks_and_leaf_3);
+    while (locate_next_change(f.locate, &c)) {
+        assert_int_not_equal(c.elements[0].kind, ELEMENT_SPINE);
+        assert_int_not_equal(c.state, LOCATE_ENDED);
+    }
+    assert_int_equal(locate_case_count(f.locate), 3);
+}
+
 /* Every host that sees the fault gives it one number. */
 static void hosts_agree_on_its_number(void **state)
 {
@@ -681,6 +765,8 @@ int main(void)
         cmocka_unit_test(what_was_not_told_again_is_not_explained),
         cmocka_unit_test(a_lower_background_is_a_reason_to_look),
         cmocka_unit_test(what_another_fault_hides_is_named_together),
+        cmocka_unit_test(what_was_told_apart_stays_so),
+        cmocka_unit_test(two_trunks_stay_two),
         cmocka_unit_test(hosts_agree_on_its_number),
     };
     return cmocka_run_group_tests(tests, NULL, over);
