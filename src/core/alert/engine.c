@@ -193,7 +193,8 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
     }
     series_host_seen(a, f->said_by);
     struct instance *taken = NULL;
-    bool moved = false; /* from the rule of what it suspected before */
+    bool moved = false;   /* from the rule of what it suspected before */
+    uint32_t left = NONE; /* the incident of that one */
     for (uint32_t r = 0; r < a->rule_count; r++) {
         const uint64_t key = finding_key(r, f);
         struct instance *i;
@@ -205,6 +206,7 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
             i = a->rule_states[r].active > 0 ? instance_find(a, key) : NULL;
             if (i != NULL) { /* over, or its suspect is another one now */
                 moved = moved || f->phase != FINDING_CLOSED;
+                left = f->phase != FINDING_CLOSED && i->incident != NONE ? i->incident : left;
                 instance_lower(a, i);
             }
             continue;
@@ -227,6 +229,10 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
     }
     if (moved && taken != NULL) {
         incident_refine(a, &a->incidents[taken->incident]);
+    }
+    if (left != NONE &&
+        (taken == NULL || left != taken->incident)) { /* it may have been the last that disagreed */
+        incident_refine(a, &a->incidents[left]);
     }
 }
 

@@ -577,6 +577,8 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
                 } else {
                     fall_quiet(a, c);
                 }
+            } else {
+                incident_refine(a, c);
             }
         }
     }

@@ -135,6 +135,51 @@ static void guesses_that_were_elsewhere_leave_nothing(void **state)
     assert_int_equal(kit_incident(2).alerts_firing, 3);
 }
 
+/* Four guesses were one of a spine. Two of them are known to be of a trunk that has an incident already, and then the others turn
+ * out to be of a NIC: all that is left of the spine is that trunk. suspects: the rule that tells of NICs is another one. */
+static void guesses_of_which_some_are_elsewhere(uint32_t suspects)
+{
+    struct alert_finding guess[4];
+
+    kit_finding_rules();
+    if (suspects != 0) {
+        rules[1].suspects = suspects;
+        kit_rule(2, "nic-dead", ALERT_ON_FINDING)->findings = 1ULL << FINDING_PATH_DEAD;
+        rules[2].suspects = 1u << ELEMENT_NIC;
+        kit_start();
+    }
+    living = 100;
+    const struct alert_finding known =
+        kit_path_finding(3, 200, ELEMENT_TRUNK, "trunk leaf4 - spine1", true);
+    kit_say(&known, FINDING_OPENED);
+    kit_pass(15 * NS_PER_S);
+    for (uint32_t k = 0; k < 4; k++) {
+        guess[k] = guess_at(k, 10 + k);
+        kit_say(&guess[k], FINDING_OPENED);
+    }
+    kit_pass(5 * NS_PER_S);
+    for (uint32_t k = 0; k < 4; k++) {
+        guess[k].suspect =
+            k < 2 ? known.suspect : element_of(ELEMENT_NIC, PLACE_NIC, guess[2].from_nic);
+        guess[k].choice = (struct element_choice){0};
+        kit_say(&guess[k], FINDING_UPDATED);
+    }
+    kit_pass(5 * NS_PER_S);
+    assert_int_equal(kit_counters().incidents_open, 2);
+    assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
+    assert_int_equal(kit_incident(1).alerts_firing, 3);
+}
+
+static void a_guess_that_leaves_may_be_the_last_that_disagreed(void **state)
+{
+    guesses_of_which_some_are_elsewhere(0);
+}
+
+static void nor_if_another_rule_tells_of_it(void **state)
+{
+    guesses_of_which_some_are_elsewhere(1u << ELEMENT_TRUNK | 1u << ELEMENT_SPINE);
+}
+
 #define T(test) cmocka_unit_test_setup_teardown(test, kit_begin, kit_end)
 int main(void)
 {
@@ -143,6 +188,8 @@ int main(void)
         T(known_trunks_are_a_spine),
         T(what_was_taken_for_a_spine_becomes_two),
         T(guesses_that_were_elsewhere_leave_nothing),
+        T(a_guess_that_leaves_may_be_the_last_that_disagreed),
+        T(nor_if_another_rule_tells_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,8 @@ static const struct incident_world_config worlds[] = {
     {.seed = 102, .hosts = 48, .seconds = 200, .faults = 3, .turns = true},
     /* a trunk loses a share, and a second fault hides what told it from another one: it was the other one */
     {.seed = 2102, .hosts = 48, .seconds = 470, .faults = 2, .turns = true},
+    /* guesses were a spine's. Some became a trunk that has an incident, the last others a NIC: the rest stayed the spine's */
+    {.seed = 2103, .hosts = 64, .seconds = 30, .faults = 3},
 };
 
 static void each_fault_is_one_incident(void **state)
