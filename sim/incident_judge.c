@@ -1,9 +1,10 @@
 /* incident_judge.c: what is at fault, against what the brain tells of it. Several faults may be there at once, and overlap:
  *
- * - a told incident has the name of something that is at fault, or was until a moment ago. While a fault has no name yet, what
- *   its finders make of it may be shown instead, and nothing else;
- * - each fault that at least two hosts can tell from all others has one incident, and it is the same one until the fault is
- *   over;
+ * - a told incident has the name of something that is at fault, or was until a moment ago; or of what nobody can tell from it,
+ *   as other faults take all ways that could: a rail has three trunks to a spine, and two of them are dead. While a fault has
+ *   no name yet, what its finders make of it may be shown instead, and nothing else;
+ * - each fault that at least two hosts can tell from all others has one incident, and once it has its own name it is the same
+ *   one until the fault is over;
  * - a host whose NICs are all well, and whose dead paths each have a finding, is ok. */
 #include <stdio.h>
 
@@ -69,6 +70,47 @@ static bool names(const struct world *w, const struct element *e, const struct f
                : e->kind == ELEMENT_TRUNK && e->a.number == x->leaf && e->b.number == x->spine;
 }
 
+static bool crosses(const struct element *e, uint32_t direction, const struct way *way)
+{
+    const bool out = (direction & DIRECTION_OUT) != 0, in = (direction & DIRECTION_IN) != 0;
+
+    if (e->kind == ELEMENT_NIC) {
+        return (out && way->from == e->a.number) || (in && way->to == e->a.number);
+    }
+    return e->kind == ELEMENT_TRUNK && way->spine == e->b.number &&
+           ((out && way->leaf_from == e->a.number) || (in && way->leaf_to == e->a.number));
+}
+
+/* Ways that are lost by no other fault are lost by this one just where they cross the element. */
+static bool is_alike_in(const struct world *w, const struct element *e, uint32_t direction,
+                        const struct fault *x)
+{
+    for (uint32_t k = 0; k < w->config.hosts * INCOMING; k++) {
+        const struct way *way = &w->ways[k];
+        bool other = false;
+
+        if (incident_swallows(x, way) == crosses(e, direction, way)) {
+            continue;
+        }
+        for (uint32_t n = 0; n < FAULT_MAX && !other; n++) {
+            other =
+                w->faults[n].used && &w->faults[n] != x && incident_swallows(&w->faults[n], way);
+        }
+        if (!other) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nobody can tell them apart: other faults take all ways that could. */
+static bool is_alike(const struct world *w, const struct element *e, const struct fault *x)
+{
+    return (e->kind == ELEMENT_NIC || e->kind == ELEMENT_TRUNK) &&
+           (is_alike_in(w, e, DIRECTION_BOTH, x) || is_alike_in(w, e, DIRECTION_OUT, x) ||
+            is_alike_in(w, e, DIRECTION_IN, x));
+}
+
 static uint32_t age(const struct world *w, const struct fault *x)
 {
     return w->now_s - x->from_s;
@@ -84,6 +126,11 @@ static bool is_so(const struct world *w, const struct element *e)
         so = so || (w->faults[k].used && names(w, e, &w->faults[k])) ||
              (past->used && w->now_s < past->until_s + GONE_S &&
               (names(w, e, past) || is_on(e, past)));
+    }
+    for (uint32_t k = 0; k < FAULT_MAX && !so; k++) {
+        const struct fault *past = &w->past[k];
+        so = (w->faults[k].used && is_alike(w, e, &w->faults[k])) ||
+             (past->used && w->now_s < past->until_s + GONE_S && is_alike(w, e, past));
     }
     return so;
 }
@@ -191,7 +238,13 @@ static void judge_fault(struct world *w, struct fault *x)
         if (open && names(w, &i.element, x)) {
             count++;
             judge_same(w, x, &i);
+        } else if (open && is_alike(w, &i.element, x)) {
+            count++;
+            x->vague_s = w->now_s;
         }
+    }
+    if (count == 0 && x->vague_s > 0 && w->now_s < x->vague_s + SETTLE_S) {
+        return; /* what told it apart came back a moment ago */
     }
     if (count == 0 && !x->missed) {
         x->missed = true;

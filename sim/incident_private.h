@@ -72,6 +72,7 @@ struct fault {
     uint32_t finding_count;
     uint64_t incident; /* that was told of it, once it was settled; 0: none yet */
     uint32_t reopened; /* how often that one was by then */
+    uint32_t vague_s;  /* when nobody could tell it from what was told; 0: never */
 };
 
 struct world {

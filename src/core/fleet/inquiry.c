@@ -129,29 +129,38 @@ static struct noted *note(struct inquiry *q, uint64_t key, bool *ret_new)
     return n;
 }
 
-/* NICs and trunks that a path crosses, each in its direction. */
-struct atoms {
-    uint64_t keys[2 + PATH_HOP_MAX];
+/* NICs and trunks that a path crosses, each in its direction, and the hosts and routers that these are parts of. */
+struct crossed {
+    uint64_t keys[4 + 2 * PATH_HOP_MAX];
     uint32_t count;
 };
 
-static struct atoms atoms_of(const struct locate_route *r)
+static struct crossed crossed_by(const struct locate_route *r)
 {
-    struct atoms a = {.count = 2};
+    struct crossed c = {.count = 4};
 
-    a.keys[0] = element_key(ELEMENT_NIC, DIRECTION_OUT, r->from.index, 0);
-    a.keys[1] = element_key(ELEMENT_NIC, DIRECTION_IN, r->to.index, 0);
+    c.keys[0] = element_key(ELEMENT_NIC, DIRECTION_OUT, r->from.index, 0);
+    c.keys[1] = element_key(ELEMENT_NIC, DIRECTION_IN, r->to.index, 0);
+    c.keys[2] = element_key(ELEMENT_HOST, DIRECTION_BOTH, r->from_host.index, 0);
+    c.keys[3] = element_key(ELEMENT_HOST, DIRECTION_BOTH, r->to_host.index, 0);
+    for (uint32_t i = 0; i < r->box_count; i++) {
+        c.keys[c.count++] = element_key(r->boxes[i].kind, DIRECTION_BOTH, r->boxes[i].key, 0);
+    }
     for (uint32_t i = 1; i < r->box_count; i++) {
-        a.keys[a.count++] =
+        c.keys[c.count++] =
             element_key(ELEMENT_TRUNK, DIRECTION_OUT, r->boxes[i - 1].key, r->boxes[i].key);
     }
-    return a;
+    return c;
 }
 
 /* The way back: what comes by it tells a thing from one of its directions. */
 static struct locate_route turn(const struct locate_route *r)
 {
-    struct locate_route back = {.from = r->to, .to = r->from, .box_count = r->box_count};
+    struct locate_route back = {.from_host = r->to_host,
+                                .to_host = r->from_host,
+                                .from = r->to,
+                                .to = r->from,
+                                .box_count = r->box_count};
 
     for (uint32_t i = 0; i < r->box_count; i++) {
         back.boxes[i] = r->boxes[r->box_count - 1 - i];
@@ -204,7 +213,7 @@ static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
 static bool note_lost(struct inquiry *q, const struct locate_route *route)
 {
     const struct locate_route turned = turn(route);
-    const struct atoms atoms = atoms_of(route), back = atoms_of(&turned);
+    const struct crossed crossed = crossed_by(route), back = crossed_by(&turned);
     bool fresh, news = false;
     struct noted *by = note(q, element_key(ELEMENT_HOST, 0, route->teller.index, 0), &fresh);
 
@@ -213,8 +222,8 @@ static bool note_lost(struct inquiry *q, const struct locate_route *route)
         return false;
     }
     by->count++;
-    for (uint32_t i = 0; i < atoms.count; i++) {
-        (void)note(q, atoms.keys[i], &fresh);
+    for (uint32_t i = 0; i < crossed.count; i++) {
+        (void)note(q, crossed.keys[i], &fresh);
         news = news || fresh;
         (void)note(q, back.keys[i], &fresh);
         news = news || fresh;
@@ -226,15 +235,15 @@ static bool note_lost(struct inquiry *q, const struct locate_route *route)
 /* It is clean: it acquits, where too few do. */
 static bool note_clean(struct inquiry *q, const struct locate_route *route)
 {
-    const struct atoms atoms = atoms_of(route);
+    const struct crossed crossed = crossed_by(route);
     bool wanted = false;
 
-    for (uint32_t i = 0; i < atoms.count && !wanted; i++) {
-        const struct noted *n = noted_find(q, atoms.keys[i]);
+    for (uint32_t i = 0; i < crossed.count && !wanted; i++) {
+        const struct noted *n = noted_find(q, crossed.keys[i]);
         wanted = n != NULL && n->count < INQUIRY_CLEAN;
     }
-    for (uint32_t i = 0; i < atoms.count && wanted; i++) {
-        struct noted *n = noted_find(q, atoms.keys[i]);
+    for (uint32_t i = 0; i < crossed.count && wanted; i++) {
+        struct noted *n = noted_find(q, crossed.keys[i]);
         if (n != NULL) {
             n->count++;
         }

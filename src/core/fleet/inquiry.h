@@ -2,7 +2,8 @@
  *
  * Each host reports of every path that arrives at it whether anything does, and what it lost lately. While nobody reports a
  * loss nothing is kept. From the first loss on (inquiry_wants) the reports of all are told: of each the paths that lost, and
- * those that share a NIC or a trunk with one that did, for they acquit. What explains it best is a case: one element, one name,
+ * those that share anything with one that did, for they acquit it: a NIC or a trunk; a host, of which another NIC is well; a
+ * switch, of which other trunks are. What explains it best is a case: one element, one name,
  * for all hosts whose findings it explains (inquiry_place).
  *
  * - Evidence counts by the time of its report: of the path's packets in the last moments before it. A report from the future, or
@@ -20,9 +21,10 @@
 #pragma once
 #include "core/fleet/locate.h"
 
-#define INQUIRY_TELLER 64  /* lost paths of one host */
-#define INQUIRY_CLEAN  128 /* clean ones of one NIC or trunk, each direction */
-#define INQUIRY_KNOWN  32  /* cases, those lately over included */
+#define INQUIRY_TELLER 64 /* lost paths of one host */
+#define INQUIRY_CLEAN                                                                              \
+    128                  /* clean ones of one NIC or trunk, each direction; of one host or router */
+#define INQUIRY_KNOWN 32 /* cases, those lately over included */
 #define INQUIRY_SINCE_NS                                                                           \
     (30 * NS_PER_S) /* a host dates a fault so much before its reports show it */
 #define INQUIRY_MEMORY_NS (120 * NS_PER_S)

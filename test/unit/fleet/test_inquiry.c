@@ -513,8 +513,18 @@ static void a_lasting_fault_leaves_room_for_others(void **state)
     }
 }
 
-/* One of the sender's leaf, as the controller tells it: a clean path only if it is looked at, or at first. */
-static void tell_way(uint32_t from, uint32_t to, bool lost, bool first)
+/* As the controller tells it: a clean path only if it is looked at, or at first. */
+static void tell_way(const struct inquiry_path *p, bool first)
+{
+    const bool lost = p->dead || p->lossy;
+
+    if (lost || first || inquiry_has(w.q, p->route.from, p->route.to, p->port)) {
+        inquiry_on_path(w.q, now(), now(), p);
+    }
+}
+
+/* Of one leaf. */
+static void tell_short_way(uint32_t leaf, uint32_t from, uint32_t to, bool lost, bool first)
 {
     struct inquiry_path p = {.route = {.from_host = {from},
                                        .to_host = {to},
@@ -525,10 +535,8 @@ static void tell_way(uint32_t from, uint32_t to, bool lost, bool first)
                              .port = 7000,
                              .dead = lost};
 
-    p.route.boxes[0] = (struct locate_box){1, ELEMENT_LEAF};
-    if (lost || first || inquiry_has(w.q, p.route.from, p.route.to, p.port)) {
-        inquiry_on_path(w.q, now(), now(), &p);
-    }
+    p.route.boxes[0] = (struct locate_box){leaf, ELEMENT_LEAF};
+    tell_way(&p, first);
 }
 
 /* What was lost at the beginning and is clean since then acquits who receives it, where another sender is dead for hours. What
@@ -538,14 +546,69 @@ static void what_was_lost_once_acquits_too(void **state)
     world_new(1, 6, 1, 1);
     for (int turn = 0; turn < 60; turn++, w.now_ms += REPORT_S * 1000) {
         const bool first = turn == 0;
-        tell_way(5, 1, true, first);
-        tell_way(2, 1, first, first);
-        tell_way(3, 4, first, first);
+        tell_short_way(1, 5, 1, true, first);
+        tell_short_way(1, 2, 1, first, first);
+        tell_short_way(2, 3, 4, first, first);
         inquiry_tick(w.q, now());
         assert_true(inquiry_has(w.q, (struct nic_id){5}, (struct nic_id){1}, 7000));
         assert_true(inquiry_has(w.q, (struct nic_id){2}, (struct nic_id){1}, 7000));
     }
     assert_false(inquiry_has(w.q, (struct nic_id){3}, (struct nic_id){4}, 7000));
+}
+
+/* Two rails of three leaves each share their spines. Hosts 0 to 11 hang by NIC 2h on leaf h % 3, and by the other NIC on leaf
+ * 3 + h % 3. */
+static void tell_rails(uint32_t dead_a, uint32_t dead_b, bool first)
+{
+    for (uint32_t to = 0; to < 24; to++) {
+        for (uint32_t from = to % 2; from < 24; from += 2) {
+            const uint32_t leaf = to % 2 * 3 + to / 2 % 3, other = to % 2 * 3 + from / 2 % 3;
+            for (uint32_t spine = 0; spine < 2 && leaf != other; spine++) {
+                const bool dead = spine == 0 && (leaf == dead_a || leaf == dead_b ||
+                                                 other == dead_a || other == dead_b);
+                const struct inquiry_path p = {
+                    .route = {.from_host = {from / 2},
+                              .to_host = {to / 2},
+                              .from = {from},
+                              .to = {to},
+                              .teller = {to / 2},
+                              .box_count = 3,
+                              .boxes = {{1 + other, ELEMENT_LEAF},
+                                        {SPINE_KEY + spine, ELEMENT_SPINE},
+                                        {1 + leaf, ELEMENT_LEAF}}},
+                    .port = (uint16_t)(7000 + spine),
+                    .dead = dead};
+                tell_way(&p, first);
+            }
+        }
+    }
+}
+
+/* Two trunks of a spine are dead, and so are all ways of their rail that cross it. The other rail's ways share neither NIC nor
+ * trunk with them, and acquit the spine. */
+static void another_rail_acquits_a_spine(void **state)
+{
+    struct locate_case cases[INQUIRY_KNOWN];
+    uint32_t trunks = 0;
+
+    world_new(1, 6, 1, 1);
+    for (int turn = 0; turn < 40; turn++, w.now_ms += 1000) {
+        const bool dead = turn >= 8;
+        tell_rails(dead ? 0 : UINT32_MAX, dead ? 1 : UINT32_MAX, false);
+        if (turn == 8) { /* now it is wanted */
+            tell_rails(0, 1, true);
+        }
+        for (uint32_t k = 0; k < 4; k++, w.now_ms += 250) {
+            inquiry_tick(w.q, now());
+        }
+        const uint32_t count = inquiry_cases(w.q, cases);
+        trunks = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_not_equal(cases[i].elements[0].kind, ELEMENT_SPINE);
+            trunks += cases[i].elements[0].kind == ELEMENT_TRUNK;
+        }
+    }
+    assert_int_equal(trunks, 2);
 }
 
 int main(void)
@@ -563,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_host_may_be_sure_before_all_are),
         cmocka_unit_test(a_lasting_fault_leaves_room_for_others),
         cmocka_unit_test(what_was_lost_once_acquits_too),
+        cmocka_unit_test(another_rail_acquits_a_spine),
     };
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
 
