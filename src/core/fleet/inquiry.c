@@ -390,12 +390,6 @@ static struct known *known_find(struct inquiry *q, const struct locate_case *c)
     return NULL;
 }
 
-static bool same_thing(const struct locate_element *x, const struct locate_element *y)
-{
-    return x->kind == y->kind && ((x->a == y->a && x->b == y->b) ||
-                                  (x->kind == ELEMENT_TRUNK && x->a == y->b && x->b == y->a));
-}
-
 /* What was over a moment ago is the same fault, seen better: its direction became known, or it came back. */
 static void replace(struct inquiry *q, const struct locate_case *c)
 {
@@ -403,7 +397,7 @@ static void replace(struct inquiry *q, const struct locate_case *c)
         const struct known *k = &q->known[i];
         bool same = false;
         for (uint32_t e = 0; e < k->c.count; e++) {
-            same = same || same_thing(&k->c.elements[e], &c->elements[0]);
+            same = same || locate_same_thing(&k->c.elements[e], &c->elements[0]);
         }
         if (same && k->over.ns != MONO_NEVER.ns &&
             mono_sub(c->opened, k->over).ns < 2 * q->report.ns) {
@@ -453,7 +447,7 @@ static uint32_t meant(const struct locate_case *c, const struct locate_element *
 {
     uint32_t i = 0;
 
-    while (i < c->count && !same_thing(&c->elements[i], word)) {
+    while (i < c->count && !locate_same_thing(&c->elements[i], word)) {
         i++;
     }
     return i;
@@ -581,7 +575,7 @@ static bool one_way(const struct locate_case *c, const struct locate_element *e)
     uint32_t ways = 0;
 
     for (uint32_t i = 0; i < c->count; i++) {
-        ways += same_thing(&c->elements[i], e);
+        ways += locate_same_thing(&c->elements[i], e);
     }
     return ways <= 1;
 }

@@ -53,6 +53,13 @@ struct locate_box {
     uint8_t kind; /* ELEMENT_LEAF, ELEMENT_SPINE or ELEMENT_ROUTER */
 };
 
+/* Whatever their directions. */
+static inline bool locate_same_thing(const struct locate_element *x, const struct locate_element *y)
+{
+    return x->kind == y->kind && ((x->a == y->a && x->b == y->b) ||
+                                  (x->kind == ELEMENT_TRUNK && x->a == y->b && x->b == y->a));
+}
+
 /* A path in one direction. */
 struct locate_route {
     struct host_id from_host, to_host;

@@ -456,12 +456,32 @@ static struct locate_case *case_of(struct locate *l, const struct explanation *x
     return NULL;
 }
 
+/* Of those that nobody can tell apart the one that it was named by comes first, whatever direction: a trunk that recovers in one
+ * of its directions is no other trunk. */
+static void keep_thing(struct locate_case *c, const struct locate_element *was)
+{
+    for (uint32_t i = 1; i < c->count && c->alike && !locate_same_thing(&c->elements[0], was);
+         i++) {
+        if (locate_same_thing(&c->elements[i], was)) {
+            const struct locate_element first = c->elements[0];
+            c->elements[0] = c->elements[i];
+            c->elements[i] = first;
+        }
+    }
+}
+
 static void name(struct locate *l, struct mono now, struct locate_case *c,
                  const struct explanation *x, uint32_t index, const struct tellers *t)
 {
+    const struct locate_element was = c->elements[0];
+    const bool again = c->state == LOCATE_NAMED;
+
     c->state = LOCATE_NAMED;
     c->named = now;
     fill(l, c, x, index, t);
+    if (again) {
+        keep_thing(c, &was);
+    }
     note_began(l, c, x->elements[index]);
     c->number = locate_case_number(&c->elements[0], c->began_high);
     l->doubted[c - l->cases] = MONO_NEVER;

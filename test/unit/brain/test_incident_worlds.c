@@ -25,7 +25,7 @@ static const struct incident_world_config worlds[] = {
     /* guesses were a spine's. Some became a trunk that has an incident, the last others a NIC: the rest stayed the spine's */
     {.seed = 2103, .hosts = 64, .seconds = 30, .faults = 3},
     /* two of three trunks of a rail's spine: it was the spine, as nobody asked the other rail */
-    {.seed = 5209, .hosts = 48, .seconds = 80, .faults = 2, .turns = true},
+    {.seed = 5209, .hosts = 48, .seconds = 90, .faults = 2, .turns = true},
 };
 
 static void each_fault_is_one_incident(void **state)
