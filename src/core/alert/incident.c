@@ -1,5 +1,5 @@
-/* incident.c: which alerts have one cause. An alert joins the incident that its candidates name. Several incidents that are
- * one: incident_merge.c. Their elements: incident_elements.c. */
+/* incident.c: the life of an incident: made, taken part in, louder, quiet, over. Which alerts have one cause: incident_group.c.
+ * Several incidents that are one: incident_merge.c. Their elements: incident_elements.c. */
 #include <string.h>
 
 #include "core/alert/internal.h"
@@ -22,8 +22,7 @@ static bool is_place(const struct incident *x, const struct incident *best)
            (over && (best == NULL || mono_before(x->changed, best->changed)));
 }
 
-/* kept: of the alert that tells that there is no place. It may have the first one, if there is no other. */
-static struct incident *incident_new(struct alerts *a, uint32_t cause, bool kept)
+struct incident *incident_new(struct alerts *a, uint32_t cause, bool kept)
 {
     struct incident *c = NULL;
 
@@ -252,7 +251,7 @@ void incident_wake(struct alerts *a, struct incident *c)
     c->repage = c->owes_page ? mono_add(a->now, a->config.repage) : MONO_NEVER;
 }
 
-static void take(struct alerts *a, struct incident *c, struct instance *i)
+void incident_take(struct alerts *a, struct incident *c, struct instance *i)
 {
     const struct alert_rule *rule = &a->rules[i->rule];
     const bool fresh = c->total == 0 && c->state == INCIDENT_NEW;
@@ -296,175 +295,9 @@ static void take(struct alerts *a, struct incident *c, struct instance *i)
     incident_changed(a, c, fresh);
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------------------------- */
 
-/* What is only shown explains nothing that somebody is told of, but of the same thing. What fires now counts, not what was. */
-static bool is_only_shown(const struct alerts *a, const struct incident *c,
-                          const struct instance *i)
-{
-    uint32_t severity = c->first == NONE ? c->severity : ALERT_INFO;
-
-    for (uint32_t at = c->first; at != NONE && severity == ALERT_INFO;
-         at = a->instances[at].sibling_after) {
-        severity = a->rules[a->instances[at].rule].severity;
-    }
-    return severity == ALERT_INFO && a->rules[i->rule].severity > ALERT_INFO &&
-           c->cause != i->causes[0];
-}
-
-static struct incident *incident_of_cause(struct alerts *a, const struct instance *i)
-{
-    for (uint32_t k = 0; k < instance_shared(i); k++) {
-        const uint32_t owner = a->elements[i->causes[k]].owner;
-        struct incident *c = owner != NONE ? &a->incidents[owner] : NULL;
-        if (c != NULL && is_only_shown(a, c, i)) {
-            continue;
-        }
-        if (c != NULL && k > 0 && c->unknown && c->promoted && !instance_is_unsure(i)) {
-            continue; /* it is sure of a part, and nobody is of the whole */
-        }
-        /* One that was resolved comes back only by what it was itself about. */
-        if (c != NULL && (incident_is_open(c) || (k == 0 && c->state == INCIDENT_RESOLVED))) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
-/* What it is about is what the incident is about, or may be. */
-static bool is_about(const struct incident *c, const struct instance *i)
-{
-    const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
-
-    for (uint32_t k = 0; k < count; k++) {
-        if (i->causes[k] == c->cause) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void incident_await(struct alerts *a, const struct instance *i)
-{
-    struct incident *c = incident_of_cause(a, i);
-
-    if (c != NULL && c->state == INCIDENT_QUIET && (c->total == 0 || is_about(c, i))) {
-        const struct mono until = mono_add(a->now, a->config.keep);
-        c->quiet_until = mono_before(c->quiet_until, until) ? until : c->quiet_until;
-    }
-}
-
-static bool is_of_fabric(const struct alerts *a, const struct incident *c)
-{
-    const uint32_t kind = incident_is_open(c) ? a->elements[c->cause].where.kind : ELEMENT_UNKNOWN;
-
-    return kind == ELEMENT_TRUNK || (kind >= ELEMENT_LEAF && kind <= ELEMENT_ROUTER);
-}
-
-static bool same_onset(const struct mono x, const struct mono y)
-{
-    const int64_t apart = mono_sub(x, y).ns;
-
-    return (apart < 0 ? -apart : apart) <= SAME_ONSET_NS;
-}
-
-/* A figure of a whole rail or fleet that got worse while a switch is down needs no cause of its own (onset NULL: whenever it
- * began); nor does a dead path of which nobody knows more than that it died in the same second. */
-static struct incident *incident_of_fabric(struct alerts *a, const struct mono *onset)
-{
-    for (uint32_t k = 0; k < a->incident_max; k++) {
-        struct incident *c = &a->incidents[k];
-        if (is_of_fabric(a, c) && (onset == NULL || same_onset(c->since, *onset))) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
-/* The other way round: the dead paths came first, and it becomes known what they have in common. */
-static void gather_unplaced(struct alerts *a, struct incident *into)
-{
-    for (uint32_t k = 0; is_of_fabric(a, into) && into->placed && k < a->incident_max; k++) {
-        struct incident *c = &a->incidents[k];
-        if (c != into && incident_is_open(c) && !c->placed && c->firing > 0 &&
-            same_onset(c->since, into->since)) {
-            incident_absorb(a, into, c);
-        }
-    }
-    if (into->told && into->state == INCIDENT_NEW) {
-        incident_tell_larger(a, into);
-    }
-}
-
-static bool is_candidate(const struct alerts *a, const struct incident *c, uint32_t element)
-{
-    for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
-        const struct instance *i = &a->instances[at];
-        for (uint32_t k = 0; k < i->candidates; k++) {
-            if (i->causes[k] == element) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* One that began at that moment and may be what this one is, or may be. */
-static struct incident *incident_of_unknown(struct alerts *a, const struct instance *i)
-{
-    const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
-
-    for (uint32_t k = 0; k < a->incident_max; k++) {
-        struct incident *c = &a->incidents[k];
-        for (uint32_t n = 0;
-             incident_is_open(c) && c->unknown && same_onset(c->since, i->since) && n < count;
-             n++) {
-            if (is_candidate(a, c, i->causes[n])) {
-                return c;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* It was unknown, and this one is sure which of those that it may be it is. */
-static void name_unknown(struct alerts *a, struct incident *c, const struct instance *i)
-{
-    if (c->unknown && !instance_is_unsure(i) && i->causes[0] != c->cause &&
-        a->elements[i->causes[0]].owner == NONE && is_candidate(a, c, i->causes[0])) {
-        incident_set_cause(a, c, i->causes[0]);
-        incident_changed(a, c, true);
-    }
-}
-
-void incident_group(struct alerts *a, struct instance *i, bool room)
-{
-    const struct alert_rule *rule = &a->rules[i->rule];
-    struct incident *c = incident_of_cause(a, i);
-
-    if (c == NULL && !room) {
-        return;
-    }
-    if (c == NULL && rule->scope >= ALERT_PER_RAIL && rule->condition == ALERT_ON_THRESHOLD) {
-        c = incident_of_fabric(a, NULL);
-    } else if (c == NULL && i->unplaced) {
-        c = incident_of_fabric(a, &i->since);
-    }
-    if (c == NULL && rule->condition == ALERT_ON_FINDING) {
-        c = incident_of_unknown(a, i);
-    }
-    if (c == NULL && i->cause_count > 0) {
-        c = incident_new(a, i->causes[0], rule_has_place(a, i->rule));
-    }
-    if (c != NULL) {
-        take(a, c, i);
-        name_unknown(a, c, i);
-        incident_promote(a, c);
-        gather_unplaced(a, &a->incidents[i->incident]);
-    }
-}
-
-static void fall_quiet(struct alerts *a, struct incident *c)
+void incident_fall_quiet(struct alerts *a, struct incident *c)
 {
     c->quiet_until = mono_add(a->now, a->config.keep);
     c->repage = MONO_NEVER;
@@ -472,129 +305,6 @@ static void fall_quiet(struct alerts *a, struct incident *c)
         c->state = INCIDENT_QUIET;
     }
     a->deadline = mono_min(a->deadline, c->quiet_until);
-}
-
-/* The first suspect of all its alerts; NONE: they don't agree. ret_cause: its cause could explain all of them. */
-static uint32_t agreed(const struct alerts *a, const struct incident *c, bool *ret_cause)
-{
-    const struct instance *first = c->first != NONE ? &a->instances[c->first] : NULL;
-    const uint32_t element = first != NULL && first->cause_count > 0 ? first->causes[0] : NONE;
-
-    *ret_cause = true;
-    for (uint32_t at = c->first; at != NONE && element != NONE;
-         at = a->instances[at].sibling_after) {
-        const struct instance *i = &a->instances[at];
-        bool has = false;
-        if (i->cause_count == 0 || i->causes[0] != element) {
-            return NONE;
-        }
-        for (uint32_t k = 0; k < i->cause_count; k++) {
-            has = has || i->causes[k] == c->cause;
-        }
-        *ret_cause = *ret_cause && has;
-    }
-    return element;
-}
-
-/* All that it consists of is now known to come from one thing: one that is finer than what it was taken for, or that has an
- * incident already. */
-void incident_refine(struct alerts *a, struct incident *c)
-{
-    bool explains;
-    const uint32_t element = agreed(a, c, &explains);
-    const uint32_t owner = element != NONE ? a->elements[element].owner : NONE;
-
-    if (element == NONE) {
-        incident_split(a, c);
-    }
-    if (element == NONE || element == c->cause || !incident_is_open(c)) {
-        return;
-    }
-    if (owner != NONE && incident_is_open(&a->incidents[owner])) {
-        struct incident *into = &a->incidents[owner];
-        incident_absorb(a, into, c);
-        incident_loudness(a, into); /* what two tenants' hosts tell may have come together */
-        if (into->told && into->state == INCIDENT_NEW) {
-            incident_tell_larger(a, into);
-        }
-        incident_changed(a, into, true);
-        return;
-    }
-    if (owner != NONE || (explains && element_rank(a, element) >= element_rank(a, c->cause))) {
-        return;
-    }
-    incident_clear_elements(a, c);
-    incident_set_cause(a, c, element);
-    c->promoted = false;
-    for (uint32_t k = 0; k < instance_shared(&a->instances[c->first]); k++) {
-        incident_add_element(a, c, a->instances[c->first].causes[k]);
-    }
-    if (c->told && c->audible > 0) {
-        incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
-    }
-    incident_changed(a, c, true);
-}
-
-void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f)
-{
-    const uint32_t before = i->cause_count > 0 ? i->causes[0] : NONE;
-    const uint32_t old = i->incident;
-
-    if (before != NONE) {
-        element_hold(a, before); /* its number must mean the same after the release */
-    }
-    if (old != NONE) {
-        a->incidents[old].unsure -= instance_is_unsure(i);
-    }
-    causes_release(a, i);
-    causes_of_finding(a, i, f);
-    if (old != NONE) {
-        a->incidents[old].unsure += instance_is_unsure(i);
-    }
-    bool fits = false;
-    for (uint32_t k = 0; old != NONE && k < instance_shared(i); k++) {
-        fits = fits || i->causes[k] == a->incidents[old].cause;
-    }
-    const bool other = i->cause_count == 0 || i->causes[0] != before ||
-                       (!fits && !i->unplaced); /* it knows better than when it joined */
-    if (old != NONE && other) {
-        struct incident *c = &a->incidents[old];
-        if (fits) {
-            incident_narrow(a, c, i);
-            incident_promote(a, c);
-        } else {
-            incident_unlink(a, c, i);
-            c->total--;
-            incident_group(a, i, true);
-            a->counters.incidents_dropped += i->incident == NONE;
-            if (c->firing == 0 && incident_is_open(c)) {
-                if (i->incident != NONE) {
-                    struct incident *into = &a->incidents[i->incident];
-                    incident_absorb(a, into, c); /* it was this all along */
-                    if (into->told && into->state == INCIDENT_NEW) {
-                        incident_tell_larger(a, into);
-                    }
-                } else {
-                    fall_quiet(a, c);
-                }
-            } else {
-                incident_refine(a, c);
-            }
-        }
-    }
-    if (i->incident != NONE && other) { /* it may have been the last that disagreed */
-        incident_refine(a, &a->incidents[i->incident]);
-    }
-    if (before != NONE) {
-        element_drop(a, before);
-    }
-    if (i->incident != NONE) { /* it may know which of several it is, or that it is fewer */
-        name_unknown(a, &a->incidents[i->incident], i);
-        incident_weigh(a, &a->incidents[i->incident]);
-    }
-    if (i->incident != NONE && incident_direct(a, &a->incidents[i->incident])) {
-        incident_changed(a, &a->incidents[i->incident], true);
-    }
 }
 
 void incident_leave(struct alerts *a, struct instance *i)
@@ -609,7 +319,7 @@ void incident_leave(struct alerts *a, struct instance *i)
     incident_unlink(a, c, i);
     phase_leave(a, c, i);
     if (c->firing == 0) {
-        fall_quiet(a, c);
+        incident_fall_quiet(a, c);
     }
     incident_changed(a, c, c->firing == 0);
 }

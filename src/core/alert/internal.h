@@ -220,13 +220,21 @@ const char *name_of_host(const struct alerts *a, uint32_t host, char *text, size
 const char *name_of_nic(const struct alerts *a, uint32_t nic, char *text, size_t size);
 const char *name_of_job(const struct alerts *a, uint64_t job, char *text, size_t size);
 
-/* ---- incident.c: grouping; notify.c: who is told what ---- */
+/* ---- incident_group.c ---- */
 /* room: where its cause has no incident yet, one is looked for or made. */
 void incident_group(struct alerts *a, struct instance *i, bool room);
 /* The finding knows more: another suspect may mean another incident. */
 void incident_regroup(struct alerts *a, struct instance *i, const struct alert_finding *f);
 /* One of its alerts suspects another thing now: what all of them agree on is the cause, if it is finer. */
 void incident_refine(struct alerts *a, struct incident *c);
+/* Still pending: an incident of an earlier run that it would join isn't over. */
+void incident_await(struct alerts *a, const struct instance *i);
+
+/* ---- incident.c: the life of one; notify.c: who is told what ---- */
+/* kept: of the alert that tells that there is no place. It may have the first one, if there is no other. */
+struct incident *incident_new(struct alerts *a, uint32_t cause, bool kept);
+void incident_take(struct alerts *a, struct incident *c, struct instance *i);
+void incident_fall_quiet(struct alerts *a, struct incident *c); /* its last alert left */
 void incident_leave(struct alerts *a, struct instance *i);
 void incident_link(struct alerts *a, struct incident *c, struct instance *i);
 void incident_unlink(struct alerts *a, struct incident *c, struct instance *i);
@@ -235,8 +243,6 @@ void incident_reopen(struct alerts *a, struct incident *c, struct mono since, bo
 void incident_wake(struct alerts *a, struct incident *c);
 /* It took others in: a page that it owes counts from here, if something in it is one. */
 void incident_owe(const struct alerts *a, struct incident *c);
-/* Still pending: an incident of an earlier run that it would join isn't over. */
-void incident_await(struct alerts *a, const struct instance *i);
 /* Its cause is another one: as loud as its alerts are there. One that was told stays as it is unless some are hearsay. */
 void incident_loudness(struct alerts *a, struct incident *c);
 void incident_silence_changed(struct alerts *a, struct instance *i); /* after i->silenced was set */

@@ -7,19 +7,14 @@
 
 #define UNKNOWN_LOOKS 5        /* an explanation that can't be named is told then */
 #define RENAME_NS     NS_PER_S /* another name must be the better one for so long */
-#define END_TRIALS    20
-#define END_LOSSES    30 /* of gray loss, that should have come and didn't */
-#define END_LESS      4  /* where so many take longer than any window */
 #define RUN_SHARE     0.8
-#define OUTAGE_SHARE  0.999
 #define OVER_LIMIT    4.6               /* ln of 100: what loses a share goes on losing */
 #define TWIN_NS       (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
 #define TWIN_PATHS    2
 #define MOMENT_NS     NS_PER_S          /* what goes on has lost more by then */
 #define BEGAN_NS      (400 * NS_PER_MS) /* what began before the window that decided */
-#define TELLERS       64                /* hosts whose word is left out in turn */
 
-static void changed(struct locate *l, const struct locate_case *c)
+void locate_changed(struct locate *l, const struct locate_case *c)
 {
     if (l->change_count == CHANGE_MAX) { /* nobody asks: the oldest goes */
         l->change_head = (l->change_head + 1) % CHANGE_MAX;
@@ -41,7 +36,7 @@ bool locate_next_change(struct locate *l, struct locate_case *ret_case)
 
 /* ---- what a case's element has to do with paths --------------------------------------------- */
 
-static bool crosses(const struct path *p, uint32_t element)
+bool locate_crosses(const struct path *p, uint32_t element)
 {
     for (uint32_t i = 0; i < p->element_count; i++) {
         if (p->elements[i] == element) {
@@ -67,16 +62,16 @@ static uint32_t elements_known(const struct locate *l, const struct locate_case 
 }
 
 /* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
-static uint32_t case_elements(const struct locate *l, const struct locate_case *c,
+uint32_t locate_case_elements(const struct locate *l, const struct locate_case *c,
                               uint32_t ret_elements[static LOCATE_ONE_OF])
 {
     return elements_known(l, c, c->state == LOCATE_UNKNOWN ? c->count : 1, ret_elements);
 }
 
-static bool case_crosses(const struct path *p, const uint32_t *elements, uint32_t count)
+bool locate_case_crosses(const struct path *p, const uint32_t *elements, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (crosses(p, elements[i])) {
+        if (locate_crosses(p, elements[i])) {
             return true;
         }
     }
@@ -89,7 +84,7 @@ bool locate_explains(const struct locate *l, const struct locate_case *c, uint32
 
     return path < l->config.path_limit && l->paths[path].used && !l->stale &&
            l->paths[path].seen.ns != MONO_NEVER.ns &&
-           case_crosses(&l->paths[path], elements, case_elements(l, c, elements));
+           locate_case_crosses(&l->paths[path], elements, locate_case_elements(l, c, elements));
 }
 
 static bool is_near(struct mono a, struct mono b)
@@ -107,7 +102,7 @@ bool locate_has_twin(const struct locate *l, const struct locate_case *c)
         const struct path *p = &l->paths[l->lossy[i]];
 
         paths += is_near(p->lost_first, c->began_high) && is_near(p->lost_last, c->ended_low) &&
-                 p->lost_last.ns > p->lost_first.ns && !case_crosses(p, elements, count);
+                 p->lost_last.ns > p->lost_first.ns && !locate_case_crosses(p, elements, count);
     }
     return paths >= TWIN_PATHS;
 }
@@ -116,108 +111,18 @@ bool locate_has_twin(const struct locate *l, const struct locate_case *c)
 static bool overlap(struct locate *l, const struct locate_case *c, uint32_t element)
 {
     uint32_t elements[LOCATE_ONE_OF];
-    const uint32_t count = case_elements(l, c, elements);
+    const uint32_t count = locate_case_elements(l, c, elements);
 
     for (uint32_t i = 0; i < l->lossy_count; i++) {
         const struct path *p = &l->paths[l->lossy[i]];
 
         locate_count(l, l->lossy[i]);
-        if (l->lost[l->lossy[i]] > 0 && crosses(p, element) && case_crosses(p, elements, count)) {
+        if (l->lost[l->lossy[i]] > 0 && locate_crosses(p, element) &&
+            locate_case_crosses(p, elements, count)) {
             return true;
         }
     }
     return false;
-}
-
-/* ---- whose word it is ----------------------------------------------------------------------- */
-
-struct tellers {
-    struct {
-        struct host_id host;
-        uint32_t lost;
-    } list[TELLERS];
-    uint32_t count;
-};
-
-static void tell(struct tellers *t, struct host_id host, uint32_t lost)
-{
-    uint32_t i = 0;
-
-    while (i < t->count && !host_id_equal(t->list[i].host, host)) {
-        i++;
-    }
-    if (i == t->count && t->count == TELLERS) {
-        return;
-    }
-    if (i == t->count) {
-        t->list[t->count].host = host;
-        t->list[t->count++].lost = 0;
-    }
-    t->list[i].lost += lost;
-    for (; i > 0 && t->list[i].lost > t->list[i - 1].lost; i--) {
-        const struct host_id swap = t->list[i].host;
-        const uint32_t more = t->list[i].lost;
-        t->list[i] = t->list[i - 1];
-        t->list[i - 1].host = swap;
-        t->list[i - 1].lost = more;
-    }
-}
-
-static struct tellers tellers_of(struct locate *l, uint32_t element)
-{
-    const struct suspect *e = &l->suspects[element];
-    struct tellers t = {.count = 0};
-
-    for (uint32_t k = 0; k < e->count; k++) {
-        const uint32_t path = l->crossings[e->first + k];
-
-        locate_count(l, path);
-        if (l->lost[path] > 0) {
-            tell(&t, l->paths[path].route.teller, l->lost[path]);
-        }
-    }
-    return t;
-}
-
-/* All others whose word counts: that all came may be a lie, too. */
-static void add_others(struct locate *l, struct tellers *t)
-{
-    for (uint32_t path = 0; path < l->config.path_limit && t->count < TELLERS; path++) {
-        if (l->paths[path].used && l->paths[path].observed) {
-            tell(t, l->paths[path].route.teller, 0);
-        }
-    }
-}
-
-/* Who accuses what is its own harms nobody else. */
-static bool is_own(const struct locate *l, uint32_t element, struct host_id host)
-{
-    const struct suspect *e = &l->suspects[element];
-    const struct locate_route *r = &l->paths[l->crossings[e->first]].route;
-
-    if (e->name.kind == ELEMENT_HOST) {
-        return e->name.a == host.index;
-    }
-    return e->name.kind == ELEMENT_NIC &&
-           (r->from.index == e->name.a ? host_id_equal(r->from_host, host)
-                                       : host_id_equal(r->to_host, host));
-}
-
-static bool stands(struct locate *l, const struct explanation *x, uint32_t index,
-                   const struct tellers *t)
-{
-    const struct mono now = l->now;
-    const uint32_t window = l->window;
-    bool r = true;
-
-    for (uint32_t i = 0; i < t->count && r && !l->config.one_word; i++) {
-        const struct host_id host = t->list[i].host;
-
-        r = host_id_equal(host, l->config.own) || is_own(l, x->elements[index], host) ||
-            locate_stands_without(l, x, index, host);
-    }
-    locate_window_begin(l, now, window, HOST_NONE);
-    return r;
 }
 
 /* What is lost within a moment is one event, however much it is: a queue overflows, a link trains. Nothing tells that from a
@@ -247,7 +152,7 @@ static struct beside beside_moment(struct locate *l, const struct explanation *x
 /* ---- cases ---------------------------------------------------------------------------------- */
 
 /* Nearly all that it lost lately was lost in one run. */
-static bool is_outage(const struct run *run)
+bool locate_is_outage(const struct run *run)
 {
     return run->lost >= 3 && run->lost >= RUN_SHARE * run->lost_all;
 }
@@ -259,10 +164,10 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
     struct run run;
 
     locate_run_find(l, element, l->now, &run);
-    if (is_outage(&run)) {
+    if (locate_is_outage(&run)) {
         c->share = fmax(c->share, OUTAGE_SHARE); /* a window that is longer holds time without it */
     }
-    if (is_outage(&run) && run.low.ns != MONO_NEVER.ns) {
+    if (locate_is_outage(&run) && run.low.ns != MONO_NEVER.ns) {
         c->began_low = run.low;
         c->began_high = run.first;
         return;
@@ -296,7 +201,7 @@ bool locate_outage(struct locate *l, struct mono now, uint32_t path, struct outa
             continue;
         }
         locate_run_find(l, p->elements[i], now, &run);
-        if (is_outage(&run) && run.lost > most && run.low.ns != MONO_NEVER.ns) {
+        if (locate_is_outage(&run) && run.lost > most && run.low.ns != MONO_NEVER.ns) {
             most = run.lost;
             *ret_outage = (struct outage){run.low, run.first, run.last, run.high};
         }
@@ -422,7 +327,7 @@ static struct streak *step(struct locate *l, const struct explanation *x, uint32
 static bool is_in(const struct locate *l, const struct locate_case *c, const struct explanation *x)
 {
     uint32_t elements[LOCATE_ONE_OF];
-    const uint32_t count = case_elements(l, c, elements);
+    const uint32_t count = locate_case_elements(l, c, elements);
 
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < x->count; k++) {
@@ -485,7 +390,7 @@ static void name(struct locate *l, struct mono now, struct locate_case *c,
     note_began(l, c, x->elements[index]);
     c->number = locate_case_number(&c->elements[0], c->began_high);
     l->doubted[c - l->cases] = MONO_NEVER;
-    changed(l, c);
+    locate_changed(l, c);
 }
 
 /* It lost a share for a moment, and then nothing. Things don't do that: several failed, or a fabric fell into parts. What lost
@@ -505,7 +410,7 @@ static bool was_a_moment(struct locate *l, uint32_t element)
         lost += l->lost[l->crossings[e->first + k]];
     }
     locate_run_find(l, element, l->now, &run);
-    return !is_outage(&run) || run.lost_all < lost; /* of what is known of it no more */
+    return !locate_is_outage(&run) || run.lost_all < lost; /* of what is known of it no more */
 }
 
 /* The named cases that the explanation leaves out explain just as much in that element's place. So nobody can tell them from it
@@ -521,7 +426,7 @@ static bool holds(struct locate *l, const struct locate_case *c, const struct ex
         uint32_t elements[LOCATE_ONE_OF];
 
         if ((other == c || all) && other->state == LOCATE_NAMED && !is_in(l, other, x) &&
-            case_elements(l, other, elements) > 0) {
+            locate_case_elements(l, other, elements) > 0) {
             left[count++] = elements[0];
         }
     }
@@ -533,7 +438,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     const struct streak *s = step(l, x, index);
     bool doubted;
     struct locate_case *c = case_of(l, x, index, &doubted);
-    const struct tellers t = tellers_of(l, x->elements[index]);
+    const struct tellers t = locate_tellers_of(l, x->elements[index]);
 
     if (l->suspects[x->elements[index]].name.kind == ELEMENT_UNKNOWN) {
         return; /* one path alone: no element's fault */
@@ -561,10 +466,10 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
         return;
     }
     struct tellers all = t;
-    add_others(l, &all);
+    locate_tellers_add(l, &all);
     const struct beside beside = beside_moment(l, x, index);
-    const bool sure =
-        named && beside.name && !was_a_moment(l, x->elements[index]) && stands(l, x, index, &all);
+    const bool sure = named && beside.name && !was_a_moment(l, x->elements[index]) &&
+                      locate_stands(l, x, index, &all);
     if (sure) {
         c = c ? c : open_case(l, now);
         if (c) {
@@ -578,7 +483,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
             fill(l, c, x, index, &t);
             note_began(l, c, x->elements[index]);
             c->number = locate_case_number(&c->elements[0], c->began_high);
-            changed(l, c);
+            locate_changed(l, c);
         }
     }
 }
@@ -605,9 +510,9 @@ static void answer_all(struct locate *l, struct mono now, double background)
     locate_explain(l, &a->explanation);
     locate_explain_margins(l, &a->explanation);
     for (uint32_t i = 0; i < a->explanation.count; i++) {
-        const struct tellers t = tellers_of(l, a->explanation.elements[i]);
+        const struct tellers t = locate_tellers_of(l, a->explanation.elements[i]);
         a->named[i] =
-            a->explanation.margins[i] >= LOCATE_LIMIT && stands(l, &a->explanation, i, &t);
+            a->explanation.margins[i] >= LOCATE_LIMIT && locate_stands(l, &a->explanation, i, &t);
     }
 }
 
@@ -619,7 +524,7 @@ bool locate_answer(struct locate *l, struct mono now, double background, uint32_
 
     answer_all(l, now, background);
     for (uint32_t i = 0; i < x->count && l->paths[path].used; i++) {
-        if (crosses(&l->paths[path], x->elements[i]) &&
+        if (locate_crosses(&l->paths[path], x->elements[i]) &&
             (best == NONE || x->shares[i] > x->shares[best])) {
             best = i;
         }
@@ -627,167 +532,11 @@ bool locate_answer(struct locate *l, struct mono now, double background, uint32_
     if (best == NONE) {
         return false;
     }
-    const struct tellers t = tellers_of(l, x->elements[best]);
+    const struct tellers t = locate_tellers_of(l, x->elements[best]);
     *ret_case =
         (struct locate_case){.state = l->answer.named[best] ? LOCATE_NAMED : LOCATE_UNKNOWN};
     fill(l, ret_case, x, best, &t);
     return ret_case->count > 0;
-}
-
-/* ---- ends ----------------------------------------------------------------------------------- */
-
-/* Another fault that has a name is on that path: what it loses may be that one's, which goes on. */
-static bool has_another(const struct locate *l, uint32_t index, uint32_t path)
-{
-    for (uint32_t i = 0; i < l->case_count; i++) {
-        uint32_t elements[LOCATE_ONE_OF];
-        const struct locate_case *c = &l->cases[i];
-
-        if (i != index && c->state == LOCATE_NAMED &&
-            case_crosses(&l->paths[path], elements, case_elements(l, c, elements))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_own_paths(const struct locate *l, uint32_t index, const uint32_t *elements,
-                          uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct suspect *e = &l->suspects[elements[i]];
-
-        for (uint32_t k = 0; k < e->count; k++) {
-            if (!has_another(l, index, l->crossings[e->first + k])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* When it was over, by the paths that it has for itself if there are any; and what these lost is forgotten: it is told, and
- * must not be found again. */
-static void forget_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count,
-                        struct mono *ret_low, struct mono *ret_high)
-{
-    const struct locate_case *c = &l->cases[index];
-    const bool own = has_own_paths(l, index, elements, count);
-    /* of a share nobody knows which losses were the first: its case may have opened long after them */
-    const struct mono from =
-        c->share >= OUTAGE_SHARE
-            ? c->began_low
-            : mono_add(l->now, span_ns(-locate_window_span(WINDOW_COUNT - 1).ns));
-
-    *ret_low = c->began_high;
-    *ret_high = MONO_NEVER;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < count; i++) {
-            const struct suspect *e = &l->suspects[elements[i]];
-
-            for (uint32_t k = 0; k < e->count; k++) {
-                const uint32_t path = l->crossings[e->first + k];
-                const struct path *p = &l->paths[path];
-
-                if (own && has_another(l, index, path)) {
-                    continue;
-                }
-                if (pass == 1) {
-                    locate_forget(l, path, from, *ret_low, true);
-                } else if (p->lost_first.ns != MONO_NEVER.ns &&
-                           p->lost_last.ns >= c->began_low.ns) {
-                    *ret_low = p->lost_last.ns > ret_low->ns ? p->lost_last : *ret_low;
-                    *ret_high = mono_min(*ret_high, p->ok_after);
-                }
-            }
-        }
-    }
-}
-
-static void end_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count)
-{
-    struct locate_case *c = &l->cases[index];
-    struct mono low, high;
-    struct run run = {.lost = 0};
-
-    if (count > 0) {
-        locate_run_find(l, elements[0], l->now, &run);
-    }
-    forget_case(l, index, elements, count, &low, &high);
-    if (is_outage(&run) && run.high.ns != MONO_NEVER.ns) {
-        low = run.last;
-        high = run.high;
-    }
-    c->ended_low = low;
-    c->ended_high = high.ns == MONO_NEVER.ns || high.ns < low.ns ? low : high;
-    c->state = LOCATE_ENDED;
-    changed(l, c);
-    l->case_count--;
-    memmove(c, c + 1, (l->case_count - index) * sizeof(*c));
-    memmove(&l->doubted[index], &l->doubted[index + 1],
-            (l->case_count - index) * sizeof(l->doubted[0]));
-}
-
-/* Nobody tells of its paths any more, or all came for so long as is remembered. */
-static bool is_forgotten(struct locate *l, struct mono now, const struct locate_case *c,
-                         const uint32_t *elements, uint32_t count)
-{
-    uint32_t lost = 0;
-
-    if (now.ns - locate_window_span(WINDOW_COUNT - 1).ns < c->opened.ns) {
-        return false;
-    }
-    locate_window_begin(l, now, WINDOW_COUNT - 1, HOST_NONE);
-    for (uint32_t i = 0; i < count && lost == 0; i++) {
-        const struct suspect *e = &l->suspects[elements[i]];
-        for (uint32_t k = 0; k < e->count && lost == 0; k++) {
-            locate_count(l, l->crossings[e->first + k]);
-            lost = l->lost[l->crossings[e->first + k]];
-        }
-    }
-    return lost == 0;
-}
-
-/* Enough came since, for what it used to lose. */
-static bool is_over(struct locate *l, struct mono now, const struct locate_case *c,
-                    const uint32_t *elements, uint32_t count)
-{
-    const double wanted =
-        fmax(END_TRIALS, (c->share > 0.5 ? 1 : END_LOSSES) / fmax(c->share, 1e-4));
-
-    for (uint32_t window = 1; window < WINDOW_COUNT; window++) {
-        double sent = 0, lost = 0;
-
-        if (now.ns - locate_window_span(window).ns < c->began_high.ns) {
-            return false;
-        }
-        locate_window_begin(l, now, window, HOST_NONE);
-        for (uint32_t i = 0; i < count; i++) {
-            const struct suspect *e = &l->suspects[elements[i]];
-            for (uint32_t k = 0; k < e->count; k++) {
-                locate_count(l, l->crossings[e->first + k]);
-                sent += l->sent[l->crossings[e->first + k]];
-                lost += l->lost[l->crossings[e->first + k]];
-            }
-        }
-        if (sent >= wanted || (window + 1 == WINDOW_COUNT && sent >= wanted / END_LESS)) {
-            return lost <= fmax(c->share * sent / 5, 2 * l->background * sent);
-        }
-    }
-    return false;
-}
-
-static void ends(struct locate *l, struct mono now)
-{
-    for (uint32_t i = l->case_count; i > 0; i--) {
-        uint32_t elements[LOCATE_ONE_OF];
-        const uint32_t count = case_elements(l, &l->cases[i - 1], elements);
-
-        if (count == 0 || is_over(l, now, &l->cases[i - 1], elements, count) ||
-            is_forgotten(l, now, &l->cases[i - 1], elements, count)) {
-            end_case(l, i - 1, elements, count);
-        }
-    }
 }
 
 void locate_cases_update(struct locate *l, struct mono now, const struct explanation *x)
@@ -795,5 +544,5 @@ void locate_cases_update(struct locate *l, struct mono now, const struct explana
     for (uint32_t i = 0; i < x->count; i++) {
         settle(l, now, x, i);
     }
-    ends(l, now);
+    locate_cases_end(l, now);
 }

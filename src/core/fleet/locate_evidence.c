@@ -1,23 +1,14 @@
-/* locate_evidence.c: trials by the time they were sent, and what is lost with nothing at fault. */
+/* locate_evidence.c: trials by the time they were sent. What is lost with nothing at fault: locate_background.c. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 #include "stats/sample.h"
 
-#define LONG_NS          (300 * NS_PER_S) /* what is known of the background halves in it */
-#define BACKGROUND_NS    (2 * NS_PER_S)   /* learned anew that often */
-#define BACKGROUND_LEAST 1e-4
-#define BACKGROUND_MOST  0.2
-#define BACKGROUND_START 0.01
-#define DISPERSION_MOST  32.0
-#define BURST_NS         (800 * NS_PER_MS)
-#define BURST_TIMES      2   /* that anything was lost in: one event is seen by many elements */
-#define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
-#define OBSERVED_NS      (100 * NS_PER_S)
-#define RUN_NS           (4 * NS_PER_S)
-#define MOMENT_US        40000 /* a queue that overflows, a link that trains: healthy ones do that */
-#define RUN_STRAY        4     /* one that came weighs as much as so many lost: it strayed */
+#define LONG_NS   (300 * NS_PER_S) /* what is known of the background halves in it */
+#define RUN_NS    (4 * NS_PER_S)
+#define MOMENT_US 40000 /* a queue that overflows, a link that trains: healthy ones do that */
+#define RUN_STRAY 4     /* one that came weighs as much as so many lost: it strayed */
 
 static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
 /* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
@@ -262,17 +253,6 @@ static void note_burst(struct suspect *e, int64_t slot, int64_t from)
     e->burst_lost++;
 }
 
-void locate_bursts_forget(struct locate *l, struct mono now)
-{
-    l->burst_from = l->burst_last = now.ns / BURST_NS;
-    l->burst_times = 0;
-    for (uint32_t i = 0; i < l->element_count; i++) {
-        struct suspect *e = &l->suspects[i];
-        e->burst_sum = e->burst_square = e->burst_slots = 0;
-        e->burst_lost = 0;
-    }
-}
-
 void locate_on_trial(struct locate *l, uint32_t path, struct mono sent, bool lost)
 {
     locate_on_trials(l, path, sent, 1, lost);
@@ -438,178 +418,4 @@ void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mon
         }
     }
     p->long_lost = fault ? fmin(p->long_lost, p->long_sent * l->background) : p->long_lost;
-}
-
-/* ---- the background ------------------------------------------------------------------------- */
-
-struct kind_loss {
-    uint32_t count;
-    double share;
-};
-
-static bool long_loss(const struct locate *l, const struct suspect *e, double *ret_sent,
-                      double *ret_lost)
-{
-    *ret_sent = *ret_lost = 0;
-    for (uint32_t k = 0; k < e->count; k++) {
-        *ret_sent += l->paths[l->crossings[e->first + k]].long_sent;
-        *ret_lost += l->paths[l->crossings[e->first + k]].long_lost;
-    }
-    return *ret_sent >= 100;
-}
-
-/* What the elements of one kind lose, but for those of the quarter that loses most which lose more than the others by odds
- * of 10⁶: an element at fault is one of many of its own kind. Who just had its burst first is none. Of another kind all may
- * cross it: so the least over kinds counts. Together they tell a share that one of them alone can't, as none of it was lost
- * there. */
-static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
-                                   enum finding_direction direction)
-{
-    uint32_t count = 0;
-    double sent, lost, sent_all = 0, lost_all = 0;
-
-    for (uint32_t i = 0; i < l->element_count; i++) {
-        const struct suspect *e = &l->suspects[i];
-
-        if (e->name.kind == kind && e->name.direction == direction &&
-            long_loss(l, e, &sent, &lost)) {
-            l->sort[count++] = lost / sent;
-        }
-    }
-    if (count < 3) {
-        return (struct kind_loss){0, 0};
-    }
-    sample_sort(l->sort, count);
-    const double most = l->sort[(3 * count - 1) / 4];
-    double usual = 1;
-    for (uint32_t pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; i < l->element_count; i++) {
-            const struct suspect *e = &l->suspects[i];
-
-            if (e->name.kind == kind && e->name.direction == direction &&
-                long_loss(l, e, &sent, &lost) && (pass == 1) == (lost > most * sent * (1 + 1e-9)) &&
-                locate_gain(lost, sent, lost / sent, 2 * usual) <= LOCATE_LIMIT * l->dispersion) {
-                sent_all += sent;
-                lost_all += lost;
-            }
-        }
-        usual = pass == 0 ? (lost_all + 0.5) / (sent_all + 0.5) : usual;
-    }
-    return (struct kind_loss){count, (lost_all + 0.5) / (sent_all + 0.5)};
-}
-
-/* Variance of losses in 0.8 s by their mean: 1 where they come one by one, also of a gray loss; 4 where always four come
- * together. A burst lasts for a while, so what is beyond 1 grows with the paths that cross the element. By path, of the
- * median element of a kind; < 0: not known. */
-static double bursts_of(struct locate *l, struct mono now, enum element_kind kind)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < l->element_count; i++) {
-        struct suspect *e = &l->suspects[i];
-        const double lost = e->burst_lost, sum = e->burst_sum + lost,
-                     square = e->burst_square + lost * lost,
-                     slots = e->burst_slots + (double)(now.ns / BURST_NS - e->burst_slot);
-
-        if (!e->atom || e->name.kind != kind || e->observed == 0) {
-            continue;
-        }
-        if (sum >= BURST_LOSSES) {
-            /* the mean square by the mean is 1 + mean where losses are independent */
-            l->sort[count++] = (square / sum - sum / slots - 1) / e->observed;
-        }
-        if (e->burst_sum > 1000) {
-            e->burst_sum /= 2;
-            e->burst_square /= 2;
-            e->burst_slots /= 2;
-        }
-    }
-    if (count < 3) {
-        return -1;
-    }
-    sample_sort(l->sort, count);
-    return fmax(0, l->sort[(count - 1) / 2]);
-}
-
-/* Of the element that most paths cross: all that one explanation has is weighed by one measure. */
-static double dispersion_of(struct locate *l, struct mono now)
-{
-    const double each = fmax(bursts_of(l, now, ELEMENT_NIC), bursts_of(l, now, ELEMENT_TRUNK));
-    uint32_t most = 0;
-
-    for (uint32_t i = 0; i < l->element_count; i++) {
-        const struct suspect *e = &l->suspects[i];
-        most = e->atom && e->observed > most ? e->observed : most;
-    }
-    return each < 0 || l->burst_times < BURST_TIMES ? l->dispersion
-                                                    : fmin(DISPERSION_MOST, 1 + each * most);
-}
-
-/* A fault is open that what is known can be trusted to tell. Of the first seconds that is little: an unknown case that opened
- * by it would keep it as it is. */
-static bool is_disturbed(const struct locate *l, struct mono now)
-{
-    const bool young = mono_sub(now, l->told_first).ns < QUIETS * BACKGROUND_NS;
-
-    for (uint32_t i = 0; i < l->case_count; i++) {
-        if (!young || l->cases[i].state == LOCATE_NAMED) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Known only later to have been quiet: what was learned in the last seconds is used when no case has opened since. */
-static void learn_quiet(struct locate *l, struct mono now, double background)
-{
-    if (l->background_rounds > 0 && is_disturbed(l, now)) {
-        for (uint32_t i = 0; i < QUIETS; i++) {
-            l->quiets[i] = (struct quiet){l->background, l->dispersion};
-        }
-        locate_bursts_forget(l, now);
-        return;
-    }
-    memmove(&l->quiets[0], &l->quiets[1], (QUIETS - 1) * sizeof(l->quiets[0]));
-    l->quiets[QUIETS - 1] = (struct quiet){background, dispersion_of(l, now)};
-    if (l->background_rounds++ < QUIETS) { /* nothing better is known yet */
-        l->quiets[0] = l->quiets[QUIETS - 1];
-    }
-    /* what was explained by more may be a fault by less, though nothing was lost since */
-    l->lost_since = l->lost_since || l->quiets[0].background < l->background ||
-                    l->quiets[0].dispersion < l->dispersion;
-    l->background = l->quiets[0].background;
-    l->dispersion = l->quiets[0].dispersion;
-}
-
-void locate_background_learn(struct locate *l, struct mono now)
-{
-    static const struct {
-        uint8_t kind, direction;
-    } kinds[] = {{ELEMENT_NIC, DIRECTION_OUT},
-                 {ELEMENT_NIC, DIRECTION_IN},
-                 {ELEMENT_TRUNK, DIRECTION_OUT},
-                 {ELEMENT_SPINE, DIRECTION_BOTH}};
-    double least = INFINITY;
-
-    if (mono_sub(now, l->background_at).ns < BACKGROUND_NS ||
-        mono_sub(now, l->told_first).ns < BACKGROUND_NS) {
-        return;
-    }
-    l->background_at = now;
-    for (uint32_t i = 0; i < ARRAY_COUNT(kinds) && l->config.background <= 0; i++) {
-        const struct kind_loss loss = usual_loss(l, (enum element_kind)kinds[i].kind,
-                                                 (enum finding_direction)kinds[i].direction);
-        least = loss.count > 0 ? fmin(least, loss.share) : least;
-    }
-    least = isinf(least) ? BACKGROUND_START : least;
-    if (l->config.background <= 0) {
-        learn_quiet(l, now, fmin(BACKGROUND_MOST, fmax(BACKGROUND_LEAST, least)));
-    }
-    for (uint32_t path = 0; path < l->config.path_limit; path++) {
-        const struct path *p = &l->paths[path];
-
-        if (p->observed && mono_sub(now, p->seen).ns > OBSERVED_NS) {
-            locate_observe(l, path, false);
-        }
-    }
 }

@@ -16,6 +16,12 @@
 #define CHANGE_MAX       32
 #define QUIETS           5
 #define NONE             UINT32_MAX
+#define BURST_NS         (800 * NS_PER_MS)
+#define CELLS            (1u << SET_MAX)
+#define SHARE_MOST       0.9999
+#define SHARE_HOLE       0.5 /* who loses more is a black hole, partly before it began */
+#define OUTAGE_SHARE     0.999
+#define TELLERS          64 /* hosts whose word is left out in turn */
 
 /* Trials by the time they were sent: slots of 50 ms, 0.4 s or 3.2 s. */
 struct ring {
@@ -174,18 +180,35 @@ bool locate_moment_find(struct locate *l, uint32_t element, struct mono now,
 /* fault: what was lost is no background. */
 void locate_forget(struct locate *l, uint32_t path, struct mono from, struct mono until,
                    bool fault);
+struct span locate_window_span(uint32_t window);
+
+/* locate_background.c: what is lost with nothing at fault */
 void locate_background_learn(struct locate *l, struct mono now);
 /* They are counted anew. */
 void locate_bursts_forget(struct locate *l, struct mono now);
-struct span locate_window_span(uint32_t window);
+
+/* locate_weigh.c: what an explanation is worth */
+struct cell {
+    double sent, lost;
+};
+void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
+                         struct host_id without);
+double locate_gain(double lost, double sent, double share, double null);
+double locate_null(const struct locate *l); /* the least that an element must lose */
+/* l->mask of all paths that it crosses. */
+void locate_mark(struct locate *l, const struct explanation *x, uint8_t value);
+/* Sum over the observed paths that it crosses: alike for sets that nobody can tell apart. */
+uint64_t locate_paths_of(struct locate *l, const struct explanation *x);
+/* Shares and score, and the cells that they were fitted to. */
+void locate_weigh_cells(struct locate *l, struct explanation *x, struct cell *cells);
+void locate_weigh(struct locate *l, struct explanation *x);
+void locate_drop(struct explanation *x, uint32_t index);
 
 /* locate_search.c: the best explanation of one window */
 void locate_explain(struct locate *l, struct explanation *ret);
 void locate_explain_margins(struct locate *l, struct explanation *x);
 /* Into l->candidates: what explains most by itself. */
 void locate_candidates_find(struct locate *l);
-double locate_gain(double lost, double sent, double share, double null);
-double locate_null(const struct locate *l); /* the least that an element must lose */
 /* Whether that element, alone among the explanation's, is named without that host's word, too. */
 bool locate_stands_without(struct locate *l, const struct explanation *x, uint32_t index,
                            struct host_id host);
@@ -198,8 +221,6 @@ double locate_margin_beside(struct locate *l, const struct explanation *x, uint3
 /* Whether these in that element's place explain the same paths, and their losses nearly as well, however rare they are. */
 bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t index,
                      const uint32_t *elements, uint32_t count);
-void locate_window_begin(struct locate *l, struct mono now, uint32_t window,
-                         struct host_id without);
 
 /* locate_outage.c: what was over before a window of fixed length could tell. True: *x explains it better, and is of
  * WINDOW_OUTAGE as it is set now. */
@@ -211,5 +232,30 @@ bool locate_all_decided(const struct explanation *x);
 /* locate_liar.c: a host whose word fits nothing. True: from now on it is left out. */
 bool locate_liar_find(struct locate *l, struct mono now);
 
+/* locate_word.c: whose word it is; by how much they lost, most first */
+struct tellers {
+    struct {
+        struct host_id host;
+        uint32_t lost;
+    } list[TELLERS];
+    uint32_t count;
+};
+struct tellers locate_tellers_of(struct locate *l, uint32_t element);
+/* All others whose word counts: that all came may be a lie, too. */
+void locate_tellers_add(struct locate *l, struct tellers *t);
+bool locate_stands(struct locate *l, const struct explanation *x, uint32_t index,
+                   const struct tellers *t);
+
+/* locate_end.c: when a case is over */
+void locate_cases_end(struct locate *l, struct mono now);
+
 /* locate_case.c: from answers to cases */
+void locate_changed(struct locate *l, const struct locate_case *c);
+bool locate_crosses(const struct path *p, uint32_t element);
+/* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
+uint32_t locate_case_elements(const struct locate *l, const struct locate_case *c,
+                              uint32_t ret_elements[static LOCATE_ONE_OF]);
+bool locate_case_crosses(const struct path *p, const uint32_t *elements, uint32_t count);
+/* Nearly all that it lost lately was lost in one run. */
+bool locate_is_outage(const struct run *run);
 void locate_cases_update(struct locate *l, struct mono now, const struct explanation *x);

@@ -1,236 +1,20 @@
 /* locate_search.c: the best explanation of what one window of time lost.
  *
- * A path with elements of the explanation loses a trial unless it passes the background and each element's share, which
- * are fitted. The score is the ln-likelihood against background alone, over the dispersion, and the elements' priors
- * (docs/locate.md). Better ones are sought by adding an element, and dropping those that it makes superfluous, until
- * nothing helps. An element is left out whose paths hold a group (all through one other NIC or trunk) that is cleaner
- * than its share allows. */
+ * Better ones are sought by adding an element, and dropping those that it makes superfluous, until nothing helps. An element is
+ * left out whose paths hold a group (all through one other NIC or trunk) that is cleaner than its share allows. What an
+ * explanation is worth: locate_weigh.c. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 
-#define CELLS         (1u << SET_MAX)
-#define FIT_ROUNDS    12
 #define TRY_BEST      CANDIDATE_MAX /* of what is left to explain */
 #define TRY_WHOLE     3             /* of all: may replace several */
-#define SHARE_MOST    0.9999
-#define SHARE_OUTAGE  0.999
-#define SHARE_COST    6.9  /* ln of how much rarer than an outage of all is one of a share */
-#define SHARE_HOLE    0.5  /* who loses more is a black hole, partly before it began */
 #define CLEAN_LIMIT   8.0  /* ln-likelihood of a group that is too clean: of a black hole */
 #define CLEAN_GRAY    12.0 /* gray loss scatters */
 #define PATH_LOSSES   3    /* of one path, before it alone is suspected */
 #define IMPROVE_STEPS 10
 #define OTHER_STEPS   3 /* one element by so many others */
-
-struct cell {
-    double sent, lost;
-};
-
-void locate_window_begin(struct locate *l, struct mono now, uint32_t window, struct host_id without)
-{
-    l->now = now;
-    l->window = window;
-    l->without = without;
-    l->moment = MOMENT_NONE;
-    l->stamp++;
-}
-
-/* The least that an element must lose: twice the background, where that is learned. */
-double locate_null(const struct locate *l)
-{
-    return l->config.background > 0 ? l->config.background : 2 * l->background;
-}
-
-double locate_gain(double lost, double sent, double share, double null)
-{
-    double g = 0;
-
-    if (share <= null || sent <= 0) {
-        return 0;
-    }
-    share = fmin(share, SHARE_MOST);
-    g += lost > 0 ? lost * log(share / null) : 0;
-    g += sent > lost ? (sent - lost) * log((1 - share) / (1 - null)) : 0;
-    return g;
-}
-
-/* ---- one explanation ------------------------------------------------------------------------ */
-
-static void mark(struct locate *l, const struct explanation *x, uint8_t value)
-{
-    for (uint32_t i = 0; i < x->count; i++) {
-        const struct suspect *e = &l->suspects[x->elements[i]];
-
-        for (uint32_t k = 0; k < e->count; k++) {
-            l->mask[l->crossings[e->first + k]] = value;
-        }
-    }
-}
-
-static void cells_of(struct locate *l, const struct explanation *x, struct cell *cells)
-{
-    uint32_t count = 0;
-
-    memset(cells, 0, sizeof(*cells) << x->count);
-    for (uint32_t i = 0; i < x->count; i++) {
-        const struct suspect *e = &l->suspects[x->elements[i]];
-
-        for (uint32_t k = 0; k < e->count; k++) {
-            const uint32_t path = l->crossings[e->first + k];
-            if (l->mask[path] == 0) {
-                l->touched[count++] = path;
-            }
-            l->mask[path] |= (uint8_t)(1u << i);
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t path = l->touched[i];
-        struct cell *c = &cells[l->mask[path]];
-
-        locate_count(l, path);
-        c->sent += l->sent[path];
-        c->lost += l->lost[path];
-        l->mask[path] = 0;
-    }
-}
-
-/* Sum over the observed paths that it crosses: alike for sets that nobody can tell apart. */
-static uint64_t paths_of(struct locate *l, const struct explanation *x)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < x->count; i++) {
-        const struct suspect *e = &l->suspects[x->elements[i]];
-
-        for (uint32_t k = 0; k < e->count; k++) {
-            const uint32_t path = l->crossings[e->first + k];
-            sum += l->mask[path] == 0 && l->paths[path].observed ? locate_path_hash(path) : 0;
-            l->mask[path] = 1;
-        }
-    }
-    mark(l, x, 0);
-    return sum;
-}
-
-/* What a cell loses: all its elements' shares, one beside the other; or, where it fits better, the greatest alone: two
- * black holes that began within the window lose the same trials. ret_one: the element that loses all, NONE: each its own. */
-static double cell_share(const struct explanation *x, uint32_t cell, const struct cell *c,
-                         double null, uint32_t *ret_one)
-{
-    double clean = 1 - null, most = null, all;
-    uint32_t one = NONE, count = 0;
-
-    for (uint32_t i = 0; i < x->count; i++) {
-        if ((cell & (1u << i)) != 0) {
-            clean *= 1 - x->shares[i];
-            one = x->shares[i] > most ? i : one;
-            most = fmax(most, x->shares[i]);
-            count++;
-        }
-    }
-    all = fmin(SHARE_MOST, 1 - clean);
-    most = fmin(SHARE_MOST, most);
-    *ret_one = NONE;
-    if (count > 1 &&
-        locate_gain(c->lost, c->sent, most, null) > locate_gain(c->lost, c->sent, all, null)) {
-        *ret_one = one;
-        return most;
-    }
-    return all;
-}
-
-/* Each element's share, by expectation and maximisation: of a lost trial it is to blame with its share by all. known: it is
- * that, 0: it isn't known. */
-static void fit(struct explanation *x, const struct cell *cells, double null, double known)
-{
-    const uint32_t end = 1u << x->count;
-
-    for (uint32_t i = 0; i < x->count; i++) {
-        x->shares[i] = known > 0 ? known : 0.5;
-    }
-    for (uint32_t round = 0; round < FIT_ROUNDS && known <= 0; round++) {
-        double lost[SET_MAX] = {0}, sent[SET_MAX] = {0};
-
-        for (uint32_t cell = 1; cell < end; cell++) {
-            const struct cell *c = &cells[cell];
-            uint32_t one = NONE;
-            const double p = c->sent > 0 ? cell_share(x, cell, c, null, &one) : 1;
-
-            for (uint32_t i = 0; i < x->count && c->sent > 0; i++) {
-                if ((cell & (1u << i)) != 0 && (one == NONE || one == i)) {
-                    sent[i] += c->sent;
-                    lost[i] += c->lost * (one == i ? 1 : fmin(1, x->shares[i] / p));
-                }
-            }
-        }
-        for (uint32_t i = 0; i < x->count; i++) {
-            x->shares[i] = sent[i] > 0 ? fmin(SHARE_MOST, lost[i] / sent[i]) : 0;
-        }
-    }
-}
-
-/* In the window of an outage an element lost all, but for what strayed; else it lost for just that while a share only,
- * which things rarely do. What that costs. */
-static double fit_outage(struct explanation *x, const struct cell *cells)
-{
-    double cost = 0;
-
-    for (uint32_t i = 0; i < x->count; i++) {
-        const double q = fmin(SHARE_MOST, x->shares[i]);
-        double lost = 0, came = 0;
-
-        for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
-            lost += (cell & (1u << i)) != 0 ? cells[cell].lost : 0;
-            came += (cell & (1u << i)) != 0 ? cells[cell].sent - cells[cell].lost : 0;
-        }
-        const double all = lost * log(SHARE_OUTAGE) + came * log(1 - SHARE_OUTAGE);
-        const double some = q > 0 ? lost * log(q) + came * log(1 - q) : 0;
-        if (all > some - SHARE_COST) {
-            x->shares[i] = SHARE_OUTAGE;
-        } else {
-            cost += SHARE_COST;
-        }
-    }
-    return cost;
-}
-
-static void weigh_cells(struct locate *l, struct explanation *x, struct cell *cells)
-{
-    const double null = locate_null(l);
-    double cost = 0;
-
-    x->score = 0;
-    cells_of(l, x, cells);
-    fit(x, cells, null, l->config.share);
-    if (l->window == WINDOW_OUTAGE) {
-        cost = (l->config.share > 0 ? 0 : fit_outage(x, cells)) + x->count * l->choice;
-    }
-    for (uint32_t cell = 1; cell < 1u << x->count; cell++) {
-        uint32_t one;
-        x->score += locate_gain(cells[cell].lost, cells[cell].sent,
-                                cell_share(x, cell, &cells[cell], null, &one), null);
-    }
-    x->score = x->score / l->dispersion - cost;
-    for (uint32_t i = 0; i < x->count; i++) {
-        x->score += l->suspects[x->elements[i]].prior;
-    }
-}
-
-static void weigh(struct locate *l, struct explanation *x)
-{
-    struct cell cells[CELLS];
-
-    weigh_cells(l, x, cells);
-}
-
-static void drop(struct explanation *x, uint32_t index)
-{
-    x->count--;
-    memmove(&x->elements[index], &x->elements[index + 1],
-            (x->count - index) * sizeof(x->elements[0]));
-}
 
 /* Leaves out what explains nothing beside the newest, the last of them: who shares no loss with it explains as much as
  * before. */
@@ -253,8 +37,8 @@ static void prune(struct locate *l, struct explanation *x, const struct cell *ce
             if ((shares & (1u << i)) == 0) {
                 continue;
             }
-            drop(&y, i);
-            weigh(l, &y);
+            locate_drop(&y, i);
+            locate_weigh(l, &y);
             if (y.score > best.score) {
                 best = y;
                 best_at = i;
@@ -358,7 +142,7 @@ static uint32_t candidates_left(struct locate *l, const struct explanation *x,
     const double each = log(1 / locate_null(l)) / l->dispersion;
     uint32_t count = 0, marked;
 
-    mark(l, x, 1);
+    locate_mark(l, x, 1);
     marked = losses_left(l);
     for (uint32_t i = 0; i < marked; i++) {
         const uint32_t index = l->marked[i];
@@ -377,7 +161,7 @@ static uint32_t candidates_left(struct locate *l, const struct explanation *x,
         }
         l->element_lost[index] = 0;
     }
-    mark(l, x, 0);
+    locate_mark(l, x, 0);
     return count;
 }
 
@@ -406,8 +190,8 @@ static bool contradicted(struct locate *l, const struct explanation *x, uint32_t
     uint32_t groups = 0;
     bool found = false;
 
-    drop(&others, index);
-    mark(l, &others, 1);
+    locate_drop(&others, index);
+    locate_mark(l, &others, 1);
     for (uint32_t k = 0; k < e->count; k++) {
         const uint32_t path = l->crossings[e->first + k];
         const struct path *p = &l->paths[path];
@@ -424,7 +208,7 @@ static bool contradicted(struct locate *l, const struct explanation *x, uint32_t
             l->element_lost[g] += l->lost[path];
         }
     }
-    mark(l, &others, 0);
+    locate_mark(l, &others, 0);
     for (uint32_t i = 0; i < groups; i++) {
         const double sent = l->element_sent[l->marked[i]], lost = l->element_lost[l->marked[i]];
         const double r = lost / sent;
@@ -451,12 +235,12 @@ static bool shadowed(struct locate *l, const struct explanation *x, uint32_t ind
             others.elements[others.count++] = x->elements[i];
         }
     }
-    mark(l, &others, 1);
+    locate_mark(l, &others, 1);
     for (uint32_t k = 0; k < e->count && r; k++) {
         const uint32_t path = l->crossings[e->first + k];
         r = !l->paths[path].observed || l->mask[path] != 0;
     }
-    mark(l, &others, 0);
+    locate_mark(l, &others, 0);
     return r;
 }
 
@@ -472,9 +256,10 @@ static bool try_element(struct locate *l, const struct explanation *x, const str
         return false;
     }
     y.elements[y.count++] = element;
-    weigh_cells(l, &y, cells);
+    locate_weigh_cells(l, &y, cells);
     prune(l, &y, cells);
-    if (y.score <= best->score + 1e-9 || (ban->paths != 0 && paths_of(l, &y) == ban->paths)) {
+    if (y.score <= best->score + 1e-9 ||
+        (ban->paths != 0 && locate_paths_of(l, &y) == ban->paths)) {
         return false;
     }
     *best = y;
@@ -516,7 +301,7 @@ void locate_explain(struct locate *l, struct explanation *ret)
     locate_candidates_find(l);
     if (l->candidate_count > 0) {
         improve(l, ret, &none, IMPROVE_STEPS);
-        ret->paths = paths_of(l, ret);
+        ret->paths = locate_paths_of(l, ret);
     }
 }
 
@@ -526,10 +311,10 @@ static struct explanation without(struct locate *l, const struct explanation *x,
 {
     struct explanation y = *x;
 
-    drop(&y, index);
-    weigh(l, &y);
+    locate_drop(&y, index);
+    locate_weigh(l, &y);
     improve(l, &y, ban, OTHER_STEPS);
-    y.paths = paths_of(l, &y);
+    y.paths = locate_paths_of(l, &y);
     return y;
 }
 
@@ -619,8 +404,8 @@ void locate_explain_margins(struct locate *l, struct explanation *x)
         for (uint32_t i = 0; i < x->count && whole; i++) {
             struct explanation y = *x;
 
-            drop(&y, i);
-            weigh(l, &y);
+            locate_drop(&y, i);
+            locate_weigh(l, &y);
             x->gains[i] = x->score - y.score;
             whole = margin_of(l, x, i);
         }
@@ -639,14 +424,14 @@ bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t ind
 {
     struct explanation y = *x;
 
-    drop(&y, index);
+    locate_drop(&y, index);
     if (y.count + count > SET_MAX) {
         return false;
     }
     memcpy(&y.elements[y.count], elements, count * sizeof(*elements));
     y.count += count;
-    weigh(l, &y);
-    return paths_of(l, &y) == x->paths &&
+    locate_weigh(l, &y);
+    return locate_paths_of(l, &y) == x->paths &&
            (x->score - priors_of(l, x)) - (y.score - priors_of(l, &y)) < LOCATE_LIMIT;
 }
 
@@ -657,8 +442,8 @@ static double margin_now(struct locate *l, const struct explanation *x, uint32_t
     struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
 
     locate_candidates_find(l);
-    weigh(l, &y);
-    y.paths = paths_of(l, &y);
+    locate_weigh(l, &y);
+    y.paths = locate_paths_of(l, &y);
     ban.paths = x->alike[index] ? y.paths : 0; /* what nobody can tell from it is no other answer */
     const struct explanation z = without(l, &y, index, &ban);
     return y.score - z.score;
@@ -686,8 +471,8 @@ double locate_gain_beside(struct locate *l, const struct explanation *x, uint32_
 
     locate_window_begin(l, l->now, l->window, HOST_NONE);
     l->moment = moment;
-    weigh(l, &with);
-    drop(&less, index);
-    weigh(l, &less);
+    locate_weigh(l, &with);
+    locate_drop(&less, index);
+    locate_weigh(l, &less);
     return with.score - less.score;
 }
