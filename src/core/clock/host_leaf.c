@@ -242,16 +242,20 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
                  most = fmax(n->drift.low, n->drift.high);
     const double change = 2 * leaf->rate_limit;
     const double rate = fmin(most + change, fmax(least - change, at.rate * 1e-9));
-    const double y = line->y + (nic_now.ns < line->until.ns ? line->slew : 0);
+    /* This goes on for a tick, at the rate that leads where the NIC's line will be then. On the way that one has slewed first. */
+    const double left_ns = (double)(line->until.ns - line->r.ns - slewed_ns);
+    const double share = fmin(1, left_ns / (double)CLOCK_TICK_NS);
+    const double bent_ns = fabs(line->slew) * left_ns * (1 - share);
+    const double y = line->y + line->slew * share;
     ret->line.y = y + rate + y * rate;
     ret->rate_limit += fmax(most - rate, rate - least);
     ret->line.slew = 0;
     ret->line.until = ret->line.r;
     const double bracket = fmax(at.upper_ns, -at.lower_ns);
-    ret->h_ns = reading.hard_ns < 0 ? -1 : reading.hard_ns + bracket;
-    ret->utc_bound_ns += bracket;
+    ret->h_ns = reading.hard_ns < 0 ? -1 : reading.hard_ns + bracket + bent_ns;
+    ret->utc_bound_ns += bracket + bent_ns;
     ret->guarded = false;
-    ret->shift_ns = 0;
+    ret->shift_ns = bent_ns;
     ret->spread2_ns += at.p00 + pow(n->terms.shift_ns / 6, 2);
     return true;
 }

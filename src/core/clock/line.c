@@ -1,4 +1,4 @@
-/* line.c: the readers' line. It starts each tick where it is and meets the map one tick later, so
+/* line.c: the readers' line. It starts each tick where it is and meets the map within a tick, so
  * that fleet time never runs backwards within an epoch while the map under it is corrected. */
 #include "core/clock/clock_private.h"
 
@@ -8,7 +8,7 @@
 #define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at worst */
 #define FAR_NS   20e3
 #define JUMP_NS  1e6
-#define MEET_S   0.1
+#define MEET_S   (CLOCK_TICK_NS * 1e-9)
 
 static void line_at(const struct line *line, int64_t at_ns, int64_t *ret_ns, double *ret_fraction)
 {
@@ -65,7 +65,9 @@ void line_follow(struct clock *c, struct nic_time now)
     const double ahead = line_minus_map(c, now);
     line_at(&c->line, now.ns, &ns, &fraction);
     const double most = fabs(ahead) > FAR_NS ? CLOCK_SLEW_MAX : SLEW_MAX;
-    const double slew = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
+    const double within = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
+    const double least = c->config.rate_limit_ppm * 1e-6; /* as a clock's own rate may change */
+    const double slew = fabs(within) < least ? copysign(least, within) : within;
     const double reach_s = fabs(ahead) / (fmax(1e-30, fabs(slew)) * 1e9);
     ASSERT(fabs(slew) <= CLOCK_SLEW_MAX); /* far above -1: time never runs backwards */
     c->line = (struct line){

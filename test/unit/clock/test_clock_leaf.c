@@ -370,6 +370,43 @@ static void a_line_that_is_slewed_is_less_sure(void **state)
     assert_true(fabs(spread2_ns[1] - spread2_ns[0] - 100 * 100) < 1);
 }
 
+/* A NIC's line that is slewed for a part of a tick leads its host to where it will be at the tick's end. */
+static void a_line_that_is_slewed_a_little_is_met(void **state)
+{
+    static const struct {
+        int64_t for_ns;
+        double slew;
+    } cases[] = {{1500 * NS_PER_US, 2e-6},
+                 {10 * NS_PER_MS, -100e-6},
+                 {CLOCK_TICK_NS, 100e-6},
+                 {3 * CLOCK_TICK_NS, 500e-6}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct mono at = {10 * NS_PER_S};
+        const int64_t until = at.ns + cases[i].for_ns;
+        const struct host_leaf_bracket b = {{at.ns}, {at.ns}, {at.ns}};
+        const struct clock_terms terms = {.status = CLOCK_SYNCED,
+                                          .line = {{at.ns}, 0, 0, 0, cases[i].slew, {until}}};
+        struct host_leaf leaf;
+        struct clock_terms t;
+        host_leaf_init(&leaf, 2, 100);
+        host_leaf_on_bracket(&leaf, at, 0, &b);
+        host_leaf_on_terms(&leaf, at, 0, &terms);
+        host_leaf_tick(&leaf, at);
+        assert_true(host_leaf_terms(&leaf, &t));
+        const double bracket = t.h_ns - clock_terms_read(&terms, (struct nic_time){at.ns}).hard_ns;
+        for (int64_t ns = 0; ns <= CLOCK_TICK_NS; ns += CLOCK_TICK_NS / 100) {
+            const double is = cases[i].slew * (double)(ns < cases[i].for_ns ? ns : cases[i].for_ns);
+            const double off =
+                (double)(clock_terms_read(&t, (struct nic_time){at.ns + ns}).time.ns - at.ns - ns) -
+                is;
+            assert_true(fabs(off) <= bracket + 1);
+            assert_true(ns < CLOCK_TICK_NS || fabs(off) <= 1);
+        }
+    }
+}
+
 /* The host's clock goes back by three seconds. Its line of before is of other times: another epoch, and marked until the new one
  * has been met. */
 static void a_host_whose_clock_goes_back_says_so(void **state)
@@ -442,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_rate_lies_between_its_bounds),
         cmocka_unit_test(the_middle_of_those_in_step_counts),
         cmocka_unit_test(a_line_that_is_slewed_is_less_sure),
+        cmocka_unit_test(a_line_that_is_slewed_a_little_is_met),
         cmocka_unit_test(a_nics_clock_is_known_between_reads),
     };
 
