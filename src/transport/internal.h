@@ -18,6 +18,7 @@
 #include "core/failover/watch.h"
 #include "core/traffic/credit.h"
 #include "core/traffic/detector.h"
+#include "core/traffic/gain.h"
 #include "core/traffic/goodput.h"
 #include "core/traffic/pacing.h"
 #include "core/traffic/priority.h"
@@ -100,6 +101,7 @@ struct lane_delay {
 struct traffic {
     struct detector detector;
     struct repath repath;
+    struct gain gain;
     int from, to; /* a move on its way; -1: none */
     bool asked;   /* it is the peer's that sends over `from`; or ours, that asked for it */
     uint32_t from_epoch;

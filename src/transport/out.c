@@ -42,6 +42,7 @@ static struct sender_acked on_taken(struct lane_set *set, struct mono now,
                                                      .alone = acked.alone,
                                                      .back_ns = back_ns});
         repath_on_acked(&set->traffic.repath, lane->lane, acked.chunks);
+        gain_on_acked(&set->traffic.gain, now, acked.bytes);
         watch_on_acked(set->watch, now, lane->lane, acked.chunks, mono_sub(now, acked.sent),
                        scheduler_backlog(&set->scheduler, lane->lane), by_itself);
     }

@@ -22,6 +22,7 @@ void traffic_init(struct lane_set *set, struct mono now)
     set->transport->io->random(set->transport->io, &seed, sizeof(seed));
     detector_init(&set->traffic.detector, now);
     repath_init(&set->traffic.repath, seed, now);
+    gain_init(&set->traffic.gain, now);
     set->traffic.from = set->traffic.to = -1;
 }
 
@@ -86,6 +87,7 @@ static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
     set->traffic.to = to;
     set->traffic.began = now;
     set->traffic.drained = false;
+    gain_begin(&set->traffic.gain, now);
     if (alike(set)) {
         say(set->transport, TRANSPORT_TRACE,
             "lanes to %s are all congested (%.1f ms): lane %d tries another path than lane %u's",
@@ -98,19 +100,22 @@ static void begin_move(struct lane_set *set, struct mono now, uint32_t from,
         detector_verdict_name(finding->verdict), to);
 }
 
-/* By what waits there, and by how fast that goes: the new lane carries most of it, and so it waits, too. */
-static int both_better(const struct lane_set *set)
+/* By what waits there, and by how fast that goes. The new lane carries most of it, so it may wait as long as the old one: then
+ * the set as a whole has to carry more. */
+static int both_better(struct lane_set *set, struct mono now)
 {
     const uint32_t to = (uint32_t)set->traffic.to, from = (uint32_t)set->traffic.from;
     const int queue = detector_better(&set->traffic.detector, to, from);
     const int rate = scheduler_better(&set->scheduler, to, from);
 
-    return queue < rate ? queue : rate;
+    return queue == 0 && rate > 0 ? gain_seen(&set->traffic.gain, now)
+           : queue < rate         ? queue
+                                  : rate;
 }
 
 /* May the old lane go? 1: the new one carries. Where nobody knew whether there is a better path it must also be better, while
  * the old one is well; 0: it isn't. -1: that isn't known yet. */
-static int new_is_better(const struct lane_set *set, struct mono now, const struct watch_lane *lane)
+static int new_is_better(struct lane_set *set, struct mono now, const struct watch_lane *lane)
 {
     const struct traffic *traffic = &set->traffic;
     struct watch_lane old;
@@ -121,7 +126,7 @@ static int new_is_better(const struct lane_set *set, struct mono now, const stru
     }
     return lane->state != LANE_ACTIVE || mono_sub(now, lane->since).ns < SETTLE_NS
                ? -1
-               : both_better(set);
+               : both_better(set, now);
 }
 
 /* The new lane isn't wanted: what is on it still arrives, if it can. */

@@ -179,12 +179,13 @@ static void late_sample(struct scheduler_lane *x, int64_t life_ns, uint64_t load
 }
 
 /* The way back is measured by two clocks. So it counts for no more than the chunk's whole delay, which one clock measures. */
-static void back_sample(struct scheduler_lane *x, int64_t life_ns, int64_t back_ns)
+static int64_t back_sample(struct scheduler_lane *x, int64_t life_ns, int64_t back_ns)
 {
     const int64_t late = life_ns - floor_of(x);
-    const int64_t back = back_ns < late ? back_ns : late;
+    const int64_t least = back_ns < late ? back_ns : late, back = least > 0 ? least : 0;
 
-    x->back_ns += ((back > 0 ? (double)back : 0) - x->back_ns) * BACK_GAIN;
+    x->back_ns += ((double)back - x->back_ns) * BACK_GAIN;
+    return back;
 }
 
 void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
@@ -201,8 +202,8 @@ void scheduler_on_acked(struct scheduler *s, struct mono now, uint32_t lane,
     x->limited = x->limited || acked->alone;
     floor_sample(x, now, life);
     late_sample(x, life, acked->load);
-    back_sample(x, life, acked->back_ns);
-    rate_sample(x, now, acked);
+    const int64_t back = back_sample(x, life, acked->back_ns);
+    rate_sample(x, (struct mono){now.ns - back}, acked);
     x->acked_at = x->silent_at = now;
     x->cold = false;
     x->spare += x->spare < SPARE_CHUNKS;

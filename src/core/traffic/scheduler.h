@@ -16,7 +16,8 @@
  *
  * back: by how much the reports' way back took longer than the least of late. Others may fill that way. Without back such a
  * lane would have room for less than its rate brings until the report is there. Its rate would fall, its room with it, and
- * both would stay low beside empty links.
+ * both would stay low beside empty links. And r is measured by when the reports were written: two that come together after the
+ * way back was full would show more than any link carries.
  *
  * A lane that was made over a full path never saw it empty: by its own floor it would hold more than the others, and have more
  * of the link. So a lane has the least floor of all over the set's own NICs, if that is less than its own. Fast lanes

@@ -22,7 +22,7 @@ struct queue {
     int64_t back_ns; /* so much longer takes the way back */
     bool untold;     /* and nobody tells */
     uint32_t head, count;
-    int64_t done[PENDING], sent[PENDING];
+    int64_t done[PENDING], sent[PENDING], back[PENDING];
     uint64_t load[PENDING];
     uint64_t bytes;
 };
@@ -40,7 +40,7 @@ static void acks(struct scheduler *s, struct queue *q, uint32_t lane, int64_t no
                                                      .sent = {q->sent[q->head]},
                                                      .load = q->load[q->head],
                                                      .alone = q->count == 1,
-                                                     .back_ns = q->untold ? 0 : q->back_ns});
+                                                     .back_ns = q->untold ? 0 : q->back[q->head]});
         q->head = (q->head + 1) % PENDING;
         q->count--;
         q->bytes += CHUNK;
@@ -56,7 +56,11 @@ static void put(struct scheduler *s, struct queue *q, uint32_t lane, int64_t now
     scheduler_on_bound(s, (struct mono){now}, lane);
     q->free_at = from + (int64_t)(CHUNK / q->rate);
     q->sent[(q->head + q->count) % PENDING] = now;
-    q->done[(q->head + q->count) % PENDING] = q->free_at + RTT_NS + q->back_ns;
+    const uint32_t last = (q->head + q->count) % PENDING;
+    const int64_t done = q->free_at + RTT_NS + q->back_ns;
+    const int64_t before = q->count > 0 ? q->done[(last + PENDING - 1) % PENDING] : 0;
+    q->done[last] = done > before ? done : before; /* no report overtakes another */
+    q->back[last] = q->done[last] - q->free_at - RTT_NS;
     q->load[(q->head + q->count) % PENDING] = (uint64_t)(q->count + 1) * CHUNK;
     q->count++;
     assert_true(q->count < PENDING);
@@ -349,6 +353,29 @@ static void test_late_reports_hold_nothing_back(void **state)
     assert_true(before < 0.8); /* else the world above shows nothing */
 }
 
+/* The way back is full now and then. Reports that waited there come together, but nobody carries more for that. */
+static void test_reports_that_come_together_are_no_rate(void **state)
+{
+    struct scheduler s;
+    struct queue queues[LANES] = {{0}};
+    int64_t now = 0;
+    double most = 0;
+
+    (void)state;
+    begin(&s, queues, 0.01);
+    for (int k = 0; k < 200; k++) {
+        for (uint32_t i = 0; i < LANES; i++) {
+            queues[i].back_ns = k % 2 == 0 ? 0 : 30 * NS_PER_MS;
+        }
+        play(&s, queues, &now, 40 * NS_PER_MS);
+        for (uint32_t i = 0; i < LANES; i++) {
+            most = fmax(most, scheduler_rate_bps(&s, i) / (queues[i].rate * 8e9));
+        }
+    }
+    print_message("the highest rate of a lane, of its link's: %.2f\n", most);
+    assert_true(most < 1.05); /* 1.13 if the time between two reports is that of their coming */
+}
+
 static void test_chunk_size(void **state)
 {
     static struct queue queues[LANES];
@@ -552,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_slow_lanes_are_asked_beside),
         cmocka_unit_test(test_another_nic_stands_in),
         cmocka_unit_test(test_late_reports_hold_nothing_back),
+        cmocka_unit_test(test_reports_that_come_together_are_no_rate),
         cmocka_unit_test(test_chunk_size),
         cmocka_unit_test(test_chunks_of_slow_lanes_that_write),
         cmocka_unit_test(test_one_way),
