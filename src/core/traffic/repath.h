@@ -10,10 +10,10 @@
  * round trip, and lanes that left after that chased each other.
  *
  * Lanes that wait alike (detector.h), or whose least queue has risen, may all have the same path: none is better than another
- * then. After 500 ms one of them is asked to try another path beside its own; the caller keeps the new one if it is much better
- * (detector_better, scheduler_better, gain.h) and tells 0 then, else -1. Four tries follow each other at once: if half of the paths are
- * better, one of the four finds such a path in 15 of 16. Each further try is twice as long away. A risen queue is usual after
- * some ten seconds; a minute after the last try the next fault is another one.
+ * then. After 500 ms one of them is asked to try another path beside its own. The caller keeps the new one if it is much better
+ * (detector_better, scheduler_better, gain.h) and tells 0 then, else -1. Four tries follow each other at once: if half of the
+ * paths are better, one of the four finds such a path in 15 of 16. Each further try is twice as long away. A risen queue is usual
+ * after some ten seconds; a minute after the last try the next fault is another one.
  *
  * Waiting alike is counted as time, less half the time without it: a queue that stands is at times below the threshold.
  *
