@@ -169,7 +169,7 @@ struct lane_set {
     struct mono seen_until;
     struct traffic traffic;
     struct least
-        back_ns; /* of the time that reports take to here, by both clocks: of two hosts, so it may be negative */
+        back_ns; /* the time that reports take to us, by two hosts' clocks: may be negative */
     struct yield yield;
     struct ledger *ledger;            /* NULL: nothing ever came */
     uint8_t small_slots, large_slots; /* of ours: bounce slots that the peer's sender may use */

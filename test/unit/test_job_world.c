@@ -211,7 +211,7 @@ static void test_queue_pairs(void **state)
 
     (void)state;
     planted = NONE;
-    for (uint64_t seed = 1; seed <= DRAWS(16); seed++) {
+    for (uint64_t seed = 1; seed <= DRAWS(20); seed++) {
         struct job_world_config config;
         job_world_chance(&config, seed);
         config.rdma = true;
@@ -438,7 +438,8 @@ static void test_gaps(void **state)
             const struct job_gap *gap = &one.gaps[i];
             left += gap->left;
             failed_over += gap->failed_over;
-            if (gap->fault_ns > (config.stall_gap_ns == 0 ? 250 : 500) * NS_PER_MS) {
+            /* of 240 faults p50 is 85 ms, p99 270 to 300 (build/bench/job_gap) */
+            if (gap->fault_ns > (config.stall_gap_ns == 0 ? 300 : 500) * NS_PER_MS) {
                 fail_msg("seed %llu, fault %u: %lld ms", (unsigned long long)seed, i,
                          (long long)(gap->fault_ns / NS_PER_MS));
             }

@@ -34,7 +34,7 @@ enum {
 #define AWAY_MOST 0.035
 
 /* A loop of vectors, whatever the compiler is told. */
-typedef double lanes __attribute__((vector_size(64), may_alias));
+typedef double lanes __attribute__((vector_size(64), may_alias, aligned(8)));
 enum { LANES = sizeof(lanes) / sizeof(double) };
 
 struct shared {

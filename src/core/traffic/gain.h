@@ -22,9 +22,9 @@ struct gain {
     uint64_t had_bytes; /* at that time */
 };
 
-void gain_init(struct gain *t, struct mono now);
-void gain_on_acked(struct gain *t, struct mono now, uint64_t bytes);
+void gain_init(struct gain *g, struct mono now);
+void gain_on_acked(struct gain *g, struct mono now, uint64_t bytes);
 /* A lane is about to try another path. */
-void gain_begin(struct gain *t, struct mono now);
+void gain_begin(struct gain *g, struct mono now);
 /* Called while the new lane carries: 1: the set carries more, by a sixth; 0: it doesn't; -1: too early to tell. */
-int gain_seen(struct gain *t, struct mono now);
+int gain_seen(struct gain *g, struct mono now);
