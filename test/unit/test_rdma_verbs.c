@@ -405,22 +405,28 @@ static void a_device_may_vanish_in_use(void **state)
     link_close(&l);
 }
 
-/* The self-test of owners of hardware: a device that does as the standard asks passes, late as its writes may be; one whose
- * marker doesn't mean silence is found out. */
-static void the_fence_is_tried(void **state)
+static struct rdma_trial_config trial_of(uint32_t rounds, uint32_t watch_ms)
 {
     struct rdma_trial_config config = {.port = 1,
                                        .gid_index = 4,
                                        .global = true,
                                        .mtu = 1024,
-                                       .rounds = 5,
+                                       .rounds = rounds,
                                        .size = 8192,
-                                       .watch_ms = 10,
+                                       .watch_ms = watch_ms,
                                        .seed = 1};
+    memcpy(config.gid, gid_v4, sizeof(config.gid));
+    return config;
+}
+
+/* The self-test of owners of hardware: a device that does as the standard asks passes, late as its writes may be; one whose
+ * marker doesn't mean silence is found out. */
+static void the_fence_is_tried(void **state)
+{
+    struct rdma_trial_config config = trial_of(5, 10);
     struct rdma_trial trial;
     struct rdma_device *d = NULL;
     (void)state;
-    memcpy(config.gid, gid_v4, sizeof(config.gid));
     assert_int_equal(rdma_device_open(verbs, "fake0", &d), 0);
     for (int lag = 0; lag <= 4; lag += 2) {
         fake->lag = lag;
@@ -462,18 +468,10 @@ static void the_fence_is_tried(void **state)
 static void the_fence_is_tried_in_any_partition(void **state)
 {
     static const uint16_t tables[][2] = {{0, 0xffff}, {0x8005, 0xffff}, {0x7fff, 0x8005}};
-    struct rdma_trial_config config = {.port = 1,
-                                       .gid_index = 4,
-                                       .global = true,
-                                       .mtu = 1024,
-                                       .rounds = 1,
-                                       .size = 8192,
-                                       .watch_ms = 1,
-                                       .seed = 1};
+    struct rdma_trial_config config = trial_of(1, 1);
     struct rdma_trial trial;
     struct rdma_device *d = NULL;
     (void)state;
-    memcpy(config.gid, gid_v4, sizeof(config.gid));
     assert_int_equal(rdma_device_open(verbs, "fake0", &d), 0);
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         memcpy(fake->pkeys, tables[i], sizeof(fake->pkeys));

@@ -18,6 +18,17 @@ static struct alert_finding guess_at(uint32_t number, uint32_t leaf)
     return kit_path_finding(number * 16, 400 + number * 8, ELEMENT_TRUNK, trunk, false);
 }
 
+/* One trunk of spine1 dies, and is known for 15 s. */
+static struct alert_finding known_trunk(void)
+{
+    const struct alert_finding known =
+        kit_path_finding(3, 200, ELEMENT_TRUNK, "trunk leaf4 - spine1", true);
+
+    kit_say(&known, FINDING_OPENED);
+    kit_pass(15 * NS_PER_S);
+    return known;
+}
+
 /* One trunk of spine1 is known to be dead. A second one dies: who finds that may think of any trunk there. Then it is known,
  * too. */
 static void a_known_trunk_and_guesses_are_no_spine(void **state)
@@ -26,10 +37,7 @@ static void a_known_trunk_and_guesses_are_no_spine(void **state)
 
     kit_finding_rules();
     living = 100;
-    const struct alert_finding first =
-        kit_path_finding(3, 200, ELEMENT_TRUNK, "trunk leaf4 - spine1", true);
-    kit_say(&first, FINDING_OPENED);
-    kit_pass(15 * NS_PER_S);
+    (void)known_trunk();
     assert_string_equal(kit_incident(1).cause, "trunk leaf4 - spine1");
     for (uint32_t k = 0; k < 4; k++) {
         second[k] = guess_at(k, 10 + k);
@@ -149,10 +157,7 @@ static void guesses_of_which_some_are_elsewhere(uint32_t suspects)
         kit_start();
     }
     living = 100;
-    const struct alert_finding known =
-        kit_path_finding(3, 200, ELEMENT_TRUNK, "trunk leaf4 - spine1", true);
-    kit_say(&known, FINDING_OPENED);
-    kit_pass(15 * NS_PER_S);
+    const struct alert_finding known = known_trunk();
     for (uint32_t k = 0; k < 4; k++) {
         guess[k] = guess_at(k, 10 + k);
         kit_say(&guess[k], FINDING_OPENED);

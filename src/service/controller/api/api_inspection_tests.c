@@ -57,49 +57,53 @@ static void put_named(struct api_call *call, const json_t *named)
     json_put_end(call->j);
 }
 
-static void put_nics(struct api_call *call, const json_t *nics)
+/* Results of hosts that the caller sees: `before`, the numbers, `after`. Words end with a NULL. */
+struct result_fields {
+    const char *array, *before[2], *numbers[6], *after[2];
+};
+
+static void put_words(struct json_writer *j, const json_t *of, const char *const *names)
 {
-    static const char *const numbers[] = {"rate", "usual", "partners", "retests", "slower_1e4"};
+    for (; *names != NULL; names++) {
+        json_put_string(j, *names, json_string_value(json_object_get(of, *names)));
+    }
+}
+
+static void put_of_hosts(struct api_call *call, const json_t *results,
+                         const struct result_fields *fields)
+{
     size_t i;
-    json_t *n;
-    json_put_array(call->j, "nics");
-    json_array_foreach(nics, i, n)
+    json_t *one;
+    json_put_array(call->j, fields->array);
+    json_array_foreach(results, i, one)
     {
-        const char *host = name_of(call, json_object_get(n, "host"));
+        const char *host = name_of(call, json_object_get(one, "host"));
         if (host != NULL) {
             json_put_object(call->j, NULL);
             json_put_string(call->j, "host", host);
-            json_put_string(call->j, "nic", json_string_value(json_object_get(n, "nic")));
-            for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
-                put_number(call->j, numbers[k], json_object_get(n, numbers[k]));
+            put_words(call->j, one, fields->before);
+            for (const char *const *name = fields->numbers; *name != NULL; name++) {
+                put_number(call->j, *name, json_object_get(one, *name));
             }
-            json_put_string(call->j, "verdict", json_string_value(json_object_get(n, "verdict")));
+            put_words(call->j, one, fields->after);
             json_put_end(call->j);
         }
     }
     json_put_end(call->j);
 }
 
+static void put_nics(struct api_call *call, const json_t *nics)
+{
+    static const struct result_fields fields = {
+        "nics", {"nic"}, {"rate", "usual", "partners", "retests", "slower_1e4"}, {"verdict"}};
+    put_of_hosts(call, nics, &fields);
+}
+
 static void put_memory(struct api_call *call, const json_t *memory)
 {
-    static const char *const numbers[] = {"rate", "runs", "spread_1e4"};
-    size_t i;
-    json_t *m;
-    json_put_array(call->j, "memory");
-    json_array_foreach(memory, i, m)
-    {
-        const char *host = name_of(call, json_object_get(m, "host"));
-        if (host != NULL) {
-            json_put_object(call->j, NULL);
-            json_put_string(call->j, "host", host);
-            json_put_string(call->j, "outcome", json_string_value(json_object_get(m, "outcome")));
-            for (size_t k = 0; k < sizeof(numbers) / sizeof(numbers[0]); k++) {
-                put_number(call->j, numbers[k], json_object_get(m, numbers[k]));
-            }
-            json_put_end(call->j);
-        }
-    }
-    json_put_end(call->j);
+    static const struct result_fields fields = {
+        "memory", {"outcome"}, {"rate", "runs", "spread_1e4"}, {NULL}};
+    put_of_hosts(call, memory, &fields);
 }
 
 /* The figures cover all hosts together. A tenant gets only its own results, elsewhere. */
