@@ -39,9 +39,9 @@ def events(name=NAME):
 
 def until(true, seconds=60.0):
     end = time.monotonic() + max(seconds, 60.0)
-    while not true() and time.monotonic() < end:
+    while not (found := true()) and time.monotonic() < end:  # asked once more after it was true, what lasts a moment may be over
         time.sleep(0.02)
-    return true()
+    return found
 
 
 def free_port():

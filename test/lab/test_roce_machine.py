@@ -16,9 +16,9 @@ PATIENCE_S = 120
 
 def until(true):
     end = time.monotonic() + PATIENCE_S
-    while not true() and time.monotonic() < end:
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.05)
-    return true()
+    return found
 
 
 def named(text):
