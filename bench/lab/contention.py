@@ -298,8 +298,9 @@ def gray_loss(rows):
                 befores.append(job.rate(onset - 3 * NS, onset) * 8e-6 / len(flows))
                 shares.append(job.rate(onset + 2 * NS, onset + int(last * 0.45 * NS)) * 8e-6 / len(flows))
         left, cut = Fabric(JOB_FABRIC, {"trunk 0-0": 0}).bound(flows)
-        rows.add(f"contention.grayloss.{percent}pct", median(shares) / left, "of the bound", 0.9, 0.97, "higher", len(shares), spread(shares) / left,
-                 "bench/lab/contention.py gray_loss", f"{left:.0f} Mbit/s a rank over three clean paths of four, by {cut}; {median(shares):.0f}, and "
+        shares = [share / left for share in shares]
+        rows.add(f"contention.grayloss.{percent}pct", median(shares), "of the bound", 0.9, 0.97, "higher", len(shares), spread(shares),
+                 "bench/lab/contention.py gray_loss", f"{left:.0f} Mbit/s a rank over three clean paths of four, by {cut}; {left * median(shares):.0f}, and "
                  f"{median(befores):.0f} before")
 
 
