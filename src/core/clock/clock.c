@@ -476,6 +476,28 @@ static double typical_raw_ns(struct clock *c)
     return count > 0 ? c->values[count / 2] : 0;
 }
 
+/* Paths that take longer than before, by less than a queue would show: one direction does, or both, and nobody can know. Paths that
+ * share a part of the fabric do so together, and then their edges agree. So it isn't divided by their number. */
+static double paths_risen_ns(struct clock *c)
+{
+    int count = 0;
+
+    for (int i = 0; i < c->capacity; i++) {
+        const struct clock_edge *e = &c->edges[i];
+        double sum = 0;
+        int known = 0;
+        if (!edge_usable(c, e) || e->config.witness) {
+            continue;
+        }
+        for (int p = 0; p < e->config.path_count; p++) {
+            known += e->paths[p].known;
+            sum += path_risen_ns(&e->paths[p]);
+        }
+        sample_insert(c->values, (size_t)count++, known > 0 ? sum / known : 0);
+    }
+    return count > 0 ? fmax(0, c->values[3 * (count - 1) / 4]) : 0;
+}
+
 static void find_queues(struct clock *c)
 {
     int count = 0, over = 0;
@@ -498,6 +520,7 @@ static void find_queues(struct clock *c)
         (void)shortest_half(c->values, count, count);
         c->queue_ns = c->values[count / 2] / 2;
     }
+    c->queue_ns = fmax(c->queue_ns, paths_risen_ns(c));
     if (c->peers_in_gate < c->needed) {
         c->queue_ns += typical_raw_ns(c);
     }

@@ -53,6 +53,10 @@ struct path {
     double low[2];    /* lowest innovation seen in this window, by direction */
     struct nic_time window;
     double excess_since_s;
+    double ahead_ns;    /* what the last updates say that m is too low by */
+    double floor_ns[2]; /* the least m of this span of minutes, and of the one before */
+    struct nic_time
+        floor_since;  /* this span's begin; later than now: m isn't settled; 0: not begun */
     double round_ns;  /* the lowest m that a round trip of late allows, whose packets came ... */
     int64_t round_at; /* ... until then; 0: none was below m */
     bool shrunk;      /* learned while a queue stood, which is gone */
@@ -421,6 +425,9 @@ void path_take_round(struct clock *c, struct path *path, const struct packet *p,
 /* This tick's scores and packets, by direction. */
 void path_learn_m(const struct clock *c, const struct clock_edge *e, struct path *path,
                   const double score[2], const int count[2]);
+/* By how much it takes longer than at its shortest in the last 5 to 10 minutes, halved like m: that much of theta may be the longer
+ * direction. 0: not known yet. */
+double path_risen_ns(const struct path *path);
 /* Once a second: does its floor still stand? */
 void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
                        struct nic_time now);

@@ -10,6 +10,7 @@
 #include "stats/sample.h"
 
 #define M_FORGET       0.03 /* an update; there are two or three a second */
+#define AHEAD_GAIN     0.3  /* a second or two: theta follows as fast */
 #define LEARN_NS       (1200 * NS_PER_MS)
 #define WINDOW_NS      (1 * NS_PER_S)
 #define OUT_S_MAX      2.0
@@ -17,7 +18,9 @@
 #define UNSURE_LEARN_S 3
 #define ROUND_NS       (300 * NS_PER_MS)
 #define LATE_SOME      0.1 /* so many wait that others do, too */
-#define DELAY_SIGMAS   3   /* of stamps: the mean of a few low round trips, halved, is no lower */
+#define FLOOR_NS       (300 * NS_PER_S)
+#define SETTLE_NS      (30 * NS_PER_S) /* two to three times as long as m remembers */
+#define DELAY_SIGMAS   3 /* of stamps: the mean of a few low round trips, halved, is no lower */
 
 /* Mean of the lowest fifths; sorts. */
 static double low_mean(double *values, int count, int fifths)
@@ -122,6 +125,38 @@ static bool rates_stood(const struct clock *c, const struct clock_edge *e, struc
     return c->own_rate.since.ns <= since.ns && e->peer_rate.since.ns <= since.ns;
 }
 
+/* m isn't settled while it rests on the first packets. */
+static void forget_floor(struct path *path, struct nic_time now)
+{
+    path->floor_ns[0] = path->floor_ns[1] = INFINITY;
+    path->ahead_ns = 0;
+    path->floor_since.ns = now.ns + SETTLE_NS;
+}
+
+static void note_floor(struct path *path, struct nic_time now)
+{
+    if (path->floor_since.ns == 0) {
+        forget_floor(path, now);
+    }
+    if (now.ns < path->floor_since.ns) {
+        return;
+    }
+    if (now.ns - path->floor_since.ns >= FLOOR_NS) {
+        path->floor_ns[1] = path->floor_ns[0];
+        path->floor_ns[0] = INFINITY;
+        path->floor_since = now;
+    }
+    path->floor_ns[0] = fmin(path->floor_ns[0], path->m_ns);
+}
+
+double path_risen_ns(const struct path *path)
+{
+    const bool known = path->known && path->floor_since.ns != 0;
+    const double least = fmin(path->floor_ns[0], path->floor_ns[1]);
+
+    return known && isfinite(least) ? path->m_ns + path->ahead_ns - least : 0;
+}
+
 /* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
  * direction takes longer than the other and the time is known, then something waits there, a queue
  * most likely: the faster direction is what the way takes. Half of the round trip would make the
@@ -174,6 +209,7 @@ void path_learn(struct clock *c, struct clock_edge *e, int index, struct nic_tim
     path->window = now;
     path->low[0] = path->low[1] = INFINITY;
     path->excess_ns = path->excess_since_s = 0;
+    forget_floor(path, now);
     if (!e->level_known) {
         e->unsure = path->unsure;
         e->level_ns = e->expected_ns = path->unsure ? 0 : (forward - backward) / 2;
@@ -230,6 +266,7 @@ void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
     }
     path->low[0] = path->low[1] = INFINITY;
     path->window = now;
+    note_floor(path, now);
 }
 
 /* The newest packet on that path the other way before the i-th; NULL: none. */
@@ -352,6 +389,7 @@ void path_learn_m(const struct clock *c, const struct clock_edge *e, struct path
     const double sum = (path->score[0] / n0 + path->score[1] / n1) / 2 / c->noise.info;
     const double most = 2 * noise_sigma_ns(&c->noise);
 
+    path->ahead_ns += AHEAD_GAIN * (sum - path->ahead_ns);
     path->info = path->info * (1 - M_FORGET) + info;
     path->m_ns += fmin(most, fmax(-most, sum)) * info / path->info;
     path->m_ns = fmax(path->m_ns, edge_delay_least(c, e));
