@@ -39,7 +39,7 @@ class Situation:
     def __init__(self, name, port):
         self.name, self.port = name, port
         self.folder = f"/run/foliot-lab/{name}"
-        self.truth_file = f"/run/foliot-questions-{name}.json"
+        self.truth_file = f"/run/foliot-{os.path.basename(sys.argv[0]).partition('.')[0]}-{name}.json"
         self.truth = {}
 
     def run(self, *words, check=True, env=None):
@@ -163,4 +163,5 @@ def main():
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
