@@ -11,11 +11,11 @@ struct alerts_call {
     struct api api;
     const char *file; /* --file */
 };
-/* alerts.yaml of --file, or the default rules. false: said. */
+/* Reads alerts.yaml of --file, or the default rules. false: the error was printed. */
 bool alerts_load(const struct alerts_call *call, struct alert_file *ret);
 
-/* The rules as Prometheus' alerting rules: those whose figures /metrics has; the others as comments that say why not. */
+/* Prints the rules as alerting rules of Prometheus. A rule whose figures /metrics lacks becomes a comment with the reason. */
 int alerts_export(const struct alert_file *file);
-/* What a rule would have told since then: history out of the controller, through the same engine. */
+/* Prints what a rule would have reported since then: the controller's history passes through the same engine. */
 int alerts_test(struct alerts_call *call, const struct alert_file *file, const char *rule,
                 int64_t since_ns);

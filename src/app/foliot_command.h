@@ -1,11 +1,11 @@
-/* foliot_command.h: what every command of `foliot` shares: its entry in the table, its options, its
- * targets.
+/* foliot_command.h: the parts that all commands of `foliot` share: the table's entry, the options, the targets.
  *
- * A command is a function of (argc, argv) with argv[0] its own name. It returns an exit status:
- * 0 done and well, 1 it found something (a finding or incident is open, a check failed, something is
- * in the way), 2 wrong usage (also: no such host, incident, version; a file that was refused), 3 it
- * could not ask (nobody answers, or not to this token; a file can't be read). Adding a command: one line in foliot.c's table and
- * one file. */
+ * A command is a function of (argc, argv); argv[0] is its own name. It returns an exit status:
+ *   0  done, and all is well
+ *   1  something was found: a finding or an incident is open, a check failed, another change is under way
+ *   2  wrong usage; also an unknown host, incident or version, and a file that was refused
+ *   3  no answer: nobody listens, the token is refused, or a file can't be read
+ * To add a command, add one line to foliot.c's table, and one file. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,27 +20,29 @@ enum exit_status {
     EXIT_UNREACHABLE = 3,
 };
 
-/* What the forms of a usage that begin with these characters ("run", "run --fleet") do, print and end with. */
+/* Help for the forms of a usage that begin with these words ("run", "run --fleet"). */
 struct command_word {
-    const char *word; /* NULL: no more */
+    const char *word; /* NULL: the end of the list */
     const char *does;
-    const char *prints, *exits; /* NULL: the manual has it; as the command's */
+    /* does: NULL: only the manual describes the form. exits: NULL: the command's own */
+    const char *prints, *exits;
 };
 
 struct command {
-    const char *group; /* a heading before it in the list; NULL: as the one before */
+    /* a heading before this command in the list; NULL: the previous command's group */
+    const char *group;
     const char *name;
-    const char
-        *arguments; /* after the name: forms apart by " | "; after two blanks what goes with each */
+    /* after the name; " | " separates forms; two blanks come before what belongs to each form */
+    const char *arguments;
     const char *summary;
     int (*run)(int argc, char *argv[]);
-    const char *exits;                /* what its exit status tells; NULL: as most */
+    const char *exits;                /* the meaning of its exit statuses; NULL: the usual one */
     const struct command_word *words; /* NULL: its forms have no help of their own */
 };
 
 #define TARGET_MAX      1024
 #define TARGET_NAME_MAX 64
-#define TARGET_PATH_MAX 108 /* sun_path */
+#define TARGET_PATH_MAX 108 /* the size of sun_path */
 
 /* One agent to ask. */
 struct target {
@@ -48,7 +50,7 @@ struct target {
     char path[TARGET_PATH_MAX];
 };
 
-/* The options that all commands asking an agent take. */
+/* The options of all commands that ask an agent. */
 struct options {
     bool json, watch, all, paths, help;
     const char *socket;
@@ -59,34 +61,35 @@ struct options {
     size_t target_count;
 };
 
-/* Parses the common options that the command's usage has. 0, or an exit status after printing what is wrong; --help prints
+/* Parses the common options that the command's usage has. Returns 0, or an exit status after it printed the error. --help prints
  * the usage and sets options->help. */
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[]);
-/* The same with options of the command's own. */
+/* The same, with further options that only this command has. */
 int options_parse_with(struct options *options, const struct command *command,
                        const struct option_entry *own, size_t own_count, int argc, char *argv[]);
-/* And with words: argv[*ret_first] is the first. */
+/* The same, with words: argv[*ret_first] is the first word. */
 int options_parse_words(struct options *options, const struct command *command,
                         const struct option_entry *own, size_t own_count, int argc, char *argv[],
                         int *ret_first);
 void options_done(struct options *options);
-/* Is the controller meant? --controller says so; and so does FOLIOT_API, where nothing says which agent
- * (or, `files`, which files) is. */
+/* True if the command is for the controller: --controller is given, or FOLIOT_API is set and no option names an agent (or, with
+ * `files`, a file). */
 bool options_mean_fleet(int argc, char *argv[], bool files);
 
-/* Is this option in the command's usage, which is what it takes? 1: with a value; 0: without; -1: no. */
+/* Looks an option up in the command's usage. 1: it has a value; 0: it has none; -1: the command lacks the option. */
 int command_option(const struct command *command, const char *name);
-/* The same for some of a usage's text; a terminator is behind it. */
+/* The same for a part of a usage's text. A terminator must follow that part. */
 int command_text_option(const char *text, size_t text_size, const char *name);
-/* Reads a command's options, and --help. Each is in the command's usage in foliot.c, with or without a value. 0: argv[*ret_first]
- * is the first word; COMMAND_HELPED: the usage was printed; EXIT_USAGE: what is wrong was. */
+/* Reads a command's options and --help. Each option must be in the command's usage in foliot.c, with or without a value. 0:
+ * argv[*ret_first] is the first word; COMMAND_HELPED: the usage was printed; EXIT_USAGE: the error was printed. */
 #define COMMAND_HELPED (-1)
 int command_read(const struct command *command, const struct option_entry *own, size_t count,
                  int argc, char *argv[], int *ret_first);
-/* These words fit no form of the command's usage: prints which forms begin with the first one, or which words there are.
+/* For words that fit no form of the usage: prints the forms that begin with the first word, or else the words that exist. Returns
  * EXIT_USAGE. */
 int command_wrong_words(const char *name, int count, char *const words[]);
-/* "usage: foliot NAME ARGUMENTS" and the summary; `words`: of the first of them that has help of its own, that help alone. */
+/* Prints "usage: foliot NAME ARGUMENTS" and the summary. If one of `words` has help of its own, prints only the help of the first
+ * such word. */
 void command_usage(const struct command *command, int count, char *const words[], FILE *out);
 
 int command_status(int argc, char *argv[]);
@@ -114,8 +117,8 @@ int command_audit(int argc, char *argv[]);
 extern const struct command_word audit_words[], help_of_mesh[], help_of_findings[], help_of_jobs[],
     help_of_selftest[], help_of_alerts[], help_of_host[], help_of_token[], help_of_config[],
     help_of_topology[];
-/* The next option of the command, from `*at` (0 at first) on, and what it does. NULL: no more. */
+/* Finds the command's next option and its description. *at is 0 at first. NULL: no more options. */
 const char *help_option(const struct command *command, size_t *at, const char **ret_option);
 
-/* The table of foliot.c, for a command's own usage. */
+/* Looks a command up in foliot.c's table. */
 const struct command *command_find(const char *name);

@@ -1,20 +1,20 @@
-/* foliot_foreign.h: answers of agents and controllers, and saved files: the text in them is whoever's.
+/* foliot_foreign.h: makes text from outside safe to show: answers of agents and controllers, and saved files.
  *
- * A host names its NICs, a tenant its jobs, an operator gives a reason. All of it may hold escape sequences and
- * newlines. Whatever a command shows passes here once, where it comes in: foreign_show() escapes each string of a
- * tree (base/plain.h), so that no renderer can forget it. --json keeps the text as it came: foreign_print() writes
- * what can't be seen as \u escapes, which parse to the same. */
+ * A host names its NICs, a tenant names its jobs, an operator gives a reason. All such text may hold escape sequences and
+ * newlines. Every command passes it through foreign_show() when it arrives. That function escapes each string of a tree
+ * (base/plain.h), so no renderer can forget it. --json leaves the text unchanged: foreign_print() writes invisible characters as
+ * \u escapes, which parse to the same text. */
 #pragma once
 #include <jansson.h>
 #include <stdio.h>
 
-/* Escapes all strings and keys in place. Strings of the key `lines` (NULL: none) keep their newlines and tabs: text
- * of several lines, which whoever shows it takes apart. */
+/* Escapes all strings and keys in place. Strings of the key `lines` keep their newlines and tabs, because they hold several
+ * lines, which the renderer splits. NULL: no such key. */
 void foreign_show(json_t *tree, const char *lines);
-/* A string that came otherwise: a library's words, a program's output. Cut when it is long. */
+/* Escapes a string from another source, such as a library's message or a program's output. A long text is cut. */
 struct foreign_text {
     char text[1024];
 };
 struct foreign_text foreign_text(const char *text);
-/* JSON in one line, with its newline. */
+/* Prints JSON in one line, with a newline. */
 void foreign_print(const json_t *tree, FILE *out);

@@ -2,8 +2,8 @@
 #pragma once
 #include "app/foliot_api.h"
 
-/* `foliot host check HOST`. seconds NULL: as the controller likes. 0 yes, 1 no or not known. */
+/* `foliot host check HOST`. seconds NULL: the controller chooses. Returns 0 for yes, 1 for no or unknown. */
 int measure_host_check(struct api *api, const char *host, const char *seconds);
-/* `foliot mesh --full`: is it that, and what it does. */
+/* `foliot mesh --full`: true if the words mean it; and the command itself. */
 bool measure_is_full(int argc, char *argv[]);
 int measure_full(int argc, char *argv[]);

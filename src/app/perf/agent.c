@@ -1,8 +1,8 @@
-/* agent.c: one rank of a test that an audit makes (core/audit/perf.h), started by this host's agent: what it is to do is one
- * line of numbers and of names that the agent has from its own configuration, what came of it is one line.
+/* agent.c: one rank of an audit's test (core/audit/perf.h), started by this host's agent. Its plan is one line of numbers, and of
+ * names from the agent's own configuration. Its result is one line.
  *
- * It is less than the agent in everything: nobody's user, no file, no page of its own in the agent's list of jobs. Whoever
- * closes its standard input ends it at once, in the middle of whatever it does. */
+ * It has fewer rights than the agent: no user of its own, no file, no page in the agent's list of jobs. When its standard input
+ * is closed, it ends at once, whatever it is doing. */
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -26,41 +26,43 @@
 
 enum {
     NOBODY = 65534,
-    ROOM_GIB = 4,         /* of addresses */
-    MEMORY_ROOM_GIB = 24, /* the largest arrays of memory.c, and stacks */
+    ROOM_GIB = 4,         /* of address space */
+    MEMORY_ROOM_GIB = 24, /* room for the largest arrays of memory.c, and for stacks */
     LEAST_PRIORITY = 19,
-    PARTS = 5, /* of the timed part, so that its spread is known */
+    PARTS = 5, /* the timed part is cut into so many, so that its spread is known */
     ARRIVALS = 40,
     WORK_BYTES = 1 << 20,
     WARM_BYTES = 256 << 10,
     FEW_BYTES =
-        128 << 10, /* a message of an all-to-all: each of many peers has eight places for one */
+        128 << 10, /* a message of an all-to-all: each of many peers has eight slots of this size */
     MOST_BYTES = 128 << 20,
     STALLED = 4,
-    CHECKED_RANKS =
-        64, /* with more of them only the smallest size is compared: it takes each rank's part of each element */
-    ROUND_US = 100000 /* a round is between half of this and this, where it may be as large */
+    /* with more ranks, only the smallest size is compared, because each element needs each rank's part */
+    CHECKED_RANKS = 64,
+    /* the upper limit of a round; a round grows to more than half of it, if MOST_BYTES allows it */
+    ROUND_US = 100000
 };
-#define WORK_UNIT_NS 10000 /* of core/audit/perf.h */
+#define WORK_UNIT_NS 10000 /* equal to the value in core/audit/perf.h */
 
 struct agent_plan {
     int rank, ranks, port, lanes, run_ms, patience_s;
     int ways,
-        turn_ms; /* ways: 0, or after how many ms it is this pair's turn to look where one is narrow */
-    int alltoall; /* 1: the collective is one */
-    int incast;   /* 0, or 1 and the DSCP with which all but rank 0 send to it */
-    bool memory;  /* of this host's memory: it has no ranks, only run_ms */
+        turn_ms;  /* ways: 0, or the time in ms until this pair's turn to look for a narrow hop */
+    int alltoall; /* 1: the collective is an all-to-all */
+    int incast;   /* 0, or 1 plus the DSCP of the packets that all ranks send to rank 0 */
+    bool memory;  /* a test of this host's memory: it has no ranks, only run_ms */
     char address[64], nics[320], folder[256], secret[2 * MEET_SECRET_SIZE + 1];
 };
 
 struct agent_part {
     double rate; /* bus bandwidth, bytes a second */
-    double late; /* share of it in which this rank is not known to have waited for others */
+    /* the share of the time in which this rank is not known to have waited for others */
+    double late;
 };
 
 struct agent_found {
     struct agent_part parts[PARTS];
-    double wrong; /* here */
+    double wrong; /* elements of this rank */
     int64_t init_ms;
     int64_t work_ns[ARRIVALS];
     char network[32];
@@ -71,18 +73,19 @@ struct agent_found {
 static void limit(int resource, rlim_t most)
 {
     const struct rlimit l = {most, most};
-    (void)setrlimit((__rlimit_resource_t)resource, &l); /* less than it has: nothing can fail */
+    /* the limit only becomes lower, so this can't fail */
+    (void)setrlimit((__rlimit_resource_t)resource, &l);
 }
 
-/* If the unit has dropped the rights already, this has no effect. A test that uses all processors comes after everything else
- * that wants one. */
+/* If the unit has dropped the rights already, this has no effect. The memory test uses all processors, so it has the lowest
+ * priority. */
 static int give_up_rights(bool memory)
 {
     (void)setpriority(PRIO_PROCESS, 0, memory ? LEAST_PRIORITY : 0);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_FSIZE, 0);
-    (void)signal(SIGXFSZ,
-                 SIG_IGN); /* words on stderr are lost where it is a file, and end nothing */
+    /* if stderr is a file, its messages are lost; they must not end the process */
+    (void)signal(SIGXFSZ, SIG_IGN);
     limit(RLIMIT_AS, (rlim_t)(memory ? MEMORY_ROOM_GIB : ROOM_GIB) << 30);
     if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
                            setresuid(NOBODY, NOBODY, NOBODY) < 0)) {
@@ -92,7 +95,7 @@ static int give_up_rights(bool memory)
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-/* The plugin's settings are the plan's, whatever the agent runs with. */
+/* The plugin's settings come from the plan, not from the agent's environment. */
 static int set_environment(const struct agent_plan *p)
 {
     const char *clock = getenv("FOLIOT_LAB_OSCILLATOR");
@@ -197,7 +200,7 @@ static double rate_of(const struct perf_options *o, const struct perf_row *row)
     return us > 0 ? (double)row->size * 1e6 / us * report_bus_factor(o) : 0;
 }
 
-/* The largest of twice, four times, … as much that takes no longer than a round is to. */
+/* Doubles the size as long as a round takes at most ROUND_US. */
 static size_t grown(size_t bytes, double time_us)
 {
     while (time_us * 2 <= ROUND_US && bytes * 2 <= MOST_BYTES) {
@@ -207,7 +210,8 @@ static size_t grown(size_t bytes, double time_us)
     return bytes;
 }
 
-/* As large as takes some time: of a smaller round most is waiting. All ranks have the same times, so they grow alike. */
+/* Finds a size that takes long enough: most of a smaller round is waiting. All ranks have the same times, so they choose the same
+ * size. */
 static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, double *ret_wrong)
 {
     size_t bytes = WARM_BYTES;
@@ -215,7 +219,7 @@ static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, 
     int rc = 0;
 
     o->check = 1;
-    o->duration_s = 1e-3; /* one round, out of place alone */
+    o->duration_s = 1e-3; /* one round, out of place only */
     *ret_wrong = 0;
     for (;;) {
         rc = rank_run_size(r, bytes, &row);
@@ -235,7 +239,7 @@ static int find_size(struct rank *r, struct perf_options *o, size_t *ret_bytes, 
     return 0;
 }
 
-/* How long some work takes here that is the same everywhere, each time after all have met. */
+/* Times a piece of work that is the same on every host, each time after all ranks have met. */
 static int time_work(struct rank *r, int64_t *work_ns)
 {
     struct perf_pattern work = {.type = FLOAT32, .raw = true};
@@ -266,7 +270,7 @@ static int run_test(struct rank *r, struct perf_options *o, const struct agent_p
                                   : (struct agent_part){0};
         const size_t next = rc == 0 ? grown(bytes, row.figures[0].time_us) : bytes;
         if (i == 0 && next >= STALLED * bytes) {
-            bytes = next; /* a pause made the rounds before look long */
+            bytes = next; /* a pause made the earlier rounds look long */
             i = -1;
         }
     }
@@ -279,7 +283,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted: the one in the middle, and ret_spread, the standard deviation over the mean in ten thousandths. */
+/* Sorts the parts and returns the middle one. ret_spread: the standard deviation over the mean, in ten thousandths. */
 static struct agent_part middle_of(struct agent_part *parts, int count, double *ret_spread)
 {
     double sum = 0, squares = 0;
@@ -294,7 +298,7 @@ static struct agent_part middle_of(struct agent_part *parts, int count, double *
     return parts[count / 2];
 }
 
-/* Agents of before read the figures up to what is no number. */
+/* Agents of older releases read the figures up to the first word that is no number. */
 static void tell(struct agent_found *f)
 {
     double spread;
@@ -316,7 +320,7 @@ static void read_secret(const char *text, uint8_t secret[MEET_SECRET_SIZE])
     }
 }
 
-/* A meeting, and the name of the first NIC. */
+/* Opens the meeting. nic: the name of the plan's first NIC. */
 static int open_meeting(const struct agent_plan *p, struct meet *meet, char nic[IFNAMSIZ])
 {
     uint8_t secret[MEET_SECRET_SIZE];
@@ -328,7 +332,7 @@ static int open_meeting(const struct agent_plan *p, struct meet *meet, char nic[
     return meet_open(meet, where, p->rank, p->ranks, p->patience_s, secret);
 }
 
-/* Ends only after the output is written and the other ranks have theirs. */
+/* Ends only after the output is written and the other ranks have written theirs. */
 static int close_meeting(struct meet *meet, int r)
 {
     fflush(stdout);
@@ -340,7 +344,7 @@ static int close_meeting(struct meet *meet, int r)
 static void tell_failure(int r, const char *what)
 {
     if (r == -EBADMSG) {
-        printf("failed the other host's test tells an address that no NIC has\n");
+        printf("failed the other host's test reports an address that no NIC has\n");
     } else {
         printf("failed %s: %s\n", what, strerror(-r));
     }
@@ -390,7 +394,7 @@ static int run_incast(const struct agent_plan *p)
     return close_meeting(&meet, r);
 }
 
-/* It meets nobody. */
+/* This test meets no other rank. */
 static int run_memory(const struct agent_plan *p)
 {
     struct memory_found found;
@@ -451,9 +455,9 @@ static int run_rank(const struct agent_plan *p)
     const char *what =
         rc == -EPROTONOSUPPORT ? "other hosts have another release of foliot: update them"
         : rc == -ECONNREFUSED
-            ? "the host that leads turned this one away: is its foliot of another release?"
+            ? "the leading host refused this one: does it have another release of foliot?"
         : rc == -EMFILE
-            ? "this host leads, and may not open a descriptor for each rank: raise its hard limit"
+            ? "this host leads, but may not open a descriptor for each rank: raise its hard limit"
         : rc < 0 ? "the other hosts' tests did not come"
                  : "no connections";
     rc = rc < 0 ? rc : rank_open(&r, &member);
@@ -470,7 +474,8 @@ static int run_rank(const struct agent_plan *p)
         tell(&found);
     }
     fflush(stdout);
-    rc = rc < 0 ? rc : meet_barrier(&r.meet); /* nobody closes under another's last messages */
+    /* nobody closes before the others have received their last messages */
+    rc = rc < 0 ? rc : meet_barrier(&r.meet);
     rank_close(&r);
     return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,7 +3,7 @@
 
 #include "app/perf/perf.h"
 
-/* NCCL's default element: host sums of it are what is measured. */
+/* NCCL's default element: sums of it on the host are what is measured. */
 #define REAL32 __typeof__(1.0F)
 
 const char *const perf_type_names[PERF_TYPES + 1] = {"int8",  "uint8",  "int32", "uint32",
@@ -37,7 +37,8 @@ size_t perf_type_size(enum perf_type type)
         }                                                                                          \
     } while (0)
 
-/* Whole numbers wrap as unsigned: bits are the same and nothing is undefined; max and min need the sign. */
+/* Whole numbers are summed and multiplied as unsigned: the bits are the same, and overflow is defined. max and min need the
+ * sign. */
 void perf_reduce(enum perf_type type, enum perf_reduction op, void *to, const void *from,
                  size_t count)
 {
@@ -99,7 +100,7 @@ void perf_fill(const struct perf_pattern *p, void *to, int rank, size_t first, s
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = mix(base + first + i);
         if (!p->raw) {
-            /* prod: 1 or 2 each; else 12 bits, of which PERF_RANK_MAX ranks' sum is exact in 24 */
+            /* prod: each is 1 or 2; otherwise 12 bits, so the sum over PERF_RANK_MAX ranks is exact in 24 bits */
             bits = p->op == PROD ? 1 + (bits & 1) : bits & 0xfff;
         }
         if (!p->raw && p->type == FLOAT32) {
@@ -108,7 +109,7 @@ void perf_fill(const struct perf_pattern *p, void *to, int rank, size_t first, s
             ((double *)to)[i] = (double)bits;
         } else {
             memcpy((char *)to + i * size, &bits,
-                   size); /* little endian, as all that NCCL runs on */
+                   size); /* little endian, as all machines with NCCL */
         }
     }
 }

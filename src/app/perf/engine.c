@@ -1,5 +1,5 @@
-/* engine.c: plays a plan over a plugin, the way NCCL's proxy plays its operations: up to eight transfers in flight
- * per connection, each looked at in turn, everything without waiting. */
+/* engine.c: runs a plan over a plugin, as NCCL's proxy runs its operations: up to eight transfers in flight per connection, each
+ * polled in turn. No call blocks. */
 #include <sched.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +21,7 @@ static char *slot_of(const struct engine *e, const struct engine_line *line, int
     return line->slots + (size_t)(index % PERF_STEPS) * e->options->message;
 }
 
-/* Another receive finished: for the trace and the longest gap. */
+/* Another receive finished: updates the trace and the longest gap. */
 static void note_receive(struct engine *e, const struct line *plan, size_t size)
 {
     const int64_t now = perf_now_ns();
@@ -39,14 +39,15 @@ static void note_receive(struct engine *e, const struct line *plan, size_t size)
             uint16_t channel, peer;
         } record = {now, (uint32_t)size, (uint16_t)plan->channel, (uint16_t)plan->peer};
         fwrite(&record, sizeof(record), 1, e->trace);
-        if (now - e->trace_flushed_ns > TRACE_FLUSH_NS) { /* who looks on sees it go */
+        /* the reader of the trace sees progress */
+        if (now - e->trace_flushed_ns > TRACE_FLUSH_NS) {
             e->trace_flushed_ns = now;
             fflush(e->trace);
         }
     }
 }
 
-/* Another send finished: how long its message took from isend to done. */
+/* Another send finished: records the time from isend to done. */
 static void note_send(const struct engine *e, const struct line *plan, int64_t posted_ns)
 {
     const int64_t us = (perf_now_ns() - posted_ns) / 1000;
@@ -60,7 +61,7 @@ static void note_send(const struct engine *e, const struct line *plan, int64_t p
     fwrite(&record, sizeof(record), 1, e->sends);
 }
 
-/* What is to be done with received data before anybody may use them. */
+/* Processes received data before a send may use them. */
 static void consume(struct engine *e, struct engine_line *line, int index, const struct transfer *x)
 {
     char *slot = slot_of(e, line, index);
@@ -69,7 +70,7 @@ static void consume(struct engine *e, struct engine_line *line, int index, const
 
     if (x->kind == RECEIVE_REDUCE) {
         perf_reduce(type, e->options->reduction, slot, e->input + x->offset, count);
-        return; /* the slot is free when it was sent on */
+        return; /* the slot becomes free when its content was sent on */
     }
     if (x->kind == RECEIVE_FINISH) {
         char *to = e->output + x->to;
@@ -146,7 +147,7 @@ static enum nccl_result post_send(struct engine *e, const struct line *plan,
     char *data = x->kind == SEND_INPUT    ? e->input + x->offset
                  : x->kind == SEND_OUTPUT ? e->output + x->offset
                                           : slot_of(e, neighbour, x->after);
-    /* registered: input and output with this comm; slots with both */
+    /* input and output are registered for this comm; slots for both directions */
     void *mhandle = line->mhandles[x->kind == SEND_INPUT ? 0 : x->kind == SEND_OUTPUT ? 1 : 2];
     void *request = NULL;
     const int64_t began_ns = e->sends != NULL ? perf_now_ns() : 0;
@@ -220,7 +221,7 @@ static enum nccl_result progress(struct engine *e, bool *moved, bool *finished)
     return NCCL_SUCCESS;
 }
 
-/* NCCL's progress thread yields; with --wait it sleeps instead, so that processor time is the plugin's. */
+/* NCCL's progress thread yields. With --wait this thread sleeps instead, so that the processor time is the plugin's. */
 static void idle(const struct engine *e)
 {
     if (e->options->wait_us > 0) {
@@ -231,8 +232,8 @@ static void idle(const struct engine *e)
     }
 }
 
-/* Nothing could be done twice in a row: between these two looks this rank waited for others. After the last look in vain others
- * may have been ready for a while, and this rank had no processor. */
+/* Two polls in a row found nothing to do: between them this rank waited for others. The time after the second poll does not
+ * count: others may have been ready for a while, and this rank had no processor. */
 static void note_wait(struct engine *e, int64_t *in_vain_ns)
 {
     const int64_t now = perf_now_ns();

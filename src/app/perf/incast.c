@@ -1,4 +1,4 @@
-/* incast.c: senders, and one that counts. */
+/* incast.c: the senders, and the receiver that counts packets. */
 #include "app/perf/incast.h"
 
 #include <errno.h>
@@ -18,20 +18,22 @@ enum {
     ROOM = 4 << 20,
     ECT0 = 2, /* the two bits of ECN: the sender understands marks */
     MARKED = 3,
-    QUIET_MS = 100 /* after the last moment of the senders */
+    QUIET_MS = 100 /* the receiver waits so long after the senders' end */
 };
 
 _Static_assert(PAYLOAD + HEADERS == PERF_INCAST_BYTES, "as an audit counts them");
 
 struct card {
-    uint8_t address[16]; /* for ranks of before: they send where rank 0 tells */
-    uint16_t port;       /* as it is sent; 0: it has none */
+    /* for ranks of older releases, which send to the address that rank 0 gives */
+    uint8_t address[16];
+    uint16_t port; /* in network byte order; 0: this rank has none */
     uint16_t reserved;
 };
 
 struct incast {
     int fd, family;
-    struct sockaddr_storage receiver; /* rank 0, as the plan has it; its port is its own word */
+    /* rank 0: the address is the plan's, the port is what rank 0 reported */
+    struct sockaddr_storage receiver;
     char payload[BATCH][PAYLOAD];
     char control[BATCH][CMSG_SPACE(sizeof(int))];
     struct iovec vector[BATCH];
@@ -48,7 +50,8 @@ static int open_socket(struct incast *x, const char *nic, bool receives, int tos
     if (r < 0) {
         return r;
     }
-    own = receives ? x->receiver : own; /* of several addresses that which the others know */
+    /* the interface may have several addresses; the others use this one */
+    own = receives ? x->receiver : own;
     x->fd = socket(x->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (x->fd < 0) {
         return -errno;
@@ -143,7 +146,7 @@ static void receive_until(struct incast *x, int64_t until_ns, struct incast_foun
         last > first ? (double)found->came * (PAYLOAD + HEADERS) * 1e9 / (double)(last - first) : 0;
 }
 
-/* A rank that can't take part still meets the others: they must not wait for it. */
+/* A rank that can't take part still meets the others, so that they need not wait for it. */
 int incast_test(struct meet *m, const char *nic, const char *receiver, int run_ms, int dscp,
                 struct incast_found *ret)
 {

@@ -1,5 +1,5 @@
-/* launch.c: `foliot perf`: nccl-tests where there is no GPU, over any network plugin. The ranks' processes: here, on the hosts
- * of a lab, by ssh, or this one alone, started by somebody else (mpirun, srun). */
+/* launch.c: `foliot perf`: nccl-tests without a GPU, over any network plugin. It starts the ranks' processes: here, on the hosts
+ * of a lab, or by ssh. Or it is one rank, if mpirun or srun started it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static int enter_lab(struct perf_launch *l, int rank)
     return 0;
 }
 
-/* The same command line again, over there; what decides on ranks goes before it. */
+/* The same command line for the other host. The options that choose the rank come before it. */
 static void exec_ssh(struct perf_launch *l, int rank, int job)
 {
     const char *arguments[256];
@@ -97,7 +97,7 @@ static int start_rank(struct perf_launch *l, int rank, int job, FILE *out)
     if (child != 0) {
         return child < 0 ? -errno : child;
     }
-    /* Whoever ends the job ends its ranks: an orphan would go on for the whole --duration. */
+    /* When the job's parent ends, its ranks must end, too. An orphan would run for the whole --duration. */
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) {
         _exit(EXIT_NOT_WELL);
@@ -142,7 +142,7 @@ static pid_t wait_live(int *status, struct perf_live *live)
     return pid;
 }
 
-/* Waits for all; when one fails the others get a moment to say why, and are ended. */
+/* Waits for all ranks. When one fails, the others get a moment to print their reason, and are then ended. */
 static int wait_for_all(pid_t *children, int count, struct perf_live *live)
 {
     int worst = 0;

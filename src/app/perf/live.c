@@ -1,4 +1,4 @@
-/* live.c: `foliot perf --live`: each lane as its receiver sees it, once a second, out of the ranks' own job pages. */
+/* live.c: `foliot perf --live`: prints each lane as its receiver reports it, once a second, from the ranks' own job pages. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ void perf_live_close(struct perf_live *live)
     }
     jobs_free(live->jobs);
     DIR *folder = opendir(live->folder);
-    while (folder != NULL && (entry = readdir(folder)) != NULL) { /* of ranks that were killed */
+    /* pages of ranks that were killed */
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
         (void)unlinkat(dirfd(folder), entry->d_name, 0);
     }
     if (folder != NULL) {
@@ -67,7 +68,7 @@ static struct cell text_end(const struct job_page_header *h, const char *nic, ui
                                       : text_format("%s (pid %u)", nic, pid);
 }
 
-/* The rank that the peer is, among those that we see. */
+/* The peer's rank, if its page is among those read here. */
 static const struct job_page_header *peer_of(const struct perf_live *live,
                                              const struct job_page_lane *lane)
 {
@@ -80,7 +81,7 @@ static const struct job_page_header *peer_of(const struct perf_live *live,
     return NULL;
 }
 
-/* Between clocks that nobody synchronised only what lies above the least means something. */
+/* If the clocks aren't synchronised, only the excess above the least delay has a meaning. */
 static struct cell text_delay(const struct job_page_lane *lane, uint32_t ns)
 {
     if (lane->sending || ns == JOB_PAGE_NS_NONE) {
@@ -106,7 +107,7 @@ static void print_lane(const struct perf_live *live, const struct job_process *p
             text_delay(lane, lane->owd_ns_p99).text, lane->failovers);
 }
 
-/* Each lane once: by its receiver, who knows the delay; by its sender only where it is not well. */
+/* Each lane once: from its receiver, which measures the delay. The sender's report is shown only if the lane is not well. */
 static void print_frame(const struct perf_live *live)
 {
     uint64_t first;

@@ -1,9 +1,10 @@
-/* meet.c: a star of stream sockets round rank 0: out of band, as NCCL's bootstrap is. Blocking: nothing is measured while ranks
- * meet. What goes over it grows with the ranks, not with their square: rank 0 adds up, and hands on what is for one.
+/* meet.c: ranks meet over stream sockets, in a star with rank 0 at its centre. It is out of band, as NCCL's bootstrap is. Calls
+ * block, because nothing is measured meanwhile. The traffic grows with the number of ranks, not with its square: rank 0 adds up
+ * figures, and forwards each letter to one rank.
  *
- * Who comes and who leads prove to each other that they have the same secret, by keyed hashes of random numbers of both and of
- * both ends of their connection: the secret itself is never sent, and who hands a proof on proves nothing. So no address may be
- * translated between ranks with a secret. Where nobody gave one it is all zeros, and so are the ends. */
+ * Rank 0 and each other rank prove to each other that they have the same secret. A proof is a keyed hash of both ranks' random
+ * numbers and of both ends of their connection. The secret itself is never sent, and a forwarded proof proves nothing. So with a
+ * secret, no address may be translated between ranks. Without a secret, the key and the ends are all zeros. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,10 +22,10 @@
 #include "app/perf/perf.h"
 
 #define MEET_MAGIC                                                                                 \
-    0x666f6c706d656534ull /* its last byte: another one with each change of what is sent or proven */
-#define GUEST_NS     2000000000LL /* to prove itself */
-#define STRANGER_MAX 64           /* beside the ranks that are expected */
-#define OTHERS_MAX   256          /* descriptors that a process has beside those */
+    0x666f6c706d656534ull /* the last byte changes whenever the messages or the proof change */
+#define GUEST_NS     2000000000LL /* the time that a guest has to prove itself */
+#define STRANGER_MAX 64           /* waiting guests, beside the expected ranks */
+#define OTHERS_MAX   256          /* other descriptors that a process has */
 
 enum { NONCE_SIZE = 16, END_SIZE = 18, PROOF_SIZE = crypto_shorthash_siphashx24_BYTES };
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == MEET_SECRET_SIZE, "the secret is the key");
@@ -38,11 +39,11 @@ struct welcome {
     uint8_t nonce[NONCE_SIZE], proof[PROOF_SIZE];
 };
 
-/* Somebody who has connected and has not proved yet who it is. */
+/* A process that has connected and has not yet proved to be a rank. */
 struct guest {
     int fd;
     bool welcomed;
-    size_t got; /* of hello, then of proof */
+    size_t got; /* bytes of hello, then of proof */
     struct hello hello;
     struct welcome welcome;
     uint8_t proof[PROOF_SIZE];
@@ -78,7 +79,8 @@ static int find_place(const char *where, struct place *ret)
     }
     snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
     int r = getaddrinfo(host, colon + 1, &hints, &found);
-    if (r != 0) { /* a family whose only address is loopback's counts as none that is configured */
+    /* a host whose only address of a family is loopback's counts as one without that family */
+    if (r != 0) {
         hints.ai_flags = 0;
         r = getaddrinfo(host, colon + 1, &hints, &found);
     }
@@ -107,7 +109,7 @@ static int move_all(int fd, void *data, size_t size, bool out)
     return 0;
 }
 
-/* Address and port; zeros of a local socket. */
+/* Address and port; zeros for a local socket. */
 static void put_end(bool known, const struct sockaddr_storage *s, uint8_t to[END_SIZE])
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)s;
@@ -115,7 +117,7 @@ static void put_end(bool known, const struct sockaddr_storage *s, uint8_t to[END
 
     memset(to, 0, END_SIZE);
     if (known && s->ss_family == AF_INET) {
-        memset(to + 10, 0xff, 2); /* as an IPv6 socket has it */
+        memset(to + 10, 0xff, 2); /* as in an IPv6 socket */
         memcpy(to + 12, &four->sin_addr, 4);
         memcpy(to + 16, &four->sin_port, 2);
     } else if (known && s->ss_family == AF_INET6) {
@@ -124,7 +126,7 @@ static void put_end(bool known, const struct sockaddr_storage *s, uint8_t to[END
     }
 }
 
-/* As leader (of both random numbers) or as who comes, over this rank's connection to the other one. */
+/* The proof for this rank's connection to the other one: of the leader, or of the rank that comes to it. */
 static void prove(const struct meet *m, int fd, bool leads, const struct hello *hello,
                   const uint8_t *nonce, uint8_t ret_proof[PROOF_SIZE])
 {
@@ -135,7 +137,7 @@ static void prove(const struct meet *m, int fd, bool leads, const struct hello *
 
     memcpy(text, hello, sizeof(*hello));
     memcpy(text + sizeof(*hello), nonce, NONCE_SIZE);
-    /* that of rank 0 first */
+    /* rank 0's end comes first */
     put_end(m->has_secret && getsockname(fd, (struct sockaddr *)&own, &own_size) == 0, &own,
             ends + (m->rank == 0 ? 0 : END_SIZE));
     put_end(m->has_secret && getpeername(fd, (struct sockaddr *)&other, &other_size) == 0, &other,
@@ -175,7 +177,7 @@ static int welcome(struct meet *m, struct guest *g)
                : -EPERM;
 }
 
-/* 1: it is one of ours, and has its place. 0: it may be. */
+/* 1: the guest is one of our ranks and has its place. 0: it may still be one. */
 static int hear(struct meet *m, struct guest *g)
 {
     const uint8_t taken = 1;
@@ -213,7 +215,8 @@ static void take_guest(int listener, struct guest *guests, int room, int64_t now
     if (fd < 0) {
         return;
     }
-    for (int i = 0; i < room && place->fd >= 0; i++) { /* the oldest goes if there is none free */
+    /* if no place is free, the oldest guest is dropped */
+    for (int i = 0; i < room && place->fd >= 0; i++) {
         place = guests[i].fd < 0 || guests[i].until_ns < place->until_ns ? &guests[i] : place;
     }
     if (place->fd >= 0) {
@@ -280,7 +283,7 @@ static int wait_for_all(struct meet *m, int listener, int64_t end_ns)
     return r;
 }
 
-/* A shell gives 1,024, and lets a process raise that. */
+/* A shell sets the limit to 1,024 and lets a process raise it. */
 static int allow_descriptors(int ranks)
 {
     const rlim_t needed = (rlim_t)ranks + STRANGER_MAX + OTHERS_MAX;
@@ -314,7 +317,7 @@ static int lead(struct meet *m, const struct place *place, int64_t end_ns)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     }
     if (bind(fd, (const struct sockaddr *)&place->address, place->size) < 0 ||
-        listen(fd, SOMAXCONN) < 0) { /* strangers take no rank's place in the queue */
+        listen(fd, SOMAXCONN) < 0) { /* strangers take no place in the queue of ranks */
         r = -errno;
     }
     r = r < 0 ? r : wait_for_all(m, fd, end_ns);
@@ -334,8 +337,8 @@ static void wait_most(int fd, int64_t s)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
 }
 
-/* -EPERM: it is not the one that leads this meeting. -ECONNREFUSED: it ended the connection instead of an answer. What is proven
- * late may be proven to nobody: a rank is in when rank 0 has told so. */
+/* -EPERM: the other end does not lead this meeting. -ECONNREFUSED: it closed the connection instead of answering. A proof may
+ * arrive too late, so a rank has joined only when rank 0 has confirmed it. */
 static int introduce(struct meet *m, int fd, int64_t end_ns)
 {
     struct hello hello = {.magic = MEET_MAGIC, .rank = m->rank, .ranks = m->ranks};
@@ -498,7 +501,7 @@ static int grow(struct post *p, int count)
     return 0;
 }
 
-/* Those of one rank, behind the others'; `rank` is from here on who wrote it, and `to` where it goes. */
+/* Appends the letters of one rank. From here on, `rank` is the writer, and `to` the destination. */
 static int collect(struct meet *m, struct post *p, int from, const struct meet_letter *out,
                    int count)
 {

@@ -19,38 +19,39 @@
 
 enum {
     ARRAYS = 3,
-    CACHES = 8, /* the arrays are so many times as large: less than an eighth stays in a cache */
-    FREE_SHARE = 4,       /* they may be a quarter of the memory that is free */
-    CHUNK = 8192,         /* elements between two looks at the clock: some microseconds */
+    /* the arrays are so many times as large as the caches: less than an eighth stays in a cache */
+    CACHES = 8,
+    FREE_SHARE = 4,       /* the arrays may take a quarter of the free memory */
+    CHUNK = 8192,         /* elements between two reads of the clock: some microseconds */
     LEVELS_MOST = 8,      /* cache/index0 … */
-    STACK = 256 << 10,    /* of a thread: what it needs lies in its worker */
+    STACK = 256 << 10,    /* of a thread: its data lie in its worker */
     PAGE_LARGE = 2 << 20, /* a multiple of a chunk */
-    TIME_MOST =
-        3, /* times what the runs take: for all of it, with pages and runs that do not count */
+    /* the whole test may take so many times the runs' time: it includes page faults and runs that do not count */
+    TIME_MOST = 3,
     PROCESSORS_MOST = 4096
 };
 #define BYTES_MOST ((uint64_t)20 << 30) /* the largest processors of today have 2.3 GiB of caches */
-/* What a run may lack of its processors: half of what the check takes for a fault (node.mem_bw: 7 %). */
+/* The share of its processors' time that a run may lack: half of the loss that the check takes for a fault (node.mem_bw: 7 %). */
 #define AWAY_MOST 0.035
 
-/* A loop of vectors, whatever the compiler is told. */
+/* Makes the loop use vectors, whatever options the compiler has. */
 typedef double lanes __attribute__((vector_size(64), may_alias, aligned(8)));
 enum { LANES = sizeof(lanes) / sizeof(double) };
 
 struct shared {
     pthread_barrier_t barrier;
     double *arrays[ARRAYS];
-    size_t slice;   /* elements of each array that a thread has */
-    int64_t run_ns; /* of one run */
+    size_t slice;   /* elements of each array for one thread */
+    int64_t run_ns; /* the length of one run */
     int64_t until_ns;
-    atomic_bool late; /* a thread had not filled its part by then */
+    atomic_bool late; /* a thread had not filled its part at until_ns */
     atomic_bool over;
 };
 struct worker {
     struct shared *shared;
     pthread_t thread;
     int processor, number;
-    uint64_t bytes; /* of the last run */
+    uint64_t bytes; /* in the last run */
     int64_t ns, had_ns;
 };
 
@@ -62,7 +63,7 @@ size_t memory_bytes(uint64_t cache_bytes)
     return cache_bytes == 0 || cache_bytes > BYTES_MOST / CACHES ? 0 : (size_t)bytes;
 }
 
-/* "32768K", "1M". */
+/* Reads "32768K" or "1M". */
 static uint64_t size_of(const char *text)
 {
     uint64_t size = 0;
@@ -71,7 +72,7 @@ static uint64_t size_of(const char *text)
     return fields < 1 || size > BYTES_MOST ? 0 : size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
 }
 
-enum { TEXT_SIZE = 4096 }; /* the longest that sysfs_text() reads */
+enum { TEXT_SIZE = 4096 }; /* the longest text that sysfs_text() reads */
 
 static const char *cache_file(char path[static SYSFS_PATH_SIZE], int processor, int index,
                               const char *name)
@@ -80,7 +81,7 @@ static const char *cache_file(char path[static SYSFS_PATH_SIZE], int processor, 
                       name);
 }
 
-/* Of this processor's last cache: its size, and the first processor that shares it. 0: not known. */
+/* The size of this processor's last cache, and the first processor that shares it. 0: not known. */
 static uint64_t last_cache(const struct sysfs *tree, int processor, int *ret_first)
 {
     char path[SYSFS_PATH_SIZE], text[TEXT_SIZE];
@@ -156,7 +157,7 @@ static void triad(const struct worker *w, size_t first, size_t count)
     }
 }
 
-/* Pages come to the node of the processor that writes them first. */
+/* The kernel places a page on the node of the processor that first writes it. */
 static void fill(struct worker *w)
 {
     struct shared *s = w->shared;
@@ -195,7 +196,7 @@ static void run(struct worker *w)
     w->had_ns = processor_ns() - had;
 }
 
-/* A sandbox may forbid it: then the kernel places the thread. */
+/* A sandbox may forbid this call. Then the kernel places the thread. */
 static void stay_on(int processor)
 {
     cpu_set_t *own = CPU_ALLOC((size_t)processor + 1);
@@ -214,7 +215,7 @@ static void *work(void *context)
     struct shared *s = w->shared;
     stay_on(w->processor);
     fill(w);
-    pthread_barrier_wait(&s->barrier); /* all are filled, or late */
+    pthread_barrier_wait(&s->barrier); /* all parts are filled, or the test is late */
     for (;;) {
         pthread_barrier_wait(&s->barrier); /* a run begins */
         if (atomic_load(&s->over)) {
@@ -227,7 +228,7 @@ static void *work(void *context)
 
 /* ---- all of them ---- */
 
-/* What all carried together in the last run. ret_away: the share of it in which they had no processor. */
+/* The rate of all threads together in the last run. ret_away: the share of its time in which they had no processor. */
 static double sum_up(const struct worker *workers, int count, double *ret_away)
 {
     double rate = 0, ns = 0, had = 0;
@@ -243,7 +244,8 @@ static double sum_up(const struct worker *workers, int count, double *ret_away)
 static int measure(struct shared *s, const struct worker *workers, struct memory_found *ret)
 {
     pthread_barrier_wait(&s->barrier);
-    (void)sum_up(workers, ret->threads, &ret->away); /* while they filled their parts */
+    /* for the time in which they filled their parts */
+    (void)sum_up(workers, ret->threads, &ret->away);
     for (int tried = 0; tried < MEMORY_RUNS_TRIED && ret->runs < MEMORY_RUNS &&
                         !atomic_load(&s->late) && perf_now_ns() < s->until_ns;
          tried++) {
@@ -261,7 +263,7 @@ static int measure(struct shared *s, const struct worker *workers, struct memory
     return ret->runs >= MEMORY_RUNS_LEAST ? 0 : ret->away > AWAY_MOST ? -EBUSY : -ETIME;
 }
 
-/* If one can't be started, those before it wait until the process ends. */
+/* If a thread can't be started, the earlier ones wait until the process ends. */
 static int run_all(struct shared *s, struct worker *workers, const int *processors,
                    struct memory_found *ret)
 {
@@ -300,7 +302,7 @@ static int find_processors(int processors[PROCESSORS_MOST])
     return count;
 }
 
-/* Zero pages that nobody has touched. */
+/* Maps zero pages, which no thread has touched yet. */
 static int map_arrays(struct shared *s, int threads, size_t bytes)
 {
     const size_t page = PAGE_LARGE / sizeof(double);
@@ -321,7 +323,7 @@ int memory_test(int run_ms, struct memory_found *ret)
 {
     static int processors[PROCESSORS_MOST];
     static struct worker workers[PROCESSORS_MOST];
-    static struct shared shared; /* of threads that may outlive this call */
+    static struct shared shared; /* threads may outlive this call and use it */
     *ret = (struct memory_found){.threads = find_processors(processors)};
     if (ret->threads <= 0) {
         return ret->threads < 0 ? ret->threads : -ENODATA;

@@ -1,4 +1,4 @@
-/* net_client.c: the differences between the versions of the network table, and where a plugin is found. */
+/* net_client.c: finds a plugin, and hides the differences between the versions of the network table. */
 #include "app/perf/net_client.h"
 
 #include <dlfcn.h>
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The table as of a version. */
+/* The table of one version. */
 #define TABLE(c, v) ((const struct nccl_net_v##v *)(c)->table)
 
-/* -- finding it */
+/* -- finding the plugin */
 
 static const void *table_of(void *library, int version)
 {
@@ -32,7 +32,7 @@ static void *load(struct net_client *client, const char *format, const char *fol
     return dlopen(client->path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* As NCCL: the name as it is, then libnccl-net-NAME.so. Then beside us, for a build that isn't installed. */
+/* As NCCL: first the name itself, then libnccl-net-NAME.so. Then beside this program, for a build that isn't installed. */
 static void *find(struct net_client *client, const char *plugin)
 {
     static const char *const near[] = {"",
@@ -129,7 +129,7 @@ enum nccl_result net_devices(const struct net_client *c, int *ret_count)
     return TABLE(c, 12)->devices(ret_count);
 }
 
-/* What all versions have, from any of them. */
+/* Fills the properties that all versions have. */
 #define COPY_COMMON(to, from)                                                                      \
     ((to)->name = (from).name, (to)->pci_path = (from).pci_path, (to)->guid = (from).guid,         \
      (to)->pointer_support = (from).pointer_support, (to)->speed_mbps = (from).speed_mbps,         \
@@ -156,7 +156,7 @@ enum nccl_result net_properties(const struct net_client *c, int device,
     } p;
 
     memset(&p, 0xa5, sizeof(p)); /* NCCL clears nothing either */
-    /* The slot is the same in all, its argument isn't: the plugin knows which it fills. */
+    /* All versions have this slot, but with different arguments. The plugin knows the version it fills. */
     enum nccl_result result = TABLE(c, 12)->get_properties(device, &p.v12);
     if (result != NCCL_SUCCESS) {
         return result;

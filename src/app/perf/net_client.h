@@ -1,11 +1,11 @@
-/* net_client.h: any network plugin, of any version from 6 to 12, as one interface: what NCCL's own shims do.
+/* net_client.h: any network plugin, of any version from 6 to 12, as one interface, as NCCL's own shims do.
  *
- * A client loads a plugin, takes the newest table that it has (or the one asked for), and calls it with v12's
- * arguments; what an older version lacks is left out or synthesised as NCCL does: messages above 1 GiB are refused
- * below v9, the early-completion hint is not passed on, init runs once a process below v11.
+ * A client loads a plugin, takes the newest table that it has (or the wanted one), and calls it with the arguments of v12. What
+ * an older version lacks is left out or imitated, as NCCL does: messages above 1 GiB are refused below v9, the hint for early
+ * completion is not passed on, init runs once for each process below v11.
  *
- * Which calls belong to which thread is the caller's business: NCCL's rules are those of the plugin ABI (service
- * calls from one thread, data from another; one communicator's data calls never from two at once). */
+ * The caller must follow NCCL's rules for threads, which are those of the plugin ABI: one thread makes service calls, another
+ * makes data calls, and two threads never make data calls of one communicator at the same time. */
 #pragma once
 #include <stdbool.h>
 
@@ -21,16 +21,15 @@ struct net_client {
     int version;
     const char *name;
     const void *table;
-    int users; /* inits that are not finalized yet */
+    int users; /* calls of init without their finalize yet */
     char path[4096];
 };
 
-/* Loads `plugin`: a path, a library name, or a suffix as NCCL_NET_PLUGIN has it (x: libnccl-net-x.so, looked for by
- * the loader, then beside this program and in ../lib of it). version 0: the newest there. 0, or -errno with the reason in
- * `ret_why`. */
+/* Loads `plugin`: a path, a library's name, or a suffix as in NCCL_NET_PLUGIN (x: libnccl-net-x.so, found by the loader, else
+ * beside this program and in ../lib). version 0: the newest. Returns 0, or -errno with the reason in `ret_why`. */
 MUST_CHECK int net_client_open(struct net_client *client, const char *plugin, int version,
                                char *ret_why, size_t why_size);
-/* dlclose; the caller has finalized all contexts. */
+/* dlclose. The caller has finalized all contexts. */
 void net_client_close(struct net_client *client);
 
 enum nccl_result net_init(struct net_client *c, uint64_t comm_id, nccl_logger logger,

@@ -1,4 +1,4 @@
-/* options.c: what `foliot perf` is told: on its command line, and by whoever started it as one rank of many. */
+/* options.c: the command line of `foliot perf`, and the environment of a launcher that started it as one of many ranks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ bool perf_read_int(const char *text, int low, int high, int *ret)
     return true;
 }
 
-/* "all_reduce", or as nccl-tests' program is named: "all_reduce_perf". */
+/* "all_reduce", or the name of nccl-tests' program: "all_reduce_perf". */
 static bool read_operation(const char *text, enum perf_operation *ret)
 {
     static const char *const names[PERF_OPERATIONS] = {"all_reduce", "all_gather", "reduce_scatter",
@@ -63,12 +63,14 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
     int transport = -1, rdma = -1;
     const struct option_entry entries[] = {
         HEADING("As in nccl-tests:"),
-        {NULL, 'b', OPTION_SIZE, &o->bytes_min, 0, 1e12, .value = "SIZE", .help = "from (32M)"},
-        {NULL, 'e', OPTION_SIZE, &o->bytes_max, 0, 1e12, .value = "SIZE", .help = "to (32M)"},
+        {NULL, 'b', OPTION_SIZE, &o->bytes_min, 0, 1e12, .value = "SIZE",
+         .help = "smallest size (32M)"},
+        {NULL, 'e', OPTION_SIZE, &o->bytes_max, 0, 1e12, .value = "SIZE",
+         .help = "largest size (32M)"},
         {NULL, 'f', OPTION_SIZE, &o->step_factor, 0, 1e12, .value = "FACTOR",
-         .help = "between them"},
+         .help = "from one size to the next"},
         {NULL, 'i', OPTION_SIZE, &o->step_bytes, 0, 1e12, .value = "BYTES",
-         .help = "between them, instead of -f"},
+         .help = "from one size to the next, instead of -f"},
         {NULL, 'n', OPTION_COUNT, &o->iterations, 1, 1e9, .value = "N",
          .help = "timed iterations (20)"},
         {NULL, 'w', OPTION_COUNT, &o->warmups, 0, 1e6, .value = "N", .help = "warm-up (1)"},
@@ -79,49 +81,51 @@ static int read_line(struct perf_launch *l, int argc, char *argv[], int *ret_fir
         {NULL, 'o', OPTION_CHOICE, &o->reduction, .choices = perf_reduction_names, .value = "OP",
          .help = "sum prod max min"},
         {NULL, 'r', OPTION_COUNT, &o->root, 0, PERF_RANK_MAX - 1, .value = "ROOT",
-         .help = "broadcast's and gather's root"},
+         .help = "the root of broadcast and gather"},
         {NULL, 'T', OPTION_COUNT, &o->timeout_s, 1, 1e6, .value = "SEC",
-         .help = "give up when nothing moves for so long (120)"},
+         .help = "stop with an error if nothing moves for so long (120)"},
         {NULL, 'J', OPTION_TEXT, &o->json_file, .value = "FILE", .help = "nccl-tests' JSON"},
         HEADING("Plugin:"),
         {"plugin", 0, OPTION_TEXT, &o->plugin, .value = "P",
          .help = "path, library or suffix (default: NCCL_NET_PLUGIN, else foliot)"},
         {"transport", 0, OPTION_CHOICE, &transport, .choices = transports, .value = "T",
-         .help = "tcp, auto (queue pairs where both ends have them) or roce (a warning where not): "
-                 "sets FOLIOT_TRANSPORT"},
+         .help =
+             "tcp, auto (queue pairs if both ends have them) or roce (warns if one lacks them): "
+             "sets FOLIOT_TRANSPORT"},
         {"rdma", 0, OPTION_CHOICE, &rdma, .choices = carries, .value = "HOW",
-         .help = "copy, or direct (NICs write right to their place): sets FOLIOT_RDMA"},
+         .help = "copy, or direct (NICs write to the final place): sets FOLIOT_RDMA"},
         {"net-version", 0, OPTION_INT, &o->net_version, NET_VERSION_MIN, NET_VERSION_MAX,
-         .value = "N", .help = "of NCCL's network plugins, 6 to 12 (default: the newest)"},
+         .value = "N", .help = "version of the network table, 6 to 12 (default: the newest)"},
         {"device", 0, OPTION_INT, &o->device, 0, 1000, .value = "N",
-         .help = "which of the plugin's devices (default: by channel)"},
+         .help = "the number of the plugin's device (default: by channel)"},
         {"channels", 0, OPTION_INT, &o->channels, 1, PERF_CHANNEL_MAX, .value = "N",
          .help = "rings (2)"},
         {"message", 0, OPTION_SIZE, &o->message, 16, 1 << 30, .value = "SIZE",
          .help = "largest transfer (512K)"},
-        HEADING("Ranks (without any: those of mpirun, srun or torchrun, else 2 here):"),
+        HEADING("Ranks (default: those of mpirun, srun or torchrun; otherwise 2 here):"),
         {"ranks", 0, OPTION_INT, &o->ranks, 1, PERF_RANK_MAX, .value = "N",
-         .help = "so many here, or on the hosts named"},
+         .help = "number of ranks, here or on the hosts of --hosts"},
         {"hosts", 0, OPTION_TEXT, &l->host_list, .value = "A,B,…",
-         .help = "by ssh, one rank each in turn"},
+         .help = "start ranks by ssh, on these hosts in turn"},
         {"lab", 0, OPTION_TEXT, &l->lab, .value = "NAME",
-         .help = "on the hosts of a lab (with --hosts 0,4,1,5: those)"},
+         .help = "start ranks on the hosts of a lab (with --hosts 0,4,1,5: on those)"},
         {"rank", 0, OPTION_INT, &o->rank, 0, PERF_RANK_MAX - 1, .value = "N",
-         .help = "this is one rank of --ranks"},
+         .help = "this process is rank N of --ranks"},
         {"meet", 0, OPTION_OWN, o, .take = take_meeting, .value = "ADDRESS:PORT",
-         .help = "where rank 0 listens"},
+         .help = "the address at which rank 0 listens"},
         {"jobs", 0, OPTION_INT, &o->jobs, 1, 64, .value = "N",
-         .help = "so many at once, each with all these ranks"},
+         .help = "number of jobs at once, each with all these ranks"},
         {"job", 0, OPTION_INT, &o->job, 0, 63},
         HEADING("Measuring:"),
         {"duration", 0, OPTION_NUMBER, &o->duration_s, 0, 1e7, .value = "SEC",
-         .help = "each size for so long"},
+         .help = "repeat each size for so long"},
         {"wait", 0, OPTION_INT, &o->wait_us, 0, 100000, .value = "US",
-         .help = "sleep when nothing moves, instead of yielding: for processor time"},
+         .help =
+             "sleep so long when nothing moves, instead of yielding (to measure processor time)"},
         {"pause", 0, OPTION_INT, &o->pause_ms, 0, 60000, .value = "MS",
-         .help = "between two iterations, as a job that computes"},
+         .help = "pause between two iterations, as a job that computes"},
         {"trace", 0, OPTION_TEXT, &o->trace, .value = "DIR",
-         .help = "every receive and send, with its time"},
+         .help = "write every receive and send with its time into this folder"},
         {"json", 0, OPTION_FLAG, &o->json, .help = "JSON instead of the table"},
         {"live", 0, OPTION_FLAG, &l->live,
          .help = "each lane's rate, delay and state on stderr, once a second (ranks here or in a "
@@ -218,7 +222,7 @@ void perf_read_environment(struct perf_options *o)
     }
 }
 
-/* The first of "gpu[03-07,12],x": where rank 0 is. */
+/* The first of "gpu[03-07,12],x": the host of rank 0. */
 static void first_of_nodes(const char *list, char *ret, size_t size)
 {
     const size_t head = strcspn(list, "[,");

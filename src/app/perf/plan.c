@@ -1,7 +1,7 @@
-/* plan.c: a collective as transfers per connection. Both ends of a connection compute the same list.
+/* plan.c: a collective as a list of transfers per connection. Both ends of a connection compute the same list.
  *
- * Rings, as NCCL's: the data are cut into pieces per channel; a piece goes round in steps, each of two messages,
- * so that one is under way while the other is worked on. */
+ * Rings are NCCL's. The data are cut into one piece per channel. A piece goes round its ring in steps. Each step has two
+ * messages, so that one is sent while the other is processed. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static bool is_ring(enum perf_operation operation)
     return operation != ALL_TO_ALL && operation != PING_PONG && operation != GATHER;
 }
 
-/* Whether there is a connection from rank a to rank b. */
+/* True if rank a connects to rank b. */
 static bool talks(const struct plan_wish *w, int a, int b)
 {
     if (a == b) {
@@ -83,12 +83,14 @@ void plan_done(struct plan *plan)
 
 /* -- rings */
 
-/* One turn of a channel round the ring: where its piece of each block lies. */
+/* One turn of a channel round the ring: the place of its piece in each block. */
 struct turn {
     const struct plan_wish *wish;
     struct line *send, *receive;
-    size_t base, stride, size; /* block b: base + b * stride; `size` bytes, cut at `end` */
-    size_t end;                /* of the data: all-reduce's last blocks may be short or empty */
+    /* block b begins at base + b * stride; it has `size` bytes, cut at `end` */
+    size_t base, stride, size;
+    /* the end of the data: the last blocks of an all-reduce may be short or empty */
+    size_t end;
 };
 
 static size_t block_size(const struct turn *t, int block)
@@ -98,7 +100,7 @@ static size_t block_size(const struct turn *t, int block)
     return begin >= t->end ? 0 : t->end - begin < t->size ? t->end - begin : t->size;
 }
 
-/* Message k of a block: its offset and size; false: there is none. */
+/* The offset and the size of a block's message k; false: the block has no such message. */
 static bool slice(const struct turn *t, int block, int k, size_t *ret_offset, size_t *ret_size)
 {
     const size_t size = block_size(t, block), message = t->wish->message;
@@ -116,7 +118,7 @@ static int wrap(const struct turn *t, int block)
     return ((block % n) + n) % n;
 }
 
-/* What a rank does in a step of its ring. */
+/* What a rank does in one step of its ring. */
 static enum transfer_kind receive_kind(const struct plan_wish *w, int step)
 {
     if (w->operation == ALL_GATHER || (w->operation == ALL_REDUCE && step >= w->ranks - 1)) {
@@ -186,7 +188,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of a channel's piece when `rest` is left for `parts`: even, whole 16-byte words. */
+/* The bytes of a channel's piece if `rest` is left for `parts`: equal shares, in whole 16-byte words. */
 static size_t piece_of(const struct plan_wish *w, size_t rest, size_t parts)
 {
     const size_t each = ((rest + parts - 1) / parts + 15) / 16 * 16;
@@ -219,7 +221,7 @@ static int fill_ring(struct plan *plan, const struct plan_wish *w)
     return 0;
 }
 
-/* -- the rest: a run of messages from one place to one other */
+/* -- the other operations: a sequence of messages from one rank to another */
 
 static int fill_run(struct line *line, const struct transfer *like, const struct plan_wish *w,
                     int channel)
@@ -233,7 +235,8 @@ static int fill_run(struct line *line, const struct transfer *like, const struct
         x.offset = like->offset + at;
         x.size = smaller(w->message, end - at);
         if (like->after >= 0) {
-            x.after = line->count; /* message by message behind the neighbour */
+            /* each message waits for the neighbour's message of the same number */
+            x.after = line->count;
         }
         const int r = add(line, &x);
         if (r < 0) {
@@ -243,7 +246,7 @@ static int fill_run(struct line *line, const struct transfer *like, const struct
     return 0;
 }
 
-/* kind and order of a send: broadcast hands on, ping-pong's rank 1 answers. */
+/* The kind and order of a send: broadcast forwards, and rank 1 of ping-pong answers. */
 static struct transfer send_like(const struct plan_wish *w, int peer)
 {
     struct transfer like = {.kind = SEND_INPUT, .after = -1};

@@ -14,7 +14,7 @@ void rank_say(const struct rank *r, const char *what, const char *why)
     fprintf(stderr, "foliot perf: rank %d: %s: %s\n", r->options->rank, what, why);
 }
 
-/* As NCCL_DEBUG asks, with NCCL's words in front. */
+/* Logs as NCCL_DEBUG demands, with NCCL's prefix. */
 static void log_line(int level, unsigned long flags, const char *file, int line, const char *format,
                      ...)
 {
@@ -46,7 +46,7 @@ static int device_of(const struct rank *r, const struct line *line)
     return r->options->device >= 0 ? r->options->device : line->channel % r->device_count;
 }
 
-/* A letter to each rank that sends to this one: where it listens. */
+/* Sends a letter with the listening handle to each rank that sends to this one. */
 static int listen_all(struct rank *r, struct meet_letter *letters, int *ret_count)
 {
     *ret_count = 0;
@@ -78,7 +78,7 @@ static int count_sends(const struct plan *plan)
     return count;
 }
 
-/* The handle of each line that sends, by the line. */
+/* The handle for each sending line, by line. */
 static int sort_letters(const struct plan *plan, const struct meet_letter *letters, int count,
                         char *handles)
 {
@@ -100,7 +100,7 @@ static int sort_letters(const struct plan *plan, const struct meet_letter *lette
     return 0;
 }
 
-/* Polls both kinds until all are there, as NCCL's proxy does; a plugin that waits in one of them hangs. */
+/* Polls accepts and connects in turn until all are done, as NCCL's proxy does. A plugin that blocks in one of them hangs. */
 static int poll_connections(struct rank *r, char *handles)
 {
     const int64_t end = perf_now_ns() + r->options->timeout_s * 1000000000LL;
@@ -227,7 +227,7 @@ static int find_device(struct rank *r, struct perf_member *member)
     }
     member->pid = getpid();
     member->device = device;
-    const char *host = getenv("FOLIOT_PERF_HOST"); /* a lab's hosts share a name */
+    const char *host = getenv("FOLIOT_PERF_HOST"); /* the hosts of a lab share a name */
     if (host != NULL) {
         snprintf(member->host, sizeof(member->host), "%s", host);
     } else {
@@ -322,7 +322,7 @@ void rank_close(struct rank *r)
     free(r->samples);
 }
 
-/* For the plugin's telemetry: as a launcher would have said it. */
+/* For the plugin's telemetry: the environment that a launcher would set. */
 static void name_job(const struct perf_options *o)
 {
     const char *meeting = strrchr(o->meet, '/'), *job = getenv("FOLIOT_JOB");
@@ -370,7 +370,8 @@ int perf_rank_main(const struct perf_options *o, FILE *out, int argc, char **arg
         bytes = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
     }
     if (rc == 0) {
-        rc = meet_barrier(&r.meet); /* nobody closes under another's last messages */
+        /* nobody closes before the others have received their last messages */
+        rc = meet_barrier(&r.meet);
         status = o->rank == 0 ? report_perf_end(&r.report, members) : rc < 0;
     }
     rank_close(&r);

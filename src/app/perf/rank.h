@@ -1,9 +1,9 @@
-/* rank.h: one rank of `foliot perf`, as rank.c opens and closes it and size.c uses it. Functions return 0 or -errno and
- * have said why on stderr. */
+/* rank.h: one rank of `foliot perf`: rank.c opens and closes it, size.c uses it. Functions return 0 or -errno, and have printed
+ * the reason on stderr. */
 #pragma once
 #include "app/perf/perf.h"
 
-#define SAMPLE_MAX 65536 /* times kept of one size */
+#define SAMPLE_MAX 65536 /* times kept for one size */
 
 struct rank {
     const struct perf_options *options;
@@ -20,8 +20,8 @@ struct rank {
 };
 
 void rank_say(const struct rank *rank, const char *what, const char *why);
-/* One size, out of place and in place: played, timed, checked; all ranks have the same row. All ranks at once. */
+/* Runs one size, out of place and in place: moves data, times and checks. All ranks call it together and get the same row. */
 MUST_CHECK int rank_run_size(struct rank *rank, size_t bytes, struct perf_row *ret_row);
-/* Its plugin, its connections, its buffers. options->meet was met. */
+/* Opens the plugin, the connections and the buffers. The ranks have met already. */
 MUST_CHECK int rank_open(struct rank *rank, struct perf_member *ret_member);
 void rank_close(struct rank *rank);

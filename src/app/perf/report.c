@@ -1,5 +1,5 @@
-/* report.c: the table that nccl-tests prints, to the letter, so that whatever reads that reads this; and its JSON, with
- * what we measure beyond it under a key of its own, "foliot". */
+/* report.c: nccl-tests' table, character for character, so that programs that parse it also parse this one; and its JSON. Our
+ * additional figures are under one key, "foliot". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ void report_perf_begin(struct perf_report *report, const struct perf_member *mem
     fflush(out);
 }
 
-/* Fewer decimals as it grows, so that columns stay: nccl-tests' rule by the number of digits. */
+/* Fewer decimals for larger values, so that columns keep their width: nccl-tests' rule by the number of digits. */
 static void put_figure(FILE *out, double value, int width)
 {
     int digits = 0;

@@ -1,4 +1,4 @@
-/* size.c: one size of `foliot perf`: buffers filled, the plan played and timed, every element checked. */
+/* size.c: one size of `foliot perf`: fills buffers, runs and times the plan, checks every element. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 struct shape {
     size_t count, input, output; /* elements: of a block; of both buffers */
     size_t total;                /* bytes, as nccl-tests counts them */
-    bool blocks;                 /* a block per rank */
+    bool blocks;                 /* one block for each rank */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -57,7 +57,7 @@ static bool has_in_place(enum perf_operation operation)
     return operation != ALL_TO_ALL && operation != SEND_RECEIVE && operation != PING_PONG;
 }
 
-/* Where input and output lie. */
+/* The places of input and output. */
 static void place(struct rank *r, const struct shape *s, bool in_place)
 {
     const size_t mine = (size_t)r->options->rank * s->count * r->engine.element;
@@ -112,7 +112,7 @@ static double cpu_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-/* As a job that computes. */
+/* Pauses, as a job that computes. */
 static void rest(const struct rank *r)
 {
     const struct timespec t = {r->options->pause_ms / 1000, r->options->pause_ms % 1000 * 1000000L};
@@ -137,7 +137,7 @@ static int repeat(struct rank *r, const struct shape *s, int count, int *samples
     return 0;
 }
 
-/* The timed part: n iterations, or batches until the time that rank 0 measures is over, or it is interrupted. */
+/* The timed part: n iterations, or batches until rank 0's time is over or a signal interrupts it. */
 static int run_timed(struct rank *r, const struct shape *s, int *ret_iterations, int *samples)
 {
     const int64_t begin = perf_now_ns();
@@ -180,7 +180,7 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     }
     qsort(r->samples, (size_t)samples, sizeof(double), sample_order);
     const double half = r->options->operation == PING_PONG ? 0.5 : 1;
-    /* the others of a ping-pong have nothing to do */
+    /* the other ranks of a ping-pong have nothing to do */
     f->time_us = half * (half < 1 ? max[0] : sum[0] / r->options->ranks);
     f->own_us = mine[0];
     f->own_late = 1 - (double)(r->engine.waited_ns - waited) / (double)took;
@@ -191,7 +191,7 @@ static int measure(struct rank *r, const struct shape *s, struct perf_figure *f)
     return 0;
 }
 
-/* -- are the data right? */
+/* -- the check of the data */
 
 static bool reduces(enum perf_operation operation)
 {

@@ -1,4 +1,4 @@
-/* ways.c: traces, trains, and where a train was slowed down. */
+/* ways.c: traces paths, sends trains of packets, and finds the hop where a train was slowed down. */
 #include "app/perf/ways.h"
 
 #include <arpa/inet.h>
@@ -17,46 +17,46 @@
 #include "app/perf/udp.h"
 
 enum {
-    FLOWS = 16, /* ports: of four ways each is met by all but 1 % */
-    TRIES = 3,  /* trains of each */
+    FLOWS = 16, /* ports: with four paths, 99 % of them meet all four */
+    TRIES = 3,  /* trains on each path */
     TRAIN = 100,
-    SKIPPED = TRAIN / 4, /* shapers let the first ones pass at once */
+    SKIPPED = TRAIN / 4, /* shapers let the first packets pass at once */
     PAYLOAD = 1400,
     HEADERS = 42, /* of Ethernet, IPv4 and UDP */
     ROOM = 400 << 10,
-    QUIET_NS = 60000000, /* nothing more comes of a train */
+    QUIET_NS = 60000000, /* without a packet for so long, the train is over */
     ANSWER_NS = 40000000,
-    AGAIN = 4,        /* trains to each hop at most: of these the shortest met no other */
-    APART_US = 10000, /* between them: what is left of one is gone */
+    AGAIN = 4,        /* trains to each hop at most: the shortest of them met no other train */
+    APART_US = 10000, /* between two trains, so that the first one has left the fabric */
     MAGIC = 0x77617973
 };
-#define SLOW_SHARE 0.8  /* of the NIC's best: core/audit/perf.h */
-#define FASTEST    1e13 /* bytes a second: more is no NIC's */
-#define LONGER     1.4  /* a train that a link made so much longer was slowed by it */
+#define SLOW_SHARE 0.8  /* of the NIC's best rate, equal to core/audit/perf.h */
+#define FASTEST    1e13 /* bytes a second: no NIC is faster */
+#define LONGER     1.4  /* a train that becomes so much longer at a link was slowed by it */
 
 struct packet {
     uint32_t magic;
-    uint16_t flow, round, number; /* number: TRAIN and more expire on the way */
+    uint16_t flow, round, number; /* number: packets with TRAIN or more expire on their way */
     uint16_t hop;
     uint8_t rest[PAYLOAD - 12];
 };
 
 struct card {
     uint8_t address[16];
-    uint16_t ports[FLOWS]; /* as they are sent */
+    uint16_t ports[FLOWS]; /* in network byte order */
 };
 
 struct flow {
     int fd, hop_count;
     char hops[WAYS_HOPS][46];
-    double told; /* what came of the other rank's flow of this number */
+    double told; /* bytes a second that arrived here of the other rank's flow with this number */
 };
 
 struct ways {
     struct meet *meet;
     int family;
     struct flow flows[FLOWS];
-    int order[WAYS_MOST], count; /* those that are measured */
+    int order[WAYS_MOST], count; /* the flows that are measured */
     uint16_t round;
 };
 
@@ -88,19 +88,19 @@ static int open_flow(struct ways *w, int k, struct sockaddr_storage own, struct 
     return 0;
 }
 
-/* Flow k goes from this rank's port k to the other's. */
+/* Opens the flows: flow k goes from this rank's port k to the other rank's port k. */
 static int open_flows(struct ways *w, const char *nic, const struct sockaddr_storage *leader)
 {
     struct card cards[2] = {0}, mine = {0};
     struct sockaddr_storage known = *leader, own = {0};
     int r = udp_address(nic, w->family, &own);
 
-    own = r == 0 && w->meet->rank == 0 ? known
-                                       : own; /* of several addresses the one that rank 1 knows */
+    /* the interface may have several addresses; rank 1 uses this one */
+    own = r == 0 && w->meet->rank == 0 ? known : own;
     for (int k = 0; k < FLOWS && r == 0; k++) {
         r = open_flow(w, k, own, &mine);
     }
-    /* who can't do it still tells, with no port: the other one must not wait for it */
+    /* a rank that failed still reports a card without ports, so that the other rank need not wait */
     const int met = meet_exchange(w->meet, &mine, sizeof(mine), cards);
     struct card *other = &cards[1 - w->meet->rank];
     r = met < 0 ? met : r;
@@ -123,7 +123,7 @@ static int open_flows(struct ways *w, const char *nic, const struct sockaddr_sto
 
 /* ---- packets ---- */
 
-/* An error of an earlier packet is told in place of this one's fate: once more. */
+/* Sends one packet. The call may return the error of an earlier packet instead: then it is repeated. */
 static int send_one(struct ways *w, int k, uint16_t number, int hop)
 {
     struct packet packet = {MAGIC, (uint16_t)k, w->round, number, (uint16_t)hop, {0}};
@@ -152,7 +152,7 @@ static int send_one(struct ways *w, int k, uint16_t number, int hop)
     return -EIO;
 }
 
-/* 1: a router answered that a packet of this flow expired there. 0: nothing did. */
+/* 1: a router answered that a packet of this flow expired there. 0: another error. Negative: nothing is waiting. */
 static int read_answer(struct ways *w, int k, char address[46], int *ret_hop)
 {
     struct packet quoted = {0};
@@ -175,13 +175,14 @@ static int read_answer(struct ways *w, int k, char address[46], int *ret_hop)
             (error.ee_origin == SO_EE_ORIGIN_ICMP6 && error.ee_type == ICMP6_TIME_EXCEEDED);
         struct sockaddr_storage by;
         memcpy(&by, CMSG_DATA(c) + sizeof(error), udp_size(w->family));
-        *ret_hop = n >= 12 && quoted.magic == MAGIC ? quoted.hop : 0; /* 0: it quotes too little */
+        /* 0: the answer quotes too little of the packet */
+        *ret_hop = n >= 12 && quoted.magic == MAGIC ? quoted.hop : 0;
         return expired && inet_ntop(w->family, udp_bytes(&by), address, 46) != NULL;
     }
     return n >= 0 ? 0 : -errno;
 }
 
-/* Of hop `hop`, and of no other as far as it can be told. False: not in time, and no address. */
+/* Waits for the answer of hop `hop`, and ignores other hops' answers if they can be recognised. False: none in time. */
 static bool await_answer(struct ways *w, int k, int hop, int64_t until, char address[46])
 {
     for (;;) {
@@ -244,7 +245,7 @@ static bool same_way(const struct flow *a, const struct flow *b)
     return same;
 }
 
-/* One of each way, then a second of each, and so on. */
+/* Chooses one flow of each path, then a second one of each, and so on. */
 static void choose(struct ways *w)
 {
     bool taken[FLOWS] = {false};
@@ -266,10 +267,10 @@ static void choose(struct ways *w)
 
 struct train {
     int flow, came;
-    int64_t first_ns, last_ns; /* of those that count */
+    int64_t first_ns, last_ns; /* of the packets that count */
 };
 
-/* Stamped by the kernel when it came. */
+/* Reads one packet and the kernel's time stamp of its arrival. */
 static bool read_packet(struct ways *w, int k, struct packet *packet, int64_t *ret_ns)
 {
     struct iovec part = {packet, sizeof(*packet)};
@@ -280,7 +281,7 @@ static bool read_packet(struct ways *w, int k, struct packet *packet, int64_t *r
     for (;;) {
         const ssize_t n = recvmsg(w->flows[k].fd, &message, MSG_DONTWAIT);
         if (n < 0 && errno != EAGAIN && errno != EINTR) {
-            continue; /* what a router told of an earlier packet */
+            continue; /* an error message about an earlier packet */
         }
         struct cmsghdr *c = n == (ssize_t)sizeof(*packet) ? CMSG_FIRSTHDR(&message) : NULL;
         if (c == NULL || c->cmsg_type != SCM_TIMESTAMPNS) {
@@ -311,7 +312,7 @@ static void take(struct ways *w, struct train *t)
     }
 }
 
-/* flow < 0: nothing is sent. What comes is the other rank's train. */
+/* Sends one train and receives the other rank's. flow < 0: sends nothing. */
 static void run_train(struct ways *w, int flow)
 {
     struct train t = {.flow = -1};
@@ -338,7 +339,7 @@ static void run_train(struct ways *w, int flow)
     }
 }
 
-/* Both ranks run as many; rank 0's clock ends it. */
+/* Both ranks run the same number of trains. Rank 0's clock ends them. */
 static int run_trains(struct ways *w, int run_ms)
 {
     const int64_t until = perf_now_ns() + run_ms * 1000000LL;
@@ -359,9 +360,9 @@ static int run_trains(struct ways *w, int run_ms)
     return r;
 }
 
-/* ---- where it is narrow ---- */
+/* ---- the narrow hop ---- */
 
-/* How long after a train began a packet behind it is answered by a hop. 0: it isn't. */
+/* The time from the train's begin until a hop answers a packet behind the train. 0: no answer. */
 static int64_t time_to(struct ways *w, int flow, int hop)
 {
     char address[46];
@@ -379,7 +380,7 @@ static int64_t time_to(struct ways *w, int flow, int hop)
     return came ? took : 0;
 }
 
-/* To each hop as often as there is time for; 0: not even once to all of them. */
+/* Measures each hop as often as time allows. Returns the narrow hop, from 1; 0: none, or too few answers. */
 static int find_narrow(struct ways *w, int flow, int64_t until)
 {
     const int hops = w->flows[flow].hop_count;
@@ -397,7 +398,7 @@ static int find_narrow(struct ways *w, int flow, int64_t until)
     return 0;
 }
 
-/* By what came of a rank's flows: the slowest, if it is slower than the best by so much that it matters; -1: none is. */
+/* The flow with the lowest rate, if it is below SLOW_SHARE of the best; -1: none is. */
 static int find_slow(const double rates[FLOWS])
 {
     double best = 0;
@@ -414,23 +415,25 @@ static void sleep_until(int64_t until)
     const int64_t left = until - perf_now_ns();
     if (left > 0) {
         const struct timespec t = {left / 1000000000, left % 1000000000};
-        (void)nanosleep(&t, NULL); /* cut short: its trains may meet the other rank's */
+        /* an early wake-up is harmless: at worst its trains meet the other rank's */
+        (void)nanosleep(&t, NULL);
     }
 }
 
-/* told: by rank, what came there of the other one's flows. */
+/* told: by rank, the rates at which the other rank's flows arrived there. */
 static int look(struct ways *w, double told[2][FLOWS], const struct ways_turn *turn, int *ret_flow)
 {
     const int rank = w->meet->rank, slow[2] = {find_slow(told[1]), find_slow(told[0])};
     const int64_t half = turn->length_ns / 2, begin = turn->begin_ns + rank * half;
     int narrow = 0;
     *ret_flow = slow[rank];
-    w->round++; /* no train that counts */
+    w->round++; /* the trains from here on do not count */
     if (slow[rank] >= 0) {
         sleep_until(begin);
         narrow = find_narrow(w, slow[rank], begin + half);
     }
-    if (slow[1 - rank] >= 0) { /* its trains come here: a socket that is closed would answer them */
+    /* the other rank's trains arrive here; a closed socket would answer them */
+    if (slow[1 - rank] >= 0) {
         sleep_until(turn->begin_ns + (2 - rank) * half);
     }
     return narrow;
@@ -448,7 +451,8 @@ static int tell(struct ways *w, const struct ways_turn *turn, struct way_found *
     if (r < 0) {
         return r;
     }
-    for (int k = 0; k < FLOWS; k++) { /* the other rank's word: any number, or none */
+    /* the other rank reported it: it may be any number, or none */
+    for (int k = 0; k < FLOWS; k++) {
         double *rate = &told[1 - w->meet->rank][k];
         *rate = *rate > 0 && *rate < FASTEST ? *rate : 0;
     }
