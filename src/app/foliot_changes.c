@@ -46,7 +46,7 @@ static void settings_of(struct words *w, const json_t *detail, const json_t *ver
         if (!json_equal(json_object_get(v, "version"), json_object_get(detail, "version"))) {
             continue;
         }
-        const char *separator = "; all of it: ";
+        const char *separator = "; settings: ";
         for (const char *line = string_of(v, "text"); *line != 0;) {
             const size_t size = strcspn(line, "\n");
             if (size > 0 && line[0] != '#' && used < sizeof(w->text)) {
@@ -64,7 +64,7 @@ static void controller_words(struct words *w, const char *word, const json_t *de
 {
     static const char *const config[][2] = {
         {"config-applied", "was applied"},
-        {"config-tried", "is tried on some hosts"},
+        {"config-tried", "is on trial on some hosts"},
         {"config-taken-back", "was taken back"},
     };
     for (size_t i = 0; i < 3; i++) {
@@ -91,14 +91,14 @@ static void controller_words(struct words *w, const char *word, const json_t *de
 static void host_words(struct words *w, const char *word, const json_t *detail)
 {
     static const char *const plain[][2] = {
-        {"removed", "was taken out of the fleet"},
+        {"removed", "was removed from the fleet"},
         {"agent-started", "its agent started"},
         {"silent", "fell silent"},
-        {"heard", "is heard again"},
-        {"history-gap", "reports of it are missing"},
-        {"reports-lost", "reports of it were lost"},
-        {"report-refused", "a report of it was not taken"},
-        {"over-quota", "it sends more than is kept of one host"},
+        {"heard", "reports again"},
+        {"history-gap", "some of its reports are missing"},
+        {"reports-lost", "some of its reports were lost"},
+        {"report-refused", "one of its reports was refused"},
+        {"over-quota", "it sends more than its quota"},
     };
     snprintf(w->text, sizeof(w->text), "%s", word);
     for (size_t i = 0; i < ARRAY_COUNT(plain); i++) {

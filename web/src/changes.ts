@@ -17,18 +17,18 @@ const TOGETHER_NS = 5_000_000_000n;
 
 const hostWords: Record<string, string> = {
   joined: "joined the fleet",
-  removed: "was taken out of the fleet",
+  removed: "was removed from the fleet",
   "agent-started": "its agent started",
   silent: "fell silent",
-  heard: "is heard again",
-  "history-gap": "reports of it are missing",
-  "reports-lost": "reports of it were lost",
-  "report-refused": "a report of it was not taken",
-  "over-quota": "it sends more than is kept of one host",
+  heard: "reports again",
+  "history-gap": "some of its reports are missing",
+  "reports-lost": "some of its reports were lost",
+  "report-refused": "one of its reports was refused",
+  "over-quota": "it sends more than its quota",
 };
 const configWords: Record<string, string> = {
   "config-applied": "was applied",
-  "config-tried": "is tried on some hosts",
+  "config-tried": "is on trial on some hosts",
   "config-taken-back": "was taken back",
 };
 

@@ -24,7 +24,7 @@ test("what an incident tells is told once, and all of it to who asks", () => {
 
 test("who changed the configuration, and why, stands beside it", () => {
   const [c] = changes([row(1, "controller", "config-tried", null, { version: 4, who: "ada", why: "a lower limit" })], false);
-  assert.deepEqual([c!.text, c!.who], ["configuration, version 4, is tried on some hosts: a lower limit", "ada"]);
+  assert.deepEqual([c!.text, c!.who], ["configuration, version 4, is on trial on some hosts: a lower limit", "ada"]);
 });
 
 test("what people did stands among what happened, with its author; nothing is told twice", async (t) => {
