@@ -82,15 +82,16 @@ static void put_own(struct agent *a, struct metrics_text *t)
     metrics_counter(t, "packets_sent", "Probes sent.", n.sent);
     metrics_counter(t, "packets_received", "Probes received.", n.received);
     metrics_counter(t, "packets_bad", "Packets that are not valid probes.", bad);
-    metrics_counter(t, "stamps_missing", "Packets without a stamp of the kernel.",
+    metrics_counter(t, "stamps_missing", "Packets without a time stamp from the kernel.",
                     n.stamps_missing);
-    metrics_counter(t, "ticks_late", "Times that this agent was late and judged nothing.",
+    metrics_counter(t, "ticks_late", "Times that this agent was late and so made no judgement.",
                     n.late_ticks);
-    metrics_gauge(t, "agent_cpu_ratio", "ratio", "Share of one core over the last 10 s.",
+    metrics_gauge(t, "agent_cpu_ratio", "ratio",
+                  "Share of one core that this agent used over the last 10 s.",
                   a->cpu_ppm > 0 ? (double)a->cpu_ppm * 1e-6 : 0);
     metrics_gauge(t, "controller_connected", NULL, "1: the controller answers.", u.connected);
-    metrics_gauge(t, "reports_waiting", NULL, "Reports that the controller doesn't have yet.",
-                  (double)u.waiting);
+    metrics_gauge(t, "reports_waiting", NULL,
+                  "Reports that the controller has not acknowledged yet.", (double)u.waiting);
     metrics_counter(t, "reports_lost", "Reports dropped because the spool was full.", u.lost);
 }
 

@@ -281,8 +281,8 @@ void alerting_put_incident_metrics(const struct alerting *g, struct metrics_text
 
     metrics_family(
         t, "incident_open", "gauge", NULL,
-        "An incident that is not over; element: its cause, of that kind and direction; host: "
-        "whose that is.");
+        "An open incident. element: its cause, with element_kind and direction; host: the host of "
+        "the cause.");
     while (alerts_next_incident(alerting_engine(g), &cursor, &c)) {
         char number[24];
         const char *known = direction_word(c.element.direction);
@@ -311,12 +311,14 @@ void alerting_metrics(struct alerting *g, struct metrics_text *t)
     metrics_family(t, "alerts", "gauge", NULL, "Alerts by state.");
     metrics_sample(t, "alerts", "state", "pending", c.pending);
     metrics_sample(t, "alerts", "state", "firing", c.firing);
-    metrics_gauge(t, "incidents_open", NULL, "Incidents that are not over.", c.incidents_open);
-    metrics_counter(t, "alert_pages", "Notifications that wake somebody.", c.pages);
-    metrics_counter(t, "alert_samples", "Values judged by alert rules.", c.samples);
-    metrics_counter(t, "alert_dropped", "Alerts, counters and incidents that did not fit.",
+    metrics_gauge(t, "incidents_open", NULL, "Open incidents.", c.incidents_open);
+    metrics_counter(t, "alert_pages", "Notifications of severity page.", c.pages);
+    metrics_counter(t, "alert_samples", "Values that alert rules judged.", c.samples);
+    metrics_counter(t, "alert_dropped",
+                    "Alerts, counters and incidents that were dropped because a table was full.",
                     c.alerts_dropped + c.watches_dropped + c.incidents_dropped);
-    metrics_family(t, "alert_deliveries", "counter", NULL, "Notices to receivers by outcome.");
+    metrics_family(t, "alert_deliveries", "counter", NULL,
+                   "Notifications to receivers by outcome.");
     for (size_t k = 0; k < g->file.receiver_count; k++) {
         static const char *const words[] = {"delivered", "failed", "given_up"};
         struct deliver_counters d;

@@ -29,7 +29,7 @@ static void put_hosts(const struct api_call *call, struct metrics_text *t, struc
 {
     struct controller *c = call->c;
     metrics_family(t, "host_health", "stateset", NULL,
-                   "Health of a host; unknown when it is silent.");
+                   "Health of a host; unknown if the host is silent.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         for (int s = HEALTH_UNKNOWN; shown(call, c->hosts[i]) && s <= HEALTH_BAD; s++) {
             const struct metrics_label labels[] = {
@@ -39,7 +39,7 @@ static void put_hosts(const struct api_call *call, struct metrics_text *t, struc
         }
     }
     metrics_family(t, "host_heard_timestamp_seconds", "gauge", "seconds",
-                   "When a host was last heard.");
+                   "Time of the last message from a host.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         if (shown(call, c->hosts[i]) && c->hosts[i]->heard_utc_ns != 0) {
             metrics_sample(t, "host_heard_timestamp_seconds", "host", c->hosts[i]->name,
@@ -65,7 +65,7 @@ static void put_unwatched(const struct api_call *call, struct metrics_text *t)
 {
     const struct controller *c = call->c;
     metrics_family(t, "host_nics_unwatched", "gauge", NULL,
-                   "NICs of a host that are up and can't be probed from, or whose link can't be "
+                   "NICs of a host that are up, but can't send probes, or whose link can't be "
                    "read.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         if (shown(call, c->hosts[i])) {
@@ -244,17 +244,17 @@ static void put_all_reported(const struct api_call *call, struct metrics_text *t
     put_reported(call, t, "host_clock_bound_seconds", "gauge", "seconds",
                  "The same as clock_hard_bound_seconds, under its earlier name.", hard_bound);
     put_reported(call, t, "agent_cpu_ratio", "gauge", "ratio",
-                 "Share of one core that a host's agent takes.", agent_cpu);
+                 "Share of one core that a host's agent uses.", agent_cpu);
     put_reported(call, t, "reports_lost", "counter", NULL,
-                 "Reports that an agent gave up for room.", reports_lost);
+                 "Reports that an agent dropped because its spool was full.", reports_lost);
     put_reported(call, t, "ticks_late", "counter", NULL,
-                 "Times that an agent was late and judged nothing.", ticks_late);
+                 "Times that an agent was late and so made no judgement.", ticks_late);
     put_reported(call, t, "packets_bad", "counter", NULL, "Packets that are not valid probes.",
                  packets_bad);
     put_reported(call, t, "host_receive_bytes", "counter", "bytes",
-                 "Received by all NICs of a host.", rx_bytes);
-    put_reported(call, t, "host_transmit_bytes", "counter", "bytes", "Sent by all NICs of a host.",
-                 tx_bytes);
+                 "Bytes received by all NICs of a host.", rx_bytes);
+    put_reported(call, t, "host_transmit_bytes", "counter", "bytes",
+                 "Bytes sent by all NICs of a host.", tx_bytes);
     put_reported(call, t, "host_port_errors", "counter", NULL,
                  "Receive and transmit errors of all NICs of a host.", port_errors);
     put_reported(call, t, "host_port_drops", "counter", NULL,
@@ -294,8 +294,9 @@ static void put_freshness(struct controller *c, struct metrics_text *t)
             counts[fleet_freshness(c, c->hosts[i], now)]++;
         }
     }
-    metrics_family(t, "hosts_by_freshness", "gauge", NULL,
-                   "Members by how lately they were heard; a stale one's health is unknown.");
+    metrics_family(
+        t, "hosts_by_freshness", "gauge", NULL,
+        "Members by the age of their last message; the health of a stale one is unknown.");
     for (int f = 0; f <= FRESHNESS_STALE; f++) {
         metrics_sample(t, "hosts_by_freshness", "freshness", freshness_word((enum freshness)f),
                        counts[f]);
@@ -312,9 +313,10 @@ static void put_modes(struct controller *c, struct metrics_text *t)
             counts[mode]++;
         }
     }
-    metrics_family(t, "hosts_by_mode", "gauge", NULL,
-                   "Members by the most that their switch lets jobs do; none: what they were "
-                   "started for.");
+    metrics_family(
+        t, "hosts_by_mode", "gauge", NULL,
+        "Members by the most that they let jobs do; none: each job keeps the mode that it "
+        "was started with.");
     for (uint32_t m = 0; m < SWITCH_FULL + 1; m++) {
         const char *word = switch_mode_word((enum switch_mode)m);
         metrics_sample(t, "hosts_by_mode", "mode", word != NULL ? word : "none", counts[m]);
@@ -334,50 +336,56 @@ static void put_own(struct controller *c, struct metrics_text *t)
     metrics_gauge(t, "agent_connections", NULL, "Connections of agents.",
                   (double)agents.connections_now);
     metrics_gauge(t, "store_bytes", "bytes", "Size of the store.", (double)sizes.file_bytes);
-    metrics_gauge(t, "store_writable", NULL, "0: nothing can be stored, nothing is acknowledged.",
+    metrics_gauge(t, "store_writable", NULL,
+                  "0: the store can't be written, and no report is acknowledged.",
                   !c->store_broken);
-    metrics_gauge(t, "store_commit_seconds", "seconds", "How long the last commit took.",
+    metrics_gauge(t, "store_commit_seconds", "seconds", "Duration of the last commit.",
                   (double)c->count.commit_ns_last * 1e-9);
     metrics_gauge(t, "server_certificate_end_timestamp_seconds", "seconds",
-                  "When the first of the controller's own certificates ends.",
+                  "Time when the first of the controller's own certificates expires.",
                   (double)api_certificate_end(c));
-    metrics_gauge(t, "start_timestamp_seconds", "seconds", "When the controller started.",
+    metrics_gauge(t, "start_timestamp_seconds", "seconds", "Time when the controller started.",
                   (double)c->started_ns * 1e-9);
-    metrics_counter(t, "received_bytes", "Bytes of bodies from agents.", agents.bytes_in);
-    metrics_counter(t, "batches", "Batches of reports, empty ones too.", c->count.batches);
-    metrics_counter(t, "reports", "Reports taken.", c->count.reports);
-    metrics_counter(t, "reports_duplicate", "Reports that came again.", c->count.duplicates);
-    metrics_counter(t, "report_gaps", "Times that reports were lost for good.", c->count.gaps);
+    metrics_counter(t, "received_bytes", "Bytes of request bodies from agents.", agents.bytes_in);
+    metrics_counter(t, "batches", "Batches of reports, including empty ones.", c->count.batches);
+    metrics_counter(t, "reports", "Reports accepted.", c->count.reports);
+    metrics_counter(t, "reports_duplicate", "Reports that arrived again.", c->count.duplicates);
+    metrics_counter(t, "report_gaps", "Gaps in a host's reports that can't be filled.",
+                    c->count.gaps);
     metrics_counter(t, "messages_malformed", "Bodies and reports that can't be read.",
                     c->count.malformed);
-    metrics_counter(t, "reports_over", "Reports over a ceiling, of which nothing was taken.",
+    metrics_counter(t, "reports_over", "Reports over a limit; nothing of them was used.",
                     c->count.over);
     metrics_counter(t, "reports_held",
-                    "Times that reports had to wait: their host's quota was used up.",
+                    "Times that reports had to wait because their host had used up its quota.",
                     c->count.held);
     metrics_counter(t, "events_dropped",
-                    "Events that were not kept: their host's quota of rows was used up.",
+                    "Events that were not stored because their host had used up its quota of rows.",
                     c->count.events_dropped);
-    metrics_counter(t, "requests_refused", "Requests without a member's certificate.",
+    metrics_counter(t, "requests_refused", "Agents' requests without a member's certificate.",
                     c->count.refused);
     metrics_counter(t, "requests_limited", "Requests that came too often.", c->count.limited);
-    metrics_counter(t, "foreign_nics", "Reports about NICs that are another host's.",
+    metrics_counter(t, "foreign_nics", "Reports about NICs of another host.",
                     c->count.foreign_nics);
-    metrics_counter(t, "samples_dropped", "Values without a table that names their path.",
+    metrics_counter(t, "samples_dropped",
+                    "Values that were dropped because no table names their path.",
                     c->count.samples_dropped);
     metrics_counter(t, "commits", "Commits to the store.", c->count.commits);
     metrics_counter(t, "commit_failures", "Commits that failed.", c->count.commit_failures);
     metrics_counter(t, "chunks_sealed", "Chunks of history written.", c->count.sealed);
-    metrics_counter(t, "chunks_unbuilt",
-                    "Chunks of history that could not be built: that host's history has a gap.",
-                    c->count.unbuilt);
+    metrics_counter(
+        t, "chunks_unbuilt",
+        "Chunks of history that could not be built; each leaves a gap in a host's history.",
+        c->count.unbuilt);
     metrics_counter(t, "history_values_dropped",
-                    "Values not kept in history: one NIC had more series than a chunk holds.",
+                    "Values not kept in history because a NIC had more series than a chunk holds.",
                     c->count.values_dropped);
     metrics_counter(t, "api_requests", "Requests to the API.", c->count.api_requests);
-    metrics_counter(t, "api_limited", "Requests of tokens that asked too often or for too much.",
-                    c->count.api_limited);
-    metrics_counter(t, "api_refused", "Requests to the API that were refused.",
+    metrics_counter(
+        t, "api_limited",
+        "API requests that were refused because their token asked too often or for too much.",
+        c->count.api_limited);
+    metrics_counter(t, "api_refused", "API requests that were refused for their token or its role.",
                     c->count.api_refused);
 }
 
@@ -387,7 +395,7 @@ static void put_audit_hosts(const struct api_call *call, struct metrics_text *t)
 {
     struct controller *c = call->c;
     metrics_family(t, "host_audit_gate", "stateset", NULL,
-                   "May a host take a job, by its newest audit; unknown is no pass.");
+                   "Whether a host may take a job, by its newest audit; unknown is no pass.");
     for (uint32_t i = 0; i < c->host_count; i++) {
         const struct audit_known *known =
             shown(call, c->hosts[i]) ? audit_known_of(c, c->hosts[i]) : NULL;
@@ -404,7 +412,7 @@ static void put_audit_hosts(const struct api_call *call, struct metrics_text *t)
 static void put_audit_checks(struct metrics_text *t, const struct audit_summary *s)
 {
     metrics_family(t, "audit_results", "gauge", NULL,
-                   "Hosts by what a check of the newest audit of all of them found.");
+                   "Hosts by the status of each check in the newest audit of all hosts.");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         for (int k = 0; k < AUDIT_STATUS_COUNT; k++) {
             const struct metrics_label labels[] = {
@@ -415,14 +423,14 @@ static void put_audit_checks(struct metrics_text *t, const struct audit_summary 
         }
     }
     metrics_family(t, "audit_check_suspect", "gauge", NULL,
-                   "1: so many hosts would fail a check that it is suspect itself.");
+                   "1: so many hosts would fail the check that the check itself is suspect.");
     for (uint32_t i = 0; i < CATALOGUE_COUNT; i++) {
         if (s->suspect[i]) {
             metrics_sample(t, "audit_check_suspect", "check", check_at(i)->id, 1);
         }
     }
     metrics_gauge(t, "audit_run_timestamp_seconds", "seconds",
-                  "When the newest audit of all hosts ended.",
+                  "Time when the newest audit of all hosts ended.",
                   (double)(s->ended_ns / NS_PER_MS) * 1e-3);
 }
 
@@ -454,7 +462,7 @@ void api_get_metrics(struct api_call *call)
     put_hosts(call, &t, controller_mono());
     put_per_host(call, &t, "host_paths_dead", "Paths into a host that are dead.", paths_dead);
     put_per_host(call, &t, "host_findings_open", "Open findings of a host.", findings_open);
-    put_per_host(call, &t, "host_sensors_off", "What a host's agent can't watch.", sensors_off);
+    put_per_host(call, &t, "host_sensors_off", "Sensors that a host's agent lacks.", sensors_off);
     put_unwatched(call, &t);
     put_all_reported(call, &t);
     put_audits(call, &t);

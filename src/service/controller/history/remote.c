@@ -431,13 +431,17 @@ void remote_metrics(struct remote *r, struct metrics_text *t)
     if (r == NULL) {
         return;
     }
-    metrics_counter(t, "remote_samples", "Samples taken by the remote write receiver.",
+    metrics_counter(t, "remote_samples", "Samples that the remote write receiver accepted.",
                     r->count.sent);
-    metrics_counter(t, "remote_samples_dropped", "Samples refused by it, or given up for room.",
+    metrics_counter(t, "remote_samples_dropped",
+                    "Samples that the receiver refused, or that were dropped for lack of room.",
                     r->count.dropped);
-    metrics_counter(t, "remote_requests", "Requests to it.", r->count.requests);
-    metrics_counter(t, "remote_requests_failed", "Requests to it that failed.", r->count.failed);
-    metrics_gauge(t, "remote_waiting_bytes", "bytes", "Packed samples that wait for it.",
+    metrics_counter(t, "remote_requests", "Requests to the remote write receiver.",
+                    r->count.requests);
+    metrics_counter(t, "remote_requests_failed",
+                    "Requests to the remote write receiver that failed.", r->count.failed);
+    metrics_gauge(t, "remote_waiting_bytes", "bytes",
+                  "Compressed samples that wait for the remote write receiver.",
                   (double)r->waiting_bytes);
 }
 
