@@ -1,33 +1,32 @@
-/* alert.h: from what the fleet reports to what people are told.
+/* alert.h: turns the fleet's reports into notifications for people.
  *
- * Facts go in: a sample of a series, a finding that opens or closes, a sign of life of a host. Rules (rule.h) turn
- * them into alerts (pending, firing, over). Alerts with one cause become one incident, and incidents become
- * notifications: opened, worse, escalated, repeated, resolved.
+ * Facts go in: a sample of a series, a finding that opens or closes, a sign of life of a host. Rules (rule.h) turn them into
+ * alerts (pending, firing, over). Alerts with one cause become one incident. Incidents become notifications: opened, worse,
+ * escalated, repeated, resolved.
  *
- * WHAT IS UNKNOWN IS CALLED SO. A finding whose suspect isn't known tells what it may be. An incident of such findings alone is
- * `unknown, one of …`: what all of them may come from. It joins those of the same moment that may be the same thing, and takes
- * the name, in place, from the first finding that is sure.
+ * UNKNOWN STAYS UNKNOWN. A finding with an unknown suspect names the possible elements. An incident of only such findings is
+ * called `unknown, one of …`: the elements that could explain all of them. It joins an incident that began at the same time and
+ * may have the same cause. The first finding with a certain suspect gives it its name.
  *
- * ONE CAUSE, ONE INCIDENT. Every alert names the elements that could explain it, the most specific first: what its
- * finding suspects, else where it was seen (path, NIC, host, leaf). It joins the open incident whose cause is among
- * them (one of `info` alone takes in what is louder only if its cause is the alert's first element); else it opens one
- * of its own, with its most specific element as cause. As soon as `promote` incidents that
- * began within `together` of each other share an element (64 trunks of one spine, the NICs of one host), they are
- * merged and the shared element is the cause. Only those count that are as sure as each other: guesses at a spine are no evidence
- * that a trunk which is known is the spine. Two links that fail for themselves share nothing with enough
- * others, and stay two. Told is an incident only `wait` after it began, and a little later when it looks as if it
- * were part of something larger.
+ * ONE CAUSE, ONE INCIDENT. Every alert names the elements that could explain it, the most specific first: the suspect of its
+ * finding, or else its place (path, NIC, host, leaf). It joins the open incident with one of them as cause. An incident of `info`
+ * alone takes in a more severe alert only if its cause is the alert's first element. Without such an incident the alert opens
+ * one, with its most specific element as cause. When `promote` incidents that began within `together` of each other share an
+ * element (64 trunks of one spine, the NICs of one host), they are merged, and the shared element is the cause. Only equally
+ * certain incidents count: guesses at a spine are no evidence that a known trunk's cause is the spine. Two independent failed
+ * links share no element with enough others, and stay two incidents. An incident is first notified `wait` after it began, and a
+ * little later if it looks like a part of something larger.
  *
- * NOBODY IS WOKEN FOR NOTHING. An alert that a silence or a maintenance window covers is kept and shown, and told
- * only if it outlives it. An incident that comes back within `reopen` is the same one; it pages again
- * only when it lasts `repage`. Alerts of a host that is itself silent are frozen: what isn't seen can't get worse.
+ * NO NEEDLESS PAGES. An alert under a silence or a maintenance window is kept and shown. It is notified only if it lasts longer
+ * than the silence. An incident that comes back within `reopen` is the same one; it pages again only if it lasts `repage`. Alerts
+ * of a silent host are frozen: without data they can't get worse.
  *
- * A MONITOR THAT FAILS SAYS SO. A rule whose series no longer comes although hosts report is an alert itself, and
- * so are memory that ran out and a rule file that was refused; a firing series that no longer comes is marked
- * stale, not cured. The dead man's switch is a notification that comes as long as the engine runs.
+ * THE MONITOR REPORTS ITS OWN FAILURES. Three conditions are alerts themselves: a rule whose series stopped although hosts
+ * report, memory that ran out, and a rule file that was refused. A firing alert whose series stopped is marked stale; it is not
+ * over. The dead man's switch is a notification that is sent as long as the engine runs.
  *
- * Names of hosts and NICs are the caller's (struct alert_fleet): ids in, text out. All memory is claimed at the
- * start; what no longer fits is counted and said. Deterministic: the same calls give the same actions. */
+ * The caller has the names of hosts and NICs (struct alert_fleet): ids go in, text comes out. All memory is claimed at the start.
+ * Items that do not fit are counted and reported. The engine is deterministic: the same calls give the same actions. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,41 +37,41 @@
 #include "core/alert/rule.h"
 #include "core/finding/finding.h"
 
-#define ALERT_RULE_MAX    256
-#define ALERT_CAUSE_MAX   8  /* elements that could explain one alert */
-#define ALERT_ELEMENT_MAX 64 /* characters of an element's name */
-#define ALERT_CALLED_MAX                                                                           \
-    288 /* of what an incident is called: several elements, where it is unknown which */
-#define ALERT_TEXT_MAX     640 /* a sentence */
+#define ALERT_RULE_MAX     256
+#define ALERT_CAUSE_MAX    8  /* elements that could explain one alert */
+#define ALERT_ELEMENT_MAX  64 /* characters of an element's name */
+#define ALERT_CALLED_MAX   288 /* the name of an incident: several elements if the cause is unknown */
+#define ALERT_TEXT_MAX     640 /* of a sentence */
 #define ALERT_ROUTE_MAX    16
-#define ALERT_STEP_MAX     4 /* of escalation, per route */
+#define ALERT_STEP_MAX     4 /* of escalation, for each route */
 #define ALERT_RECEIVER_MAX 32
 #define ALERT_SILENCE_MAX  256
 #define ALERT_NO_ID        UINT32_MAX
 
-/* Where a NIC is. Texts are read at once, not kept. */
+/* The place of a NIC. The texts are copied by the call. */
 struct alert_nic {
     const char *name; /* "host3/ib0" */
     const char *leaf; /* NULL or empty: not known */
     uint32_t host, rail;
 };
-/* The caller's tables. A NULL function or a false result: "nic 7", "host 3", "job 5" stand in. */
+/* The caller's tables. If a function is NULL or returns false, "nic 7", "host 3" or "job 5" is used. */
 struct alert_fleet {
     bool (*nic)(void *context, uint32_t nic, struct alert_nic *ret_nic);
     const char *(*host)(void *context, uint32_t host);
     const char *(*job)(void *context, uint64_t job);
-    uint64_t (*tenant)(void *context, uint32_t host);  /* whose it is; NULL: each its own */
-    uint32_t (*find)(void *context, const char *host); /* ALERT_NO_ID: nobody is called so */
+    /* the host's tenant; NULL: each host is a tenant of its own */
+    uint64_t (*tenant)(void *context, uint32_t host);
+    uint32_t (*find)(void *context, const char *host); /* ALERT_NO_ID: no host has this name */
     void *context;
 };
 
-/* Who is told what, from a severity up. */
+/* The receivers of notifications of a severity and above. */
 struct alert_route {
-    uint32_t severity;  /* at least this */
-    uint32_t receivers; /* bit per receiver */
-    struct span repeat; /* tell again while it goes on unacknowledged; 0: never */
+    uint32_t severity;  /* the lowest severity */
+    uint32_t receivers; /* one bit for each receiver */
+    struct span repeat; /* repeats while an incident is not acknowledged; 0: never */
     struct {
-        struct span after; /* of the first telling, unacknowledged */
+        struct span after; /* after the first notification, if not acknowledged */
         uint32_t receivers;
     } steps[ALERT_STEP_MAX];
     uint32_t step_count;
@@ -84,60 +83,63 @@ struct alert_config {
     struct alert_route routes[ALERT_ROUTE_MAX];
     size_t route_count;
     struct alert_fleet fleet;
-    struct span keep;      /* an incident without alerts is over after it; 0: 1 min */
-    struct span reopen;    /* what comes back within it is the same incident; 0: 1 h */
-    struct span repage;    /* a reopened one pages again after lasting so long; 0: 5 min */
-    struct span together;  /* onset of alerts that may have one cause; 0: 30 s */
-    struct span grace;     /* after a maintenance window; 0: 10 min */
-    struct span silent;    /* a host that says nothing for so long is not judged by; 0: 30 s */
-    struct span blind;     /* a rule that gets no data for so long can't be evaluated; 0: 10 min */
-    struct span heartbeat; /* of the dead man's switch; 0: none */
+    struct span keep; /* an incident without alerts is over after this time; 0: 1 min */
+    /* an incident that comes back within this time is the same one; 0: 1 h */
+    struct span reopen;
+    struct span repage;   /* a reopened incident pages again after this time; 0: 5 min */
+    struct span together; /* alerts with one cause begin within this time; 0: 30 s */
+    struct span grace;    /* the grace time after a maintenance window; 0: 10 min */
+    /* a host without reports for this time is silent: it is not judged; 0: 30 s */
+    struct span silent;
+    struct span blind;     /* a rule without data for this time can't be evaluated; 0: 10 min */
+    struct span heartbeat; /* the interval of the dead man's switch; 0: none */
     uint32_t heartbeat_receivers;
-    uint32_t promote;        /* incidents that share an element and become one; 0: 3 */
-    uint64_t first_incident; /* number of the next incident: above all of earlier runs */
-    uint32_t alert_max;      /* alerts at once; 0: 16384 */
-    uint32_t incident_max;   /* incidents kept, open and just resolved; 0: 2048 */
-    uint32_t watch_max;      /* subjects of counters and absence; 0: 262144 */
+    uint32_t promote;        /* so many incidents that share an element become one; 0: 3 */
+    uint64_t first_incident; /* number of the next incident: above all numbers of earlier runs */
+    uint32_t alert_max;      /* alerts at the same time; 0: 16384 */
+    /* incidents that are kept: open ones and just resolved ones; 0: 2048 */
+    uint32_t incident_max;
+    uint32_t watch_max; /* subjects of counters and absence; 0: 262144 */
 };
 
-/* A measured value. ALERT_NO_ID for what doesn't apply. */
+/* A measured value. ALERT_NO_ID for fields that don't apply. */
 struct alert_sample {
     uint32_t metric; /* enum alert_metric */
     uint32_t host, nic, peer, port;
-    uint32_t
-        weight; /* in means and shares of many; 0: as one. A host's together are the time they are of, 4 ns each */
+    /* its weight in means and shares; 0: 1. For values of a whole host: the time that they cover, in units of 4 ns */
+    uint32_t weight;
     uint64_t job;
     double value;
 };
 
-/* A finding as a host says it. Texts are copied. */
+/* A finding as a host reports it. Texts are copied. */
 struct alert_finding {
-    uint32_t said_by; /* host */
-    uint32_t run;     /* of that host's agent: numbers start anew with each */
+    uint32_t said_by; /* the host that reports it */
+    uint32_t run;     /* the run of that host's agent: each run numbers its findings anew */
     uint32_t number;
     uint32_t kind;  /* enum finding_kind */
     uint32_t phase; /* enum finding_phase */
     uint32_t from_nic, to_nic, from_host, to_host, port;
-    struct element suspect;       /* for sure; its hosts and NICs as above */
-    struct element_choice choice; /* of an unknown one: what it may be */
-    bool hearsay; /* accuses what isn't the sayer's: on one tenant's word alone nobody is woken */
-    struct mono since; /* as it says: for people, and for what began together */
-    struct mono
-        heard; /* by the caller itself, the first time: from here on it must hold for a rule's `for` */
-    const char *text; /* the whole sentence */
+    struct element suspect;       /* the certain suspect; its hosts and NICs are ids as above */
+    struct element_choice choice; /* the possible elements of an unknown suspect */
+    bool hearsay; /* it accuses an element of another tenant: such a report alone pages nobody */
+    /* as the host reports it: shown to people, and used to find alerts that began together */
+    struct mono since;
+    struct mono heard; /* when the caller first got it: a rule's `for` begins here */
+    const char *text;  /* the whole finding as a sentence */
 };
 
 enum alert_state { ALERT_FREE, ALERT_PENDING, ALERT_FIRING, ALERT_OVER };
 
-/* One alert as it is shown. */
+/* One alert, for display. */
 struct alert {
     uint64_t id;
-    uint64_t incident; /* 0: none (pending, or no memory) */
-    uint32_t rule;     /* index; of a built-in one: at least the count of rules */
+    uint64_t incident; /* 0: none (the alert is pending, or memory ran out) */
+    uint32_t rule;     /* the rule's index; built-in rules follow the caller's rules */
     uint8_t state;     /* enum alert_state */
     uint8_t severity;
-    bool silenced; /* by a silence or maintenance window */
-    bool stale;    /* not confirmed: its series or its host no longer comes */
+    bool silenced; /* by a silence or a maintenance window */
+    bool stale;    /* not confirmed: its series or its host stopped reporting */
     struct mono since, fired;
     uint32_t host, nic, peer, port;
     uint64_t job;
@@ -148,77 +150,79 @@ struct alert {
 
 enum alert_incident_state {
     INCIDENT_FREE,
-    INCIDENT_NEW,   /* gathering */
-    INCIDENT_OPEN,  /* told, or silenced */
-    INCIDENT_QUIET, /* no alert fires any more: over in a moment */
+    INCIDENT_NEW,   /* collecting alerts, not notified yet */
+    INCIDENT_OPEN,  /* notified, or silenced */
+    INCIDENT_QUIET, /* no alert fires any more; it is over after `keep` */
     INCIDENT_RESOLVED,
-    INCIDENT_MERGED /* into another */
+    INCIDENT_MERGED /* merged into another incident */
 };
 
 struct alert_incident {
     uint64_t id;
-    uint64_t merged_into;         /* of a merged one */
+    uint64_t merged_into;         /* for a merged incident: the other one */
     uint32_t state;               /* enum alert_incident_state */
-    uint32_t severity;            /* the worst it had */
+    uint32_t severity;            /* the worst severity so far */
     struct element element;       /* the cause */
-    struct element_choice choice; /* of an unknown one: what it may be */
-    const char *cause; /* the same in words: "spine1", "unknown, one of spine1 and others" */
-    char host[ALERT_ELEMENT_MAX]; /* whose the cause is; empty: of several hosts, or of none */
+    struct element_choice choice; /* the possible elements of an unknown cause */
+    const char *cause; /* the cause in words: "spine1", "unknown, one of spine1 and others" */
+    char host[ALERT_ELEMENT_MAX]; /* the host of the cause; empty: several hosts, or none */
     struct mono since, changed, resolved;
     uint32_t alerts_firing, alerts_total, hosts,
-        links;         /* now firing; ever; distinct among those firing */
-    uint32_t sequence; /* of the last telling */
-    uint32_t pages;    /* how often somebody was woken */
+        links;         /* firing now; so far; distinct links among those firing */
+    uint32_t sequence; /* the number of its last notification */
+    uint32_t pages;    /* number of pages sent */
     uint32_t reopened;
     bool told, silenced;
-    bool owes_page;              /* it came back: if it lasts somebody is woken again */
-    const char *acknowledged_by; /* NULL: nobody */
+    bool owes_page;              /* it came back: if it lasts, it pages again */
+    const char *acknowledged_by; /* NULL: not acknowledged */
     struct mono acknowledged;
-    const char *text; /* the sentence */
+    const char *text; /* the incident as a sentence */
 };
 
 enum alert_event {
     ALERT_OPENED,
-    ALERT_WORSE,    /* severity rose, new evidence came, or the cause turned out to be larger */
-    ALERT_REOPENED, /* came back; no page yet */
+    ALERT_WORSE,    /* its severity rose, new evidence came, or its cause turned out to be larger */
+    ALERT_REOPENED, /* it came back; there is no page yet */
     ALERT_ESCALATED,
     ALERT_REPEATED,
     ALERT_ACKNOWLEDGED,
     ALERT_RESOLVED,
-    ALERT_ABSORBED, /* part of another incident, whose number is in merged_into */
+    ALERT_ABSORBED, /* it became part of another incident, whose number is in merged_into */
     ALERT_HEARTBEAT
 };
 
 enum alert_action_kind {
-    ALERT_ACTION_INCIDENT, /* this incident changed: store it, show it */
-    ALERT_ACTION_NOTIFY    /* tell the receivers */
+    ALERT_ACTION_INCIDENT, /* the incident changed: store and show it */
+    ALERT_ACTION_NOTIFY    /* send a notification to the receivers */
 };
 
-/* What to do. Texts are valid until the next call. */
+/* What the caller must do. Texts are valid until the next call. */
 struct alert_action {
     uint32_t kind;  /* enum alert_action_kind */
     uint32_t event; /* enum alert_event, of ALERT_ACTION_NOTIFY */
     uint32_t receivers;
-    uint32_t sequence; /* with the incident's number: the idempotency key */
-    bool page;         /* somebody is to be woken */
+    uint32_t sequence; /* unique together with the incident's number: the idempotency key */
+    bool page;         /* the notification is a page */
     struct alert_incident incident;
 };
 
-/* What a silence or a maintenance window covers: all of the patterns that aren't empty ('*' and '?'). */
+/* What a silence or a maintenance window covers: an alert must match all non-empty patterns ('*' and '?'). */
 struct alert_match {
     char rule[ALERT_NAME_MAX];
-    char host[ALERT_ELEMENT_MAX];    /* any host that could explain the alert */
-    char element[ALERT_ELEMENT_MAX]; /* any element that could explain it: "spine1", "host3/ib0" */
+    char host[ALERT_ELEMENT_MAX]; /* matches if any host that could explain the alert matches */
+    /* matches if any element that could explain it matches: "spine1", "host3/ib0" */
+    char element[ALERT_ELEMENT_MAX];
 };
 struct alert_silence {
-    uint64_t id;      /* the caller's; not 0 */
-    bool maintenance; /* also covers what began in it, until `grace` after its end */
+    uint64_t id; /* chosen by the caller; not 0 */
+    /* a maintenance window: it also covers alerts that began in it, until `grace` after its end */
+    bool maintenance;
     int64_t from_utc_ns, until_utc_ns;
-    struct span every; /* comes back; 0: once */
+    struct span every; /* the period of a repeated window; 0: once */
     struct alert_match match;
 };
 
-/* An incident of an earlier run, open then: nobody is told of it again. */
+/* An open incident of an earlier run. It is not notified as new. */
 struct alert_restore {
     uint64_t id;
     uint32_t severity, sequence, pages;
@@ -227,68 +231,70 @@ struct alert_restore {
     struct element_choice choice;
     struct mono since;
     bool told, owes_page;
-    const char *acknowledged_by; /* NULL */
+    const char *acknowledged_by; /* NULL: not acknowledged */
     const char *text;
 };
 
 struct alerts;
-/* NULL: no memory, or a rule that alert_rule_check refuses. */
+/* NULL: out of memory, or a rule that alert_rule_check() refuses. */
 struct alerts *alerts_new(const struct alert_config *config, struct mono now);
-void alerts_free(struct alerts *a); /* accepts NULL */
+void alerts_free(struct alerts *a); /* NULL is allowed */
 
-/* How `now` maps to UTC and fleet time: UTC = now + utc_offset_ns. FINDING_NO_TIME: not known. */
+/* The map from `now` to UTC and fleet time: UTC = now + utc_offset_ns. FINDING_NO_TIME: not known. */
 void alerts_on_clock(struct alerts *a, struct mono now, int64_t utc_offset_ns,
                      int64_t fleet_offset_ns);
 void alerts_on_sample(struct alerts *a, struct mono now, const struct alert_sample *sample);
 void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_finding *finding);
 /* A sign of life: any report of that host. */
 void alerts_on_host(struct alerts *a, struct mono now, uint32_t host);
-/* Its agent started anew: findings of earlier runs are over. */
+/* The host's agent restarted: findings of its earlier runs are over. */
 void alerts_on_run(struct alerts *a, struct mono now, uint32_t host, uint32_t run);
-/* No longer of the fleet, nor known by its table: its alerts and those on paths to it are over, its silence is none. */
+/* The host left the fleet; the caller's table must not have it any more. Its alerts and those of paths to it are over, and it no
+ * longer counts as silent. */
 void alerts_on_host_removed(struct alerts *a, struct mono now, uint32_t host);
-/* It has ended, well or not: nothing about its series is wrong any more. */
+/* The job has ended, with or without an error. Alerts about its series are over. */
 void alerts_on_job_over(struct alerts *a, struct mono now, uint64_t job);
-/* A rule file was refused: words say why; NULL: it is in order again. */
+/* A rule file was refused; words: the reason. NULL: a later file was accepted. */
 void alerts_on_rules_refused(struct alerts *a, struct mono now, const char *words);
 
-/* -ENOSPC, -EINVAL (id 0, nothing matched, an end before its beginning). The same id again replaces. */
+/* -ENOSPC; -EINVAL (id 0, no pattern, an end before the beginning). The same id again replaces the silence. */
 MUST_CHECK int alerts_silence(struct alerts *a, struct mono now,
                               const struct alert_silence *silence);
 MUST_CHECK int alerts_unsilence(struct alerts *a, struct mono now, uint64_t id); /* -ENOENT */
-/* Stops repeats and escalation until it is resolved. -ENOENT: no such open incident. */
+/* Stops repeats and escalation until the incident is resolved. -ENOENT: no such open incident. */
 MUST_CHECK int alerts_acknowledge(struct alerts *a, struct mono now, uint64_t incident,
                                   const char *by);
-/* Before the first event. -ENOSPC. */
+/* Must be called before the first event. -ENOSPC. */
 MUST_CHECK int alerts_restore(struct alerts *a, struct mono now,
                               const struct alert_restore *incident);
 
-/* Handles what is due by time alone: ends of windows, of waits and of silences. Call it at alerts_deadline() or later. */
+/* Does what is due by time: ends of windows, waits and silences. It must be called at alerts_deadline() or later. */
 void alerts_tick(struct alerts *a, struct mono now);
-/* What to do, until false: a heartbeat that is due, then incidents in the order in which they changed. Texts in it are valid
- * until the next call that changes something. */
+/* Returns the next action: first a heartbeat that is due, then incidents in the order in which they changed. False: no more.
+ * Texts are valid until the next call that changes something. */
 bool alerts_next_action(struct alerts *a, struct alert_action *ret_action);
-/* When to tick next. */
+/* The time of the next call of alerts_tick(). */
 struct mono alerts_deadline(const struct alerts *a);
 
-/* Walks: start with *cursor 0; false at the end. Texts are valid until the next call that changes something. */
+/* Walk over all: start with *cursor 0; false at the end. Texts are valid until the next call that changes something. */
 bool alerts_next_alert(const struct alerts *a, size_t *cursor, struct alert *ret);
 bool alerts_next_incident(const struct alerts *a, size_t *cursor, struct alert_incident *ret);
 bool alerts_find_incident(const struct alerts *a, uint64_t id, struct alert_incident *ret);
-/* Is it in force at that time? ret_until_ns (may be NULL): the end of its present or next occurrence. */
+/* True if the silence is in force at that time. ret_until_ns (may be NULL): the end of its present or next occurrence. */
 bool alert_silence_active(const struct alert_silence *silence, int64_t utc_ns,
                           int64_t *ret_until_ns);
 
 struct alert_counters {
     uint64_t samples, findings, notifications, pages;
-    uint64_t alerts_dropped, watches_dropped, incidents_dropped; /* no memory */
+    /* dropped because no memory was left */
+    uint64_t alerts_dropped, watches_dropped, incidents_dropped;
     uint32_t pending, firing, incidents_open, watches;
 };
-/* Counts since alerts_new(); pending, firing, incidents_open and watches are as of now. */
+/* Counts since alerts_new(). pending, firing, incidents_open and watches are present values. */
 void alerts_counters(const struct alerts *a, struct alert_counters *ret);
 const char *alert_event_word(uint32_t event); /* "opened", … */
 const char *alert_state_word(uint32_t state); /* "pending", "firing" */
 const char *
 alert_incident_state_word(uint32_t state); /* "new", "open", "quiet", "resolved", "merged" */
-/* '*' any run of characters, '?' one. */
+/* '*' matches any run of characters, '?' any single one. */
 bool alert_glob(const char *pattern, const char *text);

@@ -1,5 +1,5 @@
-/* cause.c: the elements of a fleet that could explain an alert, the most specific first. Two are the same if their names
- * are; what they are is data. How many open incidents one could explain is counted here and used in incident.c. */
+/* cause.c: the elements of a fleet that could explain an alert, the most specific first. Equal names mean the same element. Each
+ * element counts the open incidents that it could explain; incident.c uses that count. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +70,13 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
         struct cause_element *e = &a->elements[at];
         if (e->key == key && strcmp(e->name, cut) == 0) {
             e->uses++;
-            if (e->where.kind == ELEMENT_UNKNOWN) { /* restored by name alone */
+            if (e->where.kind == ELEMENT_UNKNOWN) { /* it was restored by its name alone */
                 e->where = *where;
                 e->host = element_host(a, where);
             }
             if (where->direction != DIRECTION_NONE && e->owner == NONE) {
-                e->where.direction = where->direction; /* of a cause: incident_direct */
+                /* the direction of a cause belongs to incident_direct() */
+                e->where.direction = where->direction;
             }
             return at;
         }
@@ -99,7 +100,7 @@ uint32_t element_take(struct alerts *a, const struct element *where, const char 
 
 void element_hold(struct alerts *a, uint32_t element)
 {
-    ASSERT(a->elements[element].uses > 0); /* nobody's place may be another's by now */
+    ASSERT(a->elements[element].uses > 0); /* a free place may already have another element */
     a->elements[element].uses++;
 }
 
@@ -111,7 +112,7 @@ void element_drop(struct alerts *a, uint32_t element)
     if (--e->uses > 0) {
         return;
     }
-    ASSERT(e->incidents == 0 && e->owner == NONE); /* each of them holds it */
+    ASSERT(e->incidents == 0 && e->owner == NONE); /* each incident holds the element */
     uint32_t *link = &a->element_hash.heads[e->key & a->element_hash.mask];
     while (*link != element) {
         link = &a->elements[*link].next;
@@ -226,7 +227,7 @@ static void add_of_host(struct alerts *a, struct instance *i, enum element_kind 
     add_host(a, i, host);
 }
 
-/* A NIC, then what it hangs on. */
+/* Adds a NIC, then its host, and its leaf if wanted. */
 static void add_nic(struct alerts *a, struct instance *i, uint32_t nic, uint32_t direction,
                     bool with_leaf)
 {
@@ -264,7 +265,7 @@ static void add_path(struct alerts *a, struct instance *i, uint32_t from, uint32
     }
 }
 
-/* A box of the fabric. */
+/* Adds a switch or router of the fabric. */
 static void add_place(struct alerts *a, struct instance *i, const struct place *place)
 {
     const struct element where = element_at(place);
@@ -276,7 +277,7 @@ static void add_place(struct alerts *a, struct instance *i, const struct place *
     }
 }
 
-/* What an element is called here; a NIC without its link. */
+/* The name of an element in this engine. The name of a NIC lacks its link. */
 static void name_of_element(const struct alerts *a, const struct element *e,
                             char name[static ALERT_ELEMENT_MAX])
 {
@@ -299,7 +300,7 @@ uint32_t element_take_as(struct alerts *a, const struct element *where)
     return element_take(a, where, name);
 }
 
-/* One of several that it may be; a trunk's ends aren't. */
+/* Adds one of the possible elements. A trunk is added without its ends. */
 static void add_candidate(struct alerts *a, struct instance *i, const struct element *e)
 {
     char name[ALERT_ELEMENT_MAX];
@@ -316,7 +317,7 @@ static void add_suspect(struct alerts *a, struct instance *i, const struct alert
     case ELEMENT_TRUNK:
         element_text(&f->suspect, NULL, name, sizeof(name));
         add(a, i, &f->suspect, name);
-        /* The upper end first: with equal evidence either will do, and this is how people speak of it. */
+        /* The upper end comes first: the evidence is equal for both ends, and people usually name the upper one. */
         add_place(a, i, &f->suspect.b);
         add_place(a, i, &f->suspect.a);
         break;
@@ -356,13 +357,14 @@ static void causes_of_path_finding(struct alerts *a, struct instance *i,
     }
     i->candidates = i->cause_count;
     for (uint32_t k = 0; !known && k < f->choice.count; k++) {
-        if (f->choice.one_of[k].kind == ELEMENT_TRUNK) { /* what many of them would share */
+        /* several such trunks would share this spine */
+        if (f->choice.one_of[k].kind == ELEMENT_TRUNK) {
             add_place(a, i, &f->choice.one_of[k].b);
         }
     }
     i->shared = i->cause_count;
     i->others = f->choice.total > f->choice.count;
-    if (i->cause_count == 0 && peer) { /* the one that isn't heard explains it best */
+    if (i->cause_count == 0 && peer) { /* the silent peer is the best explanation */
         const uint32_t other = f->from_host == f->said_by ? f->to_host : f->from_host;
         add_host(a, i, other);
     }
@@ -381,7 +383,9 @@ void causes_of_finding(struct alerts *a, struct instance *i, const struct alert_
     i->candidates = 0;
     if (f->kind >= FINDING_LINK_DOWN && f->kind <= FINDING_NIC_GONE) {
         add_nic(a, i, f->from_nic, DIRECTION_NONE, true);
-    } else if (f->kind == FINDING_RDMA_PORT) { /* of a port without a NIC of ours: its host */
+    } else if (
+        f->kind ==
+        FINDING_RDMA_PORT) { /* if the port belongs to none of our NICs, its host is the cause */
         add_nic(a, i, f->from_nic, DIRECTION_NONE, f->from_nic != ALERT_NO_ID);
     } else if (finding_is_of_path(f->kind)) {
         causes_of_path_finding(a, i, f);
@@ -420,7 +424,8 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
             add_host(a, i, s->host);
             add_named(a, i, ELEMENT_FLEET, "the fleet");
         } else if (rule->metric == ALERT_AUDIT_UNKNOWN) {
-            /* Not the host: it goes on for days at most hosts, and explains nothing that happens to one. */
+            /* The host itself is no cause: such a finding lasts for days at most hosts, and explains no other alert of the
+             * host. */
             add_part_of_host(a, i, ELEMENT_AGENT, "audit", s->host);
             add_named(a, i, ELEMENT_AGENT, "what audits don't know");
         } else if (rule->metric == ALERT_AUDIT_BLOCKED || rule->metric == ALERT_AUDIT_FAILED) {
@@ -445,7 +450,7 @@ void causes_of_subject(struct alerts *a, struct instance *i, const struct subjec
         if (rule->metric != ALERT_METRIC_NONE &&
             alert_metric_info(rule->metric)->scope == ALERT_PER_FLEET) {
             add_named(a, i, ELEMENT_AGENT,
-                      "the controller"); /* it has no part in what hosts suffer */
+                      "the controller"); /* it does not explain alerts of hosts */
         } else {
             add_named(a, i, ELEMENT_FLEET, "the fleet");
         }

@@ -1,4 +1,4 @@
-/* engine.c: the life of an alert: raised, pending for as long as its rule says, firing, over. */
+/* engine.c: the life of an alert: raised, pending for the time that its rule demands, firing, over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,8 +100,8 @@ struct alerts *alerts_new(const struct alert_config *config, struct mono now)
     a->deadline = a->sweep_due = mono_add(now, span_ns(SWEEP_NS));
     a->heartbeat_due = config->heartbeat.ns > 0 ? now : MONO_NEVER;
     a->utc_offset_ns = a->fleet_offset_ns = FINDING_NO_TIME;
-    a->instance_max = 1 + a->config.alert_max;    /* the first: rule_has_place() */
-    a->incident_max = 1 + a->config.incident_max; /* the first: see incident_new() */
+    a->instance_max = 1 + a->config.alert_max;    /* the first place is kept: rule_has_place() */
+    a->incident_max = 1 + a->config.incident_max; /* the first place is kept: incident_new() */
     a->next_incident = a->config.first_incident;
     a->next_alert = 1;
     a->queue_head = a->queue_tail = a->instance_head = NONE;
@@ -146,7 +146,7 @@ void alerts_free(struct alerts *a)
 
 /* ---- findings --------------------------------------------------------------------------------------------------- */
 
-/* By what it suspects; where that is unknown, also by what it may be. */
+/* True if the rule wants this suspect. If the suspect is unknown, one of the possible elements suffices. */
 static bool suspect_wanted(const struct alert_rule *rule, const struct alert_finding *f)
 {
     bool wanted = rule->suspects == 0 || (rule->suspects >> (f->suspect.kind & 31) & 1) != 0;
@@ -193,8 +193,8 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
     }
     series_host_seen(a, f->said_by);
     struct instance *taken = NULL;
-    bool moved = false;   /* from the rule of what it suspected before */
-    uint32_t left = NONE; /* the incident of that one */
+    bool moved = false;   /* its alert by another rule is over, because the suspect changed */
+    uint32_t left = NONE; /* the incident of that alert */
     for (uint32_t r = 0; r < a->rule_count; r++) {
         const uint64_t key = finding_key(r, f);
         struct instance *i;
@@ -204,7 +204,7 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
         }
         if (f->phase == FINDING_CLOSED || !finding_wanted(&a->rules[r], f)) {
             i = a->rule_states[r].active > 0 ? instance_find(a, key) : NULL;
-            if (i != NULL) { /* over, or its suspect is another one now */
+            if (i != NULL) { /* the finding is closed, or has another suspect now */
                 moved = moved || f->phase != FINDING_CLOSED;
                 left = f->phase != FINDING_CLOSED && i->incident != NONE ? i->incident : left;
                 instance_lower(a, i);
@@ -230,13 +230,13 @@ void alerts_on_finding(struct alerts *a, struct mono now, const struct alert_fin
     if (moved && taken != NULL) {
         incident_refine(a, &a->incidents[taken->incident]);
     }
-    if (left != NONE &&
-        (taken == NULL || left != taken->incident)) { /* it may have been the last that disagreed */
+    /* the alert may have been the last one that did not agree with the others */
+    if (left != NONE && (taken == NULL || left != taken->incident)) {
         incident_refine(a, &a->incidents[left]);
     }
 }
 
-/* Lowers all alerts of findings that `run` of that host can't have said; ALERT_NO_ID: all of them. */
+/* Ends the alerts of findings from other runs of that host's agent. all: also those of its present run. */
 static void end_findings(struct alerts *a, uint32_t host, bool all, uint32_t run)
 {
     for (uint32_t at = a->instance_head; at != NONE;) {
@@ -300,7 +300,7 @@ void alerts_on_clock(struct alerts *a, struct mono now, int64_t utc_offset_ns,
     a->fleet_offset_ns = fleet_offset_ns;
 }
 
-/* ---- the engine about itself ------------------------------------------------------------------------------------ */
+/* ---- alerts about the engine itself --------------------------------------------------------------------------------- */
 
 static uint64_t own_key(const struct alerts *a, uint32_t built_in, uint64_t subject)
 {
@@ -347,7 +347,7 @@ void alerts_on_rules_refused(struct alerts *a, struct mono now, const char *word
     raise_own(a, 2, 0, "the rule file", text);
 }
 
-/* Rules whose series doesn't come although hosts report. */
+/* Finds rules whose series stopped although hosts report. */
 static void look_for_blind_rules(struct alerts *a)
 {
     const bool hosts = mono_sub(a->now, a->host_seen).ns < STALE_NS &&
@@ -398,7 +398,7 @@ static void look_for_drops(struct alerts *a)
 
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
-/* Firing series that stopped coming; silences that began or ended; pending ones that were frozen. */
+/* Looks at firing series that stopped, at silences that began or ended, and at pending alerts that were frozen. */
 static void look_at_alerts(struct alerts *a)
 {
     bool room = true;
@@ -428,7 +428,7 @@ static void look_at_alerts(struct alerts *a)
         instance_consider(a, i);
         const bool kept = rule_has_place(a, i->rule);
         if (i->state == ALERT_FIRING && i->incident == NONE && i->cause_count > 0) {
-            incident_group(a, i, room || kept); /* when it fired there was no place */
+            incident_group(a, i, room || kept); /* no place was free when it fired */
             room = room && (kept || i->incident != NONE);
         }
     }

@@ -1,16 +1,18 @@
-/* incident.c: the life of an incident: made, taken part in, louder, quiet, over. Which alerts have one cause: incident_group.c.
- * Several incidents that are one: incident_merge.c. Their elements: incident_elements.c. */
+/* incident.c: the life of an incident: created, joined by alerts, more severe, quiet, over. incident_group.c decides which alerts
+ * have one cause. incident_merge.c merges incidents. incident_elements.c has their elements. */
 #include <string.h>
 
 #include "core/alert/internal.h"
 
-#define MERGED_NS      (60 * NS_PER_S) /* a merged one stays visible for so long */
-#define NEWS_MAX       8               /* links of one incident that are told one by one */
-#define CHANGE_STEP_NS (1 * NS_PER_S)  /* counts of a growing incident are passed on so often */
+#define MERGED_NS (60 * NS_PER_S) /* a merged incident stays visible for so long */
+/* so many further links of one incident are notified one by one */
+#define NEWS_MAX 8
+/* the shortest time between two updates of a growing incident's counts */
+#define CHANGE_STEP_NS (1 * NS_PER_S)
 
 /* ---- making one ------------------------------------------------------------------------------------------------- */
 
-/* Nothing or the oldest that is only kept for its memory. */
+/* True if the place is free, or if its resolved incident is older than `best`. */
 static bool is_place(const struct incident *x, const struct incident *best)
 {
     const bool over = x->state == INCIDENT_RESOLVED || x->state == INCIDENT_MERGED;
@@ -51,7 +53,8 @@ void incident_link(struct alerts *a, struct incident *c, struct instance *i)
 {
     const uint32_t at = (uint32_t)(i - a->instances);
 
-    ASSERT(i->incident == NONE && i->state == ALERT_FIRING); /* one alert, one incident */
+    /* an alert belongs to at most one incident */
+    ASSERT(i->incident == NONE && i->state == ALERT_FIRING);
     i->incident = incident_number(a, c);
     i->sibling_before = NONE;
     i->sibling_after = c->first;
@@ -106,7 +109,8 @@ static bool is_hearsay(const struct alerts *a, const struct incident *c, const s
                           tenant_of(a, accused) != tenant_of(a, by));
 }
 
-/* The severity there. Hearsay pages nobody before a host of another tenant reports something with the same cause. */
+/* The alert's severity in that incident. Hearsay pages nobody until a host of another tenant reports something with the same
+ * cause. */
 static uint32_t severity_in(const struct alerts *a, const struct incident *c,
                             const struct instance *i)
 {
@@ -124,7 +128,7 @@ static uint32_t severity_in(const struct alerts *a, const struct incident *c,
     return ALERT_PAGE - 1;
 }
 
-/* Something in it was hearsay until this one came. */
+/* True if this alert is the first from another tenant, so that hearsay in the incident is now confirmed. */
 static bool confirms(const struct alerts *a, const struct incident *c, const struct instance *i)
 {
     const uint32_t by = word_of(a, i);
@@ -140,7 +144,7 @@ static bool confirms(const struct alerts *a, const struct incident *c, const str
     return false;
 }
 
-/* Something in it is a page: one that it owes counts from here, if it doesn't count yet. */
+/* The incident has a page-level alert: a page that it owes counts from here, if it doesn't count yet. */
 static void owe(const struct alerts *a, struct incident *c)
 {
     if (c->owes_page && c->repage.ns == MONO_NEVER.ns) {
@@ -159,7 +163,7 @@ void incident_owe(const struct alerts *a, struct incident *c)
     }
 }
 
-/* It became louder: say so, if it was told of already. */
+/* The severity rose. If the incident was already notified, a notification is sent. */
 static void grow_louder(struct alerts *a, struct incident *c, uint32_t severity)
 {
     if (severity == ALERT_PAGE) {
@@ -190,7 +194,7 @@ void incident_loudness(struct alerts *a, struct incident *c)
     if (c->first != NONE && !c->told) {
         c->severity = severity;
         c->loud = loud;
-    } else if (hearsay) { /* told as something else: no page was of this, or is */
+    } else if (hearsay) { /* it was notified with another cause: what was a page is hearsay now */
         c->severity = severity < c->severity ? severity : c->severity;
         if (loud < c->loud) {
             c->loud = loud;
@@ -203,8 +207,8 @@ void incident_loudness(struct alerts *a, struct incident *c)
     }
 }
 
-/* Evidence of a kind that it didn't have yet; or another link that is down for certain: people hear of it, though
- * nobody is woken by it. The rest of many that follow from one cause only counts. */
+/* Evidence by a rule that the incident did not have yet, or another link that is certainly down: a notification is sent, without
+ * a page. Further alerts from one cause are only counted. */
 static void tell_news(struct alerts *a, struct incident *c, const struct instance *i)
 {
     const uint64_t links =
@@ -220,7 +224,7 @@ static void tell_news(struct alerts *a, struct incident *c, const struct instanc
     }
 }
 
-/* Receivers that were told of it are told that it is back. Under a silence nobody is told until the silence ends. */
+/* Tells the receivers of the incident that it is back. Under a silence the notification waits until the silence ends. */
 void incident_reopen(struct alerts *a, struct incident *c, struct mono since, bool audible)
 {
     a->counters.incidents_open++;
@@ -268,7 +272,7 @@ void incident_take(struct alerts *a, struct incident *c, struct instance *i)
         c->due = mono_add(a->now, rule->wait);
     }
     c->since = mono_min(c->since, i->since);
-    if (c->common_count == 0) { /* new, or back: it may be part of something larger again */
+    if (c->common_count == 0) { /* a new or reopened incident may be part of something larger */
         for (uint32_t k = 0; k < instance_shared(i); k++) {
             incident_add_element(a, c, i->causes[k]);
         }
@@ -281,7 +285,7 @@ void incident_take(struct alerts *a, struct incident *c, struct instance *i)
     const uint32_t severity = severity_in(a, c, i);
     if (!i->silenced) {
         grow_louder(a, c, severity);
-        if (!c->told && c->state == INCIDENT_OPEN) { /* so far all of it was silenced */
+        if (!c->told && c->state == INCIDENT_OPEN) { /* until now all of it was silenced */
             c->state = INCIDENT_NEW;
             c->due = mono_add(a->now, rule->wait);
         }
@@ -314,7 +318,7 @@ void incident_leave(struct alerts *a, struct instance *i)
     }
     struct incident *c = &a->incidents[i->incident];
     if (c->firing == 1) {
-        text_of_incident(a, c); /* the last words of it, while its last alert is there */
+        text_of_incident(a, c); /* the last sentence is made while the last alert still exists */
     }
     incident_unlink(a, c, i);
     phase_leave(a, c, i);
@@ -358,7 +362,7 @@ void incident_tick(struct alerts *a, struct incident *c)
             c->resolved = a->now;
             incident_clear_elements(a, c);
             ASSERT(c->firing == 0 &&
-                   a->counters.incidents_open > 0); /* nobody is silent about an alert */
+                   a->counters.incidents_open > 0); /* an open incident must be counted */
             a->counters.incidents_open--;
             if (c->told) {
                 incident_say(a, c, ALERT_RESOLVED, c->told_receivers, false);

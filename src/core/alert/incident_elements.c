@@ -1,4 +1,4 @@
-/* incident_elements.c: what the alerts of an incident have in common: its cause is one of these elements. */
+/* incident_elements.c: the elements that the alerts of an incident have in common. One of them is its cause. */
 #include "base/strbuf.h"
 #include "core/alert/internal.h"
 
@@ -26,7 +26,7 @@ void incident_remove_element(struct alerts *a, struct incident *c, uint32_t k)
     const uint32_t element = c->common[k];
 
     c->common[k] = c->common[--c->common_count];
-    ASSERT(a->elements[element].incidents > 0); /* at 0 its place is given away */
+    ASSERT(a->elements[element].incidents > 0); /* at 0 its place becomes free */
     a->elements[element].incidents--;
     element_drop(a, element);
 }
@@ -38,7 +38,7 @@ void incident_clear_elements(struct alerts *a, struct incident *c)
     }
 }
 
-/* Only what could explain the new one as well remains; the cause always does. */
+/* Keeps only elements that could also explain the new alert, and always the cause. */
 void incident_narrow(struct alerts *a, struct incident *c, const struct instance *i)
 {
     for (uint32_t k = c->common_count; k-- > 0;) {
@@ -70,7 +70,7 @@ void incident_set_cause(struct alerts *a, struct incident *c, uint32_t element)
 
 _Static_assert((DIRECTION_OUT | DIRECTION_IN) == DIRECTION_BOTH, "directions add up");
 
-/* Each alert may know another one of them. An incident without alerts keeps what it had. */
+/* Combines the directions that the alerts report for the cause. An incident without alerts keeps its direction. */
 bool incident_direct(struct alerts *a, const struct incident *c)
 {
     uint32_t told = DIRECTION_NONE;
@@ -90,7 +90,7 @@ bool incident_direct(struct alerts *a, const struct incident *c)
     return true;
 }
 
-/* ---- what it may be ----------------------------------------------------------------------------------------------- */
+/* ---- the possible elements ------------------------------------------------------------------------------------------- */
 
 /* The elements that can cause all alerts without a certain suspect. If there are none: those that can cause the first of them. */
 struct shared {
@@ -145,7 +145,7 @@ void incident_weigh(struct alerts *a, struct incident *c)
     bool sure = false;
 
     if (c->first == NONE) {
-        return; /* it stays what it was called last */
+        return; /* it keeps its last name */
     }
     for (uint32_t at = c->first; at != NONE && c->unsure > 0 && !sure;
          at = a->instances[at].sibling_after) {
@@ -162,16 +162,17 @@ void incident_weigh(struct alerts *a, struct incident *c)
     for (uint32_t k = 0; k < s.count; k++) {
         may_be = may_be || s.elements[k] == c->cause;
     }
-    /* Who was sure may be silent by now: a link is up again before its paths are. Its name stays, unless what is left
-     * can't come from it. */
+    /* The certain alert may already be over: a link is up again before its paths are. The name stays, unless the remaining alerts
+     * can't come from that element. */
     c->proven = c->unsure == 0 || sure || (c->proven && may_be);
-    if (!s.any) { /* of what is dead nobody knows more than which way that was */
+    if (!s.any) { /* dead paths without a suspect: only the path itself is known */
         s.first[s.first_count++] = c->cause;
     }
     c->unknown = !c->proven && (s.any || a->elements[c->cause].where.kind != ELEMENT_PATH);
     if (c->unknown) {
         call(a, c, &s);
-    } else if (was && c->told && c->audible > 0) { /* whoever was told hears the name */
+    } else if (was && c->told &&
+               c->audible > 0) { /* receivers of earlier notifications get the name */
         incident_say(a, c, ALERT_WORSE, receivers_of(a, c->loud), false);
     }
 }

@@ -1,8 +1,9 @@
-/* incident_group.c: which alerts have one cause. An alert joins the incident that its candidates name, and moves when its finding
- * knows more. */
+/* incident_group.c: finds alerts with one cause. An alert joins the incident that one of its candidates names. It moves when its
+ * finding gets more exact. */
 #include "core/alert/internal.h"
 
-/* What is only shown explains nothing that somebody is told of, but of the same thing. What fires now counts, not what was. */
+/* True if the incident has only `info` alerts and this alert is more severe. Then the incident takes it in only if both are about
+ * the same element. Alerts that fire now count; if none fires, the incident's severity does. */
 static bool is_only_shown(const struct alerts *a, const struct incident *c,
                           const struct instance *i)
 {
@@ -25,9 +26,10 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
             continue;
         }
         if (c != NULL && k > 0 && c->unknown && c->promoted && !instance_is_unsure(i)) {
-            continue; /* it is sure of a part, and nobody is of the whole */
+            /* the alert is sure of a part, and the incident is only a guess at the whole */
+            continue;
         }
-        /* One that was resolved comes back only by what it was itself about. */
+        /* A resolved incident is reopened only by an alert about its own cause. */
         if (c != NULL && (incident_is_open(c) || (k == 0 && c->state == INCIDENT_RESOLVED))) {
             return c;
         }
@@ -35,7 +37,7 @@ static struct incident *incident_of_cause(struct alerts *a, const struct instanc
     return NULL;
 }
 
-/* What it is about is what the incident is about, or may be. */
+/* True if the alert's element is the incident's cause, or a possible one. */
 static bool is_about(const struct incident *c, const struct instance *i)
 {
     const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
@@ -72,8 +74,8 @@ static bool same_onset(const struct mono x, const struct mono y)
     return (apart < 0 ? -apart : apart) <= SAME_ONSET_NS;
 }
 
-/* A figure of a whole rail or fleet that got worse while a switch is down needs no cause of its own (onset NULL: whenever it
- * began); nor does a dead path of which nobody knows more than that it died in the same second. */
+/* An incident of a switch or trunk. A worse figure of a whole rail or fleet joins it at any time (onset NULL). A dead path
+ * without a suspect joins it if both began at the same time. */
 static struct incident *incident_of_fabric(struct alerts *a, const struct mono *onset)
 {
     for (uint32_t k = 0; k < a->incident_max; k++) {
@@ -85,7 +87,7 @@ static struct incident *incident_of_fabric(struct alerts *a, const struct mono *
     return NULL;
 }
 
-/* The other way round: the dead paths came first, and it becomes known what they have in common. */
+/* The opposite order: the dead paths came first, and their common cause becomes known later. */
 static void gather_unplaced(struct alerts *a, struct incident *into)
 {
     for (uint32_t k = 0; is_of_fabric(a, into) && into->placed && k < a->incident_max; k++) {
@@ -113,7 +115,7 @@ static bool is_candidate(const struct alerts *a, const struct incident *c, uint3
     return false;
 }
 
-/* One that began at that moment and may be what this one is, or may be. */
+/* An open unknown incident that began at the same time and has a possible element in common with this alert. */
 static struct incident *incident_of_unknown(struct alerts *a, const struct instance *i)
 {
     const uint32_t count = i->candidates > 0 ? i->candidates : i->cause_count > 0 ? 1 : 0;
@@ -131,7 +133,7 @@ static struct incident *incident_of_unknown(struct alerts *a, const struct insta
     return NULL;
 }
 
-/* It was unknown, and this one is sure which of those that it may be it is. */
+/* The incident was unknown, and this alert is sure of one of its possible elements. */
 static void name_unknown(struct alerts *a, struct incident *c, const struct instance *i)
 {
     if (c->unknown && !instance_is_unsure(i) && i->causes[0] != c->cause &&
@@ -168,7 +170,8 @@ void incident_group(struct alerts *a, struct instance *i, bool room)
     }
 }
 
-/* The first suspect of all its alerts; NONE: they don't agree. ret_cause: its cause could explain all of them. */
+/* The first suspect, if all its alerts have the same one; else NONE. ret_cause: true if the incident's cause could explain all of
+ * them. */
 static uint32_t agreed(const struct alerts *a, const struct incident *c, bool *ret_cause)
 {
     const struct instance *first = c->first != NONE ? &a->instances[c->first] : NULL;
@@ -190,8 +193,7 @@ static uint32_t agreed(const struct alerts *a, const struct incident *c, bool *r
     return element;
 }
 
-/* All that it consists of is now known to come from one thing: one that is finer than what it was taken for, or that has an
- * incident already. */
+/* All its alerts now have the same suspect. That element is finer than the incident's cause, or has an incident already. */
 void incident_refine(struct alerts *a, struct incident *c)
 {
     bool explains;
@@ -207,7 +209,7 @@ void incident_refine(struct alerts *a, struct incident *c)
     if (owner != NONE && incident_is_open(&a->incidents[owner])) {
         struct incident *into = &a->incidents[owner];
         incident_absorb(a, into, c);
-        incident_loudness(a, into); /* what two tenants' hosts tell may have come together */
+        incident_loudness(a, into); /* reports of two tenants' hosts may have come together */
         if (into->told && into->state == INCIDENT_NEW) {
             incident_tell_larger(a, into);
         }
@@ -235,7 +237,7 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     const uint32_t old = i->incident;
 
     if (before != NONE) {
-        element_hold(a, before); /* its number must mean the same after the release */
+        element_hold(a, before); /* its number must stay valid after the release */
     }
     if (old != NONE) {
         a->incidents[old].unsure -= instance_is_unsure(i);
@@ -249,8 +251,8 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
     for (uint32_t k = 0; old != NONE && k < instance_shared(i); k++) {
         fits = fits || i->causes[k] == a->incidents[old].cause;
     }
-    const bool other = i->cause_count == 0 || i->causes[0] != before ||
-                       (!fits && !i->unplaced); /* it knows better than when it joined */
+    /* the suspect is more exact than when the alert joined */
+    const bool other = i->cause_count == 0 || i->causes[0] != before || (!fits && !i->unplaced);
     if (old != NONE && other) {
         struct incident *c = &a->incidents[old];
         if (fits) {
@@ -264,7 +266,7 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
             if (c->firing == 0 && incident_is_open(c)) {
                 if (i->incident != NONE) {
                     struct incident *into = &a->incidents[i->incident];
-                    incident_absorb(a, into, c); /* it was this all along */
+                    incident_absorb(a, into, c); /* the incident had this cause from the start */
                     if (into->told && into->state == INCIDENT_NEW) {
                         incident_tell_larger(a, into);
                     }
@@ -276,13 +278,15 @@ void incident_regroup(struct alerts *a, struct instance *i, const struct alert_f
             }
         }
     }
-    if (i->incident != NONE && other) { /* it may have been the last that disagreed */
+    /* the alert may have been the last one that did not agree */
+    if (i->incident != NONE && other) {
         incident_refine(a, &a->incidents[i->incident]);
     }
     if (before != NONE) {
         element_drop(a, before);
     }
-    if (i->incident != NONE) { /* it may know which of several it is, or that it is fewer */
+    /* the alert may know which of several elements it is, or a shorter list */
+    if (i->incident != NONE) {
         name_unknown(a, &a->incidents[i->incident], i);
         incident_weigh(a, &a->incidents[i->incident]);
     }

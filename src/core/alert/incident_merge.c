@@ -1,10 +1,10 @@
-/* incident_merge.c: several incidents that are one. Those that share an element with enough others, and began together,
- * become one, and the element is the cause. */
+/* incident_merge.c: merges incidents. If enough incidents began together and share an element, they become one, and that element
+ * is the cause. */
 #include <string.h>
 
 #include "core/alert/internal.h"
 
-#define FLEET_PROMOTE 10 /* the whole fleet is blamed for no less than this */
+#define FLEET_PROMOTE 10 /* the least number of incidents that makes the whole fleet a cause */
 
 static bool together(const struct alerts *a, const struct incident *x, const struct incident *y)
 {
@@ -20,8 +20,8 @@ static uint32_t needed(const struct alerts *a, uint32_t element)
                : a->config.promote;
 }
 
-/* It may be one with c by that element. What nobody is sure of takes nothing in whose cause is known: that may be another
- * fault. */
+/* True if x may have the same cause as c, namely that element. An unknown incident does not take in one with a known cause, which
+ * may be another fault. */
 static bool is_part(const struct alerts *a, const struct incident *x, const struct incident *c,
                     uint32_t element)
 {
@@ -29,7 +29,7 @@ static bool is_part(const struct alerts *a, const struct incident *x, const stru
            (!c->unknown || x->unknown);
 }
 
-/* Nor is it evidence that a known one is of something larger. */
+/* Counts the incidents that share the element. An unknown one does not count for a known one. */
 static uint32_t count_sharing(const struct alerts *a, const struct incident *c, uint32_t element)
 {
     uint32_t count = 0;
@@ -41,7 +41,7 @@ static uint32_t count_sharing(const struct alerts *a, const struct incident *c, 
     return count;
 }
 
-/* What came in fires, and may be heard, where all was over or silenced. */
+/* The merged-in alerts fire, and may be audible, while the incident was quiet or silenced. */
 static void wake(struct alerts *a, struct incident *into, struct mono due)
 {
     if (into->state == INCIDENT_QUIET && into->firing > 0) {
@@ -90,7 +90,7 @@ void incident_absorb(struct alerts *a, struct incident *into, struct incident *c
     }
     into->told = into->told || c->told;
     if (c->told && c->loud == ALERT_PAGE && c->pages > 0 && !c->owes_page) {
-        into->owes_page = false; /* by that people are awake */
+        into->owes_page = false; /* the other incident's page has woken people */
         into->repage = MONO_NEVER;
     }
     into->owes_page = into->owes_page || (c->owes_page && !woken);
@@ -120,13 +120,14 @@ void incident_tell_larger(struct alerts *a, struct incident *into)
     if (into->state == INCIDENT_NEW) {
         into->state = INCIDENT_OPEN;
     }
-    if (into->audible > 0) { /* else all of it is silenced */
+    if (into->audible > 0) { /* otherwise all of it is silenced */
         incident_say(a, into, ALERT_WORSE, receivers_of(a, into->loud) | into->told_receivers,
                      into->loud == ALERT_PAGE && into->pages == 0);
     }
 }
 
-/* The one that goes on: whose cause the element is already, else who was told first, else the oldest. */
+/* The incident that continues: the one that already has this element as cause, else the one that was notified, else the
+ * oldest. */
 static struct incident *survivor(struct alerts *a, const struct incident *c, uint32_t element)
 {
     const uint32_t owner = a->elements[element].owner;
@@ -146,7 +147,7 @@ static void merge(struct alerts *a, struct incident *c, uint32_t element)
 {
     struct incident *into = survivor(a, c, element);
 
-    element_hold(a, element); /* while its last users change hands */
+    element_hold(a, element); /* the element must survive while its users change */
     for (uint32_t k = 0; k < a->incident_max; k++) {
         struct incident *x = &a->incidents[k];
         if (x != into && is_part(a, x, c, element)) {
@@ -184,7 +185,7 @@ void incident_promote(struct alerts *a, struct incident *c)
         }
         uint32_t count = count_sharing(a, c, e);
         if (count + 1 == needed(a, e) && !c->told && c->state == INCIDENT_NEW) {
-            /* It looks like more: tell a little later, and tell of all of it. */
+            /* It looks like something larger: wait a little, and then notify all of it at once. */
             const struct mono latest = mono_add(c->created, span_ns(GATHER_MAX_NS));
             c->due = mono_before(c->due, latest) ? latest : c->due;
         }

@@ -1,8 +1,9 @@
-/* incident_phase.c: what an incident was before: a link is dead, and loses a share then. One fault in its phases is one
- * incident, and its sentence tells those that are over. */
+/* incident_phase.c: the earlier phases of an incident, such as a link that was dead and now loses a share. All phases of one
+ * fault are one incident, and its sentence names those that are over. */
 #include "core/alert/internal.h"
 
-/* Of one kind of finding: who suspects something else is told by another rule, and it is no other phase. */
+/* True if both rules are about the same kind of finding. A finding with another suspect may fall under another rule; that is no
+ * other phase. */
 static bool is_same(const struct alerts *a, uint32_t x, uint32_t y)
 {
     return x == y || (a->rules[x].findings & a->rules[y].findings) != 0;
@@ -61,5 +62,5 @@ bool phase_is_past(const struct alerts *a, const struct incident *c, const struc
             return false;
         }
     }
-    return mono_before(p->since, p->left); /* else its alerts were found to belong elsewhere */
+    return mono_before(p->since, p->left); /* otherwise its alerts moved to another incident */
 }

@@ -1,8 +1,8 @@
-/* incident_split.c: one incident that turns out to be several. Two trunks of a spine die, and are called the spine until all
- * hosts have told what still comes through it. */
+/* incident_split.c: splits an incident that turns out to be several. For example, two trunks of a spine die. The incident is
+ * called the spine until all hosts have reported which paths still work through it. */
 #include "core/alert/internal.h"
 
-/* What its alerts suspect, at most so many different things. */
+/* The number of different suspects of its alerts, at most `most`. */
 static uint32_t suspects(const struct alerts *a, const struct incident *c, uint32_t most)
 {
     uint32_t found[ALERT_CAUSE_MAX], count = 0;
@@ -34,11 +34,11 @@ static bool is_scattered(const struct alerts *a, const struct incident *c)
             return false;
         }
     }
-    /* it is what several share, and no longer so many as make it that */
+    /* the cause is an element that several share, and now too few share it */
     return !c->promoted || suspects(a, c, a->config.promote) < a->config.promote;
 }
 
-/* The first of these that has no incident: that is what it goes on as. NULL: all have one. */
+/* The first alert whose suspect has no incident: the incident continues with that suspect. NULL: all have one. */
 static const struct instance *heir_of(const struct alerts *a, const struct incident *c)
 {
     for (uint32_t at = c->first; at != NONE; at = a->instances[at].sibling_after) {
@@ -49,7 +49,7 @@ static const struct instance *heir_of(const struct alerts *a, const struct incid
     return NULL;
 }
 
-/* An alert of it that is about something else; NONE: no more. */
+/* An alert of the incident about another element; NONE: no more. */
 static uint32_t next_other(const struct alerts *a, const struct incident *c, uint32_t element)
 {
     uint32_t at = incident_is_open(c) ? c->first : NONE;
@@ -60,7 +60,7 @@ static uint32_t next_other(const struct alerts *a, const struct incident *c, uin
     return at;
 }
 
-/* Nothing of it is its own. */
+/* If no alert is left, the incident is merged into that one. */
 static void dissolve(struct alerts *a, struct incident *c, uint32_t into)
 {
     if (c->firing == 0 && incident_is_open(c) && into != NONE && into != incident_number(a, c)) {

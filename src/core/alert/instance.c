@@ -1,4 +1,4 @@
-/* instance.c: alerts, pending and firing ones, found by their key. Who has most of them makes room. */
+/* instance.c: alerts, pending and firing, found by their key. If memory is full, the host with most alerts loses one. */
 #include <string.h>
 
 #include "base/prng.h"
@@ -47,16 +47,17 @@ uint64_t subject_key(const struct alerts *a, uint32_t rule, const struct subject
     }
 }
 
-/* Without room who has most alerts loses the newest of them to who has less: some hosts that lie can't silence the rest, nor
- * what nobody says: a silent host, a job. All that nobody says counts as one host's: many silent hosts can't silence the rest
- * either. Counted by number modulo the room: that some share a count does no harm. */
+/* Makes room if memory is full: the host with most alerts loses its newest one, if the reporting host has fewer. So a few hosts
+ * with false reports can't displace the rest, nor alerts that no host reports (a silent host, a job). Those count together as one
+ * host's, so many silent hosts can't displace the rest either. Counts are kept by host number modulo the room; a shared count
+ * does no harm. */
 static bool make_room(struct alerts *a, uint32_t said_by)
 {
     uint32_t most = ALERT_NO_ID, highest = 0, nobodys = 0;
 
     a->counters.alerts_dropped++;
     if (said_by == ALERT_NO_ID && a->no_room.ns == a->now.ns) {
-        return false; /* a sweep asks for each silent host */
+        return false; /* one sweep asks once for each silent host */
     }
     memset(a->scratch, 0, a->instance_max * sizeof(*a->scratch));
     for (uint32_t at = a->instance_head; at != NONE; at = a->instances[at].after) {
@@ -177,7 +178,7 @@ void instance_consider(struct alerts *a, struct instance *i)
         incident_await(a, i);
         return;
     }
-    /* The last report of a silent host ages. Nothing shows that it still holds, so it must not get worse. */
+    /* The last report of a silent host gets old. Its condition is no longer confirmed, so the alert must not get worse. */
     if (i->said_by != ALERT_NO_ID && host_is_silent(a, i->said_by)) {
         i->stale = true;
         return;

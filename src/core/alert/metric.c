@@ -1,4 +1,4 @@
-/* metric.c: the catalogue of what can be measured, and what makes a rule a sound one. */
+/* metric.c: the catalogue of metrics, and the checks of a rule. */
 #include <math.h>
 #include <string.h>
 
@@ -124,7 +124,7 @@ void alert_rule_init(struct alert_rule *rule)
     rule->share = 0.1;
 }
 
-/* Can a metric of `from` be judged per `to`? A job's series say nothing of hosts, nor theirs of jobs. */
+/* True if a metric of `from` can be judged per `to`. A job's series have no host, and a host's series have no job. */
 static bool scope_reaches(uint32_t from, uint32_t to)
 {
     if (from == ALERT_PER_JOB || to == ALERT_PER_JOB) {

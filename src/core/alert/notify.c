@@ -1,4 +1,4 @@
-/* notify.c: who is told what and when; acknowledgements; what the outside sees of incidents and alerts. */
+/* notify.c: decides who gets which notification and when. Acknowledgements. The view of incidents and alerts for callers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +22,7 @@ void incident_say(struct alerts *a, struct incident *c, enum alert_event event, 
                   bool page)
 {
     if (c->notify && event == ALERT_WORSE) {
-        event =
-            c->notify_event; /* nobody has heard of the opening or reopening yet: it says it all */
+        event = c->notify_event; /* the opening or reopening is not sent yet: it covers this news */
     }
     c->notify_receivers = (c->notify ? c->notify_receivers : 0) | receivers;
     c->notify_page = (c->notify && c->notify_page) || page;
@@ -80,7 +79,8 @@ void incident_told(struct alerts *a, struct incident *c)
         if (mono_before(a->now, c->due)) {
             return;
         }
-        if (c->audible > 0 || (c->firing == 0 && c->spoke)) { /* the short ones are told of, too */
+        /* a short incident is notified, too */
+        if (c->audible > 0 || (c->firing == 0 && c->spoke)) {
             tell_first(a, c);
         }
         c->state = c->firing > 0 ? INCIDENT_OPEN : INCIDENT_QUIET;
@@ -214,7 +214,7 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     c->id = r->id;
     c->state = INCIDENT_QUIET;
     c->severity = r->severity;
-    /* The worst of it may have been silenced, or not be back yet: it will be told of when it is heard. */
+    /* The worst alerts may have been silenced, or may not be back yet. They are notified when they are audible. */
     const bool page_due = r->severity == ALERT_PAGE && (r->pages == 0 || r->owes_page);
     c->loud = !r->told ? ALERT_INFO : page_due ? ALERT_WARNING : r->severity;
     c->sequence = r->sequence;
@@ -228,7 +228,8 @@ int alerts_restore(struct alerts *a, struct mono now, const struct alert_restore
     c->first = NONE;
     c->repage = MONO_NEVER;
     c->quiet_until = mono_add(now, span_ns(RESTORED_NS));
-    memset(c->rules_seen, 0xff, sizeof(c->rules_seen)); /* its evidence comes again: no news */
+    /* its evidence comes again, which is no news */
+    memset(c->rules_seen, 0xff, sizeof(c->rules_seen));
     c->news = 1U << 16;
     for (size_t k = 0; k < ALERT_ROUTE_MAX; k++) {
         c->told_last[k] = now;

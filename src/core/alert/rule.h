@@ -1,14 +1,14 @@
-/* rule.h: what an alert rule is, as data: a condition over findings or over one measured series, for whom it is
- * judged, and how bad it is.
+/* rule.h: an alert rule as data: a condition over findings or over one measured series, its scope and its severity.
  *
  * Five conditions:
- *   finding    somebody has an open finding of one of these kinds
+ *   finding    a finding of one of these kinds is open
  *   threshold  the newest value is beyond a limit
  *   rate       a counter grows by more than a limit per second, over a window
  *   count      a counter grew by more than a limit within a window (flaps)
- *   absent     nothing came for longer than the window
- * A condition must hold for `hold` before the rule fires. A threshold may be judged over all members of a scope
- * (the worst, the mean, or the share of them that is beyond the limit). */
+ *   absent     no value came for longer than the window
+ *
+ * A condition must hold for `hold` before the rule fires. A threshold may be judged over all members of a scope: over the worst,
+ * the mean, or the share of members beyond the limit. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 
 enum alert_severity { ALERT_INFO, ALERT_WARNING, ALERT_PAGE, ALERT_SEVERITY_COUNT };
 
-/* Whom one alert is about. Finer scopes first. */
+/* The subject of one alert. Finer scopes come first. */
 enum alert_scope {
     ALERT_PER_PATH,
     ALERT_PER_LINK,
@@ -37,22 +37,21 @@ enum alert_condition {
     ALERT_ON_RATE,
     ALERT_ON_COUNT,
     ALERT_ON_ABSENCE,
-    ALERT_ON_ITSELF, /* built in: a rule that can't be evaluated, memory that ran out, a refused file */
+    ALERT_ON_ITSELF, /* built in: a rule without data, memory that ran out, a refused file */
     ALERT_CONDITION_COUNT
 };
 
-/* How the values of a scope's members become one. */
+/* How the values of a scope's members are combined. */
 enum alert_aggregate {
-    ALERT_EACH, /* not at all: the newest value of each */
+    ALERT_EACH, /* not combined: the newest value of each member */
     ALERT_MAX,
     ALERT_MIN,
     ALERT_MEAN,
-    ALERT_SHARE, /* of the values of one round, those beyond `limit`; fires when more than `share` are */
+    ALERT_SHARE, /* the share of values beyond `limit` in one round; fires if it is above `share` */
     ALERT_AGGREGATE_COUNT
 };
 
-/* What is measured. A metric belongs to a path, a link, a host, a job or the
- * fleet as a whole; coarser scopes aggregate it. */
+/* What is measured. A metric belongs to a path, a link, a host, a job or the fleet as a whole. Coarser scopes aggregate it. */
 enum alert_metric {
     ALERT_METRIC_NONE,
     ALERT_PATH_OWD_P50,
@@ -104,25 +103,27 @@ struct alert_metric_info {
     const char *name;  /* "link.rx_errors", in rule files and in exports */
     const char *words; /* "receive errors", in sentences */
     uint8_t unit;      /* enum alert_unit */
-    uint8_t scope;     /* enum alert_scope: whose it is */
-    bool counter;      /* only grows; a smaller value means that it began anew */
-    bool optional;     /* may be missing on a healthy fleet: its absence is no fault of sensing */
+    uint8_t scope;     /* enum alert_scope: what it belongs to */
+    bool counter;      /* it only grows; a smaller value means a restart of the counter */
+    /* it may be missing on a healthy fleet: its absence is no failure of sensing */
+    bool optional;
 };
 
 struct alert_rule {
     char name[ALERT_NAME_MAX];
     uint8_t condition, scope, severity, metric, aggregate; /* the enums above */
-    bool below;                                            /* the limit is a floor */
-    bool confident;     /* of findings: only those that name their suspect with confidence */
-    uint64_t findings;  /* bit enum finding_kind */
-    uint32_t suspects;  /* bit enum element_kind that the finding may suspect; 0: any */
-    double limit;       /* beyond it the condition holds; in the metric's unit */
-    double clear;       /* back behind it the condition ends: hysteresis; NaN: as limit */
-    double share;       /* of ALERT_SHARE, 0 to 1 */
-    struct span within; /* window of rate, count and absence */
-    struct span hold;   /* must hold that long ("for") */
-    struct span wait;   /* gather others before telling anybody */
-    char advice[96];    /* what to do; empty: what the finding says */
+    bool below;                                            /* the limit is a lower limit */
+    bool confident;    /* for findings: only those with a certain suspect */
+    uint64_t findings; /* bit enum finding_kind */
+    /* one bit for each enum element_kind that the finding may suspect; 0: any */
+    uint32_t suspects;
+    double limit;       /* beyond this the condition holds; in the metric's unit */
+    double clear;       /* inside this the condition ends: hysteresis; NaN: the same as limit */
+    double share;       /* for ALERT_SHARE, 0 to 1 */
+    struct span within; /* the window of rate, count and absence */
+    struct span hold;   /* the condition must hold so long ("for") */
+    struct span wait;   /* the time to wait for further alerts before the first notification */
+    char advice[96];    /* what to do; empty: the finding's own advice */
 };
 
 /* NULL: no such metric. */
@@ -132,7 +133,7 @@ enum alert_metric alert_metric_find(const char *name);
 const char *alert_severity_word(uint32_t severity); /* "info", "warning", "page" */
 const char *alert_scope_word(uint32_t scope); /* "path", "link", "host", "job", "rail", "fleet" */
 
-/* Sets the defaults that make sense for any rule. */
+/* Sets the usual defaults. */
 void alert_rule_init(struct alert_rule *rule);
-/* NULL, or what is wrong with it, in words. */
+/* NULL, or the first mistake in words. */
 const char *alert_rule_check(const struct alert_rule *rule);

@@ -1,6 +1,5 @@
-/* series.c: samples into conditions: thresholds, increases of counters over sliding windows, absence, and the
- * values of many members made one. A subject in good order costs a comparison, and nothing is kept of it unless
- * it is a counter's or is waited for. */
+/* series.c: turns samples into conditions: thresholds, increases of counters over sliding windows, absence, and combined values
+ * of many members. A healthy subject costs one comparison. Only counters, and values that are waited for, need memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,7 @@ bool series_init(struct alerts *a)
            hash_init(&a->watch_hash, a->watch_max) && hash_init(&a->round_hash, a->round_max);
 }
 
-/* ---- what is remembered of a subject ---------------------------------------------------------------------------- */
+/* ---- the state of a subject ------------------------------------------------------------------------------------------ */
 
 static struct watch *watch_find(const struct alerts *a, uint64_t key)
 {
@@ -198,14 +197,14 @@ static void judge(struct alerts *a, uint32_t rule, const struct subject *s, uint
         i->job = s->job;
         causes_of_subject(a, i, s);
     }
-    if (i->state ==
-        ALERT_PENDING) { /* told in its own words of that moment; later ones move the value only */
+    /* the text describes the moment of firing; later values change only `value` */
+    if (i->state == ALERT_PENDING) {
         text_of_series(a, i);
     }
     instance_consider(a, i);
 }
 
-/* 1 beyond the limit, -1 back behind the point where it ends, 0 between the two. */
+/* 1: beyond the limit; -1: back inside the point where the condition ends; 0: between the two. */
 static int compare(const struct alert_rule *r, double value)
 {
     const double clear = isnan(r->clear) ? r->limit : r->clear;
@@ -223,7 +222,7 @@ static int64_t bucket_ns(const struct alert_rule *r)
     return r->within.ns / WINDOW_BUCKETS > 0 ? r->within.ns / WINDOW_BUCKETS : 1;
 }
 
-/* Moves the window on to `now`; returns the sum of what is in it. */
+/* Moves the window to `now` and returns the sum of its content. */
 static double window_slide(const struct alerts *a, struct window *w, const struct alert_rule *r)
 {
     const int64_t number = a->now.ns / bucket_ns(r);
@@ -292,12 +291,12 @@ static void on_counter(struct alerts *a, uint32_t rule, const struct subject *s,
         }
         return;
     }
-    double grown =
-        value - w->value; /* smaller: it began anew, and nobody knows when its counts were */
+    /* smaller: the counter restarted, and the time of its counts is unknown */
+    double grown = value - w->value;
     w->value = value;
     w->last = a->now;
     if (!(grown > 0)) {
-        return; /* the sweep lets go of what slides out of the window */
+        return; /* the sweep removes what slides out of the window */
     }
     struct window *window = window_of(a, w);
     if (window == NULL) {
@@ -360,7 +359,8 @@ static void sweep_absence(struct alerts *a)
         const int64_t missed_ns = mono_sub(a->now, w->last).ns - r->within.ns;
         const struct subject s = subject_of_watch(w);
         if (missed_ns > GONE_NS && r->scope <= ALERT_PER_LINK && host_is_back(a, w->host)) {
-            judge(a, w->rule, &s, ALERT_NO_ID, 0, -1); /* it goes by another port, or is no more */
+            /* the path has another port now, or no longer exists */
+            judge(a, w->rule, &s, ALERT_NO_ID, 0, -1);
             watch_forget(a, at);
         } else if (missed_ns > 0) {
             w->silent = true;
@@ -369,9 +369,9 @@ static void sweep_absence(struct alerts *a)
     }
 }
 
-/* ---- many made one ---------------------------------------------------------------------------------------------- */
+/* ---- combined values ------------------------------------------------------------------------------------------------- */
 
-/* Of a member's place, what is that of the whole scope. */
+/* Of a member's place, the part that the whole scope has. */
 static struct subject subject_of_scope(uint32_t scope, const struct subject *s)
 {
     const bool path = scope == ALERT_PER_PATH, link = path || scope == ALERT_PER_LINK;
@@ -468,12 +468,12 @@ static void sweep_rounds(struct alerts *a)
         if (r->used && r->count > 0 && mono_sub(a->now, r->start).ns >= ROUND_NS) {
             round_end(a, r);
         } else if (r->used && r->count == 0 && mono_sub(a->now, r->start).ns > STALE_NS) {
-            round_forget(a, at); /* a job that is over, a path that is no more */
+            round_forget(a, at); /* the job is over, or the path no longer exists */
         }
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- entry ----------------------------------------------------------------------------------------------------------- */
 
 static uint32_t rail_of(const struct alerts *a, uint32_t nic)
 {

@@ -1,4 +1,4 @@
-/* silence.c: what nobody is to be told of: silences and maintenance windows, once or again and again. */
+/* silence.c: silences and maintenance windows, once or repeated. Alerts under them are not notified. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ bool alert_glob(const char *pattern, const char *text)
     const char *star = NULL, *back = NULL;
 
     while (*text !=
-           '\0') { /* the last star alone needs to be tried again: linear enough, no recursion */
+           '\0') { /* only the last star needs another try: fast enough, and no recursion */
         if (*pattern == '*') {
             star = ++pattern;
             back = text;
@@ -46,7 +46,8 @@ bool alert_silence_active(const struct alert_silence *s, int64_t utc_ns, int64_t
 
 static bool matches(const struct alerts *a, const struct alert_match *m, const struct instance *i)
 {
-    bool host = m->host[0] == '\0' || strcmp(m->host, "*") == 0; /* all, whoever it is about */
+    /* no host is given, or '*': it matches any alert */
+    bool host = m->host[0] == '\0' || strcmp(m->host, "*") == 0;
     bool element = m->element[0] == '\0';
 
     if (m->rule[0] != '\0' && !alert_glob(m->rule, a->rules[i->rule].name)) {
@@ -67,7 +68,7 @@ bool silence_covers(const struct alerts *a, const struct instance *i)
     }
     for (uint32_t k = 0; k < a->silence_count; k++) {
         struct alert_silence s = a->silences[k];
-        if (s.maintenance) { /* things come back to order after it, not on the minute */
+        if (s.maintenance) { /* after a window, things recover within the grace time, not at once */
             s.until_utc_ns += a->config.grace.ns;
         }
         if (alert_silence_active(&s, a->now.ns + a->utc_offset_ns, NULL) &&
@@ -78,7 +79,7 @@ bool silence_covers(const struct alerts *a, const struct instance *i)
     return false;
 }
 
-/* Those that are long over make room. */
+/* Removes silences that ended long ago, to make room. */
 static void forget_expired(struct alerts *a)
 {
     const int64_t utc_ns = a->now.ns + a->utc_offset_ns;
@@ -125,7 +126,7 @@ int alerts_silence(struct alerts *a, struct mono now, const struct alert_silence
     }
     a->silences[k] = *silence;
     a->silence_count += k == a->silence_count;
-    a->sweep_due = a->deadline = now; /* looked at again at once */
+    a->sweep_due = a->deadline = now; /* alerts are checked again at once */
     return 0;
 }
 

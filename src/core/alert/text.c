@@ -1,5 +1,4 @@
-/* text.c: alerts and incidents as sentences, in the form that findings have: who, what, since when, the suspected
- * element, what to do. */
+/* text.c: alerts and incidents as sentences, in the form of findings: who, what, since when, the suspected element, advice. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +185,7 @@ void text_of_series(const struct alerts *a, struct instance *i)
     if (rule->advice[0] != '\0') {
         strbuf_add(&t, "; %s", rule->advice);
     }
-    if (rule->scope == ALERT_PER_PATH && i->said_by != ALERT_NO_ID) { /* the word of one end */
+    if (rule->scope == ALERT_PER_PATH && i->said_by != ALERT_NO_ID) { /* the report of one end */
         char host[ALERT_ELEMENT_MAX];
         strbuf_add(&t, "; reported by %s", name_of_host(a, i->said_by, host, sizeof(host)));
     }
@@ -194,7 +193,7 @@ void text_of_series(const struct alerts *a, struct instance *i)
 
 /* ---- incidents -------------------------------------------------------------------------------------------------- */
 
-/* The names of its rules, each once, a few of them. */
+/* Adds the names of its rules, each once, and only a few of them. */
 static void add_rules(struct strbuf *t, const struct alerts *a, const struct incident *c)
 {
     uint32_t seen[4], count = 0;
@@ -212,7 +211,7 @@ static void add_rules(struct strbuf *t, const struct alerts *a, const struct inc
     }
 }
 
-/* The worst alert, the oldest of those: what is quoted. */
+/* The alert that is quoted: the worst one, and the oldest of these. */
 static const struct instance *spokesman(const struct alerts *a, const struct incident *c)
 {
     const struct instance *best = NULL;
@@ -228,7 +227,7 @@ static const struct instance *spokesman(const struct alerts *a, const struct inc
     return best;
 }
 
-/* What it was before it became what it is. */
+/* Adds the earlier phases of the incident. */
 static void add_phases(struct strbuf *t, const struct alerts *a, const struct incident *c)
 {
     for (uint32_t k = 0; k < c->phase_count; k++) {
@@ -245,7 +244,7 @@ void text_of_incident(struct alerts *a, struct incident *c)
     const struct instance *first = spokesman(a, c);
     struct alert_incident shown;
 
-    if (first == NULL) { /* what was last said of it stays */
+    if (first == NULL) { /* its last sentence stays */
         return;
     }
     struct strbuf t = strbuf_init(c->text, sizeof(c->text));

@@ -1,4 +1,4 @@
-/* brain.c: facts to the parts that they are for. */
+/* brain.c: passes each fact to the parts that need it. */
 #include "core/brain/brain.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ struct brain {
     struct inquiry *inquiry;
     struct alerts *alerts;
     struct alert_fleet names;
-    struct brain_witness witness; /* of nobody: NULL functions */
+    struct brain_witness witness; /* no witness: NULL functions */
 };
 
 struct brain *brain_new(void)
@@ -106,8 +106,9 @@ static const char *name_job(void *context, uint64_t job)
 static uint64_t tenant_of(void *context, uint32_t host)
 {
     const struct brain *b = context;
+    /* each host is a tenant of its own */
     const uint64_t tenant =
-        b->names.tenant != NULL ? b->names.tenant(b->names.context, host) : host; /* each its own */
+        b->names.tenant != NULL ? b->names.tenant(b->names.context, host) : host;
 
     named(b, &(struct brain_name){
                  .kind = BRAIN_NAME_TENANT, .known = true, .id = host, .tenant = tenant});
@@ -315,7 +316,7 @@ static int tell_level(struct mono now, const struct brain_level *told, struct br
 
 /* ---- trials ------------------------------------------------------------------------------------------------------- */
 
-/* An alert fires on it that nobody silenced, and that began with the trial. */
+/* True if an alert fires on the host, is not silenced, and began after the trial. */
 static bool is_alerted(const struct alerts *a, uint32_t host, struct mono began)
 {
     struct alert alert;
@@ -361,7 +362,7 @@ static int tell_rollout(const struct brain *b, struct mono now, enum brain_fact 
     return (int)rollout_judge(data, &ret->why);
 }
 
-/* ---- the door ----------------------------------------------------------------------------------------------------- */
+/* ---- the entry ---------------------------------------------------------------------------------------------------- */
 
 int brain_tell(struct brain *b, struct mono now, enum brain_fact fact, const void *data,
                struct brain_answer *ret)

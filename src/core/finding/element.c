@@ -48,7 +48,7 @@ bool element_same(const struct element *x, const struct element *y)
            same_place(&x->b, &y->b);
 }
 
-/* In whichever direction. */
+/* Compares without the direction. */
 static bool same_thing(const struct element *x, const struct element *y)
 {
     return x->kind == y->kind && same_place(&x->a, &y->a) && same_place(&x->b, &y->b);

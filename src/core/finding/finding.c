@@ -1,4 +1,4 @@
-/* finding.c: the one sentence form. Each part is a small function that appends to the text; the sentence is their order. */
+/* finding.c: the one form of sentence. Each part is a small function that appends to the text. */
 #include "core/finding/finding.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "core/link/verbs_port.h"
 #include "wire/probe.h"
 
-#define WIRE_BYTES 66 /* of headers, preamble and gap, beside a packet's payload */
+#define WIRE_BYTES 66 /* bytes of headers, preamble and gap for each packet */
 
 /* ---- words ------------------------------------------------------------------------------------------------------ */
 
@@ -103,8 +103,9 @@ const char *finding_advice_text(uint32_t advice)
 
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now)
 {
-    ASSERT((unsigned)kind < FINDING_KIND_COUNT); /* a host finds what it has words for */
-    memset(f, 0, sizeof(*f));                    /* compared as bytes: every one is set */
+    ASSERT((unsigned)kind < FINDING_KIND_COUNT); /* a host reports only kinds that have words */
+    /* structs are compared as bytes, so every byte is set */
+    memset(f, 0, sizeof(*f));
     f->kind = kind;
     f->from = f->to = NIC_NONE;
     f->from_host = f->to_host = HOST_NONE;
@@ -153,7 +154,7 @@ size_t finding_time_text(int64_t ns, char *ret_text, size_t size)
 
 #define UTC_UNKNOWN ", since: UTC unknown"
 
-/* A time of a clock that isn't UTC. */
+/* Adds a time of a clock that isn't UTC. */
 static void add_other_time(struct strbuf *t, const char *whose, int64_t ns)
 {
     strbuf_add(t, " (%s %lld.%09lld)", whose, (long long)(ns / NS_PER_S),
@@ -247,7 +248,7 @@ static void add_what_link(struct strbuf *t, const struct finding *f)
     }
 }
 
-/* The switches' rules for the job's DSCP or service level are what differs: ports, ways and clocks are the same. */
+/* Ports, paths and clocks are equal, so the difference comes from the switches' rules for the job's DSCP or service level. */
 static void add_what_class(struct strbuf *t, long long job_ns, long long reference_ns,
                            int64_t detail)
 {
@@ -301,7 +302,7 @@ static void add_what_rdma(struct strbuf *t, const struct finding *f)
     }
 }
 
-/* As a probe takes so long on the wire. */
+/* The rate at which a probe takes so long on the wire. */
 static void add_rate(struct strbuf *t, int64_t apart_ns)
 {
     const double mbps = apart_ns > 0 ? (PROBE_SIZE + WIRE_BYTES) * 8000.0 / (double)apart_ns : 0;
@@ -454,7 +455,7 @@ size_t finding_what_text(const struct finding *f, char *ret_text, size_t size)
     return t.length;
 }
 
-/* ---- who, path, and the rest of the evidence -------------------------------------------------------------------- */
+/* ---- who, path, and the other evidence ---------------------------------------------------------------------------- */
 
 static void add_end(struct strbuf *t, const struct finding_names *names, struct nic_id nic,
                     struct host_id host)
@@ -476,7 +477,7 @@ static void add_who(struct strbuf *t, const struct finding_names *names, const s
 {
     add_end(t, names, f->from, f->from_host);
     if (!nic_id_equal(f->to, NIC_NONE) || !host_id_equal(f->to_host, HOST_NONE)) {
-        /* from -> to is the way of the packets, whichever end says it. */
+        /* from -> to is the direction of the packets, whichever end reports it */
         strbuf_add(t, " %s ", f->direction == DIRECTION_BOTH ? "<->" : "->");
         add_end(t, names, f->to, f->to_host);
     }

@@ -1,13 +1,13 @@
-/* finding.h: what Foliot says to people, in one form for everything.
+/* finding.h: a finding, the one form of all reports to people.
  *
- * A finding is a record of fixed size that a decision module fills; one renderer (finding_text) turns it into a
- * sentence with always the same parts, for the log, the terminal and the JSON:
+ * A finding is a record of fixed size, which a decision module fills. One renderer (finding_text) turns it into a sentence, for
+ * the log, the terminal and the JSON. The parts are always the same:
  *
  *   who -> who, which path, what, since when (UTC), the other direction, what it rules out,
  *   the suspected element, what to do.
  *
- * A finding opens, may be updated, and closes; all its records carry one number. Nothing here is a name: hosts and
- * NICs are ids, and the caller's table turns them into text. UNKNOWN is a legal value of every judgement. */
+ * A finding opens, may be updated, and closes. All its records have the same number. It contains no names: hosts and NICs are
+ * ids, and the caller's table turns them into text. UNKNOWN is a legal value of every judgement. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,38 +19,44 @@
 
 enum finding_kind {
     FINDING_NONE,
-    FINDING_LINK_DOWN,     /* carrier lost on an own NIC. numbers: carrier-down count */
+    FINDING_LINK_DOWN,     /* an own NIC lost carrier. numbers: carrier-down count */
     FINDING_LINK_FLAPPING, /* numbers: flaps, window in s, threshold */
     FINDING_LINK_SPEED,    /* numbers: Mbit/s before, after; width before, after */
     FINDING_LINK_ERRORS,   /* numbers: errors in the window, window in s */
     FINDING_NIC_GONE,      /* the device vanished */
     FINDING_PATH_DEAD, /* silent black hole. numbers: packets proven lost, paths affected, NIC pairs affected */
     FINDING_PATH_LOSSY, /* gray loss. numbers: lost, sent, paths affected, NIC pairs affected */
-    FINDING_PATH_SLOW, /* owd shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
+    /* the one-way delay shifted. numbers: ns before, ns after, the other direction's shift, bound ns */
+    FINDING_PATH_SLOW,
     FINDING_PATH_FLAPPING, /* numbers: times dead, window in s */
-    FINDING_PEER_SILENT,   /* nothing at all comes from a peer. numbers: silent for ms */
+    FINDING_PEER_SILENT,   /* no packet comes from a peer. numbers: silent for ms */
     FINDING_CLOCK_DISRUPTED, /* this host's clock is not usable. numbers: clock_fault - 1 for old controllers, ns, clock_fault */
     FINDING_CLOCK_STEP, /* this host's clock stepped. numbers: ns; 1: it stood still for so long */
-    FINDING_CLOCK_LIAR, /* a peer's clock lies or is broken. numbers: level ns, neighbours that say so, asked */
+    /* a peer's clock lies or is broken. numbers: level ns, neighbours that report it, neighbours asked */
+    FINDING_CLOCK_LIAR,
     FINDING_CLOCK_ASYMMETRY, /* an edge is asymmetric. numbers: level ns */
-    FINDING_SENSING_LATE,    /* this agent itself was late: no verdicts. numbers: ms late */
-    FINDING_STAMPS_MISSING, /* the kernel returns no stamps. numbers: missing, sent; ns: or such as may be off by more */
+    /* this agent was late, and judged nothing meanwhile. numbers: ms late */
+    FINDING_SENSING_LATE,
+    /* the kernel returns no stamps. numbers: missing, sent; ns: or stamps that may be wrong by more */
+    FINDING_STAMPS_MISSING,
     FINDING_BAD_PACKETS, /* numbers: enum probe_error, count */
-    FINDING_TWO_AGENTS,  /* somebody else sends with an own NIC's id */
-    FINDING_CLOCK_ASTRAY, /* a peer says itself that it isn't in step, for long. numbers: s, neighbours in step, all */
-    FINDING_RDMA_PORT, /* what only RDMA knows of a port of this host. numbers: enum verbs_trouble, found, expected, detail */
-    FINDING_PATH_NARROW, /* a link takes longer for a packet. numbers: ns between packets sent back to back, ns before,
-                            paths affected, NIC pairs affected */
+    FINDING_TWO_AGENTS,  /* another agent sends with an own NIC's id */
+    FINDING_CLOCK_ASTRAY, /* a peer reports for long that it isn't in step. numbers: s, neighbours in step, all */
+    /* a fault of a port of this host that only RDMA shows. numbers: enum verbs_trouble, found, expected, detail */
+    FINDING_RDMA_PORT,
+    /* a link takes longer for each packet. numbers: ns between packets that were sent back to back, ns before, paths affected,
+     * NIC pairs affected */
+    FINDING_PATH_NARROW,
     FINDING_KIND_COUNT
 };
 
 enum finding_phase { FINDING_OPENED, FINDING_UPDATED, FINDING_CLOSED };
 enum finding_direction { DIRECTION_NONE, DIRECTION_OUT, DIRECTION_IN, DIRECTION_BOTH };
 
-/* What is known about the direction or the thing that is not accused. */
+/* What is known about the other direction, or about the element that is not accused. */
 enum finding_other { OTHER_UNKNOWN, OTHER_FINE, OTHER_LOSSY, OTHER_DEAD };
 
-/* What the evidence rules out: bits. */
+/* What the evidence rules out, as bits. */
 #define RULES_OUT_OWN_HOST  1u /* other paths of this host work */
 #define RULES_OUT_OWN_NIC   2u /* other paths of this NIC work */
 #define RULES_OUT_PEER_HOST 4u /* the peer answers on other paths */
@@ -88,58 +94,58 @@ enum finding_advice {
 
 #define FINDING_NO_TIME INT64_MIN
 
-/* 440 bytes, no padding: recorded and compared as bytes. */
+/* 440 bytes, without padding: recorded and compared as bytes. */
 struct finding {
-    uint32_t number; /* counts up per host; one number from opened to closed */
+    uint32_t number; /* grows within a host; the same from opened to closed */
     uint32_t kind;   /* enum finding_kind */
     uint8_t phase, direction, other, path;
-    uint16_t path_count;  /* paths of the NIC pair, 0 when no path is meant */
-    uint16_t source_port; /* of the path, 0 when none is meant */
-    struct nic_id
-        from; /* who -> who, the way of the packets (direction: as the sayer sees it); NIC_NONE: no pair */
+    uint16_t path_count;  /* number of paths of the NIC pair; 0: no path is meant */
+    uint16_t source_port; /* of the path; 0: no path is meant */
+    /* who -> who, the direction of the packets (`direction` is from the reporter's view); NIC_NONE: no pair */
+    struct nic_id from;
     struct nic_id to;
     struct host_id from_host;
     struct host_id to_host;
-    uint64_t signature;     /* of the path's hop list; 0 unknown */
-    struct mono since;      /* when it began, as far as known */
-    struct mono said;       /* when it was decided */
-    int64_t since_fleet_ns; /* FINDING_NO_TIME when there was no timeline */
-    int64_t since_utc_ns;   /* FINDING_NO_TIME when no anchor is known */
+    uint64_t signature;     /* of the path's list of hops; 0: unknown */
+    struct mono since;      /* when the fault began, as far as known */
+    struct mono said;       /* when the verdict was made */
+    int64_t since_fleet_ns; /* FINDING_NO_TIME: there was no timeline */
+    int64_t since_utc_ns;   /* FINDING_NO_TIME: no anchor was known */
     uint16_t rules_out;     /* RULES_OUT_* */
     uint16_t advice;        /* enum finding_advice */
     uint32_t reserved;
-    struct element suspect;       /* what is at fault, for sure */
-    struct element_choice choice; /* of an unknown one: what it may be */
-    int64_t numbers[4];           /* meaning per kind, above */
-    int64_t ended_ns;             /* mono; of a closed finding */
-    int64_t length_error_ns;      /* how far ended_ns - since may be off; 0: not known */
+    struct element suspect;       /* the certain suspect */
+    struct element_choice choice; /* the possible elements of an unknown suspect */
+    int64_t numbers[4];           /* their meaning by kind: see above */
+    int64_t ended_ns;             /* monotonic time; for a closed finding */
+    int64_t length_error_ns;      /* the possible error of ended_ns - since; 0: not known */
 };
 
-/* Hosts that see one fault agree on its name: two findings are of one fault where finding_fault is the same (of what is at fault,
- * or of the list of what may be; a host with one NIC is that NIC) and they began within FINDING_FAULT_NS of each other by
- * fleet time. 0: too little is known. */
+/* Hosts that see one fault agree on its name. Two findings are about one fault if finding_fault() is the same and they began
+ * within FINDING_FAULT_NS of each other by fleet time. The value comes from the suspect or the list of possible elements; a host
+ * with one NIC counts as that NIC. 0: too little is known. */
 #define FINDING_FAULT_NS (500 * NS_PER_MS)
 uint64_t finding_fault(const struct element *suspect, const struct element_choice *choice);
 bool finding_fault_same(const struct finding *x, const struct finding *y);
 
-/* Of packets on their way between two NICs. */
+/* True if the finding is about packets between two NICs. */
 static inline bool finding_is_of_path(uint32_t kind)
 {
     return (kind >= FINDING_PATH_DEAD && kind <= FINDING_PEER_SILENT) ||
            kind == FINDING_PATH_NARROW;
 }
-/* Fills f with "nothing known" of that kind. */
+/* Fills f with a finding of that kind that has no details. */
 void finding_init(struct finding *f, enum finding_kind kind, struct mono now);
 /* Short stable word for JSON and tests: "path-dead". */
 const char *finding_kind_word(uint32_t kind);
-/* Writes the sentence, always terminated; returns the length it would have had, like snprintf. names may be NULL. */
+/* Writes the sentence, always terminated. Returns the length of the whole sentence, like snprintf. names may be NULL. */
 size_t finding_text(const struct finding *f, const struct finding_names *names, char *ret_text,
                     size_t size);
-/* The parts alone, for tables and JSON. */
+/* Single parts, for tables and JSON. */
 size_t finding_what_text(const struct finding *f, char *ret_text, size_t size);
 const char *finding_advice_text(uint32_t advice);
-/* "2026-11-21 06:57:54.000000", of ns since the Unix epoch. */
+/* "2026-11-21 06:57:54.000000", for ns since the Unix epoch. */
 size_t finding_time_text(int64_t ns, char *ret_text, size_t size);
-/* ", since 2026-11-21 06:57:54.000000 UTC": people read UTC. Fleet time, which looks like another one and is in the JSON, stands
- * in where there is none; FINDING_NO_TIME: not known. */
+/* ", since 2026-11-21 06:57:54.000000 UTC". If there is no UTC, fleet time is written instead, marked as such: it differs from
+ * UTC. FINDING_NO_TIME: not known. */
 size_t finding_since_text(int64_t utc_ns, int64_t fleet_ns, char *ret_text, size_t size);

@@ -7,12 +7,12 @@
 #include "base/bug.h"
 
 #define FLAP_MEMORY                                                                                \
-    4096 /* times remembered one by one; older ones of the day count by the minute */
+    4096 /* times that are kept one by one; older flaps of the day are counted by the minute */
 #define DAY_MINUTES 1440
 #define MESSAGE_MAX 16
 #define MINUTE_NS   (60 * NS_PER_S)
 #define LASTING_NS  (2 * NS_PER_S)
-#define ERROR_LIMIT 10 /* errors a minute that are worth a message */
+#define ERROR_LIMIT 10 /* errors a minute that cause a message */
 
 struct link {
     struct link_facts facts;
@@ -24,12 +24,13 @@ struct link {
     uint32_t speed_changes;
     uint64_t base_rx_errors, base_tx_errors, base_rx_drops, base_tx_drops;
     struct mono start;
-    uint16_t minutes[DAY_MINUTES];   /* flaps by minute since start, a ring */
-    int64_t minute;                  /* the newest of the ring */
-    struct mono recent[FLAP_MEMORY]; /* the last flaps, for the minute */
+    uint16_t minutes[DAY_MINUTES];   /* flaps in each minute since the start, a ring */
+    int64_t minute;                  /* the newest minute of the ring */
+    struct mono recent[FLAP_MEMORY]; /* times of the last flaps, for the count of a minute */
     uint32_t recent_head, recent_count;
     bool flapping, erring;
-    struct mono flapping_next, down_due; /* judge again; say that it is still down */
+    /* times to judge again, and to report that the port is still down */
+    struct mono flapping_next, down_due;
     bool down_open;
     uint32_t say_doubling;
     uint64_t window_errors;
@@ -63,7 +64,7 @@ void link_free(struct link *l)
 static void say(struct link *l, enum link_message_kind kind, struct mono since, int64_t a,
                 int64_t b, int64_t c)
 {
-    if (l->message_count == MESSAGE_MAX) { /* the caller drains after each call */
+    if (l->message_count == MESSAGE_MAX) { /* the caller takes the messages after each call */
         l->message_head = (l->message_head + 1) % MESSAGE_MAX;
         l->message_count--;
     }
@@ -98,7 +99,7 @@ static void minutes_advance(struct link *l, struct mono now)
         l->minute++;
         l->minutes[l->minute % DAY_MINUTES] = 0;
     }
-    if (l->minute < minute) { /* a clock that was set back doesn't take the ring with it */
+    if (l->minute < minute) { /* a clock that was set back must not damage the ring */
         l->minute = minute;
     }
 }
@@ -116,7 +117,7 @@ static uint32_t flaps_minutes(const struct link *l, struct mono now, int64_t min
     return sum;
 }
 
-/* Exact as long as the flaps of the window are remembered one by one. */
+/* Exact while the flaps of the window are kept one by one. */
 static uint32_t flaps_within(const struct link *l, struct mono now, struct span window)
 {
     uint32_t count = 0;
@@ -149,10 +150,10 @@ static void count_flaps(struct link *l, struct mono now, struct mono at, uint32_
     }
 }
 
-/* ---- saying --------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------- */
 
-/* Once when the limit is passed, then at doubling numbers of flaps: a port that flaps all day says
- * so a dozen times. */
+/* Reports once when the limit is passed, then whenever the number of flaps has doubled. A port that flaps all day gives about a
+ * dozen messages. */
 static void judge_flapping(struct link *l, struct mono now)
 {
     const uint32_t hour = flaps_within(l, now, span_s(3600));
@@ -171,7 +172,7 @@ static void judge_flapping(struct link *l, struct mono now)
     l->flapping_next = l->flapping ? mono_add(now, span_s(60)) : MONO_NEVER;
 }
 
-/* A port that flaps is said to flap; its single downs are said only when they last. */
+/* A port that flaps is reported as flapping. Its single downs are reported only if they last. */
 static void said_down(struct link *l, struct mono at)
 {
     if (l->flapping) {
@@ -216,7 +217,7 @@ static void move(struct link *l, struct mono at, enum link_state state)
     }
 }
 
-/* Drops are counted and shown, but say nothing of a cable: a queue was full, or nobody wanted the frame. */
+/* Drops are counted and shown, but they are no sign of a bad cable: a queue was full, or no program wanted the frame. */
 static uint64_t errors_of(const struct link_facts *f)
 {
     return f->rx_errors + f->tx_errors;
@@ -257,7 +258,7 @@ static void first_facts(struct link *l, const struct link_facts *facts)
     l->window_errors = errors_of(facts);
 }
 
-/* A device made anew counts from 0: what it counted before stays in the sums. */
+/* A re-created device counts from 0. The earlier counts stay in the sums. */
 static void rebase_errors(struct link *l, const struct link_facts *facts)
 {
     l->base_rx_errors -= l->facts.rx_errors - facts->rx_errors;
@@ -267,20 +268,21 @@ static void rebase_errors(struct link *l, const struct link_facts *facts)
     l->window_errors = errors_of(facts);
 }
 
-/* How often the carrier went between two looks. */
+/* The number of carrier losses between two reads. */
 static uint32_t new_downs(const struct link *l, const struct link_facts *was,
                           const struct link_facts *is)
 {
     if (!was->present) {
-        return 0; /* a device that came back counts anew; going away is no flap */
+        return 0; /* a returned device counts anew; its removal is no flap */
     }
     if (is->carrier_down_count > was->carrier_down_count) {
         return is->carrier_down_count - was->carrier_down_count;
     }
-    if (is->carrier_down_count < was->carrier_down_count) { /* made anew behind our back */
+    /* the device was re-created between two reads */
+    if (is->carrier_down_count < was->carrier_down_count) {
         return is->carrier_down_count + (l->state == LINK_UP);
     }
-    return was->carrier && !is->carrier; /* a driver without counts */
+    return was->carrier && !is->carrier; /* a driver without counters */
 }
 
 static uint32_t new_ups(const struct link *l, uint32_t downs, bool carrier)
@@ -308,7 +310,7 @@ static void note_speed(struct link *l, struct mono at, const struct link_facts *
 void link_on_facts(struct link *l, struct mono now, const struct link_facts *facts)
 {
     const struct link_facts was = l->facts;
-    /* an event may come late, but not from the future nor before the last one */
+    /* an event may be late, but not in the future, and not before the last event */
     const struct mono at = mono_before(now, facts->at)      ? now
                            : mono_before(facts->at, was.at) ? was.at
                                                             : facts->at;
@@ -323,7 +325,7 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
     } else if (!was.present ||
                errors_of(facts) + drops_of(facts) < errors_of(&was) + drops_of(&was)) {
         rebase_errors(l, facts);
-    } else if (!was.carrier || !facts->carrier) { /* what fails while it is down is no news */
+    } else if (!was.carrier || !facts->carrier) { /* errors while the port is down are no news */
         l->window_errors += errors_of(facts) - errors_of(&was);
     }
     note_speed(l, at, &was, facts);
@@ -332,10 +334,11 @@ void link_on_facts(struct link *l, struct mono now, const struct link_facts *fac
     count_flaps(l, now, at, downs);
     l->facts = *facts;
     l->facts.speed_mbps =
-        facts->speed_mbps ? facts->speed_mbps : was.speed_mbps; /* unknown while down */
+        facts->speed_mbps ? facts->speed_mbps : was.speed_mbps; /* unknown while the port is down */
     l->facts.width = facts->width ? facts->width : was.width;
     judge_flapping(l, now);
-    if (downs > 0 && facts->carrier && l->state == LINK_UP) { /* it was gone between two looks */
+    /* the carrier was lost between two reads */
+    if (downs > 0 && facts->carrier && l->state == LINK_UP) {
         said_down(l, at);
         said_up(l, at);
     }

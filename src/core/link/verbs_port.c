@@ -8,7 +8,8 @@
 #define MINUTE_NS   (60 * NS_PER_S)
 #define CABLE_LIMIT 10 /* errors a minute */
 #define MOVED_NS    (3600 * NS_PER_S)
-#define ROCE_HEAD   96 /* IPv6, UDP, BTH, extended headers and ICRC, as the kernel counts them */
+/* bytes of IPv6, UDP, BTH, extended headers and ICRC, as the kernel counts them */
+#define ROCE_HEAD 96
 
 void verbs_port_init(struct verbs_port *p, struct mono now)
 {
@@ -67,7 +68,7 @@ static void judge(struct verbs_port *p, enum verbs_trouble trouble, bool has, in
     tell(p, has ? VERBS_EVENT_TROUBLE : VERBS_EVENT_TROUBLE_END, trouble, found, expected);
 }
 
-/* What a port that isn't active has of addresses and MTU is no news. */
+/* The addresses and the MTU of a port that isn't active are no news. */
 static void judge_mtu(struct verbs_port *p)
 {
     const struct verbs_port_facts *f = &p->facts;
@@ -100,10 +101,10 @@ static void judge_cable(struct verbs_port *p)
     }
 }
 
-/* Another index of the same GID. */
+/* The same GID has another index. */
 static void judge_moved(struct verbs_port *p, uint32_t before)
 {
-    if (verbs_port_has(p, VERBS_GID_MOVED)) { /* again, or back */
+    if (verbs_port_has(p, VERBS_GID_MOVED)) { /* it moved again, or back */
         p->moved_at = p->facts.gid_index == p->gid_before ? MONO_NEVER : p->facts.at;
         return;
     }
@@ -111,12 +112,12 @@ static void judge_moved(struct verbs_port *p, uint32_t before)
     p->moved_at = p->facts.at;
 }
 
-/* What moved between two looks at an active port. */
+/* Compares two reads of an active port. */
 static void compare(struct verbs_port *p, const struct verbs_port_facts *was)
 {
     const struct verbs_port_facts *f = &p->facts;
 
-    if (f->gid_known) { /* also against what it was before it went down */
+    if (f->gid_known) { /* it is also compared with the GID from before the port went down */
         const bool same = memcmp(p->gid, f->gid, sizeof(f->gid)) == 0;
         if (p->gid_ever && (!same || p->gid_index != f->gid_index)) {
             p->gid_moves++;
@@ -147,7 +148,7 @@ void verbs_port_on_facts(struct verbs_port *p, const struct verbs_port_facts *fa
         p->facts.at = facts->at;
         p->since = p->facts.present ? facts->at : p->since;
         p->facts.present = p->facts.active = false;
-        for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) { /* what isn't there has no other trouble */
+        for (int t = 0; t < VERBS_TROUBLE_COUNT; t++) { /* an absent device has no other trouble */
             judge(p, (enum verbs_trouble)t, t == VERBS_GONE, 0, 0);
         }
         return;
