@@ -1,5 +1,5 @@
-/* acquire.c: from nothing to a microsecond: coarse rounds on whole clocks, then each edge's offset
- * and rate from its raw stamps, then rounds of robust averaging until the fleet's maps meet. */
+/* acquire.c: brings a member from no knowledge to a microsecond. First come coarse rounds on whole clocks. Then each edge's
+ * offset and rate are fitted from its raw stamps. Then rounds of robust averaging bring the fleet's maps together. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -7,14 +7,15 @@
 
 #include "stats/sample.h"
 
-#define SPAN_S_MIN     0.8
-#define POINTS_MIN     4
-#define RATE_USUAL     300e-6
-#define CRYSTAL_USUAL  50e-6
-#define RATE_MAX       1000e-6 /* two clocks, each as far off as a map can say */
-#define KEEP           0.4     /* of a direction's packets: the lowest, when most may have queued */
+#define SPAN_S_MIN    0.8
+#define POINTS_MIN    4
+#define RATE_USUAL    300e-6
+#define CRYSTAL_USUAL 50e-6
+#define RATE_MAX      1000e-6 /* two clocks, each wrong by as much as a map can express */
+/* the share of a direction's packets that is kept: the lowest ones, because most may have queued */
+#define KEEP           0.4
 #define GROUPS         (2 * CLOCK_PATH_MAX)
-#define BELIEVE_NS     150.0 /* an edge's own offset, against the fleet's */
+#define BELIEVE_NS     150.0 /* how far an edge's own offset may differ from the fleet's */
 #define MEDIAN_ROUNDS  4
 #define GOOD_NS        20.0
 #define GOOD_SIGMA     1.5
@@ -23,7 +24,7 @@
 #define RATE_AGREED    300e-9
 
 struct sample {
-    double t, d, residual; /* s; ns off the first packet's difference; ns, queueing positive */
+    double t, d, residual; /* s; ns off the first packet's difference; ns, positive for queueing */
     int group;             /* 2 path + forward */
     bool kept;
 };
@@ -33,7 +34,7 @@ struct fit {
     int count;
     int64_t local0, difference0;
     double rate; /* ns/s */
-    double tt;   /* s^2, of the kept about their groups' means */
+    double tt;   /* s^2, over the kept packets, about the means of their groups */
     double intercept[GROUPS];
     int kept[GROUPS];
 };
@@ -42,12 +43,11 @@ static double later(const struct sample *s)
 {
     return (s->group & 1) != 0
                ? 1
-               : -1; /* a held-up forward packet raises d, a backward one lowers it */
+               : -1; /* a delayed forward packet raises d, a delayed backward one lowers it */
 }
 
-/* The hard-margin line: the gap between forward and backward packets is concave in the rate; its
- * top, by golden section. Ignores that paths differ by microseconds: the trimmed passes see to
- * that. */
+/* The line with the widest margin: the gap between forward and backward packets is concave in the rate. Its maximum is found by
+ * golden section. Differences of microseconds between paths are ignored here; the trimmed passes correct for them. */
 static double margin(const struct fit *f, double rate)
 {
     double lowest = INFINITY, highest = -INFINITY;
@@ -88,7 +88,7 @@ static double widest_margin(const struct fit *f, double most)
     return (a + b) / 2;
 }
 
-/* Keeps the lowest residuals of every group. Returns false if a group that matters is empty. */
+/* Keeps the lowest residuals of every group. False: a group that is needed is empty. */
 static void trim(struct fit *f)
 {
     for (int g = 0; g < GROUPS; g++) {
@@ -112,8 +112,7 @@ static void trim(struct fit *f)
     }
 }
 
-/* One slope for all groups, an intercept for each, over the kept. Returns the residuals' mean
- * square. */
+/* Fits one slope for all groups, and an intercept for each, to the kept packets. Returns the mean square of the residuals. */
 static double least_squares(struct fit *f)
 {
     double n[GROUPS] = {0}, st[GROUPS] = {0}, sd[GROUPS] = {0}, tt = 0, td = 0, square = 0;
@@ -195,10 +194,10 @@ bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct so
         f.rate = widest_margin(&f, RATE_MAX);
     }
     if (fabs(f.rate) > 0.99 * RATE_MAX * 1e9) {
-        return false; /* not a clock */
+        return false; /* no clock has such a rate */
     }
     for (int i = 0; i < f.count;
-         i++) { /* against any line of that rate: only the order within a group counts */
+         i++) { /* against any line of that rate: only the order within a group matters */
         f.s[i].residual = later(&f.s[i]) * (f.s[i].d - f.rate * f.s[i].t);
     }
     for (int pass = 0; pass < 4; pass++) {
@@ -230,8 +229,7 @@ bool acquire_solve(const struct clock_edge *e, int64_t since_local_ns, struct so
     return true;
 }
 
-/* The middle of the shortest interval that holds `keep` of the values: a mean that a minority can't
- * drag. Sorts. */
+/* The middle of the shortest interval that holds `keep` of the values: a mean that a minority can't shift. It sorts. */
 double shortest_half(double *values, int count, int keep)
 {
     double best = INFINITY, sum = 0;
@@ -250,7 +248,7 @@ double shortest_half(double *values, int count, int keep)
     return sum / keep;
 }
 
-/* As many as may lie, off either end. */
+/* The number of values to drop at either end: as many as may lie. */
 static int trim_of(int count)
 {
     const int third = (count - 1) / 3;
@@ -269,7 +267,7 @@ static double trimmed_mean(double *values, int count, int cut)
     return sum / (count - 2 * cut);
 }
 
-/* How wide that interval is; values sorted. */
+/* The width of that interval. The values must be sorted. */
 static double shortest_width(const double *values, int count, int keep)
 {
     double best = INFINITY;
@@ -285,7 +283,7 @@ static int keep_of(int count)
     return (10 * count + 16) / 17;
 }
 
-/* How far the peer's fleet time is ahead, whole clocks, to the delay of a packet. */
+/* How far the peer's fleet time is ahead, in whole clocks, as exact as a packet's delay allows. */
 static bool coarse_theta(const struct clock *c, const struct clock_edge *e, int64_t *ret_ns)
 {
     int64_t sum = 0;
@@ -329,7 +327,7 @@ void coarse_round(struct clock *c, struct nic_time now)
         return;
     }
     if (!settled) {
-        c->values[count++] = 0; /* own opinion */
+        c->values[count++] = 0; /* this member's own value */
     }
     double move;
     if (c->rounds < MEDIAN_ROUNDS) {
@@ -358,8 +356,8 @@ static bool first_of_peer(const struct clock *c, int edge)
     return true;
 }
 
-/* Only those that track, if there are enough of them: then one joins at once. Three peers, whatever
- * the number of edges to each, or half of the edges. */
+/* True if there are enough edges whose peers track: then one round suffices to join. Enough is three peers, with any number of
+ * edges to each, or half of the edges. */
 static bool join_trackers(const struct clock *c)
 {
     int tracking = 0, peers = 0, live = 0;
@@ -378,9 +376,9 @@ static bool join_trackers(const struct clock *c)
     return peers >= 3 || (tracking > 0 && 2 * tracking >= live);
 }
 
-/* What the fit makes of a path's delay is as wrong as its rate over a second, for the lowest packets of either direction are of
- * other moments: behind queues that is microseconds. Round trips are wrong by no more than stamps. And then it
- * counts by how its packets scatter. */
+/* A path's delay from the fit is wrong by the rate's error over a second, because the lowest packets of the two directions came
+ * at different moments. Behind queues that is microseconds. Round trips are wrong only by stamps, so they are used instead. The
+ * weight of such a path follows from the scatter of its packets. */
 static void start_path(const struct clock *c, struct clock_edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
@@ -426,8 +424,8 @@ static void start_tracking(struct clock *c, struct nic_time now)
         }
     }
     if (count > 0) {
-        /* the best quarter of the edges shows what the stamps are like; residuals are of a
-         * distribution's low end */
+        /* the best quarter of the edges shows the noise of stamps, because the residuals come from the low end of a
+         * distribution */
         (void)shortest_half(c->values, count, count);
         const double guess = c->config.stamp_noise_ns;
         noise_found(&c->noise, fmax(guess / 30, 1.4 * c->values[count / 4]));
@@ -437,10 +435,9 @@ static void start_tracking(struct clock *c, struct nic_time now)
     line_rejoin(c, now);
 }
 
-/* By how much the own map's rate is too low, as the edge tells. Behind full queues a second of packets tells less of a rate
- * than a crystal's data sheet does. Members that took each other's errors for rates would carry the fleet's common rate,
- * which nothing else holds, to the end of what a map can tell. So what is measured counts against what the clock ran
- * at before, or should run at. */
+/* By how much the own map's rate is too low, by this edge. Behind full queues a second of packets shows less about a rate than a
+ * crystal's data sheet. If members took each other's errors for rates, the fleet's common rate would drift to the end of a map's
+ * range, since nothing else holds it. So a measurement counts against the clock's earlier rate, or its nominal rate. */
 static double rate_off(const struct clock *c, const struct clock_edge *e)
 {
     const double off = (1 + e->peer.map.y) * (1 + e->solved.rate) - (1 + c->map.y);
@@ -450,7 +447,7 @@ static double rate_off(const struct clock *c, const struct clock_edge *e)
     return share * off + (1 - share) * (c->usual_y - c->map.y);
 }
 
-/* Where stamps contradict each other one of the two clocks stepped, and no line goes through both parts. */
+/* If stamps contradict each other, one of the two clocks stepped, and no line fits both parts. */
 static void forget_contradictions(struct clock *c, struct nic_time now)
 {
     for (int i = 0; i < c->capacity; i++) {
@@ -496,7 +493,7 @@ void acquire_round(struct clock *c, struct nic_time now)
         sigma_sum += e->solved.sigma_ns;
         count++;
     }
-    /* who joins trackers waits for nobody else: those who acquire may be waiting just the same */
+    /* a member that joins tracking peers waits for nobody else: those that acquire may be waiting, too */
     if (count == 0 || (!join && 2 * count < live)) {
         return;
     }
@@ -505,9 +502,8 @@ void acquire_round(struct clock *c, struct nic_time now)
         c->values[count] = c->weights[count] = 0;
         count++;
     }
-    /* The trimmed mean contracts from anywhere; the shortest interval can leave islands, each
-     * content with itself, but no number of liars below its share can hold it: so first the one,
-     * then the other. */
+    /* The trimmed mean converges from any state. The shortest interval can leave separate islands, but liars below its share
+     * can't hold it back. So the trimmed mean comes first, the shortest interval second. */
     const bool patient = c->rounds > PATIENT_ROUNDS;
     const int keep = keep_of(count), cut = join || patient ? (count - keep) / 2 : trim_of(count);
     const double gain = join ? 1 : 0.8;

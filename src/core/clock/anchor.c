@@ -1,13 +1,12 @@
-/* anchor.c: UTC. Members with an upstream measure UTC - F; all tell their neighbours what they know of it, with
- * a bound, and steer alike, slowly: the fleet's one timeline leans towards UTC without anybody leading it.
+/* anchor.c: UTC. Members with an upstream measure UTC - F. Each member reports its value, with a bound, to its neighbours. All
+ * steer alike and slowly, so the fleet's one timeline approaches UTC without a leader.
  *
- * F is the own map's. A neighbour's may differ by what its edge is bounded by, so its word is worth that much less, and
- * nothing before both are on one timeline.
+ * F is that of the own map. A neighbour's F may differ by as much as its edge's bound, so the bound of its report grows by that.
+ * A report counts only if both are on one timeline.
  *
- * What a peer tells is its own word, and one vote, whatever name stands on it: a value that was handed on can be
- * forged by who hands it on. Up to f peers lie, so UTC lies below the (f + 1)-th lowest upper end of all votes
- * and above the (f + 1)-th highest lower end; fewer than f + 1 votes are worth nothing. Peers that the fleet's file
- * names as anchors are believed instead of all others, the majority of them. */
+ * A peer's report is its own vote, and only one, whatever member it names, because a forwarded value can be forged. Up to f peers
+ * lie. So UTC lies below the (f + 1)-th lowest upper end of all votes and above the (f + 1)-th highest lower end. Fewer than f +
+ * 1 votes are worthless. If the fleet's file names peers as anchors, only their votes count, by majority. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -15,15 +14,15 @@
 #include "stats/sample.h"
 
 #define AGE_MS_MAX 60000
-#define BOUND_MAX  4e9               /* ns: what 32 bits hold */
-#define WORD_NS    (300 * NS_PER_MS) /* as long as it takes until most stamps of a step have come */
+#define BOUND_MAX  4e9               /* ns: the largest value of 32 bits */
+#define WORD_NS    (300 * NS_PER_MS) /* so long, until most stamps of a step have arrived */
 #define STEER_MAX  100e-9
 #define STEER_S    100.0
-/* Fleet time runs at the mean of free oscillators (100 ppm each at worst), UTC at its own rate: what an anchor said
- * is worth less with every second. */
+/* Fleet time runs at the mean of free oscillators (100 ppm each at worst), and UTC at its own rate. So the bound of an anchor's
+ * value grows with every second. */
 #define UTC_RATE 200e-6
 
-/* A peer's word is about its own F. One that doesn't track has an F that is nobody's. */
+/* A peer reports UTC against its own F. If it doesn't track, its F has no meaning. */
 void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_published *heard)
 {
     const struct clock_anchor *a = &heard->anchor;
@@ -37,8 +36,8 @@ void anchor_hear(struct clock_edge *e, struct nic_time now, const struct clock_p
     }
 }
 
-/* The word of a peer counts once the edge has been bounded for a while after it: a clock that steps tells UTC by its new
- * time before its stamps show the step. anchor_at is when it was measured, by the own clock. */
+/* A peer's report counts after its edge has been bounded for a while. A clock that steps reports UTC by its new time before its
+ * stamps show the step. anchor_at is the time of the measurement by the own clock. */
 static void take_words(struct clock *c, struct nic_time now)
 {
     for (int i = 0; i < c->capacity; i++) {
@@ -68,7 +67,7 @@ void clock_on_utc(struct clock *c, struct nic_time at, int64_t utc_ns, double bo
     c->own_utc_at = at;
 }
 
-/* By the map of now: it was UTC at a time of the own clock, whatever F has done since. */
+/* By the present map: utc_ns was UTC at a time of the own clock, and F may have changed since. */
 static struct clock_anchor anchor_now(const struct clock *c, struct nic_time at, int64_t utc_ns,
                                       double bound_ns)
 {
@@ -76,7 +75,7 @@ static struct clock_anchor anchor_now(const struct clock *c, struct nic_time at,
                                  .utc_minus_ns = utc_ns - clock_map_apply(&c->map, at).ns};
 }
 
-/* F is another one now. */
+/* F has changed. */
 void anchor_forget_peers(struct clock *c)
 {
     c->utc_known = false;
@@ -87,17 +86,17 @@ void anchor_forget_peers(struct clock *c)
 
 struct votes {
     int64_t value[MEMBER_EDGE_MAX + 1], lower[MEMBER_EDGE_MAX + 1], upper[MEMBER_EDGE_MAX + 1],
-        age[MEMBER_EDGE_MAX + 1]; /* each ascending */
+        age[MEMBER_EDGE_MAX + 1]; /* each in ascending order */
     int count;
 };
 
-/* apart_ns: how far the two members' F may differ. */
+/* apart_ns: the largest difference between the two members' F. */
 static void cast_vote(struct votes *v, struct nic_time now, const struct clock_anchor *a,
                       struct nic_time at, double apart_ns)
 {
     const int64_t age = now.ns - at.ns > 0 ? now.ns - at.ns : 0;
     const int64_t half = (int64_t)a->bound_ns + (int64_t)ceil(UTC_RATE * (double)age + apart_ns);
-    ASSERT(v->count <= MEMBER_EDGE_MAX); /* one a host, and the own one */
+    ASSERT(v->count <= MEMBER_EDGE_MAX); /* one for each host, and the own one */
     const size_t n = (size_t)v->count++;
 
     sample_insert_int(v->value, n, a->utc_minus_ns);
@@ -119,12 +118,12 @@ static void cast_own(const struct clock *c, struct nic_time now, struct votes *v
     cast_vote(v, now, &own, c->own_utc_at, 0);
 }
 
-/* One vote a host, however many clocks and edges it has; and the own one. */
+/* Collects one vote for each host, however many clocks and edges it has, and the own vote. */
 static void gather_votes(struct clock *c, struct nic_time now, bool named, struct votes *v)
 {
     v->count = 0;
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = -1; /* the freshest edge to that host */
+        c->order[i] = -1; /* the newest edge to that host */
     }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
@@ -148,7 +147,7 @@ static void gather_votes(struct clock *c, struct nic_time now, bool named, struc
     }
 }
 
-/* How many votes leave room for UTC to lie from `lower` to `upper`. */
+/* The number of votes that allow UTC to lie from `lower` to `upper`. */
 static int agreeing(const struct votes *v, int64_t lower, int64_t upper)
 {
     int count = v->count;
@@ -159,10 +158,10 @@ static int agreeing(const struct votes *v, int64_t lower, int64_t upper)
     return count;
 }
 
-/* `liars` of them may be anything. Where more disagree, the bound is as wide as all of them together. */
+/* Combines the votes; `liars` of them may be wrong. If more disagree, the bound is as wide as all of them together. */
 static void conclude(struct clock *c, const struct votes *v, int liars)
 {
-    ASSERT(liars >= 0 && liars < v->count); /* else liars alone would tell UTC */
+    ASSERT(liars >= 0 && liars < v->count); /* otherwise liars alone would decide */
     int64_t lower = v->lower[v->count - 1 - liars], upper = v->upper[liars];
 
     if (lower > upper || agreeing(v, lower, upper) < v->count - liars) {
@@ -200,7 +199,7 @@ void anchor_tick(struct clock *c, struct nic_time now)
     }
 }
 
-/* What this member makes of it, under its own name. */
+/* This member's own conclusion, under its own name. */
 struct clock_anchor anchor_publish(const struct clock *c)
 {
     const double bound = ceil(c->utc_bound_ns - UTC_RATE * (double)c->utc_age_ns);

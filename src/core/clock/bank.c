@@ -1,7 +1,6 @@
-/* bank.c: the member's filter: offset and rate of its own clock against the fleet, under a wander
- * that nobody told us. A bank of Kalman filters, one for each wander, a factor of four apart; the
- * map is their mean by how well each foretold what came (innovations clipped, 20 s of memory, so
- * that a liar's kick can't choose). */
+/* bank.c: the member's filter: offset and rate of its own clock against the fleet. The clock's wander is unknown. So there is a
+ * bank of Kalman filters, each for another wander, a factor of four apart. The map is their mean, weighted by how well each
+ * predicted the measurements. Innovations are clipped, and the weights remember 20 s, so that a liar can't choose the filter. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -11,10 +10,10 @@ static const double usual[BANK_FILTERS] = {0.25, 1,  4,
 
 #define FORGET_S    20.0
 #define CLIP_SQUARE 16.0
-/* What a filter takes a measurement for at least, ns per ppb of its wander. A member compares its newest map with its
- * neighbours' of 0.1 s ago, at stamps of 0.15 s ago: if all speed up alike, each sees the others ahead, by 0.0084 s^2
- * of the acceleration, and speeds up more. Nothing else holds the fleet's common rate. It grows if beta, the gain from
- * error to rate a tick, is above 0.3: this keeps it below 0.1. */
+/* The least noise that a filter assumes for a measurement, in ns per ppb of its wander. A member compares its newest map with
+ * neighbours' maps of 0.1 s ago, at stamps of 0.15 s ago. If all members speed up alike, each sees the others ahead, by 0.0084
+ * s^2 of the acceleration, and speeds up more. Nothing else holds the fleet's common rate. This grows if beta, the gain from
+ * error to rate per tick, is above 0.3. The least noise keeps beta below 0.1. */
 #define LOOP_NOISE 0.11
 
 void bank_init(struct bank *b, double known_wander)
@@ -50,12 +49,12 @@ void bank_predict(struct bank *b, double t, bool learn)
 void bank_update(struct bank *b, double z, double r, double age, bool learn)
 {
     for (int k = 0; k < BANK_FILTERS; k++) {
-        /* what was measured is x - y age */
+        /* x - y age was measured */
         const double innovation = z - (b->x[k] - b->y[k] * age);
         const double c0 = b->p00[k] - age * b->p01[k], c1 = b->p01[k] - age * b->p11[k];
         const double loop = LOOP_NOISE * b->wander[k];
         const double s = c0 - age * c1 + fmax(r, loop * loop);
-        ASSERT(s > 0); /* a variance; and no NaN gets past this into the map */
+        ASSERT(s > 0); /* a variance; this also keeps NaN out of the map */
         const double k0 = c0 / s, k1 = c1 / s;
         const double square = fmin(CLIP_SQUARE, innovation * innovation / s);
         b->log_weight[k] -= learn ? 0.5 * (square + log(s)) : 0;
@@ -78,7 +77,7 @@ static void weights(const struct bank *b, double w[BANK_FILTERS])
         w[k] = exp(b->log_weight[k] - top);
         sum += w[k];
     }
-    ASSERT(sum >= 1); /* the best one's is 1: what is published is a mean, not a NaN */
+    ASSERT(sum >= 1); /* the best filter's weight is 1: the published value is a mean, not a NaN */
     for (int k = 0; k < BANK_FILTERS; k++) {
         w[k] /= sum;
     }

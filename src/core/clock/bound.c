@@ -1,21 +1,20 @@
-/* bound.c: how wrong the readers' line can be: hard, from the fastest packets and the graph's width
- * alone; statistical, from the filter and from how much the edges disagree.
+/* bound.c: how wrong the readers' line can be. The hard bound comes only from the fastest packets and the graph's width. The
+ * statistical bound comes from the filter and from the disagreement of the edges.
  *
- * Hard. An edge: theta is carried from its fastest points to now by the rate of one raw clock against the other, which
- * stamps alone bound (drift.h): what the maps' rates are, and whether they are right, doesn't matter. Points, never
- * fitted lines.
+ * Hard bound of an edge: theta is carried from its fastest points to now, by the rate of one raw clock against the other. Stamps
+ * alone bound that rate (drift.h), so the maps' rates, right or wrong, don't matter. Points are used, never fitted lines.
  *
- * Levels. W_L = W 2^(L/4), W the fleet's edge limit. A member is tight at the lowest level at which 9 of 16 of its peers
- * (hosts) are tight, at that level or below, over edges no wider than W_L; core, if it has been for longer than the graph is
- * wide and 3/4 of its peers answer. Members core at level a are so at any b above, and differ there by at most H W_b
- * along honest edges. So one at level L says h = H W_L - H W / 2, and H W / 2 at level 0: the bounds of any two add up
- * to no less than what they may differ by, and by Helly all F_i +- h_i share a common time. Who stands behind full
- * queues is wide and pays for that; nobody needs to know the widest. A liar's level can only cost edges.
- * Where all probe all, H is 1, and who has not all others within reach has to be wide enough for two edges
- * (level_of_mesh).
+ * Levels. W_L = W 2^(L/4), W is the fleet's edge limit. A member is tight at the lowest level at which 9 of 16 of its peers
+ * (hosts) are tight, at that level or below, over edges no wider than W_L. It is core if it has been tight for longer than the
+ * graph is wide and 3/4 of its peers answer. Members that are core at level a are also core at any b above. At b they differ by
+ * at most H W_b along honest edges. So a member at level L publishes h = H W_L - H W / 2, and at level 0 H W / 2. The bounds of
+ * any two members then add up to at least their possible difference, and by Helly's theorem all F_i +- h_i share a common time. A
+ * member behind full queues has a wide bound, and only its own bound suffers. No member needs to know the widest one. A liar's
+ * level can only cost edges. If every member probes every other one, H is 1, and a member that can't reach all others must be
+ * wide enough for two edges (level_of_mesh).
  *
- * The h of a probe tells the level that its sender claims. Higher counts at once; lower is claimed on own edges first,
- * and counts for the own bound when enough neighbours have claimed it for long enough. */
+ * The h in a probe shows the level that its sender claims. A higher level counts at once. A lower level is first claimed on own
+ * edges. It counts for the own bound when enough neighbours have claimed it for long enough. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@
 
 #include "stats/sample.h"
 
-#define TICKS_PER_HOP  2 /* a claim is heard by all neighbours within that */
+#define TICKS_PER_HOP  2 /* within so many ticks all neighbours have received a claim */
 #define GRACE_TICKS    60
 #define REST_TICKS     10
 #define FALL_TICKS     20
@@ -32,13 +31,13 @@
 #define LEVEL_STEPS    4.0 /* a factor of two */
 #define RESTLESS_S     0.5
 #define RESTLESS_DT_S  0.05
-#define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim that isn't held */
+#define PEER_H_NS      (4 * NS_PER_S) /* longer than a claim lasts that is not held */
 #define SCATTER        0.15
 #define CALM_RATE      1e-6
 #define UNGUARDED_RATE 60e-6
 #define UNGUARDED_S    0.2
 
-/* ns/s: what lines follow and maps move. A line that moves by more jumps, and stays there. */
+/* ns/s: the rate at which lines follow and maps move. A line that must move faster jumps. */
 #define RESTLESS_MOST (1e9 * (CLOCK_SLEW_MAX + CLOCK_MOVE_NS_MAX / CLOCK_TICK_NS))
 
 double bound_rate_limit(const struct clock *c)
@@ -51,8 +50,8 @@ double bound_growth_ns(const struct clock *c, double age_s)
     return clock_drift_ns(bound_rate_limit(c), c->config.rate_drift_ppb_s * 1e-9, fmax(0, age_s));
 }
 
-/* It was of the line of then, as that would have gone on. What readers follow has been moved since by whatever the map
- * learned, and nothing bounds that. */
+/* The bound is about the line at that time, continued. The readers' line has been moved since by what the map learned, and no
+ * bound covers that. */
 double bound_aged_ns(const struct clock *c, struct nic_time now)
 {
     const double age_ns = (double)(now.ns - c->h_at.ns);
@@ -73,7 +72,7 @@ void bound_renew(struct clock *c, double h_ns, struct nic_time now)
     c->h_at = now;
     c->h_known = true;
     c->h_map = c->map;
-    c->h_map.x_fraction += line_minus_map(c, now); /* h is the line's */
+    c->h_map.x_fraction += line_minus_map(c, now); /* h is about the line */
 }
 
 static void rate_note(struct steady_rate *s, double y, struct nic_time now)
@@ -94,13 +93,14 @@ bool bound_rate_held(const struct clock *c)
     return rate_is_calm(&c->own_rate, c->now);
 }
 
-/* Its stamps contradict the premises: one of the two clocks has broken them. Stamps of other edges between them are as old. */
+/* The edge's stamps contradict the premises: one of its two clocks has broken them. Stamps of other edges between the same clocks
+ * are as old. */
 static void begin_anew(struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     for (int i = e->leader; i >= 0; i = c->edges[i].next_of_peer) {
         struct clock_edge *other = &c->edges[i];
         memset(other->buckets, 0, sizeof(other->buckets));
-        drift_init(&other->drift); /* of both sides of a step they look like a rate */
+        drift_init(&other->drift); /* across a step they look like a rate */
         other->bounded = other->proven = false;
         for (int p = 0; p < CLOCK_PATH_MAX; p++) {
             other->paths[p].round_at = 0;
@@ -126,8 +126,8 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
         begin_anew(c, e, now);
         return;
     }
-    /* rates that both ends have published for long are what their clocks run at, if stamps don't exclude that: they change by
-     * no more */
+    /* rates that both ends have published for long are the rates of their clocks, if stamps allow it: clocks change their rates
+     * by no more */
     const double limit = 2e-6 * c->config.rate_limit_ppm;
     rates_of_theta(c, e, &e->rate_lower, &e->rate_upper);
     const bool calm = rate_is_calm(&c->own_rate, now) && rate_is_calm(&e->peer_rate, now) &&
@@ -158,17 +158,17 @@ static void bound_edge(struct clock *c, struct clock_edge *e, struct nic_time no
     const double own = line_minus_map(c, now), peer = e->peer.line_minus_map_ns;
     e->map_upper_ns = best[1] + slack;
     e->map_lower_ns = -best[0] - slack;
-    /* lines lie between map and their last published distance */
+    /* a line lies between its map and its last published distance from the map */
     e->upper_ns = best[1] + slack + fmax(0, peer) - fmin(0, own);
     e->lower_ns = -best[0] - slack + fmin(0, peer) - fmax(0, own);
     e->proven = e->map_upper_ns >= e->map_lower_ns;
     e->bounded = e->proven;
-    if (!e->proven) { /* a rate changed by more than it may: what was seen before that proves nothing now */
+    if (!e->proven) { /* a rate changed by more than it may: earlier stamps prove nothing now */
         begin_anew(c, e, now);
     }
 }
 
-/* An interval that an edge proves something to be in. */
+/* An interval in which an edge proves something to lie. */
 struct ends {
     double *lower, *upper;
 };
@@ -188,8 +188,8 @@ static struct ends of_rate(struct clock_edge *e)
     return (struct ends){&e->rate_lower, &e->rate_upper};
 }
 
-/* Edges to one peer are of the same two clocks, and know the same header of it: what one of them proves holds for the others.
- * Where they contradict each other, one of the clocks is just breaking a premise, and each stays with its own. */
+/* Edges to one peer are between the same two clocks and use the same header, so what one edge proves holds for the others. If
+ * they contradict each other, one of the clocks is just breaking a premise, and each edge keeps its own interval. */
 static void share_proof(struct clock *c, struct ends (*ends_of)(struct clock_edge *))
 {
     double *lower = c->values, *upper = c->weights;
@@ -243,7 +243,7 @@ static double bound_of(const struct clock *c, int level)
     return level == 0 ? half : c->config.hops * width_of(c, level) - half;
 }
 
-/* The lowest whose edges may be so wide; LEVEL_NONE: no bound could be shown. */
+/* The lowest level that allows such a width; LEVEL_NONE: no bound is possible. */
 static int level_of(const struct clock *c, double width_ns)
 {
     const double level =
@@ -255,7 +255,7 @@ static int level_of(const struct clock *c, double width_ns)
     return level < LEVELS && bound_of(c, (int)level) <= BOUND_H_NS_MAX ? (int)level : LEVEL_NONE;
 }
 
-/* What a tight peer claims, by its bound. */
+/* The level that a tight peer claims, from its published bound. */
 static int level_claimed(const struct clock *c, const struct clock_published *peer)
 {
     const double half = bound_of(c, 0);
@@ -266,10 +266,11 @@ static int level_claimed(const struct clock *c, const struct clock_published *pe
     return level_of(c, (peer->h_ns - 1 + half) / c->config.hops);
 }
 
-/* Of each host how wide that of its clocks is which stands furthest off, by its best edge. */
+/* For each host the width of its furthest clock, by that clock's best edge. */
 static void widths_of_hosts(const struct clock *c)
 {
-    for (int i = c->capacity - 1; i >= 0; i--) { /* leaders last: they are the lowest */
+    /* leaders come last, because they are the lowest */
+    for (int i = c->capacity - 1; i >= 0; i--) {
         const struct clock_edge *e = &c->edges[i];
         if (!e->used || e->leader != i || e->host_leader == i || isinf(c->values[i])) {
             continue;
@@ -280,8 +281,8 @@ static void widths_of_hosts(const struct clock *c)
     }
 }
 
-/* How wide the edges to each host (not clock) are, in c->values, ascending; INFINITY: beyond any level. A host counts by the
- * clocks that are heard of it. TIGHT: those that tell they are. CLAIMED: and none is narrower than what it claims. */
+/* The widths of the edges to each host (not clock), in c->values, ascending. INFINITY: beyond any level. A host counts by those
+ * of its clocks that are heard. TIGHT: only hosts that report to be tight. CLAIMED: and none is narrower than its claim. */
 enum counted { ANY, TIGHT, CLAIMED };
 static void sort_widths(const struct clock *c, enum counted counted)
 {
@@ -312,7 +313,7 @@ static void sort_widths(const struct clock *c, enum counted counted)
     sample_sort(c->values, (size_t)count);
 }
 
-/* It told so a moment ago: it can't be core before this member's next tick. */
+/* It reported so a moment ago, so it can't be core before this member's next tick. */
 static bool is_loose(const struct clock *c, const struct clock_edge *e)
 {
     const int64_t wait_ns = TICKS_PER_HOP * (c->config.hops + 1) * CLOCK_TICK_NS;
@@ -320,7 +321,7 @@ static bool is_loose(const struct clock *c, const struct clock_edge *e)
     return e->heard && !e->peer.tight && c->now.ns - e->heard_at.ns < wait_ns - CLOCK_TICK_NS;
 }
 
-/* No clock that may be core is further off than this; INFINITY: one is beyond any bound. */
+/* The width of the furthest clock that may be core; INFINITY: one is beyond any bound. */
 static double widest(const struct clock *c)
 {
     double most = 0;
@@ -339,9 +340,9 @@ static double widest(const struct clock *c)
     return most;
 }
 
-/* In a full mesh H is 1. But of two members neither may have the other within reach. Then they have so many others that one
- * of those is common and honest, and differ by no more than both edges to it: each needs h no less than its own. Who has all
- * within reach needs no more than the widest of them. */
+/* In a full mesh H is 1. But two members may not reach each other. Then both reach so many others that one of those is common and
+ * honest, and they differ by at most both edges to it. So each of them needs an h of its own edge. A member that reaches all
+ * others needs only the widest of its edges. */
 static int level_of_mesh(const struct clock *c, enum counted counted, int need)
 {
     const int hosts = c->hosts_chosen, third = (hosts - 1) / 3;
@@ -357,7 +358,7 @@ static int level_of_mesh(const struct clock *c, enum counted counted, int need)
     return by_common < by_own ? by_common : by_own;
 }
 
-/* The lowest level at which enough hosts are within reach; `counted`: and claim it. */
+/* The lowest level at which enough hosts are within reach and, with CLAIMED, claim it. */
 static int lowest_level(const struct clock *c, enum counted counted)
 {
     const int need = (9 * c->hosts_chosen + 15) / 16;
@@ -372,8 +373,8 @@ static int lowest_level(const struct clock *c, enum counted counted)
     return level > mesh ? level : mesh;
 }
 
-/* Claim, then withdraw: a claim stands for a while on own edges alone, so that a fleet can begin to be tight or come
- * down; then it needs enough neighbours that claim it too. */
+/* Claims a level, or withdraws the claim. At first a claim stands on own edges alone, so that a fleet can begin to be tight, or
+ * can come down. Later it needs enough neighbours that claim it, too. */
 static void claim_level(struct clock *c, int own, int held)
 {
     c->claim = c->claim > own ? c->claim : own;
@@ -385,7 +386,7 @@ static void claim_level(struct clock *c, int own, int held)
             c->calm_edges = 0;
         }
     } else if (++c->claim_ticks > GRACE_TICKS) {
-        c->claim = held; /* none: the caller lets go */
+        c->claim = held; /* LEVEL_NONE: the caller withdraws it */
         c->claim_ticks = c->calm_edges = 0;
     }
 }
@@ -424,7 +425,8 @@ static void update_core(struct clock *c)
         c->claim_ticks = c->calm_edges = 0;
     }
     claim_level(c, own, held);
-    if (c->claim == LEVEL_NONE) { /* nobody shares it: a claim that fell rests a little */
+    /* too few neighbours share it: after a failed claim, the next one waits a little */
+    if (c->claim == LEVEL_NONE) {
         c->tight = c->core = false;
         c->tight_ticks = -REST_TICKS;
         c->held_ticks = c->lower_ticks = 0;
@@ -440,9 +442,10 @@ double bound_published_ns(const struct clock *c)
     return c->tight ? bound_of(c, c->claim) : c->h_known ? c->h_ns : -1;
 }
 
-/* ---- what peers say ---- */
+/* ---- reports of peers ---- */
 
-/* Its line lies between its map and the line's distance to it, as last said; how far the new ones reach beyond. */
+/* A peer's line lies between its map and the line's last published distance. How far the new map and line reach beyond the old
+ * ones. */
 static double reaches_beyond(const struct clock_published *was, const struct clock_published *is)
 {
     const double moved = clock_map_difference(&is->map, is->map.r, &was->map, is->map.r);
@@ -458,7 +461,7 @@ void bound_hear(struct clock_edge *e, const struct clock_published *heard, struc
 
     rate_note(&e->peer_rate, heard->phase == CLOCK_TRACK ? heard->map.y : INFINITY, now);
     if (heard->phase != CLOCK_TRACK || e->peer.phase != CLOCK_TRACK) {
-        e->restless = 0; /* not bounded, or nothing to compare with */
+        e->restless = 0; /* it is not bounded, or nothing can be compared */
     } else {
         const double moved =
             heard->map_seq != e->peer.map_seq ? reaches_beyond(&e->peer, heard) : 0;
@@ -497,7 +500,7 @@ static double hush_of(const struct clock_edge *e)
     return e->hush_s;
 }
 
-/* How far an island may have wandered off, ns^2. */
+/* How far an island may have drifted away, in ns^2. */
 static double island2(const struct clock *c)
 {
     double p00, p01, p11, q2;
@@ -511,8 +514,8 @@ static double island2(const struct clock *c)
     return t * t * (p11 + q2 * t / 3);
 }
 
-/* How wrong the own map's rate may be. Where it has held for as long as stamps look back, premise 1 tells. One that still
- * moves is as wrong as the stamps of the middle edge leave open. */
+/* The largest error of the own map's rate. If the rate was constant for as long as stamps reach back, premise 1 gives it. If it
+ * still moves, its error is as large as the stamps of the middle edge allow. */
 static double rate_proven(const struct clock *c)
 {
     int count = 0;
@@ -536,7 +539,7 @@ void bound_edges(struct clock *c, struct nic_time now)
         }
         bound_edge(c, e, now);
         if (c->phase < CLOCK_TRACK && e->crossed_at.ns == now.ns) {
-            clock_forget_stamps_of_peer(c, e); /* no line goes through both parts of them */
+            clock_forget_stamps_of_peer(c, e); /* no line fits both parts of the stamps */
         }
     }
     share_proofs(c);
@@ -560,7 +563,7 @@ void bound_tick(struct clock *c, struct nic_time now)
     } else if (c->phase == CLOCK_TRACK && !c->disrupted && leaf_bound(c, &h)) {
         h += unguarded;
     } else if (c->h_known) {
-        return; /* the last one ages: bound_aged_ns() */
+        return; /* the last bound ages: bound_aged_ns() */
     } else if (c->config.alone_is_fine && c->edge_count == 0) {
         h = 0;
     } else {
@@ -570,9 +573,9 @@ void bound_tick(struct clock *c, struct nic_time now)
     c->h_rate = rate_proven(c);
 }
 
-/* What disagreement adds to the variance of the filter, which already knows the packets' noise: the
- * levels of three quarters of the edges, parked ones too, and a tenth of what the edges scatter in
- * one tick. The first seconds' noise is not known yet: twice as wide. */
+/* The variance from disagreement, beside the filter's own, which includes the packets' noise. It comes from the levels of three
+ * quarters of the edges, also parked ones, and from a tenth of the edges' scatter in one tick. In the first seconds the noise is
+ * not known yet, so it is twice as wide. */
 double bound_spread2(const struct clock *c)
 {
     const double rho2 = c->level_q75_ns * c->level_q75_ns + SCATTER * c->rms_ns * c->rms_ns;

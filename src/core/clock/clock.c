@@ -1,4 +1,4 @@
-/* clock.c: the member: events in, ticks, its phases and status, decisions out. */
+/* clock.c: the member: events in, ticks, phases and status, decisions out. */
 #include "core/clock/clock_private.h"
 
 #include <errno.h>
@@ -10,17 +10,19 @@
 #include "stats/sample.h"
 #include "wire/linear_map.h"
 
-/* Parts that meet again give way to each other, and each sees the other do so a tick or two late. Both with a gain K: the
- * difference goes e' = e - 2 K e(two ticks ago), which only swings down for 2 K < 0.62. By what they doubt alone K were 1, the
- * parts changed places each tick, and their rates ran off. */
+/* When parts of a fleet meet again, each part moves towards the other, and sees the other's moves a tick or two late. With a gain
+ * K for both, the difference follows e' = e - 2 K e(two ticks ago), which settles only for 2 K < 0.62. From the doubts alone K
+ * would be 1: the parts would exchange places at each tick, and their rates would run away. */
 #define GIVE_WAY          3 /* K = 1 / (1 + 3) */
 #define HOLD_UNKNOWN_NS   (3600 * NS_PER_S)
 #define HOLD_REACQUIRE_NS (60 * NS_PER_S)
 #define HOLD_H_NS_MAX     BOUND_H_NS_MAX
-#define MAPS_LATE         64   /* no packet is later: they are the maps of a second and some */
-#define STEERED_SHARE     0.25 /* of what rates may depart by: the rest is the oscillator's */
-#define LINE_CALM_NS      20e3
-#define QUEUE_SIGMAS      4 /* not the gate: a host that took queues for noise has a wide one */
+/* no packet is later than so many maps, a little more than a second */
+#define MAPS_LATE 64
+/* the share of a rate's allowed error that steering may use; the rest belongs to the oscillator */
+#define STEERED_SHARE 0.25
+#define LINE_CALM_NS  20e3
+#define QUEUE_SIGMAS  4 /* not the gate: a host that took queues for noise has a wide gate */
 
 /* -- decisions out
  * ---------------------------------------------------------------------------------------- */
@@ -56,7 +58,8 @@ bool clock_next_action(struct clock *c, struct clock_action *ret_action)
 
 static void set_map(struct clock *c, struct nic_time r, int64_t x_ns, double fraction, double y)
 {
-    ASSERT(isfinite(fraction) && fabs(fraction) < 0x1p62 && isfinite(y)); /* peers take it over */
+    /* peers use these values */
+    ASSERT(isfinite(fraction) && fabs(fraction) < 0x1p62 && isfinite(y));
     const double whole = floor(fraction);
     double part = floor((fraction - whole) * 0x1p32 + 0.5) * 0x1p-32;
 
@@ -82,9 +85,8 @@ void clock_jump(struct clock *c, int64_t dx_ns)
     set_map(c, c->map.r, c->map.x_ns + dx_ns, c->map.x_fraction, c->map.y);
 }
 
-/* Steering is a rate that all members put on alike, once: moving x each tick instead would look to each like
- * everybody else running fast, and the rates would run away. Who has just come into step took the rate over with the
- * others' maps. */
+/* Steering is a rate that all members apply alike, once. If x were moved at each tick instead, each member would see all others
+ * run fast, and the rates would run away. A member that has just synchronised took this rate with the others' maps. */
 static void follow_steer(struct clock *c)
 {
     if (c->phase != CLOCK_TRACK) {
@@ -124,13 +126,13 @@ void clock_disrupt(struct clock *c, struct span hold)
     if (until > c->disrupted_until.ns) {
         c->disrupted_until.ns = until;
     }
-    c->h_known = false; /* void now */
+    c->h_known = false; /* no longer valid */
     anchor_forget_peers(c);
     c->tight = c->core = false;
     c->tight_ticks = 0;
 }
 
-/* Stamps from before are on another clock, the own or the peer's. */
+/* Earlier stamps belong to another clock, the own one or the peer's. */
 void clock_forget_stamps_of(struct clock *c, struct clock_edge *e)
 {
     e->written = e->consumed = e->solved_written = 0;
@@ -141,14 +143,14 @@ void clock_forget_stamps_of(struct clock *c, struct clock_edge *e)
     memset(e->raw_seen, 0, sizeof(e->raw_seen));
     e->has_e = e->has_raw = e->bounded = e->proven = e->silent = false;
     e->not_before_ns = c->now.ns;
-    e->told_at.ns = 0; /* how long ago that was isn't known */
+    e->told_at.ns = 0; /* its age is not known */
     for (int p = 0; p < CLOCK_PATH_MAX; p++) {
         e->paths[p].low[0] = e->paths[p].low[1] = INFINITY;
         e->paths[p].way_at[0] = e->paths[p].way_at[1] = e->paths[p].round_at = 0;
     }
 }
 
-/* Those of its other edges are of the same clock. */
+/* Stamps of the other edges to this peer are of the same clock. */
 void clock_forget_stamps_of_peer(struct clock *c, const struct clock_edge *e)
 {
     for (int i = e->leader; i >= 0; i = c->edges[i].next_of_peer) {
@@ -190,7 +192,7 @@ void clock_on_fault(struct clock *c, struct nic_time now, enum clock_fault fault
     clock_disrupt(c, span_ns(DISRUPT_NS));
     c->disrupted_by = fault;
     clock_forget_stamps(c);
-    c->own_utc_known = false; /* it was told at a time of another clock */
+    c->own_utc_known = false; /* it was reported at a time of another clock */
     if (fault != CLOCK_FAULT_STEP && fault != CLOCK_FAULT_SUSPEND) {
         clock_doubt_rate(c);
     }
@@ -211,7 +213,7 @@ void clock_on_steered(struct clock *c, struct nic_time now, double ppb)
         clock_on_fault(c, now, CLOCK_FAULT_STEP);
         return;
     }
-    clock_move(c, now, 0, -ppb * 1e-9); /* what ran faster counts for less */
+    clock_move(c, now, 0, -ppb * 1e-9); /* the clock runs faster, so the map's rate becomes lower */
     c->publish = true;
 }
 
@@ -223,8 +225,7 @@ void clock_on_guard(struct clock *c, struct nic_time now, double guard_ns, doubl
     c->guard_rate = guard_rate;
 }
 
-/* -- making one
- * ------------------------------------------------------------------------------------------- */
+/* -- making a member ------------------------------------------------------------------------------------------- */
 
 static void set_defaults(struct clock_config *g)
 {
@@ -253,7 +254,7 @@ struct clock *clock_new(const struct clock_config *config, struct nic_time now)
     if (c == NULL) {
         return NULL;
     }
-    const size_t room = (size_t)config->edge_capacity + 2; /* own opinion beside the edges' */
+    const size_t room = (size_t)config->edge_capacity + 2; /* the own value beside the edges' */
     c->config = *config;
     set_defaults(&c->config);
     c->capacity = config->edge_capacity;
@@ -378,19 +379,20 @@ void clock_edge_repath(struct clock *c, struct nic_time now, int edge, uint8_t p
 /* -- facts in
  * --------------------------------------------------------------------------------------------- */
 
-/* Its maps count from zero again, and are of another time: its clock isn't the one that took the stamps so far. */
+/* The peer's maps count from zero again and belong to another time: its clock isn't the one of the stamps so far. */
 static bool began_anew(const struct clock_published *was, const struct clock_published *is)
 {
     return fabs(clock_map_difference(&is->map, is->map.r, &was->map, is->map.r)) > ELSEWHERE_NS;
 }
 
-/* A header of the peer that this edge goes to. */
+/* Uses a header of this edge's peer. */
 static void hear_by(struct clock *c, struct nic_time now, struct clock_edge *e,
                     const struct clock_published *heard)
 {
-    const uint32_t older = e->peer.map_seq - heard->map_seq; /* maps; a large number: it is newer */
+    /* the maps by which it is older; a large number: it is newer */
+    const uint32_t older = e->peer.map_seq - heard->map_seq;
     if (e->heard && older - 1 < MAPS_LATE && now.ns - e->heard_at.ns < NS_PER_S) {
-        return; /* an older header that came late by another path */
+        return; /* an older header that arrived late over another path */
     }
     if (e->heard && older != 0 && older < UINT32_MAX / 2 && began_anew(&e->peer, heard)) {
         clock_forget_stamps_of(c, e);
@@ -401,13 +403,13 @@ static void hear_by(struct clock *c, struct nic_time now, struct clock_edge *e,
         if (!e->tracking || fabs(moved) >= 1e4) {
             contain_move(e, moved);
             e->expected_ns =
-                e->tracking ? e->expected_ns : e->level_ns; /* its map was no time until now */
+                e->tracking ? e->expected_ns : e->level_ns; /* until now its map was not a time */
         } else {
             edge_move(c, e, moved);
         }
     }
     bound_hear(e, heard, now);
-    if (e->tracking && heard->phase < CLOCK_TRACK) { /* its clock may have broken */
+    if (e->tracking && heard->phase < CLOCK_TRACK) { /* its clock may be broken */
         drift_init(&e->drift);
     }
     if ((heard->phase == CLOCK_TRACK) != e->tracking) {
@@ -420,7 +422,7 @@ static void hear_by(struct clock *c, struct nic_time now, struct clock_edge *e,
     anchor_hear(e, now, heard);
 }
 
-/* It is the word of the peer's clock, by whichever edge it came: all edges to that peer are of the same map. */
+/* The header describes the peer's clock, whichever edge brought it. All edges to that peer use the same map. */
 void clock_on_peer(struct clock *c, struct nic_time now, int edge,
                    const struct clock_published *heard)
 {
@@ -457,12 +459,12 @@ static void learn_noise(struct clock *c, struct nic_time now)
         c->noise_at = now;
         noise_refresh(&c->noise, c->now.ns - c->phase_since.ns < EARLY_NS ? 0.7 : 0.92);
         if (c->now.ns - c->phase_since.ns < EARLY_NS) {
-            bank_forget(&c->bank); /* the start's errors say nothing about wander */
+            bank_forget(&c->bank); /* the errors of the start show nothing about wander */
         }
     }
 }
 
-/* What the quickest packets say that this member is off by: it can't be known whether it is, or they waited. */
+/* How far this member is off by the fastest packets. If they waited, too, this is too large; nothing shows whether they did. */
 static double typical_raw_ns(struct clock *c)
 {
     int count = 0;
@@ -526,8 +528,8 @@ static void find_queues(struct clock *c)
     }
 }
 
-/* What edge_track and bound_tick will read of an edge, while another is worked on: an agent does other things in
- * between, and a fleet in one process even more. */
+/* Prefetches an edge's data for edge_track() and bound_tick(), while another edge is processed. An agent does other things
+ * between ticks, and many members in one process do even more. */
 static void fetch_edge(const struct clock *c, int edge)
 {
     const struct clock_edge *e = &c->edges[edge];
@@ -567,7 +569,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
     }
     consensus_gather(c, now);
     if (c->step_ticks > 0 || c->apart_ticks > 0) {
-        c->has_mean = false; /* what most edges say just now isn't to be averaged */
+        c->has_mean = false; /* most edges show a shift now, which must not be averaged */
     }
     if (consensus_suffices(c)) {
         const double theirs = c->regained ? GIVE_WAY * c->deviation_ns * c->deviation_ns : 0;
@@ -599,7 +601,7 @@ static void track(struct clock *c, struct nic_time now, double dt_s)
  * -----------------------------------------------------------------------------------------------
  */
 
-/* After a warm start: until three quarters of the neighbours have been heard and agree. */
+/* After a warm start: true until three quarters of the neighbours have been heard and agree. */
 static bool restored_wait(struct clock *c)
 {
     int agree = 0;
@@ -661,7 +663,7 @@ static void update_status(struct clock *c, struct nic_time now)
     }
 }
 
-/* Neighbours gone: keep the rate, say so; back with them: go on, or anew after long. */
+/* Without neighbours: keeps the rate, and reports HOLDOVER. When they are back: goes on, or starts anew after a long time. */
 static void update_hold(struct clock *c, struct nic_time now)
 {
     if (c->phase == CLOCK_TRACK && c->in_gate == 0 && c->track_peers == 0 &&

@@ -1,14 +1,13 @@
-/* consensus.c: many edges, one error. Wide first: the plain mean over all edges is least squares
- * over the graph, best while every edge is a little wrong. Then narrow: an edge whose slow level
- * stands out against the typical level (own and neighbours') is parked: it keeps being measured but
- * moves nothing. What is left is clipped. */
+/* consensus.c: from many edges to one error. At first the plain mean over all edges is used: it is the least-squares solution
+ * over the graph, and best while every edge is a little wrong. Later an edge is parked if its slow level stands out against the
+ * typical level (own and neighbours'). A parked edge is still measured, but moves nothing. The other edges are clipped. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 
 #include "stats/sample.h"
 
-#define LEVEL_GAIN  0.025 /* a tick: two seconds */
+#define LEVEL_GAIN  0.025 /* per tick: two seconds */
 #define EXPECT_GAIN 0.08
 #define WIDE_S      8.0
 #define PARK_SCALE  3.7
@@ -16,22 +15,23 @@
 #define PARK_NOISE  0.8
 #define PARK_SIGMAS 3.0
 #define UNPARK      0.8
-#define GONE_S      3.0 /* since it was last live, which it is for two more */
+#define GONE_S      3.0 /* since it was last live; it counts as live for two more */
 #define GONE_S_MAX  3600.0
 #define RETURN_NS   (20 * NS_PER_S)
 #define REGAINED    4   /* a quarter */
-#define GROUP       1.5 /* parking limits: levels so near to each other agree */
-#define FAR         3.0 /* of those: nothing but another path or another clock can be so far off */
+#define GROUP       1.5 /* in parking limits: levels that are so close agree */
+/* in parking limits: only another path or another clock can be so far off */
+#define FAR         3.0
 #define REGROUP_S   1.0
 #define UNPARK_S    2.0
 #define CLIP        2.5
-#define INFO_FALL   16   /* more than packets a tick come and don't */
-#define P_CLIP      2    /* times the median of what peers claim */
+#define INFO_FALL   16   /* packets that come and go within a tick vary by less */
+#define P_CLIP      2    /* times the median of the peers' claims */
 #define BOAST       10.0 /* times that, and times what is seen of it: no clock is so uncertain */
 #define BOAST_S     10.0
-#define FOLLOW_MOST 1.0 /* 1/s^2: others' maps are 0.15 s old */
+#define FOLLOW_MOST 1.0 /* 1/s^2: the others' maps are 0.15 s old */
 
-/* Sorts; the value below which `share` of them lie. */
+/* Sorts, and returns the value below which `share` of the values lie. */
 static double quantile(double *values, int count, double share)
 {
     sample_sort(values, (size_t)count);
@@ -39,7 +39,7 @@ static double quantile(double *values, int count, double share)
     return values[at < count ? at : count - 1];
 }
 
-/* A neighbour that is heard again after a silence may be anywhere by now. */
+/* A neighbour that is heard again after a silence may have drifted to any value. */
 static void note_return(const struct clock *c, struct clock_edge *e)
 {
     const bool tracks = c->narrow || c->phase == CLOCK_HOLD;
@@ -64,8 +64,8 @@ static void note_return(const struct clock *c, struct clock_edge *e)
     e->live_at = c->now;
 }
 
-/* So many are back that it may be they who are right: a part of the fleet that was cut off. What this member knows of
- * its clock's rate and time was of its own part. */
+/* So many neighbours are back that they may be right: this member's part of the fleet was cut off. Its knowledge of its clock's
+ * rate and time came from its own part. */
 static void find_regained(struct clock *c)
 {
     int usable = 0, back = 0;
@@ -111,7 +111,7 @@ static double gap2_of(const struct clock_edge *e)
     return fmax(e->gap2, e->stray2);
 }
 
-/* While there may be an island: how far its ends may be apart. */
+/* While there may be an island: how far its parts may have drifted. */
 static void find_sparse(struct clock *c)
 {
     double p00, p01;
@@ -152,7 +152,7 @@ void consensus_count(struct clock *c)
         *peer |= is_live ? PEER | PEER_LIVE : PEER;
         *host |= is_live ? HOST | HOST_LIVE : HOST;
     }
-    ASSERT(used == c->edge_count); /* who counts as enough is a share of it */
+    ASSERT(used == c->edge_count); /* the number that suffices is a share of it */
     ASSERT(tracking <= live && peers_live <= peers && hosts_live <= hosts && parked <= used);
     c->hosts_live = hosts_live;
     c->hosts_chosen = hosts;
@@ -163,10 +163,10 @@ void consensus_count(struct clock *c)
     c->peers_chosen = peers;
     const int third = (peers - 1) / 3;
     c->liars_max = third < 0 ? 0 : third < 4 ? third : 4;
-    /* more peers than lie, and two fifths of all */
+    /* more peers than may lie, and two fifths of all */
     const int share = (2 * peers + 4) / 5;
     c->needed = share > c->liars_max + 1 ? share : c->liars_max + 1;
-    ASSERT(c->needed > c->liars_max); /* or liars alone could carry a member off */
+    ASSERT(c->needed > c->liars_max); /* otherwise liars alone could move a member */
     find_regained(c);
     find_sparse(c);
 }
@@ -199,8 +199,8 @@ static bool takes_part(const struct clock *c, const struct clock_edge *e)
     return edge_usable(c, e) && !e->config.witness && !e->parked && e->in_gate && !e->unsure;
 }
 
-/* What a peer claims to be off by widens the gate for its packets and this member's own filter. So no
- * claim counts for more than twice the typical one. */
+/* A peer's claimed error widens the gate for its packets and this member's own filter. So a claim counts for at most twice the
+ * typical one. */
 static void update_p_limit(struct clock *c)
 {
     int count = 0;
@@ -213,8 +213,8 @@ static void update_p_limit(struct clock *c)
     c->p_limit_ns = count > 0 ? P_CLIP * quantile(c->values, count, 0.5) : 0;
 }
 
-/* Who is uncertain is seen to err. A claim far above all others', of which nothing is seen for long, is no
- * clock's. */
+/* A peer that is really uncertain shows errors. A claim far above all others', without any visible error for long, is impossible
+ * for a clock. */
 static void note_boast(const struct clock *c, struct clock_edge *e, double dt_s)
 {
     const double seen = fabs(e->level_ns) + fabs(e->e_ns - e->level_ns);
@@ -261,14 +261,14 @@ static void update_scale(struct clock *c)
     }
 }
 
-/* By how much two honest clocks that wander like this one differ, one sigma. */
+/* The standard difference between two honest clocks with this clock's wander. */
 double clock_stray_ns(const struct clock *c)
 {
     return sqrt(2) * c->deviation_ns;
 }
 
-/* By how far an edge's level stands out before it is parked; NULL: that of one which scatters as most do. The level of
- * an edge that scatters more is known less. */
+/* The level above which an edge is parked; NULL: for an edge with the usual scatter. The level of an edge with more scatter is
+ * less certain. */
 double park_limit(const struct clock *c, const struct clock_edge *e)
 {
     const double usual = c->sigma_e_ns;
@@ -281,15 +281,15 @@ double park_limit(const struct clock *c, const struct clock_edge *e)
     return fmax(usually, PARK_SIGMAS * sqrt(c->gap2));
 }
 
-/* Its slow level says something about where this member is. */
+/* True if its slow level shows something about this member's error. */
 static bool has_vote(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && e->level_known && !e->config.witness && !e->unsure && !e->sparse &&
            e->false_rate == 0;
 }
 
-/* More than half of all edges say that this member is off by more than `limit`, to one side. Paths err
- * to both sides alike, so that the middle edge is the one to go by, and not the largest group. */
+/* True if more than half of all edges show that this member is off by more than `limit`, to one side. Paths err to both sides
+ * equally, so the middle edge counts, not the largest group. */
 static bool astray(const struct clock *c, double limit)
 {
     int voting = 0, above = 0, below = 0;
@@ -305,8 +305,7 @@ static bool astray(const struct clock *c, double limit)
     return 2 * above > voting || 2 * below > voting;
 }
 
-/* Where the edges around the middle one lie together; zero unless this member is astray, and where they
- * are no more than liars may be. */
+/* The level around the middle edge where edges agree. 0 if this member isn't astray, or if those edges may all be liars. */
 static double middle_level(const struct clock *c, double limit)
 {
     double sum = 0;
@@ -331,8 +330,8 @@ static double middle_level(const struct clock *c, double limit)
     return around > c->liars_max ? sum / around : 0;
 }
 
-/* Half of the edges, when they stand out. More than that only far off, and while no side has more
- * than half of them: else it is this member that is off, and who is left out can't bring it back. */
+/* Parks up to half of the edges, if they stand out. It parks more only if they are far off, and if no side has more than half of
+ * them. Otherwise this member itself is off, and edges that are left out can't bring it back. */
 static void park(struct clock *c, struct nic_time now, double dt_s)
 {
     const double near = GROUP * park_limit(c, NULL);
@@ -376,7 +375,7 @@ static void park(struct clock *c, struct nic_time now, double dt_s)
     }
 }
 
-/* Most edges say that this member is elsewhere, and have for a second: go there at once. */
+/* Most edges have shown for a second that this member is off: move there at once. */
 static void regroup(struct clock *c, double dt_s)
 {
     const double centre = c->narrow ? middle_level(c, GROUP * park_limit(c, NULL)) : 0;
@@ -393,13 +392,12 @@ static void regroup(struct clock *c, double dt_s)
         e->level_ns -= centre;
         e->expected_ns -= centre;
         contain_move(e, -centre);
-        e->calm_s = UNPARK_S; /* those that fit now take part at once */
+        e->calm_s = UNPARK_S; /* edges that fit now take part at once */
     }
 }
 
-/* The member's error: the mean of its edges' levels, each alike, plus the mean of what is new on
- * them, weighted by information: so neither random packet counts nor a lossy edge let static
- * asymmetry through as noise. */
+/* The member's error: the plain mean of its edges' levels, plus the mean of their news, weighted by information. So neither
+ * random packet counts nor a lossy edge make a static asymmetry look like noise. */
 void consensus_gather(struct clock *c, struct nic_time now)
 {
     double level_sum = 0, info_sum = 0, new_sum = 0, age_sum = 0, square_sum = 0, p_sum = 0;
@@ -416,7 +414,8 @@ void consensus_gather(struct clock *c, struct nic_time now)
             c->values[count++] = c->edges[i].has_e ? c->edges[i].e_ns : c->edges[i].level_ns;
         }
     }
-    ASSERT(count <= c->edge_count); /* witnesses have no vote: SYNCED would rest on them */
+    /* witnesses have no vote: otherwise SYNCED would rest on them */
+    ASSERT(count <= c->edge_count);
     c->in_gate = count;
     c->has_mean = false;
     if (count == 0) {
@@ -457,7 +456,7 @@ void consensus_gather(struct clock *c, struct nic_time now)
     if (with_e == 0) {
         return;
     }
-    ASSERT(info_sum > 0 && with_e <= count); /* means of them */
+    ASSERT(info_sum > 0 && with_e <= count); /* means over them */
     c->has_mean = true;
     const double base = members > 0 ? level_sum / members : 0;
     c->sure_share = fmax(0, 1 - sparse_info / info_sum);
@@ -479,9 +478,9 @@ static bool waits(const struct clock *c, const struct clock_edge *e)
     return takes_part(c, e) && e->alike && e->info_mean > 0;
 }
 
-/* Where the peers whose packets all wait place this member, each alike, and the variance of that in one tick. False: they are so
- * few that all of them may lie, or no quarter of those that are heard. A liar that holds its packets back is one of them, too.
- * So what is clipped to is the middle of all that take part, and a scatter that is no larger than an honest peer's. */
+/* Where the peers whose packets all wait place this member: their plain mean, and its variance in one tick. False: they are so
+ * few that all may lie, or less than a quarter of those that are heard. A liar that delays its packets is among them, too. So the
+ * clip is centred on the median of all that take part, with a scatter no larger than an honest peer's. */
 static bool waiting_mean(struct clock *c, double *ret_mean, double *ret_variance)
 {
     const int usable = consensus_peers(c, edge_usable);
@@ -489,7 +488,7 @@ static bool waiting_mean(struct clock *c, double *ret_mean, double *ret_variance
     int peers = 0, count = 0;
 
     for (int i = 0; i < c->capacity; i++) {
-        c->order[i] = 0; /* edges to that peer, counted at the lowest one */
+        c->order[i] = 0; /* edges to that peer, counted at its lowest edge */
     }
     for (int i = 0; i < c->capacity; i++) {
         const struct clock_edge *e = &c->edges[i];
@@ -521,10 +520,10 @@ static bool waiting_mean(struct clock *c, double *ret_mean, double *ret_variance
     return true;
 }
 
-/* Members behind one switch hear each other well, and all others behind full ports. By information alone each follows its
- * neighbours, and together they drift off: what all of them see of the others is no news to any. So that moves each of them
- * by itself, at the pace of a filter of this noise and wander, and their filters, which compare them with each other, don't
- * notice. */
+/* Members behind one switch hear each other well, and all others through full ports. With weights by information alone each would
+ * follow its neighbours. The group would drift away, because its common view of the others is no news to any of them. So this
+ * view moves each member separately, at the pace of a filter with this noise and wander. Their filters compare them with each
+ * other, and don't notice. */
 void consensus_follow(struct clock *c, double dt_s, double *ret_dx, double *ret_dy)
 {
     double mean, variance;
@@ -547,7 +546,7 @@ void consensus_levels(struct clock *c, struct nic_time now, double dt_s)
         }
         note_boast(c, e, dt_s);
         e->info_mean = e->info_mean == 0 ? e->e_info : 0.99 * e->info_mean + 0.01 * e->e_info;
-        e->info_mean = fmin(e->info_mean, INFO_FALL * e->e_info); /* its packets scatter by now */
+        e->info_mean = fmin(e->info_mean, INFO_FALL * e->e_info); /* its present scatter */
         ASSERT(e->info_mean > 0); /* gains and the clip are shares of it */
         e->told_at = now;
         if (e->sparse) {

@@ -1,15 +1,16 @@
-/* contain.c: the estimate stays within what stamps alone prove. An edge's hard bounds of offset and rate hold whatever the
- * filter, the delays of paths and the levels make of the packets. A member that leaves those of most of its edges, as behind
- * full queues, has learned a queue for time: it goes back between them. All members move by what least squares
- * gives, each edge and the own opinion alike: so two that are apart meet in the middle. */
+/* contain.c: keeps the estimate within the values that stamps alone prove. An edge's hard bounds of offset and rate hold whatever
+ * the filter, the paths' delays and the levels derive from the packets. A member outside the bounds of most of its edges has
+ * taken a queue for time, as happens behind full queues. It goes back between the bounds. All members move by the least-squares
+ * solution, in which each edge and the own estimate weigh the same. So two members that are apart meet in the middle. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 
 #include "stats/sample.h"
 
-#define CROSSED_NS    (300 * NS_PER_MS)
-#define CONTAIN_TICKS 6 /* running: a step is told by others, and bounds from before it are gone */
+#define CROSSED_NS (300 * NS_PER_MS)
+/* consecutive ones: other parts detect a step, and bounds from before it are gone */
+#define CONTAIN_TICKS 6
 #define ANEW_NS       1e9
 
 struct interval {
@@ -26,7 +27,7 @@ static struct interval rate_of(const struct clock_edge *e)
     return (struct interval){e->rate_lower, e->rate_upper};
 }
 
-/* No queue is so long: the peer's clock began anew, and soon its headers tell. */
+/* No queue is so long: the peer's clock began anew, and its headers will soon show that. */
 static bool counts(const struct clock *c, const struct clock_edge *e)
 {
     return edge_usable(c, e) && e->proven && !e->config.witness && !e->returned &&
@@ -38,14 +39,14 @@ static double middle(struct interval in)
     return (in.lower + in.upper) / 2;
 }
 
-/* Stamps of a few seconds leave hundreds of ppm open: the middle of that is no rate that anything shows. */
+/* Stamps of a few seconds leave hundreds of ppm open. The middle of such an interval is no measured rate. */
 static double nearest(struct interval in)
 {
     return in.lower > 0 ? in.lower : in.upper;
 }
 
-/* By how much this member has to move so that the bounds of most edges hold zero again; 0: they do. `place`: where in the
- * bounds of an edge that doesn't hold it. */
+/* The move of this member after which the bounds of most edges contain zero again; 0: they do already. `place`: the point to
+ * choose within the bounds of an edge that don't contain it. */
 static double shift_into(const struct clock *c,
                          struct interval (*interval)(const struct clock_edge *),
                          double (*place)(struct interval))
@@ -90,7 +91,7 @@ double contain_theta(const struct clock_edge *e, double theta_ns)
                                      : theta_ns;
 }
 
-/* What this member is off by, as at least one honest edge proves at either end; an empty one proves nothing. */
+/* This member's error, as at least one honest edge proves at either end; an empty interval proves nothing. */
 static struct interval member_offset(struct clock *c)
 {
     struct interval in = {-INFINITY, INFINITY};
@@ -124,7 +125,7 @@ static void move_offset(struct clock *c, struct nic_time now, double shift)
     const bool known = c->status == CLOCK_SYNCED && fabs(shift) <= c->h_ns;
     const double most = CLOCK_MOVE_NS_MAX;
 
-    if (known) { /* readers were told so: their line follows */
+    if (known) { /* readers were given the map: their line follows */
         shift = fmin(most, fmax(-most, shift));
     } else {
         c->offset_out = 0;
@@ -142,9 +143,9 @@ static void move_offset(struct clock *c, struct nic_time now, double shift)
     }
 }
 
-/* The stamps of most edges contradict the premises of the hard bound: it is the own clock that broke them. While a bound is
- * shown, those count that did so of late. One that isn't shown any more ages by how the own clock may drift, which is then
- * all that it rests on: all count that contradicted each other since, and a half is enough to doubt it. */
+/* The stamps of most edges contradict the premises of the hard bound: the own clock broke them. While a bound is shown, only
+ * recent contradictions count. A bound that isn't shown any more ages by the own clock's possible drift, and rests on that alone.
+ * Then all contradictions since count, and half of the edges suffice to doubt it. */
 static bool crossed(const struct clock *c)
 {
     const int64_t recent = c->now.ns - CROSSED_NS;

@@ -1,26 +1,28 @@
-/* disturbance.c: what a member does when its edges say that something happened: its own clock
- * stepped, two parts of the fleet met again, or it is lost. */
+/* disturbance.c: what a member does when its edges show a disturbance: its own clock stepped, two parts of the fleet met again,
+ * or it is lost. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/clock/clock_private.h"
 
-#define STEP_TICKS      2
-#define APART_TICKS     4 /* with fewer edges than show a step: more than one packet of each */
+#define STEP_TICKS 2
+/* if there are fewer edges than a step needs: more than one packet of each */
+#define APART_TICKS     4
 #define STEP_AGAIN_NS   (3 * NS_PER_S)
 #define STEPS_REACQUIRE 3
 #define SCATTER         6.0
 #define SCATTER_GAIN    0.02
 #define CALM_NS         (1 * NS_PER_S)
-#define CALM_TICKS      10 /* in it: who starves ticks seldom */
+#define CALM_TICKS      10 /* ticks in which it must be calm: a starved member has few ticks */
 #define UNEASY_NS       (100 * NS_PER_MS)
 #define VOUCHED_NS      (NS_PER_S / 2)
 #define MERGE_TICKS     10
-#define MERGE_SHARE     3 /* a third: of two parts the smaller sees more of the other, and goes there */
-#define BACK_NS         (2 * NS_PER_S)
-#define LOST_SCALE      6.0
-#define LOST_S          2.0
-#define LOST_AGAIN_NS   (5 * NS_PER_S)
+/* a third: the smaller of two parts sees more of the other, and moves there */
+#define MERGE_SHARE   3
+#define BACK_NS       (2 * NS_PER_S)
+#define LOST_SCALE    6.0
+#define LOST_S        2.0
+#define LOST_AGAIN_NS (5 * NS_PER_S)
 
 bool disturbance_watched(const struct clock *c)
 {
@@ -32,8 +34,8 @@ double disturbance_step_limit(const struct clock *c)
     return 8 * c->deviation_ns + 100 + 6 * noise_sigma_ns(&c->noise);
 }
 
-/* What each edge says that this member is off by, sorted, in c->values. Levels are slow, so they
- * still stand where they stood before a step. */
+/* The error of this member by each edge, sorted, in c->values. Levels are slow, so after a step they still have their values from
+ * before. */
 static int sorted_shifts(struct clock *c, double limit, int *ret_out, int *ret_possible)
 {
     int count = 0;
@@ -63,9 +65,8 @@ static void calm_ends(struct clock *c)
     c->calm_ticks = 0;
 }
 
-/* A clock steps out of a calm. A map that drifts off, for its member starves or has learned a wrong
- * rate, is off a little first, its error scatters, or the edges don't agree. split: a good share of
- * them is off. */
+/* A clock steps after a calm time. A map that drifts off, because its member starves or learned a wrong rate, first shows a small
+ * error, scatter, or disagreement of the edges. split: many of them are off. */
 static void note_calm(struct clock *c, double median, double limit, bool split)
 {
     const double clipped = fmin(limit, fabs(median));
@@ -82,8 +83,8 @@ static void note_calm(struct clock *c, double median, double limit, bool split)
     }
 }
 
-/* So few edges can't tell whose clock it was, but this member and all that it hears are apart by more than any queue
- * explains. To average that would send both off at the rate limit. */
+/* So few edges can't show whose clock stepped. But this member and all its peers are apart by more than any queue explains.
+ * Averaging would move both at the rate limit. */
 static void note_apart(struct clock *c, bool apart)
 {
     c->apart_ticks = apart ? c->apart_ticks + 1 : 0;
@@ -94,14 +95,14 @@ bool disturbance_apart(const struct clock *c)
     return c->apart_ticks >= APART_TICKS;
 }
 
-/* All of them, and this member, learn anew where they are. */
+/* All peers and this member learn their place anew. */
 void disturbance_part(struct clock *c)
 {
     clock_disrupt(c, span_ns(DISRUPT_NS));
     clock_acquire_again(c);
 }
 
-/* This member is off: nearly all edges say so, on one side, two ticks running. */
+/* This member is off: nearly all edges show it, on one side, in two consecutive ticks. */
 bool disturbance_find_step(struct clock *c)
 {
     const double limit = disturbance_step_limit(c);
@@ -112,7 +113,7 @@ bool disturbance_find_step(struct clock *c)
         return false;
     }
     int count = sorted_shifts(c, limit, &out, &possible);
-    /* What stamps exclude is a queue. A clock that stepped crosses the bounds, and then nothing is excluded. */
+    /* A shift that stamps exclude is a queue. A clock that stepped leaves the bounds, and then nothing is excluded. */
     if (2 * out > count && possible < out) {
         bound_edges(c, c->now);
         count = sorted_shifts(c, limit, &out, &possible);
@@ -124,7 +125,7 @@ bool disturbance_find_step(struct clock *c)
     note_apart(c, c->live < least && count > c->liars_max && 2 * out > count &&
                       (low > limit || high < -limit));
     if (count < least || 5 * out < 4 * count || !(low > limit || high < -limit)) {
-        if (c->step_ticks > 0) { /* it looked like a step, and was none */
+        if (c->step_ticks > 0) { /* it looked like a step, but was none */
             calm_ends(c);
         }
         c->step_ticks = 0;
@@ -134,13 +135,13 @@ bool disturbance_find_step(struct clock *c)
     if (c->step_ticks == 0) {
         c->step_sudden = c->now.ns - c->calm_since.ns >= CALM_NS && c->calm_ticks >= CALM_TICKS;
     }
-    c->step_ns = low > 0 ? high : low; /* each says at least so much, and at most a fifth lie */
+    /* each edge shows at least so much, and at most a fifth lie */
+    c->step_ns = low > 0 ? high : low;
     return ++c->step_ticks >= STEP_TICKS;
 }
 
-/* Was it the clock? Not if it was off before, nor if it is off as much all the time, nor if a second
- * clock says that it ran on: then the map was wrong, for whatever reason. A clock that did step is
- * told by its guard (CLOCK_FAULT_GUARD). */
+/* Decides whether the clock stepped. It did not if it was off before, if it is off by as much all the time, or if a second clock
+ * shows that it ran on: then the map was wrong. For a clock that did step, its guard reports it (CLOCK_FAULT_GUARD). */
 static bool clock_stepped(const struct clock *c)
 {
     const bool vouched =
@@ -157,7 +158,7 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
     c->stepped_at = now;
     const bool stepped = clock_stepped(c);
     const double drifted_s = fmax(0.05, (double)(now.ns - c->uneasy_since.ns) * 1e-9);
-    /* no two clocks run further apart; a covariance of 10^29 loses its sign in the next update */
+    /* no two clocks differ more; a covariance of 10^29 would lose its sign in the next update */
     const double rate_max = 2 * CLOCK_RATE_MAX * NS_PER_S;
     const double drift = !stepped && c->uneasy ? c->step_ns / drifted_s : 0;
     const double rate = fmin(rate_max, fmax(-rate_max, drift));
@@ -187,14 +188,13 @@ void disturbance_take_step(struct clock *c, struct nic_time now)
                                             .epoch = c->epoch});
     }
     bank_doubt(&c->bank, 200.0 * 200.0, fmax(100.0 * 100.0, rate * rate));
-    if (c->steps_running >= STEPS_REACQUIRE) { /* not a step but a rate */
+    if (c->steps_running >= STEPS_REACQUIRE) { /* it is a rate, not a step */
         clock_doubt_rate(c);
         clock_acquire_again(c);
     }
 }
 
-/* Two parts of the fleet meet again: a good share of the edges is off by one and the same amount.
- */
+/* Two parts of the fleet meet again: many edges are off by the same amount. */
 void disturbance_merge(struct clock *c, struct nic_time now)
 {
     int count = 0;
@@ -234,7 +234,7 @@ static bool measured(const struct clock *c, const struct clock_edge *e)
     return edge_usable(c, e) && e->in_gate;
 }
 
-/* Or it says nothing of time, and so nothing against this member. */
+/* True if the edge is measured, or shows no time and so contradicts nothing. */
 static bool measured_or_silent(const struct clock *c, const struct clock_edge *e)
 {
     const bool silent =
@@ -243,9 +243,8 @@ static bool measured_or_silent(const struct clock *c, const struct clock_edge *e
     return edge_usable(c, e) && (e->in_gate || silent);
 }
 
-/* The own edges disagree far more than the neighbours' do, or most peers have nothing in gate, while the
- * neighbours track undisturbed: this member is lost. It learns offset and rate anew from those who
- * aren't. */
+/* The member is lost if its own edges disagree far more than the neighbours' do, or if most peers have no packets in gate, while
+ * the neighbours track undisturbed. Then it learns offset and rate anew from them. */
 void disturbance_check_lost(struct clock *c, double dt_s)
 {
     const int tracking = consensus_peers(c, edge_usable), known = consensus_peers(c, measured);

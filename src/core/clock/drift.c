@@ -1,12 +1,12 @@
-/* drift.c: bounds of a clock's offset over seconds, and the rate that fits between them. */
+/* drift.c: bounds of a clock's offset over seconds, and the rates that fit between them. */
 #include "core/clock/drift.h"
 
 #include <math.h>
 #include <string.h>
 
 #define SLOT_NS 1000000000LL
-#define SETTLED 3    /* slots; until then it is worked out at each call */
-#define APART_S 0.02 /* bounds nearer together tell nothing */
+#define SETTLED 3    /* in slots; until then the rate is computed at each call */
+#define APART_S 0.02 /* bounds that are closer in time show nothing */
 
 void drift_init(struct drift *d)
 {
@@ -15,7 +15,7 @@ void drift_init(struct drift *d)
     d->high = DRIFT_MOST;
 }
 
-/* Bounds of one second are compared along the rate as far as it is known. Any choice is sound. */
+/* Compares two bounds of one second along the rate as far as it is known. Any choice gives a valid bound. */
 static bool tighter(const struct drift *d, const struct drift_bound *was, int64_t at_ns,
                     int64_t phi_ns, bool upper)
 {

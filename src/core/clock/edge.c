@@ -1,10 +1,8 @@
-/* edge.c: one edge, tracking: packets in, one error of the peer's map against our own out, once a
- * tick.
+/* edge.c: one edge while tracking: packets go in, and each tick one error of the peer's map against the own map comes out.
  *
- * Coded pairs: two packets leave back to back and their stamps say which of the two was held up
- * longer; that one is dropped. What is left is judged by its innovation against the path's known
- * delay m and the edge's known level, and counts with the score of the learned density (noise.h). m
- * is learned from both directions together, so the edge lives on when one direction is lost. */
+ * Coded pairs: two packets leave back to back, and their stamps show which of them was delayed longer. That one is dropped. The
+ * other is judged by its innovation against the path's known delay m and the edge's known level, and counts with the score of the
+ * learned density (noise.h). m is learned from both directions together, so the edge survives the loss of one direction. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -13,7 +11,7 @@
 
 #define GAP_NS_MAX    (10 * NS_PER_MS)
 #define JUMP_NS       (250 * NS_PER_MS)
-#define SHAPE_NS      (1 * NS_PER_S) /* the start's errors aren't the packets' */
+#define SHAPE_NS      (1 * NS_PER_S) /* errors of the start are not errors of packets */
 #define STAMP_AGE_MAX (4 * NS_PER_S)
 #define HUSH_KEPT     0.95
 #define FIND_NS       (1 * NS_PER_S)
@@ -21,12 +19,12 @@
 #define EXCESS_MAX    400
 #define EXCESS_USUAL  1.5
 #define COVERS        0.8
-#define SHARE_GAIN    0.02 /* a packet: some seconds */
+#define SHARE_GAIN    0.02 /* per packet: some seconds */
 #define LATE_MOST     0.5
-#define EARLY_MOST    0.1 /* a clock that is off makes those of the other direction early */
+#define EARLY_MOST    0.1 /* a clock that is off makes packets of the other direction early */
 #define STRAY_SIGMAS  3
 #define STRAYED                                                                                    \
-    4 /* times a packet's variance: what its density tells of such an innovation is nothing */
+    4 /* times a packet's variance: for such an innovation, the density of packets shows nothing */
 
 bool edge_live(const struct clock *c, const struct clock_edge *e)
 {
@@ -90,9 +88,9 @@ bool edge_vouches(const struct clock_edge *e)
            (e->in_gate || (e->level_known && e->bounded && e->lower_ns <= 0 && e->upper_ns >= 0));
 }
 
-/* A clock that is off makes packets of one direction early and those of the other late, by as much.
- * A queue makes late only, and one that stood while the path was learned and is gone makes early
- * only: so the smaller of the two is what a queue can't explain. */
+/* A clock that is off makes packets of one direction early and those of the other direction late, by the same amount. A queue
+ * only makes packets late. A queue that stood while the path was learned, and is gone, only makes them early. So no queue
+ * explains the smaller of the two shifts. */
 double edge_shift(const double low[2], double reference)
 {
     const double forward = low[1] - reference, backward = low[0] + reference;
@@ -127,7 +125,7 @@ double edge_m_mean(const struct clock_edge *e)
     return count > 0 ? sum / count : 0;
 }
 
-/* p or p': one way between the two maps, queueing positive. */
+/* p or p': the one-way delay between the two maps, positive for queueing. */
 double edge_one_way(const struct clock *c, const struct clock_edge *e, int64_t local_ns,
                     int64_t remote_ns, bool forward)
 {
@@ -153,7 +151,7 @@ static void remember(struct clock *c, struct clock_edge *e, int64_t local_ns, in
     if (!e->heard) {
         return;
     }
-    /* the hard bound keeps the fastest packet of each 200 ms, whatever the filter thinks of it */
+    /* the hard bound keeps the fastest packet of each 200 ms, even if the filter rejects it */
     const int64_t slot = local_ns / BOUND_BUCKET_NS;
     struct bucket *b = &e->buckets[(uint64_t)slot % BOUND_BUCKETS];
     const double p = edge_one_way(c, e, local_ns, remote_ns, forward);
@@ -204,18 +202,18 @@ bool edge_take_point(struct clock *c, struct clock_edge *e, const struct clock_p
 struct sums {
     double score[2], age;
     int count[2];
-    double wait[2]; /* of packets that wait as all do, beyond the mean */
+    double wait[2]; /* packets that wait as all do: their sums beyond the mean */
     int waited[2];
 };
 
-/* Behind full queues packets in time are seconds apart. Meanwhile both clocks wander, and their maps follow whom they still
- * hear. */
+/* Behind full queues packets in time are seconds apart. Meanwhile both clocks wander, and their maps follow the members that they
+ * still hear. */
 static void note_stray(const struct clock *c, struct clock_edge *e, struct nic_time now)
 {
     const double t = fmax(0, (double)(now.ns - e->told_at.ns) * 1e-9);
 
     const bool alike = waits_alike(c, e);
-    if (alike && !e->alike) { /* it told little, and was not gone */
+    if (alike && !e->alike) { /* the edge showed little, but was not gone */
         e->hush_s = 0;
         e->hushed = false;
     }
@@ -224,13 +222,13 @@ static void note_stray(const struct clock *c, struct clock_edge *e, struct nic_t
     e->stray2 = e->sparse ? e->theta_var + 2 * t * t * (c->rate_var + c->wander2 * t / 3) : 0;
 }
 
-/* Then an innovation tells of theta, and not of noise and delays. */
+/* Then an innovation shows theta rather than noise and delays. */
 bool edge_strayed(const struct clock *c, const struct clock_edge *e)
 {
     return e->stray2 * c->noise.info > STRAYED;
 }
 
-/* Where theta is by what this tick's packets tell, from where it was expected, as far as it may have strayed. */
+/* Theta by this tick's packets, relative to the expected value, within the possible drift. */
 struct place {
     double by_ns, variance, age;
     int count;
@@ -242,7 +240,7 @@ static void place_packet(const struct clock *c, struct place *p, double innovati
     double by, left;
 
     noise_locate(&c->noise, innovation - (forward ? p->by_ns : -p->by_ns), p->variance, &by, &left);
-    if (left < p->variance) { /* else it may have waited, or not */
+    if (left < p->variance) { /* otherwise it may have waited, or not */
         p->by_ns += forward ? by : -by;
         p->variance = left;
         p->age += age;
@@ -250,7 +248,7 @@ static void place_packet(const struct clock *c, struct place *p, double innovati
     }
 }
 
-/* As if measured: together with what was expected it comes to the same place. */
+/* Sets a pseudo-measurement that, combined with the expected value, gives the same place. */
 static void take_place(struct clock_edge *e, const struct place *p)
 {
     const double share = 1 - p->variance / e->stray2;
@@ -261,7 +259,7 @@ static void take_place(struct clock_edge *e, const struct place *p)
     e->e_age_s = p->age / p->count;
 }
 
-/* The level moved at once: so did what all its paths' lowest innovations were taken against. */
+/* The level moved at once, and so did the reference of all its paths' lowest innovations. */
 void edge_shift_level(struct clock_edge *e, double shift)
 {
     e->expected_ns += shift;
@@ -282,7 +280,7 @@ void edge_follow(struct clock_edge *e)
     e->gap2 = e->stray2;
 }
 
-/* This tick's packets, against the paths' delays. */
+/* This tick's packets, relative to the paths' delays. */
 struct batch {
     double way[RING_PACKETS];
     const struct packet *packet[RING_PACKETS];
@@ -315,8 +313,8 @@ static void load_batch(const struct clock *c, struct clock_edge *e, struct batch
     }
 }
 
-/* Heard again after a silence, it may be anywhere: the score is flat out there, and would take seconds to find it. The paths'
- * delays are known, so the first packets both ways tell, to half of what they waited. */
+/* Heard again after a silence, theta may have any value: far away the score is flat, and would need seconds to find it. The
+ * paths' delays are known, so the first packets of both directions give theta, to half of their waiting time. */
 static void find_level(const struct clock *c, struct clock_edge *e)
 {
     const double most = noise_high_ns(&c->noise);
@@ -330,9 +328,9 @@ static void find_level(const struct clock *c, struct clock_edge *e)
     edge_shift_level(e, waited > most ? 0 : (e->raw_low[1] - e->raw_low[0]) / 2);
 }
 
-/* Far from where it was expected, both directions say the same, and neither queued: the score would
- * find it, but slowly, for its slope is flat out there. So far that this member's own clock may have
- * stepped, that is found first, before such an error moves anything. */
+/* Theta is far from the expected value, both directions agree, and neither queued. The score would find it, but slowly, because
+ * its slope is flat there. If it is so far that this member's own clock may have stepped, that is checked first, before the error
+ * moves anything. */
 static void follow_jump(const struct clock *c, struct clock_edge *e, const struct batch *b)
 {
     if (!isfinite(b->low[0]) || !isfinite(b->low[1])) {
@@ -419,8 +417,8 @@ static void judge_raw(const struct clock *c, struct clock_edge *e, struct nic_ti
     }
 }
 
-/* How many times the variance of its errors is what the density of all packets makes of it. Behind a full port few
- * packets come within the gate, and those are the ones that waited least: they say less than others. */
+/* The variance of its errors over the value that the density of all packets predicts. Behind a full port few packets come within
+ * the gate, and those waited least, so they show less than others. */
 static double edge_excess(const struct clock *c, struct clock_edge *e)
 {
     const double off = e->e_ns - e->expected_ns;

@@ -1,4 +1,4 @@
-/* host_leaf.c: NIC clocks seen from the host's, by brackets; their median carries fleet time to the
+/* host_leaf.c: compares the NICs' clocks with the host's clock by brackets. The median over the NICs carries fleet time to the
  * host. */
 #include "core/clock/host_leaf.h"
 
@@ -8,9 +8,11 @@
 
 #include "base/bug.h"
 
-#define WANDER2        (10e-9 * 10e-9 * 1e18) /* (10 ppb per root second)^2, in ns^2/s^3: both clocks' */
-#define WANDER2_MAX    (1e5 * WANDER2)
-#define OTHER_NOISE    0.1 /* at least this share of a bracket's noise isn't shown by its width */
+/* (10 ppb per root second)^2, in ns^2/s^3: for both clocks */
+#define WANDER2     (10e-9 * 10e-9 * 1e18)
+#define WANDER2_MAX (1e5 * WANDER2)
+/* at least this share of a bracket's noise is not visible in its width */
+#define OTHER_NOISE    0.1
 #define BRACKET_NS_MAX (1 * NS_PER_MS)
 #define JUMP_NS        100e3
 #define LINE_JUMP_NS   1e6
@@ -45,8 +47,8 @@ static void start(struct host_leaf_nic *n, struct mono r, int64_t offset_ns, dou
     n->before_count = 0;
 }
 
-/* Carries the filter's origin to `r`. State: offset in ns, rate in ns/s. Both clocks may have changed their rates
- * by `limit` since the brackets that tell them. */
+/* Moves the filter's origin to `r`. State: offset in ns, rate in ns/s. Both clocks may have changed their rates by `limit` since
+ * the brackets. */
 static void predict(struct host_leaf_nic *n, struct mono r, double limit)
 {
     const double t = (double)(r.ns - n->r.ns) * 1e-9;
@@ -66,9 +68,8 @@ static void predict(struct host_leaf_nic *n, struct mono r, double limit)
     n->r = r;
 }
 
-/* How far brackets scatter. A bracket's width only bounds its error (a read of 700 ns can be good
- * to 10): the second difference of three neighbours shows the scatter itself, for at a tenth of a
- * second wander is nothing. */
+/* Learns the scatter of brackets. A bracket's width only bounds its error (a read of 700 ns can be right to 10 ns). The second
+ * difference of three neighbouring brackets shows the scatter itself, because wander is negligible over a tenth of a second. */
 static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offset, double width)
 {
     const double first = (double)(n->before_at[1].ns - n->before_at[0].ns);
@@ -89,8 +90,8 @@ static void learn_noise(struct host_leaf_nic *n, struct mono middle, double offs
     n->before_at[1] = middle;
 }
 
-/* The noise of one bracket. What it is wider by than the narrowest was spent on one of the two ways, nobody knows which: so
- * much its middle may be off. Not all of the noise need be of that kind. */
+/* The noise of one bracket. The excess of its width over the narrowest one was spent in one of the two directions, and it is not
+ * known which: its middle may be wrong by so much. Not all noise is of that kind. */
 static double noise_of(struct host_leaf_nic *n, double width)
 {
     n->least_ns = fmin(width, n->least_ns + 0.01 * (width - n->least_ns));
@@ -101,8 +102,8 @@ static double noise_of(struct host_leaf_nic *n, double width)
     return n->noise2 * (OTHER_NOISE + (1 - OTHER_NOISE) * (excess2 + 1) / (n->excess2 + 1));
 }
 
-/* Surprises of a filter that fits don't depend on each other. If one follows the other to the same side, it lags behind
- * clocks that wander more than it thinks (heat, a servo); if they alternate, it chases noise. */
+/* The innovations of a right filter are independent. If consecutive ones have the same sign, the filter lags behind clocks that
+ * wander more than it assumes (heat, a servo). If they alternate, it follows noise. */
 static void learn_wander(struct host_leaf_nic *n, double innovation, double expected2)
 {
     const double surprise = fmin(3, fmax(-3, innovation / sqrt(expected2)));
@@ -112,8 +113,8 @@ static void learn_wander(struct host_leaf_nic *n, double innovation, double expe
     n->surprise = surprise;
 }
 
-/* The read lies within its bracket, wherever the filter thinks it does; so the filter stays there, too. False: bracket
- * and what is known contradict each other. */
+/* The read lies within its bracket, whatever the filter predicts, so the filter must stay there, too. False: the bracket
+ * contradicts the earlier ones. */
 static bool learn_bounds(struct host_leaf_nic *n, const struct host_leaf_bracket *b,
                          double innovation, double width, double change)
 {
@@ -185,7 +186,7 @@ bool host_leaf_nic_broke(struct host_leaf *leaf, struct mono now, int nic)
         seen += read;
         broke += read && other->broke.ns != 0;
     }
-    if (seen > 1 && broke == seen) { /* the host's */
+    if (seen > 1 && broke == seen) { /* the host's clock broke */
         for (int i = 0; i < HOST_NIC_MAX; i++) {
             leaf->nics[i].broke.ns = 0;
         }
@@ -214,7 +215,7 @@ void host_leaf_on_fault(struct host_leaf *leaf, struct mono now)
     leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
 }
 
-/* One NIC's opinion of fleet time at host time `r`, as terms on the host's clock. */
+/* One NIC's view of fleet time at host time `r`, as terms on the host's clock. */
 static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n, struct mono r,
                     struct clock_terms *ret)
 {
@@ -236,13 +237,13 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     ret->line.r.ns = r.ns;
     ret->line.x_ns = at.nic_minus_ns + line->x_ns + (int64_t)floor(moved);
     ret->line.x_fraction = moved - floor(moved);
-    /* dF/dmono = (1 + y)(1 + rate). Reads that scatter may have led the filter to a rate that brackets exclude; what they
-     * leave open counts for as long as nobody reads again. */
+    /* dF/dmono = (1 + y)(1 + rate). Scattered reads may have led the filter to a rate that the brackets exclude. Their remaining
+     * range counts until the next read. */
     const double least = fmin(n->drift.low, n->drift.high),
                  most = fmax(n->drift.low, n->drift.high);
     const double change = 2 * leaf->rate_limit;
     const double rate = fmin(most + change, fmax(least - change, at.rate * 1e-9));
-    /* This goes on for a tick, at the rate that leads where the NIC's line will be then. On the way that one has slewed first. */
+    /* The terms hold for a tick. Their rate leads to the future place of the NIC's line, which may still slew. */
     const double left_ns = (double)(line->until.ns - line->r.ns - slewed_ns);
     const double share = fmin(1, left_ns / (double)CLOCK_TICK_NS);
     const double bent_ns = fabs(line->slew) * left_ns * (1 - share);
@@ -260,15 +261,15 @@ static bool opinion(const struct host_leaf *leaf, const struct host_leaf_nic *n,
     return true;
 }
 
-/* Another line than the one before: this host's clock stood still, or was stepped, while its NICs' ran on. */
+/* The new line does not continue the old one: this host's clock stood still, or was stepped, while its NICs' clocks ran on. */
 static void begin_line(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
 {
     chosen->epoch = ++leaf->restarts;
     leaf->disrupted_until.ns = now.ns + DISRUPT_NS;
 }
 
-/* Never backwards within an epoch: meets the new line from the old one over a tick, and what is left counts in both
- * bounds. Further off than what slewing can bridge it jumps. */
+/* Time never runs backwards within an epoch: the published line meets the new line within a tick, and the difference counts in
+ * both bounds. If the difference is too large for slewing, the line jumps. */
 static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *chosen)
 {
     const struct clock_line *old = &leaf->terms.line;
@@ -290,7 +291,7 @@ static void meet(struct host_leaf *leaf, struct mono now, struct clock_terms *ch
     chosen->h_ns += chosen->h_ns >= 0 ? fabs(gap) : 0;
 }
 
-/* Median by fleet time at `r` of the NICs that are SYNCED, of all if none is. */
+/* The median at `r` over the NICs that are SYNCED, or over all if none is. */
 void host_leaf_tick(struct host_leaf *leaf, struct mono now)
 {
     struct clock_terms opinions[HOST_NIC_MAX];
@@ -315,7 +316,7 @@ void host_leaf_tick(struct host_leaf *leaf, struct mono now)
         return;
     }
     struct clock_terms chosen = opinions[(count - 1) / 2];
-    chosen.epoch = leaf->restarts; /* a NIC whose own line began anew is met like any other */
+    chosen.epoch = leaf->restarts;        /* a NIC's line that began anew is met like any other */
     if (now.ns < leaf->terms.line.r.ns) { /* it went back */
         begin_line(leaf, now, &chosen);
     } else if (leaf->terms.timeline == chosen.timeline && leaf->terms.line.r.ns != 0) {

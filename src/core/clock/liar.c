@@ -1,30 +1,29 @@
-/* liar.c: whom not to believe. A parked peer is either a liar (or broken), or the edge to it is
- * asymmetric: its other neighbours know which. More parked edges than liars_max allows is said, and
- * the worst are drawn anew. */
+/* liar.c: finds peers that must not be believed. A parked peer is a liar (or broken), or the edge to it is asymmetric: its other
+ * neighbours can tell. If more edges are parked than liars_max allows, that is reported, and the worst ones are replaced. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 #include <string.h>
 
 #define SUSPECT_S 1.0
-/* Of a peer that denies being core. An honest one that is off by x times what makes a lie sees that within -2 ln(1 - 1/x) s, for
- * levels are means over 2 s. A second later it goes back (REGROUP_S), and denies being core for a moment. Others see it come
- * within 2 ln x s. Together that is 7.1 s at most for x from 1.06 to 20. What is further off, at stamps of 5 ns, is a step,
- * which is found at once. What is nearer is moved by its filter meanwhile. */
+/* For a peer that denies being core. An honest peer that is off by x times the limit of a lie sees that within -2 ln(1 - 1/x) s,
+ * because levels are means over 2 s. A second later it moves back (REGROUP_S), and denies being core for a moment. Others see it
+ * come within 2 ln x s. Together that is at most 7.1 s for x from 1.06 to 20. A peer that is further off, with stamps of 5 ns,
+ * stepped, which is found at once. A peer that is nearer is moved by its filter meanwhile. */
 #define DENIER_S     7.5
-#define FALSE_RATE_S 2.0 /* what stamps tell of rates is worked out once a second: it was, twice */
+#define FALSE_RATE_S 2.0 /* rates from stamps are computed once a second: so much is two results */
 #define LIAR_NS      8.0
 #define LIAR_MARGIN  1.5  /* times the parking limit */
-#define LIAR_SIGMAS  6.0  /* of what honest clocks stray */
-#define EDGE_NS      25.0 /* less isn't worth a sentence */
+#define LIAR_SIGMAS  6.0  /* of the distance by which honest clocks stray */
+#define EDGE_NS      25.0 /* a smaller one isn't worth a report */
 #define EDGE_S       10.0
-#define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just come may still be finding itself */
+#define PEER_AGE_NS  (20 * NS_PER_S) /* a peer that has just joined may still be acquiring */
 #define LIAR_ODDS    9.2             /* log 10^4 */
 #define EDGE_ODDS    -9.2
 #define ASK_AGAIN_NS (NS_PER_S / 2)
 #define OPINION_NS   (3 * NS_PER_S)
 #define FORGET_S     3.0
-#define HUSH_S       3.0 /* hardly a packet came in time */
+#define HUSH_S       3.0 /* nearly no packet came in time */
 #define CROWDED_S    5.0
 #define REPLACE_NS   (2500 * NS_PER_MS)
 
@@ -33,8 +32,8 @@ static bool runs_falsely(const struct clock_edge *e)
     return e->false_s >= FALSE_RATE_S;
 }
 
-/* Not believed: each of the peer's live edges is parked or out of gate, or it claims what can't be. Returns
- * -1 if nothing is measured. ret_denies: it doesn't claim to be core. */
+/* 1: the peer isn't believed, because each of its live edges is parked or out of gate, or it makes an impossible claim. 0: it is
+ * believed. -1: nothing is measured. ret_denies: it doesn't claim to be core. */
 static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, int *ret_edge,
                      bool *ret_denies)
 {
@@ -52,7 +51,7 @@ static int disbelief(const struct clock *c, uint32_t peer, double *ret_level, in
         const bool held = out ? edge_held_up(e) : e->parked && (edge_held_up(e) || edge_covered(e));
         if (!false_rate && (e->unsure || (held && !consensus_boasts(e)) ||
                             (e->silent && (e->parked ? waits : out)))) {
-            continue; /* its packets wait, which is nobody's lie */
+            continue; /* its packets wait, which is no lie */
         }
         if ((!e->level_known && !out && !false_rate) || e->returned ||
             c->now.ns - e->tracking_since.ns < PEER_AGE_NS) {
@@ -120,11 +119,11 @@ void clock_on_answer(struct clock *c, struct nic_time now, const struct clock_an
     *o = (struct opinion){.from = a->from, .at = now, .known = a->known, .against = a->parked};
 }
 
-/* What the answers are worth by now: log odds of a lie against an asymmetric edge. */
+/* The present weight of the answers: log odds of a lie against an asymmetric edge. */
 static double weigh(const struct clock *c, const struct suspect *s, int *ret_against,
                     int *ret_asked)
 {
-    /* how often an honest peer's edge is parked anyway: as often as ours */
+    /* the rate at which an honest peer's edge is parked: assumed equal to ours */
     const double usual = fmin(0.6, fmax(0.1, 0.05 + (double)c->parked / fmax(1, c->live)));
     double odds = 0;
 
@@ -143,8 +142,8 @@ static double weigh(const struct clock *c, const struct suspect *s, int *ret_aga
     return odds;
 }
 
-/* A lie is further off than honest clocks stray: beyond the parking limit with some margin, beyond what the peer itself
- * says that it may be off by (which moves nobody), and, where stamps are software's, beyond one packet's noise. */
+/* A lie is larger than the stray of honest clocks. It is beyond the parking limit with some margin. It is beyond the peer's own
+ * claimed error (which moves nobody). With software stamps it is also beyond the noise of one packet. */
 static double lie_limit(const struct clock *c, const struct clock_edge *e)
 {
     const double noise = c->config.stamps == CLOCK_STAMPS_SOFTWARE ? noise_sigma_ns(&c->noise) : 0;
@@ -153,20 +152,20 @@ static double lie_limit(const struct clock *c, const struct clock_edge *e)
     return fmax(fmax(LIAR_NS, LIAR_SIGMAS * stray), fmax(noise, LIAR_MARGIN * park_limit(c, e)));
 }
 
-/* It publishes that half of its own edges are off by more than is parked here: most of its paths are asymmetric, or it
- * is lost. Either way it is left out, and told no lie. */
+/* The peer publishes that half of its own edges are off by more than the parking limit here: most of its paths are asymmetric, or
+ * it is lost. Either way it is left out, and not called a liar. */
 static bool owns_up(const struct clock *c, const struct clock_edge *e)
 {
     return e->peer.scale_ns > park_limit(c, e);
 }
 
-/* What shows the lie, ns; 0: nothing does. */
+/* The size of the lie, ns; 0: nothing shows one. */
 static double lie_of(const struct clock *c, const struct clock_edge *e, double level)
 {
     if (consensus_boasts(e)) {
         return e->peer.sqrt_p_ns;
     }
-    if (runs_falsely(e)) { /* so far its time is off before its next map is heard */
+    if (runs_falsely(e)) { /* the error of its time before its next map is heard */
         return e->false_rate * BOUND_HORIZON_S * 1e9;
     }
     return fabs(level) > lie_limit(c, e) && !owns_up(c, e) ? level : 0;
@@ -210,7 +209,7 @@ static void forget(struct clock *c, struct suspect *s)
     s->used = false;
 }
 
-/* Whose last edge went: nobody would ever look at it again. */
+/* Suspects without any edge left: nobody would look at them again. */
 static void forget_strangers(struct clock *c)
 {
     for (int i = 0; i < SUSPECTS; i++) {
@@ -257,7 +256,7 @@ static void watch_peer(struct clock *c, struct nic_time now, double dt_s, uint32
     judge(c, s, level, edge);
 }
 
-/* The worst parked edges, for others of the list. */
+/* Replaces the worst parked edges by others of the list. */
 static void replace_worst(struct clock *c, struct nic_time now)
 {
     int worst = -1;
@@ -291,7 +290,7 @@ void liar_tick(struct clock *c, struct nic_time now, double dt_s)
             against++;
         }
     }
-    if (2 * against <= c->live) { /* else it is rather we who are wrong */
+    if (2 * against <= c->live) { /* otherwise this member is more likely wrong */
         for (int i = 0; i < c->capacity; i++) {
             if (c->edges[i].used && c->edges[i].leader == i) {
                 watch_peer(c, now, dt_s, c->edges[i].config.peer);

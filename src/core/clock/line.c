@@ -1,11 +1,11 @@
-/* line.c: the readers' line. It starts each tick where it is and meets the map within a tick, so
- * that fleet time never runs backwards within an epoch while the map under it is corrected. */
+/* line.c: the readers' line. At each tick it starts at its present value and meets the map within a tick. So fleet time never
+ * runs backwards within an epoch while the map is corrected. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at worst */
+#define SLEW_MAX 500e-6 /* |slew|: the line runs at 1 + y +- this at most */
 #define FAR_NS   20e3
 #define JUMP_NS  1e6
 #define MEET_S   (CLOCK_TICK_NS * 1e-9)
@@ -48,9 +48,9 @@ void line_rejoin(struct clock *c, struct nic_time now)
     const double ahead = line_minus_map(c, now);
 
     if (c->line.valid && fabs(ahead) <= JUMP_NS) {
-        return; /* it is met slowly */
+        return; /* the line meets it slowly */
     }
-    c->epoch += c->line.valid && ahead > 0; /* back */
+    c->epoch += c->line.valid && ahead > 0; /* the line jumps back */
     line_restart(c, now);
 }
 
@@ -66,7 +66,8 @@ void line_follow(struct clock *c, struct nic_time now)
     line_at(&c->line, now.ns, &ns, &fraction);
     const double most = fabs(ahead) > FAR_NS ? CLOCK_SLEW_MAX : SLEW_MAX;
     const double within = fmin(most, fmax(-most, -ahead / (MEET_S * 1e9)));
-    const double least = c->config.rate_limit_ppm * 1e-6; /* as a clock's own rate may change */
+    /* as much as a clock's own rate may change */
+    const double least = c->config.rate_limit_ppm * 1e-6;
     const double slew = fabs(within) < least ? copysign(least, within) : within;
     const double reach_s = fabs(ahead) / (fmax(1e-30, fabs(slew)) * 1e9);
     ASSERT(fabs(slew) <= CLOCK_SLEW_MAX); /* far above -1: time never runs backwards */

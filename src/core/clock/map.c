@@ -1,5 +1,4 @@
-/* map.c: arithmetic of maps and of what readers get. Whole nanoseconds stay in int64 until a
- * difference is small. */
+/* map.c: arithmetic of maps and of readers' terms. Whole nanoseconds stay in int64 until a difference is small. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -13,10 +12,10 @@ struct split_time {
 static struct split_time split(int64_t at_ns, int64_t x_ns, double x_fraction, double y,
                                int64_t r_ns)
 {
-    /* |at - r| is seconds, up to minutes in holdover: y times it is below 2^53 of anything */
+    /* |at - r| is seconds, up to minutes in holdover: y times it is far below 2^53 */
     const double moved = x_fraction + y * (double)(at_ns - r_ns);
     const int64_t toward_zero =
-        (int64_t)moved; /* floor() is a call, and this runs for each point */
+        (int64_t)moved; /* floor() would be a call, and this runs for each point */
     const int64_t whole = toward_zero - (moved < (double)toward_zero);
 
     return (struct split_time){at_ns + x_ns + whole, moved - (double)whole};
@@ -49,7 +48,7 @@ double clock_drift_ns(double rate_limit, double rate_drift, double age_s)
     return (rate_limit * crossing + rate_drift * (age * age - crossing * crossing) / 2) * 1e9;
 }
 
-/* What clock_page_at() (wire) makes of the same terms: readers of either see one bound. */
+/* The same result as clock_page_at() (wire) for these terms: all readers see one bound. */
 static double hard_bound(const struct clock_terms *t, struct nic_time at, double age_s)
 {
     if (t->h_ns < 0) {

@@ -1,4 +1,4 @@
-/* noise.c: a forgetting histogram of innovations, and the score function read off it. */
+/* noise.c: a forgetting histogram of innovations, and the score function that is derived from it. */
 #include "core/clock/noise.h"
 
 #include <math.h>
@@ -8,16 +8,15 @@
 
 #define GAP_SHARE 0.08
 #define GAP_SPREADS                                                                                \
-    8.0 /* no spread is as many times the gap: packets of a pair are alike enough  \
-                         */
+    8.0 /* the spread is less than so many gaps, because the packets of a pair are alike */
 #define GUESS_MAX       3.0
 #define ROUND_LOW       0.02
 #define ROUND_HIGH      0.12
-#define ROUND_SPREADS   3.5 /* of a Gaussian: 2.2 sigma */
+#define ROUND_SPREADS   3.5 /* for a Gaussian: 2.2 sigma */
 #define ROUND_STEP      0.05
 #define PRIOR_PACKETS   400.0
 #define BINS_PER_SPREAD 10.0
-#define SMOOTH          3 /* bins either side in the local fits of ln f */
+#define SMOOTH          3 /* bins on either side in the local fits of ln f */
 
 static double prior_density(const struct noise *noise, int bin, double sigma_bins)
 {
@@ -88,7 +87,7 @@ static int bin_of(const struct noise *noise, double innovation_ns)
     return bin < 0 ? 0 : bin >= NOISE_BINS ? NOISE_BINS - 1 : (int)bin;
 }
 
-/* A quantile by small steps: up by a twelfth, down by the rest. */
+/* A quantile by small steps: a twelfth of a step up, or the rest of it down. */
 void noise_add_gap(struct noise *noise, double held_ns)
 {
     const double step = 0.05 * (noise->gap_ns + 0.1);
@@ -97,8 +96,7 @@ void noise_add_gap(struct noise *noise, double held_ns)
     noise->gap_ns = fmax(0, noise->gap_ns);
 }
 
-/* Two low quantiles, which queues reach last: how far apart they are is what the quickest packets differ
- * by, errors of time left out. */
+/* Two low quantiles, which queues affect last. Their distance is the spread of the fastest packets, without errors of time. */
 void noise_add_round(struct noise *noise, double half_ns)
 {
     const double step =
@@ -147,8 +145,8 @@ double noise_score(const struct noise *noise, double innovation_ns)
     return noise->score[i] * (1 - part) + noise->score[i + 1] * part;
 }
 
-/* The bin with most packets around it. The first and the last one hold everything beyond, and are no peak: with the mode
- * beside the first one the spread would be a few bins whatever the packets are, and bins halve each second for ever. */
+/* The bin with the most packets around it. The first and the last bin hold all packets beyond, so they are no peak. With the mode
+ * next to the first bin, the spread would always be a few bins, and bins would halve each second without end. */
 static int find_mode(const double *count)
 {
     double best = -1;
@@ -165,8 +163,7 @@ static int find_mode(const double *count)
     return mode;
 }
 
-/* From the mode down to where a tenth of the packets below it are left; 1.645 sigma for a Gaussian.
- * In bins. */
+/* The distance from the mode down to where a tenth of the packets below it remain, in bins; 1.645 sigma for a Gaussian. */
 static double lower_spread(const double *count, int mode)
 {
     double below = 0, cumulative = 0;
@@ -185,7 +182,7 @@ static double lower_spread(const double *count, int mode)
     return 1;
 }
 
-/* The histogram again with bins `ratio` times as wide. */
+/* Converts the histogram to bins `ratio` times as wide. */
 static void rebin(struct noise *noise, double ratio)
 {
     double old[NOISE_BINS];
@@ -204,9 +201,8 @@ static void rebin(struct noise *noise, double ratio)
     noise->bin_ns *= ratio;
 }
 
-/* psi at the mode's distance: a straight line fitted to ln f around each bin, then shifted so that
- * the mode is at zero whatever the histogram's own mode is, for else delay and density would drift
- * off together. */
+/* psi at each distance from the mode: a straight line is fitted to ln f around each bin. Then psi is shifted so that it is zero
+ * at the mode, even if the histogram's mode is elsewhere; otherwise delay and density would drift away together. */
 static void learn_score(struct noise *noise)
 {
     double log_density[NOISE_BINS], raw[NOISE_BINS];
@@ -214,7 +210,7 @@ static void learn_score(struct noise *noise)
     const double floor_count = fmax(1e-3, noise->total * 2e-5);
 
     for (int i = 0; i < NOISE_BINS; i++) {
-        /* the first and last bin hold everything beyond */
+        /* the first and last bin hold all packets beyond */
         const int j = i == 0 ? 1 : i == NOISE_BINS - 1 ? NOISE_BINS - 2 : i;
         log_density[i] = log(noise->count[j] + floor_count);
     }
@@ -226,7 +222,7 @@ static void learn_score(struct noise *noise)
                 continue;
             }
             const double w =
-                noise->count[j] + floor_count; /* ln of few is noisy: weight by packets */
+                noise->count[j] + floor_count; /* ln of small counts is noisy: weight by packets */
             sum_w += w;
             sum_t += w * k;
             sum_tt += w * k * k;
@@ -268,7 +264,7 @@ void noise_locate(const struct noise *noise, double innovation_ns, double varian
         mean += w * by;
         square += w * by * by;
     }
-    /* what waited for longer than the bins reach, as thick as their end */
+    /* packets that waited longer than the bins reach: as dense as the end of the bins */
     const double end = (noise->count[NOISE_BINS - 2] + noise->count[NOISE_BINS - 3] +
                         noise->count[NOISE_BINS - 4]) /
                            3 +
@@ -279,7 +275,7 @@ void noise_locate(const struct noise *noise, double innovation_ns, double varian
     sum += bins * mass;
     mean -= bins * density * s;
     square += bins * (mass - z * density) * variance;
-    if (!(sum > 0)) { /* further off than anything */
+    if (!(sum > 0)) { /* further away than any packet */
         *ret_mean = 0;
         *ret_variance = variance;
         return;

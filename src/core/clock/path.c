@@ -1,7 +1,7 @@
-/* path.c: what each path of an edge takes, m: learned from what the ring holds of it, then followed.
+/* path.c: the delay m of each path of an edge. It is learned from the packets in the ring, and then followed.
  *
- * Half of a round trip, so that theta is no part of it: from the lowest ones while it is new, from the scores of both directions
- * together later. A path that waits in a queue, or became longer or shorter, is learned anew. */
+ * m is half of a round trip, so theta is not part of it. A new path uses its lowest round trips; later the scores of both
+ * directions together are used. A path that waits in a queue, or became longer or shorter, is learned anew. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -9,20 +9,20 @@
 
 #include "stats/sample.h"
 
-#define M_FORGET       0.03 /* an update; there are two or three a second */
+#define M_FORGET       0.03 /* per update; there are two or three a second */
 #define AHEAD_GAIN     0.3  /* a second or two: theta follows as fast */
 #define LEARN_NS       (1200 * NS_PER_MS)
 #define WINDOW_NS      (1 * NS_PER_S)
 #define OUT_S_MAX      2.0
-#define EXCESS_S_MAX   600.0 /* a longer way around, not a queue */
+#define EXCESS_S_MAX   600.0 /* it is a longer route, not a queue */
 #define UNSURE_LEARN_S 3
 #define ROUND_NS       (300 * NS_PER_MS)
-#define LATE_SOME      0.1 /* so many wait that others do, too */
+#define LATE_SOME      0.1 /* if so many packets wait, others do, too */
 #define FLOOR_NS       (300 * NS_PER_S)
 #define SETTLE_NS      (30 * NS_PER_S) /* two to three times as long as m remembers */
-#define DELAY_SIGMAS   3 /* of stamps: the mean of a few low round trips, halved, is no lower */
+#define DELAY_SIGMAS   3 /* of stamps: half of the mean of a few low round trips is not lower */
 
-/* Mean of the lowest fifths; sorts. */
+/* The mean of the lowest fifths; it sorts. */
 static double low_mean(double *values, int count, int fifths)
 {
     const int keep = count * fifths / 5 > 2 ? count * fifths / 5 : count < 2 ? count : 2;
@@ -35,16 +35,17 @@ static double low_mean(double *values, int count, int fifths)
     return sum / keep;
 }
 
-/* What one path's packets took lately, by direction, off the delay that is to be learned. */
+/* What one path's recent packets took, by direction, relative to the delay that is to be learned. */
 struct ways {
     double way[2][RING_PACKETS];
     int64_t at[2][RING_PACKETS];
     int count[2];
 };
 
-/* The mean low round trip, halved: each forward packet with the backward one next to it in time. The lowest of either direction
- * alone are of other moments, and while the two clocks' rates differ each then takes from the other's end: by 0.5 ppm, as after a
- * partition, that made paths 0.2 us too short. Two directions wait independently, so fewer rounds are as low. */
+/* The mean low round trip, halved: each forward packet with its nearest backward packet in time. The lowest packets of either
+ * direction alone come from different moments. If the two clocks' rates differ, each direction then favours another end: a
+ * difference of 0.5 ppm, as after a partition, made paths 0.2 us too short. The two directions wait independently, so fewer round
+ * trips are as low. */
 static double low_round(const struct ways *w)
 {
     double half[RING_PACKETS];
@@ -62,14 +63,15 @@ static double low_round(const struct ways *w)
     return low_mean(half, w->count[1], 1);
 }
 
-/* Who tracks undisturbed knows the time better than one path's first second; not while parts of the fleet meet again. */
+/* A member that tracks undisturbed knows the time better than one path's first second shows it. This is false while parts of the
+ * fleet meet again. */
 static bool knows_time(const struct clock *c, const struct clock_edge *e)
 {
     return c->narrow && !c->disrupted && c->peers_in_gate >= c->needed && e->peer.settled &&
            !e->parked && !edge_on_the_move(c, e);
 }
 
-/* What a path between those two NICs takes: the fastest of the one before it and the others. 0: not known. */
+/* The floor of a path between those two NICs: the fastest of its predecessor and the other paths. 0: not known. */
 static double known_floor(const struct clock_edge *e, int index)
 {
     double least = e->paths[index].was_m_ns;
@@ -118,8 +120,8 @@ bool edge_round(const struct clock *c, const struct clock_edge *e, int index, do
     return true;
 }
 
-/* Both maps of now are those of then, too. Else theta moved meanwhile, and the lowest packets one way are the first, the other
- * way the last: together they take less than the path. */
+/* True if both maps have not changed their rates since. Otherwise theta moved, and the lowest packets of one direction are the
+ * first ones, those of the other direction the last ones: together they take less than the path. */
 static bool rates_stood(const struct clock *c, const struct clock_edge *e, struct nic_time since)
 {
     return c->own_rate.since.ns <= since.ns && e->peer_rate.since.ns <= since.ns;
@@ -157,10 +159,10 @@ double path_risen_ns(const struct path *path)
     return known && isfinite(least) ? path->m_ns + path->ahead_ns - least : 0;
 }
 
-/* A path whose delay isn't known: from what the ring holds of it, once there is enough. If one
- * direction takes longer than the other and the time is known, then something waits there, a queue
- * most likely: the faster direction is what the way takes. Half of the round trip would make the
- * queue an error of time for as long as it stands, and one the other way when it ends. */
+/* Learns the delay of a path from the packets in the ring, when there are enough. If one direction takes longer than the other
+ * and the time is known, packets wait in that direction, most likely in a queue. Then the faster direction gives the path's
+ * delay. Half of the round trip would turn the queue into an error of time for as long as it stands, and into the opposite error
+ * when it ends. */
 void path_learn(struct clock *c, struct clock_edge *e, int index, struct nic_time now)
 {
     struct path *path = &e->paths[index];
@@ -178,22 +180,23 @@ void path_learn(struct clock *c, struct clock_edge *e, int index, struct nic_tim
     const double backward = low_mean(w.way[0], w.count[0], 2);
     const double scatter = fmax(forward - w.way[1][0], backward - w.way[0][0]); /* sorted */
     const double floor_ns = known_floor(e, index), high = noise_high_ns(&c->noise);
-    /* Where others of this edge wait, these do as well. */
+    /* If other paths of this edge wait, this one does, too. */
     const bool held = fmax(e->late[0], e->late[1]) > LATE_SOME;
     if (knows_time(c, e) && (held || rates_stood(c, e, path->learning_since)) &&
         path->m_ns > (forward + backward) / 2 + high) {
-        path->m_ns =
-            (forward + backward) / 2; /* no round trip was free of waits; single ways were */
+        /* no round trip was free of waits, but single directions were */
+        path->m_ns = (forward + backward) / 2;
     }
     /* few packets behind one queue scatter little */
     const bool waited = scatter > high || (held && path->m_ns > floor_ns + high);
     const bool waits = floor_ns > 0 && waited;
     if (path->m_ns < edge_delay_least(c, e)) {
-        return; /* some packets are of before a clock stepped, or a map's rate is far off */
+        return; /* some packets came before a clock stepped, or a map's rate is far wrong */
     }
     path->known = true;
     if (waits && path->m_ns > floor_ns) {
-        path->m_ns = floor_ns; /* no two packets took as long: this path's own floor isn't seen */
+        /* no two packets took so little time: the path's own floor isn't known */
+        path->m_ns = floor_ns;
     }
     path->unsure = !path->shrunk && !waits && knows_time(c, e) &&
                    fabs(forward - backward) / 2 > noise_high_ns(&c->noise) &&
@@ -218,8 +221,8 @@ void path_learn(struct clock *c, struct clock_edge *e, int index, struct nic_tim
     }
 }
 
-/* The path's floor has been seen, or both directions wait alike by now, which no longer matters, or
- * it has been so for long: a longer way in one direction. */
+/* The path becomes sure if its floor has been seen, if both directions wait alike by now, which does no harm, or if it has been
+ * so for long: then one direction has a longer route. */
 static void grow_sure(const struct clock *c, struct path *path, double excess, double shift)
 {
     const double high = noise_high_ns(&c->noise);
@@ -234,10 +237,9 @@ static void grow_sure(const struct clock *c, struct path *path, double excess, d
     }
 }
 
-/* A second's lowest innovations of both directions: a standing queue, a shorter way, or a shift.
- * Queued packets reach into the gate, so an edge that is off by more than the gate would look as if
- * it were on: but then one direction's lowest is as much too low as the other's is too high, and
- * their sum is no larger than ever. */
+/* A second's lowest innovations of both directions show a standing queue, a shorter route, or a shift of theta. Queued packets
+ * reach into the gate, so an edge that is off by more than the gate could look right. But then one direction's lowest value is as
+ * much too low as the other's is too high, and their sum has not grown. */
 void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
                        struct nic_time now)
 {
@@ -250,7 +252,7 @@ void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
         const double excess = (path->low[0] + path->low[1]) / 2;
         const double shift = (path->low[1] - path->low[0]) / 2;
         path->excess_ns = fmax(0, excess);
-        /* where all wait for frames, the excess is those waits, however long they last */
+        /* if all packets wait for frames, the excess is those waits, however long they last */
         path->excess_since_s = excess > high && !e->alike ? path->excess_since_s + 1 : 0;
         if (path->unsure) {
             grow_sure(c, path, excess, shift);
@@ -269,7 +271,7 @@ void path_close_window(struct clock *c, struct clock_edge *e, struct path *path,
     note_floor(path, now);
 }
 
-/* The newest packet on that path the other way before the i-th; NULL: none. */
+/* The newest packet on that path in the other direction before the i-th one; NULL: none. */
 static const struct packet *answered(const struct clock_edge *e, uint32_t i)
 {
     const struct packet *p = &e->ring[i % RING_PACKETS];
@@ -296,8 +298,8 @@ static void shorten(const struct clock *c, struct path *path, double by_ns)
     }
 }
 
-/* A round trip of these two packets leaves room for no more than `most`. Of two that are below m the longer one counts, if they
- * share no packet. */
+/* The round trip of these two packets allows at most `most`. Of two round trips below m the longer one counts, if they share no
+ * packet. */
 static void take_most(const struct clock *c, struct path *path, double most, const struct packet *p,
                       const struct packet *back)
 {
@@ -315,9 +317,9 @@ static void take_most(const struct clock *c, struct path *path, double most, con
     path->round_at = last;
 }
 
-/* No path takes longer than half of a round trip over it. So what was learned behind a queue ends with the first packets that
- * find none, however sure and however wide the density was that it was learned by. Between the two packets theta moved by
- * no more than stamps prove, or a clock stepped: so two round trips have to say it, of other packets. */
+/* No path takes longer than half of a round trip over it. So a delay that was learned behind a queue ends with the first packets
+ * without one, however certain it was, and however wide the density. Between the two packets theta moved by at most what stamps
+ * allow, or a clock stepped. So two round trips of different packets are needed. */
 void paths_shorten(const struct clock *c, struct clock_edge *e)
 {
     const double rate = fmax(fabs(e->rate_lower), fabs(e->rate_upper));
@@ -338,7 +340,7 @@ void paths_shorten(const struct clock *c, struct clock_edge *e)
     }
 }
 
-/* The packet before it the other way, if it wasn't long ago, makes a round trip. */
+/* With the previous packet in the other direction, if that was recent, it makes a round trip. */
 void path_take_round(struct clock *c, struct path *path, const struct packet *p, double way)
 {
     const int back = !p->forward;
@@ -352,8 +354,8 @@ void path_take_round(struct clock *c, struct path *path, const struct packet *p,
     }
 }
 
-/* The first seconds of a path whose faster direction alone tells its delay: theta is held to be
- * known, so what that direction is off by is m's. */
+/* The first seconds of a path whose faster direction alone gives its delay: theta counts as known, so an error of that direction
+ * is an error of m. */
 static void learn_m_one_way(const struct clock *c, struct path *path)
 {
     const int fast = path->count[0] == 0;
@@ -369,8 +371,7 @@ static void learn_m_one_way(const struct clock *c, struct path *path)
     path->count[fast] = 0;
 }
 
-/* m from both directions together; what only one says can't be told from theta, so it waits for the
- * other. */
+/* m from both directions together. The news of one direction alone can't be separated from theta, so it waits for the other. */
 void path_learn_m(const struct clock *c, const struct clock_edge *e, struct path *path,
                   const double score[2], const int count[2])
 {

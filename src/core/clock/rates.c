@@ -1,16 +1,15 @@
-/* rates.c: whose map runs at a rate that stamps exclude. How fast theta moves on an edge follows from both maps and from how
- * the two raw clocks run against each other, which stamps alone bound (drift.h). A clock may change its rate, and its map
- * follows: then stamps of before contradict the map, until drift_judge() sees that they contradict those of now. That is
- * when they are further apart than twice the premise on rates allows. So no honest peer's rate stands out by more than
- * that on its own edge, and by as much on the others that it is compared with. The own rate is in all of them
- * alike and drops out. */
+/* rates.c: finds maps with a rate that stamps exclude. The rate of theta on an edge follows from both maps and from the relative
+ * rate of the two raw clocks, which stamps alone bound (drift.h). A clock may change its rate, and its map follows. Then older
+ * stamps contradict the map, until drift_judge() finds that they contradict the newer stamps. That happens when they differ by
+ * more than twice the premise on rates. So an honest peer's rate stands out by at most that on its own edge, and by as much on
+ * the others that it is compared with. The own rate is the same in all of them and drops out. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
 
 #include "stats/sample.h"
 
-/* How fast theta moves by the maps of now if the peer's raw clock runs by `drift` faster than the own. */
+/* The rate of theta by the present maps, if the peer's raw clock runs faster than the own one by `drift`. */
 static double rate_of_theta(const struct clock *c, const struct clock_edge *e, double drift)
 {
     return (1 + e->peer.map.y) * (1 + drift) - (1 + c->map.y);
@@ -29,7 +28,7 @@ struct rate {
     double lower, upper;
 };
 
-/* All edges to a peer are of the same two clocks. False: none of them tells. */
+/* All edges to a peer are between the same two clocks. False: none of them shows a rate. */
 static bool rate_of_peer(const struct clock *c, int leader, struct rate *ret)
 {
     bool known = false;
@@ -65,7 +64,7 @@ static struct rate rate_of_most(struct clock *c)
                       : (struct rate){c->values[count - 1 - count / 2], c->weights[count / 2]};
 }
 
-/* How far beyond what most peers show the rate is, and no change of a clock can be why; 0: it isn't. */
+/* The excess of the rate over what most peers show, if no change of a clock can be the reason; 0: none. */
 static double beyond(const struct clock *c, struct rate rate, struct rate most)
 {
     const double margin = 2 * bound_rate_change(c);

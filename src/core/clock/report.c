@@ -1,5 +1,4 @@
-/* report.c: what a member tells others: peers in headers, readers on the page, people in tables;
- * and what it saves. */
+/* report.c: the output of a member: headers for peers, terms for readers, tables for people; and the saved state. */
 #include "core/clock/clock_private.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
-/* timeline.c: which timeline this is. A label (founder, and a hash of who founded it when) never
- * carries a value: it only tells two separately grown timelines apart, and which of them is older.
- */
+/* timeline.c: decides which timeline this is. A label (the founder, and a hash of founder and time) never carries a value. It
+ * only distinguishes timelines that grew separately, and shows which is older. */
 #include "core/clock/clock_private.h"
 
 #include <math.h>
@@ -38,8 +37,7 @@ void timeline_found(struct clock *c, struct nic_time now)
     c->born = now;
 }
 
-/* The label that most live tracking neighbours carry, other than our own; and how many carry which.
- */
+/* The label that most live tracking neighbours have, other than our own; and the counts. */
 struct vote {
     uint64_t timeline;
     uint32_t founder, age_s;
@@ -88,14 +86,14 @@ static struct vote strongest_other(const struct clock *c, int *ret_own)
     return best;
 }
 
-/* Of two labels unsettled members take the one of the smaller founder. One that was started anew
- * has founded two: the smaller label then, or each would wait for the other. */
+/* Of two labels, unsettled members take that of the smaller founder. A founder that was restarted has founded two timelines: then
+ * the smaller label counts, or each would wait for the other. */
 static bool smaller(uint32_t founder, uint64_t timeline, uint32_t than_founder, uint64_t than)
 {
     return founder != than_founder ? founder < than_founder : timeline < than;
 }
 
-/* Unsettled: the smallest founder heard. */
+/* While unsettled: follows the smallest founder that was heard. */
 static void follow_smallest(struct clock *c, struct nic_time now)
 {
     const struct clock_edge *best = NULL;
@@ -169,7 +167,7 @@ void timeline_tick(struct clock *c, struct nic_time now)
         return;
     }
     settled_change(c, now);
-    /* a settled member stays so on fewer: labels change in a moment, neighbours go and come */
+    /* a settled member stays settled with fewer: labels change at once, neighbours come and go */
     c->settled =
         c->phase >= CLOCK_TRACK && (4 * on_label >= c->peers_chosen || c->phase == CLOCK_HOLD);
 }
