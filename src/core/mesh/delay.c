@@ -33,7 +33,7 @@ void delay_add(struct delay_window *w, struct mono now, struct span window, int6
 {
     const int64_t age = mono_sub(now, w->start).ns;
 
-    ASSERT(window.ns > 0); /* else each sample would be a window of its own */
+    ASSERT(window.ns > 0); /* otherwise each sample would be a window of its own */
     if (age >= window.ns) {
         if (w->before.head.count > 0) {
             if (w->longer.head.count > LONGER_COUNT) {
@@ -73,7 +73,7 @@ void delay_singles(const struct delay_window *w, int64_t *ret_p50, int64_t *ret_
     }
 }
 
-/* Quickselect: values[rank] is then what it would be if all were sorted, no smaller one behind it. */
+/* Quickselect: afterwards values[rank] is the value of that rank, and no smaller one comes after it. */
 static void select_rank(int64_t *values, uint32_t count, uint32_t rank)
 {
     int64_t low = 0, high = (int64_t)count - 1;

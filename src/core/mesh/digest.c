@@ -1,36 +1,39 @@
-/* digest.c: what hosts tell each other of their own paths, so that all that see one fault come to one name, without a server.
+/* digest.c: digests, in which hosts tell each other about their own paths. So all hosts that see one fault find one name, without
+ * a server.
  *
- * A digest holds observations, never verdicts: of a path, when its last packet came and how many were lost since. Only of own
- * paths: whatever else one tells is dropped when it is read. A quiet fleet sends none. When an own path dies, or a neighbour
- * tells of a loss that is news, rounds of digests go to all hosts that are probed, for some seconds: first what was lost, few of
- * each way and of each peer; then what came by the same elements, for that acquits them. Packets a second, packets a round and
- * what is kept of one host have ceilings, and nothing that is told makes a host tell more than that.
+ * A digest holds observations, never verdicts: for each path, when its last packet came and how many were lost since. It is about
+ * the sender's own paths only; anything else is dropped when it is read. A healthy fleet sends none. If an own path dies, or a
+ * neighbour reports a new loss, rounds of digests go to all probed hosts for some seconds. They contain lost paths first, a few
+ * for each way and for each peer. Then come paths that work over the same elements, because those acquit the elements. Packets a
+ * second, packets a round and the memory for one host are limited, and no received digest makes a host send more than that.
  *
- * What is kept counts for TOLD_NS. It is absolute, and an older one never replaces a newer one: a replay changes nothing. */
+ * A received observation counts for TOLD_NS. It is absolute, and an older one never replaces a newer one, so a replay changes
+ * nothing. */
 #include <string.h>
 
 #include "core/mesh/internal.h"
 
-#define DIGEST_RATE    40 /* packets a second and NIC */
-#define DIGEST_DEPTH   80 /* and at once */
-#define FIRST_NS       (80 * NS_PER_MS)
-#define ROUND_NS       (250 * NS_PER_MS) /* for a second; then, for who missed one, */
-#define LATER_NS       (500 * NS_PER_MS)
-#define DEATH_NS       (3 * NS_PER_S) /* rounds go on after an own path died */
-#define NEWS_NS        NS_PER_S       /* or a neighbour told of a loss */
-#define TOLD_NS        (5 * NS_PER_S)
-#define TOUCH_NS       (200 * NS_PER_MS)
-#define LOST_MAX       8
-#define LOST_PATHS     12 /* of a round; then those whose routers answered; then those that came */
+#define DIGEST_RATE  40 /* packets a second for each NIC */
+#define DIGEST_DEPTH 80 /* and so many at once */
+#define FIRST_NS     (80 * NS_PER_MS)
+#define ROUND_NS     (250 * NS_PER_MS) /* rounds go on for a second, for hosts that missed one */
+#define LATER_NS     (500 * NS_PER_MS)
+#define DEATH_NS     (3 * NS_PER_S) /* so long after an own path died */
+#define NEWS_NS      NS_PER_S       /* so long after a neighbour reported a loss */
+#define TOLD_NS      (5 * NS_PER_S)
+#define TOUCH_NS     (200 * NS_PER_MS)
+#define LOST_MAX     8
+/* paths in a round: lost ones first, then those whose routers answered, then working ones */
+#define LOST_PATHS     12
 #define ANSWERED_PATHS 16
 #define ALL_PATHS      24
 #define SILENT_TOLD_NS (10 * NS_PER_S)
-/* What another host may cost: as many packets as its rounds have, two rounds at once; and of 30 s 3 with rounds of ours, for who
- * tells of a loss again and again, and takes it back in between */
+/* The cost that another host may cause. Packets: two rounds at once. Own rounds: 3 s in 30 s, even if it reports a loss again and
+ * again and takes it back in between. */
 #define HEARD_DEPTH   (2 * (DIGEST_MAX + HOST_NIC_MAX))
 #define NEWS_DEPTH_NS (3 * NS_PER_S)
 #define NEWS_SHARE    10
-#define OF_ONE        2 /* lost ones of one way or to one peer; those that came, of one element */
+#define OF_ONE        2 /* lost paths of one way or to one peer; working paths over one element */
 #define ELEMENT_SLOTS 256
 #define SERVED_MAX    64
 
@@ -40,7 +43,7 @@ uint32_t router_name(uint32_t place, uint32_t number, uint64_t hash)
                                            : hash_u64(3, hash));
 }
 
-/* ---- what is seen --------------------------------------------------------------------------- */
+/* ---- own observations ------------------------------------------------------------------------ */
 
 static uint8_t hop_kind(const struct router *r)
 {
@@ -75,7 +78,7 @@ bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
 {
     const struct mesh_edge *e = &m->edges[edge];
     const struct path_out *out = &e->out[path];
-    const bool bad = out->half.state == PATH_DEAD; /* what is overdue may just be late */
+    const bool bad = out->half.state == PATH_DEAD; /* an overdue packet may just be late */
     const struct mono last = bad ? out->half.since : out->half.heard;
 
     *ret = (struct probe_observation){.to = e->nic, .path = path};
@@ -91,7 +94,7 @@ bool digest_seen(const struct mesh *m, struct mono now, int edge, uint8_t path,
     return true;
 }
 
-/* The last router of a dead path that answered a packet sent since. */
+/* The last router of a dead path that answered a packet which was sent after the death. */
 static bool seen_answer(const struct mesh *m, struct mono now, int edge, uint8_t path,
                         struct probe_observation *ret)
 {
@@ -107,7 +110,7 @@ static bool seen_answer(const struct mesh *m, struct mono now, int edge, uint8_t
     return true;
 }
 
-/* ---- which of it is told -------------------------------------------------------------------- */
+/* ---- the selection --------------------------------------------------------------------------- */
 
 struct element_count {
     uint64_t key; /* 0: free */
@@ -122,7 +125,7 @@ struct round {
     uint32_t count;
 };
 
-/* NULL: no room, or it isn't there and is not to be. */
+/* NULL: no room, or it isn't in the list and must not be added. */
 static struct element_count *count_of(struct element_count *list, uint64_t key, bool add)
 {
     for (uint32_t i = 0; i < 16; i++) {
@@ -139,7 +142,7 @@ static struct element_count *count_of(struct element_count *list, uint64_t key, 
     return NULL;
 }
 
-/* NICs by direction, routers, trunks by direction. */
+/* The elements of a path: NICs with direction, routers, trunks with direction. */
 static uint32_t elements_of(struct nic_id from, const struct probe_observation *o,
                             uint64_t ret[static 2 + 2 * PATH_HOP_MAX])
 {
@@ -166,7 +169,7 @@ static void want(struct round *r, struct nic_id from, const struct probe_observa
     }
 }
 
-/* It crosses something that others lost packets by, of which too few have come yet. */
+/* True if the path crosses an element of a lost path for which too few working paths are in the round yet. */
 static bool acquits(struct round *r, struct nic_id from, const struct probe_observation *o)
 {
     uint64_t keys[2 + 2 * PATH_HOP_MAX];
@@ -195,12 +198,12 @@ static bool first_of(struct element_count *list, uint64_t key)
 
 static void add(struct round *r, uint32_t local, const struct probe_observation *o)
 {
-    ASSERT(r->count < ALL_PATHS); /* who asks looks at the room first */
+    ASSERT(r->count < ALL_PATHS); /* the caller has checked the room */
     r->list[r->count].seen = *o;
     r->list[r->count++].local = local;
 }
 
-/* Who is silent may be hidden by anything on the ways to it. */
+/* Any element on the ways to a silent peer may hide it. */
 static void want_silent(const struct mesh *m, int edge, struct round *r)
 {
     const struct mesh_edge *e = &m->edges[edge];
@@ -213,7 +216,7 @@ static void want_silent(const struct mesh *m, int edge, struct round *r)
     }
 }
 
-/* Few of each way, and few to each peer. */
+/* Adds lost paths: a few for each way, and a few for each peer. */
 static void add_lost(const struct mesh *m, struct mono now, struct round *r)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -240,7 +243,7 @@ static void add_lost(const struct mesh *m, struct mono now, struct round *r)
     }
 }
 
-/* One of each way is enough. */
+/* Adds answers of routers: one for each way is enough. */
 static void add_answers(const struct mesh *m, struct mono now, struct round *r)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -291,7 +294,7 @@ static void add_clean(const struct mesh *m, struct mono now, struct round *r)
     }
 }
 
-/* Into packets, each of one NIC's paths. */
+/* Distributes the selection over packets. Each packet has the paths of one NIC. */
 static void pack(struct mesh *m, const struct round *r)
 {
     struct digests *d = &m->digests;
@@ -344,12 +347,12 @@ static bool may_send(const struct mesh *m, const struct mesh_edge *e)
     for (uint8_t p = 0; e->used && p < e->path_count; p++) {
         alive = alive || e->out[p].half.state == PATH_ALIVE;
     }
-    /* who is silent may hear: it learns what others see of its ways */
+    /* a silent peer may still hear: it learns what others see of its ways */
     return (alive || e->silent) && e->fresh && e->version >= PROBE_VERSION_DIGEST &&
            (!nic->carrier_known || nic->carrier);
 }
 
-/* The peer can't trace what comes to it: of each NIC of ours it is told the ways that don't come. */
+/* The peer can't trace the paths that come to it. For each own NIC it gets the ways that don't arrive. */
 void digest_to_peer(const struct mesh *m, struct mono now, int edge, struct probe_digest *ret)
 {
     const struct mesh_edge *to = &m->edges[edge];
@@ -369,7 +372,7 @@ void digest_to_peer(const struct mesh *m, struct mono now, int edge, struct prob
     }
 }
 
-/* One that works, another one in each round of probes; else any. */
+/* A working path, another one in each round of probes; if there is none, any path. */
 static uint8_t path_for(const struct mesh_edge *e)
 {
     for (uint8_t i = 0; i < e->path_count; i++) {
@@ -398,7 +401,7 @@ static void push(struct mesh *m, int edge, uint32_t number)
     m->counters.digests_sent++;
 }
 
-/* One edge of each own NIC to that host, if the host is to be told something by it. */
+/* Takes one edge from each own NIC to that host, if the host gets something over it. */
 static void push_to_peer(struct mesh *m, struct mono now, int edge)
 {
     const struct host_id host = m->edges[edge].host;
@@ -420,7 +423,7 @@ static void push_to_peer(struct mesh *m, struct mono now, int edge)
     }
 }
 
-/* To each host once, as far as the credit goes; who is left out is first in the next round. */
+/* Sends to each host once, as long as the credit lasts. Hosts that are left out come first in the next round. */
 static void send_round(struct mesh *m, struct mono now)
 {
     struct digests *d = &m->digests;
@@ -466,7 +469,7 @@ void digest_tick(struct mesh *m, struct mono now)
     const bool first = mono_sub(now, d->news).ns < NEWS_NS;
     d->next = mono_add(now, span_ns(first ? ROUND_NS : LATER_NS));
     if (mesh_is_late(m, now)) {
-        return; /* what did not come may be our own fault */
+        return; /* a missing packet may be this host's own fault */
     }
     memset(&r, 0, sizeof(r));
     add_lost(m, now, &r);
@@ -500,7 +503,7 @@ void digest_alarm(struct mesh *m, struct mono now)
     alarm_for(m, now, DEATH_NS);
 }
 
-/* ---- what others tell ----------------------------------------------------------------------- */
+/* ---- digests of other hosts ------------------------------------------------------------------ */
 
 const struct told_path *digest_told(const struct mesh *m, struct mono now, uint32_t index)
 {
@@ -509,7 +512,7 @@ const struct told_path *digest_told(const struct mesh *m, struct mono now, uint3
     return t->used && mono_sub(now, t->made).ns < TOLD_NS ? t : NULL;
 }
 
-/* 1 + its index, as far as this host knows it; 0: it doesn't. */
+/* 1 + the router's index, if this host knows the name; 0: unknown. */
 static uint16_t router_by_name(struct mesh *m, uint32_t name)
 {
     for (uint32_t i = 0; i < m->router_count; i++) {
@@ -526,7 +529,7 @@ static uint16_t router_by_name(struct mesh *m, uint32_t name)
     return 0;
 }
 
-/* The oldest path of the host that holds most; NULL: none holds more than `least`. */
+/* The oldest path of the host that holds most places; NULL: no host holds more than `least`. */
 static struct told_path *most_held(struct mesh *m, uint32_t least)
 {
     static const uint32_t slots = 1024; /* more than there are paths */
@@ -555,7 +558,8 @@ static struct told_path *most_held(struct mesh *m, uint32_t least)
     return oldest;
 }
 
-/* The place for that path of the host: a free one, that of the oldest of its share, or of whoever holds most. NULL: no room. */
+/* A place for that path of the host: a free one, the oldest of its own share, or the oldest of the host that holds most. NULL: no
+ * room. */
 static struct told_path *place_for(struct mesh *m, struct mono now, struct host_id host,
                                    struct nic_id from, const struct probe_observation *o)
 {
@@ -583,7 +587,7 @@ static struct told_path *place_for(struct mesh *m, struct mono now, struct host_
     return other ? other : oldest;
 }
 
-/* True: of a loss that was not known. */
+/* True: it reports a loss that was not known. */
 static bool keep(struct mesh *m, struct mono now, struct host_id host, struct nic_id from,
                  struct mono made, const struct probe_observation *o)
 {
@@ -609,7 +613,7 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     for (uint8_t i = 0; i < o->hop_count; i++) {
         told.hops[i] = router_by_name(m, o->hops[i].name);
         if (told.hops[i] == 0) {
-            return false; /* what nobody can name here tells nothing */
+            return false; /* a path with unknown elements shows nothing here */
         }
     }
     struct told_path *t = place_for(m, now, host, from, o);
@@ -631,7 +635,7 @@ static bool keep(struct mesh *m, struct mono now, struct host_id host, struct ni
     return news;
 }
 
-/* The first edge to that host has what it may cost. */
+/* The first edge to that host has the account of its cost. */
 static struct mesh_edge *account_of(struct mesh *m, struct mono now, struct host_id host)
 {
     struct mesh_edge *e = NULL;
@@ -639,9 +643,9 @@ static struct mesh_edge *account_of(struct mesh *m, struct mono now, struct host
     for (int i = 0; i < m->edge_capacity && !e; i++) {
         e = m->edges[i].used && host_id_equal(m->edges[i].host, host) ? &m->edges[i] : NULL;
     }
-    ASSERT(e); /* the digest came by one */
+    ASSERT(e); /* the digest came over one */
     const int64_t passed = mono_sub(now, e->digest_at).ns, most = HEARD_DEPTH * ROUND_NS;
-    const int64_t age = passed > 0 ? passed : 0; /* the host's clock may have gone back */
+    const int64_t age = passed > 0 ? passed : 0; /* the host's clock may have stepped back */
     const bool known = e->digest_at.ns != 0 && age < NEWS_DEPTH_NS * NEWS_SHARE;
 
     e->digest_credit = known ? e->digest_credit + age * (DIGEST_MAX + HOST_NIC_MAX) : most;
@@ -652,7 +656,7 @@ static struct mesh_edge *account_of(struct mesh *m, struct mono now, struct host
     return e;
 }
 
-/* Rounds for its news, as long as it has credit. */
+/* Starts rounds for its news, as long as it has credit. */
 static void alarm_of(struct mesh *m, struct mono now, struct mesh_edge *account)
 {
     const int64_t left = m->digests.until.ns > now.ns ? mono_sub(m->digests.until, now).ns : 0,
@@ -695,5 +699,5 @@ bool mesh_on_digest(struct mesh *m, struct mono now, uint32_t local, const struc
     if (news) {
         alarm_of(m, now, account);
     }
-    return lost && m->told_version != before; /* what is played again costs no look */
+    return lost && m->told_version != before; /* a replayed digest causes no new search */
 }

@@ -1,13 +1,11 @@
-/* discovery.c: which source ports go which way.
+/* discovery.c: finds out which source ports take which way.
  *
- * One peer at a time per NIC, at most MESH_DISCOVERY_RATE packets a second: packets with hop limits
- * 1, 2, 3 ... from each of the 32 source ports, until path_limit distinct hop lists are known, or as
- * many as other paths of this host take between the same two routers, or the ports are used up.
- * Routers answer "time exceeded"; the peer itself tells when a packet reached it. One port per
- * distinct list is then kept. Where routers are silent the first ports stay, and the signature 0
- * says that coverage is unknown. How long a list must be the peer tells: a switch answers
- * few packets a second, and a list that ends before the peer is no way to it.
- * What was learnt is looked at again, path by path (verify); a path that dies is traced (trace.c). */
+ * One peer at a time for each NIC, at most MESH_DISCOVERY_RATE packets a second. Packets with hop limits 1, 2, 3 ... go from each
+ * of the 32 source ports, until path_limit distinct hop lists are known, or as many as other paths of this host have between the
+ * same two routers, or all ports are used. Routers answer "time exceeded"; the peer reports packets that reached it. Then one
+ * port for each distinct list is kept. If routers are silent, the first ports stay, and the signature 0 means that coverage is
+ * unknown. The peer's report shows the length of the lists: a switch answers few packets a second, and a list that ends before
+ * the peer is no way to it. Known ways are verified later, path by path (verify). A path that dies is traced (trace.c). */
 #include <string.h>
 
 #include "core/mesh/hops.h"
@@ -38,8 +36,8 @@ void discovery_send(struct mesh *m, int edge, uint16_t source_port, uint32_t seq
     m->counters.discovery_sent++;
 }
 
-/* A dead way doesn't tell where it goes: to learn the ways now would be to forget it, and to say
- * that its fault is over. It is left for later; where nothing was ever learnt, not for ever. */
+/* True while a way is dead, because a dead way doesn't show its route. If the ways were learned now, the dead one would be
+ * forgotten and its fault reported as over. So learning waits; if no way was ever learned, only for a limited time. */
 static bool learn_later(const struct mesh_edge *e, struct mono now)
 {
     for (uint8_t p = 0; p < e->path_count; p++) {
@@ -52,7 +50,7 @@ static bool learn_later(const struct mesh_edge *e, struct mono now)
     return false;
 }
 
-/* Nothing known of its former port tells of this one: neither that it lost, nor that it came. */
+/* Results of the former port don't count for the new one: neither losses nor arrivals. */
 static void moves(struct mesh *m, struct mono now, int edge, uint8_t path)
 {
     struct path_out *out = &m->edges[edge].out[path];
@@ -61,7 +59,8 @@ static void moves(struct mesh *m, struct mono now, int edge, uint8_t path)
     out->test = (struct loss_test){0};
     out->moved = now;
     out->half.heard = MONO_NEVER;
-    out->trials_judged = out->acked = out->seq_next - 1; /* sent before: it went the other way */
+    /* those packets were sent before, on the other way */
+    out->trials_judged = out->acked = out->seq_next - 1;
     out->acked_any = true;
     out->full.waits = false;
     if (out->half.state == PATH_DEAD || out->half.state == PATH_SUSPECT) {
@@ -85,11 +84,12 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
     uint32_t count = hops_distinct_ports(d, MESH_PORT_COUNT, ports, m->config.path_limit);
     const uint8_t length = count > 0 ? hops_length(d->hops[ports[0]]) : 0,
                   whole = hops_before_peer(d, length);
-    count = count == 1 && length < whole ? 0 : count; /* its end is missing: it may be several */
+    /* the end of the list is missing: it may be several ways */
+    count = count == 1 && length < whole ? 0 : count;
     e->discovered = true;
     e->placed = e->unsorted = false;
     e->discovery_silent = count == 0;
-    /* fewer ways than before: some may have been down just now */
+    /* fewer ways than before: some may just have been down */
     e->discover_next = mono_add(now, span_ns(count < e->path_count ? LEARN_LATER : REDISCOVER_NS));
     if (count == 0) {
         return;
@@ -121,7 +121,7 @@ static void adopt(struct mesh *m, struct mono now, int edge, const struct discov
 
 /* ---- one after the other -------------------------------------------------------------------- */
 
-/* A fault is looked into first. */
+/* An edge with a fault comes first. */
 static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
 {
     int best = -1, first = -1;
@@ -143,7 +143,7 @@ static int next_edge(const struct mesh *m, struct mono now, uint32_t local)
     return first >= 0 ? first : best;
 }
 
-/* The hop limits worth asking for: up to the peer where its distance is known. */
+/* The highest useful hop limit: up to the peer, if its distance is known. */
 static uint8_t ttl_limit(const struct discovery *d)
 {
     return d->reached > 0 ? (uint8_t)(d->reached - 1) : d->port < 2 ? MESH_HOP_MAX - 1 : 3;
@@ -154,8 +154,8 @@ static uint8_t port_now(const struct discovery *d)
     return d->in_place ? d->ports[d->port] : d->port;
 }
 
-/* Enough is known: of the first pass. More ways than others of this host's paths between the same two routers take there may
- * be, but not many: a way that all of them missed is found when one of them is looked at again. */
+/* True if the first pass knows enough. There may be more ways than this host's other paths take between the same two routers, but
+ * not many. A way that all of them missed is found when one of them is verified. */
 static bool enough_ports(const struct mesh *m, const struct discovery *d)
 {
     uint8_t ports[EDGE_PATH_MAX];
@@ -164,12 +164,12 @@ static bool enough_ports(const struct mesh *m, const struct discovery *d)
         return false;
     }
     if (d->reached > 0 && d->reached <= 2) {
-        return true; /* one router between: one way */
+        return true; /* one router in between means one way */
     }
     if (d->port < 8) {
         return false;
     }
-    /* a list whose answers are still on their way looks like another one, or too short */
+    /* while answers are missing, a list looks different or too short */
     const uint32_t count = hops_distinct_ports(d, d->port, ports, m->config.path_limit);
     const uint32_t known = count > 0 && d->reached > 0
                                ? hops_ways_between(m, d->hops[ports[0]], (uint8_t)(d->reached - 1))
@@ -183,12 +183,12 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
     struct discovery *d = &m->nics[local].discovery;
     const uint8_t count = d->in_place ? d->port_count : MESH_PORT_COUNT;
 
-    /* in the second pass only what did not answer */
+    /* the second pass only repeats what had no answer */
     while (d->port < count) {
         if (d->ttl > ttl_limit(d) || d->ttl > MESH_HOP_MAX) {
             d->port++;
             d->ttl = 1;
-            if (d->port == 1) { /* learn the distance before going on */
+            if (d->port == 1) { /* first learn the distance */
                 d->next = mono_add(now, span_ns(ANSWER_NS));
                 return;
             }
@@ -223,9 +223,8 @@ static void step(struct mesh *m, struct mono now, uint32_t local)
     }
 }
 
-/* Between discoveries the paths that are known are looked at one after the other, with one packet
- * each: a fabric that went round a dead trunk by itself loses nothing, but the hop lists would be
- * lies. */
+/* Between discoveries, known paths are verified one after the other, with one packet each. Otherwise the hop lists would be wrong
+ * after a fabric has routed around a dead trunk without any loss. */
 static void verify(struct mesh *m, struct mono now, uint32_t local)
 {
     struct nic *nic = &m->nics[local];
@@ -237,7 +236,8 @@ static void verify(struct mesh *m, struct mono now, uint32_t local)
         const struct mesh_edge *e = &m->edges[edge];
         const uint8_t p = (uint8_t)(at % m->config.path_limit);
         const struct path_out *out = &e->out[p];
-        const uint8_t ttl = (uint8_t)(out->hop_count / 2 + 1); /* the middle: where ways differ */
+        /* the middle hop, where ways differ */
+        const uint8_t ttl = (uint8_t)(out->hop_count / 2 + 1);
 
         if (e->used && e->discovered && p < e->path_count && out->hop_count > 1 &&
             out->hops[ttl - 1] != 0 &&
@@ -262,8 +262,9 @@ static bool share_router(const struct mesh *m, const struct path_out *a, const s
     return false;
 }
 
-/* The fabric went round something on the path's former way, or a router on it spreads its packets anew. What is lost on ways
- * by one of its routers may be lost elsewhere until they are seen again. Others, of another rail for one, go as they went. */
+/* The fabric routes around an element on the path's former way, or a router on it spreads its packets anew. Losses on ways
+ * through one of its routers may belong to other ways until these are verified again. Other ways, such as those of another rail,
+ * did not change. */
 static void verify_failed(struct mesh *m, struct mono now, struct mesh_edge *e, uint8_t p)
 {
     const struct path_out *former = &e->out[p];
@@ -279,13 +280,13 @@ static void verify_failed(struct mesh *m, struct mono now, struct mesh_edge *e, 
         }
     }
     e->out[p].rerouted = now;
-    e->discover_next = now; /* it goes another way now */
+    e->discover_next = now; /* it takes another way now */
 }
 
 bool discovery_way_holds(const struct path_out *out)
 {
     return out->hop_count <= 1 ||
-           out->verified.ns >= out->rerouted.ns; /* one switch: no other way */
+           out->verified.ns >= out->rerouted.ns; /* one switch: there is no other way */
 }
 
 static bool verify_answer(struct mesh *m, struct mono now, int edge, uint32_t seq, uint32_t router)
@@ -386,8 +387,8 @@ void mesh_on_hop(struct mesh *m, struct mono now, uint32_t local, struct nic_id 
     if (token != 0 && asked->token == token && asked->path == MESH_PATH_PROBE) {
         ttl = (uint8_t)asked->seq;
     } else if (ttl == 0 && d->edge == edge && d->last_port == port) {
-        ttl = d->last_ttl; /* short quote: one is on its way at a time, and answers come within
-                              milliseconds */
+        /* short quote: only one packet is in flight at a time, and answers come within milliseconds */
+        ttl = d->last_ttl;
     }
 
     if (edge < 0 || port >= MESH_PORT_COUNT) {

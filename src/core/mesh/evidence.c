@@ -1,23 +1,26 @@
-/* evidence.c: what this host knows of paths, as ways and fates that the one inference takes (core/fleet/locate.h).
+/* evidence.c: this host's knowledge of paths, as ways and fates for the one inference (core/fleet/locate.h).
  *
- * A path is a chain of boxes (own NIC, routers, the peer's NIC). What it lost since the bad path's last word is evidence
- * against all on the chain; what came and was *sent after* that, is evidence for it. That a path is called alive is none:
- * paths that share a hole die one after the other. A router that answered a packet with a small hop limit, sent after the
- * last word, proves the chain up to it. Of a path whose hops aren't known nothing but what came counts: its ports may all
- * hash into one hole.
+ * A path is a chain of boxes (own NIC, routers, the peer's NIC). Packets lost after the bad path's last arrival are evidence
+ * against all boxes of the chain. Packets that were *sent after it* and arrived are evidence for them. The state alive is no
+ * evidence: paths with a common hole die one after the other. A router that answered a packet with a small hop limit, sent after
+ * that moment, proves the chain up to it. For a path with unknown hops only arrivals count, because all its ports may hash into
+ * one hole.
  *
- * Routers are one box by their name in the fleet's list; without names by address, and then a router that answers with
- * several addresses looks like several. */
+ * Routers are one box by their name in the fleet's list. Without names the address counts, and then a router that answers with
+ * several addresses looks like several routers. */
 #include <string.h>
 
 #include "core/mesh/evidence.h"
 
 #define SUSPECT_LEAST 2
-#define SPREAD_NS     (250 * NS_PER_MS) /* paths with one hole have their last word within it */
-#define COUNT_MAX     8                 /* packets of a path that count */
-#define ANSWER_COUNT  2                 /* one answered packet proves a crossing: as many as that */
-#define TRIALS_MAX    250
-#define TOLD_SLACK    (50 * NS_PER_MS) /* of others' times: clocks, and how coarsely they are told */
+/* paths through one hole had their last arrival within this time */
+#define SPREAD_NS (250 * NS_PER_MS)
+#define COUNT_MAX 8 /* packets of a path that count at most */
+/* one answered packet proves a crossing: it counts as so many */
+#define ANSWER_COUNT 2
+#define TRIALS_MAX   250
+/* for times of other hosts: clocks, and the resolution of reports */
+#define TOLD_SLACK (50 * NS_PER_MS)
 
 struct way_box evidence_nic(struct nic_id nic)
 {
@@ -62,7 +65,7 @@ const struct path_half *evidence_half(const struct mesh_edge *e, uint8_t p,
 
 static struct path_fates trials_of_delay(const struct slow_watch *w)
 {
-    /* windows fill one after the other: what is away already is as bad */
+    /* windows fill one after the other: a delay that has left the baseline already counts as bad */
     const bool bad = w->slow || w->away;
 
     return (struct path_fates){.sent = bad || w->learned >= SLOW_BASE ? COUNT_MAX : 0,
@@ -90,7 +93,7 @@ static uint32_t touches(struct mono from, struct mono until)
 static struct path_fates trials_of_death(const struct path_half *half, struct mono now,
                                          struct mono since, struct evidence_view view)
 {
-    /* it may have begun just before the next packet of the bad path, and this one's may have been on its way then */
+    /* the fault may have begun just before the bad path's next packet, and this path's packet may have been in flight then */
     const struct mono sent_after =
         mono_add(since, span_ns(EVIDENCE_TOUCH_NS + (view.out ? EVIDENCE_ACK_NS : OVERDUE_NS)));
 
@@ -99,7 +102,8 @@ static struct path_fates trials_of_death(const struct path_half *half, struct mo
         const uint32_t lost = touches(last, now);
         if (half->state == PATH_SUSPECT && lost < SUSPECT_LEAST) {
             return (struct path_fates){0,
-                                       0}; /* it may just be late: of many paths some always are */
+                                       /* it may just be late: among many paths some always are */
+                                       0};
         }
         return (struct path_fates){.sent = lost > 0 ? lost : 1, .lost = lost > 0 ? lost : 1};
     }
@@ -107,7 +111,7 @@ static struct path_fates trials_of_death(const struct path_half *half, struct mo
         half->heard.ns >= sent_after.ns) {
         return (struct path_fates){.sent = 1 + touches(sent_after, half->heard)};
     }
-    return (struct path_fates){0, 0}; /* its last packets may have come before */
+    return (struct path_fates){0, 0}; /* its last packets may have arrived before the fault */
 }
 
 struct path_fates evidence_fates(const struct path_half *half, struct mono now, struct mono since,
@@ -173,7 +177,7 @@ static void tell(struct locate *l, uint32_t number, const struct locate_route *r
     locate_on_trials(l, number, now, t.sent, t.lost);
 }
 
-/* Routers answered packets of ours that were sent after the moment. */
+/* Adds answers of routers to own packets that were sent after the moment. */
 static void tell_answers(const struct mesh *m, struct locate *l, struct mono now, struct mono since)
 {
     uint32_t number = (uint32_t)m->edge_capacity * m->config.path_limit;
@@ -188,7 +192,7 @@ static void tell_answers(const struct mesh *m, struct locate *l, struct mono now
             const int last = trace_reached(path, now);
             const bool bad = path->half.state == PATH_DEAD || path->half.state == PATH_SUSPECT;
 
-            /* it was asked when a packet of its own was overdue */
+            /* the trace began when a packet of the path itself was overdue */
             if (!bad || last < 0 || mono_sub(path->trace_began, since).ns < EVIDENCE_TOUCH_NS / 2 ||
                 number == m->locate_numbers) {
                 continue;
@@ -203,7 +207,7 @@ static void tell_answers(const struct mesh *m, struct locate *l, struct mono now
     }
 }
 
-/* ---- what other hosts tell ------------------------------------------------------------------ */
+/* ---- reports of other hosts ------------------------------------------------------------------ */
 
 void evidence_told_chain(const struct mesh *m, const struct told_path *t, struct way_chain *ret)
 {
@@ -217,7 +221,7 @@ void evidence_told_chain(const struct mesh *m, const struct told_path *t, struct
     }
 }
 
-/* Its way is its host's word, whoever heard what came by it. */
+/* The way as the path's host reports it, whichever host received the packets. */
 static struct locate_route route_of_told(const struct mesh *m, const struct told_path *t)
 {
     struct way_chain chain;
@@ -236,7 +240,7 @@ static struct locate_route route_of_told(const struct mesh *m, const struct told
     return r;
 }
 
-/* It ends here: what this host heard of it itself. NULL: it doesn't, or nothing is known. */
+/* This host's own observations of a path that ends here. NULL: it doesn't end here, or nothing is known. */
 static const struct path_half *heard_here(const struct mesh *m, const struct told_path *t)
 {
     for (uint32_t local = 0; local < m->config.nic_count && !t->answered; local++) {
@@ -332,7 +336,7 @@ void evidence_tell_all(struct mesh *m, struct mono now, struct mono since,
     *asked = (struct locate_asked){now,       since,           view.out,        view.loss,
                                    view.slow, m->told_version, asked->times + 1};
     for (uint32_t i = 0; i < m->locate_numbers + (wide ? TOLD_MAX : 0); i++) {
-        locate_trials_clear(l, i); /* its way is the same, mostly */
+        locate_trials_clear(l, i); /* most ways have not changed */
     }
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         const struct mesh_edge *e = &m->edges[edge];
@@ -344,7 +348,7 @@ void evidence_tell_all(struct mesh *m, struct mono now, struct mono since,
 
             evidence_chain(m, e, p, view.out, &chain);
             if (view.loss && !discovery_way_holds(&e->out[p])) {
-                continue; /* gathered for long, and partly on other ways */
+                continue; /* its losses were gathered over a long time, partly on other ways */
             }
             if (t.sent > 0 && (chain.count > 0 || t.lost == 0)) {
                 const struct locate_route route =

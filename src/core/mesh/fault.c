@@ -1,14 +1,14 @@
-/* fault.c: what own packets tell all the time, without that a path died: outages, gray loss, holes of a size, slow links.
- * Each has an inference of its own, and what it finds is told with its beginning, its name and its end. */
+/* fault.c: faults that own packets show all the time, without a dead path: outages, gray loss, holes for a packet size, slow
+ * links. Each kind has an inference of its own. Each fault is reported with its beginning, its name and its end. */
 #include <string.h>
 
 #include "core/mesh/suspect.h"
 
-#define FULL_NUMBER      0x80000000u      /* of faults that full packets tell */
-#define NARROW_NUMBER    0x40000000u      /* that pairs tell which go out */
-#define NARROW_IN_NUMBER 0xc0000000u      /* and which come in */
-#define LEAVES_NS        (10 * NS_PER_MS) /* after it was built, at most */
-#define LOST_LEAST       3                /* of a path: a few are lost at any time */
+#define FULL_NUMBER      0x80000000u      /* faults that full packets show */
+#define NARROW_NUMBER    0x40000000u      /* faults that outgoing pairs show */
+#define NARROW_IN_NUMBER 0xc0000000u      /* faults that incoming pairs show */
+#define LEAVES_NS        (10 * NS_PER_MS) /* a packet leaves at most so long after it was built */
+#define LOST_LEAST       3                /* for a path: a few packets are always lost */
 
 static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge, uint8_t path,
                       struct evidence_view view, struct mono sent, bool lost)
@@ -19,7 +19,7 @@ static void tell_fate(struct mesh *m, struct locate *l, uint64_t *told, int edge
     const uint64_t routed = hash_u64(hash_u64(13, e->generation), out->signature);
 
     if (out->signature == 0 || path >= e->path_count || !discovery_way_holds(out)) {
-        return; /* nobody knows what it crosses */
+        return; /* its elements are unknown */
     }
     if (*told != routed) {
         struct way_chain chain;
@@ -58,7 +58,8 @@ void mesh_tell_pair(struct mesh *m, int edge, uint8_t path, bool out, struct mon
     tell_fate(m, m->pairs[out ? 0 : 1], &half->spread_routed, edge, path, view, sent, wide);
 }
 
-/* One of the case's paths, and how many NIC pairs have some. Packets that a full queue drops are no fault: false. */
+/* Finds one path of the case, and counts the NIC pairs with such paths. False: a full queue dropped the packets, which is no
+ * fault. */
 static bool case_path(const struct mesh *m, struct mono now, const struct locate_case *c,
                       struct mesh_fault *ret)
 {
@@ -91,8 +92,8 @@ static bool case_path(const struct mesh *m, struct mono now, const struct locate
     return ret->edge >= 0 && (ret->hole || 2 * queued <= paths);
 }
 
-/* The same of a narrow one, and how far apart its paths' pairs come: of those to several hosts that is what all agree on, for one
- * of them may have a gap of its own. */
+/* The same for a narrow link, and the gap of its paths' pairs. If the paths lead to several hosts, the gap is that on which all
+ * agree, because one of the hosts may have a gap of its own. */
 static bool narrow_path(const struct mesh *m, const struct locate_case *c,
                         struct evidence_view view, struct mesh_fault *ret)
 {
@@ -143,7 +144,7 @@ static bool own_carrier_moved(const struct mesh *m, const struct locate_case *c)
     return false;
 }
 
-/* A full queue: an end takes the place of the last beginning, for nobody tells it again. */
+/* If the queue is full, an end replaces the last beginning, because an end is reported only once. */
 static void fault_add(struct mesh *m, const struct mesh_fault *f)
 {
     uint32_t at = m->fault_count;
@@ -161,24 +162,24 @@ static void fault_add(struct mesh *m, const struct mesh_fault *f)
     m->faults[(m->fault_head + at) % FAULT_QUEUE] = *f;
 }
 
-/* An end is told though no own path goes that way any more: who heard the beginning waits for it. */
+/* Reports an end although no own path takes that way any more: whoever got the beginning waits for it. */
 static void fault_end(struct mesh *m, const struct mesh_fault *f)
 {
     if (f->ended) {
         struct mesh_fault end = *f;
 
         end.edge = -1;
-        end.hole = false; /* told with its beginning, where anything is */
+        end.hole = false; /* a hole is reported once, with its beginning */
         fault_add(m, &end);
     }
 }
 
-/* A packet's time is that at which it was built. */
+/* A packet counts with the time when it was built. */
 static struct mesh_length length_of(struct outage o)
 {
     if (o.began_low.ns == MONO_NEVER.ns || o.began_low.ns >= o.began_high.ns ||
         o.ended_high.ns == MONO_NEVER.ns || o.ended_low.ns >= o.ended_high.ns) {
-        return (struct mesh_length){{0}, {0}}; /* an end of it isn't known */
+        return (struct mesh_length){{0}, {0}}; /* its beginning or its end isn't known */
     }
     const int64_t least = mono_sub(o.ended_low, o.began_high).ns - LEAVES_NS;
 
@@ -187,7 +188,7 @@ static struct mesh_length length_of(struct outage o)
                                     span_ns(mono_sub(o.ended_high, o.began_low).ns + LEAVES_NS)};
 }
 
-/* What a case tells, of whatever it is. */
+/* The report of a case of any kind. */
 static struct mesh_fault fault_of(const struct locate_case *c, uint32_t kind, bool out)
 {
     const bool ended = c->state == LOCATE_ENDED;
@@ -206,7 +207,7 @@ static struct mesh_fault fault_of(const struct locate_case *c, uint32_t kind, bo
                                .sent = c->sent};
 }
 
-/* Under its name, by a path of it. */
+/* Reports the case with its name, for one of its paths. */
 static void fault_tell(struct mesh *m, const struct locate_case *c, const struct way_chain *chain,
                        struct evidence_view view, struct mesh_fault *f)
 {
@@ -216,7 +217,7 @@ static void fault_tell(struct mesh *m, const struct locate_case *c, const struct
     fault_add(m, f);
 }
 
-/* A path whose way nobody knows lost packets, too: what it crosses may be what was gone. */
+/* True if a path with an unknown way lost packets, too: the missing element may be on it. */
 static bool lost_elsewhere(const struct mesh *m, struct mono now)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -243,8 +244,8 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
 
     if (c->state == LOCATE_ENDED && !full &&
         (locate_has_twin(m->trials, c) || lost_elsewhere(m, now))) {
-        c->named =
-            MONO_NEVER; /* what they share was gone, and that is none of them: a fabric in parts */
+        /* all that they share was gone, but none of the elements is the cause: the fabric was partitioned */
+        c->named = MONO_NEVER;
     }
     struct mesh_fault f = fault_of(c, full ? FULL_NUMBER : 0, true);
     struct way_chain chain = {.count = 0};
@@ -252,7 +253,7 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
     f.full_size = full;
     f.hole = c->share > EVIDENCE_SHARE_ALL && !full;
     if (full && c->share <= EVIDENCE_SHARE_ALL && !f.ended) {
-        return; /* their answers are lost */
+        return; /* only the answers are lost */
     }
     if (!own_carrier_moved(m, c) && case_path(m, now, c, &f)) {
         evidence_chain(m, &m->edges[f.edge], f.path, true, &chain);
@@ -265,9 +266,9 @@ static void fault_push(struct mesh *m, struct mono now, const struct locate_case
     fault_tell(m, c, &chain, view, &f);
 }
 
-/* Of what is its own a host can tell only that it receives slowly. What it sends is stamped when its NIC begins with it,
- * which shows nothing of how long that takes, or before it waits behind the job in the NIC, which makes any NIC look slow.
- * What comes in goes a way that is presumed: nothing but the own NIC is told of it. */
+/* Of its own elements, a host can only prove slow reception. Its sent packets are stamped when the NIC begins with them, so
+ * stamps don't show the NIC's sending time, or before they wait behind the job in the NIC, which makes any NIC look slow. The way
+ * of incoming packets is only assumed, so for those only the own NIC is reported. */
 bool mesh_may_be_narrow(const struct mesh *m, const struct locate_case *c, bool out)
 {
     bool own = false;

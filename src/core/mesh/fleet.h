@@ -1,4 +1,4 @@
-/* fleet.h: the fleet's list of NICs, as the peers file has it: what every host knows alike. */
+/* fleet.h: the fleet's list of NICs, from the peers file. It is the same on every host. */
 #pragma once
 #include <stdint.h>
 
@@ -13,43 +13,42 @@ struct mesh_peer {
     struct nic_id nic;
     struct host_id host;
     uint16_t rail;
-    uint16_t leaf;   /* LEAF_UNKNOWN where the list does not say */
-    uint16_t anchor; /* 1: its host's UTC is one to go by */
+    uint16_t leaf;   /* LEAF_UNKNOWN if the list has none */
+    uint16_t anchor; /* 1: its host is a UTC anchor */
     uint16_t reserved;
 };
 
-/* A router's address with its place in the fabric, where the fleet file names routers: lets
- * findings say "trunk leaf 0 - spine 2" instead of two addresses. A router has as many entries as
- * addresses. */
+/* A router's address with its place in the fabric, if the fleet file names routers. Then findings contain "trunk leaf 0 - spine
+ * 2" instead of two addresses. A router has one entry for each address. */
 struct mesh_router {
     uint8_t address[16];
     uint32_t place; /* PLACE_LEAF or PLACE_SPINE */
     uint32_t number;
 };
 
-/* Borrowed: must stay valid and unchanged until the next list is given or node_free. Shared by all
- * nodes of a simulation. */
+/* Borrowed: it must stay valid and unchanged until the next list is given or node_free() is called. All nodes of a simulation
+ * share it. */
 struct mesh_fleet {
-    uint64_t seed; /* of the rings: alike on every host */
+    uint64_t seed; /* of the rings: the same on every host */
     const struct mesh_peer *peers;
     uint32_t peer_count; /* NICs of the whole fleet, own ones included */
     uint32_t router_count;
     const struct mesh_router *routers;
-    struct mesh_peer *room; /* the same array as peers, where the node may change it; else NULL */
-    uint32_t peer_capacity; /* of room */
+    struct mesh_peer *room; /* the same array as peers, if the node may change it; else NULL */
+    uint32_t peer_capacity; /* the capacity of room */
     uint32_t reserved;
 };
 
-/* One NIC that joins the list or leaves it. */
+/* One NIC that joins or leaves the list. */
 struct mesh_member {
-    struct mesh_peer peer; /* gone: only its nic counts */
+    struct mesh_peer peer; /* gone: only its nic is used */
     uint32_t gone;         /* 0, 1 */
     uint32_t reserved;
 };
 
-/* Index of a NIC in the list, UINT32_MAX when it isn't there. O(log N). */
+/* The index of a NIC in the list; UINT32_MAX: it isn't in the list. O(log N). */
 uint32_t fleet_find(const struct mesh_fleet *fleet, struct nic_id nic);
-/* How many places a list of so many NICs is given, so that others may join: a power of 2 where there is one. */
+/* The capacity for a list of so many NICs, with room for others to join: a power of 2 if possible. */
 static inline uint32_t fleet_room(uint32_t count)
 {
     uint32_t room = 1024;
@@ -58,7 +57,7 @@ static inline uint32_t fleet_room(uint32_t count)
     }
     return room;
 }
-/* Puts the NIC into the list, or takes it out; where it stands or stood is in ret_index. O(NICs behind that place): none for
- * one that is new, for ids ascend. -ENOSPC: there is no room; -EINVAL: it is there already, or isn't, or has no good id. */
+/* Adds the NIC to the list, or removes it. ret_index: its present or former index. O(NICs behind that place): zero for a new NIC,
+ * because ids ascend. -ENOSPC: no room. -EINVAL: it is in the list already, or isn't in it, or its id is invalid. */
 MUST_CHECK int fleet_change(struct mesh_fleet *fleet, const struct mesh_member *member,
                             uint32_t *ret_index);

@@ -1,22 +1,23 @@
-/* full.c: does a packet of full size get through where short ones do? A switch whose MTU is too small, or a tunnel on the way,
- * swallows those alone: probes are fine, and the job stands still.
+/* full.c: finds paths that lose full-size packets but not short ones. A switch with a small MTU, or a tunnel on the way, drops
+ * only those: probes look fine, and the job stands still.
  *
- * Each edge sends one full packet in two seconds, on its paths in turn. The peer tells that it came, on a path that lives.
- * When one is lost, all edges send four times as many for some seconds, every second one on the path that lost: few fleets have
- * enough paths to tell by one in two seconds what it is. All peers of a NIC together then ask for less than it answers.
- * Nothing is concluded before that peer has answered one: an older agent, or a fabric whose packets are shorter everywhere,
- * accuses nobody. One that wasn't answered was lost only if the path's short packets came, those sent after it, too, and the
- * peer wasn't silent in between. What full packets lost goes to an inference of its own (fault.c), which tells only what loses
- * nearly all of them. While the ways back lose packets, nobody knows which of the two was lost. */
+ * Each edge sends one full packet in two seconds, on its paths in turn. The peer reports its arrival on a working path. After a
+ * loss, all edges send four times as many for some seconds, every second one on the path that lost: in most fleets one packet in
+ * two seconds is too little to find the element. All peers of a NIC together then request less than it may answer.
+ *
+ * Nothing is concluded before the peer has answered once. So an older agent, or a fabric with shorter packets everywhere, accuses
+ * nobody. An unanswered packet counts as lost only if short packets on that path arrived, also later ones, and the peer wasn't
+ * silent in between. Losses go to an inference of their own (fault.c). It only reports elements that lose nearly all full
+ * packets. While the ways back lose packets, it is unknown which of the two directions lost one. */
 #include "core/mesh/internal.h"
 
-#define FULL_NS    (2 * NS_PER_S) /* between two of an edge */
+#define FULL_NS    (2 * NS_PER_S) /* between two full packets of an edge */
 #define SOON_NS    (500 * NS_PER_MS)
-#define ALARM_NS   (5 * NS_PER_S)  /* of the latter, after a loss */
-#define CALM_NS    (20 * NS_PER_S) /* not again, since it began */
+#define ALARM_NS   (5 * NS_PER_S)  /* of the faster rate, after a loss */
+#define CALM_NS    (20 * NS_PER_S) /* no second alarm within this time since it began */
 #define ANSWER_NS  (300 * NS_PER_MS)
 #define GIVE_UP_NS (2 * NS_PER_S)
-#define BACK_SHARE 20 /* one packet of so many lost on the ways back, at most */
+#define BACK_SHARE 20 /* at most one packet in so many may be lost on the ways back */
 
 #define FULL_FLAGS (TRACE_FLAG | VERIFY_FLAG)
 
@@ -30,7 +31,7 @@ static bool is_alarm(const struct mesh *m, struct mono now)
     return m->full_alarm.ns != 0 && mono_sub(now, m->full_alarm).ns < ALARM_NS;
 }
 
-/* The next ones soon, each at a time of its own. */
+/* Sends the next ones soon, each at its own time. */
 static void alarm_all(struct mesh *m, struct mono now)
 {
     if (m->full_alarm.ns != 0 && mono_sub(now, m->full_alarm).ns < CALM_NS) {
@@ -66,7 +67,7 @@ static void tell(struct mesh *m, struct mono now, int edge, uint8_t path, bool l
     mesh_tell_full(m, edge, path, e->out[path].full.sent, lost);
 }
 
-/* Pairs, which ride in its class, come: else it is the class that is lost. */
+/* True if pairs arrive, which have the same class: otherwise the class is lost, not the size. */
 static bool pairs_come(const struct path_out *out, struct mono now)
 {
     struct class_sums sums = {{0}, {0}};
@@ -75,7 +76,7 @@ static bool pairs_come(const struct path_out *out, struct mono now)
     return sums.sent[0] > 0 && 2 * sums.lost[0] < sums.sent[0];
 }
 
-/* Else it may have come, and its answer was lost. */
+/* True if answers arrive: otherwise the packet may have arrived, and its answer was lost. */
 static bool answers_come(const struct mesh_edge *e, struct mono now)
 {
     uint32_t sent = 0, lost = 0;
@@ -107,7 +108,7 @@ static void judge(struct mesh *m, struct mono now, int edge, uint8_t path)
             tell(m, now, edge, path, true);
         }
     } else if (age > GIVE_UP_NS) {
-        full->waits = false; /* nobody knows */
+        full->waits = false; /* its fate is unknown */
     }
 }
 

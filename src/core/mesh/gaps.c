@@ -45,7 +45,7 @@ const struct spread_pair *gaps_pair(const struct gaps *g, uint32_t index)
     return index < kept(g) ? &g->ring[(g->count - kept(g) + index) % GAPS_RING] : NULL;
 }
 
-/* The newest first, of the last GAPS_NS; NULL: no more. */
+/* The newest first, within GAPS_NS; NULL: no more. */
 static const struct gaps_wide *wide_of(const struct gaps *g, struct mono now, uint32_t index)
 {
     if (index >= GAPS_WIDE || index >= g->wide_count) {
@@ -56,7 +56,7 @@ static const struct gaps_wide *wide_of(const struct gaps *g, struct mono now, ui
     return mono_sub(now, w->at).ns <= GAPS_NS ? w : NULL;
 }
 
-/* A full ring may last for less than GAPS_NS. */
+/* A full ring may cover less time than GAPS_NS. */
 static double held_ns(const struct gaps *g, struct mono now)
 {
     if (g->wide_count < GAPS_WIDE) {
@@ -67,7 +67,7 @@ static double held_ns(const struct gaps *g, struct mono now)
     return fmax(1, fmin(GAPS_NS, (double)held));
 }
 
-/* Whose pairs are looked at: all, those of one host, or those of all but one. */
+/* The pairs to look at: all, those of one host, or all but those of one host. */
 struct whose {
     uint32_t host; /* GAPS_ALL */
     bool others;
@@ -80,11 +80,11 @@ static bool is_of(struct whose whose, const struct gaps_wide *w)
 
 struct agreement {
     uint32_t alike, explained;
-    double sum, odds; /* ln, against chance */
+    double sum, odds; /* logarithm, against chance */
     struct mono since;
 };
 
-/* In the time that is held: as many as those around let expect. */
+/* In the covered time: the number that the surrounding pairs predict. */
 static double chance_of(const struct gaps *g, struct mono now, double gap_ns, struct whose whose)
 {
     const double width = 2 * (SPREAD_ALIKE_NS + SPREAD_ALIKE * gap_ns),
@@ -99,7 +99,7 @@ static double chance_of(const struct gaps *g, struct mono now, double gap_ns, st
     return near * width / around;
 }
 
-/* Since when they are most unlikely to be alike by chance: one or two may have been before the link was slow. */
+/* The time since which their agreement is most unlikely to be chance: one or two may be from before the link was slow. */
 static struct agreement agreement_of(const struct gaps *g, struct mono now, double gap_ns,
                                      struct whose whose)
 {
@@ -132,7 +132,7 @@ static bool is_explained(const struct agreement *a)
     return 2 * a->explained > a->alike;
 }
 
-/* The one that more than half of those alike are of, if any is. */
+/* The host with more than half of the pairs that agree, if there is one. */
 static uint32_t host_of_most(const struct gaps *g, struct mono now, double gap_ns)
 {
     const struct gaps_wide *w;
@@ -147,7 +147,7 @@ static uint32_t host_of_most(const struct gaps *g, struct mono now, double gap_n
     return host;
 }
 
-/* One host's stamps, however bad, make no agreement of all. */
+/* True if the others still agree: bad stamps of one host make no agreement of all. */
 static bool second_agrees(const struct gaps *g, struct mono now, double gap_ns)
 {
     const struct whose others = {.host = host_of_most(g, now, gap_ns), .others = true};
@@ -158,13 +158,13 @@ static bool second_agrees(const struct gaps *g, struct mono now, double gap_ns)
 
 #define LOW_MOST (GAPS_BAD + GAPS_RING / GAPS_LOW + 1)
 
-/* Pairs in order of how close together they came: up to that of the quantile, at most LOW_MOST. */
+/* Pairs in the order of their gaps: up to the quantile, at most LOW_MOST. */
 struct lows {
     const struct spread_pair *pairs[LOW_MOST];
-    uint32_t kept, count; /* count: of all that were looked at */
+    uint32_t kept, count; /* count: of all pairs that were looked at */
 };
 
-/* Without those of one host; GAPS_ALL: of all. Hardly any pair is among so few. */
+/* Without those of one host; GAPS_ALL: of all. Nearly no pair is among the lowest few. */
 static void lows_of(const struct gaps *g, uint32_t without, struct lows *ret)
 {
     const struct spread_pair *p;
@@ -207,7 +207,7 @@ static uint32_t host_of_lows(const struct lows *lows)
     return host;
 }
 
-/* A low quantile without the host that has most of the pairs below it. */
+/* A low quantile, without the host that has most of the pairs below it. */
 static double least_of(const struct gaps *g)
 {
     struct lows all, rest;
@@ -327,7 +327,7 @@ static void refresh(struct gaps *g, struct mono now, enum gaps_hold hold)
     }
 }
 
-/* The place of a gap that is known gives way to twice the odds. */
+/* A known gap gives its place to another one with twice the odds. */
 static const struct gap *take(struct gaps *g, struct gap *gap, struct mono now, uint32_t host,
                               const struct agreement *a, enum gaps_hold hold)
 {
@@ -361,13 +361,13 @@ static const struct gap *look_all(struct gaps *g, struct mono now, double heard_
     const struct gap *taken = take(g, &g->all, now, GAPS_ALL, &a, hold);
     for (uint32_t i = 0; taken && i < GAPS_HOSTS; i++) {
         if (spread_alike(g->of_host[i].slow_ns, taken->slow_ns)) {
-            g->of_host[i].slow_ns = 0; /* it was the first that met the slow link */
+            g->of_host[i].slow_ns = 0; /* its host was only the first that met the slow link */
         }
     }
     return taken;
 }
 
-/* Its own place, else one that is free. */
+/* Its own place, or else a free one. */
 static struct gap *place_of(struct gaps *g, uint32_t host)
 {
     struct gap *place = NULL;
@@ -407,8 +407,8 @@ static const struct gap *look_host(struct gaps *g, struct mono now, double heard
     return take(g, place, now, host, &a, hold);
 }
 
-/* The next one that isn't alike by the gap of all. If only the newest was looked at, one host's pairs could always come right
- * behind all others. Of a long row that waits some are passed over, so that none waits for long. */
+/* The next one that does not fit the gap of all. If only the newest pair was used, one host's pairs could always arrive just
+ * after all others and displace them. If many wait, some are skipped, so that none waits for long. */
 static const struct gaps_wide *next_unknown(struct gaps *g)
 {
     if (g->wide_count - g->wide_looked > GAPS_WIDE) {

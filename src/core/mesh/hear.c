@@ -1,5 +1,4 @@
-/* hear.c: what a received packet tells: that it came, what its sender stamped, what its sender
- * heard of us. */
+/* hear.c: what a received packet shows: its arrival, its sender's stamps, and what its sender received from us. */
 #include "base/cache.h"
 #include "core/mesh/internal.h"
 
@@ -19,8 +18,8 @@ static struct heard_slot *heard_find(struct mesh_edge *e, uint8_t path, uint32_t
     return slot && slot->valid && slot->seq == seq ? slot : NULL;
 }
 
-/* Proof that the packet was made after something that we sent in the last seconds: it can't be a replay of old times.
- * What was sent on a path that isn't used any more proves nothing: its slots never change again. */
+/* Proves that the packet was made after a packet which this host sent within the last seconds: so it is no old recording. Packets
+ * on a path that is no longer used prove nothing, because its slots never change again. */
 static bool remembers(struct mesh_edge *e, uint8_t path, uint32_t seq)
 {
     return path < e->path_count && sent_find(e, path, seq) != NULL;
@@ -59,9 +58,9 @@ static void window_reset(struct path_in *in, uint32_t seq)
 {
     in->known = true;
     in->highest = seq;
-    in->mask = UINT64_MAX; /* what came before is not known to be lost */
+    in->mask = UINT64_MAX; /* earlier packets are not known to be lost */
     in->unseen = 0;
-    /* what the sender counted in its life before proves nothing in this one */
+    /* counts from the sender's earlier run prove nothing in this one */
     in->floor_wanted = in->floor_set = false;
     in->reported = seq;
     in->missed = 0;
@@ -69,15 +68,15 @@ static void window_reset(struct path_in *in, uint32_t seq)
     in->proof_due = MONO_NEVER;
 }
 
-/* False: a replay, or out of any window. */
+/* False: a replay, or outside any window. */
 static bool window_accept(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
     struct mesh_edge *e = &m->edges[edge];
     struct path_in *in = &e->in[probe->path];
     const int32_t ahead = in->known ? seq_sub(probe->seq, in->highest) : 0;
 
-    /* Before the edge is fresh nothing that the peer tells counts, so its first packets may be anything. From
-     * then on a path's first number is proven by an echo of ours. */
+    /* Before the edge is fresh, nothing that the peer reports counts, so its first packets may have any number. Afterwards an
+     * echo of an own packet must prove a path's first number. */
     if (!in->known && e->fresh && !knows_us(e, probe)) {
         return false;
     }
@@ -112,7 +111,7 @@ static bool window_accept(struct mesh *m, struct mono now, int edge, const struc
         return true;
     }
     if ((ahead <= -64 || ahead > SEQ_WINDOW) &&
-        knows_us(e, probe)) { /* the peer's agent was started anew */
+        knows_us(e, probe)) { /* the peer's agent was restarted */
         window_reset(in, probe->seq);
         return true;
     }
@@ -130,14 +129,16 @@ static void note_packet(struct mesh_edge *e, struct path_in *in, const struct pr
     } else if (!probe->second) {
         e->pair_in = (struct packet_ref){
             .seq = probe->seq, .path = probe->path, .valid = stamped, .pair = 1};
-    } else if (!heard_find(e, probe->path,
-                           probe->seq - 1)) { /* its first was lost: alone it is a single */
+    } else if (!heard_find(
+                   e, probe->path,
+                   probe->seq -
+                       1)) { /* the pair's first packet was lost: the second alone is a single */
         e->single_in =
             (struct packet_ref){.seq = probe->seq, .path = probe->path, .valid = stamped};
     }
 }
 
-/* The sender's stamps of an earlier packet or pair, with ours of its arrival: a backward point. */
+/* The sender's stamps of an earlier packet or pair, with the own stamps of its arrival: a backward point. */
 static void point_backward(struct mesh_edge *e, int edge, const struct probe *probe,
                            struct mesh_heard *heard)
 {
@@ -169,7 +170,7 @@ static void point_backward(struct mesh_edge *e, int edge, const struct probe *pr
     heard->points[heard->point_count++] = point;
 }
 
-/* What the sender heard of ours: a forward point. */
+/* The sender's stamps of the arrival of own packets: a forward point. */
 static void point_forward(struct mesh_edge *e, int edge, const struct probe *probe,
                           struct mesh_heard *heard)
 {
@@ -194,8 +195,8 @@ static void point_forward(struct mesh_edge *e, int edge, const struct probe *pro
     heard->points[heard->point_count++] = point;
 }
 
-/* What a full queue drops is no gray loss: packets beside the lost ones waited. Where fleet time
- * can't tell delays nobody knows which it is. */
+/* True if a full queue may have dropped packets, which is no gray loss: packets beside the lost ones waited. If fleet time can't
+ * give delays, the cause is unknown. */
 bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                       const struct path_out *out)
 {
@@ -206,7 +207,7 @@ bool hear_queue_drops(const struct mesh *m, struct mono now, const struct mesh_e
            spread > limit || delay_quantile(d, 0.9) - delay_quantile(d, 0) > limit;
 }
 
-/* The receiver's mask tells the fate of our packets; the newest few may still be on their way. */
+/* The receiver's mask shows the fates of own packets; the newest few may still be in flight. */
 static void judge_mask(struct mesh *m, struct mono now, int edge, const struct probe *probe)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -228,7 +229,8 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
         }
         path_half_trial(&out->half, now, lost);
         out->lost_run = lost ? out->lost_run + 1 : 0;
-        if (out->lost_run >= SHARE_RUN) { /* a hole, over before it was proven, is no gray loss */
+        /* a hole that was over before it was proven is no gray loss */
+        if (out->lost_run >= SHARE_RUN) {
             out->test = (struct loss_test){0};
             continue;
         }
@@ -236,11 +238,12 @@ static void judge_mask(struct mesh *m, struct mono now, int edge, const struct p
             loss_share_add(&out->share, now, span_ns(SHARE_PATH_NS), lost, 1);
             loss_share_add(&m->nics[e->local].share_out, now, span_ns(SHARE_NIC_NS), lost, 1);
         }
-        if (slot->second == 2 && out->half.state != PATH_DEAD && bit < 31) { /* a pair's fate */
+        /* the fate of a pair */
+        if (slot->second == 2 && out->half.state != PATH_DEAD && bit < 31) {
             const bool first_lost = (probe->received & (2u << bit)) == 0;
             const enum path_event event = loss_test_pair(&out->test, lost || first_lost);
             if (event == PATH_LOSS && hear_queue_drops(m, now, e, out)) {
-                out->test = (struct loss_test){0}; /* look again */
+                out->test = (struct loss_test){0}; /* test again */
             } else if (event != PATH_EVENT_COUNT) {
                 path_half_move(m, now, edge, path, DIRECTION_OUT, event, 0);
             }
@@ -271,9 +274,9 @@ static void hear_echo(struct mesh *m, struct mono now, int edge, const struct pr
     trial_on_mask(m, now, edge, probe);
 }
 
-/* The lower of both ends' newest versions is spoken. The newest that was heard within some seconds
- * counts, and at first the newest that we know is tried: so two that were upgraded one after the
- * other find back to it, whatever crossed on the way. */
+/* Both ends use the lower of their newest versions. The newest version that was received within some seconds counts, and at first
+ * the newest own version is tried. So two ends that were upgraded one after the other return to it, even if packets crossed on
+ * the way. */
 static void hear_version(struct mesh_edge *e, struct mono now, uint8_t version)
 {
     if (mono_sub(now, e->version_start).ns >= 2 * NS_PER_S) {
@@ -282,10 +285,10 @@ static void hear_version(struct mesh_edge *e, struct mono now, uint8_t version)
         e->version_start = now;
     }
     e->version_lately = version > e->version_lately ? version : e->version_lately;
-    e->version = version > e->version ? version : e->version; /* 0 before the first */
+    e->version = version > e->version ? version : e->version; /* 0 before the first packet */
 }
 
-/* A path of the peer's was heard. */
+/* A packet came on one of the peer's paths. */
 static void touch(struct mesh *m, struct mono now, int edge, const struct probe *probe,
                   uint16_t source_port)
 {
@@ -299,7 +302,7 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
                                                    .direction = DIRECTION_IN,
                                                    .since = now});
         path_half_forget(&in->half, now);
-        if (in->half.state == PATH_DEAD) { /* that was of another way */
+        if (in->half.state == PATH_DEAD) { /* it was about another way */
             path_half_move(m, now, edge, probe->path, DIRECTION_IN, PATH_SILENCE, 0);
         }
     }
@@ -310,12 +313,12 @@ static void touch(struct mesh *m, struct mono now, int edge, const struct probe 
     verdict_touched(m, now, edge, probe->path);
 }
 
-/* ---- ahead of time -------------------------------------------------------------------------- */
+/* ---- prefetching ----------------------------------------------------------------------------- */
 int mesh_expect(const struct mesh *m, uint32_t local, const struct probe *probe)
 {
-    /* the table's first place for it: to look whether it is the peer's would wait for the edge */
+    /* only the table's first place for it: checking whether it is the right peer would have to wait for the edge's memory */
     const int edge = m->nics[local].table[(uint32_t)hash_u64(1, probe->src.index) & m->table_mask];
-    const uint8_t back = probe->heard.path; /* a digest has none of these */
+    const uint8_t back = probe->heard.path; /* a digest has none of these fields */
 
     if (edge < 0 || probe->path >= m->config.path_limit) {
         return -1;
@@ -349,8 +352,7 @@ static int edge_of(struct mesh *m, struct mono now, uint32_t local, const struct
     uint32_t peer = fleet_find(&m->config.fleet, probe->src);
     if (peer != UINT32_MAX && !host_id_equal(m->config.fleet.peers[peer].host,
                                              m->config.fleet.peers[m->nics[local].peer].host)) {
-        /* somebody whose list differs from ours, or who replaced a silent peer by us: answer him
-         * alike */
+        /* a host with another list, or one that replaced a silent peer by this host: it is answered in the same way */
         edge = mesh_edge_add(m, now, local,
                              &(struct peer_choice){.index = peer, .reason = EDGE_GUEST});
         heard->new_edge = edge >= 0;
@@ -373,7 +375,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         return;
     }
     if (probe->type == PROBE_QUERY || probe->type == PROBE_ANSWER || probe->type == PROBE_DIGEST) {
-        return; /* the caller's */
+        return; /* the caller handles these */
     }
     int edge = edge_of(m, now, local, probe, ret_heard);
     if (edge < 0) {
@@ -381,13 +383,13 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
     }
     struct mesh_edge *e = &m->edges[edge];
     if (probe->type == PROBE_DISCOVERY && full_is(probe->seq)) {
-        /* replays of an hour ago know nothing that we said just now */
+        /* a replay of an hour ago has no echo of what this host just sent */
         if (knows_us(e, probe) && mesh_credit(m, now, &m->nics[local].full_credit)) {
             full_answer(m, edge, probe->seq);
         }
         return;
     }
-    if (probe->type == PROBE_DISCOVERY) { /* its hop limit sufficed: tell so */
+    if (probe->type == PROBE_DISCOVERY) { /* its hop limit sufficed: the sender gets a report */
         if (mesh_credit(m, now, &m->nics[local].probe_credit)) {
             mesh_send_push(m, &(struct send_entry){.edge = edge,
                                                    .local = local,
@@ -415,7 +417,7 @@ void mesh_on_receive(struct mesh *m, struct mono now, uint32_t local, uint16_t s
         return;
     }
     ret_heard->edge = edge;
-    if (e->stranger.present) { /* it began anew: what it spoke before says nothing */
+    if (e->stranger.present) { /* the peer restarted: its earlier version shows nothing */
         e->version = e->version_lately = 0;
         e->version_start = now;
     }

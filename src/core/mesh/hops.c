@@ -42,7 +42,7 @@ uint8_t hops_before_peer(const struct discovery *d, uint8_t least)
     return count < least ? least : count < MESH_HOP_MAX ? count : MESH_HOP_MAX;
 }
 
-/* Alike as far as both are known. */
+/* True if they are equal wherever both are known. */
 static bool list_same(const uint16_t *a, const uint16_t *b)
 {
     for (uint32_t i = 0; i < MESH_HOP_MAX; i++) {
@@ -53,7 +53,7 @@ static bool list_same(const uint16_t *a, const uint16_t *b)
     return true;
 }
 
-/* Ports with distinct, complete lists; returns their count. */
+/* Ports with distinct, complete lists. Returns their number. */
 uint32_t hops_distinct_ports(const struct discovery *d, uint32_t port_end, uint8_t *ret_ports,
                              uint32_t limit)
 {
@@ -107,8 +107,7 @@ uint32_t hops_ways_between(const struct mesh *m, const uint16_t *hops, uint8_t l
     return count;
 }
 
-/* Where routers have names, both ends order their paths alike: path k then tends to be the same
- * switch both ways. */
+/* If routers have names, both ends order their paths alike. Then path k mostly uses the same switch in both directions. */
 static uint64_t list_order(const struct mesh *m, const uint16_t *hops)
 {
     uint64_t order = 0;

@@ -1,10 +1,11 @@
-/* locate.c: what one bad path shares with others: the inference over what this host knows, and over what others told it. */
+/* locate.c: finds what one bad path has in common with others: the inference over this host's knowledge, and over other hosts'
+ * reports. */
 #include <string.h>
 
 #include "core/mesh/suspect.h"
 
-#define BACKGROUND 0.0025 /* half of what a good path may lose */
-/* The fate of a path's next packet is known then. */
+#define BACKGROUND 0.0025 /* half of the loss that a good path may have */
+/* By then the fate of a path's next packet is known. */
 #define STANDS_NS (EVIDENCE_TOUCH_NS + EVIDENCE_ACK_NS)
 
 static void count_explained(const struct mesh *m, const struct locate_case *c,
@@ -25,7 +26,7 @@ static void count_explained(const struct mesh *m, const struct locate_case *c,
     }
 }
 
-/* By what this host saw itself. */
+/* From this host's own observations. */
 static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path,
                          struct evidence_view view, struct mesh_location *ret_location)
 {
@@ -35,7 +36,7 @@ static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path
 
     evidence_chain(m, e, path, view.out, &chain);
     if (chain.count == 0) {
-        return; /* any element may be it */
+        return; /* any element is possible */
     }
     evidence_tell_all(m, now, evidence_half(e, path, view)->since, view, false);
     if (!locate_answer(m->locate, now, BACKGROUND, evidence_number(m, edge, path), &answer)) {
@@ -54,14 +55,15 @@ static void locate_alone(struct mesh *m, struct mono now, int edge, uint8_t path
     }
 }
 
-/* The last words that hosts told, of two hosts, the latest first; and whether there is a third. */
+/* The last arrivals that hosts reported: those of two hosts, the latest first; and whether there is a third host. */
 struct last_words {
     struct host_id hosts[2];
     struct mono heard[2];
     bool more;
 };
 
-/* A path's last word before what began about then: who was heard for longer went another way first. */
+/* Notes a path's last arrival before the fault, if it is about that time. A path with later arrivals took another way at
+ * first. */
 static void note_began(struct mono since, struct mono heard, struct host_id host,
                        struct last_words *w)
 {
@@ -85,13 +87,13 @@ static void note_began(struct mono since, struct mono heard, struct host_id host
     }
 }
 
-/* Of three hosts or more the second latest host's: no single one moves it alone. */
+/* With three hosts or more, the value of the second latest host: no single host can move it alone. */
 static struct mono began_of(const struct last_words *w)
 {
     return w->heard[0].ns == INT64_MIN ? MONO_NEVER : w->more ? w->heard[1] : w->heard[0];
 }
 
-/* The last word before it of all paths that lost by it, and how many end here. */
+/* Finds the last arrival before the fault on all paths that lost through it, and counts those that end here. */
 static void explained_by_all(const struct mesh *m, struct mono now, struct mono since,
                              const struct locate_case *c, struct mesh_location *where)
 {
@@ -132,9 +134,9 @@ static void explained_by_all(const struct mesh *m, struct mono now, struct mono 
     where->began = began_of(&words);
 }
 
-/* Others' paths that are well must have been so while this one was dead. A hole that ended a moment ago lets packets through
- * that cross it: they would clear what is at fault. So a name must stand until a later packet of this path was lost, too.
- * However rarely it is looked at: if it came since, it died anew. */
+/* Working paths of others must have worked while this one was dead. After the end of a hole, packets cross its element and would
+ * clear it. So a name must stand until a later packet of this path was lost, too. If a packet came in between, the path died
+ * anew, however rarely this function is called. */
 static bool stands(struct mesh *m, struct mono now, uint32_t half, struct mono died, uint64_t key)
 {
     struct wide_name *w = &m->wide_names[0];
@@ -150,8 +152,8 @@ static bool stands(struct mesh *m, struct mono now, uint32_t half, struct mono d
     return mono_sub(now, w->at).ns >= STANDS_NS;
 }
 
-/* By what others told, too: only where what this host saw itself doesn't suffice. What comes in goes the way that its sender
- * told. */
+/* With others' reports, only if this host's own observations don't suffice. The way of incoming packets is the one that their
+ * sender reported. */
 static void locate_with_others(struct mesh *m, struct mono now, int edge, uint8_t path,
                                struct evidence_view view, struct mesh_location *ret_location)
 {

@@ -7,15 +7,15 @@
 #include "base/prng.h"
 #include "stats/sample.h"
 
-#define CATCH_UP_NS (20 * NS_PER_MS) /* what a late caller may make up for */
+#define CATCH_UP_NS (20 * NS_PER_MS) /* the time that a late caller may make up for */
 #define BURST       64               /* answers at once */
 #define OVER_NS                                                                                    \
-    (30 * NS_PER_S) /* a path that wasn't heard for this long is of a measurement that is over */
-#define TRIES 16    /* places of the table where a path may be */
+    (30 * NS_PER_S) /* a path without packets for so long belongs to a measurement that is over */
+#define TRIES 16    /* places of the table in which a path may be */
 
 _Static_assert(MEASURE_PAIR_MAX *MEASURE_PORT_MAX <= MEASURE_PACKET_MAX, "each path has a packet");
 
-/* ---- asking ---- */
+/* ---- the asking side ---- */
 
 int measure_start(struct measure *m, const struct measure_wish *wish, uint32_t nic_count,
                   struct mono now)
@@ -117,7 +117,7 @@ bool measure_is_done(const struct measure *m, struct mono now)
 void measure_path_get(const struct measure *m, uint32_t path, struct measure_path *ret_path)
 {
     int64_t delays[MEASURE_PATH_PACKET_MAX];
-    uint32_t left = 0; /* packets of the path that left, so far */
+    uint32_t left = 0; /* packets of the path that left so far */
     *ret_path = (struct measure_path){.lost = -1};
     for (uint32_t i = path; i < m->sent; i += m->path_count) {
         const struct measure_packet *p = &m->packets[i];
@@ -142,7 +142,7 @@ void measure_path_get(const struct measure *m, uint32_t path, struct measure_pat
     }
 }
 
-/* ---- answering ---- */
+/* ---- the answering side ---- */
 
 void measure_heard_init(struct measure_heard *h, struct mono now)
 {
@@ -151,7 +151,7 @@ void measure_heard_init(struct measure_heard *h, struct mono now)
     h->refilled = now;
 }
 
-/* Where the path is counted; NULL: nowhere. */
+/* The place where the path is counted; NULL: none. */
 static struct measure_heard_path *find(struct measure_heard *h, struct mono now,
                                        const struct measure_query *q)
 {

@@ -1,5 +1,5 @@
-/* mesh.c: life of the mesh and of its edges, its queues, its answers. What is sent when: prober.c;
- * what a packet tells: hear.c; verdicts: verdict.c. */
+/* mesh.c: the life of the mesh and of its edges, its queues, its answers. prober.c decides what is sent when, hear.c evaluates
+ * packets, verdict.c makes verdicts. */
 #include "core/mesh/mesh.h"
 
 #include <stdlib.h>
@@ -172,7 +172,8 @@ int mesh_edge_add(struct mesh *m, struct mono now, uint32_t local, const struct 
     if (!e) {
         return -1;
     }
-    ASSERT(mesh_edge_find(m, local, peer->nic) < 0); /* else two edges count one pair's packets */
+    /* otherwise two edges would count one pair's packets */
+    ASSERT(mesh_edge_find(m, local, peer->nic) < 0);
     memset(e, 0, sizeof(*e));
     e->used = true;
     e->reason = choice->reason;
@@ -221,7 +222,7 @@ static void edge_remove(struct mesh *m, int edge)
     table_rebuild(m, e->local);
 }
 
-/* By what stands near on the rings. */
+/* Chooses peers by their places on the rings. */
 static void choose(struct mesh *m, struct mono now, uint32_t local)
 {
     const struct mesh_config *c = &m->config;
@@ -295,7 +296,8 @@ void mesh_on_member(struct mesh *m, struct mono now, const struct mesh_fleet *fl
 {
     const struct mesh_config *c = &m->config;
     const bool gone = member->gone != 0,
-               shifts = at != fleet->peer_count - (gone ? 0 : 1); /* others stand elsewhere now */
+               /* the NIC changes other NICs' indices */
+        shifts = at != fleet->peer_count - (gone ? 0 : 1);
 
     m->config.fleet = *fleet;
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -311,7 +313,7 @@ void mesh_on_member(struct mesh *m, struct mono now, const struct mesh_fleet *fl
         nic->peer = moved(nic->peer, at, gone);
         const bool changed =
             peers_change(nic->rings, fleet, nic->peer, c->ring_peers, c->full_limit, member);
-        if (changed || shifts || gone) { /* a guest may be gone, too */
+        if (changed || shifts || gone) { /* a guest may have left, too */
             choose(m, now, local);
         }
         if (nic->discovery.edge >= 0 && !m->edges[nic->discovery.edge].used) {
@@ -328,7 +330,7 @@ void mesh_on_ring_peers(struct mesh *m, struct mono now, uint16_t ring_peers)
     }
 }
 
-/* The next of the ring behind that edge's peer who is not probed yet; NULL: there is none. */
+/* The next peer on the ring after that edge's peer that is not probed yet; NULL: none. */
 static const struct peer_choice *next_of_ring(const struct mesh *m, const struct mesh_edge *e)
 {
     const struct nic *nic = &m->nics[e->local];
@@ -355,8 +357,8 @@ static uint32_t free_edges(const struct mesh *m, uint32_t local)
     return count;
 }
 
-/* The peer who is given up goes on probing us, for he chose us as well: as a guest he is answered,
- * or he would believe that our NIC died. Without room for both nobody is given up. */
+/* The replaced peer still probes this NIC, because it chose this NIC, too. As a guest it is answered; otherwise it would conclude
+ * that this NIC died. Without room for both, no peer is replaced. */
 bool mesh_replace(struct mesh *m, struct mono now, int edge)
 {
     const struct mesh_edge *old = &m->edges[edge];
@@ -371,8 +373,8 @@ bool mesh_replace(struct mesh *m, struct mono now, int edge)
     return mesh_edge_add(m, now, local, next) >= 0 && mesh_edge_add(m, now, local, &guest) >= 0;
 }
 
-/* A chosen peer is silent: the next of its ring comes beside it, until it is heard again. Its other
- * neighbour does the same, so the two that it leaves come to probe each other. */
+/* A chosen peer is silent: the next one of its ring is probed, too, until it is heard again. Its other neighbour does the same,
+ * so the two remaining neighbours begin to probe each other. */
 void mesh_spare_add(struct mesh *m, struct mono now, int edge)
 {
     const struct mesh_edge *e = &m->edges[edge];
@@ -541,11 +543,11 @@ void mesh_notice_late(struct mesh *m, struct mono now)
 
     if (deadline.ns != MONO_NEVER.ns && mono_sub(now, deadline).ns > m->config.late.ns) {
         verdict_late(m, now, mono_sub(now, deadline));
-        m->promised = now; /* told once */
+        m->promised = now; /* reported once */
     }
 }
 
-/* The next edge that is due, while this one is worked on. */
+/* Prefetches the next edge that is due, while this one is processed. */
 static void tick_fetch(const struct mesh *m, struct mono now, int after)
 {
     for (int edge = after + 1; edge < m->edge_capacity; edge++) {
@@ -597,7 +599,7 @@ void mesh_tick(struct mesh *m, struct mono now)
     for (int edge = 0; edge < m->edge_capacity; edge++) {
         m->promised = mono_min(m->promised, m->due[edge]);
     }
-    if (m->promised.ns <= now.ns) { /* the grid may be exact: never ask for the past */
+    if (m->promised.ns <= now.ns) { /* the grid may be exact: never ask for a time in the past */
         m->promised = (struct mono){now.ns + 1};
     }
 }

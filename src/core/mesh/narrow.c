@@ -1,10 +1,10 @@
-/* narrow.c: does a link take longer for a packet than it did? Its rate is a fraction of what it was: lanes are gone, or a
- * NIC's slot has fewer. Nothing is lost, and without load nobody notices.
+/* narrow.c: finds links that take longer for a packet than before. Their rate is a fraction of the former one: lanes are lost, or
+ * a NIC's slot has fewer. Nothing is lost, and without load nobody notices.
  *
- * Pairs whose gaps both ends know are kept. Once many of one direction agree on a gap (gaps.h), each is a trial: wide or
- * narrow (spread.h), also those that came before that was known. Which element all wide pairs share, and no narrow one
- * crosses, is for the inference to tell: one for what goes out, one for what comes in (fault.c). What it can't see: links
- * that carry a probe faster than its sender sends the pair. */
+ * Pairs with gaps that both ends know are kept. When many of one direction agree on a gap (gaps.h), each pair is a trial: wide or
+ * narrow (spread.h), also those from before the gap was known. The inference finds the element that all wide pairs share and no
+ * narrow one crosses; there is one for outgoing pairs and one for incoming pairs (fault.c). It can't see links that carry a probe
+ * faster than its sender sends the pair. */
 #include <math.h>
 
 #include "core/mesh/evidence.h"
@@ -41,15 +41,14 @@ static void tell(struct mesh *m, const struct spread_pair *pair, bool out)
     }
 }
 
-/* Whether the gap is the one that the pairs of that host are judged by. A host with a gap of its own
- * has no use for that of all. */
+/* True if that host's pairs are judged by this gap. A host with a gap of its own doesn't use the gap of all. */
 static bool is_for(const struct gaps *g, const struct gap *gap, uint32_t host)
 {
     return gap->host == GAPS_ALL ? !gaps_has_own(g, host) : gaps_is_host(gap, host);
 }
 
-/* What was told of the paths that the gap is for is of another one, or of none. Of the others those pairs count that came while
- * none was known. */
+/* Renews the trials of paths that use the gap: earlier ones were judged by another gap, or by none. For other paths, only pairs
+ * that came while no gap was known are added. */
 static void tell_all(struct mesh *m, const struct gap *gap, bool out)
 {
     const struct gaps *g = &m->gaps[out ? 0 : 1];
@@ -71,8 +70,8 @@ static void tell_all(struct mesh *m, const struct gap *gap, bool out)
     }
 }
 
-/* What may not be told holds no gap. A case that one host alone tells of doesn't fix it: its stamps may be bad. What comes in
- * this host stamps itself. */
+/* A case that may not be reported keeps no gap. A case from one host alone doesn't fix it, because that host's stamps may be bad.
+ * Incoming pairs have stamps of this host. */
 static enum gaps_hold hold_of(const struct mesh *m, bool out, uint32_t number, bool *ret_explained)
 {
     const struct locate *l = m->pairs[out ? 0 : 1];

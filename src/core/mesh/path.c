@@ -1,4 +1,4 @@
-/* path.c: liveness as a table, the test for gray loss, and what proves a black hole. */
+/* path.c: liveness as a table, the test for gray loss, and the proof of a black hole. */
 #include "core/mesh/path.h"
 
 #include <math.h>
@@ -13,14 +13,14 @@ static const uint8_t transitions[PATH_STATE_COUNT][PATH_EVENT_COUNT] = {
                       PATH_UNKNOWN, PATH_UNKNOWN},
     [PATH_ALIVE] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE,
                     PATH_LOSSY, PATH_ALIVE},
-    /* late: what looked overdue may have been ours */
+    /* late: the overdue packet may have been missed by this host */
     [PATH_SUSPECT] = {PATH_ALIVE, PATH_ALIVE, PATH_SUSPECT, PATH_DEAD, PATH_UNKNOWN, PATH_ALIVE,
                       PATH_LOSSY, PATH_SUSPECT},
     /* a lossy path is overdue now and then: only proof makes it dead */
     [PATH_LOSSY] = {PATH_LOSSY, PATH_LOSSY, PATH_LOSSY, PATH_DEAD, PATH_UNKNOWN, PATH_LOSSY,
                     PATH_LOSSY, PATH_ALIVE},
-    /* one packet that came through proves little: REVIVED counts some. Silence of the peer leaves
-     * the verdict, which was proven; only new evidence takes it back */
+    /* one arrival proves little: REVIVED counts several. Silence of the peer keeps a proven verdict; only new evidence changes
+     * it */
     [PATH_DEAD] = {PATH_DEAD, PATH_ALIVE, PATH_DEAD, PATH_DEAD, PATH_UNKNOWN, PATH_DEAD, PATH_DEAD,
                    PATH_DEAD},
 };
@@ -49,7 +49,7 @@ enum path_event loss_test_pair(struct loss_test *test, bool lost)
         test->score = test->score < 0 ? 0 : test->score;
         test->clean++;
     }
-    /* kept from growing, so that the end of a long loss is seen soon */
+    /* limited, so that the end of a long loss is noticed soon */
     test->score = test->score > LOSS_LIMIT * 1.2 ? LOSS_LIMIT * 1.2 : test->score;
     if (!test->lossy && test->score >= LOSS_LIMIT) {
         test->lossy = true;
@@ -67,7 +67,7 @@ void loss_share_add(struct loss_share *share, struct mono now, struct span windo
                     double sent)
 {
     ASSERT(window.ns > 0 &&
-           sent >= 0); /* else the share grows beyond 1, and proofs take for ever */
+           sent >= 0); /* otherwise the share grows beyond 1, and proofs take for ever */
     const int64_t age = mono_sub(now, share->at).ns;
     const double keep = age > 0 ? exp(-(double)age / (double)window.ns) : 1;
 
@@ -78,7 +78,7 @@ void loss_share_add(struct loss_share *share, struct mono now, struct span windo
 
 double loss_share_get(const struct loss_share *share)
 {
-    /* a few packets more, so that one lost of two isn't half of all */
+    /* a few packets more, so that one lost packet of two isn't half of all */
     return fmin(1, share->lost / (share->sent + 4));
 }
 

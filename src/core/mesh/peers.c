@@ -67,7 +67,7 @@ static bool side_offer(struct ring_side *side, struct nic_id nic, uint64_t dista
 {
     uint32_t at = side->count;
 
-    /* a tie keeps the lower id first, on every host */
+    /* with equal distances the lower id comes first, on every host */
     while (at > 0 && (side->distance[at - 1] > distance || (side->distance[at - 1] == distance &&
                                                             side->nic[at - 1].index > nic.index))) {
         at--;
@@ -105,7 +105,7 @@ static bool ring_has(const struct peer_ring *ring, struct nic_id nic)
     return false;
 }
 
-/* Does the ring go by it at all? */
+/* True if the ring contains the peer. */
 static bool is_of(const struct peer_rings *rings, const struct peer_ring *ring,
                   const struct mesh_peer *peer)
 {
@@ -117,7 +117,7 @@ static uint32_t add(struct peer_choice *choices, uint32_t count, uint32_t capaci
                     struct peer_choice choice)
 {
     for (uint32_t i = 0; i < count; i++) {
-        /* each peer once among the chosen; a spare that is chosen already is none */
+        /* each peer is chosen once; a chosen peer is no spare */
         if (choices[i].index == choice.index && (choice.rank == 0 || choices[i].rank == 0)) {
             return count;
         }

@@ -1,6 +1,6 @@
-/* place.c: where the ports in use go, asked while a dead one is among them and its way isn't known. Nothing is chosen then:
- * who takes other ports loses sight of the fault. What a dead port doesn't answer for is known from those that live: they
- * begin and end at the same leaves. Where they are spread over all spines but one, by odds, it goes by that one. */
+/* place.c: finds the ways of the ports in use, while one of them is dead and its way isn't known. No ports are chosen then: with
+ * other ports the fault would be lost from view. What a dead port's packets can't show follows from the working ports: all begin
+ * and end at the same leaves. If the working ones use all spines but one, with enough odds, the dead one uses that spine. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 #define AGAIN_NS  (2 * NS_PER_S)
 #define SPINE_MAX 64
-#define ODDS      13.8 /* ln 10^6: that chance left out a spine */
+#define ODDS      13.8 /* ln 10^6: the odds that a spine is not left out by chance */
 
 bool place_wanted(const struct mesh_edge *e, struct mono now)
 {
@@ -31,7 +31,7 @@ void place_start(struct discovery *d, const struct mesh *m, const struct mesh_ed
     }
 }
 
-/* What all that live have in common. */
+/* What all working ways have in common. */
 struct ends {
     uint8_t length; /* routers on each; 0: they differ, or none is known */
     uint16_t first, last;
@@ -60,7 +60,7 @@ static struct ends ends_of(const struct mesh *m, const struct mesh_edge *e,
     return r;
 }
 
-/* Spines by their numbers in the fleet's list; 0: it names none, or too many. */
+/* The spines' numbers in the fleet's list, as bits; 0: it names none, or too many. */
 static uint64_t spines_of(const struct mesh_fleet *fleet)
 {
     uint64_t all = 0;
@@ -76,7 +76,7 @@ static uint64_t spines_of(const struct mesh_fleet *fleet)
     return all;
 }
 
-/* Between two leaves: spines that living ways of this host take, and how many such ways there are. */
+/* Between two leaves: the spines of this host's working ways, and the number of such ways. */
 static uint64_t spines_taken(const struct mesh *m, const struct ends *ends, uint32_t *ret_ways)
 {
     uint64_t taken = 0;
@@ -100,8 +100,8 @@ static uint64_t spines_taken(const struct mesh *m, const struct ends *ends, uint
     return taken;
 }
 
-/* The spine that no living way between the two leaves takes, if it is one, and chance doesn't leave it out: k ways miss one of
- * n with odds of (1 - 1/n)^k. 0: not known. */
+/* The only spine that no working way between the two leaves uses, if chance is unlikely: k ways miss one of n with probability (1
+ * - 1/n)^k. 0: not known. */
 static uint16_t only_other(struct mesh *m, const struct ends *ends)
 {
     const struct mesh_fleet *fleet = &m->config.fleet;
@@ -126,7 +126,7 @@ static uint16_t only_other(struct mesh *m, const struct ends *ends)
     return 0;
 }
 
-/* Those whose middle nobody answered for. */
+/* Places the ports whose middle hop did not answer. */
 static void place_others(struct mesh *m, const struct ends *ends)
 {
     const uint16_t spine = ends->length == 3 ? only_other(m, ends) : 0;

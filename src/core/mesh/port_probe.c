@@ -6,11 +6,11 @@
 #define EACH_NS     (100 * NS_PER_MS)
 #define LOST_NS     NS_PER_S
 #define FORGET_NS   (10 * NS_PER_S)
-#define FRESH_NS    (5 * NS_PER_S) /* a reference that is older compares with nothing */
+#define FRESH_NS    (5 * NS_PER_S) /* an older reference is not comparable */
 #define MARGIN_NS   (500 * NS_PER_US)
 #define RUN         3
 #define RUN_LOST    6  /* packets are lost by chance, too */
-#define ANSWERS_A_S 20 /* of a class, to a peer: twice what one may ask */
+#define ANSWERS_A_S 20 /* of a class, for one peer: twice the rate of its questions */
 
 void port_probe_init(struct port_probe *p, uint64_t seed, uint32_t key, bool job, struct mono now)
 {
@@ -19,9 +19,9 @@ void port_probe_init(struct port_probe *p, uint64_t seed, uint32_t key, bool job
     p->exchange = (uint32_t)prng_u64(&p->random);
 }
 
-/* ---- who ---- */
+/* ---- peers ---- */
 
-/* PORT_PROBE_PEERS: it wasn't told. */
+/* PORT_PROBE_PEERS: unknown. */
 static uint32_t index_of(const struct port_probe *p, struct nic_id nic)
 {
     uint32_t i = 0;
@@ -63,12 +63,12 @@ void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic
 {
     uint32_t i = index_of(p, nic);
 
-    if (i == PORT_PROBE_PEERS) { /* a place for it */
+    if (i == PORT_PROBE_PEERS) { /* it gets a place */
         for (i = 0; i < PORT_PROBE_PEERS && p->peers[i].used; i++) {
         }
     }
     if (i == PORT_PROBE_PEERS) {
-        return; /* more than a mesh has */
+        return; /* more peers than a mesh has */
     }
     struct port_peer *peer = &p->peers[i];
     if (!peer->used) {
@@ -78,13 +78,13 @@ void port_probe_on_port(struct port_probe *p, struct mono now, struct nic_id nic
         end_waits(p, i);
         begin(peer, nic, at);
         peer->asked = was.asked;
-        peer->second = was.second; /* who begins anew has no more answers in it */
+        peer->second = was.second; /* a restarted peer has no more answers in this second */
         memcpy(peer->answers, was.answers, sizeof(peer->answers));
     }
     peer->told = now;
 }
 
-/* Who is silent goes, and others are asked in its place. */
+/* Removes silent peers, so that others are asked instead. */
 static void choose(struct port_probe *p, struct mono now)
 {
     uint32_t asked = 0;
@@ -152,7 +152,7 @@ bool port_probe_may_answer(struct port_probe *p, struct mono now, struct nic_id 
     return peer->answers[ud->way]++ < ANSWERS_A_S;
 }
 
-/* ---- which class is slower ---- */
+/* ---- the slower class ---- */
 
 enum seen { SEEN_EVEN, SEEN_SLOW, SEEN_LOST };
 
@@ -191,7 +191,7 @@ static void compare(struct port_peer *peer, struct mono now)
     if (reference_is_fresh(peer, now)) {
         const struct port_delay *r = newest(&peer->ways[PROBE_WAY_REFERENCE], PORT_OUT);
         if (job->least_ns > r->most_ns + MARGIN_NS) {
-            /* by the stamps alone: the clocks are the same for both, and no delay is negative */
+            /* by the stamps alone: both classes use the same clocks, and no delay is negative */
             const int64_t j = (job->least_ns + job->most_ns) / 2,
                           k = (r->least_ns + r->most_ns) / 2;
             peer->slow_job_ns = k < 0 ? j - k : j;
@@ -237,7 +237,7 @@ bool port_probe_slow(const struct port_probe *p, struct port_slow *ret_slow)
     return s.peers > 0;
 }
 
-/* ---- asking ---- */
+/* ---- questions ---- */
 
 static struct port_wait *find_wait(struct port_probe *p, uint32_t exchange)
 {
@@ -249,7 +249,7 @@ static struct port_wait *find_wait(struct port_probe *p, uint32_t exchange)
     return NULL;
 }
 
-/* A place for one more, after what is over is noted. */
+/* A place for another question, after the finished ones were noted. */
 static struct port_wait *new_wait(struct port_probe *p, struct mono now)
 {
     struct port_wait *found = NULL;
@@ -261,7 +261,8 @@ static struct port_wait *new_wait(struct port_probe *p, struct mono now)
             w->used = false;
             peer->ways[w->way].lost++;
             peer->missed = w->way == PROBE_WAY_JOB;
-            if (w->way == PROBE_WAY_REFERENCE) { /* lost, too: it's not the class */
+            /* the reference was lost, too: it's not the class */
+            if (w->way == PROBE_WAY_REFERENCE) {
                 peer->lost_run = 0;
             }
         }
@@ -270,7 +271,7 @@ static struct port_wait *new_wait(struct port_probe *p, struct mono now)
     return found;
 }
 
-/* The turn's peer and class. NULL: nobody is asked. */
+/* The peer and class whose turn it is. NULL: no question. */
 static struct port_peer *next_peer(struct port_probe *p, uint8_t *ret_way)
 {
     const uint32_t ways = p->job ? 2 : 1;
@@ -352,14 +353,14 @@ void port_probe_on_not_sent(struct port_probe *p, uint32_t exchange)
     }
 }
 
-/* ---- what comes of it ---- */
+/* ---- answers ---- */
 
 static bool known(const struct port_moment *m)
 {
     return m->bound_ns != PROBE_BOUND_NONE && m->timeline != 0;
 }
 
-/* False: the two compare with nothing. */
+/* False: the two times are not comparable. */
 static bool delay_of(const struct port_moment *left, const struct port_moment *came,
                      struct port_delay *ret)
 {
@@ -368,7 +369,7 @@ static bool delay_of(const struct port_moment *left, const struct port_moment *c
     }
     const int64_t apart = came->earliest.ns - left->earliest.ns;
     if (apart < -FORGET_NS || apart > FORGET_NS) {
-        return false; /* one of them is a lie */
+        return false; /* one of them is false */
     }
     const uint64_t error = (uint64_t)left->bound_ns + came->bound_ns;
     *ret = (struct port_delay){.least_ns = apart - left->width_ns,
@@ -423,7 +424,7 @@ bool port_probe_on_answer_left(struct port_probe *p, struct mono now, struct nic
     struct port_way *way = &peer->ways[w->way];
     w->used = false;
     if (!delay_of(&w->left, &w->came_there, &out) || !delay_of(left, &w->came_back, &in)) {
-        return true; /* it came, and nobody knows the time */
+        return true; /* it arrived, but its time is unknown */
     }
     out.exchange = in.exchange = exchange;
     way->delays[PORT_OUT][way->count % PORT_PROBE_KEPT] = out;
@@ -439,7 +440,7 @@ bool port_probe_on_answer_left(struct port_probe *p, struct mono now, struct nic
     return true;
 }
 
-/* ---- what is known ---- */
+/* ---- results ---- */
 
 bool port_probe_delay(const struct port_peer *peer, enum probe_way way,
                       enum port_direction direction, struct port_delay *ret_delay)

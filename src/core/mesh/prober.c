@@ -1,4 +1,4 @@
-/* prober.c: what is sent when, and which stamps it carries. */
+/* prober.c: decides what is sent when, and which stamps a packet carries. */
 #include <string.h>
 
 #include "core/mesh/internal.h"
@@ -8,7 +8,7 @@ static struct span half_interval(const struct mesh *m)
     return span_ns(m->config.interval.ns / 2);
 }
 
-/* Uniform in +-8 % of the interval: with the departure's it is within +-10 %. */
+/* Uniform in +-8 % of the interval: with the departure's share it is within +-10 %. */
 static struct span jitter(struct mesh *m)
 {
     const int64_t most = m->config.interval.ns * 8 / 100;
@@ -16,10 +16,10 @@ static struct span jitter(struct mesh *m)
     return span_ns((int64_t)prng_below(&m->prng, (uint64_t)(2 * most + 1)) - most);
 }
 
-/* Hosts' rounds stay within a frame's length of each other for ten seconds where their clocks differ by 1 ppm, and NICs of
- * one host send in one round each time. What meets at a switch would then wait the same way each time, and a wait that stays
- * looks like a longer cable. So each round departs at a time drawn anew, and its NICs apart from each other, in another order
- * each time. */
+/* Hosts' rounds stay within a frame's length of each other for ten seconds if their clocks differ by 1 ppm, and NICs of one host
+ * send in one round. So the same packets would meet at a switch and wait in the same way each time, and a constant wait looks
+ * like a longer cable. Therefore each round departs at a random time, and its NICs depart apart from each other, in a random
+ * order. */
 void prober_round(struct mesh *m)
 {
     const uint32_t count = m->config.nic_count;
@@ -50,8 +50,7 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
         e->out[p].seq_next = (uint32_t)prng_u64(&m->prng);
         e->out[p].trials_judged = e->out[p].seq_next - 1;
     }
-    /* edges are spread over the interval, so that neither the host nor a peer sends everything at
-     * once */
+    /* edges are spread over the interval, so that neither the host nor a peer sends everything at once */
     e->pair_nominal = mono_add(now, span_ns((int64_t)(spread % (uint64_t)m->config.interval.ns)));
     e->pair_next = e->pair_nominal;
     e->single_next = MONO_NEVER;
@@ -60,7 +59,7 @@ void prober_edge_start(struct mesh *m, struct mono now, int edge)
     mesh_due(m, edge, e->pair_next);
 }
 
-/* The higher id sends half an interval after the lower: it turns its phase towards that. */
+/* The end with the higher id sends half an interval after the other one: it turns its phase towards that. */
 void prober_hear_pair(struct mesh *m, struct mono now, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -128,7 +127,7 @@ void prober_burst(struct mesh *m, struct mono now, int edge, uint8_t path)
     mesh_due(m, edge, now);
 }
 
-/* An own path that is believed to work, for what must arrive; `avoid` last. */
+/* An own path that probably works, for packets that must arrive; `avoid` is the last choice. */
 uint8_t prober_good_path(const struct mesh_edge *e, uint8_t avoid)
 {
     for (uint8_t i = 0; i < e->path_count; i++) {
@@ -219,7 +218,7 @@ static void send_regular(struct mesh *m, struct mono now, int edge)
     }
     e->round++;
     e->pair_nominal = mono_add(e->pair_nominal, m->config.interval);
-    if (mono_sub(now, e->pair_nominal).ns > 0) { /* what was missed is not caught up */
+    if (mono_sub(now, e->pair_nominal).ns > 0) { /* missed packets are not made up for */
         e->pair_nominal = mono_add(now, m->config.interval);
     }
     e->pair_next = mono_add(e->pair_nominal, jitter(m));
@@ -305,7 +304,7 @@ static uint32_t received_mask(const struct mesh_edge *e, const struct probe_stam
     return (uint32_t)(in->mask >> behind);
 }
 
-/* The newest of both that has its stamps: what has just been sent can't report itself. */
+/* The newest of both that has its stamps: a packet that was just sent can't report itself. */
 static struct packet_ref newest_stamped(const struct mesh_edge *e,
                                         const struct packet_ref refs[static 2])
 {
@@ -381,12 +380,12 @@ static void remember(struct mesh *m, struct mono now, struct mesh_edge *e,
 }
 
 #define VERSION_AGAIN 4096 /* packets of an edge */
-#define VERSION_TURN  16   /* long enough for each path to be heard and an answer to come */
+#define VERSION_TURN  16   /* long enough for a packet on each path, and for an answer */
 
-/* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest, and would
- * never answer: all are tried in turn. One that began anew is answered in what it speaks now: it may have been rolled
- * back. And once in a while the newest is tried again, so that an edge that was stepped down by chance, or for a peer
- * that was upgraded since, climbs again. */
+/* The lower of both ends' newest versions. A peer that was never heard may be unable to read the newest one, and would never
+ * answer, so all versions are tried in turn. A restarted peer is answered in its present version, because it may have been rolled
+ * back. Now and then the newest version is tried again, so that an edge climbs after an accidental step down, or after an upgrade
+ * of its peer. */
 static uint8_t version_for(struct mesh_edge *e)
 {
     const uint32_t n = e->version_count++;

@@ -1,4 +1,4 @@
-/* report.c: what the mesh knows, for whoever asks; and the delays that it is told. */
+/* report.c: the mesh's results for callers, and the delays that callers pass in. */
 #include "core/mesh/internal.h"
 
 int mesh_edge_capacity(const struct mesh *m)

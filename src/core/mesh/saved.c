@@ -1,4 +1,4 @@
-/* saved.c: what is known of an edge's ways, over a restart. */
+/* saved.c: saves the known ways of an edge over a restart. */
 #include <string.h>
 
 #include "core/mesh/hops.h"

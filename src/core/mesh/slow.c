@@ -5,7 +5,7 @@
 
 #include "stats/sample.h"
 
-/* The newest that came since, in order; how many. */
+/* The delays since then, sorted. Returns their number. */
 static uint32_t sorted_since(const struct slow_watch *w, struct mono since,
                              int64_t sorted[static SLOW_RING])
 {
@@ -55,12 +55,12 @@ static void learn(struct slow_watch *w, struct mono now, double owd, double thre
     w->base += (w->median - w->base) * share;
     w->base_low += (w->low - w->base_low) * share;
     w->base_spread += (w->spread - w->base_spread) * share;
-    /* one delay far out tells little of the noise */
+    /* one extreme delay shows little about the noise */
     w->noise += (fmin(fabs(owd - w->base), threshold) - w->noise) * share;
     w->born = ++w->learned == SLOW_BASE ? now : w->born;
 }
 
-/* The floor moved and the shape did not: by all delays since it left the baseline, but for the highest. */
+/* True if the floor moved and the shape did not: by all delays since it left the baseline, except the highest. */
 static bool shifted(const struct slow_watch *w, double threshold, double *ret_median)
 {
     int64_t sorted[SLOW_RING];
@@ -99,7 +99,7 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
 
     w->paused = false;
     if (w->port != port && w->slow) {
-        w->port = port; /* slow by what it was before: until a window of the new port tells */
+        w->port = port; /* it stays slow until a window of the new port decides */
         w->count = 0;
         w->last = now;
         ring_add(w, now, owd_ns);
@@ -124,10 +124,10 @@ enum slow_change slow_add(struct slow_watch *w, struct mono now, uint16_t port, 
         return w->slow ? SLOW_SAME : SLOW_ENDED;
     }
     if (w->learned < SLOW_BASE && away_for(w, now, SLOW_HOLD_NS)) {
-        w->learned = 0; /* not a baseline yet: it began on the wrong foot */
+        w->learned = 0; /* no baseline yet: the first samples were untypical */
     }
     if (w->learned >= SLOW_BASE && w->away && shifted(w, threshold, &median)) {
-        w->median = median; /* the window isn't all away yet */
+        w->median = median; /* some of the window is not away yet */
         return away_for(w, now, SLOW_HOLD_NS) && now.ns >= w->calm.ns ? SLOW_LIKELY : SLOW_SAME;
     }
     if (!w->away || w->learned == 0 || away_for(w, now, SLOW_NORMAL_NS)) {
@@ -163,7 +163,7 @@ void slow_pause(struct slow_watch *w, struct mono now)
     w->calm = mono_add(now, span_ns(SLOW_CALM_NS));
     w->away = false;
     if (!w->paused && !w->slow) {
-        w->count = 0; /* what was before and what comes after aren't one window */
+        w->count = 0; /* delays before and after the pause aren't one window */
     }
     w->paused = true;
 }

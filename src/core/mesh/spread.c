@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* A low quantile: frames spread, and what was pushed together is left out. A mean would climb, for what is learned is
- * bounded by it. */
+/* A low quantile: frames spread pairs, and pairs that were pushed together are left out. A mean would climb, because it limits
+ * what is learned. */
 static void learn(struct spread_watch *w, double heard)
 {
     const double off = heard - w->usual_ns;
@@ -24,8 +24,8 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The one of before: a clock that goes off mustn't take it along. The first pair after a kept one begins no window: that may be
- * a moment in which nobody knows what its path crosses. */
+/* The earlier floor, so that a clock that drifts off doesn't move it. The first pair after a kept one begins no window: at that
+ * moment it may be unknown what its path crosses. */
 static int64_t floor_add(struct spread_watch *w, struct mono now, int64_t owd_ns, bool keep)
 {
     if (keep) {
@@ -102,8 +102,8 @@ static bool clock_low(const struct spread_clock *c, uint32_t d, int64_t *ret_low
     return true;
 }
 
-/* It is off by `low` of what goes out at most, and by minus that of what comes in at least. Of what lies between these two it is
- * what is nearest to nothing; where nothing does, the floors are off, too. */
+/* Outgoing pairs bound the clock's error by `low` from above, incoming pairs by minus theirs from below. The value nearest to
+ * zero between the two is used. If the bounds cross, the floors are wrong, too. */
 void spread_wait(struct spread_clock *c, struct mono now, bool out, struct spread_pair *pair)
 {
     const int32_t wait_ns = pair->wait_ns;
@@ -141,8 +141,8 @@ enum spread spread_judge(const struct spread_pair *pair, double slow_ns, double 
 {
     const double heard = pair->heard_ns, sent = pair->sent_ns,
                  there = slow_ns - fmin(least_ns, pair->usual_ns);
-    /* closer together than the slow link leaves them: a queue held back the first one, and if they are even closer than they
-     * were sent, the second one is the faster */
+    /* closer together than the slow link leaves them: a queue delayed the first packet. If they are even closer than they were
+     * sent, the second packet is the faster one */
     const double queue = fmax(0, slow_ns - heard) - fmax(0, sent - heard);
 
     const double least_wait = SPREAD_WAIT * (there + fmax(0, queue));

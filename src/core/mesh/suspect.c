@@ -1,9 +1,9 @@
-/* suspect.c: the name that an answer of the inference gets here, and what good paths rule out. */
+/* suspect.c: the name for an answer of the inference, and what good paths rule out. */
 #include <string.h>
 
 #include "core/mesh/suspect.h"
 
-/* key: alike for what is one thing. */
+/* key: the same for one element. */
 struct named {
     struct element element;
     uint64_t key;
@@ -17,7 +17,7 @@ static struct named name_of_box(const struct way_box *box, uint32_t direction)
     return r;
 }
 
-/* A trunk from the leaf upwards, whichever way the packets went: forward, from a to b. */
+/* A trunk from the leaf upwards, for both directions of packets. forward: from a to b. */
 static struct named name_of_trunk(const struct way_box *a, const struct way_box *b, bool forward)
 {
     const bool swap =
@@ -29,7 +29,7 @@ static struct named name_of_trunk(const struct way_box *a, const struct way_box 
                     .b = swap ? a->place : b->place},
         .key = hash_u64(11, a->key < b->key ? hash_u64(a->key, b->key) : hash_u64(b->key, a->key))};
 
-    /* addresses differ by the side that was asked from; a name says enough */
+    /* addresses differ between the two sides of a router; its name suffices */
     if (a->place.number != UINT32_MAX && b->place.number != UINT32_MAX) {
         memset(r.element.a.address, 0, 16);
         memset(r.element.b.address, 0, 16);
@@ -47,7 +47,7 @@ static const struct way_box *box_of(const struct way_chain *chain, uint64_t key)
     return NULL;
 }
 
-/* Its direction is that of the bad packets: of the other one this view tells nothing. Unknown: it isn't on the chain. */
+/* Its direction is that of the bad packets; this view shows nothing about the other direction. Unknown: it isn't on the chain. */
 static struct named name_of(const struct way_chain *chain, const struct locate_element *e,
                             struct evidence_view view)
 {
@@ -115,7 +115,7 @@ bool suspect_is_one(const struct locate_case *c)
     return c->count == c->total;
 }
 
-/* A path that lost, too, and of which nobody knows what it crosses: it may tell of something else. */
+/* True if another path lost packets and its way is unknown: it may belong to another fault. */
 static bool some_way_unknown(const struct mesh *m, struct evidence_view view)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -148,7 +148,7 @@ void suspect_set(const struct mesh *m, struct mesh_location *where, const struct
     where->key = best.key;
     where->suspect = sure ? best.element : element_unknown();
     if (sure || best.key == 0 || !view.out) {
-        return; /* only this one of several flows is hurt; or its way is presumed: too little for a list */
+        return; /* only one of several flows is hurt, or its way is assumed: too little for a list */
     }
     element_choice_add(&where->choice, &best.element);
     for (uint32_t i = 0; i < c->count; i++) {
@@ -160,7 +160,8 @@ void suspect_set(const struct mesh *m, struct mesh_location *where, const struct
             element_choice_add(&where->choice, &other.element);
         }
     }
-    /* it is one of them only where the inference is sure that nothing else does nearly as well; one alone would be named */
+    /* it is one of these elements only if the inference is sure that no other explanation is nearly as good; a single one would
+     * be named */
     missing = !named || where->choice.count == 1 || some_way_unknown(m, view) ? 1 : missing;
     where->choice.total += missing;
 }

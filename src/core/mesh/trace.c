@@ -1,5 +1,5 @@
-/* trace.c: where a path ends. One that is overdue or dead is traced at once: packets with hop limits 1, 2, 3 ... over its
- * own source port, and the last router that still answers says where it ends. A router that has no route says so itself. */
+/* trace.c: finds where a path ends. A path that is overdue or dead is traced at once: packets with hop limits 1, 2, 3 ... over
+ * its own source port. The last router that still answers shows where it ends. A router without a route reports that itself. */
 #include <string.h>
 
 #include "core/mesh/hops.h"
@@ -10,7 +10,7 @@
 #define TRACE_ROUNDS   2
 #define TRACE_APART_US 100000
 
-/* Another path of this NIC takes the same hops and was traced just now: its answers are ours. */
+/* Another path of this NIC with the same hops was traced just now: its answers are used. */
 static const struct path_out *traced_alike(const struct mesh *m, struct mono now, uint32_t local,
                                            const struct path_out *out)
 {
@@ -31,9 +31,9 @@ static const struct path_out *traced_alike(const struct mesh *m, struct mono now
     return NULL;
 }
 
-/* Its first packet was sent when the path had lost one already. A path may be traced that was just slow, and die then: what
- * its routers answered tells nothing of that. Which packet was the first that was lost: packets of a path come close to each
- * other, and of those not each is acknowledged; of the next ones at least one would be. */
+/* True if the trace's first packet was sent after the path's first loss. A path may be traced because it was just slow, and die
+ * later; then its routers' answers show nothing about the death. The first lost packet is not known exactly: packets of a path
+ * follow each other closely, and not each of them is acknowledged; of the next ones at least one would be. */
 static bool trace_counts(const struct path_out *out, struct mono now)
 {
     const struct sent_slot *last = &out->sent[out->acked % SLOT_COUNT];
@@ -72,7 +72,7 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
     if (m->config.no_discovery || out->hop_count == 0 || path >= e->path_count) {
         return;
     }
-    /* what was heard since died anew: answers from before prove nothing */
+    /* a packet that came since means that the path died anew: earlier answers prove nothing */
     if (out->trace_rounds > 0 &&
         (mono_sub(now, out->traced).ns > TRACE_OLD ||
          (out->half.heard.ns != MONO_NEVER.ns && out->half.heard.ns > out->traced.ns))) {
@@ -86,7 +86,7 @@ void discovery_trace(struct mesh *m, struct mono now, int edge, uint8_t path)
         return;
     }
     out->trace_answered = out->trace_rounds == 0 ? 0 : out->trace_answered;
-    ASSERT(out->hop_count <= MESH_HOP_MAX); /* a packet each, and a bit each of its answers */
+    ASSERT(out->hop_count <= MESH_HOP_MAX); /* one packet for each, and one bit for each answer */
     alike = traced_alike(m, now, e->local, out);
     out->trace_began = out->trace_rounds == 0 ? now : out->trace_began;
     out->trace_rounds++;
@@ -124,8 +124,7 @@ static void note_answer(struct mesh *m, struct mono now, uint32_t local, uint64_
     }
 }
 
-/* A traced path's own routers are recognised by their addresses: short quotes don't tell the hop
- * limit. */
+/* A traced path's own routers are recognised by their addresses, because short quotes don't contain the hop limit. */
 bool discovery_trace_answer(struct mesh *m, struct mono now, int edge, uint16_t source_port,
                             uint32_t router)
 {

@@ -1,23 +1,22 @@
-/* trial.c: the fate of own packets, one by one, as the peer's words tell it: what the inference goes by that watches all
- * the time.
+/* trial.c: the fates of own packets, one by one, from the peer's reports. The inference that always runs uses them.
  *
- * The peer's mask holds the last 32 packets of a path. It comes with the first packet that gets through again, so what
- * an outage swallowed is known when it is over, with the times at which it was sent. A trial is the first packet in 50 ms:
- * those behind it share its queue. Fates that nobody knows (no stamp, one end late, a way that isn't known, no carrier)
- * are left out. So is a loss where packets of that class waited lately, for as long as 32 kB take to leave: a full queue
- * may have dropped it. Most singles wait behind the job; pairs, and singles of the probes' class, don't. */
+ * The peer's mask holds the last 32 packets of a path. It comes with the first packet that arrives again. So after an outage the
+ * fates of its packets are known, with the times at which they were sent. A trial is the first packet in 50 ms: those behind it
+ * share its queue. Unknown fates are left out (no stamp, one end late, an unknown way, no carrier). So is a loss if packets of
+ * that class waited lately, for as long as 32 kB take to leave: a full queue may have dropped it. Most singles wait behind the
+ * job; pairs, and singles of the probes' class, don't. */
 #include <math.h>
 
 #include "core/fleet/locate.h"
 #include "core/mesh/internal.h"
 
-#define TRIAL_US   50000 /* between two trials, at least */
-#define SETTLE_US  60000 /* sent that long before one that came: no longer on its way */
+#define TRIAL_US   50000 /* at least so long between two trials */
+#define SETTLE_US  60000 /* a packet sent so long before one that arrived is no longer in flight */
 #define MASK_BITS  32
 #define FATES_NS   (2 * NS_PER_S)
-#define WAIT_MOST  32 /* delays that tell of queues */
+#define WAIT_MOST  32 /* delays that show queues */
 #define WAIT_LEAST 8
-#define WAIT_SHARE 16 /* one of so many waited */
+#define WAIT_SHARE 16 /* one in so many waited */
 
 static const struct sent_slot *slot_of(const struct path_out *out, uint32_t seq)
 {

@@ -1,4 +1,4 @@
-/* verdict.c: what is overdue, what is proven, what is silence. */
+/* verdict.c: overdue packets, proofs, and silence. */
 #include <math.h>
 
 #include "core/mesh/internal.h"
@@ -20,7 +20,7 @@ void path_half_trial(struct path_half *half, struct mono now, bool lost)
     ASSERT(half->lost <= half->sent && half->lost_now <= half->sent_now); /* a share of them */
 }
 
-/* Windows turn with what comes: where nothing did for so long, what they hold is old. */
+/* Windows only turn when packets come. Without packets for so long, their content is old. */
 struct fates path_half_recent(const struct path_half *half, struct mono now)
 {
     if (mono_sub(now, half->recent_start).ns >= 2 * RECENT_NS) {
@@ -30,7 +30,7 @@ struct fates path_half_recent(const struct path_half *half, struct mono now)
                           .lost = half->lost_now + half->lost_before};
 }
 
-/* It goes another way now. */
+/* The path takes another way now. */
 void path_half_forget(struct path_half *half, struct mono now)
 {
     delay_init(half->delay, now);
@@ -54,7 +54,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
     if (state == PATH_DEAD) {
         digest_alarm(m, now);
     }
-    /* a path died when it was last heard, not when that was proven; by a new port before that was heard */
+    /* a path died at its last arrival, not when that was proven; with a new port, before that port was heard */
     const bool moved = direction == DIRECTION_OUT && e->out[path].moved.ns != 0;
     half->since = state == PATH_DEAD && half->heard.ns != MONO_NEVER.ns ? half->heard
                   : state == PATH_DEAD && moved                         ? e->out[path].moved
@@ -62,7 +62,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
                                                                         : now;
     if (direction == DIRECTION_OUT) {
         e->out[path].revive = 0;
-        /* a dead path is not a lossy one, nor is one whose peer was silent */
+        /* a dead path is not a lossy one, nor is a path whose peer was silent */
         if (state == PATH_DEAD || was == PATH_DEAD || was == PATH_UNKNOWN) {
             e->out[path].test = (struct loss_test){0};
             e->out[path].judged = e->out[path].seq_next - 1;
@@ -80,7 +80,7 @@ void path_half_move(struct mesh *m, struct mono now, int edge, uint8_t path,
 
 /* ---- the peer's paths ----------------------------------------------------------------------- */
 
-/* The longest time between two packets on one of the peer's paths, jitter included. */
+/* The longest time between two packets on one of the peer's paths, with jitter. */
 static struct span touch_gap(const struct mesh *m, const struct mesh_edge *e)
 {
     const int64_t rounds = (e->peer_path_count + 1) / 2;
@@ -88,7 +88,7 @@ static struct span touch_gap(const struct mesh *m, const struct mesh_edge *e)
     return span_ns(m->config.interval.ns * rounds + OVERDUE_NS);
 }
 
-/* Overdue is only what is silent while the same peer is heard. */
+/* A path is overdue only if it is silent while the same peer is heard. */
 static bool peer_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     return e->heard.ns != MONO_NEVER.ns &&
@@ -100,10 +100,9 @@ static uint32_t counted_from(const struct path_in *in)
     return in->floor_set && seq_sub(in->floor, in->highest) > 0 ? in->floor : in->highest;
 }
 
-/* Nothing came from the peer for a while, or we could not listen. What it sent then may be lost,
- * and proves nothing about one path: counting goes on at what is reported next. What was missing
- * before stays missing when the gap was short: queues that drop make one every half second, and a
- * hole beside them would never be proven. */
+/* Nothing came from the peer for a while, or this host could not listen. Packets of that time may be lost, and prove nothing
+ * about one path: counting goes on with the next report. After a short gap, earlier missing packets stay missing: dropping queues
+ * cause such a gap every half second, and a hole beside them would never be proven. */
 static void verdict_gap(struct mesh_edge *e, struct mono now, bool brief)
 {
     e->acked = now;
@@ -117,7 +116,7 @@ static void verdict_gap(struct mesh_edge *e, struct mono now, bool brief)
         in->floor_wanted = true;
         in->proof_due = MONO_NEVER;
         in->unseen = 0;
-        e->out[p].full.waits = e->out[p].full.waits && brief; /* who wasn't there didn't answer */
+        e->out[p].full.waits = e->out[p].full.waits && brief; /* an absent peer did not answer */
     }
 }
 
@@ -127,7 +126,7 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
     struct path_in *in = &e->in[path];
 
     if (e->silent || e->heard.ns == MONO_NEVER.ns) {
-        for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) { /* it begins anew: nothing is overdue yet */
+        for (uint8_t p = 0; p < EDGE_PATH_MAX; p++) { /* it starts anew: nothing is overdue yet */
             e->in[p].touched = now;
         }
         if (e->silent) {
@@ -145,7 +144,7 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
                     heard && mono_sub(now, e->heard).ns < GAP_ROUNDS * m->config.interval.ns);
     }
     e->heard = now;
-    e->heard_since_ack += !mesh_is_late(m, now); /* what waited in our socket is old */
+    e->heard_since_ack += !mesh_is_late(m, now); /* packets that waited in the own socket are old */
     in->touched = now;
     in->half.heard = now;
     in->half.back = in->revive == 0 ? now : in->half.back;
@@ -165,23 +164,22 @@ void verdict_touched(struct mesh *m, struct mono now, int edge, uint8_t path)
     mesh_due(m, edge, mono_add(now, touch_gap(m, e)));
 }
 
-/* So many of the peer's packets on that path came or were missed. */
+/* So many of the peer's packets on that path arrived or are missing. */
 void verdict_share(struct mesh *m, struct mono now, int edge, uint8_t path, double lost,
                    double sent)
 {
     struct mesh_edge *e = &m->edges[edge];
 
     if (e->in[path].half.state == PATH_DEAD || mesh_is_late(m, now)) {
-        return; /* what a hole swallowed tells nothing of queues */
+        return; /* packets in a hole show nothing about queues */
     }
     loss_share_add(&e->in[path].share, now, span_ns(SHARE_PATH_NS), lost, sent);
     loss_share_add(&m->nics[e->local].share, now, span_ns(SHARE_NIC_NS), lost, sent);
     loss_share_add(&m->nics[e->local].share_usual, now, span_ns(SHARE_PATH_NS), lost, sent);
 }
 
-/* The share that this path may be losing to queues. Where anything is lost at all a path may lose more than its few
- * packets tell; and while more is missing than usual it may have begun just now, as if one way of several lost it
- * all. */
+/* The share that this path may lose to queues. If any packets are lost, a path may lose more than its few packets show. If more
+ * than usual are missing, the loss may have just begun, as if one way of several lost everything. */
 static double in_share(const struct mesh *m, const struct mesh_edge *e, const struct path_in *in)
 {
     const struct nic *nic = &m->nics[e->local];
@@ -193,8 +191,8 @@ static double in_share(const struct mesh *m, const struct mesh_edge *e, const st
     return own > guess ? own : guess < SHARE_NIC_MAX ? guess : SHARE_NIC_MAX;
 }
 
-/* Others of this NIC's packets waited lately: a queue may have begun to drop, first on this path. How much it drops nobody
- * knows before the path is heard again, so the share is the most that those which waited leave open. */
+/* True if other packets of this NIC waited lately: a queue may begin to drop, first on this path. Its share is unknown until the
+ * path is heard again, so the largest share is assumed that the waiting packets allow. */
 static bool queue_fills(const struct mesh *m, const struct mesh_edge *e)
 {
     return m->nics[e->local].waits.lost > 0.5;
@@ -209,7 +207,7 @@ static double queue_share(const struct mesh *m, const struct mesh_edge *e)
     return loss_share_most(&waited);
 }
 
-/* Longer than the path's packets lately differed in delay. */
+/* Longer than the recent spread of the path's delays. */
 static struct span proof_wait(const struct path_in *in)
 {
     const int64_t high = delay_quantile(in->half.delay, 0.95),
@@ -219,8 +217,7 @@ static struct span proof_wait(const struct path_in *in)
     return span_ns(PROOF_WAIT_NS + (queue < PROOF_QUEUE_NS ? queue : PROOF_QUEUE_NS));
 }
 
-/* The peer's transmit stamp of its packet `seq` on that path is in our hands. Did the packet come?
- */
+/* The peer's transmit stamp of its packet `seq` on that path is known. Did the packet arrive? */
 void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct probe_stamps *own)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -241,7 +238,7 @@ void verdict_own_slot(struct mesh *m, struct mono now, int edge, const struct pr
         in->floor = in->missed > 0 && seq_sub(in->reported, seq) > 0 ? in->reported : seq;
         return;
     }
-    if (!in->known) { /* never heard at all: count reports of packets that did not come */
+    if (!in->known) { /* never heard: count reports of packets that did not arrive */
         if (in->unseen == 0 || in->proof_seq != seq) {
             in->unseen++;
             in->proof_seq = seq;
@@ -309,7 +306,7 @@ static void in_path_tick(struct mesh *m, struct mono now, int edge, uint8_t path
         return;
     }
     if (!peer_talks(m, e, now)) {
-        in->told = now; /* how could it */
+        in->told = now; /* no packet could arrive */
         e->want &= (uint8_t)~bit;
         return;
     }
@@ -350,7 +347,7 @@ void verdict_ack(struct mesh *m, struct mono now, int edge, uint8_t path)
     }
 }
 
-/* The peer's word about our paths. */
+/* The peer's report about own paths. */
 void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, uint8_t dead)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -369,13 +366,13 @@ void verdict_masks(struct mesh *m, struct mono now, int edge, uint8_t wanted, ui
         }
         if ((dead & (1u << p)) != 0) {
             path_half_move(m, now, edge, p, DIRECTION_OUT, PATH_PROVEN, PROOF_PACKETS);
-            discovery_trace(m, now, edge, p); /* again: the first may have been lost, or refused */
+            /* again: the first one may have been lost, or refused */
+            discovery_trace(m, now, edge, p);
         }
     }
 }
 
-/* The share that this edge may be losing to queues: the worst of its paths, or what this NIC loses in either
- * direction. */
+/* The share that this edge may lose to queues: the worst of its paths, or this NIC's loss in either direction. */
 static double out_share(const struct mesh *m, const struct mesh_edge *e)
 {
     double share = loss_share_get(&m->nics[e->local].share_out);
@@ -389,8 +386,7 @@ static double out_share(const struct mesh *m, const struct mesh_edge *e)
     return share;
 }
 
-/* The peer talks, but nothing of ours reaches it on any path: it can't tell us, so we count
- * ourselves. */
+/* The peer sends, but receives nothing from this host on any path. It can't report that, so this host counts itself. */
 static void deaf_tick(struct mesh *m, struct mono now, int edge)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -411,7 +407,7 @@ static void deaf_tick(struct mesh *m, struct mono now, int edge)
     }
 }
 
-/* The same host is heard elsewhere and is in time: its agent lives, and silence here means more. */
+/* The same host is heard on another NIC and is in time: its agent runs, so silence here means more. */
 static bool host_talks(const struct mesh *m, const struct mesh_edge *e, struct mono now)
 {
     for (int edge = 0; edge < m->edge_capacity; edge++) {
@@ -481,14 +477,14 @@ struct mono verdict_due(const struct mesh *m, const struct mesh_edge *e)
         if (in->known && (e->want & (1u << p)) == 0 && in->half.state != PATH_DEAD &&
             in->half.state != PATH_UNKNOWN) {
             const struct mono at = mono_add(in->touched, touch_gap(m, e));
-            /* what is overdue already is looked at with each pair that we send */
+            /* overdue packets are checked with each pair that is sent */
             due = at.ns > m->last_tick.ns ? mono_min(due, at) : due;
         }
     }
     return due;
 }
 
-/* What came meanwhile may be lost, and no path is to blame: peers are told so, too. */
+/* Packets of that time may be lost, and no path is to blame: peers are told that, too. */
 void mesh_on_sleep(struct mesh *m, struct mono now)
 {
     m->late_until = mono_add(now, span_ns(LATE_GRACE_NS));
@@ -504,7 +500,7 @@ void mesh_on_sleep(struct mesh *m, struct mono now)
         e->acked = now;
         verdict_gap(e, now, false);
         if (e->heard.ns != MONO_NEVER.ns && !e->silent) {
-            e->heard = now; /* we might have missed it */
+            e->heard = now; /* this host may have missed it */
         }
         for (uint8_t p = 0; p < m->config.path_limit; p++) {
             e->in[p].touched = mono_add(now, span_ns(LATE_GRACE_NS));

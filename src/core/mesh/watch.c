@@ -1,27 +1,26 @@
-/* watch.c: is a shifted delay the path's doing?
+/* watch.c: decides whether a shifted delay is caused by the path.
  *
- * Who receives judges. A clock's error, its own or the sender's, shifts what goes the other way by
- * the opposite; and a queue at the sender's port, once the sender's clock gave in to it, shifts
- * both alike. Its own clock, and a queue at its own port, shift what comes from other peers as
- * well. So the other direction and other peers' paths must both have stayed; where either isn't
- * known, nothing is said. What is left is between the sender's stamp and the fabric's last port. */
+ * The receiver judges. A clock error, its own or the sender's, shifts the other direction by the opposite amount. A queue at the
+ * sender's port shifts both directions alike, once the sender's clock followed it. The own clock, and a queue at the own port,
+ * also shift packets from other peers. So the other direction and other peers' paths must both be unchanged; if either is
+ * unknown, nothing is reported. The remaining causes lie between the sender's stamp and the fabric's last port. */
 #include <math.h>
 
 #include "stats/sample.h"
 
 #include "core/mesh/internal.h"
 
-#define WATCH_OTHERS 4  /* other peers' paths at least */
-#define WATCH_MAX    64 /* and at most, for the median */
+#define WATCH_OTHERS 4  /* at least so many paths of other peers */
+#define WATCH_MAX    64 /* and at most so many, for the median */
 
-/* Sorted in place. */
+/* Sorts in place. */
 static double median_of(double *values, uint32_t count)
 {
     sample_sort(values, count);
     return sample_median(values, count);
 }
 
-/* How far this edge's delays to the peer moved, in the middle. */
+/* The median shift of this edge's delays to the peer. */
 static bool back_shift(const struct mesh_edge *e, struct mono now, struct mono since,
                        double *ret_shift)
 {
@@ -38,7 +37,7 @@ static bool back_shift(const struct mesh_edge *e, struct mono now, struct mono s
     return true;
 }
 
-/* How far delays from other peers to the same NIC moved, in the middle. */
+/* The median shift of delays from other peers to the same NIC. */
 static bool others_shift(const struct mesh *m, struct mono now, struct mono since,
                          const struct mesh_edge *e, double *ret_shift)
 {
@@ -62,7 +61,7 @@ static bool others_shift(const struct mesh *m, struct mono now, struct mono sinc
     return true;
 }
 
-/* By baselines from before it began. */
+/* By baselines from before the shift began. */
 static bool is_the_path(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                         const struct slow_watch *w, double *ret_back)
 {
@@ -73,7 +72,7 @@ static bool is_the_path(const struct mesh *m, struct mono now, const struct mesh
            fabs(*ret_back) < shift / 4 && fabs(others) < shift / 4;
 }
 
-/* Ports were chosen anew: it isn't over while another path of the two goes the way that was slow. */
+/* Ports were chosen anew: the shift isn't over while another path of the two NICs takes the slow way. */
 static bool lasts_elsewhere(const struct mesh *m, struct mono now, const struct mesh_edge *e,
                             const struct slow_watch *w)
 {
@@ -101,7 +100,7 @@ static void tell(struct mesh *m, struct mono now, int edge, uint8_t path, double
                                                .bound_ns = bound_ns});
 }
 
-/* Paths that the peer uses no more: nothing that comes by them will tell that it is over. */
+/* Handles paths that the peer no longer uses: no packet on them can show the end. */
 static void end_unheard(struct mesh *m, struct mono now, int edge, int64_t bound_ns)
 {
     struct mesh_edge *e = &m->edges[edge];
@@ -133,7 +132,7 @@ void mesh_watch_delay(struct mesh *m, struct mono now, int edge, uint8_t path,
     }
     enum slow_change change = slow_add(w, now, half->port, owd_ns, (double)bound_ns);
     if (direction == DIRECTION_OUT) {
-        return; /* what we send is judged by who receives it */
+        return; /* the receiver judges the packets that this host sends */
     }
     end_unheard(m, now, edge, bound_ns);
     if (change == SLOW_ENDED && w->count >= SLOW_RING && lasts_elsewhere(m, now, e, w)) {
