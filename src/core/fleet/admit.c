@@ -1,4 +1,4 @@
-/* admit.c: may this host join? The comparison. */
+/* admit.c: the comparison that decides whether a host may join. */
 #include "core/fleet/admit.h"
 
 #include "base/bug.h"
@@ -44,7 +44,7 @@ static void say(struct judge *j, const struct admit_reason *reason)
 
 /* ---- groups of paths ---- */
 
-struct group { /* own: of one NIC and direction; else the cohort's */
+struct group { /* own: paths of one NIC and direction; otherwise the cohort's */
     bool own, out;
     uint32_t nic;
 };
@@ -109,9 +109,9 @@ static struct loss add_loss(const struct judge *j, const struct group *g)
     return sum;
 }
 
-/* ---- what may be wrong with one NIC in one direction ---- */
+/* ---- checks of one NIC in one direction ---- */
 
-/* Returns how many there are. */
+/* Returns the number of the group's paths. */
 static uint32_t count_paths(const struct judge *j, const struct group *g,
                             struct admit_reason *unmeasured, struct admit_reason *timeless)
 {
@@ -151,8 +151,8 @@ static void count_dead(const struct judge *j, const struct group *g, bool near,
     r->value = ppm(r->paths_bad, r->paths);
 }
 
-/* A spine that swallows a quarter of all ways has a quarter of everybody's: dead paths are the host's own where it has
- * several times its cohort's share, or the better half of the ways that are left to others. */
+/* A spine that drops a quarter of all ways drops a quarter of everybody's paths. So dead paths are the host's own fault if it has
+ * several times its cohort's share, or more than half of the ways that the others still have. */
 static bool judge_dead(struct judge *j, const struct group *g, bool near)
 {
     const struct group cohort = {.own = false};
@@ -192,7 +192,7 @@ static bool judge_loss(struct judge *j, const struct group *g, uint32_t paths)
     return true;
 }
 
-/* The path of the group that has the highest value, and how many are above the limit. */
+/* Finds the path of the group with the highest value, and the number of paths above the limit. */
 static void find_worst(const struct judge *j, const struct group *g, bool near, bool tail,
                        int64_t limit, struct admit_reason *r)
 {
@@ -223,8 +223,8 @@ static uint32_t bound_of(const struct judge *j, const struct group *g)
     return bound;
 }
 
-/* True: something was said. More than one and a half times what the cohort has (the tail: three times), and than what nine in
- * ten of its paths have, by more than the clocks can tell. */
+/* Slow means: more than one and a half times the cohort's value (for the tail: three times), and more than nine in ten of its
+ * paths, beyond the clocks' error. True: a reason was added. */
 static bool judge_delay(struct judge *j, const struct group *g, bool near, bool tail)
 {
     const struct group cohort = {.own = false};
@@ -276,7 +276,7 @@ static void judge_group(struct judge *j, const struct group *g)
     }
     said = judge_loss(j, g, paths) || said;
     for (int near = 0; near < 2; near++) {
-        /* a slow middle says more than a slow tail */
+        /* a slow median is a better reason than a slow tail */
         said = judge_delay(j, g, near, false) || judge_delay(j, g, near, true) || said;
     }
     if (!said) {
@@ -288,7 +288,7 @@ static void judge_group(struct judge *j, const struct group *g)
             well.worst = near.worst;
         }
         well.paths += near.paths;
-        ASSERT(well.paths > 0 && belongs(g, &j->paths[well.worst])); /* "yes" takes evidence */
+        ASSERT(well.paths > 0 && belongs(g, &j->paths[well.worst])); /* "yes" needs evidence */
         well.value = j->paths[well.worst].owd_ns_p50;
         say(j, &well);
     }

@@ -1,4 +1,4 @@
-/* blame.c: is it the network? */
+/* blame.c: decides whether a job is slow because of the network. */
 #include "core/fleet/blame.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum blame blame_judge(const struct blame_signals *s)
     const int64_t wait_ns = s->network_ns - s->floor_ns;
 
     if (s->ranks_parted > 0 || s->lanes_down > 0) {
-        return BLAME_BROKEN; /* whatever the ranks say that aren't heard */
+        return BLAME_BROKEN; /* whatever the silent ranks would report */
     }
     if (s->faults > 0) {
         return BLAME_HURT;
@@ -37,7 +37,7 @@ const char *blame_word(enum blame blame)
     return words[blame];
 }
 
-/* ---- gathering ---- */
+/* ---- collection ---- */
 
 void blame_begin(struct blame_book *b, uint32_t ranks, uint32_t faults, struct span ago)
 {

@@ -1,7 +1,7 @@
-/* delay_code.h: a one-way delay in two bytes: log-linear, exact below 128 ns, else within 1.6 %.
+/* delay_code.h: a one-way delay in two bytes: log-linear, exact below 128 ns, otherwise within 1.6 %.
  *
- * 0: not measured. A delay d >= 0 is 1 + code, a negative one -(1 + code of -d). Codes ascend with
- * delays. Up to 2^40 ns (18 minutes); what is more is the highest code. */
+ * 0: not measured. A delay d >= 0 is 1 + code, a negative one is -(1 + code of -d). Codes ascend with delays. The range is 2^40
+ * ns (18 minutes); larger delays have the highest code. */
 #pragma once
 #include <stdint.h>
 
@@ -21,7 +21,7 @@ static inline int32_t delay_encode(int64_t ns)
     return ns < 0 ? -(1 + code) : 1 + code;
 }
 
-/* The middle of what the code stands for; 0 for DELAY_CODE_NONE: ask before. */
+/* The middle of the code's range; 0 for DELAY_CODE_NONE: check that before. */
 static inline int64_t delay_decode(int32_t code)
 {
     const int64_t magnitude = (code < 0 ? -(int64_t)code : code) - 1;

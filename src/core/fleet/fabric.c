@@ -1,4 +1,4 @@
-/* fabric.c: switches and trunks, out of the ways that hosts tell of. */
+/* fabric.c: switches and trunks, from the ways that hosts report. */
 #include "core/fleet/fabric.h"
 
 #include <stdlib.h>
@@ -11,9 +11,11 @@
 #define DROP_NS (60 * NS_PER_S)
 
 enum {
-    CONTRADICTION_LOOKS = 32, /* of one table: each goes through all switches */
-    ADDRESS_SHARE = 4,        /* of a full switch's, that one host told first, or gave their name */
-    ADDRESS_PLACE_BITS = 5    /* of what a way keeps: the place + 1; above it the place's life */
+    CONTRADICTION_LOOKS = 32, /* of one table: each needs a search over all switches */
+    /* of a full switch's addresses, those that one host reported first, or named */
+    ADDRESS_SHARE = 4,
+    /* the bits of the place + 1 in a way's number; the bits above are the place's life */
+    ADDRESS_PLACE_BITS = 5
 };
 
 struct fabric *fabric_free(struct fabric *f)
@@ -72,7 +74,7 @@ static bool numbered(const char *name, const char *word, uint32_t *ret_number)
     return *end == 0 && number < UINT32_MAX;
 }
 
-/* As agents mean it in findings: leaves and spines of their configuration by number, others by address. */
+/* As agents use it in findings: leaves and spines of their configuration by number, others by address. */
 static struct place place_of(const char *name)
 {
     uint32_t number;
@@ -95,7 +97,7 @@ static struct fabric_address *find_address(struct fabric_switch *s, const uint8_
     return NULL;
 }
 
-/* Who tells of a way tells the address, who is beside the switch tells its name: neither can outvote others alone. */
+/* The reporter of a way gives the address, the host beside the switch gives its name: neither can outvote others alone. */
 static uint32_t votes(const struct fabric_address *a)
 {
     uint32_t both = 0;
@@ -105,7 +107,7 @@ static uint32_t votes(const struct fabric_address *a)
     return both;
 }
 
-/* By the address with most votes; of as many, the first one. */
+/* Sets the address with the most votes; with equal votes the first one. */
 static void settle(struct fabric_switch *s)
 {
     const struct fabric_address *best = NULL;
@@ -128,15 +130,15 @@ static bool has_its_share(const struct fabric_switch *s, const struct fabric_tel
     return told >= ADDRESS_SHARE || named >= ADDRESS_SHARE;
 }
 
-/* A place for another address: one that is free; else one of one vote, the oldest of those with fewest, for who doesn't have its
- * share. NULL: there is none. */
+/* A place for another address: a free one; or else, for a reporter without its share, a place with one vote: the oldest of those
+ * with the fewest votes. NULL: none. */
 static struct fabric_address *free_place(const struct fabric *f, struct fabric_switch *s,
                                          const struct fabric_teller *by)
 {
     struct fabric_address *best = NULL;
     for (uint8_t i = 0; i < s->address_count; i++) {
         struct fabric_address *a = &s->addresses[i];
-        const bool may = a->put != f->turn && votes(a) < 2; /* not one of this table */
+        const bool may = a->put != f->turn && votes(a) < 2; /* not one from this table */
         if (may && (best == NULL || votes(a) < votes(best) ||
                     (votes(a) == votes(best) && f->turn - a->put > f->turn - best->put))) {
             best = a;
@@ -155,7 +157,7 @@ static struct fabric_address *put_address(struct fabric *f, struct fabric_switch
 {
     struct fabric_address *a = find_address(s, address);
     if (a != NULL && (a->hosts > 0 || a->put == f->turn)) {
-        return a; /* somebody tells it */
+        return a; /* some host reports it */
     }
     a = a != NULL ? a : free_place(f, s, by);
     if (a != NULL) {
@@ -166,7 +168,7 @@ static struct fabric_address *put_address(struct fabric *f, struct fabric_switch
     return a;
 }
 
-/* What a way keeps; NULL: it was another address's place, or none. */
+/* The address of a way's number; NULL: the place belonged to another address, or there was none. */
 static struct fabric_address *address_at(const struct fabric *f, uint32_t number, uint16_t kept)
 {
     const uint32_t at = kept & ((1U << ADDRESS_PLACE_BITS) - 1);
@@ -175,7 +177,7 @@ static struct fabric_address *address_at(const struct fabric *f, uint32_t number
     return a != NULL && (uint16_t)(a->life << ADDRESS_PLACE_BITS | at) == kept ? a : NULL;
 }
 
-/* Does a host's table come that has it, or go? However often it has it. */
+/* Counts a host once if its table has the address, however often. comes: the table is added, otherwise removed. */
 static void count_teller(struct fabric *f, uint32_t number, uint16_t kept, bool comes)
 {
     struct fabric_address *a = address_at(f, number, kept);
@@ -232,7 +234,7 @@ static bool is_unnamed(const struct fabric *f, uint32_t number)
 uint32_t fabric_contradicted(const struct fabric *f, uint32_t host, const struct fabric_way *ways,
                              uint32_t count, uint32_t *at, uint32_t *ret_other)
 {
-    const struct fabric_address *last[PATH_HOP_MAX] = {NULL}; /* ways by one NIC are alike */
+    const struct fabric_address *last[PATH_HOP_MAX] = {NULL}; /* ways through one NIC are alike */
     const uint32_t places = count * PATH_HOP_MAX;
     uint32_t looks = 0;
     for (uint32_t i = 0; i < places && looks < CONTRADICTION_LOOKS; i++) {
@@ -324,8 +326,9 @@ static void index_trunks(struct fabric *f)
     }
 }
 
-/* Those gone for so long. What looks through all trunks isn't done for each host's table, but when they are looked at, and
- * where there is no room: once a minute each, `last`, lest a fabric with too many looks for room with each way. */
+/* Removes trunks that have been gone for so long. A search over all trunks isn't made for each host's table, but when trunks are
+ * listed or no room is left, and at most once a minute each (`last`). Otherwise a fabric with too many trunks would search with
+ * each way. */
 static void drop_gone(struct fabric *f, int64_t gone_ns, struct mono *last, struct mono now)
 {
     uint32_t kept = 0;
@@ -345,14 +348,14 @@ static void drop_gone(struct fabric *f, int64_t gone_ns, struct mono *last, stru
     }
 }
 
-/* NULL: there are too many; what isn't known isn't drawn. */
+/* NULL: there are too many trunks; this one isn't shown. */
 static struct fabric_trunk *trunk_add(struct fabric *f, uint32_t from, uint32_t to, struct mono now)
 {
     struct fabric_trunk *t = trunk_find(f, from, to);
 
     if (t == NULL && f->trunk_count == FABRIC_TRUNK_MAX) {
         drop_gone(f, 0, &f->made_room,
-                  now); /* one that nobody tells of keeps out none that is there */
+                  now); /* a trunk that no host reports must not keep out an existing one */
     }
     if (t != NULL || f->trunk_count == FABRIC_TRUNK_MAX) {
         return t;
@@ -424,7 +427,7 @@ void fabric_on_ways_gone(struct fabric *f, const struct fabric_way *ways, uint32
     }
 }
 
-/* ---- what is on them ---- */
+/* ---- figures of trunks ---- */
 
 static bool is_bad(enum fabric_path_state state)
 {
@@ -492,7 +495,7 @@ const char *fabric_trunk_state(const struct fabric_trunk *t)
                           : "unknown";
 }
 
-/* ---- its elements ---- */
+/* ---- elements ---- */
 
 void fabric_route(const struct fabric *f, const struct fabric_way *way, struct locate_route *route)
 {

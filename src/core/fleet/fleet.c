@@ -1,4 +1,4 @@
-/* fleet.c: who is heard, what is found, who is accused. */
+/* fleet.c: which hosts are heard, what they find, and which are accused. */
 #include "core/fleet/fleet.h"
 
 #include <errno.h>
@@ -11,32 +11,33 @@
 
 struct accusation { /* an open finding */
     uint32_t sayer, run, number, accused;
-    uint32_t next;              /* of the sayer's, or of the free ones */
-    uint32_t after, before;     /* of the accused's */
-    bool confident, is_of_path; /* is_of_path: about the way between two, not about who says it */
-    bool placed;                /* its suspect is known */
+    uint32_t next;          /* in the reporter's list, or in the list of free ones */
+    uint32_t after, before; /* in the accused host's list */
+    /* is_of_path: about the way between two hosts, not about the reporter */
+    bool confident, is_of_path;
+    bool placed; /* its suspect is known */
 };
 
 struct host {
     bool present, reported;
     uint8_t clock, shown;
-    struct mono heard, since; /* last, first */
-    struct span beat, report; /* 0: the terms' */
+    struct mono heard, since; /* last time, first time */
+    struct span beat, report; /* 0: as in the terms */
     uint32_t ports_down, nics_unwatched, paths_dead;
-    uint32_t found, finding_count; /* list of what it says; how many */
-    uint32_t accused;              /* list of who accuses it */
+    uint32_t found, finding_count; /* list of its findings; their number */
+    uint32_t accused;              /* list of accusations against it */
 };
 
 struct fleet {
     struct fleet_terms terms;
     struct host *hosts;
     uint32_t host_count;
-    uint32_t *nic_hosts; /* FLEET_NOBODY: nobody's */
+    uint32_t *nic_hosts; /* FLEET_NOBODY: no host's */
     uint32_t nic_count;
     struct accusation *pool;
     uint32_t pool_free;
     uint64_t dropped;
-    uint32_t cursor; /* of the tick that is told, host_count: all is */
+    uint32_t cursor; /* the next host of the present tick; host_count: all were reported */
     struct mono now, deadline;
 };
 
@@ -74,7 +75,7 @@ void fleet_delete(struct fleet *f)
     }
 }
 
-/* Twice as much as is asked for, so that a fleet that grows one by one isn't copied one by one. */
+/* Claims twice the requested room, so that a fleet that grows one by one isn't copied each time. */
 static void *larger(const void *old, uint32_t count, uint32_t room, size_t size)
 {
     void *fresh = calloc(room, size);
@@ -131,7 +132,7 @@ static void forget(struct fleet *f, struct host *h, uint32_t at)
     uint32_t *link = &h->found;
 
     while (*link != at) {
-        ASSERT(*link != NONE); /* it is in the list of who said it */
+        ASSERT(*link != NONE); /* it must be in its reporter's list */
         link = &f->pool[*link].next;
     }
     *link = a->next;
@@ -152,7 +153,7 @@ static void forget(struct fleet *f, struct host *h, uint32_t at)
     f->pool_free = at;
 }
 
-/* Those of other runs; keep none: run NONE, which no agent has. */
+/* Removes findings of other runs of that host. all: of every run. */
 static void forget_others(struct fleet *f, struct host *h, uint32_t run, bool all)
 {
     for (uint32_t at = h->found, next; at != NONE; at = next) {
@@ -176,7 +177,8 @@ static uint32_t accused_by(const struct fleet *f, const struct element *suspect)
     return host < f->host_count && f->hosts[host].present ? host : FLEET_NOBODY;
 }
 
-/* Whom an unknown suspect casts a doubt on: who says so, if it may be itself; else who it must be. */
+/* The host that an unknown suspect makes doubtful: the reporter, if it may be the suspect itself; or else the only host that it
+ * can be. */
 static uint32_t doubted_by(const struct fleet *f, const struct fleet_finding *x)
 {
     const struct element_choice *c = &x->choice;
@@ -198,7 +200,8 @@ static bool is_of_path(uint32_t kind)
            kind == FINDING_CLOCK_ASYMMETRY || kind == FINDING_CLOCK_ASTRAY;
 }
 
-/* Without room whoever has most loses the newest of theirs to who has less: some hosts that lie can't silence the rest. */
+/* Without room, the host with the most findings loses its newest to a host with fewer: some hosts with false reports can't
+ * displace the rest. */
 static bool make_room(struct fleet *f, const struct host *h)
 {
     struct host *most = &f->hosts[0];
@@ -221,7 +224,7 @@ static void note(struct fleet *f, struct host *h, const struct fleet_finding *x)
     }
     const bool sure = x->suspect.kind != ELEMENT_UNKNOWN;
     const uint32_t at = f->pool_free;
-    ASSERT(at < f->terms.finding_max); /* a free place, or one was made */
+    ASSERT(at < f->terms.finding_max); /* a place was free, or one was made free */
     struct accusation *a = &f->pool[at];
     f->pool_free = a->next;
     *a = (struct accusation){.sayer = x->host,
@@ -286,7 +289,7 @@ enum freshness fleet_host_freshness(const struct fleet *f, uint32_t host, struct
                         or_default(h->report, f->terms.report));
 }
 
-/* When what is shown of it could be another; MONO_NEVER: not by time alone. */
+/* The time at which its displayed state may change; MONO_NEVER: not by time alone. */
 static struct mono changes_at(const struct fleet *f, const struct host *h)
 {
     if (!h->present || h->heard.ns == MONO_NEVER.ns || h->shown == FRESHNESS_STALE) {
@@ -304,9 +307,9 @@ void fleet_on_member(struct fleet *f, const struct fleet_member *m, struct mono 
     f->now = now;
     if (!m->present) {
         forget_others(f, h, 0, true);
-        ASSERT(h->finding_count == 0); /* what it said is in the pool again */
+        ASSERT(h->finding_count == 0); /* its findings were given back to the pool */
         for (uint32_t at = h->accused, next; at != NONE;
-             at = next) { /* who is gone is accused no more */
+             at = next) { /* accusations against a host that left end */
             next = f->pool[at].after;
             f->pool[at].accused = FLEET_NOBODY;
         }
@@ -395,7 +398,7 @@ static bool counts(const struct fleet *f, uint32_t host, struct mono now)
     return f->hosts[host].present && (is == FRESHNESS_LIVE || is == FRESHNESS_LATE);
 }
 
-/* How sure it is that it is ill: by its own word, or by how many others'. */
+/* How certain its illness is: by its own report, or by the number of other reporters. */
 static void weigh_accusers(const struct fleet *f, uint32_t host, struct mono now,
                            struct health_facts *facts)
 {

@@ -1,17 +1,17 @@
-/* fleet.h: the fleet's brain: who is heard, and who is ill.
+/* fleet.h: which hosts of the fleet are heard, and which are ill.
  *
- * A pure object that is told the time. Facts go in: who is a member with which NICs, what a host reports of itself and finds.
- * Out come events (a host fell silent, is heard again) and, for whoever shows them, each host's freshness and health.
+ * A pure object; time is an argument. Facts go in: members with their NICs, the reports of hosts about themselves, their
+ * findings. Events come out (a host fell silent, or is heard again), and each host's freshness and health for display.
  *
- * WHO IS ILL IS ILL; WHO ONLY SEES IT ISN'T. A finding accuses an element. A host is ill by its own word about itself, by a
- * port that is down, or because two hosts whose word counts accuse it or a NIC of it. One other host's word is a warning; so is a
- * finding that may be about the host that reports it, or about nothing but that host. Another tenant's word is nothing. A dead
- * path that its finding places elsewhere (a trunk, a switch, another host) says nothing about who reports it; one that nobody
- * places is a warning. What a silent host found counts for nothing: silence is never health, and never evidence.
+ * ONLY THE ACCUSED ELEMENT IS ILL, NOT ITS OBSERVER. A finding accuses an element. A host is ill by its own report about itself,
+ * by a port that is down, or if two other hosts accuse it or a NIC of it. The report of one other host is a warning. So is a
+ * finding that may be about the host that reports it, or about nothing but that host. A report from another tenant counts for
+ * nothing. A dead path that its finding places elsewhere (a trunk, a switch, another host) shows nothing about its reporter; one
+ * without a place is a warning. Findings of a silent host don't count: silence is never health, and never evidence.
  *
- * Memory is claimed by fleet_new and fleet_make_room, never by an event. Where there is no room for a finding, the host with most
- * of them loses its newest to one with less, and that is counted. Cost: an event O(1) and O(open findings of one host), without
- * room O(hosts); a tick O(hosts), due only when the first of them could have changed. */
+ * Memory is claimed by fleet_new() and fleet_make_room(), never by an event. If a finding has no room, the host with the most of
+ * them loses its newest to one with fewer, and that is counted. Cost: an event is O(1) plus O(open findings of one host), without
+ * room O(hosts). A tick is O(hosts), and due only when the first host could have changed. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,71 +27,71 @@ struct fleet;
 
 struct fleet_terms {
     struct span beat,
-        report; /* how often a host says something, and a rollup, unless it tells otherwise */
-    uint32_t finding_max; /* open at once */
+        report;           /* intervals of messages and of rollups, unless the host reports others */
+    uint32_t finding_max; /* open at the same time */
 };
 
 struct fleet_member {
-    uint32_t host; /* its number: below what fleet_make_room was asked for */
-    bool present;  /* false: it left; what it found is over */
+    uint32_t host; /* its number: below fleet_make_room()'s */
+    bool present;  /* false: it left; its findings are over */
     const uint32_t *nics;
     uint32_t nic_count;
 };
 
 enum fleet_clock { FLEET_CLOCK_UNUSABLE, FLEET_CLOCK_SYNCED, FLEET_CLOCK_HOLDOVER };
 
-/* What is known of a host once its report was taken. */
+/* What a report of a host contains. */
 struct fleet_report {
     uint32_t host;
-    bool rollup;   /* a whole one, not a sign of life */
+    bool rollup;   /* a whole report, not a sign of life */
     uint8_t clock; /* enum fleet_clock */
     uint32_t ports_down, nics_unwatched, paths_dead;
 };
 
 struct fleet_finding {
-    uint32_t host; /* who says so */
+    uint32_t host; /* the reporter */
     uint32_t run, number, kind;
     bool open;
-    bool hearsay;           /* accuses another tenant's host, which is none the worse for it */
-    struct element suspect; /* what it is sure of */
-    struct element_choice choice; /* of an unknown one: what it may be */
+    bool hearsay;           /* it accuses another tenant's host, whose health does not change */
+    struct element suspect; /* the certain suspect */
+    struct element_choice choice; /* the possible elements of an unknown suspect */
 };
 
 enum fleet_action_kind { FLEET_SILENT, FLEET_HEARD, FLEET_SHOWN };
 struct fleet_action {
-    uint32_t kind; /* FLEET_SHOWN: its freshness changed, and no event comes of it */
+    uint32_t kind; /* FLEET_SHOWN: its freshness changed, without an event */
     uint32_t host;
     struct mono at;
 };
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 struct fleet *fleet_new(const struct fleet_terms *terms, struct mono now);
-void fleet_delete(struct fleet *f); /* NULL is fine */
-/* Room for hosts and NICs numbered below these. -ENOMEM: as before. */
+void fleet_delete(struct fleet *f); /* NULL is allowed */
+/* Room for hosts and NICs with numbers below these. -ENOMEM: unchanged. */
 MUST_CHECK int fleet_make_room(struct fleet *f, uint32_t hosts, uint32_t nics);
 
-/* A host came, changed, or (present false) went: what it said of others goes with it. */
+/* A host joined, changed, or (present false) left: then its findings about others end, too. */
 void fleet_on_member(struct fleet *f, const struct fleet_member *member, struct mono now);
-/* Any sign of it. How often it says something and reports, as it tells; 0: as in the terms. */
+/* Any message from it. beat, report: its intervals of messages and of reports; 0: as in the terms. */
 void fleet_on_heard(struct fleet *f, uint32_t host, struct span beat, struct span report,
                     struct mono now);
 void fleet_on_report(struct fleet *f, const struct fleet_report *report, struct mono now);
-/* Its agent started anew: what it found in other runs is over. */
+/* Its agent restarted: findings of other runs are over. */
 void fleet_on_run(struct fleet *f, uint32_t host, uint32_t run, struct mono now);
 void fleet_on_finding(struct fleet *f, const struct fleet_finding *finding, struct mono now);
 
-/* What time alone brings: hosts that weren't heard. At fleet_deadline() or later. */
+/* Changes by time alone: silent hosts. Called at fleet_deadline() or later. */
 void fleet_tick(struct fleet *f, struct mono now);
-/* What to tell, until false: ask again after each event and each tick. */
+/* The next action, until false: call it after each event and each tick. */
 bool fleet_next_action(struct fleet *f, struct fleet_action *ret_action);
 struct mono
-fleet_deadline(const struct fleet *f); /* of the next tick; MONO_NEVER: nobody to watch */
+fleet_deadline(const struct fleet *f); /* of the next tick; MONO_NEVER: there is no host to watch */
 
-/* As of `now`: by when it was heard; by that and its open findings. */
+/* At `now`: by its last message; by that and its open findings. */
 enum freshness fleet_host_freshness(const struct fleet *f, uint32_t host, struct mono now);
 enum health fleet_host_health(const struct fleet *f, uint32_t host, struct mono now);
-/* Its health is its own: a report has come since it was first heard, or three were due. */
+/* True if its health is based on a report since it was first heard, or if three reports were due. */
 bool fleet_host_judged(const struct fleet *f, uint32_t host, struct mono now);
-/* Open findings that it reports, and those that had no room since the start. */
+/* Number of open findings that it reports; number without room since the start. */
 uint32_t fleet_host_findings(const struct fleet *f, uint32_t host);
 uint64_t fleet_findings_dropped(const struct fleet *f);

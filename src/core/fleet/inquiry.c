@@ -1,4 +1,4 @@
-/* inquiry.c: which of all paths are worth looking at, and what is known of the elements that explain their losses. */
+/* inquiry.c: selects the paths that are worth examining, and keeps the elements that explain their losses. */
 #include "core/fleet/inquiry.h"
 
 #include <stdlib.h>
@@ -7,42 +7,43 @@
 #include "base/hash_index.h"
 #include "base/prng.h"
 
-#define TRIALS     25 /* that a report of a path is worth: as many tell 4 % apart from nothing */
+/* the value of one report of a path: so many trials distinguish 4 % from nothing */
+#define TRIALS     25
 #define AGE_NS     (60 * NS_PER_S)
-#define NOTED      16384 /* NICs, trunks and hosts that something is counted of */
-#define WORDS      32    /* of hosts that are sure, before a name is known */
-#define TOLD_SHARE 4     /* of the time in which all report, until their paths were told */
+#define NOTED      16384 /* NICs, trunks and hosts with a count */
+#define WORDS      32    /* reports of hosts that are sure, before a name is known */
+#define TOLD_SHARE 4     /* of the time in which all hosts report, until their paths were passed */
 #define SLOT_NONE  UINT32_MAX
 
-struct slot { /* a path that is looked at; its number in locate */
+struct slot { /* an examined path; the index is its number in locate */
     struct locate_route route;
     uint16_t port;
     bool used;
-    bool lost;     /* counted as such */
-    bool dead;     /* as it was reported last */
-    uint32_t rest; /* of trials that were lost, in millionths */
-    uint32_t next; /* free one */
+    bool lost;     /* it counts as lost */
+    bool dead;     /* by its last report */
+    uint32_t rest; /* of lost trials, in millionths */
+    uint32_t next; /* the next free one */
     struct mono at, lost_at;
 };
 struct noted {
     uint64_t key;
-    uint32_t count; /* lost paths of a host; clean ones of an element */
+    uint32_t count; /* lost paths of a host; clean paths of an element */
 };
 struct known {
     struct locate_case c;
-    uint32_t shown; /* of its elements, for all who ask */
+    uint32_t shown; /* which of its elements is shown, to all callers */
     bool worded;    /* a host is sure that it is this one */
     struct mono over;
 };
-struct word { /* what a host was sure of, of a fault since then */
+struct word { /* the element of which a host was sure, for a fault since then */
     struct locate_element element;
     struct mono since;
 };
 struct inquiry {
     struct locate *locate;
     struct span report;
-    uint32_t path_max, path_count; /* path_count: used ones */
-    uint32_t slot_top, slot_free;  /* slot_top: how many were ever used */
+    uint32_t path_max, path_count; /* path_count: those in use */
+    uint32_t slot_top, slot_free;  /* slot_top: the highest number in use so far */
     struct slot *slots;
     struct hash_index by_path; /* into slots */
     struct noted *noted;
@@ -53,10 +54,10 @@ struct inquiry {
     struct word words[WORDS]; /* a ring */
     uint32_t word_count;
     bool wants;
-    struct mono began;  /* the first tick; MONO_NEVER: none yet */
-    bool asked_all;     /* all hosts had reported since then when the last round began */
-    struct mono lost;   /* the newest loss that was told */
-    struct mono sorted; /* when what is over was let go */
+    struct mono began;  /* the time of the first tick; MONO_NEVER: none yet */
+    bool asked_all;     /* when the last round began, all hosts had reported since then */
+    struct mono lost;   /* the newest loss */
+    struct mono sorted; /* the last time when old paths were removed */
     uint32_t round, version;
     uint64_t refused;
 };
@@ -96,7 +97,7 @@ struct inquiry *inquiry_new(uint32_t paths, struct span report)
     return q;
 }
 
-/* ---- what is counted ---------------------------------------------------------------------------------------------- */
+/* ---- counts ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t element_key(uint32_t kind, uint32_t direction, uint64_t a, uint64_t b)
 {
@@ -129,7 +130,7 @@ static struct noted *note(struct inquiry *q, uint64_t key, bool *ret_new)
     return n;
 }
 
-/* NICs and trunks that a path crosses, each in its direction, and the hosts and routers that these are parts of. */
+/* NICs and trunks on a path, each with its direction, and the hosts and routers that they belong to. */
 struct crossed {
     uint64_t keys[4 + 2 * PATH_HOP_MAX];
     uint32_t count;
@@ -153,7 +154,7 @@ static struct crossed crossed_by(const struct locate_route *r)
     return c;
 }
 
-/* The way back: what comes by it tells a thing from one of its directions. */
+/* The opposite way: arrivals over it distinguish an element from one of its directions. */
 static struct locate_route turn(const struct locate_route *r)
 {
     struct locate_route back = {.from_host = r->to_host,
@@ -168,7 +169,7 @@ static struct locate_route turn(const struct locate_route *r)
     return back;
 }
 
-/* ---- which paths -------------------------------------------------------------------------------------------------- */
+/* ---- selection of paths ------------------------------------------------------------------------------------------ */
 
 static uint64_t path_hash(struct nic_id from, struct nic_id to, uint16_t port)
 {
@@ -209,7 +210,7 @@ static uint32_t slot_add(struct inquiry *q, const struct inquiry_path *p)
     return at;
 }
 
-/* It lost something: so do, maybe, others that share an element with it. False: its host's are too many. */
+/* The path lost something, and so may others that share an element with it. False: its host has too many. */
 static bool note_lost(struct inquiry *q, const struct locate_route *route)
 {
     const struct locate_route turned = turn(route);
@@ -232,7 +233,7 @@ static bool note_lost(struct inquiry *q, const struct locate_route *route)
     return true;
 }
 
-/* It is clean: it acquits, where too few do. */
+/* The path is clean: it acquits elements for which there are too few clean ones. */
 static bool note_clean(struct inquiry *q, const struct locate_route *route)
 {
     const struct crossed crossed = crossed_by(route);
@@ -251,7 +252,7 @@ static bool note_clean(struct inquiry *q, const struct locate_route *route)
     return wanted;
 }
 
-/* A quarter of the room is for the lost ones. */
+/* A quarter of the room is reserved for lost paths. */
 static bool room_for_clean(const struct inquiry *q)
 {
     return q->path_count < q->path_max - q->path_max / 4;
@@ -270,15 +271,15 @@ static void slot_drop(struct inquiry *q, uint32_t at)
     q->path_count--;
 }
 
-/* Something is lost for as long as one thing is broken and nobody mends it. What isn't told of any more, and what acquits nobody
- * who is still accused, makes room. What was lost before and isn't any more is as good as what never was. */
+/* Losses go on for as long as one element is broken. Paths that are no longer reported, and clean paths that acquit no accused
+ * element, make room. A path that was lost before and isn't any more counts as clean. */
 static void let_go(struct inquiry *q, struct mono now)
 {
     q->sorted = now;
     q->noted_count = 0;
     hash_index_clear(&q->by_path);
     hash_index_clear(&q->by_key);
-    for (int lost = 1; lost >= 0; lost--) { /* what is lost tells which clean ones are wanted */
+    for (int lost = 1; lost >= 0; lost--) { /* the lost paths decide which clean ones are wanted */
         for (uint32_t i = 0; i < q->slot_top; i++) {
             struct slot *s = &q->slots[i];
             if (!s->used || s->lost != lost) {
@@ -286,7 +287,7 @@ static void let_go(struct inquiry *q, struct mono now)
             }
             const bool old = mono_sub(now, lost ? s->lost_at : s->at).ns > INQUIRY_CALM_NS;
             if (lost && old && room_for_clean(q)) {
-                s->lost = false; /* the second round looks at it */
+                s->lost = false; /* the second round checks it */
                 continue;
             }
             if (old || !(lost ? note_lost(q, &s->route) : note_clean(q, &s->route))) {
@@ -340,7 +341,7 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
         return;
     }
     struct slot *s = &q->slots[slot];
-    if (p->dead && !s->dead) { /* reports are too rare for a window to tell before from after */
+    if (p->dead && !s->dead) { /* reports are too rare for a window to separate before and after */
         locate_path_clear(q->locate, slot);
     }
     s->dead = p->dead;
@@ -361,9 +362,9 @@ void inquiry_on_path(struct inquiry *q, struct mono now, struct mono at,
     }
 }
 
-/* ---- what is known ------------------------------------------------------------------------------------------------ */
+/* ---- named elements ---------------------------------------------------------------------------------------------- */
 
-/* Room for one more: of those over the oldest goes, and none that is open. */
+/* Makes room for another one: the oldest of those that are over is removed, never an open one. */
 static struct known *known_add(struct inquiry *q)
 {
     struct known *oldest = NULL;
@@ -390,7 +391,7 @@ static struct known *known_find(struct inquiry *q, const struct locate_case *c)
     return NULL;
 }
 
-/* What was over a moment ago is the same fault, seen better: its direction became known, or it came back. */
+/* A case that ended a moment ago is the same fault, seen better now: its direction became known, or it came back. */
 static void replace(struct inquiry *q, const struct locate_case *c)
 {
     for (uint32_t i = q->known_count; i-- > 0;) {
@@ -406,15 +407,15 @@ static void replace(struct inquiry *q, const struct locate_case *c)
     }
 }
 
-/* All hosts have reported since it looks, and their clean paths were told. Before, hosts that lost something have reported, and
- * few others: a leaf explains two faults on it as long as nobody tells what came through it. */
+/* True if all hosts have reported since the start, and their clean paths were passed. Earlier, mostly hosts with losses have
+ * reported: a leaf seems to explain two faults on it until hosts report what came through it. */
 static bool heard_all(const struct inquiry *q, struct mono now)
 {
     return q->began.ns != MONO_NEVER.ns &&
            mono_sub(now, q->began).ns >= q->report.ns + q->report.ns / TOLD_SHARE;
 }
 
-/* Who reported after the first round hasn't been asked for clean paths. */
+/* Hosts that reported after the first round haven't been asked for clean paths yet. */
 static void ask_all(struct inquiry *q, struct mono now)
 {
     if (!q->asked_all && mono_sub(now, q->began).ns >= q->report.ns) {
@@ -423,8 +424,8 @@ static void ask_all(struct inquiry *q, struct mono now)
     }
 }
 
-/* Named on the word of more than one host; or of one about what is its own, which nobody else contradicted in the time in which
- * all report. */
+/* A name counts with reports of more than one host; or with one host's report about its own element, which no other contradicted
+ * in the time in which all hosts report. */
 static bool counts(const struct inquiry *q, struct mono now, const struct locate_case *c)
 {
     return c->state == LOCATE_NAMED && heard_all(q, now) &&
@@ -442,7 +443,7 @@ static const struct locate_case *open_case(const struct inquiry *q, uint64_t num
     return NULL;
 }
 
-/* Which of a case's elements a host means, whatever direction it gives; count: none. */
+/* The index of the case's element that a host means, whatever direction it reports; count: none. */
 static uint32_t meant(const struct locate_case *c, const struct locate_element *word)
 {
     uint32_t i = 0;
@@ -465,7 +466,7 @@ static bool take_word(struct known *k, const struct locate_element *word)
     return true;
 }
 
-/* A host may have been sure before all together told anything. */
+/* A host may have been sure before the reports of all gave a name. */
 static void recall_words(const struct inquiry *q, struct known *k)
 {
     for (uint32_t i = 0; i < q->word_count && i < WORDS; i++) {
@@ -477,7 +478,7 @@ static void recall_words(const struct inquiry *q, struct known *k)
     }
 }
 
-/* What has another name by now explains nothing any more. */
+/* An element whose case has another name now explains nothing any more. */
 static void follow(struct inquiry *q, struct mono now)
 {
     struct locate_case c;
@@ -569,7 +570,7 @@ static bool crosses(const struct locate_route *r, const struct locate_element *e
     }
 }
 
-/* Its direction is known: nothing that was told so far is as well explained by another one of it. */
+/* True if its direction is known: for all reports so far, another direction explains less. */
 static bool one_way(const struct locate_case *c, const struct locate_element *e)
 {
     uint32_t ways = 0;
@@ -580,8 +581,8 @@ static bool one_way(const struct locate_case *c, const struct locate_element *e)
     return ways <= 1;
 }
 
-/* What explains it. An open case before one that is over: that one's end and another's beginning are seconds apart for
- * whoever hears of both by reports. */
+/* The element that explains it. An open case comes before one that is over: by reports, one's end and another's beginning are
+ * seconds apart. */
 static struct known *explains(struct inquiry *q, struct mono since,
                               const struct locate_route *route)
 {

@@ -39,7 +39,7 @@ bool level_end(struct level_state *s, const struct level *level, struct mono now
         s->next = is;
         s->next_since = now;
     }
-    /* the first word of all counts at once, and so does not knowing: it is no verdict to hold on to */
+    /* the first verdict of all counts at once, and so does unknown: it is no verdict to hold on to */
     const bool at_once = s->since.ns == 0 || is == LEVEL_UNKNOWN || s->verdict == LEVEL_UNKNOWN;
     if (is == s->verdict && s->since.ns != 0) {
         return false;

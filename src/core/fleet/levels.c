@@ -61,7 +61,7 @@ int64_t levels_value(const struct level *level, const struct levels_path *p)
         return (int64_t)p->loss_ppm;
     case LEVEL_HOPS:
         return p->hops != 0 ? (int64_t)p->hops : -1;
-    default: { /* below 0: less than the clocks' bound, not nothing */
+    default: { /* below 0: less than the clocks' bound, so it counts as measured */
         const int64_t delay = code != DELAY_CODE_NONE ? delay_decode(code) : -1;
         return code != DELAY_CODE_NONE && delay < 0 ? 0 : delay;
     }

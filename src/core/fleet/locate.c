@@ -1,4 +1,4 @@
-/* locate.c: the inference's life, its routes, and when it looks. */
+/* locate.c: the inference's life, its routes, and the times of its looks. */
 #include "core/fleet/locate.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "core/fleet/locate_private.h"
 
 #define ELEMENTS_PER_PATH                                                                          \
-    3 /* that no other path crosses, at most on average: all NICs with their links, and trunks */
+    3 /* at most, on average, elements with no other path: all NICs with their links, and trunks */
 #define ELEMENTS_LEAST 256
 
 static uint32_t table_size(uint32_t elements)
@@ -148,7 +148,7 @@ void locate_path_set(struct locate *l, uint32_t path, const struct locate_route 
     l->stale = true;
 }
 
-/* Losses that no window holds any more. */
+/* Forgets losses that no window contains any more. */
 static void forget_old(struct locate *l, struct mono now)
 {
     const struct span all = locate_window_span(WINDOW_COUNT - 1);
@@ -203,7 +203,7 @@ static struct explanation look_once(struct locate *l, struct mono now, uint32_t 
     return best;
 }
 
-/* Nothing that counts is left to be named. */
+/* True if nothing that counts is left without a name. */
 static bool is_calm(const struct locate *l, const struct explanation *x)
 {
     for (uint32_t i = 0; i < x->count; i++) {
@@ -252,7 +252,8 @@ void locate_tick(struct locate *l, struct mono now)
         l->next = MONO_NEVER;
         return;
     }
-    if (!l->calm || l->lost_since || l->case_count > 0) { /* else less is in sight than before */
+    /* otherwise less is visible than before */
+    if (!l->calm || l->lost_since || l->case_count > 0) {
         l->lost_since = false;
         l->calm = look(l, now);
     }

@@ -1,17 +1,17 @@
-/* locate_background.c: what is lost with nothing at fault, and how much of it comes in bursts. */
+/* locate_background.c: the loss of a healthy fabric, and how much of it comes in bursts. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 #include "stats/sample.h"
 
-#define BACKGROUND_NS    (2 * NS_PER_S) /* learned anew that often */
+#define BACKGROUND_NS    (2 * NS_PER_S) /* the interval of learning */
 #define BACKGROUND_LEAST 1e-4
 #define BACKGROUND_MOST  0.2
 #define BACKGROUND_START 0.01
 #define DISPERSION_MOST  32.0
-#define BURST_TIMES      2   /* that anything was lost in: one event is seen by many elements */
-#define BURST_LOSSES     4.0 /* of an element before its bursts are judged */
+#define BURST_TIMES      2   /* times with any loss: many elements see one event */
+#define BURST_LOSSES     4.0 /* losses of an element before its bursts are judged */
 #define OBSERVED_NS      (100 * NS_PER_S)
 
 void locate_bursts_forget(struct locate *l, struct mono now)
@@ -41,10 +41,10 @@ static bool long_loss(const struct locate *l, const struct suspect *e, double *r
     return *ret_sent >= 100;
 }
 
-/* What the elements of one kind lose, but for those of the quarter that loses most which lose more than the others by odds
- * of 10⁶: an element at fault is one of many of its own kind. Who just had its burst first is none. Of another kind all may
- * cross it: so the least over kinds counts. Together they tell a share that one of them alone can't, as none of it was lost
- * there. */
+/* The loss of the elements of one kind. Elements of the worst quarter are left out if they lose more than the others by odds of
+ * 10⁶, because a faulty element is one of many of its kind. An element that just had its first burst stays. All paths may cross
+ * an element of another kind, so the least value over the kinds counts. Together, elements show a small share that a single one
+ * can't show, because it lost nothing yet. */
 static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
                                    enum finding_direction direction)
 {
@@ -81,9 +81,9 @@ static struct kind_loss usual_loss(struct locate *l, enum element_kind kind,
     return (struct kind_loss){count, (lost_all + 0.5) / (sent_all + 0.5)};
 }
 
-/* Variance of losses in 0.8 s by their mean: 1 where they come one by one, also of a gray loss; 4 where always four come
- * together. A burst lasts for a while, so what is beyond 1 grows with the paths that cross the element. By path, of the
- * median element of a kind; < 0: not known. */
+/* Variance of losses in 0.8 s over their mean: 1 if they come one by one, also for a gray loss; 4 if always four come together. A
+ * burst lasts for a while, so the excess over 1 grows with the number of paths through the element. The value is for one path, of
+ * the median element of a kind; < 0: not known. */
 static double bursts_of(struct locate *l, struct mono now, enum element_kind kind)
 {
     uint32_t count = 0;
@@ -98,7 +98,7 @@ static double bursts_of(struct locate *l, struct mono now, enum element_kind kin
             continue;
         }
         if (sum >= BURST_LOSSES) {
-            /* the mean square by the mean is 1 + mean where losses are independent */
+            /* the mean square over the mean is 1 + mean if losses are independent */
             l->sort[count++] = (square / sum - sum / slots - 1) / e->observed;
         }
         if (e->burst_sum > 1000) {
@@ -114,7 +114,7 @@ static double bursts_of(struct locate *l, struct mono now, enum element_kind kin
     return fmax(0, l->sort[(count - 1) / 2]);
 }
 
-/* Of the element that most paths cross: all that one explanation has is weighed by one measure. */
+/* For the element with the most paths: all parts of one explanation are weighed by one measure. */
 static double dispersion_of(struct locate *l, struct mono now)
 {
     const double each = fmax(bursts_of(l, now, ELEMENT_NIC), bursts_of(l, now, ELEMENT_TRUNK));
@@ -128,8 +128,8 @@ static double dispersion_of(struct locate *l, struct mono now)
                                                     : fmin(DISPERSION_MOST, 1 + each * most);
 }
 
-/* A fault is open that what is known can be trusted to tell. Of the first seconds that is little: an unknown case that opened
- * by it would keep it as it is. */
+/* True if an open fault disturbs learning, and the known values can be trusted. In the first seconds little is known: an unknown
+ * case from that time would otherwise keep the background as it is. */
 static bool is_disturbed(const struct locate *l, struct mono now)
 {
     const bool young = mono_sub(now, l->told_first).ns < QUIETS * BACKGROUND_NS;
@@ -142,7 +142,7 @@ static bool is_disturbed(const struct locate *l, struct mono now)
     return false;
 }
 
-/* Known only later to have been quiet: what was learned in the last seconds is used when no case has opened since. */
+/* A quiet time is only recognised later: recent values are used if no case has opened since. */
 static void learn_quiet(struct locate *l, struct mono now, double background)
 {
     if (l->background_rounds > 0 && is_disturbed(l, now)) {
@@ -157,7 +157,7 @@ static void learn_quiet(struct locate *l, struct mono now, double background)
     if (l->background_rounds++ < QUIETS) { /* nothing better is known yet */
         l->quiets[0] = l->quiets[QUIETS - 1];
     }
-    /* what was explained by more may be a fault by less, though nothing was lost since */
+    /* a loss that a higher background explained may now be a fault, although nothing was lost since */
     l->lost_since = l->lost_since || l->quiets[0].background < l->background ||
                     l->quiets[0].dispersion < l->dispersion;
     l->background = l->quiets[0].background;

@@ -1,22 +1,23 @@
-/* locate_case.c: answers that last become cases, and cases get names, other names, and ends. */
+/* locate_case.c: answers that last become cases; cases get names, other names, and ends. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 
-#define UNKNOWN_LOOKS 5        /* an explanation that can't be named is told then */
-#define RENAME_NS     NS_PER_S /* another name must be the better one for so long */
+#define UNKNOWN_LOOKS 5        /* looks after which an explanation without a name is reported */
+#define RENAME_NS     NS_PER_S /* another name must be better for so long */
 #define RUN_SHARE     0.8
-#define OVER_LIMIT    4.6               /* ln of 100: what loses a share goes on losing */
-#define TWIN_NS       (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
-#define TWIN_PATHS    2
-#define MOMENT_NS     NS_PER_S          /* what goes on has lost more by then */
-#define BEGAN_NS      (400 * NS_PER_MS) /* what began before the window that decided */
+/* ln of 100: an element that loses a share goes on losing */
+#define OVER_LIMIT 4.6
+#define TWIN_NS    (300 * NS_PER_MS) /* a path's packets are 200 ms apart */
+#define TWIN_PATHS 2
+#define MOMENT_NS  NS_PER_S          /* an element that still fails has lost more by then */
+#define BEGAN_NS   (400 * NS_PER_MS) /* faults that began before the deciding window */
 
 void locate_changed(struct locate *l, const struct locate_case *c)
 {
-    if (l->change_count == CHANGE_MAX) { /* nobody asks: the oldest goes */
+    if (l->change_count == CHANGE_MAX) { /* no caller takes them: the oldest is dropped */
         l->change_head = (l->change_head + 1) % CHANGE_MAX;
         l->change_count--;
     }
@@ -34,7 +35,7 @@ bool locate_next_change(struct locate *l, struct locate_case *ret_case)
     return true;
 }
 
-/* ---- what a case's element has to do with paths --------------------------------------------- */
+/* ---- a case's elements and paths --------------------------------------------------------------- */
 
 bool locate_crosses(const struct path *p, uint32_t element)
 {
@@ -46,7 +47,7 @@ bool locate_crosses(const struct path *p, uint32_t element)
     return false;
 }
 
-/* Those of its first elements that are known here. */
+/* The indices of the case's first elements, if they are known here. */
 static uint32_t elements_known(const struct locate *l, const struct locate_case *c, uint32_t first,
                                uint32_t ret_elements[static LOCATE_ONE_OF])
 {
@@ -61,7 +62,7 @@ static uint32_t elements_known(const struct locate *l, const struct locate_case 
     return count;
 }
 
-/* An unknown case is any of its elements; one whose name nobody can tell apart, the first. */
+/* For an unknown case, all its elements; for a name that has equals, the first one. */
 uint32_t locate_case_elements(const struct locate *l, const struct locate_case *c,
                               uint32_t ret_elements[static LOCATE_ONE_OF])
 {
@@ -107,7 +108,7 @@ bool locate_has_twin(const struct locate *l, const struct locate_case *c)
     return paths >= TWIN_PATHS;
 }
 
-/* Some path that lost something, lately, crosses both. */
+/* True if some path with recent losses crosses both. */
 static bool overlap(struct locate *l, const struct locate_case *c, uint32_t element)
 {
     uint32_t elements[LOCATE_ONE_OF];
@@ -125,11 +126,11 @@ static bool overlap(struct locate *l, const struct locate_case *c, uint32_t elem
     return false;
 }
 
-/* What is lost within a moment is one event, however much it is: a queue overflows, a link trains. Nothing tells that from a
- * fault that has just begun, until more is lost. So what speaks for an element must do so beside its worst moment, too. A
- * moment that nothing followed is forgotten: longer windows would find it, when its packets aren't known one by one. */
+/* Losses within a moment are one event, however many: a queue overflows, a link trains. Nothing distinguishes that from a fault
+ * that has just begun, until more is lost. So the evidence for an element must suffice without its worst moment, too. A moment
+ * without later losses is forgotten; otherwise longer windows would find it, if its packets aren't known one by one. */
 struct beside {
-    bool name, tell; /* what is left is enough to name it; to tell that there is something */
+    bool name, tell; /* the rest suffices to name it; to report an unknown */
 };
 static struct beside beside_moment(struct locate *l, const struct explanation *x, uint32_t index)
 {
@@ -151,7 +152,7 @@ static struct beside beside_moment(struct locate *l, const struct explanation *x
 
 /* ---- cases ---------------------------------------------------------------------------------- */
 
-/* Nearly all that it lost lately was lost in one run. */
+/* Nearly all its recent losses are one run. */
 bool locate_is_outage(const struct run *run)
 {
     return run->lost >= 3 && run->lost >= RUN_SHARE * run->lost_all;
@@ -165,7 +166,7 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
 
     locate_run_find(l, element, l->now, &run);
     if (locate_is_outage(&run)) {
-        c->share = fmax(c->share, OUTAGE_SHARE); /* a window that is longer holds time without it */
+        c->share = fmax(c->share, OUTAGE_SHARE); /* a longer window contains time without it */
     }
     if (locate_is_outage(&run) && run.low.ns != MONO_NEVER.ns) {
         c->began_low = run.low;
@@ -184,7 +185,7 @@ static void note_began(struct locate *l, struct locate_case *c, uint32_t element
     if (high.ns == MONO_NEVER.ns) {
         return;
     }
-    /* gray loss: some came after the first that was lost */
+    /* gray loss: some packets arrived after the first lost one */
     c->began_high = high;
     c->began_low = low.ns == INT64_MIN || low.ns > high.ns ? high : low;
 }
@@ -222,7 +223,7 @@ static void add_name(struct locate *l, struct locate_case *c, uint32_t element)
     }
 }
 
-/* All that the element's paths can't tell from it: likeliest first, those alike in the order that every host has. */
+/* Adds all elements that its paths can't distinguish from it: likeliest first, equals in the order that every host has. */
 static void add_class(struct locate *l, struct locate_case *c, uint32_t element)
 {
     const struct suspect *e = &l->suspects[element];
@@ -340,7 +341,7 @@ static bool is_in(const struct locate *l, const struct locate_case *c, const str
     return false;
 }
 
-/* The case that this answer belongs to: it names it, or it names what is in doubt there. */
+/* The case of this answer: it has the same name, or a name that this answer doubts. */
 static struct locate_case *case_of(struct locate *l, const struct explanation *x, uint32_t index,
                                    bool *ret_doubted)
 {
@@ -361,8 +362,8 @@ static struct locate_case *case_of(struct locate *l, const struct explanation *x
     return NULL;
 }
 
-/* Of those that nobody can tell apart the one that it was named by comes first, whatever direction: a trunk that recovers in one
- * of its directions is no other trunk. */
+/* Among elements that nobody can distinguish, the one that gave the name comes first, in any direction: a trunk that recovers in
+ * one direction is still the same trunk. */
 static void keep_thing(struct locate_case *c, const struct locate_element *was)
 {
     for (uint32_t i = 1; i < c->count && c->alike && !locate_same_thing(&c->elements[0], was);
@@ -393,8 +394,9 @@ static void name(struct locate *l, struct mono now, struct locate_case *c,
     locate_changed(l, c);
 }
 
-/* It lost a share for a moment, and then nothing. Things don't do that: several failed, or a fabric fell into parts. What lost
- * all for a moment is an outage. Others' losses are known by the reports' times, which tell no moment. */
+/* The element lost a share for a moment, and then nothing. Elements don't fail like that: several failed, or the fabric was
+ * partitioned. A total loss for a moment is an outage. Losses from other hosts' reports have only the reports' times, which show
+ * no moment. */
 static bool was_a_moment(struct locate *l, uint32_t element)
 {
     const struct suspect *e = &l->suspects[element];
@@ -410,12 +412,13 @@ static bool was_a_moment(struct locate *l, uint32_t element)
         lost += l->lost[l->crossings[e->first + k]];
     }
     locate_run_find(l, element, l->now, &run);
-    return !locate_is_outage(&run) || run.lost_all < lost; /* of what is known of it no more */
+    /* it has no losses beside those that are known one by one */
+    return !locate_is_outage(&run) || run.lost_all < lost;
 }
 
-/* The named cases that the explanation leaves out explain just as much in that element's place. So nobody can tell them from it
- * any more: another fault hides what told them apart. Somebody could when they got their names, so these hold. all: of c alone,
- * or of all that are left out. */
+/* The named cases that the explanation leaves out would explain just as much in place of that element. So they can no longer be
+ * distinguished from it, because another fault hides the evidence. They were distinct when they got their names, so the names
+ * hold. all: all left-out cases together; otherwise c alone. */
 static bool holds(struct locate *l, const struct locate_case *c, const struct explanation *x,
                   uint32_t index, bool all)
 {
@@ -441,7 +444,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     const struct tellers t = locate_tellers_of(l, x->elements[index]);
 
     if (l->suspects[x->elements[index]].name.kind == ELEMENT_UNKNOWN) {
-        return; /* one path alone: no element's fault */
+        return; /* one path alone: no element is at fault */
     }
     if (c && doubted && c->state == LOCATE_NAMED &&
         (holds(l, c, x, index, false) || holds(l, c, x, index, true))) {
@@ -457,7 +460,7 @@ static void settle(struct locate *l, struct mono now, const struct explanation *
     } else if (c && c->state == LOCATE_NAMED) {
         l->doubted[c - l->cases] = MONO_NEVER;
         c->margin = x->margins[index];
-        c->share = fmax(c->share, x->shares[index]); /* longer windows hold time without it */
+        c->share = fmax(c->share, x->shares[index]); /* longer windows contain time without it */
         return;
     }
     const bool named = s->named >= LOCATE_LOOKS,

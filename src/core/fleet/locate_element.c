@@ -1,11 +1,11 @@
-/* locate_element.c: the elements of all routes, and which paths cross them. Built anew when routes changed: a path
- * that goes another way is another path. */
+/* locate_element.c: the elements of all routes, and the paths through them. They are built anew when routes change: a path with
+ * another way is another path. */
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 
-/* ln of how likely each is at fault, before anything is seen. Both directions of a thing fail more often together than
- * one does; many things at once rarely. One path alone is a flow that a router treats badly: the last explanation. */
+/* ln of the prior probability of a fault. Both directions of an element fail together more often than one alone; many elements at
+ * once rarely fail. One path alone is a flow that a router treats badly: the last explanation. */
 #define PRIOR_DIRECTION (-9.0)
 #define PRIOR_BOTH      (-8.5)
 #define PRIOR_HOST      (-9.5)
@@ -50,7 +50,7 @@ static double prior_of(const struct locate_element *name)
     }
 }
 
-/* Where that name is in the table, or the free place for it. */
+/* The place of that name in the table, or the free place for it. */
 static uint32_t place_of(const struct locate *l, const struct locate_element *name)
 {
     uint32_t at = (uint32_t)name_hash(name) & l->table_mask;
@@ -72,7 +72,7 @@ static void cross(struct locate *l, struct path *p, struct locate_element name)
 
     if (l->table[at] == 0) {
         if (l->element_count == l->config.element_limit) {
-            return; /* no room: this one is never named */
+            return; /* no room: this element is never named */
         }
         l->suspects[l->element_count] = (struct suspect){
             .name = name,

@@ -1,14 +1,14 @@
-/* locate_end.c: when a case is over, and what is forgotten then. */
+/* locate_end.c: decides when a case is over, and what is forgotten then. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 
 #define END_TRIALS 20
-#define END_LOSSES 30 /* of gray loss, that should have come and didn't */
-#define END_LESS   4  /* where so many take longer than any window */
+#define END_LOSSES 30 /* losses of a gray loss that were expected and did not come */
+#define END_LESS   4  /* the same if so many would take longer than any window */
 
-/* Another fault that has a name is on that path: what it loses may be that one's, which goes on. */
+/* True if another named fault is on that path: its losses may belong to that one, which goes on. */
 static bool has_another(const struct locate *l, uint32_t index, uint32_t path)
 {
     for (uint32_t i = 0; i < l->case_count; i++) {
@@ -38,14 +38,14 @@ static bool has_own_paths(const struct locate *l, uint32_t index, const uint32_t
     return false;
 }
 
-/* When it was over, by the paths that it has for itself if there are any; and what these lost is forgotten: it is told, and
- * must not be found again. */
+/* The time when the case ended, by paths that no other case crosses, if there are any. Their losses are forgotten: they were
+ * reported, and must not be found again. */
 static void forget_case(struct locate *l, uint32_t index, const uint32_t *elements, uint32_t count,
                         struct mono *ret_low, struct mono *ret_high)
 {
     const struct locate_case *c = &l->cases[index];
     const bool own = has_own_paths(l, index, elements, count);
-    /* of a share nobody knows which losses were the first: its case may have opened long after them */
+    /* for a share, the first losses are unknown: its case may have opened long after them */
     const struct mono from =
         c->share >= OUTAGE_SHARE
             ? c->began_low
@@ -100,7 +100,7 @@ static void end_case(struct locate *l, uint32_t index, const uint32_t *elements,
             (l->case_count - index) * sizeof(l->doubted[0]));
 }
 
-/* Nobody tells of its paths any more, or all came for so long as is remembered. */
+/* True if its paths have no reports any more, or had no loss for as long as is remembered. */
 static bool is_forgotten(struct locate *l, struct mono now, const struct locate_case *c,
                          const uint32_t *elements, uint32_t count)
 {
@@ -120,7 +120,7 @@ static bool is_forgotten(struct locate *l, struct mono now, const struct locate_
     return lost == 0;
 }
 
-/* Enough came since, for what it used to lose. */
+/* True if enough packets arrived since, compared with its former loss. */
 static bool is_over(struct locate *l, struct mono now, const struct locate_case *c,
                     const uint32_t *elements, uint32_t count)
 {

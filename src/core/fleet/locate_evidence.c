@@ -1,17 +1,17 @@
-/* locate_evidence.c: trials by the time they were sent. What is lost with nothing at fault: locate_background.c. */
+/* locate_evidence.c: trials by the time of sending. The loss of a healthy fabric: locate_background.c. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 #include "stats/sample.h"
 
-#define LONG_NS   (300 * NS_PER_S) /* what is known of the background halves in it */
+#define LONG_NS   (300 * NS_PER_S) /* in this time, the memory of the background halves */
 #define RUN_NS    (4 * NS_PER_S)
-#define MOMENT_US 40000 /* a queue that overflows, a link that trains: healthy ones do that */
-#define RUN_STRAY 4     /* one that came weighs as much as so many lost: it strayed */
+#define MOMENT_US 40000 /* a queue that overflows, a link that trains: healthy elements do that */
+#define RUN_STRAY 4     /* one arrival cancels a run like so many losses: packets stray through */
 
 static const int64_t slot_ns[RING_LEVELS] = {50 * NS_PER_MS, 400 * NS_PER_MS, 3200 * NS_PER_MS};
-/* Windows: a ring and how many of its slots, 0.4 s to 102 s. */
+/* Windows: a ring and its number of slots, 0.4 s to 102 s. */
 static const struct {
     uint8_t level, slots;
 } windows[WINDOW_COUNT] = {{0, 8}, {0, 16}, {0, 32}, {1, 12}, {1, 32}, {2, 12}, {2, 32}};
@@ -106,8 +106,8 @@ static void history_sum(const struct history *h, struct mono from, struct mono u
     *ret_lost = lost;
 }
 
-/* Trials of the element that are known one by one, into l->moments, in order: us before now, times two, one less where it
- * was lost. */
+/* The element's trials that are known one by one, into l->moments, in order: us before now, times two, minus one if the trial was
+ * lost. */
 static uint32_t moments_of(struct locate *l, const struct suspect *e, struct mono now)
 {
     uint32_t count = 0;
@@ -192,7 +192,7 @@ bool locate_moment_find(struct locate *l, uint32_t element, struct mono now,
     return most > 1;
 }
 
-/* When the last run of losses began and ended, as well as the path's own trials tell. */
+/* Notes the beginning and the end of the last run of losses, as exactly as the path's own trials show them. */
 static void note_run(struct path *p, struct mono sent, bool lost)
 {
     const bool open = p->lost_first.ns != MONO_NEVER.ns;
@@ -237,7 +237,7 @@ static void note_long(struct path *p, struct mono sent, bool lost)
     p->long_lost += lost;
 }
 
-/* What is told late counts with the newest: times of 0.8 s are long beside that. */
+/* A late trial counts with the newest ones: times of 0.8 s are long compared with the delay. */
 static void note_burst(struct suspect *e, int64_t slot, int64_t from)
 {
     if (e->burst_slots <= 0) {
@@ -305,7 +305,7 @@ void locate_on_trials(struct locate *l, uint32_t path, struct mono sent, uint32_
     }
 }
 
-/* All trials of an element, by the last so many slots of a level. Returns what was lost. */
+/* All trials of an element, by the last slots of a level. Returns the number of losses. */
 static uint32_t slots_of(const struct locate *l, const struct suspect *e, uint32_t level,
                          uint32_t slots, uint32_t sent[static RING_SLOTS],
                          uint32_t lost[static RING_SLOTS])
@@ -329,8 +329,8 @@ static uint32_t slots_of(const struct locate *l, const struct suspect *e, uint32
     return sum;
 }
 
-/* ln of the odds against it that an element still loses the share that it lost from the first loss in the window to the last.
- * By the finest slots that hold all of them: nothing was lost since. */
+/* ln of the odds against the hypothesis that an element still loses the share that it lost between the window's first loss and
+ * its last. It uses the finest slots that contain all of them. Nothing was lost since. */
 double locate_seems_over(const struct locate *l, uint32_t element)
 {
     const struct suspect *e = &l->suspects[element];
@@ -360,7 +360,7 @@ static bool is_left_out(const struct path *p, struct host_id host)
     return host.index != HOST_NONE.index && host_id_equal(p->route.teller, host);
 }
 
-/* Of what counts in a window, without what was sent in the moment that is left out. */
+/* Subtracts the trials of the left-out moment from the counts of a window. */
 static void leave_moment(const struct locate *l, const struct path *p, uint16_t *sent,
                          uint16_t *lost)
 {

@@ -1,16 +1,15 @@
-/* locate_liar.c: a host whose word fits nothing. What it tells of the paths that end at it is weighed against two
- * explanations: the fabric's, which all the others' words made, and one in which each of its paths loses what it tells,
- * whatever they cross. Where the second is better by more than chance and its own cost allow, its word is left out for
- * a while: it neither accuses nor acquits. Its own elements stay what it can be right about alone: a fault of them
- * explains its word, and then nothing is left out. */
+/* locate_liar.c: finds a host with reports that fit nothing. Its reports about paths that end at it are weighed against two
+ * explanations: the fabric's, which all other hosts' reports made, and one in which each of its paths has its own loss. If the
+ * second one is better by more than chance and its own cost, the host's reports are left out for a while: they neither accuse nor
+ * acquit. A host may be right alone about its own elements: if a fault of those explains its reports, nothing is left out. */
 #include <math.h>
 
 #include "core/fleet/locate_private.h"
 
 #define LIAR_WINDOW 2                   /* 1.6 s */
-#define LIAR_COST   (12 + LOCATE_LIMIT) /* as rare as that, and as sure as a name */
-#define LIAR_PATH   2.0                 /* of each path that has a share of its own */
-#define LIAR_NEXT   3.0                 /* so many times more astray than anybody else */
+#define LIAR_COST   (12 + LOCATE_LIMIT) /* as rare as that, and as certain as a name */
+#define LIAR_PATH   2.0                 /* for each path with a share of its own */
+#define LIAR_NEXT   3.0                 /* so many times worse than any other host */
 #define LIAR_NS     (5 * NS_PER_S)
 #define WORDS       64
 
@@ -19,7 +18,7 @@ struct word {
     double astray;
 };
 
-/* What the path loses by the explanation. */
+/* The share that the path loses by the explanation. */
 static double share_of(const struct locate *l, const struct explanation *x, const struct path *p)
 {
     double clean = 1 - locate_null(l);
@@ -58,7 +57,7 @@ static void astray(struct locate *l, const struct explanation *x, uint32_t path,
     words[i].astray += fmax(0, (own - all) / l->dispersion - LIAR_PATH);
 }
 
-/* Of all paths that lost something or should have. */
+/* Over all paths that lost something or should have. */
 static uint32_t words_of(struct locate *l, const struct explanation *x, struct word *words)
 {
     uint32_t count = 0, seen = 0;

@@ -1,18 +1,16 @@
-/* locate_outage.c: outages that were over before they could be judged. A window of fixed length holds their time and much
- * time without them, so a trunk that was gone for 100 ms looks like one that loses a quarter, and its two directions
- * look much alike. Here the window is the outage's own: from the first to the last trial of a run of a candidate's
- * trials that were all lost.
+/* locate_outage.c: outages that were over before they could be judged. A window of fixed length also contains much other time, so
+ * a trunk that was gone for 100 ms seems to lose a quarter, and its two directions look alike. Here the window is that of the
+ * outage: from the first to the last of consecutive lost trials of a candidate.
  *
- * Such a window is chosen by what was lost, so there must be more of it: the number of windows that there were to choose
- * from counts against it. And what it overlaps must lose nothing outside of it, else it is the chance run of a gray
- * loss. */
+ * Such a window is chosen by its losses, so the evidence must be stronger: the number of possible windows counts against it. And
+ * the element must lose nothing around it; otherwise it is a chance run of a gray loss. */
 #include <math.h>
 
 #include "core/fleet/locate_private.h"
 
 #define RUN_LEAST     3   /* trials */
 #define WINDOW_AROUND 2   /* 1.6 s */
-#define OUTSIDE_MOST  3.0 /* ln-likelihood of losses outside */
+#define OUTSIDE_MOST  3.0 /* ln-likelihood of losses outside the run */
 
 static bool is_named(const struct locate *l, uint64_t class)
 {
@@ -42,7 +40,7 @@ static struct sums sums_of(struct locate *l, uint32_t element)
     return s;
 }
 
-/* One of the candidates loses beside the run, too. */
+/* True if one of the candidates also has losses outside the run. */
 static bool loses_outside(struct locate *l, const struct candidate *candidates,
                           const struct sums *around, uint32_t count)
 {

@@ -1,23 +1,23 @@
-/* locate_search.c: the best explanation of what one window of time lost.
+/* locate_search.c: the best explanation of the losses in one window of time.
  *
- * Better ones are sought by adding an element, and dropping those that it makes superfluous, until nothing helps. An element is
- * left out whose paths hold a group (all through one other NIC or trunk) that is cleaner than its share allows. What an
- * explanation is worth: locate_weigh.c. */
+ * The search adds an element and drops those that became superfluous, until nothing improves the explanation. An element is
+ * excluded if a group of its paths (all through one other NIC or trunk) is cleaner than its share allows. locate_weigh.c computes
+ * the value of an explanation. */
 #include <math.h>
 #include <string.h>
 
 #include "core/fleet/locate_private.h"
 
-#define TRY_BEST      CANDIDATE_MAX /* of what is left to explain */
-#define TRY_WHOLE     3             /* of all: may replace several */
-#define CLEAN_LIMIT   8.0  /* ln-likelihood of a group that is too clean: of a black hole */
-#define CLEAN_GRAY    12.0 /* gray loss scatters */
+#define TRY_BEST      CANDIDATE_MAX /* of the losses that are left */
+#define TRY_WHOLE     3             /* of all losses: one may replace several */
+#define CLEAN_LIMIT   8.0  /* ln-likelihood of a group that is too clean, for a black hole */
+#define CLEAN_GRAY    12.0 /* for a gray loss, which scatters */
 #define PATH_LOSSES   3    /* of one path, before it alone is suspected */
 #define IMPROVE_STEPS 10
-#define OTHER_STEPS   3 /* one element by so many others */
+#define OTHER_STEPS   3 /* replacements of one element by others */
 
-/* Leaves out what explains nothing beside the newest, the last of them: who shares no loss with it explains as much as
- * before. */
+/* Removes elements that explain nothing beside the newest one, which is the last. Elements without a common loss keep their
+ * value. */
 static void prune(struct locate *l, struct explanation *x, const struct cell *cells)
 {
     uint32_t shares = 0;
@@ -98,7 +98,7 @@ static void list_add(struct candidate *list, uint32_t *count, uint32_t limit, st
     }
 }
 
-/* Losses that the explanation leaves, by element; how many elements have some. */
+/* Counts the losses that the explanation leaves, for each element; returns the number of elements with some. */
 static uint32_t losses_left(struct locate *l)
 {
     uint32_t marked = 0;
@@ -135,7 +135,7 @@ static double score_left(struct locate *l, uint32_t element)
     return locate_gain(lost, sent, share, locate_null(l)) / l->dispersion + e->prior;
 }
 
-/* What explains most of what the explanation leaves. */
+/* The elements that explain most of the remaining losses. */
 static uint32_t candidates_left(struct locate *l, const struct explanation *x,
                                 const struct ban *ban, struct candidate ret_best[static TRY_BEST])
 {
@@ -165,7 +165,7 @@ static uint32_t candidates_left(struct locate *l, const struct explanation *x,
     return count;
 }
 
-/* What explains most by itself; best first. */
+/* The elements that explain most by themselves; best first. */
 void locate_candidates_find(struct locate *l)
 {
     const struct explanation nothing = {.count = 0};
@@ -177,10 +177,10 @@ void locate_candidates_find(struct locate *l)
     l->candidate_count = candidates_left(l, &nothing, &none, l->candidates);
 }
 
-/* ---- is it contradicted? -------------------------------------------------------------------- */
+/* ---- contradictions -------------------------------------------------------------------------- */
 
-/* A group of the element's own paths, all through one other NIC or trunk, loses so much less than it should that
- * chance won't do. */
+/* True if a group of the element's own paths, all through one other NIC or trunk, loses so much less than expected that chance is
+ * excluded. */
 static bool contradicted(struct locate *l, const struct explanation *x, uint32_t index)
 {
     const struct suspect *e = &l->suspects[x->elements[index]];
@@ -223,7 +223,7 @@ static bool contradicted(struct locate *l, const struct explanation *x, uint32_t
     return found;
 }
 
-/* All its paths are lost to others of the explanation already: what it adds is how they began. */
+/* True if other elements of the explanation already lose all its paths: it only explains how they began. */
 static bool shadowed(struct locate *l, const struct explanation *x, uint32_t index)
 {
     const struct suspect *e = &l->suspects[x->elements[index]];
@@ -266,7 +266,7 @@ static bool try_element(struct locate *l, const struct explanation *x, const str
     return true;
 }
 
-/* From x on, until no element makes it better. */
+/* Improves x until no further element helps. */
 static void improve(struct locate *l, struct explanation *x, const struct ban *ban, uint32_t steps)
 {
     for (uint32_t step = 0; step < steps; step++) {
@@ -305,7 +305,7 @@ void locate_explain(struct locate *l, struct explanation *ret)
     }
 }
 
-/* The best explanation without the banned ones. */
+/* The best explanation without the banned elements. */
 static struct explanation without(struct locate *l, const struct explanation *x, uint32_t index,
                                   const struct ban *ban)
 {
@@ -333,7 +333,7 @@ static void note_others(struct locate *l, struct explanation *x, uint32_t index,
     }
 }
 
-/* All that explain just the same paths, `y` among them: a spine's last two trunks, and the spine. */
+/* Notes all sets that explain exactly the same paths, `y` among them: a spine's last two trunks, and the spine. */
 static void note_alike(struct locate *l, struct explanation *x, uint32_t index, struct ban ban,
                        const struct explanation *y)
 {
@@ -365,7 +365,7 @@ static double priors_of(const struct locate *l, const struct explanation *x)
     return sum;
 }
 
-/* Against the best explanation without the element, among those that an observer could tell from this one. */
+/* The margin to the best explanation without the element, among those that an observer could distinguish from this one. */
 static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
 {
     struct ban ban = {.count = 1, .classes = {l->suspects[x->elements[index]].class}};
@@ -379,7 +379,7 @@ static bool margin_of(struct locate *l, struct explanation *x, uint32_t index)
     }
     if (y.paths == x->paths && x->score - y.score < LOCATE_LIMIT &&
         priors_of(l, &y) > priors_of(l, x)) {
-        *x = y; /* nobody can tell them apart, but by which losses were the first */
+        *x = y; /* only the order of the first losses distinguishes them */
         return false;
     }
     x->margins[index] = x->score - y.score;
@@ -416,7 +416,7 @@ void locate_explain_margins(struct locate *l, struct explanation *x)
             return;
         }
     }
-    memset(x->margins, 0, sizeof(x->margins)); /* it goes in circles: nothing is sure */
+    memset(x->margins, 0, sizeof(x->margins)); /* the search goes in circles: nothing is certain */
 }
 
 bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t index,
@@ -435,7 +435,7 @@ bool locate_is_alike(struct locate *l, const struct explanation *x, uint32_t ind
            (x->score - priors_of(l, x)) - (y.score - priors_of(l, &y)) < LOCATE_LIMIT;
 }
 
-/* The same by the trials that count now. */
+/* The same with the trials that count now. */
 static double margin_now(struct locate *l, const struct explanation *x, uint32_t index)
 {
     struct explanation y = *x;
@@ -444,7 +444,8 @@ static double margin_now(struct locate *l, const struct explanation *x, uint32_t
     locate_candidates_find(l);
     locate_weigh(l, &y);
     y.paths = locate_paths_of(l, &y);
-    ban.paths = x->alike[index] ? y.paths : 0; /* what nobody can tell from it is no other answer */
+    /* an explanation that can't be distinguished from it is no other answer */
+    ban.paths = x->alike[index] ? y.paths : 0;
     const struct explanation z = without(l, &y, index, &ban);
     return y.score - z.score;
 }

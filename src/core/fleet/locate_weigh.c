@@ -1,7 +1,7 @@
-/* locate_weigh.c: what an explanation is worth in one window of time.
+/* locate_weigh.c: the value of an explanation in one window of time.
  *
- * A path with elements of the explanation loses a trial unless it passes the background and each element's share, which
- * are fitted. The score is the ln-likelihood against background alone, over the dispersion, and the elements' priors
+ * A path through elements of the explanation loses a trial unless it survives the background and each element's share, which are
+ * fitted. The score is the ln-likelihood against background alone, divided by the dispersion, plus the elements' priors
  * (docs/locate.md). */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define FIT_ROUNDS   12
 #define SHARE_OUTAGE 0.999
-#define SHARE_COST   6.9 /* ln of how much rarer than an outage of all is one of a share */
+#define SHARE_COST   6.9 /* ln of how much rarer an outage of a share is than a total one */
 
 void locate_window_begin(struct locate *l, struct mono now, uint32_t window, struct host_id without)
 {
@@ -21,7 +21,7 @@ void locate_window_begin(struct locate *l, struct mono now, uint32_t window, str
     l->stamp++;
 }
 
-/* The least that an element must lose: twice the background, where that is learned. */
+/* The least loss of a faulty element: twice the background, if that is learned. */
 double locate_null(const struct locate *l)
 {
     return l->config.background > 0 ? l->config.background : 2 * l->background;
@@ -95,8 +95,9 @@ uint64_t locate_paths_of(struct locate *l, const struct explanation *x)
     return sum;
 }
 
-/* What a cell loses: all its elements' shares, one beside the other; or, where it fits better, the greatest alone: two
- * black holes that began within the window lose the same trials. ret_one: the element that loses all, NONE: each its own. */
+/* The loss of a cell: the shares of all its elements as independent losses. Or, if it fits better, the largest share alone:
+ * two black holes that began within the window lose the same trials. ret_one: the element that loses all; NONE: independent
+ * losses. */
 static double cell_share(const struct explanation *x, uint32_t cell, const struct cell *c,
                          double null, uint32_t *ret_one)
 {
@@ -122,8 +123,8 @@ static double cell_share(const struct explanation *x, uint32_t cell, const struc
     return all;
 }
 
-/* Each element's share, by expectation and maximisation: of a lost trial it is to blame with its share by all. known: it is
- * that, 0: it isn't known. */
+/* Fits each element's share by expectation and maximisation: an element is blamed for a lost trial in proportion to its share.
+ * known: the share, if known; 0: it isn't. */
 static void fit(struct explanation *x, const struct cell *cells, double null, double known)
 {
     const uint32_t end = 1u << x->count;
@@ -152,8 +153,8 @@ static void fit(struct explanation *x, const struct cell *cells, double null, do
     }
 }
 
-/* In the window of an outage an element lost all, but for what strayed; else it lost for just that while a share only,
- * which things rarely do. What that costs. */
+/* In the window of an outage an element lost all trials, except strays. Otherwise it lost only a share for just that time, which
+ * is rare. Returns the cost of that. */
 static double fit_outage(struct explanation *x, const struct cell *cells)
 {
     double cost = 0;

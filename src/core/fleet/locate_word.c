@@ -1,4 +1,4 @@
-/* locate_word.c: whose word it is, and whether a name stands without any one of them. */
+/* locate_word.c: the hosts behind a name's evidence, and whether the name holds without any one of them. */
 #include "core/fleet/locate_private.h"
 
 static void tell(struct tellers *t, struct host_id host, uint32_t lost)
@@ -41,7 +41,7 @@ struct tellers locate_tellers_of(struct locate *l, uint32_t element)
     return t;
 }
 
-/* All others whose word counts: that all came may be a lie, too. */
+/* Adds all other hosts whose reports count: a report without losses may be false, too. */
 void locate_tellers_add(struct locate *l, struct tellers *t)
 {
     for (uint32_t path = 0; path < l->config.path_limit && t->count < TELLERS; path++) {
@@ -51,7 +51,7 @@ void locate_tellers_add(struct locate *l, struct tellers *t)
     }
 }
 
-/* Who accuses what is its own harms nobody else. */
+/* A host that accuses its own element harms no other host. */
 static bool is_own(const struct locate *l, uint32_t element, struct host_id host)
 {
     const struct suspect *e = &l->suspects[element];

@@ -1,4 +1,4 @@
-/* member.c: what a NIC in the fleet's list may be. */
+/* member.c: checks of a NIC in the fleet's list. */
 #include "core/fleet/member.h"
 
 #include "base/prng.h"
@@ -11,7 +11,7 @@
 bool member_address4_good(const uint8_t address[static 4])
 {
     static const uint8_t none[4];
-    return memcmp(address, none, sizeof(none)) != 0 && address[0] < 224; /* multicast and beyond */
+    return memcmp(address, none, sizeof(none)) != 0 && address[0] < 224; /* multicast and above */
 }
 
 bool member_address6_good(const uint8_t address[static 16])
@@ -28,7 +28,7 @@ static bool name_good(const char *name, size_t size)
     return length > 0 && length < size && strspn(name, NAME_CHARACTERS) == length;
 }
 
-/* Foreign text, for people: 40 characters of it, those that print. */
+/* Makes foreign text printable: at most 40 characters. */
 static void printable(const char *text, char ret[static 41])
 {
     size_t i = 0;

@@ -17,7 +17,7 @@ enum report_verdict report_judge(struct report_cursor *cursor, uint64_t stream, 
         if (number != oldest) {
             return REPORT_AHEAD;
         }
-        /* of an old stream, what was left is gone with it, and nobody knows how much that was */
+        /* the rest of the old stream is lost, and its length is unknown */
         missing = number - 1;
     } else if (number <= cursor->number) {
         return REPORT_DUPLICATE;
@@ -27,8 +27,8 @@ enum report_verdict report_judge(struct report_cursor *cursor, uint64_t stream, 
         }
         missing = number - cursor->number - 1;
     }
-    ASSERT(missing <
-           number); /* and the cursor never goes back within a stream: below it is a duplicate */
+    /* and the cursor never goes back within a stream: a lower number is a duplicate */
+    ASSERT(missing < number);
     verdict = missing > 0 ? REPORT_TAKE_GAP : REPORT_TAKE;
     cursor->stream = stream;
     cursor->number = number;

@@ -1,4 +1,4 @@
-/* rollout.c: the canaries: drawn, watched, judged. */
+/* rollout.c: the canaries: chosen, watched, judged. */
 #include "core/fleet/rollout.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include "base/bug.h"
 #include "base/prng.h"
 
-#define WORSE_NS (15 * NS_PER_S) /* a moment may pass: new peers, a clock that settles */
+#define WORSE_NS (15 * NS_PER_S) /* a short worsening is allowed: new peers, a clock that settles */
 
 static int compare_lots(const void *a, const void *b)
 {
